@@ -42,7 +42,6 @@ LARGE_FOLDERS = {
     "tests/queries/rules": "rules of the ledger cross its layers, so that no folder is theirs",
 }
 LONG_FUNCTIONS = {
-    "app/goodput_app/cli/ingest.py:ingest": "most lines are options of the command",
     "ingest/goodput_ingest/synthetic/stories.py:_of_a_day": "a list of what happens on a day",
     "queries/goodput_queries/evidence/load.py:_merge": "one SQL statement",
     "queries/goodput_queries/evidence/retention.py:confirmed_end_ms": "one SQL statement",

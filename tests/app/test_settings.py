@@ -66,8 +66,8 @@ def test_a_named_file_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (
             "colour = 1",
             "there is no setting 'colour'; "
-            "known: db, ingest, serve, ui, retention, metrics, replay, query, statement, report, "
-            "collect, evaluation_counts, objectives, serving, notify, access.",
+            "known: db, ingest, serve, ui, retention, lake, metrics, replay, query, statement, "
+            "report, collect, evaluation_counts, objectives, serving, notify, access.",
         ),
         (
             "[serve]\nhost = 'a'",
@@ -109,8 +109,8 @@ def test_a_named_file_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (
             "[nope]",
             "there is no setting 'nope'; "
-            "known: db, ingest, serve, ui, retention, metrics, replay, query, statement, report, "
-            "collect, evaluation_counts, objectives, serving, notify, access.",
+            "known: db, ingest, serve, ui, retention, lake, metrics, replay, query, statement, "
+            "report, collect, evaluation_counts, objectives, serving, notify, access.",
         ),
     ],
 )

@@ -7,6 +7,8 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+from click.core import ParameterSource
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn
 from rich.text import Text
@@ -19,11 +21,48 @@ from goodput_queries.storage.store import IN_MEMORY, Store, open_store
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from goodput_queries.lake.lake import Lake
+
+BY_RANK = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)  # both before goodput.toml
+
 
 @contextlib.contextmanager
 def opened(db: str) -> Iterator[Store]:
     """Yield the database at a path, made where there is none."""
     with contextlib.closing(open_store(db, **settings().store_options)) as store:
+        yield store
+
+
+def chosen_lake(url: str | None) -> str | None:
+    """Return the lake that a command with `--db` and `--lake` loads into; None: the database."""
+    if url is None:
+        return None
+    context = click.get_current_context()
+    sources = [context.get_parameter_source(name) for name in ("db", "lake")]
+    if sources == [ParameterSource.COMMANDLINE] * 2:
+        raise click.UsageError("rows go to a database or to a lake: name --db or --lake.")
+    by_db, by_lake = (BY_RANK.index(s) if s in BY_RANK else len(BY_RANK) for s in sources)
+    return None if by_db < by_lake else url
+
+
+def open_lake(url: str, cluster: str | None = None) -> Lake:
+    """Open a lake; cluster: of rows that name none, else that of goodput.toml."""
+    from goodput_queries.lake.lake import Lake  # noqa: PLC0415 -- an extra
+
+    of_settings = settings().lake.cluster or settings().ingest.cluster
+    return Lake.open(url, cluster=cluster or of_settings or "")
+
+
+@contextlib.contextmanager
+def opened_for_loading(db: str, lake: str | None, cluster: str | None) -> Iterator[Store]:
+    """Yield what a command loads into: a lake, or the database where that is None."""
+    if lake is None:
+        with opened(db) as store:
+            yield store
+        return
+    from goodput_queries.lake.store import LakeStore  # noqa: PLC0415 -- an extra
+
+    with contextlib.closing(LakeStore(open_lake(lake, cluster))) as store:
         yield store
 
 

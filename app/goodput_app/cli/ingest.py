@@ -8,11 +8,12 @@ from pathlib import Path
 import click
 import polars as pl
 
-from goodput_app.cli.database import opened, progress, quoted
+from goodput_app.cli.database import chosen_lake, opened_for_loading, progress, quoted
 from goodput_app.cli.options import (
     FailedWithRowsError,
     database_option,
     instant,
+    lake_option,
     output_options,
     recording_options,
     say,
@@ -31,6 +32,7 @@ from goodput_ingest.source import ReadOptions
     "paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH..."
 )
 @database_option
+@lake_option
 @recording_options
 @click.option(
     "--observed-at",
@@ -55,6 +57,7 @@ def ingest(
     source: str,
     paths: tuple[Path, ...],
     db: str,
+    lake: str | None,
     cluster: str | None,
     timezone: str | None,
     observed_at: str | None,
@@ -75,7 +78,10 @@ def ingest(
         run_id,
         settings().ingest.earliest_at,
     )
-    with opened(db) as store, progress() as on_progress:
+    lake = chosen_lake(lake)
+    if lake is not None and is_reopening:
+        raise click.UsageError("--reopen is for a database: a lake loads what is not in it.")
+    with opened_for_loading(db, lake, cluster) as store, progress() as on_progress:
         summary = load.ingest(
             store,
             source,
@@ -84,14 +90,20 @@ def ingest(
             on_progress=on_progress,
             is_reopening=is_reopening,
         )
+    return _reported(summary, source, None if lake is not None else db)
+
+
+def _reported(summary: load.Summary, source: str, db: str | None) -> pl.DataFrame:
+    """Return the summary as a row and say what to do next; raises where files failed.
+
+    db: the database that was loaded; None: a lake.
+    """
     skipped = skipped_files(summary.refused, summary.unrecognised, source)
     for sentence in (*skipped, *summary.failed):
         say(sentence)
     if summary.rejects:
-        say(
-            f"Rejected: {count(summary.rejects, 'row')}, see "
-            f"`goodput show raw.rejects --db {quoted(db)}`."
-        )
+        where = "" if db is None else f", see `goodput show raw.rejects --db {quoted(db)}`"
+        say(f"Rejected: {count(summary.rejects, 'row')}{where}.")
     if summary.frozen:
         say(
             f"{count(len(summary.frozen), 'file')} had readings that [retention] dropped: "
@@ -119,5 +131,6 @@ def ingest(
         if not summary.rejects:
             say("It contains no rows.")
         return frame
-    say(f"Next: `goodput ledger --db {quoted(db)}`, or `goodput serve --db {quoted(db)}`.")
+    if db is not None:
+        say(f"Next: `goodput ledger --db {quoted(db)}`, or `goodput serve --db {quoted(db)}`.")
     return frame

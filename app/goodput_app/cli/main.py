@@ -23,7 +23,7 @@ PACKAGES = (
 COMMANDS = {  # in the order in which a newcomer needs them -> module of this package
     "demo": "demo",
     "ingest": "ingest",
-    "build": "query",
+    "build": "build",
     "check": "query",
     "ledger": "query",
     "show": "views",
@@ -54,6 +54,7 @@ COMMANDS = {  # in the order in which a newcomer needs them -> module of this pa
     "token": "token",
     "forget": "forget",
     "prune": "prune",
+    "lake": "lake",
 }
 
 

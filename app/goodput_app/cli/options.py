@@ -52,6 +52,17 @@ def database_option(command: Command) -> Command:
     )(command)
 
 
+def lake_option(command: Command) -> Command:
+    """Add `--lake`."""
+    return click.option(
+        "--lake",
+        envvar="GOODPUT_LAKE",
+        default=lambda: settings().lake.url,
+        metavar="URL",
+        help="Lake to use instead of a database; default: $GOODPUT_LAKE, goodput.toml.",
+    )(command)
+
+
 def recording_options(command: Command) -> Command:
     """Add `--cluster` and `--timezone` for recorded files that do not say theirs."""
     add_cluster = click.option(

@@ -8,7 +8,7 @@ import click
 import polars as pl
 
 from goodput_app.cli import output
-from goodput_app.cli.database import built, existing, quoted
+from goodput_app.cli.database import built, quoted
 from goodput_app.cli.options import (
     FailedWithRowsError,
     database_option,
@@ -30,16 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from goodput_queries.storage.store import Store
-
-
-@click.command()
-@database_option
-@click.option("--full", "is_full", is_flag=True, help="Rebuild everything, not only what changed.")
-@output_options
-def build(*, db: str, is_full: bool) -> pl.DataFrame:
-    """Update the ledger with newly ingested data."""
-    with existing(db) as store:
-        return store.build(is_full=is_full)
 
 
 @click.command()

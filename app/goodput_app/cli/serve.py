@@ -10,24 +10,32 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import polars as pl
 
+from goodput_app.cli.database import chosen_lake, opened_for_loading
 from goodput_app.cli.deliver import plan_of
 from goodput_app.cli.notify import notification_plan
-from goodput_app.cli.options import FailedWithRowsError, database_option, output_options, say
+from goodput_app.cli.options import (
+    FailedWithRowsError,
+    database_option,
+    lake_option,
+    output_options,
+    say,
+)
 from goodput_app.server.listen import is_loopback
 from goodput_app.settings import settings, settings_file
 from goodput_ingest.live.config import collectors
 from goodput_ingest.live.scheduler import Collection
-from goodput_ingest.live.store_lease import Shared, sole_collector
+from goodput_ingest.live.store_lease import Held, Shared, sole_collector
 from goodput_queries.errors import GoodputError, IngestError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from goodput_app.notify.notifier import Plan as NotificationPlan
     from goodput_billing.delivery.deliver import Plan
     from goodput_ingest.live.config import Collector
     from goodput_ingest.live.scheduler import Outcome
+    from goodput_ingest.live.store_lease import Stores
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 GRACE_S = 10.0  # for batches that are under way
@@ -99,17 +107,19 @@ def serve(
 
 @click.command()
 @database_option
+@lake_option
 @click.option("--once", is_flag=True, help="Poll each source once and print the result (for cron).")
 @output_options
-def collect(*, db: str, once: bool) -> pl.DataFrame:
+def collect(*, db: str, lake: str | None, once: bool) -> pl.DataFrame:
     """Poll the live sources of goodput.toml until Ctrl-C."""
+    lake = chosen_lake(lake)
     sources = configured()
     if not sources:
         raise GoodputError(
             f"{settings_file()}: no live source is named under [[collect]]; `goodput doctor` says "
             "which there are and the lines that add them."
         )
-    with sole_collector(db), contextlib.closing(Shared(db)) as stores:
+    with sole_collector(db), _stores(db, lake) as stores:
         collection = Collection(sources, stores, earliest=settings().ingest.earliest_at)
         if once:
             return _summary(collection.ask_once())
@@ -123,6 +133,17 @@ def collect(*, db: str, once: bool) -> pl.DataFrame:
         if late := collection.stop(GRACE_S):
             say(f"Still running: {', '.join(late)}.")
     raise click.exceptions.Exit  # there is no table to print
+
+
+@contextlib.contextmanager
+def _stores(db: str, lake: str | None) -> Iterator[Stores]:
+    """Yield what polls load into: a lake, or the database where that is None."""
+    if lake is None:
+        with contextlib.closing(Shared(db)) as shared:
+            yield shared
+    else:
+        with opened_for_loading(db, lake, None) as store:
+            yield Held(store)
 
 
 def configured() -> list[Collector]:

@@ -33,6 +33,7 @@ VIEWS = {  # what is asked -> mart, and the order of its rows
         "is_met nulls last, attained_low_ratio, cluster, model, method desc",
     ),
     "engines": ("serving_engines", "output_tokens desc nulls last, cluster, endpoint, engine"),
+    "spikes": ("serving_spikes", "start_ms desc, cluster, endpoint, engine, model"),
     "tenants": ("serving_tenants", "p99_ttft_s desc nulls last, cluster, model, tenant"),
 }
 
@@ -50,7 +51,7 @@ def serving(
     """List models served, with tokens per second and cost of tokens.
 
     WHAT: models, latency (quantiles with their bounds), objectives (error budgets), engines (queue,
-    KV cache, GPUs) or tenants (of request logs).
+    KV cache, GPUs), spikes (of latency, with causes) or tenants (of request logs).
     """
     mart, order = VIEWS[what]
     rows = f" limit {limit}" if limit else ""

@@ -113,7 +113,7 @@ class _FrozenTime:
 
     def __init__(self, store: Store) -> None:
         found = store.read(
-            "select from_ms(max(kept_from_ms)) from state.kept_from "
+            "select make_timestamp(max(kept_from_ms) * 1000) from state.kept_from "
             "where table_name = 'gpu_samples'"
         )
         self._until: datetime | None = found.item()

@@ -7,6 +7,7 @@ names of one canonical metric those with the lowest `alternative` that an engine
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Container
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -33,6 +34,8 @@ PREFIXES: Final = {
 """Beginnings of names, for metrics that are in no row; the product that exports them."""
 ABOVE_ENGINES: Final = ("dynamo", "triton", "inference-gateway")
 """Products that may export on the page of an engine what the engine exports itself."""
+UNDER_RAY: Final = re.compile("^ray_vllm[_:]")
+"""What Ray makes of `vllm:`; it also repeats each counter as a gauge without `_total`."""
 NOT_READ: Final = "_created"  # when a series began, which prometheus_client writes for each
 BUCKET, SUM = "_bucket", "_sum"
 NAMES_REMEMBERED: Final = 65_536  # a hostile file may make up names
@@ -73,8 +76,12 @@ def meanings(name: str) -> tuple[Meaning, ...]:
 
     Of a histogram that is in no row the buckets are not read: its sum and count are.
     """
-    if known := _catalogue().get(name):
+    exported, is_ray = UNDER_RAY.subn("vllm:", name)
+    if known := _catalogue().get(exported):
         return known
+    if is_ray and exported + "_total" in _catalogue():
+        return ()
+    name = exported
     product = next((of for prefix, of in PREFIXES.items() if name.startswith(prefix)), None)
     if product is None or name.endswith((NOT_READ, BUCKET)) or _is_count_of_known(name):
         return ()

@@ -18,6 +18,7 @@ LABEL: Final = "label "
 POD: Final = ("pod", "kubernetes_pod_name")
 NAMESPACE: Final = ("namespace", "kubernetes_namespace")
 ENGINE: Final = ("engine", "dp_rank")
+RAY: Final = ("replicaid", "workerid")  # of engines that Ray exports on one page of the node
 MODEL: Final = ("model_name", "model")
 ROLE: Final = ("role", "llm_d_ai_role", "engine_type", "dynamo_component")
 PID: Final = ("pid", "process_id")
@@ -35,9 +36,10 @@ FRONTENDS: Final = r"^(?:dynamo_frontend_|inference_|llm_d_epp_)"
 ADDRESS: Final = r"^(?:[0-9.]+|\[?[0-9a-fA-F:]*:[0-9a-fA-F:]*\]?)$"
 OF_TARGETS: Final = frozenset(
     {
-        *POD, *NAMESPACE, *ENGINE, *MODEL, *PID, *GPU, *gpu_labels.NODE,
+        *POD, *NAMESPACE, *ENGINE, *RAY, *MODEL, *PID, *GPU, *gpu_labels.NODE,
         *("role", "llm_d_ai_role", "instance", "job", "container", "service", "endpoint"),
         *("prometheus", "prometheus_replica", "replica", "cluster", "le"),
+        *("component", "nodeaddress", "sessionname", "version"),
     }
 )  # fmt: skip
 """Labels that say which engine a series is of, or who scraped it; others distinguish series."""
@@ -105,7 +107,9 @@ def identities(label_sets: pl.DataFrame, given: Identity) -> pl.DataFrame:
         "namespace": pl.when(pod.is_not_null()).then(namespace),
         "pid": found.first(*PID).cast(pl.Int64, strict=False),
         "gpu_labels": pl.lit(list(given.gpus)) if given.gpus else gpus,
-        "engine": found.first(*ENGINE).fill_null(""),
+        "engine": pl.concat_str(
+            [found.first(*RAY), found.first(*ENGINE)], separator="/", ignore_nulls=True
+        ),
         "model": found.first(*MODEL).fill_null(""),
         "role": pl.coalesce(_text(given.role), *role, pl.lit("")),
     }

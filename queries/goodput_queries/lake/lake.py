@@ -10,40 +10,25 @@ The layout is that of docs/decisions/0143-lake.md.
 
 from __future__ import annotations
 
-import hashlib
-import random
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from goodput_queries.catalog import models
 from goodput_queries.errors import RowsRefusedError, StoreError
 from goodput_queries.evidence.batch import Loaded
-from goodput_queries.evidence.load import REPLACE
+from goodput_queries.lake import archive, delta
+from goodput_queries.lake.append import Appender
 from goodput_queries.lake.arrange import DIGEST, LakeTable, arranged, lake_table
-from goodput_queries.lake.loads import (
-    NOTE,
-    LakeCommit,
-    commit_of,
-    loads_schema,
-    note_of,
-    rejects_of,
-)
+from goodput_queries.lake.loads import LakeCommit, loads_schema, rejects_of
+from goodput_queries.lake.objects import LakeObjects
 from goodput_queries.lake.selection import Selection
-
-try:
-    import deltalake
-    from deltalake import exceptions as delta_errors
-except ImportError as error:
-    raise StoreError(
-        "a lake needs the package deltalake: pip install 'goodput-ledger[lake]'."
-    ) from error
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from datetime import datetime
 
     import pyarrow as pa
+    from deltalake import DeltaTable
 
     from goodput_queries.evidence.batch import Batch
 
@@ -51,10 +36,6 @@ __all__ = ["Lake", "LakeCommit"]
 
 FORMAT: Final = "1"
 BUCKETS: Final = 16
-LOADS: Final = "loads"  # the table whose properties are those of the lake
-TRIES: Final = 40  # of a commit that others overtake; the library tries again as often itself
-WAIT_S: Final = 0.05
-COMMITS_BETWEEN_CHECKPOINTS: Final = "50"
 
 
 class Lake:
@@ -68,6 +49,8 @@ class Lake:
         self.buckets = buckets
         self.cluster = cluster
         self.storage_options = dict(storage_options or {})
+        self.objects = LakeObjects(url, self.storage_options)
+        self._appender = Appender(self)
 
     @classmethod
     def open(
@@ -79,16 +62,9 @@ class Lake:
         credentials come from the environment. Raises StoreError where there is no lake.
         """
         url = _canonical(url)
-        try:
-            found = deltalake.DeltaTable(
-                f"{url}/{LOADS}", storage_options=_options(storage_options)
-            )
-        except delta_errors.TableNotFoundError as error:
-            raise StoreError(
-                f"{url}: there is no lake; make one with `goodput lake create`."
-            ) from error
-        except (delta_errors.DeltaError, OSError, ValueError) as error:
-            raise StoreError(f"{url}: the lake cannot be opened: {_first_line(error)}") from error
+        found = delta.opened(f"{url}/{archive.TABLE}", storage_options or {})
+        if found is None:
+            raise StoreError(f"{url}: there is no lake; make one with `goodput lake create`.")
         properties = found.metadata().configuration
         if properties.get("goodput.format") != FORMAT:
             raise StoreError(
@@ -110,21 +86,8 @@ class Lake:
         url = _canonical(url)
         if buckets < 1:
             raise StoreError(f"a lake needs one bucket at least, not {buckets}.")
-        try:
-            deltalake.DeltaTable.create(
-                f"{url}/{LOADS}",
-                schema=deltalake.Schema.from_arrow(loads_schema()),
-                mode="ignore",
-                configuration={
-                    "goodput.format": FORMAT,
-                    "goodput.buckets": str(buckets),
-                    **_table_properties([]),
-                },
-                storage_options=_options(storage_options),
-                raise_if_key_not_exists=False,
-            )
-        except (delta_errors.DeltaError, OSError, ValueError) as error:
-            raise StoreError(f"{url}: the lake cannot be created: {_first_line(error)}") from error
+        properties = {"goodput.format": FORMAT, "goodput.buckets": str(buckets)}
+        delta.create(f"{url}/{archive.TABLE}", loads_schema(), properties, storage_options or {})
         lake = cls.open(url, cluster=cluster, storage_options=storage_options)
         if lake.buckets != buckets:
             raise StoreError(f"{url}: this lake has {lake.buckets} buckets, not {buckets}.")
@@ -133,7 +96,7 @@ class Lake:
     def append(self, batch: Batch) -> Loaded:
         """Commit a batch, its rejects first; one that was committed before adds nothing.
 
-        Rows are not compared with those that are there: compaction and databases do that by key.
+        Rows are not compared with those that are there: databases do that by key.
         Raises StoreError where the lake cannot be written.
         """
         table = lake_table(batch.table)
@@ -141,8 +104,9 @@ class Lake:
         try:
             data = self._arranged(table, batch)
             if rejects:
-                self._append(lake_table("rejects"), rejects_of(batch))
-            is_new = self._append(table, batch, data)
+                of_rejects, one = lake_table("rejects"), rejects_of(batch)
+                self._appender.append(of_rejects, one, self._arranged(of_rejects, one))
+            is_new = self._appender.append(table, batch, data)
         except RowsRefusedError as error:
             raise RowsRefusedError(f"{batch.origin}: {error}") from error
         rows = batch.rows.height
@@ -150,7 +114,8 @@ class Lake:
 
     def tables(self) -> list[str]:
         """Return the raw tables that the lake has."""
-        return [name for name in models.of_layer("raw") if self._exists(name)]
+        found = set(self.objects.folders("raw"))
+        return [name for name in models.of_layer("raw") if name in found]
 
     def version(self, table: str) -> int | None:
         """Return the version of the latest commit of a table; None where it has none."""
@@ -159,11 +124,8 @@ class Lake:
 
     def commits(self, table: str, after: int = -1) -> list[LakeCommit]:
         """Return the loads of a table that were committed after a version, in order."""
-        found = self._opened(table)
-        if found is None or found.version() <= after:
-            return []
-        history = found.history(found.version() - max(after, -1))
-        return [commit_of(table, one) for one in reversed(history) if NOTE in one]
+        lake_table(table)  # an unknown name is an error, not an empty table
+        return archive.loads_after(self, table, after)
 
     def rows(
         self,
@@ -215,125 +177,25 @@ class Lake:
         selection = Selection(lake_table(table), start_at, end_at, buckets, digests)
         return sorted(found.file_uris(file_pruning_predicate=selection.of_files() or None))
 
-    def _url(self, table: str) -> str:
+    def url_of(self, table: str) -> str:
+        """Return the URL of a raw table."""
         return f"{self.url}/raw/{table}"
 
-    def _exists(self, table: str) -> bool:
-        return deltalake.DeltaTable.is_deltatable(
-            self._url(table), storage_options=_options(self.storage_options)
-        )
-
-    def _opened(self, table: str, version: int | None = None) -> deltalake.DeltaTable | None:
+    def _opened(self, table: str, version: int | None = None) -> DeltaTable | None:
         """Return a table of the lake; None where nothing was written to it yet."""
         lake_table(table)  # an unknown name is an error, not an empty table
-        try:
-            return deltalake.DeltaTable(
-                self._url(table), version=version, storage_options=_options(self.storage_options)
-            )
-        except delta_errors.TableNotFoundError:
-            return None
-        except (delta_errors.DeltaError, OSError) as error:
-            at = "" if version is None else f" at version {version}"
-            raise StoreError(
-                f"{self._url(table)}: cannot be read{at}: {_first_line(error)}"
-            ) from error
-
-    def _created(self, table: LakeTable) -> deltalake.DeltaTable:
-        name = table.model.name
-        for _ in range(TRIES):
-            if (found := self._opened(name)) is not None:
-                return found
-            try:
-                deltalake.DeltaTable.create(
-                    self._url(name),
-                    schema=deltalake.Schema.from_arrow(table.schema),
-                    partition_by=table.partitions,
-                    configuration=_table_properties(_described(table)),
-                    storage_options=_options(self.storage_options),
-                )
-            except delta_errors.DeltaError as error:
-                if self._opened(name) is None:  # else another writer was first
-                    raise StoreError(
-                        f"{self._url(name)}: cannot be created: {_first_line(error)}"
-                    ) from error
-        raise StoreError(f"{self._url(name)}: cannot be created.")
+        return delta.opened(self.url_of(table), self.storage_options, version)
 
     def _arranged(self, table: LakeTable, batch: Batch) -> pa.Table:
         return arranged(
             table, batch.rows, digest=batch.digest, cluster=self.cluster, buckets=self.buckets
         )
 
-    def _append(self, table: LakeTable, batch: Batch, data: pa.Table | None = None) -> bool:
-        """Commit rows with the note of their load; return False where that was done before."""
-        data = self._arranged(table, batch) if data is None else data
-        load = hashlib.blake2b(f"{batch.source}\0{batch.digest}".encode(), digest_size=16)
-        for tries in range(TRIES):
-            found = self._created(table)
-            known = found.transaction_version(load.hexdigest())
-            if known is not None and not self._is_overtaken(table, batch):
-                return False
-            try:
-                deltalake.write_deltalake(
-                    found,
-                    data,
-                    mode="append",
-                    schema_mode="merge",
-                    writer_properties=deltalake.WriterProperties(compression="ZSTD"),
-                    commit_properties=deltalake.CommitProperties(
-                        custom_metadata={NOTE: note_of(table, batch)},
-                        max_commit_retries=TRIES,
-                        app_transactions=[
-                            deltalake.Transaction(load.hexdigest(), (known or 0) + 1)
-                        ],
-                    ),
-                )
-            except delta_errors.CommitFailedError:  # overtaken, perhaps by the same batch
-                time.sleep(WAIT_S * random.uniform(1, 2 + min(tries, 8)))  # noqa: S311
-            except (delta_errors.DeltaError, OSError) as error:
-                raise StoreError(
-                    f"{self._url(table.model.name)}: cannot be written: {_first_line(error)}"
-                ) from error
-            else:
-                return True
-        raise StoreError(
-            f"{self._url(table.model.name)}: other writers were first {TRIES} times; nothing was "
-            "written. Write larger batches, or fewer of them at once."
-        )
-
-    def _is_overtaken(self, table: LakeTable, batch: Batch) -> bool:
-        """Say whether another load replaced this one, in a table where the last one holds."""
-        if table.model.directives.get("keep") != REPLACE:
-            return False
-        last = self.commits(table.model.name)[-1]
-        return (last.source, last.digest) != (batch.source, batch.digest)
-
 
 def _canonical(url: str) -> str:
     """Return a URL without its last slash, a folder as an absolute path."""
     path = url.removeprefix("file://")
     return url.rstrip("/") if "://" in path else str(Path(path).expanduser().absolute())
-
-
-def _options(given: Mapping[str, str] | None) -> dict[str, str] | None:
-    return dict(given) if given else None
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]
-
-
-def _described(table: LakeTable) -> list[str]:
-    """Return the columns of which a commit notes least and greatest values of each file."""
-    names = [n for n in table.model.grain if n not in {"message", "content", "reason"}]
-    return [DIGEST, *names, *([table.time] if table.time and table.time not in names else [])]
-
-
-def _table_properties(described: list[str]) -> dict[str, str]:
-    return {
-        "delta.checkpointInterval": COMMITS_BETWEEN_CHECKPOINTS,
-        "delta.enableExpiredLogCleanup": "false",  # loads are read from it; see `compact`
-        **({"delta.dataSkippingStatsColumns": ",".join(described)} if described else {}),
-    }
 
 
 def _projected(schema: pa.Schema, names: Collection[str]) -> pa.Schema:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -12,9 +13,11 @@ from goodput_queries.evidence.batch import REJECT_CONTENT_MAX_CHARS, Batch
 from goodput_queries.lake.arrange import LakeTable, window
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
 
     import pyarrow as pa
+
+    from goodput_queries.lake.objects import LakeObjects
 
 NOTE: Final = "goodput"  # under this key a commit says which load it is
 EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 -- as all moments of the store: naive UTC
@@ -22,11 +25,15 @@ EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 -- as all moments of the sto
 
 @dataclass(frozen=True)
 class LakeCommit:
-    """A load: one commit to one table. Moments are naive UTC."""
+    """A load: one commit to one table. Moments are naive UTC.
+
+    cluster: of the process that wrote it, '' where it named none; rows may name others.
+    """
 
     table: str
     version: int
     committed_at: datetime
+    cluster: str
     source: str
     origin: str
     digest: str
@@ -36,10 +43,11 @@ class LakeCommit:
     window_end_at: datetime | None
 
 
-def note_of(table: LakeTable, batch: Batch) -> dict[str, Any]:
+def note_of(table: LakeTable, batch: Batch, cluster: str) -> dict[str, Any]:
     """Return what the commit of a batch notes of it."""
     start, end = window(table, batch.rows)
     return {
+        "cluster": cluster,
         "source": batch.source,
         "origin": batch.origin,
         "digest": batch.digest,
@@ -50,12 +58,41 @@ def note_of(table: LakeTable, batch: Batch) -> dict[str, Any]:
     }
 
 
-def commit_of(table: str, entry: Mapping[str, Any]) -> LakeCommit:
-    """Return a load from its entry in the history of a table."""
+def versions_in_log(objects: LakeObjects, table: str, after: int) -> list[int]:
+    """Return the versions after one whose commits the log of a table has, in order."""
+    names = objects.names(_log(table), after=f"{after:020}.json")
+    found = (name.removesuffix(".json") for name in names if name.endswith(".json"))
+    return sorted(int(name) for name in found if name.isdecimal())
+
+
+def logged(objects: LakeObjects, table: str, versions: Sequence[int]) -> list[LakeCommit]:
+    """Return the loads among these commits of the log of a table, in order.
+
+    `DeltaTable.history` would stop all threads of the process while it reads.
+    """
+    texts = objects.texts([f"{_log(table)}/{version:020}.json" for version in versions])
+    found = (
+        _load_of(table, version, text)
+        for version, text in zip(versions, texts, strict=True)
+        if text is not None  # cleaned up meanwhile
+    )
+    return [load for load in found if load is not None]
+
+
+def _log(table: str) -> str:
+    return f"raw/{table}/_delta_log"
+
+
+def _load_of(table: str, version: int, text: str) -> LakeCommit | None:
+    """Return the load that a commit of the log notes; None: it is none, as a compaction is."""
+    actions = map(json.loads, text.splitlines())
+    entry = next((action["commitInfo"] for action in actions if "commitInfo" in action), None)
+    if entry is None or NOTE not in entry:
+        return None
     note = dict(entry[NOTE])
     return LakeCommit(
         table=table,
-        version=entry["version"],
+        version=version,
         committed_at=EPOCH + timedelta(milliseconds=entry["timestamp"]),
         window_start_at=_at(note.pop("window_start_us")),
         window_end_at=_at(note.pop("window_end_us")),
@@ -92,6 +129,6 @@ def loads_schema() -> pa.Schema:
     import pyarrow as pa  # noqa: PLC0415 -- only to create a lake
 
     text, number, moment = pa.string(), pa.int64(), pa.timestamp("us")
-    kinds = {"table": text, "version": number, "committed_at": moment, "source": text}
-    kinds |= {"origin": text, "digest": text, "rows": number, "rejects": number}
+    kinds = {"table": text, "version": number, "committed_at": moment, "cluster": text}
+    kinds |= {"source": text, "origin": text, "digest": text, "rows": number, "rejects": number}
     return pa.schema(kinds | {"window_start_at": moment, "window_end_at": moment})

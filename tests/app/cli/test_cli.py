@@ -38,7 +38,7 @@ COMMANDS = [
         "compare",
     ),
     *("serve", "replay", "bundle", "collect", "notify", "doctor", "backup", "restore"),
-    *("retire", "audit", "token", "forget", "prune"),
+    *("retire", "audit", "token", "forget", "prune", "lake"),
 ]
 QUESTIONS = ["build", "check", "ledger", "gaps", "throttling", "stragglers", "hangs", "runs"]
 
@@ -46,7 +46,7 @@ QUESTIONS = ["build", "check", "ledger", "gaps", "throttling", "stragglers", "ha
 def test_help_fits_a_screen() -> None:
     lines = run("--help").stdout.splitlines()
 
-    assert len(lines) <= 43
+    assert len(lines) <= 44
     assert max(map(len, lines)) <= 80
     assert not any(line.endswith("...") for line in lines[1:])
 
@@ -119,8 +119,8 @@ def test_wrong_settings_are_a_stated_failure(here: Path) -> None:
     assert (result.exit_code, result.stderr) == (
         1,
         "goodput.toml: there is no setting 'colour'; "
-        "known: db, ingest, serve, ui, retention, metrics, replay, query, statement, report, "
-        "collect, evaluation_counts, objectives, serving, notify, access.\n",
+        "known: db, ingest, serve, ui, retention, lake, metrics, replay, query, statement, "
+        "report, collect, evaluation_counts, objectives, serving, notify, access.\n",
     )
 
 

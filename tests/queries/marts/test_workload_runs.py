@@ -101,6 +101,22 @@ def test_runs_of_one_name_size_and_model_are_one_workload(cluster, job_events):
 
 
 @built_together
+def test_names_that_only_number_runs_are_one_workload(cluster, job_events):
+    """Sizes do not follow each other, and a name of several runs is a name."""
+    names = ("train-001", "train-002", "train-004", "bs-16", "bs-32", "bs-64", "llama-2", "llama-3")
+    for place, name in enumerate((*names, "llama-3", "a.9", "a.8", "a.7")):
+        trained(cluster, job_events, str(place), samples=8.0, start=10 * place, job=name)
+
+    yield
+
+    found = cluster.read("select workload, runs from marts.baselines order by all").rows()
+    assert found == [
+        ("a.7", 1), ("a.8", 1), ("a.9", 1), ("bs-16", 1), ("bs-32", 1), ("bs-64", 1),
+        ("llama-2", 1), ("llama-3", 2), ("train-#", 3),
+    ]  # fmt: skip
+
+
+@built_together
 def test_a_run_with_few_steps_or_throttled_ones_is_not_comparable(cluster, job_events):
     trained(cluster, job_events, "1", steps=25)
     trained(cluster, job_events, "2", steps=60, throttle_s=0.2)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import streamlit as st
 
+from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import places, tables
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ ENGINES = {
     "kv_offload_bytes": "KV cache offloaded",
     "kv_transfer_bytes": "KV cache transferred",
     "transfer_ratio": "KV transfer of request time",
+    "copy_ratio": "Copies to the GPU of request time",
     "idle_ratio": "Idle serving share",
     "product": "Product",
     "run_id": "Run",
@@ -58,6 +60,44 @@ TENANTS = {
     "slowest_p50_ttft_s": "Time to first token there, p50",
     "cluster": "Cluster",
 }
+METRICS = {
+    "ttft_s": "Time to first token",
+    "inter_token_s": "Time between tokens",
+    "per_output_token_s": "Time per output token",
+    "e2e_s": "End to end",
+    "queue_s": "Time in the queue",
+    "prefill_s": "Time in prefill",
+    "decode_s": "Time in decode",
+}
+SPIKES = {
+    "start_at": "Start",
+    "endpoint": "Endpoint",
+    "engine": "Engine",
+    "model": "Model",
+    "cause_label": "Likely cause",
+    "evidence": "Evidence",
+    "metric_label": "Latency",
+    "p95_s": "p95, at least",
+    "usual_p95_s": "Usual p95, at most",
+    "duration_s": "Length of spike",
+    "node": "Node",
+    "cluster": "Cluster",
+}
+SPIKE_WIDTHS = {"evidence": 420}
+CAUSES = {
+    "gpu_event": "GPU event",
+    "link_down": "Link down",
+    "memory_kill": "Out-of-memory kill",
+    "throttling": "Throttled GPU",
+    "queue": "Requests waiting",
+    "preemptions": "Preemptions",
+    "host_cpu": "CPU of the host",
+    "host_disk": "Disks of the host",
+    "host_network": "TCP retransmissions",
+    "neighbour": "Job on the same node",
+    "error_counters": "Error counters",
+}
+NO_SPIKES = "No latency spike: no p95 of five minutes was twice the usual one."
 NO_REQUESTS = (
     "No request log was ingested: it says exactly how long each request of a tenant took. "
     "`goodput ingest auto FILE` reads the logs of gateways and load generators."
@@ -98,12 +138,11 @@ def tenants(frame: pl.DataFrame, of_engines: pl.DataFrame) -> None:
     if frame.is_empty():
         st.caption(NO_REQUESTS)
         return
-    known = dict(zip(of_engines.select("cluster", "endpoint").rows(), ids(of_engines), strict=True))
+    known = {(row["cluster"], row["endpoint"]): row for row in of_engines.iter_rows(named=True)}
+    named = dict(zip(of_engines.select("cluster", "endpoint").rows(), ids(of_engines), strict=True))
     shown = frame.with_columns(tenant=pl.col("tenant").fill_null("not named"))
-    opens = [
-        {ENGINE: known.get((row["cluster"], row["slowest_endpoint"]))}
-        for row in shown.iter_rows(named=True)
-    ]
+    slowest = shown.select("cluster", "slowest_endpoint").rows()
+    opens = [{ENGINE: named.get(place)} for place in slowest]
     keys = shown.select(pl.concat_str("cluster", "model", "tenant", separator="|")).to_series()
     number = st.column_config.NumberColumn
     wide = {
@@ -113,6 +152,41 @@ def tenants(frame: pl.DataFrame, of_engines: pl.DataFrame) -> None:
     }
     tables.pick(shown, _of(shown, TENANTS), "tenant", keys, opens=opens, wide=wide)
     st.caption("Select a row to mark its slowest engine above, with links to GPU, node and run.")
+    place, tenant = next(
+        ((p, t) for p, t in zip(slowest, shown["tenant"], strict=True) if p in known), (None, "")
+    )
+    if place is not None:
+        name, endpoint = (theme.markdown_text(text, 60) for text in (tenant, place[1]))
+        st.markdown(f"Slowest tenant: **{name}**, slowest at {endpoint}")
+        places.links(known[place])
+
+
+def spikes(frame: pl.DataFrame) -> None:
+    """Draw latency spikes with their causes; a picked row selects its engine."""
+    if frame.is_empty():
+        st.caption(NO_SPIKES)
+        return
+    shown = frame.with_columns(
+        duration_s=(pl.col("end_ms") - pl.col("start_ms")) / 1000,
+        engine=pl.when(pl.col("engine") != "").then("engine"),
+        metric_label=pl.col("metric").replace_strict(METRICS),
+        cause_label=pl.col("cause").replace_strict(CAUSES).fill_null("none found"),
+    )
+    number = st.column_config.NumberColumn
+    wide = {name: number(f"{SPIKES[name]} (s)", format="%.3f") for name in ("p95_s", "usual_p95_s")}
+    engine = ids(frame)
+    keys = frame.select(
+        pl.concat_str(engine.alias("of"), pl.col("start_ms").cast(pl.String), separator="|")
+    ).to_series()
+    tables.pick(
+        shown, _of(shown, SPIKES), "spike", keys, opens=[{ENGINE: one} for one in engine],
+        wide=wide, widths=SPIKE_WIDTHS,
+    )  # fmt: skip
+    st.caption(
+        "What happened in a spike or up to two minutes before it: a cause as far as time shows it. "
+        "Pauses of a program (garbage collection, context switches) are not measured. Select a row "
+        "to mark its engine, with links to GPU, node and run."
+    )
 
 
 def _of(frame: pl.DataFrame, names: Mapping[str, str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, scope_bar, tables, tiles
+from goodput_app.dashboard.components.serving_engine_parts import METRICS
 from goodput_app.dashboard.components.speed_parts import amount
 from goodput_app.dashboard.data import serving
 from goodput_app.dashboard.figures import serving as figures
@@ -82,15 +83,6 @@ OBJECTIVES = {
     "within_requests_per_gpu_h": "Requests within objective per GPU-hour",
     "method_label": "Source",
     "cluster": "Cluster",
-}
-METRICS = {
-    "ttft_s": "Time to first token",
-    "inter_token_s": "Time between tokens",
-    "per_output_token_s": "Time per output token",
-    "e2e_s": "End to end",
-    "queue_s": "Time in the queue",
-    "prefill_s": "Time in prefill",
-    "decode_s": "Time in decode",
 }
 METHODS = {"requests": "request log (exact)", "histogram": "histogram"}
 LEVELS: dict[serving.Level, str] = {"model": "Model", "role": "Role", "engine": "Engine"}

@@ -100,6 +100,16 @@ def tenants(scope: Scope, model: str | None) -> pl.DataFrame:
     )
 
 
+def spikes(scope: Scope, model: str | None) -> pl.DataFrame:
+    """Return latency spikes with their causes, the latest first: at most ROWS_SHOWN."""
+    return read(
+        f"select * from marts.serving_spikes where {OF_MODEL} "
+        f"order by start_ms desc, cluster, endpoint, engine, model limit {ROWS_SHOWN}",
+        _whole(scope),
+        model,
+    )
+
+
 def bucket_ms(scope: Scope) -> int:
     """Return the finest bucket of which the window holds at most BUCKETS_MAX."""
     window = (scope.to_ms or 0) - (scope.from_ms or 0)

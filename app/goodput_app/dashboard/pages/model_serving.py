@@ -38,6 +38,12 @@ with panel(
 with panel("Latency over time", "marts.serving_latency_over_time"):
     parts.latency_over_time(view, models, model)
 with panel(
+    "Latency spikes",
+    "marts.serving_spikes",
+    help="Five minutes in which the p95 of an engine was at least twice the usual one.",
+):
+    single.spikes(serving.spikes(view.scope, model))
+with panel(
     "Objectives",
     "marts.serving_attainment",
     help="Histograms of single latencies only bound the share of requests within all limits.",

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from goodput_ingest.host_metrics import LABELS, is_host_metric
-from goodput_ingest.scrapes.instances import with_instances
+from goodput_ingest.host_metrics import is_host_metric
 from goodput_ingest.scrapes.targets import Targets
-from goodput_ingest.sources.node_exporter.scrapes import NAMES, NodeExporter, is_of_hosts, rows_of
+from goodput_ingest.sources.node_exporter.scrapes import PAGES, NodeExporter
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
     from datetime import datetime
 
     from goodput_ingest.formats.parsed import Parsed
@@ -34,19 +33,19 @@ class NodeExporterLive(Targets):
     """Hosts whose node_exporter is scraped directly."""
 
     name: ClassVar[str] = NodeExporter.name
-    metrics_of: ClassVar[str] = "node_exporter"
-    kept_labels: ClassVar[frozenset[str]] = LABELS
+    metrics_of: ClassVar[str] = PAGES.metrics_of
+    kept_labels: ClassVar[Container[str]] = PAGES.labels
 
     interval_s: float = 60.0
 
     def _is_wanted(self, head: bytes) -> bool:
-        return is_of_hosts(head)
+        return PAGES.recognises(head)
 
     def _with_identity(self, data: bytes) -> bytes:
-        return with_instances(data, NAMES)
+        return PAGES.with_targets(data)
 
     def _rows(self, read: Exposition, rejects: Sequence[Reject], now: datetime) -> list[Parsed]:
-        return rows_of(read, rejects, taken_at=now, cluster=self.cluster)
+        return PAGES.rows_of(read, rejects, taken_at=now, cluster=self.cluster)
 
     def _summary(self, read: Exposition) -> str:
         used = {name for name in read.series["metric"] if is_host_metric(name)}

@@ -2,100 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from goodput_ingest.formats import files
-from goodput_ingest.formats.parsed import Parsed
-from goodput_ingest.formats.prometheus_text import exposition
-from goodput_ingest.formats.prometheus_text.blocks import blocks
-from goodput_ingest.formats.prometheus_text.series import KnownSeries
 from goodput_ingest.host_metrics import LABELS, host_rows, is_host_metric
-from goodput_ingest.scrapes import recorded
-from goodput_ingest.scrapes.instances import with_instances
-from goodput_ingest.source import Batch, ReadOptions, Reject
-from goodput_queries.errors import IngestError
+from goodput_ingest.scrapes.pages import PageFormat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import datetime
+    from collections.abc import Iterator
     from pathlib import Path
 
+    from goodput_ingest.source import Batch, ReadOptions
+
 BUILD_INFO: Final = "node_exporter_build_info"
-NAMES: Final = rb"node_\w+"
+PAGES: Final = PageFormat(
+    metrics_of="node_exporter",
+    example='node_cpu_seconds_total{cpu="0",mode="idle"} 259.61',
+    names=rb"node_\w+",
+    labels=LABELS,
+    is_metric=lambda name: name == BUILD_INFO or is_host_metric(name),
+    table="node_samples",
+    rows=host_rows,
+)
 
 
+@dataclass(frozen=True)
 class NodeExporter:
     """A file of scrapes of node_exporter."""
 
     name: ClassVar[str] = "node-exporter"
 
-    def __init__(self, path: Path, options: ReadOptions) -> None:
-        """Take the file, the cluster, and where the file does not say them the time and node."""
-        self.path = path
-        self.options = options
+    path: Path
+    options: ReadOptions
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all
         """Say whether the lines are samples, and metrics of a host among them."""
-        return is_of_hosts(head)
+        return PAGES.recognises(head)
 
     def extract(self) -> Iterator[Batch]:
-        """Yield `raw.node_samples` and `raw.link_samples`, block by block.
-
-        Raises IngestError where the file is not of node_exporter, or where nothing says when a
-        scrape was taken.
-        """
-        head = files.head(self.path)
-        if head.strip() and not is_of_hosts(head):
-            raise IngestError(
-                f"{self.path}: these are no metrics of node_exporter; expected lines as "
-                'node_cpu_seconds_total{cpu="0",mode="idle"} 259.61.'
-            )
-        return self._batches()
-
-    def _batches(self) -> Iterator[Batch]:
-        known, first_line = KnownSeries(LABELS), 1
-        meaning = (self.options, recorded.moment_in(self.path.name))
-        for block in blocks(self.path):
-            if known.is_full:
-                known = KnownSeries(LABELS)
-            text = with_instances(block.data, NAMES)
-            found = exposition.parse(text, known, first_line=first_line)
-            first_line += found.lines
-            if block.damage:
-                found.rejects.append(Reject(first_line, block.damage))
-            rows = rows_of(
-                found,
-                found.rejects,
-                taken_at=recorded.taken_at(self.path, self.options, found),
-                cluster=self.options.cluster,
-                node=self.options.node,
-            )
-            for parsed in rows:
-                yield parsed.batch(
-                    source=self.name, origin=str(self.path), digest=found.digest(*meaning)
-                )
-
-
-def rows_of(
-    found: exposition.Exposition,
-    rejects: Sequence[Reject],
-    *,
-    taken_at: datetime | None,
-    cluster: str | None,
-    node: str | None = None,
-) -> list[Parsed]:
-    """Return the rows of raw tables that scrapes give, and these rejects; see `host_rows`."""
-    points = found.points
-    if points["ts"].null_count() and taken_at is not None:
-        points = points.with_columns(points["ts"].fill_null(taken_at))
-    rows = host_rows(points, found.series, found.label_sets, cluster=cluster, node=node)
-    if not rejects:
-        return rows
-    first, *others = rows or [Parsed("node_samples", points.clear().select("ts"))]
-    return [Parsed(first.table, first.rows, [*rejects, *first.rejects]), *others]
-
-
-def is_of_hosts(head: bytes) -> bool:
-    """Say whether at least half of the first lines are samples, some of node_exporter's."""
-    return recorded.has_metric(head, lambda name: name == BUILD_INFO or is_host_metric(name))
+        """Yield `raw.node_samples` and `raw.link_samples`; see `PageFormat.read`."""
+        return PAGES.read(self.path, self.options, self.name, node=self.options.node)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from goodput_ingest.scrapes.instances import with_instances
 from goodput_ingest.scrapes.targets import Targets
-from goodput_ingest.serving_metrics import ALL_LABELS, Identity, is_serving_metric
+from goodput_ingest.serving_metrics import Identity, is_serving_metric
 from goodput_ingest.serving_metrics.catalogue import meanings
-from goodput_ingest.sources.serving.scrapes import NAMES, ServingMetrics, is_of_engines, rows_of
+from goodput_ingest.sources.serving.scrapes import PAGES, ServingMetrics
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -36,8 +35,8 @@ class ServingLive(Targets):
     """
 
     name: ClassVar[str] = ServingMetrics.name
-    metrics_of: ClassVar[str] = "a serving engine"
-    kept_labels: ClassVar[Container[str]] = ALL_LABELS
+    metrics_of: ClassVar[str] = PAGES.metrics_of
+    kept_labels: ClassVar[Container[str]] = PAGES.labels
 
     interval_s: float = 60.0
     node: str | None = None
@@ -47,14 +46,14 @@ class ServingLive(Targets):
     role: Literal["prefill", "decode", "frontend", "both"] | None = None
 
     def _is_wanted(self, head: bytes) -> bool:
-        return is_of_engines(head)
+        return PAGES.recognises(head)
 
     def _with_identity(self, data: bytes) -> bytes:
-        return with_instances(data, NAMES)
+        return PAGES.with_targets(data)
 
     def _rows(self, read: Exposition, rejects: Sequence[Reject], now: datetime) -> list[Parsed]:
         given = Identity(self.node, self.namespace, self.pod, self.role, self.gpus)
-        return rows_of(read, rejects, taken_at=now, cluster=self.cluster, given=given)
+        return PAGES.rows_of(read, rejects, taken_at=now, cluster=self.cluster, given=given)
 
     def _summary(self, read: Exposition) -> str:
         used = {name for name in read.series["metric"] if is_serving_metric(name)}

@@ -27,7 +27,7 @@ from goodput_queries.ledger_build.placement.evidence import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Container, Iterable, Mapping
 
     import duckdb
 
@@ -71,14 +71,21 @@ class Placed(NamedTuple):
     conflicts: pl.DataFrame
 
 
-def place(cursor: duckdb.DuckDBPyConnection) -> Placed:
-    """Place all job runs."""
+def place(
+    cursor: duckdb.DuckDBPyConnection, where: str = "true", nodes: Container[Node] | None = None
+) -> Placed:
+    """Place job runs in sequence.
+
+    where: of which job runs; nodes: on which nodes, None: on all of theirs.
+    """
     cursor.execute(
         "create or replace temp table dirty_nodes (cluster varchar, node varchar, since_ms bigint)"
     )
-    job_runs = job_runs_to_place(cursor)
+    job_runs = job_runs_to_place(cursor, where)
     slots = slots_by_node(cursor)
-    claim(job_runs, slots, reported_holds_by_job(cursor), lambda _, __: True, lambda _: None)
+    reported = reported_holds_by_job(cursor)
+    is_placed = lambda run, node: nodes is None or (run.cluster, node) in nodes  # noqa: E731
+    claim(job_runs, slots, reported, is_placed, lambda _: None)
     return placed(slots, down_moments(cursor))
 
 

@@ -22,3 +22,8 @@ create or replace macro share_within(part, whole) as (case when whole > 0 then l
 
 -- An amount for a million tokens; null where there are none.
 create or replace macro per_million(amount, tokens) as (amount / nullif(tokens, 0) * 1e6);
+
+-- What a latency is, inside a sentence.
+create or replace macro latency_name(metric) as (
+    case metric when 'ttft_s' then 'time to the first token' when 'e2e_s' then 'time of a request' else 'time between tokens' end
+);

@@ -23,7 +23,5 @@ select
     samples.tcp_retransmitted_segments
 from raw.node_samples as samples
 left join staging.stg_node_clusters as node_clusters on samples.node = node_clusters.node
-left join staging.stg_node_aliases as aliases
-    on split_part(samples.node, '.', 1) = aliases.host
-    and (starts_with(samples.node, aliases.node || '.') or starts_with(aliases.node, samples.node || '.'))
+left join staging.stg_node_aliases as aliases on is_alias(samples.node, node_clusters.cluster, aliases.node, aliases.host)
 where samples.cpu_total_s is not null or samples.memory_total_bytes is not null

@@ -51,7 +51,5 @@ select
     max(reported.has_samples) as has_samples
 from reported
 left join staging.stg_node_clusters as node_clusters on reported.node = node_clusters.node
-left join staging.stg_node_aliases as aliases
-    on split_part(reported.node, '.', 1) = aliases.host
-    and (starts_with(reported.node, aliases.node || '.') or starts_with(aliases.node, reported.node || '.'))
+left join staging.stg_node_aliases as aliases on is_alias(reported.node, node_clusters.cluster, aliases.node, aliases.host)
 group by all

@@ -13,7 +13,14 @@ from goodput_queries.catalog import models
 CANONICAL = {
     *("prompt_tokens", "generation_tokens", "requests_finished", "requests_failed", "preemptions"),
     *("prefix_cache_queries", "prefix_cache_hits", "kv_offload_bytes", "kv_transfer_bytes"),
-    *("kv_transfer_s", "model_load_s", "requests_running", "requests_waiting", "kv_cache_ratio"),
+    *(
+        "kv_load_s",
+        "kv_transfer_s",
+        "model_load_s",
+        "requests_running",
+        "requests_waiting",
+        "kv_cache_ratio",
+    ),
     *("batch_size", "engine_asleep", "ttft_s", "inter_token_s", "e2e_s", "queue_s", "prefill_s"),
     "decode_s",
 }
@@ -57,7 +64,9 @@ def test_a_renamed_metric_that_is_exported_under_both_names_counts_once():
         'vllm:kv_offload_total_bytes_total{transfer_type="CPU_to_GPU"} 40\n'
         'vllm:kv_offload_total_bytes_total{transfer_type="GPU_to_CPU"} 2\n'
         "vllm:kv_offload_load_bytes_total 40\nvllm:kv_offload_store_bytes_total 2\n"
-    ) == {"kv_cache_ratio": 0.25, "kv_offload_bytes": 42}
+        'vllm:kv_offload_total_time_total{transfer_type="CPU_to_GPU"} 3\n'
+        'vllm:kv_offload_total_time_total{transfer_type="GPU_to_CPU"} 13\n'
+    ) == {"kv_cache_ratio": 0.25, "kv_offload_bytes": 42, "kv_load_s": 3}
 
 
 def test_ranks_that_report_the_same_requests_count_once():
@@ -151,3 +160,36 @@ def test_names_of_labels_may_be_those_of_our_columns():
     named = 'vllm:other{metric="a",series="b",labels="c",value="d"} 1\n'
 
     assert values(named) == {'vllm:other{labels="c",metric="a",series="b",value="d"}': 1}
+
+
+def test_engines_under_ray_are_told_apart_by_their_replica():
+    """Ray renames the metrics of vLLM and has all engines of a node on one page."""
+    ray = 'Component="core_worker",Version="2.48.0",WorkerId="{0}w",ReplicaId="{1}",engine="0"'
+    lines = [
+        f'ray_vllm_{name}{{{ray.format(worker, replica)},model_name="m"}} {value}'
+        for worker, replica in (("a", "llm#x"), ("b", ""))
+        for name, value in (
+            ("num_requests_running", 3),
+            ("generation_tokens_total", 70),
+            ("generation_tokens", 70),
+        )
+    ]
+    (found,) = parsed("\n".join(lines))
+
+    assert found.rows.select("engine", "metric", "value", "product").rows() == [
+        ("bw/0", "generation_tokens", 70.0, "vllm"), ("bw/0", "requests_running", 3.0, "vllm"),
+        ("llm#x/0", "generation_tokens", 70.0, "vllm"),
+        ("llm#x/0", "requests_running", 3.0, "vllm"),
+    ]  # fmt: skip
+    buckets = (
+        f"ray_vllm_time_to_first_token_seconds_{end}{{{ray.format('a', '')}{le}}} 2"
+        for end, le in (
+            ("bucket", ',le="0.5"'),
+            ("bucket", ',le="+Inf"'),
+            ("sum", ""),
+            ("count", ""),
+        )
+    )
+    (histogram,) = parsed("\n".join(buckets))
+    assert histogram.table == "serving_histograms"
+    assert histogram.rows["metric"].unique().to_list() == ["ttft_s"]

@@ -1,7 +1,7 @@
 -- Holds: the GPUs or instances of each job run over time; never two job runs on one at a time. Written by
--- ledger_build/placement/place.py, since placement on the lowest free slot is sequential, not a select.
+-- ledger_build/placement, since placement on the lowest free slot is sequential, not a select.
 -- grain: gpu_uuid, gpu_instance, start_ms
--- written_by: ledger_build/placement/place.py
+-- written_by: ledger_build/placement/set_wise.py
 -- change_tracking: start_ms, end_ms of node
 -- reads: intermediate.int_job_runs, intermediate.int_reported_holds, intermediate.int_slots, staging.stg_node_states
 create table intermediate.int_holds (

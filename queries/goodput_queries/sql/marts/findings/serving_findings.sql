@@ -1,5 +1,6 @@
 -- What is wrong with the scope's serving engines, as findings: a full KV cache, replicas that share the load badly, latencies with a
--- long tail, engines without a request, queues beside idle replicas. Replicas are the engines of a model and a role in a cluster.
+-- long tail or that rise at times, engines without a request, queues beside idle replicas. Replicas are the engines of a model and a
+-- role in a cluster.
 -- grain: rule, cluster, node, gpu_uuid, run_key, detail, since_ms
 -- access: team
 -- evaluated: first
@@ -79,6 +80,25 @@ tails as (
     ) = 1
 ),
 
+-- the worst: one with a cause before one without
+spikes as (
+    select
+        cluster, endpoint, engine, model,
+        min(start_ms) as since_ms,
+        max(end_ms) as until_ms,
+        sum(end_ms - start_ms) as length_ms,
+        count(*) as spikes,
+        count(cause) as explained,
+        arg_max(
+            {
+                metric: metric, start_ms: start_ms, end_ms: end_ms, p95_s: p95_s, usual_p95_s: usual_p95_s, evidence: evidence
+            },
+            (coalesce(-place, -99), rise_ratio)
+        ) as worst
+    from marts.serving_spikes
+    group by cluster, endpoint, engine, model
+),
+
 minutes as (
     select
         cluster, model, role, minute,
@@ -142,12 +162,27 @@ where
 union all
 select
     'latency_tail', cluster, node, gpu_uuid, run_key, name, start_ms, end_ms, null, null, 'warning', 'Confirmed',
-    name || ', ' || model || ': p99 of the '
-        || case metric when 'ttft_s' then 'time to the first token' when 'e2e_s' then 'time of a request' else 'time between tokens' end
-        || ' is over ' || printf('%.3g s', p99_low_s) || ', p50 at most ' || printf('%.3g s', p50_high_s) || ': at least '
+    name || ', ' || model || ': p99 of the ' || latency_name(metric) || ' is over ' || printf('%.3g s', p99_low_s) || ', p50 at most ' || printf('%.3g s', p50_high_s) || ': at least '
         || printf('%.0f', tail_low_ratio) || ' times, of ' || counted(observations, case metric when 'inter_token_s' then 'token' else 'request' end),
     null
 from tails
+union all
+select
+    'latency_spike', engines.cluster, engines.node, engines.gpu_uuid, engines.run_key, engines.name, spikes.since_ms, spikes.until_ms,
+    null, null, 'warning', case when spikes.explained > 0 then 'Likely' else 'Not confirmed' end,
+    engines.name || ', ' || engines.model || ': p95 of the ' || latency_name(spikes.worst.metric) || ' at least '
+        || printf('%.3g s', spikes.worst.p95_s) || strftime(from_ms(spikes.worst.start_ms), ' from %H:%M')
+        || strftime(from_ms(spikes.worst.end_ms), ' to %H:%M UTC') || ', usually at most ' || printf('%.3g s', spikes.worst.usual_p95_s)
+        || '; ' || coalesce(spikes.worst.evidence, 'no event of its GPUs, host or links shows why')
+        || case
+            when spikes.spikes > 1
+                then '; ' || counted(spikes.spikes, 'such time') || ', ' || spikes.explained || ' with a cause'
+            else ''
+        end,
+    engines.team
+from engines
+inner join spikes using (cluster, endpoint, engine, model)
+where spikes.explained > 0 or spikes.length_ms >= threshold('serving_min_ms')
 union all
 select
     'serving_standby', engines.cluster, engines.node, engines.gpu_uuid, engines.run_key, engines.name, engines.idle_from_ms, engines.idle_to_ms,

@@ -13,7 +13,6 @@ runs as (
     select
         run_key,
         max(value) filter (where attribute = 'cluster') as cluster,
-        max(value) filter (where attribute = 'workload') as workload,
         max(value) filter (where attribute = 'gpus') as gpus,
         max(value) filter (where attribute = 'gpu_model') as gpu_model
     from attributes
@@ -30,7 +29,7 @@ starts as (
 tracked as (
     select
         runs.cluster,
-        runs.workload,
+        names.workload,
         runs.gpus::integer as gpus,
         runs.gpu_model,
         attributes.run_key,
@@ -46,9 +45,10 @@ tracked as (
     inner join (select attribute from reference.run_attributes where is_tracked = 1) as kinds using (attribute)
     inner join runs using (run_key)
     inner join starts using (run_key)
-    where runs.workload is not null
+    inner join marts.run_workloads as names using (run_key)
+    where names.workload is not null
     window earlier as (
-        partition by runs.cluster, runs.workload, runs.gpus, runs.gpu_model, attributes.attribute
+        partition by runs.cluster, names.workload, runs.gpus, runs.gpu_model, attributes.attribute
         order by starts.start_ms, attributes.run_key
     )
 )

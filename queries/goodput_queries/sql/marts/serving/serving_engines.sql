@@ -15,7 +15,8 @@
 -- kv_cache_ratio: mean use; kv_cache_max_ratio: highest reading; kv_full_ratio: share of time over threshold kv_full_ratio
 -- kv_full_ms: such time, of readings in which requests waited or were preempted
 -- prefix_hit_ratio: of the prompt tokens that were looked up
--- transfer_ratio: KV transfer time / time of all requests
+-- transfer_ratio: KV transfer time / time of all requests; copy_ratio: time of copies from host to GPU / the same. Transfers that
+--  overlap with others or with work count as well: an upper bound of what they add to latency
 -- idle_ms: time without a request running or waiting, the standby of the ledger; idle_from_ms, idle_to_ms: its ends; load_ms: the
 --  model loads; queue_ms: time with requests waiting
 -- cost, energy_j: of gpu_ms; null: not known
@@ -57,6 +58,7 @@ sums as (
         sum(kv_offload_bytes) as kv_offload_bytes,
         sum(kv_transfer_bytes) as kv_transfer_bytes,
         sum(kv_transfer_s) as kv_transfer_s,
+        sum(kv_load_s) as kv_load_s,
         case
             when count(requests_waiting) > 0
                 then coalesce(sum(length_ms) filter (where requests_waiting > 0), 0)
@@ -179,6 +181,8 @@ select
     sums.kv_transfer_bytes,
     sums.kv_transfer_s,
     sums.kv_transfer_s / nullif(latencies.requests_s, 0) as transfer_ratio,
+    sums.kv_load_s,
+    sums.kv_load_s / nullif(latencies.requests_s, 0) as copy_ratio,
     latencies.prefill_s,
     latencies.decode_s,
     states.idle_ms,

@@ -77,6 +77,7 @@ select
     sum(increase) filter (where metric = 'kv_offload_bytes') as kv_offload_bytes,
     sum(increase) filter (where metric = 'kv_transfer_bytes') as kv_transfer_bytes,
     sum(increase) filter (where metric = 'kv_transfer_s') as kv_transfer_s,
+    sum(increase) filter (where metric = 'kv_load_s') as kv_load_s,
     sum(increase) filter (where metric = 'model_load_s') as model_load_s,
     max(value) filter (where metric = 'requests_running') as requests_running,
     max(value) filter (where metric = 'requests_waiting') as requests_waiting,

@@ -1,7 +1,7 @@
 -- Runs of the scope with steps to compare in its window, each with its workload: what is the same work on the same GPUs.
 -- grain: run_key
 -- access: team
--- workload: name of the job, else of the run; params: of the model, as the job declares it; null: not declared
+-- workload: name of the job, else of the run (marts.run_workloads); params: of the model, as the job declares it; null: not declared
 -- gpu_models: in order; gpus: of its largest attempt
 -- steps: after the warm-up (marts.judged_steps); step_s: their mean
 -- step_variation_ratio: standard deviation / mean of step times
@@ -33,7 +33,6 @@ owners as (
         run_key,
         any_value(run_id) as run_id,
         any_value(cluster) as cluster,
-        coalesce(any_value(job_name), any_value(run_id)) as workload,
         any_value(team) as team,
         any_value(user_name) as user_name
     from intermediate.int_job_run_owners
@@ -71,7 +70,7 @@ select
     owners.run_id,
     owners.team,
     owners.user_name,
-    owners.workload,
+    names.workload,
     declared.params,
     models.gpu_models,
     steps.gpus,
@@ -92,6 +91,7 @@ select
     end as not_comparable
 from steps
 inner join owners using (run_key)
+inner join marts.run_workloads as names using (run_key)
 left join declared using (run_key)
 left join marts.run_gpu_models as models using (run_key)
 left join slowed using (run_key)

@@ -1,0 +1,86 @@
+"""`goodput lake`: make a lake and keep it."""
+
+from __future__ import annotations
+
+import click
+import polars as pl
+from msgspec import structs
+
+from goodput_app.cli.database import open_lake
+from goodput_app.cli.options import lake_option, output_options, say
+from goodput_app.settings import settings
+from goodput_queries.errors import StoreError
+from goodput_queries.evidence.retention import Retention
+
+
+@click.group()
+def lake() -> None:
+    """Make and keep a lake, into which many hosts load."""
+
+
+@lake.command()
+@click.option(
+    "--buckets",
+    type=click.IntRange(1, 4096),
+    help="Parts of a day of readings, by GPU or node; for good. Default: 16.",
+)
+@lake_option
+@output_options
+def create(*, buckets: int | None, lake: str | None) -> pl.DataFrame:
+    """Create a lake in an empty folder or at a URL, such as s3://bucket/prefix."""
+    from goodput_queries.lake.lake import BUCKETS, Lake  # noqa: PLC0415 -- an extra
+
+    made = Lake.create(named(lake), buckets=BUCKETS if buckets is None else buckets)
+    return pl.DataFrame({"lake": [made.url], "buckets": [made.buckets]})
+
+
+@lake.command()
+@lake_option
+@output_options
+def status(*, lake: str | None) -> pl.DataFrame:
+    """List tables and clusters with their days, rows and files."""
+    from goodput_queries.lake import upkeep  # noqa: PLC0415 -- an extra
+
+    found = upkeep.status(open_lake(named(lake)))
+    if found.is_empty():
+        say("Nothing was loaded into it yet.")
+    return found
+
+
+@lake.command()
+@lake_option
+@output_options
+def compact(*, lake: str | None) -> pl.DataFrame:
+    """Merge small files; remove those that were replaced a day ago."""
+    from goodput_queries.lake import upkeep  # noqa: PLC0415 -- an extra
+
+    return upkeep.compact(open_lake(named(lake)))
+
+
+@lake.command()
+@click.option(
+    "--yes", "is_confirmed", is_flag=True, help="Confirm dropping more than a tenth of a table."
+)
+@lake_option
+@output_options
+def prune(*, is_confirmed: bool, lake: str | None) -> pl.DataFrame:
+    """Drop days older than [retention] in goodput.toml."""
+    from goodput_queries.lake.prune import drop_old_days  # noqa: PLC0415 -- an extra
+
+    ages = Retention(**structs.asdict(settings().retention))
+    dropped = drop_old_days(open_lake(named(lake)), ages, is_confirmed=is_confirmed)
+    if dropped.is_empty():
+        is_set = ages.samples_days is not None or ages.collectives_days is not None
+        say(
+            "Nothing is that old."
+            if is_set
+            else "[retention] in goodput.toml is not set: everything is retained."
+        )
+    return dropped
+
+
+def named(url: str | None) -> str:
+    """Return the URL of a lake; raises StoreError where none is named."""
+    if url is None:
+        raise StoreError("no lake is named: add --lake URL, or `url` under [lake] in goodput.toml.")
+    return url

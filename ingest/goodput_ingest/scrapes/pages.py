@@ -1,0 +1,110 @@
+"""Metrics pages of one kind of exporter as rows of raw tables, for a file of them or a live one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from goodput_ingest.formats import files
+from goodput_ingest.formats.parsed import Parsed
+from goodput_ingest.formats.prometheus_text import exposition
+from goodput_ingest.formats.prometheus_text.blocks import blocks
+from goodput_ingest.formats.prometheus_text.series import KnownSeries
+from goodput_ingest.scrapes import recorded
+from goodput_ingest.scrapes.instances import with_instances
+from goodput_ingest.source import Batch, Reject
+from goodput_queries.errors import IngestError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterator, Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from goodput_ingest.source import ReadOptions
+
+
+@dataclass(frozen=True)
+class PageFormat:
+    """What the pages of an exporter are, and how they become rows.
+
+    metrics_of: whose metrics they are, in a message; example: a line of them
+    names: pattern of the metrics that get the label of their target
+    labels: to keep
+    is_metric: whether a metric shows that a page is of this exporter
+    table: that gets the rejects of a page without rows
+    rows: of points, series and label sets, with the cluster and more that the source gives
+    """
+
+    metrics_of: str
+    example: str
+    names: bytes
+    labels: Container[str]
+    is_metric: Callable[[str], object]
+    table: str
+    rows: Callable[..., list[Parsed]]
+
+    def recognises(self, head: bytes) -> bool:
+        """Say whether at least half of the first lines are samples, some of this exporter."""
+        return recorded.has_metric(head, self.is_metric)
+
+    def with_targets(self, data: bytes) -> bytes:
+        """Return the lines with the label of the target that was scraped."""
+        return with_instances(data, self.names)
+
+    def rows_of(
+        self,
+        found: exposition.Exposition,
+        rejects: Sequence[Reject],
+        *,
+        taken_at: datetime | None,
+        cluster: str | None,
+        **given: Any,
+    ) -> list[Parsed]:
+        """Return the rows of raw tables that scrapes give, and these rejects.
+
+        taken_at: when lines are of that carry no time of their own
+        """
+        points = found.points
+        if points["ts"].null_count() and taken_at is not None:
+            points = points.with_columns(points["ts"].fill_null(taken_at))
+        rows = self.rows(points, found.series, found.label_sets, cluster=cluster, **given)
+        if not rejects:
+            return rows
+        first, *others = rows or [Parsed(self.table, points.clear().select("ts"))]
+        return [Parsed(first.table, first.rows, [*rejects, *first.rejects]), *others]
+
+    def read(self, path: Path, options: ReadOptions, source: str, **given: Any) -> Iterator[Batch]:
+        """Return the batches of a file of scrapes, block by block.
+
+        Raises IngestError where the file is of another exporter, or where nothing says when a
+        scrape was taken.
+        """
+        head = files.head(path)
+        if head.strip() and not self.recognises(head):
+            raise IngestError(
+                f"{path}: these are no metrics of {self.metrics_of}; expected lines as "
+                f"{self.example}."
+            )
+        return self._batches(path, options, source, **given)
+
+    def _batches(
+        self, path: Path, options: ReadOptions, source: str, **given: Any
+    ) -> Iterator[Batch]:
+        known, first_line = KnownSeries(self.labels), 1
+        meaning = (options, recorded.moment_in(path.name))
+        for block in blocks(path):
+            if known.is_full:
+                known = KnownSeries(self.labels)
+            found = exposition.parse(self.with_targets(block.data), known, first_line=first_line)
+            first_line += found.lines
+            if block.damage:
+                found.rejects.append(Reject(first_line, block.damage))
+            rows = self.rows_of(
+                found,
+                found.rejects,
+                taken_at=recorded.taken_at(path, options, found),
+                cluster=options.cluster,
+                **given,
+            )
+            for parsed in rows:
+                yield parsed.batch(source=source, origin=str(path), digest=found.digest(*meaning))

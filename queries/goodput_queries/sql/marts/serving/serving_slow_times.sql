@@ -1,0 +1,117 @@
+-- Latency spikes of the scope's serving engines: five minutes in which the p95 of the time to first token, or between tokens, was at
+-- least twice (threshold serving_spike_ratio) what it usually is in five minutes of the window. Of a histogram the lower bound
+-- of its bucket counts against the upper bound of the usual one. The first requests after a start count apart.
+-- grain: cluster, endpoint, engine, model, start_ms
+-- access: team
+-- evaluated: first
+-- start_ms, end_ms: of five minutes one after the other
+-- metric: of the two the one that rose more: ttft_s, inter_token_s; of logs ttft_s, per_output_token_s (the mean of a request)
+-- method: histogram, requests (exact)
+-- observations: requests in it; of inter_token_s tokens
+-- p95_s: at least, in the worst five minutes; usual_p95_s: at most
+with bucketed as (
+    select
+        cluster, endpoint, engine, model, metric, end_ms, start_ms,
+        (end_ms - 1) // 300000 as cell,
+        unnest(bounds) as le_s,
+        unnest(counts) as observations
+    from marts.serving_histogram_intervals
+    where metric in ('ttft_s', 'inter_token_s') and not is_cold
+),
+
+sums as (
+    select
+        cluster, endpoint, engine, model, metric, cell, le_s,
+        min(start_ms) as start_ms,
+        max(end_ms) as end_ms,
+        sum(observations)::bigint as observations
+    from bucketed
+    group by cluster, endpoint, engine, model, metric, cell, le_s
+    -- of histograms with other bounds those that all of them have
+    qualify count(*) = max(count(*)) over (partition by cluster, endpoint, engine, model, metric, cell)
+),
+
+histograms as (
+    select
+        cluster, endpoint, engine, model, metric, cell,
+        min(start_ms) as start_ms,
+        max(end_ms) as end_ms,
+        list(le_s order by le_s) as bounds,
+        list(observations order by le_s) as counts
+    from sums
+    group by cluster, endpoint, engine, model, metric, cell
+),
+
+of_log as (
+    unpivot (
+        select cluster, endpoint, model, last_ms, ttft_s, per_output_token_s
+        from marts.serving_requests
+        -- histograms are of all requests, a log may be of a part
+        anti join (select distinct cluster, endpoint, model from histograms) as known using (cluster, endpoint, model)
+        where endpoint <> '' and not is_cold
+    ) on ttft_s, per_output_token_s into name metric value value_s
+),
+
+cells as (
+    select
+        cluster, endpoint, engine, model, metric, 'histogram' as method, cell, start_ms, end_ms,
+        counts[-1] as observations,
+        quantile_low(bounds, counts, 0.95) as low_s,
+        coalesce(quantile_high(bounds, counts, 0.95), 'infinity'::double) as high_s
+    from histograms
+    union all
+    select
+        cluster, endpoint, '', model, metric, 'requests', (last_ms - 1) // 300000,
+        min(last_ms), max(last_ms), count(*), quantile_disc(value_s, 0.95), quantile_disc(value_s, 0.95)
+    from of_log
+    group by cluster, endpoint, model, metric, (last_ms - 1) // 300000
+),
+
+judged as (
+    select
+        *,
+        quantile_disc(high_s, 0.5) over series as usual_s,
+        count(*) over series as cells
+    from cells
+    where observations >= threshold('serving_spike_observations')
+    window series as (partition by cluster, endpoint, engine, model, metric, method)
+),
+
+slow as (
+    select
+        *,
+        coalesce(
+            cell - lag(cell) over (partition by cluster, endpoint, engine, model order by cell, metric, method) > 1, true
+        ) as is_new
+    from judged
+    where
+        cells >= threshold('serving_spike_cells')
+        and low_s >= threshold('serving_spike_ratio') * usual_s
+        and low_s - usual_s >= case metric
+            when 'ttft_s' then threshold('serving_spike_ttft_s') else threshold('serving_spike_token_s')
+        end
+),
+
+numbered as (
+    select
+        *,
+        count_if(is_new) over (
+            partition by cluster, endpoint, engine, model order by cell, metric, method rows unbounded preceding
+        ) as spike
+    from slow
+)
+
+select
+    numbered.cluster,
+    numbered.endpoint,
+    numbered.engine,
+    numbered.model,
+    min(numbered.start_ms) as start_ms,
+    max(numbered.end_ms) as end_ms,
+    arg_max(numbered.metric, numbered.low_s / numbered.usual_s) as metric,
+    arg_max(numbered.method, numbered.low_s / numbered.usual_s) as method,
+    arg_max(numbered.observations, numbered.low_s / numbered.usual_s) as observations,
+    arg_max(numbered.low_s, numbered.low_s / numbered.usual_s) as p95_s,
+    arg_max(numbered.usual_s, numbered.low_s / numbered.usual_s) as usual_p95_s
+from numbered
+group by numbered.cluster, numbered.endpoint, numbered.engine, numbered.model, numbered.spike

@@ -1,0 +1,121 @@
+"""`goodput ingest` and `goodput collect` into a lake, and `goodput lake`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from goodput_app import settings as app_settings
+from goodput_app.cli import main
+from goodput_queries.lake.lake import Lake
+
+if TYPE_CHECKING:
+    from click.testing import Result
+
+STEP = {"v": 1, "ts": 1795177781.5, "event": "step", "step": 7, "dur_s": 1.0}
+WHO = {"run_id": "9001", "rank": 0, "host": "n1"}
+
+
+@pytest.fixture
+def site(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a folder with a lake, settings that name it, and a folder of job events."""
+    Lake.create("lake", buckets=2)
+    (here / "events").mkdir()
+    (here / "events" / "job.jsonl").write_text(json.dumps(STEP | WHO) + "\n")
+    (here / "site.toml").write_text(
+        '[lake]\nurl = "lake"\ncluster = "west"\n'
+        '[[collect]]\nsource = "job-events"\nfolder = "events"\ninterval_s = 0.1\n'
+    )
+    monkeypatch.setenv("GOODPUT_CONFIG", "site.toml")
+    app_settings.settings.cache_clear()
+    return here
+
+
+def goodput(*arguments: str) -> Result:
+    return CliRunner().invoke(main.main, arguments)
+
+
+def rows_of(url: str, *columns: str) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = (
+        Lake.open(url).rows("job_events", columns=columns).read_all().to_pylist()
+    )
+    return found
+
+
+@pytest.mark.usefixtures("site")
+def test_collect_loads_into_the_lake_of_the_settings() -> None:
+    done = [goodput("collect", "--once", "--format", "json") for _ in range(2)]
+
+    assert [one.exit_code for one in done] == [0, 0], done[0].output
+    assert [json.loads(one.stdout)[0]["rows_new"] for one in done] == [1, 0]
+    assert rows_of("lake", "step", "lake_cluster") == [{"step": 7, "lake_cluster": "west"}]
+    assert not Path("goodput.duckdb").exists()
+
+
+@pytest.mark.usefixtures("site")
+def test_ingest_loads_into_a_lake_that_is_named() -> None:
+    assert goodput("lake", "create", "--lake", "other").exit_code == 0
+    done = goodput("ingest", "job-events", "events", "--lake", "other", "--cluster", "east")
+
+    assert done.exit_code == 0, done.output
+    assert "Next:" not in done.stderr  # the ledger is of a database
+    assert rows_of("other", "lake_cluster") == [{"lake_cluster": "east"}]
+    assert rows_of("lake", "step") == []
+
+
+@pytest.mark.usefixtures("site")
+def test_a_database_on_the_command_line_beats_the_lake_of_the_settings(
+    empty_database: Path,
+) -> None:
+    shutil.copyfile(empty_database, "site.duckdb")
+    done = goodput("ingest", "job-events", "events", "--db", "site.duckdb")
+
+    assert done.exit_code == 0, done.output
+    assert rows_of("lake", "step") == []
+
+
+@pytest.mark.usefixtures("site")
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--lake", "lake", "--db", "x.duckdb"], "name --db or --lake"),
+        (["--reopen"], "--reopen is for a database"),
+        (["--lake", "none"], "none: there is no lake; make one with `goodput lake create`."),
+    ],
+)
+def test_what_cannot_be_loaded_is_said(arguments: list[str], sentence: str) -> None:
+    done = goodput("ingest", "job-events", "events", *arguments)
+
+    assert done.exit_code != 0
+    assert sentence in done.stderr
+    assert not Path("none").exists()
+
+
+def test_a_lake_is_listed_compacted_and_pruned(site: Path) -> None:
+    empty = goodput("lake", "status")
+    goodput("collect", "--once")
+    (site / "events" / "job.jsonl").write_text(json.dumps(STEP | WHO | {"step": 8}) + "\n")
+    goodput("collect", "--once")
+    listed, compacted, pruned = (
+        goodput("lake", verb, "--format", "json") for verb in ("status", "compact", "prune")
+    )
+
+    assert "Nothing was loaded into it yet." in empty.stderr
+    (row,) = json.loads(listed.stdout)
+    assert (row["table"], row["cluster"], row["rows"], row["files"]) == ("job_events", "west", 2, 2)
+    of_events = json.loads(compacted.stdout)[0]
+    assert (of_events["files_before"], of_events["files"]) == (2, 1)
+    assert "[retention] in goodput.toml is not set" in pruned.stderr
+    assert [one.exit_code for one in (listed, compacted, pruned)] == [0, 0, 0]
+
+
+def test_no_lake_is_named(here: Path) -> None:
+    done = goodput("lake", "status")
+
+    assert (done.exit_code, list(here.iterdir())) == (1, [])
+    assert done.stderr.startswith("no lake is named: add --lake URL, or `url` under [lake]")

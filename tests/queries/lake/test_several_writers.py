@@ -1,0 +1,72 @@
+"""Processes that write to one lake at once, and killed ones: nothing is lost or doubled."""
+
+from __future__ import annotations
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.queries.lake.s3_server import s3_server
+from tests.queries.lake.writers import Writer, assert_whole, batch
+
+from goodput_queries.errors import StoreError
+from goodput_queries.lake.lake import Lake
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(scope="module")
+def aws() -> Iterator[dict[str, str]]:
+    with pytest.MonkeyPatch.context() as patch, s3_server() as environment:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        yield environment
+
+
+def test_batches_of_several_processes_are_each_there_once(lake: Lake) -> None:
+    """They create the tables at once; each batch is sent by two of them."""
+    shares = (range(8), range(4, 12), [*range(8, 12), *range(4)])
+    writers = [Writer(lake.url, list(share)) for share in shares]
+    assert sum(writer.new_loads() for writer in writers) == 12
+    assert_whole(lake, 12)
+
+
+def killed_and_finished(lake: Lake, kills: int, batches: int) -> int:
+    """Kill writers of the same batches at any moment, then let one finish; return true kills."""
+    chance = random.Random(24)  # noqa: S311 -- moments to kill at, no secrets
+    true_kills = 0
+    for _ in range(kills):
+        writers = [Writer(lake.url, list(range(batches))) for _ in range(2)]
+        true_kills += sum(writer.kill(chance.uniform(0, 1)) for writer in writers)
+    Writer(lake.url, list(range(batches))).new_loads()
+    return true_kills
+
+
+def test_a_killed_writer_loses_and_doubles_nothing(lake: Lake) -> None:
+    assert killed_and_finished(lake, 3, 20) > 0
+    assert_whole(lake, 20)
+
+
+@pytest.mark.slow
+def test_many_killed_writers_lose_and_double_nothing(lake: Lake) -> None:
+    assert killed_and_finished(lake, 40, 200) > 60
+    assert_whole(lake, 200)
+
+
+def test_a_lake_in_an_object_store_takes_threads_and_processes(aws: dict[str, str]) -> None:
+    """Commits are conditional puts: of two writers of one version the second one tries again."""
+    lake = Lake.create("s3://metrics/goodput", cluster="west", buckets=2)
+    writer = Writer(lake.url, list(range(6)), aws)
+    with ThreadPoolExecutor(2) as pool:
+        new = sum(not loaded.is_repeat for loaded in pool.map(lake.append, map(batch, range(3, 9))))
+    assert new + writer.new_loads() == 9
+    assert_whole(lake, 9)
+    assert lake.tables() == ["gpu_samples", "rejects"]
+
+
+@pytest.mark.usefixtures("aws")
+def test_an_object_store_without_the_bucket_is_named() -> None:
+    with pytest.raises(StoreError, match=r"s3://none/goodput"):
+        Lake.open("s3://none/goodput")

@@ -1,0 +1,186 @@
+"""Latency spikes of engines and what happened to their GPUs, hosts and links meanwhile (K02)."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.queries.conftest import Evidence
+from tests.queries.serving.load import HOUR, Serving
+
+from goodput_queries.scope import Scope
+
+SPIKE = range(3600, 4200)  # ten minutes of two hours
+HW_THERMAL = 0x40
+MINUTES = [60.0 * minute for minute in range(121)]
+
+
+@pytest.fixture(scope="module")
+def world(new_store):
+    """Give engines with a spike at the same time; on each node one thing happens, or none."""
+    evidence = Evidence(new_store())
+    evidence.watched(2 * HOUR)
+    serving = Serving(evidence)
+    for number in range(1, 9):
+        node = f"n{number}"
+        evidence.node(node, 2)
+        gpu = f"{node}#0"
+        evidence.job(f"serve-{number}", 0, 2 * HOUR, [node], 1)
+        engine = serving.engine(f"e-{number}", f"m-{number}", node=node, gpus=[gpu])
+        latency(engine)
+        waiting = 30.0 if number == 6 else 0.0
+        engine.samples(
+            {
+                s: {"requests_running": 8.0, "requests_waiting": waiting * (s in SPIKE)}
+                for s in MINUTES
+            }
+        )
+    throttled(evidence, "n1#0", SPIKE)
+    throttled(evidence, "n2#0", range(2 * HOUR))  # as it is all the time it explains no spike
+    evidence.load(
+        "gpu_events",
+        [
+            {"cluster": "c", "node": "n2", "gpu_uuid": "c/n2#0", "ts": evidence.at(3590),
+             "ts_precision": "exact", "kind": "xid", "code": 74}
+        ],
+    )  # fmt: skip
+    hosts(evidence)
+    evidence.job("noisy", 3570, 5000, ["n4"], 1, account="other")
+    links(evidence)
+    quiet(serving)
+    serving.load()
+    evidence.build()
+    yield evidence
+    evidence.store.close()
+    shutil.rmtree(Path(evidence.store.path).parent)
+
+
+def latency(engine, spike=SPIKE, usual=0.3, slow=4.0):
+    """Load two requests a second, of which a few always take longer."""
+    seen = [
+        (float(s), slow if s in spike else 0.9 if s % 100 == 0 else usual)
+        for s in range(30, 2 * HOUR, 2)
+    ]
+    engine.histogram("ttft_s", seen, MINUTES[::5])
+
+
+def throttled(evidence, gpu, seconds):
+    evidence.load(
+        "gpu_samples",
+        [
+            {"gpu_uuid": f"c/{gpu}", "gpu_instance": "", "ts": evidence.at(s), "is_flagged": False,
+             "engine_active_ratio": 0.9, "clocks_event_reasons": HW_THERMAL * (s in seconds)}
+            for s in range(0, 2 * HOUR, 60)
+        ],
+        "dcgm",
+    )  # fmt: skip
+
+
+def hosts(evidence):
+    """Of one node segments are sent again, of all others hardly any."""
+    rows, counted = [], {"n3": 0.0, "n7": 0.0}
+    for second in map(int, MINUTES):
+        for node, so_far in list(counted.items()):
+            is_bad = node == "n3" and second - 60 in SPIKE
+            counted[node] = again = so_far + (500.0 if is_bad else 1.0)
+            rows.append(
+                {"cluster": "c", "node": node, "ts": evidence.at(second), "cpu_total_s": second * 8,
+                 "cpu_busy_s": second * 2, "tcp_sent_segments": second * 100.0,
+                 "tcp_retransmitted_segments": again}
+            )  # fmt: skip
+    evidence.load("node_samples", rows)
+
+
+def links(evidence):
+    rows = [
+        {"cluster": "c", "node": "n5", "kind": "infiniband", "device": "mlx5_0", "port": "1",
+         "ts": evidence.at(s), "is_up": not 3600 <= s < 3900}
+        for s in MINUTES
+    ]  # fmt: skip
+    evidence.load("link_samples", rows)
+
+
+def quiet(serving):
+    """Load engines that are slow all the time, only after their start, or of few requests."""
+    always = serving.engine("slow", "slow")
+    latency(always, spike=range(2 * HOUR))
+    started = serving.engine("new", "new", restarts=(3600.0,))
+    started.histogram(
+        "ttft_s", [(float(s), 30.0 if 3600 < s < 3608 else 0.3) for s in range(2 * HOUR)], MINUTES
+    )
+    few = serving.engine("few", "few")
+    few.histogram("ttft_s", [(s, 4.0 if s in SPIKE else 0.3) for s in MINUTES[1:]], MINUTES[::5])
+    logged = serving.engine("logged", "logged")
+    logged.log(
+        {"arrival": float(s), "ttft": 2.5 if s in SPIKE else 0.5, "e2e": 9.0}
+        for s in range(0, 2 * HOUR, 10)
+    )
+
+
+@pytest.fixture(scope="module")
+def spikes(world):
+    """Give spikes by endpoint."""
+    rows = world.read("select * from marts.serving_spikes order by endpoint").to_dicts()
+    assert len({row["endpoint"] for row in rows}) == len(rows)
+    return {row["endpoint"]: row for row in rows}
+
+
+def test_a_spike_is_found_with_the_bounds_of_its_buckets(spikes):
+    """Slow from the start, after a restart, or of few requests is none."""
+    assert set(spikes) == {*(f"e-{number}" for number in range(1, 9)), "logged"}
+    found = spikes["e-1"]
+    assert (found["end_ms"] - found["start_ms"]) / 60_000 == pytest.approx(10, abs=5)
+    assert (found["metric"], found["method"]) == ("ttft_s", "histogram")
+    assert (found["p95_s"], found["usual_p95_s"]) == (2.5, 0.5)
+    exact = spikes["logged"]
+    assert (exact["method"], exact["p95_s"], exact["usual_p95_s"]) == ("requests", 2.5, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "cause", "evidence"),
+    [
+        (
+            "e-1",
+            "throttling",
+            "clocks of GPU 0 lowered by heat, power brake or the board in 90.9 %",
+        ),
+        ("e-2", "gpu_event", "Xid 74 of GPU 0 at 08:59:50"),
+        ("e-3", "host_network", "8.3 % of the TCP segments of n3 sent again, 0.0 % before"),
+        ("e-4", "neighbour", "job noisy began on 1 GPU of n4 at 08:59:30"),
+        ("e-5", "link_down", "link mlx5_0 of n5 down at 09:00:00"),
+        ("e-6", "queue", "27.0 requests waiting, 3.0 before"),
+    ],
+)
+def test_what_happened_meanwhile_is_its_cause(spikes, endpoint, cause, evidence):
+    assert spikes[endpoint]["cause"] == cause
+    assert spikes[endpoint]["evidence"].startswith(evidence)
+
+
+@pytest.mark.parametrize("endpoint", ["e-7", "e-8", "logged"])
+def test_what_is_so_at_all_times_or_not_measured_is_no_cause(spikes, endpoint):
+    assert (spikes[endpoint]["cause"], spikes[endpoint]["evidence"]) == (None, None)
+
+
+def test_a_reader_of_one_team_does_not_see_the_jobs_of_others(world):
+    sql = "select cause from marts.serving_spikes where endpoint = 'e-4'"
+
+    assert world.read(sql, Scope(teams=("team",))).rows() == [(None,)]
+
+
+def test_a_spike_is_a_finding_with_its_cause(world):
+    rows = {
+        row[0]: row[1:]
+        for row in world.read(
+            "select detail, confidence, evidence from marts.serving_findings "
+            "where rule = 'latency_spike'"
+        ).rows()
+    }
+
+    assert rows["e-2"] == (
+        "Likely",
+        "e-2, m-2: p95 of the time to the first token at least 2.5 s from 09:00 to 09:10 UTC, "
+        "usually at most 0.5 s; Xid 74 of GPU 0 at 08:59:50",
+    )
+    assert rows["e-8"][0] == "Not confirmed"
+    assert rows["e-8"][1].endswith("no event of its GPUs, host or links shows why")
