@@ -16,12 +16,12 @@ _NAMED = re.compile(r"\bthreshold\('(\w+)'\)")
 
 
 def with_values(sql: str) -> str:
-    """Return SQL with `threshold('name')` replaced by its value; raises KeyError for no such one."""
+    """Return SQL with `threshold('name')` replaced by its value; unknown ones raise KeyError."""
     return _NAMED.sub(lambda found: _values()[found[1]], sql)
 
 
 @cache
 def _values() -> dict[str, str]:
     """Return each limit as a literal of type double."""
-    with _FILE.open(encoding="utf-8", newline="") as file:
-        return {row["name"]: f"{float(row['value'])!r}::double" for row in csv.DictReader(file)}
+    rows = csv.DictReader(_FILE.read_text(encoding="utf-8").splitlines())
+    return {row["name"]: f"{float(row['value'])!r}::double" for row in rows}

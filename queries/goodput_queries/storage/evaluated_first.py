@@ -53,9 +53,7 @@ def as_temporary_table(
     return f"{models.TEMP_LAYER}.{model.name}"
 
 
-def definition(
-    cursor: duckdb.DuckDBPyConnection, model: Model, tables: Mapping[str, str]
-) -> str:
+def definition(cursor: duckdb.DuckDBPyConnection, model: Model, tables: Mapping[str, str]) -> str:
     """Return what follows the name of a table that is to have the rows of a view.
 
     Where none of the tables in its header `skip_if_empty` has rows, these are its columns alone:

@@ -2,7 +2,7 @@
 -- was read there is no row.
 -- grain: cluster, node, day_at, kind
 -- evaluated: first
--- skip_if_empty: intermediate.int_gpu_units, intermediate.int_error_counters, marts.gpu_incidents
+-- skip_if_empty: intermediate.int_gpu_metrics, intermediate.int_error_reads, marts.gpu_incidents, raw.gpu_events
 -- kind: reference.health_kinds, with unit
 -- value: number of incidents, rise of the counters of errors (never their raw value), or seconds of GPU time
 -- gpus: number of GPUs that were read; null where the kind is not of single GPUs
