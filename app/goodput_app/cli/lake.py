@@ -22,7 +22,7 @@ def lake() -> None:
 @click.option(
     "--buckets",
     type=click.IntRange(1, 4096),
-    help="Parts of a day of readings, by GPU or node; for good. Default: 16.",
+    help="Partitions of a day of readings, by GPU or node; fixed for the lake. Default: 16.",
 )
 @lake_option
 @output_options

@@ -60,7 +60,7 @@ def check(db: str) -> pl.DataFrame:
 @scope_options
 @output_options
 def ledger(by: str, db: str, scope: Scope) -> pl.DataFrame:
-    """Where the GPU time went; the rows add up to the capacity.
+    """Show where the GPU time went; the rows add up to the capacity.
 
     Keys of --by: category phase blame cluster node gpu model team user run attempt job partition
     qos hour day.
@@ -85,7 +85,7 @@ def answer(
     meaning: str,
     when_empty: Callable[[Store, Scope], str] | None = None,
 ) -> click.Command:
-    """Return the command `name`: the rows of a mart, the costliest first.
+    """Return the command `name`: the rows of a mart, the highest cost first.
 
     when_empty: what no row means, where that is not plain.
     """

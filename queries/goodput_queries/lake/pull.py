@@ -12,9 +12,8 @@ from goodput_queries.errors import StoreError
 from goodput_queries.evidence import load as loading
 from goodput_queries.evidence.batch import Batch, Reject
 from goodput_queries.lake import statuses
-from goodput_queries.lake.arrange import DIGEST
+from goodput_queries.lake.arrange import DIGEST, READINGS
 from goodput_queries.lake.lake import Lake
-from goodput_queries.ledger_build.parts.task import READINGS
 
 if TYPE_CHECKING:
     import duckdb
@@ -114,7 +113,7 @@ def _load(cursor: duckdb.DuckDBPyConnection, lake: Lake, commit: LakeCommit) -> 
 
 
 def _rows(lake: Lake, commit: LakeCommit) -> pl.DataFrame:
-    found = lake.rows(commit.table, digests=[commit.digest], version=commit.version)
+    found = lake.rows(commit.table, digests=[commit.digest])  # its files may have been merged
     frame: pl.DataFrame = pl.from_arrow(found.read_all())  # type: ignore[assignment]
     return frame.drop(DIGEST)
 

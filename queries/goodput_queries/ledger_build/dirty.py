@@ -31,7 +31,7 @@ _NODES = {
             select attempt_key, job_run_key from temp.attempts_before
         ) using (attempt_key)
         inner join intermediate.int_holds using (job_run_key)""",
-    # of GPUs that an engine got or lost int_serving_gpus tells
+    # int_serving_gpus has the GPUs that an engine got or lost
     "endpoint": """select distinct hour, cluster, node
         from temp.differing
         inner join intermediate.int_serving_gpus using (cluster, endpoint)""",
@@ -205,7 +205,7 @@ def reading_hours(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> Ho
 def serving_hours(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> Hours:
     """Return the hours of serving engines that may have changed since load `sequence`.
 
-    A sample tells of the time back to the one before it, and a request goes on for up to an hour.
+    A sample covers the time since the one before it, and a request lasts up to an hour.
     """
     return _hours(
         cursor,

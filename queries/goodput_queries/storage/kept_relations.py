@@ -78,7 +78,7 @@ class KeptRelations:
                 tuple(variables.get(name) for name in scope_variables(model.qualified_name)),
             )
             for model in needed
-            if is_kept(model.qualified_name)
+            if model.is_evaluated_first and is_kept(model.qualified_name)
         }
         # at once, before the transaction sees this database: it sees nothing published later
         taken = self._take(keys.values())
@@ -89,7 +89,7 @@ class KeptRelations:
                 name = model.qualified_name
                 key = keys.get(name)
                 if key is None:
-                    tables[name] = evaluated_first.as_temporary_table(cursor, model, tables)
+                    tables[name] = evaluated_first.as_temporary(cursor, model, tables)
                 elif key in taken:
                     tables[name] = taken[key].table
                 else:

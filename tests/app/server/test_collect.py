@@ -210,7 +210,7 @@ def test_nobody_collects_twice(site: Path) -> None:
     assert second.returncode == 1
     assert second.stderr == (
         f"{site / 'goodput.duckdb'}: process {server.pid} collects into this database already. "
-        "Stop it, or let it.\n"
+        "Stop that process first.\n"
     )
 
 

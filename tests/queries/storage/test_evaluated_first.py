@@ -48,7 +48,7 @@ def test_a_skipped_view_has_the_columns_of_its_select(empty_database: Path) -> N
             selected = columns(cursor, evaluated(cursor, SKIPPED))
             skipped: dict[str, str] = {}
             for model in evaluated_first.named_in(" ".join(selected)):
-                name = evaluated_first.as_temporary_table(cursor, model, skipped)
+                name = evaluated_first.as_temporary(cursor, model, skipped)
                 skipped[model.qualified_name] = name
             assert columns(cursor, skipped) == selected
     finally:
@@ -70,7 +70,8 @@ def evaluated(cursor: duckdb.DuckDBPyConnection, wanted: list[Model]) -> dict[st
     tables: dict[str, str] = {}
     for model in evaluated_first.named_in(" ".join(m.qualified_name for m in wanted)):
         select = evaluated_first.reading(model.sql, tables)
-        cursor.execute(f"create or replace temp table {model.name} as {select}")
+        kind = "table" if model.is_evaluated_first else "view"
+        cursor.execute(f"create or replace temp {kind} {model.name} as {select}")
         tables[model.qualified_name] = f"temp.{model.name}"
     return tables
 

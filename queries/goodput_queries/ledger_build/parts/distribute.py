@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from goodput_queries.catalog import models
-from goodput_queries.lake.arrange import bucket_of
+from goodput_queries.lake.arrange import READINGS, bucket_of
 from goodput_queries.ledger_build import materialise
 from goodput_queries.ledger_build.node_hours import HOUR_MS, Hours, NodeHours, ranges
 from goodput_queries.ledger_build.parts import ledger_parts, restrict
 from goodput_queries.ledger_build.parts.database_rows import columns, insert, variables
 from goodput_queries.ledger_build.parts.plan import parts_of
-from goodput_queries.ledger_build.parts.task import READINGS, LakePart, Task, needs_of
+from goodput_queries.ledger_build.parts.task import LakePart, Task, needs_of
 from goodput_queries.ledger_build.watermarks import NEW_READING_SERIES, reading_margin_ms
 
 if TYPE_CHECKING:

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from goodput_queries.catalog import models
+from goodput_queries.lake.arrange import READINGS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
     import pyarrow as pa
-
-READINGS: Final = tuple(  # of a lake only these stay there: a database would be too large with them
-    f"raw.{name}" for name in ("gpu_samples", "gpu_samples_other", "node_samples", "link_samples")
-)
 
 
 @dataclass(frozen=True)

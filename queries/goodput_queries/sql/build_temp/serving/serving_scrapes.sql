@@ -4,7 +4,7 @@
 -- usual_ms: median distance of the samples in the ten minutes before and after
 -- is_busy: a request ran or waited, or a counter of tokens or requests grew
 -- is_restart: a counter fell: the engine began again
--- is_counted: a counter is known here and before, so that it tells whether anything happened between
+-- is_counted: a counter is known here and before, which shows whether anything happened between
 with samples as (
     select
         source, cluster, endpoint, engine, ts_ms,
