@@ -77,7 +77,7 @@ def labelled(folder: Path, cases: list[Case], thresholds: dict[str, float]) -> d
 
 
 def _of_low_use(folder: Path, thresholds: dict[str, float]) -> Expected:
-    """Return the jobs whose mean activity is low by the readings, in whole ten minutes after start-up."""
+    """Return the jobs of low mean activity by the readings of whole ten minutes after start-up."""
     held = (
         pl.read_parquet(folder / "truth.parquet")
         .filter(pl.col("run_id").is_not_null() & (pl.col("gpu_instance") == ""))
