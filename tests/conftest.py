@@ -91,6 +91,7 @@ def store(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
 def untouched_surroundings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Keep the tester's own settings and database out, and forget those of the test after it."""
     monkeypatch.delenv("GOODPUT_DB", raising=False)
+    monkeypatch.delenv("GOODPUT_LAKE", raising=False)
     monkeypatch.delenv("GOODPUT_CONFIG", raising=False)
     settings.cache_clear()
     yield

@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 
     from goodput_queries.catalog.models import Model
 
-PASS_MAX_GPU_HOURS = 24_000  # bounds the memory of one pass of the ledger: about 1 GB
+PASS_MAX_GPU_HOURS = 24_000  # bounds the memory of one pass over readings: about 1 GB
+# stages by node have fewer rows; smaller passes leave cores idle between their statements
+LEDGER_PASS_MAX_GPU_HOURS = 96_000
 OF_THESE_HOURS = "hour_ms >= build_from_ms() and hour_ms < build_to_ms()"
 OF_THESE_NODES = f"{OF_THESE_HOURS} and (cluster, node) in (from temp.pass_nodes)"
 KEYS = {
@@ -249,7 +251,8 @@ def replace_hours(
     changed = NodeHours()
     tables = {t.name: t for model in models for t in sql_models.pass_tables(model)}
     tables |= {n: replace(tables[n], sql=sql) for n, sql in (given or {}).items()}
-    for first, last, nodes in passes(cursor, dirty, PASS_MAX_GPU_HOURS):
+    most = LEDGER_PASS_MAX_GPU_HOURS if models[0].is_by_node else PASS_MAX_GPU_HOURS
+    for first, last, nodes in passes(cursor, dirty, most):
         set_hours(cursor, first, last, nodes)
         where = OF_THESE_HOURS if nodes is None else OF_THESE_NODES
         # rows of all nodes differ in nearly every hour: comparing them finds nothing
