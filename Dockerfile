@@ -6,7 +6,9 @@ COPY app app
 COPY ingest ingest
 COPY queries queries
 COPY sample_data sample_data
-RUN python -m venv /opt/goodput && /opt/goodput/bin/pip install --no-cache-dir .
+# extras such as lake or ray, separated by commas
+ARG EXTRAS=""
+RUN python -m venv /opt/goodput && /opt/goodput/bin/pip install --no-cache-dir ".${EXTRAS:+[$EXTRAS]}"
 
 FROM python:3.13-slim
 # a build of the ledger allocates many small pieces: jemalloc takes less time for them

@@ -11,16 +11,18 @@ demo: $(STAMP) ## build the demo database and serve the dashboard
 
 # the allocator that a server is to run with (docs/operate.md), where it is installed: a fifth less time of tests
 JEMALLOC := $(firstword $(wildcard /usr/lib/*/libjemalloc.so.2))
+# compiled files are kept whatever the surroundings say: without them each process compiles all tests again
+PYTEST := PYTHONDONTWRITEBYTECODE= $(if $(JEMALLOC),LD_PRELOAD=$(JEMALLOC) MALLOC_CONF=tcache_max:65536) $(BIN)/python -m pytest
 
 test: $(VENV)/.stamp-dev ## everything a change must pass: lint, types, layers, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(if $(JEMALLOC),LD_PRELOAD=$(JEMALLOC) MALLOC_CONF=tcache_max:65536) $(BIN)/python -m pytest -n 3
+	$(PYTEST) -n 3
 
 slow: $(VENV)/.stamp-dev ## tests of large outside data and of the benchmark, which `make test` leaves out
-	$(if $(JEMALLOC),LD_PRELOAD=$(JEMALLOC) MALLOC_CONF=tcache_max:65536) $(BIN)/python -m pytest -n 3 -m slow
+	$(PYTEST) -n 3 -m slow
 
 # the scale of the fleet, of the history, and how much of the usual amount of each format is read
 GPUS ?= 1000

@@ -14,8 +14,7 @@ import pytest
 from goodput_app.dashboard.state import use_store
 from goodput_app.demo import demo_database
 from goodput_app.settings import settings
-from goodput_queries.storage import migrations
-from goodput_queries.storage import store as store_module
+from goodput_queries.storage import migrations, opening
 from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
@@ -40,17 +39,17 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session", autouse=True)
 def new_databases_are_copies(empty_database: Path) -> Iterator[None]:
     """Let a database that a test creates be a copy of the empty one: making each takes 2 s."""
-    opened, known = store_module._opened, migrations.migrations
+    opened, known = opening.connect, migrations.migrations
 
     def copied(path: str, **options: Any) -> duckdb.DuckDBPyConnection:
-        is_new = path != store_module.IN_MEMORY and not Path(path).exists()
+        is_new = path != opening.IN_MEMORY and not Path(path).exists()
         if is_new and migrations.migrations is known:
             with contextlib.suppress(OSError):  # what cannot be created is refused as ever
                 shutil.copyfile(empty_database, path)
         return opened(path, **options)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store_module, "_opened", copied)
+        patch.setattr(opening, "connect", copied)
         yield
 
 
@@ -92,6 +91,7 @@ def store(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
 def untouched_surroundings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Keep the tester's own settings and database out, and forget those of the test after it."""
     monkeypatch.delenv("GOODPUT_DB", raising=False)
+    monkeypatch.delenv("GOODPUT_LAKE", raising=False)
     monkeypatch.delenv("GOODPUT_CONFIG", raising=False)
     settings.cache_clear()
     yield

@@ -111,6 +111,20 @@ def test_services_of_compose_are_pinned_known_and_of_this_machine_alone() -> Non
     }  # fmt: skip
 
 
+def test_the_cluster_of_ray_serves_on_its_head_with_the_locked_version() -> None:
+    """A structural check of ours: KubeRay is not run."""
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    text = (ROOT / "deploy" / "kuberay" / "cluster.yaml").read_text(encoding="utf-8")
+    cluster = yaml.safe_load(text)
+    lock = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))
+    ray = next(one["version"] for one in lock["package"] if one["name"] == "ray")
+    (head,) = cluster["spec"]["headGroupSpec"]["template"]["spec"]["containers"]
+
+    assert cluster["spec"]["rayVersion"] == ray
+    assert "goodput serve" in head["args"][0]
+    assert "ARG EXTRAS" in DOCKERFILE
+
+
 def test_provisioning_names_what_compose_mounts() -> None:
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
     provisioning = ROOT / "deploy" / "grafana" / "provisioning"

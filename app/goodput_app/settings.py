@@ -12,7 +12,7 @@ from datetime import date, datetime, time
 from functools import cache
 from pathlib import Path
 from types import NoneType
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import msgspec
 from msgspec import structs
@@ -26,6 +26,9 @@ from goodput_queries.errors import GoodputError
 from goodput_queries.evidence.plausible import EARLIEST
 from goodput_queries.objectives import Objective, refuse_equal_names
 from goodput_queries.serving_objectives import ServingObjective, refuse_equal_models
+
+if TYPE_CHECKING:
+    from goodput_queries.ledger_build.parts.engines import Engine
 
 FILE_VARIABLE = "GOODPUT_CONFIG"
 DEFAULT_FILE = "goodput.toml"
@@ -102,11 +105,26 @@ class LakeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A lake that several hosts load into, instead of a database. See docs/operate.md.
 
     url: its folder or URL, such as "s3://metrics/goodput"; unset: none. cluster: of rows that name
-    none; unset: that of [ingest].
+    none; unset: that of [ingest]. engine: what builds compute readings with, `local` or `ray`.
+    address: of the Ray cluster, as `ray.init` takes it; unset: workers on this host. workers: tasks
+    at a time; unset: by the number of cores.
     """
 
     url: str | None = None
     cluster: str | None = None
+    engine: Literal["local", "ray"] = "local"
+    address: str | None = None
+    workers: int | None = None
+
+    def new_engine(self) -> Engine:
+        """Return the engine of a build of a lake; raises StoreError where Ray is not reached."""
+        if self.engine == "local":
+            from goodput_queries.ledger_build.parts.engines import InProcess  # noqa: PLC0415 -- duckdb
+
+            return InProcess(self.workers)
+        from goodput_queries.ledger_build.parts.ray_engine import RayEngine  # noqa: PLC0415 -- an extra
+
+        return RayEngine(self.address, workers=self.workers)
 
 
 class ReplaySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -216,6 +234,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "evaluation_counts": self.evaluation_counts,
             "objectives": self.objectives,
             "serving_objectives": self.serving.objectives,
+            "new_engine": self.lake.new_engine,
         }
 
 

@@ -93,9 +93,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.fixture
-def database(here: Path, empty_database: Path) -> Path:
-    """Give `goodput.duckdb` with two GPUs and a row that was set aside."""
+@pytest.fixture(scope="session")
+def two_gpus(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a database with two GPUs and a row that was rejected, to be copied."""
     rows = pl.DataFrame(
         {
             "source": "test",
@@ -107,11 +107,17 @@ def database(here: Path, empty_database: Path) -> Path:
             "valid_from_at": [datetime(2026, 11, 20, 12), None],  # noqa: DTZ001 -- naive UTC
         }
     )
-    path = here / "goodput.duckdb"
+    path = tmp_path_factory.mktemp("two_gpus") / "goodput.duckdb"
     shutil.copyfile(empty_database, path)
     with contextlib.closing(LocalStore(path)) as store:
         store.load(Batch("gpus", rows, "test", "file", "1", [Reject(3, "14 fields", "a|b")]))
     return path
+
+
+@pytest.fixture
+def database(here: Path, two_gpus: Path) -> Path:
+    """Give `goodput.duckdb` with two GPUs and a row that was rejected."""
+    return Path(shutil.copyfile(two_gpus, here / "goodput.duckdb"))
 
 
 @pytest.fixture(scope="module")

@@ -7,13 +7,14 @@ import re
 import statistics
 import time
 from concurrent.futures import wait
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import streamlit as st
-from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.local_script_runner import LocalScriptRunner
 from tests.app.conftest import URL_PATHS, opened
 from tests.benchmarks.meter import Cost, Meter
 from tests.benchmarks.table import number
@@ -23,9 +24,23 @@ from goodput_app.dashboard.data import findings
 from goodput_queries.scope import Scope
 from goodput_queries.storage.store import LocalStore
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 MART = re.compile(r"\bmarts\.(\w+)")
 OVERVIEW, RUN = "fleet_overview", "one_run"
 PATIENCE_S = 300
+
+
+@dataclass(frozen=True)
+class Draws:
+    """What a page took: drawn first after a commit, again, and with a filter that it had not."""
+
+    first: Cost
+    warm: Cost
+    filtered: Cost | None  # None: a page of one thing, which no filter changes
+    payload_bytes: int  # of the messages to the browser
+    slowest: str  # read of the warm one, with its time
 
 
 class Timed(LocalStore):
@@ -49,7 +64,7 @@ class Timed(LocalStore):
 
 
 def pages(database: Path, warm: int, filters: int) -> dict[str, Any]:
-    """Draw all pages; return costs and the slowest read of each.
+    """Draw all pages; return the draws of each, the first after opening, and that of findings.
 
     warm: how often each is drawn for its median. filters: how many changes of the filter.
     """
@@ -57,25 +72,16 @@ def pages(database: Path, warm: int, filters: int) -> dict[str, Any]:
     findings.WAIT_S = 0  # evaluated beside the pages too, and measured apart
     with contextlib.closing(Timed(database)) as store:
         window, subjects = _window(store), _subjects(store)
-        first = _cost(store, OVERVIEW, window)
+        first, _ = _cost(store, OVERVIEW, window)
         of_findings = _evaluated(store, window)
-        found = {
-            URL_PATHS.get(page, "overview"): _warm(
-                store, page, {**window, **subjects.get(page, {})}, warm
-            )
-            for page in (OVERVIEW, *URL_PATHS)
-        }
-        changes = [
-            _cost(store, OVERVIEW, {**window, **change}) for change in _filters(store, filters)
-        ]
-    changes.sort(key=lambda cost: cost.wall_s)
-    return {
-        "pages": found,
-        "first": first,
-        "findings": of_findings,
-        "filters": len(changes),
-        "p95": changes[min(len(changes) - 1, int(len(changes) * 0.95))],
-    }
+        changes = _filters(store, filters)
+        found = {}
+        for page in (OVERVIEW, *URL_PATHS):
+            of_it = subjects.get(page)
+            link = {**window, **(of_it or {})}
+            links = [] if of_it else [{**window, **change} for change in changes]
+            found[URL_PATHS.get(page, "overview")] = _draws(store, page, link, links, warm)
+    return {"pages": found, "first": first, "findings": of_findings}
 
 
 def _window(store: LocalStore) -> dict[str, str]:
@@ -100,12 +106,17 @@ def _evaluated(store: LocalStore, window: dict[str, str]) -> Cost:
     """Evaluate the findings of the time range after a commit: nothing that they read is kept."""
     first, last = (datetime.fromisoformat(window[end]) for end in ("from", "to"))
     scope = Scope(from_ms=int(first.timestamp() * 1000), to_ms=int(last.timestamp() * 1000))
-    with store.writing() as cursor:
-        cursor.execute("select 1")
+    _commit(store)
     st.cache_data.clear()
     with Meter() as meter:
         findings.evaluation(scope).result()
     return meter.cost
+
+
+def _commit(store: LocalStore) -> None:
+    """Commit nothing, after which no evaluated view is kept."""
+    with store.writing() as cursor:
+        cursor.execute("select 1")
 
 
 def _filters(store: LocalStore, most: int) -> list[dict[str, str]]:
@@ -117,24 +128,53 @@ def _filters(store: LocalStore, most: int) -> list[dict[str, str]]:
     return chosen[:: max(1, len(chosen) // most)][:most]
 
 
-def _cost(store: Timed, page: str, link: dict[str, str]) -> Cost:
-    """Draw once, as a session does whose answers are not kept; evaluated views are."""
+def _cost(store: Timed, page: str, link: dict[str, str]) -> tuple[Cost, int]:
+    """Draw once, as a session does whose answers are not kept; evaluated views are.
+
+    Returns the cost and the bytes of the messages to the browser.
+    """
     st.cache_data.clear()
     store.seconds.clear()
-    with Meter() as meter:
-        app: AppTest = opened(store, page, patience_s=PATIENCE_S, **link)
+    with _messages() as messages, Meter() as meter:
+        app = opened(store, page, patience_s=PATIENCE_S, **link)
     wait(findings.forget())
     if app.exception:
         raise RuntimeError(f"{page} cannot be drawn: {app.exception[0].value}")
-    return meter.cost
+    return meter.cost, sum(message.ByteSize() for message in messages)
 
 
-def _warm(store: Timed, page: str, link: dict[str, str], times: int) -> tuple[Cost, str]:
-    """Draw some times; return the median of the page and its slowest read with its time."""
-    costs = [_cost(store, page, link) for _ in range(times)]
+@contextlib.contextmanager
+def _messages() -> Iterator[list[Any]]:
+    """Give a list that gets the messages of the page that is drawn inside the block."""
+    found: list[Any] = []
+    of_a_run = LocalScriptRunner.forward_msgs
+
+    def noted(runner: LocalScriptRunner) -> list[Any]:
+        found[:] = of_a_run(runner)
+        return found
+
+    LocalScriptRunner.forward_msgs = noted  # type: ignore[method-assign]
+    try:
+        yield found
+    finally:
+        LocalScriptRunner.forward_msgs = of_a_run  # type: ignore[method-assign]
+
+
+def _draws(
+    store: Timed, page: str, link: dict[str, str], filtered: list[dict[str, str]], times: int
+) -> Draws:
+    """Draw it after a commit, some times again, and with each of the filters."""
+    _commit(store)
+    first, payload_bytes = _cost(store, page, link)
+    warm = _median([_cost(store, page, link)[0] for _ in range(times)])
     slowest = max(store.seconds, key=lambda name: store.seconds[name])
-    median = Cost(
+    text = f"{slowest} {number(store.seconds[slowest])} s"
+    changes = [_cost(store, page, other)[0] for other in filtered]
+    return Draws(first, warm, _median(changes) if changes else None, payload_bytes, text)
+
+
+def _median(costs: list[Cost]) -> Cost:
+    return Cost(
         statistics.median(cost.wall_s for cost in costs),
         statistics.median(cost.cpu_s for cost in costs),
     )
-    return median, f"{slowest} {number(store.seconds[slowest])} s"

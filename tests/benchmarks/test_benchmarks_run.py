@@ -61,7 +61,6 @@ WORKS = (
     "page query",
     "findings of the time range after a commit, beside the pages",
     "page overview, first after opening the file",
-    "page overview, filter change",
     "statement of 2 days",
     "report of the last day",
     "one further day",

@@ -69,7 +69,7 @@ def _about(command: Callable[..., Any]) -> Callable[..., Any]:
 
     decorated: Callable[..., Any] = aimed
     for add in (
-        click.option("--cluster", metavar="NAME", help="Where the account is on several."),
+        click.option("--cluster", metavar="NAME", help="Required where the account is on several."),
         click.option("--line", metavar="LINE", help="Only a run id, or a kind such as usage."),
         click.option("--user", metavar="NAME", help="Only this user."),
         click.option("--account", required=True, metavar="NAME", help="The account."),
@@ -119,7 +119,11 @@ def _speak(kind: str, target: Target, reason: str, made_by: str, db: str) -> Non
 @adjust.command()
 @click.argument("dispute_id", metavar="ID")
 @click.option(
-    "--accepted/--rejected", "is_accepted", required=True, default=None, help="What became of it."
+    "--accepted/--rejected",
+    "is_accepted",
+    required=True,
+    default=None,
+    help="Outcome of the dispute.",
 )
 @_amount(is_required=False)
 @_said

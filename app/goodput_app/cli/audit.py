@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def audit(*, limit: int | None, db: str) -> pl.DataFrame:
     """List who signed in, changed prices, judged findings.
 
-    Downloads of statements and retired sources are there, too. Latest first; kept for 90 days.
+    It also lists downloads of statements and retired sources. Latest first; kept for 90 days.
     """
     if not Path(db).exists():
         raise StoreError(f"{db}: there is no such database.")

@@ -48,7 +48,7 @@ def backup(*, target: Path, keep: int | None, db: str) -> pl.DataFrame:
     "--replace",
     "is_replacing",
     is_flag=True,
-    help="Rename a database that is there, and put the backup in its place.",
+    help="Rename the existing database before the backup takes its place.",
 )
 @database_option
 @output_options

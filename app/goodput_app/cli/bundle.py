@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def bundle(*, target: Path, has_pseudonyms: bool, db: str, scope: Scope) -> pl.DataFrame:
     """Write the evidence of a time range or a run to one file.
 
-    `goodput replay` and `goodput ingest auto` read it. Of a run: what is known of its nodes over
+    `goodput replay` and `goodput ingest auto` read it. Of a run: the evidence of its nodes during
     its life. The other filters do not apply.
     """
     with built(db) as store:

@@ -82,7 +82,7 @@ def compare(
     form: str | None,
     out: Path | None,
 ) -> None:
-    """Compare two runs or time ranges, as a gate for CI, too.
+    """Compare two runs or time ranges, and fail a slower change in CI.
 
     A run is named by its key, its id or its job's name, a time range like now-2d/now-1d. Filters
     hold for both sides.

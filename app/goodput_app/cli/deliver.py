@@ -11,7 +11,7 @@ import click
 from goodput_app.cli.database import built
 from goodput_app.cli.options import say
 from goodput_app.settings import Settings, settings
-from goodput_billing.delivery.deliver import Plan, sole_deliverer
+from goodput_billing.delivery.deliver import Plan, delivery_lock
 from goodput_billing.delivery.deliver import deliver as deliver_day
 from goodput_billing.delivery.due import deliver_due, last_day
 from goodput_queries.errors import GoodputError
@@ -36,16 +36,16 @@ def deliver(db: str, when: date | None, *, closes_now: bool) -> None:
     if closes_now and when is None:
         raise click.UsageError("--close with --deliver needs the --date that it is to close.")
     plan = plan_of(settings(), db)
-    with built(db) as store, sole_deliverer(plan.folder):
+    with built(db) as store, delivery_lock(plan.folder):
         if when is not None:
             asked = replace(plan, is_asked=True)
             outcomes = [deliver_day(store, when, asked, closes_now=closes_now)]
         else:
             outcomes = deliver_due(store, plan, last_day(plan.statement, plan.now()))
-    _tell(outcomes, plan, is_asked=when is not None)
+    _report(outcomes, plan, is_asked=when is not None)
 
 
-def _tell(outcomes: Iterable[Outcome], plan: Plan, *, is_asked: bool) -> None:
+def _report(outcomes: Iterable[Outcome], plan: Plan, *, is_asked: bool) -> None:
     reported = [one for one in outcomes if is_asked or one.done or not one.is_settled]
     for outcome in reported:
         for name in outcome.entry.files if outcome.entry and outcome.done else ():

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     "--live",
     "is_live",
     is_flag=True,
-    help="Run the clock of the synthetic fleet: its history ends now, and evidence goes on coming.",
+    help="Run the clock of the synthetic fleet: its history ends now, new evidence arrives.",
 )
 def demo(
     *, port: int | None, address: str, is_insecure: bool, folder: Path | None, gpus: int,

@@ -114,16 +114,16 @@ def objectives(*, db: str, scope: Scope) -> pl.DataFrame:
 @click.command()
 @click.argument("action", type=click.Choice(get_args(Action)))
 @click.argument("key")
-@click.option("--note", metavar="TEXT", help="Why, or what is known; `dismiss` needs it.")
+@click.option("--note", metavar="TEXT", help="Reason or comment; required by `dismiss`.")
 @click.option(
     "--by", "said_by", default=getpass.getuser, metavar="NAME", help="Your name; default: the user."
 )
 @database_option
 def finding(*, action: Action, key: str, note: str | None, said_by: str, db: str) -> None:
-    """Record what you say of the finding KEY.
+    """Acknowledge, dismiss, reopen or comment on the finding KEY.
 
-    No number changes by it. acknowledge: somebody takes care of this occurrence. dismiss: it is no
-    problem, until it is reopened. reopen: take either back. note: add what is known.
+    It changes no figure. acknowledge: someone works on this occurrence. dismiss: it is no problem,
+    until it is reopened. reopen: undo either. note: add a comment.
     """
     with built(db) as store:
         rows = store.read(

@@ -6,8 +6,8 @@ import click
 import polars as pl
 from msgspec import structs
 
-from goodput_app.cli.database import open_lake
-from goodput_app.cli.options import lake_option, output_options, say
+from goodput_app.cli.database import built, open_lake
+from goodput_app.cli.options import database_option, lake_option, output_options, say
 from goodput_app.settings import settings
 from goodput_queries.errors import StoreError
 from goodput_queries.evidence.retention import Retention
@@ -22,7 +22,7 @@ def lake() -> None:
 @click.option(
     "--buckets",
     type=click.IntRange(1, 4096),
-    help="Parts of a day of readings, by GPU or node; for good. Default: 16.",
+    help="Partitions of a day of readings, by GPU or node; fixed for the lake. Default: 16.",
 )
 @lake_option
 @output_options
@@ -77,6 +77,22 @@ def prune(*, is_confirmed: bool, lake: str | None) -> pl.DataFrame:
             else "[retention] in goodput.toml is not set: everything is retained."
         )
     return dropped
+
+
+@lake.command()
+@database_option
+@lake_option
+@output_options
+def publish(*, db: str, lake: str | None) -> pl.DataFrame:
+    """Write closed hours of the ledger into the lake, for other engines."""
+    from goodput_queries.lake.publish import publish as write  # noqa: PLC0415 -- an extra
+
+    url = named(lake)
+    with built(db) as store:
+        written = write(store, open_lake(url))
+    if written.is_empty():
+        say("No closed hour changed.")
+    return written
 
 
 def named(url: str | None) -> str:

@@ -23,7 +23,7 @@ PACKAGES = (
 COMMANDS = {  # in the order in which a newcomer needs them -> module of this package
     "demo": "demo",
     "ingest": "ingest",
-    "build": "query",
+    "build": "build",
     "check": "query",
     "ledger": "query",
     "show": "views",

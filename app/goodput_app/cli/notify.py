@@ -43,7 +43,7 @@ def notification_plan(chosen: Settings) -> Plan:
 def notify(*, is_test: bool, is_dry_run: bool, user: str, db: str) -> pl.DataFrame:
     """Try the notifications of goodput.toml: --test or --dry-run.
 
-    `goodput serve` sends them. The exit code is 1 where a target does not take its test message.
+    `goodput serve` sends them. The exit code is 1 if a target rejects its test message.
     """
     if is_test == is_dry_run:
         raise click.UsageError("give either --test or --dry-run.")

@@ -8,7 +8,7 @@ import click
 import polars as pl
 
 from goodput_app.cli import output
-from goodput_app.cli.database import built, existing, quoted
+from goodput_app.cli.database import built, quoted
 from goodput_app.cli.options import (
     FailedWithRowsError,
     database_option,
@@ -30,16 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from goodput_queries.storage.store import Store
-
-
-@click.command()
-@database_option
-@click.option("--full", "is_full", is_flag=True, help="Rebuild everything, not only what changed.")
-@output_options
-def build(*, db: str, is_full: bool) -> pl.DataFrame:
-    """Update the ledger with newly ingested data."""
-    with existing(db) as store:
-        return store.build(is_full=is_full)
 
 
 @click.command()
@@ -70,7 +60,7 @@ def check(db: str) -> pl.DataFrame:
 @scope_options
 @output_options
 def ledger(by: str, db: str, scope: Scope) -> pl.DataFrame:
-    """Where the GPU time went; the rows add up to the capacity.
+    """Show where the GPU time went; the rows add up to the capacity.
 
     Keys of --by: category phase blame cluster node gpu model team user run attempt job partition
     qos hour day.
@@ -95,7 +85,7 @@ def answer(
     meaning: str,
     when_empty: Callable[[Store, Scope], str] | None = None,
 ) -> click.Command:
-    """Return the command `name`: the rows of a mart, the costliest first.
+    """Return the command `name`: the rows of a mart, the highest cost first.
 
     when_empty: what no row means, where that is not plain.
     """

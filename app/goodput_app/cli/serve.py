@@ -24,7 +24,7 @@ from goodput_app.server.listen import is_loopback
 from goodput_app.settings import settings, settings_file
 from goodput_ingest.live.config import collectors
 from goodput_ingest.live.scheduler import Collection
-from goodput_ingest.live.store_lease import Held, Shared, sole_collector
+from goodput_ingest.live.store_lease import Held, Shared, collector_lock
 from goodput_queries.errors import GoodputError, IngestError
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def collect(*, db: str, lake: str | None, once: bool) -> pl.DataFrame:
             f"{settings_file()}: no live source is named under [[collect]]; `goodput doctor` says "
             "which there are and the lines that add them."
         )
-    with sole_collector(db), _stores(db, lake) as stores:
+    with collector_lock(db), _stores(db, lake) as stores:
         collection = Collection(sources, stores, earliest=settings().ingest.earliest_at)
         if once:
             return _summary(collection.ask_once())

@@ -23,7 +23,7 @@ from goodput_app.cli.options import say
     help="What it may do.",
 )
 @click.option("--team", "teams", multiple=True, help="A team whose rows it sees; without: all.")
-@click.option("--days", type=click.IntRange(1, 3650), help="It expires after so many days.")
+@click.option("--days", type=click.IntRange(1, 3650), help="Number of days until it expires.")
 def token(*, name: str, role: str, teams: tuple[str, ...], days: int | None) -> None:
     """Make a token for a program that asks /api/v1.
 

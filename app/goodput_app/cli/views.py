@@ -69,7 +69,7 @@ def _views() -> pl.DataFrame:
 
 
 def rows_of(store: Store, model: Model, scope: Scope, limit: int | None) -> pl.DataFrame:
-    """Return the rows of a view, the costliest first where it knows cost, then by its grain."""
+    """Return the rows of a view, highest cost first where it has costs, then by its grain."""
     columns = set(store.read(f"select * from {model.qualified_name} limit 0", scope=scope).columns)
     ranked = [f"{name} desc nulls last" for name in COSTS if name in columns]
     ranked += [f'"{name}"' for name in model.grain if name in columns]

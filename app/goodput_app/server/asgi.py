@@ -49,7 +49,7 @@ from goodput_app.settings import settings
 from goodput_billing.delivery.schedule import delivering
 from goodput_ingest.live import status as live_status
 from goodput_ingest.live.scheduler import Collection
-from goodput_ingest.live.store_lease import Held, sole_collector
+from goodput_ingest.live.store_lease import Held, collector_lock
 from goodput_queries import audit as audit_log
 from goodput_queries import saved_queries
 from goodput_queries.errors import GoodputError, StoreError
@@ -349,7 +349,7 @@ def _collecting(store: LocalStore, sources: Sequence[Collector]) -> Iterator[Col
     with contextlib.ExitStack() as stack:
         try:
             if sources:
-                stack.enter_context(sole_collector(store.path))
+                stack.enter_context(collector_lock(store.path))
         except StoreError as error:
             log.warning("%s This server asks no live source.", error)
             sources = ()

@@ -16,16 +16,19 @@ from datetime import date, datetime
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-import jinja2
 import msgspec
 
-from goodput_billing.render import atomic
+from goodput_billing.render import atomic, templates
 from goodput_billing.render.wording import hours, money
 from goodput_billing.statement.currency import DEFAULT, sign
 from goodput_queries.errors import StoreError
 from goodput_queries.storage.private import for_others
+
+if TYPE_CHECKING:
+    import jinja2
 
 INDEX = "statements.jsonl"
 PAGE = "index.html"
@@ -194,11 +197,7 @@ def _entry(path: Path, number: int, line: bytes) -> PastStatement:
 
 @cache
 def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("goodput_billing.delivery", "."),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-    )
+    environment = templates.environment("goodput_billing.delivery")
     environment.filters |= {
         "money": money, "hours": hours, "link": quote, "sign": sign, "form": form_of,
     }  # fmt: skip

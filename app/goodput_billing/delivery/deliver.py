@@ -168,7 +168,7 @@ def channels(report: ReportSettings) -> list[Channel]:
 
 
 @contextlib.contextmanager
-def sole_deliverer(folder: Path) -> Iterator[None]:
+def delivery_lock(folder: Path) -> Iterator[None]:
     """Let one process at a time deliver the statements of a folder.
 
     Raises StoreError naming the process that does already, or where the folder cannot be written.
@@ -189,14 +189,14 @@ def sole_deliverer(folder: Path) -> Iterator[None]:
 
 
 def deliver(store: Store, when: date, plan: Plan, *, closes_now: bool = False) -> Outcome:
-    """Make the statement of a day and hand it out; the caller is sole_deliverer.
+    """Make the statement of a day and deliver it; the caller holds the delivery_lock.
 
-    Raises NoEvidenceError for a day without evidence; else as hand_out.
+    Raises NoEvidenceError for a day without evidence; else as send_statement.
     """
-    return hand_out(statement(store, when, plan.statement, closes_now=closes_now), plan)
+    return send_statement(statement(store, when, plan.statement, closes_now=closes_now), plan)
 
 
-def hand_out(made: Statement, plan: Plan) -> Outcome:
+def send_statement(made: Statement, plan: Plan) -> Outcome:
     """Deliver a statement to the channels that do not have it yet.
 
     A channel that fails stops no other. Raises StoreError where files or index cannot be written:

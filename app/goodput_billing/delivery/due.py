@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from goodput_billing.delivery import archive
-from goodput_billing.delivery.deliver import Outcome, channels, hand_out, is_owed
+from goodput_billing.delivery.deliver import Outcome, channels, is_owed, send_statement
 from goodput_billing.statement.days import day_of
 from goodput_billing.statement.statement import statement
 from goodput_queries.errors import GoodputError, NoEvidenceError
@@ -34,7 +34,7 @@ def last_day(settings: StatementSettings, now: datetime) -> date:
 
 
 def deliver_due(store: Store, plan: Plan, until: date, *, asks_again: bool = True) -> list[Outcome]:
-    """Deliver what is due up to a day, oldest first; the caller is sole_deliverer.
+    """Deliver what is due up to a day, oldest first; the caller holds the delivery_lock.
 
     The first time ever that is the last day that can be closed, and no other.
     """
@@ -109,4 +109,4 @@ def _delivered(store: Store, when: date, plan: Plan) -> Outcome | None:
         return None
     except GoodputError as error:
         return Outcome(when, None, str(error), errors=(str(error),))
-    return hand_out(made, plan)
+    return send_statement(made, plan)

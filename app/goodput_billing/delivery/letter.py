@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING
 
-import jinja2
 import polars as pl
 from rich.cells import cell_len, set_cell_size
 
+from goodput_billing.render import templates
 from goodput_billing.render.presentation import present
 from goodput_billing.render.safe_text import printable
 from goodput_billing.render.wording import (
@@ -81,7 +80,8 @@ def letter(
     tables = [table for table in (_accounts(made), _losses(made)) if table.rows]
     notices = [*_notices(made), *enclosed.sentences]
     site = f" ({made.settings.site})" if made.settings.site else ""
-    html = _template().render(page=page, tables=tables, notices=notices, links=enclosed.links)
+    template = templates.template("goodput_billing.delivery", TEMPLATE)
+    html = template.render(page=page, tables=tables, notices=notices, links=enclosed.links)
     return Letter(
         subject=f"GPU statement {made.day.date}{site}: {page.tiles[0][1]}, {state}",
         text=_text(page, tables, notices, enclosed.links),
@@ -190,13 +190,3 @@ def _short(name: str) -> str:
     if cell_len(text) <= NAME_MAX_CHARS:
         return text
     return f"{set_cell_size(text, NAME_MAX_CHARS - 1)}\N{HORIZONTAL ELLIPSIS}"
-
-
-@cache
-def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("goodput_billing.delivery", "."),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    return environment.get_template(TEMPLATE)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from goodput_billing.delivery.archive import past_statements
-from goodput_billing.delivery.deliver import sole_deliverer
+from goodput_billing.delivery.deliver import delivery_lock
 from goodput_billing.delivery.due import deliver_due, last_day, last_time, next_time
 from goodput_queries.errors import GoodputError
 
@@ -67,7 +67,7 @@ class Timetable:
         self._zone = plan.statement.zone_info()
         self._asked_at: datetime | None = None
         self._settled_at: datetime | None = None
-        self._said: tuple[str, ...] = ()
+        self._logged: tuple[str, ...] = ()
 
     def run(self, is_over: threading.Event) -> None:
         """Look when it is time, until it is over."""
@@ -82,16 +82,16 @@ class Timetable:
         now = self._plan.now()
         until_next_s = (next_time(self._at, self._zone, now) - now).total_seconds()
         moment = last_time(self._at, self._zone, now)
-        if self._settled_at == moment or self._hand_out(moment):
+        if self._settled_at == moment or self._deliver(moment):
             self._settled_at = moment
             return until_next_s
         return min(AGAIN_S, until_next_s)
 
-    def _hand_out(self, moment: datetime) -> bool:
+    def _deliver(self, moment: datetime) -> bool:
         """Deliver what was due at a time; return whether all of it is done."""
         until = last_day(self._plan.statement, moment)
         try:
-            with sole_deliverer(self._plan.folder):
+            with delivery_lock(self._plan.folder):
                 self._store.build()
                 outcomes = deliver_due(
                     self._store,
@@ -100,24 +100,26 @@ class Timetable:
                     asks_again=self._asked_at != moment,
                 )
         except GoodputError as error:
-            self._say([str(error)])
+            self._log_errors([str(error)])
             return False
         except Exception:
             log.exception("statements were not delivered")
             return False
         self._asked_at = moment
-        self._tell(outcomes)
+        self._log(outcomes)
         closed = {one.date for one in past_statements(self._plan.folder) if one.is_closed}
         return until in closed and all(outcome.is_settled for outcome in outcomes)
 
-    def _tell(self, outcomes: list[Outcome]) -> None:
+    def _log(self, outcomes: list[Outcome]) -> None:
         for outcome in outcomes:
             if outcome.done:
                 log.info("statement of %s: %s", outcome.when, ", ".join(outcome.done))
-        self._say([f"statement of {o.when}: {error}" for o in outcomes for error in o.errors])
+        self._log_errors(
+            [f"statement of {o.when}: {error}" for o in outcomes for error in o.errors]
+        )
 
-    def _say(self, errors: list[str]) -> None:
+    def _log_errors(self, errors: list[str]) -> None:
         for error in errors:
-            if error not in self._said:  # once, not every quarter of an hour
+            if error not in self._logged:  # once, not every quarter of an hour
                 log.error("%s", error)
-        self._said = tuple(errors)
+        self._logged = tuple(errors)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from functools import cache
 
-import jinja2
-
+from goodput_billing.render import templates
 from goodput_billing.render.presentation import USES, Presentation
 from goodput_billing.render.wording import empty_tables_left_out
 
@@ -16,21 +14,10 @@ TEMPLATE = "statement.html.j2"
 def html(page: Presentation) -> bytes:
     """Return the page; names of accounts, users and jobs are escaped, whatever they hold."""
     widest = max((bar.total for bar in page.bars), default=Decimal(1))
-    text = _template().render(
+    text = templates.template("goodput_billing.render", TEMPLATE).render(
         page=page,
         tables=empty_tables_left_out(page.tables),
         widest=widest,
         uses=list(USES.values()),
     )
     return text.encode()
-
-
-@cache
-def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("goodput_billing.render", "."),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=False,
-    )
-    return environment.get_template(TEMPLATE)

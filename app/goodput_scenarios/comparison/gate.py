@@ -55,7 +55,7 @@ def judged(limit: Limit, speeds: Sequence[Speed]) -> Verdict:
         reason = next(speed.reason for speed in speeds if speed.reason)
         change = f"{change}; not compared: {reason}"
     if min(speed.low_ratio for speed in known) < -limit.ratio:
-        return Verdict("passed", f"{change}: not wholly beyond {limit}, more steps would tell")
+        return Verdict("passed", f"{change}: not wholly beyond {limit}, more steps are needed")
     return Verdict("passed", f"{change}: within {limit}")
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import jinja2
 import polars as pl
 
+from goodput_billing.render import templates
 from goodput_billing.render.safe_text import printable
 from goodput_scenarios.comparison.gate import shown
 
@@ -77,7 +76,7 @@ def as_markdown(found: Comparison, currency: str) -> str:
 
 def as_html(found: Comparison, currency: str) -> str:
     """Return a page that needs nothing else; names are escaped, whatever they hold."""
-    return _template().render(
+    return templates.template("goodput_scenarios.comparison", "report.html.j2").render(
         title=printable(_title(found)),
         verdicts=[
             (verdict.outcome, line)
@@ -234,13 +233,3 @@ def _row(cells: tuple[str, ...]) -> str:
 def _plain(text: str) -> str:
     """Return a text that Markdown shows as it is."""
     return printable(text).translate(MARKDOWN)
-
-
-@cache
-def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("goodput_scenarios.comparison", "."),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    return environment.get_template("report.html.j2")

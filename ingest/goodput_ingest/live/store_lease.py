@@ -84,7 +84,7 @@ class Shared:
 
 
 @contextlib.contextmanager
-def sole_collector(database: str | Path) -> Iterator[None]:
+def collector_lock(database: str | Path) -> Iterator[None]:
     """Allow one collecting process a database; the lock of a killed one ends with it.
 
     Raises StoreError naming the process that does already: two would scrape everything twice.
@@ -96,8 +96,8 @@ def sole_collector(database: str | Path) -> Iterator[None]:
 
     def refusal(pid: str) -> str:
         return (
-            f"{path.with_suffix('')}: process {pid} collects into this database already. Stop it, "
-            "or let it."
+            f"{path.with_suffix('')}: process {pid} collects into this database already. Stop "
+            "that process first."
         )
 
     with hold_lock_file(path, refusal):

@@ -46,9 +46,8 @@ class Appender:
     def append(self, table: LakeTable, batch: Batch, data: pa.Table) -> bool:
         """Commit rows with the note of their load; return False where that was done before."""
         name, url = table.model.name, self._lake.url_of(table.model.name)
-        load = hashlib.blake2b(
-            f"{self._lake.cluster}\0{batch.source}\0{batch.digest}".encode(), digest_size=16
-        ).hexdigest()
+        text = f"{batch.source}\0{batch.digest}"
+        load = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
         for tries in range(TRIES):
             with self._opened(table) as found:
                 known = found.transaction_version(load)
@@ -111,5 +110,4 @@ class Appender:
         if table.model.directives.get("keep") != REPLACE:
             return False
         last = self._lake.commits(table.model.name)[-1]
-        of_last = (last.cluster, last.source, last.digest)
-        return of_last != (self._lake.cluster, batch.source, batch.digest)
+        return (last.source, last.digest) != (batch.source, batch.digest)

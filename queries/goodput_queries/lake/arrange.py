@@ -31,6 +31,9 @@ BUCKETED: Final = {  # tables of readings and the column whose hash is the bucke
     "node_samples": "node",
     "link_samples": "node",
 }
+READINGS: Final = tuple(  # of a lake only these stay there: a database would be too large with them
+    f"raw.{name}" for name in ("gpu_samples", "gpu_samples_other", "node_samples", "link_samples")
+)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ The layout is that of docs/decisions/0143-lake.md.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
@@ -101,6 +102,8 @@ class Lake:
         """
         table = lake_table(batch.table)
         rejects = len(batch.rejects)
+        if self.cluster:  # the same file may be of two clusters, and not name them
+            batch = replace(batch, digest=f"{batch.digest} of {self.cluster}")
         try:
             data = self._arranged(table, batch)
             if rejects:

@@ -11,7 +11,7 @@ import polars as pl
 from deltalake import exceptions as delta_errors
 
 from goodput_queries.errors import StoreError
-from goodput_queries.lake import delta
+from goodput_queries.lake import delta, publish
 from goodput_queries.lake.archive import TABLE, archive_loads
 from goodput_queries.lake.arrange import CLUSTER, DAY, NO_DAY, lake_table
 
@@ -72,14 +72,15 @@ def compact(
     today = today or datetime.now(UTC).date()
     archive_loads(lake)
     done = []
-    for name in (*lake.tables(), TABLE):
-        url = f"{lake.url}/{TABLE}" if name == TABLE else lake.url_of(name)
+    whole = (TABLE, publish.TABLE)  # tables whose days are over
+    for name in (*lake.tables(), *whole):
+        url = f"{lake.url}/{name}" if name in whole else lake.url_of(name)
         table = delta.opened(url, lake.storage_options)
         if table is None:
             continue
         try:
             version, before = table.version(), len(table.file_uris())
-            if name == TABLE:
+            if name in whole:
                 _merge(table, options, FILE_BYTES, None)
             else:
                 _merge(table, options, FILE_BYTES, [(DAY, "<", today.isoformat())])

@@ -19,6 +19,7 @@ from goodput_queries.evidence import forgetting, retention
 from goodput_queries.evidence.implausible import reject_implausible_rows
 from goodput_queries.ledger_build import dirty, dirty_jobs, materialise, watermarks
 from goodput_queries.ledger_build.node_hours import HOUR_MS, Hours, NodeHours, ranges
+from goodput_queries.ledger_build.parts.distribute import Parts
 from goodput_queries.ledger_build.placement.incremental import place_again
 from goodput_queries.ledger_build.placement.set_wise import STAGES, place_all, write
 
@@ -57,7 +58,10 @@ def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
         if is_rejected or ("raw.gpu_samples" in loaded and retention.reopen_hours(cursor)):
             forgetting.forget_ledger(cursor)
             since = None
-        work = _Build(cursor, since, _note_reading_series(cursor, since))
+        lake = store.of_lake.lake
+        parts = None if lake is None else Parts(cursor, lake, store.of_lake.engine)
+        cursor.execute(f"set variable built_sequence = {-1 if since is None else since}")
+        work = _Build(cursor, since, _note_reading_series(cursor, since, parts), parts)
         for model in models.build_order():
             work.make(model)
         cursor.execute("delete from state.built")
@@ -70,12 +74,18 @@ def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
     return pl.DataFrame(work.timings, schema=SUMMARY_SCHEMA, orient="row")
 
 
-def _note_reading_series(cursor: duckdb.DuckDBPyConnection, since: int | None) -> Hours:
+def _note_reading_series(
+    cursor: duckdb.DuckDBPyConnection, since: int | None, parts: Parts | None
+) -> Hours:
     """Carry on the series of readings; return the hours whose telemetry may have changed."""
     hours = dirty.reading_hours(cursor, since)
+    if parts is not None:
+        watermarks.note_reading_series(cursor, parts.new_series(hours))
+        parts.note_buckets()
+        return hours
     for first, last in ranges(hours, len(hours)):
         materialise.set_hours(cursor, first, last)
-        watermarks.note_reading_series(cursor, since)
+        watermarks.note_reading_series(cursor)
     return hours
 
 
@@ -84,12 +94,18 @@ class _Build:
 
     since: the last load of the previous build; None: a full build.
     readings: the hours whose telemetry may have changed.
+    parts: the tasks of a build whose readings are in a lake.
     """
 
     def __init__(
-        self, cursor: duckdb.DuckDBPyConnection, since: int | None, readings: Hours
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        since: int | None,
+        readings: Hours,
+        parts: Parts | None,
     ) -> None:
         self.cursor = cursor
+        self.parts = parts
         self.is_full = since is None
         self.timings: list[tuple[str, int, float]] = []
         self.dirty: dict[str, NodeHours] = {}  # by stage
@@ -121,7 +137,6 @@ class _Build:
         dirty.set_constants(cursor)
         if "raw.job_events" in self.loaded or self.is_full:
             watermarks.note_event_hosts(cursor, since)
-        cursor.execute(f"set variable built_sequence = {-1 if since is None else since}")
 
     def make(self, model: Model) -> None:
         """Bring one stage up to date."""
@@ -154,6 +169,8 @@ class _Build:
         return model.is_of_dirty_keys and not self._has_rows(str(model.skip_if_empty))
 
     def _has_rows(self, table: str) -> bool:
+        if self.parts is not None and self.parts.has_readings(table):
+            return True
         return bool(self.cursor.execute(f"select 1 from {table} limit 1").fetchall())
 
     def _can_reuse(self, model: Model) -> bool:
@@ -208,10 +225,15 @@ class _Build:
     def _make_hourly(self, model: Model) -> int:
         if model.qualified_name in self.dirty:
             return 0  # computed in the same pass as another one
-        together = models.of_the_same_pass(model)
-        changed, rows = materialise.replace_hours(
-            self.cursor, together, self._hours_of(model), is_compared=not self.is_full
-        )
+        hours = self._hours_of(model)
+        if self.parts is not None and self.parts.computes(model):
+            together = self.parts.group_of(model)
+            changed, rows = self.parts.replace_hours(together, hours)
+        else:
+            together = models.of_the_same_pass(model)
+            changed, rows = materialise.replace_hours(
+                self.cursor, together, hours, is_compared=not self.is_full
+            )
         for made in together:
             self.dirty[made.qualified_name] = changed
         return rows
@@ -221,7 +243,11 @@ class _Build:
         is_full = self._have_nodes_changed()
         since = -1 if is_full else _scalar(self.cursor, "select built_sequence()")
         self.cursor.execute(f"set variable merged_sequence = {since}")
-        materialise.draft(self.cursor, model)
+        if self.parts is not None and self.parts.computes(model):
+            hours = dirty.reading_hours(self.cursor, since)
+            self.parts.draft(model, hours)
+        else:
+            materialise.draft(self.cursor, model)
         return materialise.merge(self.cursor, model, is_full=is_full)
 
     def _make_compared(self, model: Model) -> int:

@@ -31,7 +31,7 @@ _NODES = {
             select attempt_key, job_run_key from temp.attempts_before
         ) using (attempt_key)
         inner join intermediate.int_holds using (job_run_key)""",
-    # of GPUs that an engine got or lost int_serving_gpus tells
+    # int_serving_gpus has the GPUs that an engine got or lost
     "endpoint": """select distinct hour, cluster, node
         from temp.differing
         inner join intermediate.int_serving_gpus using (cluster, endpoint)""",
@@ -159,10 +159,6 @@ def job_run_hours(cursor: duckdb.DuckDBPyConnection, new: str, old: str) -> Node
 def set_constants(cursor: duckdb.DuckDBPyConnection) -> None:
     """Set the constants that a build compares readings with; needs the watermarks of readings."""
     cursor.execute(f"set variable reading_margin_ms = {reading_margin_ms(cursor)}")
-    cursor.execute(
-        """set variable build_thresholds = (
-            select map_from_entries(list((name, value))) from reference.thresholds)"""
-    )
 
 
 def note_reading_parts(cursor: duckdb.DuckDBPyConnection, most: int) -> int:
@@ -209,7 +205,7 @@ def reading_hours(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> Ho
 def serving_hours(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> Hours:
     """Return the hours of serving engines that may have changed since load `sequence`.
 
-    A sample tells of the time back to the one before it, and a request goes on for up to an hour.
+    A sample covers the time since the one before it, and a request lasts up to an hour.
     """
     return _hours(
         cursor,

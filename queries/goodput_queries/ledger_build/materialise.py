@@ -13,6 +13,7 @@ compared  rebuilt; the previous rows are kept in a second table, so that code fi
 from __future__ import annotations
 
 import bisect
+from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -32,11 +33,13 @@ from goodput_queries.ledger_build.dirty import (
 from goodput_queries.ledger_build.node_hours import HOUR_MS, Hours, Node, NodeHours, ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from goodput_queries.catalog.models import Model
 
-PASS_MAX_GPU_HOURS = 24_000  # bounds the memory of one pass of the ledger: about 1 GB
+PASS_MAX_GPU_HOURS = 24_000  # bounds the memory of one pass over readings: about 1 GB
+# stages by node have fewer rows; smaller passes leave cores idle between their statements
+LEDGER_PASS_MAX_GPU_HOURS = 96_000
 OF_THESE_HOURS = "hour_ms >= build_from_ms() and hour_ms < build_to_ms()"
 OF_THESE_NODES = f"{OF_THESE_HOURS} and (cluster, node) in (from temp.pass_nodes)"
 KEYS = {
@@ -108,7 +111,18 @@ def draft_empty(cursor: duckdb.DuckDBPyConnection, model: Model) -> None:
         draft(cursor, model)
 
 
-def _has_rows(cursor: duckdb.DuckDBPyConnection, table: str) -> bool:
+def draft_pass(cursor: duckdb.DuckDBPyConnection, tables: Iterable[Model]) -> None:
+    """Draft the temporary tables of a pass, in their order; its hours are set."""
+    for table in tables:
+        if table.sources and not any(has_rows(cursor, source) for source in table.sources):
+            draft_empty(cursor, table)
+            continue
+        parts = note_reading_parts(cursor, table.parts) if table.parts > 1 else 1
+        draft(cursor, table, parts)
+
+
+def has_rows(cursor: duckdb.DuckDBPyConnection, table: str) -> bool:
+    """Say whether a table has a row."""
     return bool(cursor.execute(f"select 1 from {table} limit 1").fetchall())
 
 
@@ -224,16 +238,21 @@ def replace_hours(
     dirty: NodeHours,
     *,
     is_compared: bool,
+    given: Mapping[str, str] | None = None,
 ) -> tuple[NodeHours, int]:
     """Replace hourly stages in these hours, pass by pass; return where they differ, and their rows.
 
     Several stages share the temporary tables of a pass. Only a lone stage that tracks its changes
     is compared; others count as changed wherever they are replaced.
+
+    given: selects of temporary tables that were computed elsewhere, by name.
     """
     rows = 0
     changed = NodeHours()
     tables = {t.name: t for model in models for t in sql_models.pass_tables(model)}
-    for first, last, nodes in passes(cursor, dirty, PASS_MAX_GPU_HOURS):
+    tables |= {n: replace(tables[n], sql=sql) for n, sql in (given or {}).items()}
+    most = LEDGER_PASS_MAX_GPU_HOURS if models[0].is_by_node else PASS_MAX_GPU_HOURS
+    for first, last, nodes in passes(cursor, dirty, most):
         set_hours(cursor, first, last, nodes)
         where = OF_THESE_HOURS if nodes is None else OF_THESE_NODES
         # rows of all nodes differ in nearly every hour: comparing them finds nothing
@@ -241,12 +260,7 @@ def replace_hours(
         is_compared_here = is_compared and models[0].is_compared and can_compare
         if not is_compared_here:
             changed |= dirty.within(range(first, last))
-        for table in tables.values():
-            if table.sources and not any(_has_rows(cursor, source) for source in table.sources):
-                draft_empty(cursor, table)
-                continue
-            parts = note_reading_parts(cursor, table.parts) if table.parts > 1 else 1
-            draft(cursor, table, parts)
+        draft_pass(cursor, tables.values())
         for model in models:
             old = f"from {model.qualified_name} where {where}"
             if is_compared_here:

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 
 READING_MARGIN_MS = 900_000  # over ten intervals of a source that reads every minute or oftener
 SLOW_READING_MARGIN_MS = 3_600_000
+NEW_READING_SERIES = """select
+        source, gpu_uuid, gpu_instance, to_ms(min(ts)) as first_ms, to_ms(max(ts)) as last_ms
+    from raw.gpu_samples
+    where ts >= from_ms(build_from_ms()) and ts < from_ms(build_to_ms())
+        and load_sequence > built_sequence()
+    group by source, gpu_uuid, gpu_instance"""
 
 
 def reading_margin_ms(cursor: duckdb.DuckDBPyConnection) -> int:
@@ -40,26 +46,22 @@ def reading_margin_ms(cursor: duckdb.DuckDBPyConnection) -> int:
     return READING_MARGIN_MS if is_fast else SLOW_READING_MARGIN_MS
 
 
-def note_reading_series(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> None:
-    """Extend state.reading_series by readings of the build's hours, of loads after `sequence`."""
+def note_reading_series(cursor: duckdb.DuckDBPyConnection, new: str = NEW_READING_SERIES) -> None:
+    """Extend state.reading_series by readings of the build's hours, of loads not built yet.
+
+    new: a select of their series, first and last time.
+    """
     cursor.execute(
-        """create or replace temp table reading_series as
+        f"""create or replace temp table reading_series as
         select
             source, gpu_uuid, gpu_instance, hash(source, gpu_uuid, gpu_instance) as series,
             min(first_ms) as first_ms, max(last_ms) as last_ms
         from (
-            select
-                source, gpu_uuid, gpu_instance,
-                to_ms(min(ts)) as first_ms, to_ms(max(ts)) as last_ms
-            from raw.gpu_samples
-            where ts >= from_ms(build_from_ms()) and ts < from_ms(build_to_ms())
-                and load_sequence > $1
-            group by source, gpu_uuid, gpu_instance
+            {new}
             union all
             select * exclude (series) from state.reading_series
         )
-        group by source, gpu_uuid, gpu_instance""",
-        [-1 if sequence is None else sequence],
+        group by source, gpu_uuid, gpu_instance"""
     )
     cursor.execute("delete from state.reading_series")
     cursor.execute("insert into state.reading_series from temp.reading_series")

@@ -3,7 +3,8 @@
 Findings read most of the other marts. As one statement that is a plan of thousands of operators,
 which takes seconds to make even where there are no rows, and what several of them read is computed
 for each. A view whose header says `evaluated: first` becomes a temporary table of the connection
-instead, and what reads it, reads that. What reads it through a view without the header does not.
+instead, and what reads it, reads that. A view without the header that reads such a one becomes a
+temporary view, so that it reads that table too.
 """
 
 from __future__ import annotations
@@ -22,9 +23,15 @@ if TYPE_CHECKING:
     from goodput_queries.catalog.models import Model
 
 
+_columns_of: dict[str, str] = {}
+
+
 def named_in(sql: str) -> list[Model]:
-    """Return the views that a select needs evaluated first, in an order that finds its inputs."""
-    return _needed(frozenset(models.tables_read(sql)) & _marked())
+    """Return the views that a select needs evaluated first, in an order that finds its inputs.
+
+    Among them are views without the header that read such views.
+    """
+    return _needed(frozenset(models.tables_read(sql)) & _evaluated())
 
 
 def evaluate(cursor: duckdb.DuckDBPyConnection, sql: str, needed: list[Model]) -> str:
@@ -34,19 +41,50 @@ def evaluate(cursor: duckdb.DuckDBPyConnection, sql: str, needed: list[Model]) -
     """
     tables: dict[str, str] = {}
     for model in needed:
-        tables[model.qualified_name] = as_temporary_table(cursor, model, tables)
+        tables[model.qualified_name] = as_temporary(cursor, model, tables)
     return reading(sql, tables)
 
 
-def as_temporary_table(
-    cursor: duckdb.DuckDBPyConnection, model: Model, tables: Mapping[str, str]
-) -> str:
+def as_temporary(cursor: duckdb.DuckDBPyConnection, model: Model, tables: Mapping[str, str]) -> str:
     """Evaluate a view into a temporary table of the cursor; return its name.
 
-    tables: where the rows of evaluated views are, by the names of these.
+    One without the header becomes a temporary view. tables: where the rows of evaluated views are,
+    by the names of these.
     """
-    cursor.execute(f"create or replace temp table {model.name} as {reading(model.sql, tables)}")
+    if model.is_evaluated_first:
+        create = f"table {model.name} {definition(cursor, model, tables)}"
+    else:
+        create = f"view {model.name} as {reading(model.sql, tables)}"
+    cursor.execute(f"create or replace temp {create}")
     return f"{models.TEMP_LAYER}.{model.name}"
+
+
+def definition(cursor: duckdb.DuckDBPyConnection, model: Model, tables: Mapping[str, str]) -> str:
+    """Return what follows the name of a table that is to have the rows of a view.
+
+    Where none of the tables in its header `skip_if_empty` has rows, these are its columns alone:
+    most of the time of a view without rows goes into its plan.
+    """
+    if model.sources and not any(_has_rows(cursor, tables.get(n, n)) for n in model.sources):
+        return f"({_columns(cursor, model)})"
+    return f"as {reading(model.sql, tables)}"
+
+
+def _has_rows(cursor: duckdb.DuckDBPyConnection, table: str) -> bool:
+    return bool(cursor.execute(f"select 1 from {table} limit 1").fetchall())
+
+
+def _columns(cursor: duckdb.DuckDBPyConnection, model: Model) -> str:
+    """Return the columns of a view with their types, which are the same in every database."""
+    if model.qualified_name not in _columns_of:
+        rows = cursor.execute(
+            """select column_name, data_type from duckdb_columns()
+            where database_name = current_database() and schema_name = $1 and table_name = $2
+            order by column_index""",
+            [model.layer, model.name],
+        ).fetchall()
+        _columns_of[model.qualified_name] = ", ".join(f'"{name}" {kind}' for name, kind in rows)
+    return _columns_of[model.qualified_name]
 
 
 def reading(sql: str, tables: Mapping[str, str]) -> str:
@@ -57,8 +95,12 @@ def reading(sql: str, tables: Mapping[str, str]) -> str:
 
 
 @cache
-def _marked() -> frozenset[str]:
-    return frozenset(m.qualified_name for m in models.build_order() if m.is_evaluated_first)
+def _evaluated() -> frozenset[str]:
+    """Return the views with the header and those that read one."""
+    order = models.build_order()
+    marked = {m.qualified_name for m in order if m.is_evaluated_first}
+    readers = (m for m in order if not m.is_stored and not marked.isdisjoint(models.inputs(m)))
+    return frozenset(marked | {m.qualified_name for m in readers})
 
 
 @cache
@@ -67,5 +109,5 @@ def _needed(names: frozenset[str]) -> list[Model]:
     found = set(names)
     for model in order:
         if model.qualified_name in names:
-            found |= models.inputs(model) & _marked()
+            found |= models.inputs(model) & _evaluated()
     return [m for m in order if m.qualified_name in found]

@@ -78,7 +78,7 @@ class KeptRelations:
                 tuple(variables.get(name) for name in scope_variables(model.qualified_name)),
             )
             for model in needed
-            if is_kept(model.qualified_name)
+            if model.is_evaluated_first and is_kept(model.qualified_name)
         }
         # at once, before the transaction sees this database: it sees nothing published later
         taken = self._take(keys.values())
@@ -89,14 +89,14 @@ class KeptRelations:
                 name = model.qualified_name
                 key = keys.get(name)
                 if key is None:
-                    tables[name] = evaluated_first.as_temporary_table(cursor, model, tables)
+                    tables[name] = evaluated_first.as_temporary(cursor, model, tables)
                 elif key in taken:
                     tables[name] = taken[key].table
                 else:
                     table = f"{DATABASE}.main.{model.name}_{next(self._numbers)}"
-                    select = evaluated_first.reading(model.sql, tables)
-                    (rows,) = cursor.execute(f"create table {table} as {select}").fetchall()[0]
-                    made[key] = _Kept(table, rows)
+                    definition = evaluated_first.definition(cursor, model, tables)
+                    made_rows = cursor.execute(f"create table {table} {definition}").fetchall()
+                    made[key] = _Kept(table, made_rows[0][0] if made_rows else 0)
                     tables[name] = table
             yield tables
             cursor.execute("commit")

@@ -4,14 +4,37 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
 from goodput_queries.errors import StoreError
+from goodput_queries.evidence.batch import ROW_GROUP
 from goodput_queries.storage import damage, migrations
 
 IN_MEMORY = ":memory:"
+ATTACHED_AS = "goodput"
 MAGIC, MAGIC_OFFSET = b"DUCK", 8  # of a DuckDB file
+
+
+def connect(path: str, *, is_read_only: bool, threads: int | None) -> duckdb.DuckDBPyConnection:
+    """Open a file, or memory; only ATTACH says how many rows make a row group of a file."""
+    config: dict[str, Any] = {} if threads is None else {"threads": threads}
+    if path == IN_MEMORY:
+        return duckdb.connect(path, config=config)
+    # where a file that is opened without ATTACH has it: not in the working directory
+    root = duckdb.connect(config={**config, "temp_directory": f"{path}.tmp"})
+    try:
+        mode = ", read_only" if is_read_only else ""
+        quoted = path.replace("'", "''")
+        root.execute(
+            f"attach '{quoted}' as {ATTACHED_AS} (type duckdb, row_group_size {ROW_GROUP}{mode})"
+        )
+        root.execute(f"use {ATTACHED_AS}")
+    except duckdb.Error:
+        root.close()
+        raise
+    return root
 
 
 def why_not_opened(path: str, error: duckdb.Error) -> str:

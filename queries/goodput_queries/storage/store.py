@@ -17,7 +17,6 @@ import duckdb
 from goodput_queries.catalog import models
 from goodput_queries.errors import BuildError, QueryError, RowsRefusedError, StoreError
 from goodput_queries.evidence import load as loading
-from goodput_queries.evidence.batch import ROW_GROUP
 from goodput_queries.objectives import as_variable
 from goodput_queries.scope import EVERYTHING, Scope
 from goodput_queries.storage import (
@@ -31,19 +30,21 @@ from goodput_queries.storage import (
     scope_variables,
 )
 from goodput_queries.storage.kept_relations import KeptRelations
+from goodput_queries.storage.of_lake import OfLake
 from goodput_queries.storage.private import keep_private
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import polars as pl
 
     from goodput_queries.evidence.batch import Batch, Loaded
+    from goodput_queries.ledger_build.parts.engines import Engine
     from goodput_queries.objectives import Objective
     from goodput_queries.serving_objectives import ServingObjective
     from goodput_queries.storage.migrations import Migration
 
-ATTACHED_AS = "goodput"
+ATTACHED_AS = opening.ATTACHED_AS
 IN_MEMORY = opening.IN_MEMORY
 NOT_WRITTEN = (duckdb.IOException, duckdb.FatalException)  # the disk is full, the file is gone ...
 Parameters = "Sequence[Any] | Mapping[str, Any] | None"
@@ -88,17 +89,20 @@ class LocalStore:
         evaluation_counts: bool = False,
         objectives: Sequence[Objective] = (),
         serving_objectives: Sequence[ServingObjective] | None = None,
+        new_engine: Callable[[], Engine] | None = None,
     ) -> None:
         """Open or create the database; raises StoreError where it cannot be opened.
 
         evaluation_counts: declared evaluation is useful time in every answer.
         objectives: what `marts.goodput_objectives` reports on.
         serving_objectives: what builds classify serving by; None: as the last build did.
+        new_engine: makes what builds of a lake compute readings with; None: this process.
         """
         self.path = str(path)
         self.evaluation_counts = evaluation_counts
         self.objectives = as_variable(objectives) if objectives else None
         self.serving_objectives = serving_objectives
+        self.of_lake = OfLake(self, new_engine)
         self.is_read_only = False
         # of this store, which alone has the file: answers are the same until it grows; odd while a
         # commit is under way
@@ -133,7 +137,7 @@ class LocalStore:
 
     def _open(self, threads: int | None) -> None:
         try:
-            self._root = _opened(self.path, is_read_only=self.is_read_only, threads=threads)
+            self._root = opening.connect(self.path, is_read_only=self.is_read_only, threads=threads)
         except duckdb.Error as error:
             raise StoreError(opening.why_not_opened(self.path, error)) from error
         self._root.execute("set global TimeZone = 'UTC'")
@@ -192,7 +196,12 @@ class LocalStore:
                 raise
 
     def load(self, batch: Batch) -> Loaded:
-        """Commit a batch in one short transaction; a part that was loaded before is skipped."""
+        """Commit a batch in one short transaction; a part that was loaded before is skipped.
+
+        A database of a lake loads into the lake: its next build brings what belongs here.
+        """
+        if (lake := self.of_lake.store) is not None:
+            return lake.load(batch)
         model = models.base_tables().get(batch.table)
         if model is None:
             raise StoreError(f"there is no table {batch.table!r}; see `goodput show`")
@@ -270,6 +279,7 @@ class LocalStore:
             if self.is_read_only and not is_full:
                 self._refuse_unless_built()
                 return pl.DataFrame(schema=SUMMARY_SCHEMA)
+            self.of_lake.pull()
             return build(self, is_full=is_full)
 
     @contextlib.contextmanager
@@ -280,6 +290,7 @@ class LocalStore:
 
     def close(self) -> None:
         """Close the file; reads of other threads are interrupted."""
+        self.of_lake.close()
         closing.close(self._root, self._cursors)
 
     def _raise_if_damaged(self, error: BaseException | None) -> None:
@@ -327,11 +338,12 @@ def open_store(
     evaluation_counts: bool = False,
     objectives: Sequence[Objective] = (),
     serving_objectives: Sequence[ServingObjective] | None = None,
+    new_engine: Callable[[], Engine] | None = None,
 ) -> Store:
     """Return the database at `path`: opened here, or through the process that has it open.
 
-    evaluation_counts, objectives, serving_objectives: see `LocalStore`; of a database that is open
-    already its process decides.
+    evaluation_counts, objectives, serving_objectives, new_engine: see `LocalStore`; of a database
+    that is open already its process decides.
     A short-lived owner (another ingest) is waited for up to `wait_s`; then StoreError says who.
     """
     from goodput_queries.storage.remote import find_server  # noqa: PLC0415 -- remote implements Store
@@ -346,31 +358,12 @@ def open_store(
                 evaluation_counts=evaluation_counts,
                 objectives=objectives,
                 serving_objectives=serving_objectives,
+                new_engine=new_engine,
             )
         except StoreError as error:
             if "another process" not in str(error) or time.monotonic() > deadline:
                 raise
         time.sleep(0.2)
-
-
-def _opened(path: str, *, is_read_only: bool, threads: int | None) -> duckdb.DuckDBPyConnection:
-    """Open a file, or memory; only ATTACH says how many rows make a row group of a file."""
-    config: dict[str, Any] = {} if threads is None else {"threads": threads}
-    if path == IN_MEMORY:
-        return duckdb.connect(path, config=config)
-    # where a file that is opened without ATTACH has it: not in the working directory
-    root = duckdb.connect(config={**config, "temp_directory": f"{path}.tmp"})
-    try:
-        mode = ", read_only" if is_read_only else ""
-        quoted = path.replace("'", "''")
-        root.execute(
-            f"attach '{quoted}' as {ATTACHED_AS} (type duckdb, row_group_size {ROW_GROUP}{mode})"
-        )
-        root.execute(f"use {ATTACHED_AS}")
-    except duckdb.Error:
-        root.close()
-        raise
-    return root
 
 
 def _rows(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Any) -> pl.DataFrame:

@@ -114,6 +114,15 @@ def test_a_lake_is_listed_compacted_and_pruned(site: Path) -> None:
     assert [one.exit_code for one in (listed, compacted, pruned)] == [0, 0, 0]
 
 
+@pytest.mark.usefixtures("site")
+def test_a_ledger_without_closed_hours_publishes_nothing(empty_database: Path) -> None:
+    shutil.copyfile(empty_database, "site.duckdb")
+    done = goodput("lake", "publish", "--db", "site.duckdb")
+
+    assert (done.exit_code, done.stderr) == (0, "No closed hour changed.\n")
+    assert not Path("lake", "ledger").exists()
+
+
 def test_no_lake_is_named(here: Path) -> None:
     done = goodput("lake", "status")
 

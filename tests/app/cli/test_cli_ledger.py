@@ -6,24 +6,21 @@ import contextlib
 import json
 import shutil
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import polars as pl
 import pytest
+from tests.app.command_line import run
 
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.storage.store import LocalStore
 
-if TYPE_CHECKING:
-    from pathlib import Path
-from tests.app.command_line import run
 
-
-@pytest.fixture
-def measured(database: Path) -> Path:
+@pytest.fixture(scope="module")
+def readings(two_gpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give a database in which one GPU was read every 30 s for ten minutes, and nobody held it."""
     start = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- naive UTC
-    readings = pl.DataFrame(
+    rows = pl.DataFrame(
         {
             "source": "test",
             "gpu_uuid": "GPU-1",
@@ -32,9 +29,33 @@ def measured(database: Path) -> Path:
             "engine_active_ratio": 0.0,
         }
     )
-    with contextlib.closing(LocalStore(database)) as store:
-        store.load(Batch("gpu_samples", readings, "test", "file", "2"))
-    return database
+    path = tmp_path_factory.mktemp("readings") / "goodput.duckdb"
+    shutil.copyfile(two_gpus, path)
+    with contextlib.closing(LocalStore(path)) as store:
+        store.load(Batch("gpu_samples", rows, "test", "file", "2"))
+    return path
+
+
+@pytest.fixture(scope="module")
+def ledger(readings: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the same database after a build."""
+    path = tmp_path_factory.mktemp("ledger") / "goodput.duckdb"
+    shutil.copyfile(readings, path)
+    with contextlib.closing(LocalStore(path)) as store:
+        store.build()
+    return path
+
+
+@pytest.fixture
+def loaded(here: Path, readings: Path) -> Path:
+    """Give a copy of the readings, which are not built."""
+    return Path(shutil.copyfile(readings, here / "goodput.duckdb"))
+
+
+@pytest.fixture
+def measured(here: Path, ledger: Path) -> Path:
+    """Give a copy of the ledger of the readings."""
+    return Path(shutil.copyfile(ledger, here / "goodput.duckdb"))
 
 
 def test_an_empty_ledger_leads_to_data_quality(here: Path, empty_database: Path) -> None:
@@ -45,7 +66,7 @@ def test_an_empty_ledger_leads_to_data_quality(here: Path, empty_database: Path)
     assert "no GPU of a node is known; `goodput show data_quality` says" in result.stderr
 
 
-@pytest.mark.usefixtures("measured")
+@pytest.mark.usefixtures("loaded")
 def test_the_ledger_is_built_first_and_balances() -> None:
     result = run("ledger", "--cluster", "lab")
     rows = json.loads(run("ledger", "--by", "node,category", "--format", "json").stdout)
@@ -122,7 +143,6 @@ def test_checks_that_hold_exit_with_0() -> None:
 
 
 def test_a_check_that_does_not_hold_exits_with_1_after_its_rows(measured: Path) -> None:
-    run("build")
     with contextlib.closing(LocalStore(measured)) as store, store.writing() as cursor:
         cursor.execute("update marts.ledger_hourly_by_node set gpu_ms = gpu_ms + 1")
 
@@ -133,7 +153,7 @@ def test_a_check_that_does_not_hold_exits_with_1_after_its_rows(measured: Path) 
     assert "checks found rows: `goodput show checks.CHECK --db goodput.duckdb`." in result.stderr
 
 
-@pytest.mark.usefixtures("measured")
+@pytest.mark.usefixtures("loaded")
 def test_a_build_says_what_it_built_and_does_it_once() -> None:
     first = json.loads(run("build", "--format", "json").stdout)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -35,17 +36,26 @@ c|2|2|bob|cv|gpu|COMPLETED|{next}09:00:00|{next}09:00:00|{next}09:00:00|{next}10
 """
 
 
-@pytest.fixture
-def here(tmp_path: Path, empty_database: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give a folder with a database of two jobs, on the days of 19 and 20 November."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "goodput.duckdb").write_bytes(empty_database.read_bytes())
-    (tmp_path / "sacct.txt").write_text(ACCOUNTING.format(at="2026-11-19T", next="2026-11-20T"))
-    (tmp_path / "rates.csv").write_text("price_per_gpu_h\n2\n".replace("\\\n", "\n"))
-    with contextlib.closing(LocalStore(tmp_path / "goodput.duckdb")) as store:
+@pytest.fixture(scope="module")
+def two_jobs(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a folder with two jobs, on the days of 19 and 20 November, whose ledger is built."""
+    folder = tmp_path_factory.mktemp("two_jobs")
+    shutil.copyfile(empty_database, folder / "goodput.duckdb")
+    (folder / "sacct.txt").write_text(ACCOUNTING.format(at="2026-11-19T", next="2026-11-20T"))
+    (folder / "rates.csv").write_text("price_per_gpu_h\n2\n")
+    with contextlib.closing(LocalStore(folder / "goodput.duckdb")) as store:
         options = ReadOptions(zone=ZoneInfo("UTC"))
-        ingest(store, "slurm", [tmp_path / "sacct.txt"], options)
-        ingest(store, "rates", [tmp_path / "rates.csv"], ReadOptions())
+        ingest(store, "slurm", [folder / "sacct.txt"], options)
+        ingest(store, "rates", [folder / "rates.csv"], ReadOptions())
+        store.build()
+    return folder
+
+
+@pytest.fixture
+def here(two_jobs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a copy of that folder."""
+    shutil.copytree(two_jobs, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
@@ -143,11 +153,10 @@ def test_a_wrong_setting_is_named(here: Path, setting: str, message: str) -> Non
 
 
 def test_time_without_a_price_is_reported(here: Path) -> None:
-    with (
-        contextlib.closing(LocalStore(here / "goodput.duckdb")) as store,
-        store.writing() as cursor,
-    ):
-        cursor.execute("delete from raw.rates")
+    with contextlib.closing(LocalStore(here / "goodput.duckdb")) as store:
+        with store.writing() as cursor:
+            cursor.execute("delete from raw.rates")
+        store.build(is_full=True)
 
     result = report("--date", "2026-11-19", "--formats", "csv")
 

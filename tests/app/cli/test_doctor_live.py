@@ -20,7 +20,7 @@ from goodput_ingest.gpu_metrics.recommended import COUNTERS_FILE
 from goodput_ingest.live import status as live_status
 from goodput_ingest.live.config import Collector, collectors
 from goodput_ingest.live.status import Status
-from goodput_ingest.live.store_lease import sole_collector
+from goodput_ingest.live.store_lease import collector_lock
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.storage.store import LocalStore
 
@@ -185,7 +185,7 @@ def test_sources_that_nobody_collects_are_a_problem(here: Path, store: LocalStor
     configure(here, '[[collect]]\nsource = "job-events"\nfolder = "events"\n')
 
     (before,) = findings(store)["live sources"]
-    with sole_collector("goodput.duckdb"):
+    with collector_lock("goodput.duckdb"):
         (during,) = findings(store)["live sources"]
 
     assert before == (

@@ -23,14 +23,23 @@ if TYPE_CHECKING:
 HOSTILE = "<script>alert(1)</script> [x](http://evil) |a| $x$"
 
 
-@pytest.fixture
+PARTS = "sacct.txt", "nvml.jsonl.gz", "job_events.jsonl.gz"
+
+
+@pytest.fixture(scope="module")
 def recorded(
     empty_database: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LocalStore]:
     """Give the recorded session with its faults."""
-    yield from built(
-        empty_database, tmp_path_factory, "sacct.txt", "nvml.jsonl.gz", "job_events.jsonl.gz"
-    )
+    yield from built(empty_database, tmp_path_factory, *PARTS)
+
+
+@pytest.fixture
+def writable(
+    empty_database: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalStore]:
+    """Give the same session to a test that writes to it."""
+    yield from built(empty_database, tmp_path_factory, *PARTS)
 
 
 def texts(app: AppTest) -> str:
@@ -91,15 +100,15 @@ def test_a_picked_finding_shows_evidence_and_the_way_to_its_run(
 
 
 def test_a_finding_is_acknowledged_on_the_page(
-    recorded: LocalStore, visit: Callable[..., AppTest]
+    writable: LocalStore, visit: Callable[..., AppTest]
 ) -> None:
-    app = visit(recorded, "open_findings", finding=named(recorded, "input_stall"))
+    app = visit(writable, "open_findings", finding=named(writable, "input_stall"))
     app.text_input(key="said_by").input(HOSTILE)
     next(b for b in app.button if b.label == "Acknowledge").click()
     app.run()
 
     assert_sound(app)
-    said = recorded.read("select action, said_by from state.finding_actions").row(0)
+    said = writable.read("select action, said_by from state.finding_actions").row(0)
     assert said == ("acknowledge", HOSTILE)
     assert all("<script>" not in str(element.value) for element in app.markdown)
 

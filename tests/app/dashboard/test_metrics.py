@@ -58,7 +58,8 @@ def test_a_trace_never_has_too_many_points(hours: float, gpus: int) -> None:
 
 
 def test_short_windows_read_samples_and_long_ones_the_roll_up() -> None:
-    assert metrics.resolution(24 * HOUR_MS, 8) == metrics.Resolution(300_000, is_raw=True)
+    assert metrics.resolution(8 * HOUR_MS, 8) == metrics.Resolution(60_000, is_raw=True)
+    assert metrics.resolution(24 * HOUR_MS, 8) == metrics.Resolution(600_000, is_raw=False)
     assert metrics.resolution(7 * 24 * HOUR_MS, 8) == metrics.Resolution(1_800_000, is_raw=False)
 
 

@@ -102,6 +102,16 @@ def test_a_window_has_as_many_buckets_as_can_be_seen(window_ms: int, bucket_ms: 
     assert scope_bar.bucket_ms(window_ms) == bucket_ms
 
 
+def test_viewers_of_a_moving_window_ask_for_the_same_range_for_some_seconds() -> None:
+    """Else no answer would be shared: of a live site the range begins with the clock."""
+    day, later = timedelta(days=1), timedelta(seconds=9)
+
+    starts = {scope_bar.in_steps(NOON + late - day, NOON + late) for late in (later * 0, later)}
+
+    assert starts == {NOON - day}
+    assert scope_bar.in_steps(NOON - timedelta(minutes=5), NOON) == NOON - timedelta(minutes=5)
+
+
 def test_runs_that_are_called_alike_are_offered_with_their_cluster() -> None:
     values = pl.DataFrame(
         [

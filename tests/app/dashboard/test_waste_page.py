@@ -78,7 +78,7 @@ def test_gpus_that_did_nothing_while_their_job_worked_are_reported(
 
     def beside(scope: Scope) -> marts.IdleGaps:
         gaps = found(scope)
-        return marts.IdleGaps(gaps.costliest, gaps.sums.with_columns(is_beside_work=True))
+        return marts.IdleGaps(gaps.top_gaps, gaps.sums.with_columns(is_beside_work=True))
 
     monkeypatch.setattr(marts, "idle_gaps", beside)
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 from streamlit.testing.v1 import AppTest
+from tests.app.command_line import run
 
 import goodput_app
 from goodput_app.dashboard.state import use_store
@@ -50,6 +51,13 @@ def now() -> datetime:
     return datetime.now(UTC).replace(tzinfo=None)
 
 
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 @pytest.fixture
 def site(tmp_path: Path, empty_database: Path) -> Path:
     """Give a folder with an empty database, settings with a folder of job events, and a step."""
@@ -74,17 +82,6 @@ def steps_of(site: Path) -> list[int]:
     """Return the steps in the database, through the server if one has it."""
     with contextlib.closing(open_store(site / "goodput.duckdb")) as store:
         return store.read("select step from raw.job_events order by step").to_series().to_list()
-
-
-def goodput(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*GOODPUT, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=site,
-        timeout=PATIENCE_S,
-    )
 
 
 @contextlib.contextmanager
@@ -125,11 +122,11 @@ def serving(site: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_once_says_what_each_source_brought(site: Path) -> None:
-    first = goodput(site, "collect", "--once", "--format", "json")
+    first = run("collect", "--once", "--format", "json")
     say(site, 2)
-    second = goodput(site, "collect", "--once", "--format", "json")
+    second = run("collect", "--once", "--format", "json")
 
-    assert first.returncode == 0, first.stderr
+    assert first.exit_code == 0, first.stderr
     (row,) = json.loads(first.stdout)
     assert row == {
         "source": "job-events",
@@ -147,9 +144,9 @@ def test_once_fails_where_a_source_does_and_reads_the_others(site: Path) -> None
     with (site / "goodput.toml").open("a") as file:
         file.write('[[collect]]\nsource = "job-log"\nfolder = "nowhere"\n')
 
-    done = goodput(site, "collect", "--once", "--format", "json")
+    done = run("collect", "--once", "--format", "json")
 
-    assert done.returncode == 1
+    assert done.exit_code == 1
     assert done.stderr.endswith("1 of 2 sources failed.\n")
     assert json.loads(done.stdout)[1]["error"] == "nowhere: there is no such folder to follow."
     assert steps_of(site) == [1]
@@ -170,64 +167,54 @@ def test_collect_alone_follows_and_ends_cleanly(site: Path, signal_number: int) 
 
 
 def test_commands_and_a_starting_server_get_the_database_from_a_collector(site: Path) -> None:
-    """Then the collector works through the server, and when that ends, without it."""
+    """Then the collector works through the server, which says so, and when that ends, without."""
     database = site / "goodput.duckdb"
     with collecting(site) as running:
         until(lambda: steps_of(site) == [1], "the first step is there")
-        assert goodput(site, "build").returncode == 0
-        with serving(site, "--no-collect") as server:
+        assert run("build").exit_code == 0
+        with serving(site) as server:
             assert find_server(database) is not None
             say(site, 2)
             until(lambda: steps_of(site) == [1, 2], "it comes through the server")
             server.send_signal(signal.SIGTERM)
-            assert server.wait(PATIENCE_S) == 0
+            assert server.stderr is not None
+            said = server.stderr.read()
+            assert server.wait(PATIENCE_S) == 0, said
+            assert f"process {running.pid} collects into this database already" in said
         say(site, 3)
         until(lambda: steps_of(site) == [1, 2, 3], "it comes without the server")
         running.send_signal(signal.SIGTERM)
         assert running.wait(PATIENCE_S) == 0
 
 
-def test_a_server_collects_by_itself_and_ends_cleanly(site: Path) -> None:
+def test_a_server_collects_by_itself_alone_shows_it_and_ends_cleanly(site: Path) -> None:
+    database = site / "goodput.duckdb"
     with serving(site) as server:
         until(lambda: steps_of(site) == [1], "the server collects")
-        assert is_collected(site / "goodput.duckdb")
+        assert is_collected(database)
+        second = run("collect")
+        with contextlib.suppress(GoodputError):
+            store = find_server(database)
+            assert store is not None
+            text = httpx.get(f"{store.url}/metrics", trust_env=False, timeout=PATIENCE_S).text
+            store.close()
         server.send_signal(signal.SIGTERM)
         assert server.wait(PATIENCE_S) == 0
         assert server.stderr is not None
         assert server.stderr.read() == ""
+
     assert {path.name for path in site.iterdir()} == {"goodput.duckdb", "goodput.toml", "events"}
-
-
-def test_a_server_with_no_collect_collects_nothing(site: Path) -> None:
-    with serving(site, "--no-collect"):
-        assert not is_collected(site / "goodput.duckdb")
-
-
-def test_nobody_collects_twice(site: Path) -> None:
-    with serving(site) as server:
-        second = goodput(site, "collect")
-
-    assert second.returncode == 1
+    assert second.exit_code == 1
     assert second.stderr == (
-        f"{site / 'goodput.duckdb'}: process {server.pid} collects into this database already. "
-        "Stop it, or let it.\n"
+        f"{database}: process {server.pid} collects into this database already. "
+        "Stop that process first.\n"
     )
-
-
-def test_a_server_beside_a_collector_serves_and_says_so(site: Path) -> None:
-    with collecting(site) as collector, serving(site) as server:
-        until(lambda: steps_of(site) == [1], "the collector works through the server")
-        server.send_signal(signal.SIGTERM)
-        status = server.wait(PATIENCE_S)
-        assert server.stderr is not None
-        said = server.stderr.read()
-        assert status == 0, said
-        assert f"process {collector.pid} collects into this database already" in said
+    assert 'goodput_live_source_failures{origin="events",source="job-events"} 0.0' in text
 
 
 def test_a_server_that_is_stopped_during_a_build_ends_it_first(site: Path) -> None:
     """The first build begins as the server does; a file in use could not be closed."""
-    assert goodput(site, "collect", "--once").returncode == 0
+    assert run("collect", "--once").exit_code == 0
     with serving(site, "--no-collect") as server:
         server.send_signal(signal.SIGTERM)
 
@@ -236,8 +223,9 @@ def test_a_server_that_is_stopped_during_a_build_ends_it_first(site: Path) -> No
         assert server.stderr.read() == ""
 
 
-def test_a_status_that_comes_through_a_server_is_no_evidence(site: Path) -> None:
+def test_a_server_with_no_collect_takes_a_status_of_others_which_is_no_evidence(site: Path) -> None:
     with serving(site, "--no-collect"):
+        assert not is_collected(site / "goodput.duckdb")
         store = find_server(site / "goodput.duckdb")
         assert store is not None
         with contextlib.closing(store):
@@ -247,10 +235,10 @@ def test_a_status_that_comes_through_a_server_is_no_evidence(site: Path) -> None
             assert store.read("select count(*) from state.ingested").item() == 0
 
 
-def test_without_live_sources_there_is_nothing_to_collect(tmp_path: Path) -> None:
-    done = goodput(tmp_path, "collect")
+def test_without_live_sources_there_is_nothing_to_collect() -> None:
+    done = run("collect")
 
-    assert done.returncode == 1
+    assert done.exit_code == 1
     assert done.stderr == (
         "goodput.toml: no live source is named under [[collect]]; `goodput doctor` says which "
         "there are and the lines that add them.\n"
@@ -261,9 +249,9 @@ def test_without_live_sources_there_is_nothing_to_collect(tmp_path: Path) -> Non
 def test_a_wrong_live_source_is_a_stated_failure(tmp_path: Path, command: str) -> None:
     (tmp_path / "goodput.toml").write_text('[[collect]]\nsource = "nope"\n')
 
-    done = goodput(tmp_path, command)
+    done = run(command)
 
-    assert done.returncode == 1
+    assert done.exit_code == 1
     assert done.stderr.startswith("goodput.toml: [[collect]] 1: 'source' is 'nope', expected ")
     assert list(tmp_path.iterdir()) == [tmp_path / "goodput.toml"]
 
@@ -366,7 +354,7 @@ def test_the_data_page_shows_how_live_sources_are_doing(store: LocalStore) -> No
     assert table["error"][0] == "it <b>cannot</b> be reached."
 
 
-def test_metrics_tell_the_age_and_failures_of_live_sources(store: LocalStore) -> None:
+def test_metrics_have_the_age_and_failures_of_live_sources(store: LocalStore) -> None:
     statuses(store)
 
     lines = Metrics(store).answer()[0].decode().splitlines()
@@ -375,15 +363,3 @@ def test_metrics_tell_the_age_and_failures_of_live_sources(store: LocalStore) ->
     ages = [line for line in lines if line.startswith("goodput_live_source_age_seconds{")]
     assert len(ages) == 4  # of the one that never answered there is none
     assert any('source="late"' in line and float(line.split()[-1]) >= 25 for line in ages)
-
-
-def test_a_server_that_answers_shows_its_live_sources(site: Path) -> None:
-    with serving(site):
-        until(lambda: steps_of(site) == [1], "the server collects")
-        with contextlib.suppress(GoodputError):
-            store = find_server(site / "goodput.duckdb")
-            assert store is not None
-            text = httpx.get(f"{store.url}/metrics", trust_env=False, timeout=PATIENCE_S).text
-            store.close()
-
-    assert 'goodput_live_source_failures{origin="events",source="job-events"} 0.0' in text

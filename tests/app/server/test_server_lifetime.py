@@ -33,9 +33,14 @@ def database(tmp_path: Path, empty_database: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
-def test_a_stopped_server_leaves_only_the_database(tmp_path: Path, signal_number: int) -> None:
-    database = tmp_path / "fleet.duckdb"
+@pytest.mark.parametrize(
+    ("signal_number", "is_new"), [(signal.SIGTERM, True), (signal.SIGINT, False)]
+)
+def test_a_stopped_server_leaves_only_the_database(
+    database: Path, tmp_path: Path, signal_number: int, is_new: bool
+) -> None:
+    if is_new:
+        database.unlink()
     with serving(database) as running:
         store = open_store(database)
         store.load(rows_of("test", 5))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from goodput_ingest.live.store_lease import Shared, is_collected, sole_collector
+from goodput_ingest.live.store_lease import Shared, collector_lock, is_collected
 from goodput_queries.errors import StoreError
 from goodput_queries.storage.store import LocalStore, open_store
 
@@ -73,13 +73,13 @@ def test_two_threads_share_one_opening(empty_database: Path) -> None:
 
 def test_one_process_collects_into_a_database(tmp_path: Path) -> None:
     database = tmp_path / "fleet.duckdb"
-    with sole_collector(database):
+    with collector_lock(database):
         assert is_collected(database)
-        with pytest.raises(StoreError) as caught, sole_collector(database):
+        with pytest.raises(StoreError) as caught, collector_lock(database):
             pass
     assert str(caught.value) == (
-        f"{database}: process {os.getpid()} collects into this database already. Stop it, or let "
-        "it."
+        f"{database}: process {os.getpid()} collects into this database already. Stop that "
+        "process first."
     )
     assert not is_collected(database)
     assert list(tmp_path.iterdir()) == []
@@ -88,8 +88,8 @@ def test_one_process_collects_into_a_database(tmp_path: Path) -> None:
 def test_a_killed_collector_is_out_of_the_way(tmp_path: Path) -> None:
     database = tmp_path / "fleet.duckdb"
     holds = (
-        "import sys; from goodput_ingest.live.store_lease import sole_collector\n"
-        "with sole_collector(sys.argv[1]): print('has it', flush=True); sys.stdin.read()"
+        "import sys; from goodput_ingest.live.store_lease import collector_lock\n"
+        "with collector_lock(sys.argv[1]): print('has it', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(
         [sys.executable, "-c", holds, str(database)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -99,10 +99,10 @@ def test_a_killed_collector_is_out_of_the_way(tmp_path: Path) -> None:
         assert is_collected(database)
         other.send_signal(signal.SIGKILL)
         other.wait()
-        with sole_collector(database):
+        with collector_lock(database):
             assert is_collected(database)
 
 
 def test_a_memory_database_is_nobody_elses() -> None:
-    with sole_collector(":memory:"), sole_collector(":memory:"):
+    with collector_lock(":memory:"), collector_lock(":memory:"):
         assert isinstance(open_store(":memory:"), LocalStore)

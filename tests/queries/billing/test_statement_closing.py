@@ -50,6 +50,19 @@ def watched_until(fleet, hours):
     fleet.store.build()
 
 
+@pytest.fixture(scope="module")
+def built_ended(new_store, built_fleet):
+    """Give the same, with evidence up to 30 hours after the start: its first day can be closed."""
+    evidence = Evidence(new_store(copy_of=built_fleet))
+    evidence.state("*", "up", 0, 30 * HOUR_S)
+    return evidence.built()
+
+
+@pytest.fixture
+def ended(new_evidence, built_ended):
+    return new_evidence(copy_of=built_ended)
+
+
 def late_job(fleet):
     """Load a job of the closed day whose record came late."""
     fleet.job(
@@ -114,12 +127,11 @@ def test_a_job_over_midnight_is_charged_to_each_day_its_part(fleet):
     assert held == [6 * HOUR_S * 1000, 4 * HOUR_S * 1000]
 
 
-def test_a_closed_day_computed_again_is_proven_unchanged(fleet, tmp_path):
-    watched_until(fleet, 30)
-    first = statement(fleet.store, WHEN, SETTINGS)
+def test_a_closed_day_computed_again_is_proven_unchanged(ended, tmp_path):
+    first = statement(ended.store, WHEN, SETTINGS)
     files.write(first, tmp_path / "first", files.FORMATS)
 
-    again = statement(fleet.store, WHEN, SETTINGS)
+    again = statement(ended.store, WHEN, SETTINGS)
     files.write(again, tmp_path / "again", files.FORMATS)
 
     assert [b.number for b in again.bookings] == [0]
@@ -128,31 +140,29 @@ def test_a_closed_day_computed_again_is_proven_unchanged(fleet, tmp_path):
         assert path.read_bytes() == (tmp_path / "again" / path.name).read_bytes(), path.name
 
 
-def test_late_evidence_makes_a_correction_and_leaves_what_was_billed(fleet):
-    watched_until(fleet, 30)
-    first = statement(fleet.store, WHEN, SETTINGS)
+def test_late_evidence_makes_a_correction_and_leaves_what_was_billed(ended):
+    first = statement(ended.store, WHEN, SETTINGS)
 
-    late_job(fleet)
-    second = statement(fleet.store, WHEN, SETTINGS)
+    late_job(ended)
+    second = statement(ended.store, WHEN, SETTINGS)
 
     assert second.was_corrected
     assert [booking.number for booking in second.bookings] == [0, 1]
     assert second.rows.filter(pl.col("correction") == 0).rows() == first.rows.rows()
     assert second.bookings[0].digest == first.bookings[0].digest
-    assert not statement(fleet.store, WHEN, SETTINGS).was_corrected
+    assert not statement(ended.store, WHEN, SETTINGS).was_corrected
 
 
-def test_corrections_add_up_to_the_difference(fleet):
-    watched_until(fleet, 30)
-    statement(fleet.store, WHEN, SETTINGS)
-    late_job(fleet)
-    corrected = statement(fleet.store, WHEN, SETTINGS)
-    fleet.job("10", 9.5 * HOUR_S, 9.7 * HOUR_S, ["a"], 3, account="A", user_name="ann",
+def test_corrections_add_up_to_the_difference(ended):
+    statement(ended.store, WHEN, SETTINGS)
+    late_job(ended)
+    corrected = statement(ended.store, WHEN, SETTINGS)
+    ended.job("10", 9.5 * HOUR_S, 9.7 * HOUR_S, ["a"], 3, account="A", user_name="ann",
               submit=9.5 * HOUR_S)  # fmt: skip
-    fleet.store.build()
-    corrected = statement(fleet.store, WHEN, SETTINGS)
+    ended.store.build()
+    corrected = statement(ended.store, WHEN, SETTINGS)
 
-    fresh = computed(fleet.store, corrected.day, corrected.policy)
+    fresh = computed(ended.store, corrected.day, corrected.policy)
     summed = (
         pl.concat([booking.exact for booking in corrected.bookings])
         .group_by(KEYS, maintain_order=True)
@@ -172,12 +182,11 @@ def test_corrections_add_up_to_the_difference(fleet):
     assert by_account(corrected)["C"] > 0
 
 
-def test_rows_of_corrections_add_up_across_and_down(fleet):
-    watched_until(fleet, 30)
-    statement(fleet.store, WHEN, SETTINGS)
-    late_job(fleet)
+def test_rows_of_corrections_add_up_across_and_down(ended):
+    statement(ended.store, WHEN, SETTINGS)
+    late_job(ended)
 
-    made = statement(fleet.store, WHEN, SETTINGS)
+    made = statement(ended.store, WHEN, SETTINGS)
 
     for row in made.rows.iter_rows(named=True):
         known = [row[name] for name in AMOUNTS if row[name] is not None]
@@ -185,36 +194,33 @@ def test_rows_of_corrections_add_up_across_and_down(fleet):
     assert sum(by_account(made).values()) == made.total_cost
 
 
-def test_a_new_price_changes_no_closed_day(fleet):
-    watched_until(fleet, 30)
-    before = statement(fleet.store, WHEN, SETTINGS)
+def test_a_new_price_changes_no_closed_day(ended):
+    before = statement(ended.store, WHEN, SETTINGS)
 
-    fleet.load("rates", [{"gpu_model": "H100", "price_per_gpu_h": Decimal(9)}])
-    fleet.store.build()
-    after = statement(fleet.store, WHEN, SETTINGS)
+    ended.load("rates", [{"gpu_model": "H100", "price_per_gpu_h": Decimal(9)}])
+    ended.store.build()
+    after = statement(ended.store, WHEN, SETTINGS)
 
     assert after.rows.rows() == before.rows.rows()
-    next_day = statement(fleet.store, date(2027, 1, 16), SETTINGS)
+    next_day = statement(ended.store, date(2027, 1, 16), SETTINGS)
     assert set(next_day.rows["price_per_gpu_h"]) == {Decimal(9)}
 
 
-def test_late_evidence_of_a_closed_day_is_charged_at_the_prices_of_that_day(fleet):
-    watched_until(fleet, 30)
-    statement(fleet.store, WHEN, SETTINGS)
-    fleet.load("rates", [{"gpu_model": "H100", "price_per_gpu_h": Decimal(9)}])
+def test_late_evidence_of_a_closed_day_is_charged_at_the_prices_of_that_day(ended):
+    statement(ended.store, WHEN, SETTINGS)
+    ended.load("rates", [{"gpu_model": "H100", "price_per_gpu_h": Decimal(9)}])
 
-    late_job(fleet)
-    made = statement(fleet.store, WHEN, SETTINGS)
+    late_job(ended)
+    made = statement(ended.store, WHEN, SETTINGS)
 
     late = made.rows.filter((pl.col("team") == "C") & (pl.col("line") == "usage"))
     assert late["direct_cost"].to_list() == [Decimal("24.00")]
 
 
-def test_a_new_policy_changes_no_closed_day(fleet):
-    watched_until(fleet, 30)
-    before = statement(fleet.store, WHEN, SETTINGS)
+def test_a_new_policy_changes_no_closed_day(ended):
+    before = statement(ended.store, WHEN, SETTINGS)
 
-    after = statement(fleet.store, WHEN, StatementSettings(idle_policy="none"))
+    after = statement(ended.store, WHEN, StatementSettings(idle_policy="none"))
 
     assert after.policy.idle == "proportional"
     assert after.rows.rows() == before.rows.rows()
@@ -273,29 +279,27 @@ def test_time_without_a_price_is_listed_and_becomes_a_correction_once_it_has_one
     assert after.total_cost - before.total_cost == 16 * 7
 
 
-def test_rows_that_were_meddled_with_are_refused(fleet):
-    watched_until(fleet, 30)
-    statement(fleet.store, WHEN, SETTINGS)
-    with fleet.store.writing() as cursor:
+def test_rows_that_were_meddled_with_are_refused(ended):
+    statement(ended.store, WHEN, SETTINGS)
+    with ended.store.writing() as cursor:
         cursor.execute("update billing.statement_rows set direct_billed_cost = 1 where team = 'A'")
 
     with pytest.raises(StoreError, match="not what was billed"):
-        statement(fleet.store, WHEN, SETTINGS)
+        statement(ended.store, WHEN, SETTINGS)
 
 
-def test_a_closing_that_was_cut_off_is_done_again(fleet):
+def test_a_closing_that_was_cut_off_is_done_again(ended):
     """The rows are there, the day is not: it is still open, and the next command closes it."""
-    watched_until(fleet, 30)
-    whole = statement(fleet.store, WHEN, SETTINGS)
-    with fleet.store.writing() as cursor:
+    whole = statement(ended.store, WHEN, SETTINGS)
+    with ended.store.writing() as cursor:
         cursor.execute("delete from billing.statement_days")
         cursor.execute("delete from state.ingested where table_name = 'statement_days'")
 
-    again = statement(fleet.store, WHEN, SETTINGS)
+    again = statement(ended.store, WHEN, SETTINGS)
 
     assert again.rows.rows() == whole.rows.rows()
     assert (
-        fleet.store.read("select count(*) from billing.statement_rows").item() == whole.rows.height
+        ended.store.read("select count(*) from billing.statement_rows").item() == whole.rows.height
     )
 
 
@@ -360,10 +364,9 @@ def test_a_job_that_still_runs_is_charged_as_far_as_evidence_reaches(evidence):
     assert by_account(made) == {"A": Decimal("6.00")}
 
 
-def test_policy_none_leaves_idle_time_on_its_own_line(fleet):
-    watched_until(fleet, 30)
+def test_policy_none_leaves_idle_time_on_its_own_line(ended):
 
-    exact = computed(fleet.store, statement(fleet.store, WHEN, SETTINGS).day, Policy())
+    exact = computed(ended.store, statement(ended.store, WHEN, SETTINGS).day, Policy())
 
     assert set(exact.filter(pl.col("line") == "idle")["idle_share_cost"]) == {0}
 

@@ -24,7 +24,7 @@ def test_a_repeated_batch_adds_nothing(lake: Lake) -> None:
         {"line": 7, "reason": "no number"}
     ]
     (commit,) = lake.commits("gpu_samples")
-    assert (commit.digest, commit.rows, commit.rejects) == ("d1", 4, 1)
+    assert (commit.digest, commit.rows, commit.rejects) == ("d1 of west", 4, 1)
     assert (commit.window_start_at, commit.window_end_at) == (
         START,
         START + timedelta(seconds=30),
@@ -37,13 +37,13 @@ def test_rows_are_selected_by_time_bucket_digest_and_version(lake: Lake) -> None
     lake.append(readings("d2", (day + 30,), gpus=40))
     second = {"start_at": START + timedelta(days=1), "end_at": START + timedelta(days=1, seconds=1)}
     assert lake.rows("gpu_samples", **second).read_all().num_rows == 40
-    assert lake.rows("gpu_samples", digests=["d2"]).read_all().num_rows == 40
+    assert lake.rows("gpu_samples", digests=["d2 of west"]).read_all().num_rows == 40
     assert lake.rows("gpu_samples", version=1).read_all().num_rows == 80
     found = [lake.rows("gpu_samples", buckets=[one]).read_all() for one in range(lake.buckets)]
     assert sum(part.num_rows for part in found) == 120
     gpus = [set(part["gpu_uuid"].to_pylist()) for part in found]
     assert sum(len(part) for part in gpus) == 40  # one bucket a GPU
-    of_files = lake.files("gpu_samples", buckets=[3], digests=["d2"])
+    of_files = lake.files("gpu_samples", buckets=[3], digests=["d2 of west"])
     assert of_files is not None
     assert len(of_files) == 1
     assert "lake_day=2026-11-21/lake_bucket=3" in of_files[0]
@@ -58,7 +58,9 @@ def test_of_a_price_list_the_last_one_holds(lake: Lake) -> None:
 
     for digest in ("1", "2", "2", "1"):
         lake.append(prices(digest))
-    assert [one.digest for one in lake.commits("budgets")] == ["1", "2", "1"]
+    assert [one.digest for one in lake.commits("budgets")] == [
+        f"{number} of west" for number in (1, 2, 1)
+    ]
 
 
 def test_rows_that_a_database_refuses_are_refused(lake: Lake) -> None:

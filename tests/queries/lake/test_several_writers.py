@@ -12,6 +12,7 @@ from tests.queries.lake.writers import Writer, assert_whole, batch
 
 from goodput_queries.errors import StoreError
 from goodput_queries.lake.lake import Lake
+from goodput_queries.lake.upkeep import Compaction, compact, status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,26 +28,28 @@ def aws() -> Iterator[dict[str, str]]:
 
 def test_batches_of_several_processes_are_each_there_once(lake: Lake) -> None:
     """They create the tables at once; each batch is sent by two of them."""
-    shares = (range(8), range(4, 12), [*range(8, 12), *range(4)])
+    shares = (range(6), range(3, 9), [*range(6, 9), *range(3)])
     writers = [Writer(lake.url, list(share)) for share in shares]
-    assert sum(writer.new_loads() for writer in writers) == 12
-    assert_whole(lake, 12)
+    assert sum(writer.new_loads() for writer in writers) == 9
+    assert_whole(lake, 9)
 
 
 def killed_and_finished(lake: Lake, kills: int, batches: int) -> int:
-    """Kill writers of the same batches at any moment, then let one finish; return true kills."""
+    """Kill writers and a compaction at any moment, then let them finish; return true kills."""
     chance = random.Random(24)  # noqa: S311 -- moments to kill at, no secrets
     true_kills = 0
     for _ in range(kills):
-        writers = [Writer(lake.url, list(range(batches))) for _ in range(2)]
+        shares = (list(range(batches)), list(range(batches)), [])
+        writers = [Writer(lake.url, share) for share in shares]
         true_kills += sum(writer.kill(chance.uniform(0, 1)) for writer in writers)
     Writer(lake.url, list(range(batches))).new_loads()
+    Writer(lake.url, []).new_loads()
     return true_kills
 
 
 def test_a_killed_writer_loses_and_doubles_nothing(lake: Lake) -> None:
-    assert killed_and_finished(lake, 3, 20) > 0
-    assert_whole(lake, 20)
+    assert killed_and_finished(lake, 2, 12) > 0
+    assert_whole(lake, 12)
 
 
 @pytest.mark.slow
@@ -58,11 +61,13 @@ def test_many_killed_writers_lose_and_double_nothing(lake: Lake) -> None:
 def test_a_lake_in_an_object_store_takes_threads_and_processes(aws: dict[str, str]) -> None:
     """Commits are conditional puts: of two writers of one version the second one tries again."""
     lake = Lake.create("s3://metrics/goodput", cluster="west", buckets=2)
-    writer = Writer(lake.url, list(range(6)), aws)
+    writer = Writer(lake.url, list(range(4)), aws)
     with ThreadPoolExecutor(2) as pool:
-        new = sum(not loaded.is_repeat for loaded in pool.map(lake.append, map(batch, range(3, 9))))
-    assert new + writer.new_loads() == 9
-    assert_whole(lake, 9)
+        new = sum(not loaded.is_repeat for loaded in pool.map(lake.append, map(batch, range(2, 6))))
+    assert new + writer.new_loads() == 6
+    compact(lake, Compaction(kept_h=0))
+    assert_whole(lake, 6)
+    assert status(lake)["files"].to_list() == [1, 1]
     assert lake.tables() == ["gpu_samples", "rejects"]
 
 

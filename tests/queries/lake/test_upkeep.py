@@ -74,7 +74,7 @@ def test_loads_outlast_their_log(lake: Lake, monkeypatch: pytest.MonkeyPatch) ->
     again = Lake.open(lake.url, cluster="west")
     assert again.append(readings("d1", (30,))).is_repeat
     found = again.commits("gpu_samples")
-    assert (found[:4], [one.digest for one in found[4:]]) == (loads, ["d4"])
+    assert (found[:4], [one.digest for one in found[4:]]) == (loads, ["d4 of west"])
     assert again.commits("gpu_samples", after=loads[1].version) == found[2:]
     assert again.commits("gpu_samples", after=found[-1].version) == []
     monkeypatch.setattr(archive, "READ_FROM_LOG_MAX", 0)

@@ -11,6 +11,7 @@ from tests.queries.lake.conftest import readings
 
 from goodput_queries.evidence.batch import Reject
 from goodput_queries.lake.lake import Lake
+from goodput_queries.lake.upkeep import compact
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,11 +33,13 @@ def batch(number: int) -> Batch:
 def _write(url: str, numbers: Sequence[int], aws: Mapping[str, str], answer: Connection) -> None:
     os.environ.update(aws)
     lake = Lake.open(url, cluster="west")
+    if not numbers:
+        compact(lake)
     answer.send(sum(not lake.append(batch(number)).is_repeat for number in numbers))
 
 
 class Writer:
-    """A process that appends batches to a lake."""
+    """A process that appends batches to a lake; without any it compacts the lake."""
 
     def __init__(self, url: str, numbers: Sequence[int], aws: Mapping[str, str] = {}) -> None:
         """Start it."""
@@ -64,7 +67,9 @@ class Writer:
 def assert_whole(lake: Lake, count: int) -> None:
     """Assert that each of so many batches is there once, with its refused row."""
     loads = lake.commits("gpu_samples")
-    assert sorted(one.digest for one in loads) == sorted(f"d{number}" for number in range(count))
+    assert sorted(one.digest for one in loads) == sorted(
+        f"d{number} of west" for number in range(count)
+    )
     rows = lake.rows("gpu_samples", columns=["gpu_uuid", "ts"]).read_all()
     assert rows.num_rows == 2 * count
     assert rows.group_by(["gpu_uuid", "ts"]).aggregate([]).num_rows == 2 * count

@@ -118,6 +118,7 @@ def test_it_does_not_matter_how_many_hours_a_pass_has(
     known_before = [[], *reported()]  # the GPUs are known before anything is read of them
 
     monkeypatch.setattr(materialise, "PASS_MAX_GPU_HOURS", 1)
+    monkeypatch.setattr(materialise, "LEDGER_PASS_MAX_GPU_HOURS", 1)
 
     assert what_is_made_of(known_before, builds=True) == whole
 

@@ -40,6 +40,7 @@ def test_stages_that_share_temporary_tables_are_built_in_one_pass():
 
 def test_a_backlog_is_built_in_passes_of_bounded_size(evidence, monkeypatch):
     monkeypatch.setattr(materialise, "PASS_MAX_GPU_HOURS", 1)
+    monkeypatch.setattr(materialise, "LEDGER_PASS_MAX_GPU_HOURS", 1)
     evidence.samples("a#0", range(1200, 7300, 10), lambda _: False)
 
     evidence.store.build()

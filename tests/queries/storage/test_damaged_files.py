@@ -16,8 +16,7 @@ import pytest
 from goodput_queries.check import check
 from goodput_queries.errors import StoreError
 from goodput_queries.evidence.batch import Batch
-from goodput_queries.storage import private
-from goodput_queries.storage import store as store_module
+from goodput_queries.storage import opening, private
 from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
@@ -116,13 +115,13 @@ def test_a_write_ahead_log_that_its_owner_removes_at_that_moment_is_not_named(
 ) -> None:
     wal = Path(f"{path}.wal")
     wal.write_bytes(bytes(100))
-    opened = store_module._opened
+    opened = opening.connect
 
     def opened_once_it_is_free(*args: Any, **options: Any) -> duckdb.DuckDBPyConnection:
         wal.unlink(missing_ok=True)
         return opened(*args, **options)
 
-    monkeypatch.setattr(store_module, "_opened", opened_once_it_is_free)
+    monkeypatch.setattr(opening, "connect", opened_once_it_is_free)
     use(path)
 
     assert caplog.text == ""

@@ -66,18 +66,7 @@ MIME = {
 
 def mode() -> str:
     """Draw the switch between runs and time ranges, and return what the URL names."""
-    current = st.query_params.get("by", "")
-    current = current if current in MODES else ""
-    st.session_state["compare_by"] = current
-    st.segmented_control(
-        "Compare",
-        list(MODES),
-        key="compare_by",
-        format_func=lambda name: MODES[name],
-        on_change=lambda: scope_bar.go({"by": st.session_state["compare_by"] or None}),
-        label_visibility="collapsed",
-    )
-    return current
+    return scope_bar.switch("by", "Compare", MODES)
 
 
 def runs(view: View) -> tuple[Side, Side] | None:
@@ -113,7 +102,7 @@ def time_ranges(view: View) -> tuple[Side, Side] | None:
             on_change=lambda: scope_bar.go({"at": st.session_state["compare_at"] or None}),
         )
     with span:
-        scope_bar.choice("span", "Compare", SPAN_NAMES, none="As much as the time range has")
+        scope_bar.choice("span", "Compare", SPAN_NAMES, none="The whole time range")
     if not (text := st.query_params.get("at")):
         return None
     try:
@@ -127,7 +116,7 @@ def time_ranges(view: View) -> tuple[Side, Side] | None:
     if seconds is not None:
         start_ms, end_ms = at_ms - 1000 * seconds, at_ms + 1000 * seconds
     if not start_ms < at_ms < end_ms:
-        st.warning("This time is not inside the time range.", icon=":material/schedule:")
+        st.warning("This time is outside the time range.", icon=":material/schedule:")
         return None
     ranges = ((start_ms, at_ms), (at_ms, end_ms))
     before, after = (
@@ -219,7 +208,7 @@ def attributes(found: Comparison) -> None:
 def ledger(found: Comparison) -> None:
     """Draw which categories moved the goodput of allocated time."""
     if not found.a.held_ms or not found.b.held_ms:
-        st.caption("A side had no GPUs in its time.")
+        st.caption("One side had no GPUs in its time range.")
         return
     charts.draw(
         figures.delta_waterfall(found.ledger),

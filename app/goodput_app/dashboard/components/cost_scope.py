@@ -61,18 +61,7 @@ class Shown:
 
 def section() -> str:
     """Draw the switch between the parts of the page and return the one that the URL names."""
-    current = st.query_params.get("part", "")
-    current = current if current in SECTIONS else ""
-    st.session_state["cost_part"] = current
-    st.segmented_control(
-        "Part of the page",
-        list(SECTIONS),
-        key="cost_part",
-        format_func=lambda name: SECTIONS[name],
-        on_change=lambda: scope_bar.go({"part": st.session_state["cost_part"] or None}),
-        label_visibility="collapsed",
-    )
-    return current
+    return scope_bar.switch("part", "Part of the page", SECTIONS)
 
 
 def chosen(view: View) -> Shown:

@@ -265,7 +265,8 @@ def over_time(view: View, states: pl.DataFrame, show: str | None, sort: str | No
     rows = every.head(fleet.ROWS_MAX)
     keys = rows["key"].to_list()
     if show is None:
-        read = metrics.Resolution(scope_bar.bucket_ms(to_ms - from_ms, fleet.BINS_MAX), True)
+        most = min(fleet.BINS_MAX, fleet.CELLS_MAX // max(1, rows.height))
+        read = metrics.Resolution(scope_bar.bucket_ms(to_ms - from_ms, most), True)
         bins = fleet.categories(view.scope, level, keys, read)
     else:
         gpus = rows.height if level == "gpu" else None

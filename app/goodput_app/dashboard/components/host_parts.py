@@ -29,7 +29,7 @@ EVENTS = {
     "runs": "Runs hit",
 }
 BY_STATE = "a reading found it down"
-BY_COUNTER = "its counter of downs rose between two readings"
+BY_COUNTER = "its link-down counter rose between two readings"
 
 
 def lines(series: pl.DataFrame) -> list[figures.Line]:

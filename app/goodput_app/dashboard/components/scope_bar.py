@@ -31,6 +31,7 @@ ALL = ""
 CHOICES_MAX = 5_000
 CLUSTERS_SHOWN = 5
 BUCKETS_MAX = 200
+STEPS_OF_A_WINDOW = 1_500  # one that moves with the clock moves by steps: its answers are kept
 SECOND_MS = 1_000
 BUCKETS_MS = tuple(
     seconds * SECOND_MS
@@ -224,6 +225,26 @@ def choice(
     )
 
 
+def switch(param: str, label: str, options: dict[str, str]) -> str:
+    """Draw the choice between parts of a page, and return the one that the URL names.
+
+    options: the value in the URL and its name; the one shown without a value is ""
+    """
+    key = f"switch_{param}"
+    asked = st.query_params.get(param, "")
+    current = asked if asked in options else ""
+    st.session_state[key] = current
+    st.segmented_control(
+        label,
+        list(options),
+        key=key,
+        format_func=lambda value: options[value],
+        on_change=lambda: go({param: st.session_state[key] or None}),
+        label_visibility="collapsed",
+    )
+    return current
+
+
 def _zone_problem() -> str | None:
     asked = time_zone.asked()
     if asked == time_zone.name():
@@ -331,9 +352,18 @@ def _window(
         problem = f"{error} Showing the default window."
     if problem is not None:
         start, end = now - timedelta(hours=24), now
+    if now != as_of and "now" in begin:
+        start = in_steps(start, end)
     if start < as_of and end > first:
         start, end = max(start, first), min(end, as_of)
     return start, end, problem
+
+
+def in_steps(start: datetime, end: datetime) -> datetime:
+    """Return a start that stands for some seconds, so that pages and viewers share answers."""
+    step_ms = bucket_ms(epoch_ms(end) - epoch_ms(start), STEPS_OF_A_WINDOW)
+    start_ms = epoch_ms(start) // step_ms * step_ms
+    return datetime.fromtimestamp(start_ms / 1000, UTC).replace(tzinfo=None)
 
 
 def _moment(text: str, now: datetime, *, is_end: bool) -> datetime:

@@ -105,8 +105,8 @@ def gaps_of(found: marts.IdleGaps, category: str | None) -> tuple[pl.DataFrame, 
     """Return gaps and sums as the page shows them: whole gaps, or their parts in one category."""
     if category is not None:
         of_it = pl.col("category") == category
-        return found.costliest.filter(of_it), found.sums.filter(of_it)
-    whole = found.costliest.filter("is_main").with_columns(
+        return found.top_gaps.filter(of_it), found.sums.filter(of_it)
+    whole = found.top_gaps.filter("is_main").with_columns(
         start_at="gap_start_at", end_at="gap_end_at", gpu_ms="gap_gpu_ms", cost="gap_cost"
     )
     whole = whole.sort("cost", "gpu_ms", descending=True, nulls_last=True, maintain_order=True)

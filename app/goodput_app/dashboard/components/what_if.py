@@ -177,7 +177,7 @@ def _input(field: Field, given: Given | None, measured: Given | None) -> None:
     )
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         if given is None:
-            st.badge("asked for", color="red")
+            st.badge("input needed", color="red")
             st.caption(theme.markdown_text(field.meaning))
             return
         words, colour = KIND_BADGES[given.kind]
@@ -222,8 +222,9 @@ def _idle_policies(view: View) -> None:
             return
         own = cost_scope.IDLE_LABELS[statements.chosen(None).settings.idle_policy]
         st.caption(
-            f"{days[0].date} to {days[-1].date}, from the same held and idle hours. The site's own "
-            f"policy: {own}. Idle time of a cluster in which nobody paid stays on its own line."
+            f"{days[0].date} to {days[-1].date}, from the same allocated and idle hours. "
+            f"The site's own policy: {own}. "
+            "Idle time of a cluster in which nobody paid stays on its own line."
         )
         _table(frame, POLICIES, "policies")
         total = theme.markdown_text(theme.cost(float(frame["none_cost"].sum())))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from goodput_app.dashboard.data.marts import read
+from goodput_app.dashboard.data.marts import in_order, read
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,8 +33,5 @@ def gang_gaps(scope: Scope, least_s: float = 0.0) -> pl.DataFrame:
 
 def periodic_gaps(scope: Scope) -> pl.DataFrame:
     """Return the gaps that come back regularly, highest cost first: a row a job run and cause."""
-    return read(
-        "select * from marts.periodic_gaps "
-        f"order by cost desc nulls last, gpu_ms desc, job_run_key, coincides limit {ROWS_SHOWN}",
-        replace(scope, bucket_ms=None),
-    )
+    order_by = "cost desc nulls last, gpu_ms desc, job_run_key, coincides"
+    return in_order("marts.periodic_gaps", scope, order_by, limit=ROWS_SHOWN)

@@ -55,11 +55,8 @@ def accounts(scope: Scope) -> pl.DataFrame:
 
 def idle(scope: Scope) -> pl.DataFrame:
     """Return what idle GPUs draw by model and category, most energy first."""
-    return marts.read(
-        "select * from marts.idle_power "
-        "order by energy_kwh desc nulls last, gpu_ms desc, cluster, gpu_model, category",
-        replace(scope, bucket_ms=None),
-    )
+    order_by = "energy_kwh desc nulls last, gpu_ms desc, cluster, gpu_model, category"
+    return marts.in_order("marts.idle_power", scope, order_by)
 
 
 def headroom(scope: Scope) -> pl.DataFrame:
@@ -74,11 +71,8 @@ def headroom(scope: Scope) -> pl.DataFrame:
 
 def executing(scope: Scope) -> pl.DataFrame:
     """Return what loaded programs that did nothing drew, most energy first."""
-    return marts.read(
-        "select * from marts.executing_idle "
-        "order by energy_kwh desc nulls last, idle_ms desc, cluster, team, gpu_model",
-        replace(scope, bucket_ms=None),
-    )
+    order_by = "energy_kwh desc nulls last, idle_ms desc, cluster, team, gpu_model"
+    return marts.in_order("marts.executing_idle", scope, order_by)
 
 
 def runs(scope: Scope) -> pl.DataFrame:
@@ -92,11 +86,8 @@ def runs(scope: Scope) -> pl.DataFrame:
 
 def by_cap(scope: Scope) -> pl.DataFrame:
     """Return work per joule by power cap."""
-    return marts.read(
-        "select * from marts.work_by_power_cap "
-        "order by job_name, cluster, gpu_model, gpus, work_unit, power_cap_w desc",
-        replace(scope, bucket_ms=None),
-    )
+    order_by = "job_name, cluster, gpu_model, gpus, work_unit, power_cap_w desc"
+    return marts.in_order("marts.work_by_power_cap", scope, order_by)
 
 
 def feeds(scope: Scope) -> pl.DataFrame:

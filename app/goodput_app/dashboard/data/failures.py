@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from goodput_app.dashboard.data.marts import read
+from goodput_app.dashboard.data.marts import of_run, read
 
 if TYPE_CHECKING:
     import polars as pl
@@ -14,29 +14,17 @@ if TYPE_CHECKING:
 
 def causes(scope: Scope) -> pl.DataFrame:
     """Return the ranked causes of the failed attempts of the scope's run."""
-    return read(
-        "select * from marts.attempt_causes where run_key = $1 order by attempt, rank",
-        scope,
-        scope.run,
-    )
+    return of_run("marts.attempt_causes", scope, "attempt, rank")
 
 
 def chains(scope: Scope) -> pl.DataFrame:
     """Return what led to the end of the failed attempts of the scope's run, in order."""
-    return read(
-        "select * from marts.failure_chains where run_key = $1 order by attempt, position",
-        scope,
-        scope.run,
-    )
+    return of_run("marts.failure_chains", scope, "attempt, position")
 
 
 def loss_anomalies(scope: Scope) -> pl.DataFrame:
     """Return where the training loss of the scope's run stopped being finite, or diverged."""
-    return read(
-        "select * from marts.loss_anomalies where run_key = $1 order by attempt, step",
-        scope,
-        scope.run,
-    )
+    return of_run("marts.loss_anomalies", scope, "attempt, step")
 
 
 def by_cause(scope: Scope) -> pl.DataFrame:

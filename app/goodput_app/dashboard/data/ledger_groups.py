@@ -5,12 +5,11 @@ And what was lost by group and team, in one window and against another.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from goodput_app.dashboard.data.marts import read
+from goodput_app.dashboard.data.marts import in_order, read
 from goodput_billing.statement.rounding import apportion, nearest
 
 if TYPE_CHECKING:
@@ -80,10 +79,7 @@ def over_time(frame: pl.DataFrame, of: dict[str, str], opened: str | None) -> pl
 
 def waste(scope: Scope) -> pl.DataFrame:
     """Return what was lost by team, group of categories and cause."""
-    return read(
-        "select * from marts.waste_by_team order by gpu_ms desc, team, ledger_group, blame",
-        replace(scope, bucket_ms=None),
-    )
+    return in_order("marts.waste_by_team", scope, "gpu_ms desc, team, ledger_group, blame")
 
 
 def by_team(waste: pl.DataFrame) -> pl.DataFrame:

@@ -106,6 +106,21 @@ def read(sql: str, scope: Scope = EVERYTHING, *parameters: object) -> pl.DataFra
     return _kept(sql, parameters, rows.limited(scope), state())
 
 
+def in_order(
+    view: str, scope: Scope, order_by: str, *, limit: int | None = None, where: str = "true"
+) -> pl.DataFrame:
+    """Return the rows of a view for the whole window, which no chart cuts into buckets."""
+    at_most = "" if limit is None else f" limit {limit}"
+    sql = f"select * from {view} where {where} order by {order_by}{at_most}"
+    return read(sql, replace(scope, bucket_ms=None))
+
+
+def of_run(view: str, scope: Scope, order_by: str) -> pl.DataFrame:
+    """Return the rows of a view for the scope's run."""
+    sql = f"select * from {view} where run_key = $1 order by {order_by}"
+    return read(sql, scope, scope.run)
+
+
 def runs_withheld(scope: Scope) -> tuple[int, int]:
     """Return how many runs had GPUs in the window, and how many of them are of other teams."""
     window = Scope(from_ms=scope.from_ms, to_ms=scope.to_ms, cluster=scope.cluster)
@@ -137,9 +152,7 @@ def evidence_ladder(scope: Scope) -> pl.DataFrame:
 
 def ledger_by_category(scope: Scope) -> pl.DataFrame:
     """Return where the GPU time went: one row a category, adding up to the capacity."""
-    return read(
-        "select * from marts.ledger_by_category order by code", replace(scope, bucket_ms=None)
-    )
+    return in_order("marts.ledger_by_category", scope, "code")
 
 
 def ledger_over_time(scope: Scope) -> pl.DataFrame:
@@ -166,14 +179,14 @@ def losses(scope: Scope) -> pl.DataFrame:
 class IdleGaps:
     """Idle gaps of a scope, in parts: a gap has one for each category of the ledger it lies in.
 
-    costliest: rows of marts.idle_gap_parts: the main parts of GAPS_SHOWN gaps, and GAPS_OF_A_CAUSE
+    top_gaps: rows of marts.idle_gap_parts: the main parts of GAPS_SHOWN gaps, and GAPS_OF_A_CAUSE
         parts of each category
     sums: of all parts gaps (how many have such a part), main_gaps (how many of them it is the
         longest of), gpu_ms, cost and unpriced (how many have no price) by category, label, colour,
         is_beside_work and least_s, where the class of GAP_LENGTHS_S of the whole gap begins
     """
 
-    costliest: pl.DataFrame
+    top_gaps: pl.DataFrame
     sums: pl.DataFrame
 
 
@@ -193,7 +206,7 @@ def idle_gaps(scope: Scope) -> IdleGaps:
             select unnest(max_by(part, (coalesce(cost, -1), gpu_ms, gap_id), {GAPS_OF_A_CAUSE}))
             from parts group by category
         ),
-        costliest as (
+        top_gaps as (
             select
                 parts.* exclude (part, phase, phase_label),
                 gap_cause(category, is_beside_work, phase, phase_label) as cause,
@@ -212,7 +225,7 @@ def idle_gaps(scope: Scope) -> IdleGaps:
             from parts group by all
         )
         select
-            (select list(costliest order by {order}) from costliest) as costliest,
+            (select list(top_gaps order by {order}) from top_gaps) as top_gaps,
             (select list(sums order by category, least_s) from sums) as sums""",
         scope,
     )
@@ -240,12 +253,9 @@ def category_intervals(scope: Scope, category: str, blame: str | None) -> pl.Dat
 
 
 def throttle_episodes(scope: Scope) -> pl.DataFrame:
-    """Return times of held-down clocks, costliest first."""
-    return read(
-        "select * from marts.throttle_episodes "
-        f"order by booked_gpu_ms desc nulls last, duration_s desc, start_at limit {GAPS_SHOWN}",
-        scope,
-    )
+    """Return times of held-down clocks, highest cost first."""
+    order_by = "booked_gpu_ms desc nulls last, duration_s desc, start_at"
+    return in_order("marts.throttle_episodes", scope, order_by, limit=GAPS_SHOWN)
 
 
 def throttle_sources(scope: Scope) -> pl.DataFrame:
@@ -279,9 +289,7 @@ def run_categories(scope: Scope) -> pl.DataFrame:
 
 def attempts(scope: Scope) -> pl.DataFrame:
     """Return the attempts of the scope's run in order."""
-    return read(
-        "select * from marts.attempts where run_key = $1 order by attempt", scope, scope.run
-    )
+    return of_run("marts.attempts", scope, "attempt")
 
 
 def run_timeline(scope: Scope) -> pl.DataFrame:
@@ -315,22 +323,13 @@ def train_steps(scope: Scope) -> pl.DataFrame:
 
 
 def stragglers(scope: Scope) -> pl.DataFrame:
-    """Return the episodes of late ranks of the scope's run, costliest first."""
-    return read(
-        "select * from marts.stragglers where run_key = $1 "
-        "order by imposed_wait_gpu_s desc, start_at",
-        scope,
-        scope.run,
-    )
+    """Return the episodes of late ranks of the scope's run, highest cost first."""
+    return of_run("marts.stragglers", scope, "imposed_wait_gpu_s desc, start_at")
 
 
 def blast_radius(scope: Scope) -> pl.DataFrame:
-    """Return the throttled and faulty GPUs of the scope's run, the costliest first."""
-    return read(
-        "select * from marts.blast_radius where run_key = $1 order by gang_gpu_s desc, gpu_uuid",
-        scope,
-        scope.run,
-    )
+    """Return the throttled and faulty GPUs of the scope's run, highest cost first."""
+    return of_run("marts.blast_radius", scope, "gang_gpu_s desc, gpu_uuid")
 
 
 def communication(scope: Scope) -> pl.DataFrame:
@@ -340,11 +339,7 @@ def communication(scope: Scope) -> pl.DataFrame:
 
 def run_gpus(scope: Scope) -> pl.DataFrame:
     """Return the GPUs of the scope's run."""
-    return read(
-        "select * from marts.run_gpus where run_key = $1 order by node, gpu_index, gpu_uuid",
-        scope,
-        scope.run,
-    )
+    return of_run("marts.run_gpus", scope, "node, gpu_index, gpu_uuid")
 
 
 def sources() -> pl.DataFrame:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 POINTS_MAX = 480  # a trace; a page has up to 30 of them, and stays below 1 MB
 RAW_GPU_HOURS_MAX = 200  # of more, the roll-up is read
+RAW_MS_MAX = 8 * 3_600_000  # of longer windows too: samples of all GPUs in it are looked through
 ROLLED_UP_MS = 600_000
 HOLE_INTERVALS = 2.5  # as in the ledger (threshold sample_reach)
 GAP_MIN_S = 60
@@ -80,7 +81,11 @@ def resolution(window_ms: int, gpus: int | None, points: int = POINTS_MAX) -> Re
 
     Of the roll-up a bin is whole rows of it: of 15 minutes every other one would have half as many.
     """
-    is_raw = gpus is not None and gpus * window_ms / 3_600_000 <= RAW_GPU_HOURS_MAX
+    is_raw = (
+        gpus is not None
+        and window_ms <= RAW_MS_MAX
+        and gpus * window_ms / 3_600_000 <= RAW_GPU_HOURS_MAX
+    )
     unit_ms = 1 if is_raw else ROLLED_UP_MS
     bins = (b for b in BINS_MS if b % unit_ms == 0 and window_ms <= b * points)
     days = -(-window_ms // (points * BINS_MS[-1]))
@@ -193,19 +198,14 @@ def with_holes(series: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
 
 def gpus(scope: Scope) -> pl.DataFrame:
     """Return the GPUs of the scope's nodes in the window, in the order of their index."""
-    return marts.read(
-        "select * from marts.gpus order by cluster, node, gpu_index nulls last, gpu_uuid, start_at",
-        replace(scope, bucket_ms=None),
-    )
+    order_by = "cluster, node, gpu_index nulls last, gpu_uuid, start_at"
+    return marts.in_order("marts.gpus", scope, order_by)
 
 
 def nodes(scope: Scope) -> pl.DataFrame:
     """Return the nodes of the scope, highest cost of waste first."""
-    return marts.read(
-        "select * from marts.nodes "
-        "order by wasted_cost desc nulls last, wasted_ms desc, cluster, node limit 5000",
-        replace(scope, bucket_ms=None),
-    )
+    order_by = "wasted_cost desc nulls last, wasted_ms desc, cluster, node"
+    return marts.in_order("marts.nodes", scope, order_by, limit=5000)
 
 
 def run_gpus(scope: Scope, run: str) -> list[str]:

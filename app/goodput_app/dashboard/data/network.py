@@ -144,11 +144,8 @@ def slow_nodes(scope: Scope) -> pl.DataFrame:
 
 def transports(scope: Scope) -> pl.DataFrame:
     """Return which transport NCCL uses where, fall-backs to sockets first."""
-    return marts.read(
-        "select * from marts.transports order by is_fallback desc, cluster, run_id nulls last, "
-        f"node, transport limit {LINKS_SHOWN}",
-        replace(scope, bucket_ms=None),
-    )
+    order_by = "is_fallback desc, cluster, run_id nulls last, node, transport"
+    return marts.in_order("marts.transports", scope, order_by, limit=LINKS_SHOWN)
 
 
 def benchmarks(scope: Scope) -> pl.DataFrame:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from goodput_app.dashboard.data.marts import read
+from goodput_app.dashboard.data.marts import in_order, of_run, read
 from goodput_queries.scope import EVERYTHING
 from goodput_scenarios.comparison import compare
 
@@ -111,19 +110,12 @@ def pipeline_workers(scope: Scope) -> pl.DataFrame:
 
 def pipeline_timeline(scope: Scope) -> pl.DataFrame:
     """Return the operations of one step of the scope's run, as recorded and in the ideal step."""
-    return read(
-        "select * from marts.pipeline_timeline where run_key = $1 order by stage, start_s",
-        scope,
-        scope.run,
-    )
+    return of_run("marts.pipeline_timeline", scope, "stage, start_s")
 
 
 def tokens_by_account(scope: Scope) -> pl.DataFrame:
     """Return the tokens of each account for its cost and energy, the most tokens first."""
-    return read(
-        "select * from marts.tokens_by_account order by tokens desc, cluster, team",
-        replace(scope, bucket_ms=None),
-    )
+    return in_order("marts.tokens_by_account", scope, "tokens desc, cluster, team")
 
 
 def compared(a: Side, b: Side) -> Comparison:
@@ -133,46 +125,35 @@ def compared(a: Side, b: Side) -> Comparison:
 
 def version_changes(scope: Scope) -> pl.DataFrame:
     """Return what changed from a run to the next one of its workload, the latest first."""
-    return read(
-        "select * from marts.version_changes "
-        f"order by started_at desc, workload, label limit {CHANGES_SHOWN}",
-        replace(scope, bucket_ms=None),
-    )
+    order_by = "started_at desc, workload, label"
+    return in_order("marts.version_changes", scope, order_by, limit=CHANGES_SHOWN)
 
 
 def baselines(scope: Scope) -> pl.DataFrame:
     """Return the baseline of each workload, that with most runs first."""
-    return read(
-        "select * from marts.baselines order by runs desc, steps desc, workload, gpus "
-        f"limit {WORKLOADS_SHOWN}",
-        replace(scope, bucket_ms=None),
-    )
+    order_by = "runs desc, steps desc, workload, gpus"
+    return in_order("marts.baselines", scope, order_by, limit=WORKLOADS_SHOWN)
 
 
 def scaling_efficiency(scope: Scope) -> pl.DataFrame:
     """Return how workloads scale, each from its smallest size on."""
-    return read(
-        "select * from marts.scaling_efficiency order by workload, gpu_models, params, gpus "
-        f"limit {WORKLOADS_SHOWN}",
-        replace(scope, bucket_ms=None),
-    )
+    order_by = "workload, gpu_models, params, gpus"
+    return in_order("marts.scaling_efficiency", scope, order_by, limit=WORKLOADS_SHOWN)
 
 
 def speed_ups(scope: Scope) -> pl.DataFrame:
     """Return which GPU model is faster than which on the same workloads, the largest first."""
-    return read(
-        "select * from marts.gpu_model_speed_ups where speed_up >= 1 "
-        f"order by speed_up desc, old_model, new_model limit {WORKLOADS_SHOWN}",
-        replace(scope, bucket_ms=None),
+    order_by = "speed_up desc, old_model, new_model"
+    return in_order(
+        "marts.gpu_model_speed_ups", scope, order_by, limit=WORKLOADS_SHOWN, where="speed_up >= 1"
     )
 
 
 def reference_results(scope: Scope) -> pl.DataFrame:
     """Return published results of benchmarks that the scope's runs ran, too."""
-    return read(
-        "select * from marts.reference_results where own_runs > 0 "
-        f"order by benchmark, gpus, published_time_s limit {WORKLOADS_SHOWN}",
-        replace(scope, bucket_ms=None),
+    order_by = "benchmark, gpus, published_time_s"
+    return in_order(
+        "marts.reference_results", scope, order_by, limit=WORKLOADS_SHOWN, where="own_runs > 0"
     )
 
 

@@ -58,5 +58,5 @@ if not runs.is_empty():
         unpriced = runs.filter(pl.col("wasted_cost").is_null()).height
         if 0 < unpriced < runs.height:
             st.caption(f"{unpriced:,} runs have {theme.NO_PRICE}.")
-with panel("Queue waits", "marts.queue_waits", help="Of job runs that ask for GPUs."):
+with panel("Queue waits", "marts.queue_waits", help="Of job runs that request GPUs."):
     queue_parts.waits(scope)

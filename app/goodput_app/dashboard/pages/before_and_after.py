@@ -24,7 +24,11 @@ if found is not None:
     ):
         parts.measures(found)
         parts.files(found)
-    with panel("What differs", "marts.run_attributes", help="What the runs of each side ran with."):
+    with panel(
+        "What differs",
+        "marts.run_attributes",
+        help="Code, versions and settings of both sides.",
+    ):
         parts.attributes(found)
     with panel(
         "What moved the goodput",
@@ -38,7 +42,7 @@ if found is not None:
         help="After the warm-up; by the number of the step, or by the work done since.",
     ):
         parts.over_steps(found)
-    with panel("Notes", "marts.run_notes", help="What people know of these runs."):
+    with panel("Notes", "marts.run_notes", help="Notes that people wrote on these runs."):
         note_parts.of_comparison(found, speed.run_notes(found))
 with panel(
     "Changes between runs",

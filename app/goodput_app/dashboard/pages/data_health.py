@@ -112,10 +112,12 @@ scope = EVERYTHING if view is None else view.scope
 st.title("Data", anchor=False)
 st.caption("Can I trust it?")
 live_sources()
-with panel("Statements", "statements.jsonl", help="What went out, and what failed."):
+with panel("Statements", "statements.jsonl", help="Delivered statements, and failures."):
     delivered_statements.show()
 with panel(
-    "Notifications", "state.notifications", help="Who is sent findings, what failed, what waits."
+    "Notifications",
+    "state.notifications",
+    help="Messages about findings: sent, failed, waiting.",
 ):
     notification_panel.show()
 with panel("Sources", "marts.sources", help="What each source brought, and how fresh it is."):

@@ -38,7 +38,7 @@ with panel("Ports", "marts.link_errors", help="In the hours that the time range 
 with panel("NVLink and PCIe", "marts.gpu_link_errors", help="Counters of GPUs that rose."):
     parts.gpu_links(scope)
 with panel(
-    "Transports", "marts.transports", help="What NCCL's log says that it uses; it has no clock."
+    "Transports", "marts.transports", help="As NCCL's log reports them; its lines carry no time."
 ):
     parts.transports(transports)
 with panel("nccl-tests", "marts.nccl_benchmarks", help="All runs, whatever the time range."):

@@ -40,6 +40,6 @@ if found is not None:
 with panel(
     "Goodput objectives",
     "marts.goodput_objectives",
-    help="Time of no use spends the error budget, the share that the target leaves.",
+    help="Time without goodput spends the error budget: all time less the target.",
 ):
     parts.objectives(findings.objectives(scope))

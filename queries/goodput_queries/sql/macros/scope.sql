@@ -50,3 +50,17 @@ create or replace macro is_whole_fleet() as (
         getvariable('scope_team'), getvariable('scope_user'), getvariable('scope_run'), getvariable('scope_partition')
     ) is null
 );
+
+-- Length of the buckets of the scope: an hour unless it is set.
+create or replace macro scope_bucket_ms() as (coalesce(getvariable('scope_bucket_ms')::bigint, 3600000));
+
+-- Beginning of the bucket of a moment.
+create or replace macro bucket_start(at_ms) as (at_ms // scope_bucket_ms() * scope_bucket_ms());
+
+-- Beginnings of the buckets that have a part of [start_ms, end_ms), which is not empty.
+create or replace macro bucket_starts(start_ms, end_ms) as (range(bucket_start(start_ms), end_ms, scope_bucket_ms()));
+
+-- Milliseconds of [start_ms, end_ms) in the bucket that begins at bucket_ms, which has a part of it.
+create or replace macro ms_in_bucket(start_ms, end_ms, bucket_ms) as (
+    least(end_ms, bucket_ms + scope_bucket_ms()) - greatest(start_ms, bucket_ms)
+);

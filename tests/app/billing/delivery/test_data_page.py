@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 import goodput_app
 from goodput_app.dashboard.state import use_store
 from goodput_app.settings import settings
-from goodput_billing.delivery.deliver import hand_out
+from goodput_billing.delivery.deliver import send_statement
 from goodput_queries.evidence.batch import Batch
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def test_it_shows_what_went_out_and_what_failed_first(
     page: Callable[[], AppTest], closed: Statement, plan: Plan, post: Any
 ) -> None:
     post.answers += ["554 5.3.0 <b>full</b>"]
-    hand_out(closed, plan)
+    send_statement(closed, plan)
 
     app = page()
 

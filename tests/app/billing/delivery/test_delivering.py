@@ -21,7 +21,7 @@ from msgspec.structs import replace as change
 from goodput_app.cli import main
 from goodput_app.settings import settings
 from goodput_billing.delivery.archive import Delivery, PastStatement, keep, past_statements
-from goodput_billing.delivery.deliver import Plan, deliver, sole_deliverer
+from goodput_billing.delivery.deliver import Plan, deliver, delivery_lock
 from goodput_billing.delivery.schedule import AGAIN_S, Timetable, delivering
 from goodput_billing.statement.statement import statement
 from goodput_ingest.run.ingest import ingest
@@ -153,7 +153,7 @@ def test_what_cannot_be_delivered_is_reported_in_a_sentence(
 
 
 def test_a_second_process_does_not_hand_out_meanwhile(here: Path, post: Any) -> None:
-    with sole_deliverer(here / "goodput-statements"):
+    with delivery_lock(here / "goodput-statements"):
         result = report("--deliver")
 
     assert result.exit_code == 1

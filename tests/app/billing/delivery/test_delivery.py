@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace as change
 
 from goodput_billing.delivery.archive import past_statements
-from goodput_billing.delivery.deliver import Plan, hand_out, sole_deliverer
+from goodput_billing.delivery.deliver import Plan, delivery_lock, send_statement
 from goodput_billing.delivery.send_with_retry import PAUSES_S
 from goodput_billing.render import atomic
 from goodput_billing.statement.charges import Policy
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def test_a_closed_day_is_filed_mailed_posted_and_noted(
     closed: Statement, lines: Any, plan: Plan, post: Any, hook: Any
 ) -> None:
-    outcome = hand_out(closed, plan)
+    outcome = send_statement(closed, plan)
 
     assert outcome.errors == ()
     assert outcome.is_settled
@@ -63,10 +63,10 @@ def test_a_closed_day_is_filed_mailed_posted_and_noted(
 def test_what_was_delivered_is_not_delivered_again(
     closed: Statement, plan: Plan, post: Any, hook: Any
 ) -> None:
-    hand_out(closed, plan)
+    send_statement(closed, plan)
     before = {path: path.stat().st_mtime_ns for path in plan.folder.iterdir()}
 
-    outcome = hand_out(closed, plan)
+    outcome = send_statement(closed, plan)
 
     assert (outcome.done, outcome.errors) == ((), ())
     assert (len(post.mails), len(hook.posts)) == (1, 1)
@@ -78,9 +78,9 @@ def test_a_channel_that_fails_stops_no_other_and_alone_is_tried_again(
 ) -> None:
     post.answers += ["554 5.3.0 the disk is full"]
 
-    failed = hand_out(closed, plan)
+    failed = send_statement(closed, plan)
     shown = (plan.folder / "index.html").read_text()
-    then = hand_out(closed, plan)
+    then = send_statement(closed, plan)
 
     assert failed.errors == (
         f"mail: 127.0.0.1:{post.port} refused the mail (554 5.3.0 the disk is full).",
@@ -99,7 +99,7 @@ def test_a_channel_that_is_away_for_a_moment_gets_it_all_the_same(
     post.answers += ["451 4.3.0 later"] * 2
     hook.answers += [(503, {})]
 
-    outcome = hand_out(closed, plan)
+    outcome = send_statement(closed, plan)
 
     assert outcome.errors == ()
     assert (len(post.mails), post.attempts, len(hook.posts)) == (1, 3, 2)
@@ -119,9 +119,9 @@ def test_who_got_it_does_not_get_it_again_when_others_do(
     plan = replace(plan, report=change(plan.report, mail=mail))
     post.refused["gone@lab.example"] = "550 5.1.1 no such user"
 
-    hand_out(closed, plan)
+    send_statement(closed, plan)
     post.refused.clear()
-    hand_out(closed, plan)
+    send_statement(closed, plan)
 
     assert post.recipients == [["finance@lab.example"], ["gone@lab.example"]]
 
@@ -129,10 +129,10 @@ def test_who_got_it_does_not_get_it_again_when_others_do(
 def test_a_correction_is_delivered_and_names_what_it_corrects(
     closed: Statement, corrected: Statement, plan: Plan, post: Any, hook: Any
 ) -> None:
-    hand_out(closed, plan)
+    send_statement(closed, plan)
 
-    outcome = hand_out(corrected, plan)
-    again = hand_out(corrected, plan)
+    outcome = send_statement(corrected, plan)
+    again = send_statement(corrected, plan)
 
     assert outcome.done == (f"2 files in {plan.folder}", "mail to 1", "webhook")
     assert again.done == ()
@@ -147,7 +147,7 @@ def test_a_correction_is_delivered_and_names_what_it_corrects(
 
 
 def test_an_open_day_is_not_delivered(make: Any, lines: Any, plan: Plan, post: Any) -> None:
-    outcome = hand_out(make(lines, Policy("none", False, {})), plan)
+    outcome = send_statement(make(lines, Policy("none", False, {})), plan)
 
     assert outcome.entry is None
     assert outcome.status.startswith("Open: figures may still change.")
@@ -162,9 +162,9 @@ def test_where_provisional_days_go_out_they_do_so_once_and_then_closed(
     plan = replace(plan, report=change(plan.report, provisional=True))
     policy = Policy("none", False, {})
 
-    first = hand_out(make(lines[1:], policy), plan)
-    still = hand_out(make(lines, policy), plan)
-    last = hand_out(closed, plan)
+    first = send_statement(make(lines[1:], policy), plan)
+    still = send_statement(make(lines, policy), plan)
+    last = send_statement(closed, plan)
 
     assert not first.is_settled
     assert still.done == (f"2 files in {plan.folder}",)
@@ -179,7 +179,7 @@ def test_a_folder_that_cannot_be_written_lets_nothing_go_out(
     plan.folder.write_text("a file")
 
     with pytest.raises(StoreError):
-        hand_out(closed, plan)
+        send_statement(closed, plan)
 
     assert (post.mails, hook.posts) == ([], [])
 
@@ -191,7 +191,7 @@ def test_drafts_of_a_process_that_was_killed_are_cleared_away(
     drafts.mkdir(parents=True)
     (drafts / "statement-2026-11-18.csv").write_text("half")
 
-    hand_out(closed, plan)
+    send_statement(closed, plan)
 
     assert not drafts.exists()
     assert len(list(plan.folder.iterdir())) == 4
@@ -200,7 +200,7 @@ def test_drafts_of_a_process_that_was_killed_are_cleared_away(
 def test_a_file_that_cannot_be_made_leaves_all_earlier_ones(
     closed: Statement, corrected: Statement, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hand_out(closed, plan)
+    send_statement(closed, plan)
     before = {path.name: path.read_bytes() for path in plan.folder.iterdir()}
 
     def full(_descriptor: int) -> None:
@@ -208,17 +208,17 @@ def test_a_file_that_cannot_be_made_leaves_all_earlier_ones(
 
     monkeypatch.setattr(atomic.os, "fsync", full)
     with pytest.raises(StoreError, match="No space left on device"):
-        hand_out(corrected, plan)
+        send_statement(corrected, plan)
 
     assert {path.name: path.read_bytes() for path in plan.folder.iterdir()} == before
 
 
 def test_a_damaged_index_lets_nothing_go_out(closed: Statement, plan: Plan, post: Any) -> None:
-    hand_out(closed, plan)
+    send_statement(closed, plan)
     (plan.folder / "statements.jsonl").write_text("{")
 
     with pytest.raises(StoreError, match="without it statements that were mailed"):
-        hand_out(closed, plan)
+        send_statement(closed, plan)
 
     assert len(post.mails) == 1
 
@@ -226,12 +226,12 @@ def test_a_damaged_index_lets_nothing_go_out(closed: Statement, plan: Plan, post
 def test_a_file_that_somebody_removed_is_made_again_and_not_mailed(
     closed: Statement, plan: Plan, post: Any
 ) -> None:
-    hand_out(closed, plan)
+    send_statement(closed, plan)
     path = plan.folder / "statement-2026-11-19.csv"
     content = path.read_bytes()
     path.unlink()
 
-    hand_out(closed, plan)
+    send_statement(closed, plan)
 
     assert path.read_bytes() == content
     assert len(post.mails) == 1
@@ -240,10 +240,10 @@ def test_a_file_that_somebody_removed_is_made_again_and_not_mailed(
 def test_a_format_that_is_added_later_is_made_and_not_mailed(
     closed: Statement, plan: Plan, post: Any
 ) -> None:
-    hand_out(closed, plan)
+    send_statement(closed, plan)
     plan = replace(plan, report=change(plan.report, formats=("csv", "parquet")))
 
-    outcome = hand_out(closed, plan)
+    outcome = send_statement(closed, plan)
 
     assert outcome.entry is not None
     assert outcome.entry.files == ("statement-2026-11-19.csv", "statement-2026-11-19.parquet")
@@ -256,7 +256,7 @@ def test_files_that_are_too_large_are_named_instead_of_attached(
     assert plan.report.mail is not None
     mail = change(plan.report.mail, attach_max_mb=0)
 
-    hand_out(closed, replace(plan, report=change(plan.report, mail=mail)))
+    send_statement(closed, replace(plan, report=change(plan.report, mail=mail)))
 
     (arrived,) = post.mails
     assert list(arrived.iter_attachments()) == []
@@ -271,7 +271,7 @@ def test_a_secret_that_is_missing_fails_its_channel_alone(
     assert plan.report.webhook is not None
     webhook = change(plan.report.webhook, token_env="HOOK_TOKEN")
 
-    outcome = hand_out(closed, replace(plan, report=change(plan.report, webhook=webhook)))
+    outcome = send_statement(closed, replace(plan, report=change(plan.report, webhook=webhook)))
 
     assert outcome.errors[0].startswith("webhook: the environment variable HOOK_TOKEN is empty")
     assert (len(post.mails), len(hook.posts)) == (1, 0)
@@ -283,7 +283,7 @@ def test_nothing_in_the_index_or_its_page_is_secret(
     hook.answers += [(400, {})]
     hook.said = b"bad"
 
-    outcome = hand_out(closed, plan)
+    outcome = send_statement(closed, plan)
 
     written = (plan.folder / "statements.jsonl").read_text() + (
         plan.folder / "index.html"
@@ -294,9 +294,9 @@ def test_nothing_in_the_index_or_its_page_is_secret(
 
 def test_one_process_at_a_time_hands_out(plan: Plan) -> None:
     with (
-        sole_deliverer(plan.folder),
+        delivery_lock(plan.folder),
         pytest.raises(StoreError, match="delivers these statements now"),
-        sole_deliverer(plan.folder),
+        delivery_lock(plan.folder),
     ):
         pass
 
@@ -306,10 +306,10 @@ def test_one_process_at_a_time_hands_out(plan: Plan) -> None:
 def test_a_channel_that_is_new_in_the_settings_gets_past_days_only_where_asked_for(
     closed: Statement, plan: Plan, post: Any, hook: Any
 ) -> None:
-    hand_out(closed, replace(plan, report=change(plan.report, webhook=None)))
+    send_statement(closed, replace(plan, report=change(plan.report, webhook=None)))
 
-    hand_out(closed, plan)
+    send_statement(closed, plan)
     before = len(hook.posts)
-    hand_out(closed, replace(plan, is_asked=True))
+    send_statement(closed, replace(plan, is_asked=True))
 
     assert (before, len(hook.posts), len(post.mails)) == (0, 1, 1)

@@ -11,7 +11,7 @@ import pytest
 
 from goodput_app.cli.doctor.reports import report_findings
 from goodput_app.settings import settings
-from goodput_billing.delivery.deliver import hand_out
+from goodput_billing.delivery.deliver import send_statement
 
 if TYPE_CHECKING:
     from goodput_billing.delivery.deliver import Plan
@@ -49,7 +49,7 @@ def test_the_last_statement_and_what_failed_are_reported(
 ) -> None:
     made = of_day(closed, 1)
     post.answers += ["554 5.3.0 the disk is full"]
-    hand_out(made, plan)
+    send_statement(made, plan)
 
     rows = findings('[report]\nfolder = "out"\n')
 
@@ -64,14 +64,14 @@ def test_what_is_not_tried_again_any_more_is_history(
     closed: Statement, plan: Plan, post: Any
 ) -> None:
     post.answers += ["554 5.3.0 the disk is full"]
-    hand_out(of_day(closed, 40), plan)
+    send_statement(of_day(closed, 40), plan)
 
     assert "statements by mail" not in findings('[report]\nfolder = "out"\n')
 
 
 def test_statements_that_should_be_newer_are_a_problem(closed: Statement, plan: Plan) -> None:
     old = of_day(closed, 3)
-    hand_out(old, plan)
+    send_statement(old, plan)
 
     (row,) = findings('[report]\nfolder = "out"\nat = "07:00"\n').values()
 

@@ -2,9 +2,9 @@
 -- models without one. A request log is exact; histograms of single latencies leave a range.
 -- grain: engine_id, cell_ms
 -- is_logged: by the request log of the endpoint: it counts where temp.serving_activity is logged, too
--- lo_ratio, hi_ratio: within the objective, at least and at most; null: no request tells
+-- lo_ratio, hi_ratio: within the objective, at least and at most; null: no request shows it
 -- none_ratio: of models without an objective
--- method: requests, histograms; null: nothing tells
+-- method: requests, histograms; null: unknown
 with logged as (
     select
         cluster, endpoint, model, has_objective, is_within, cell_ms,
@@ -109,7 +109,7 @@ weighted as (
         end as method,
         case
             when sum(streams.tokens) over same > 0 then coalesce(streams.tokens, 0) / sum(streams.tokens) over same
-            -- without tokens a series that names no model tells least
+            -- without tokens a series that names no model has the least evidence
             when bool_or(limits.model is not null) over same
                 then (limits.model is not null)::integer / count_if(limits.model is not null) over same
             else 1 / count(*) over same

@@ -1,17 +1,36 @@
--- Rise of the error counters of each GPU by hour of the scope's window, by kind of error. The time between the last
--- sample of an hour and the first of a later one counts in the later hour.
+-- Rise of the error counters of each GPU by hour of the scope's window, by kind of error: hours with a rise, and those in
+-- which a flag is set. The time between the last sample of an hour and the first of a later one counts in the later hour.
 -- grain: cluster, node, gpu_uuid, kind, hour_ms
 -- evaluated: first
--- rise: never negative; two sources, or a counter since driver load beside one of the GPU's life, count the same errors:
+-- skip_if_empty: intermediate.int_error_counters
+-- rise: two sources, or a counter since driver load beside one of the GPU's life, count the same errors:
 --  the greatest of them; parts of a kind add up
 -- highest: value of a flag or code
-with counters as (
-    select counters.*, kinds.kind, kinds.part
-    from intermediate.int_error_counters as counters
-    inner join reference.error_counters as kinds using (metric)
+with known as (
+    select *
+    from intermediate.int_error_counters
     where
-        counters.hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
-        and (getvariable('scope_gpu_uuid') is null or counters.gpu_uuid = getvariable('scope_gpu_uuid'))
+        hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+        and (getvariable('scope_gpu_uuid') is null or gpu_uuid = getvariable('scope_gpu_uuid'))
+),
+
+-- most counters never change: what follows looks at the others
+changing as (
+    select source, gpu_uuid, gpu_instance, metric
+    from known
+    group by source, gpu_uuid, gpu_instance, metric
+    having
+        sum(gain) > 0
+        or min(first_value) < max(last_value)
+        or min(last_value) < max(first_value)
+        or (metric = 'row_remap_failed' and max(highest) > 0)
+),
+
+counters as (
+    select known.*, kinds.kind, kinds.part
+    from known
+    inner join changing using (source, gpu_uuid, gpu_instance, metric)
+    inner join reference.error_counters as kinds using (metric)
 ),
 
 of_window as (
@@ -92,4 +111,5 @@ select
     max(rise) as rise,
     max(highest) as highest
 from placed
+where rise > 0 or (kind = 'remap_failed' and highest > 0)
 group by cluster, node, gpu_uuid, kind, hour_ms

@@ -3,6 +3,7 @@
 -- team or node does not restrict it: a rule compares with peers first.
 -- grain: gpu_uuid, start_ms
 -- evaluated: first
+-- skip_if_empty: intermediate.int_gpu_metrics
 -- start_ms: start of the ten minutes, epoch ms
 -- use_ratio: mean SM activity; without it engine activity, else the share of time with a kernel (use_metric says which)
 -- use_max_ratio, use_min_ratio: of its samples
@@ -11,7 +12,7 @@ with rivals as (
     select gpu_uuid from state.reading_series where gpu_instance = '' group by gpu_uuid having count(distinct source) > 1
 ),
 
-in_window as (
+in_window as not materialized (
     select *
     from intermediate.int_gpu_metrics
     where
@@ -29,7 +30,7 @@ bins as (
         select *
         from in_window
         where gpu_uuid in (from rivals)
-        qualify row_number() over (partition by gpu_uuid, start_ms order by samples desc, source) = 1
+        qualify row_number() over (partition by gpu_uuid, gpu_instance, start_ms order by samples desc, source) = 1
     )
 ),
 
@@ -47,7 +48,22 @@ holds as (
     from intermediate.int_holds as holds
     inner join intermediate.int_clusters as clusters using (cluster)
     left join models using (gpu_uuid)
-    where holds.gpu_instance = '' and in_window(holds.start_ms, holds.end_ms)
+    where
+        holds.gpu_instance = ''
+        and in_window(holds.start_ms, holds.end_ms)
+        -- shorter ones have no ten minutes
+        and coalesce(holds.end_ms, 9223372036854775807) - holds.start_ms >= 600000
+),
+
+-- a GPU has many holds in a day and few in an hour
+hold_hours as (
+    select
+        *,
+        unnest(range(
+            greatest(start_ms, coalesce(getvariable('scope_from_ms')::bigint, 0)) // 3600000,
+            (least(end_ms, coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)) - 1) // 3600000 + 1
+        )) * 3600000 as hour_ms
+    from holds
 ),
 
 declared as (
@@ -103,8 +119,9 @@ select
     bins.memory_used_bytes.max as memory_used_bytes,
     bins.start_ms < holds.start_ms + 600000 or declared.start_ms is not null as is_starting
 from bins
-inner join holds
+inner join hold_hours as holds
     on bins.gpu_uuid = holds.gpu_uuid
+    and bins.hour_ms = holds.hour_ms
     and bins.start_ms >= holds.start_ms
     and bins.start_ms + 600000 <= holds.end_ms
 left join declared on holds.job_run_key = declared.job_run_key and bins.start_ms = declared.start_ms

@@ -1,6 +1,5 @@
 -- Energy of GPUs by owner and hour: differences of the GPUs' own counters.
--- A counter that resets (the driver was reloaded) counts from 0. Energy is spread evenly between two readings; between
--- readings too far apart it is unknown. Instances of a GPU share its energy by their slices.
+-- Instances of a GPU share its energy by their slices.
 -- Where a node's meter covers an hour, the energy beyond the node's GPUs is shared among them in proportion to time;
 -- where it covers part of an hour, all its energy is, if the GPUs have no counters.
 -- grain: cluster, job_run_key, availability, gpu_model, mig_profile, hour_ms, is_metered
@@ -16,138 +15,10 @@ with holds as (
         holds.gpu_instance,
         holds.job_run_key,
         greatest(holds.start_ms, build_from_ms()) as start_ms,
-        least(coalesce(holds.end_ms, clusters.as_of_ms), build_to_ms()) as end_ms,
-        holds.end_ms as known_end_ms
+        least(coalesce(holds.end_ms, clusters.as_of_ms), build_to_ms()) as end_ms
     from intermediate.int_holds as holds
     inner join intermediate.int_clusters as clusters using (cluster)
     where holds.start_ms < build_to_ms() and (holds.end_ms is null or holds.end_ms > build_from_ms())
-),
-
--- hours in which a GPU changes hands are cut there: of each piece the first and the last reading count
-changes as (
-    select distinct gpu_uuid, at_ms // 3600000 * 3600000 as hour_ms, at_ms
-    from (select gpu_uuid, unnest([start_ms, known_end_ms]) as at_ms from holds where start_ms < end_ms)
-    where at_ms % 3600000 <> 0 and at_ms < build_to_ms()
-),
-
-pieces as (
-    select
-        hash(gpu_uuid, hour_ms) as gpu_hour,
-        at_ms as start_ms,
-        lead(at_ms, 1, hour_ms + 3600000) over (partition by gpu_uuid, hour_ms order by at_ms) as end_ms
-    from (
-        select * from changes
-        union all
-        select distinct gpu_uuid, hour_ms, hour_ms from changes
-    )
-),
-
--- hashes instead of names: numbers join and sort faster
-readings as (
-    select
-        hash(source, gpu_uuid, gpu_instance) as series,
-        hash(gpu_uuid, ts_ms // 3600000 * 3600000) as gpu_hour,
-        ts_ms,
-        ts_ms // 3600000 * 3600000 as hour_ms,
-        energy_j
-    from staging.stg_gpu_samples
-    where
-        ts >= from_ms(build_from_ms() - reading_margin_ms())
-        and ts < from_ms(build_to_ms() + reading_margin_ms())
-        and gpu_instance = ''
-        and energy_j between 0 and 1e13  -- 10 kW for 30 years: more is no counter
-),
-
-ends as (
-    select
-        readings.series,
-        min(readings.ts_ms) as first_ms,
-        arg_min(readings.energy_j, readings.ts_ms) as first_j,
-        max(readings.ts_ms) as last_ms,
-        arg_max(readings.energy_j, readings.ts_ms) as last_j,
-        max(readings.energy_j) as most_j
-    from readings
-    left join pieces
-        on readings.gpu_hour = pieces.gpu_hour
-        and readings.ts_ms >= pieces.start_ms
-        and readings.ts_ms < pieces.end_ms
-    group by readings.series, readings.hour_ms, pieces.start_ms
-),
-
--- within a piece the counters are complete, however few readings there are
-points as (
-    select series, first_ms as ts_ms, first_j as energy_j, null as gain_j from ends
-    union all
-    select
-        series, last_ms, last_j,
-        most_j - first_j + case when last_j < most_j then last_j else 0 end
-    from ends
-    where last_ms > first_ms
-),
-
-in_order as (
-    select
-        *,
-        lag(series) over by_series as before_series,
-        lag(ts_ms) over by_series as before_ms,
-        lag(energy_j) over by_series as before_j
-    from points
-    -- one order of all is cheaper than one of each of many series
-    window by_series as (order by series, ts_ms)
-),
-
-steps as (
-    select
-        series,
-        before_ms as start_ms,
-        ts_ms as end_ms,
-        gain_j is not null as is_within,
-        coalesce(gain_j, energy_j - case when energy_j >= before_j then before_j else 0 end) as energy_j
-    from in_order
-    where before_series = series
-),
-
--- more than 10 kW is no GPU: such a jump is not believed
-known as (
-    select
-        series,
-        start_ms,
-        end_ms,
-        cast(round(1000 * energy_j) as bigint) as energy_mj
-    from steps
-    where
-        end_ms > start_ms
-        and (is_within or end_ms - start_ms <= reading_margin_ms())
-        and energy_j <= 10.0 * (end_ms - start_ms)
-),
-
-by_hour as (
-    select
-        *,
-        unnest(range(start_ms // 3600000, (end_ms - 1) // 3600000 + 1)) * 3600000 as hour_ms
-    from known
-),
-
-in_hours as (
-    select by_hour.*, series.source, series.gpu_uuid, series.has_rivals
-    from by_hour
-    inner join (
-        select *, count(*) over (partition by gpu_uuid, gpu_instance) > 1 as has_rivals from state.reading_series
-    ) as series using (series)
-    where by_hour.hour_ms >= build_from_ms() and by_hour.hour_ms < build_to_ms()
-),
-
--- of several sources the one with the most readings is used for the GPU and hour
-chosen as (
-    select * from in_hours where not has_rivals
-    union all
-    select in_hours.*
-    from in_hours
-    left join intermediate.int_sample_intervals as intervals using (series, hour_ms)
-    where has_rivals
-    qualify rank() over (
-        partition by gpu_uuid, hour_ms order by intervals.interval_ms nulls last, source
-    ) = 1
 ),
 
 of_units as (
@@ -167,7 +38,7 @@ of_units as (
             least(chosen.end_ms, units.end_ms, chosen.hour_ms + 3600000)
             - greatest(chosen.start_ms, units.start_ms, chosen.hour_ms)
         ) as measured_ms
-    from chosen
+    from temp.energy_steps as chosen
     inner join intermediate.int_gpu_units as units
         on chosen.gpu_uuid = units.gpu_uuid
         and units.start_ms < least(chosen.end_ms, chosen.hour_ms + 3600000)
@@ -189,7 +60,7 @@ of_holds as (
             least(chosen.end_ms, holds.end_ms, chosen.hour_ms + 3600000)
             - greatest(chosen.start_ms, holds.start_ms, chosen.hour_ms)
         ) as measured_ms
-    from chosen
+    from temp.energy_steps as chosen
     inner join holds
         on chosen.gpu_uuid = holds.gpu_uuid
         and holds.start_ms < least(chosen.end_ms, chosen.hour_ms + 3600000)

@@ -1,6 +1,7 @@
 -- Energy and carbon by account in the scope's window, and what was not allocated. The energies add up to
 -- marts.energy_scoped, to the millijoule. Scope: window, cluster, model, team, user, run, partition.
 -- grain: cluster, availability, team
+-- evaluated: first
 -- availability: held, free, not_available; team: null: no job run had the GPUs, or its account is not known
 -- gpu_ms, useful_ms: milliseconds of a whole GPU
 -- energy_mj: millijoules of the GPUs' own counters; null: not measured; energy_kwh: the same

@@ -1,6 +1,7 @@
 -- What GPUs drew while a job's program was loaded on them and did nothing: ten minutes of a whole GPU that one job run
 -- had, in which no sample shows activity and memory is in use. Start-up, restore and suspension are left out.
 -- grain: cluster, team, gpu_model
+-- evaluated: first
 -- access: team
 -- held_ms: of the ten minutes with memory and activity readings; idle_ms: of them executing but idle
 -- idle_ratio: idle_ms / held_ms

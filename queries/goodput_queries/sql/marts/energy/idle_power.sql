@@ -2,6 +2,7 @@
 -- ten minutes in which the whole GPU was in the category and had a reading, whoever owns it; energy is that power over
 -- the time of the scope in the category.
 -- grain: cluster, gpu_model, category
+-- evaluated: first
 -- gpu_ms: milliseconds of a whole GPU in the category, of the scope's owners
 -- measured_ms: of all owners, in the ten minutes that power_w is the mean of
 -- power_w: of one GPU; null: no such ten minutes has a power reading
@@ -56,17 +57,11 @@ of_gpus as (
     having sum(share_ratio) > 0.999
 ),
 
-readings as (
-    select gpu_uuid, start_ms, max(power_w.mean) as power_w
-    from marts.gpu_metrics
-    where power_w.n > 0
-    group by gpu_uuid, start_ms
-),
-
 powers as (
     select cluster, gpu_model, category, avg(readings.power_w) as power_w, 600000 * count(*) as measured_ms
     from of_gpus
-    inner join readings using (gpu_uuid, start_ms)
+    inner join marts.device_power as readings using (gpu_uuid, start_ms)
+    where readings.power_w is not null
     group by cluster, gpu_model, category
 )
 

@@ -21,19 +21,7 @@ with inventory as (
     group by gpu_uuid
 ),
 
--- power and temperature are those of the device, which its instances repeat
-readings as (
-    select
-        gpu_uuid,
-        start_ms,
-        max(power_w.mean) as power_w,
-        max(power_w.max) as peak_power_w,
-        max(gpu_temperature_c.max) as gpu_temperature_c,
-        max(clocks_event_reasons.power_cap) as capped,
-        max(clocks_event_reasons.n) as reasons
-    from marts.gpu_metrics
-    group by gpu_uuid, start_ms
-),
+readings as not materialized (select * from marts.device_power),
 
 hottest as (
     select gpu_uuid, max(gpu_temperature_c) as gpu_temperature_c from readings group by gpu_uuid

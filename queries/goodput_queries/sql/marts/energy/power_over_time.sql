@@ -2,6 +2,7 @@
 -- minutes is read from the readings, others from the ten-minute roll-up. What no GPU has a reading of has no power:
 -- missing is not 0.
 -- grain: level, cluster, name, availability, start_ms
+-- evaluated: first
 -- level: node, rack, team
 -- name: null: the rack, or the team, is not known
 -- availability: of level team: held, free, not_available; null: the ledger does not say
@@ -11,8 +12,10 @@
 -- power_w: sum of the mean power of the GPUs that were read; of level team in proportion to the time that it had them
 -- here_ms, read_ms: GPU time in the bucket, and of it that in ten minutes (or finer buckets) with a power reading
 -- coverage_ratio: read_ms / here_ms
-with bucket as (
-    select coalesce(getvariable('scope_bucket_ms')::bigint, 3600000) as length_ms
+-- joined and grouped by numbers of GPUs: their names take several times as long
+with units as materialized (
+    select gpu_uuid, (row_number() over ())::integer as unit
+    from (select distinct gpu_uuid from intermediate.int_gpu_inventory)
 ),
 
 fine as (
@@ -20,111 +23,108 @@ fine as (
         source,
         gpu_uuid,
         gpu_instance,
-        ts_ms // length_ms * length_ms as start_ms,
+        bucket_start(ts_ms) as start_ms,
         avg(power_w) as power_w,
-        any_value(length_ms) as read_ms
+        scope_bucket_ms() as read_ms
     from staging.stg_gpu_samples
-    cross join bucket
     where
-        getvariable('scope_bucket_ms')::bigint < 600000
+        scope_bucket_ms() < 600000
         and ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
         and ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 4102444800000))
         and power_w is not null
-    group by source, gpu_uuid, gpu_instance, ts_ms // length_ms * length_ms
+    group by source, gpu_uuid, gpu_instance, bucket_start(ts_ms)
     -- of two sources the one with more readings
     qualify row_number() over (
-        partition by gpu_uuid, gpu_instance, ts_ms // length_ms * length_ms order by count(*) desc, source
+        partition by gpu_uuid, gpu_instance, bucket_start(ts_ms) order by count(*) desc, source
     ) = 1
 ),
 
-coarse as (
+-- power is that of the device, which its instances repeat
+device_readings as (
+    select gpu_uuid, start_ms, max(power_w) as power_w, max(read_ms) as read_ms
+    from fine
+    group by gpu_uuid, start_ms
+    union all
     select
-        source,
         gpu_uuid,
-        gpu_instance,
-        start_ms // length_ms * length_ms as start_ms,
-        avg(power_w.mean) as power_w,
-        600000 * count(power_w.mean) as read_ms
-    from marts.gpu_metrics
-    cross join bucket
-    where coalesce(getvariable('scope_bucket_ms')::bigint, 3600000) >= 600000 and power_w.n > 0
-    group by source, gpu_uuid, gpu_instance, start_ms // length_ms * length_ms
+        bucket_start(start_ms),
+        avg(power_w),
+        600000 * count(power_w)
+    from marts.device_power
+    where scope_bucket_ms() >= 600000 and power_w is not null
+    group by gpu_uuid, bucket_start(start_ms)
 ),
 
--- power is that of the device, which its instances repeat
 readings as (
-    select gpu_uuid, start_ms, max(power_w) as power_w, max(read_ms) as read_ms
-    from (select * from fine union all select * from coarse)
-    group by gpu_uuid, start_ms
+    select units.unit, device_readings.* from device_readings inner join units using (gpu_uuid)
 ),
 
 stays as (
     select
         stays.cluster,
         stays.node,
-        stays.gpu_uuid,
+        units.unit,
         scope_start(greatest(coalesce(stays.start_ms, 0), clusters.first_ms)) as start_ms,
         scope_end(least(coalesce(stays.end_ms, clusters.as_of_ms), clusters.as_of_ms)) as end_ms
     from intermediate.int_gpu_inventory as stays
     inner join intermediate.int_clusters as clusters using (cluster)
+    inner join units using (gpu_uuid)
     where in_place(stays.cluster, stays.node, stays.gpu_uuid, stays.gpu_model)
 ),
 
 cut as (
-    select
-        *,
-        unnest(range(start_ms // length_ms, (end_ms - 1) // length_ms + 1)) * length_ms as bucket_ms
-    from stays
-    cross join bucket
-    where end_ms > start_ms
+    select *, unnest(bucket_starts(start_ms, end_ms)) as bucket_ms from stays where end_ms > start_ms
 ),
 
 buckets as (
     select
         cut.cluster,
         cut.node,
-        cut.gpu_uuid,
+        cut.unit,
         cut.bucket_ms as start_ms,
-        least(cut.end_ms, cut.bucket_ms + cut.length_ms) - greatest(cut.start_ms, cut.bucket_ms) as here_ms,
+        ms_in_bucket(cut.start_ms, cut.end_ms, cut.bucket_ms) as here_ms,
         readings.power_w,
         least(coalesce(readings.read_ms, 0), here_ms) as read_ms
     from cut
-    left join readings on cut.gpu_uuid = readings.gpu_uuid and cut.bucket_ms = readings.start_ms
+    left join readings on cut.unit = readings.unit and cut.bucket_ms = readings.start_ms
 ),
 
 owned as (
     select
-        pieces.gpu_uuid,
+        units.unit,
         pieces.start_ms,
         owners.team,
         categories."group" as availability,
         sum(pieces.gpu_ms) as gpu_ms
     from marts.bin_pieces as pieces
+    inner join units using (gpu_uuid)
     inner join reference.gpu_second_categories as categories using (category)
     left join intermediate.int_job_run_owners as owners using (job_run_key)
     group by all
 ),
 
 shares as (
-    select *, gpu_ms / sum(gpu_ms) over (partition by gpu_uuid, start_ms) as share_ratio from owned
+    select *, gpu_ms / sum(gpu_ms) over (partition by unit, start_ms) as share_ratio from owned
 ),
 
 named as (
-    select 'node' as level, cluster, node as name, null as availability, gpu_uuid, start_ms, here_ms, power_w, read_ms
+    select 'node' as level, cluster, node as name, null as availability, unit, start_ms, here_ms, power_w, read_ms
     from buckets
     union all
-    select 'rack', buckets.cluster, racks.rack, null, gpu_uuid, start_ms, here_ms, power_w, read_ms
+    select 'rack', buckets.cluster, racks.rack, null, unit, start_ms, here_ms, power_w, read_ms
     from buckets
     left join staging.stg_node_racks as racks using (cluster, node)
     union all
     select
-        'team', buckets.cluster, shares.team, shares.availability, gpu_uuid, start_ms,
+        'team', buckets.cluster, shares.team, shares.availability, unit, start_ms,
         buckets.here_ms * coalesce(shares.share_ratio, 1),
         buckets.power_w * coalesce(shares.share_ratio, 1),
         buckets.read_ms * coalesce(shares.share_ratio, 1)
     from buckets
-    left join shares using (gpu_uuid, start_ms)
-    where getvariable('scope_team') is null or shares.team = getvariable('scope_team')
+    left join shares using (unit, start_ms)
+    where
+        of_teams(shares.team)
+        and (getvariable('scope_team') is null or shares.team = getvariable('scope_team'))
 )
 
 select
@@ -133,8 +133,8 @@ select
     name,
     availability,
     start_ms,
-    count(distinct gpu_uuid) as gpus,
-    count(distinct gpu_uuid) filter (where power_w is not null) as read_gpus,
+    count(distinct unit) as gpus,
+    count(distinct unit) filter (where power_w is not null) as read_gpus,
     sum(power_w) as power_w,
     sum(here_ms)::double as here_ms,
     sum(read_ms)::double as read_ms,

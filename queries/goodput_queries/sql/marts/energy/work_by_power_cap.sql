@@ -1,6 +1,7 @@
 -- Work per joule of jobs of one name against the power cap, where they ran under two caps and more: whole hours that
 -- steps fill, of which all energy is known. What a cap does to other jobs it does not say.
 -- grain: cluster, job_name, gpu_model, gpus, work_unit, power_cap_w
+-- evaluated: first
 -- gpus: of the job; work_unit: tokens, samples or steps: what all of its hours report
 -- power_cap_w: limit that was in force on all its GPUs in the hour, to the watt, as the readings say it; without such
 --  readings, of the inventory

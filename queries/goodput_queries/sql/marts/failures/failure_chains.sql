@@ -2,6 +2,7 @@
 -- hour before the trouble to its end and the start of the next attempt, in order of time.
 -- grain: attempt_key, position
 -- access: team
+-- evaluated: first
 -- position: from 1; of more than 50 events (threshold chain_max_events) the last are kept
 -- event_at: when; of a counter the start of the hour in which it rose
 -- what: in a few words

@@ -1,5 +1,6 @@
 -- Telemetry coverage of the fleet by source and hour; 0: the source sent nothing.
 -- grain: cluster, hour_at
+-- evaluated: first
 -- gpus_expected: GPUs in the inventory in that hour
 -- coverage_ratio: time covered by readings / time in the inventory
 with capacity as (
@@ -17,6 +18,9 @@ with capacity as (
 seen as (
     select gpu_uuid, gpu_instance, hour_ms, sum(end_ms - start_ms) as seen_ms
     from intermediate.int_gpu_activity
+    where
+        hour_ms >= coalesce(getvariable('scope_from_ms')::bigint, 0) // 3600000 * 3600000
+        and hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
     group by all
 )
 

@@ -2,6 +2,7 @@
 -- It decides what the first tile shows. Scope: window and cluster alone; finer filters do not change the level. To who
 -- sees some teams only it says what their time was: the capacity is what they had.
 -- grain: none (one row)
+-- evaluated: first
 -- access: team
 -- rung: goodput (attempts that report steps or serve requests hold at least half of the allocated time), active_while_allocated (a
 --  scheduler or labels say who had at least half of it), gpu_activity

@@ -1,6 +1,7 @@
 -- Goodput and its component ratios of the scope, with the cost of badput: one row. A ratio whose denominator lacks
 -- evidence is null, and its reason column explains why.
 -- grain: none (one row)
+-- evaluated: first
 -- access: team
 -- definition_version: of goodput; see macros/ratios.sql
 -- useful_ms: productive, communication, step not split (and declared work, where evaluation counts)

@@ -17,7 +17,7 @@ with alike as (
     from marts.ledger_segments as segments
     left join intermediate.int_job_run_owners as owners using (job_run_key)
     where
-        getvariable('scope_bucket_ms')::bigint < 3600000
+        scope_bucket_ms() < 3600000
         and in_window(segments.start_ms, segments.end_ms)
         and in_scope(
             segments.cluster, segments.node, segments.gpu_uuid, segments.gpu_model,
@@ -27,13 +27,7 @@ with alike as (
 ),
 
 fine as (
-    select
-        *,
-        unnest(range(
-            start_ms // getvariable('scope_bucket_ms')::bigint,
-            (end_ms - 1) // getvariable('scope_bucket_ms')::bigint + 1
-        )) * getvariable('scope_bucket_ms')::bigint as bucket_ms
-    from alike
+    select *, unnest(bucket_starts(start_ms, end_ms)) as bucket_ms from alike
 ),
 
 buckets as (
@@ -42,18 +36,17 @@ buckets as (
         bucket_ms,
         segments * share_ms(
             greatest(start_ms, bucket_ms),
-            least(end_ms, bucket_ms + getvariable('scope_bucket_ms')::bigint),
+            least(end_ms, bucket_ms + scope_bucket_ms()),
             share_lo, share_hi, share_of
         ) as gpu_ms
     from fine
     union all
     select
         category,
-        hour_ms // greatest(coalesce(getvariable('scope_bucket_ms')::bigint, 3600000), 3600000)
-            * greatest(coalesce(getvariable('scope_bucket_ms')::bigint, 3600000), 3600000),
+        bucket_start(hour_ms),
         gpu_ms
     from marts.ledger_scoped_by_node
-    where coalesce(getvariable('scope_bucket_ms')::bigint, 3600000) >= 3600000
+    where scope_bucket_ms() >= 3600000
 )
 
 select

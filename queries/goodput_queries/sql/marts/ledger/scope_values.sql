@@ -1,5 +1,6 @@
 -- Values that the scope bar offers: those with GPU time in the window.
 -- grain: kind, value, cluster
+-- evaluated: first
 -- access: team
 -- gpu_ms: GPU time behind the value
 with rows_ as materialized (

@@ -12,8 +12,7 @@ with worked as (
         losses.rank,
         losses.step,
         losses.work_ms - coalesce(losses.straggler_ms, 0) - coalesce(losses.comm_ms, 0) as own_ms,
-        steps.end_ms // coalesce(getvariable('scope_bucket_ms')::bigint, 3600000)
-            * coalesce(getvariable('scope_bucket_ms')::bigint, 3600000) as bucket_ms,
+        bucket_start(steps.end_ms) as bucket_ms,
         attempts.attempt_key
     from intermediate.int_rank_step_losses as losses
     inner join intermediate.int_attempts as attempts using (attempt_key)

@@ -1,6 +1,7 @@
 -- What the scope's runs ran with in its window: code, image, versions, size, place, power limit. Differences of them
 -- are what may explain a difference of speed.
 -- grain: run_key, attribute
+-- evaluated: first
 -- access: team
 -- attribute, label: of reference.run_attributes; place: in their order
 -- value: of several the sorted list, at most 300 characters; of what jobs report the last one in the window

@@ -1,5 +1,6 @@
 -- The ledger of each run: one row a run and category; a run's rows add up to its allocated time in the window.
 -- grain: run_key, category
+-- evaluated: first
 -- access: team
 -- gpu_ms: milliseconds of a whole GPU
 -- cost: null where the rate card has no price

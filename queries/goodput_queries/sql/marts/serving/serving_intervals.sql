@@ -3,6 +3,7 @@
 -- grain: cluster, endpoint, engine, model, end_ms
 -- access: team
 -- evaluated: first
+-- skip_if_empty: raw.serving_samples
 -- engine: index inside the endpoint; '': it has one
 -- model: as requests name it; '': the series does not say
 -- input_tokens: of prompts, those found in the prefix cache included, as engines count them

@@ -13,8 +13,7 @@ with engines as (
         endpoint,
         engine,
         max(role) as role,
-        (end_ms - 1) // coalesce(getvariable('scope_bucket_ms')::bigint, 3600000)
-            * coalesce(getvariable('scope_bucket_ms')::bigint, 3600000) as bucket_ms,
+        bucket_start(end_ms - 1) as bucket_ms,
         sum(end_ms - start_ms) as length_ms,
         sum(output_tokens) / sum(end_ms - start_ms) * 1000 as output_tokens_per_s,
         sum(input_tokens) / sum(end_ms - start_ms) * 1000 as input_tokens_per_s,

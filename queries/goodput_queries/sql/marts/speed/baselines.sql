@@ -1,6 +1,7 @@
 -- Baselines: the best and the usual speed of each workload in the scope's window, how its runs vary, and its last run
 -- against the others. Runs that are not comparable (marts.workload_runs) are counted and left out.
 -- grain: cluster, workload, params, gpu_models, gpus, speed_unit
+-- evaluated: first
 -- access: team
 -- runs: comparable ones; left_out_runs: others; steps: of the comparable ones
 -- best_speed, best_run_key: of the fastest run; usual_speed: median of runs

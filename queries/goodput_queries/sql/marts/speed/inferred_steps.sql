@@ -148,7 +148,7 @@ select
     case when chosen.is_rhythm then 'Likely' end as confidence,
     case
         when chosen.attempt_key is null
-            then 'no starts of its collectives are known, and readings of GPUs cannot tell a rhythm from an alias of it'
+            then 'no starts of its collectives are known, and readings of GPUs cannot distinguish a rhythm from an alias of it'
         when not chosen.is_rhythm then 'no collective comes at a steady distance'
     end as reason
 from attempts

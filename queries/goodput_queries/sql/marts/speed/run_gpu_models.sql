@@ -1,5 +1,6 @@
 -- GPUs of the scope's runs with the published peaks that all of them share.
 -- grain: run_key
+-- evaluated: first
 -- access: team
 -- gpu_models: names of the models, in order; held_gpus: number of different GPUs and GPU instances
 -- bf16_flops_per_s .. sparse_factor: mean over the GPUs; null: not known for each of them, or one is a GPU instance

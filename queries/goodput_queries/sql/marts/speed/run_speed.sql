@@ -1,6 +1,7 @@
 -- Speed of the scope's runs inside their steps, in the scope's window: two runs of equal goodput can differ by three in
 -- it. First steps of attempts are left out (marts.timed_steps). Unknown is null, with the reason in its column `_reason`.
 -- grain: run_key
+-- evaluated: first
 -- access: team
 -- steps: number of timed steps
 -- median_step_s, p5_step_s, p95_step_s: steps that a log printed together have one mean duration

@@ -1,5 +1,6 @@
 -- Runs of the scope with steps to compare in its window, each with its workload: what is the same work on the same GPUs.
 -- grain: run_key
+-- evaluated: first
 -- access: team
 -- workload: name of the job, else of the run (marts.run_workloads); params: of the model, as the job declares it; null: not declared
 -- gpu_models: in order; gpus: of its largest attempt

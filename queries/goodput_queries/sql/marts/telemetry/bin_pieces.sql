@@ -2,11 +2,7 @@
 -- grain: none (parts of segments)
 -- start_ms: start of the bin, epoch ms
 -- piece_ms: time of the piece inside the bin; gpu_ms: the same as milliseconds of a whole GPU
-with bucket as (
-    select coalesce(getvariable('scope_bucket_ms')::bigint, 3600000) as length_ms
-),
-
-pieces as (
+with pieces as (
     select
         cluster,
         node,
@@ -26,13 +22,7 @@ pieces as (
 ),
 
 cut as (
-    select
-        *,
-        unnest(range(start_ms // length_ms, (end_ms - 1) // length_ms + 1)) * length_ms as bin_ms,
-        length_ms
-    from pieces
-    cross join bucket
-    where end_ms > start_ms
+    select *, unnest(bucket_starts(start_ms, end_ms)) as bin_ms from pieces where end_ms > start_ms
 )
 
 select
@@ -43,6 +33,6 @@ select
     job_run_key,
     category,
     bin_ms as start_ms,
-    least(end_ms, bin_ms + length_ms) - greatest(start_ms, bin_ms) as piece_ms,
-    share_ratio * (least(end_ms, bin_ms + length_ms) - greatest(start_ms, bin_ms)) as gpu_ms
+    ms_in_bucket(start_ms, end_ms, bin_ms) as piece_ms,
+    share_ratio * ms_in_bucket(start_ms, end_ms, bin_ms) as gpu_ms
 from cut

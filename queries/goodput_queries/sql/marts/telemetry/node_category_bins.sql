@@ -2,12 +2,8 @@
 -- grain: cluster, node, start_ms, category
 -- start_ms: start of the bin, epoch ms
 -- gpu_ms: milliseconds of a whole GPU in that category in the bin
-with bucket as (
-    select coalesce(getvariable('scope_bucket_ms')::bigint, 3600000) as length_ms
-),
-
 -- most GPUs of a job on a node change their category together: that is summed up before it is cut into bins
-pieces as (
+with pieces as (
     select
         cluster,
         node,
@@ -27,13 +23,7 @@ pieces as (
 ),
 
 cut as (
-    select
-        *,
-        unnest(range(start_ms // length_ms, (end_ms - 1) // length_ms + 1)) * length_ms as bin_ms,
-        length_ms
-    from pieces
-    cross join bucket
-    where end_ms > start_ms
+    select *, unnest(bucket_starts(start_ms, end_ms)) as bin_ms from pieces where end_ms > start_ms
 )
 
 select
@@ -41,9 +31,6 @@ select
     node,
     bin_ms as start_ms,
     category,
-    sum(
-        gpu_ms / (whole_end_ms - whole_start_ms)
-        * (least(end_ms, bin_ms + length_ms) - greatest(start_ms, bin_ms))
-    ) as gpu_ms
+    sum(gpu_ms / (whole_end_ms - whole_start_ms) * ms_in_bucket(start_ms, end_ms, bin_ms)) as gpu_ms
 from cut
 group by cluster, node, bin_ms, category

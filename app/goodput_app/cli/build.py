@@ -1,0 +1,82 @@
+"""`goodput build`: bring the ledger up to date, from the database alone or from a lake."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+from click.core import ParameterSource
+
+from goodput_app.cli.database import chosen_lake, existing, opened
+from goodput_app.cli.options import database_option, lake_option, output_options
+from goodput_app.settings import settings
+from goodput_queries.errors import StoreError
+from goodput_queries.storage.store import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
+
+    from goodput_queries.storage.store import Store
+
+COMMAND_LINE = ParameterSource.COMMANDLINE
+
+
+@click.command()
+@database_option
+@lake_option
+@click.option("--full", "is_full", is_flag=True, help="Rebuild everything, not only what changed.")
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "ray"]),
+    help="What computes readings of a lake: this process, or Ray; default: goodput.toml, local.",
+)
+@click.option(
+    "--address",
+    metavar="ADDRESS",
+    help="Ray cluster, such as auto; default: goodput.toml, workers on this host.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    help="Tasks of a lake at a time; default: goodput.toml, by the number of cores.",
+)
+@output_options
+def build(
+    *,
+    db: str,
+    lake: str | None,
+    is_full: bool,
+    engine: str | None,
+    address: str | None,
+    workers: int | None,
+) -> pl.DataFrame:
+    """Update the ledger with newly ingested data."""
+    is_named = click.get_current_context().get_parameter_source("lake") is COMMAND_LINE
+    lake = lake if is_named else chosen_lake(lake)
+    with existing(db) if lake is None else opened(db) as store:
+        given = {"engine": engine, "address": address, "workers": workers}
+        chosen = {name: value for name, value in given.items() if value is not None}
+        if lake is not None or chosen:
+            _prepare(store, lake, chosen)
+        return store.build(is_full=is_full)
+
+
+def _prepare(store: Store, lake: str | None, chosen: Mapping[str, object]) -> None:
+    """Give a database its lake, and its builds the engine of this command."""
+    if not isinstance(store, LocalStore):
+        raise StoreError(
+            f"{store.path}: a server has it open and builds it; set `url`, `engine`, `address` and "  # type: ignore[attr-defined]
+            "`workers` under [lake] in its goodput.toml."
+        )
+    if lake is not None:
+        from goodput_queries.lake.pull import attach  # noqa: PLC0415 -- an extra
+
+        attach(store, lake)
+    elif store.of_lake.lake is None:
+        raise StoreError(
+            f"{store.path}: it is a database of no lake, which alone has tasks; add --lake URL."
+        )
+    store.of_lake.new_engine = msgspec.structs.replace(settings().lake, **chosen).new_engine

@@ -1,0 +1,125 @@
+"""Brings the loads of a lake into a database: all rows but readings, which stay in the lake."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from goodput_queries.catalog import models
+from goodput_queries.errors import StoreError
+from goodput_queries.evidence import load as loading
+from goodput_queries.evidence.batch import Batch, Reject
+from goodput_queries.lake import statuses
+from goodput_queries.lake.arrange import DIGEST, READINGS
+from goodput_queries.lake.lake import Lake
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from goodput_queries.lake.lake import LakeCommit
+    from goodput_queries.storage.store import LocalStore
+
+
+@dataclass(frozen=True)
+class Pulled:
+    """What a pull brought: loads, and their rows here and in the lake."""
+
+    loads: int
+    rows: int
+    readings: int
+
+
+def attach(store: LocalStore, url: str) -> None:
+    """Make a database one of a lake, which its builds read; repeating it is harmless.
+
+    Raises StoreError where there is no lake, or where the database has evidence of its own or is of
+    another lake: what is loaded twice would count twice.
+    """
+    lake = Lake.open(url)
+    known = store.of_lake.lake
+    if known is None:
+        with store.writing() as cursor:
+            if cursor.execute("select 1 from state.ingested limit 1").fetchall():
+                raise StoreError(
+                    f"{store.path}: it has evidence of its own; use a new database for {lake.url}."
+                )
+            cursor.execute("insert into state.lake_versions values ($1, '', -1)", [lake.url])
+    elif known.url != lake.url:
+        raise StoreError(
+            f"{store.path}: it is a database of the lake {known.url}, not of {lake.url}."
+        )
+
+
+def pull(store: LocalStore, lake: Lake) -> Pulled:
+    """Load what was committed to the lake since the last pull, in the order of the commits."""
+    with store.cursor() as cursor:
+        before: dict[str, int] = dict(
+            cursor.execute("select table_name, version from state.lake_versions").fetchall()
+        )
+    tables = [name for name in lake.tables() if name != "rejects"]
+    found = [one for name in tables for one in lake.commits(name, before.get(name, -1))]
+    rows = readings = 0
+    for commit in sorted(found, key=lambda one: (one.committed_at, one.table, one.version)):
+        if f"raw.{commit.table}" in READINGS:
+            readings += commit.rows
+        else:
+            rows += commit.rows
+        with store.writing() as cursor:
+            _load(cursor, lake, commit)
+            cursor.execute("delete from state.lake_versions where table_name = $1", [commit.table])
+            cursor.execute(
+                "insert into state.lake_versions values ($1, $2, $3)",
+                [lake.url, commit.table, commit.version],
+            )
+    _replace_statuses(store, lake)
+    return Pulled(len(found), rows, readings)
+
+
+def _replace_statuses(store: LocalStore, lake: Lake) -> None:
+    """Take over the statuses of the live sources of all clusters."""
+    found = statuses.read(lake).drop("cluster")
+    if found.is_empty():
+        return
+    with store.writing() as cursor:
+        cursor.execute(f"delete from state.{statuses.TABLE}")
+        cursor.register("given", found.to_arrow())
+        cursor.execute(
+            f"""insert into state.{statuses.TABLE} by name
+            from given
+            qualify row_number() over (partition by source, origin order by asked_at desc) = 1"""
+        )
+        cursor.unregister("given")
+
+
+def _load(cursor: duckdb.DuckDBPyConnection, lake: Lake, commit: LakeCommit) -> None:
+    """Load a commit as a batch; of readings the note that they are there, and their rejects."""
+    model = models.base_tables()[commit.table]
+    is_in_lake = model.qualified_name in READINGS
+    rows = pl.DataFrame() if is_in_lake else _rows(lake, commit)
+    batch = Batch(
+        commit.table, rows, commit.source, commit.origin, commit.digest, _rejects(lake, commit)
+    )
+    loaded = loading.load(cursor, model, batch)
+    if is_in_lake and not loaded.is_repeat:
+        cursor.execute(
+            """update state.ingested
+            set rows = $1, rows_new = $1, window_start_at = $2, window_end_at = $3
+            where (source, digest, table_name) = ($4, $5, $6)""",
+            [commit.rows, commit.window_start_at, commit.window_end_at,
+             commit.source, commit.digest, commit.table],
+        )  # fmt: skip
+
+
+def _rows(lake: Lake, commit: LakeCommit) -> pl.DataFrame:
+    found = lake.rows(commit.table, digests=[commit.digest])  # its files may have been merged
+    frame: pl.DataFrame = pl.from_arrow(found.read_all())  # type: ignore[assignment]
+    return frame.drop(DIGEST)
+
+
+def _rejects(lake: Lake, commit: LakeCommit) -> list[Reject]:
+    if not commit.rejects:
+        return []
+    found = lake.rows("rejects", digests=[f"{commit.digest} {commit.table}"])
+    return [Reject(r["line"], r["reason"], r["content"]) for r in found.read_all().to_pylist()]

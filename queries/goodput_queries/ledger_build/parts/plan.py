@@ -1,0 +1,43 @@
+"""The planner of tasks: which GPUs, or nodes, and which hours make a task."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from goodput_queries.ledger_build.node_hours import Hours, ranges
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Part = tuple[tuple[int, ...], int, int]  # buckets, the first hour, the one after the last
+
+
+def parts_of(
+    hours: Hours, gpus: Mapping[int, int], *, most_gpu_hours: int, least: int
+) -> list[Part]:
+    """Return parts of some hours of all buckets, each of at most so many GPU-hours, or one hour.
+
+    Buckets are divided before hours: a part reads a little beyond its hours on both sides.
+
+    gpus: by bucket, how many there are. least: so many parts, where there are as many buckets.
+    """
+    found: list[Part] = []
+    every = sum(gpus.values())
+    for first, last in ranges(hours, len(hours)):
+        wanted = max(least, -(-every * (last - first) // most_gpu_hours))
+        for group in _groups(gpus, min(wanted, len(gpus))):
+            here = max(1, sum(gpus[bucket] for bucket in group))
+            most = max(1, most_gpu_hours // here)
+            found += [(group, *part) for part in ranges(range(first, last), most)]
+    return found
+
+
+def _groups(gpus: Mapping[int, int], count: int) -> list[tuple[int, ...]]:
+    """Return the buckets in so many groups of about as many GPUs: the largest go first."""
+    groups: list[list[int]] = [[] for _ in range(count)]
+    sizes = [0] * count
+    for bucket in sorted(gpus, key=lambda one: (-gpus[one], one)):
+        least = sizes.index(min(sizes))
+        groups[least].append(bucket)
+        sizes[least] += gpus[bucket]
+    return [tuple(sorted(group)) for group in groups if group]

@@ -1,0 +1,67 @@
+"""The lake that a database is of, and what its builds compute with; see decision 0145."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from goodput_queries.lake.lake import Lake
+    from goodput_queries.lake.store import LakeStore
+    from goodput_queries.ledger_build.parts.engines import Engine
+    from goodput_queries.storage.store import LocalStore
+
+
+class OfLake:
+    """What a database has of a lake: nothing where it is of none. Both are found when asked for."""
+
+    def __init__(self, store: LocalStore, new_engine: Callable[[], Engine] | None) -> None:
+        """Take the database. new_engine: makes what builds compute with; None: this process."""
+        self._store = store
+        self._lake: LakeStore | None = None
+        self._engine: Engine | None = None
+        self.new_engine = new_engine or _in_process
+
+    @property
+    def store(self) -> LakeStore | None:
+        """Return the store of the lake; raises StoreError where it cannot be opened."""
+        if self._lake is None:
+            with self._store.cursor() as cursor:
+                found = cursor.execute("select url from state.lake_versions limit 1").fetchall()
+            if found:
+                from goodput_queries.lake.lake import Lake  # noqa: PLC0415 -- an extra
+                from goodput_queries.lake.store import LakeStore  # noqa: PLC0415
+
+                self._lake = LakeStore(Lake.open(found[0][0]))
+        return self._lake
+
+    @property
+    def lake(self) -> Lake | None:
+        """Return the lake; raises StoreError where it cannot be opened."""
+        return None if self.store is None else self.store.lake
+
+    @property
+    def engine(self) -> Engine:
+        """Return what computes the readings of the lake."""
+        if self._engine is None:
+            self._engine = self.new_engine()
+        return self._engine
+
+    def pull(self) -> None:
+        """Take over what was committed to the lake since the last time."""
+        if self.lake is not None:
+            from goodput_queries.lake.pull import pull  # noqa: PLC0415 -- an extra
+
+            pull(self._store, self.lake)
+
+    def close(self) -> None:
+        """Give up what the engine holds."""
+        if self._engine is not None:
+            self._engine.close()
+
+
+def _in_process() -> Engine:
+    from goodput_queries.ledger_build.parts.engines import InProcess  # noqa: PLC0415 -- it builds
+
+    return InProcess()

@@ -1,0 +1,127 @@
+"""A database of a lake has the same ledger as one that holds every row itself, row for row."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+from tests.evidence_over_time import batches, evidence_of, load
+
+from goodput_app.demo import recipe
+from goodput_ingest.run.ingest import ingest
+from goodput_ingest.synthetic import generate
+from goodput_queries.catalog import models
+from goodput_queries.lake.lake import Lake
+from goodput_queries.lake.pull import attach
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+START = datetime(2026, 11, 16, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def evidence(tmp_path_factory, new_store):
+    """Return the raw rows of 64 GPUs and two hours, by table."""
+    folder = tmp_path_factory.mktemp("fleet")
+    generate(folder, gpus=64, hours=2, seed=5, start=START)
+    store = new_store()
+    for step in recipe(folder):
+        ingest(store, step.source, [step.path], step.options)
+    found = evidence_of(store)
+    store.close()
+    return found
+
+
+def stored(store):
+    """Return the rows of every stage that builds keep."""
+    kept = [m for m in models.build_order() if m.layer != "temp" and m.is_stored]
+    return {m.qualified_name: store.read(f"from {m.qualified_name}").sort(pl.all()) for m in kept}
+
+
+def assert_same(ours, theirs):
+    for name, rows in theirs.items():
+        assert ours[name].rows() == rows.rows(), name
+
+
+@pytest.fixture(scope="module")
+def single(evidence, new_store):
+    """Return the stages of a database that holds every row."""
+    store = new_store()
+    for name, rows in evidence.items():
+        load(store, name, rows, "whole")
+    store.build()
+    yield stored(store)
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory, evidence):
+    """Return a lake with all rows."""
+    lake = Lake.create(str(tmp_path_factory.mktemp("lake")), buckets=4)
+    for name, rows in evidence.items():
+        for batch in batches(name, rows, "whole"):
+            lake.append(batch)
+    return lake
+
+
+def test_a_lake_has_the_ledger_of_a_single_database(new_store, lake, single):
+    store = new_store()
+    attach(store, lake.url)
+    store.build()
+
+    assert store.read("select count(*) from raw.gpu_samples").item() == 0
+    assert_same(stored(store), single)
+
+
+def test_loads_in_any_order_give_the_same_ledger(tmp_path: Path, new_store, evidence, single):
+    """Slices of shuffled rows, some of them twice, with a build after each."""
+    lake = Lake.create(str(tmp_path / "lake"), buckets=4)
+    store = new_store()
+    attach(store, lake.url)
+    for part in range(2):
+        names = list(evidence)
+        for name in names[part:] + names[:part]:
+            shuffled = evidence[name].sample(fraction=1, shuffle=True, seed=11)
+            rows = shuffled.gather_every(2, part)
+            if part:
+                rows = pl.concat([rows, shuffled.gather_every(30, 0)])
+            for batch in batches(name, rows, part):
+                lake.append(batch)
+        store.build()
+
+    assert_same(stored(store), single)
+
+
+def test_workers_of_ray_that_die_change_nothing(tmp_path: Path, new_store, lake, single):
+    """Each worker is killed in the middle of its first task; what it did is done again."""
+    ray = pytest.importorskip("ray", reason="the package ray is not installed")
+    from goodput_queries.ledger_build.parts.ray_engine import RETRIES, RayEngine  # noqa: PLC0415
+
+    died = tmp_path / "died"
+    died.mkdir()
+
+    def compute_or_die(task, memory_gb):
+        import os  # noqa: PLC0415 -- in the worker
+        import signal  # noqa: PLC0415
+
+        from goodput_queries.ledger_build.parts import ray_engine  # noqa: PLC0415
+
+        found = ray_engine.compute(task, memory_gb)
+        if len(list(died.iterdir())) < 2:
+            (died / str(os.getpid())).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return found
+
+    store = new_store()
+    attach(store, lake.url)
+    with contextlib.closing(RayEngine(workers=2)) as engine:
+        engine._remote = ray.remote(num_cpus=1, max_retries=RETRIES)(compute_or_die)
+        store.of_lake.new_engine = lambda: engine
+        store.build()
+
+    assert len(list(died.iterdir())) >= 2
+    assert_same(stored(store), single)

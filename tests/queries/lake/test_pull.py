@@ -1,0 +1,84 @@
+"""What a database takes over from a lake that others load into, compact and clean up."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import TYPE_CHECKING
+
+import polars as pl
+from tests.queries.lake.conftest import START, readings
+
+from goodput_queries.evidence.batch import Batch
+from goodput_queries.evidence.retention import Retention
+from goodput_queries.lake.lake import Lake
+from goodput_queries.lake.prune import drop_old_days
+from goodput_queries.lake.pull import attach, pull
+from goodput_queries.lake.upkeep import Compaction, compact
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from goodput_queries.storage.store import LocalStore
+
+
+def inventory(cluster: str, gpu: str, digest: str) -> Batch:
+    rows = pl.DataFrame(
+        {"source": "inventory", "cluster": cluster, "gpu_uuid": gpu, "node": "node01"}
+    )
+    return Batch("gpus", rows, "inventory", "inventory.csv", digest)
+
+
+def clusters_of(store: LocalStore) -> list[tuple[str, str]]:
+    rows: list[tuple[str, str]] = store.read(
+        "select cluster, gpu_uuid from raw.gpus order by all"
+    ).rows()
+    return rows
+
+
+def test_loads_from_before_a_compaction_are_taken_over(
+    lake: Lake, new_store: Callable[[], LocalStore]
+) -> None:
+    """Their files are gone, their rows are in the merged ones."""
+    for number in range(3):
+        lake.append(inventory("west", f"GPU-{number}", f"d{number}"))
+    compact(lake, Compaction(kept_h=0), today=date(2026, 11, 21))
+    store = new_store()
+    attach(store, lake.url)
+
+    assert pull(store, lake).loads == 3
+    assert clusters_of(store) == [("west", f"GPU-{number}") for number in range(3)]
+
+
+def test_loads_whose_days_were_pruned_are_known_without_their_rows(
+    lake: Lake, new_store: Callable[[], LocalStore]
+) -> None:
+    lake.append(readings("d0"))
+    for day in (0, 1):
+        rows = readings(f"p{day}", (86_400 * day,)).rows.select("source", "gpu_uuid", "ts")
+        rows = rows.with_columns(processes=pl.lit(1))
+        lake.append(Batch("gpu_processes", rows, "nvml", "node01", f"p{day}"))
+    lake.append(readings("d1", (86_400,)))
+    drop_old_days(lake, Retention(samples_days=1), now=START + timedelta(days=1), is_confirmed=True)
+    store = new_store()
+    attach(store, lake.url)
+
+    assert pull(store, lake).loads == 4
+    assert store.read("select min(ts), count(*) from raw.gpu_processes").row(0) == (
+        START + timedelta(days=1),
+        2,
+    )
+
+
+def test_the_same_file_of_two_clusters_is_two_loads(
+    lake: Lake, new_store: Callable[[], LocalStore]
+) -> None:
+    """It does not name its cluster, so that only `--cluster` tells its rows apart."""
+    east = Lake.open(lake.url, cluster="east")
+    store = new_store()
+    attach(store, lake.url)
+    lake.append(inventory("west", "GPU-1", "same file"))
+    pull(store, lake)
+    east.append(inventory("east", "GPU-1", "same file"))
+    pull(store, lake)
+
+    assert clusters_of(store) == [("east", "GPU-1"), ("west", "GPU-1")]
