@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 MARGIN = 1.25  # a loss nearer to the limit of its rule than this proves nothing
 MIN_MS = 2_000
+BIN_MS = 600_000
 CATEGORIES = {  # rule -> categories of a run that it is about
     "input_stall": ("data_stall",),
     "checkpoint_overhead": ("checkpoint_save",),
@@ -76,7 +77,7 @@ def labelled(folder: Path, cases: list[Case], thresholds: dict[str, float]) -> d
 
 
 def _of_low_use(folder: Path, thresholds: dict[str, float]) -> Expected:
-    """Return the jobs whose mean activity is low by the readings, after their first ten minutes."""
+    """Return the jobs of low mean activity by the readings of whole ten minutes after start-up."""
     held = (
         pl.read_parquet(folder / "truth.parquet")
         .filter(pl.col("run_id").is_not_null() & (pl.col("gpu_instance") == ""))
@@ -98,7 +99,7 @@ def _of_low_use(folder: Path, thresholds: dict[str, float]) -> Expected:
         assert isinstance(end, int)
         mine = readings.filter(
             pl.col("gpu_uuid").is_in(of_run["gpu_uuid"].to_list())
-            & pl.col("at_ms").is_between(start + 600_000, end)
+            & pl.col("at_ms").is_between(*_whole_bins(start + BIN_MS, end), closed="left")
         )
         if mine.is_empty():
             continue
@@ -112,6 +113,11 @@ def _of_low_use(folder: Path, thresholds: dict[str, float]) -> Expected:
         elif score < MARGIN and minutes >= least / MARGIN:
             found.may.add(str(run[0]))
     return found
+
+
+def _whole_bins(start_ms: int, end_ms: int) -> tuple[int, int]:
+    """Return begin and end of the whole ten minutes of a time, which the rules look at."""
+    return -(-start_ms // BIN_MS) * BIN_MS, end_ms // BIN_MS * BIN_MS
 
 
 def _of_pauses(folder: Path, thresholds: dict[str, float]) -> Expected:

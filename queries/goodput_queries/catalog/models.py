@@ -9,6 +9,8 @@ from graphlib import TopologicalSorter
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from goodput_queries.catalog import thresholds
+
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
     from importlib.resources.abc import Traversable
@@ -172,7 +174,7 @@ def _header(text: str) -> tuple[str, dict[str, str], dict[str, str]]:
 
 
 def _read(layer: str, file: Traversable) -> Model:
-    text = file.read_text(encoding="utf-8")
+    text = thresholds.with_values(file.read_text(encoding="utf-8"))
     description, directives, columns = _header(text)
     if layer in BASE_LAYERS:
         columns = {
@@ -218,7 +220,8 @@ def reference_files() -> dict[str, str]:
 def macro_files() -> list[str]:
     """Return the text of the scalar macros, one definition per measure."""
     folder = _SQL / "macros"
-    return [f.read_text(encoding="utf-8") for f in sorted(folder.iterdir(), key=lambda f: f.name)]
+    found = sorted(folder.iterdir(), key=lambda f: f.name)
+    return [thresholds.with_values(f.read_text(encoding="utf-8")) for f in found]
 
 
 def tables_read(sql: str) -> set[str]:

@@ -159,10 +159,6 @@ def job_run_hours(cursor: duckdb.DuckDBPyConnection, new: str, old: str) -> Node
 def set_constants(cursor: duckdb.DuckDBPyConnection) -> None:
     """Set the constants that a build compares readings with; needs the watermarks of readings."""
     cursor.execute(f"set variable reading_margin_ms = {reading_margin_ms(cursor)}")
-    cursor.execute(
-        """set variable build_thresholds = (
-            select map_from_entries(list((name, value))) from reference.thresholds)"""
-    )
 
 
 def note_reading_parts(cursor: duckdb.DuckDBPyConnection, most: int) -> int:

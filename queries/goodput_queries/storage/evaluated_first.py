@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from goodput_queries.catalog.models import Model
 
 
+_columns_of: dict[str, str] = {}
+
+
 def named_in(sql: str) -> list[Model]:
     """Return the views that a select needs evaluated first, in an order that finds its inputs.
 
@@ -48,9 +51,40 @@ def as_temporary(cursor: duckdb.DuckDBPyConnection, model: Model, tables: Mappin
     One without the header becomes a temporary view. tables: where the rows of evaluated views are,
     by the names of these.
     """
-    kind = "table" if model.is_evaluated_first else "view"
-    cursor.execute(f"create or replace temp {kind} {model.name} as {reading(model.sql, tables)}")
+    if model.is_evaluated_first:
+        create = f"table {model.name} {definition(cursor, model, tables)}"
+    else:
+        create = f"view {model.name} as {reading(model.sql, tables)}"
+    cursor.execute(f"create or replace temp {create}")
     return f"{models.TEMP_LAYER}.{model.name}"
+
+
+def definition(cursor: duckdb.DuckDBPyConnection, model: Model, tables: Mapping[str, str]) -> str:
+    """Return what follows the name of a table that is to have the rows of a view.
+
+    Where none of the tables in its header `skip_if_empty` has rows, these are its columns alone:
+    most of the time of a view without rows goes into its plan.
+    """
+    if model.sources and not any(_has_rows(cursor, tables.get(n, n)) for n in model.sources):
+        return f"({_columns(cursor, model)})"
+    return f"as {reading(model.sql, tables)}"
+
+
+def _has_rows(cursor: duckdb.DuckDBPyConnection, table: str) -> bool:
+    return bool(cursor.execute(f"select 1 from {table} limit 1").fetchall())
+
+
+def _columns(cursor: duckdb.DuckDBPyConnection, model: Model) -> str:
+    """Return the columns of a view with their types, which are the same in every database."""
+    if model.qualified_name not in _columns_of:
+        rows = cursor.execute(
+            """select column_name, data_type from duckdb_columns()
+            where database_name = current_database() and schema_name = $1 and table_name = $2
+            order by column_index""",
+            [model.layer, model.name],
+        ).fetchall()
+        _columns_of[model.qualified_name] = ", ".join(f'"{name}" {kind}' for name, kind in rows)
+    return _columns_of[model.qualified_name]
 
 
 def reading(sql: str, tables: Mapping[str, str]) -> str:

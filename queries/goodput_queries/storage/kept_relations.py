@@ -94,9 +94,9 @@ class KeptRelations:
                     tables[name] = taken[key].table
                 else:
                     table = f"{DATABASE}.main.{model.name}_{next(self._numbers)}"
-                    select = evaluated_first.reading(model.sql, tables)
-                    (rows,) = cursor.execute(f"create table {table} as {select}").fetchall()[0]
-                    made[key] = _Kept(table, rows)
+                    definition = evaluated_first.definition(cursor, model, tables)
+                    made_rows = cursor.execute(f"create table {table} {definition}").fetchall()
+                    made[key] = _Kept(table, made_rows[0][0] if made_rows else 0)
                     tables[name] = table
             yield tables
             cursor.execute("commit")

@@ -100,6 +100,18 @@ def test_a_latency_spike_has_its_cause(page: AppTest) -> None:
     assert (row["cause_label"], row["evidence"]) == ("GPU event", "Xid 74 of GPU 1 at 08:29:55")
 
 
+def test_a_page_says_of_how_many_rows_it_has_the_first(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("goodput_app.dashboard.data.serving.ROWS_SHOWN", 2)
+    app = opened(store, "model_serving", served_by="role", **TIMES)
+
+    assert_sound(app)
+    texts = [caption.value for caption in app.caption]
+    assert "The first 2 of 5 engines; choose a served model." in texts
+    assert any(text.startswith("The first 2 of ") and "latencies" in text for text in texts)
+
+
 def test_a_site_without_engines_is_told_the_source_and_the_lines(capture: LocalStore) -> None:
     """The recorded session has none."""
     app = opened(capture, "model_serving")

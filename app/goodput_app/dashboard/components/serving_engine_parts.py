@@ -127,6 +127,7 @@ def engines(frame: pl.DataFrame) -> None:
     }
     wide["gpus"] = number("GPUs", format="%,.4g")
     picked = tables.pick(shown, _of(shown, ENGINES), ENGINE, ids(frame), wide=wide)
+    rest(frame, "engines")
     if picked is None:
         st.caption("Select a row for links to its GPU, node and run.")
     else:
@@ -151,6 +152,7 @@ def tenants(frame: pl.DataFrame, of_engines: pl.DataFrame) -> None:
         if name.endswith("_s")
     }
     tables.pick(shown, _of(shown, TENANTS), "tenant", keys, opens=opens, wide=wide)
+    rest(frame, "tenants")
     st.caption("Select a row to mark its slowest engine above, with links to GPU, node and run.")
     place, tenant = next(
         ((p, t) for p, t in zip(slowest, shown["tenant"], strict=True) if p in known), (None, "")
@@ -182,11 +184,19 @@ def spikes(frame: pl.DataFrame) -> None:
         shown, _of(shown, SPIKES), "spike", keys, opens=[{ENGINE: one} for one in engine],
         wide=wide, widths=SPIKE_WIDTHS,
     )  # fmt: skip
+    rest(frame, "spikes")
     st.caption(
         "What happened in a spike or up to two minutes before it: a cause as far as time shows it. "
         "Pauses of a program (garbage collection, context switches) are not measured. Select a row "
         "to mark its engine, with links to GPU, node and run."
     )
+
+
+def rest(frame: pl.DataFrame, what: str) -> None:
+    """Say of how many rows a table has the first ones, where it does not have all."""
+    rows = frame["rows_in_all"].max() if frame.height else 0
+    if isinstance(rows, int) and rows > frame.height:
+        st.caption(f"The first {frame.height:,} of {rows:,} {what}; choose a served model.")
 
 
 def _of(frame: pl.DataFrame, names: Mapping[str, str]) -> dict[str, str]:

@@ -9,7 +9,7 @@ import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, scope_bar, tables, tiles
-from goodput_app.dashboard.components.serving_engine_parts import METRICS
+from goodput_app.dashboard.components.serving_engine_parts import METRICS, rest
 from goodput_app.dashboard.components.speed_parts import amount
 from goodput_app.dashboard.data import serving
 from goodput_app.dashboard.figures import serving as figures
@@ -225,6 +225,7 @@ def latencies(view: View, model: str | None) -> None:
     if not cold.is_empty():
         st.markdown("**Cold starts**: the first requests after an engine started")
         _quantiles(cold, level, "served-cold-latency")
+    rest(frame, "latencies")
 
 
 def _quantiles(frame: pl.DataFrame, level: serving.Level, key: str) -> None:
@@ -306,6 +307,10 @@ def over_time(view: View, model: str | None) -> None:
         figures.load(frame, view.window), frame, "served-over-time",
         "Output tokens per second, waiting requests and highest KV cache use of models over time",
     )  # fmt: skip
+    if (models := frame["model"].n_unique()) > figures.MODELS_DRAWN:
+        st.caption(
+            f"The {figures.MODELS_DRAWN} of {models} models with most tokens; the table has all."
+        )
 
 
 def _of(frame: pl.DataFrame, names: Mapping[str, str]) -> dict[str, str]:

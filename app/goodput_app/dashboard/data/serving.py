@@ -16,6 +16,7 @@ ROWS_SHOWN = 500
 BUCKETS_MS = (60_000, 300_000, 900_000, 3_600_000, 21_600_000, 86_400_000)
 BUCKETS_MAX = 100  # a quantile of less is of few requests
 OF_MODEL = "($1::varchar is null or model = $1::varchar)"
+COUNTED = "select *, count(*) over () as rows_in_all"
 Level = Literal["model", "role", "engine"]
 
 
@@ -23,6 +24,15 @@ def is_reported(scope: Scope) -> bool:
     """Say whether any engine of the scope reported, or a log names a request."""
     found = read("select count(*) > 0 as n from marts.serving_endpoints", _whole(scope))
     return bool(found.item())
+
+
+def evaluate(scope: Scope) -> None:
+    """Evaluate what most parts of the page read, each in a query with its own time limit.
+
+    Of hundreds of engines and a day it is most of the time; the reads that follow find it kept.
+    """
+    for view in ("serving_intervals", "serving_histogram_intervals"):
+        read(f"select count(*) from marts.{view}", _whole(scope))
 
 
 def models(scope: Scope) -> pl.DataFrame:
@@ -35,9 +45,9 @@ def models(scope: Scope) -> pl.DataFrame:
 
 
 def latencies(scope: Scope, level: Level, model: str | None) -> pl.DataFrame:
-    """Return quantiles of latencies at a level, exact ones first: at most ROWS_SHOWN."""
+    """Return quantiles at a level, exact ones first: at most ROWS_SHOWN of `rows_in_all`."""
     return read(
-        f"select * from marts.serving_latencies where {OF_MODEL} and level = $2 "
+        f"{COUNTED} from marts.serving_latencies where {OF_MODEL} and level = $2 "
         "order by is_cold, cluster, model, role, endpoint, engine, list_position(['ttft_s', "
         "'inter_token_s', 'per_output_token_s', 'e2e_s', 'queue_s', 'prefill_s', 'decode_s'], "
         f"metric), method desc limit {ROWS_SHOWN}",
@@ -80,9 +90,9 @@ def attainment(scope: Scope, model: str | None) -> pl.DataFrame:
 
 
 def engines(scope: Scope, model: str | None) -> pl.DataFrame:
-    """Return engines, those with most requests first: at most ROWS_SHOWN."""
+    """Return engines, those with most requests first: at most ROWS_SHOWN of `rows_in_all`."""
     return read(
-        f"select * from marts.serving_engines where {OF_MODEL} "
+        f"{COUNTED} from marts.serving_engines where {OF_MODEL} "
         "order by coalesce(running_requests, 0) + coalesce(waiting_requests, 0) desc, "
         f"output_tokens desc nulls last, cluster, endpoint, engine limit {ROWS_SHOWN}",
         _whole(scope),
@@ -91,9 +101,9 @@ def engines(scope: Scope, model: str | None) -> pl.DataFrame:
 
 
 def tenants(scope: Scope, model: str | None) -> pl.DataFrame:
-    """Return tenants of request logs, the slowest first: at most ROWS_SHOWN."""
+    """Return tenants of request logs, the slowest first: at most ROWS_SHOWN of `rows_in_all`."""
     return read(
-        f"select * from marts.serving_tenants where {OF_MODEL} "
+        f"{COUNTED} from marts.serving_tenants where {OF_MODEL} "
         f"order by p99_ttft_s desc nulls last, cluster, model, tenant limit {ROWS_SHOWN}",
         _whole(scope),
         model,
@@ -101,9 +111,9 @@ def tenants(scope: Scope, model: str | None) -> pl.DataFrame:
 
 
 def spikes(scope: Scope, model: str | None) -> pl.DataFrame:
-    """Return latency spikes with their causes, the latest first: at most ROWS_SHOWN."""
+    """Return spikes with their causes, the latest first: at most ROWS_SHOWN of `rows_in_all`."""
     return read(
-        f"select * from marts.serving_spikes where {OF_MODEL} "
+        f"{COUNTED} from marts.serving_spikes where {OF_MODEL} "
         f"order by start_ms desc, cluster, endpoint, engine, model limit {ROWS_SHOWN}",
         _whole(scope),
         model,

@@ -14,13 +14,17 @@ st.caption("How fast are answers, and what do tokens cost?")
 if not serving.is_reported(view.scope):
     parts.not_configured()
     st.stop()
-models = serving.models(view.scope)
-model = parts.chosen_model(models)
-shown = models if model is None else models.filter(models["model"] == model)
-attained = serving.attainment(view.scope, model)
-engines = serving.engines(view.scope, model)
+engines = None  # until all that the parts share is read
 with panel("", "marts.serving_models"):
+    serving.evaluate(view.scope)
+    models = serving.models(view.scope)
+    model = parts.chosen_model(models)
+    shown = models if model is None else models.filter(models["model"] == model)
+    attained = serving.attainment(view.scope, model)
+    engines = serving.engines(view.scope, model)
     parts.answer(shown, attained)
+if engines is None:
+    st.stop()
 with panel(
     "Models",
     "marts.serving_models",

@@ -11,12 +11,6 @@ create or replace macro reading_margin_ms() as (coalesce(getvariable('reading_ma
 -- Whether a pass replaces the hours of every node, or those of temp.pass_nodes alone.
 create or replace macro build_has_all_nodes() as (coalesce(getvariable('build_has_all_nodes')::boolean, true));
 
--- A threshold as a constant of the build: where it is compared with every reading a subquery would cost more than
--- all the rest.
-create or replace macro build_threshold(threshold_name) as (
-    getvariable('build_thresholds')[threshold_name]
-);
-
 -- No event of the runs that a build looks at is earlier; set by the build.
 create or replace macro build_events_from_ms() as (coalesce(getvariable('build_events_from_ms')::bigint, 0));
 
@@ -30,5 +24,5 @@ create or replace macro merged_sequence() as (coalesce(getvariable('merged_seque
 
 -- An undeclared gap after a step that is shorter than this belongs to the step.
 create or replace macro gap_of_step_max_ms(median_step_ms) as (
-    greatest(build_threshold('gap_of_step_ms'), build_threshold('gap_step_share') * median_step_ms)
+    greatest(threshold('gap_of_step_ms'), threshold('gap_step_share') * median_step_ms)
 );

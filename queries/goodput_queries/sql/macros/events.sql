@@ -42,8 +42,8 @@ create or replace macro event_off_hold_ms(event, event_start_ms, event_end_ms, h
 create or replace macro is_near_hold(is_id, first_ms, last_ms, hold_start_ms, hold_end_ms) as (
     is_id
     or (
-        last_ms >= hold_start_ms - build_threshold('event_off_hold_max_ms')
-        and first_ms <= hold_end_ms + build_threshold('event_off_hold_max_ms')
+        last_ms >= hold_start_ms - threshold('event_off_hold_max_ms')
+        and first_ms <= hold_end_ms + threshold('event_off_hold_max_ms')
     )
 );
 

@@ -3,7 +3,8 @@
 create or replace macro to_ms(moment) as (epoch_us(moment) // 1000);
 create or replace macro from_ms(ms) as make_timestamp(ms * 1000);
 
--- A threshold by name (reference.thresholds).
+-- A threshold by name (reference.thresholds), for the SQL of people: views and stages have its value in its place
+-- (catalog/thresholds.py).
 create or replace macro threshold(threshold_name) as (
     select value from reference.thresholds where name = threshold_name
 );

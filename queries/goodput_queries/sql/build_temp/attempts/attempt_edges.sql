@@ -24,7 +24,7 @@ first_steps as (
         max(end_ms) as last_step_end_ms,
         max(end_ms - start_ms) filter (where place = 1) as first_length_ms,
         median(end_ms - start_ms) filter (
-            where place between 2 and build_threshold('first_step_window') + 1
+            where place between 2 and threshold('first_step_window') + 1
         ) as next_median_ms,
         max(median_step_ms) as median_step_ms,
         count_if(fate = 'kept') as kept_steps,
@@ -71,7 +71,7 @@ select
         when attempts.is_stalled then 0
         when attempts.outcome = 'limit'
             then first_steps.last_step_end_ms
-                + cast(floor(build_threshold('teardown_max_steps') * first_steps.median_step_ms) as bigint)
+                + cast(floor(threshold('teardown_max_steps') * first_steps.median_step_ms) as bigint)
         else 0
     end as teardown_until_ms,
     first_steps.median_step_ms,

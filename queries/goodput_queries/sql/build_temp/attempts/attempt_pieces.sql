@@ -173,7 +173,7 @@ followed as (
         case
             when lag(attempt_key) over in_order is distinct from attempt_key then 0
             when lag(is_step) over in_order then gap_of_step_max_ms(median_step_ms)
-            else build_threshold('gap_step_share') * median_step_ms
+            else threshold('gap_step_share') * median_step_ms
         end as max_ms
     from classified
     window in_order as (order by attempt_key, start_ms)

@@ -160,7 +160,7 @@ seen as (
         activity.start_ms - lag(activity.end_ms) over (
             partition by watched.attempt_key, watched.phase, watched.start_ms, watched.gpu_uuid, watched.gpu_instance
             order by activity.start_ms
-        ) > build_threshold('gap_hole_reach') * activity.interval_ms as is_after_hole
+        ) > threshold('gap_hole_reach') * activity.interval_ms as is_after_hole
     from watched
     left join intermediate.int_gpu_activity as activity
         on watched.gpu_uuid = activity.gpu_uuid
@@ -191,7 +191,7 @@ quiet as (
     select attempt_key, phase, start_ms, max(quiet_ms) as quiet_ms
     from seen_by_gpu
     group by attempt_key, phase, start_ms, end_ms
-    having bool_and(is_quiet) and end_ms - max(quiet_ms) >= build_threshold('idle_min_ms')
+    having bool_and(is_quiet) and end_ms - max(quiet_ms) >= threshold('idle_min_ms')
 )
 
 select

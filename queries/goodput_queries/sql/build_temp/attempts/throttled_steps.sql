@@ -29,7 +29,7 @@ reaching as (
         gpu_uuid,
         ts_ms,
         is_slowed,
-        ts_ms - build_threshold('sample_reach') * median(gap_ms) over (partition by gpu_uuid, hour_ms) as reach_ms
+        ts_ms - threshold('sample_reach') * median(gap_ms) over (partition by gpu_uuid, hour_ms) as reach_ms
     from spaced
 ),
 
@@ -61,7 +61,7 @@ unseen as (
 
 select attempt_key, step, gpu_uuid
 from seen
-where slowed > 0 and slowed >= build_threshold('throttle_sample_share') * samples
+where slowed > 0 and slowed >= threshold('throttle_sample_share') * samples
 union all
 select unseen.attempt_key, unseen.step, unseen.gpu_uuid
 from unseen

@@ -27,8 +27,8 @@ processes as (
         lag(ts_ms) over (partition by gpu_uuid order by ts) as start_ms
     from staging.stg_gpu_processes
     where
-        ts >= from_ms(build_from_ms() - build_threshold('idle_min_ms')::bigint - 60000)
-        and ts <= from_ms(build_to_ms() + build_threshold('idle_min_ms')::bigint + 60000)
+        ts >= from_ms(build_from_ms() - threshold('idle_min_ms')::bigint - 60000)
+        and ts <= from_ms(build_to_ms() + threshold('idle_min_ms')::bigint + 60000)
 ),
 
 empties as (

@@ -10,5 +10,5 @@ select
     * exclude (hour_ms)
 from intermediate.int_node_intervals
 where
-    start_ms < build_to_ms() + build_threshold('idle_min_ms')
-    and end_ms > build_from_ms() - build_threshold('idle_min_ms')
+    start_ms < build_to_ms() + threshold('idle_min_ms')
+    and end_ms > build_from_ms() - threshold('idle_min_ms')

@@ -14,5 +14,5 @@ select
 from intermediate.int_run_timeline as timeline
 inner join (select distinct job_run_key, hold from temp.holds) as holds using (job_run_key)
 where
-    timeline.start_ms < build_to_ms() + build_threshold('idle_min_ms')
-    and coalesce(timeline.end_ms, 9223372036854775807) > build_from_ms() - build_threshold('idle_min_ms')
+    timeline.start_ms < build_to_ms() + threshold('idle_min_ms')
+    and coalesce(timeline.end_ms, 9223372036854775807) > build_from_ms() - threshold('idle_min_ms')

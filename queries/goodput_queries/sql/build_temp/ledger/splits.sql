@@ -14,8 +14,8 @@ with splits as (
     inner join intermediate.int_attempts as attempts using (attempt_key)
     inner join (select distinct job_run_key, hold from temp.holds) as holds using (job_run_key)
     where
-        splits.start_ms < build_to_ms() + build_threshold('idle_min_ms')
-        and splits.end_ms > build_from_ms() - build_threshold('idle_min_ms')
+        splits.start_ms < build_to_ms() + threshold('idle_min_ms')
+        and splits.end_ms > build_from_ms() - threshold('idle_min_ms')
 )
 
 select

@@ -8,7 +8,7 @@ with present as (
         least(
             coalesce(units.end_ms, clusters.as_of_ms),
             clusters.as_of_ms,
-            build_to_ms() + build_threshold('idle_min_ms')::bigint
+            build_to_ms() + threshold('idle_min_ms')::bigint
         ) as end_ms
     from intermediate.int_gpu_units as units
     inner join intermediate.int_clusters as clusters using (cluster)
@@ -16,7 +16,7 @@ with present as (
 ),
 
 clipped as (
-    select * replace (greatest(start_ms, build_from_ms() - build_threshold('idle_min_ms')::bigint) as start_ms)
+    select * replace (greatest(start_ms, build_from_ms() - threshold('idle_min_ms')::bigint) as start_ms)
     from present
 )
 

@@ -23,7 +23,7 @@ counted as (
     from staging.stg_serving_histograms as histograms
     inner join limits using (model, metric)
     where
-        histograms.ts >= from_ms(build_from_ms() - build_threshold('serving_gap_max_ms')::bigint)
+        histograms.ts >= from_ms(build_from_ms() - threshold('serving_gap_max_ms')::bigint)
         and histograms.ts < from_ms(build_to_ms())
     group by all
 ),
@@ -48,7 +48,7 @@ increases as (
         within_lo - case when observations >= observations_before then lo_before else 0 end as within_lo,
         within_hi - case when observations >= observations_before then hi_before else 0 end as within_hi
     from followed
-    where ts_ms >= build_from_ms() and gap_ms <= build_threshold('serving_gap_max_ms')
+    where ts_ms >= build_from_ms() and gap_ms <= threshold('serving_gap_max_ms')
 )
 
 select

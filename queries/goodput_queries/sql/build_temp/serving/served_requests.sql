@@ -11,7 +11,7 @@ select
     requests.arrival_ms as start_ms,
     greatest(
         requests.arrival_ms + 1,
-        least(requests.end_ms, requests.arrival_ms + build_threshold('serving_request_max_ms')::bigint)
+        least(requests.end_ms, requests.arrival_ms + threshold('serving_request_max_ms')::bigint)
     ) as end_ms,
     requests.end_ms - requests.arrival_ms as length_ms,
     greatest(coalesce(requests.output_tokens, 0), 1) as tokens,
@@ -34,6 +34,6 @@ select
 from staging.stg_serving_requests as requests
 left join temp.serving_limits as objectives using (model)
 where
-    requests.arrival_at >= from_ms(build_from_ms() - 2 * build_threshold('serving_request_max_ms')::bigint)
-    and requests.arrival_at < from_ms(build_to_ms() + build_threshold('serving_silent_max_ms')::bigint)
+    requests.arrival_at >= from_ms(build_from_ms() - 2 * threshold('serving_request_max_ms')::bigint)
+    and requests.arrival_at < from_ms(build_to_ms() + threshold('serving_silent_max_ms')::bigint)
     and requests.end_ms >= requests.arrival_ms

@@ -9,7 +9,7 @@ sampled as (
         *,
         greatest(
             before_ms,
-            ts_ms - cast(floor(usual_ms * build_threshold('sample_reach')) as bigint)
+            ts_ms - cast(floor(usual_ms * threshold('sample_reach')) as bigint)
         ) as covered_ms
     from temp.serving_scrapes
     where before_ms is not null and ts_ms > build_from_ms() and before_ms < build_to_ms()
@@ -30,7 +30,7 @@ requests as (
         *,
         coalesce(start_ms > max(end_ms) over before_it, true) as is_new,
         coalesce(
-            start_ms > max(end_ms) over before_it + build_threshold('serving_silent_max_ms'), true
+            start_ms > max(end_ms) over before_it + threshold('serving_silent_max_ms'), true
         ) as is_after_silence
     from temp.served_requests
     where endpoint <> ''

@@ -15,5 +15,5 @@ from (
     qualify bool_or(has_samples) or not bool_or(bool_or(has_samples)) over (partition by cluster, endpoint)
 )
 where
-    first_ms < build_to_ms() + build_threshold('serving_gap_max_ms')
+    first_ms < build_to_ms() + threshold('serving_gap_max_ms')
     and last_ms > build_from_ms() - 3600000

@@ -12,7 +12,7 @@ with samples as (
     from staging.stg_serving_samples as samples
     inner join temp.serving_engines as engines using (cluster, endpoint, engine)
     where
-        samples.ts >= from_ms(build_from_ms() - build_threshold('serving_gap_max_ms')::bigint)
+        samples.ts >= from_ms(build_from_ms() - threshold('serving_gap_max_ms')::bigint)
         and samples.ts < from_ms(build_to_ms())
         and samples.metric in ('generation_tokens', 'requests_running')
     group by all
@@ -22,7 +22,7 @@ followed as (
     select
         *,
         case
-            when ts_ms - lag(ts_ms) over in_order <= build_threshold('serving_gap_max_ms')
+            when ts_ms - lag(ts_ms) over in_order <= threshold('serving_gap_max_ms')
                 then counter_increase(generated, lag(generated) over in_order)
         end as tokens
     from samples

@@ -16,7 +16,7 @@ with samples as (
     from staging.stg_serving_samples
     where
         ts >= from_ms(build_from_ms() - 3600000)
-        and ts < from_ms(build_to_ms() + build_threshold('serving_gap_max_ms')::bigint + 600000)
+        and ts < from_ms(build_to_ms() + threshold('serving_gap_max_ms')::bigint + 600000)
         and metric in ('requests_running', 'requests_waiting', 'generation_tokens', 'prompt_tokens', 'requests_finished')
     group by all
 ),
@@ -44,7 +44,7 @@ followed as (
         case
             when
                 lag(source) over in_order = source
-                and ts_ms - lag(ts_ms) over in_order <= build_threshold('serving_gap_max_ms')
+                and ts_ms - lag(ts_ms) over in_order <= threshold('serving_gap_max_ms')
                 then lag(ts_ms) over in_order
         end as before_ms,
         lag(running) over in_order as running_before,

@@ -22,8 +22,8 @@ seen as (
         activity.start_ms < holders.end_ms
         and activity.end_ms > holders.start_ms
         -- zones are known for constants: of days of history only these hours are read
-        and activity.hour_ms > build_from_ms() - build_threshold('idle_min_ms')::bigint - 3600000
-        and activity.hour_ms < build_to_ms() + build_threshold('idle_min_ms')::bigint
+        and activity.hour_ms > build_from_ms() - threshold('idle_min_ms')::bigint - 3600000
+        and activity.hour_ms < build_to_ms() + threshold('idle_min_ms')::bigint
 ),
 
 -- one order of all is cheaper than one of each of many units
@@ -49,7 +49,7 @@ long_stretches as (
     select stretch
     from numbered
     group by stretch
-    having sum(end_ms - start_ms) >= build_threshold('idle_min_ms')
+    having sum(end_ms - start_ms) >= threshold('idle_min_ms')
 )
 
 select

@@ -18,8 +18,8 @@ with seen as (
         and activity.start_ms < gaps.end_ms
         and activity.end_ms > gaps.start_ms
     where
-        activity.hour_ms > build_from_ms() - build_threshold('idle_min_ms')::bigint - 3600000
-        and activity.hour_ms < build_to_ms() + build_threshold('idle_min_ms')::bigint
+        activity.hour_ms > build_from_ms() - threshold('idle_min_ms')::bigint - 3600000
+        and activity.hour_ms < build_to_ms() + threshold('idle_min_ms')::bigint
 ),
 
 marked as (
@@ -45,7 +45,7 @@ select
     case
         when is_active then 4
         when
-            end_ms - start_ms < build_threshold('idle_min_ms')
+            end_ms - start_ms < threshold('idle_min_ms')
             and lag((unit, gap_ms, is_active, end_ms)) over in_order = (unit, gap_ms, true, start_ms)
             and lead((unit, gap_ms, is_active, start_ms)) over in_order = (unit, gap_ms, true, end_ms)
             then 5

@@ -10,8 +10,8 @@ select
     hash(source) as reader,
     ts_ms,
     coalesce(
-        engine_active_ratio > build_threshold('idle_engine_ratio'),
-        gpu_busy_ratio > build_threshold('idle_busy_ratio')
+        engine_active_ratio > threshold('idle_engine_ratio'),
+        gpu_busy_ratio > threshold('idle_busy_ratio')
     ) as is_active
 from staging.stg_gpu_samples
 where

@@ -73,8 +73,8 @@ worth as (
         reported.comm_s is not null
         or reported.straggler_s is not null
         or reported.throttle_s is not null
-        or reported.wait_data_s * 1000 >= build_threshold('gap_step_share') * medians.median_step_ms
-        or reported.wait_data_s * 1000 >= build_threshold('split_min_ms')
+        or reported.wait_data_s * 1000 >= threshold('gap_step_share') * medians.median_step_ms
+        or reported.wait_data_s * 1000 >= threshold('split_min_ms')
     union
     -- the first step after a gap, for the ranks that came to it late
     select reported.attempt_key, reported.step, reported.rank, ranks.gpu_uuid
@@ -95,7 +95,7 @@ rank_steps as (
         case
             when
                 gaps.end_ms is not null
-                and reported.start_ms - steps.start_ms >= build_threshold('gap_step_share') * steps.median_step_ms
+                and reported.start_ms - steps.start_ms >= threshold('gap_step_share') * steps.median_step_ms
                 then least(reported.start_ms, steps.end_ms)
             else steps.start_ms
         end as start_ms,
@@ -200,7 +200,7 @@ split as (
             -- jitter of exposed time stays communication
             when
                 exposed_wait_ms
-                < least(build_threshold('split_min_ms'), build_threshold('gap_step_share') * median_step_ms)
+                < least(threshold('split_min_ms'), threshold('gap_step_share') * median_step_ms)
                 then 0
             when exposed_wait_ms is not null then exposed_wait_ms
             when wait_ms is not null then least(wait_ms, greatest(0, work_ms - median_work_ms))
@@ -215,9 +215,9 @@ split as (
             -- the first step compiles and warms up on every rank
             not is_first
             and coalesce(exposed_wait_ms, wait_ms) = least_wait_ms
-            and others_median_ms > build_threshold('straggler_share') * median_work_ms
+            and others_median_ms > threshold('straggler_share') * median_work_ms
             -- exposed time makes the step longer by itself, though every step be as long
-            and (exposed_wait_ms is not null or work_ms - median_work_ms > build_threshold('straggler_share') * median_work_ms),
+            and (exposed_wait_ms is not null or work_ms - median_work_ms > threshold('straggler_share') * median_work_ms),
             false
         ) as is_late
     from with_waits
@@ -232,7 +232,7 @@ imposed as (
         on late.attempt_key = others.attempt_key and late.step = others.step and late.rank <> others.rank
     where late.is_late
     group by late.attempt_key, late.rank
-    having sum(others.straggler_ms) >= build_threshold('straggler_min_ms')
+    having sum(others.straggler_ms) >= threshold('straggler_min_ms')
 )
 
 select

@@ -45,8 +45,8 @@ trimmed as (
         activity.is_active,
         activity.start_ms as seen_from_ms,
         activity.end_ms as seen_to_ms,
-        gap_gpus.start_ms + greatest(build_threshold('gap_trim_ms'), activity.interval_ms) as from_ms,
-        gap_gpus.end_ms - greatest(build_threshold('gap_trim_ms'), activity.interval_ms) as to_ms
+        gap_gpus.start_ms + greatest(threshold('gap_trim_ms'), activity.interval_ms) as from_ms,
+        gap_gpus.end_ms - greatest(threshold('gap_trim_ms'), activity.interval_ms) as to_ms
     from gap_gpus
     inner join intermediate.int_gpu_activity as activity using (gpu_uuid, gpu_instance, hour_ms)
     where activity.start_ms < gap_gpus.end_ms and activity.end_ms > gap_gpus.start_ms
@@ -71,7 +71,7 @@ settled as (
         pieces.attempt_key,
         case
             when not pieces.is_gap then pieces.category
-            when seen.seen_ms > 0 and seen.idle_ms >= build_threshold('gap_idle_share') * seen.seen_ms
+            when seen.seen_ms > 0 and seen.idle_ms >= threshold('gap_idle_share') * seen.seen_ms
                 then 'idle_held'
             when seen.seen_ms > 0 or not seen.is_long then 'busy_unclassified'
             else 'unknown'

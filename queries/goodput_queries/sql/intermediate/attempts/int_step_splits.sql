@@ -52,7 +52,7 @@ named as (
     left join temp.faulty_gpus as faulty
         on late.attempt_key = faulty.attempt_key
         and late.gpu_uuid = faulty.gpu_uuid
-        and faulty.error_ms between late.start_ms - build_threshold('fault_reach_ms') and late.end_ms
+        and faulty.error_ms between late.start_ms - threshold('fault_reach_ms') and late.end_ms
     where late.is_straggler
     group by late.attempt_key, late.step
 ),
@@ -144,7 +144,7 @@ amounts as (
         waits.median_step_ms,
         gaps.category as gap_category,
         case
-            when waits.data_ms >= least(build_threshold('split_min_ms'), build_threshold('gap_step_share') * waits.median_step_ms)
+            when waits.data_ms >= least(threshold('split_min_ms'), threshold('gap_step_share') * waits.median_step_ms)
                 then waits.data_ms
             else 0
         end as data_ms,

@@ -1,6 +1,7 @@
 -- Why an attempt ended badly, as far as evidence goes: the first of its candidates.
 -- grain: attempt_key
 -- evaluated: first
+-- skip_if_empty: intermediate.int_attempts
 -- is_platform: the evidence names a failure of the infrastructure
 -- blame, is_credited: of the cause, by reference.blame_by_cause; a cause it does not list is the job's own
 -- trouble_from_ms: from when on an error may be its cause: five minutes before the end, or the start of its stall

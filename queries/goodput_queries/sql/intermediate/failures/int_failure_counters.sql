@@ -1,6 +1,7 @@
 -- Error counters that rose on a GPU of a failed attempt of the scope, in the hours of its end and before.
 -- grain: attempt_key, gpu_uuid, kind
 -- evaluated: first
+-- skip_if_empty: intermediate.int_failure_gpus
 -- rise: errors, or seconds of thermal slowdown
 -- first_ms, until_ms: the hours with a rise
 -- other_hours: hours of the window with a rise outside of these

@@ -1,6 +1,7 @@
 -- GPUs of the failed attempts of the scope.
 -- grain: attempt_key, node, gpu_uuid
 -- evaluated: first
+-- skip_if_empty: intermediate.int_failed_attempts_in_scope
 select
     attempts.attempt_key,
     attempts.trouble_from_ms,

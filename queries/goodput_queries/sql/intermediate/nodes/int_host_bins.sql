@@ -16,10 +16,15 @@ with readings as (
         and in_place(cluster, node, null, null)
 ),
 
+sources as (
+    select cluster, node, source
+    from readings
+    group by cluster, node, source
+    qualify row_number() over (partition by cluster, node order by sum(readings) desc, source) = 1
+),
+
 chosen as (
-    select *
-    from (select *, sum(readings) over (partition by cluster, node, source) as in_all from readings)
-    qualify dense_rank() over (partition by cluster, node order by in_all desc, source) = 1
+    select readings.* from readings inner join sources using (cluster, node, source)
 ),
 
 followed as (

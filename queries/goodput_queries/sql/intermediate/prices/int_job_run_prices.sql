@@ -1,5 +1,7 @@
 -- Mean price of the GPUs of each job run in the scope's window, weighted by their allocated time.
 -- grain: job_run_key
+-- evaluated: first
+-- skip_if_empty: intermediate.int_holds
 -- price_per_gpu_h: null: some of that time has no price
 -- held_ms: milliseconds of a whole GPU in the window
 with holds as (

@@ -1,36 +1,36 @@
--- Rise of the error counters of each GPU by hour of the scope's window, by kind of error. The time between the last
--- sample of an hour and the first of a later one counts in the later hour.
+-- Rise of the error counters of each GPU by hour of the scope's window, by kind of error: hours with a rise, and those in
+-- which a flag is set. The time between the last sample of an hour and the first of a later one counts in the later hour.
 -- grain: cluster, node, gpu_uuid, kind, hour_ms
 -- evaluated: first
--- rise: never negative; two sources, or a counter since driver load beside one of the GPU's life, count the same errors:
+-- skip_if_empty: intermediate.int_error_counters
+-- rise: two sources, or a counter since driver load beside one of the GPU's life, count the same errors:
 --  the greatest of them; parts of a kind add up
 -- highest: value of a flag or code
--- series and parts of kinds by number: their names take several times as long
-with counted as materialized (
-    select
-        source, gpu_uuid, gpu_instance, metric,
-        (row_number() over ())::integer as series,
-        (dense_rank() over (order by source, gpu_uuid, gpu_instance))::integer as unit
-    from (select distinct source, gpu_uuid, gpu_instance, metric from intermediate.int_error_counters)
+with known as (
+    select *
+    from intermediate.int_error_counters
+    where
+        hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+        and (getvariable('scope_gpu_uuid') is null or gpu_uuid = getvariable('scope_gpu_uuid'))
+),
+
+-- most counters never change: what follows looks at the others
+changing as (
+    select source, gpu_uuid, gpu_instance, metric
+    from known
+    group by source, gpu_uuid, gpu_instance, metric
+    having
+        sum(gain) > 0
+        or min(first_value) < max(last_value)
+        or min(last_value) < max(first_value)
+        or (metric = 'row_remap_failed' and max(highest) > 0)
 ),
 
 counters as (
-    select
-        series.series,
-        series.unit,
-        counters.hour_ms,
-        counters.first_value,
-        counters.last_value,
-        counters.highest,
-        counters.gain,
-        kinds.kind,
-        kinds.part
-    from intermediate.int_error_counters as counters
+    select known.*, kinds.kind, kinds.part
+    from known
+    inner join changing using (source, gpu_uuid, gpu_instance, metric)
     inner join reference.error_counters as kinds using (metric)
-    inner join counted as series using (source, gpu_uuid, gpu_instance, metric)
-    where
-        counters.hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
-        and (getvariable('scope_gpu_uuid') is null or counters.gpu_uuid = getvariable('scope_gpu_uuid'))
 ),
 
 of_window as (
@@ -38,15 +38,22 @@ of_window as (
 ),
 
 before_window as (
-    select series, arg_max(last_value, hour_ms) as last_value
+    select
+        source,
+        gpu_uuid,
+        gpu_instance,
+        metric,
+        arg_max(last_value, hour_ms) as last_value
     from counters
     where hour_ms <= coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
-    group by series
+    group by source, gpu_uuid, gpu_instance, metric
 ),
 
 rises as (
     select
-        of_window.unit,
+        of_window.source,
+        of_window.gpu_uuid,
+        of_window.gpu_instance,
         of_window.kind,
         of_window.part,
         of_window.hour_ms,
@@ -56,7 +63,8 @@ rises as (
                 of_window.first_value,
                 coalesce(
                     lag(of_window.last_value) over (
-                        partition by of_window.series order by of_window.hour_ms
+                        partition by of_window.source, of_window.gpu_uuid, of_window.gpu_instance, of_window.metric
+                        order by of_window.hour_ms
                     ),
                     before_window.last_value
                 )
@@ -64,52 +72,33 @@ rises as (
             0
         ) as rise
     from of_window
-    left join before_window using (series)
+    left join before_window using (source, gpu_uuid, gpu_instance, metric)
 ),
 
 of_parts as (
-    select unit, kind, part, hour_ms, max(rise) as rise, max(highest) as highest
+    select source, gpu_uuid, gpu_instance, kind, part, hour_ms, max(rise) as rise, max(highest) as highest
     from rises
-    group by unit, kind, part, hour_ms
+    group by source, gpu_uuid, gpu_instance, kind, part, hour_ms
 ),
 
 of_series as (
-    select unit, kind, hour_ms, sum(rise) as rise, max(highest) as highest
+    select source, gpu_uuid, gpu_instance, kind, hour_ms, sum(rise) as rise, max(highest) as highest
     from of_parts
-    group by unit, kind, hour_ms
-),
-
--- most GPUs were always in one place, and choosing among places takes longer than joining them
-moved as (
-    select gpu_uuid from intermediate.int_gpu_inventory group by gpu_uuid having count(*) > 1
-),
-
-units as (
-    select unit, any_value(gpu_uuid) as gpu_uuid from counted group by unit
+    group by source, gpu_uuid, gpu_instance, kind, hour_ms
 ),
 
 placed as (
-    select stays.cluster, stays.node, stays.gpu_model, stays.start_ms as here_ms, units.gpu_uuid, of_series.*
+    select stays.cluster, stays.node, stays.gpu_model, of_series.*
     from of_series
-    inner join units using (unit)
     inner join intermediate.int_gpu_inventory as stays
-        on units.gpu_uuid = stays.gpu_uuid
+        on of_series.gpu_uuid = stays.gpu_uuid
         and of_series.hour_ms + 3600000 > coalesce(stays.start_ms, 0)
         and of_series.hour_ms < coalesce(stays.end_ms, 9223372036854775807)
-),
-
-placed_once as (
-    select * from placed where gpu_uuid not in (from moved)
-    union all
-    (
-        select *
-        from placed
-        where gpu_uuid in (from moved)
-        -- a GPU that was moved in this hour counts where it came to
-        qualify row_number() over (
-            partition by unit, kind, hour_ms order by here_ms desc nulls last
-        ) = 1
-    )
+    -- a GPU that was moved in this hour counts where it came to
+    qualify row_number() over (
+        partition by of_series.source, of_series.gpu_uuid, of_series.gpu_instance, of_series.kind, of_series.hour_ms
+        order by stays.start_ms desc nulls last
+    ) = 1
 )
 
 select
@@ -121,5 +110,6 @@ select
     hour_ms,
     max(rise) as rise,
     max(highest) as highest
-from placed_once
+from placed
+where rise > 0 or (kind = 'remap_failed' and highest > 0)
 group by cluster, node, gpu_uuid, kind, hour_ms

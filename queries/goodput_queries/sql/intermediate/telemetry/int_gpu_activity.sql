@@ -27,7 +27,7 @@ chosen as (
 ),
 
 reaches as (
-    select coalesce(min(floor(interval_ms * build_threshold('sample_reach'))), 0) as least_ms
+    select coalesce(min(floor(interval_ms * threshold('sample_reach'))), 0) as least_ms
     from intermediate.int_sample_intervals
     where hour_ms >= build_from_ms() and hour_ms < build_to_ms()
 ),
@@ -81,7 +81,7 @@ reached as (
         series.first_ms,
         -- a lone reading has no interval and covers nothing
         in_order.ts_ms - cast(
-            floor(coalesce(intervals.interval_ms, 0) * build_threshold('sample_reach')) as bigint
+            floor(coalesce(intervals.interval_ms, 0) * threshold('sample_reach')) as bigint
         ) as reached_ms
     from in_order
     inner join temp.pass_series as series using (series)
@@ -138,7 +138,7 @@ before_turn as (
             turns.previous_ms,
             turns.hour_ms - 3600000,
             turns.ts_ms - cast(
-                floor(coalesce(intervals.interval_ms, 0) * build_threshold('sample_reach')) as bigint
+                floor(coalesce(intervals.interval_ms, 0) * threshold('sample_reach')) as bigint
             )
         ) as start_ms
     from turns
@@ -174,7 +174,7 @@ select
     by_hour.end_ms,
     by_hour.first_reading_ms,
     case
-        when by_hour.next_reading_ms - by_hour.end_ms <= build_threshold('gap_hole_reach') * by_hour.interval_ms
+        when by_hour.next_reading_ms - by_hour.end_ms <= threshold('gap_hole_reach') * by_hour.interval_ms
             then by_hour.next_reading_ms
     end as next_reading_ms,
     by_hour.interval_ms

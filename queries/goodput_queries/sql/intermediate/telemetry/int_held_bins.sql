@@ -3,6 +3,7 @@
 -- team or node does not restrict it: a rule compares with peers first.
 -- grain: gpu_uuid, start_ms
 -- evaluated: first
+-- skip_if_empty: intermediate.int_gpu_metrics
 -- start_ms: start of the ten minutes, epoch ms
 -- use_ratio: mean SM activity; without it engine activity, else the share of time with a kernel (use_metric says which)
 -- use_max_ratio, use_min_ratio: of its samples
@@ -47,7 +48,11 @@ holds as (
     from intermediate.int_holds as holds
     inner join intermediate.int_clusters as clusters using (cluster)
     left join models using (gpu_uuid)
-    where holds.gpu_instance = '' and in_window(holds.start_ms, holds.end_ms)
+    where
+        holds.gpu_instance = ''
+        and in_window(holds.start_ms, holds.end_ms)
+        -- shorter ones have no ten minutes
+        and coalesce(holds.end_ms, 9223372036854775807) - holds.start_ms >= 600000
 ),
 
 -- a GPU has many holds in a day and few in an hour

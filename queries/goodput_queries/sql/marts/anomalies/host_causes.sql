@@ -3,6 +3,7 @@
 -- grain: rule, job_run_key, node, gpu_uuid
 -- access: team
 -- evaluated: first
+-- skip_if_empty: intermediate.int_holds
 -- rule: io_starved, cpu_starved (GPUs wait for disks, for cores); cpu_oversubscribed (more runnable programs than cores),
 --  gpu_oversubscribed (several processes on each of its GPUs), swap_in_use (swap grew while it ran), host_memory_full,
 --  gpu_memory_full, driver_skew (several driver versions in one job run), ecc_off

@@ -3,6 +3,7 @@
 -- grain: job_run_key
 -- access: team
 -- evaluated: first
+-- skip_if_empty: intermediate.int_held_bins
 -- rule: unused_gpus: GPUs that were active in no reading; low_use: mean activity of SMs, tensor cores and memory interface
 --  all under thresholds low_use_sm_ratio, low_use_tensor_ratio, low_use_dram_ratio
 -- node, gpu_uuid: null where the job run had several

@@ -4,6 +4,7 @@
 -- has too few, and may be hot as a whole.
 -- grain: none (a GPU may be above its peers for a time, and below them later)
 -- evaluated: first
+-- skip_if_empty: intermediate.int_held_bins, intermediate.int_node_outliers
 -- rule: peer_sm_active, peer_sm_clock, peer_power (GPUs: the first that applies), peer_temperature; node_idle_power,
 --  node_temperature (nodes)
 -- start_at, end_at: first and last of the ten minutes that differ
@@ -12,7 +13,7 @@
 -- peers: GPUs or nodes compared with; bins: ten minutes that differ; of_bins: of so many
 -- score: median distance in robust standard deviations; of temperature also that of its change from what is usual
 -- confidence: Likely; it says that it differs, not why
-with bins as materialized (
+with held as materialized (
     select
         cluster, node, job_run_key, gpu_model, gpu_uuid, start_ms,
         power_w::double as power_w,
@@ -21,6 +22,28 @@ with bins as materialized (
         gpu_temperature_c::double as gpu_temperature_c
     from intermediate.int_held_bins
     where not is_starting
+),
+
+-- a GPU is far from the median of its gang only where the gang itself is that wide, which is cheaper to see
+wide as (
+    select distinct job_run_key, gpu_model
+    from (
+        select job_run_key, gpu_model
+        from held
+        group by job_run_key, gpu_model, start_ms
+        having
+            count(*) >= threshold('peer_min_gpus')
+            and (
+                max(power_w) - min(power_w) >= threshold('peer_power_w')
+                or max(sm_clock_mhz) - min(sm_clock_mhz) >= threshold('peer_sm_clock_mhz')
+                or max(sm_active_ratio) - min(sm_active_ratio) >= threshold('peer_sm_active_ratio')
+                or max(gpu_temperature_c) - min(gpu_temperature_c) >= threshold('peer_temperature_c')
+            )
+    )
+),
+
+bins as materialized (
+    select held.* from held inner join wide on held.job_run_key = wide.job_run_key and held.gpu_model = wide.gpu_model
 ),
 
 medians as materialized (
@@ -186,158 +209,10 @@ gpu_outliers as (
         ) = 1
 ),
 
-places as (
-    select distinct cluster, node, gpu_model, gpu_uuid from intermediate.int_gpu_units where gpu_instance = ''
-),
-
-readings as materialized (
-    select
-        places.cluster,
-        places.node,
-        places.gpu_model,
-        metrics.start_ms,
-        metrics.power_w.mean::double as power_w,
-        metrics.gpu_temperature_c.mean::double as gpu_temperature_c,
-        -- engine activity may be stuck at 0 while kernels run
-        greatest(metrics.engine_active_ratio.max, metrics.gpu_busy_ratio.max) <= threshold('idle_engine_ratio') as is_idle
-    from intermediate.int_gpu_metrics as metrics
-    inner join places using (gpu_uuid)
-    where
-        metrics.gpu_instance = ''
-        and metrics.power_w.n > 0
-        and metrics.hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
-        and metrics.start_ms >= coalesce(getvariable('scope_from_ms')::bigint, 0)
-        and metrics.start_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
-),
-
--- the rise over the inlet is in proportion to power (thermal resistance): one line for all GPUs of a model, so that a node
--- is compared whatever the others do. Slope and height are of medians, which single hot nodes do not move.
-slopes as (
-    select
-        cluster,
-        gpu_model,
-        -- of one class of power there is no slope, and others cannot be compared with it
-        nullif(regr_slope(gpu_temperature_c, power_w), 'nan'::double) as c_per_w,
-        any_value(power_class) as any_class
-    from (
-        select
-            cluster,
-            gpu_model,
-            floor(power_w / 100) as power_class,
-            median(gpu_temperature_c) as gpu_temperature_c,
-            median(power_w) as power_w
-        from readings
-        where gpu_temperature_c is not null
-        group by cluster, gpu_model, power_class
-        having count(distinct node) >= threshold('peer_min_nodes')
-    )
-    group by cluster, gpu_model
-),
-
-rises as materialized (
-    select
-        readings.* exclude (gpu_temperature_c),
-        case when slopes.cluster is not null then readings.gpu_temperature_c end as gpu_temperature_c,
-        greatest(coalesce(slopes.c_per_w, 0), 0) * readings.power_w as rise_c
-    from readings
-    left join slopes
-        on slopes.cluster = readings.cluster
-        and slopes.gpu_model = readings.gpu_model
-        and (slopes.c_per_w is not null or slopes.any_class = floor(readings.power_w / 100))
-),
-
-inlets as (
-    select cluster, gpu_model, start_ms, median(gpu_temperature_c - rise_c) as inlet_c
-    from rises
-    where gpu_temperature_c is not null
-    group by cluster, gpu_model, start_ms
-    having count(distinct node) >= threshold('peer_min_nodes')
-),
-
-node_bins as materialized (
-    select
-        rises.cluster,
-        rises.node,
-        rises.gpu_model,
-        rises.start_ms,
-        count(*) as gpus,
-        avg(rises.power_w) filter (where rises.is_idle) as idle_power_w,
-        avg(rises.gpu_temperature_c) filter (where inlets.inlet_c is not null) as gpu_temperature_c,
-        avg(inlets.inlet_c + rises.rise_c) filter (where rises.gpu_temperature_c is not null) as expected_temperature_c
-    from rises
-    left join inlets using (cluster, gpu_model, start_ms)
-    group by rises.cluster, rises.node, rises.gpu_model, rises.start_ms
-),
-
-node_medians as (
-    select
-        cluster,
-        gpu_model,
-        start_ms,
-        count(idle_power_w) as idle_nodes,
-        count(expected_temperature_c) as read_nodes,
-        median(idle_power_w) as idle_power_w,
-        1.4826 * mad(idle_power_w) as idle_power_deviation_w,
-        1.4826 * mad(gpu_temperature_c - expected_temperature_c) as temperature_deviation_c
-    from node_bins
-    group by cluster, gpu_model, start_ms
-),
-
-node_scored as (
-    select
-        nodes.cluster, nodes.node, nodes.start_ms, nodes.gpus,
-        unnest([
-            {
-                'rule': 'node_idle_power', 'value': nodes.idle_power_w, 'peer_value': medians.idle_power_w,
-                'peers': medians.idle_nodes, 'least': threshold('peer_idle_power_w'),
-                'deviation': medians.idle_power_deviation_w
-            },
-            {
-                'rule': 'node_temperature', 'value': nodes.gpu_temperature_c, 'peer_value': nodes.expected_temperature_c,
-                'peers': medians.read_nodes, 'least': threshold('node_temperature_c'),
-                'deviation': medians.temperature_deviation_c
-            }
-        ], max_depth := 2)
-    from node_bins as nodes
-    inner join node_medians as medians using (cluster, gpu_model, start_ms)
-),
-
-node_numbered as (
-    select
-        *,
-        score >= threshold('peer_deviations') as is_far,
-        start_ms - 600000 * row_number() over (
-            partition by rule, cluster, node, score >= threshold('peer_deviations') order by start_ms
-        ) as stretch
-    from (
-        select *, (value - peer_value) / greatest(deviation, least / threshold('peer_deviations')) as score
-        from node_scored
-        where peers >= threshold('peer_min_nodes') and value is not null and peer_value is not null
-    )
-),
-
-node_lasting as (
-    select
-        *,
-        count(*) over (partition by rule, cluster, node) as of_bins,
-        is_far and count(*) over (partition by rule, cluster, node, is_far, stretch) >= threshold('peer_min_bins') as is_lasting
-    from node_numbered
-),
-
-node_outliers as (
-    select
-        rule, cluster, node, null as gpu_uuid, null as job_run_key, min(start_ms) as first_ms, max(start_ms) + 600000 as last_ms,
-        count(*) as bins, any_value(of_bins) as of_bins, avg(value) as value, avg(peer_value) as peer_value,
-        max(peers) - 1 as peers, median(score) as score, sum(gpus) as gpu_bins
-    from node_lasting
-    where is_lasting
-    group by rule, cluster, node
-),
-
 found as (
     select * from gpu_outliers
     union all
-    select * from node_outliers
+    select * from intermediate.int_node_outliers
 )
 
 select
@@ -380,7 +255,9 @@ select
 from found
 left join intermediate.int_job_run_owners as owners using (job_run_key)
 left join staging.stg_node_racks as racks on found.cluster = racks.cluster and found.node = racks.node
-left join (select gpu_uuid, any_value(gpu_model) as gpu_model from places group by gpu_uuid) as models using (gpu_uuid)
+left join (
+    select gpu_uuid, any_value(gpu_model) as gpu_model from intermediate.int_gpu_units where gpu_instance = '' group by gpu_uuid
+) as models using (gpu_uuid)
 where in_scope(
     found.cluster, found.node, found.gpu_uuid, models.gpu_model,
     owners.team, owners.user_name, owners.run_key, owners.partition

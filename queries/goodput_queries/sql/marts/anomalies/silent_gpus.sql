@@ -4,6 +4,7 @@
 -- nodes while the scheduler reports them powered off or in maintenance.
 -- grain: rule, cluster, node, gpu_uuid, start_at
 -- evaluated: first
+-- skip_if_empty: state.reading_series, raw.gpu_events
 -- rule: silent_gpu, silent_node or silent_source
 -- start_at: last reading, cut at the window where the series was read again later; end_at: when readings cover it again (up to
 --  2.5 sampling intervals before the first of them); null: not read again. Of nodes and clusters, silences that ended within

@@ -4,6 +4,7 @@
 -- grain: rule, job_run_key, start_at
 -- access: team
 -- evaluated: first
+-- skip_if_empty: intermediate.int_held_bins
 -- rule: use_drop, power_drop
 -- gpu_uuid: of a job run with one GPU; node: of one on a single node
 -- start_at: first ten minutes of the low use; end_at: until it was half-way back, or the last reading of the job run
@@ -33,6 +34,16 @@ series as (
     select job_run_key, start_ms, gpus, 'power_drop', power_w, threshold('drop_power_w') from bins
 ),
 
+-- a fall to a part of what it was is in the range of the job, which is cheaper to see
+moving as (
+    select rule, job_run_key
+    from series
+    group by rule, job_run_key
+    having
+        max(value) - min(value) >= any_value(least)
+        and min(value) <= threshold('drop_share') * max(value)
+),
+
 levels as (
     select
         *,
@@ -44,6 +55,7 @@ levels as (
         count(value) over since_then as bins_after,
         max(start_ms) over since_then - start_ms as span_ms
     from series
+    semi join moving using (rule, job_run_key)
     where value is not null
     window
         before_it as (

@@ -2,6 +2,7 @@
 -- grain: rule, cluster, node, gpu_uuid, run_key, team
 -- access: team
 -- evaluated: first
+-- skip_if_empty: marts.loss_claims
 -- gpu_ms, cost: lost in the window; share_ratio: of the time it is a share of
 -- cause, what_to_do: as in marts.loss_claims
 -- back_ms: what comes back: all of it; of blocking saves what the best interval (Young 1974) saves, less the work that

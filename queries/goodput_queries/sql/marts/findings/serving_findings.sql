@@ -4,6 +4,7 @@
 -- grain: rule, cluster, node, gpu_uuid, run_key, detail, since_ms
 -- access: team
 -- evaluated: first
+-- skip_if_empty: marts.serving_engines, marts.serving_intervals, marts.serving_latencies, marts.serving_spikes
 -- detail: the engine, or the model and its role
 -- until_ms: last reading in which it was so
 -- gpu_ms, cost: of engines without a request; else null, since nobody knows what it cost

@@ -2,36 +2,54 @@
 -- was read there is no row.
 -- grain: cluster, node, day_at, kind
 -- evaluated: first
+-- skip_if_empty: intermediate.int_gpu_metrics, intermediate.int_error_reads, marts.gpu_incidents, raw.gpu_events
 -- kind: reference.health_kinds, with unit
 -- value: number of incidents, rise of the counters of errors (never their raw value), or seconds of GPU time
 -- gpus: number of GPUs that were read; null where the kind is not of single GPUs
-with thermal_by_reason as (
+with read_bins as materialized (
+    select
+        cluster,
+        node,
+        gpu_uuid,
+        start_ms,
+        greatest(clocks_event_reasons.sw_thermal, clocks_event_reasons.hw_thermal) as slowed,
+        clocks_event_reasons.n as read
+    from marts.gpu_metrics
+    where clocks_event_reasons.n > 0 and node is not null
+),
+
+slowed_gpus as (select distinct gpu_uuid from read_bins where slowed > 0),
+
+thermal_by_reason as (
     select
         cluster,
         node,
         gpu_uuid,
         start_ms // 86400000 as day,
-        sum(600.0 * slowed / read) as value
+        sum(value) as value
     from (
-        select
-            cluster,
-            node,
-            gpu_uuid,
-            start_ms,
-            max(greatest(clocks_event_reasons.sw_thermal, clocks_event_reasons.hw_thermal)) as slowed,
-            max(clocks_event_reasons.n) as read
-        from marts.gpu_metrics
-        where clocks_event_reasons.n > 0 and node is not null
+        -- instances of a GPU slow down with it
+        select cluster, node, gpu_uuid, start_ms, 600.0 * max(slowed) / max(read) as value
+        from read_bins
+        where gpu_uuid in (from slowed_gpus)
         group by cluster, node, gpu_uuid, start_ms
+        union all
+        select cluster, node, gpu_uuid, start_ms, 0.0 from read_bins where gpu_uuid not in (from slowed_gpus)
     )
     group by cluster, node, gpu_uuid, start_ms // 86400000
 ),
 
 counted as (
-    select cluster, node, gpu_uuid, kind, hour_ms // 86400000 as day, sum(rise) as value
-    from intermediate.int_error_rises
-    where kind in (select kind from reference.health_kinds) and in_place(cluster, node, gpu_uuid, gpu_model)
-    group by all
+    select reads.cluster, reads.node, reads.gpu_uuid, reads.kind, reads.day, coalesce(rises.value, 0) as value
+    from intermediate.int_error_reads as reads
+    left join (
+        select cluster, node, gpu_uuid, kind, hour_ms // 86400000 as day, sum(rise) as value
+        from intermediate.int_error_rises
+        group by all
+    ) as rises using (cluster, node, gpu_uuid, kind, day)
+    where
+        reads.kind in (select kind from reference.health_kinds)
+        and in_place(reads.cluster, reads.node, reads.gpu_uuid, reads.gpu_model)
 ),
 
 of_gpus as (
@@ -75,8 +93,8 @@ read_for_xids as (
         on in_service.cluster = reported.cluster
         and in_service.day between reported.first_day and reported.last_day
     union
-    select cluster, node, hour_ms // 86400000
-    from intermediate.int_error_rises
+    select cluster, node, day
+    from intermediate.int_error_reads
     where kind = 'xid_gauge' and in_place(cluster, node, gpu_uuid, gpu_model)
 ),
 

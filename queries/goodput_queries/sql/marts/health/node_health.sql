@@ -1,6 +1,7 @@
 -- Nodes of the scope ranked by what they cost: errors, failed attempts, time hot, GPU time lost, and what to do.
 -- grain: cluster, node
 -- evaluated: first
+-- skip_if_empty: marts.ledger_segments, marts.ledger_hourly_by_node, marts.gpu_incidents, marts.health_by_node_day
 -- place: rank by cost lost (GPU time, where there is no price), then errors; nodes with nothing share the end
 -- errors: incidents of hardware or driver; fatal_errors: of them those that stop the GPU or the node
 -- ecc_uncorrected, row_remaps: rise of the counters; null: not read
@@ -73,10 +74,16 @@ days as (
 ),
 
 remaps as (
-    select cluster, node, count(distinct gpu_uuid) filter (where highest = 1) as remap_failed_gpus
-    from intermediate.int_error_rises
-    where kind = 'remap_failed' and in_place(cluster, node, gpu_uuid, gpu_model)
-    group by cluster, node
+    select reads.cluster, reads.node, count(distinct flags.gpu_uuid) as remap_failed_gpus
+    from intermediate.int_error_reads as reads
+    left join intermediate.int_error_rises as flags
+        on reads.cluster = flags.cluster
+        and reads.node = flags.node
+        and reads.gpu_uuid = flags.gpu_uuid
+        and reads.kind = flags.kind
+        and flags.highest = 1
+    where reads.kind = 'remap_failed' and in_place(reads.cluster, reads.node, reads.gpu_uuid, reads.gpu_model)
+    group by reads.cluster, reads.node
 ),
 
 losses as (

@@ -3,6 +3,7 @@
 -- between two readings: failures whose readings overlap may be of one time.
 -- grain: cluster, kind, start_at
 -- evaluated: first
+-- skip_if_empty: raw.gpu_events, marts.link_events
 -- kind: nvlink, else the kind of the ports (infiniband, ethernet)
 -- start_at, last_at: first and last sign of it; end_at: the last link is up again; null: one is still down, or not known
 -- members: number of ports or GPUs; node_names, nodes: where; shared: what all members have in common: a node, a

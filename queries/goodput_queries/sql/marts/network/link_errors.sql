@@ -2,6 +2,7 @@
 -- Hosts that no other source knows are not of the fleet.
 -- grain: cluster, node, kind, device, port
 -- evaluated: first
+-- skip_if_empty: intermediate.int_link_hours
 -- kind: ethernet, infiniband (RoCE adapters report as such)
 -- trouble: down (was up, is down), lost (went down and came back), errors, drops; null: none was seen
 -- is_up: at the last reading; null: the state is not reported

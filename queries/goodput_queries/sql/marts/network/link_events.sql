@@ -2,6 +2,7 @@
 -- it was up again at the next reading.
 -- grain: cluster, node, kind, device, port, start_at
 -- evaluated: first
+-- skip_if_empty: raw.link_samples
 -- after_at: the last reading before it, at which the link was up; start_at: the reading that shows it
 -- end_at: the reading at which it is up again; null: it is still down
 -- is_seen_down: a reading found it down; else only the counter of downs rose

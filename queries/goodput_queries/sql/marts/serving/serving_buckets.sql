@@ -2,6 +2,7 @@
 -- grain: cluster, endpoint, engine, model, metric, is_cold, bucket_ms, le_s
 -- access: team
 -- evaluated: first
+-- skip_if_empty: raw.serving_histograms
 -- metric: ttft_s, inter_token_s, e2e_s, queue_s, prefill_s, decode_s
 -- is_cold: of the readings of marts.serving_cold_starts
 -- bucket_ms: start of the scope's bucket, epoch ms; 0 where it has none

@@ -3,6 +3,7 @@
 -- grain: cluster, endpoint
 -- access: team
 -- evaluated: first
+-- skip_if_empty: raw.serving_histograms, raw.serving_requests, raw.serving_samples, intermediate.int_serving_gpus
 -- role: prefill, decode, frontend, both; null: the metrics do not say
 -- gpus: number of GPUs in the window; null: not known
 -- team, user_name, run_key: who held its GPUs; null: nobody, or several

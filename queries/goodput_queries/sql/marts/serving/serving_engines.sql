@@ -3,6 +3,7 @@
 -- grain: cluster, endpoint, engine, model
 -- access: team
 -- evaluated: first
+-- skip_if_empty: marts.serving_endpoints
 -- role: prefill, decode, frontend, both; '': the metrics do not say
 -- start_at, end_at: first and last reading; observed_ms: between them, without gaps of over an hour
 -- gpus: number of GPUs, a shared one by its part; null: not known. gpu_uuid: of one of them

@@ -2,6 +2,7 @@
 -- grain: cluster, endpoint, request_id
 -- access: team
 -- evaluated: first
+-- skip_if_empty: raw.serving_requests
 -- endpoint: '': the log does not say
 -- tenant: user or key, as the site writes it
 -- ttft_s: arrival to first token; e2e_s: arrival to end

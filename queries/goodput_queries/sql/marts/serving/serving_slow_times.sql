@@ -9,37 +9,63 @@
 -- method: histogram, requests (exact)
 -- observations: requests in it; of inter_token_s tokens
 -- p95_s: at least, in the worst five minutes; usual_p95_s: at most
-with bucketed as (
-    select
-        cluster, endpoint, engine, model, metric, end_ms, start_ms,
-        (end_ms - 1) // 300000 as cell,
-        unnest(bounds) as le_s,
-        unnest(counts) as observations
+with intervals as (
+    select *, (end_ms - 1) // 300000 as cell
     from marts.serving_histogram_intervals
     where metric in ('ttft_s', 'inter_token_s') and not is_cold
 ),
 
-sums as (
-    select
-        cluster, endpoint, engine, model, metric, cell, le_s,
-        min(start_ms) as start_ms,
-        max(end_ms) as end_ms,
-        sum(observations)::bigint as observations
-    from bucketed
-    group by cluster, endpoint, engine, model, metric, cell, le_s
-    -- of histograms with other bounds those that all of them have
-    qualify count(*) = max(count(*)) over (partition by cluster, endpoint, engine, model, metric, cell)
+-- numbers are quicker to group by than names
+series as (
+    select cluster, endpoint, engine, model, metric, (row_number() over ())::integer as series
+    from (select distinct cluster, endpoint, engine, model, metric from intervals)
 ),
 
-histograms as (
+bucketed as (
     select
-        cluster, endpoint, engine, model, metric, cell,
+        series.series,
+        intervals.cell,
+        intervals.start_ms,
+        intervals.end_ms,
+        unnest(intervals.bounds) as le_s,
+        unnest(intervals.counts) as observations
+    from intervals
+    inner join series using (cluster, endpoint, engine, model, metric)
+),
+
+sums as (
+    select
+        series, cell, le_s,
         min(start_ms) as start_ms,
         max(end_ms) as end_ms,
-        list(le_s order by le_s) as bounds,
-        list(observations order by le_s) as counts
+        sum(observations)::bigint as observations,
+        count(*) as readings
+    from bucketed
+    group by series, cell, le_s
+),
+
+totals as (
+    select
+        series, cell,
+        min(start_ms) as start_ms,
+        max(end_ms) as end_ms,
+        max(observations) as observations,
+        max(readings) as readings
     from sums
-    group by cluster, endpoint, engine, model, metric, cell
+    group by series, cell
+    having max(observations) >= threshold('serving_spike_observations')
+),
+
+-- the bucket of the p95, as in macros/histograms.sql; of histograms with other bounds those that all of them have
+histograms as (
+    select
+        totals.series, totals.cell, totals.start_ms, totals.end_ms, totals.observations,
+        coalesce(max(sums.le_s) filter (where sums.observations < ceil(0.95 * totals.observations - 1e-9)), 0) as low_s,
+        min(sums.le_s) filter (where sums.observations >= ceil(0.95 * totals.observations - 1e-9)) as high_s
+    from sums
+    inner join totals
+        on sums.series = totals.series and sums.cell = totals.cell and sums.readings = totals.readings
+    group by totals.series, totals.cell, totals.start_ms, totals.end_ms, totals.observations
 ),
 
 of_log as (
@@ -47,18 +73,17 @@ of_log as (
         select cluster, endpoint, model, last_ms, ttft_s, per_output_token_s
         from marts.serving_requests
         -- histograms are of all requests, a log may be of a part
-        anti join (select distinct cluster, endpoint, model from histograms) as known using (cluster, endpoint, model)
+        anti join series as known using (cluster, endpoint, model)
         where endpoint <> '' and not is_cold
     ) on ttft_s, per_output_token_s into name metric value value_s
 ),
 
 cells as (
     select
-        cluster, endpoint, engine, model, metric, 'histogram' as method, cell, start_ms, end_ms,
-        counts[-1] as observations,
-        quantile_low(bounds, counts, 0.95) as low_s,
-        coalesce(quantile_high(bounds, counts, 0.95), 'infinity'::double) as high_s
+        series.cluster, series.endpoint, series.engine, series.model, series.metric, 'histogram' as method,
+        histograms.cell, histograms.start_ms, histograms.end_ms, histograms.observations, histograms.low_s, histograms.high_s
     from histograms
+    inner join series using (series)
     union all
     select
         cluster, endpoint, '', model, metric, 'requests', (last_ms - 1) // 300000,

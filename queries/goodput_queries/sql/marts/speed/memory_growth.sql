@@ -5,6 +5,8 @@
 -- allocators fill in steps.
 -- grain: attempt_key, gpu_uuid, gpu_instance
 -- access: team
+-- evaluated: first
+-- skip_if_empty: intermediate.int_gpu_metrics
 -- windows: number of ten minutes; rising_ratio: share of the differences that are rises
 -- growth_bytes_per_h; used_bytes: at the end; memory_bytes: of the GPU; null: not known
 -- time_to_full_s: at that rate; null: the memory of the GPU is not known
@@ -28,6 +30,33 @@ with attempts as (
         and in_place(attempts.cluster, holds.node, holds.gpu_uuid, null)
 ),
 
+long as (
+    select * from attempts where end_ms - start_ms >= 600000 * threshold('memory_growth_least_windows')
+),
+
+memories as (
+    select gpu_uuid, max(memory_bytes) as memory_bytes from staging.stg_gpus group by gpu_uuid
+),
+
+-- most memory stays as it is: what follows looks at the rest
+growing as (
+    select attempts.*
+    from long as attempts
+    left join memories using (gpu_uuid)
+    inner join intermediate.int_gpu_metrics as metrics
+        on metrics.gpu_uuid = attempts.gpu_uuid
+        and metrics.gpu_instance = attempts.gpu_instance
+        and metrics.start_ms >= attempts.start_ms
+        and metrics.start_ms + 600000 <= attempts.end_ms
+    where metrics.memory_used_bytes.n > 0
+    group by all
+    having
+        count(*) >= threshold('memory_growth_least_windows')
+        and max(metrics.memory_used_bytes.mean) - min(metrics.memory_used_bytes.mean)
+            >= threshold('memory_growth_share')
+            * coalesce(any_value(memories.memory_bytes), min(metrics.memory_used_bytes.mean))
+),
+
 readings as (
     select
         attempts.attempt_key,
@@ -36,7 +65,7 @@ readings as (
         metrics.start_ms,
         arg_max(metrics.memory_used_bytes.mean, metrics.samples) as used_bytes
     from intermediate.int_gpu_metrics as metrics
-    inner join attempts
+    inner join growing as attempts
         on metrics.gpu_uuid = attempts.gpu_uuid
         and metrics.gpu_instance = attempts.gpu_instance
         and metrics.start_ms >= attempts.start_ms
@@ -101,10 +130,6 @@ quarters as (
         600000 * any_value(windows // 4) as quarter_ms
     from numbered
     group by attempt_key, gpu_uuid, gpu_instance
-),
-
-memories as (
-    select gpu_uuid, max(memory_bytes) as memory_bytes from staging.stg_gpus group by gpu_uuid
 )
 
 select

@@ -3,6 +3,7 @@
 -- grain: job_run_key, start_at
 -- access: team
 -- evaluated: first
+-- skip_if_empty: intermediate.int_holds
 -- rule: gang_gap
 -- gpu_uuid: of a gang of one GPU; node: of a gang on one node
 -- start_at, end_at: as long as the share of threshold gang_gap_share was idle; cut at allocations and at the window

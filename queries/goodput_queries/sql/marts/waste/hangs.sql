@@ -3,6 +3,7 @@
 -- grain: hang_key
 -- access: team
 -- evaluated: first
+-- skip_if_empty: raw.flight_records, raw.flight_groups, raw.comm_counts
 -- communicator: name of the process group, or hash of the communicator (RAS)
 -- operation: that the others wait in
 -- sequence_number: of the operation: over all collectives of the group (Flight Recorder), of its kind (RAS); of a

@@ -5,6 +5,7 @@
 -- grain: job_run_key, coincides
 -- access: team
 -- evaluated: first
+-- skip_if_empty: intermediate.int_holds
 -- rule: periodic_gaps
 -- gpu_uuid: of a gang of one GPU; node: of a gang on one node
 -- start_at, end_at: of the first and the last of the regular gaps
