@@ -16,7 +16,6 @@ MODULE_LINES, FOLDER_MODULES, FUNCTION_LINES = 400, 15, 60
 
 LONG_MODULES = {
     "ingest/goodput_emitter.py": "one file that users copy into their training code",
-    "tests/app/server/test_live_drill.py": "one drill whose steps follow each other on one site",
     "tests/ingest/live/test_tail.py": "every test writes and polls files by the same helpers",
     "tests/ingest/sources/slurm/test_slurm_accounting.py": "a case for each oddity of one format",
     "tests/ingest/sources/slurm/test_slurm_live.py": "one made-up Slurm, whose commands all ask",

@@ -9,84 +9,47 @@ came once at the end, and but for what was never scraped that of a run without a
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 import shutil
 import signal
-import socket
 import subprocess
-import sys
 import threading
 import time
 import tomllib
-import urllib.error
-import urllib.request
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+from tests.app.server.drill_site import (
+    GOODPUT,
+    GPUS_PER_NODE,
+    NODES,
+    SCRAPE_MS,
+    TRAINING,
+    Exporters,
+    Job,
+    Prometheus,
+    Site,
+    until,
+    uuid,
+)
 
 from goodput_ingest.live.config import collectors
 from goodput_ingest.live.scheduler import Collection
 from goodput_ingest.live.store_lease import Held
 from goodput_ingest.run import ingest as load
 from goodput_ingest.source import Batch, ReadOptions
-from goodput_queries.errors import GoodputError
-from goodput_queries.storage.remote import find_server
 from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
-GOODPUT = [sys.executable, "-c", "from goodput_app.cli.main import main; main()"]
-PATIENCE_S = 60.0
-SCRAPE_MS = 500
-STEP_S = 0.5
-WORK_S = 0.4  # of a step: what comes between two is not declared, and for readings to settle
 HOLE_STEPS, DOWN_STEPS = 12, 8  # how long Prometheus, and the server, are away
-NODES, GPUS_PER_NODE = 8, 8
-TRAINING, SILENT = range(4), range(4, 7)  # nodes of the two jobs; the last one is free
+SILENT = range(4, 7)  # nodes of the job without events
 OF_READINGS = ("busy_unclassified", "idle_held", "unknown")  # categories that readings decide
 SEGMENT = "gpu_uuid, start_ms, end_ms, category, phase, job_run_key, attempt_key"
-
-
-def until(is_so: Callable[[], bool], what: str) -> None:
-    """Wait for something that comes; fail where it does not."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_so():
-        if time.monotonic() > deadline:
-            pytest.fail(f"waited {PATIENCE_S} s in vain until {what}")
-        time.sleep(0.05)
-
-
-def uuid(node: int, gpu: int) -> str:
-    return f"GPU-{node:08x}-0000-4000-8000-{gpu:012x}"
-
-
-@dataclass
-class Exporters:
-    """Eight exporters behind one port; `is_over` ends what they have to say."""
-
-    port: int = 0
-    is_over: bool = False
-
-    def page(self, node: int) -> str:
-        """Return what the exporter of a node prints: the free one idles, the others work."""
-        active = 0.0 if node == NODES - 1 else 0.9
-        lines = [
-            f'{name}{{gpu="{gpu}",UUID="{uuid(node, gpu)}",pci_bus_id="00000000:{gpu + 1:02X}:00.0"'
-            f',device="nvidia{gpu}",modelName="NVIDIA H100 80GB HBM3",Hostname="n{node}"}} {value}'
-            for gpu in range(GPUS_PER_NODE)
-            for name, value in (
-                ("DCGM_FI_PROF_GR_ENGINE_ACTIVE", active),
-                ("DCGM_FI_DEV_POWER_USAGE", 100 + 500 * active),
-            )
-        ]
-        return "\n".join(lines) + "\n"
 
 
 @pytest.fixture
@@ -114,70 +77,6 @@ def exporters() -> Iterator[Exporters]:
     http.server_close()
 
 
-@dataclass
-class Prometheus:
-    """A real server, which can be stopped and started on the same data."""
-
-    folder: Path
-    exporters: Exporters
-    port: int = 0
-    process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def url(self) -> str:
-        """Return where it listens."""
-        return f"http://127.0.0.1:{self.port}"
-
-    def configure(self) -> None:
-        """Write its settings: a job a node, since the exporters differ by their path."""
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        jobs = "".join(
-            f"  - job_name: n{node}\n    metrics_path: /{node}/metrics\n"
-            f'    static_configs: [{{targets: ["127.0.0.1:{self.exporters.port}"]}}]\n'
-            for node in range(NODES)
-        )
-        (self.folder / "prometheus.yml").write_text(
-            f"global: {{scrape_interval: {SCRAPE_MS}ms, scrape_timeout: {SCRAPE_MS}ms}}\n"
-            f"scrape_configs:\n{jobs}"
-        )
-
-    def start(self) -> None:
-        """Start it and wait until it answers."""
-        self.process = subprocess.Popen(
-            [
-                "prometheus",
-                f"--config.file={self.folder / 'prometheus.yml'}",
-                f"--storage.tsdb.path={self.folder / 'data'}",
-                f"--web.listen-address=127.0.0.1:{self.port}",
-                "--log.level=error",
-            ],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        until(lambda: self.get("/-/ready") is not None, "Prometheus is ready")
-
-    def stop(self) -> None:
-        """Stop it in order."""
-        if self.process is not None:
-            self.process.terminate()
-            self.process.wait(PATIENCE_S)
-            self.process = None
-
-    def get(self, path: str) -> bytes | None:
-        """Return what it answers; None where it does not."""
-        try:
-            with urllib.request.urlopen(self.url + path, timeout=5) as response:  # noqa: S310
-                return bytes(response.read())
-        except (urllib.error.URLError, ConnectionError):
-            return None
-
-    def down(self) -> int:
-        """Return how many targets it could not scrape last."""
-        return (self.get("/api/v1/targets") or b"").count(b'"health":"down"')
-
-
 @pytest.fixture
 def prometheus(tmp_path: Path, exporters: Exporters) -> Iterator[Prometheus]:
     if shutil.which("prometheus") is None:
@@ -191,37 +90,6 @@ def prometheus(tmp_path: Path, exporters: Exporters) -> Iterator[Prometheus]:
         found.stop()
 
 
-@dataclass
-class Job:
-    """A job of 32 ranks that writes its events, a step every half a second and pauses between."""
-
-    file: Path
-    steps: int = 0
-    is_over: threading.Event = field(default_factory=threading.Event)
-
-    def run(self) -> None:
-        """Write until it is over."""
-        with self.file.open("a", buffering=1) as out:
-            self._say(out, "job.start")
-            while not self.is_over.wait(STEP_S):
-                self.steps += 1
-                self._say(out, "step", step=self.steps, dur_s=WORK_S)
-            self._say(out, "job.end")
-
-    def goes_on(self, steps: int) -> None:
-        """Wait until it has done so many more steps."""
-        goal = self.steps + steps
-        until(lambda: self.steps >= goal, "the job has done its steps")
-
-    def _say(self, out: Any, event: str, **more: float) -> None:
-        for node in TRAINING:
-            for gpu in range(GPUS_PER_NODE):
-                rank = node * GPUS_PER_NODE + gpu
-                who = {"run_id": "9001", "rank": rank, "local_rank": gpu, "host": f"n{node}"}
-                line = {"v": 1, "ts": time.time(), "event": event, **who, **more}
-                out.write(json.dumps(line) + "\n")
-
-
 @pytest.fixture
 def job(tmp_path: Path) -> Iterator[Job]:
     (tmp_path / "events").mkdir()
@@ -231,72 +99,6 @@ def job(tmp_path: Path) -> Iterator[Job]:
     yield found
     found.is_over.set()
     thread.join()
-
-
-@dataclass
-class Site:
-    """A folder with settings and a database, and the server on it, when there is one."""
-
-    folder: Path
-    server: subprocess.Popen[str] | None = None
-
-    @property
-    def database(self) -> Path:
-        """Return where the database is."""
-        return self.folder / "fleet.duckdb"
-
-    def serve(self) -> None:
-        """Start the server and wait until it says where it is."""
-        with (self.folder / "serve.log").open("a") as log:
-            self.server = subprocess.Popen(
-                [*GOODPUT, "serve", "--db", self.database.name, "--port", "0"],
-                cwd=self.folder,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                env={**os.environ, "PYTHONUNBUFFERED": "1"},
-            )
-        assert self.server.stdout is not None
-        assert self.server.stdout.readline().startswith("http://"), self.log()
-
-    def end(self, signal_number: int) -> int:
-        """Send the server a signal; return its exit status."""
-        assert self.server is not None
-        self.server.send_signal(signal_number)
-        status = self.server.wait(PATIENCE_S)
-        assert self.server.stdout is not None
-        self.server.stdout.close()
-        self.server = None
-        return status
-
-    def read(self, sql: str) -> list[tuple[Any, ...]]:
-        """Return rows through the server."""
-        with contextlib.suppress(GoodputError):
-            found = find_server(self.database)
-            if found is not None:
-                with contextlib.closing(found):
-                    return found.read(sql).rows()
-        return []
-
-    def source(self, name: str) -> dict[str, Any]:
-        """Return how a live source is doing."""
-        columns = "state, answered_at, failures"
-        rows = self.read(f"select {columns} from marts.live_sources where source = '{name}'")
-        return dict(zip(columns.split(", "), rows[0], strict=True)) if rows else {}
-
-    def has_collected(self, name: str, since: datetime) -> bool:
-        """Say whether a poll that began after a moment has read all there was."""
-        answered_at = self.source(name).get("answered_at")
-        return answered_at is not None and answered_at > since
-
-    def count(self, table: str) -> int:
-        """Return how many rows there are."""
-        rows = self.read(f"select count(*) from raw.{table}")
-        return int(rows[0][0]) if rows else 0
-
-    def log(self) -> str:
-        """Return what the server said."""
-        return (self.folder / "serve.log").read_text()
 
 
 @pytest.fixture

@@ -72,7 +72,7 @@ def test_loads_whose_days_were_pruned_are_known_without_their_rows(
 def test_the_same_file_of_two_clusters_is_two_loads(
     lake: Lake, new_store: Callable[[], LocalStore]
 ) -> None:
-    """It does not name its cluster, so that only `--cluster` tells its rows apart."""
+    """It does not name its cluster, so that only `--cluster` distinguishes its rows."""
     east = Lake.open(lake.url, cluster="east")
     store = new_store()
     attach(store, lake.url)

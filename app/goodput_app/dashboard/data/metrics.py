@@ -144,7 +144,7 @@ def gpu_series(scope: Scope, gpus: Sequence[str], read: Resolution) -> pl.DataFr
                 ({samples})::bigint as samples,
                 {", ".join(_expressions(read))}
             from {source}
-            where gpu_uuid in (select unnest($1::varchar[])) and {where}
+            where list_contains($1::varchar[], gpu_uuid) and {where}
             group by all
         )
         select * exclude (bin_ms, source), from_ms(bin_ms) as at

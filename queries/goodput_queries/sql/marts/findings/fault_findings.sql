@@ -130,7 +130,8 @@ select
     scope_end(epoch_ms(clusters.as_of_at)),
     case when slow.verdict = 'Not confirmed' then 'info' else 'warning' end,
     slow.verdict,
-    slow.slow_communicators || ' of ' || counted(slow.communicators, 'communicator') || ' reach less than '
+    slow.slow_communicators || ' of ' || counted(slow.communicators, 'communicator')
+        || case when slow.slow_communicators = 1 then ' reaches' else ' reach' end || ' less than '
         || cast(round(100 * threshold('slow_link_ratio')) as integer) || ' % of what is expected, the slowest '
         || cast(round(100 * slow.least_ratio) as integer) || ' %' || coalesce('; a port has trouble: ' || slow.link_trouble, ''),
     null
