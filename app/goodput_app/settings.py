@@ -107,7 +107,8 @@ class LakeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     url: its folder or URL, such as "s3://metrics/goodput"; unset: none. cluster: of rows that name
     none; unset: that of [ingest]. engine: what builds compute readings with, `local` or `ray`.
     address: of the Ray cluster, as `ray.init` takes it; unset: workers on this host. workers: tasks
-    at a time; unset: by the number of cores.
+    at a time; unset: by the number of cores. recent_days: of which a database of the lake has the
+    readings too.
     """
 
     url: str | None = None
@@ -115,6 +116,7 @@ class LakeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     engine: Literal["local", "ray"] = "local"
     address: str | None = None
     workers: int | None = None
+    recent_days: int = 2
 
     def new_engine(self) -> Engine:
         """Return the engine of a build of a lake; raises StoreError where Ray is not reached."""
@@ -235,6 +237,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "objectives": self.objectives,
             "serving_objectives": self.serving.objectives,
             "new_engine": self.lake.new_engine,
+            "recent_days": self.lake.recent_days,
         }
 
 

@@ -29,7 +29,8 @@ def measure(fleet: Fleet, warm: int, filters: int, run: Callable[..., Any]) -> I
     for page, draws in found["pages"].items():
         yield Row(
             f"page {page}, {fleet.name}, warm median",
-            f"first after a commit {number(draws.first.cpu_s)} s, filter changed "
+            f"first after a commit {number(draws.first.cpu_s)} s, answers kept "
+            f"{number(draws.kept.cpu_s)} s, filter changed "
             f"{number(draws.filtered.cpu_s) + ' s' if draws.filtered else '-'} of CPU, "
             f"{draws.payload_bytes / 1000:,.0f} kB; most of it {draws.slowest}",
             draws.warm,

@@ -94,7 +94,7 @@ def ours(database: Path, result: Path, _: int) -> Cost:
             hours = dirty.reading_hours(cursor, None)
             for first, last in ranges(hours, len(hours)):
                 materialise.set_hours(cursor, first, last)
-                watermarks.note_reading_series(cursor, None)
+                watermarks.note_reading_series(cursor)
             dirty.set_constants(cursor)
             materialise.replace_hours(cursor, stored, NodeHours(hours), is_compared=False)
             found = cursor.sql(OURS).pl()

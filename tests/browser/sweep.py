@@ -50,6 +50,7 @@ def main() -> int:
     """Sweep the pages; return 1 where one failed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--without", nargs="*", help="the missing sources (default: each in turn)")
+    parser.add_argument("--pages", nargs="*", choices=PAGES, default=PAGES, help="(default: all)")
     given = parser.parse_args()
     steps = recipe(ROOT / "sample_data")
     names = given.without or ["nothing", *dict.fromkeys(step.path.name for step in steps)]
@@ -60,8 +61,8 @@ def main() -> int:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         for name in names:
             with served(name) as (url, pid):
-                for page, path in PAGES.items():
-                    failed |= swept(browser.new_page(), name, page, f"{url}{path}", pid)
+                for page in given.pages:
+                    failed |= swept(browser.new_page(), name, page, f"{url}{PAGES[page]}", pid)
         browser.close()
     return int(failed)
 

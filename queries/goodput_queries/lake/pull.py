@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
@@ -14,12 +15,18 @@ from goodput_queries.evidence.batch import Batch, Reject
 from goodput_queries.lake import statuses
 from goodput_queries.lake.arrange import DIGEST, READINGS
 from goodput_queries.lake.lake import Lake
+from goodput_queries.lake.loads import EPOCH
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     import duckdb
 
     from goodput_queries.lake.lake import LakeCommit
     from goodput_queries.storage.store import LocalStore
+
+
+DAY_MS: Final = 86_400_000
 
 
 @dataclass(frozen=True)
@@ -52,14 +59,19 @@ def attach(store: LocalStore, url: str) -> None:
         )
 
 
-def pull(store: LocalStore, lake: Lake) -> Pulled:
-    """Load what was committed to the lake since the last pull, in the order of the commits."""
+def pull(store: LocalStore, lake: Lake, recent_days: int = 0) -> Pulled:
+    """Load what was committed to the lake since the last pull, in the order of the commits.
+
+    recent_days: readings of so many days, up to the latest one, are kept here too, for pages.
+    """
     with store.cursor() as cursor:
         before: dict[str, int] = dict(
             cursor.execute("select table_name, version from state.lake_versions").fetchall()
         )
+        from_ms = _recent_from_ms(cursor)
     tables = [name for name in lake.tables() if name != "rejects"]
     found = [one for name in tables for one in lake.commits(name, before.get(name, -1))]
+    from_ms = max(from_ms, _days_before_end(found, recent_days))
     rows = readings = 0
     for commit in sorted(found, key=lambda one: (one.committed_at, one.table, one.version)):
         if f"raw.{commit.table}" in READINGS:
@@ -67,14 +79,43 @@ def pull(store: LocalStore, lake: Lake) -> Pulled:
         else:
             rows += commit.rows
         with store.writing() as cursor:
-            _load(cursor, lake, commit)
+            _load(cursor, lake, commit, from_ms)
             cursor.execute("delete from state.lake_versions where table_name = $1", [commit.table])
             cursor.execute(
                 "insert into state.lake_versions values ($1, $2, $3)",
                 [lake.url, commit.table, commit.version],
             )
+    if found:
+        _drop_older(store, from_ms)
     _replace_statuses(store, lake)
     return Pulled(len(found), rows, readings)
+
+
+def _recent_from_ms(cursor: duckdb.DuckDBPyConnection) -> int:
+    found = cursor.execute("select max(from_ms) from state.lake_readings").fetchall()[0][0]
+    return 0 if found is None else int(found)
+
+
+def _days_before_end(commits: list[LakeCommit], days: int) -> int:
+    """Return the start of so many days up to the latest reading; after all of them for none."""
+    ends = [
+        one.window_end_at
+        for one in commits
+        if f"raw.{one.table}" in READINGS and one.window_end_at is not None
+    ]
+    if not ends:
+        return 0
+    latest: int = (max(ends) - EPOCH) // timedelta(milliseconds=1)
+    return (latest // DAY_MS - days + 1) * DAY_MS
+
+
+def _drop_older(store: LocalStore, from_ms: int) -> None:
+    """Drop readings that are no longer recent; the lake has them."""
+    with store.writing() as cursor:
+        for table in READINGS:
+            cursor.execute(f"delete from {table} where ts < from_ms({from_ms})")
+        cursor.execute("delete from state.lake_readings")
+        cursor.execute("insert into state.lake_readings values ($1)", [from_ms])
 
 
 def _replace_statuses(store: LocalStore, lake: Lake) -> None:
@@ -93,11 +134,14 @@ def _replace_statuses(store: LocalStore, lake: Lake) -> None:
         cursor.unregister("given")
 
 
-def _load(cursor: duckdb.DuckDBPyConnection, lake: Lake, commit: LakeCommit) -> None:
-    """Load a commit as a batch; of readings the note that they are there, and their rejects."""
+def _load(cursor: duckdb.DuckDBPyConnection, lake: Lake, commit: LakeCommit, from_ms: int) -> None:
+    """Load a commit as a batch; of readings the note that they are there, and recent ones."""
     model = models.base_tables()[commit.table]
     is_in_lake = model.qualified_name in READINGS
-    rows = pl.DataFrame() if is_in_lake else _rows(lake, commit)
+    from_at = EPOCH + timedelta(milliseconds=from_ms) if is_in_lake else None
+    end_at = commit.window_end_at
+    is_older = from_at is not None and (end_at is None or end_at < from_at)
+    rows = pl.DataFrame() if is_older else _rows(lake, commit, from_at)
     batch = Batch(
         commit.table, rows, commit.source, commit.origin, commit.digest, _rejects(lake, commit)
     )
@@ -112,8 +156,9 @@ def _load(cursor: duckdb.DuckDBPyConnection, lake: Lake, commit: LakeCommit) -> 
         )  # fmt: skip
 
 
-def _rows(lake: Lake, commit: LakeCommit) -> pl.DataFrame:
-    found = lake.rows(commit.table, digests=[commit.digest])  # its files may have been merged
+def _rows(lake: Lake, commit: LakeCommit, start_at: datetime | None) -> pl.DataFrame:
+    # its files may have been merged
+    found = lake.rows(commit.table, digests=[commit.digest], start_at=start_at)
     frame: pl.DataFrame = pl.from_arrow(found.read_all())  # type: ignore[assignment]
     return frame.drop(DIGEST)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    import polars as pl
 
     from goodput_queries.lake.lake import Lake
     from goodput_queries.lake.store import LakeStore
@@ -16,9 +18,16 @@ if TYPE_CHECKING:
 class OfLake:
     """What a database has of a lake: nothing where it is of none. Both are found when asked for."""
 
-    def __init__(self, store: LocalStore, new_engine: Callable[[], Engine] | None) -> None:
-        """Take the database. new_engine: makes what builds compute with; None: this process."""
+    def __init__(
+        self, store: LocalStore, new_engine: Callable[[], Engine] | None, recent_days: int
+    ) -> None:
+        """Take the database.
+
+        new_engine: makes what builds compute with; None: this process.
+        recent_days: of which it has readings itself.
+        """
         self._store = store
+        self.recent_days = recent_days
         self._lake: LakeStore | None = None
         self._engine: Engine | None = None
         self.new_engine = new_engine or _in_process
@@ -53,7 +62,28 @@ class OfLake:
         if self.lake is not None:
             from goodput_queries.lake.pull import pull  # noqa: PLC0415 -- an extra
 
-            pull(self._store, self.lake)
+            pull(self._store, self.lake, self.recent_days)
+
+    def is_older(self, from_ms: int) -> bool:
+        """Say whether readings of a time that begins then are in the lake alone."""
+        if self.lake is None:
+            return False
+        with self._store.cursor() as cursor:
+            found = cursor.execute("select max(from_ms) from state.lake_readings").fetchall()
+        return found[0][0] is None or from_ms < int(found[0][0])
+
+    def read(
+        self, sql: str, parameters: Sequence[Any], from_ms: int, to_ms: int, gpus: Sequence[str]
+    ) -> pl.DataFrame:
+        """Return the rows of a select over readings of some GPUs and a time, from the lake.
+
+        It may read staging.stg_gpu_samples. Raises StoreError where the lake does not answer.
+        """
+        from goodput_queries.ledger_build.parts.detail import read_readings  # noqa: PLC0415
+
+        assert self.lake is not None  # noqa: S101 -- `is_older` was asked
+        with self._store.cursor() as cursor:
+            return read_readings(cursor, self.lake, sql, parameters, (from_ms, to_ms), gpus)
 
     def close(self) -> None:
         """Give up what the engine holds."""

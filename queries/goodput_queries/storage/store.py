@@ -90,6 +90,7 @@ class LocalStore:
         objectives: Sequence[Objective] = (),
         serving_objectives: Sequence[ServingObjective] | None = None,
         new_engine: Callable[[], Engine] | None = None,
+        recent_days: int = 0,
     ) -> None:
         """Open or create the database; raises StoreError where it cannot be opened.
 
@@ -97,12 +98,13 @@ class LocalStore:
         objectives: what `marts.goodput_objectives` reports on.
         serving_objectives: what builds classify serving by; None: as the last build did.
         new_engine: makes what builds of a lake compute readings with; None: this process.
+        recent_days: of a lake, of which the database has the readings too.
         """
         self.path = str(path)
         self.evaluation_counts = evaluation_counts
         self.objectives = as_variable(objectives) if objectives else None
         self.serving_objectives = serving_objectives
-        self.of_lake = OfLake(self, new_engine)
+        self.of_lake = OfLake(self, new_engine, recent_days)
         self.is_read_only = False
         # of this store, which alone has the file: answers are the same until it grows; odd while a
         # commit is under way
@@ -339,11 +341,12 @@ def open_store(
     objectives: Sequence[Objective] = (),
     serving_objectives: Sequence[ServingObjective] | None = None,
     new_engine: Callable[[], Engine] | None = None,
+    recent_days: int = 0,
 ) -> Store:
     """Return the database at `path`: opened here, or through the process that has it open.
 
-    evaluation_counts, objectives, serving_objectives, new_engine: see `LocalStore`; of a database
-    that is open already its process decides.
+    evaluation_counts, objectives, serving_objectives, new_engine, recent_days: see `LocalStore`; of
+    a database that is open already its process decides.
     A short-lived owner (another ingest) is waited for up to `wait_s`; then StoreError says who.
     """
     from goodput_queries.storage.remote import find_server  # noqa: PLC0415 -- remote implements Store
@@ -359,6 +362,7 @@ def open_store(
                 objectives=objectives,
                 serving_objectives=serving_objectives,
                 new_engine=new_engine,
+                recent_days=recent_days,
             )
         except StoreError as error:
             if "another process" not in str(error) or time.monotonic() > deadline:

@@ -78,9 +78,10 @@ def test_a_lake_has_the_ledger_of_a_single_database(new_store, lake, single):
 
 
 def test_loads_in_any_order_give_the_same_ledger(tmp_path: Path, new_store, evidence, single):
-    """Slices of shuffled rows, some of them twice, with a build after each."""
+    """Slices of shuffled rows, some of them twice, with a build after each; it has readings too."""
     lake = Lake.create(str(tmp_path / "lake"), buckets=4)
     store = new_store()
+    store.of_lake.recent_days = 2
     attach(store, lake.url)
     for part in range(2):
         names = list(evidence)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -11,6 +11,7 @@ from tests.queries.lake.conftest import START, readings
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.evidence.retention import Retention
 from goodput_queries.lake.lake import Lake
+from goodput_queries.lake.loads import EPOCH
 from goodput_queries.lake.prune import drop_old_days
 from goodput_queries.lake.pull import attach, pull
 from goodput_queries.lake.upkeep import Compaction, compact
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from goodput_queries.storage.store import LocalStore
+
+DAY_S = 86_400
 
 
 def inventory(cluster: str, gpu: str, digest: str) -> Batch:
@@ -72,7 +75,7 @@ def test_loads_whose_days_were_pruned_are_known_without_their_rows(
 def test_the_same_file_of_two_clusters_is_two_loads(
     lake: Lake, new_store: Callable[[], LocalStore]
 ) -> None:
-    """It does not name its cluster, so that only `--cluster` identifies its rows apart."""
+    """It does not name its cluster, so that only `--cluster` distinguishes its rows."""
     east = Lake.open(lake.url, cluster="east")
     store = new_store()
     attach(store, lake.url)
@@ -82,3 +85,47 @@ def test_the_same_file_of_two_clusters_is_two_loads(
     pull(store, lake)
 
     assert clusters_of(store) == [("east", "GPU-1"), ("west", "GPU-1")]
+
+
+def test_readings_of_recent_days_are_in_the_database_too(
+    lake: Lake, new_store: Callable[[], LocalStore]
+) -> None:
+    store = new_store()
+    attach(store, lake.url)
+    lake.append(readings("d1", (0, 30)))
+    assert pull(store, lake, recent_days=2).readings == 4
+    assert count(store) == 4
+    assert not store.of_lake.is_older(ms(START))
+
+    lake.append(readings("d2", (2 * DAY_S, 2 * DAY_S + 30)))
+    pull(store, lake, recent_days=2)
+    assert count(store) == 4  # those of the first day are in the lake alone
+    assert store.of_lake.is_older(ms(START))
+    loads = store.read("select rows_new from state.ingested order by sequence")
+    assert loads["rows_new"].to_list() == [4, 4]
+
+
+def test_readings_that_are_in_the_lake_alone_are_read_from_there(
+    lake: Lake, new_store: Callable[[], LocalStore]
+) -> None:
+    store = new_store()
+    attach(store, lake.url)
+    lake.append(readings("d1", (0, 30, 60), gpus=40))
+    pull(store, lake)
+    assert count(store) == 0
+
+    sql = """select gpu_uuid, ts_ms, power_w from staging.stg_gpu_samples
+        where list_contains($1, gpu_uuid) and ts >= from_ms($2) and ts < from_ms($3)
+        order by all"""
+    bounds = ms(START), ms(START) + 60_000
+    found = store.of_lake.read(sql, [["GPU-7"], *bounds], *bounds, ["GPU-7"])
+    assert found.rows() == [("GPU-7", ms(START) + at, 300.0) for at in (0, 30_000)]
+
+
+def count(store: LocalStore) -> int:
+    found: int = store.read("select count(*) from raw.gpu_samples").item()
+    return found
+
+
+def ms(moment: datetime) -> int:
+    return (moment - EPOCH) // timedelta(milliseconds=1)

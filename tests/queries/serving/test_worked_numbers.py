@@ -55,6 +55,8 @@ def world(new_store):
     copies.histogram("e2e_s", requests, HOURS)
     spent = (0.0, 0.22 * 100 * E2E_S, (0.22 + 0.03) * 100 * E2E_S)
     copies.samples({s: {"kv_load_s": total} for s, total in zip(HOURS, spent, strict=True)})
+    silent = serving.engine("pod-silent", "silent")
+    silent.samples({s: {"generation_tokens": s} for s in (0.0, 60.0, 2.0 * HOUR)})
     serving.load()
     evidence.build()
     yield evidence
@@ -102,3 +104,9 @@ def test_w41_copies_fall_from_22_to_3_percent_of_latency(world):
 
     assert (before, after) == (pytest.approx(0.22), pytest.approx(0.03))
     assert (1 - after) / (1 - before) == pytest.approx(1.24, abs=0.005)
+
+
+def test_time_without_a_reading_for_over_an_hour_is_not_observed(world):
+    sql = "select observed_ms, output_tokens from marts.serving_engines where model = 'silent'"
+
+    assert world.read(sql).row(0) == (60_000, 60.0)

@@ -270,7 +270,7 @@ def over_time(view: View, states: pl.DataFrame, show: str | None, sort: str | No
         bins = fleet.categories(view.scope, level, keys, read)
     else:
         gpus = rows.height if level == "gpu" else None
-        read = metrics.resolution(to_ms - from_ms, gpus, fleet.BINS_MAX)
+        read = metrics.resolution_of(view.scope, gpus, fleet.BINS_MAX)
         bins = fleet.metric(view.scope, level, keys, show, read)
     is_part = bool(st.query_params.get("rack"))
     nodes = states["node_key"].unique(maintain_order=True).to_list() if is_part else None

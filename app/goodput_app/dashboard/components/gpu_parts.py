@@ -95,8 +95,7 @@ def series(
 ) -> tuple[pl.DataFrame, metrics.Resolution]:
     """Return the series of a GPU and of its peers, and how they are binned."""
     found = sorted({gpu, *others})
-    from_ms, to_ms = metrics.bounds(scope)
-    read = metrics.resolution(to_ms - from_ms, len(found))
+    read = metrics.resolution_of(scope, len(found), can_ask_lake=True)
     return metrics.gpu_series(scope, found, read), read
 
 

@@ -118,9 +118,8 @@ def gpus_of_node(
 def series(scope: Scope, gpus: pl.DataFrame) -> tuple[pl.DataFrame, metrics.Resolution]:
     """Return the series of a node's GPUs and how they are binned."""
     found = gpus["gpu_uuid"].unique().sort().to_list()
-    from_ms, to_ms = metrics.bounds(scope)
     # a line for each GPU and metric: fewer points each
-    read = metrics.resolution(to_ms - from_ms, len(found), POINTS_MAX)
+    read = metrics.resolution_of(scope, len(found), POINTS_MAX, can_ask_lake=True)
     return metrics.gpu_series(scope, found, read), read
 
 

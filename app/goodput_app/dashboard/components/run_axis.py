@@ -32,8 +32,9 @@ def draw(view: View) -> None:
     gpus = held["gpus"][0] if held.height else 0
     # a run of minutes is a point in the bins of a day
     from_ms, to_ms = map(scope_bar.epoch_ms, extent(view.window, held))
-    read = metrics.resolution(to_ms - from_ms, gpus)
-    telemetry = run_axis.telemetry(replace(scope, from_ms=from_ms, to_ms=to_ms), read)
+    of_run = replace(scope, from_ms=from_ms, to_ms=to_ms)
+    read = metrics.resolution_of(of_run, gpus)
+    telemetry = run_axis.telemetry(of_run, read)
     of_steps = steps_in_order(steps)
     lines = [figures.Line("mean of its GPUs", _with_holes(telemetry), _bands(telemetry))]
     if not of_steps.is_empty():

@@ -25,9 +25,8 @@ def bucket_ms(scope: Scope, gpus: int) -> int:
 
     The more GPUs, the longer it is: each of them is read in each bucket.
     """
-    from_ms, to_ms = metrics.bounds(scope)
     most = max(1, min(BUCKETS_MAX, GPU_BUCKETS_MAX // max(1, gpus)))
-    read = metrics.resolution(to_ms - from_ms, gpus, most)
+    read = metrics.resolution_of(scope, gpus, most)
     return max(read.bin_ms, FINEST_MS if read.is_raw else metrics.ROLLED_UP_MS)
 
 

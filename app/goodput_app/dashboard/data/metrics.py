@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from goodput_app.dashboard.data import marts
+from goodput_app.access import rows
+from goodput_app.dashboard.data import lake, marts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,15 +64,17 @@ BINS_MS = tuple(
 
 @dataclass(frozen=True)
 class Resolution:
-    """How a series is binned: the bin, and whether it comes from raw samples."""
+    """How a series is binned: the bin, and whether it comes from raw samples, and from a lake."""
 
     bin_ms: int
     is_raw: bool
+    is_of_lake: bool = False
 
     @property
     def name(self) -> str:
         """Return it in words."""
         of = "samples" if self.is_raw else "the 10 min roll-up"
+        of += ", read from the lake" if self.is_of_lake else ""
         unit, length = ("min", 60_000) if self.bin_ms >= 60_000 else ("s", 1000)
         return f"{self.bin_ms // length} {unit} means of {of}"
 
@@ -90,6 +93,22 @@ def resolution(window_ms: int, gpus: int | None, points: int = POINTS_MAX) -> Re
     bins = (b for b in BINS_MS if b % unit_ms == 0 and window_ms <= b * points)
     days = -(-window_ms // (points * BINS_MS[-1]))
     return Resolution(next(bins, days * BINS_MS[-1]), is_raw)
+
+
+def resolution_of(
+    scope: Scope, gpus: int | None, points: int = POINTS_MAX, *, can_ask_lake: bool = False
+) -> Resolution:
+    """Return the resolution of a scope's window: of what is in the lake alone the roll-up.
+
+    can_ask_lake: who sees all teams gets samples of it from the lake.
+    """
+    from_ms, to_ms = bounds(scope)
+    read = resolution(to_ms - from_ms, gpus, points)
+    if not read.is_raw or not lake.is_in_lake(from_ms):
+        return read
+    if can_ask_lake and rows.sees_all(scope):
+        return replace(read, is_of_lake=True)
+    return resolution(to_ms - from_ms, None, points)
 
 
 def bounds(scope: Scope) -> tuple[int, int]:
@@ -144,7 +163,7 @@ def gpu_series(scope: Scope, gpus: Sequence[str], read: Resolution) -> pl.DataFr
                 ({samples})::bigint as samples,
                 {", ".join(_expressions(read))}
             from {source}
-            where gpu_uuid in (select unnest($1::varchar[])) and {where}
+            where list_contains($1::varchar[], gpu_uuid) and {where}
             group by all
         )
         select * exclude (bin_ms, source), from_ms(bin_ms) as at
@@ -152,8 +171,11 @@ def gpu_series(scope: Scope, gpus: Sequence[str], read: Resolution) -> pl.DataFr
         qualify row_number() over (
             partition by gpu_uuid, gpu_instance, bin_ms order by samples desc, source) = 1
         order by gpu_uuid, gpu_instance, bin_ms"""
+    parameters = (tuple(sorted(gpus)), from_ms, to_ms)
+    if read.is_of_lake:
+        return lake.read(sql, *parameters)
     window = replace(scope, team=None, user=None, run=None, partition=None, node=None)
-    return marts.read(sql, window, tuple(sorted(gpus)), from_ms, to_ms)
+    return marts.read(sql, window, *parameters)
 
 
 def peers_band(series: pl.DataFrame, gpu: str, metric: str) -> pl.DataFrame:

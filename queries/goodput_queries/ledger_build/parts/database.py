@@ -14,6 +14,9 @@ from goodput_queries.ledger_build import materialise
 from goodput_queries.ledger_build.parts.task import needs_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import polars as pl
     import pyarrow as pa
 
     from goodput_queries.catalog.models import Model
@@ -54,6 +57,15 @@ class PartDatabase:
         with self._connection.cursor() as cursor:
             self._provide(cursor, task, needs)
             return self._computed(cursor, task, needs)
+
+    def read(self, task: Task, parameters: Sequence[Any]) -> pl.DataFrame:
+        """Return the rows of the one select of a task; raises duckdb.Error where it is refused."""
+        needs = needs_of(tuple(task.selects), tuple(task.selects.values()))
+        (select,) = task.selects.values()
+        with self._connection.cursor() as cursor:
+            self._provide(cursor, task, needs)
+            found: pl.DataFrame = cursor.sql(select, params=list(parameters)).pl()
+        return found
 
     def close(self) -> None:
         """Give back the memory."""

@@ -54,15 +54,8 @@ class Parts:
         self.cursor = cursor
         self.lake = lake
         self.engine = engine
-        self.versions: dict[str, int] = dict(
-            cursor.execute(
-                "select table_name, version from state.lake_versions where version >= 0"
-            ).fetchall()
-        )
-        self.loads = cursor.sql(
-            f"""select table_name, digest as load_digest, min(sequence) as load_sequence
-            from state.ingested where table_name in {TABLES} group by all"""
-        ).to_arrow_table()
+        self.versions = versions_of(cursor)
+        self.loads = loads_of(cursor)
         self._with_readings = set(self.loads["table_name"].to_pylist())
         self.gpus: dict[int, int] = {}
 
@@ -222,6 +215,23 @@ class Parts:
         self.cursor.register("given", rows)
         self.cursor.execute(f"create or replace temp table {name} as from given")
         self.cursor.unregister("given")
+
+
+def versions_of(cursor: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """Return which commit of each table of the lake a database has reached."""
+    return dict(
+        cursor.execute(
+            "select table_name, version from state.lake_versions where version >= 0"
+        ).fetchall()
+    )
+
+
+def loads_of(cursor: duckdb.DuckDBPyConnection) -> pa.Table:
+    """Return the numbers of the loads of readings: table_name, load_digest, load_sequence."""
+    return cursor.sql(
+        f"""select table_name, digest as load_digest, min(sequence) as load_sequence
+        from state.ingested where table_name in {TABLES} group by all"""
+    ).to_arrow_table()
 
 
 def _is_of_hosts(model: Model) -> bool:

@@ -146,5 +146,5 @@ select
     max(batch_size) as batch_size,
     max(engine_asleep) as engine_asleep
 from changes
-where start_ms is not null and end_ms > coalesce(getvariable('scope_from_ms')::bigint, 0)
+where end_ms - start_ms <= 3600000 and end_ms > coalesce(getvariable('scope_from_ms')::bigint, 0)
 group by cluster, endpoint, engine, model, end_ms
