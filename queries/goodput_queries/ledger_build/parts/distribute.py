@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from goodput_queries.catalog import models
-from goodput_queries.lake.arrange import READINGS, bucket_of
+from goodput_queries.lake.arrange import READINGS, bucket_of, lake_table
+from goodput_queries.lake.selection import Selection
 from goodput_queries.ledger_build import materialise
 from goodput_queries.ledger_build.node_hours import HOUR_MS, Hours, NodeHours, ranges
 from goodput_queries.ledger_build.parts import ledger_parts, restrict
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from goodput_queries.catalog.models import Model
+    from goodput_queries.lake.file_list import FileList
     from goodput_queries.lake.lake import Lake
     from goodput_queries.ledger_build.parts.database import Tables
     from goodput_queries.ledger_build.parts.engines import Engine
@@ -54,7 +56,8 @@ class Parts:
         self.cursor = cursor
         self.lake = lake
         self.engine = engine
-        self.versions = versions_of(cursor)
+        # as they are now: of loads that the database does not know no row is read
+        self.files = {table: snapshot(lake, table) for table in TABLES}
         self.loads = loads_of(cursor)
         self._with_readings = set(self.loads["table_name"].to_pylist())
         self.gpus: dict[int, int] = {}
@@ -195,11 +198,7 @@ class Parts:
     def _lake_part(self, table: str, part: Part, margin: timedelta) -> LakePart:
         buckets, first, last = part
         start, end = _moment(first) - margin, _moment(last) + margin
-        version = self.versions[table]
-        files = self.lake.files(table, start_at=start, end_at=end, buckets=buckets, version=version)
-        return LakePart(
-            table, version, start, end, buckets, None if files is None else tuple(files)
-        )
+        return lake_part(table, self.files[table], (start, end), buckets)
 
     def _delete(self, stage: Model, hours: Hours) -> None:
         for first, last in ranges(hours, len(hours)):
@@ -217,13 +216,19 @@ class Parts:
         self.cursor.unregister("given")
 
 
-def versions_of(cursor: duckdb.DuckDBPyConnection) -> dict[str, int]:
-    """Return which commit of each table of the lake a database has reached."""
-    return dict(
-        cursor.execute(
-            "select table_name, version from state.lake_versions where version >= 0"
-        ).fetchall()
-    )
+def snapshot(lake: Lake, table: str) -> FileList | int:
+    """Return the files of a table as it is now; of an object store, or of no table, its version."""
+    return lake.file_list(table) or lake.version(table) or 0
+
+
+def lake_part(
+    table: str, files: FileList | int, bounds: tuple[datetime, datetime], buckets: tuple[int, ...]
+) -> LakePart:
+    """Return the rows of a table of some buckets and a time."""
+    if isinstance(files, int):
+        return LakePart(table, files, *bounds, buckets, None)
+    selection = Selection(lake_table(table), *bounds, buckets, None)
+    return LakePart(table, files.version, *bounds, buckets, tuple(files.matching(selection)))
 
 
 def loads_of(cursor: duckdb.DuckDBPyConnection) -> pa.Table:
