@@ -72,9 +72,12 @@ def lake(tmp_path_factory, evidence):
 def test_a_lake_has_the_ledger_of_a_single_database(new_store, lake, single):
     store = new_store()
     attach(store, lake.url)
+    done = []
+    store.of_lake.on_task = lambda *of: done.append(of)
     store.build()
 
     assert store.read("select count(*) from raw.gpu_samples").item() == 0
+    assert ("temp.energy_steps", 1, 1) in done
     assert_same(stored(store), single)
 
 

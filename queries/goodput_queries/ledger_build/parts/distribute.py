@@ -19,6 +19,7 @@ from goodput_queries.ledger_build import materialise
 from goodput_queries.ledger_build.node_hours import HOUR_MS, Hours, NodeHours, ranges
 from goodput_queries.ledger_build.parts import ledger_parts, restrict
 from goodput_queries.ledger_build.parts.database_rows import columns, insert, variables
+from goodput_queries.ledger_build.parts.engines import followed, ignore
 from goodput_queries.ledger_build.parts.plan import parts_of
 from goodput_queries.ledger_build.parts.task import LakePart, Task, needs_of
 from goodput_queries.ledger_build.watermarks import NEW_READING_SERIES, reading_margin_ms
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from goodput_queries.lake.file_list import FileList
     from goodput_queries.lake.lake import Lake
     from goodput_queries.ledger_build.parts.database import Tables
-    from goodput_queries.ledger_build.parts.engines import Engine
+    from goodput_queries.ledger_build.parts.engines import Engine, OnTask
     from goodput_queries.ledger_build.parts.plan import Part
 
 OF_HOSTS: Final = {"raw.node_samples", "raw.link_samples"}
@@ -51,9 +52,16 @@ def reads_readings(model: Model) -> bool:
 class Parts:
     """The tasks of one build."""
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection, lake: Lake, engine: Engine) -> None:
+    def __init__(
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        lake: Lake,
+        engine: Engine,
+        on_task: OnTask = ignore,
+    ) -> None:
         """Take the loads that the database has of a lake; what was committed later is not read."""
         self.cursor = cursor
+        self.on_task = on_task
         self.lake = lake
         self.engine = engine
         # as they are now: of loads that the database does not know no row is read
@@ -104,7 +112,7 @@ class Parts:
     def replace_hours(self, stages: Sequence[Model], dirty: NodeHours) -> tuple[NodeHours, int]:
         """Replace hourly stages in these hours; return where they may differ, and their rows."""
         if stages[0].qualified_name == LEDGER:
-            return ledger_parts.replace(self.cursor, self.engine, stages[0], dirty)
+            return ledger_parts.replace(self.cursor, self.engine, stages[0], dirty, self.on_task)
         if stages[0] not in models.of_readings():
             return self._replace_from_pass_tables(stages[0], dirty)
         for stage in stages:
@@ -152,7 +160,8 @@ class Parts:
             least=self.engine.workers,
         )
         margin = timedelta(milliseconds=reading_margin_ms(self.cursor), seconds=1)
-        yield from self.engine.compute(self._task(selects, part, margin) for part in parts)
+        tasks = (self._task(selects, part, margin) for part in parts)
+        yield from self._followed(selects, tasks, len(parts))
 
     def _streamed(self, selects: Mapping[str, str], hours: Hours) -> Iterator[Tables]:
         """Yield tables of one select over readings as they are stored."""
@@ -161,7 +170,13 @@ class Parts:
             hours, even, most_gpu_hours=len(even) * HOURS_MAX, least=self.engine.workers
         )
         tasks = (self._task(selects, part, timedelta(), is_streamed=True) for part in parts)
-        yield from self.engine.compute(tasks)
+        yield from self._followed(selects, tasks, len(parts))
+
+    def _followed(
+        self, selects: Mapping[str, str], tasks: Iterator[Task], count: int
+    ) -> Iterator[Tables]:
+        name = next(iter(selects))
+        return followed(self.engine.compute(tasks), name, count, self.on_task)
 
     def _task(
         self,
