@@ -17,6 +17,7 @@ from goodput_queries.catalog import models
 from goodput_queries.lake.lake import Lake
 from goodput_queries.lake.pull import attach
 from goodput_queries.lake.upkeep import Compaction, compact
+from goodput_queries.ledger_build.parts.engines import InProcess
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,6 +87,9 @@ def test_loads_in_any_order_give_the_same_ledger(tmp_path: Path, new_store, evid
     lake = Lake.create(str(tmp_path / "lake"), buckets=4)
     store = new_store()
     store.of_lake.recent_days = 2
+    engine = InProcess(workers=2, threads=1)
+    engine.is_remote = True  # the ledger too
+    store.of_lake.new_engine = lambda: engine
     attach(store, lake.url)
     for part in range(2):
         names = list(evidence)
@@ -102,6 +106,7 @@ def test_loads_in_any_order_give_the_same_ledger(tmp_path: Path, new_store, evid
     assert_same(stored(store), single)
 
 
+@pytest.mark.slow
 def test_workers_of_ray_that_die_change_nothing(tmp_path: Path, new_store, lake, single):
     """Each worker is killed in the middle of its first task; what it did is done again."""
     ray = pytest.importorskip("ray", reason="the package ray is not installed")
