@@ -19,7 +19,7 @@ test: $(VENV)/.stamp-dev ## everything a change must pass: lint, types, layers, 
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(PYTEST) -n 3
+	$(PYTEST) -n 4
 
 slow: $(VENV)/.stamp-dev ## tests of large outside data and of the benchmark, which `make test` leaves out
 	$(PYTEST) -n 3 -m slow

@@ -8,7 +8,7 @@ import click
 import msgspec
 from click.core import ParameterSource
 
-from goodput_app.cli.database import chosen_lake, existing, opened
+from goodput_app.cli.database import chosen_lake, existing, opened, tasks_shown
 from goodput_app.cli.options import database_option, lake_option, output_options
 from goodput_app.settings import settings
 from goodput_queries.errors import StoreError
@@ -61,7 +61,10 @@ def build(
         chosen = {name: value for name, value in given.items() if value is not None}
         if lake is not None or chosen:
             _prepare(store, lake, chosen)
-        return store.build(is_full=is_full)
+        with tasks_shown() as on_task:
+            if isinstance(store, LocalStore):
+                store.of_lake.on_task = on_task
+            return store.build(is_full=is_full)
 
 
 def _prepare(store: Store, lake: str | None, chosen: Mapping[str, object]) -> None:

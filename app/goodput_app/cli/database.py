@@ -107,6 +107,20 @@ def progress() -> Iterator[Callable[[Path, int], None]]:
         yield on_progress
 
 
+@contextlib.contextmanager
+def tasks_shown() -> Iterator[Callable[[str, int, int], None]]:
+    """Yield what shows on a terminal's standard error how many tasks of a table are done."""
+    console = Console(stderr=True)
+    bar = Progress(console=console, transient=True, disable=not console.is_terminal)
+    with bar:
+        task = bar.add_task("", total=None)
+
+        def on_task(table: str, done: int, all_: int) -> None:
+            bar.update(task, completed=done, total=all_, description=table)
+
+        yield on_task
+
+
 def quoted(path: str) -> str:
     """Return a path as a shell takes it."""
     return shlex.quote(str(path))

@@ -20,6 +20,7 @@ from goodput_queries.evidence.batch import Loaded
 from goodput_queries.lake import archive, delta
 from goodput_queries.lake.append import Appender
 from goodput_queries.lake.arrange import DIGEST, LakeTable, arranged, lake_table
+from goodput_queries.lake.file_list import FileList
 from goodput_queries.lake.loads import LakeCommit, loads_schema, rejects_of
 from goodput_queries.lake.objects import LakeObjects
 from goodput_queries.lake.selection import Selection
@@ -158,27 +159,13 @@ class Lake:
             dataset = dataset.replace_schema(_with(dataset.schema, one.schema, missing))
         return dataset.scanner(columns=names, filter=selection.as_expression()).to_reader()
 
-    def files(
-        self,
-        table: str,
-        *,
-        start_at: datetime | None = None,
-        end_at: datetime | None = None,
-        buckets: Collection[int] | None = None,
-        digests: Collection[str] | None = None,
-        version: int | None = None,
-    ) -> list[str] | None:
-        """Return the paths of the files that may have rows of a selection; None: not in a folder.
+    def file_list(self, table: str) -> FileList | None:
+        """Return the files of a table as it is now; None where there are none, or not in a folder.
 
-        The files have other rows too: filter times and digests. Partition columns are not in them.
+        Stay with one list where answers are to be of one version.
         """
-        if "://" in self.url:
-            return None
-        found = self._opened(table, version)
-        if found is None:
-            return []
-        selection = Selection(lake_table(table), start_at, end_at, buckets, digests)
-        return sorted(found.file_uris(file_pruning_predicate=selection.of_files() or None))
+        found = None if "://" in self.url else self._opened(table)
+        return None if found is None else FileList(found)
 
     def url_of(self, table: str) -> str:
         """Return the URL of a raw table."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
@@ -18,7 +19,7 @@ from goodput_queries.lake.lake import Lake
 from goodput_queries.lake.loads import EPOCH
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from collections.abc import Iterator
 
     import duckdb
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 
 DAY_MS: Final = 86_400_000
+ROWS_AT_ONCE: Final = 2_000_000
+COMMITS_AT_ONCE: Final = 500
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ def attach(store: LocalStore, url: str) -> None:
 
 
 def pull(store: LocalStore, lake: Lake, recent_days: int = 0) -> Pulled:
-    """Load what was committed to the lake since the last pull, in the order of the commits.
+    """Load what was committed to the lake since the last pull, table by table, in order.
 
     recent_days: readings of so many days, up to the latest one, are kept here too, for pages.
     """
@@ -72,23 +75,53 @@ def pull(store: LocalStore, lake: Lake, recent_days: int = 0) -> Pulled:
     tables = [name for name in lake.tables() if name != "rejects"]
     found = [one for name in tables for one in lake.commits(name, before.get(name, -1))]
     from_ms = max(from_ms, _days_before_end(found, recent_days))
-    rows = readings = 0
-    for commit in sorted(found, key=lambda one: (one.committed_at, one.table, one.version)):
-        if f"raw.{commit.table}" in READINGS:
-            readings += commit.rows
-        else:
-            rows += commit.rows
-        with store.writing() as cursor:
-            _load(cursor, lake, commit, from_ms)
-            cursor.execute("delete from state.lake_versions where table_name = $1", [commit.table])
-            cursor.execute(
-                "insert into state.lake_versions values ($1, $2, $3)",
-                [lake.url, commit.table, commit.version],
-            )
+    for table in tables:
+        for commits in _chunks([one for one in found if one.table == table], from_ms):
+            rows = _rows(lake, table, commits, from_ms)
+            rejects = _rejects(lake, commits)
+            with store.writing() as cursor:
+                for commit in commits:
+                    batch = Batch(
+                        table, rows.get(commit.digest, pl.DataFrame()), commit.source,
+                        commit.origin, commit.digest, rejects.get(commit.digest, ()),
+                    )  # fmt: skip
+                    _load(cursor, batch, commit)
+                cursor.execute("delete from state.lake_versions where table_name = $1", [table])
+                cursor.execute(
+                    "insert into state.lake_versions values ($1, $2, $3)",
+                    [lake.url, table, commits[-1].version],
+                )
     if found:
         _drop_older(store, from_ms)
     _replace_statuses(store, lake)
-    return Pulled(len(found), rows, readings)
+    readings = sum(one.rows for one in found if f"raw.{one.table}" in READINGS)
+    return Pulled(len(found), sum(one.rows for one in found) - readings, readings)
+
+
+def _chunks(commits: list[LakeCommit], from_ms: int) -> Iterator[list[LakeCommit]]:
+    """Yield commits of a table in order, few enough that their rows fit into memory.
+
+    One scan finds the rows of all of them: each scan looks at every file of the table.
+    """
+    chunk: list[LakeCommit] = []
+    rows = 0
+    for commit in commits:
+        here = commit.rows if _has_rows_here(commit, from_ms) else 0
+        if chunk and (rows + here > ROWS_AT_ONCE or len(chunk) == COMMITS_AT_ONCE):
+            yield chunk
+            chunk, rows = [], 0
+        chunk.append(commit)
+        rows += here
+    if chunk:
+        yield chunk
+
+
+def _has_rows_here(commit: LakeCommit, from_ms: int) -> bool:
+    """Say whether rows of a load belong into the database: of readings only recent ones."""
+    if f"raw.{commit.table}" not in READINGS:
+        return True
+    end = commit.window_end_at
+    return end is not None and end >= EPOCH + timedelta(milliseconds=from_ms)
 
 
 def _recent_from_ms(cursor: duckdb.DuckDBPyConnection) -> int:
@@ -134,19 +167,11 @@ def _replace_statuses(store: LocalStore, lake: Lake) -> None:
         cursor.unregister("given")
 
 
-def _load(cursor: duckdb.DuckDBPyConnection, lake: Lake, commit: LakeCommit, from_ms: int) -> None:
-    """Load a commit as a batch; of readings the note that they are there, and recent ones."""
+def _load(cursor: duckdb.DuckDBPyConnection, batch: Batch, commit: LakeCommit) -> None:
+    """Load a commit as a batch; of readings the note that all are there, and recent ones."""
     model = models.base_tables()[commit.table]
-    is_in_lake = model.qualified_name in READINGS
-    from_at = EPOCH + timedelta(milliseconds=from_ms) if is_in_lake else None
-    end_at = commit.window_end_at
-    is_older = from_at is not None and (end_at is None or end_at < from_at)
-    rows = pl.DataFrame() if is_older else _rows(lake, commit, from_at)
-    batch = Batch(
-        commit.table, rows, commit.source, commit.origin, commit.digest, _rejects(lake, commit)
-    )
     loaded = loading.load(cursor, model, batch)
-    if is_in_lake and not loaded.is_repeat:
+    if model.qualified_name in READINGS and not loaded.is_repeat:
         cursor.execute(
             """update state.ingested
             set rows = $1, rows_new = $1, window_start_at = $2, window_end_at = $3
@@ -156,15 +181,28 @@ def _load(cursor: duckdb.DuckDBPyConnection, lake: Lake, commit: LakeCommit, fro
         )  # fmt: skip
 
 
-def _rows(lake: Lake, commit: LakeCommit, start_at: datetime | None) -> pl.DataFrame:
-    # its files may have been merged
-    found = lake.rows(commit.table, digests=[commit.digest], start_at=start_at)
+def _rows(
+    lake: Lake, table: str, commits: list[LakeCommit], from_ms: int
+) -> dict[str, pl.DataFrame]:
+    """Return the rows of loads by digest, wherever compaction has put them."""
+    digests = [one.digest for one in commits if _has_rows_here(one, from_ms)]
+    if not digests:
+        return {}
+    is_in_lake = f"raw.{table}" in READINGS
+    start_at = EPOCH + timedelta(milliseconds=from_ms) if is_in_lake else None
+    found = lake.rows(table, digests=digests, start_at=start_at)
     frame: pl.DataFrame = pl.from_arrow(found.read_all())  # type: ignore[assignment]
-    return frame.drop(DIGEST)
+    parts = frame.partition_by(DIGEST, as_dict=True, include_key=False, maintain_order=True)
+    return {str(digest): rows for (digest,), rows in parts.items()}
 
 
-def _rejects(lake: Lake, commit: LakeCommit) -> list[Reject]:
-    if not commit.rejects:
-        return []
-    found = lake.rows("rejects", digests=[f"{commit.digest} {commit.table}"])
-    return [Reject(r["line"], r["reason"], r["content"]) for r in found.read_all().to_pylist()]
+def _rejects(lake: Lake, commits: list[LakeCommit]) -> dict[str, list[Reject]]:
+    """Return the rejects of loads by digest."""
+    known = {f"{one.digest} {one.table}": one.digest for one in commits if one.rejects}
+    found: dict[str, list[Reject]] = defaultdict(list)
+    if known:
+        rows = lake.rows("rejects", digests=list(known)).read_all().to_pylist()
+        for row in rows:
+            reject = Reject(row["line"], row["reason"], row["content"])
+            found[known[row[DIGEST]]].append(reject)
+    return found

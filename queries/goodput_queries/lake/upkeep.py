@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -37,7 +38,7 @@ class Compaction:
     """How to compact. kept_h: hours for which removed files stay. memory_bytes: of one table."""
 
     kept_h: int = delta.REMOVED_KEPT_H
-    at_once: int = 4
+    at_once: int = field(default_factory=lambda: os.cpu_count() or 4)
     memory_bytes: int = 1024 * MIB
 
 

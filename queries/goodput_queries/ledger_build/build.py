@@ -58,8 +58,9 @@ def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
         if is_rejected or ("raw.gpu_samples" in loaded and retention.reopen_hours(cursor)):
             forgetting.forget_ledger(cursor)
             since = None
-        lake = store.of_lake.lake
-        parts = None if lake is None else Parts(cursor, lake, store.of_lake.engine)
+        of_lake, parts = store.of_lake, None
+        if of_lake.lake is not None:
+            parts = Parts(cursor, of_lake.lake, of_lake.engine, of_lake.on_task)
         cursor.execute(f"set variable built_sequence = {-1 if since is None else since}")
         work = _Build(cursor, since, _note_reading_series(cursor, since, parts), parts)
         for model in models.build_order():

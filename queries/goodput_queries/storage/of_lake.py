@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from goodput_queries.lake.lake import Lake
     from goodput_queries.lake.store import LakeStore
-    from goodput_queries.ledger_build.parts.engines import Engine
+    from goodput_queries.ledger_build.parts.engines import Engine, OnTask
     from goodput_queries.storage.store import LocalStore
 
 
@@ -31,6 +31,7 @@ class OfLake:
         self._lake: LakeStore | None = None
         self._engine: Engine | None = None
         self.new_engine = new_engine or _in_process
+        self.on_task: OnTask = lambda _table, _done, _all: None  # of builds
 
     @property
     def store(self) -> LakeStore | None:

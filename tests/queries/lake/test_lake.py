@@ -10,7 +10,9 @@ from tests.queries.lake.conftest import START, readings
 
 from goodput_queries.errors import RowsRefusedError, StoreError
 from goodput_queries.evidence.batch import Batch, Reject
+from goodput_queries.lake.arrange import lake_table
 from goodput_queries.lake.lake import Lake
+from goodput_queries.lake.selection import Selection
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,8 +45,10 @@ def test_rows_are_selected_by_time_bucket_digest_and_version(lake: Lake) -> None
     assert sum(part.num_rows for part in found) == 120
     gpus = [set(part["gpu_uuid"].to_pylist()) for part in found]
     assert sum(len(part) for part in gpus) == 40  # one bucket a GPU
-    of_files = lake.files("gpu_samples", buckets=[3], digests=["d2 of west"])
-    assert of_files is not None
+    files = lake.file_list("gpu_samples")
+    assert files is not None
+    selection = Selection(lake_table("gpu_samples"), None, None, [3], ["d2 of west"])
+    of_files = files.matching(selection)
     assert len(of_files) == 1
     assert "lake_day=2026-11-21/lake_bucket=3" in of_files[0]
 

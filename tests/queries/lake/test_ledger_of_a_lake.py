@@ -16,6 +16,8 @@ from goodput_ingest.synthetic import generate
 from goodput_queries.catalog import models
 from goodput_queries.lake.lake import Lake
 from goodput_queries.lake.pull import attach
+from goodput_queries.lake.upkeep import Compaction, compact
+from goodput_queries.ledger_build.parts.engines import InProcess
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,17 +73,23 @@ def lake(tmp_path_factory, evidence):
 def test_a_lake_has_the_ledger_of_a_single_database(new_store, lake, single):
     store = new_store()
     attach(store, lake.url)
+    done = []
+    store.of_lake.on_task = lambda *of: done.append(of)
     store.build()
 
     assert store.read("select count(*) from raw.gpu_samples").item() == 0
+    assert ("temp.energy_steps", 1, 1) in done
     assert_same(stored(store), single)
 
 
 def test_loads_in_any_order_give_the_same_ledger(tmp_path: Path, new_store, evidence, single):
-    """Slices of shuffled rows, some of them twice, with a build after each; it has readings too."""
+    """Slices of shuffled rows, some twice, with a build and a compaction after each."""
     lake = Lake.create(str(tmp_path / "lake"), buckets=4)
     store = new_store()
     store.of_lake.recent_days = 2
+    engine = InProcess(workers=2, threads=1)
+    engine.is_remote = True  # the ledger too
+    store.of_lake.new_engine = lambda: engine
     attach(store, lake.url)
     for part in range(2):
         names = list(evidence)
@@ -93,10 +101,12 @@ def test_loads_in_any_order_give_the_same_ledger(tmp_path: Path, new_store, evid
             for batch in batches(name, rows, part):
                 lake.append(batch)
         store.build()
+        compact(lake, Compaction(kept_h=0))  # the files of the loads are gone
 
     assert_same(stored(store), single)
 
 
+@pytest.mark.slow
 def test_workers_of_ray_that_die_change_nothing(tmp_path: Path, new_store, lake, single):
     """Each worker is killed in the middle of its first task; what it did is done again."""
     ray = pytest.importorskip("ray", reason="the package ray is not installed")

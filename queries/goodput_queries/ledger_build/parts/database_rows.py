@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-VARIABLES: Final = ("reading_margin_ms", "build_thresholds", "built_sequence", "merged_sequence")
+VARIABLES: Final = ("reading_margin_ms", "built_sequence", "merged_sequence")
 
 
 def insert(cursor: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> int:

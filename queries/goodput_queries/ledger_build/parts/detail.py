@@ -13,7 +13,7 @@ from goodput_queries.lake.arrange import bucket_of
 from goodput_queries.lake.loads import EPOCH
 from goodput_queries.ledger_build.node_hours import HOUR_MS
 from goodput_queries.ledger_build.parts.database import PartDatabase
-from goodput_queries.ledger_build.parts.distribute import loads_of, versions_of
+from goodput_queries.ledger_build.parts.distribute import lake_part, loads_of, snapshot
 from goodput_queries.ledger_build.parts.task import LakePart, Task
 
 if TYPE_CHECKING:
@@ -38,13 +38,9 @@ def read_readings(
     """
     start, end = (EPOCH + timedelta(milliseconds=ms) for ms in bounds_ms)
     buckets = tuple(sorted({bucket_of(gpu, lake.buckets) for gpu in gpus}))
-    version = versions_of(cursor).get(TABLE)
     readings: tuple[LakePart, ...] = ()
-    if version is not None:
-        files = lake.files(TABLE, start_at=start, end_at=end, buckets=buckets, version=version)
-        readings = (
-            LakePart(TABLE, version, start, end, buckets, None if files is None else tuple(files)),
-        )
+    if lake.version(TABLE) is not None:
+        readings = (lake_part(TABLE, snapshot(lake, TABLE), (start, end), buckets),)
     task = Task(
         selects={"main.detail": sql},
         first=bounds_ms[0] // HOUR_MS,

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from goodput_queries.catalog import models
-from goodput_queries.lake.arrange import READINGS, bucket_of
+from goodput_queries.lake.arrange import READINGS, bucket_of, lake_table
+from goodput_queries.lake.selection import Selection
 from goodput_queries.ledger_build import materialise
 from goodput_queries.ledger_build.node_hours import HOUR_MS, Hours, NodeHours, ranges
 from goodput_queries.ledger_build.parts import ledger_parts, restrict
 from goodput_queries.ledger_build.parts.database_rows import columns, insert, variables
+from goodput_queries.ledger_build.parts.engines import followed, ignore
 from goodput_queries.ledger_build.parts.plan import parts_of
 from goodput_queries.ledger_build.parts.task import LakePart, Task, needs_of
 from goodput_queries.ledger_build.watermarks import NEW_READING_SERIES, reading_margin_ms
@@ -29,9 +31,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from goodput_queries.catalog.models import Model
+    from goodput_queries.lake.file_list import FileList
     from goodput_queries.lake.lake import Lake
     from goodput_queries.ledger_build.parts.database import Tables
-    from goodput_queries.ledger_build.parts.engines import Engine
+    from goodput_queries.ledger_build.parts.engines import Engine, OnTask
     from goodput_queries.ledger_build.parts.plan import Part
 
 OF_HOSTS: Final = {"raw.node_samples", "raw.link_samples"}
@@ -49,12 +52,20 @@ def reads_readings(model: Model) -> bool:
 class Parts:
     """The tasks of one build."""
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection, lake: Lake, engine: Engine) -> None:
+    def __init__(
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        lake: Lake,
+        engine: Engine,
+        on_task: OnTask = ignore,
+    ) -> None:
         """Take the loads that the database has of a lake; what was committed later is not read."""
         self.cursor = cursor
+        self.on_task = on_task
         self.lake = lake
         self.engine = engine
-        self.versions = versions_of(cursor)
+        # as they are now: of loads that the database does not know no row is read
+        self.files = {table: snapshot(lake, table) for table in TABLES}
         self.loads = loads_of(cursor)
         self._with_readings = set(self.loads["table_name"].to_pylist())
         self.gpus: dict[int, int] = {}
@@ -101,7 +112,7 @@ class Parts:
     def replace_hours(self, stages: Sequence[Model], dirty: NodeHours) -> tuple[NodeHours, int]:
         """Replace hourly stages in these hours; return where they may differ, and their rows."""
         if stages[0].qualified_name == LEDGER:
-            return ledger_parts.replace(self.cursor, self.engine, stages[0], dirty)
+            return ledger_parts.replace(self.cursor, self.engine, stages[0], dirty, self.on_task)
         if stages[0] not in models.of_readings():
             return self._replace_from_pass_tables(stages[0], dirty)
         for stage in stages:
@@ -149,7 +160,8 @@ class Parts:
             least=self.engine.workers,
         )
         margin = timedelta(milliseconds=reading_margin_ms(self.cursor), seconds=1)
-        yield from self.engine.compute(self._task(selects, part, margin) for part in parts)
+        tasks = (self._task(selects, part, margin) for part in parts)
+        yield from self._followed(selects, tasks, len(parts))
 
     def _streamed(self, selects: Mapping[str, str], hours: Hours) -> Iterator[Tables]:
         """Yield tables of one select over readings as they are stored."""
@@ -158,7 +170,13 @@ class Parts:
             hours, even, most_gpu_hours=len(even) * HOURS_MAX, least=self.engine.workers
         )
         tasks = (self._task(selects, part, timedelta(), is_streamed=True) for part in parts)
-        yield from self.engine.compute(tasks)
+        yield from self._followed(selects, tasks, len(parts))
+
+    def _followed(
+        self, selects: Mapping[str, str], tasks: Iterator[Task], count: int
+    ) -> Iterator[Tables]:
+        name = next(iter(selects))
+        return followed(self.engine.compute(tasks), name, count, self.on_task)
 
     def _task(
         self,
@@ -195,11 +213,7 @@ class Parts:
     def _lake_part(self, table: str, part: Part, margin: timedelta) -> LakePart:
         buckets, first, last = part
         start, end = _moment(first) - margin, _moment(last) + margin
-        version = self.versions[table]
-        files = self.lake.files(table, start_at=start, end_at=end, buckets=buckets, version=version)
-        return LakePart(
-            table, version, start, end, buckets, None if files is None else tuple(files)
-        )
+        return lake_part(table, self.files[table], (start, end), buckets)
 
     def _delete(self, stage: Model, hours: Hours) -> None:
         for first, last in ranges(hours, len(hours)):
@@ -217,13 +231,19 @@ class Parts:
         self.cursor.unregister("given")
 
 
-def versions_of(cursor: duckdb.DuckDBPyConnection) -> dict[str, int]:
-    """Return which commit of each table of the lake a database has reached."""
-    return dict(
-        cursor.execute(
-            "select table_name, version from state.lake_versions where version >= 0"
-        ).fetchall()
-    )
+def snapshot(lake: Lake, table: str) -> FileList | int:
+    """Return the files of a table as it is now; of an object store, or of no table, its version."""
+    return lake.file_list(table) or lake.version(table) or 0
+
+
+def lake_part(
+    table: str, files: FileList | int, bounds: tuple[datetime, datetime], buckets: tuple[int, ...]
+) -> LakePart:
+    """Return the rows of a table of some buckets and a time."""
+    if isinstance(files, int):
+        return LakePart(table, files, *bounds, buckets, None)
+    selection = Selection(lake_table(table), *bounds, buckets, None)
+    return LakePart(table, files.version, *bounds, buckets, tuple(files.matching(selection)))
 
 
 def loads_of(cursor: duckdb.DuckDBPyConnection) -> pa.Table:

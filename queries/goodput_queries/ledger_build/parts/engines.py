@@ -5,17 +5,31 @@ from __future__ import annotations
 import itertools
 import os
 import queue
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Final, Protocol
 
 from goodput_queries.ledger_build.parts.database import PartDatabase, Tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from goodput_queries.ledger_build.parts.task import Task
 
 CORES_OF_A_DATABASE: Final = 4  # more of them leave cores idle between two statements
+
+
+OnTask = Callable[[str, int, int], None]  # table, how many tasks of it are done, of how many
+
+
+def ignore(_table: str, _done: int, _all: int) -> None:
+    """Show no progress."""
+
+
+def followed(tables: Iterable[Tables], name: str, count: int, on_task: OnTask) -> Iterator[Tables]:
+    """Yield the tables of tasks as they are done, and say so."""
+    on_task(name, 0, count)
+    for done, found in enumerate(tables, 1):
+        on_task(name, done, count)
+        yield found
 
 
 class Engine(Protocol):

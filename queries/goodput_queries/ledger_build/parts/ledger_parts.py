@@ -11,6 +11,7 @@ from goodput_queries.ledger_build import materialise
 from goodput_queries.ledger_build.node_hours import NodeHours, ranges
 from goodput_queries.ledger_build.parts import restrict
 from goodput_queries.ledger_build.parts.database_rows import columns, insert, variables
+from goodput_queries.ledger_build.parts.engines import followed
 from goodput_queries.ledger_build.parts.plan import parts_of
 from goodput_queries.ledger_build.parts.task import Task, needs_of
 
@@ -20,14 +21,18 @@ if TYPE_CHECKING:
     import duckdb
 
     from goodput_queries.catalog.models import Model
-    from goodput_queries.ledger_build.parts.engines import Engine
+    from goodput_queries.ledger_build.parts.engines import Engine, OnTask
     from goodput_queries.ledger_build.parts.plan import Part
 
 GROUPS_OF_A_WORKER = 4  # so that a slow one does not hold up the others at the end
 
 
 def replace(
-    cursor: duckdb.DuckDBPyConnection, engine: Engine, stage: Model, dirty: NodeHours
+    cursor: duckdb.DuckDBPyConnection,
+    engine: Engine,
+    stage: Model,
+    dirty: NodeHours,
+    on_task: OnTask,
 ) -> tuple[NodeHours, int]:
     """Replace the ledger of these hours; of all nodes by tasks, of some nodes here."""
     of_some = NodeHours(
@@ -47,7 +52,8 @@ def replace(
         most_gpu_hours=materialise.PASS_MAX_GPU_HOURS,
         least=engine.workers,
     )
-    for tables in engine.compute(_tasks(cursor, stage, parts)):
+    computed = engine.compute(_tasks(cursor, stage, parts))
+    for tables in followed(computed, stage.qualified_name, len(parts), on_task):
         rows += insert(cursor, stage.qualified_name, tables[stage.qualified_name])
     return changed | NodeHours(hours), rows
 

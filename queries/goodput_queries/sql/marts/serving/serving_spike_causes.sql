@@ -1,5 +1,5 @@
--- What happened to the GPUs, hosts and links of serving engines in their latency spikes or shortly before, and what they did
--- themselves: causes as far as time shows them. What is so at other times too is none.
+-- What happened to the GPUs, hosts and links of serving engines in their latency spikes or shortly
+-- before, and what they did themselves: causes as far as time shows them. What is so at other times too is none.
 -- grain: cluster, endpoint, engine, model, start_ms, cause
 -- access: team
 -- evaluated: first
