@@ -21,7 +21,7 @@ test: $(VENV)/.stamp-dev ## everything a change must pass: lint, types, layers, 
 	$(BIN)/lint-imports
 	$(PYTEST) -n 4
 
-slow: $(VENV)/.stamp-dev ## tests of large outside data and of the benchmark, which `make test` leaves out
+slow: $(VENV)/.stamp-dev $(VENV)/.stamp-bench ## tests of large outside data and of the benchmark, which `make test` leaves out
 	$(PYTEST) -n 3 -m slow
 
 # the scale of the fleet, of the history, and how much of the usual amount of each format is read
@@ -81,6 +81,8 @@ $(VENV)/.stamp-dev: $(STAMP)
 
 $(VENV)/.stamp-bench: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group bench
+	# it asks for an older pyarrow than ours, and runs with ours
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps "daft>=0.7" fsspec
 	touch $@
 
 clean:

@@ -94,6 +94,7 @@ def test_a_run_shows_its_verdict_its_lanes_and_its_late_ranks(page: Page, base_u
     shoot(page, "run-main")
 
 
+@pytest.mark.slow
 @pictured_in_both_schemes
 @pytest.mark.parametrize(
     ("path", "heading", "shown"),

@@ -70,6 +70,7 @@ def moment(row: dict[str, Any]) -> datetime:
     return datetime.fromtimestamp(row["t"], UTC).replace(tzinfo=None)
 
 
+@pytest.mark.slow
 def test_only_what_was_injected_is_found(found: list[dict[str, Any]]) -> None:
     """And the rank that is slow in steps that were rolled back: their time is lost work."""
     assert sorted(row["rule"] for row in found) == [
@@ -78,6 +79,7 @@ def test_only_what_was_injected_is_found(found: list[dict[str, Any]]) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rank", "attempt"), [(1, 0), (3, 1)])
 def test_a_slow_rank_has_its_gpu_times_and_price(
     found: list[dict[str, Any]], truth: list[dict[str, Any]], rank: int, attempt: int
@@ -92,6 +94,7 @@ def test_a_slow_rank_has_its_gpu_times_and_price(
     assert abs((row["since_at"] - moment(injected)).total_seconds()) < 1
 
 
+@pytest.mark.slow
 def test_waits_for_input_that_were_kept_have_their_price(
     found: list[dict[str, Any]], truth: list[dict[str, Any]]
 ) -> None:
@@ -103,6 +106,7 @@ def test_waits_for_input_that_were_kept_have_their_price(
     assert row["gpu_ms"] / 1000 == pytest.approx(stalled_s, rel=0.05)
 
 
+@pytest.mark.slow
 def test_the_pause_of_all_ranks_is_idle_time(
     found: list[dict[str, Any]], truth: list[dict[str, Any]]
 ) -> None:
@@ -112,6 +116,7 @@ def test_the_pause_of_all_ranks_is_idle_time(
     assert row["gpu_ms"] / 1000 == pytest.approx(pause["seconds"] * GPUS, rel=0.05)
 
 
+@pytest.mark.slow
 def test_the_killed_rank_is_a_failure_of_the_job(
     found: list[dict[str, Any]], truth: list[dict[str, Any]]
 ) -> None:
@@ -123,6 +128,7 @@ def test_the_killed_rank_is_a_failure_of_the_job(
     assert 78 < row["gpu_ms"] / 1000 < 125, "lost work, the stall, and starting again"
 
 
+@pytest.mark.slow
 def test_the_hang_names_the_rank_that_did_not_take_part(
     found: list[dict[str, Any]], truth: list[dict[str, Any]]
 ) -> None:
@@ -134,11 +140,13 @@ def test_the_hang_names_the_rank_that_did_not_take_part(
     assert row["evidence"].startswith(f"rank {hang['rank_hit']} ")
 
 
+@pytest.mark.slow
 def test_the_slow_link_is_a_link_and_the_power_cap_no_loss(found: list[dict[str, Any]]) -> None:
     assert one(found, "slow_link")["run_key"] == "lab/slowlink"
     assert not [row for row in found if row["kind"] == "throttling"]
 
 
+@pytest.mark.slow
 def test_blocking_saves_have_their_price(found: list[dict[str, Any]]) -> None:
     row = one(found, "checkpoint_overhead")
     assert row["gpu_ms"] / 1000 == pytest.approx((2.37 + 3.09 + 3.24) * GPUS, rel=0.05)

@@ -39,6 +39,7 @@ def hangs(store: LocalStore, *parts: str) -> list[dict[str, Any]]:
     return store.read("from marts.hangs").rows(named=True)
 
 
+@pytest.mark.slow
 def test_the_dumps_alone_name_the_rank(store: LocalStore, stopped: dict[str, Any]) -> None:
     (hang,) = hangs(store, "traces")  # the dumps of the healthy part are no hang
 
@@ -65,6 +66,7 @@ def test_ras_inspector_and_nvml_name_node_and_gpu(
     assert hang["culprit_gpu_uuid"] == "GPU-905b6e58-a776-5f74-ab95-c06efaf0b635"
 
 
+@pytest.mark.slow
 def test_all_sources_together_confirm_it(store: LocalStore, stopped: dict[str, Any]) -> None:
     everything = ("sacct.txt", "job_events.jsonl.gz", "nvml.jsonl.gz", "nccl_debug")
     (hang,) = hangs(store, *everything, "traces", "nccl_ras.jsonl.gz")

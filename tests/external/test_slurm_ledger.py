@@ -91,6 +91,7 @@ def test_each_record_holds_what_its_own_arithmetic_says(store, tmp_path, release
     assert {key: held.get(key) for key in expected} == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("release", RELEASES)
 def test_the_checks_are_clean(store, tmp_path, release):
     read(store, release, tmp_path)

@@ -48,6 +48,7 @@ def made(request, store, tmp_path):
     return statement(store, WHEN, StatementSettings(idle_policy="proportional"))
 
 
+@pytest.mark.slow
 def test_the_statement_is_the_ledger_is_the_capacity(made):
     (row,) = made.balance.to_dicts()
 

@@ -163,6 +163,7 @@ def test_host_lists_expand_as_slurm_printed_them() -> None:
         assert expand(text) == hosts.split()
 
 
+@pytest.mark.slow
 def test_nothing_else_in_the_folder_is_claimed_and_nothing_crashes(store: LocalStore) -> None:
     options = ReadOptions(cluster="lab", zone=ZoneInfo("UTC"))
     for file in sorted(p for r in RELEASES for p in (SLURM / r).rglob("*") if p.is_file()):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.slow
 def test_a_fleet_has_the_findings_that_were_put_into_it(tmp_path: Path) -> None:
     generate(tmp_path, gpus=64, hours=12, seed=77, start=datetime(2026, 11, 17, tzinfo=UTC))
     store = built(tmp_path)

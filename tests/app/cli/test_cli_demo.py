@@ -104,6 +104,7 @@ def test_the_cache_folder_is_the_users(tmp_path: Path, monkeypatch: pytest.Monke
     assert demo.cache_folder() == tmp_path / "goodput" / "demo"
 
 
+@pytest.mark.slow
 def test_the_fleet_is_made_once_and_is_a_cluster_of_its_own(
     sample_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

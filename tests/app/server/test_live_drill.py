@@ -236,6 +236,7 @@ def within(frame: pl.DataFrame, hole: pl.DataFrame) -> dict[str, int]:
     return by_category(frame.filter(inside & pl.col("category").is_in(OF_READINGS)), "9001")
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_or_doubled_when_prometheus_goes_and_the_server_is_killed(
     site: Site, prometheus: Prometheus, exporters: Exporters, job: Job, empty_database: Path
 ) -> None:

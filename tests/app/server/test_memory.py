@@ -31,6 +31,7 @@ print(grown, held_mb())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="asks /proc")
 def test_a_server_at_rest_gives_its_memory_back() -> None:
     lines = [line.removeprefix("Environment=") for line in UNIT.read_text().splitlines()]

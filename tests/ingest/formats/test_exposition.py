@@ -245,6 +245,7 @@ SCRAPED = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(SCRAPED, min_size=1, max_size=5))
 def test_parts_say_what_the_whole_text_says(scrapes: list[str]) -> None:
     known = KnownSeries(KEEP)

@@ -70,26 +70,34 @@ def lake(tmp_path_factory, evidence):
     return lake
 
 
+def use_tasks_for_the_ledger_too(store):
+    """Let tasks compute what they compute on Ray, in this process."""
+    engine = InProcess(workers=2, threads=1)
+    engine.is_remote = True
+    store.of_lake.new_engine = lambda: engine
+
+
 def test_a_lake_has_the_ledger_of_a_single_database(new_store, lake, single):
     store = new_store()
     attach(store, lake.url)
+    use_tasks_for_the_ledger_too(store)
     done = []
     store.of_lake.on_task = lambda *of: done.append(of)
     store.build()
 
     assert store.read("select count(*) from raw.gpu_samples").item() == 0
-    assert ("temp.energy_steps", 1, 1) in done
+    assert ("temp.energy_steps", 2, 2) in done
+    assert ("marts.ledger_segments", 2, 2) in done
     assert_same(stored(store), single)
 
 
+@pytest.mark.slow
 def test_loads_in_any_order_give_the_same_ledger(tmp_path: Path, new_store, evidence, single):
     """Slices of shuffled rows, some twice, with a build and a compaction after each."""
     lake = Lake.create(str(tmp_path / "lake"), buckets=4)
     store = new_store()
     store.of_lake.recent_days = 2
-    engine = InProcess(workers=2, threads=1)
-    engine.is_remote = True  # the ledger too
-    store.of_lake.new_engine = lambda: engine
+    use_tasks_for_the_ledger_too(store)
     attach(store, lake.url)
     for part in range(2):
         names = list(evidence)

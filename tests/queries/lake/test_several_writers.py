@@ -47,6 +47,7 @@ def killed_and_finished(lake: Lake, kills: int, batches: int) -> int:
     return true_kills
 
 
+@pytest.mark.slow
 def test_a_killed_writer_loses_and_doubles_nothing(lake: Lake) -> None:
     assert killed_and_finished(lake, 2, 12) > 0
     assert_whole(lake, 12)

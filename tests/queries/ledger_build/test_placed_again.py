@@ -81,6 +81,7 @@ def assert_placed_as_in_a_full_build(store: LocalStore) -> None:
         assert sorted(found.rows(), key=str) == sorted(full.rows(), key=str), name
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(4), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     jobs=st.lists(job_runs(), min_size=2, max_size=12),

@@ -72,6 +72,7 @@ def whole(evidence, new_store):
     store.close()
 
 
+@pytest.mark.slow
 def test_a_fleet_that_is_watched_live_has_the_ledger_of_one_read_at_the_end(
     new_store, evidence, whole
 ):

@@ -274,6 +274,7 @@ def late_by_the_traces(evidence, job_events, first_pid):
     }
 
 
+@pytest.mark.slow
 def test_readings_errors_traces_and_holds_in_any_order_give_the_same_waits(
     new_evidence, job_events
 ):

@@ -185,6 +185,7 @@ def test_splitting_the_window_changes_no_total(new_evidence, start_of_time_ms, c
     assert {k: v for k, v in parts.items() if v} == {k: v for k, v in whole.items() if v}
 
 
+@pytest.mark.slow
 @relaxed
 @given(calls=contradictory_evidence(), seed=st.integers(0, 1000))
 def test_the_order_of_ingest_never_matters(new_evidence, calls, seed):

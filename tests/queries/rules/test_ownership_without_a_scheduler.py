@@ -360,6 +360,7 @@ def test_where_labels_exist_nothing_is_inferred(evidence):
     assert "free_unknown" in evidence.gpu_s()
 
 
+@pytest.mark.slow
 def test_builds_on_the_way_give_the_rows_of_a_full_build(new_evidence):
     """Of two clusters in one database, each loaded in an order of its own."""
 

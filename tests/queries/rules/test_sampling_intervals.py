@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 
 def held(evidence, *nodes, until=7200):
     """Put one GPU in each node, held from the start."""
@@ -50,6 +52,7 @@ def test_the_first_reading_after_an_hour_without_one_covers_back_into_it(evidenc
     }
 
 
+@pytest.mark.slow
 def test_readings_that_come_bit_by_bit_have_the_intervals_of_all_at_once(new_evidence):
     moments = [*range(0, 3300, 60), *range(3550, 3700, 10), 6900, 7210, *range(7300, 9000, 30)]
     found = []

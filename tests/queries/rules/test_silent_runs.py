@@ -156,6 +156,7 @@ def test_a_scheduler_record_ends_a_silent_run(node):
     assert of_run(node)[0] == {(100, 1990)}, "the last reading before it decides"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("untils", [(1000, 2000, 4000), (4000, 1000)])
 def test_builds_on_the_way_give_the_rows_of_a_full_build(new_evidence, untils):
     one = new_evidence()

@@ -171,6 +171,7 @@ def test_it_does_not_matter_that_log_and_events_name_the_run_differently(ledgers
     assert ledgers["reported_by_two_names", sources] == ledgers["reported", sources]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", ["reported", "reported_by_two_names"])
 @pytest.mark.parametrize("order", [["job-log", "nvml", "slurm", "nccl-inspector", "job-events"]])
 def test_lines_in_any_order_and_sources_that_come_late_give_the_same(

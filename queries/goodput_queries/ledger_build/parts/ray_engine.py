@@ -59,7 +59,7 @@ class RayEngine:
         except (ConnectionError, ValueError, RuntimeError, ray_errors.RayError) as error:
             first = str(error).strip().partition("\n")[0]
             raise StoreError(f"Ray at {address or 'this host'}: cannot connect: {first}") from error
-        resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        resources: dict[str, float] = ray.cluster_resources()
         self.workers = workers or max(1, int(resources.get("CPU", 1)))
         self._remote = ray.remote(num_cpus=1, max_retries=RETRIES)(compute)
 

@@ -81,6 +81,7 @@ def is_read_alike(lines: list[bytes]) -> bool:
     return at_once.equals(one_by_one)
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None, derandomize=True)
 @given(PLACES, RAW)
 def test_whatever_stands_in_one_place_is_read_as_line_by_line(

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -96,6 +97,7 @@ def read(path: Path, *lines: bytes) -> Batch:
     return batch
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(st.sampled_from(["coll", "p2p"]), PLACES, VALUES, st.booleans())
 @example("coll", ("perf", "_msg_size_bytes"), 2**64, False)
