@@ -130,9 +130,12 @@ def _recent_from_ms(cursor: duckdb.DuckDBPyConnection) -> int:
 
 
 def _days_before_end(commits: list[LakeCommit], days: int) -> int:
-    """Return the start of so many days up to the latest reading; after all of them for none."""
+    """Return the start of so many days up to the latest reading; after all of them for none.
+
+    A reading of the future, which is wrong, counts as one of when it was committed.
+    """
     ends = [
-        one.window_end_at
+        min(one.window_end_at, one.committed_at)
         for one in commits
         if f"raw.{one.table}" in READINGS and one.window_end_at is not None
     ]

@@ -122,6 +122,17 @@ def test_readings_that_are_in_the_lake_alone_are_read_from_there(
     assert found.rows() == [("GPU-7", ms(START) + at, 300.0) for at in (0, 30_000)]
 
 
+def test_a_reading_of_the_future_drops_no_recent_ones(
+    lake: Lake, new_store: Callable[[], LocalStore]
+) -> None:
+    store = new_store()
+    attach(store, lake.url)
+    lake.append(readings("d1"))
+    lake.append(readings("d2", (4000 * DAY_S,)))
+    pull(store, lake, recent_days=3650)
+    assert store.read("select count(*) from raw.gpu_samples").item() == 6
+
+
 def count(store: LocalStore) -> int:
     found: int = store.read("select count(*) from raw.gpu_samples").item()
     return found
