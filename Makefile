@@ -21,7 +21,7 @@ test: $(VENV)/.stamp-dev ## everything a change must pass: lint, types, layers, 
 	$(BIN)/lint-imports
 	$(PYTEST) -n 4
 
-slow: $(VENV)/.stamp-dev $(VENV)/.stamp-bench ## tests of large outside data and of the benchmark, which `make test` leaves out
+slow: $(VENV)/.stamp-dev $(VENV)/.stamp-bench ## long tests, of large outside data and of the benchmark, which `make test` leaves out
 	$(PYTEST) -n 3 -m slow
 
 # the scale of the fleet, of the history, and how much of the usual amount of each format is read

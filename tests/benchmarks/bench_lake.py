@@ -13,6 +13,7 @@ from tests.benchmarks.table import Other, Row, memory, number
 from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
 from goodput_queries.catalog import models
+from goodput_queries.errors import StoreError
 from goodput_queries.ledger_build import dirty, watermarks
 from goodput_queries.ledger_build.parts.distribute import LEDGER, Parts, reads_readings
 from goodput_queries.ledger_build.parts.engines import InProcess
@@ -41,8 +42,8 @@ def measure(fleet: Fleet, run: Callable[..., Any]) -> Iterator[Row]:
     for workers in (1, 2):
         try:
             found.append(run(_build, fleet, "ray", workers))
-        except ImportError:
-            yield Row("heavy stages on two workers of Ray", "ray is not installed")
+        except StoreError as error:  # the package is not installed
+            yield Row("heavy stages on two workers of Ray", str(error))
             return
     one, two = (heavy_s for _, heavy_s in found)
     yield Row(

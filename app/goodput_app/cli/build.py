@@ -60,19 +60,19 @@ def build(
         given = {"engine": engine, "address": address, "workers": workers}
         chosen = {name: value for name, value in given.items() if value is not None}
         if lake is not None or chosen:
-            _prepare(store, lake, chosen)
+            _prepare(store, db, lake, chosen)
         with tasks_shown() as on_task:
             if isinstance(store, LocalStore):
                 store.of_lake.on_task = on_task
             return store.build(is_full=is_full)
 
 
-def _prepare(store: Store, lake: str | None, chosen: Mapping[str, object]) -> None:
+def _prepare(store: Store, db: str, lake: str | None, chosen: Mapping[str, object]) -> None:
     """Give a database its lake, and its builds the engine of this command."""
     if not isinstance(store, LocalStore):
         raise StoreError(
-            f"{store.path}: a server has it open and builds it; set `url`, `engine`, `address` and "  # type: ignore[attr-defined]
-            "`workers` under [lake] in its goodput.toml."
+            f"{db}: a server has it open and builds it; set `engine`, `address` and `workers` "
+            "under [lake] in its goodput.toml."
         )
     if lake is not None:
         from goodput_queries.lake.pull import attach  # noqa: PLC0415 -- an extra

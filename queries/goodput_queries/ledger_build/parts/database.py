@@ -10,6 +10,7 @@ import duckdb
 from goodput_queries.catalog import models
 from goodput_queries.errors import BuildError
 from goodput_queries.evidence.load import SEQUENCE
+from goodput_queries.lake.arrange import DIGEST
 from goodput_queries.ledger_build import materialise
 from goodput_queries.ledger_build.parts.task import needs_of
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from goodput_queries.catalog.models import Model
     from goodput_queries.ledger_build.parts.task import LakePart, Needs, Task
 
-DIGEST = "load_digest"  # as lake/arrange.py names it
 _PLAIN = ("stg_gpu_samples", "stg_gpu_samples_other", "stg_node_samples")
 _WORD = re.compile(r"\w+")
 Tables = dict[str, "pa.Table"]
@@ -49,10 +49,7 @@ class PartDatabase:
             self._connection.execute(text)
 
     def compute(self, task: Task) -> Tables:
-        """Return the tables of a task by name; raises BuildError naming the one that failed.
-
-        A table without rows may be missing.
-        """
+        """Return the tables of a task by name; raises BuildError naming the one that failed."""
         needs = needs_of(tuple(task.selects), tuple(task.selects.values()))
         with self._connection.cursor() as cursor:
             self._provide(cursor, task, needs)

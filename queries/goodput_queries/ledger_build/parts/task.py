@@ -65,7 +65,6 @@ class Needs:
 
     readings: list[str]
     inputs: list[str]  # stored tables, of which the database has the rows
-    references: list[str]
     views: list[models.Model]
     pass_tables: list[models.Model]
 
@@ -86,7 +85,6 @@ def needs_of(names: tuple[str, ...], selects: tuple[str, ...]) -> Needs:
     return Needs(
         readings=[name for name in base if name in READINGS],
         inputs=[*(name for name in base if name not in READINGS), *stored],
-        references=sorted(n.split(".")[1] for n in found if n.startswith("reference.")),
         views=[m for m in order if _is_passed(m) and m.layer != models.TEMP_LAYER],
         pass_tables=[m for m in order if _is_passed(m) and m.layer == models.TEMP_LAYER],
     )
