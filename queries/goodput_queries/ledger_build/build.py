@@ -52,13 +52,14 @@ def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
         if since == sequence:
             return pl.DataFrame([], schema=SUMMARY_SCHEMA)
         loaded = dirty.loaded_tables(cursor, since)
-        is_rejected = reject_implausible_rows(cursor, loaded, since)
+        of_lake, parts = store.of_lake, None
+        is_rejected = of_lake.reject_implausible_readings(cursor, since)
+        is_rejected |= reject_implausible_rows(cursor, loaded, since)
         if dirty.has_new_engines_of_known_requests(cursor, loaded, since):
             since = None
         if is_rejected or ("raw.gpu_samples" in loaded and retention.reopen_hours(cursor)):
             forgetting.forget_ledger(cursor)
             since = None
-        of_lake, parts = store.of_lake, None
         if of_lake.lake is not None:
             parts = Parts(cursor, of_lake.lake, of_lake.engine, of_lake.on_task)
         cursor.execute(f"set variable built_sequence = {-1 if since is None else since}")
