@@ -72,7 +72,7 @@ class OfLake:
         """Reject readings of loads after `since`; return whether builds have used any of them."""
         if self.lake is None:
             return False
-        from goodput_queries.lake import implausible_readings  # noqa: PLC0415 -- an extra
+        from goodput_queries.ledger_build.parts import implausible_readings  # noqa: PLC0415 -- an extra
 
         return implausible_readings.reject_implausible_readings(cursor, self.lake, since)
 
