@@ -30,7 +30,6 @@ LARGE_FOLDERS = {
     "ingest/goodput_ingest/formats": "readers that several sources share, each on its own",
     "ingest/goodput_ingest/sources/job_logs": "a training framework is one module",
     "ingest/goodput_ingest/sources/nvml": "runs on nodes as one package without the others",
-    "ingest/goodput_ingest/synthetic": "one generator, whose steps pass a world on",
     "tests/app/cli": "mirrors the commands",
     "tests/app/server": "one server, whose parts are asked through it",
     "tests/benchmarks": "measurements that share their databases and their meter",
