@@ -15,7 +15,7 @@ from goodput_app.dashboard.components import scope_bar, tables
 from goodput_app.dashboard.data import marts, statements
 from goodput_app.dashboard.data.statements import Chosen, DayCost
 from goodput_billing.statement import window
-from goodput_billing.statement.charges import IDLE_POLICIES
+from goodput_billing.statement.amounts.charges import IDLE_POLICIES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,13 +12,13 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from goodput_billing.statement import currency, ownership
-from goodput_billing.statement.ownership import HELD_LINES
+from goodput_billing.statement.amounts import currency, ownership
+from goodput_billing.statement.amounts.ownership import HELD_LINES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from goodput_billing.statement.credit_rules import CreditRule
+    from goodput_billing.statement.amounts.credit_rules import CreditRule
 
 MS_PER_HOUR = 3_600_000
 MJ_PER_KWH = 3_600_000_000

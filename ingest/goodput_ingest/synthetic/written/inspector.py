@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from goodput_ingest.synthetic.events import pid, write_gzip
+from goodput_ingest.synthetic.written.events import pid, write_gzip
 
 if TYPE_CHECKING:
     from pathlib import Path

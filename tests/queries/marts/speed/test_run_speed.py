@@ -16,7 +16,7 @@ from goodput_billing.render import files, token_table
 from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.statement import statement
 
-PEAKS = Path(__file__).parents[3] / "queries/goodput_queries/sql/reference/gpu_model_peaks.csv"
+PEAKS = Path(__file__).parents[4] / "queries/goodput_queries/sql/reference/gpu_model_peaks.csv"
 H100 = "NVIDIA H100 80GB HBM3"
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from goodput_ingest.synthetic.events import write_gzip
 from goodput_ingest.synthetic.fleet import CPUS_PER_NODE, MEMORY_MIB
+from goodput_ingest.synthetic.written.events import write_gzip
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -1,18 +1,18 @@
-"""What was put into the fleet on purpose: one note a fault or story, for tests and for people."""
+"""Faults and scripted jobs that the plan put into the fleet: a note for each."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from goodput_ingest.synthetic.habits import SECOND
-from goodput_ingest.synthetic.hosts import LOST_PORT
+from goodput_ingest.synthetic.written.hosts import LOST_PORT
 
 if TYPE_CHECKING:
     from goodput_ingest.synthetic.fleet import Fleet
-    from goodput_ingest.synthetic.hosts import LostLink
     from goodput_ingest.synthetic.lives import Life
     from goodput_ingest.synthetic.outages import Silence
     from goodput_ingest.synthetic.schedule import Schedule
+    from goodput_ingest.synthetic.written.hosts import LostLink
 
 
 def notes(

@@ -1,4 +1,4 @@
-"""The words of the accounting rules as numbers, for arrays."""
+"""Codes of categories as integers, for arrays."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from goodput_billing.statement.charges import IDLE_LINES, Charge, Key, Quantities
-from goodput_billing.statement.rounding import apportion, apportion_groups, nearest
+from goodput_billing.statement.amounts.charges import IDLE_LINES, Charge, Key, Quantities
+from goodput_billing.statement.amounts.rounding import apportion, apportion_groups, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -11,7 +11,7 @@ from tests.queries.conftest import built_together
 from goodput_queries.ledger import ledger
 from goodput_queries.scope import Scope
 
-REFERENCE = Path(__file__).parents[3] / "queries/goodput_queries/sql/reference"
+REFERENCE = Path(__file__).parents[4] / "queries/goodput_queries/sql/reference"
 
 
 def lines(cluster):

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from goodput_ingest.synthetic.kernels import Kernels
     from goodput_ingest.synthetic.schedule import Schedule
     from goodput_ingest.synthetic.scrapes import Scrapes
+    from goodput_ingest.synthetic.written.kernels import Kernels
 
 HOUR_MS = 3_600 * SECOND
 ROWS_PER_FILE = 600_000  # at most, as far as an hour has no more

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from goodput_ingest.synthetic.events import pid
 from goodput_ingest.synthetic.fleet import GPUS_PER_NODE, PCI_BUSES
 from goodput_ingest.synthetic.habits import SECOND
 from goodput_ingest.synthetic.outages import DAY_S
+from goodput_ingest.synthetic.written.events import pid
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ import pytest
 
 from goodput_billing.render import files
 from goodput_billing.statement import closing
-from goodput_billing.statement.charges import DEFINITION_VERSION, Policy
+from goodput_billing.statement.amounts.charges import DEFINITION_VERSION, Policy
 from goodput_billing.statement.days import day_of
 from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.statement import statement

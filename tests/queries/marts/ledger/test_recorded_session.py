@@ -14,7 +14,7 @@ from goodput_queries.ledger import capacity_ms, ledger
 from goodput_queries.scope import Scope
 from goodput_queries.storage.store import LocalStore
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 MAIN = Scope(run="lab/main")
 
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from goodput_billing.statement.charges import MS_PER_HOUR, known_mj
-from goodput_billing.statement.ownership import HELD_LINES
-from goodput_billing.statement.rounding import apportion
-from goodput_billing.statement.rows import CENTS, PRICE
+from goodput_billing.statement.amounts.charges import MS_PER_HOUR, known_mj
+from goodput_billing.statement.amounts.ownership import HELD_LINES
+from goodput_billing.statement.amounts.rounding import apportion
+from goodput_billing.statement.amounts.rows import CENTS, PRICE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The true ledger, worked out from the plan: what every GPU did, and what evidence can show of it.
+"""The true ledger, computed from the plan: what every GPU did, and what evidence can show of it.
 
 `category` is what happened; `expected` is what the ledger says of it by the accounting rules, from
 the evidence that this fleet leaves: a job without events is busy or idle by its readings, and
@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from goodput_ingest.synthetic.accounts import EVERYBODY, OTHERS, Booking, book
-from goodput_ingest.synthetic.categories import CATEGORIES, CODE, TELEMETRY
 from goodput_ingest.synthetic.fleet import CPUS_PER_NODE, SLICES, Fleet, Ints
 from goodput_ingest.synthetic.habits import SECOND
+from goodput_ingest.synthetic.ledger.accounts import EVERYBODY, OTHERS, Booking, book
+from goodput_ingest.synthetic.ledger.categories import CATEGORIES, CODE, TELEMETRY
 
 if TYPE_CHECKING:
     from goodput_ingest.synthetic.lives import Life

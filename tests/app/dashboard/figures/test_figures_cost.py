@@ -13,8 +13,8 @@ import pytest
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.figures import cost
 from goodput_billing.statement import window
+from goodput_billing.statement.amounts.charges import Policy, Quantities
 from goodput_billing.statement.budgets import SCHEMA as BUDGETS
-from goodput_billing.statement.charges import Policy, Quantities
 
 HOUR_MS = 3_600_000
 HOSTILE = "<b>x</b> %{y} $z$"

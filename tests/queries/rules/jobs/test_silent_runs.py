@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
-from tests.queries.rules.test_ownership_without_a_scheduler import (
+from tests.queries.rules.jobs.test_ownership_without_a_scheduler import (
     gpus,
     holds,
     job,

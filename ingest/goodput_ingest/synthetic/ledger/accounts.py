@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from goodput_ingest.synthetic.categories import CODE
 from goodput_ingest.synthetic.fleet import Ints
+from goodput_ingest.synthetic.ledger.categories import CODE
 
 if TYPE_CHECKING:
     from goodput_ingest.synthetic.lives import Life

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 import streamlit as st
 from tests.app.conftest import opened
-from tests.app.dashboard.test_pages import assert_can_be_downloaded, unexplained
+from tests.app.dashboard.pages.test_pages import assert_can_be_downloaded, unexplained
 from tests.app.opened_page import assert_sound
 from tests.queries.conftest import Evidence
 from tests.queries.serving.load import Serving, fleet
