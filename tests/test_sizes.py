@@ -24,7 +24,6 @@ LONG_MODULES = {
 }
 LARGE_FOLDERS = {
     "app/goodput_app/cli": "a command is found by the name of its module",
-    "app/goodput_app/dashboard/components": "pages share parts, so that a page has no folder",
     "app/goodput_app/dashboard/data": "pages read through one module each",
     "app/goodput_app/dashboard/figures": "pages have figures in one module each",
     "app/goodput_app/dashboard/pages": "a page is found by the name of its module",

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import fleet_parts
+from goodput_app.dashboard.components.fleet import fleet_parts
 from goodput_app.dashboard.data import fleet
 from goodput_app.dashboard.figures import cell_colours, rack_grid, rows_over_time
 

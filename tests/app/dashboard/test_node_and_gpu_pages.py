@@ -233,7 +233,7 @@ def test_what_a_host_does_not_report_is_named(series: str, caption: str) -> None
     app = AppTest.from_string(
         f"""
 import polars as pl
-from goodput_app.dashboard.components import host_parts
+from goodput_app.dashboard.components.fleet import host_parts
 series = pl.DataFrame({series})
 host_parts.missing(series.with_columns(at=pl.datetime(2026, 1, 1)), "gpu-a01")
 """

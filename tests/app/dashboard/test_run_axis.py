@@ -11,7 +11,7 @@ import pytest
 from tests.queries.conftest import Evidence
 from tests.recorded_session import built, extent_ms
 
-from goodput_app.dashboard.components import run_axis as components
+from goodput_app.dashboard.components.runs import run_axis as components
 from goodput_app.dashboard.data import metrics, run_axis
 from goodput_app.dashboard.figures import runs
 from goodput_app.dashboard.state import use_store

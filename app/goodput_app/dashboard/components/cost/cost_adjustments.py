@@ -11,7 +11,7 @@ from goodput_app.access.current import current_identity
 from goodput_app.access.identity import Action
 from goodput_app.dashboard import adjusting, theme
 from goodput_app.dashboard.components import tables, wall
-from goodput_app.dashboard.components.cost_parts import in_browser
+from goodput_app.dashboard.components.cost.cost_parts import in_browser
 from goodput_app.dashboard.state import current_store
 from goodput_billing.adjustments.record import OUTCOMES, REASON_MAX_CHARS, Target
 from goodput_billing.render.adjustments_table import WORDS
@@ -20,7 +20,7 @@ from goodput_queries.errors import GoodputError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from goodput_app.dashboard.components.cost_scope import Shown
+    from goodput_app.dashboard.components.cost.cost_scope import Shown
 
 SAID, WRITTEN = "adjustment_said", "adjustments_written"
 COLUMNS = {

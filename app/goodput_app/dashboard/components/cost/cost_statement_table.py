@@ -10,15 +10,16 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import cost_adjustments, cost_scope, scope_bar, tables
-from goodput_app.dashboard.components.cost_parts import in_browser
+from goodput_app.dashboard.components import scope_bar, tables
+from goodput_app.dashboard.components.cost import cost_adjustments, cost_scope
+from goodput_app.dashboard.components.cost.cost_parts import in_browser
 from goodput_app.dashboard.data import statements
 from goodput_billing.adjustments.record import Target
 from goodput_billing.render.safe_text import harmless
 from goodput_billing.statement.days import day_of
 
 if TYPE_CHECKING:
-    from goodput_app.dashboard.components.cost_scope import Shown
+    from goodput_app.dashboard.components.cost.cost_scope import Shown
     from goodput_app.dashboard.components.scope_bar import View
 
 RUN_PAGE, RUNS_PAGE = "pages/one_run.py", "pages/all_runs.py"

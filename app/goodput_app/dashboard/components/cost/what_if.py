@@ -9,8 +9,9 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import cost_scope, scope_bar, tables
-from goodput_app.dashboard.components.cost_parts import in_browser
+from goodput_app.dashboard.components import scope_bar, tables
+from goodput_app.dashboard.components.cost import cost_scope
+from goodput_app.dashboard.components.cost.cost_parts import in_browser
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import statements
 from goodput_scenarios import by_account, scenario

@@ -13,14 +13,15 @@ from goodput_app.access import rows
 from goodput_app.access.current import carried, current_identity
 from goodput_app.access.identity import Action
 from goodput_app.dashboard import glossary, theme
-from goodput_app.dashboard.components import charts, cost_scope, tables
+from goodput_app.dashboard.components import charts, tables
+from goodput_app.dashboard.components.cost import cost_scope
 from goodput_app.dashboard.data import statements
 from goodput_app.dashboard.figures import cost as figures_cost
 from goodput_billing.statement import window
 from goodput_queries.errors import GoodputError, NotPermittedError
 
 if TYPE_CHECKING:
-    from goodput_app.dashboard.components.cost_scope import Shown
+    from goodput_app.dashboard.components.cost.cost_scope import Shown
     from goodput_billing.delivery.archive import PastStatement
 
 BUDGETS = {

@@ -8,7 +8,8 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import finding_parts, places, scope_bar, tables
+from goodput_app.dashboard.components import places, scope_bar, tables
+from goodput_app.dashboard.components.findings import finding_parts
 
 STATE_COLOURS: dict[str, theme.Badge] = {
     "COMPLETED": "green",

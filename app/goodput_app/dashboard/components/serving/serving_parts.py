@@ -9,8 +9,8 @@ import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, scope_bar, tables, tiles
-from goodput_app.dashboard.components.serving_engine_parts import METRICS, rest
-from goodput_app.dashboard.components.speed_parts import amount
+from goodput_app.dashboard.components.runs.speed_parts import amount
+from goodput_app.dashboard.components.serving.serving_engine_parts import METRICS, rest
 from goodput_app.dashboard.data import serving
 from goodput_app.dashboard.figures import serving as figures
 

@@ -8,7 +8,8 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import charts, host_parts, places, tables
+from goodput_app.dashboard.components import charts, places, tables
+from goodput_app.dashboard.components.fleet import host_parts
 from goodput_app.dashboard.data import network
 from goodput_app.dashboard.figures import network as figures
 

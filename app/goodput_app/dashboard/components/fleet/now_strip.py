@@ -8,7 +8,8 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import finding_parts, scope_bar
+from goodput_app.dashboard.components import scope_bar
+from goodput_app.dashboard.components.findings import finding_parts
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -12,7 +12,7 @@ from goodput_app.access.current import current_identity
 from goodput_app.access.identity import Action
 from goodput_app.dashboard import price_edit, theme
 from goodput_app.dashboard.components import tables
-from goodput_app.dashboard.components.cost_parts import BUDGET_EXAMPLE, in_browser
+from goodput_app.dashboard.components.cost.cost_parts import BUDGET_EXAMPLE, in_browser
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import statements
 from goodput_app.dashboard.state import current_store

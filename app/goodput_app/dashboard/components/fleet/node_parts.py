@@ -9,8 +9,9 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import host_parts, places, tables
+from goodput_app.dashboard.components import places, tables
 from goodput_app.dashboard.components import telemetry_parts as parts
+from goodput_app.dashboard.components.fleet import host_parts
 from goodput_app.dashboard.data import metrics
 from goodput_app.dashboard.figures import telemetry as figures
 

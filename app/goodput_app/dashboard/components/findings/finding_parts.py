@@ -10,8 +10,9 @@ import streamlit as st
 from goodput_app.access.current import current_identity, is_sign_in_required
 from goodput_app.access.identity import Action as Allowed
 from goodput_app.dashboard import finding_state, theme
-from goodput_app.dashboard.components import finding_cards, places, scope_bar, tables
-from goodput_app.dashboard.components.finding_cards import SEVERITY_COLOURS
+from goodput_app.dashboard.components import places, scope_bar, tables
+from goodput_app.dashboard.components.findings import finding_cards
+from goodput_app.dashboard.components.findings.finding_cards import SEVERITY_COLOURS
 from goodput_app.dashboard.state import current_store
 from goodput_queries.errors import GoodputError
 from goodput_queries.findings import NAME_MAX_CHARS, NOTE_MAX_CHARS, Action
