@@ -20,6 +20,7 @@ from goodput_queries.evidence.implausible import reject_implausible_rows
 from goodput_queries.ledger_build import dirty, dirty_jobs, materialise, watermarks
 from goodput_queries.ledger_build.node_hours import HOUR_MS, Hours, NodeHours, ranges
 from goodput_queries.ledger_build.parts.distribute import Parts
+from goodput_queries.ledger_build.parts.unpublished import note_unpublished_days
 from goodput_queries.ledger_build.placement.incremental import place_again
 from goodput_queries.ledger_build.placement.set_wise import STAGES, place_all, write
 
@@ -66,6 +67,8 @@ def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
         work = _Build(cursor, since, _note_reading_series(cursor, since, parts), parts)
         for model in models.build_order():
             work.make(model)
+        if parts is not None:
+            note_unpublished_days(cursor, work.dirty, sequence or 0)
         cursor.execute("delete from state.built")
         cursor.execute(
             "insert into state.built "
