@@ -29,6 +29,7 @@ def nodes(gpus, odd, *, count=6, usual=IDLE):
     gpus.evidence.watched(HOUR)
 
 
+@pytest.mark.fires("peer_power", "peer_sm_clock", "peer_sm_active", "peer_temperature")
 @pytest.mark.parametrize(
     ("rule", "odd", "text"),
     [
@@ -87,6 +88,7 @@ def test_a_gpu_that_waits_is_one_finding_though_all_of_it_differs(cluster):
     assert [row["rule"] for row in gpus.found("peer_outliers")] == ["peer_sm_active"]
 
 
+@pytest.mark.quiet("peer_power", "peer_sm_clock", "peer_temperature")
 @pytest.mark.parametrize(
     "odd",
     [
@@ -184,6 +186,7 @@ def test_a_gang_of_four_has_too_few_peers(cluster):
     assert gpus.found("peer_outliers") == []
 
 
+@pytest.mark.quiet("peer_sm_active")
 @built_together
 def test_a_gang_that_differs_from_ten_minutes_to_ten_minutes_is_compared_in_each(cluster):
     """All GPUs idle in every other ten minutes: none differs from the others."""
@@ -198,6 +201,7 @@ def test_a_gang_that_differs_from_ten_minutes_to_ten_minutes_is_compared_in_each
     assert gpus.found("peer_outliers") == []
 
 
+@pytest.mark.fires("node_idle_power", "node_temperature")
 @pytest.mark.parametrize(
     ("rule", "odd"),
     [
@@ -219,6 +223,7 @@ def test_a_node_that_differs_from_its_model_is_found(cluster, rule, odd):
     }  # fmt: skip
 
 
+@pytest.mark.quiet("node_idle_power", "node_temperature")
 @built_together
 def test_a_node_at_work_is_compared_with_nodes_at_work(cluster):
     """A busy node is warmer than idle ones."""

@@ -20,6 +20,7 @@ def job(gpus, values, *, size=2, events=()):
         gpus.read(f"a/{i}", END, values)
 
 
+@pytest.mark.fires("use_drop", "power_drop")
 @built_together
 def test_use_that_falls_and_stays_is_found(cluster):
     gpus = Gpus(cluster)
@@ -51,6 +52,7 @@ def test_it_ends_when_use_comes_back(cluster):
     assert {row["end_at"] for row in found} == {gpus.evidence.at(3 * HOUR)}
 
 
+@pytest.mark.quiet("use_drop", "power_drop")
 @pytest.mark.parametrize(
     "values",
     [

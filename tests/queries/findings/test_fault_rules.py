@@ -1,4 +1,4 @@
-"""Rules about faults of GPUs, nodes, links and numbers: when each is a finding, and when it is none."""
+"""Rules about faults of GPUs, nodes, links and losses: when each fires, when it is quiet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules about free, waiting and broken GPUs and about evidence: when each fires, and when it is quiet."""
+"""Rules about free, waiting and broken GPUs and about evidence: fires, and stays quiet."""
 
 from __future__ import annotations
 
@@ -104,6 +104,7 @@ def reserved(cluster):
 
 
 @pytest.mark.quiet("gang_wait", "idle_with_demand", "stranded_gpus", "reservation_idle")
+@pytest.mark.quiet("unclassified_time")
 @built_together
 def test_a_full_reserved_node_whose_queue_waits_has_no_finding(cluster, job_events):
     fleet(cluster)
