@@ -63,6 +63,10 @@ def test_it_ends_when_use_comes_back(cluster):
         ),
         pytest.param(lambda second: SLOW if second < 2 * HOUR else BUSY, id="upwards"),
         pytest.param(lambda second: BUSY if second < END - 1100 else IDLE, id="at its end"),
+        pytest.param(
+            lambda second: BUSY if second < 2 * HOUR else IDLE,
+            id="an end hours before the release, which is an idle allocation",
+        ),
     ],
 )
 @built_together
