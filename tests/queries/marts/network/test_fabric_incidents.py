@@ -42,6 +42,8 @@ def fabric(evidence):
     return evidence.store
 
 
+@pytest.mark.quiet("fabric_fault", "link_down")
+@pytest.mark.fires("fabric_fault", "link_down")
 def test_links_that_fail_together_are_one_incident_and_findings_say_so_once(fabric):
     found = fabric.read(
         "select kind, members, nodes, shared, run_ids, gpus, confidence, end_at is null "

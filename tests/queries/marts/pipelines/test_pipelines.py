@@ -68,6 +68,8 @@ def test_workers_are_ranked_by_what_they_cost_alone(replayed):
     assert len(found) == 4
 
 
+@pytest.mark.quiet("uneven_workers")
+@pytest.mark.fires("uneven_workers")
 def test_a_run_that_is_held_up_is_a_finding_and_one_that_is_not_known_is_none(replayed):
     replayed.node("a", 2)
     replayed.job("1", 0, 600, ["a"], 2)

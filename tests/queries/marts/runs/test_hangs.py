@@ -124,6 +124,7 @@ def test_of_two_jobs_with_these_ranks_the_one_in_the_folders_name_is_taken(evide
     assert [row[1:] for row in found] == [("77", "b"), (None, None), (None, None)]
 
 
+@pytest.mark.quiet("hang")
 def test_operations_in_flight_in_a_dump_of_a_healthy_job_are_no_hang(evidence, dumps):
     dumps({0: (52, 45), 1: (50, 47), 2: (52, 45), 3: (52, 46)}, sequence=46, since=110, last=115)
 

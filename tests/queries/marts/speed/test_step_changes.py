@@ -102,6 +102,7 @@ def test_steps_that_become_slower_twice_are_one_episode(evidence):
     assert episode["lost_gpu_ms"] == pytest.approx(2 * 500 * (100 + 250), rel=0.05)
 
 
+@pytest.mark.quiet("steps_slower")
 def test_checkpoints_data_stalls_and_restarts_are_no_change(evidence):
     """The second life begins again at step 1, on the same node."""
     saves = dict.fromkeys(range(100, STEPS, 100), 20.0)
