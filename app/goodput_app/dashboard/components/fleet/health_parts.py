@@ -47,7 +47,7 @@ NODES = {
     "failed_attempts": "Failed attempts",
     "ecc_uncorrected": "ECC, uncorrected",
     "row_remaps": "Row remaps",
-    "thermal_s": "Time with thermal slowdown",
+    "thermal_s": "Thermal slowdown time",
     "caused_ms": "Loss caused",
     "code": "Xid",
     "suggested": "Suggested",
