@@ -46,6 +46,11 @@ def reading_margin_ms(cursor: duckdb.DuckDBPyConnection) -> int:
     return READING_MARGIN_MS if is_fast else SLOW_READING_MARGIN_MS
 
 
+def set_reading_margin(cursor: duckdb.DuckDBPyConnection) -> None:
+    """Set how far a build reads around its hours; needs the series of readings."""
+    cursor.execute(f"set variable reading_margin_ms = {reading_margin_ms(cursor)}")
+
+
 def note_reading_series(cursor: duckdb.DuckDBPyConnection, new: str = NEW_READING_SERIES) -> None:
     """Extend state.reading_series by readings of the build's hours, of loads not built yet.
 

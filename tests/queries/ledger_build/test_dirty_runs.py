@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import duckdb
 
-from goodput_queries.ledger_build.dirty_jobs import in_hours
+from goodput_queries.ledger_build.dirty_runs import in_hours
 from goodput_queries.ledger_build.node_hours import HOUR_MS
 
 START = 10 * HOUR_MS
