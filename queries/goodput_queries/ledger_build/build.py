@@ -1,4 +1,4 @@
-"""Bringing the ledger up to date: stage by stage, in an order that follows from what their SQL reads.
+"""Bringing the ledger up to date: stage by stage, in the order that their SQL asks for.
 
 Of each stage the build computes what depends on what is dirty (`dirty.close`), replaces it in the
 way that its header names (`materialise.py`), and adds to the dirty set where the rows differ now. A
@@ -8,6 +8,7 @@ full build takes the same road with everything dirty, so that both give the same
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from goodput_queries.catalog.models import Model
     from goodput_queries.ledger_build.dirty import DirtySet
+    from goodput_queries.ledger_build.node_hours import NodeHours
     from goodput_queries.storage.store import LocalStore
 
 SUMMARY_SCHEMA = {"stage": pl.String, "rows": pl.Int64, "seconds": pl.Float64}
@@ -98,10 +100,6 @@ class _Build:
         self.dirty = dirty_set
         self.parts = parts
         self.timings: list[tuple[str, int, float]] = []
-        self.fillers = {
-            "temp.dirty_run_ids": dirty_runs.seed,
-            "temp.dirty_job_runs": dirty_runs.close,
-        }
         for model in models.of_layer(models.TEMP_LAYER).values():
             if "written_by" in model.directives:
                 cursor.execute(f"create or replace {model.sql.split('create ', 1)[1]}")
@@ -120,21 +118,24 @@ class _Build:
     def _changes(self, model: Model) -> dict[str, Change]:
         """Compute what of a stage is dirty; return how it came out, by stage."""
         name = model.qualified_name
-        if self._stays_empty(model):
+        again = dirty.close(self.cursor, self.dirty, model)
+        if not again or self._stays_empty(model):
             return {name: Change(is_none=True)}
         if name == "intermediate.int_holds":
             return self._place()
-        if name in self.fillers:
-            self.fillers[name](self.cursor, self.dirty)
-            return {name: Change()}
-        if model.materialised == "hourly":
-            return self._replace_hours(model)
-        if model.materialised is not None:
+        if name == "temp.dirty_run_ids":
+            dirty_runs.seed(self.cursor, self.dirty)
+        elif name == "temp.dirty_job_runs":
+            dirty_runs.close(self.cursor)
+        elif model.materialised == "hourly":
+            return self._replace_hours(model, again)
+        elif model.materialised is not None:
             return {name: self._replace(model)}
-        if models.is_drafted(model) and not models.is_of_a_pass(name):
+        elif models.is_drafted(model) and not models.is_of_a_pass(name):
             self._draft(model)
-            return {name: Change()}
-        return {}
+        else:
+            return {}
+        return {name: Change()}
 
     def _stays_empty(self, model: Model) -> bool:
         """Say whether a stored stage is empty, and stays so since its source is."""
@@ -159,22 +160,17 @@ class _Build:
         if model.materialised == "merged":
             return self._merge(model)
         if model.materialised == "full":
-            if dirty.close(self.cursor, self.dirty, model):
-                return materialise.replace_all(
-                    self.cursor, model, model.sql, is_compared=not is_full
-                )
-            rows = _scalar(self.cursor, f"select count(*) from {model.qualified_name}")
-            return Change(rows or 0, is_none=True)
+            return materialise.replace_all(self.cursor, model, is_compared=not is_full)
         self._draft(model)
-        if model.materialised == "job_runs" and not is_full:
-            hours = dirty_runs.note_changed_job_runs(self.cursor)
-            change = materialise.replace_keys(self.cursor, model, is_full=is_full)
-            return Change(change.rows, hours)
-        return materialise.replace_keys(self.cursor, model, is_full=is_full)
+        where = None if is_full else materialise.KEYS[str(model.materialised)]
+        if model.materialised != "job_runs":
+            return materialise.replace_rows(self.cursor, model, where, is_compared=not is_full)
+        hours = dirty_runs.note_changed_job_runs(self.cursor)
+        change = materialise.replace_rows(self.cursor, model, where, is_compared=False)
+        return replace(change, hours=hours)
 
-    def _replace_hours(self, model: Model) -> dict[str, Change]:
-        """Replace an hourly stage, and those of the same pass, in the hours that are dirty."""
-        hours = dirty.close(self.cursor, self.dirty, model)
+    def _replace_hours(self, model: Model, hours: NodeHours) -> dict[str, Change]:
+        """Replace an hourly stage, and those of the same pass, in these hours."""
         if self.parts is not None and self.parts.computes(model):
             together = self.parts.group_of(model)
             differing, rows = self.parts.replace_hours(together, hours)
@@ -197,18 +193,27 @@ class _Build:
 
     def _place(self) -> dict[str, Change]:
         """Put holds on GPUs; a job run whose holds moved has changed."""
+        stages = [models.of_layer("intermediate")[name] for name in STAGES.values()]
         is_again = self.dirty.has_same({"intermediate.int_slots"})
         if is_again:
             write(self.cursor, place_again(self.cursor))
+            if not self._has_rows("temp.dirty_nodes"):
+                return {stage.qualified_name: Change(is_none=True) for stage in stages}
         else:
             place_all(self.cursor)
-        stages = [models.of_layer("intermediate")[name] for name in STAGES.values()]
-        return {
-            stage.qualified_name: materialise.replace_placed(
-                self.cursor, stage, is_again=is_again, is_compared=not self.dirty.is_full
+        where, is_compared = (
+            materialise.KEYS["placed"] if is_again else None,
+            not self.dirty.is_full,
+        )
+        changes = {
+            stage.qualified_name: materialise.replace_rows(
+                self.cursor, stage, where, is_compared=is_compared
             )
             for stage in stages
         }
+        if is_compared:
+            dirty_runs.note_moved_holds(self.cursor)
+        return changes
 
 
 def _scalar(cursor: duckdb.DuckDBPyConnection, sql: str) -> int | None:

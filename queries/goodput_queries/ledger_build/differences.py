@@ -34,11 +34,14 @@ _OWNER_COLUMNS = {
     "endpoint": "cluster, endpoint,",
 }
 
-_ASKED = """select job_run_key, cluster, partition, gpu_type_requested, gpus_requested,
+# what job runs ask for until they start, and the CPUs that they hold then
+_DEMAND = """select job_run_key, cluster, partition, gpu_type_requested, gpus_requested,
+        null as nodes, null as cpus,
         eligible_ms as start_ms, coalesce(start_ms, record_end_ms) as end_ms
-    from {} where eligible_ms is not null and gpus_requested > 0"""
-_HELD_CPUS = """select job_run_key, cluster, nodes, cpus, start_ms, end_ms
-    from {} where start_ms is not null and cpus > 0"""
+    from {0} where eligible_ms is not null and gpus_requested > 0
+    union all
+    select job_run_key, cluster, null, null, null, nodes, cpus, start_ms, end_ms
+    from {0} where start_ms is not null and cpus > 0"""
 
 
 def changed_hours(
@@ -129,7 +132,4 @@ def differences(new: str, old: str) -> str:
 
 def job_run_hours(cursor: duckdb.DuckDBPyConnection, new: str, old: str) -> NodeHours:
     """Return the hours in which demand or held CPUs differ between two tables of job runs."""
-    bounds = ("start_ms", "end_ms")
-    return changed_hours(cursor, _ASKED.format(new), _ASKED.format(old), bounds) | changed_hours(
-        cursor, _HELD_CPUS.format(new), _HELD_CPUS.format(old), bounds
-    )
+    return changed_hours(cursor, _DEMAND.format(new), _DEMAND.format(old), ("start_ms", "end_ms"))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from goodput_queries.catalog import models
 from goodput_queries.ledger_build import materialise
-from goodput_queries.ledger_build.differences import job_run_hours
+from goodput_queries.ledger_build.differences import differences, job_run_hours
 from goodput_queries.ledger_build.node_hours import HOUR_MS, ranges
 
 if TYPE_CHECKING:
@@ -49,14 +49,15 @@ _RANKED = """select attempt_key
 def note_changed_job_runs(cursor: duckdb.DuckDBPyConnection) -> NodeHours:
     """Write job runs whose record changed beyond its running time to temp.changed_job_runs.
 
-    JOB_RUNS_BEFORE has what was known of those that were looked at. Returns the hours in which what
-    they ask for, or their CPUs, differ.
+    JOB_RUNS_BEFORE has what was known of those that were looked at; a full build knows nothing.
+    Returns the hours in which what they ask for, or their CPUs, differ.
     """
     stage = models.of_layer("intermediate")["int_job_runs"]
     new = f"temp.{stage.name}"
     cursor.execute(
         f"""create or replace temp table job_runs_before as
-        from {stage.qualified_name} where {materialise.KEYS["job_runs"]}"""
+        from {stage.qualified_name}
+        where built_sequence() >= 0 and {materialise.KEYS["job_runs"]}"""
     )
     cursor.execute(
         f"""create or replace temp table changed_job_runs as
@@ -70,6 +71,14 @@ def note_changed_job_runs(cursor: duckdb.DuckDBPyConnection) -> NodeHours:
         )"""
     )
     return job_run_hours(cursor, new, JOB_RUNS_BEFORE)
+
+
+def note_moved_holds(cursor: duckdb.DuckDBPyConnection) -> None:
+    """Add job runs whose holds in temp.int_holds are others than in temp.before."""
+    differing = differences("from temp.int_holds", "from temp.before")
+    cursor.execute(
+        f"insert into temp.changed_job_runs select distinct job_run_key from ({differing})"
+    )
 
 
 def in_hours(hours: Collection[int]) -> str:
@@ -114,39 +123,33 @@ def seed(cursor: duckdb.DuckDBPyConnection, dirty: DirtySet) -> None:
             select cluster, run_id
             from intermediate.int_event_lives
             where (match is null or match = 'hold') and exists (from temp.changed_job_runs)
-        ),
-        runs as (
-            select distinct run_key
-            from intermediate.int_attempts
-            where job_run_key in (
-                select job_run_key from temp.changed_job_runs
-                union
-                select job_run_key
-                from intermediate.int_attempt_lives semi join seeds using (cluster, run_id)
-            )
         )
-        select cluster, run_id from seeds
-        union
-        select cluster, run_id
-        from intermediate.int_attempt_lives
-        where job_run_key in (
-            select job_run_key from intermediate.int_attempts semi join runs using (run_key)
-        )"""
+        from seeds"""
     )
+    _add_whole_runs(cursor)
     _note_first_event(cursor)
 
 
-def close(cursor: duckdb.DuckDBPyConnection, dirty: DirtySet) -> None:
-    """Fill temp.dirty_job_runs from the events of temp.dirty_run_ids, which were matched.
+def close(cursor: duckdb.DuckDBPyConnection) -> None:
+    """Fill temp.dirty_job_runs, once the events of temp.dirty_run_ids are matched to job runs.
 
-    Events of further runs that belong to these job runs are read as well; whose they are has not
-    changed. temp.attempts_before has the attempts that these job runs had.
+    temp.attempts_before has the attempts that these job runs had.
     """
-    if dirty.is_full:
-        cursor.execute(
-            "insert into temp.dirty_job_runs select job_run_key from intermediate.int_job_runs"
-        )
-        return
+    if _add_whole_runs(cursor):  # whose their events are has not changed
+        _note_first_event(cursor)
+        materialise.draft(cursor, models.of_layer(models.TEMP_LAYER)["job_events"])
+    cursor.execute(
+        """create or replace temp table attempts_before as
+        from intermediate.int_attempts semi join temp.dirty_job_runs using (job_run_key)"""
+    )
+
+
+def _add_whole_runs(cursor: duckdb.DuckDBPyConnection) -> int:
+    """Add all job runs of the runs that are dirty, and all names of these in events.
+
+    A run has the job runs of its lives and those of its job id, and counts attempts over all.
+    Returns how many names were added.
+    """
     cursor.execute(
         """insert into temp.dirty_job_runs
         with touched as (
@@ -156,14 +159,15 @@ def close(cursor: duckdb.DuckDBPyConnection, dirty: DirtySet) -> None:
             select job_run_key
             from intermediate.int_attempt_lives semi join temp.dirty_run_ids using (cluster, run_id)
             union
-            select job_run_key from temp.int_event_lives where job_run_key is not null
+            select job_run_key
+            from intermediate.int_event_lives semi join temp.dirty_run_ids using (cluster, run_id)
+            where job_run_key is not null
         ),
         lives as (
             select job_run_key, run_of_lives(run_id, place, first_ms) as run_id
             from intermediate.int_event_lives semi join touched using (job_run_key)
             group by job_run_key
         ),
-        -- a run has the job runs of its lives and those of its job id, and counts attempts over all
         runs as (
             select cluster, run_id
             from intermediate.int_attempts semi join touched using (job_run_key)
@@ -173,24 +177,22 @@ def close(cursor: duckdb.DuckDBPyConnection, dirty: DirtySet) -> None:
             semi join touched using (job_run_key)
             left join lives using (job_run_key)
         )
-        select job_run_key from touched
-        union
-        select job_run_key from intermediate.int_attempts semi join runs using (cluster, run_id)"""
+        (
+            from touched
+            union
+            select job_run_key from intermediate.int_attempts semi join runs using (cluster, run_id)
+        )
+        except
+        from temp.dirty_job_runs"""
     )
-    cursor.execute(
-        """create or replace temp table attempts_before as
-        from intermediate.int_attempts semi join temp.dirty_job_runs using (job_run_key)"""
-    )
-    further = cursor.execute(
+    added = cursor.execute(
         """insert into temp.dirty_run_ids
         select cluster, run_id
         from intermediate.int_event_lives semi join temp.dirty_job_runs using (job_run_key)
         except
         from temp.dirty_run_ids"""
     ).fetchall()
-    if further[0][0]:
-        _note_first_event(cursor)
-        materialise.draft(cursor, models.of_layer(models.TEMP_LAYER)["job_events"])
+    return int(added[0][0])
 
 
 def _note_first_event(cursor: duckdb.DuckDBPyConnection) -> None:

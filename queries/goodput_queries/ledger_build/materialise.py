@@ -62,6 +62,14 @@ KEYS = {
         union all
         select attempt_key from temp.attempts_before
     )""",
+    # claims, holds and conflicts of nodes that are placed again, since their times
+    "placed": """
+        stored.end_ms is null and (cluster, node) in (select (cluster, node) from temp.dirty_nodes)
+        -- the earliest time of all as well: zone maps then exclude most rows
+        or stored.end_ms >= (select min(since_ms) from temp.dirty_nodes) and exists (
+            from temp.dirty_nodes as nodes
+            where nodes.cluster = stored.cluster and nodes.node = stored.node
+                and stored.end_ms >= nodes.since_ms)""",
 }
 
 
@@ -136,21 +144,19 @@ def has_rows(cursor: duckdb.DuckDBPyConnection, table: str) -> bool:
     return bool(cursor.execute(f"select 1 from {table} limit 1").fetchall())
 
 
-def replace_all(
-    cursor: duckdb.DuckDBPyConnection, model: Model, select: str, *, is_compared: bool
-) -> Change:
+def replace_all(cursor: duckdb.DuckDBPyConnection, model: Model, *, is_compared: bool) -> Change:
     """Rebuild a stage; one that came out as it was stays, and nothing is written to the file.
 
     The keys that differ, where they are tracked, are written to their temporary table.
     """
     name, new = model.qualified_name, f"temp.{model.name}"
     if not is_compared:
-        rows = _put_in_place(cursor, model, select)
+        rows = _put_in_place(cursor, model, model.sql)
         _note_changed_keys(cursor, model, f"from {name}")
         return Change(rows)
-    rows = run(cursor, model, f"create or replace temp table {model.name} as {select}")
+    run(cursor, model, f"create or replace temp table {model.name} as {model.sql}")
     if not differ(cursor, f"from {new}", f"from {name}"):
-        return Change(rows, is_none=True)
+        return Change(is_none=True)
     hours = EVERY if model.directives.get("change_tracking") == "all" else NOTHING
     if model.bounds:
         hours = changed_hours(cursor, f"from {new}", f"from {name}", model.bounds, model.owner)
@@ -203,51 +209,21 @@ def merge(cursor: duckdb.DuckDBPyConnection, model: Model, *, is_full: bool) -> 
     return Change(run(cursor, model, sql))
 
 
-def replace_keys(cursor: duckdb.DuckDBPyConnection, model: Model, *, is_full: bool) -> Change:
-    """Replace the rows of the dirty keys by those in temp.<name>."""
-    name, new = model.qualified_name, f"temp.{model.name}"
-    if is_full:
-        return replace_all(cursor, model, f"from {new}", is_compared=False)
-    old = f"from {name} where {KEYS[str(model.materialised)]}"
-    hours = NOTHING
-    if model.bounds:
-        hours = changed_hours(cursor, f"from {new}", old, model.bounds, model.owner)
-    cursor.execute(f"delete {old}")
-    return Change(run(cursor, model, f"insert into {name} from {new}"), hours)
-
-
-def replace_placed(
-    cursor: duckdb.DuckDBPyConnection, model: Model, *, is_again: bool, is_compared: bool
+def replace_rows(
+    cursor: duckdb.DuckDBPyConnection, model: Model, where: str | None, *, is_compared: bool
 ) -> Change:
-    """Replace claims, holds or conflicts by temp.<name>.
+    """Replace the rows of a condition, None: all, by those in temp.<name>.
 
-    Job runs whose holds moved are added to temp.changed_job_runs.
-
-    is_again: only those of temp.dirty_nodes since its times, which were placed again.
+    Where it is compared temp.before has the rows that were there.
     """
     name, new = model.qualified_name, f"temp.{model.name}"
-    if is_again and not has_rows(cursor, "temp.dirty_nodes"):
-        return Change(is_none=True)
-    old = f"from {name} as stored"
-    if is_again:
-        old += """ where stored.end_ms is null and (cluster, node) in (
-                select (cluster, node) from temp.dirty_nodes)
-            -- the earliest time of all as well: zone maps then exclude most rows
-            or stored.end_ms >= (select min(since_ms) from temp.dirty_nodes) and exists (
-                from temp.dirty_nodes as nodes
-                where nodes.cluster = stored.cluster and nodes.node = stored.node
-                    and stored.end_ms >= nodes.since_ms)"""
+    old = f"from {name} as stored" + (f" where {where}" if where else "")
     hours = NOTHING
     if is_compared and model.bounds:
         cursor.execute(f"create or replace temp table before as {old}")
-        before = "from temp.before"
-        hours = changed_hours(cursor, f"from {new}", before, model.bounds, model.owner)
-        cursor.execute(
-            f"""insert into temp.changed_job_runs
-            select distinct job_run_key from ({differences(f"from {new}", before)})"""
-        )
-    if not is_again:
-        return Change(replace_all(cursor, model, f"from {new}", is_compared=False).rows, hours)
+        hours = changed_hours(cursor, f"from {new}", "from temp.before", model.bounds, model.owner)
+    if where is None:
+        return Change(_put_in_place(cursor, model, f"from {new}"), hours)
     cursor.execute(f"delete {old}")
     return Change(run(cursor, model, f"insert into {name} from {new}"), hours)
 
