@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 from datetime import datetime
 from pathlib import Path
@@ -29,23 +30,9 @@ if TYPE_CHECKING:
 MAIN = Path(goodput_app.__file__).with_name("dashboard") / "main.py"
 PATIENCE_S = 30
 NO_COMPONENTS = BidiComponentManager()  # else each page looks for some in all installed packages
-URL_PATHS = {
-    "fleet_map": "fleet",
-    "all_runs": "runs",
-    "one_run": "run",
-    "idle_gaps": "waste",
-    "cost_statement": "cost",
-    "data_health": "data",
-    "nodes_and_one": "nodes",
-    "node_health": "health",
-    "open_findings": "findings",
-    "one_gpu": "gpu",
-    "metric_explorer": "explorer",
-    "before_and_after": "compare",
-    "sql_query": "query",
-    "links_and_bandwidth": "network",
-    "model_serving": "serving",
-    "power_and_carbon": "energy",
+URL_PATHS = {  # of all pages but the first
+    file: title.lower()
+    for file, title in re.findall(r'_page\("(\w+)\.py", "(\w+)", "\w+"\)', MAIN.read_text("utf-8"))
 }
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from goodput_queries.catalog.models import Model
     from goodput_queries.ledger_build.dirty import DirtySet
     from goodput_queries.ledger_build.node_hours import NodeHours
+    from goodput_queries.storage.of_lake import OfLake
     from goodput_queries.storage.store import LocalStore
 
 SUMMARY_SCHEMA = {"stage": pl.String, "rows": pl.Int64, "seconds": pl.Float64}
@@ -44,10 +45,9 @@ def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
         since = None if is_full or has_other_objectives else before
         if since == sequence:
             return pl.DataFrame([], schema=SUMMARY_SCHEMA)
-        dirty_set = dirty.of_loads(cursor, _after_clearing(cursor, since))
-        built = -1 if dirty_set.since is None else dirty_set.since
-        cursor.execute(f"set variable built_sequence = {built}")
         of_lake, parts = store.of_lake, None
+        dirty_set = dirty.of_loads(cursor, _after_clearing(cursor, of_lake, since))
+        cursor.execute(f"set variable built_sequence = {dirty.last_load(dirty_set.since)}")
         if of_lake.lake is not None:
             parts = Parts(cursor, of_lake.lake, of_lake.engine, of_lake.on_task)
         _extend_watermarks(cursor, dirty_set, parts)
@@ -64,10 +64,13 @@ def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
     return pl.DataFrame(work.timings, schema=SUMMARY_SCHEMA, orient="row")
 
 
-def _after_clearing(cursor: duckdb.DuckDBPyConnection, since: int | None) -> int | None:
+def _after_clearing(
+    cursor: duckdb.DuckDBPyConnection, of_lake: OfLake, since: int | None
+) -> int | None:
     """Remove rows that cannot be; return `since`, or None where all has to be computed again."""
     loaded = dirty.loaded_tables(cursor, since)
-    is_rejected = reject_implausible_rows(cursor, loaded, since)
+    is_rejected = of_lake.reject_implausible_readings(cursor, since)
+    is_rejected |= reject_implausible_rows(cursor, loaded, since)
     if is_rejected or ("raw.gpu_samples" in loaded and retention.reopen_hours(cursor)):
         forgetting.forget_ledger(cursor)
         return None
@@ -184,7 +187,7 @@ class _Build:
     def _merge(self, model: Model) -> Change:
         """Merge the rows of new loads into a stage; where nodes changed, those of all loads."""
         since = self.dirty.since if self.dirty.has_same_nodes else None
-        self.cursor.execute(f"set variable merged_sequence = {-1 if since is None else since}")
+        self.cursor.execute(f"set variable merged_sequence = {dirty.last_load(since)}")
         if self.parts is not None and self.parts.computes(model):
             self.parts.draft(model, dirty.reading_hours(self.cursor, since))
         else:

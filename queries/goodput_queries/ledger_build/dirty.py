@@ -127,7 +127,7 @@ def close(cursor: duckdb.DuckDBPyConnection, dirty: DirtySet, model: Model) -> N
 def loaded_tables(cursor: duckdb.DuckDBPyConnection, since: int | None) -> set[str]:
     """Return the tables that were loaded into after the load `since`, with their layer."""
     rows = cursor.execute(
-        "select distinct table_name from state.ingested where sequence > $1", [_after(since)]
+        "select distinct table_name from state.ingested where sequence > $1", [last_load(since)]
     ).fetchall()
     tables = models.base_tables()
     return {tables[name].qualified_name for (name,) in rows if name in tables}
@@ -192,11 +192,12 @@ def _hours_of_loads(
         from state.ingested
         where table_name in {tables}
             and window_start_at is not null
-            and sequence > {_after(since)}""",
+            and sequence > {last_load(since)}""",
     )
 
 
-def _after(since: int | None) -> int:
+def last_load(since: int | None) -> int:
+    """Return a number after which come the loads of a build: all of them where `since` is None."""
     return -1 if since is None else since
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import duckdb
     import polars as pl
 
     from goodput_queries.lake.lake import Lake
@@ -64,6 +65,16 @@ class OfLake:
             from goodput_queries.lake.pull import pull  # noqa: PLC0415 -- an extra
 
             pull(self._store, self.lake, self.recent_days)
+
+    def reject_implausible_readings(
+        self, cursor: duckdb.DuckDBPyConnection, since: int | None
+    ) -> bool:
+        """Reject readings of loads after `since`; return whether builds have used any of them."""
+        if self.lake is None:
+            return False
+        from goodput_queries.ledger_build.parts import implausible_readings  # noqa: PLC0415 -- an extra
+
+        return implausible_readings.reject_implausible_readings(cursor, self.lake, since)
 
     def is_older(self, from_ms: int) -> bool:
         """Say whether readings of a time that begins then are in the lake alone."""
