@@ -132,7 +132,7 @@ A, B = ("c", "a"), ("c", "b")
 
 
 @pytest.mark.parametrize(
-    ("dirty", "passes"),
+    ("dirty", "expected"),
     [
         (NodeHours({5, 6}), [(5, 7, None)]),
         (NodeHours({5, 7}), [(5, 6, None), (7, 8, None)]),
@@ -143,9 +143,9 @@ A, B = ("c", "a"), ("c", "b")
         (NodeHours({5}, [(4, A), (5, A)]), [(4, 5, {A}), (5, 6, None)]),
     ],
 )
-def test_a_pass_has_hours_of_all_nodes_or_of_some_and_is_bounded(two_small_nodes, dirty, passes):
+def test_a_pass_has_hours_of_all_nodes_or_of_some_and_is_bounded(two_small_nodes, dirty, expected):
     with two_small_nodes.cursor() as cursor:
-        assert passes.passes(cursor, dirty, most_gpu_hours=12) == passes
+        assert passes.passes(cursor, dirty, most_gpu_hours=12) == expected
 
 
 def test_a_pass_of_all_nodes_is_bounded_by_the_gpus_that_are_present(two_small_nodes):
