@@ -21,6 +21,7 @@ from goodput_queries.ledger_build import dirty, dirty_runs, materialise, waterma
 from goodput_queries.ledger_build.dirty import Change
 from goodput_queries.ledger_build.node_hours import ranges
 from goodput_queries.ledger_build.parts.distribute import Parts
+from goodput_queries.ledger_build.parts.unpublished import note_unpublished_days
 from goodput_queries.ledger_build.placement.incremental import place_again
 from goodput_queries.ledger_build.placement.set_wise import STAGES, place_all, write
 
@@ -54,6 +55,8 @@ def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
         work = _Build(cursor, dirty_set, parts)
         for model in models.build_order():
             work.make(model)
+        if parts is not None:
+            note_unpublished_days(cursor, work.dirty, sequence or 0)
         cursor.execute("delete from state.built")
         cursor.execute(
             "insert into state.built "

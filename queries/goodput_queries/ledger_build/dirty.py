@@ -8,6 +8,8 @@ known only once it was computed: therefore the set is closed in the order of the
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 from goodput_queries.catalog import models
@@ -77,6 +79,11 @@ class DirtySet:
         """Say whether all of these stages were computed and came out as they were."""
         return all(name in self.stages and self.stages[name].is_none for name in stages)
 
+    def differing(self, stages: Iterable[str]) -> NodeHours:
+        """Return where these stages differ, of those that were computed."""
+        hours = (self.stages[name].hours for name in stages if name in self.stages)
+        return reduce(or_, hours, NOTHING)
+
     def after(self, changes: Mapping[str, Change]) -> DirtySet:
         """Return the set with these stages as well."""
         return replace(self, stages={**self.stages, **changes})
@@ -113,13 +120,12 @@ def close(cursor: duckdb.DuckDBPyConnection, dirty: DirtySet, model: Model) -> N
     elif model in models.of_readings():
         hours = dirty.readings
     else:
-        hours = dirty.ledger | _hours_of_gpus(cursor)
+        hours = every_hour(cursor, dirty)
         if dirty.is_full and model.qualified_name in ROLL_UPS:
             return NodeHours(hours)  # those whose readings were dropped come from the archive
         if not dirty.is_full:
-            found = NodeHours(_hours_since_last_end(cursor))
-            for name in models.inputs(model) & dirty.stages.keys():
-                found |= dirty.stages[name].hours
+            since_last_end = NodeHours(_hours_since_last_end(cursor))
+            found = since_last_end | dirty.differing(models.inputs(model))
     found = found if model.is_by_node else found.of_all_nodes()
     return found.within({hour for hour in hours if hour >= dirty.frozen_until})
 
@@ -226,9 +232,9 @@ def _ledger_hours(cursor: duckdb.DuckDBPyConnection) -> Hours:
     )
 
 
-def _hours_of_gpus(cursor: duckdb.DuckDBPyConnection) -> Hours:
-    """Return every hour from the first GPU to the end of the evidence, of all clusters."""
-    return _hours(
+def every_hour(cursor: duckdb.DuckDBPyConnection, dirty: DirtySet) -> Hours:
+    """Return every hour from the first GPU to the end of the evidence, and those of the ledger."""
+    return dirty.ledger | _hours(
         cursor,
         f"""select distinct unnest(range(start_ms // {HOUR_MS}, as_of_ms // {HOUR_MS} + 1))
         from (

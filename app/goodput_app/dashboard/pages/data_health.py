@@ -5,15 +5,13 @@ from typing import Any
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import (
+from goodput_app.dashboard.components import charts, scope_bar, tables
+from goodput_app.dashboard.components.data import (
     audit_log,
-    charts,
     delivered_statements,
     notification_panel,
     replay_panel,
-    scope_bar,
-    tables,
-)  # fmt: skip
+)
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.figures import waste

@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from goodput_app.dashboard.components import flag_parts, fleet_parts, scope_bar
+from goodput_app.dashboard.components import flag_parts, scope_bar
+from goodput_app.dashboard.components.fleet import fleet_parts
 from goodput_app.dashboard.components.states import panel, require_all_teams
 from goodput_app.dashboard.data import fleet
 

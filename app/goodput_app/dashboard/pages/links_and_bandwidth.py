@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from goodput_app.dashboard.components import network_parts as parts
 from goodput_app.dashboard.components import scope_bar
+from goodput_app.dashboard.components.fleet import network_parts as parts
 from goodput_app.dashboard.components.states import panel, require_all_teams
 from goodput_app.dashboard.data import network
 

@@ -3,8 +3,8 @@
 import streamlit as st
 
 from goodput_app.dashboard.components import scope_bar
-from goodput_app.dashboard.components import serving_engine_parts as single
-from goodput_app.dashboard.components import serving_parts as parts
+from goodput_app.dashboard.components.serving import serving_engine_parts as single
+from goodput_app.dashboard.components.serving import serving_parts as parts
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import serving
 

@@ -3,16 +3,13 @@
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import (
-    charts,
+from goodput_app.dashboard.components import charts, flag_parts, scope_bar, tiles
+from goodput_app.dashboard.components.runs import (
     failure_parts,
-    flag_parts,
     pipeline_parts,
     run_axis,
     run_parts,
-    scope_bar,
     speed_parts,
-    tiles,
 )
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import findings, marts, speed

@@ -3,8 +3,8 @@
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import finding_parts as parts
 from goodput_app.dashboard.components import scope_bar, states
+from goodput_app.dashboard.components.findings import finding_parts as parts
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import findings
 

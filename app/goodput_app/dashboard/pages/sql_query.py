@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from goodput_app.dashboard.components import query_parts, scope_bar
+from goodput_app.dashboard.components import scope_bar
+from goodput_app.dashboard.components.data import query_parts
 from goodput_app.dashboard.components.states import panel
 
 view = scope_bar.required_view()

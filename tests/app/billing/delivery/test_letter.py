@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from goodput_billing.delivery.letter import ACCOUNTS_SHOWN, Enclosed, letter
-from goodput_billing.statement.charges import Policy
+from goodput_billing.statement.amounts.charges import Policy
 
 NO_POLICY = Policy("none", False, {})
 NOTHING = Enclosed()
