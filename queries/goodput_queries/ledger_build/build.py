@@ -118,13 +118,15 @@ class _Build:
         changes = self._changes(model)
         seconds = time.perf_counter() - started
         self.dirty = self.dirty.after(changes)
+        if model.qualified_name == dirty.BOUNDING:
+            self.dirty = dirty.bounded(self.cursor, self.dirty)
         if model.qualified_name in changes:
             self.timings.append((model.name, changes[model.qualified_name].rows, seconds))
 
     def _changes(self, model: Model) -> dict[str, Change]:
         """Compute what of a stage is dirty; return how it came out, by stage."""
         name = model.qualified_name
-        again = dirty.close(self.cursor, self.dirty, model)
+        again = dirty.close(self.dirty, model)
         if not again or self._stays_empty(model):
             return {name: Change(is_none=True)}
         if name == "intermediate.int_holds":

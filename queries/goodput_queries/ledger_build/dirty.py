@@ -34,6 +34,8 @@ ROLL_UPS = {f"marts.{name}" for name in ("ledger_hourly_by_node", "statement_hou
 NODES = {"staging.stg_node_clusters", "staging.stg_unscheduled"}
 # its hours are those of serving telemetry, which reach farther than those of readings
 SERVING = "intermediate.int_serving_timeline"
+# with the stages it reads it says from when to when the ledger goes
+BOUNDING = "intermediate.int_gpu_units"
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,8 @@ class DirtySet:
     since: the last load of the previous build; None: everything is dirty
     loaded: tables that were loaded into since
     readings, serving: the hours around new telemetry
-    ledger: the hours that the previous build had
+    every: the hours that the ledger has, and once its GPUs are known those of theirs (`bounded`)
+    added: the hours over which the end of the evidence moved, known with them
     frozen_until: earlier hours cannot be computed again, since their readings were dropped
     stages: those that were brought up to date, in this build
     """
@@ -61,8 +64,9 @@ class DirtySet:
     loaded: frozenset[str]
     readings: frozenset[int]
     serving: frozenset[int]
-    ledger: frozenset[int]
+    every: frozenset[int]
     frozen_until: int
+    added: frozenset[int] = frozenset()
     stages: Mapping[str, Change] = field(default_factory=dict)
 
     @property
@@ -96,12 +100,18 @@ def of_loads(cursor: duckdb.DuckDBPyConnection, since: int | None) -> DirtySet:
         loaded=frozenset(loaded_tables(cursor, since)),
         readings=frozenset(reading_hours(cursor, since)),
         serving=frozenset(_serving_hours(cursor, since)),
-        ledger=frozenset(_ledger_hours(cursor)),
+        every=frozenset(_ledger_hours(cursor)),
         frozen_until=retention.kept_from_ms(cursor, "gpu_samples") // HOUR_MS,
     )
 
 
-def close(cursor: duckdb.DuckDBPyConnection, dirty: DirtySet, model: Model) -> NodeHours:
+def bounded(cursor: duckdb.DuckDBPyConnection, dirty: DirtySet) -> DirtySet:
+    """Return the set with the hours that follow from GPUs and clusters; BOUNDING is computed."""
+    added = frozenset(_hours_since_last_end(cursor))
+    return replace(dirty, every=dirty.every | _hours_of_gpus(cursor), added=added)
+
+
+def close(dirty: DirtySet, model: Model) -> NodeHours:
     """Return what of a stage depends on what is dirty, and has to be computed again.
 
     Of an hourly stage node-hours; of another NOTHING or EVERY, where those with keys compute the
@@ -114,18 +124,15 @@ def close(cursor: duckdb.DuckDBPyConnection, dirty: DirtySet, model: Model) -> N
         return NOTHING if is_tracked and not has_new else EVERY
     if model.materialised != "hourly":
         return EVERY
-    found = EVERY
+    found, hours = EVERY, dirty.every
     if model.qualified_name == SERVING:
         hours = dirty.serving
     elif model in models.of_readings():
         hours = dirty.readings
-    else:
-        hours = every_hour(cursor, dirty)
-        if dirty.is_full and model.qualified_name in ROLL_UPS:
-            return NodeHours(hours)  # those whose readings were dropped come from the archive
-        if not dirty.is_full:
-            since_last_end = NodeHours(_hours_since_last_end(cursor))
-            found = since_last_end | dirty.differing(models.inputs(model))
+    elif dirty.is_full and model.qualified_name in ROLL_UPS:
+        return NodeHours(hours)  # those whose readings were dropped come from the archive
+    elif not dirty.is_full:
+        found = NodeHours(dirty.added) | dirty.differing(models.inputs(model))
     found = found if model.is_by_node else found.of_all_nodes()
     return found.within({hour for hour in hours if hour >= dirty.frozen_until})
 
@@ -232,9 +239,9 @@ def _ledger_hours(cursor: duckdb.DuckDBPyConnection) -> Hours:
     )
 
 
-def every_hour(cursor: duckdb.DuckDBPyConnection, dirty: DirtySet) -> Hours:
-    """Return every hour from the first GPU to the end of the evidence, and those of the ledger."""
-    return dirty.ledger | _hours(
+def _hours_of_gpus(cursor: duckdb.DuckDBPyConnection) -> Hours:
+    """Return every hour from the first GPU to the end of the evidence, of all clusters."""
+    return _hours(
         cursor,
         f"""select distinct unnest(range(start_ms // {HOUR_MS}, as_of_ms // {HOUR_MS} + 1))
         from (

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from goodput_queries.ledger_build.dirty import every_hour
-
 if TYPE_CHECKING:
     import duckdb
 
@@ -23,7 +21,7 @@ def note_unpublished_days(
     """Note the days of these stages' dirty hours, in the transaction of the build."""
     for table, stages in STAGES.items():
         differing = dirty.differing(stages)
-        hours = every_hour(cursor, dirty) if differing.is_every else differing.hours
+        hours = dirty.every if differing.is_every else differing.hours
         cursor.execute(
             """create or replace temp table changed_days as
             select cluster, day
