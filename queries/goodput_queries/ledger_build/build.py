@@ -191,7 +191,7 @@ class _Build:
 
     def _merge(self, model: Model) -> Change:
         """Merge the rows of new loads into a stage; where nodes changed, those of all loads."""
-        since = self.dirty.since if self.dirty.has_same_nodes else None
+        since = self.dirty.since if self.dirty.has_same(dirty.NODES) else None
         self.cursor.execute(f"set variable merged_sequence = {dirty.last_load(since)}")
         if self.parts is not None and self.parts.computes(model):
             self.parts.draft(model, dirty.reading_hours(self.cursor, since))

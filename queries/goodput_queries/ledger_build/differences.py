@@ -102,15 +102,17 @@ def changed_hours(
     if owner is None:
         hours = cursor.execute("select distinct hour from temp.differing").fetchall()
         return NodeHours(hour for (hour,) in hours)
-    rows = cursor.execute(_NODES[owner]).fetchall()
-    return NodeHours(of_nodes=((hour, (cluster, node)) for hour, cluster, node in rows))
+    return _node_hours(cursor, _NODES[owner])
 
 
 def changed_rows(cursor: duckdb.DuckDBPyConnection, new: str, old: str) -> NodeHours:
     """Return where select `new` gives other rows than `old`, by their hour_ms, cluster and node."""
-    rows = cursor.execute(
-        f"select distinct hour_ms // {HOUR_MS}, cluster, node from ({differences(new, old)})"
-    ).fetchall()
+    found = f"select distinct hour_ms // {HOUR_MS}, cluster, node from ({differences(new, old)})"
+    return _node_hours(cursor, found)
+
+
+def _node_hours(cursor: duckdb.DuckDBPyConnection, sql: str) -> NodeHours:
+    rows = cursor.execute(sql).fetchall()
     return NodeHours(of_nodes=((hour, (cluster, node)) for hour, cluster, node in rows))
 
 

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
     from goodput_queries.catalog.models import Model
 
-SERVING_MARGIN_MS = 2_700_000  # over serving_gap_max_ms and the ten minutes around it
+SERVING_TABLES = ("serving_samples", "serving_histograms", "serving_requests")
+# a sample covers the time since the one before it, over serving_gap_max_ms and the ten minutes
+# around it; a request lasts up to an hour
+SERVING_MARGINS_MS = (2_700_000, 5_400_000)
 # what is written to them is written by loads alone
 LOADED = {f"raw.{name}" for name in ("gpu_instances", "gpus", "nodes")}
 # made of the archive too, where readings were dropped
@@ -74,11 +77,6 @@ class DirtySet:
         """Say whether everything is dirty."""
         return self.since is None
 
-    @property
-    def has_same_nodes(self) -> bool:
-        """Say whether nodes, and until when their ownership is inferred, are those of before."""
-        return self.has_same(NODES)
-
     def has_same(self, stages: Iterable[str]) -> bool:
         """Say whether all of these stages were computed and came out as they were."""
         return all(name in self.stages and self.stages[name].is_none for name in stages)
@@ -99,7 +97,7 @@ def of_loads(cursor: duckdb.DuckDBPyConnection, since: int | None) -> DirtySet:
         since=since,
         loaded=frozenset(loaded_tables(cursor, since)),
         readings=frozenset(reading_hours(cursor, since)),
-        serving=frozenset(_serving_hours(cursor, since)),
+        serving=frozenset(_hours_of_loads(cursor, since, SERVING_TABLES, *SERVING_MARGINS_MS)),
         every=frozenset(_ledger_hours(cursor)),
         frozen_until=retention.kept_from_ms(cursor, "gpu_samples") // HOUR_MS,
     )
@@ -175,27 +173,14 @@ def reading_hours(cursor: duckdb.DuckDBPyConnection, since: int | None) -> Hours
     """
     tables = ("gpu_samples", "gpu_samples_other", "gpu_processes", "node_samples", "link_samples")
     margin_ms = reading_margin_ms(cursor)
-    return _hours_of_loads(cursor, since, tables, before_ms=margin_ms, after_ms=margin_ms)
-
-
-def _serving_hours(cursor: duckdb.DuckDBPyConnection, since: int | None) -> Hours:
-    """Return the hours of serving engines that may have changed after the load `since`.
-
-    A sample covers the time since the one before it, and a request lasts up to an hour.
-    """
-    tables = ("serving_samples", "serving_histograms", "serving_requests")
-    margin_ms = SERVING_MARGIN_MS
-    return _hours_of_loads(cursor, since, tables, before_ms=margin_ms, after_ms=2 * margin_ms)
+    return _hours_of_loads(cursor, since, tables, margin_ms, margin_ms)
 
 
 def _hours_of_loads(
-    cursor: duckdb.DuckDBPyConnection,
-    since: int | None,
-    tables: tuple[str, ...],
-    *,
-    before_ms: int,
-    after_ms: int,
+    cursor: duckdb.DuckDBPyConnection, since: int | None, tables: tuple[str, ...], *margin_ms: int
 ) -> Hours:
+    """Return the hours of loads after `since` of some tables, with margins before and after."""
+    before_ms, after_ms = margin_ms
     return _hours(
         cursor,
         f"""select distinct unnest(range(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from goodput_queries.catalog import models
 from goodput_queries.ledger_build import materialise
 from goodput_queries.ledger_build.differences import differences, job_run_hours
+from goodput_queries.ledger_build.dirty import NODES
 from goodput_queries.ledger_build.node_hours import HOUR_MS, ranges
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def in_hours(hours: Collection[int]) -> str:
 def seed(cursor: duckdb.DuckDBPyConnection, dirty: DirtySet) -> None:
     """Fill temp.dirty_run_ids: runs with new events, records, holds, readings, ranks."""
     # an event that names only its host may belong to another cluster than was thought
-    if not dirty.has_same_nodes:
+    if not dirty.has_same(NODES):
         cursor.execute(f"insert into temp.dirty_run_ids {_EVERY_RUN_ID}")
         cursor.execute("set variable build_events_from_ms = 0")
         return

@@ -261,14 +261,13 @@ def replace_hours(
             old = f"from {model.qualified_name} where {where}"
             if is_compared_here:
                 draft(cursor, model)
-                changed |= _changed(cursor, model, f"from temp.{model.name}", old)
+                new = f"from temp.{model.name}"
+                changed |= (
+                    changed_hours(cursor, new, old, model.bounds, model.owner)
+                    if model.bounds
+                    else changed_rows(cursor, new, old)
+                )
             cursor.execute(f"delete {old}")
             select = f"from temp.{model.name}" if is_compared_here else model.sql
             rows += run(cursor, model, f"insert into {model.qualified_name} {select}")
     return changed, rows
-
-
-def _changed(cursor: duckdb.DuckDBPyConnection, model: Model, new: str, old: str) -> NodeHours:
-    if model.bounds:
-        return changed_hours(cursor, new, old, model.bounds, model.owner)
-    return changed_rows(cursor, new, old)
