@@ -192,46 +192,48 @@ class IdleGaps:
 
 def idle_gaps(scope: Scope) -> IdleGaps:
     """Return the idle gaps, highest cost first, and the sums of all: a big fleet has many."""
-    classes = ", ".join(map(str, GAP_LENGTHS_S))
-    order = "cost desc nulls last, gpu_ms desc, gap_id, category"
-    # one query, since finding the gaps is what takes time
-    answer = read(
-        f"""with parts as materialized (
-            select *, (row_number() over ())::integer as part from marts.idle_gap_amounts
-        ),
-        chosen as (
-            (select part from parts where is_main
-             order by gap_cost desc nulls last, gap_gpu_ms desc, gap_id limit {GAPS_SHOWN})
-            union
-            select unnest(max_by(part, (coalesce(cost, -1), gpu_ms, gap_id), {GAPS_OF_A_CAUSE}))
-            from parts group by category
-        ),
-        top_gaps as (
+    least_s = " ".join(
+        f"when end_ms - start_ms >= {1000 * least} then {least}" for least in GAP_LENGTHS_S[::-1]
+    )
+    sums = read(
+        f"""with sums as (
             select
-                parts.* exclude (part, phase, phase_label),
-                gap_cause(category, is_beside_work, phase, phase_label) as cause,
-                gap_confidence(category) as confidence,
-                gap_evidence(readings_coverage_ratio, gpu_ms, gap_gpu_ms, phase, label) as evidence
-            from parts
-            where part in (from chosen)
-        ),
-        sums as (
-            select
-                category, label, colour, is_beside_work,
-                list_max(list_filter([{classes}], lambda least: least <= gap_s)) as least_s,
+                category, is_beside_work, case {least_s} end as least_s,
                 count(*) as gaps, count_if(is_main) as main_gaps,
                 sum(gpu_ms)::bigint as gpu_ms, sum(cost) as cost,
                 count(*) - count(cost) as unpriced
-            from parts group by all
+            from marts.idle_gap_splits group by all
         )
-        select
-            (select list(top_gaps order by {order}) from top_gaps) as top_gaps,
-            (select list(sums order by category, least_s) from sums) as sums""",
+        select category, label, colour, sums.* exclude (category)
+        from sums
+        inner join reference.gpu_second_categories using (category)
+        order by category, least_s""",
         scope,
     )
-    return IdleGaps(
-        *(answer[name].explode().drop_nulls().struct.unnest() for name in answer.columns)
+    top_gaps = read(
+        f"""with chosen as (
+            (select gap, category from marts.idle_gap_splits where is_main
+             order by gap_cost desc nulls last, gap_gpu_ms desc, place, whole_start_ms
+             limit {GAPS_SHOWN})
+            union
+            select gap, category from (
+                select category, unnest(max_by(
+                    gap, (coalesce(cost, -1), gpu_ms, place, whole_start_ms), {GAPS_OF_A_CAUSE}
+                )) as gap
+                from marts.idle_gap_splits group by category
+            )
+        )
+        select
+            parts.* exclude (gap, phase, phase_label),
+            gap_cause(category, is_beside_work, phase, phase_label) as cause,
+            gap_confidence(category) as confidence,
+            gap_evidence(readings_coverage_ratio, gpu_ms, gap_gpu_ms, phase, label) as evidence
+        from marts.idle_gap_amounts as parts
+        where (parts.gap, parts.category) in (from chosen)
+        order by cost desc nulls last, gpu_ms desc, gap_id, category""",
+        scope,
     )
+    return IdleGaps(top_gaps, sums)
 
 
 def category_intervals(scope: Scope, category: str, blame: str | None) -> pl.DataFrame:
