@@ -28,8 +28,6 @@ TIMEOUT_S = 20.0
 LOSSES_SHOWN = 500
 GAPS_SHOWN = 2_000
 INTERVALS_SHOWN = 1_000
-GAPS_OF_A_CAUSE = 500  # besides, so that a filter finds some of each
-GAP_LENGTHS_S = (1, 5, 10, 30, 60, 300, 600, 1_800, 3_600, 21_600, 86_400)  # where classes begin
 RUNS_SHOWN = 2_000
 REJECTS_SHOWN = 500
 STEPS_DRAWN = 350  # each gives its bucket's slowest and fastest, in two lines
@@ -179,11 +177,8 @@ def losses(scope: Scope) -> pl.DataFrame:
 class IdleGaps:
     """Idle gaps of a scope, in parts: a gap has one for each category of the ledger it lies in.
 
-    top_gaps: rows of marts.idle_gap_parts: the main parts of GAPS_SHOWN gaps, and GAPS_OF_A_CAUSE
-        parts of each category
-    sums: of all parts gaps (how many have such a part), main_gaps (how many of them it is the
-        longest of), gpu_ms, cost and unpriced (how many have no price) by category, label, colour,
-        is_beside_work and least_s, where the class of GAP_LENGTHS_S of the whole gap begins
+    top_gaps: marts.top_idle_gaps, highest cost first
+    sums: marts.idle_gap_sums
     """
 
     top_gaps: pl.DataFrame
@@ -192,47 +187,9 @@ class IdleGaps:
 
 def idle_gaps(scope: Scope) -> IdleGaps:
     """Return the idle gaps, highest cost first, and the sums of all: a big fleet has many."""
-    least_s = " ".join(
-        f"when end_ms - start_ms >= {1000 * least} then {least}" for least in GAP_LENGTHS_S[::-1]
-    )
-    sums = read(
-        f"""with sums as (
-            select
-                category, is_beside_work, case {least_s} end as least_s,
-                count(*) as gaps, count_if(is_main) as main_gaps,
-                sum(gpu_ms)::bigint as gpu_ms, sum(cost) as cost,
-                count(*) - count(cost) as unpriced
-            from marts.idle_gap_splits group by all
-        )
-        select category, label, colour, sums.* exclude (category)
-        from sums
-        inner join reference.gpu_second_categories using (category)
-        order by category, least_s""",
-        scope,
-    )
-    top_gaps = read(
-        f"""with chosen as (
-            (select gap, category from marts.idle_gap_splits where is_main
-             order by gap_cost desc nulls last, gap_gpu_ms desc, place, whole_start_ms
-             limit {GAPS_SHOWN})
-            union
-            select gap, category from (
-                select category, unnest(max_by(
-                    gap, (coalesce(cost, -1), gpu_ms, place, whole_start_ms), {GAPS_OF_A_CAUSE}
-                )) as gap
-                from marts.idle_gap_splits group by category
-            )
-        )
-        select
-            parts.* exclude (gap, phase, phase_label),
-            gap_cause(category, is_beside_work, phase, phase_label) as cause,
-            gap_confidence(category) as confidence,
-            gap_evidence(readings_coverage_ratio, gpu_ms, gap_gpu_ms, phase, label) as evidence
-        from marts.idle_gap_amounts as parts
-        where (parts.gap, parts.category) in (from chosen)
-        order by cost desc nulls last, gpu_ms desc, gap_id, category""",
-        scope,
-    )
+    order_by = "cost desc nulls last, gpu_ms desc, gap_id, category"
+    sums = in_order("marts.idle_gap_sums", scope, "category, least_s")
+    top_gaps = in_order("marts.top_idle_gaps", scope, order_by)
     return IdleGaps(top_gaps, sums)
 
 

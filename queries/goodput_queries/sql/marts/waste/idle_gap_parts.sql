@@ -17,4 +17,4 @@ select
     gap_cause(category, is_beside_work, phase, phase_label) as cause,
     gap_confidence(category) as confidence,
     gap_evidence(readings_coverage_ratio, gpu_ms, gap_gpu_ms, phase, label) as evidence
-from marts.idle_gap_amounts
+from intermediate.int_idle_gap_amounts

@@ -1,10 +1,9 @@
 -- Idle gaps by ledger category without any name: what sums of many gaps need, and the numbers of units and job runs by which
--- marts.idle_gap_amounts finds the names of a few.
+-- intermediate.int_idle_gap_amounts finds the names of a few.
 -- grain: gap, category
--- access: team
 -- evaluated: first
 -- skip_if_empty: intermediate.int_gpu_activity
--- gap: number of the gap in this answer
+-- gap: number of the gap, made of the number of its GPU or instance and of its start
 -- place: of intermediate.int_numbered_units, that the gap ended at; owner: of intermediate.int_numbered_owners
 -- whole_start_ms: start of the gap where the window does not cut it
 -- start_ms, end_ms: of the gap; part_start_ms, part_end_ms: of the part
@@ -75,7 +74,8 @@ held_or_free as (
 
 gaps as materialized (
     select
-        (row_number() over ())::integer as gap,
+        islands.unit * 4398046511104
+        + greatest(islands.start_ms, spans.start_ms, coalesce(getvariable('scope_from_ms')::bigint, 0)) as gap,
         islands.unit,
         spans.is_held,
         spans.owner,

@@ -1,8 +1,7 @@
 -- Idle gaps by ledger category without the texts of marts.idle_gap_parts, which take as long as all the rest: for who
 -- sums up many gaps and shows few.
 -- grain: gap_id, category
--- access: team
--- gap: number of the gap in marts.idle_gap_splits
+-- gap: number of the gap in intermediate.int_idle_gap_splits
 -- phase, phase_label: detail that the part has most of; '': none
 -- the other columns: see marts.idle_gap_parts
 select
@@ -37,7 +36,7 @@ select
     splits.gpu_ms,
     splits.cost,
     splits.readings_coverage_ratio
-from marts.idle_gap_splits as splits
+from intermediate.int_idle_gap_splits as splits
 inner join intermediate.int_numbered_units as places using (place)
 left join intermediate.int_numbered_owners as owners using (owner)
 inner join reference.gpu_second_categories as categories using (category)
