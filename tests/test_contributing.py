@@ -61,8 +61,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Any:
     assert page
     main = folder / "app/goodput_app/dashboard/main.py"
     inserted(main, "GROUPS = {\n", f"{page[1]}\n")
-    inserted(main, "FLEET, RUNS, NODES, HEALTH],", "RACKS, ")
-    inserted(main, "        QUERY,\n    ],", "        RACKS,\n")
+    inserted(main, "OVERVIEW, FLEET, RUNS,", "RACKS, ")
     glossary = folder / "app/goodput_app/dashboard/glossary.csv"
     with glossary.open("a", encoding="utf-8") as file:
         file.write(block("> docs/glossary.md"))

@@ -12,6 +12,7 @@ import pytest
 from goodput_app.cli.main import COMMANDS
 from goodput_app.dashboard import glossary
 from goodput_ingest.sources.job_events.job_events import EVENTS, NAMED
+from goodput_ingest.sources.registry import SOURCES
 from goodput_ingest.sources.site import (
     budgets,
     carbon,
@@ -88,6 +89,14 @@ def test_the_page_of_job_events_has_all_events_fields_and_phases() -> None:
     assert len(phases) >= 6
     for phase, category in phases.items():
         assert re.search(rf"^\|.*`{phase}`.*\| {labels[category]} \|$", page, re.MULTILINE), phase
+
+
+def test_the_table_of_sources_has_every_source() -> None:
+    page = (ROOT / "docs" / "connect.md").read_text(encoding="utf-8")
+    table = page.partition("## Sources\n")[2].partition("\n## ")[0]
+
+    named = re.findall(r"^\| (`[^|]*) \|", table, re.MULTILINE)
+    assert set(re.findall(r"`([\w-]+)`", " ".join(named))) == set(SOURCES)
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from goodput_queries.errors import GoodputError
 from goodput_queries.evidence.plausible import EARLIEST
 from goodput_queries.objectives import Objective, refuse_equal_names
 from goodput_queries.serving_objectives import ServingObjective, refuse_equal_models
+from goodput_queries.storage.of_lake import LakeOptions
 
 if TYPE_CHECKING:
     from goodput_queries.ledger_build.parts.engines import Engine
@@ -108,7 +109,7 @@ class LakeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     none; unset: that of [ingest]. engine: what builds compute readings with, `local` or `ray`.
     address: of the Ray cluster, as `ray.init` takes it; unset: workers on this host. workers: tasks
     at a time; unset: by the number of cores. recent_days: of which a database of the lake has the
-    readings too.
+    readings too. publish: its builds write closed hours of the ledger to the lake.
     """
 
     url: str | None = None
@@ -117,6 +118,7 @@ class LakeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     address: str | None = None
     workers: int | None = None
     recent_days: int = 2
+    publish: bool = False
 
     def new_engine(self) -> Engine:
         """Return the engine of a build of a lake; raises StoreError where Ray is not reached."""
@@ -230,14 +232,23 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         refuse_equal_targets(self.notify)
 
     @property
+    def lake_cluster(self) -> str:
+        """Return the cluster of rows for a lake that name none; '' is unknown."""
+        return self.lake.cluster or self.ingest.cluster or ""
+
+    @property
     def store_options(self) -> dict[str, Any]:
         """Return what opening a database takes from the settings."""
         return {
             "evaluation_counts": self.evaluation_counts,
             "objectives": self.objectives,
             "serving_objectives": self.serving.objectives,
-            "new_engine": self.lake.new_engine,
-            "recent_days": self.lake.recent_days,
+            "lake": LakeOptions(
+                new_engine=self.lake.new_engine,
+                recent_days=self.lake.recent_days,
+                cluster=self.lake_cluster,
+                publishes=self.lake.publish,
+            ),
         }
 
 

@@ -187,7 +187,7 @@ GOOGLE = "".join(
 
 FOLLOWED_LOGS = {
     "megatron": FollowedLog(
-        "job-log", "train.log", golden("job_logs/megatron_two_lives_and_a_hang")
+        "job-log", "train.log", golden("job_log/megatron_two_lives_and_a_hang")
     ),
     "megatron-of-2021": FollowedLog("job-log", "train.log", OLD_MEGATRON),
     "torchtitan": FollowedLog("job-log", "train.log", TORCHTITAN),

@@ -49,8 +49,7 @@ def open_lake(url: str, cluster: str | None = None) -> Lake:
     """Open a lake; cluster: of rows that name none, else that of goodput.toml."""
     from goodput_queries.lake.lake import Lake  # noqa: PLC0415 -- an extra
 
-    of_settings = settings().lake.cluster or settings().ingest.cluster
-    return Lake.open(url, cluster=cluster or of_settings or "")
+    return Lake.open(url, cluster=cluster or settings().lake_cluster)
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """The dashboard's list of pages, and what they share: look, navigation, scope bar."""
 
+from itertools import chain
 from pathlib import Path
 
 import streamlit as st
@@ -115,32 +116,11 @@ GROUPS = {
     "Cost": [COST, ENERGY],
     "Data": [DATA, EXPLORER, QUERY],
 }
+OF_NO_GROUP = (RUN, GPU)  # opened from other pages alone
 FLAGGED = (FLEET, RUNS, RUN, NODES, HEALTH, GPU, WASTE, NETWORK, SERVING)
-
 OF_ONE = {RUN: "run", NODES: "node"}  # pages of one thing, and the filter that names it
 
-page = st.navigation(
-    [
-        OVERVIEW,
-        FLEET,
-        RUNS,
-        RUN,
-        NODES,
-        HEALTH,
-        GPU,
-        FINDINGS,
-        WASTE,
-        NETWORK,
-        SERVING,
-        COMPARE,
-        COST,
-        ENERGY,
-        DATA,
-        EXPLORER,
-        QUERY,
-    ],
-    position="hidden",
-)
+page = st.navigation([*chain(*GROUPS.values()), *OF_NO_GROUP], position="hidden")
 if wall.is_on():
     st.html(wall.LOOK)
 else:

@@ -32,28 +32,42 @@ def reject_implausible_rows(
 
     tables: the raw tables to look at, as `raw.x`; since: only rows of later loads; None: all rows.
     """
-    latest = _latest(cursor)
+    latest = latest_plausible(cursor)
     found = False
     for model in models.of_layer("raw").values():
         if model.qualified_name in tables and (model.observed or model.planned):
-            reasons = [*_reasons(model, latest), *_apart(cursor, model, since)]
-            later = "" if since is None else f" and {SEQUENCE} > {since}"
-            # one condition at a time: zone maps answer that without reading rows
-            any_bad = " union all ".join(
-                f"select 1 from {model.qualified_name} where {condition}{later}"
-                for condition, _ in reasons
-            )
-            if cursor.execute(f"{any_bad} limit 1").fetchall():
-                where = f"({' or '.join(condition for condition, _ in reasons)}){later}"
-                _reject(cursor, model, reasons, where)
-                found = True
+            found |= reject_rows(cursor, model, model.qualified_name, latest, since)
     is_repaired = latest is not None and _limit_kept_from(cursor, latest)
     if found:
-        _forget_spans(cursor, latest)
+        forget_spans(cursor, latest)
     return found or is_repaired
 
 
-def _latest(cursor: duckdb.DuckDBPyConnection) -> datetime | None:
+def reject_rows(
+    cursor: duckdb.DuckDBPyConnection,
+    model: Model,
+    table: str,
+    latest: datetime | None,
+    since: int | None,
+) -> bool:
+    """Move implausible rows of a raw table to raw.rejects; return whether there were any.
+
+    table: where its rows are: itself, or a table with all rows of some loads.
+    """
+    reasons = [*_reasons(model, latest), *_apart(cursor, model, table, since)]
+    later = "" if since is None else f" and {SEQUENCE} > {since}"
+    # one condition at a time: zone maps answer that without reading rows
+    any_bad = " union all ".join(
+        f"select 1 from {table} where {condition}{later}" for condition, _ in reasons
+    )
+    if not cursor.execute(f"{any_bad} limit 1").fetchall():
+        return False
+    where = f"({' or '.join(condition for condition, _ in reasons)}){later}"
+    _reject(cursor, model, table, reasons, where)
+    return True
+
+
+def latest_plausible(cursor: duckdb.DuckDBPyConnection) -> datetime | None:
     """Return the latest plausible time; None where this machine's clock is not usable.
 
     That is where most of the rows lie ahead of it, and of all moments at which rows were loaded:
@@ -91,7 +105,7 @@ def _reasons(model: Model, latest: datetime | None) -> list[tuple[str, str]]:
 
 
 def _apart(
-    cursor: duckdb.DuckDBPyConnection, model: Model, since: int | None
+    cursor: duckdb.DuckDBPyConnection, model: Model, table: str, since: int | None
 ) -> list[tuple[str, str]]:
     """Return conditions and reasons for rows of a load that lie apart from its bulk."""
     time = model.directives.get("time")
@@ -106,7 +120,7 @@ def _apart(
     found: list[tuple[str, str]] = []
     for (sequence,) in loads:
         days = cursor.execute(
-            f"""select epoch_us({time}) // 86400000000, count(*) from {model.qualified_name}
+            f"""select epoch_us({time}) // 86400000000, count(*) from {table}
             where {SEQUENCE} = {sequence} and {time} >= timestamp '{plausible.EARLIEST}'
                 and {time} < timestamp '{plausible.utc_now() + plausible.AHEAD_MAX}'
             group by all"""
@@ -119,9 +133,12 @@ def _apart(
 
 
 def _reject(
-    cursor: duckdb.DuckDBPyConnection, model: Model, reasons: list[tuple[str, str]], where: str
+    cursor: duckdb.DuckDBPyConnection,
+    model: Model,
+    table: str,
+    reasons: list[tuple[str, str]],
+    where: str,
 ) -> None:
-    table = model.qualified_name
     cases = " ".join(f"when {condition} then '{reason}'" for condition, reason in reasons)
     cursor.execute(
         f"""create or replace temp table implausible as
@@ -177,7 +194,7 @@ def _limit_kept_from(cursor: duckdb.DuckDBPyConnection, latest: datetime) -> boo
     return True
 
 
-def _forget_spans(cursor: duckdb.DuckDBPyConnection, latest: datetime | None) -> None:
+def forget_spans(cursor: duckdb.DuckDBPyConnection, latest: datetime | None) -> None:
     """Delete implausible watermarks of series and hosts.
 
     The full build that follows notes them again.

@@ -11,6 +11,7 @@ import polars as pl
 
 from goodput_queries.evidence.batch import REJECT_CONTENT_MAX_CHARS, Batch
 from goodput_queries.lake.arrange import LakeTable, window
+from goodput_queries.lake.objects import READ_AT_ONCE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,6 +78,15 @@ def logged(objects: LakeObjects, table: str, versions: Sequence[int]) -> list[La
         if text is not None  # cleaned up meanwhile
     )
     return [load for load in found if load is not None]
+
+
+def last_logged(objects: LakeObjects, table: str) -> LakeCommit | None:
+    """Return the last load that the log of a table has; None: there is none."""
+    versions = versions_in_log(objects, table, -1)
+    for end in range(len(versions), 0, -READ_AT_ONCE):  # compactions are commits too
+        if found := logged(objects, table, versions[max(0, end - READ_AT_ONCE) : end]):
+            return found[-1]
+    return None
 
 
 def _log(table: str) -> str:

@@ -1,7 +1,10 @@
-"""Writes closed hours of a ledger into a lake, where other engines read them."""
+"""Writes closed hours of a ledger, and days of roll-ups, into a lake, for other engines."""
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import dataclass
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
 
 import deltalake
@@ -11,57 +14,145 @@ from deltalake import exceptions as delta_errors
 from goodput_queries.errors import StoreError
 from goodput_queries.lake import delta
 from goodput_queries.lake.arrange import CLUSTER, DAY
+from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
-    from datetime import date
+    from collections.abc import Iterable, Iterator
+
+    import pyarrow as pa
 
     from goodput_queries.lake.lake import Lake
-    from goodput_queries.storage.store import Store
+    from goodput_queries.storage.store import LocalStore, Store
 
-TABLE: Final = "ledger/ledger_hourly"
-SCHEMA: Final = {"cluster": pl.String, "day": pl.Date, "rows": pl.Int64}
-# an hour is closed once the evidence of its cluster reaches its end; late evidence changes it still
-CLOSED: Final = f"""(
-    select hours.*, hours.cluster as {CLUSTER}, from_ms(hours.hour_ms)::date as {DAY}
-    from marts.ledger_hourly as hours
-    inner join intermediate.int_clusters as clusters using (cluster)
-    where hours.hour_ms + 3600000 <= clusters.as_of_ms
-)"""
-# of the content of a day, in any order of its rows
-DAYS: Final = f"""select {CLUSTER}, {DAY}, (bit_xor(hash(hours)) >> 1)::bigint as content
-    from {CLOSED} as hours group by all order by all"""
+HOUR_MS: Final = 3_600_000
+DAY_MS: Final = 24 * HOUR_MS
+EPOCH: Final = date(1970, 1, 1)
+SCHEMA: Final = {"table": pl.String, "cluster": pl.String, "day": pl.Date, "rows": pl.Int64}
 
 
-def publish(store: Store, lake: Lake) -> pl.DataFrame:
-    """Write the days of each cluster whose closed hours changed; return a row for each.
+@dataclass(frozen=True)
+class Published:
+    """A mart that goes into the lake, in `ledger/NAME`.
+
+    time: its column of time, epoch ms. unit_ms: what has to be over: an hour, or the day.
+    """
+
+    name: str
+    time: str
+    unit_ms: int
+
+    @property
+    def path(self) -> str:
+        """Return the place of the table below the URL of the lake."""
+        return f"ledger/{self.name}"
+
+    @property
+    def sql(self) -> str:
+        """Return the select of the rows of a cluster and a time, `$1` to before `$2`."""
+        return f"""(
+            select *, cluster as {CLUSTER}, from_ms({self.time})::date as {DAY}
+            from marts.{self.name}
+            where {self.time} >= $1 and {self.time} < $2 and cluster is not null
+        )"""
+
+
+LEDGER: Final = Published("ledger_hourly", "hour_ms", HOUR_MS)
+# a day of it is too much to be written again each hour
+METRICS: Final = Published("gpu_metrics", "start_ms", DAY_MS)
+TABLES: Final = {one.name: one for one in (LEDGER, METRICS)}
+Day = tuple[str, str, date]  # table, cluster
+
+
+def publish(store: Store, lake: Lake, days: Iterable[Day] | None = None) -> pl.DataFrame:
+    """Write the days whose closed hours changed; return a row for each.
 
     A day is replaced as a whole in one commit, which notes its content: a repeat writes nothing.
     Days that the database does not have stay. Raises StoreError where the lake cannot be written.
+
+    days: which to look at; None: all.
     """
-    url, found = f"{lake.url}/{TABLE}", None
+    ends = _ends(store)
     written = []
-    for cluster, day, content in store.read(DAYS).iter_rows():
-        key = f"{cluster} {day}"
-        if found is None:
-            found = _created(store, lake, url)
-        if found.transaction_version(key) == content:
-            continue
-        rows = store.read(
-            f"select * from {CLOSED} where {CLUSTER} = $1 and {DAY} = $2", [cluster, day]
-        )
-        try:
-            _replace(found, rows, cluster, day, deltalake.Transaction(key, content))
-        except delta_errors.CommitFailedError as error:
-            raise StoreError(f"{url}: another process publishes to it now.") from error
-        except delta.FAILED as error:
-            raise StoreError(f"{url}: cannot be written: {delta.first_line(error)}") from error
-        written.append((cluster, day, rows.height))
+    for name, cluster, day in _all_days(store) if days is None else days:
+        table = TABLES[name]
+        bounds = _bounds(table, day, ends.get(cluster))
+        if bounds is not None and (rows := _publish_day(store, lake, table, cluster, bounds)):
+            written.append((name, cluster, day, rows))
     return pl.DataFrame(written, schema=SCHEMA, orient="row")
 
 
-def _created(store: Store, lake: Lake, url: str) -> deltalake.DeltaTable:
+def publish_noted(store: LocalStore, lake: Lake) -> None:
+    """Write the days that builds changed, and forget those that no hour is missing of.
+
+    A process that is killed in between leaves them noted: the next one writes what is missing.
+    """
+    noted = store.read("from state.unpublished_days order by table_name desc, day, cluster").rows()
+    publish(store, lake, [row[:3] for row in noted])
+    ends = _ends(store)
+    with store.writing(changes_views=False) as cursor:
+        for name, cluster, day, sequence in noted:
+            if _bounds(TABLES[name], day, ends.get(cluster)) is not None:
+                cursor.execute(
+                    """delete from state.unpublished_days
+                    where (table_name, cluster, day, sequence) = ($1, $2, $3, $4)""",
+                    [name, cluster, day, sequence],
+                )
+
+
+def _ends(store: Store) -> dict[str, int]:
+    """Return until when each cluster has evidence."""
+    return dict(store.read("select cluster, as_of_ms from intermediate.int_clusters").iter_rows())
+
+
+def _all_days(store: Store) -> list[Day]:
+    found = store.read(
+        """select cluster, unnest(generate_series(
+            from_ms(first_ms)::date, from_ms(as_of_ms)::date, interval 1 day))::date as day
+        from intermediate.int_clusters order by all"""
+    )
+    return [(name, cluster, day) for name in TABLES for cluster, day in found.iter_rows()]
+
+
+def _bounds(table: Published, day: date, end_ms: int | None) -> tuple[int, int] | None:
+    """Return the closed time of a day; None where no hour, or not the day, is over.
+
+    An hour is closed once the evidence of its cluster reaches its end; late evidence still
+    changes it.
+    """
+    start_ms = (day - EPOCH) // timedelta(milliseconds=1)
+    until_ms = min((end_ms or 0) // table.unit_ms * table.unit_ms, start_ms + DAY_MS)
+    return (start_ms, until_ms) if until_ms > start_ms else None
+
+
+def _publish_day(
+    store: Store, lake: Lake, table: Published, cluster: str, bounds: tuple[int, int]
+) -> int:
+    """Replace a day in the lake unless it has this content; return the rows written."""
+    scope = Scope(*bounds, cluster=cluster)
+    content, rows = store.read(
+        f"select (bit_xor(hash(rows)) >> 1)::bigint, count(*) from {table.sql} as rows",
+        bounds,
+        scope=scope,
+    ).row(0)
+    if not rows:
+        return 0
+    url, day = f"{lake.url}/{table.path}", EPOCH + timedelta(milliseconds=bounds[0])
+    found = _created(store, lake, table)
+    if found.transaction_version(_key(cluster, day)) == content:
+        return 0
+    try:
+        _replace(found, _hours(store, table, cluster, bounds), (cluster, day), content)
+    except delta_errors.CommitFailedError as error:
+        raise StoreError(f"{url}: another process publishes to it now.") from error
+    except delta.FAILED as error:
+        raise StoreError(f"{url}: cannot be written: {delta.first_line(error)}") from error
+    return int(rows)
+
+
+def _created(store: Store, lake: Lake, table: Published) -> deltalake.DeltaTable:
+    url = f"{lake.url}/{table.path}"
     if (found := delta.opened(url, lake.storage_options)) is None:
-        empty = store.read(f"select * from {CLOSED} limit 0").to_arrow()
+        empty = store.read(f"select * from {table.sql} limit 0", [0, 0]).to_arrow()
         schema = deltalake.Schema.from_arrow(empty.schema).to_arrow()
         delta.create(url, schema, {}, lake.storage_options, partition_by=[CLUSTER, DAY])
         found = delta.opened(url, lake.storage_options)
@@ -70,20 +161,36 @@ def _created(store: Store, lake: Lake, url: str) -> deltalake.DeltaTable:
     return found
 
 
+def _hours(
+    store: Store, table: Published, cluster: str, bounds: tuple[int, int]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a day hour by hour: of a large cluster a day does not fit into memory."""
+    for start_ms in range(*bounds, HOUR_MS):
+        hour = start_ms, start_ms + HOUR_MS
+        rows = store.read(f"from {table.sql}", hour, scope=Scope(*hour, cluster=cluster))
+        yield from rows.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
+
+
 def _replace(
-    table: deltalake.DeltaTable,
-    rows: pl.DataFrame,
-    cluster: str,
-    day: date,
-    content: deltalake.Transaction,
+    table: deltalake.DeltaTable, rows: Iterator[pa.RecordBatch], day: tuple[str, date], content: int
 ) -> None:
-    quoted = cluster.replace("'", "''")
+    """Replace a day of a cluster in one commit, which notes its content."""
+    import pyarrow as pa  # noqa: PLC0415 -- a tenth of a second that no writer of raw rows needs
+
+    first = next(rows)
+    quoted = day[0].replace("'", "''")
     deltalake.write_deltalake(
         table,
-        rows,
+        pa.RecordBatchReader.from_batches(first.schema, itertools.chain([first], rows)),
         mode="overwrite",
-        predicate=f"{CLUSTER} = '{quoted}' and {DAY} = '{day}'",
+        predicate=f"{CLUSTER} = '{quoted}' and {DAY} = '{day[1]}'",
         schema_mode="merge",
         writer_properties=deltalake.WriterProperties(compression="ZSTD"),
-        commit_properties=deltalake.CommitProperties(app_transactions=[content]),
+        commit_properties=deltalake.CommitProperties(
+            app_transactions=[deltalake.Transaction(_key(*day), content)]
+        ),
     )
+
+
+def _key(cluster: str, day: date) -> str:
+    return f"{cluster} {day}"

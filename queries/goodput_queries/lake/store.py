@@ -6,6 +6,7 @@ with closing(LakeStore(Lake.open("s3://metrics/goodput", cluster="west"))) as st
 
 from __future__ import annotations
 
+import logging
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,7 +16,7 @@ from goodput_queries.catalog import models
 from goodput_queries.errors import QueryError, StoreError
 from goodput_queries.evidence.batch import Batch, Loaded
 from goodput_queries.lake import statuses
-from goodput_queries.lake.arrange import lake_table, window
+from goodput_queries.lake.arrange import BUCKETED, lake_table, window
 from goodput_queries.scope import EVERYTHING, Scope
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from goodput_queries.lake.lake import Lake
+
+log = logging.getLogger(__name__)
 
 STATE: Final = ("ingested", "source_status", "kept_from")  # what loading reads
 REACHED: Final = """insert into state.ingested
@@ -45,18 +48,35 @@ class LakeStore:
         self.path = lake.url
         self._lock = threading.Lock()
         self._state: duckdb.DuckDBPyConnection | None = None
+        self._is_warned = False
 
     def load(self, batch: Batch) -> Loaded:
         """Commit a batch; see `Lake.append`. Of a status the file is replaced."""
         if batch.table == statuses.TABLE:
             statuses.write(self.lake, batch.rows)
             return Loaded(batch.rows.height, batch.rows.height, 0, is_repeat=False)
+        self._warn_without_cluster(batch)
         loaded = self.lake.append(batch)
         _, end = window(lake_table(batch.table), batch.rows)
         with self._lock:
             if self._state is not None and end is not None:
                 _note_reached(self._state, batch.source, batch.origin, batch.table, end)
         return loaded
+
+    def _warn_without_cluster(self, batch: Batch) -> None:
+        """Log once that rows go into the lake of which nothing says the cluster."""
+        if self.lake.cluster or self._is_warned or batch.rows.is_empty():
+            return
+        is_of_one = batch.table in BUCKETED or "cluster" in lake_table(batch.table).columns
+        is_named = "cluster" in batch.rows.columns and not batch.rows["cluster"].has_nulls()
+        if is_of_one and not is_named:
+            self._is_warned = True
+            log.warning(
+                "%s: rows of %s name no cluster, and none is configured: add `cluster` under "
+                "[lake] in goodput.toml.",
+                self.path,
+                batch.origin,
+            )
 
     def read(
         self,

@@ -62,6 +62,20 @@ def status(lake: Lake) -> pl.DataFrame:
     )
 
 
+def mergeable_files(lake: Lake, *, today: date | None = None) -> tuple[int, int]:
+    """Return how many files a compaction would merge, about, and of how many."""
+    day, size = pl.col(f"partition.{DAY}"), pl.col("size_bytes")
+    target = pl.when(day < (today or datetime.now(UTC).date())).then(FILE_BYTES)
+    small = size < target.otherwise(FILE_BYTES_TODAY)
+    folder = pl.col("path").str.replace(r"/[^/]*$", "")
+    count = merged = 0
+    for table in lake.tables():
+        files = files_of(lake, table)
+        count += files.height
+        merged += files.filter(small & (small.sum().over(folder) > 1)).height
+    return merged, count
+
+
 def compact(
     lake: Lake, options: Compaction | None = None, *, today: date | None = None
 ) -> pl.DataFrame:
@@ -73,7 +87,7 @@ def compact(
     today = today or datetime.now(UTC).date()
     archive_loads(lake)
     done = []
-    whole = (TABLE, publish.TABLE)  # tables whose days are over
+    whole = (TABLE, *(one.path for one in publish.TABLES.values()))  # tables whose days are over
     for name in (*lake.tables(), *whole):
         url = f"{lake.url}/{name}" if name in whole else lake.url_of(name)
         table = delta.opened(url, lake.storage_options)

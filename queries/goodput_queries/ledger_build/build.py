@@ -20,6 +20,7 @@ from goodput_queries.evidence.implausible import reject_implausible_rows
 from goodput_queries.ledger_build import dirty, dirty_jobs, materialise, watermarks
 from goodput_queries.ledger_build.node_hours import HOUR_MS, Hours, NodeHours, ranges
 from goodput_queries.ledger_build.parts.distribute import Parts
+from goodput_queries.ledger_build.parts.unpublished import note_unpublished_days
 from goodput_queries.ledger_build.placement.incremental import place_again
 from goodput_queries.ledger_build.placement.set_wise import STAGES, place_all, write
 
@@ -52,19 +53,22 @@ def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
         if since == sequence:
             return pl.DataFrame([], schema=SUMMARY_SCHEMA)
         loaded = dirty.loaded_tables(cursor, since)
-        is_rejected = reject_implausible_rows(cursor, loaded, since)
+        of_lake, parts = store.of_lake, None
+        is_rejected = of_lake.reject_implausible_readings(cursor, since)
+        is_rejected |= reject_implausible_rows(cursor, loaded, since)
         if dirty.has_new_engines_of_known_requests(cursor, loaded, since):
             since = None
         if is_rejected or ("raw.gpu_samples" in loaded and retention.reopen_hours(cursor)):
             forgetting.forget_ledger(cursor)
             since = None
-        of_lake, parts = store.of_lake, None
         if of_lake.lake is not None:
             parts = Parts(cursor, of_lake.lake, of_lake.engine, of_lake.on_task)
         cursor.execute(f"set variable built_sequence = {-1 if since is None else since}")
         work = _Build(cursor, since, _note_reading_series(cursor, since, parts), parts)
         for model in models.build_order():
             work.make(model)
+        if parts is not None:
+            note_unpublished_days(cursor, work.dirty, sequence or 0)
         cursor.execute("delete from state.built")
         cursor.execute(
             "insert into state.built "

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import duckdb
     import polars as pl
 
     from goodput_queries.lake.lake import Lake
@@ -15,22 +19,38 @@ if TYPE_CHECKING:
     from goodput_queries.storage.store import LocalStore
 
 
+PUBLISH_EVERY_S: Final = 600.0  # a day is compared with what the lake has, and written as a whole
+
+
+@dataclass(frozen=True)
+class LakeOptions:
+    """How a database uses its lake.
+
+    new_engine: makes what builds compute with; None: this process.
+    recent_days: of which the database has readings itself.
+    cluster: of rows that it loads and that name none; '' is unknown.
+    publishes: closed hours go to the lake after builds.
+    """
+
+    new_engine: Callable[[], Engine] | None = None
+    recent_days: int = 0
+    cluster: str = ""
+    publishes: bool = False
+
+
 class OfLake:
     """What a database has of a lake: nothing where it is of none. Both are found when asked for."""
 
-    def __init__(
-        self, store: LocalStore, new_engine: Callable[[], Engine] | None, recent_days: int
-    ) -> None:
-        """Take the database.
-
-        new_engine: makes what builds compute with; None: this process.
-        recent_days: of which it has readings itself.
-        """
+    def __init__(self, store: LocalStore, options: LakeOptions) -> None:
+        """Take the database."""
         self._store = store
-        self.recent_days = recent_days
+        self.options = options
+        self.recent_days = options.recent_days
         self._lake: LakeStore | None = None
         self._engine: Engine | None = None
-        self.new_engine = new_engine or _in_process
+        self.new_engine = options.new_engine or _in_process
+        self._publishing = threading.Lock()
+        self._publish_from_s = 0.0  # by the steady clock
         self.on_task: OnTask = lambda _table, _done, _all: None  # of builds
 
     @property
@@ -43,7 +63,7 @@ class OfLake:
                 from goodput_queries.lake.lake import Lake  # noqa: PLC0415 -- an extra
                 from goodput_queries.lake.store import LakeStore  # noqa: PLC0415
 
-                self._lake = LakeStore(Lake.open(found[0][0]))
+                self._lake = LakeStore(Lake.open(found[0][0], cluster=self.options.cluster))
         return self._lake
 
     @property
@@ -64,6 +84,31 @@ class OfLake:
             from goodput_queries.lake.pull import pull  # noqa: PLC0415 -- an extra
 
             pull(self._store, self.lake, self.recent_days)
+
+    def publish(self) -> None:
+        """Write closed hours that builds changed to the lake, where the options say so.
+
+        Raises StoreError where that fails; it is tried again after some minutes.
+        """
+        if not self.options.publishes or self.lake is None:
+            return
+        from goodput_queries.lake.publish import publish_noted  # noqa: PLC0415 -- an extra
+
+        with self._publishing:
+            if time.monotonic() < self._publish_from_s:
+                return
+            self._publish_from_s = time.monotonic() + PUBLISH_EVERY_S
+            publish_noted(self._store, self.lake)
+
+    def reject_implausible_readings(
+        self, cursor: duckdb.DuckDBPyConnection, since: int | None
+    ) -> bool:
+        """Reject readings of loads after `since`; return whether builds have used any of them."""
+        if self.lake is None:
+            return False
+        from goodput_queries.ledger_build.parts import implausible_readings  # noqa: PLC0415 -- an extra
+
+        return implausible_readings.reject_implausible_readings(cursor, self.lake, since)
 
     def is_older(self, from_ms: int) -> bool:
         """Say whether readings of a time that begins then are in the lake alone."""

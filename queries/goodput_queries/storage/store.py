@@ -30,22 +30,22 @@ from goodput_queries.storage import (
     scope_variables,
 )
 from goodput_queries.storage.kept_relations import KeptRelations
-from goodput_queries.storage.of_lake import OfLake
+from goodput_queries.storage.of_lake import LakeOptions, OfLake
 from goodput_queries.storage.private import keep_private
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import polars as pl
 
     from goodput_queries.evidence.batch import Batch, Loaded
-    from goodput_queries.ledger_build.parts.engines import Engine
     from goodput_queries.objectives import Objective
     from goodput_queries.serving_objectives import ServingObjective
     from goodput_queries.storage.migrations import Migration
 
 ATTACHED_AS = opening.ATTACHED_AS
 IN_MEMORY = opening.IN_MEMORY
+DEFAULTS = LakeOptions()
 NOT_WRITTEN = (duckdb.IOException, duckdb.FatalException)  # the disk is full, the file is gone ...
 Parameters = "Sequence[Any] | Mapping[str, Any] | None"
 
@@ -89,22 +89,20 @@ class LocalStore:
         evaluation_counts: bool = False,
         objectives: Sequence[Objective] = (),
         serving_objectives: Sequence[ServingObjective] | None = None,
-        new_engine: Callable[[], Engine] | None = None,
-        recent_days: int = 0,
+        lake: LakeOptions = DEFAULTS,
     ) -> None:
         """Open or create the database; raises StoreError where it cannot be opened.
 
         evaluation_counts: declared evaluation is useful time in every answer.
         objectives: what `marts.goodput_objectives` reports on.
         serving_objectives: what builds classify serving by; None: as the last build did.
-        new_engine: makes what builds of a lake compute readings with; None: this process.
-        recent_days: of a lake, of which the database has the readings too.
+        lake: how a database of a lake uses it.
         """
         self.path = str(path)
         self.evaluation_counts = evaluation_counts
         self.objectives = as_variable(objectives) if objectives else None
         self.serving_objectives = serving_objectives
-        self.of_lake = OfLake(self, new_engine, recent_days)
+        self.of_lake = OfLake(self, lake)
         self.is_read_only = False
         # of this store, which alone has the file: answers are the same until it grows; odd while a
         # commit is under way
@@ -282,7 +280,9 @@ class LocalStore:
                 self._refuse_unless_built()
                 return pl.DataFrame(schema=SUMMARY_SCHEMA)
             self.of_lake.pull()
-            return build(self, is_full=is_full)
+            done = build(self, is_full=is_full)
+        self.of_lake.publish()
+        return done
 
     @contextlib.contextmanager
     def unchanging(self) -> Iterator[None]:
@@ -340,13 +340,12 @@ def open_store(
     evaluation_counts: bool = False,
     objectives: Sequence[Objective] = (),
     serving_objectives: Sequence[ServingObjective] | None = None,
-    new_engine: Callable[[], Engine] | None = None,
-    recent_days: int = 0,
+    lake: LakeOptions = DEFAULTS,
 ) -> Store:
     """Return the database at `path`: opened here, or through the process that has it open.
 
-    evaluation_counts, objectives, serving_objectives, new_engine, recent_days: see `LocalStore`; of
-    a database that is open already its process decides.
+    evaluation_counts, objectives, serving_objectives, lake: see `LocalStore`; of a database that is
+    open already its process decides.
     A short-lived owner (another ingest) is waited for up to `wait_s`; then StoreError says who.
     """
     from goodput_queries.storage.remote import find_server  # noqa: PLC0415 -- remote implements Store
@@ -361,8 +360,7 @@ def open_store(
                 evaluation_counts=evaluation_counts,
                 objectives=objectives,
                 serving_objectives=serving_objectives,
-                new_engine=new_engine,
-                recent_days=recent_days,
+                lake=lake,
             )
         except StoreError as error:
             if "another process" not in str(error) or time.monotonic() > deadline:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -128,3 +129,52 @@ def test_no_lake_is_named(here: Path) -> None:
 
     assert (done.exit_code, list(here.iterdir())) == (1, [])
     assert done.stderr.startswith("no lake is named: add --lake URL, or `url` under [lake]")
+
+
+def test_doctor_looks_at_the_lake(site: Path) -> None:
+    def doctor(*arguments: str) -> dict[str, tuple[str, str]]:
+        rows = json.loads(goodput("doctor", "--format", "json", *arguments).stdout)
+        return {row["what"]: (row["status"], row["found"]) for row in rows}
+
+    url = str(site / "lake")
+    empty = doctor()
+    assert empty["lake"] == ("ok", f"{url}, format 1, 2 buckets")
+    assert empty["lake cluster"] == ("ok", "west, of rows from here that name none")
+    assert empty["lake loads"][0] == "missing"
+
+    goodput("build", "--db", "site.duckdb", "--lake", "lake")
+    goodput("collect", "--once")
+    found = doctor("--db", "site.duckdb")
+    status, text = found["lake job_events"]
+    assert status == "ok"
+    assert re.fullmatch(r"last load .*Z, from job-events of west", text)
+    assert found["lake files"] == (
+        "ok",
+        "0 of 1 files are small ones that a compaction would merge",
+    )
+    assert found["lake of the database"] == ("missing", "site.duckdb is 1 load behind")
+    goodput("build", "--db", "site.duckdb")
+    assert doctor("--db", "site.duckdb")["lake of the database"][0] == "ok"
+
+    shutil.rmtree("lake")
+    assert doctor()["lake"][0] == "problem"
+
+
+@pytest.mark.usefixtures("site")
+def test_a_database_of_a_lake_loads_with_its_cluster() -> None:
+    goodput("build", "--db", "site.duckdb", "--lake", "lake")
+    done = goodput("ingest", "job-events", "events", "--db", "site.duckdb")
+
+    assert done.exit_code == 0, done.output
+    assert rows_of("lake", "lake_cluster") == [{"lake_cluster": "west"}]
+
+
+def test_rows_of_an_unknown_cluster_are_warned_of(
+    site: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (site / "site.toml").write_text('[lake]\nurl = "lake"\n')
+    app_settings.settings.cache_clear()
+    goodput("ingest", "job-events", "events")
+
+    assert "name no cluster, and none is configured: add `cluster` under [lake]" in caplog.text
+    assert rows_of("lake", "lake_cluster") == [{"lake_cluster": None}]

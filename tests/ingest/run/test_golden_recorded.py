@@ -23,32 +23,9 @@ if TYPE_CHECKING:
     from goodput_queries.storage.store import LocalStore
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-SOURCES = {
-    "nvml": "nvml",
-    "job_events": "job-events",
-    "nccl_inspector": "nccl-inspector",
-    "flight_recorder": "flight-recorder",
-    "nccl_ras": "nccl-ras",
-    "nccl_debug": "nccl-debug",
-    "nccl_tests": "nccl-tests",
-    "node_exporter": "node-exporter",
-    "kineto": "kineto",
-    "kernel_log": "kernel-log",
-    "prometheus": "prometheus",
-    "kubernetes": "kubernetes",
-    "mlperf": "mlperf",
-    "node_power": "node-power",
-    "power_feeds": "power-feeds",
-    "node_states": "node-states",
-    "goodput_events": "goodput-events",
-    "otel_spans": "otel-spans",
-    "torchtitan_structured": "torchtitan-structured",
-    "job_logs": "job-log",
-    "carbon": "carbon",
-    "serving_metrics": "serving-metrics",
-    "serving_requests": "serving-requests",
-}
-CASES = [case for folder in SOURCES for case in sorted((GOLDEN / folder).iterdir())]
+OWN_TESTS = {"dcgm", "slurm"}  # by the files of one format each
+FOLDERS = sorted(folder for folder in GOLDEN.iterdir() if folder.name not in OWN_TESTS)
+CASES = [case for folder in FOLDERS for case in sorted(folder.iterdir())]
 
 
 def raw_rows(store: LocalStore, table: str) -> pl.DataFrame:
@@ -64,13 +41,13 @@ def as_csv(rows: pl.DataFrame) -> str:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}-{case.name}")
 def test_a_recorded_file_gives_these_rows(case: Path, store: LocalStore) -> None:
     given = next(case.glob("input.*"))
-    said = case / "options.json"
-    options = json.loads(said.read_text()) if said.exists() else {}
+    beside = case / "options.json"
+    options = json.loads(beside.read_text()) if beside.exists() else {}
     zone = ZoneInfo(options["zone"]) if "zone" in options else None
 
-    name = SOURCES[case.parent.name]
-    said_of_it = ReadOptions(cluster=options.get("cluster"), zone=zone, node=options.get("node"))
-    ingest(store, name, [given], said_of_it)
+    name = case.parent.name.replace("_", "-")
+    read_options = ReadOptions(cluster=options.get("cluster"), zone=zone, node=options.get("node"))
+    ingest(store, name, [given], read_options)
 
     kind = recognise(given)
     assert kind is not None

@@ -83,8 +83,8 @@ def of_year(year: str, golden: str) -> bytes:
         ("year_1.log", kernel_line("0001-01-01T00:00:00+10:00")),
         ("spans.jsonl", of_year("9999", "otel_spans/sdk_and_otlp_lines/input.jsonl")),
         ("sacct_1.txt", of_year("0001", "slurm/24_11_sacct_steps_and_duplicates/input.txt")),
-        ("log_1.log", of_year("0001", "job_logs/megatron_two_lives_and_a_hang/input.log")),
-        ("log_9999.log", of_year("9999", "job_logs/megatron_two_lives_and_a_hang/input.log")),
+        ("log_1.log", of_year("0001", "job_log/megatron_two_lives_and_a_hang/input.log")),
+        ("log_9999.log", of_year("9999", "job_log/megatron_two_lives_and_a_hang/input.log")),
         ("year_1.parquet", parquet(datetime(1, 1, 1))),  # noqa: DTZ001
         ("before_year_1.parquet", parquet(pl.Series([-(2**62)]).cast(pl.Datetime("us")))),
     ],

@@ -2,27 +2,44 @@
 
 from __future__ import annotations
 
-from datetime import date
-from typing import Any
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
+import pytest
 from deltalake import DeltaTable
+from tests.queries.lake.conftest import START, readings
 
+from goodput_queries.evidence.batch import Batch
+from goodput_queries.lake import publish as publishing
 from goodput_queries.lake.lake import Lake
-from goodput_queries.lake.publish import TABLE, publish
+from goodput_queries.lake.loads import EPOCH
+from goodput_queries.lake.publish import LEDGER, METRICS, Published, publish
+from goodput_queries.lake.pull import attach
 from goodput_queries.lake.upkeep import compact
+from goodput_queries.storage.of_lake import LakeOptions, OfLake
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from goodput_queries.storage.store import LocalStore
 
 HOUR_S, DAY_S = 3_600, 86_400
 FIRST, SECOND = date(2027, 1, 15), date(2027, 1, 16)
 
 
-def published(lake: Lake) -> pl.DataFrame:
-    found: Any = pl.DataFrame(DeltaTable(f"{lake.url}/{TABLE}").to_pyarrow_table())
+def published(lake: Lake, table: Published = LEDGER) -> pl.DataFrame:
+    found: Any = pl.DataFrame(DeltaTable(f"{lake.url}/{table.path}").to_pyarrow_table())
     return found.drop("lake_cluster", "lake_day").sort(pl.all())
 
 
-def closed(evidence: Any, until_ms: int) -> pl.DataFrame:
-    found: pl.DataFrame = evidence.store.read(
+def ms(seconds: float) -> int:
+    """Return a time so many seconds after the first reading."""
+    return (START + timedelta(seconds=seconds) - EPOCH) // timedelta(milliseconds=1)
+
+
+def closed(store: LocalStore, until_ms: int) -> pl.DataFrame:
+    found: pl.DataFrame = store.read(
         "from marts.ledger_hourly where hour_ms + 3600000 <= $1", [until_ms]
     )
     return found.sort(pl.all())
@@ -37,17 +54,53 @@ def test_closed_hours_of_changed_days_are_replaced(
     evidence.store.build()
     until_ms = start_of_time_ms + DAY_S * 1000
 
-    days = publish(evidence.store, lake).select("cluster", "day").rows()
+    written = publish(evidence.store, lake)
+    days = written.filter(table=LEDGER.name).select("cluster", "day").rows()
     assert days == [("c", FIRST), ("c", SECOND)]
-    assert published(lake).rows() == closed(evidence, until_ms).rows()
+    assert published(lake).rows() == closed(evidence.store, until_ms).rows()
     assert publish(evidence.store, lake).is_empty()
 
     evidence.job("late", 9_000, 10_000, ["n1"], 1)  # late evidence of the first day
     evidence.store.build()
-    assert publish(evidence.store, lake)["day"].to_list() == [FIRST]
-    assert published(lake).rows() == closed(evidence, until_ms).rows()
+    again = publish(evidence.store, lake)
+    assert again.select("table", "day").rows() == [(LEDGER.name, FIRST)]
+    assert published(lake).rows() == closed(evidence.store, until_ms).rows()
     assert published(lake)["gpu_ms"].sum() == DAY_S * 1000
 
     compacted = dict(compact(lake).select("table", "files").rows())
-    assert compacted[TABLE] == 2
+    assert compacted[LEDGER.path] == 2
     assert publish(evidence.store, Lake.open(lake.url)).is_empty()
+
+
+def test_builds_of_a_lake_publish_what_they_changed(
+    lake: Lake, new_store: Callable[[], LocalStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that ends between two commits leaves the rest to the next one."""
+    store = new_store()
+    attach(store, lake.url)
+    gpu = {"source": "inventory", "cluster": "west", "node": "n", "gpu_uuid": "GPU-0"}
+    lake.append(Batch("gpus", pl.DataFrame(gpu), "inventory", "inventory", "gpus"))
+    lake.append(readings("d0", range(0, DAY_S + 1800, 60), gpus=1))
+
+    def build() -> None:
+        """Build as a new process does."""
+        store.of_lake = OfLake(store, LakeOptions(publishes=True))
+        store.build()
+
+    with monkeypatch.context() as patch:
+        patch.delitem(publishing.TABLES, METRICS.name)
+        with pytest.raises(KeyError):
+            build()
+    build()
+
+    first = START.date()
+    noted = store.read("select table_name, day from state.unpublished_days").rows()
+    assert noted == [(METRICS.name, first + timedelta(days=1))]  # a day that is not over
+    assert published(lake).rows() == closed(store, ms(DAY_S)).rows()
+    of_first_day = store.read("from marts.gpu_metrics where start_ms < $1", [ms(DAY_S / 2)])
+    assert published(lake, METRICS).rows() == of_first_day.sort(pl.all()).rows()
+
+    versions = [DeltaTable(f"{lake.url}/{one.path}").version() for one in (LEDGER, METRICS)]
+    lake.append(readings("d1", (DAY_S + 1860, DAY_S + 1920), gpus=1))
+    build()
+    assert [DeltaTable(f"{lake.url}/{one.path}").version() for one in (LEDGER, METRICS)] == versions

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from goodput_app import distribution
+from goodput_app.cli.doctor.lake import lake_findings
 from goodput_app.cli.doctor.live_sources import live_findings
 from goodput_app.cli.doctor.notifications import notification_findings
 from goodput_app.cli.doctor.reports import report_findings
@@ -22,14 +23,14 @@ from goodput_queries.storage.remote import RemoteStore
 from goodput_queries.storage.store import IN_MEMORY, Store, open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 OPEN_WAIT_S = 1.0
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 Finding = tuple[str, str, str, str]  # what, status, found, next
 SCHEMA = ("what", "status", "found", "next")
-ORDER = ("problem", "missing", "ok")  # of status: what to mend comes first
+ORDER = ("problem", "missing", "ok")  # of status: what to fix comes first
 
 
 def findings(db: str) -> pl.DataFrame:
@@ -37,7 +38,8 @@ def findings(db: str) -> pl.DataFrame:
     rows = [
         *_versions(),
         *_database(db),
-        *_live(db),
+        *_with_store(db, lake_findings),
+        *_with_store(db, live_findings),
         *report_findings(db),
         *notification_findings(),
         *_machine(),
@@ -56,7 +58,9 @@ def _versions() -> Iterator[Finding]:
 def _database(db: str) -> Iterator[Finding]:
     if not _exists(db):
         next_step = f"goodput ingest auto PATH --db {db}"
-        if settings().collect:
+        if (lake := settings().lake.url) is not None:
+            next_step = f"goodput build --db {db} --lake {lake}, on the host of the dashboard"
+        elif settings().collect:
             next_step = f"goodput serve --db {db} makes it, or goodput collect --db {db}"
         yield "database", "missing", f"{db} is not there", next_step
         return
@@ -97,13 +101,13 @@ def _sources(store: Store, db: str) -> Iterator[Finding]:
             yield f"rejects {row['source']}", "missing", rejected, "goodput show raw.rejects"
 
 
-def _live(db: str) -> Iterator[Finding]:
+def _with_store(db: str, of: Callable[[str, Store | None], Iterator[Finding]]) -> Iterator[Finding]:
     try:
         store = open_store(db, wait_s=OPEN_WAIT_S) if _exists(db) else None
     except GoodputError:  # said already
         store = None
     try:
-        yield from live_findings(db, store)
+        yield from of(db, store)
     finally:
         if store is not None:
             store.close()

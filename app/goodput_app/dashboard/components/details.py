@@ -9,7 +9,8 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import headline, theme
-from goodput_app.dashboard.components import charts, places, run_parts, scope_bar, tables
+from goodput_app.dashboard.components import charts, places, scope_bar, tables
+from goodput_app.dashboard.components.runs import run_parts
 from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.figures import ledger as figures
 from goodput_queries.scope import Scope

@@ -4,7 +4,8 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import charts, details, queue_parts, scope_bar, states
+from goodput_app.dashboard.components import charts, details, scope_bar, states
+from goodput_app.dashboard.components.runs import queue_parts
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import findings, marts, speed
 from goodput_app.dashboard.figures import runs as figures_runs

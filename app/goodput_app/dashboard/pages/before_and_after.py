@@ -2,8 +2,9 @@
 
 import streamlit as st
 
-from goodput_app.dashboard.components import baseline_parts, note_parts, scope_bar
-from goodput_app.dashboard.components import compare_parts as parts
+from goodput_app.dashboard.components import scope_bar
+from goodput_app.dashboard.components.runs import baseline_parts, note_parts
+from goodput_app.dashboard.components.runs import compare_parts as parts
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import speed
 

@@ -2,18 +2,16 @@
 
 import streamlit as st
 
-from goodput_app.dashboard.components import (
-    charts,
+from goodput_app.dashboard.components import charts, details, scope_bar
+from goodput_app.dashboard.components.cost import (
     cost_adjustments,
     cost_parts,
     cost_scope,
     cost_statement_table,
-    details,
     rate_card,
-    scope_bar,
-    speed_parts,
     what_if,
 )
+from goodput_app.dashboard.components.runs import speed_parts
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import marts, speed, statements
 from goodput_app.dashboard.figures import cost as figures_cost

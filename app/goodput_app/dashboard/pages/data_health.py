@@ -5,15 +5,13 @@ from typing import Any
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import (
+from goodput_app.dashboard.components import charts, scope_bar, tables
+from goodput_app.dashboard.components.data import (
     audit_log,
-    charts,
     delivered_statements,
     notification_panel,
     replay_panel,
-    scope_bar,
-    tables,
-)  # fmt: skip
+)
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.figures import waste
@@ -133,7 +131,7 @@ with panel(
 with panel("Findings", "marts.data_quality", help="What the evidence contradicts or lacks."):
     findings = marts.data_quality(scope)
     if findings.is_empty():
-        st.caption("Nothing contradicts, nothing is missing.")
+        st.caption("No contradiction and no missing evidence was found.")
     else:
         tables.show(findings, FINDINGS, "findings")
 with panel("Rejected rows", "raw.rejects", help="Rejected with the reason, never dropped."):

@@ -3,16 +3,9 @@
 import streamlit as st
 
 from goodput_app.dashboard import comparison, headline, theme
-from goodput_app.dashboard.components import (
-    charts,
-    details,
-    finding_parts,
-    now_strip,
-    overview_parts,
-    scope_bar,
-    states,
-    tiles,
-)
+from goodput_app.dashboard.components import charts, details, scope_bar, states, tiles
+from goodput_app.dashboard.components.findings import finding_parts
+from goodput_app.dashboard.components.fleet import now_strip, overview_parts
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import findings, ledger_groups, marts
 from goodput_app.dashboard.figures import ledger as figures
@@ -132,7 +125,7 @@ with (
     panel(
         "What to do first",
         "marts.fixes",
-        help="Findings by what is to be done, with the GPU time that comes back. Pick a row.",
+        help="Findings by what is to be done, with the recoverable GPU time. Pick a row.",
     ),
 ):
     if is_pending:

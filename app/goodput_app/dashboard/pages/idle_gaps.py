@@ -4,7 +4,8 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme, throttling
-from goodput_app.dashboard.components import charts, details, places, scope_bar, waste_parts
+from goodput_app.dashboard.components import charts, details, places, scope_bar
+from goodput_app.dashboard.components.findings import waste_parts
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.figures import waste

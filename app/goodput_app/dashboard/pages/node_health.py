@@ -2,8 +2,9 @@
 
 import streamlit as st
 
-from goodput_app.dashboard.components import failure_parts, places, scope_bar, tables
-from goodput_app.dashboard.components import health_parts as parts
+from goodput_app.dashboard.components import places, scope_bar, tables
+from goodput_app.dashboard.components.fleet import health_parts as parts
+from goodput_app.dashboard.components.runs import failure_parts
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import health
 

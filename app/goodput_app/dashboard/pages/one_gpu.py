@@ -6,8 +6,9 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import charts, flag_parts, gpu_parts, places, scope_bar
+from goodput_app.dashboard.components import charts, flag_parts, places, scope_bar
 from goodput_app.dashboard.components import telemetry_parts as parts
+from goodput_app.dashboard.components.fleet import gpu_parts
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import marts, metrics
 from goodput_app.dashboard.figures import ledger as figures

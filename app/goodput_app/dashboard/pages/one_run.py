@@ -3,16 +3,13 @@
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import (
-    charts,
+from goodput_app.dashboard.components import charts, flag_parts, scope_bar, tiles
+from goodput_app.dashboard.components.runs import (
     failure_parts,
-    flag_parts,
     pipeline_parts,
     run_axis,
     run_parts,
-    scope_bar,
     speed_parts,
-    tiles,
 )
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import findings, marts, speed
@@ -117,7 +114,7 @@ if not replay.is_empty():
 with panel(
     "Throttled and faulty GPUs",
     "marts.blast_radius",
-    help="What each lost itself, and what the other GPUs of the run waited for it.",
+    help="GPU time that each lost itself, and that other GPUs of the run waited for it.",
 ):
     run_parts.blast_radius(marts.blast_radius(scope))
 with panel("GPUs", "marts.run_gpus"):

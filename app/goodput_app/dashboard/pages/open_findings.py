@@ -1,10 +1,10 @@
-"""Findings: what needs a person, what to do first, and what comes back."""
+"""Findings: what needs a person, what to do first, and how much GPU time is recoverable."""
 
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import finding_parts as parts
 from goodput_app.dashboard.components import scope_bar, states
+from goodput_app.dashboard.components.findings import finding_parts as parts
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import findings
 
@@ -12,7 +12,7 @@ view = scope_bar.required_view()
 scope = view.scope
 
 st.title("Findings", anchor=False)
-st.caption("What needs a person, and what do I get back?")
+st.caption("What needs a person, and how much GPU time is recoverable?")
 found = None
 with panel(
     "What to do first",
@@ -25,7 +25,7 @@ with panel(
         st.caption("Nothing to do in this time range.")
     else:
         back = theme.gpu_time(float(found.fixes["back_ms"].sum()))
-        st.caption(f"Together {back} of this time range come back.")
+        st.caption(f"In total {back} of this time range are recoverable.")
         parts.fixes(found.fixes, found.findings)
 if found is not None:
     with panel(

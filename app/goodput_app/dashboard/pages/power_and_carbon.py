@@ -2,9 +2,9 @@
 
 import streamlit as st
 
-from goodput_app.dashboard.components import energy_parts as parts
-from goodput_app.dashboard.components import energy_use_parts as use
 from goodput_app.dashboard.components import scope_bar
+from goodput_app.dashboard.components.energy import energy_parts as parts
+from goodput_app.dashboard.components.energy import energy_use_parts as use
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import energy
 

@@ -133,6 +133,7 @@ def _provide_readings(
     select = f"""select {values}, loads.{SEQUENCE}
         from {source} as readings inner join main.loads as loads using ({DIGEST})
         where loads.table_name = '{part.table}'
+            and {time} >= loads.first_at and {time} <= loads.last_at
             and {time} >= timestamp '{part.start_at}' and {time} < timestamp '{part.end_at}'"""
     if task.is_streamed:
         cursor.execute(f"drop table {table.qualified_name}")

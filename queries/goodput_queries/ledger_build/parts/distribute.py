@@ -247,9 +247,10 @@ def lake_part(
 
 
 def loads_of(cursor: duckdb.DuckDBPyConnection) -> pa.Table:
-    """Return the numbers of the loads of readings: table_name, load_digest, load_sequence."""
+    """Return the loads of readings: table_name, load_digest, load_sequence, first_at, last_at."""
     return cursor.sql(
-        f"""select table_name, digest as load_digest, min(sequence) as load_sequence
+        f"""select table_name, digest as load_digest, min(sequence) as load_sequence,
+            min(window_start_at) as first_at, max(window_end_at) as last_at
         from state.ingested where table_name in {TABLES} group by all"""
     ).to_arrow_table()
 

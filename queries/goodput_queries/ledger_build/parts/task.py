@@ -44,7 +44,7 @@ class Task:
     is_streamed: rows of readings are not kept, nor compared by key: one select reads them, once.
     variables: the constants of the build.
     inputs: the rows of tables of the database that concern the task.
-    loads: the numbers of the loads: table_name, load_digest, load_sequence.
+    loads: table_name, load_digest, load_sequence, first_at, last_at; rows outside were rejected.
     """
 
     selects: Mapping[str, str]

@@ -350,7 +350,7 @@ def test_marks_behind_a_long_preamble_are_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "given",
-    [p for p in sorted(GOLDEN.glob("*/*/input.*")) if p.parent.parent.name != "job_logs"],
+    [p for p in sorted(GOLDEN.glob("*/*/input.*")) if p.parent.parent.name != "job_log"],
     ids=lambda p: f"{p.parent.parent.name}-{p.parent.name}",
 )
 def test_files_of_other_sources_are_left_to_them(given: Path) -> None:

@@ -1,0 +1,1 @@
+"""Parts of the Cost page: the statement, prices, notes, what-if."""

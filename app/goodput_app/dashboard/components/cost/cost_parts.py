@@ -1,0 +1,265 @@
+"""What the Cost page says of its days: tiles, budgets, unit costs, files, past statements."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.access import rows
+from goodput_app.access.current import carried, current_identity
+from goodput_app.access.identity import Action
+from goodput_app.dashboard import glossary, theme
+from goodput_app.dashboard.components import charts, tables
+from goodput_app.dashboard.components.cost import cost_scope
+from goodput_app.dashboard.data import statements
+from goodput_app.dashboard.figures import cost as figures_cost
+from goodput_billing.statement import window
+from goodput_queries.errors import GoodputError, NotPermittedError
+
+if TYPE_CHECKING:
+    from goodput_app.dashboard.components.cost.cost_scope import Shown
+    from goodput_billing.delivery.archive import PastStatement
+
+BUDGETS = {
+    "account": "Account",
+    "cluster": "Cluster",
+    "month_cost": "Month to date",
+    "forecast_cost": "Forecast",
+    "forecast_low_cost": "At least",
+    "forecast_high_cost": "At most",
+    "covered_h": "Covered hours",
+    "budget_cost": "Monthly budget",
+    "spent_ratio": "Budget spent",
+}
+UNIT_COSTS = {
+    "cluster": "Cluster",
+    "account": "Account",
+    "cost_per_allocated_gpu_h": "per allocated GPU-h",
+    "cost_per_productive_gpu_h": "per useful GPU-h",
+}
+PAST = {
+    "date": "Day",
+    "state": "State",
+    "total_cost": "Total",
+    "accounts_cost": "To accounts",
+    "capacity_ms": "Capacity",
+    "held_ms": "Allocated",
+    "productive_ms": "Useful",
+    "unpriced_ms": "No price",
+    "made_at": "Made",
+    "sent": "Sent",
+}
+FILE_KINDS = {
+    "html": ("Web page", "html", "text/html"),
+    "pdf": ("PDF", "pdf", "application/pdf"),
+    "csv": ("CSV", "csv", "text/csv"),
+    "parquet": ("Parquet", "parquet", "application/vnd.apache.parquet"),
+    "focus": ("FOCUS 1.2", "csv", "text/csv"),
+}
+BUDGET_EXAMPLE = "cluster,account,cost_per_month,quota_gpus\n,nlp,120000,64"
+
+
+def tiles(shown: Shown) -> None:
+    """Draw the numbers of the days, each with its denominator."""
+    frame, row = shown.accounts, window.whole(shown.accounts)
+    has_price = bool((frame["unpriced_ms"] < frame["gpu_ms"]).any())
+    credited = "credited" if shown.how.settings.credit_infra_failures else "not credited"
+    of_accounts = _cost(row["total_cost"] if has_price else None)
+    cells: tuple[tuple[str, object, str], ...] = (
+        ("Total cost", _sum(frame["total_cost"]) if has_price else None,
+         f"{of_accounts} to accounts" + _last_day(shown)),
+        ("Allocated cost", row["allocated_cost"] if has_price else None,
+         f"{_gpu_time(row['gpu_ms'])} allocated"),
+        ("Team-caused waste", row["own_waste_cost"] if has_price else None,
+         f"{_cost(row['platform_waste_cost'] if has_price else None)} caused by "
+         f"infrastructure, {credited}"),
+        ("Per allocated GPU-hour", row["cost_per_allocated_gpu_h"], "total charged to accounts"),
+        ("Per useful GPU-h", row["cost_per_productive_gpu_h"],
+         f"{_gpu_time(row['productive_ms'])} useful"),
+        ("Electricity", _sum(frame["electricity_cost"]), _energy(frame)),
+    )  # fmt: skip
+    with st.container(key="tiles"):
+        columns = st.columns([1.1, 1, 1.1, 1.2, 1.05, 0.95], gap="small")
+    for column, (label, value, second) in zip(columns, cells, strict=True):
+        with column, st.container(border=True, height="stretch", gap="xsmall"):
+            none = theme.NOT_KNOWN if label == "Electricity" else theme.NO_PRICE
+            text = none if value is None else _cost(value)
+            st.metric(label, theme.markdown_text(text), help=glossary.hover(label))
+            st.caption(theme.markdown_text(second))
+
+
+def budgets(shown: Shown, team: str | None) -> None:
+    """Draw month to date, forecast and budget as of the last day with evidence, of all or one."""
+    last = shown.last
+    if last is None:
+        st.caption("No day with evidence.")
+        return
+    month = statements.month(last.day, shown.how)
+    if team is not None:
+        month = month.filter(pl.col("account") == team)
+    have = month.filter(pl.col("budget_cost").is_not_null())
+    st.caption(
+        f"{last.day.date:%B} up to {last.day.date}. Forecast: month to date / covered hours x "
+        "hours of the month; none with less than a covered day."
+    )
+    if have.is_empty():
+        st.info(
+            "No budget is set. Add one line per budget to a CSV file:",
+            icon=":material/account_balance:",
+        )
+        st.code(BUDGET_EXAMPLE, language="text")
+        st.code("goodput ingest budgets budgets.csv", language="bash")
+        if month.height:
+            tables.show(in_browser(month), BUDGETS, "months", rows=8)
+        return
+    drawn = figures_cost.most_over_budget(have)
+    charts.draw(
+        figures_cost.budgets(drawn),
+        in_browser(drawn),
+        "budgets",
+        "Month to date, forecast and budget by account",
+    )
+    if have.height > drawn.height:
+        st.caption(
+            f"{have.height - drawn.height:,} more accounts have a budget; see the statement."
+        )
+
+
+def unit_costs(shown: Shown) -> None:
+    """Draw the effective cost of an allocated and a useful GPU-hour, account by account."""
+    said = shown.accounts.filter(pl.col("cost_per_allocated_gpu_h").is_not_null())
+    if said.is_empty():
+        st.caption("Unknown: part of the allocated time of each account has no price.")
+        return
+    drawn = said.head(figures_cost.ACCOUNTS_SHOWN)
+    charts.draw(
+        figures_cost.unit_costs(drawn),
+        in_browser(drawn.select(list(UNIT_COSTS))),
+        "unit-costs",
+        "Cost per allocated and per useful GPU-hour of each account",
+    )
+
+
+def downloads(shown: Shown) -> None:
+    """Offer the files of one day's statement."""
+    days = {str(day.day.date): day.day for day in reversed(shown.days) if day.accounts.height}
+    if not days:
+        st.caption("No day with evidence.")
+        return
+    if not _may_download():
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        when = st.selectbox("Statement of", list(days), key="statement_day", width=180)
+        seen, account = rows.teams(), None
+        if seen is not None:  # of the accounts that have rows on some of these days
+            own = [team for team in seen if team in set(shown.accounts["account"])]
+            account = st.selectbox("Account", own, key="statement_account", width=180)
+        for form, (label, suffix, mime) in FILE_KINDS.items():
+            name = f"{'focus' if form == 'focus' else 'statement'}-{when}.{suffix}"
+
+            def made(form: str = form) -> bytes:
+                how = statements.chosen(None)
+                return statements.statement_file(days[when], form, how, account, seen)
+
+            st.download_button(
+                label,
+                data=carried(made),
+                file_name=name,
+                mime=mime,
+                key=f"download_{form}",
+                on_click="ignore",
+                icon=":material/download:",
+            )
+    st.caption(
+        "As billed, as `goodput report` writes it; the choices above do not apply. Viewing does "
+        "not close or change a statement."
+    )
+
+
+def _may_download() -> bool:
+    """Return whether who asks may download statements; say so where they may not."""
+    may = current_identity().may(Action.DOWNLOAD_STATEMENT)
+    if not may:
+        st.caption("Finance downloads statements; ask an admin for that role.")
+    return may
+
+
+def past() -> None:
+    """Draw the index of delivered statements, and offer their files."""
+    try:
+        found = statements.past_statements()
+        folder = statements.archive_folder()
+    except NotPermittedError:
+        raise
+    except GoodputError as error:
+        st.warning(theme.markdown_text(error), icon=":material/folder_off:")
+        return
+    if not found:
+        st.caption(
+            "None yet. `goodput report --deliver`, or `goodput serve` with `at` under `[report]` "
+            f"in goodput.toml, writes each closed day to {theme.markdown_text(folder)}."
+        )
+        return
+    rows = pl.DataFrame([_past(one) for one in found], infer_schema_length=None)
+    tables.show(in_browser(rows), PAST, "past", rows=6)
+    by_day = {str(one.date): one for one in found if one.files}
+    if not by_day or not _may_download():
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        when = st.selectbox("Files of", list(by_day), key="past_day", width=180)
+        for name in by_day[when].files:
+            st.download_button(
+                theme.printable(name),
+                data=carried(partial(statements.past_file, name)),
+                file_name=name,
+                key=f"past_{name}",
+                on_click="ignore",
+                icon=":material/download:",
+            )
+    st.caption(theme.markdown_text(f"From {folder}; its index.html links them all."))
+
+
+def in_browser(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the frame with amounts as the browser's tables take them."""
+    return frame.with_columns(pl.selectors.decimal().cast(pl.Float64))
+
+
+def _past(one: PastStatement) -> dict[str, Any]:
+    sent = [d.words for d in one.latest]
+    row = {name: getattr(one, name) for name in PAST if name != "sent"}
+    row["made_at"] = one.made_at.replace(tzinfo=None)
+    return row | {"sent": ", ".join(sent) or None}
+
+
+def _last_day(shown: Shown) -> str:
+    """Return how the last whole day stands against the one before it, where both are shown."""
+    days = [day for day in shown.days if day.accounts.height and cost_scope.is_whole(day.day)]
+    if len(days) < 2 or days[-1].day.from_ms != days[-2].day.to_ms:
+        return ""
+    now, before = (_sum(day.accounts["total_cost"]) for day in (days[-1], days[-2]))
+    if not now or not before:
+        return ""
+    change = (now - before) / before * 100
+    return f"; {days[-1].day.date:%d %b}: {change:+,.1f} % on the day before"
+
+
+def _sum(series: pl.Series) -> Decimal | None:
+    known = series.drop_nulls().to_list()
+    return sum(known, Decimal("0.00")) if known else None
+
+
+def _cost(amount: Any) -> str:
+    return theme.cost(amount)
+
+
+def _gpu_time(gpu_ms: Any) -> str:
+    return theme.gpu_time(gpu_ms)
+
+
+def _energy(frame: pl.DataFrame) -> str:
+    kwh = _sum(frame["energy_kwh"])
+    return "no energy measured" if kwh is None else f"{kwh:,.1f} kWh measured"

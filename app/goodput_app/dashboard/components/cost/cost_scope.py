@@ -1,0 +1,186 @@
+"""Which days and accounts the Cost page speaks of, and what its figures rest on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.access import rows
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import scope_bar, tables
+from goodput_app.dashboard.data import marts, statements
+from goodput_app.dashboard.data.statements import Chosen, DayCost
+from goodput_billing.statement import window
+from goodput_billing.statement.amounts.charges import IDLE_POLICIES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_billing.statement.days import Day
+    from goodput_queries.scope import Scope
+
+SECTIONS = {"": "Statement", "prices": "Prices", "what-if": "What if"}
+IDLE_LABELS = {
+    "none": "separate line",
+    "proportional": "proportional to usage",
+    "uniform": "even split",
+    "by_quota": "by quota",
+}
+UNPRICED = {
+    "cluster": "Cluster",
+    "gpu_model": "GPU model",
+    "mig_profile": "MIG profile",
+    "partition": "Partition",
+    "qos": "QOS",
+    "gpu_ms": "GPU time",
+}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the page shows: its days with those accounts that are in scope, added up, and how.
+
+    of_window: how many days the window touches, `days` being all of them or the one chosen.
+    """
+
+    how: Chosen
+    days: list[DayCost]
+    accounts: pl.DataFrame
+    of_window: int
+
+    @property
+    def last(self) -> DayCost | None:
+        """Return the last day with evidence."""
+        return next((day for day in reversed(self.days) if not day.accounts.is_empty()), None)
+
+
+def section() -> str:
+    """Draw the switch between the parts of the page and return the one that the URL names."""
+    return scope_bar.switch("part", "Part of the page", SECTIONS)
+
+
+def chosen(view: View) -> Shown:
+    """Draw the filters of statements and return what they leave."""
+    own = IDLE_LABELS[statements.chosen(None).settings.idle_policy]
+    idle, billing_day, note = st.columns([1.4, 1.1, 2.5], vertical_alignment="bottom")
+    if rows.sees_all(view.scope):
+        with idle:
+            scope_bar.choice("idle", "Idle cost allocation", IDLE_LABELS, none=f"As billed: {own}")
+    asked = st.query_params.get("idle")
+    how = statements.chosen(asked if asked in IDLE_POLICIES else None)
+    of_window = statements.days(view.scope, how)
+    names = {str(day.date): str(day.date) for day in reversed(of_window)}
+    with billing_day:
+        scope_bar.choice("day", "Billing day", names, none=f"All ({len(of_window)})")
+    one = [day for day in of_window if str(day.date) == st.query_params.get("day")]
+    wanted = one or of_window
+    with note:
+        _note(wanted, how)
+    with st.spinner("Computing the statements of these days", show_time=True):
+        days = in_scope(statements.costs(wanted, how), view.scope)
+        accounts = window.added_up([day.accounts for day in days])
+    return Shown(how, days, accounts, len(of_window))
+
+
+def in_scope(days: Sequence[DayCost], scope: Scope) -> list[DayCost]:
+    """Return the days with the accounts of a cluster and team alone, where the scope names them."""
+    found = []
+    for day in days:
+        rows = day.accounts
+        if scope.cluster is not None:
+            rows = rows.filter(pl.col("cluster") == scope.cluster)
+        if scope.team is not None:
+            rows = rows.filter("is_account", pl.col("account") == scope.team)
+        found.append(DayCost(day.day, day.closed, rows))
+    return found
+
+
+def is_whole(day: Day) -> bool:
+    """Say whether there is evidence from the begin of a day to its end: only such are compared."""
+    clusters = marts.clusters()
+    first, last = clusters["first_at"].min(), clusters["as_of_at"].max()
+    if not isinstance(first, datetime) or not isinstance(last, datetime):
+        return False
+    return scope_bar.epoch_ms(first) <= day.from_ms and day.to_ms <= scope_bar.epoch_ms(last)
+
+
+def nothing(view: View, shown: Shown) -> None:
+    """Say why there is no statement to show, and offer the way out."""
+    filters = {k: v for k, v in view.filters.items() if k in ("cluster", "team")}
+    if filters and any(not day.accounts.is_empty() for day in _whole(shown)):
+        named = ", ".join(f"{k} {theme.markdown_text(v)}" for k, v in filters.items())
+        st.info(f"No cost on these days matches the filters ({named}).",
+                icon=":material/filter_alt:")  # fmt: skip
+        st.button("Clear filters", key="cost_clear", on_click=scope_bar.clear_filters)
+        return
+    st.info("These days have no evidence.", icon=":material/hourglass_empty:")
+    if st.query_params.get("day"):
+        st.button(
+            "Show all days", key="cost_all_days", on_click=scope_bar.go, args=({"day": None},)
+        )
+
+
+def _whole(shown: Shown) -> list[DayCost]:
+    return statements.costs([day.day for day in shown.days], shown.how)
+
+
+def states(view: View, shown: Shown) -> None:
+    """Say what the figures rest on: which filters do not apply, what is open, what has no price."""
+    ignored = [name for name in ("node", "run") if getattr(view.scope, name)]
+    if ignored:
+        st.info(
+            f"Statements are by account: the filter {' and '.join(ignored)} does not apply here.",
+            icon=":material/filter_alt_off:",
+        )
+    closed = [day.closed for day in shown.days if day.closed]
+    corrections = sum(one.corrections for one in closed)
+    words = f"{len(closed)} of {theme.count(len(shown.days), 'day')} closed"
+    if corrections:
+        words += f", {theme.count(corrections, 'correction')}"
+    if len(closed) < len(shown.days):
+        words += "; figures of open days may still change"
+    last = shown.days[-1].day
+    if last.to_ms > scope_bar.epoch_ms(view.as_of):
+        words += f"; of {last.date} there is evidence up to {theme.moment(view.as_of)}"
+    if shown.how.idle is not None:
+        words += ". View only: what is billed stays as the settings say"
+    st.caption(f"{words}.")
+    unpriced_ms = int(shown.accounts["unpriced_ms"].sum())
+    if unpriced_ms and statements.has_rates():
+        _unpriced(view, unpriced_ms)
+    _electricity(shown.accounts)
+
+
+def _note(wanted: Sequence[Day], how: Chosen) -> None:
+    first, last = wanted[0].date, wanted[-1].date
+    span = f"{first}" if first == last else f"{first} to {last}"
+    zone = theme.markdown_text(how.settings.zone)
+    st.caption(
+        f"Whole days, {span}, from {how.settings.day_starts_at} in {zone}: the figures of "
+        "`goodput report`. Idle cost allocation moves cost between lines; the total is the same."
+    )
+
+
+def _unpriced(view: View, unpriced_ms: int) -> None:
+    st.warning(
+        f"{theme.gpu_time(unpriced_ms)} have no price and are not included in any amount. Add "
+        "their price under Prices.",
+        icon=":material/money_off:",
+    )
+    with st.expander("GPU models and jobs without a price", icon=":material/table:"):
+        tables.show(statements.unpriced(view.scope), UNPRICED, "unpriced", rows=6)
+
+
+def _electricity(accounts: pl.DataFrame) -> None:
+    if accounts["energy_kwh"].null_count() == accounts.height:
+        st.caption("Electricity is unknown: no energy counter was read on these days.")
+    elif accounts["electricity_cost"].null_count() == accounts.height:
+        st.caption(
+            "Electricity is not included: energy is known, but no tariff. The line "
+            "that adds one is under Prices."
+        )

@@ -1,0 +1,224 @@
+"""The statement as a table: by account, user, run, partition or model, with links."""
+
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import scope_bar, tables
+from goodput_app.dashboard.components.cost import cost_adjustments, cost_scope
+from goodput_app.dashboard.components.cost.cost_parts import in_browser
+from goodput_app.dashboard.data import statements
+from goodput_billing.adjustments.record import Target
+from goodput_billing.render.safe_text import harmless
+from goodput_billing.statement.days import day_of
+
+if TYPE_CHECKING:
+    from goodput_app.dashboard.components.cost.cost_scope import Shown
+    from goodput_app.dashboard.components.scope_bar import View
+
+RUN_PAGE, RUNS_PAGE = "pages/one_run.py", "pages/all_runs.py"
+OVERVIEW_PAGE = "pages/fleet_overview.py"
+ROWS_MOST = 10_000  # in the browser; the file has them all
+BY_LABELS = {"user": "User", "run": "Run", "partition": "Partition", "model": "GPU model"}
+NAMES = {
+    "label": "Account",
+    "team": "Account",
+    "user_name": "User",
+    "cluster": "Cluster",
+    "total_cost": "Total",
+    "adjustments": "Notes, disputes, credits",
+    "day_before_cost": "The day before",
+    "change_ratio": "Change",
+    "gpu_ms": "Allocated",
+    "productive_ms": "Useful",
+    "allocated_cost": "Allocated cost",
+    "productive_cost": "Useful",
+    "own_waste_cost": "Team-caused waste",
+    "platform_waste_cost": "Infrastructure-caused waste",
+    "unsettled_cost": "Unclassified",
+    "idle_share_cost": "Share of idle",
+    "electricity_cost": "Electricity",
+    "credit_cost": "Credits",
+    "cost_per_allocated_gpu_h": "Per allocated GPU-h",
+    "cost_per_productive_gpu_h": "Per useful GPU-h",
+    "unpriced_ms": "No price",
+}
+OF_HELD_TIME = ("productive_cost", "own_waste_cost", "platform_waste_cost", "unsettled_cost")
+
+
+def show(view: View, shown: Shown) -> Target | None:
+    """Draw the statement: a row each, and links for the picked one.
+
+    Returns what the picked row is to notes, disputes and credits; None where none is picked.
+    """
+    by = _by(shown)
+    frame = cost_adjustments.beside(_rows(view, shown, by), by, shown)
+    drawn = _said(frame).head(ROWS_MOST)
+    names = {name: header for name, header in NAMES.items() if _is_shown(name, drawn, frame)}
+    names["label"] = BY_LABELS.get(by, NAMES["label"])
+    ids = drawn.select(pl.concat_str("cluster", "account", separator="|")).to_series()
+    is_open = st.query_params.get("line") in ids.to_list()
+    table, side = st.columns([2.4, 1], gap="medium") if is_open else (st.container(), None)
+    wide = {name: tables.price_column(NAMES[name], help="Total cost / the hours")
+            for name in ("cost_per_allocated_gpu_h", "cost_per_productive_gpu_h")}  # fmt: skip
+    with table:
+        picked = tables.pick(in_browser(drawn), names, "line", ids, wide=wide)
+        _footer(frame, shown, by)
+    if picked is not None and side is not None:
+        with side.container(border=True):
+            _picked(picked, by, shown)
+    return None if picked is None else _target(picked, by, shown)
+
+
+def _target(row: dict[str, Any], by: str, shown: Shown) -> Target:
+    """Return what a row is: an account, a user or a run on the last day shown."""
+    when, cluster = shown.days[-1].day.date, row["cluster"]
+    if by == "run":
+        return Target(when, row["team"] or "", row["user_name"], row["run_id"], cluster)
+    if by == "user":
+        return Target(when, "", row["account"] or None, cluster=cluster)
+    return Target(when, row["account"] if by == "" else "", cluster=cluster)
+
+
+def _by(shown: Shown) -> str:
+    """Draw what a row is, and return it: empty for an account."""
+    left, note = st.columns([1.2, 4], vertical_alignment="bottom")
+    with left:
+        scope_bar.choice("by", "Group by", BY_LABELS, none="Account")
+    by = st.query_params.get("by", "")
+    if by not in BY_LABELS:
+        return ""
+    if len(shown.days) > statements.LINES_DAYS_MOST:
+        note.info(
+            f"By {BY_LABELS[by].lower()} at most {statements.LINES_DAYS_MOST} days at once: choose "
+            "a billing day or a shorter window. Shown by account.",
+            icon=":material/date_range:",
+        )
+        return ""
+    return by
+
+
+def _rows(view: View, shown: Shown, by: str) -> pl.DataFrame:
+    days = [day.day for day in shown.days]
+    if by:
+        with st.spinner("Loading the statement lines of these days", show_time=True):
+            scope = view.scope
+            frame = statements.breakdown(days, shown.how, by, scope.cluster, scope.team)
+        name = "run_id" if by == "run" else "account"
+        return frame.with_columns(pl.coalesce(name, "account").alias("label"))
+    frame = shown.accounts.with_columns(pl.col("account").alias("label"))
+    return _against_the_day_before(frame, view, shown) if len(days) == 1 else frame
+
+
+def _against_the_day_before(frame: pl.DataFrame, view: View, shown: Shown) -> pl.DataFrame:
+    """Return the rows of one day beside the day before, compared where both are whole."""
+    before = day_of(shown.days[0].day.date - timedelta(days=1), shown.how.settings)
+    (found,) = cost_scope.in_scope(statements.costs([before], shown.how), view.scope)
+    if found.accounts.is_empty():
+        return frame
+    totals = found.accounts.select("cluster", "account", day_before_cost="total_cost")
+    joined = frame.join(totals, on=["cluster", "account"], how="left", maintain_order="left")
+    if not (cost_scope.is_whole(shown.days[0].day) and cost_scope.is_whole(before)):
+        return joined
+    now, then = pl.col("total_cost").cast(pl.Float64), pl.col("day_before_cost").cast(pl.Float64)
+    return joined.with_columns(pl.when(then > 0).then(now / then - 1).alias("change_ratio"))
+
+
+def _said(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows with amounts that nothing backs left empty: no price is not 0 dollars."""
+    is_priced = pl.col("unpriced_ms") < pl.col("gpu_ms")
+    of_use = [
+        pl.when(is_priced & pl.col("is_account")).then(name).alias(name) for name in OF_HELD_TIME
+    ]
+    return frame.with_columns(
+        *of_use,
+        pl.when(is_priced).then("allocated_cost").alias("allocated_cost"),
+        pl.when(is_priced | (pl.col("total_cost") != 0)).then("total_cost").alias("total_cost"),
+        pl.when("is_account").then("productive_ms").alias("productive_ms"),
+    )
+
+
+def _is_shown(name: str, drawn: pl.DataFrame, frame: pl.DataFrame) -> bool:
+    """Say whether a column is there and says something."""
+    if name not in drawn.columns:
+        return False
+    if name == "cluster":
+        return frame["cluster"].n_unique() > 1
+    if name == "adjustments":
+        return frame[name].null_count() < frame.height
+    if name in ("credit_cost", "unpriced_ms", "idle_share_cost"):
+        return bool((frame[name] != 0).any())
+    return True
+
+
+def _footer(frame: pl.DataFrame, shown: Shown, by: str) -> None:
+    rows = theme.count(frame.height, "row")
+    if frame.height > ROWS_MOST:
+        rows = f"the first {ROWS_MOST:,} of {rows}"
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        first, last = shown.days[0].day.date, shown.days[-1].day.date
+        name = f"cost-by-{by or 'account'}-{first}" + ("" if first == last else f"-to-{last}")
+        for form in ("csv", "parquet"):
+            st.download_button(
+                form.upper() if form == "csv" else "Parquet",
+                data=lambda form=form: _file(frame, form),  # type: ignore[misc] # its default
+                file_name=f"{name}.{form}",
+                key=f"statement_{form}",
+                on_click="ignore",
+                icon=":material/download:",
+                type="tertiary",
+            )
+        st.caption(f"{rows}, highest cost first. Select one for its runs and its ledger.")
+
+
+def _file(frame: pl.DataFrame, form: str) -> bytes:
+    rows = frame.drop("label")
+    stream = io.BytesIO()
+    if form == "csv":
+        rows.with_columns(harmless(pl.selectors.string())).write_csv(stream)
+    else:
+        rows.write_parquet(stream)
+    return stream.getvalue()
+
+
+def _picked(row: dict[str, Any], by: str, shown: Shown) -> None:
+    left, right = st.columns([2.6, 1], vertical_alignment="top")
+    left.markdown(f"#### {theme.markdown_text(row['label'] or '(none)')}")
+    amount = theme.cost(row["total_cost"])
+    left.caption(theme.markdown_text(f"{row['cluster']}, {amount}"))
+    right.button(
+        "Close", key="close_line", icon=":material/close:", type="tertiary",
+        on_click=scope_bar.go, args=({"line": None},),
+    )  # fmt: skip
+    params = {
+        **scope_bar.carried(cluster=row["cluster"], run=None, node=None),
+        # the statement's own days, so that the next page shows the time that is charged here
+        "from": _iso(shown.days[0].day.from_ms),
+        "to": _iso(shown.days[-1].day.to_ms),
+    }
+    if by == "run" and row["is_account"] and row["account"]:
+        run = {**params, "run": row["account"]}
+        st.page_link(RUN_PAGE, label="Open the run", icon=":material/monitoring:", query_params=run)
+        return
+    if not by and row["is_account"]:
+        params["team"] = row["account"]
+        st.button(
+            "Its runs by cost", key="line_runs", icon=":material/receipt_long:", type="tertiary",
+            on_click=scope_bar.go, args=({"by": "run", "team": row["account"], "line": None},),
+        )  # fmt: skip
+        st.page_link(
+            RUNS_PAGE, label="Open its runs", icon=":material/play_circle:", query_params=params
+        )
+    st.page_link(
+        OVERVIEW_PAGE, label="Open its ledger", icon=":material/dashboard:", query_params=params
+    )
+
+
+def _iso(epoch_ms: int) -> str:
+    return datetime.fromtimestamp(epoch_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,273 @@
+"""What if: a scenario's inputs with where each comes from, and its answers with their formulas."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import scope_bar, tables
+from goodput_app.dashboard.components.cost import cost_scope
+from goodput_app.dashboard.components.cost.cost_parts import in_browser
+from goodput_app.dashboard.components.states import panel
+from goodput_app.dashboard.data import statements
+from goodput_scenarios import by_account, scenario
+from goodput_scenarios.measured import EVERY_MODEL
+from goodput_scenarios.scenarios import SCENARIOS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_scenarios.scenario import Answer, Field, Given, Scenario
+    from goodput_scenarios.span import Span
+
+IDLE_POLICY = "idle-policy"
+SUBJECTS = {
+    "upgrade": "GPUs to replace",
+    "halve-a-loss": "Loss",
+    "checkpoints": "Run",
+    "power-cap": "GPUs to cap",
+    "prices": "GPUs to price",
+}
+ROWS_MOST = 10_000
+VALUE_MAX_CHARS = 24
+POLICIES = {
+    "account": "Account",
+    "cluster": "Cluster",
+    "none_cost": "Separate line",
+    "proportional_cost": "Proportional to usage",
+    "uniform_cost": "Even split",
+    "by_quota_cost": "By quota",
+}
+AT_PRICE = {
+    "account": "Account",
+    "cluster": "Cluster",
+    "now_cost": "Now",
+    "new_cost": "At the new price",
+    "difference_cost": "Difference",
+}
+KIND_BADGES: dict[str, tuple[str, theme.Badge]] = {
+    "measured": ("measured", "green"),
+    "assumed": ("assumed", "orange"),
+    "given": ("given", "blue"),
+}
+
+
+def show(view: View) -> None:
+    """Draw the part of the page: the question, its inputs and its answers."""
+    name = _scenario_name()
+    if name == IDLE_POLICY:
+        _idle_policies(view)
+        return
+    asked = scenario.in_currency(SCENARIOS[name], theme.currency())
+    st.subheader(asked.question, anchor=False)
+    subject, known = _subject(view, asked)
+    values = scenario.filled(asked, known, _given(asked))
+    left, right = st.columns([1, 1.1], gap="large")
+    with left, panel("Assumptions", "what_if.measured"):
+        st.caption("Change any value; an empty field restores the measured one.")
+        for begin in range(0, len(asked.fields), 2):
+            for column, field in zip(st.columns(2), asked.fields[begin : begin + 2], strict=False):
+                with column:
+                    _input(field, values.get(field.name), known.get(field.name))
+    with right, panel("Result", f"what_if.{name}"):
+        if lacking := scenario.missing(asked, values):
+            labels = ", ".join(field.label for field in lacking)
+            st.info(f"Input needed: {labels}.", icon=":material/help:")
+        _answers(scenario.solved(asked, values))
+    if name == "prices" and "new_price_per_gpu_h" in values:
+        _at_price(view, subject, values["new_price_per_gpu_h"].span.lo)
+
+
+def _scenario_name() -> str:
+    titles = {name: one.title for name, one in SCENARIOS.items()} | {IDLE_POLICY: "Idle policy"}
+    asked = st.query_params.get("ask", "")
+    current = asked if asked in titles else next(iter(titles))
+    st.session_state["what_if_scenario"] = current
+    st.pills(
+        "What if",
+        list(titles),
+        key="what_if_scenario",
+        format_func=lambda name: titles[name],
+        on_change=lambda: scope_bar.go(
+            {**_no_values(), "of": None, "ask": st.session_state["what_if_scenario"] or current}
+        ),
+        label_visibility="collapsed",
+    )
+    return current
+
+
+def _no_values() -> dict[str, str | None]:
+    return {field.name: None for one in SCENARIOS.values() for field in one.fields}
+
+
+def _subject(view: View, asked: Scenario) -> tuple[str | None, dict[str, Given]]:
+    """Draw the choice of what is asked about, and return it with what is measured of it."""
+    choices = statements.what_if_choices(asked.name, view.scope)
+    where = theme.window(view.start, view.end)
+    if not choices:
+        st.info(
+            f"Not measured in {where}; the result follows from the values entered here.",
+            icon=":material/hourglass_empty:",
+        )
+        return None, {}
+    wanted = st.query_params.get("of", view.scope.run or "")
+    current = wanted if wanted in choices else next(iter(choices))
+    left, note = st.columns([1.2, 2.2], vertical_alignment="bottom")
+    st.session_state["what_if_of"] = current
+    with left:
+        st.selectbox(
+            SUBJECTS[asked.name],
+            list(choices),
+            key="what_if_of",
+            format_func=lambda value: theme.printable(choices[value]),
+            on_change=lambda: scope_bar.go({**_no_values(), "of": st.session_state["what_if_of"]}),
+        )
+    finer = [name for name in ("team", "node", "run") if view.filters.get(name)]
+    whole = f" The filter on {' and '.join(finer)} does not apply." if finer else ""
+    note.caption(f"Measured in {where}, of whole clusters.{whole}")
+    return current, statements.what_if_measured(asked.name, view.scope, current)
+
+
+def _given(asked: Scenario) -> dict[str, Decimal]:
+    """Return the values of the URL; a wrong one is named and ignored."""
+    found = {}
+    for field in asked.fields:
+        text = st.query_params.get(field.name)
+        if text is None:
+            continue
+        try:
+            amount = Decimal(text)
+            scenario.filled(asked, {}, {field.name: amount})
+        except InvalidOperation:
+            st.warning(theme.markdown_text(f"{field.label}: {text!r} is not a number."))
+        except ValueError as error:
+            st.warning(theme.markdown_text(f"{error}."))
+        else:
+            found[field.name] = amount
+    return found
+
+
+def _input(field: Field, given: Given | None, measured: Given | None) -> None:
+    key = f"what_if_{field.name}"
+    is_given = given is not None and given.kind == "given"
+    st.session_state[key] = float(given.span.lo) if given is not None and is_given else None
+    default = measured
+    if default is None and field.assumed is not None:
+        shown = f"{field.assumed}"
+    else:
+        shown = "unknown" if default is None else plain(default.span)
+
+    def changed() -> None:
+        typed = st.session_state[key]
+        scope_bar.go({field.name: None if typed is None else f"{typed:.12g}"})
+
+    st.number_input(
+        f"{field.label} ({field.unit})",
+        key=key,
+        value=None,
+        placeholder=shown,
+        help=field.meaning,
+        format="%.10g",
+        step=None,
+        on_change=changed,
+    )
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        if given is None:
+            st.badge("input needed", color="red")
+            st.caption(theme.markdown_text(field.meaning))
+            return
+        words, colour = KIND_BADGES[given.kind]
+        st.badge(words, color=colour)
+        if given.kind == "measured":
+            st.caption(theme.markdown_text(given.source))
+        elif given.kind == "assumed":
+            st.caption(theme.markdown_text(field.meaning))
+        elif given.kind == "given" and measured is not None:
+            st.caption(theme.markdown_text(f"measured: {plain(measured.span)}"))
+
+
+def _answers(answers: list[Answer]) -> None:
+    ranked = sorted(answers, key=lambda answer: not answer.is_headline)
+    for begin in range(0, len(ranked), 2):
+        columns = st.columns(2, gap="small")
+        for column, answer in zip(columns, ranked[begin : begin + 2], strict=False):
+            with column, st.container(border=True, height="stretch", gap="xsmall"):
+                label, value = _said(answer)
+                st.metric(label, theme.markdown_text(value))
+                st.caption(theme.markdown_text(f"= {answer.formula}"))
+                st.markdown(f":small[{theme.markdown_text(answer.worked)}]")
+
+
+def _said(answer: Answer) -> tuple[str, str]:
+    """Return label and value; a unit that the value has no room for goes to the label."""
+    if answer.span is None:
+        return answer.label, theme.NOT_KNOWN
+    value = amount(answer.span, answer.unit)
+    if len(value) <= VALUE_MAX_CHARS or answer.unit in (theme.currency(), "s"):
+        return answer.label, value
+    return f"{answer.label} ({answer.unit})", plain(answer.span)
+
+
+def _idle_policies(view: View) -> None:
+    st.subheader("What would accounts pay under another idle cost allocation?", anchor=False)
+    days = statements.days(view.scope, statements.chosen(None))
+    with panel("", "marts.statement_lines"):
+        frame = by_account.by_idle_policy(statements.lines(days, statements.chosen(None)))
+        if frame.is_empty():
+            st.info("These days have no evidence.", icon=":material/hourglass_empty:")
+            return
+        own = cost_scope.IDLE_LABELS[statements.chosen(None).settings.idle_policy]
+        st.caption(
+            f"{days[0].date} to {days[-1].date}, from the same allocated and idle hours. "
+            f"The site's own policy: {own}. "
+            "Idle time of a cluster in which nobody paid stays on its own line."
+        )
+        _table(frame, POLICIES, "policies")
+        total = theme.markdown_text(theme.cost(float(frame["none_cost"].sum())))
+        st.caption(f"Every column adds up to {total}: a policy redistributes cost.")
+
+
+def _at_price(view: View, model: str | None, price_per_gpu_h: Decimal) -> None:
+    days = statements.days(view.scope, statements.chosen(None))
+    with panel("By account", "marts.statement_lines", help="Includes idle time and factors."):
+        lines = statements.lines(days, statements.chosen(None))
+        of = None if model in (None, EVERY_MODEL) else model
+        frame = by_account.at_price(lines, of, price_per_gpu_h)
+        st.caption(
+            f"Whole days, {days[0].date} to {days[-1].date}, idle cost by the site's policy."
+        )
+        _table(frame, AT_PRICE, "at_price")
+
+
+def _table(frame: pl.DataFrame, names: Mapping[str, str], key: str) -> None:
+    several = frame["cluster"].n_unique() > 1
+    shown = {name: header for name, header in names.items() if several or name != "cluster"}
+    tables.show(in_browser(frame.head(ROWS_MOST)), shown, key)
+
+
+def amount(span: Span, unit: str) -> str:
+    """Return an answer as it is read: `$175,200`, `1h 57m`, `12.0 to 24.0 months`."""
+    if unit == theme.currency():
+        ends = [theme.cost(float(end)) for end in (span.lo, span.hi)]
+    elif unit == "s":
+        ends = [theme.duration(float(end)) for end in (span.lo, span.hi)]
+    else:
+        ends = [_decimals(end) for end in (span.lo, span.hi)]
+    text = ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
+    return text if unit in (theme.currency(), "s") else f"{text} {unit}"
+
+
+def plain(span: Span) -> str:
+    """Return a value as an input shows it."""
+    ends = [_decimals(end) for end in (span.lo, span.hi)]
+    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
+
+
+def _decimals(value: Decimal) -> str:
+    size = abs(value)
+    return f"{value:,.0f}" if size >= 1000 else f"{float(value):,.4g}"

@@ -1,0 +1,1 @@
+"""Parts of the Data and Query pages."""

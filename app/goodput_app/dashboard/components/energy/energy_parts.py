@@ -1,0 +1,229 @@
+"""Parts of the Energy page: power over time, accounts with carbon, idle power, head-room."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import charts, places, scope_bar, tables
+from goodput_app.dashboard.data import energy, metrics
+from goodput_app.dashboard.figures import power as figures
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_app.dashboard.data.energy import Level
+
+COST_PAGE = "pages/cost_statement.py"
+LEVELS: dict[str, Level] = {"rack": "rack", "node": "node"}
+LEVEL_LABELS = {"rack": "Rack", "node": "Node"}
+UNIT_NAMES = {"team": "account", "rack": "rack", "node": "node"}
+UNKNOWN = {"team": "Account unknown", "rack": "Rack unknown", "node": "Node unknown"}
+NOT_HELD = {"free": "Not allocated", "not_available": "Not available"}
+NO_POWER = (
+    "Not configured: power. Let the DCGM exporter count these fields (the file "
+    "`recommended-counters.csv` has them), or poll NVML:"
+)
+POWER_COUNTERS = (
+    "DCGM_FI_DEV_POWER_USAGE, gauge, Power draw (in W).\n"
+    "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION, counter, Energy since driver load (in mJ)."
+)
+NO_ENERGY = (
+    "Not configured: energy. Accounts are measured by the energy counter of their GPUs. Add to the "
+    "counters of the DCGM exporter:"
+)
+NO_CARBON = (
+    "Not configured: carbon. Write grams of CO2 equivalent per kWh by hour, from the grid operator "
+    "or a service, to a CSV file:"
+)
+CARBON_EXAMPLE = (
+    "cluster,valid_from,valid_to,g_per_kwh,carbon_free_ratio,pue,server_ratio\n"
+    ",2027-01-15T08:00:00Z,2027-01-15T09:00:00Z,412,0.35,1.4,1.25"
+)
+NO_TARIFF = "Electricity has no cost: no tariff applies. `goodput ingest tariffs tariffs.csv`"
+NO_LIMIT = (
+    "Not configured: power limit and slowdown temperature. Poll NVML, or add to the counters of "
+    "the DCGM exporter:"
+)
+LIMIT_COUNTERS = (
+    "DCGM_FI_DEV_POWER_MGMT_LIMIT, gauge, Power limit (in W).\n"
+    "DCGM_FI_DEV_SLOWDOWN_TEMP, gauge, Slowdown temperature (in C).\n"
+    "DCGM_FI_DEV_CLOCKS_EVENT_REASONS, gauge, Why clocks are lower (bitmask)."
+)
+ACCOUNTS = {
+    "label": "Account",
+    "useful_ms": "Useful",
+    "energy_kwh": "Energy",
+    "measured_ratio": "Measured",
+    "energy_kwh_per_useful_gpu_h": "kWh / useful GPU-h",
+    "idle_energy_kwh": "Idle energy",
+    "carbon_kg": "Carbon",
+    "carbon_g_per_useful_gpu_h": "g CO2e / useful GPU-h",
+    "carbon_free_ratio": "Carbon-free",
+    "unknown_carbon_kwh": "Energy without intensity",
+    "cluster": "Cluster",
+    "electricity_cost": "Electricity",
+}
+IDLE = {
+    "gpu_model": "GPU model",
+    "label": "Category",
+    "power_w": "Idle power",
+    "gpu_ms": "GPU time",
+    "measured_ms": "Idle power measured",
+    "energy_kwh": "Idle energy",
+    "cluster": "Cluster",
+    "electricity_cost": "Electricity",
+}
+HEADROOM = {
+    "node": "Node",
+    "gpu_model": "GPU model",
+    "mean_power_w": "Mean power",
+    "p99_power_w": "p99 power",
+    "power_limit_w": "Power limit",
+    "p99_limit_ratio": "p99 / limit",
+    "capped_ratio": "At the cap",
+    "gpu_temperature_c": "Hottest GPU",
+    "slowdown_margin_c": "Margin to slowdown",
+    "gpus": "GPUs",
+    "read_gpus": "GPUs with readings",
+    "cluster": "Cluster",
+}
+ALWAYS_SHOWN = ("gpu_model", "power_w", "energy_kwh", "p99_power_w")  # their absence is the answer
+
+
+def _not_configured(text: str, *lines: str) -> None:
+    st.caption(text)
+    for line in lines:
+        st.code(line, language="text")
+
+
+def power(view: View) -> None:
+    """Draw power over time by what the URL chooses, and what was read of it."""
+    left, _ = st.columns([1, 4])
+    with left:
+        scope_bar.choice("by", "Stack by", LEVEL_LABELS, none="Account")
+    level = LEVELS.get(st.query_params.get("by", ""), "team")
+    gpus = metrics.gpus(view.scope)["gpu_uuid"].n_unique()
+    bucket = energy.bucket_ms(view.scope, gpus)
+    frame = energy.power(view.scope, level, bucket)
+    if frame["power_w"].null_count() == frame.height:
+        _not_configured(NO_POWER, POWER_COUNTERS)
+        return
+    figure = figures.over_time(frame, bucket, view.window, UNKNOWN[level])
+    shown = frame.select(
+        "at", "cluster", "name", "availability", "power_w", "coverage_ratio", "read_gpus", "gpus"
+    )
+    charts.over_time(figure, shown, "power-over-time", "Power of the GPUs over time, stacked")
+    st.caption(
+        f"Means of {theme.duration(bucket / 1000)}, of the GPUs alone, without the rest of the "
+        "server. A GPU without a reading adds nothing: the lower chart shows how much of the GPU "
+        "time was read."
+    )
+    filters = "run" if level == "team" else "team and run"
+    if view.scope.run or (view.scope.team and level != "team"):
+        st.caption(f"The filter of {filters} does not apply to power by {UNIT_NAMES[level]}.")
+
+
+def accounts(frame: pl.DataFrame) -> None:
+    """Draw energy and carbon by account; a picked account has a link to its cost."""
+    label = pl.coalesce(
+        "team",
+        pl.col("availability").replace_strict(NOT_HELD, default=None, return_dtype=pl.String),
+        pl.lit(UNKNOWN["team"]),
+    )
+    named = frame.with_columns(label=label)
+    names = _shown(named, ACCOUNTS)
+    ids = named.select(pl.concat_str("cluster", "availability", pl.col("team").fill_null(""),
+                                     separator="|")).to_series()  # fmt: skip
+    picked = tables.pick(named, names, "account", ids, wide=_per_useful_hour())
+    if picked is not None and picked["team"] is not None:
+        _to_cost(picked["team"], picked["cluster"])
+    else:
+        st.caption("Select an account for a link to its cost.")
+    if frame["energy_kwh"].null_count() == frame.height:
+        _not_configured(NO_ENERGY, POWER_COUNTERS.splitlines()[-1])
+        return
+    _unknown_carbon(frame)
+    if "electricity_cost" not in names:
+        st.caption(NO_TARIFF)
+
+
+def _shown(frame: pl.DataFrame, names: Mapping[str, str]) -> dict[str, str]:
+    """Return the columns that say something: of one cluster not its name, none without a value."""
+    drop = {"cluster"} if frame["cluster"].n_unique() <= 1 else set()
+    drop |= {
+        name
+        for name in names
+        if name not in ALWAYS_SHOWN and frame[name].null_count() == frame.height
+    }
+    if "unknown_carbon_kwh" in names and (
+        "carbon_kg" in drop or not (frame["unknown_hours"] > 0).any()
+    ):
+        drop.add("unknown_carbon_kwh")
+    return {name: header for name, header in names.items() if name not in drop}
+
+
+def _per_useful_hour() -> dict[str, object]:
+    """Return the configuration of columns whose header has the unit."""
+    formats = {"energy_kwh_per_useful_gpu_h": "%,.3f", "carbon_g_per_useful_gpu_h": "%,.0f"}
+    of = st.column_config.NumberColumn
+    return {name: of(ACCOUNTS[name], format=shown) for name, shown in formats.items()}
+
+
+def _to_cost(team: str, cluster: str) -> None:
+    params = scope_bar.carried(team=team, cluster=cluster, node=None, run=None)
+    label = f"Cost of {theme.markdown_text(team, 60)}"
+    st.page_link(COST_PAGE, label=label, icon=":material/payments:", query_params=params)
+
+
+def _unknown_carbon(frame: pl.DataFrame) -> None:
+    """Say how to add intensities where there are none, and which hours have none."""
+    if frame["carbon_kg"].null_count() == frame.height:
+        _not_configured(NO_CARBON, CARBON_EXAMPLE, "goodput ingest carbon carbon.csv")
+        return
+    missing = frame.filter(pl.col("unknown_hours") > 0)
+    if not missing.is_empty():
+        first, last = missing["unknown_from_at"].min(), missing["unknown_to_at"].max()
+        hours = theme.count(int(missing["unknown_hours"].max()), "hour")  # type: ignore[arg-type]
+        st.caption(
+            f"Carbon is of a part of the energy: up to {hours} between "
+            f"{theme.moment(first)} and {theme.moment(last)} without an intensity."  # type: ignore[arg-type]
+        )
+
+
+def idle(frame: pl.DataFrame) -> None:
+    """Draw what idle GPUs draw, by model and category."""
+    if frame.is_empty():
+        st.caption("No GPU was idle in this time range.")
+        return
+    tables.show(frame, _shown(frame, IDLE), "idle-power")
+    if frame["power_w"].null_count() == frame.height:
+        st.caption("Idle power is unknown: no GPU was read and idle for a whole ten minutes.")
+    else:
+        st.caption("Idle energy: idle power x GPU time; empty where no ten minutes show it.")
+
+
+def headroom(frame: pl.DataFrame) -> None:
+    """Draw how near nodes come to power limit and slowdown; a picked one has a link."""
+    read = frame.filter(pl.col("read_gpus") > 0)
+    if read.is_empty():
+        st.caption("No power reading in this time range.")
+        return
+    of = ("cluster", "node", "gpu_model")
+    places.pick(read, _shown(read, HEADROOM), "headroom", of)
+    if (total := frame["nodes"][0]) > read.height:
+        st.caption(f"{read.height:,} of {total:,} nodes, those nearest to the limit.")
+    limits = ("p99_limit_ratio", "slowdown_margin_c")
+    if all(read[name].null_count() == read.height for name in limits):
+        _not_configured(NO_LIMIT, LIMIT_COUNTERS)
+    params = {**scope_bar.carried(node=None, run=None), "part": "what-if", "ask": "power-cap"}
+    st.page_link(
+        COST_PAGE,
+        label="What would a lower power limit save?",
+        icon=":material/calculate:",
+        query_params=params,
+    )

@@ -1,0 +1,289 @@
+"""Parts of the page of findings: the fix list, the inbox, and one finding."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.access.current import current_identity, is_sign_in_required
+from goodput_app.access.identity import Action as Allowed
+from goodput_app.dashboard import finding_state, theme
+from goodput_app.dashboard.components import places, scope_bar, tables
+from goodput_app.dashboard.components.findings import finding_cards
+from goodput_app.dashboard.components.findings.finding_cards import SEVERITY_COLOURS
+from goodput_app.dashboard.state import current_store
+from goodput_queries.errors import GoodputError
+from goodput_queries.findings import NAME_MAX_CHARS, NOTE_MAX_CHARS, Action
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PAGE = "pages/open_findings.py"
+OPEN_STATES = ("open", "acknowledged")
+TOP_FIXES = 5
+FIXES = {
+    "target": "At",
+    "what_to_do": "What to do",
+    "findings": "Findings",
+    "back_ms": "Recoverable",
+    "back_low_ms": "Confirmed part",
+    "back_week_ms": "Saved per week",
+    "back_week_cost": "Cost saved per week",
+    "owner": "Owner",
+    "effort": "Effort",
+}
+FIX_WIDTHS_PX = {"target": 140, "findings": 64, "owner": 78, "effort": 62, "what_to_do": 270}
+OF_A_WEEK = ("back_week_ms", "back_week_cost")  # not known under an hour of evidence
+FINDINGS = {
+    "severity": "Severity",
+    "title": "Finding",
+    "subject": "Subject",
+    "evidence": "Evidence",
+    "state": "State",
+    "since_at": "Since",
+    "gpu_ms": "Lost",
+    "cost": "Cost",
+    "confidence": "Confidence",
+}
+FINDING_WIDTHS_PX = {"severity": 70, "title": 170, "subject": 170, "state": 90, "evidence": 400}
+OBJECTIVES = {
+    "name": "Objective",
+    "target_ratio": "Target",
+    "attained_ratio": "Attained",
+    "attained_hi_ratio": "Attained at most",
+    "budget_spent_ratio": "Error budget spent",
+    "burn_rate_1h": "Burn rate, 1 h",
+    "burn_rate_6h": "Burn rate, 6 h",
+    "burn_rate_24h": "Burn rate, 24 h",
+    "burn_rate_30d": "Burn rate, 30 d",
+    "covered_ratio": "Days covered",
+}
+
+
+def objectives(frame: pl.DataFrame) -> None:
+    """Draw the goodput objectives with their error budgets.
+
+    frame: marts.goodput_objectives
+    """
+    if frame.is_empty():
+        st.caption("No objective is configured for this scope: [[objectives]] in goodput.toml.")
+        return
+    rate = st.column_config.NumberColumn
+    rates = {
+        name: rate(OBJECTIVES[name], format="%.2f")
+        for name in OBJECTIVES
+        if name.startswith("burn")
+    }
+    tables.show(frame, OBJECTIVES, "objectives", rows=8, wide=rates)
+    if (burning := frame.filter("is_burning")).height:
+        names = ", ".join(theme.markdown_text(name) for name in burning["name"])
+        st.warning(
+            f"The error budget burns fast: {names}.", icon=":material/local_fire_department:"
+        )
+
+
+def fixes(frame: pl.DataFrame, findings: pl.DataFrame) -> None:
+    """Draw what to do first, and the findings of the picked row."""
+    with finding_cards.table_of("fix"):
+        picked = tables.pick(
+            frame, _columns(frame), "fix", fix_ids(frame), rows=8, widths=FIX_WIDTHS_PX
+        )
+    finding_cards.fixes(frame, fix_ids(frame))
+    if picked is None:
+        st.caption("Select a row for its findings and where to look.")
+        return
+    with st.container(border=True):
+        st.markdown(f"#### {theme.markdown_text(picked['what_to_do'])}")
+        low, high = theme.gpu_time(picked["back_low_ms"]), theme.gpu_time(picked["back_high_ms"])
+        back = theme.gpu_time(picked["back_ms"])
+        st.markdown(
+            f"At **{theme.markdown_text(picked['target'])}**: {back} of this time range are "
+            f"recoverable, at least {low}, at most {high}."
+        )
+        of_it = findings.filter(
+            (pl.col("fix") == picked["fix"])
+            & pl.col("target").eq_missing(picked["target"])
+            & pl.col("cluster").eq_missing(picked["cluster"])
+            & (pl.col("state") != "dismissed")
+        )
+        tables.show(of_it, FINDINGS, "of_fix", rows=6, widths=FINDING_WIDTHS_PX)
+        where(picked)
+
+
+def top_fixes(frame: pl.DataFrame) -> None:
+    """Draw the first rows of the fix list, which open the page of findings."""
+    if frame.is_empty():
+        st.caption("Nothing to do in this time range.")
+        return
+    first = frame.head(TOP_FIXES)
+    with finding_cards.table_of("fix"):
+        picked = tables.pick(first, _columns(first), "fix", fix_ids(first), widths=FIX_WIDTHS_PX)
+    finding_cards.fixes(first, fix_ids(first))
+    params = scope_bar.carried()
+    if picked is not None:
+        where(picked)
+        params |= {"fix": st.query_params["fix"]}
+    label = "Open all findings" if picked is None else "Open its findings"
+    st.page_link(PAGE, label=label, icon=":material/flag:", query_params=params)
+
+
+def _columns(fixes: pl.DataFrame) -> dict[str, str]:
+    """Return the columns of the fix list: without those of a week where none is known."""
+    is_known = fixes["back_week_ms"].count() > 0
+    return {name: header for name, header in FIXES.items() if is_known or name not in OF_A_WEEK}
+
+
+def fix_ids(frame: pl.DataFrame) -> pl.Series:
+    """Return what identifies each fix in a link."""
+    of = pl.concat_str("fix", "cluster", "target", separator="|", ignore_nulls=True)
+    return frame.select(of).to_series()
+
+
+def inbox(frame: pl.DataFrame) -> None:
+    """Draw the findings with their filters, and the picked one."""
+    frame = frame.with_columns(finding_ids(frame).alias("id"))
+    left, middle, right = st.columns(3)
+    with left:
+        _choice(
+            "state", "State", {"open": "Open", "closed": "Closed", "dismissed": "Dismissed"}, frame
+        )
+    with middle:
+        _choice("severity", "Severity", {s: s.capitalize() for s in SEVERITY_COLOURS}, frame)
+    with right:
+        kinds = sorted(frame["kind"].unique().to_list())
+        _choice("kind", "Kind", {kind: kind.capitalize() for kind in kinds}, frame)
+    if st.query_params.get("rules"):
+        with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+            st.caption("The link limits the findings to some kinds.")
+            st.button("Show all", key="all_rules", on_click=scope_bar.go, args=({"rules": None},))
+    shown = chosen(frame, st.query_params.to_dict())
+    if shown.is_empty():
+        st.caption("No finding matches these filters.")
+        return
+    with finding_cards.table_of("finding"):
+        picked = tables.pick(
+            shown, FINDINGS, "finding", shown["id"], rows=10, widths=FINDING_WIDTHS_PX
+        )
+    finding_cards.findings(shown, shown["id"])
+    if picked is None:
+        st.caption("Select a row for its evidence, where to look, and to acknowledge it.")
+    else:
+        one(picked)
+
+
+def finding_ids(frame: pl.DataFrame) -> pl.Series:
+    """Return what identifies each finding in a link: rule and subject, and which time from last."""
+    place = pl.col("since_at").rank("ordinal", descending=True).over("finding_key")
+    return frame.select(
+        pl.when(place == 1)
+        .then("finding_key")
+        .otherwise(pl.concat_str("finding_key", place, separator="@"))
+    ).to_series()
+
+
+def chosen(frame: pl.DataFrame, wanted: Mapping[str, str]) -> pl.DataFrame:
+    """Return the findings that the filters of the URL leave; `rules`: names with commas."""
+    state = wanted.get("state")
+    if state == "open":
+        is_now = pl.col("is_open") & pl.col("state").is_in(OPEN_STATES)
+        frame = frame.filter(is_now)
+    elif state:
+        frame = frame.filter(pl.col("state") == state)
+    for name in ("severity", "kind"):
+        if wanted.get(name):
+            frame = frame.filter(pl.col(name) == wanted[name])
+    if wanted.get("rules"):
+        frame = frame.filter(pl.col("rule").is_in(wanted["rules"].split(",")))
+    return frame
+
+
+def _choice(param: str, label: str, options: dict[str, str], frame: pl.DataFrame) -> None:
+    counted = {
+        value: f"{text} ({chosen(frame, {param: value}).height:,})"
+        for value, text in options.items()
+    }
+    scope_bar.choice(param, label, counted)
+
+
+def one(row: Mapping[str, Any]) -> None:
+    """Draw a finding: what it means, evidence, cost, links, and what people say of it."""
+    with st.container(border=True):
+        left, right = st.columns([5, 1], vertical_alignment="top")
+        left.markdown(f"#### {theme.markdown_text(row['title'])}")
+        left.caption(theme.markdown_text(row["subject"] or "the fleet"))
+        right.button(
+            "Close",
+            key="close_finding",
+            icon=":material/close:",
+            type="tertiary",
+            on_click=scope_bar.go,
+            args=({"finding": None},),
+        )
+        with st.container(horizontal=True, gap="small"):
+            st.badge(row["severity"], color=SEVERITY_COLOURS[row["severity"]])
+            st.badge(
+                row["confidence"], color=theme.CONFIDENCE_COLOURS.get(row["confidence"], "gray")
+            )
+            st.badge(row["state"], color="gray")
+            if row["gpu_ms"] is not None:
+                st.badge(theme.gpu_time(row["gpu_ms"]), color="gray")
+                st.badge(theme.cost(row["cost"]).replace("$", r"\$"), color="gray")
+        until = row["until_at"]
+        span = (
+            theme.window(row["since_at"], until)
+            if until
+            else f"since {theme.moment(row['since_at'])}"
+        )
+        st.markdown(f"**When:** {span}")
+        st.markdown(f"**Evidence:** {theme.markdown_text(row['evidence'])}")
+        st.markdown(f"**What to do:** {theme.markdown_text(row['what_to_do'])}")
+        if row["said_by"]:
+            said = f": {row['note']}" if row["note"] else ""
+            st.markdown(
+                f"**{theme.markdown_text(row['said_by'])}** says{theme.markdown_text(said)}"
+            )
+        where(row)
+        _say(row)
+
+
+def where(row: Mapping[str, Any]) -> None:
+    """Draw links to what a finding or a fix is about."""
+    places.links({**row, "run_id": row.get("run_name") or row.get("run_key")})
+
+
+def _say(row: Mapping[str, Any]) -> None:
+    """Draw the form with which a person acknowledges, dismisses or reopens a finding."""
+    key, who = row["finding_key"], current_identity()
+    if not who.may(Allowed.SET_FINDING_STATE):
+        st.caption("Operators acknowledge and dismiss findings; ask an admin for that role.")
+        return
+    with st.form(f"say_{key}", border=False):
+        name, note = st.columns([1, 3])
+        if is_sign_in_required():
+            name.text_input("Your name", value=who.name, key="signed_in_as", disabled=True)
+        else:
+            name.text_input("Your name", key="said_by", max_chars=NAME_MAX_CHARS)
+        note.text_input("Note or reason", key=f"note_{key}", max_chars=NOTE_MAX_CHARS)
+        with st.container(horizontal=True, gap="small"):
+            is_said = row["state"] in ("acknowledged", "dismissed")
+            actions: tuple[Action, ...] = (
+                ("reopen", "note") if is_said else ("acknowledge", "dismiss", "note")
+            )
+            asked = [
+                a for a in actions if st.form_submit_button(a.capitalize(), key=f"do_{a}_{key}")
+            ]
+    if asked:
+        try:
+            finding_state.record(
+                current_store(),
+                row,
+                asked[0],
+                who.name if is_sign_in_required() else st.session_state["said_by"],
+                st.session_state[f"note_{key}"],
+            )
+        except GoodputError as error:
+            st.error(theme.markdown_text(str(error)))
+        else:
+            st.rerun()

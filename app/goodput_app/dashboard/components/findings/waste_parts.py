@@ -1,0 +1,165 @@
+"""Parts of the Waste page: the chosen category, where its time is, and the idle gaps inside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import places, tables
+from goodput_app.dashboard.components.states import panel
+from goodput_app.dashboard.data import anomalies, marts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from goodput_queries.scope import Scope
+
+BLAMES = {"own": ", team-caused", "platform": ", infrastructure-caused"}
+INTERVALS = {
+    "start_at": "Start",
+    "interval_s": "Length",
+    "node": "Node",
+    "gpu_index": "GPU",
+    "phase": "Detail",
+    "run_id": "Run",
+    "team": "Team",
+    "gpu_ms": "GPU time",
+    "cost": "Cost",
+}
+
+PERIODIC = {
+    "coincides": "Coincides with",
+    "confidence": "Confidence",
+    "job_name": "Job name",
+    "team": "Team",
+    "gpus": "Idle GPUs",
+    "period_s": "Period",
+    "gap_s": "Gap length",
+    "gaps": "Repeats",
+    "share_ratio": "Share of the run",
+    "gpu_ms": "GPU time",
+    "cost": "Cost",
+}
+OF_GANGS = {
+    "start_at": "Start",
+    "gap_s": "Gap length",
+    "gpus": "Idle GPUs",
+    "held_gpus": "Allocated GPUs",
+    "coincides": "Coincides with",
+    "confidence": "Confidence",
+    "job_name": "Job name",
+    "team": "Team",
+    "gpu_ms": "GPU time",
+    "cost": "Cost",
+}
+
+
+def categories(scope: Scope) -> dict[str, str]:
+    """Return the categories that have time in the scope, with their labels."""
+    ledger = marts.ledger_by_category(scope).filter(pl.col("gpu_ms") > 0).sort("label")
+    return dict(ledger.select("category", "label").iter_rows())
+
+
+def chosen_category(scope: Scope) -> str | None:
+    """Return the category that the URL asks for; one that does not exist is named and ignored."""
+    wanted = st.query_params.get("category")
+    if not wanted:
+        return None
+    if wanted in set(marts.ledger_by_category(scope)["category"]):
+        return wanted
+    st.warning(
+        f"'{theme.markdown_text(wanted)}' is not a category; all categories are shown.",
+        icon=":material/filter_alt_off:",
+    )
+    return None
+
+
+def intervals(scope: Scope, category: str) -> None:
+    """Draw where the time of a category is: its sum in the scope, and the intervals behind it."""
+    blame = st.query_params.get("blame") or None
+    with panel(
+        "Where the time is",
+        "marts.category_intervals",
+        help="Intervals of single GPUs in this category; they add up to the ledger.",
+    ):
+        found = marts.category_intervals(scope, category, blame)
+        if found.is_empty():
+            st.caption("No time in this category with these filters.")
+            return
+        first = found.row(0, named=True)
+        of = first["label"] + BLAMES.get(blame or "", "")
+        cost = theme.cost(first["all_cost"]).replace("$", r"\$")
+        st.markdown(f"**{of}: {theme.gpu_time(first['all_gpu_ms'])}, {cost}**")
+        number = theme.count(first["all_intervals"], "interval")
+        if found.height < first["all_intervals"]:
+            number += f"; the table has the {found.height:,} with the highest cost"
+        st.caption(f"{number}.")
+        of = ("gpu_uuid", "gpu_instance", "start_at")
+        places.pick(found, INTERVALS, "interval", of, rows=8)
+
+
+def gaps_of(found: marts.IdleGaps, category: str | None) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return gaps and sums as the page shows them: whole gaps, or their parts in one category."""
+    if category is not None:
+        of_it = pl.col("category") == category
+        return found.top_gaps.filter(of_it), found.sums.filter(of_it)
+    whole = found.top_gaps.filter("is_main").with_columns(
+        start_at="gap_start_at", end_at="gap_end_at", gpu_ms="gap_gpu_ms", cost="gap_cost"
+    )
+    whole = whole.sort("cost", "gpu_ms", descending=True, nulls_last=True, maintain_order=True)
+    return whole, found.sums.with_columns(gaps="main_gaps")
+
+
+def gap_count(shown: int, number: int, gpu_ms: int, category: str | None) -> None:
+    """Say how many idle gaps there are and how much time they have, in the chosen category."""
+    inside = " of this category" if category else ""
+    text = f"{theme.count(number, 'idle gap')}, {theme.gpu_time(gpu_ms)}{inside} in them"
+    if shown < number:
+        text += f"; the table has the {shown:,} with the highest cost, `goodput gaps` all"
+    st.caption(f"{text}.")
+
+
+def periodic_gaps(scope: Scope) -> None:
+    """Draw the gaps that repeat regularly, and the evidence of the picked one."""
+    with panel(
+        "Periodic gaps",
+        "marts.periodic_gaps",
+        help="Gaps and declared pauses of one job at a regular interval; telemetry is enough.",
+    ):
+        found = anomalies.periodic_gaps(scope)
+        if found.is_empty():
+            st.caption("No job loses 5 % or more to gaps at a regular interval in this scope.")
+            return
+        _with_evidence(found, PERIODIC, "periodic", ("job_run_key", "coincides"))
+
+
+def gang_gaps(scope: Scope, least_s: float) -> None:
+    """Draw the gaps of whole gangs, one row each, and the evidence of the picked one."""
+    with panel(
+        "Gaps of jobs",
+        "marts.gang_gaps",
+        help="Most of the GPUs of one job were idle together: one row for all of them.",
+    ):
+        found = anomalies.gang_gaps(scope, least_s)
+        if found.is_empty():
+            st.caption("No job had most of its GPUs idle together in this scope.")
+            return
+        first = found.row(0, named=True)
+        text = f"{theme.count(first['all_gaps'], 'gap')}, {theme.gpu_time(first['all_gpu_ms'])}"
+        if found.height < first["all_gaps"]:
+            text += f"; the table has the {found.height:,} with the highest cost"
+        st.caption(f"{text}.")
+        _with_evidence(found, OF_GANGS, "gang", ("job_run_key", "start_at"))
+
+
+def _with_evidence(found: pl.DataFrame, names: dict[str, str], key: str, of: Sequence[str]) -> None:
+    ids = found.select(pl.concat_str([pl.col(name).cast(pl.String) for name in of], separator="|"))
+    picked = tables.pick(found, names, key, ids.to_series(), rows=8)
+    if picked is None:
+        st.caption("Select a row for its evidence and links to its run and node.")
+        return
+    st.markdown(f"**Evidence:** {theme.markdown_text(picked['evidence'])}")
+    places.links(picked)

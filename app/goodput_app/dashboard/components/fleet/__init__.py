@@ -1,0 +1,1 @@
+"""Parts of the Overview and of the pages of nodes, GPUs, their health and network."""

@@ -1,0 +1,283 @@
+"""Parts of the page of health: the fleet's failures, nodes by day, nodes by cost, tables."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import charts, places, scope_bar, tables, tiles
+from goodput_app.dashboard.data import health
+from goodput_app.dashboard.figures import health as figures
+
+if TYPE_CHECKING:
+    from goodput_app.dashboard.components.scope_bar import View
+
+DAY = timedelta(days=1)
+FIRST_KIND = "xid_hardware"
+LINKED = 6  # nodes with a link of their own above the table
+NODE_WIDTHS_PX = {
+    "node": 90,
+    "errors": 62,
+    "code": 46,
+    "suggested": 130,
+    "what_to_do": 240,
+    "caused_cost": 80,
+}
+XID_WIDTHS_PX = {"code": 46, "meaning": 220, "what_to_do": 270}
+INCIDENT_WIDTHS_PX = {"gpu_index": 50, "events": 62, "all_codes": 80, "what_to_do": 300}
+CLUSTERS = {
+    "cluster": "Cluster",
+    "nodes": "Nodes",
+    "failures": "Node failures",
+    "mtbf_s": "Time between failures",
+    "mtbf_low_s": "Time between failures, low",
+    "mtbf_high_s": "Time between failures, high",
+    "mttr_s": "Time to repair",
+    "available_ratio": "Nodes not down",
+}
+NODES = {
+    "node": "Node",
+    "errors": "Errors",
+    "failures": "Node failures",
+    "failed_attempts": "Failed attempts",
+    "ecc_uncorrected": "ECC, uncorrected",
+    "row_remaps": "Row remaps",
+    "thermal_s": "Thermal slowdown time",
+    "caused_ms": "Loss caused",
+    "code": "Xid",
+    "suggested": "Suggested",
+    "what_to_do": "What to do",
+    "caused_cost": "Cost",
+}
+COUNTED = ("ecc_uncorrected", "row_remaps", "thermal_s")  # by counters, which may not be read
+SIZES = {
+    "size": "GPUs",
+    "attempts": "Attempts",
+    "gpu_ms": "GPU time",
+    "failures": "Failed attempts",
+    "mtbf_s": "Time between failures",
+    "mtbf_low_s": "Time between failures, low",
+    "mtbf_high_s": "Time between failures, high",
+    "cluster": "Cluster",
+}
+XIDS = {
+    "code": "Xid",
+    "incidents": "Incidents",
+    "alone": "Without another Xid",
+    "nodes": "Nodes",
+    "gpus": "GPUs",
+    "runs": "Affected runs",
+    "severity": "Severity",
+    "last_at": "Last",
+    "meaning": "Meaning",
+    "what_to_do": "What to do",
+}
+FABRIC = {
+    "start_at": "Start",
+    "end_at": "End",
+    "kind": "Link",
+    "members": "Links or GPUs",
+    "nodes": "Nodes",
+    "shared": "In common",
+    "runs": "Affected runs",
+    "gpus": "Affected GPUs",
+    "touched_runs": "Runs",
+    "members_at": "Names of nodes",
+    "confidence": "Confidence",
+}
+INCIDENTS = {
+    "start_at": "Start",
+    "node": "Node",
+    "gpu_index": "GPU",
+    "class": "Class",
+    "all_codes": "Xids",
+    "events": "Events",
+    "sources": "Reported by",
+    "job_name": "Affected run",
+    "what_to_do": "What to do",
+}
+OUTAGES = {
+    "node": "Node",
+    "state": "State",
+    "start_at": "Start",
+    "end_at": "End",
+    "outage_s": "Length",
+    "reports": "Reports",
+    "sources": "Reported by",
+    "reason": "Reason",
+}
+DRIVERS = {
+    "gpu_model": "GPU model",
+    "driver_version": "Driver",
+    "vbios_version": "VBIOS",
+    "gpus": "GPUs",
+    "gpu_ms": "GPU time",
+    "errors": "Errors",
+    "errors_per_1000_gpu_h": "Errors per 1,000 GPU-h",
+    "errors_low": "Errors per 1,000 GPU-h, low",
+    "errors_high": "Errors per 1,000 GPU-h, high",
+    "cluster": "Cluster",
+}
+
+
+def fleet(found: pl.DataFrame) -> None:
+    """Draw how often nodes fail; found: marts.fleet_reliability."""
+    if found.height != 1:
+        tables.show(found, CLUSTERS, "clusters")
+        return
+    row = found.row(0, named=True)
+    if not row["has_states"]:
+        st.info(
+            "No source reports node states, so it is not known how often nodes fail. Ingest "
+            "`sacctmgr show event`, or a CSV file of node states (source `node-states`).",
+            icon=":material/help:",
+        )
+        return
+    between = f"95 %: {theme.duration(row['mtbf_low_s'])} to {_at_most(row['mtbf_high_s'])}"
+    with st.container(key="tiles"):
+        columns = st.columns(4, gap="small")
+    for column, (label, value, second) in zip(
+        columns,
+        (
+            ("Node failures", f"{row['failures']:,}", f"on {theme.count(row['nodes'], 'node')}"),
+            ("Time between failures", _between(row["mtbf_s"]), f"of one node; {between}"),
+            ("Time to repair", theme.duration(row["mttr_s"]), "mean of the outages that are over"),
+            ("Nodes not down", theme.percent(row["available_ratio"]), "of the time of the nodes"),
+        ),
+        strict=True,
+    ):
+        with column:
+            tiles.tile(label, value, second)
+
+
+def _at_most(seconds: float | None) -> str:
+    return "no upper bound" if seconds is None else theme.duration(seconds)
+
+
+def _between(seconds: float | None) -> str:
+    return "no failure" if seconds is None else theme.duration(seconds)
+
+
+def node_days(view: View) -> None:
+    """Draw the chosen kind of error by node and day; a selected cell has a link to the node."""
+    kinds = health.kinds()
+    read = set(health.kinds_read(view.scope)["kind"])
+    labels = {
+        kind: label + ("" if kind in read else " (not read)")
+        for kind, label in kinds.select("kind", "label").iter_rows()
+    }
+    first = labels.pop(FIRST_KIND)
+    wanted = st.query_params.get("kind") or FIRST_KIND
+    scope_bar.choice("kind", "Kind of error", labels, none=first)
+    chosen = kinds.filter(pl.col("kind") == wanted).to_dicts()
+    if not chosen:
+        st.warning(f"'{theme.markdown_text(wanted)}' is not a kind of error.")
+        return
+    kind = chosen[0]
+    st.caption(theme.markdown_text(f"{kind['definition']}."))
+    found = health.node_days(view.scope, wanted)
+    if found.is_empty():
+        st.info(not_read(wanted), icon=":material/help:")
+        return
+    figure = figures.node_days(found, _days(view), kind)
+    opened = charts.pick(figure, found, "node-days", f"{kind['label']} of nodes by day")
+    if opened is not None:
+        cluster, node, day = json.loads(opened)
+        begin = datetime.fromisoformat(day)
+        start, end = max(begin, view.start), min(begin + DAY, view.end)
+        places.to_node(node, cluster, (start, end), verb=f"{day}: open node ")
+    text = "Select a cell for a link to the node on that day. Hatched grey: nothing was read."
+    if (nodes := found["nodes"][0]) > (drawn := found["node"].n_unique()):
+        text += f" The {drawn} nodes with most of {nodes:,}."
+    if found["days"][0] > health.DAYS_SHOWN:
+        text += f" The last {health.DAYS_SHOWN} of {found['days'][0]:,} days."
+    st.caption(text)
+
+
+def not_read(kind: str) -> str:
+    """Return why nothing is known of a kind of error, and what to enable."""
+    if kind.startswith("xid"):
+        return (
+            "No source reported an Xid or another event of a GPU in this cluster. Connect the "
+            "kernel logs of the nodes (source `kernel-log`); the exporter's gauge "
+            "DCGM_FI_DEV_XID_ERRORS shows the last code alone."
+        )
+    counters = {
+        "ecc_uncorrected": "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL",
+        "ecc_corrected": "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL",
+        "row_remap": "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS",
+        "nvlink": "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL",
+        "pcie": "DCGM_FI_DEV_PCIE_REPLAY_COUNTER",
+        "thermal": "DCGM_FI_DEV_CLOCKS_EVENT_REASONS",
+    }
+    return (
+        "No GPU of this scope reported the counter. DCGM exporter: add a line "
+        f"`{counters[kind]}, counter, ...` to its file of counters (recommended-counters.csv)."
+    )
+
+
+def _days(view: View) -> list[datetime]:
+    """Return the days of the window, at most those that are drawn."""
+    first = view.start.replace(hour=0, minute=0, second=0, microsecond=0)
+    days = [first]
+    while (day := days[-1] + DAY) < view.end:
+        days.append(day)
+    return days[-health.DAYS_SHOWN :]
+
+
+def nodes(found: pl.DataFrame) -> None:
+    """Draw the nodes that cost most, with links to the first of them. found: marts.node_health."""
+    shown = found.with_columns(
+        suggested=pl.concat_str("verdict", "verdict_reason", separator=": ", ignore_nulls=False)
+    )
+    unread = [name for name in COUNTED if found[name].null_count() == found.height]
+    zero = [name for name in COUNTED if name not in unread and not found[name].sum()]
+    columns = {name: header for name, header in NODES.items() if name not in {*unread, *zero}}
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        for row in found.head(LINKED).iter_rows(named=True):
+            places.to_node(row["node"], row["cluster"], verb="")
+    places.pick(shown, columns, "of_node", ("cluster", "node"), rows=8, widths=NODE_WIDTHS_PX)
+    text = ""
+    if (total := found["total"][0]) > found.height:
+        text += f"The {found.height:,} of {total:,} nodes that cost most. "
+    if unread:
+        text += f"Not read on any node: {'; '.join(NODES[name] for name in unread)}. "
+    if zero:
+        text += f"0 wherever it is read: {'; '.join(NODES[name] for name in zero)}. "
+    if text:
+        st.caption(text)
+
+
+def by_job_size(found: pl.DataFrame) -> None:
+    """Draw the time between failures by job size; found: marts.reliability_by_job_size."""
+    size = pl.when(pl.col("gpus_from") == pl.col("gpus_to"))
+    shown = found.with_columns(
+        size=size.then(pl.col("gpus_to").cast(pl.String)).otherwise(
+            pl.format("{} to {}", "gpus_from", "gpus_to")
+        )
+    )
+    figure = figures.reliability(found)
+    charts.draw(figure, found, "reliability", "Time between failures by job size")
+    tables.show(shown, SIZES, "sizes")
+
+
+def drivers(found: pl.DataFrame) -> None:
+    """Draw errors by driver, or say that no version is known; found: marts.driver_versions."""
+    versions = ("driver_version", "vbios_version")
+    if all(found[name].null_count() == found.height for name in versions):
+        st.caption(
+            "No source reports driver or VBIOS of these GPUs: the DCGM exporter does with labels "
+            "`DCGM_FI_DRIVER_VERSION` and `DCGM_FI_DEV_VBIOS_VERSION`, NVML and the inventory do."
+        )
+        return
+    tables.show(found.with_columns(pl.col(versions).fill_null(theme.NOT_KNOWN)), DRIVERS, "drivers")
+    if found["vbios_version"].null_count() == found.height:
+        st.caption(
+            "No source reports the VBIOS: the DCGM exporter does with a line "
+            "`DCGM_FI_DEV_VBIOS_VERSION, label, VBIOS version.`, NVML does."
+        )

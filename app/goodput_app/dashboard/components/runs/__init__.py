@@ -1,0 +1,1 @@
+"""Parts of the pages of runs: all, one, two beside each other."""

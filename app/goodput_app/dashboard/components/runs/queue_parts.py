@@ -1,0 +1,42 @@
+"""How long job runs wait for GPUs: a part of the Runs page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from goodput_app.dashboard.components import scope_bar, tables
+from goodput_app.dashboard.data import marts
+
+if TYPE_CHECKING:
+    from goodput_queries.scope import Scope
+
+TEAM = "team"
+GROUPS = {"size": "Size", "reason": "Reason"}
+WAITS = {
+    "started": "Started",
+    "wait_p50_s": "Median wait",
+    "wait_p90_s": "90th percentile of waits",
+    "wait_max_s": "Longest wait",
+    "waiting": "Waiting jobs",
+    "waiting_gpus": "GPUs requested by waiting jobs",
+    "longest_waiting_s": "Waiting longest",
+}
+
+
+def waits(scope: Scope) -> None:
+    """Draw the waits by team, size or reason."""
+    left, _ = st.columns([1, 4])
+    with left:
+        scope_bar.choice("waits", "Group by", GROUPS, none="Team")
+    wanted = st.query_params.get("waits")
+    group_by = wanted if wanted in GROUPS else TEAM
+    found = marts.queue_waits(scope, group_by)
+    if found.is_empty():
+        st.caption("No job run of a scheduler started or waited for GPUs in this time range.")
+        return
+    tables.show(found, {"name": GROUPS.get(group_by, "Team"), **WAITS}, "queue-waits")
+    st.caption(
+        "Started: in the time range; waiting: at its end. A wait begins when the job is eligible."
+    )

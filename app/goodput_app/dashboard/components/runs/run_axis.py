@@ -1,0 +1,152 @@
+"""The page of a run on one time axis: queue, attempts, steps, telemetry of its GPUs, events."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import charts, scope_bar
+from goodput_app.dashboard.components import telemetry_parts as parts
+from goodput_app.dashboard.data import marts, metrics, run_axis
+from goodput_app.dashboard.figures import runs as figures_runs
+from goodput_app.dashboard.figures import telemetry as figures
+
+if TYPE_CHECKING:
+    from goodput_app.dashboard.components.scope_bar import View
+
+QUEUE = "Queue"
+STEPS = figures.Panel("Step time", {"step_s": "", "median_step_s": "median of the attempt"}, "s")
+
+
+def draw(view: View) -> None:
+    """Draw the run's lanes, steps and telemetry on an axis of the run's time in the window."""
+    scope = view.scope
+    timeline, waits = marts.run_timeline(scope), run_axis.waits(scope)
+    steps, events = marts.train_steps(scope), run_axis.events(scope)
+    held = run_axis.allocated(scope)
+    gpus = held["gpus"][0] if held.height else 0
+    # a run of minutes is a point in the bins of a day
+    from_ms, to_ms = map(scope_bar.epoch_ms, extent(view.window, held))
+    of_run = replace(scope, from_ms=from_ms, to_ms=to_ms)
+    read = metrics.resolution_of(of_run, gpus)
+    telemetry = run_axis.telemetry(of_run, read)
+    of_steps = steps_in_order(steps)
+    lines = [figures.Line("mean of its GPUs", _with_holes(telemetry), _bands(telemetry))]
+    if not of_steps.is_empty():
+        lines.append(figures.Line("steps", of_steps))
+    shown = [panel for panel in (STEPS, *figures.panels({})) if figures.is_measured(panel, lines)]
+    shown = parts.without_lesser_activity(shown)
+    times = ("start_at", "end_at")
+    window = extent(
+        view.window,
+        pl.concat([f.select(times) for f in (timeline, waits, held)], how="vertical_relaxed"),
+    )
+    figure = figures.on_one_axis(_lanes(timeline, waits, events), shown, lines, window)
+    rows = timeline.sort("start_at").drop("colour")
+    charts.over_time(
+        figure, rows, "run-axis", "What the run did when, and the telemetry of its GPUs"
+    )
+    st.caption(_said(timeline, telemetry, gpus, read))
+
+
+def steps_in_order(steps: pl.DataFrame) -> pl.DataFrame:
+    """Return `at`, step time and median in order, with an empty row between attempts."""
+    columns = {"at": "end_at", "step_s": "step_s", "median_step_s": "median_step_s"}
+    found = steps.sort("attempt", "end_at").select("attempt", **columns)
+    parts: list[pl.DataFrame] = []
+    for _, of_it in found.group_by("attempt", maintain_order=True):
+        rows = of_it.drop("attempt")
+        end = rows.tail(1).with_columns(step_s=None, median_step_s=None).cast(rows.schema)
+        parts += [rows, end]
+    return pl.concat(parts[:-1]) if parts else found.drop("attempt")
+
+
+def extent(window: tuple[datetime, datetime], times: pl.DataFrame) -> tuple[datetime, datetime]:
+    """Return from when to when anything is known of the run within the window.
+
+    times: `start_at` and `end_at` of all that is drawn
+    """
+    first, last = times["start_at"].min(), times["end_at"].max()
+    start = max(window[0], first) if isinstance(first, datetime) else window[0]
+    end = min(window[1], last) if isinstance(last, datetime) else window[1]
+    return (start, end) if start < end else window
+
+
+def _said(
+    timeline: pl.DataFrame, telemetry: pl.DataFrame, gpus: int, read: metrics.Resolution
+) -> str:
+    """Return the resolution of the chart, and what it lacks."""
+    pieces = 0 if timeline.is_empty() else timeline["pieces"][0]
+    texts = [
+        f"The {timeline.height:,} longest of {pieces:,} pieces." if pieces > len(timeline) else "",
+        "No job events received: the lanes show only the queue." if timeline.is_empty() else "",
+        f"No readings of its {theme.count(gpus, 'GPU')} in this time range."
+        if telemetry.is_empty()
+        else f"{read.name}: the mean of {theme.count(gpus, 'GPU')}; grey band: 5th to 95th "
+        "percentile. A line breaks where samples are missing.",
+    ]
+    return " ".join(filter(None, texts))
+
+
+def _lanes(timeline: pl.DataFrame, waits: pl.DataFrame, events: pl.DataFrame) -> figures.Lanes:
+    bars = ("lane", "label", "colour", "hover", "start_at", "end_at")
+    pieces = timeline.drop_nulls(["start_at", "end_at"])
+    named = [
+        theme.plotly_text(f"{label} ({phase})" if phase else label)
+        for label, phase in pieces.select("label", "phase").iter_rows()
+    ]
+    attempts = pieces.with_columns(
+        pl.Series("hover", named, dtype=pl.String), lane=pl.format("attempt {}", "attempt")
+    )
+    jobs = [f"Job {theme.plotly_text(job)} waiting for GPUs" for job in waits["job_id"].to_list()]
+    queue = waits.with_columns(
+        pl.Series("hover", jobs, dtype=pl.String),
+        lane=pl.lit(QUEUE), label=pl.lit("Waiting for GPUs"), colour=pl.lit("free_demand"),
+    )  # fmt: skip
+    marks = parts.marks(events, pl.lit(figures.EVENTS))
+    names = attempts.sort("attempt")["lane"].unique(maintain_order=True).to_list()
+    return figures.Lanes(
+        [
+            *([QUEUE] if not waits.is_empty() else []),
+            *names,
+            *([figures.EVENTS] if not marks.is_empty() else []),
+        ],
+        categories=pl.concat([attempts.select(bars), queue.select(bars)], how="vertical_relaxed"),
+        events=marks,
+    )
+
+
+def _with_holes(telemetry: pl.DataFrame) -> pl.DataFrame:
+    return metrics.with_holes(telemetry, metrics.METRICS)
+
+
+def _bands(telemetry: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """Return the spread over the GPUs, metric by metric; none where there is one GPU."""
+    if telemetry.is_empty() or telemetry["gpus"].max() == 1:
+        return {}
+    found = {}
+    for name in metrics.METRICS:
+        band = telemetry.select("at", low=f"{name}_low", high=f"{name}_high").drop_nulls()
+        if not band.is_empty():
+            found[name] = band
+    return found
+
+
+def ranks(view: View) -> None:
+    """Draw how late each rank was over time."""
+    late = run_axis.lateness(view.scope)
+    if late.is_empty():
+        st.caption(
+            "How late each rank was is not known: no source measures how long the ranks of this "
+            "run waited for each other (job events with `comm_s` or waits, NCCL profiler, traces)."
+        )
+        return
+    charts.draw(
+        figures_runs.lateness(late, view.window), late, "rank-lateness", "How late each rank was"
+    )
+    st.caption("A rank's own work above the median of its attempt. Grey: no steps.")

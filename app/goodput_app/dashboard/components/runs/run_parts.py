@@ -1,0 +1,137 @@
+"""Parts of the run page: its heading with the verdict, its GPUs, its lineage."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import places, scope_bar, tables
+from goodput_app.dashboard.components.findings import finding_parts
+
+STATE_COLOURS: dict[str, theme.Badge] = {
+    "COMPLETED": "green",
+    "RUNNING": "blue",
+    "FAILED": "red",
+    "TIMEOUT": "red",
+    "NODE_FAIL": "red",
+}
+GPUS = {
+    "node": "Node",
+    "gpu_index": "GPU",
+    "gpu_ms": "Allocated",
+    "step_ms": "Training steps",
+    "slowdown_ms": "Slowdowns",
+    "lost_ms": "Failures",
+    "idle_held_ms": "Allocated but idle",
+    "unsettled_ms": "Unclassified",
+    "overhead_ms": "Start-up, checkpoints, input, other",
+    "power_w": "Power",
+    "sm_active_ratio": "SM active",
+    "tensor_active_ratio": "Tensor active",
+    "gpu_temperature_c": "Temperature",
+    "gpu_uuid": "UUID",
+}
+SLOW_GPUS = {
+    "node": "Node",
+    "gpu_index": "GPU",
+    "reason": "Reason",
+    "attempt": "Attempt",
+    "own_gpu_s": "Lost by the GPU",
+    "peers_wait_gpu_s": "Lost by other ranks",
+    "gang_gpu_s": "Total",
+    "gang_cost": "Cost",
+    "start_at": "Start",
+    "end_at": "End",
+    "gpu_uuid": "UUID",
+}
+ATTEMPTS = {
+    "attempt": "Attempt",
+    "job_id": "Job",
+    "state": "Job state",
+    "outcome": "Outcome",
+    "start_at": "Start",
+    "end_at": "End",
+    "gpus": "GPUs",
+    "first_step": "First step",
+    "last_step": "Last step",
+    "kept_steps": "Steps retained",
+    "lost_steps": "Steps rolled back",
+    "cause": "Failure reason",
+    "cause_confidence": "Confidence",
+}
+
+
+def heading(run: dict[str, Any]) -> None:
+    """Draw name, state and owner of a run."""
+    st.title(theme.markdown_text(run["run_id"]), anchor=False)
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        state = "RUNNING" if run["is_running"] else run["state"] or "state not known"
+        st.badge(theme.markdown_text(state), color=STATE_COLOURS.get(state, "gray"))
+        owner = [run["job_name"], run["team"], run["user_name"], run["partition"], run["cluster"]]
+        st.caption(" / ".join(theme.markdown_text(part) for part in owner if part))
+        end = "now" if run["is_running"] else theme.moment(run["last_end_at"])
+        st.caption(f"{theme.moment(run['first_start_at'])} to {end}")
+
+
+def of_finding(found: pl.DataFrame, run: dict[str, Any]) -> None:
+    """Draw the verdict on a run: its largest finding, with the way to it.
+
+    found: marts.run_verdicts of the run. run: its row of marts.runs
+    """
+    if found.is_empty():
+        open_ms, held_ms = run["unsettled_ms"], run["held_ms"]
+        share = f" {theme.percent(open_ms / held_ms)} of its allocated time is unclassified."
+        st.info(f"No loss of this run is large enough for a finding.{share if open_ms else ''}")
+        return
+    row = found.row(0, named=True)
+    cause = f" ({theme.markdown_text(row['cause'])})" if row["cause"] else ""
+    st.info(
+        f"**{theme.markdown_text(row['title'])}**{cause}. {theme.markdown_text(row['confidence'])};"
+        f" evidence: {theme.markdown_text(row['evidence'])}.  \n"
+        f"What to do: {theme.markdown_text(row['what_to_do'])}.",
+        icon=":material/gavel:",
+    )
+    st.page_link(
+        finding_parts.PAGE,
+        label="Open the finding",
+        icon=":material/flag:",
+        query_params=scope_bar.carried() | {"finding": row["finding_key"]},
+    )
+
+
+def communication(frame: pl.DataFrame) -> None:
+    """Say how much communication the steps can hold at most; `frame`: marts.communication."""
+    for row in frame.iter_rows(named=True):
+        if row["comm_at_most_ms"] is not None:
+            st.caption(
+                f"Communication in steps: at most {theme.gpu_time(row['comm_at_most_ms'])} "
+                f"({row['comm_at_most_ratio']:.0%} of the step time that the NCCL profiler timed; "
+                "it does not say what ran at the same time)."
+            )
+
+
+def blast_radius(frame: pl.DataFrame) -> None:
+    """Draw the GPUs that held up their gang; `frame`: marts.blast_radius."""
+    if frame.is_empty():
+        st.caption("No GPU is known to have delayed the others by throttling or a hardware error.")
+    else:
+        of = ("gpu_uuid", "reason", "attempt", "start_at")
+        places.pick(frame, SLOW_GPUS, "slow_gpu", of)
+
+
+def gpus(frame: pl.DataFrame) -> None:
+    """Draw the GPUs of a run; `frame`: marts.run_gpus."""
+    places.pick(frame, GPUS, "run_gpu", ("gpu_uuid",))
+
+
+def lineage(frame: pl.DataFrame) -> int | None:
+    """Draw the attempts of a run in order; return the selected one. `frame`: marts.attempts."""
+    ids = frame["attempt"].cast(pl.String)
+    picked = tables.pick(frame, ATTEMPTS, "attempt", ids)
+    if picked is None:
+        return None
+    number: int = picked["attempt"]
+    return number

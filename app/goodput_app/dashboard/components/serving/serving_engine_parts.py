@@ -1,0 +1,205 @@
+"""Parts of the Serving page about single engines and the tenants of request logs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import places, tables
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ENGINE = "serving_engine"
+ENGINES = {
+    "endpoint": "Endpoint",
+    "engine": "Engine",
+    "model": "Model",
+    "role": "Role",
+    "node": "Node",
+    "gpus": "GPUs",
+    "output_tokens_per_s": "Output tokens/s",
+    "output_tokens_per_gpu_s": "Output tokens/s per GPU",
+    "running_requests": "Running requests",
+    "running_max": "Most running requests",
+    "waiting_requests": "Waiting requests",
+    "waiting_max": "Most waiting requests",
+    "queue_ratio": "Time with a queue",
+    "kv_cache_ratio": "KV cache use",
+    "kv_cache_max_ratio": "Highest KV cache use",
+    "kv_full_ratio": "Time with a full KV cache",
+    "preemptions": "Preemptions",
+    "prefix_hit_ratio": "Prefix cache hits",
+    "kv_offload_bytes": "KV cache offloaded",
+    "kv_transfer_bytes": "KV cache transferred",
+    "transfer_ratio": "KV transfer of request time",
+    "copy_ratio": "Copies to the GPU of request time",
+    "idle_ratio": "Idle serving share",
+    "product": "Product",
+    "run_id": "Run",
+    "team": "Account",
+    "gpu_method": "GPU known by",
+    "cluster": "Cluster",
+}
+TENANTS = {
+    "tenant": "Tenant",
+    "model": "Model",
+    "requests": "Requests",
+    "failed_requests": "Failed requests",
+    "p50_ttft_s": "Time to first token, p50",
+    "p99_ttft_s": "Time to first token, p99",
+    "p50_e2e_s": "End to end, p50",
+    "p99_e2e_s": "End to end, p99",
+    "within_ratio": "Within objective",
+    "input_tokens": "Input tokens",
+    "output_tokens": "Output tokens",
+    "slowest_endpoint": "Slowest endpoint",
+    "slowest_p50_ttft_s": "Time to first token there, p50",
+    "cluster": "Cluster",
+}
+METRICS = {
+    "ttft_s": "Time to first token",
+    "inter_token_s": "Time between tokens",
+    "per_output_token_s": "Time per output token",
+    "e2e_s": "End to end",
+    "queue_s": "Time in the queue",
+    "prefill_s": "Time in prefill",
+    "decode_s": "Time in decode",
+}
+SPIKES = {
+    "start_at": "Start",
+    "endpoint": "Endpoint",
+    "engine": "Engine",
+    "model": "Model",
+    "cause_label": "Likely cause",
+    "evidence": "Evidence",
+    "metric_label": "Latency",
+    "p95_s": "p95, at least",
+    "usual_p95_s": "Usual p95, at most",
+    "duration_s": "Length of spike",
+    "node": "Node",
+    "cluster": "Cluster",
+}
+SPIKE_WIDTHS = {"evidence": 420}
+CAUSES = {
+    "gpu_event": "GPU event",
+    "link_down": "Link down",
+    "memory_kill": "Out-of-memory kill",
+    "throttling": "Throttled GPU",
+    "queue": "Requests waiting",
+    "preemptions": "Preemptions",
+    "host_cpu": "CPU of the host",
+    "host_disk": "Disks of the host",
+    "host_network": "TCP retransmissions",
+    "neighbour": "Job on the same node",
+    "error_counters": "Error counters",
+}
+NO_SPIKES = "No latency spike: no p95 of five minutes was twice the usual one."
+NO_REQUESTS = (
+    "No request log was ingested: it has the exact time of each request of a tenant. "
+    "`goodput ingest auto FILE` reads the logs of gateways and load generators."
+)
+
+
+def ids(engines: pl.DataFrame) -> pl.Series:
+    """Return what a row is known by in the URL."""
+    return engines.select(
+        pl.concat_str("cluster", "endpoint", "engine", "model", separator="|")
+    ).to_series()
+
+
+def engines(frame: pl.DataFrame) -> None:
+    """Draw engines with cache, queue and GPUs; a picked one has links to GPU, node and run."""
+    shown = frame.with_columns(
+        queue_ratio=pl.col("queue_ms") / pl.col("observed_ms"),
+        idle_ratio=pl.col("idle_ms") / pl.col("observed_ms"),
+        engine=pl.when(pl.col("engine") != "").then("engine"),
+        role=pl.when(pl.col("role") != "").then("role"),
+    )
+    number = st.column_config.NumberColumn
+    wide = {
+        name: number(ENGINES[name], format="%,.1f")
+        for name in ENGINES
+        if name.endswith(("tokens_per_s", "per_gpu_s", "_requests"))
+    }
+    wide["gpus"] = number("GPUs", format="%,.4g")
+    picked = tables.pick(shown, _of(shown, ENGINES), ENGINE, ids(frame), wide=wide)
+    rest(frame, "engines")
+    if picked is None:
+        st.caption("Select a row for links to its GPU, node and run.")
+    else:
+        places.links(picked)
+
+
+def tenants(frame: pl.DataFrame, of_engines: pl.DataFrame) -> None:
+    """Draw tenants, the slowest first; a picked row selects its slowest engine."""
+    if frame.is_empty():
+        st.caption(NO_REQUESTS)
+        return
+    known = {(row["cluster"], row["endpoint"]): row for row in of_engines.iter_rows(named=True)}
+    named = dict(zip(of_engines.select("cluster", "endpoint").rows(), ids(of_engines), strict=True))
+    shown = frame.with_columns(tenant=pl.col("tenant").fill_null("not named"))
+    slowest = shown.select("cluster", "slowest_endpoint").rows()
+    opens = [{ENGINE: named.get(place)} for place in slowest]
+    keys = shown.select(pl.concat_str("cluster", "model", "tenant", separator="|")).to_series()
+    number = st.column_config.NumberColumn
+    wide = {
+        name: number(f"{header} (s)", format="%.3f")
+        for name, header in TENANTS.items()
+        if name.endswith("_s")
+    }
+    tables.pick(shown, _of(shown, TENANTS), "tenant", keys, opens=opens, wide=wide)
+    rest(frame, "tenants")
+    st.caption("Select a row to mark its slowest engine above, with links to GPU, node and run.")
+    place, tenant = next(
+        ((p, t) for p, t in zip(slowest, shown["tenant"], strict=True) if p in known), (None, "")
+    )
+    if place is not None:
+        name, endpoint = (theme.markdown_text(text, 60) for text in (tenant, place[1]))
+        st.markdown(f"Slowest tenant: **{name}**, slowest at {endpoint}")
+        places.links(known[place])
+
+
+def spikes(frame: pl.DataFrame) -> None:
+    """Draw latency spikes with their causes; a picked row selects its engine."""
+    if frame.is_empty():
+        st.caption(NO_SPIKES)
+        return
+    shown = frame.with_columns(
+        duration_s=(pl.col("end_ms") - pl.col("start_ms")) / 1000,
+        engine=pl.when(pl.col("engine") != "").then("engine"),
+        metric_label=pl.col("metric").replace_strict(METRICS),
+        cause_label=pl.col("cause").replace_strict(CAUSES).fill_null("none found"),
+    )
+    number = st.column_config.NumberColumn
+    wide = {name: number(f"{SPIKES[name]} (s)", format="%.3f") for name in ("p95_s", "usual_p95_s")}
+    engine = ids(frame)
+    keys = frame.select(
+        pl.concat_str(engine.alias("of"), pl.col("start_ms").cast(pl.String), separator="|")
+    ).to_series()
+    tables.pick(
+        shown, _of(shown, SPIKES), "spike", keys, opens=[{ENGINE: one} for one in engine],
+        wide=wide, widths=SPIKE_WIDTHS,
+    )  # fmt: skip
+    rest(frame, "spikes")
+    st.caption(
+        "What happened in a spike or up to two minutes before it: a cause as far as time shows it. "
+        "Pauses of a program (garbage collection, context switches) are not measured. Select a row "
+        "to mark its engine, with links to GPU, node and run."
+    )
+
+
+def rest(frame: pl.DataFrame, what: str) -> None:
+    """Say of how many rows a table has the first ones, where it does not have all."""
+    rows = frame["rows_in_all"].max() if frame.height else 0
+    if isinstance(rows, int) and rows > frame.height:
+        st.caption(f"The first {frame.height:,} of {rows:,} {what}; choose a served model.")
+
+
+def _of(frame: pl.DataFrame, names: Mapping[str, str]) -> dict[str, str]:
+    drop = {"cluster"} if frame["cluster"].n_unique() <= 1 else set()
+    drop |= {name for name in names if frame[name].null_count() == frame.height}
+    return {name: header for name, header in names.items() if name not in drop}

@@ -1,0 +1,342 @@
+"""Parts of the Serving page: models, latencies, objectives, what is over time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, get_args
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import charts, scope_bar, tables, tiles
+from goodput_app.dashboard.components.runs.speed_parts import amount
+from goodput_app.dashboard.components.serving.serving_engine_parts import METRICS, rest
+from goodput_app.dashboard.data import serving
+from goodput_app.dashboard.figures import serving as figures
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from goodput_app.dashboard.components.scope_bar import View
+
+MODEL, LEVEL, METRIC = "served_model", "served_by", "served_metric"
+MODELS = {
+    "model": "Model",
+    "role": "Role",
+    "engines": "Engines",
+    "gpus": "GPUs",
+    "output_tokens_per_s": "Output tokens/s",
+    "output_tokens_per_gpu_s": "Output tokens/s per GPU",
+    "request_tokens_per_s": "Output tokens/s per request",
+    "input_tokens_per_s": "Input tokens/s",
+    "requests_finished": "Requests",
+    "requests_failed": "Failed requests",
+    "running_requests": "Running requests",
+    "waiting_requests": "Waiting requests",
+    "idle_ms": "Idle serving time",
+    "idle_cost": "Idle serving cost",
+    "cluster": "Cluster",
+}
+COSTS = {
+    "model": "Model",
+    "role": "Role",
+    "cost": "Cost",
+    "cost_per_m_tokens": "Cost per million tokens",
+    "cost_per_m_input_tokens": "Cost per million input tokens",
+    "cost_per_m_output_tokens": "Cost per million output tokens",
+    "joules_per_m_tokens": "Joules per million tokens",
+    "joules_per_m_input_tokens": "Joules per million input tokens",
+    "joules_per_m_output_tokens": "Joules per million output tokens",
+    "energy_kwh": "Energy",
+    "input_share_ratio": "Input share of cost",
+    "reason": "Note",
+    "cluster": "Cluster",
+}
+LATENCIES = {
+    "model": "Model",
+    "role": "Role",
+    "endpoint": "Endpoint",
+    "metric_label": "Latency",
+    "p50_s": "p50",
+    "p50_bounds": "p50 between",
+    "p95_s": "p95",
+    "p95_bounds": "p95 between",
+    "p99_s": "p99",
+    "p99_bounds": "p99 between",
+    "tail": "p99 / p50",
+    "observations": "Observations",
+    "mean_s": "Mean latency",
+    "method_label": "Source",
+    "cluster": "Cluster",
+}
+OBJECTIVES = {
+    "model": "Model",
+    "limits": "Serving objective",
+    "target_ratio": "Target",
+    "attained_low_ratio": "Within objective, at least",
+    "attained_high_ratio": "Within objective, at most",
+    "state": "State",
+    "requests": "Requests",
+    "budget_requests": "Error budget, requests",
+    "budget_spent_low_ratio": "Serving budget spent, at least",
+    "budget_spent_high_ratio": "Serving budget spent, at most",
+    "within_requests_per_gpu_h": "Requests within objective per GPU-hour",
+    "method_label": "Source",
+    "cluster": "Cluster",
+}
+METHODS = {"requests": "request log (exact)", "histogram": "histogram"}
+LEVELS: dict[serving.Level, str] = {"model": "Model", "role": "Role", "engine": "Engine"}
+# of a model whose engines all have one role that row would repeat the total
+IS_ONLY_ROLE = pl.col("role").is_not_null() & (pl.len().over("cluster", "model") == 2)
+NOT_CONFIGURED = (
+    "Not configured: serving engines. Let Goodput scrape the metrics of vLLM, SGLang, Triton, "
+    "TensorRT-LLM, TGI or Dynamo, or the Prometheus that has them. Add to goodput.toml:"
+)
+COLLECT = (
+    '[[collect]]\nsource = "serving-metrics"\nurls = ["http://NODE:8000/metrics"]\n'
+    'node = "NODE"        # and gpus = ["0", "1"], where its series do not name them'
+)
+NO_OBJECTIVE = "No objective is configured for these models. Add to goodput.toml:"
+OBJECTIVE = '[[serving.objectives]]\nmodel = "*"\nttft_s = 0.5\ninter_token_s = 0.05\ntarget = 0.99'
+
+
+def not_configured() -> None:
+    """Say which source the page needs, and the lines that add it."""
+    st.info(NOT_CONFIGURED, icon=":material/dns:")
+    st.code(COLLECT, language="toml")
+
+
+def chosen_model(models: pl.DataFrame) -> str | None:
+    """Draw the filter of the model; return what it is set to."""
+    left, _ = st.columns([1, 3])
+    names = models["model"].unique(maintain_order=True).to_list()
+    with left:
+        scope_bar.choice(MODEL, "Served model", {name: theme.printable(name) for name in names})
+    return st.query_params.get(MODEL) or None
+
+
+def answer(models: pl.DataFrame, attained: pl.DataFrame) -> None:
+    """Draw the tiles of all models together, or of the chosen one. models: of all roles."""
+    total = models.filter(pl.col("role").is_null())
+    with st.container(key="serving-tiles"):
+        columns = st.columns(5)
+    with columns[0]:
+        per_gpu = _ratio(total, "output_tokens", "observed_gpu_ms", 1000)
+        known = total["gpus"].sum() if total["gpus"].null_count() == 0 else None
+        gpus = "GPUs not known" if known is None else f"{known:,.4g} GPUs"
+        tiles.tile(
+            "Output tokens/s",
+            amount(_sum(total, "output_tokens_per_s")),
+            f"{amount(per_gpu)} per GPU, {gpus}",
+        )
+    with columns[1]:
+        done, failed = _sum(total, "requests_finished"), _sum(total, "requests_failed")
+        text = "failed not reported" if failed is None else f"{failed:,.0f} failed"
+        tiles.tile("Requests", theme.NOT_KNOWN if done is None else f"{done:,.0f}", text)
+    with columns[2]:
+        _objective_tile(attained)
+    with columns[3]:
+        energy = _per_million(total, "energy_j", "joules_per_m_tokens")
+        second = "energy not known" if energy is None else f"{energy / 1e6:,.4g} MJ per million"
+        price = _price(_per_million(total, "cost", "cost_per_m_tokens"))
+        tiles.tile("Cost per million tokens", price, second)
+    with columns[4]:
+        idle = _sum(total, "idle_ms")
+        share = _ratio(total, "idle_ms", "gpu_ms")
+        text = f"{theme.gpu_time(idle)} = {theme.percent(share)}" if idle is not None else ""
+        tiles.tile("Idle serving cost", theme.cost(_sum(total, "idle_cost")), text)
+
+
+def _objective_tile(attained: pl.DataFrame) -> None:
+    if attained.is_empty():
+        tiles.tile("Within objective", theme.NOT_KNOWN, "no objective is configured")
+        return
+    worst = attained.row(0, named=True)
+    low, high = (theme.percent(worst[f"attained_{end}_ratio"]) for end in ("low", "high"))
+    target = worst["target_ratio"]
+    wanted = "" if target is None else f", {theme.percent(target)} wanted"
+    shown = low if low == high else f"{low} to {high}"
+    tiles.tile("Within objective", shown, f"{theme.printable(worst['model'], 40)}{wanted}")
+
+
+def models(frame: pl.DataFrame) -> None:
+    """Draw models and roles; a picked row shows its model alone."""
+    named = frame.filter(~IS_ONLY_ROLE).with_columns(role=pl.col("role").fill_null("all roles"))
+    ids = named.select(pl.concat_str("cluster", "model", "role", separator="|")).to_series()
+    opens = [{MODEL: row["model"]} for row in named.iter_rows(named=True)]
+    rate = st.column_config.NumberColumn
+    wide = {
+        name: rate(MODELS[name], format="%,.1f")
+        for name in MODELS
+        if name.endswith(("tokens_per_s", "per_gpu_s", "_requests"))
+    }
+    wide["gpus"] = rate("GPUs", format="%,.4g")
+    tables.pick(named, _of(named, MODELS), "served-models", ids, opens=opens, wide=wide)
+    st.caption("Select a row to see its model alone. Idle serving time is of whole GPUs.")
+
+
+def costs(frame: pl.DataFrame) -> None:
+    """Draw cost and energy of a million tokens, input and output apart."""
+    is_total = pl.col("role").is_null()
+    named = frame.filter(is_total | (pl.col("cost").is_not_null() & ~IS_ONLY_ROLE)).with_columns(
+        role=pl.col("role").fill_null("all roles"), energy_kwh=pl.col("energy_j") / 3.6e6
+    )
+    number = st.column_config.NumberColumn
+    wide: dict[str, Any] = {
+        name: tables.price_column(header)
+        for name, header in COSTS.items()
+        if name.startswith("cost_per_m")
+    }
+    wide |= {
+        name: number(header, format="compact")
+        for name, header in COSTS.items()
+        if name.startswith("joules")
+    }
+    tables.show(named, _of(named, COSTS), "served-costs", wide=wide)
+    st.caption(
+        "All time of the GPUs is in it, model load and idle time included. Input and output share "
+        "the cost by the seconds that requests spent in prefill and decode."
+    )
+
+
+def latencies(view: View, model: str | None) -> None:
+    """Draw quantiles by model, role or engine; the first requests after a start apart."""
+    left, _ = st.columns([1, 3])
+    with left:
+        others: dict[str, str] = {one: label for one, label in LEVELS.items() if one != "model"}
+        scope_bar.choice(LEVEL, "Latency by", others, none=LEVELS["model"])
+    asked = st.query_params.get(LEVEL, "model")
+    level: serving.Level = next((one for one in get_args(serving.Level) if one == asked), "model")
+    frame = serving.latencies(view.scope, level, model)
+    if frame.is_empty():
+        st.caption("No latency histogram and no request log in this time range.")
+        return
+    shown = frame.with_columns(
+        metric_label=pl.col("metric").replace_strict(METRICS, default=pl.col("metric")),
+        method_label=pl.col("method").replace_strict(METHODS, default=pl.col("method")),
+        tail=pl.col("tail_ratio"),
+        **{f"{name}_bounds": _bounds(name) for name in ("p50", "p95", "p99")},
+    )
+    warm, cold = shown.filter(~pl.col("is_cold")), shown.filter("is_cold")
+    if warm.is_empty():
+        st.caption("All requests are among the first after a start of their engine.")
+    else:
+        _quantiles(warm, level, "served-latency")
+    if not cold.is_empty():
+        st.markdown("**Cold starts**: the first requests after an engine started")
+        _quantiles(cold, level, "served-cold-latency")
+    rest(frame, "latencies")
+
+
+def _quantiles(frame: pl.DataFrame, level: serving.Level, key: str) -> None:
+    above = {"model": ("role", "endpoint"), "role": ("endpoint",), "engine": ()}[level]
+    names = {name: header for name, header in _of(frame, LATENCIES).items() if name not in above}
+    number = st.column_config.NumberColumn
+    wide = {name: number(f"{LATENCIES[name]} (s)", format="%.3f")
+            for name in ("p50_s", "p95_s", "p99_s", "mean_s")}  # fmt: skip
+    wide["tail"] = number("p99 / p50", format="%.1f")
+    tables.show(frame, names, key, wide=wide)
+
+
+def _bounds(name: str) -> pl.Expr:
+    low, high = (pl.col(f"{name}_{end}_s").round_sig_figs(4) for end in ("low", "high"))
+    text = pl.format("{} to {}", low, high.cast(pl.String).fill_null("over the last bucket"))
+    return pl.when(pl.col("method") == "requests").then(pl.lit("exact")).otherwise(text)
+
+
+def latency_over_time(view: View, models: pl.DataFrame, model: str | None) -> None:
+    """Draw p50 and p99 of a model over time, with the bounds of the histogram's buckets."""
+    left, _ = st.columns([1, 3])
+    drawn = {name: METRICS[name] for name in ("inter_token_s", "e2e_s")}
+    with left:
+        scope_bar.choice(METRIC, "Drawn latency", drawn, none=METRICS["ttft_s"])
+    metric = st.query_params.get(METRIC, "ttft_s")
+    metric = metric if metric in drawn else "ttft_s"
+    name = model or models["model"][0]
+    frame = serving.latency_over_time(view.scope, name, metric)
+    if frame.is_empty():
+        st.caption(f"No histogram of {METRICS[metric].lower()} for {theme.markdown_text(name)}.")
+        return
+    charts.over_time(
+        figures.latency(frame, view.window), frame, "served-latency-over-time",
+        f"{METRICS[metric]} of {theme.printable(name, 60)} over time: p50 and p99 with bounds",
+    )  # fmt: skip
+    length = theme.duration(serving.bucket_ms(view.scope) / 1000)
+    st.caption(
+        f"{theme.markdown_text(name)}, by {length}; the bands are the bounds of the buckets."
+    )
+
+
+def objectives(frame: pl.DataFrame) -> None:
+    """Draw objectives, what is attained and what of the error budget is spent."""
+    if frame.is_empty():
+        st.caption(NO_OBJECTIVE)
+        st.code(OBJECTIVE, language="toml")
+        return
+    limits = pl.concat_str(
+        [
+            pl.format("{} {} s", pl.lit(label), pl.col(name))
+            for label, name in (("first token", "ttft_limit_s"), ("between tokens",
+                "inter_token_limit_s"), ("end to end", "e2e_limit_s"))
+        ],
+        separator=", ", ignore_nulls=True,
+    )  # fmt: skip
+    state = (
+        pl.when(pl.col("is_met").is_null())
+        .then(pl.when(pl.col("target_ratio").is_null()).then(pl.lit("no target"))
+              .otherwise(pl.lit("open: the bounds include the target")))
+        .when("is_met").then(pl.lit("met")).otherwise(pl.lit("missed"))
+    )  # fmt: skip
+    method = pl.col("method").replace_strict(METHODS, default=pl.col("method"))
+    shown = frame.with_columns(limits=limits, state=state, method_label=method)
+    number = st.column_config.NumberColumn
+    wide = {
+        name: number(OBJECTIVES[name], format="%,.1f")
+        for name in ("budget_requests", "within_requests_per_gpu_h")
+    }
+    tables.show(shown, _of(shown, OBJECTIVES), "serving-objectives", wide=wide)
+
+
+def over_time(view: View, model: str | None) -> None:
+    """Draw tokens, queue and KV cache of models over time."""
+    frame = serving.over_time(view.scope, model)
+    if frame.is_empty():
+        st.caption("Engines report no counters in this time range.")
+        return
+    charts.over_time(
+        figures.load(frame, view.window), frame, "served-over-time",
+        "Output tokens per second, waiting requests and highest KV cache use of models over time",
+    )  # fmt: skip
+    if (models := frame["model"].n_unique()) > figures.MODELS_DRAWN:
+        st.caption(
+            f"The {figures.MODELS_DRAWN} of {models} models with most tokens; the table has all."
+        )
+
+
+def _of(frame: pl.DataFrame, names: Mapping[str, str]) -> dict[str, str]:
+    """Return the columns that say something: of one cluster not its name, none without a value."""
+    drop = {"cluster"} if frame["cluster"].n_unique() <= 1 else set()
+    drop |= {name for name in names if frame[name].null_count() == frame.height}
+    return {name: header for name, header in names.items() if name not in drop}
+
+
+def _sum(frame: pl.DataFrame, column: str) -> float | None:
+    """Return the sum of what is known; None: nothing is."""
+    known = frame[column].drop_nulls()
+    return float(known.sum()) if known.len() else None
+
+
+def _ratio(frame: pl.DataFrame, part: str, whole: str, scale: float = 1) -> float | None:
+    both = frame.filter(pl.col(part).is_not_null() & (pl.col(whole) > 0))
+    return float(both[part].sum()) / float(both[whole].sum()) * scale if both.height else None
+
+
+def _per_million(total: pl.DataFrame, column: str, known_by: str) -> float | None:
+    """Return an amount of the models of which it is known for a million of their tokens."""
+    known = total.filter(pl.col(known_by).is_not_null())
+    tokens = (_sum(known, "input_tokens") or 0) + (_sum(known, "output_tokens") or 0)
+    return (_sum(known, column) or 0) / tokens * 1e6 if tokens else None
+
+
+def _price(amount: float | None) -> str:
+    return theme.NOT_KNOWN if amount is None else theme.price(amount)

@@ -1,0 +1,274 @@
+"""Charts of the fleet: where cells stand, what they show, and what they weigh."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components.fleet import fleet_parts
+from goodput_app.dashboard.data import fleet
+from goodput_app.dashboard.figures import cell_colours, rack_grid, rows_over_time
+
+BEGIN = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- naive UTC, as the database has it
+HOUR_MS = 3_600_000
+WINDOW = BEGIN, BEGIN + timedelta(hours=4)
+HOSTILE = "<b>r</b> %{x} $x$"
+POWER = cell_colours.Metric("Power", "W")
+LIMIT_BYTES = 1_000_000
+
+
+def states(gpus: int, *, nodes_of_rack: int = 16, **columns: Any) -> pl.DataFrame:
+    """Return a made-up marts.gpu_states of nodes of eight GPUs, in racks."""
+    rows = []
+    for gpu in range(gpus):
+        node, rack = gpu // 8, gpu // 8 // nodes_of_rack
+        row = {
+            "cluster": "c", "rack": f"r{rack:03}", "node": f"n{node:05}", "gpu_uuid": f"GPU-{gpu}",
+            "gpu_index": gpu % 8, "at": BEGIN, "category": "productive", "label": "Productive",
+            "colour": "productive", "run_key": "c/7", "run_id": "7", "job_name": "train",
+            "team": "nlp", "runs": 1, "events": 0, "errors": gpu % 3, "power_w": 100.0 + gpu % 8,
+            "gpu_temperature_c": 50.0 + gpu % 8,
+        }  # fmt: skip
+        rows.append({**row, **columns})
+    frame = pl.DataFrame(rows, schema_overrides={"rack": pl.String()})
+    keys = {"gpu_key": "gpu_uuid", "node_key": "node"}
+    return frame.with_columns(
+        *(pl.col(column).alias(key) for key, column in keys.items()),
+        rack_key="c/" + pl.col("rack").fill_null(""),
+    )
+
+
+def bins(keys: list[str], hours: int, **columns: Any) -> pl.DataFrame:
+    rows = [
+        {"key": key, "at": BEGIN + timedelta(hours=hour), "category": "productive",
+         "label": "Productive", "colour": "productive", "share_ratio": 1.0, **columns}
+        for key in keys
+        for hour in range(hours)
+    ]  # fmt: skip
+    return pl.DataFrame(
+        rows, schema_overrides={"value": pl.Float32()} if "value" in columns else {}
+    )
+
+
+def no_bars() -> pl.DataFrame:
+    text = dict.fromkeys(("run_key", "run_id", "job_name", "team", "job_run_key"), pl.String())
+    times = dict.fromkeys(("start_at", "end_at"), pl.Datetime("us"))
+    return pl.DataFrame(schema={**text, **times, "gpus": pl.Int64(), "runs": pl.Int64()})
+
+
+def no_marks() -> pl.DataFrame:
+    return pl.DataFrame(schema={"lane": pl.String(), "at": pl.Datetime("us"), "hover": pl.String()})
+
+
+def named(figure: Any, kind: str) -> list[Any]:
+    return [trace for trace in figure.data if trace.type == kind]
+
+
+def test_cells_of_a_node_stand_in_a_line_and_racks_next_to_each_other() -> None:
+    found, _ = fleet_parts.cells(states(32, nodes_of_rack=2), None)
+
+    at, titles, height = rack_grid.placed(found)
+
+    assert at["x"].to_list()[:9] == [0, 1, 2, 3, 4, 5, 6, 7, 0]
+    assert at["y"].to_list()[7:9] == [rack_grid.TITLE_CELLS, rack_grid.TITLE_CELLS + 1]
+    assert titles.select("title", "x0").rows() == [("r000", 0.0), ("r001", 9.0)]
+    assert height == rack_grid.TITLE_CELLS + 2
+
+
+def test_racks_that_do_not_fit_go_on_below_and_no_cells_overlap() -> None:
+    found, _ = fleet_parts.cells(states(1_000, nodes_of_rack=4), None)
+
+    at, _, height = rack_grid.placed(found)
+
+    spots = at.select("x", "y").rows()
+    assert len(set(spots)) == 1_000
+    assert at["x"].max() < rack_grid.CELLS_ACROSS
+    assert at["y"].max() < height
+
+
+def test_many_nodes_without_a_rack_stand_in_columns_under_one_title() -> None:
+    found, _ = fleet_parts.cells(states(800, rack=None), None)
+
+    at, titles, _ = rack_grid.placed(found)
+
+    assert len(set(at.select("x", "y").rows())) == 800
+    assert titles["title"].to_list()[0] == fleet_parts.RACK_UNKNOWN
+    assert set(titles["title"].to_list()[1:]) == {""}
+
+
+def test_a_cell_has_the_colour_of_its_category_and_opens_its_gpu() -> None:
+    frame = pl.concat([states(8), states(8, category=None, label=None, colour=None)])
+    found, _ = fleet_parts.cells(frame, None)
+
+    first, second = named(rack_grid.rack_grid(found, None), "bar")
+
+    assert (first.name, first.marker.color) == (
+        "Productive (8)", theme.STYLES["productive"].colour,
+    )  # fmt: skip
+    assert (second.name, second.marker.color) == ("No data (8)", theme.UNKNOWN_STYLE.colour)
+    assert first.customdata[0][0] == "gpu:GPU-0"
+
+
+def test_a_cell_without_a_value_is_grey_and_not_zero() -> None:
+    power = pl.Series([None, *range(100, 107)], dtype=pl.Float64())
+    found, _ = fleet_parts.cells(states(8).with_columns(power_w=power), "power_w")
+
+    read, missing = named(rack_grid.rack_grid(found, POWER), "bar")
+
+    assert read.marker.color.tolist() == list(range(100, 107))
+    assert (read.marker.cmin, read.marker.cmax) == (100, 106)
+    assert (missing.name, missing.marker.color) == ("No data (1)", cell_colours.NO_DATA_COLOUR)
+
+
+def test_of_very_many_gpus_the_cells_are_nodes_with_the_category_of_most() -> None:
+    frame = states(1_600).with_columns(
+        pl.when(pl.col("gpu_index") < 5)
+        .then(pl.lit("down"))
+        .otherwise("category")
+        .alias("category"),
+        label=pl.when(pl.col("gpu_index") < 5).then(pl.lit("Down")).otherwise("label"),
+    )
+
+    found, are_nodes = fleet_parts.cells(frame, "power_w")
+
+    assert are_nodes
+    assert found.height == 200
+    assert found.row(0, named=True)["label"] == "Down"
+    assert found.row(0, named=True)["value"] == pytest.approx(103.5)
+    assert found.row(0, named=True)["id"] == "node:n00000"
+
+
+@pytest.mark.parametrize(
+    ("gpus", "rack", "level"),
+    [(64, "r1", "gpu"), (512, "r1", "node"), (10_000, "r", "rack"), (10_000, None, "node")],
+)
+def test_rows_are_as_fine_as_can_be_seen(gpus: int, rack: str | None, level: str) -> None:
+    frame = states(gpus) if rack == "r" else states(gpus, rack=rack)
+
+    assert fleet_parts.level_of(frame) == level
+
+
+def test_a_bin_has_its_category_and_a_hole_is_empty() -> None:
+    rows = fleet_parts.rows_of(states(8), None, pl.DataFrame())
+    found = bins(["GPU-0"], 2).with_columns(share_ratio=pl.Series([1.0, 0.6]))
+
+    figure = rows_over_time.over_time(rows, found, no_bars(), no_marks(), None, HOUR_MS, WINDOW)
+
+    (heat,) = named(figure, "heatmap")
+    assert heat.y[0] == "n00000 GPU 0"
+    assert heat.text[0] == ["Productive", "Productive, 60.0 %"]
+    assert np.isnan(heat.z[1]).all()
+    assert heat.colorscale[0][1] == theme.STYLES["productive"].colour
+    assert len(heat.x) == 3  # edges of two bins
+
+
+def test_a_metric_is_drawn_in_its_unit() -> None:
+    rows = fleet_parts.rows_of(states(8), None, pl.DataFrame())
+    share = fleet_parts.SHOWN["sm_active_ratio"]
+
+    figure = rows_over_time.over_time(
+        rows, bins(["GPU-1"], 1, value=0.5), no_bars(), no_marks(), share, HOUR_MS, WINDOW
+    )
+
+    (heat,) = named(figure, "heatmap")
+    assert heat.z[1].tolist() == [50.0]
+    assert (heat.zmin, heat.zmax) == (0, 100)
+
+
+def test_rows_are_sorted_by_what_is_chosen() -> None:
+    wasted = pl.DataFrame({"key": ["GPU-2", "GPU-5"], "wasted_ms": [1, 2]})
+    apart = pl.DataFrame({"key": ["GPU-4", "GPU-1"], "deviation": [0.5, 0.9]})
+
+    by_waste = fleet_parts.rows_of(states(8), "waste", wasted)
+    by_heat = fleet_parts.rows_of(states(8), "temperature", pl.DataFrame())
+
+    assert by_waste["key"].to_list()[:3] == ["GPU-5", "GPU-2", "GPU-0"]
+    assert by_heat["key"].to_list()[0] == "GPU-7"
+    by_health = fleet_parts.rows_of(states(8), "health", pl.DataFrame())
+    by_deviation = fleet_parts.rows_of(states(8), "deviation", apart)
+    assert by_health["key"].to_list()[:2] == ["GPU-2", "GPU-5"]
+    assert by_deviation["key"].to_list()[:3] == ["GPU-1", "GPU-4", "GPU-0"]
+
+
+def test_a_bar_opens_its_run_and_names_are_text() -> None:
+    rows = fleet_parts.rows_of(states(8, node=HOSTILE), None, pl.DataFrame())
+    bar = {
+        "run_key": "c/7", "run_id": "7", "job_name": HOSTILE, "team": "nlp", "job_run_key": "c/7@1",
+        "start_at": BEGIN, "end_at": BEGIN + timedelta(hours=1), "gpus": 8, "runs": 1,
+    }  # fmt: skip
+
+    figure = rows_over_time.over_time(
+        rows, bins(["GPU-0"], 1), pl.DataFrame([bar]), no_marks(), None, HOUR_MS, WINDOW
+    )
+
+    shown = next(trace for trace in named(figure, "bar") if trace.name == "Allocated")
+    assert shown.customdata[0][0] == "run:c/7"
+    text = figure.to_json()
+    assert "<b>r</b>" not in text
+    assert "%{x} " not in text.replace("%{x|", "")
+
+
+def test_an_event_is_a_mark_in_its_row_and_opens_it() -> None:
+    rows = fleet_parts.rows_of(states(8), None, pl.DataFrame())
+    marks = pl.DataFrame({"lane": ["GPU-1", "GPU-of-others"], "at": [BEGIN] * 2, "hover": "Xid 79"})
+
+    figure = rows_over_time.over_time(
+        rows, bins(["GPU-0"], 1), no_bars(), marks, None, HOUR_MS, WINDOW
+    )
+
+    (mark,) = (trace for trace in named(figure, "scatter") if trace.name == cell_colours.EVENTS)
+    assert list(mark.y) == ["n00000 GPU 1"]
+    assert list(mark.customdata[0]) == ["gpu:GPU-1", "Xid 79"]
+
+
+def test_names_that_are_alike_are_rows_of_their_own() -> None:
+    rows = fleet_parts.rows_of(states(8, gpu_index=0), None, pl.DataFrame())
+
+    figure = rows_over_time.over_time(
+        rows, bins(["GPU-0"], 1), no_bars(), no_marks(), None, HOUR_MS, WINDOW
+    )
+
+    assert len(set(named(figure, "heatmap")[0].y)) == 8
+
+
+@pytest.mark.parametrize("show", [None, "power_w"])
+@pytest.mark.parametrize("gpus", [128, 1_024, 1_500, 10_000])
+def test_a_page_of_any_fleet_is_below_a_megabyte(gpus: int, show: str | None) -> None:
+    frame = states(gpus)
+    metric = fleet_parts.SHOWN.get(show or "")
+    rows = fleet_parts.rows_of(frame, None, pl.DataFrame()).head(fleet.ROWS_MAX)
+    value = {"value": 300.0} if show else {}
+    found = bins(rows["key"].to_list(), fleet.BINS_MAX, **value)
+    window = BEGIN, BEGIN + timedelta(hours=fleet.BINS_MAX)
+
+    cells, _ = fleet_parts.cells(frame, show)
+    drawn = (
+        rack_grid.rack_grid(cells, metric),
+        rows_over_time.over_time(rows, found, no_bars(), no_marks(), metric, HOUR_MS, window),
+    )
+
+    assert sum(len(figure.to_json()) for figure in drawn) < LIMIT_BYTES
+    traces = (trace for trace in drawn[0].data if trace.type == "bar")
+    assert max(len(trace.x) for trace in traces) <= fleet_parts.CELLS_MAX
+
+
+@pytest.mark.parametrize("sort", [None, "temperature"])
+def test_labels_of_rows_have_room(sort: str | None) -> None:
+    rows = fleet_parts.rows_of(states(1_024, nodes_of_rack=1), sort, pl.DataFrame())
+
+    figure = rows_over_time.over_time(
+        rows, bins(rows["key"].to_list(), 1), no_bars(), no_marks(), None, HOUR_MS, WINDOW
+    )
+
+    labelled = [list(rows["name"]).index(tick) for tick in figure.layout.yaxis.tickvals]
+    assert rows.height == 128
+    assert (
+        min(np.diff(labelled)) * rows_over_time.ROW_PX_MIN
+        >= rows_over_time.TICK_PX - rows_over_time.ROW_PX_MIN
+    )
+    assert len(labelled) > 20

@@ -1,0 +1,246 @@
+"""The pages of nodes and of one GPU, in-process, on the recorded session and on parts of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
+
+import pytest
+from streamlit.testing.v1 import AppTest
+from tests.app.opened_page import assert_sound
+from tests.queries.conftest import START, Evidence, at
+from tests.recorded_session import built
+
+from goodput_queries.evidence.batch import Batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from goodput_queries.storage.store import LocalStore
+
+HOSTILE = '<script>alert(1)</script> [x](http://evil) "quoted" a/b|c :red[z] $x$'
+EMPTY_WINDOW = {"from": "2020-01-01", "to": "2020-01-02"}
+
+
+@pytest.fixture(scope="module")
+def capture(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStore]:
+    """Give the recorded session, and an Xid of one of its GPUs with a hostile message."""
+    for store in built(
+        empty_database, tmp_path_factory, "sacct.txt", "nvml.jsonl.gz", "job_events.jsonl.gz"
+    ):
+        gpu = store.read("select * from marts.gpus order by gpu_index limit 1")
+        at = "timestamp '2026-11-20 12:31:00'"
+        event = gpu.select("cluster", "node", "gpu_uuid").hstack(
+            store.read(
+                f"select 'test' as source, {at} as ts, 'exact' as ts_precision, 'xid' as kind, "
+                "79 as code, $1 as message",
+                [HOSTILE],
+            )
+        )
+        store.load(Batch("gpu_events", event, "test", "test", "an event"))
+        store.build()
+        yield store
+
+
+@pytest.fixture
+def gpu(capture: LocalStore) -> str:
+    """Give the GPU that had the Xid."""
+    return str(capture.read("select gpu_uuid from marts.gpu_events").item())
+
+
+def texts(app: AppTest) -> str:
+    kinds = (app.title, app.subheader, app.markdown, app.caption, app.info)
+    shown = [str(element.value) for kind in kinds for element in kind]
+    return "\n".join([*shown, *(f"{m.label}: {m.value}" for m in app.metric)])
+
+
+def links(app: AppTest) -> dict[str, dict[str, list[str]]]:
+    """Return the query parameters of each link on the page, by its label."""
+    found = [element.proto for element in app.get("page_link")]
+    return {link.label: parse_qs(link.query_string) for link in found}
+
+
+def test_the_list_has_a_row_for_each_node(
+    capture: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    app = visit(capture, "nodes_and_one")
+
+    assert_sound(app)
+    assert app.title[0].value == "Nodes"
+    nodes = capture.read("select node from marts.nodes")["node"].to_list()
+    assert app.dataframe[0].value["node"].to_list() == nodes
+
+
+def test_a_node_shows_its_gpus_on_one_axis_with_events_and_runs(
+    capture: LocalStore, visit: Callable[..., AppTest], gpu: str
+) -> None:
+    node = capture.read("select node from marts.nodes").item()
+
+    app = visit(capture, "nodes_and_one", node=node, of_gpu=gpu)
+
+    assert_sound(app)
+    assert len(app.get("plotly_chart")) == 2
+    assert links(app)["GPU 0"]["gpu"] == links(app)["Open GPU 0"]["gpu"] == [gpu]
+    gpus, *_ = (frame.value for frame in app.dataframe)
+    assert gpus["gpu_index"].to_list() == [0, 1, 2, 3]
+    assert gpus["events"].to_list() == [1, 0, 0, 0]
+    assert "No data" not in texts(app)
+
+
+def test_a_gpu_opens_from_a_link_with_peers_events_and_what_held_it(
+    capture: LocalStore, visit: Callable[..., AppTest], gpu: str
+) -> None:
+    window = {"from": "2026-11-20T12:30:00Z", "to": "2026-11-20T12:34:00Z"}
+
+    app = visit(capture, "one_gpu", gpu=gpu, **window)
+
+    assert_sound(app)
+    assert app.title[0].value.startswith("GPU 0, ")
+    shown = texts(app)
+    assert "3 peers with readings" in shown
+    assert "Events: 1" in shown
+    assert "s means of samples." in shown
+    node = links(app)[f"Open node {capture.read('select node from marts.nodes').item()}"]
+    assert node["from"] == [window["from"]]
+
+
+def test_the_peers_can_be_the_gpus_of_a_run(
+    capture: LocalStore, visit: Callable[..., AppTest], gpu: str
+) -> None:
+    app = visit(capture, "one_gpu", gpu=gpu, peers="lab/main")
+
+    assert_sound(app)
+    assert app.selectbox(key="scope_peers").value == "lab/main"
+
+
+@pytest.mark.parametrize("given", ["GPU-of-nobody", HOSTILE])
+def test_a_gpu_that_is_not_known_is_named_as_text(
+    capture: LocalStore, visit: Callable[..., AppTest], given: str
+) -> None:
+    app = visit(capture, "one_gpu", gpu=given)
+
+    assert_sound(app)
+    assert app.info[0].value.startswith("No GPU ")
+    assert app.info[0].value.endswith(" is in the inventory.")
+    assert "](http" not in texts(app)
+
+
+def test_a_time_range_without_the_gpu_offers_its_last_data(
+    store: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    evidence = Evidence(store)
+    evidence.node("a", 1)
+    gone = {"gpu_uuid": "c/gone", "valid_from_at": START, "valid_to_at": at(600)}
+    evidence.load("gpus", [{"cluster": "c", "node": "b", "gpu_index": 0, **gone}])
+    evidence.watched(7200)
+    store.build()
+    window = {"from": "2027-01-15T08:30:00Z", "to": "2027-01-15T09:00:00Z"}
+
+    app = visit(store, "one_gpu", gpu="c/gone", **window)
+
+    assert_sound(app)
+    assert app.info[0].value.startswith("GPU c/gone has no evidence in ")
+    app.button(key="gpu_jump").click().run()
+    assert_sound(app)
+    assert app.title[0].value == "GPU 0, b"
+
+
+def test_without_a_gpu_the_page_leads_to_the_nodes(
+    capture: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    app = visit(capture, "one_gpu")
+
+    assert_sound(app)
+    assert "Choose a GPU" in app.info[0].value
+
+
+def test_a_time_range_without_data_offers_the_last_data(
+    capture: LocalStore, visit: Callable[..., AppTest], gpu: str
+) -> None:
+    for page in ("one_gpu", "nodes_and_one"):
+        app = visit(capture, page, gpu=gpu, **EMPTY_WINDOW)
+        assert_sound(app)
+        assert app.button(key="empty_jump")
+
+
+def test_without_telemetry_the_pages_say_so(
+    empty_database: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    visit: Callable[..., AppTest],
+) -> None:
+    for store in built(empty_database, tmp_path_factory, "sacct.txt"):
+        node = store.read("select node from marts.nodes limit 1").item()
+        app = visit(store, "nodes_and_one", node=node)
+        assert_sound(app)
+        assert "inventory in this time range" in texts(app) or "Not measured here" in texts(app)
+
+
+def test_telemetry_alone_is_drawn(
+    empty_database: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    visit: Callable[..., AppTest],
+) -> None:
+    for store in built(empty_database, tmp_path_factory, "nvml.jsonl.gz"):
+        gpu = store.read("select gpu_uuid from marts.gpus order by gpu_index limit 1").item()
+        app = visit(store, "one_gpu", gpu=gpu)
+        assert_sound(app)
+        assert app.get("plotly_chart")
+
+
+@pytest.fixture(scope="module")
+def lost_link(capture: LocalStore) -> LocalStore:
+    """Give the recorded session with an InfiniBand link that was lost while its job ran."""
+    node = capture.read("select distinct node from marts.gpus").item()
+    at = "timestamp '2026-11-20 12:31:00'"
+    readings = capture.read(
+        f"""select 'test' as source, $1 as node, 'infiniband' as kind, $2 as device, '1' as port,
+            {at} + interval (n) minute as ts, n not in (2, 3) as is_up, n * 1000 as rx_bytes
+        from range(6) as minutes(n)""",
+        [node, "<b>mlx5_0</b>"],
+    )
+    capture.load(Batch("link_samples", readings, "test", "test", "a lost link"))
+    capture.build()
+    return capture
+
+
+def test_a_lost_link_is_marked_and_names_the_runs_that_it_hit(
+    lost_link: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    node = lost_link.read("select distinct node from marts.gpus").item()
+    app = visit(lost_link, "nodes_and_one", node=node)
+
+    assert_sound(app)
+    (table,) = [t.value for t in app.dataframe if "link" in t.value.columns]
+    assert table["link"].to_list() == ["InfiniBand and RoCE <b>mlx5_0</b> port 1"]
+    assert table["length_s"].to_list() == [120.0]
+    runs = lost_link.read("select distinct job_name from marts.link_event_runs")["job_name"]
+    assert table["runs"].to_list() == [", ".join(runs.sort())]
+    drawn = str(next(e.proto.spec for e in app.get("plotly_chart")))
+    assert "Link down: InfiniBand and RoCE &lt;b&gt;mlx5_0" in drawn
+    assert "CPU busy" in drawn
+
+
+@pytest.mark.parametrize(
+    ("series", "caption"),
+    [
+        ("{}", "Not configured: metrics of the host"),
+        ('{"cpu_busy_ratio": [0.5]}', "does not report: Host memory used, Disks, Ethernet, Inf"),
+    ],
+    ids=["nothing", "cpu-alone"],
+)
+def test_what_a_host_does_not_report_is_named(series: str, caption: str) -> None:
+    app = AppTest.from_string(
+        f"""
+import polars as pl
+from goodput_app.dashboard.components.fleet import host_parts
+series = pl.DataFrame({series})
+host_parts.missing(series.with_columns(at=pl.datetime(2026, 1, 1)), "gpu-a01")
+"""
+    ).run()
+
+    assert_sound(app)
+    assert caption in app.caption[0].value
+    assert ['urls = ["http://gpu-a01:9100"]' in code.value for code in app.code] == [True] * (
+        series == "{}"
+    )

@@ -1,0 +1,189 @@
+"""What a number leads to adds up to it: every loss, category, team, gap and run of the demo."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import polars as pl
+import pytest
+
+from goodput_app.demo import recipe
+from goodput_ingest.run.ingest import ingest
+from goodput_ingest.synthetic import generate
+from goodput_queries.scope import EVERYTHING, Scope
+from goodput_queries.storage.store import LocalStore
+
+FLEET_START = datetime(2026, 11, 20, tzinfo=UTC)  # ends with the recorded session
+CUT_MAX_MS = 2 * 3_600_000
+RUNS_MAX = 100  # each is a query
+ACCOUNTED = "sum(gpu_ms)::bigint as gpu_ms, sum(cost) as cost"
+
+
+def assert_same(found, expected):
+    """Hold two frames of keys, gpu_ms and cost against each other: costs are sums in any order."""
+    assert found.drop("cost").rows() == expected.drop("cost").rows()
+    assert found["cost"].to_list() == pytest.approx(expected["cost"].to_list(), abs=1e-5)
+
+
+@pytest.fixture(scope="module", params=["recorded session", "with a fleet"])
+def session(request, recorded_demo, tmp_path_factory):
+    """Give the demo: the recorded session alone, and with twelve hours of a made-up fleet."""
+    folder = tmp_path_factory.mktemp("demo")
+    store = LocalStore(shutil.copyfile(recorded_demo, folder / "demo.duckdb"))
+    if request.param == "with a fleet":
+        generate(folder / "fleet", gpus=64, hours=12, seed=7, start=FLEET_START)
+        for step in recipe(folder / "fleet"):
+            ingest(store, step.source, [step.path], step.options)
+        store.build()
+    yield store
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def windows(session):
+    """Give all time and a window that cuts hours, runs and gaps."""
+    first, last = session.read(
+        "select epoch_ms(min(first_at)), epoch_ms(max(as_of_at)) from marts.clusters"
+    ).row(0)
+    third = min((last - first) // 3, CUT_MAX_MS)
+    return EVERYTHING, Scope(from_ms=last - 2 * third + 137, to_ms=last - third - 211)
+
+
+@pytest.fixture(scope="module")
+def windows_to_walk(session, windows):
+    """Give the windows whose every line is followed: of a fleet of many runs the cut one alone."""
+    runs = session.read("select count(*) from marts.runs").item()
+    return windows if runs < RUNS_MAX else windows[1:]
+
+
+def test_the_intervals_of_a_category_add_up_to_the_ledger(session, windows):
+    for window in windows:
+        ledger = session.read(
+            "select category, gpu_ms from marts.ledger_by_category where gpu_ms > 0 order by 1",
+            scope=window,
+        )
+        intervals = session.read(
+            "select category, sum(gpu_ms)::bigint as gpu_ms from marts.category_intervals "
+            "group by 1 order by 1",
+            scope=window,
+        )
+
+        assert intervals.rows() == ledger.rows()
+
+
+def test_every_loss_leads_to_intervals_that_add_up_to_it(session, windows_to_walk):
+    for window in windows_to_walk:
+        losses = session.read("select * from marts.loss_causes", scope=window)
+        assert losses.height > 5
+        for (cluster, run), of_run in losses.group_by("cluster", "run_key"):
+            intervals = session.read(
+                f"select category, blame, {ACCOUNTED} from marts.category_intervals group by all",
+                scope=replace(window, cluster=cluster, run=run),
+            )
+
+            found = intervals.rows_by_key(("category", "blame"), unique=True)
+            for loss in of_run.iter_rows(named=True):
+                gpu_ms, cost = found[loss["category"], loss["blame"]]
+                assert gpu_ms == loss["gpu_ms"], loss
+                assert cost == pytest.approx(loss["cost"], abs=1e-5), loss
+
+
+def test_what_a_team_leads_to_adds_up_to_the_team(session, windows):
+    for window in windows:
+        teams = session.read(
+            f"select cluster, team, category, {ACCOUNTED} from marts.category_intervals "
+            "where team is not null group by all having gpu_ms > 0 order by all",
+            scope=window,
+        )
+        for (cluster, team), cells in teams.group_by("cluster", "team"):
+            scope = replace(window, cluster=cluster, team=team)
+            ledger = session.read(
+                "select category, gpu_ms, cost from marts.ledger_by_category "
+                "where gpu_ms > 0 order by 1",
+                scope=scope,
+            )
+
+            assert_same(ledger, cells.drop("cluster", "team").sort("category"))
+
+
+def test_intervals_of_one_gpu_and_category_do_not_touch(session):
+    touching = session.read(
+        """select count(*) from marts.category_intervals as a
+        inner join marts.category_intervals as b
+            using (gpu_uuid, gpu_instance, category, blame)
+        where a.end_at = b.start_at and a.run_key is not distinct from b.run_key"""
+    )
+
+    assert touching.item() == 0
+
+
+def test_the_parts_of_a_gap_add_up_to_the_gap(session, windows):
+    for window in windows:
+        whole = session.read(
+            "select gap_id, gpu_ms, cost from marts.idle_gaps order by 1",
+            scope=window,
+        )
+        parts = session.read(
+            f"select gap_id, {ACCOUNTED} from marts.idle_gap_parts group by 1 order by 1",
+            scope=window,
+        )
+
+        assert whole.height > 3
+        assert_same(parts, whole)
+
+
+def test_a_gap_ends_at_the_window(session, windows):
+    window = windows[1]
+
+    outside = session.read(
+        "select count(*) from marts.idle_gaps "
+        "where epoch_ms(start_at) < $1 or epoch_ms(end_at) > $2",
+        [window.from_ms, window.to_ms],
+        scope=window,
+    )
+
+    assert outside.item() == 0
+
+
+def test_gaps_hold_no_more_of_a_category_than_the_ledger_has(session, windows):
+    for window in windows:
+        more = session.read(
+            """select * from (
+                select category, sum(gpu_ms) as gap_ms from marts.idle_gap_parts group by 1
+            ) inner join marts.ledger_by_category using (category) where gap_ms > gpu_ms""",
+            scope=window,
+        )
+
+        assert more.is_empty()
+
+
+def test_a_part_of_a_gap_lies_within_its_category(evidence):
+    """A node is drained in the middle of a gap: the drain does not begin with the gap."""
+    evidence.node("a", 1)
+    evidence.watched(1000)
+    evidence.state("a", "drained", 600, 1000)
+    evidence.samples("a#0", evidence.every(-10, 1000), lambda s: s <= 0)
+    evidence.store.build()
+
+    parts = evidence.store.read(
+        "select category, gpu_ms, start_at, end_at, is_main from marts.idle_gap_parts order by 3"
+    )
+
+    assert parts.rows() == [
+        ("idle_no_demand", 600_000, evidence.at(0), evidence.at(600), True),
+        ("drained", 400_000, evidence.at(600), evidence.at(1000), False),
+    ]
+
+
+def test_the_gpus_of_a_run_add_up_to_its_ledger(session, windows):
+    for window in windows:
+        held = dict(session.read("select run_key, held_ms from marts.runs", scope=window).rows())
+        rows = session.read("select * from marts.run_gpus", scope=window)
+        columns = [n for n in rows.columns if n.endswith("_ms") and n != "gpu_ms"]
+
+        by_run = rows.group_by("run_key").agg(pl.col("gpu_ms").sum())
+
+        assert dict(by_run.rows()) == held
+        assert (rows.select(pl.sum_horizontal(columns)).to_series() == rows["gpu_ms"]).all()
