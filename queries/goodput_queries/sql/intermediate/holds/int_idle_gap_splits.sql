@@ -2,7 +2,7 @@
 -- intermediate.int_idle_gap_amounts finds the names of a few.
 -- grain: gap, category
 -- evaluated: first
--- skip_if_empty: intermediate.int_gpu_activity
+-- skip_if_empty: intermediate.int_idle_islands
 -- gap: number of the gap, made of the number of its GPU or instance and of its start
 -- place: of intermediate.int_numbered_units, that the gap ended at; owner: of intermediate.int_numbered_owners
 -- whole_start_ms: start of the gap where the window does not cut it
