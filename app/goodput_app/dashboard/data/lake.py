@@ -2,16 +2,49 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from functools import cache
 from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.state import current_store
+from goodput_queries.catalog import models
+from goodput_queries.lake.arrange import READINGS
 from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+def first_reading_of(view: str) -> datetime | None:
+    """Return from when on a view has readings, of which the lake has earlier ones; None: of all.
+
+    A database of a lake has single readings of recent days only; what builds made of them stays.
+    """
+    first_ms = _first_reading_here(marts.state())
+    if first_ms is None or not _asks_readings(view):
+        return None
+    return datetime.fromtimestamp(first_ms / 1000, UTC).replace(tzinfo=None)
+
+
+@cache
+def _asks_readings(view: str) -> bool:
+    known = {model.qualified_name for model in models.build_order()}
+    return view in known and bool(models.evidence(view)[0] & set(READINGS))
+
+
+@st.cache_data(max_entries=4, show_spinner=False)
+def _first_reading_here(state: marts.State) -> int | None:
+    """Return from when on the database has readings, where its lake has earlier ones."""
+    del state
+    found = current_store().read(
+        """select max(from_ms) from state.lake_readings
+        where from_ms > (select min(first_ms) from state.reading_series)"""
+    )
+    first_ms: int | None = found.item()
+    return first_ms
 
 
 def is_in_lake(from_ms: int) -> bool:
