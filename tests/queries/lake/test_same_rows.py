@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import random
+import time
 from pathlib import Path
 
 import polars as pl
@@ -155,14 +156,15 @@ def build(path):
 
 
 def killed(path, after_s):
-    """Build in a process that is killed after some time; return whether it was still busy."""
+    """Build in a process that is killed after some time; return how long it took; None: killed."""
+    started = time.perf_counter()
     process = BUILDERS.Process(target=build, args=(path,))
     process.start()
     process.join(after_s)
-    was_busy = process.is_alive()
+    took_s = None if process.is_alive() else time.perf_counter() - started
     process.kill()
     process.join()
-    return was_busy
+    return took_s
 
 
 def test_a_build_that_is_killed_is_done_by_the_next_one(tmp_path, new_store):
@@ -175,18 +177,20 @@ def test_a_build_that_is_killed_is_done_by_the_next_one(tmp_path, new_store):
     store = LocalStore(path, threads=1)
     attach(store, lake.url)
     store.close()
-    true_kills = 0
-    for part in range(KILLS):
+    kills, longest_s = 0, 15.0
+    for part in range(2 * KILLS):
         for name, rows in evidence.items():
-            for batch in batches(name, rows.gather_every(KILLS, part), part):
+            for batch in batches(name, rows.gather_every(2 * KILLS, part), part):
                 lake.append(batch)
-        true_kills += killed(path, chance.uniform(0.5, 60))
+        took_s = killed(path, chance.uniform(0, longest_s))
+        kills += took_s is None
+        longest_s = took_s or longest_s
         store = LocalStore(path, threads=1)
         store.read("select count(*) from state.built")
         store.close()
     build(path)
 
-    assert true_kills >= KILLS / 2
+    assert kills >= KILLS
     for name, rows in evidence.items():
         load(single, name, rows, "whole")
     single.build()

@@ -138,15 +138,17 @@ def follows(name: str, is_ready: Callable[[], bool]) -> None:
     st.fragment(look, run_every=1)()
 
 
-def _say_which_readings(view_name: str) -> None:
-    """Say from when on a view has single readings, where the time range begins before."""
+def say_which_readings(view_name: str) -> bool:
+    """Say from when on a view has single readings; return whether the time range begins before."""
     first = lake.first_reading_of(view_name)
     shown = None if first is None else scope_bar.view()
-    if shown is not None and first is not None and shown.start < first:
-        st.caption(
-            f":material/database: Single readings before {theme.moment(first)} are in the lake: "
-            "of earlier times this lacks what they alone would show."
-        )
+    if shown is None or first is None or shown.start >= first:
+        return False
+    st.caption(
+        f":material/database: Single readings before {theme.moment(first)} are in the lake only: "
+        "what they alone would show of earlier times is missing here."
+    )
+    return True
 
 
 @contextlib.contextmanager
@@ -156,7 +158,7 @@ def panel(title: str, view_name: str, *, help: str | None = None) -> Iterator[No
         if title:
             st.subheader(title, help=help, anchor=False)
         try:
-            _say_which_readings(view_name)
+            say_which_readings(view_name)
             yield
         except NotPermittedError:
             withheld()

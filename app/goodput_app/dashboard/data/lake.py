@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import streamlit as st
 
@@ -16,6 +16,12 @@ from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+READS_STORED: Final = {  # where single readings are missing they lack nothing
+    "marts.power_over_time",  # its page then asks for buckets of the ten-minute roll-up
+    "marts.data_quality",  # it counts readings of hours that retention froze here
+}
 
 
 def first_reading_of(view: str) -> datetime | None:
@@ -32,7 +38,19 @@ def first_reading_of(view: str) -> datetime | None:
 @cache
 def _asks_readings(view: str) -> bool:
     known = {model.qualified_name for model in models.build_order()}
-    return view in known and bool(models.evidence(view)[0] & set(READINGS))
+    return view in known - READS_STORED and bool(models.evidence(view)[0] & set(READINGS))
+
+
+def url() -> str | None:
+    """Return the lake that the database is of; None: of none."""
+    return _url_of(marts.state())
+
+
+@st.cache_data(max_entries=4, show_spinner=False)
+def _url_of(state: marts.State) -> str | None:
+    del state
+    found: str | None = current_store().read("select min(url) from state.lake_versions").item()
+    return found
 
 
 @st.cache_data(max_entries=4, show_spinner=False)
