@@ -19,25 +19,20 @@ LONG_MODULES = {
     "tests/ingest/live/test_tail.py": "every test writes and polls files by the same helpers",
     "tests/ingest/sources/slurm/test_slurm_accounting.py": "a case for each oddity of one format",
     "tests/ingest/sources/slurm/test_slurm_live.py": "one made-up Slurm, whose commands all ask",
-    "tests/queries/marts/test_energy.py": "one world, built once, that every test reads",
-    "tests/queries/rules/test_ownership_without_a_scheduler.py": "worlds that are built together",
+    "tests/queries/marts/energy/test_energy.py": "one world, built once, that every test reads",
+    "tests/queries/rules/jobs/test_ownership_without_a_scheduler.py": "its worlds share parts",
 }
 LARGE_FOLDERS = {
     "app/goodput_app/cli": "a command is found by the name of its module",
     "app/goodput_app/dashboard/data": "pages read through one module each",
     "app/goodput_app/dashboard/figures": "pages have figures in one module each",
     "app/goodput_app/dashboard/pages": "a page is found by the name of its module",
-    "app/goodput_billing/statement": "parts of one calculation, which read each other's rows",
     "ingest/goodput_ingest/formats": "readers that several sources share, each on its own",
     "ingest/goodput_ingest/sources/job_logs": "a training framework is one module",
     "ingest/goodput_ingest/sources/nvml": "runs on nodes as one package without the others",
-    "ingest/goodput_ingest/synthetic": "one generator, whose steps pass a world on",
     "tests/app/cli": "mirrors the commands",
-    "tests/app/dashboard": "mirrors pages and components, which are in several folders",
     "tests/app/server": "one server, whose parts are asked through it",
     "tests/benchmarks": "measurements that share their databases and their meter",
-    "tests/queries/marts": "mirrors the marts of all subjects, many in few lines",
-    "tests/queries/rules": "rules of the ledger cross its layers, so that no folder is theirs",
 }
 LONG_FUNCTIONS = {
     "ingest/goodput_ingest/synthetic/stories.py:_of_a_day": "a list of what happens on a day",

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from goodput_billing.statement import window
-from goodput_billing.statement.charges import IDLE_POLICIES
-from goodput_billing.statement.rows import PRICE
+from goodput_billing.statement.amounts.charges import IDLE_POLICIES
+from goodput_billing.statement.amounts.rows import PRICE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from goodput_billing.statement.charges import Policy
+    from goodput_billing.statement.amounts.charges import Policy
 
 KEYS = ["cluster", "account", "is_account"]
 MILLIONTH = Decimal("0.000001")

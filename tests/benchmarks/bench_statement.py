@@ -20,7 +20,7 @@ from tests.benchmarks.table import Row, memory, number
 
 from goodput_billing.render import files
 from goodput_billing.statement import window
-from goodput_billing.statement.charges import Policy
+from goodput_billing.statement.amounts.charges import Policy
 from goodput_billing.statement.days import day_of
 from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.statement import statement

@@ -26,20 +26,20 @@ QUERIES = "queries/goodput_queries"
 TARGETS = {  # file -> the tests that specify it, the quickest first
     f"{QUERIES}/sql/build_temp/ledger/intervals_classified.sql": (
         "tests/queries/rules/test_precedence.py",
-        "tests/queries/rules/test_rules_of_gpus.py",
+        "tests/queries/rules/gpus/test_rules_of_gpus.py",
         "tests/queries/rules/test_worked_examples.py",
-        "tests/queries/rules/test_rules_of_jobs.py",
-        "tests/queries/rules/test_ownership_without_a_scheduler.py",
-        "tests/queries/marts/test_throttled_peers.py",
+        "tests/queries/rules/jobs/test_rules_of_jobs.py",
+        "tests/queries/rules/jobs/test_ownership_without_a_scheduler.py",
+        "tests/queries/marts/speed/test_throttled_peers.py",
     ),
     f"{QUERIES}/sql/macros/ratios.sql": (
         "tests/queries/rules/test_worked_examples.py",
-        "tests/queries/marts/test_definition.py",
-        "tests/queries/marts/test_host_metrics.py",
+        "tests/queries/marts/ledger/test_definition.py",
+        "tests/queries/marts/telemetry/test_host_metrics.py",
     ),
     f"{QUERIES}/sql/intermediate/prices/int_prices.sql": (
         "tests/queries/billing/test_prices.py",
-        "tests/queries/marts/test_unplaced.py",
+        "tests/queries/marts/ledger/test_unplaced.py",
         "tests/queries/billing/test_statement_closing.py",
     ),
     f"{QUERIES}/sql/marts/findings/loss_parts.sql": (

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from goodput_app.dashboard import time_zone
 from goodput_app.settings import settings
-from goodput_billing.statement import currency as currencies
+from goodput_billing.statement.amounts import currency as currencies
 
 MS_PER_GPU_H = 3_600_000
 MS_PER_GPU_MIN = 60_000

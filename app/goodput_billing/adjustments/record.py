@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from goodput_billing.statement import adjustments, closing, currency
+from goodput_billing.statement import adjustments, closing
+from goodput_billing.statement.amounts import currency
+from goodput_billing.statement.amounts.summary import NOBODYS
 from goodput_billing.statement.billing_lock import billing_lock
 from goodput_billing.statement.days import day_of
 from goodput_billing.statement.statement import rows_as_they_are
-from goodput_billing.statement.summary import NOBODYS
 from goodput_queries.errors import QueryError
 
 if TYPE_CHECKING:

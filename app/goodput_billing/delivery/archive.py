@@ -23,7 +23,7 @@ import msgspec
 
 from goodput_billing.render import atomic, templates
 from goodput_billing.render.wording import hours, money
-from goodput_billing.statement.currency import DEFAULT, sign
+from goodput_billing.statement.amounts.currency import DEFAULT, sign
 from goodput_queries.errors import StoreError
 from goodput_queries.storage.private import for_others
 

@@ -23,7 +23,7 @@ from goodput_billing.delivery.letter import Enclosed, letter
 from goodput_billing.delivery.send_with_retry import Sent, send_with_retry
 from goodput_billing.render import atomic, files
 from goodput_billing.render.presentation import status_of
-from goodput_billing.statement.rows import digest
+from goodput_billing.statement.amounts.rows import digest
 from goodput_billing.statement.statement import statement
 from goodput_queries.errors import StoreError
 from goodput_queries.storage.file_lock import hold_lock_file

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from goodput_billing.render.wording import NONE, UNKNOWN, Table, account_name
-from goodput_billing.statement.summary import account_of
+from goodput_billing.statement.amounts.summary import account_of
 
 if TYPE_CHECKING:
     from goodput_billing.statement.statement import Statement

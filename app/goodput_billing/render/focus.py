@@ -24,11 +24,11 @@ import polars as pl
 
 from goodput_billing.render.safe_text import harmless_text
 from goodput_billing.statement import closing
-from goodput_billing.statement.charges import IDLE_LINES, MJ_PER_KWH, MS_PER_HOUR, known_mj
+from goodput_billing.statement.amounts.charges import IDLE_LINES, MJ_PER_KWH, MS_PER_HOUR, known_mj
+from goodput_billing.statement.amounts.ownership import HELD_LINES, words_of
+from goodput_billing.statement.amounts.rounding import apportion
+from goodput_billing.statement.amounts.summary import NOBODYS
 from goodput_billing.statement.days import day_of, days_in_month
-from goodput_billing.statement.ownership import HELD_LINES, words_of
-from goodput_billing.statement.rounding import apportion
-from goodput_billing.statement.summary import NOBODYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -12,8 +12,8 @@ import polars as pl
 from goodput_billing.render.tables import tables
 from goodput_billing.render.wording import account_name, hours, money, percent
 from goodput_billing.statement import closing
-from goodput_billing.statement.currency import decimals, sign
-from goodput_billing.statement.ownership import HELD_LINES, UNPLACED
+from goodput_billing.statement.amounts.currency import decimals, sign
+from goodput_billing.statement.amounts.ownership import HELD_LINES, UNPLACED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,10 +22,11 @@ from goodput_billing.render.wording import (
     hours_that_add_up,
     price,
 )
-from goodput_billing.statement import closing, ownership
-from goodput_billing.statement.currency import sign
-from goodput_billing.statement.rows import AMOUNTS
-from goodput_billing.statement.summary import BUCKETS, NOBODYS, account_of
+from goodput_billing.statement import closing
+from goodput_billing.statement.amounts import ownership
+from goodput_billing.statement.amounts.currency import sign
+from goodput_billing.statement.amounts.rows import AMOUNTS
+from goodput_billing.statement.amounts.summary import BUCKETS, NOBODYS, account_of
 
 if TYPE_CHECKING:
     from goodput_billing.statement.statement import Statement

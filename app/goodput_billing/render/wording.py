@@ -8,9 +8,9 @@ from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from goodput_billing.statement.charges import MS_PER_HOUR
-from goodput_billing.statement.currency import DEFAULT, decimals
-from goodput_billing.statement.rounding import apportion, nearest
+from goodput_billing.statement.amounts.charges import MS_PER_HOUR
+from goodput_billing.statement.amounts.currency import DEFAULT, decimals
+from goodput_billing.statement.amounts.rounding import apportion, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

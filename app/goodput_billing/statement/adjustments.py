@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from goodput_billing.statement import currency, rows
-from goodput_billing.statement.credit_rules import credits_of, identity
-from goodput_billing.statement.summary import Days, accounts
+from goodput_billing.statement.amounts import currency, rows
+from goodput_billing.statement.amounts.credit_rules import credits_of, identity
+from goodput_billing.statement.amounts.summary import Days, accounts
 from goodput_queries.evidence.batch import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from goodput_billing.statement.charges import Policy
+    from goodput_billing.statement.amounts.charges import Policy
     from goodput_billing.statement.days import Day
     from goodput_queries.storage.store import Store
 

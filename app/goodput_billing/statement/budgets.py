@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from goodput_billing.statement.amounts.rows import CENTS
+from goodput_billing.statement.amounts.summary import NOBODYS
 from goodput_billing.statement.days import month_ms
 from goodput_billing.statement.forecast import HOUR_MS, forecast
-from goodput_billing.statement.rows import CENTS
-from goodput_billing.statement.summary import NOBODYS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from goodput_billing.statement.amounts.summary import CoveredDay
     from goodput_billing.statement.days import Day
     from goodput_billing.statement.settings import StatementSettings
-    from goodput_billing.statement.summary import CoveredDay
     from goodput_queries.storage.store import Store
 
 SCHEMA = {

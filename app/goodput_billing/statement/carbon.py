@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from goodput_billing.statement.charges import MJ_PER_KWH
+from goodput_billing.statement.amounts.charges import MJ_PER_KWH
 
 if TYPE_CHECKING:
     from goodput_billing.statement.days import Day

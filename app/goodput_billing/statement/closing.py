@@ -17,15 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from goodput_billing.statement import adjustments, credit_rules, currency, rows
-from goodput_billing.statement.charges import Key, Policy, charges
-from goodput_billing.statement.summary import CoveredDay
+from goodput_billing.statement import adjustments
+from goodput_billing.statement.amounts import credit_rules, currency, rows
+from goodput_billing.statement.amounts.charges import Key, Policy, charges
+from goodput_billing.statement.amounts.summary import CoveredDay
 from goodput_queries.errors import StoreError
 from goodput_queries.evidence.batch import Batch
 
 if TYPE_CHECKING:
+    from goodput_billing.statement.amounts.summary import Totals
     from goodput_billing.statement.days import Day
-    from goodput_billing.statement.summary import Totals
     from goodput_queries.storage.store import Store
 
 SOURCE = "statement"

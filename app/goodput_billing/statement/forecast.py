@@ -12,12 +12,12 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from goodput_billing.statement.rounding import nearest
+from goodput_billing.statement.amounts.rounding import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from goodput_billing.statement.summary import CoveredDay
+    from goodput_billing.statement.amounts.summary import CoveredDay
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from goodput_billing.statement import rows
+from goodput_billing.statement.amounts import rows
+from goodput_billing.statement.amounts.summary import NOBODYS
 from goodput_billing.statement.statement import losses
-from goodput_billing.statement.summary import NOBODYS
 from goodput_queries.errors import QueryError
 
 if TYPE_CHECKING:

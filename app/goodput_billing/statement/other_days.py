@@ -10,18 +10,19 @@ from datetime import timedelta
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from goodput_billing.statement import closing, currency
-from goodput_billing.statement.charges import charges
+from goodput_billing.statement import closing
+from goodput_billing.statement.amounts import currency
+from goodput_billing.statement.amounts.charges import charges
+from goodput_billing.statement.amounts.rows import frame_of, in_cents
+from goodput_billing.statement.amounts.summary import Days, Totals, totals
 from goodput_billing.statement.days import day_of, month_to
-from goodput_billing.statement.rows import frame_of, in_cents
-from goodput_billing.statement.summary import Days, Totals, totals
 from goodput_billing.statement.window import closed_days, lines_of_days
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import date
 
-    from goodput_billing.statement.charges import Policy
+    from goodput_billing.statement.amounts.charges import Policy
     from goodput_billing.statement.days import Day
     from goodput_billing.statement.settings import StatementSettings
     from goodput_queries.storage.store import Store

@@ -7,9 +7,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
-from goodput_billing.statement import currency
-from goodput_billing.statement.charges import IDLE_POLICIES
-from goodput_billing.statement.credit_rules import CreditRule, refuse_twice
+from goodput_billing.statement.amounts import currency
+from goodput_billing.statement.amounts.charges import IDLE_POLICIES
+from goodput_billing.statement.amounts.credit_rules import CreditRule, refuse_twice
 from goodput_queries.errors import GoodputError
 
 

@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from goodput_billing.statement import adjustments, closing, currency, ownership
+from goodput_billing.statement import adjustments, closing
 from goodput_billing.statement.adjustments import STATUS
+from goodput_billing.statement.amounts import currency, ownership
+from goodput_billing.statement.amounts.charges import IDLE_LINES, Policy
+from goodput_billing.statement.amounts.rows import in_cents
+from goodput_billing.statement.amounts.summary import accounts, totals
 from goodput_billing.statement.billing_lock import billing_lock
 from goodput_billing.statement.budgets import budgets
 from goodput_billing.statement.carbon import with_carbon
-from goodput_billing.statement.charges import IDLE_LINES, Policy
 from goodput_billing.statement.days import Day, day_of
 from goodput_billing.statement.other_days import beside
 from goodput_billing.statement.overlaps import refuse_overlap
-from goodput_billing.statement.rows import in_cents
-from goodput_billing.statement.summary import accounts, totals
 from goodput_billing.statement.tokens import with_tokens
 from goodput_queries.errors import NoEvidenceError
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from goodput_billing.statement.summary import NOBODYS
+from goodput_billing.statement.amounts.summary import NOBODYS
 
 if TYPE_CHECKING:
     from goodput_billing.statement.days import Day

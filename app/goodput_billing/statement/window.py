@@ -13,17 +13,24 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from goodput_billing.statement.charges import MS_PER_HOUR, charges
-from goodput_billing.statement.currency import smallest_cents
+from goodput_billing.statement.amounts.charges import MS_PER_HOUR, charges
+from goodput_billing.statement.amounts.currency import smallest_cents
+from goodput_billing.statement.amounts.rows import (
+    AMOUNTS,
+    KEYS,
+    PRICE,
+    QUANTITIES,
+    frame_of,
+    in_cents,
+)
+from goodput_billing.statement.amounts.summary import SCHEMA, Days, Totals, accounts
 from goodput_billing.statement.days import HOUR_MS, Day, day_of, month_to
-from goodput_billing.statement.rows import AMOUNTS, KEYS, PRICE, QUANTITIES, frame_of, in_cents
-from goodput_billing.statement.summary import SCHEMA, Days, Totals, accounts
 from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from goodput_billing.statement.charges import Policy
+    from goodput_billing.statement.amounts.charges import Policy
     from goodput_billing.statement.settings import StatementSettings
     from goodput_queries.storage.store import Store
 

@@ -13,13 +13,14 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
-from goodput_ingest.synthetic import accounting, events, hosts, inspector, nccl_debug, notes
 from goodput_ingest.synthetic.activity import activity_of
 from goodput_ingest.synthetic.habits import SECOND
+from goodput_ingest.synthetic.ledger import notes
+from goodput_ingest.synthetic.ledger.truth import true_ledger
 from goodput_ingest.synthetic.plans import Plan, eventful
-from goodput_ingest.synthetic.telemetry import Telemetry
-from goodput_ingest.synthetic.truth import true_ledger
 from goodput_ingest.synthetic.world import World, imagine
+from goodput_ingest.synthetic.written import accounting, events, hosts, inspector, nccl_debug
+from goodput_ingest.synthetic.written.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What people ask of the scheduler: a random population of jobs by team, size and kind."""
+"""The jobs that teams submit: a random population by team, size and kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in the hall: racks, nodes of eight GPUs, their addresses, and one node cut by MIG."""
+"""The hardware of a fleet: racks, nodes of eight GPUs, their addresses, and one node cut by MIG."""
 
 from __future__ import annotations
 

@@ -19,15 +19,16 @@ import polars as pl
 from goodput_ingest.live.config import Collector
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.registry import SOURCES
-from goodput_ingest.synthetic import accounting, events, hosts, telemetry_of
+from goodput_ingest.synthetic import telemetry_of
 from goodput_ingest.synthetic.habits import SECOND
+from goodput_ingest.synthetic.written import accounting, events, hosts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from goodput_ingest.source import Batch
-    from goodput_ingest.synthetic.telemetry import Telemetry
     from goodput_ingest.synthetic.world import World
+    from goodput_ingest.synthetic.written.telemetry import Telemetry
 
 INTERVAL_S = 5.0
 CATCH_UP_S = 900  # that one poll writes at most, after a pause of the server

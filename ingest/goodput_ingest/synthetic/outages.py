@@ -1,4 +1,4 @@
-"""When nodes are not there for jobs, and when nobody hears of their GPUs."""
+"""When nodes are unavailable, and when their telemetry is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When each node's exporter was read, and when it was not."""
+"""When each node's exporter was scraped, and when it was not."""
 
 from __future__ import annotations
 

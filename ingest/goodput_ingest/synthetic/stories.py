@@ -1,4 +1,4 @@
-"""Jobs with a tale, one of each kind a day: what every page can show for certain."""
+"""Scripted jobs, one of each kind a day, so that every page has something to show."""
 
 from __future__ import annotations
 

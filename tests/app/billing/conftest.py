@@ -9,14 +9,14 @@ from typing import Any
 import polars as pl
 import pytest
 
+from goodput_billing.statement.amounts.charges import Policy, charges
+from goodput_billing.statement.amounts.rows import frame_of, in_cents
+from goodput_billing.statement.amounts.summary import CoveredDay, Days, accounts, totals
 from goodput_billing.statement.budgets import SCHEMA as BUDGETS
 from goodput_billing.statement.carbon import COLUMNS as CARBON_COLUMNS
-from goodput_billing.statement.charges import Policy, charges
 from goodput_billing.statement.days import day_of
-from goodput_billing.statement.rows import frame_of, in_cents
 from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.statement import Statement
-from goodput_billing.statement.summary import CoveredDay, Days, accounts, totals
 from goodput_billing.statement.tokens import COLUMNS as TOKEN_COLUMNS
 from goodput_billing.statement.tokens import SERVED_COLUMNS
 

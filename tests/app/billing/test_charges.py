@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goodput_billing.statement.charges import IDLE_POLICIES, Charge, Policy, charges
-from goodput_billing.statement.rows import frame_of, in_cents
+from goodput_billing.statement.amounts.charges import IDLE_POLICIES, Charge, Policy, charges
+from goodput_billing.statement.amounts.rows import frame_of, in_cents
 
 H = 3_600_000
 

@@ -15,7 +15,7 @@ import pypdfium2
 import pytest
 
 from goodput_billing.render import files
-from goodput_billing.statement.charges import Policy
+from goodput_billing.statement.amounts.charges import Policy
 from goodput_queries.errors import GoodputError, StoreError
 
 PROPORTIONAL = Policy("proportional", credits_infra_failures=True)

@@ -16,7 +16,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from goodput_billing.render.focus import focus
-from goodput_billing.statement.charges import Policy
+from goodput_billing.statement.amounts.charges import Policy
 
 MANDATORY = (
     *("BilledCost", "EffectiveCost", "ListCost", "ContractedCost", "BillingAccountId"),

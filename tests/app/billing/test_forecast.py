@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from goodput_billing.statement.amounts.summary import CoveredDay
 from goodput_billing.statement.forecast import DAY_MS, HOUR_MS, Forecast, forecast
-from goodput_billing.statement.summary import CoveredDay
 
 MONTH_MS = 30 * DAY_MS
 

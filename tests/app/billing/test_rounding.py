@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goodput_billing.statement.rounding import apportion, apportion_groups, nearest
+from goodput_billing.statement.amounts.rounding import apportion, apportion_groups, nearest
 
 CENT = 1_000
 AMOUNT = st.integers(-(10**9), 10**9)

@@ -13,7 +13,7 @@ from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import tables
 from goodput_app.settings import Settings
 from goodput_billing.render.wording import amounts
-from goodput_billing.statement import currency, rows
+from goodput_billing.statement.amounts import currency, rows
 from goodput_billing.statement.settings import StatementSettings
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 
 from goodput_app.dashboard import glossary, theme
 from goodput_app.dashboard.components import tables
-from goodput_billing.statement.charges import DEFINITION_VERSION
+from goodput_billing.statement.amounts.charges import DEFINITION_VERSION
 from goodput_queries.catalog.find import catalogue
 
 if TYPE_CHECKING:

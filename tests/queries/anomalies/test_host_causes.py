@@ -43,6 +43,7 @@ def found(gpus):
     return [row["rule"] for row in gpus.found("host_causes")]
 
 
+@pytest.mark.fires("io_starved", "cpu_starved")
 @pytest.mark.parametrize(
     ("rule", "of_host"),
     [
@@ -67,6 +68,7 @@ def test_gpus_that_wait_for_their_host_are_found(cluster, rule, of_host):
     assert row["score"] > 1
 
 
+@pytest.mark.quiet("io_starved", "cpu_starved")
 @built_together
 def test_busy_gpus_need_no_explanation(cluster):
     gpus = Gpus(cluster)
@@ -78,6 +80,7 @@ def test_busy_gpus_need_no_explanation(cluster):
     assert found(gpus) == []
 
 
+@pytest.mark.quiet("cpu_oversubscribed", "swap_in_use", "host_memory_full", "gpu_memory_full")
 @built_together
 def test_idle_gpus_of_a_healthy_host_are_not_its_fault(cluster):
     gpus = Gpus(cluster)
@@ -89,6 +92,7 @@ def test_idle_gpus_of_a_healthy_host_are_not_its_fault(cluster):
     assert found(gpus) == []
 
 
+@pytest.mark.fires("cpu_oversubscribed", "swap_in_use", "host_memory_full")
 @pytest.mark.parametrize(
     ("rule", "of_host"),
     [
@@ -110,6 +114,7 @@ def test_a_host_that_endangers_a_busy_job_is_found(cluster, rule, of_host):
     assert (row["rule"], row["gpu_ms"], row["confidence"]) == (rule, None, "Likely")
 
 
+@pytest.mark.fires("gpu_memory_full")
 @built_together
 def test_a_full_gpu_memory_is_found_and_not_confirmed(cluster):
     gpus = Gpus(cluster)
@@ -124,6 +129,8 @@ def test_a_full_gpu_memory_is_found_and_not_confirmed(cluster):
     ]  # fmt: skip
 
 
+@pytest.mark.quiet("gpu_oversubscribed")
+@pytest.mark.fires("gpu_oversubscribed")
 @pytest.mark.parametrize(("processes", "is_found"), [(3, True), (1, False)])
 @built_together
 def test_several_processes_on_a_gpu_are_found(cluster, processes, is_found):
@@ -140,6 +147,8 @@ def test_several_processes_on_a_gpu_are_found(cluster, processes, is_found):
     assert found(gpus) == ["gpu_oversubscribed"] * is_found
 
 
+@pytest.mark.quiet("driver_skew")
+@pytest.mark.fires("driver_skew")
 @pytest.mark.parametrize(("other", "is_found"), [("570.124", True), ("550.54", False)])
 @built_together
 def test_driver_versions_that_differ_in_one_job_are_found(cluster, other, is_found):
@@ -158,6 +167,8 @@ def test_driver_versions_that_differ_in_one_job_are_found(cluster, other, is_fou
     assert rows == [{"rule": "driver_skew", "node": None, "evidence": text}] * is_found
 
 
+@pytest.mark.quiet("ecc_off")
+@pytest.mark.fires("ecc_off")
 @pytest.mark.parametrize(("mode", "is_found"), [(0.0, True), (1.0, False)])
 @built_together
 def test_ecc_that_is_off_is_found(cluster, mode, is_found):

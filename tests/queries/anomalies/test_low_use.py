@@ -21,6 +21,7 @@ def world(gpus, values, *, end=HOUR):
         gpus.read(f"a/{number}", end, of_gpu)
 
 
+@pytest.mark.fires("low_use")
 @built_together
 def test_low_use_of_one_gpu_is_found_with_the_profile_that_has_room(cluster):
     gpus = Gpus(cluster)
@@ -39,6 +40,7 @@ def test_low_use_of_one_gpu_is_found_with_the_profile_that_has_room(cluster):
     assert row["confidence"] == "Confirmed"
 
 
+@pytest.mark.quiet("low_use", "unused_gpus")
 @built_together
 def test_a_busy_allocation_is_no_finding(cluster):
     gpus = Gpus(cluster)
@@ -60,6 +62,7 @@ def test_a_memory_bound_load_is_used(cluster):
     assert gpus.found("low_use") == []
 
 
+@pytest.mark.fires("unused_gpus")
 @built_together
 def test_gpus_that_were_never_active_are_counted_beside_busy_ones(cluster):
     gpus = Gpus(cluster)

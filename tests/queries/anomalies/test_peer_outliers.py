@@ -10,13 +10,13 @@ HOUR = 3_600
 GANG = 8
 
 
-def gang(gpus, odd, *, size=GANG, end=HOUR):
+def gang(gpus, odd, *, size=GANG, end=HOUR, exact=False):
     """Load a job of some GPUs, the last of which has other values (of a second, or of all)."""
     gpus.node("a", size)
     gpus.evidence.job("1", 0, end, ["a"], size)
     for i in range(size - 1):
         gpus.read(f"a/{i}", end, {**BUSY, "gpu_temperature_c": 58.0 + i, "power_w": 590.0 + 4 * i})
-    gpus.read(f"a/{size - 1}", end, odd)
+    gpus.read(f"a/{size - 1}", end, odd, exact=exact)
 
 
 def nodes(gpus, odd, *, count=6, usual=IDLE):
@@ -29,6 +29,7 @@ def nodes(gpus, odd, *, count=6, usual=IDLE):
     gpus.evidence.watched(HOUR)
 
 
+@pytest.mark.fires("peer_power", "peer_sm_clock", "peer_sm_active", "peer_temperature")
 @pytest.mark.parametrize(
     ("rule", "odd", "text"),
     [
@@ -87,6 +88,7 @@ def test_a_gpu_that_waits_is_one_finding_though_all_of_it_differs(cluster):
     assert [row["rule"] for row in gpus.found("peer_outliers")] == ["peer_sm_active"]
 
 
+@pytest.mark.quiet("peer_power", "peer_sm_clock", "peer_temperature")
 @pytest.mark.parametrize(
     "odd",
     [
@@ -103,6 +105,35 @@ def test_a_gpu_that_is_better_or_a_little_different_is_no_finding(cluster, odd):
     yield
 
     assert gpus.found("peer_outliers") == []
+
+
+@pytest.mark.parametrize(
+    ("stale", "rule"),
+    [
+        pytest.param(
+            lambda _: {"power_w": 245.0, "energy_j": 5e6, "sm_clock_hz": 1e9},
+            "frozen_series", id="all of it",
+        ),
+        pytest.param(
+            lambda second: {"power_w": 245.0, "sm_active_ratio": 0.95 - 0.4 * (second // 600 % 2)},
+            "standing_power", id="power while the activity changes",
+        ),
+    ],
+)  # fmt: skip
+@built_together
+def test_readings_that_stand_still_are_compared_with_nobody(cluster, stale, rule):
+    """They are what the GPU was before, and have a finding of their own."""
+    gpus = Gpus(cluster)
+    gang(
+        gpus,
+        lambda second: {**BUSY, "gpu_temperature_c": 60 + second % 7, **stale(second)},
+        exact=True,
+    )
+
+    yield
+
+    assert gpus.found("peer_outliers") == []
+    assert [row["rule"] for row in gpus.found("standing_counters")] == [rule]
 
 
 @built_together
@@ -155,6 +186,7 @@ def test_a_gang_of_four_has_too_few_peers(cluster):
     assert gpus.found("peer_outliers") == []
 
 
+@pytest.mark.quiet("peer_sm_active")
 @built_together
 def test_a_gang_that_differs_from_ten_minutes_to_ten_minutes_is_compared_in_each(cluster):
     """All GPUs idle in every other ten minutes: none differs from the others."""
@@ -169,6 +201,7 @@ def test_a_gang_that_differs_from_ten_minutes_to_ten_minutes_is_compared_in_each
     assert gpus.found("peer_outliers") == []
 
 
+@pytest.mark.fires("node_idle_power", "node_temperature")
 @pytest.mark.parametrize(
     ("rule", "odd"),
     [
@@ -190,6 +223,7 @@ def test_a_node_that_differs_from_its_model_is_found(cluster, rule, odd):
     }  # fmt: skip
 
 
+@pytest.mark.quiet("node_idle_power", "node_temperature")
 @built_together
 def test_a_node_at_work_is_compared_with_nodes_at_work(cluster):
     """A busy node is warmer than idle ones."""

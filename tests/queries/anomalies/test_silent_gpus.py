@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.queries.anomalies.conftest import BUSY, Gpus
 from tests.queries.conftest import built_together
 
@@ -20,6 +21,7 @@ def world(gpus, silences, *, nodes=2, of_node=2):
     gpus.evidence.watched(HOUR)
 
 
+@pytest.mark.fires("silent_gpu")
 @built_together
 def test_a_gpu_that_is_read_no_more_while_its_node_is_has_vanished(cluster):
     gpus = Gpus(cluster)
@@ -49,6 +51,7 @@ def test_it_is_found_within_two_scrapes(cluster):
     assert row == {"gpu_uuid": "n0/1", "at": HOUR - 90.0}
 
 
+@pytest.mark.quiet("silent_gpu", "silent_source")
 @built_together
 def test_one_reading_that_is_late_is_no_silence(cluster):
     gpus = Gpus(cluster)
@@ -74,6 +77,7 @@ def test_a_silence_closes_when_the_gpu_is_read_again(cluster):
     }  # fmt: skip
 
 
+@pytest.mark.fires("silent_node")
 @built_together
 def test_a_node_whose_gpus_are_all_silent_is_one_finding(cluster):
     gpus = Gpus(cluster)
@@ -86,6 +90,7 @@ def test_a_node_whose_gpus_are_all_silent_is_one_finding(cluster):
     assert row == {"rule": "silent_node", "node": "n0", "gpu_uuid": None, "gpus": 2}
 
 
+@pytest.mark.quiet("silent_node")
 @built_together
 def test_a_node_whose_exporter_is_restarted_is_no_finding(cluster):
     gpus = Gpus(cluster)
@@ -96,6 +101,7 @@ def test_a_node_whose_exporter_is_restarted_is_no_finding(cluster):
     assert gpus.found("silent_gpus") == []
 
 
+@pytest.mark.fires("silent_source")
 @built_together
 def test_a_source_that_stops_is_one_finding(cluster):
     """The scheduler goes on, the readings of all nodes do not."""

@@ -33,6 +33,7 @@ def job(
     gpus.evidence.watched(END)
 
 
+@pytest.mark.fires("no_step")
 @built_together
 def test_a_job_without_a_step_for_much_longer_than_usual_is_found(cluster, job_events):
     gpus = Gpus(cluster)
@@ -85,6 +86,7 @@ def two_paces(job_events):
     return job_events.steps(441, 500, 120 + 880, 2.0)
 
 
+@pytest.mark.quiet("no_step")
 @pytest.mark.parametrize(
     "load",
     [

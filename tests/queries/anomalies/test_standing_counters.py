@@ -26,6 +26,7 @@ def found(gpus):
     return gpus.found("standing_counters", "rule, samples, confidence, evidence")
 
 
+@pytest.mark.fires("standing_energy")
 @built_together
 def test_an_energy_counter_that_gains_nothing_at_power_stands_still(cluster):
     gpus = Gpus(cluster)
@@ -41,6 +42,7 @@ def test_an_energy_counter_that_gains_nothing_at_power_stands_still(cluster):
     assert row["evidence"].startswith("the energy counter stood still at a mean power of 500 W")
 
 
+@pytest.mark.fires("standing_power")
 @built_together
 def test_power_that_does_not_follow_the_load_stands_still(cluster):
     gpus = Gpus(cluster)
@@ -56,6 +58,7 @@ def test_power_that_does_not_follow_the_load_stands_still(cluster):
     )
 
 
+@pytest.mark.fires("standing_temperature")
 @built_together
 def test_temperature_that_does_not_follow_the_load_for_an_hour_stands_still(cluster):
     gpus = Gpus(cluster)
@@ -68,6 +71,7 @@ def test_temperature_that_does_not_follow_the_load_for_an_hour_stands_still(clus
     assert [row["rule"] for row in rows] == ["standing_temperature"]
 
 
+@pytest.mark.fires("frozen_series")
 @built_together
 def test_power_and_energy_that_stand_still_are_a_frozen_series(cluster):
     """A stalled host engine repeats its last values: that is not idle, and not work."""
@@ -81,6 +85,7 @@ def test_power_and_energy_that_stand_still_are_a_frozen_series(cluster):
     assert (row["rule"], row["confidence"]) == ("frozen_series", "Confirmed")
 
 
+@pytest.mark.fires("stuck_profiling")
 @built_together
 def test_no_engine_activity_at_full_utilisation_is_a_broken_counter(cluster):
     gpus = Gpus(cluster)
@@ -97,6 +102,7 @@ def test_no_engine_activity_at_full_utilisation_is_a_broken_counter(cluster):
     assert (row["rule"], row["confidence"]) == ("stuck_profiling", "Likely")
 
 
+@pytest.mark.fires("rejected_values")
 @built_together
 def test_rejected_values_are_counted(cluster):
     gpus = Gpus(cluster)
@@ -111,6 +117,14 @@ def test_rejected_values_are_counted(cluster):
     assert (row["rule"], row["samples"]) == ("rejected_values", 12)
 
 
+@pytest.mark.quiet(
+    "standing_energy",
+    "standing_power",
+    "standing_temperature",
+    "frozen_series",
+    "stuck_profiling",
+    "rejected_values",
+)
 @pytest.mark.parametrize(
     ("values", "exact"),
     [

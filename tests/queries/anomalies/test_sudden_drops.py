@@ -20,6 +20,7 @@ def job(gpus, values, *, size=2, events=()):
         gpus.read(f"a/{i}", END, values)
 
 
+@pytest.mark.fires("use_drop", "power_drop")
 @built_together
 def test_use_that_falls_and_stays_is_found(cluster):
     gpus = Gpus(cluster)
@@ -51,6 +52,7 @@ def test_it_ends_when_use_comes_back(cluster):
     assert {row["end_at"] for row in found} == {gpus.evidence.at(3 * HOUR)}
 
 
+@pytest.mark.quiet("use_drop", "power_drop")
 @pytest.mark.parametrize(
     "values",
     [
@@ -61,6 +63,10 @@ def test_it_ends_when_use_comes_back(cluster):
         ),
         pytest.param(lambda second: SLOW if second < 2 * HOUR else BUSY, id="upwards"),
         pytest.param(lambda second: BUSY if second < END - 1100 else IDLE, id="at its end"),
+        pytest.param(
+            lambda second: BUSY if second < 2 * HOUR else IDLE,
+            id="an end hours before the release, which is an idle allocation",
+        ),
     ],
 )
 @built_together

@@ -8,10 +8,10 @@ from itertools import pairwise
 
 import pytest
 
-from goodput_billing.statement.charges import Policy
+from goodput_billing.statement.amounts.charges import Policy
+from goodput_billing.statement.amounts.rows import in_cents
 from goodput_billing.statement.closing import computed
 from goodput_billing.statement.days import Day
-from goodput_billing.statement.rows import in_cents
 
 START_MS = 1_800_000_000_000
 HOUR_S = 3_600

@@ -21,7 +21,7 @@ from goodput_billing.render import files
 from goodput_billing.render.focus import focus
 from goodput_billing.render.tables import tables
 from goodput_billing.statement import adjustments, one_account
-from goodput_billing.statement.credit_rules import CreditRule
+from goodput_billing.statement.amounts.credit_rules import CreditRule
 from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.statement import statement
 from goodput_queries.errors import GoodputError, QueryError

@@ -13,9 +13,9 @@ from tests.queries.conftest import Evidence
 
 from goodput_billing.render import files
 from goodput_billing.render.tables import tables
-from goodput_billing.statement.charges import Policy
+from goodput_billing.statement.amounts.charges import Policy
+from goodput_billing.statement.amounts.rows import AMOUNTS, KEYS, QUANTITIES
 from goodput_billing.statement.closing import computed
-from goodput_billing.statement.rows import AMOUNTS, KEYS, QUANTITIES
 from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.statement import statement
 from goodput_queries.errors import QueryError, StoreError

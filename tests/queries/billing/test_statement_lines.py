@@ -11,10 +11,10 @@ import pytest
 from tests.queries.billing.energy_counters import counter, steady
 from tests.queries.conftest import Evidence
 
-from goodput_billing.statement.charges import Policy
+from goodput_billing.statement.amounts.charges import Policy
+from goodput_billing.statement.amounts.rows import exact_total
 from goodput_billing.statement.closing import computed
 from goodput_billing.statement.days import Day, day_of
-from goodput_billing.statement.rows import exact_total
 from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.statement import statement
 from goodput_billing.statement.window import lines_of, lines_of_days

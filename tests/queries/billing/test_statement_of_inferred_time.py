@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace as change
 
 from goodput_billing.render.focus import focus
-from goodput_billing.statement.charges import Policy
+from goodput_billing.statement.amounts.charges import Policy
 from goodput_billing.statement.closing import computed
 from goodput_billing.statement.days import Day, day_of
 from goodput_billing.statement.settings import StatementSettings

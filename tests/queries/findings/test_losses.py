@@ -36,6 +36,17 @@ def run(
     evidence.events(job_id, [job_events.durable(STEPS, 7200), *more])
 
 
+@pytest.mark.quiet(
+    "infrastructure_failure",
+    "job_failure",
+    "preempted",
+    "time_limit",
+    "rank_skew",
+    "slow_rank",
+    "checkpoint_overhead",
+    "idle_allocation",
+    "hang",
+)
 @built_together
 def test_a_healthy_run_has_no_finding(cluster, job_events):
     run(cluster, job_events)
@@ -46,6 +57,7 @@ def test_a_healthy_run_has_no_finding(cluster, job_events):
     assert cluster.read("from marts.run_verdicts", scope=Scope(run=f"{cluster.name}/1")).is_empty()
 
 
+@pytest.mark.fires("input_stall")
 @built_together
 def test_waiting_for_input_is_found_with_what_was_lost(cluster, job_events):
     run(cluster, job_events, per_rank=lambda _rank, _event: {"data_s": 12.0})
@@ -58,6 +70,7 @@ def test_waiting_for_input_is_found_with_what_was_lost(cluster, job_events):
     assert row == [("input_stall", f"{cluster.name}/1", "warning", lost, lost, lost, sentence)]
 
 
+@pytest.mark.quiet("input_stall")
 @built_together
 def test_a_small_share_of_waiting_for_input_is_no_finding(cluster, job_events):
     run(cluster, job_events, per_rank=lambda _rank, _event: {"data_s": 0.9})
@@ -76,6 +89,7 @@ def test_a_loss_of_less_than_a_gpu_hour_is_information(cluster, job_events):
     assert found(cluster, "rule, severity") == [("input_stall", "info")]
 
 
+@pytest.mark.fires("slow_rank")
 @built_together
 def test_a_late_rank_is_put_on_its_gpu(cluster, job_events):
     run(cluster, job_events, per_rank=lambda rank, _event: {"comm_s": 1 if rank == 3 else 10})
@@ -89,6 +103,8 @@ def test_a_late_rank_is_put_on_its_gpu(cluster, job_events):
     ], "but for the first step"
 
 
+@pytest.mark.quiet("slow_rank")
+@pytest.mark.fires("rank_skew")
 @built_together
 def test_ranks_that_are_late_by_turns_are_put_on_nobody(cluster, job_events):
     run(
@@ -102,6 +118,7 @@ def test_ranks_that_are_late_by_turns_are_put_on_nobody(cluster, job_events):
     assert {row[0] for row in found(cluster)} == {"rank_skew"}
 
 
+@pytest.mark.fires("checkpoint_overhead")
 @built_together
 def test_saves_that_block_long_are_found_once_they_are_a_large_share(cluster, job_events):
     """What fewer would save goes by the failures of the run, not by those of the whole cluster."""
@@ -120,6 +137,7 @@ def test_saves_that_block_long_are_found_once_they_are_a_large_share(cluster, jo
     assert row == ("checkpoint_overhead", f"{cluster.name}/1", pytest.approx(back, abs=0.001))
 
 
+@pytest.mark.fires("slow_start")
 @built_together
 def test_a_long_start_is_found_on_a_long_run(cluster, job_events):
     run(cluster, job_events, job_events.steps(1, 60, 3540, 60.0))
@@ -129,6 +147,7 @@ def test_a_long_start_is_found_on_a_long_run(cluster, job_events):
     assert ("slow_start",) in found(cluster)
 
 
+@pytest.mark.quiet("slow_start")
 @built_together
 def test_the_start_of_a_short_run_is_no_finding(cluster, job_events):
     run(cluster, job_events, job_events.steps(1, 5, 600, 60.0), end=900)
@@ -138,6 +157,7 @@ def test_the_start_of_a_short_run_is_no_finding(cluster, job_events):
     assert ("slow_start",) not in found(cluster)
 
 
+@pytest.mark.fires("idle_allocation")
 @built_together
 def test_what_one_loss_explains_is_one_finding(cluster):
     cluster.node("a", GPUS)
@@ -158,6 +178,7 @@ def test_what_one_loss_explains_is_one_finding(cluster):
     assert "no reading of any of 1 GPUs of the node" in down[4], "no finding of a silent node"
 
 
+@pytest.mark.fires("node_down")
 @built_together
 def test_a_node_that_is_down_is_found_however_small_its_share(cluster, job_events):
     run(cluster, job_events)
@@ -171,6 +192,7 @@ def test_a_node_that_is_down_is_found_however_small_its_share(cluster, job_event
     assert rows == [("node_down", "b7", True)]
 
 
+@pytest.mark.fires("job_failure")
 @built_together
 def test_a_run_that_fails_for_its_own_reasons_is_put_on_the_run(cluster, job_events):
     run(cluster, job_events, job_events.steps(1, 80, 60, 60.0), state="FAILED", end=5100)
@@ -183,6 +205,7 @@ def test_a_run_that_fails_for_its_own_reasons_is_put_on_the_run(cluster, job_eve
     ]
 
 
+@pytest.mark.fires("infrastructure_failure")
 @built_together
 def test_an_attempt_that_a_node_failure_ended_is_put_on_the_node(cluster, job_events):
     run(cluster, job_events, job_events.steps(1, 80, 60, 60.0), state="NODE_FAIL", end=5100)
@@ -210,6 +233,7 @@ def test_an_attempt_that_a_node_failure_ended_is_put_on_the_node(cluster, job_ev
     assert cluster.read("from marts.run_verdicts").rows(named=True) == [verdict]
 
 
+@pytest.mark.fires("hang")
 def test_a_hang_that_the_scheduler_ended_is_put_on_the_rank_that_held_up_the_others(
     evidence, job_events
 ):
@@ -252,6 +276,7 @@ def test_a_hang_that_the_scheduler_ended_is_put_on_the_rank_that_held_up_the_oth
     assert text.startswith("rank 1 has not launched all_reduce 45 of dp")
 
 
+@pytest.mark.fires("time_limit")
 @built_together
 def test_work_lost_at_the_time_limit_has_a_rule_of_its_own(cluster, job_events):
     cluster.job("1", 0, 2 * HOUR, ["a"], GPUS, state="TIMEOUT")
@@ -265,6 +290,7 @@ def test_work_lost_at_the_time_limit_has_a_rule_of_its_own(cluster, job_events):
     assert ("time_limit", f"{cluster.name}/1", lost) in found(cluster, "rule, run_key, gpu_ms")
 
 
+@pytest.mark.fires("unclassified_time")
 @built_together
 def test_what_nothing_classifies_is_no_loss_and_named_by_team(cluster):
     cluster.node("a", GPUS)

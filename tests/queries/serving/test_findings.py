@@ -92,6 +92,8 @@ def found(findings, rule):
     return {detail: evidence for of_rule, detail, evidence in findings if of_rule == rule}
 
 
+@pytest.mark.quiet("kv_cache_full")
+@pytest.mark.fires("kv_cache_full")
 def test_a_full_kv_cache_is_a_finding_while_requests_wait(findings):
     ((engine, evidence),) = found(findings, "kv_cache_full").items()
 
@@ -102,6 +104,8 @@ def test_a_full_kv_cache_is_a_finding_while_requests_wait(findings):
     )
 
 
+@pytest.mark.quiet("replica_imbalance")
+@pytest.mark.fires("replica_imbalance")
 def test_a_replica_with_far_more_requests_than_the_others_is_a_finding(findings):
     found_, evidence = found(findings, "replica_imbalance"), "crowded has 20.0 requests on average"
 
@@ -109,6 +113,8 @@ def test_a_replica_with_far_more_requests_than_the_others_is_a_finding(findings)
     assert evidence in found_["uneven"]
 
 
+@pytest.mark.quiet("queue_beside_idle")
+@pytest.mark.fires("queue_beside_idle")
 def test_a_queue_beside_an_idle_replica_of_the_same_role_is_a_finding(world, findings):
     ((replicas, evidence),) = found(findings, "queue_beside_idle").items()
 
@@ -119,6 +125,8 @@ def test_a_queue_beside_an_idle_replica_of_the_same_role_is_a_finding(world, fin
     assert world.read(sql, later).item() == 0
 
 
+@pytest.mark.quiet("latency_tail")
+@pytest.mark.fires("latency_tail")
 def test_a_long_tail_is_a_finding_where_the_bounds_of_the_buckets_leave_no_doubt(findings):
     """K01: a fiftieth of the requests takes 30 s, the median under 0.5 s: from 20 s on."""
     ((engine, evidence),) = found(findings, "latency_tail").items()
@@ -130,6 +138,8 @@ def test_a_long_tail_is_a_finding_where_the_bounds_of_the_buckets_leave_no_doubt
     )
 
 
+@pytest.mark.quiet("serving_standby")
+@pytest.mark.fires("serving_standby")
 def test_an_engine_without_requests_is_a_finding_with_its_cost(findings):
     ((engine, evidence),) = found(findings, "serving_standby").items()
 

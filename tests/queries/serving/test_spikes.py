@@ -126,6 +126,7 @@ def spikes(world):
     return {row["endpoint"]: row for row in rows}
 
 
+@pytest.mark.quiet("latency_spike")
 def test_a_spike_is_found_with_the_bounds_of_its_buckets(spikes):
     """Slow from the start, after a restart, or of few requests is none."""
     assert set(spikes) == {*(f"e-{number}" for number in range(1, 9)), "logged"}
@@ -168,6 +169,7 @@ def test_a_reader_of_one_team_does_not_see_the_jobs_of_others(world):
     assert world.read(sql, Scope(teams=("team",))).rows() == [(None,)]
 
 
+@pytest.mark.fires("latency_spike")
 def test_a_spike_is_a_finding_with_its_cause(world):
     rows = {
         row[0]: row[1:]

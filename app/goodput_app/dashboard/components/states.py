@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from goodput_app.dashboard.components.scope_bar import View
 
 log = logging.getLogger(__name__)
-WITHHELD = "Withheld: this holds rows of other teams than yours."
+WITHHELD = "Not shown: it contains rows of other teams."
 
 
 def first_run() -> None:
@@ -29,8 +29,8 @@ def first_run() -> None:
     st.title("Where did the GPU-hours go?", anchor=False)
     if marts.has_rows() and marts.is_built():
         st.info(
-            "These rows name no GPU inventory and no job: ingest sacct (Slurm accounting) or NVML "
-            "telemetry as well. The Data page lists what was ingested.",
+            "The loaded rows contain neither a GPU inventory nor a job. Ingest sacct (Slurm "
+            "accounting) or NVML telemetry as well. The Data page lists what was ingested.",
             icon=":material/join_inner:",
         )
     elif marts.has_rows():
@@ -50,7 +50,7 @@ def first_run() -> None:
         st.markdown("Recordings, accounting, job events, job logs; the format is detected.")
         st.code("goodput ingest auto PATH --db FILE", language="bash")
     with cards[2].container(border=True, height="stretch"):
-        st.subheader("Point at what you have", divider="gray")
+        st.subheader("Connect your sources", divider="gray")
         st.markdown("Shows what is reachable, what is missing, and the setting that adds it.")
         st.code("goodput doctor --db FILE", language="bash")
     st.caption("This page refreshes when the first data arrives.")

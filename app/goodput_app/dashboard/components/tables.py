@@ -10,7 +10,7 @@ import streamlit as st
 
 from goodput_app.dashboard import glossary, theme, time_zone
 from goodput_app.dashboard.components import downloads, flag_parts, scope_bar, wall
-from goodput_billing.statement.currency import PRICE_DECIMALS
+from goodput_billing.statement.amounts.currency import PRICE_DECIMALS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

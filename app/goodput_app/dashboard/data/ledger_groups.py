@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from goodput_app.dashboard.data.marts import in_order, read
-from goodput_billing.statement.rounding import apportion, nearest
+from goodput_billing.statement.amounts.rounding import apportion, nearest
 
 if TYPE_CHECKING:
     from goodput_queries.scope import Scope

@@ -83,14 +83,14 @@ def _kept(
     sql: str, parameters: tuple[object, ...], scope: Scope, state: State
 ) -> pl.DataFrame:  # `state` is there for the key
     del state
-    return read_now(sql, parameters, scope, TIMEOUT_S)
+    return read_now(current_store(), sql, parameters, scope, TIMEOUT_S)
 
 
 def read_now(
-    sql: str, parameters: tuple[object, ...], scope: Scope, timeout_s: float
+    store: Store, sql: str, parameters: tuple[object, ...], scope: Scope, timeout_s: float
 ) -> pl.DataFrame:
     """Return the rows of a query, decimals as floats; the caller keeps them."""
-    frame = current_store().read(
+    frame = store.read(
         sql, list(parameters) or None, scope=scope, timeout_s=timeout_s, is_kept=True
     )
     decimals = [name for name, kind in frame.schema.items() if isinstance(kind, pl.Decimal)]

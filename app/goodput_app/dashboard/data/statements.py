@@ -27,10 +27,10 @@ from goodput_app.settings import settings
 from goodput_billing.delivery import archive
 from goodput_billing.render import files
 from goodput_billing.statement import budgets, closing, one_account, window
-from goodput_billing.statement.currency import smallest_cents
-from goodput_billing.statement.rows import in_cents
+from goodput_billing.statement.amounts.currency import smallest_cents
+from goodput_billing.statement.amounts.rows import in_cents
+from goodput_billing.statement.amounts.summary import NOBODYS, SCHEMA, Days, account_of, accounts
 from goodput_billing.statement.statement import policy_of, statement
-from goodput_billing.statement.summary import NOBODYS, SCHEMA, Days, account_of, accounts
 from goodput_queries.errors import NotPermittedError, StoreError
 from goodput_queries.scope import Scope
 from goodput_scenarios import measured
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from goodput_billing.delivery.archive import PastStatement
-    from goodput_billing.statement.charges import Policy
+    from goodput_billing.statement.amounts.charges import Policy
     from goodput_billing.statement.days import Day
     from goodput_billing.statement.settings import StatementSettings
     from goodput_queries.storage.store import Store

@@ -13,8 +13,8 @@ import polars as pl
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.figures.ledger import PATTERN, ROW_PX, finished
-from goodput_billing.statement.currency import PRICE_DECIMALS
-from goodput_billing.statement.summary import NOBODYS
+from goodput_billing.statement.amounts.currency import PRICE_DECIMALS
+from goodput_billing.statement.amounts.summary import NOBODYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

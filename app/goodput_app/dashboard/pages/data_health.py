@@ -135,7 +135,7 @@ with panel(
 with panel("Findings", "marts.data_quality", help="What the evidence contradicts or lacks."):
     findings = marts.data_quality(scope)
     if findings.is_empty():
-        st.caption("Nothing contradicts, nothing is missing.")
+        st.caption("No contradiction and no missing evidence was found.")
     else:
         tables.show(findings, FINDINGS, "findings")
 with panel("Rejected rows", "raw.rejects", help="Rejected with the reason, never dropped."):

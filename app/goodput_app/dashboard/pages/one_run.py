@@ -115,7 +115,7 @@ if not replay.is_empty():
 with panel(
     "Throttled and faulty GPUs",
     "marts.blast_radius",
-    help="What each lost itself, and what the other GPUs of the run waited for it.",
+    help="GPU time that each lost itself, and that other GPUs of the run waited for it.",
 ):
     run_parts.blast_radius(marts.blast_radius(scope))
 with panel("GPUs", "marts.run_gpus"):

@@ -238,7 +238,7 @@ def _nanoseconds(span: dict[str, Any], name: str) -> datetime:
     value = span.get(name)
     text = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
     if not re.fullmatch(r"\d{1,20}", text) or int(text) >= NS_MAX:
-        raise FieldError(f"{name} is no number of nanoseconds since 1970")
+        raise FieldError(f"{name} is not a number of nanoseconds since 1970")
     return EPOCH + timedelta(microseconds=int(text) // 1000)
 
 

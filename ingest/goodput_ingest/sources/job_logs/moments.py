@@ -44,7 +44,7 @@ class Moments:
         try:
             found = datetime.fromisoformat(text.replace(",", ".").replace("_", " "))
         except ValueError:
-            raise FieldError(f"{text!r} is no moment of the calendar") from None
+            raise FieldError(f"{text!r} is not a valid date") from None
         return self.keep(self._utc(found, text))
 
     def of(self, line: Line, text: str) -> datetime:

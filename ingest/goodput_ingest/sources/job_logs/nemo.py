@@ -104,4 +104,4 @@ def _seconds(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise FieldError(f"{text!r} is no number") from None
+        raise FieldError(f"{text!r} is not a number") from None

@@ -268,7 +268,7 @@ class KernelRows:
         try:
             clock = self._clock(line)
         except (ValueError, OverflowError):
-            raise FieldError(f"{line.when} is no moment of the calendar") from None
+            raise FieldError(f"{line.when} is not a valid date") from None
         try:
             if clock.tzinfo is not None:
                 return json_lines.in_utc(clock)

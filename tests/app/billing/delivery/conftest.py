@@ -13,9 +13,9 @@ from tests.app.receivers import PASSWORD, Hook, Post, post_office, web
 
 from goodput_billing.delivery.deliver import Plan
 from goodput_billing.delivery.settings import MailSettings, ReportSettings, WebhookSettings
-from goodput_billing.statement.charges import Policy
+from goodput_billing.statement.amounts.charges import Policy
+from goodput_billing.statement.amounts.rows import digest
 from goodput_billing.statement.closing import Booking
-from goodput_billing.statement.rows import digest
 from goodput_billing.statement.settings import StatementSettings
 
 if TYPE_CHECKING:

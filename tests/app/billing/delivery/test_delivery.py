@@ -15,7 +15,7 @@ from goodput_billing.delivery.archive import past_statements
 from goodput_billing.delivery.deliver import Plan, delivery_lock, send_statement
 from goodput_billing.delivery.send_with_retry import PAUSES_S
 from goodput_billing.render import atomic
-from goodput_billing.statement.charges import Policy
+from goodput_billing.statement.amounts.charges import Policy
 from goodput_queries.errors import StoreError
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from goodput_app.dashboard.components import scope_bar, tables
 from goodput_app.dashboard.data import marts, statements
 from goodput_app.dashboard.data.statements import Chosen, DayCost
 from goodput_billing.statement import window
-from goodput_billing.statement.charges import IDLE_POLICIES
+from goodput_billing.statement.amounts.charges import IDLE_POLICIES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -168,8 +168,8 @@ def _note(wanted: Sequence[Day], how: Chosen) -> None:
 
 def _unpriced(view: View, unpriced_ms: int) -> None:
     st.warning(
-        f"{theme.gpu_time(unpriced_ms)} have no price and are in no amount here: add the price of "
-        "these kinds under Prices.",
+        f"{theme.gpu_time(unpriced_ms)} have no price and are not included in any amount. Add "
+        "their price under Prices.",
         icon=":material/money_off:",
     )
     with st.expander("GPU models and jobs without a price", icon=":material/table:"):

@@ -26,7 +26,7 @@ EVENTS = {
     "length_s": "Link down for",
     "link": "Link",
     "evidence": "Evidence",
-    "runs": "Runs hit",
+    "runs": "Affected runs",
 }
 BY_STATE = "a reading found it down"
 BY_COUNTER = "its link-down counter rose between two readings"

@@ -89,15 +89,41 @@ far as (
         or abs(bins.gpu_temperature_c - medians.gpu_temperature_c) >= threshold('peer_temperature_c')
 ),
 
+-- what stands still is of an earlier time, and has a finding of its own: it says nothing of the GPU now
+stale as (
+    select
+        gpu_uuid,
+        case rule
+            when 'standing_power' then 'peer_power'
+            when 'standing_temperature' then 'peer_temperature'
+            when 'stuck_profiling' then 'peer_sm_active'
+        end as rule,
+        epoch_ms(start_at) as first_ms,
+        epoch_ms(end_at) as last_ms
+    from marts.standing_counters
+    where rule in ('frozen_series', 'standing_power', 'standing_temperature', 'stuck_profiling')
+),
+
 -- cooler than the others, or faster, is no fault
 differs as materialized (
     select *
     from far
-    where case
-        when rule = 'peer_sm_clock' then peer_value - value
-        when rule = 'peer_temperature' then value - peer_value
-        else abs(value - peer_value)
-    end >= least
+    where
+        case
+            when rule = 'peer_sm_clock' then peer_value - value
+            when rule = 'peer_temperature' then value - peer_value
+            else abs(value - peer_value)
+        end >= least
+        and not exists (
+            select 1
+            from stale
+            where
+                stale.gpu_uuid = far.gpu_uuid
+                -- all values of a frozen series are old
+                and coalesce(stale.rule, far.rule) = far.rule
+                and far.start_ms >= stale.first_ms
+                and far.start_ms < stale.last_ms
+        )
 ),
 
 -- places in an air stream differ for good: what is usual for a GPU of a gang is its median distance from the others

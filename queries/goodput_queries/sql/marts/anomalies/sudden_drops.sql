@@ -1,6 +1,6 @@
 -- Sudden falls of the use of a running job that stay: the median of its GPUs in ten minutes against the hour before. Use is
 -- SM activity (else engine activity, else utilisation), or power. A fall that the job declares, or that comes with
--- start-up, restart or its end, is left out.
+-- start-up, restart or its end, is left out, and so is one to no activity at all: that is idle time of the ledger.
 -- grain: rule, job_run_key, start_at
 -- access: team
 -- evaluated: first
@@ -22,6 +22,7 @@ with bins as materialized (
         count(*) as gpus,
         median(use_ratio)::double as use_ratio,
         median(power_w)::double as power_w,
+        coalesce(bool_and(coalesce(engine_max_ratio, use_max_ratio) <= threshold('idle_engine_ratio')), false) as is_idle,
         bool_or(in_place(cluster, node, gpu_uuid, gpu_model)) as is_in_place
     from intermediate.int_held_bins
     where not is_starting
@@ -29,9 +30,12 @@ with bins as materialized (
 ),
 
 series as (
-    select job_run_key, start_ms, gpus, 'use_drop' as rule, use_ratio as value, threshold('drop_use_ratio') as least from bins
+    select
+        job_run_key, start_ms, gpus, is_idle,
+        'use_drop' as rule, use_ratio as value, threshold('drop_use_ratio') as least
+    from bins
     union all
-    select job_run_key, start_ms, gpus, 'power_drop', power_w, threshold('drop_power_w') from bins
+    select job_run_key, start_ms, gpus, is_idle, 'power_drop', power_w, threshold('drop_power_w') from bins
 ),
 
 -- a fall to a part of what it was is in the range of the job, which is cheaper to see
@@ -53,6 +57,7 @@ levels as (
         median(value) over since_then as after,
         max(value) over since_then as highest_after,
         count(value) over since_then as bins_after,
+        bool_and(is_idle) over since_then as is_idle_after,
         max(start_ms) over since_then - start_ms as span_ms
     from series
     semi join moving using (rule, job_run_key)
@@ -75,6 +80,7 @@ falls as (
     where
         bins_before >= 4
         and bins_after = 3
+        and not is_idle_after
         and before - after >= greatest(threshold('peer_deviations') * deviation, least)
         and after <= threshold('drop_share') * before
         -- it stays low from its first ten minutes on

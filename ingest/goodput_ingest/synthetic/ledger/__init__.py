@@ -1,0 +1,1 @@
+"""The true ledger of the fleet, and notes of what was put into it."""

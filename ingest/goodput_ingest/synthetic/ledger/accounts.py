@@ -1,0 +1,184 @@
+"""Each job run's time by category, for its gang: the accounting rules applied to the plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from goodput_ingest.synthetic.fleet import Ints
+from goodput_ingest.synthetic.ledger.categories import CODE
+
+if TYPE_CHECKING:
+    from goodput_ingest.synthetic.lives import Life
+    from goodput_ingest.synthetic.scrapes import Scrapes
+    from goodput_ingest.synthetic.training import Attempt
+
+EVERYBODY, SPECIAL, OTHERS = 0, 1, 2
+SPLIT_MIN_MS = 10  # waits that are shorter stay in their step
+TEARDOWN_STEPS = 3
+PHASES = {
+    "init": "startup",
+    "restore": "restore",
+    "ckpt_save": "checkpoint_save",
+    "eval": "other_declared",
+}
+
+
+@dataclass(frozen=True)
+class Booking:
+    """Pieces of time with the true and the expected category, and whose GPUs they are of."""
+
+    start: Ints
+    end: Ints
+    who: Ints
+    true: Ints
+    expected: Ints
+
+    def of(self, who: int) -> Booking:
+        """Return the pieces of some of the GPUs."""
+        mine = self.who == who
+        return Booking(*(getattr(self, name)[mine] for name in self.__dataclass_fields__))
+
+
+class _Book:
+    """Pieces in the making: single ones and arrays of them."""
+
+    def __init__(self) -> None:
+        self.parts: list[Ints] = []
+
+    def add(self, start: int, end: int, true: str, expected: str = "") -> None:
+        """Add one piece of everybody's time."""
+        if end > start:
+            code = CODE[true]
+            row = [start, end, EVERYBODY, code, CODE[expected] if expected else code]
+            self.parts.append(np.array([row], dtype=np.int64))
+
+    def add_all(self, start: Ints, end: Ints, category: str, who: int = EVERYBODY) -> None:
+        """Add pieces of one category; empty ones are left out."""
+        found = end > start
+        code = np.full(int(found.sum()), CODE[category])
+        columns = (start[found], end[found], np.full(len(code), who), code, code)
+        self.parts.append(np.stack(columns, axis=1).astype(np.int64))
+
+    def close(self) -> Booking:
+        """Return the pieces in order of time."""
+        rows = np.concatenate(self.parts)
+        rows = rows[np.lexsort((rows[:, 2], rows[:, 0]))]
+        return Booking(*(rows[:, i] for i in range(5)))
+
+
+def book(life: Life, scrapes: Scrapes) -> Booking:
+    """Return where the time of a job run went."""
+    pages = _Book()
+    for start, end, is_busy in life.stretches:
+        is_suspended = life.suspended and start >= life.end - life.suspended
+        if is_suspended and life.run.end_s is not None:
+            pages.add(start, end, "suspended")
+        elif is_busy:
+            pages.add(start, end, "step_unsplit", "telemetry busy")
+        else:
+            pages.add(start, end, "idle_held", "telemetry idle")
+    for attempt in life.attempts:
+        if life.request.reports:
+            _reported(pages, life, attempt, scrapes)
+        else:
+            _dark(pages, attempt)
+    return pages.close()
+
+
+def _dark(pages: _Book, attempt: Attempt) -> None:
+    """Book an attempt without events: the GPUs are busy, and short pauses do not count."""
+    first = int(attempt.steps.start[0]) if len(attempt.steps) else attempt.end
+    pages.add(attempt.begin, first, "startup", "telemetry busy")
+    pages.add(first, attempt.work_end, "step_unsplit", "telemetry busy")
+    end = "teardown" if attempt.outcome in ("ok", "running") else "fault_stall"
+    pages.add(max(first, attempt.work_end), attempt.end, end, "telemetry busy")
+
+
+def _reported(pages: _Book, life: Life, attempt: Attempt, scrapes: Scrapes) -> None:
+    steps = attempt.steps
+    reported_durable = attempt.durable_step if life.habits.is_confirmed else 0
+    is_unconfirmed = not life.is_confirmed and not attempt.is_followed
+    is_bad = attempt.outcome == "failed" or (attempt.outcome == "limit" and len(steps) > 0)
+    kept = int((steps.number <= reported_durable).sum())
+    if is_bad and kept == 0 and not (is_unconfirmed and len(steps)):
+        pages.add(attempt.begin, attempt.end, "failed_without_progress")
+        return
+    pages.add(attempt.begin, attempt.job_start, "startup")
+    for name, start, end in attempt.phases:
+        pages.add(start, end, PHASES[name])
+    for start, end in attempt.gaps:
+        is_seen = any(
+            scrapes.is_seen(n, start + scrapes.interval_ms, end - scrapes.interval_ms)
+            for n in life.run.nodes
+        )
+        pages.add(start, end, "idle_held", "" if is_seen else "busy_unclassified")
+    last = max([attempt.job_start, attempt.work_end, *(p[2] for p in attempt.phases)])
+    if len(steps):
+        _steps(pages, life, attempt, reported_durable, is_unconfirmed=is_unconfirmed)
+        _end(pages, attempt, last)
+    else:
+        pages.add(last, attempt.end, "startup", "telemetry busy")
+
+
+def _steps(
+    pages: _Book, life: Life, attempt: Attempt, reported_durable: int, *, is_unconfirmed: bool
+) -> None:
+    steps, base = attempt.steps, "productive" if life.habits.is_measured else "step_unsplit"
+    start = steps.start.copy()
+    pages.add(int(start[0]), int(start[0]) + attempt.compile_ms, "startup")
+    start[0] += attempt.compile_ms
+    is_kept = (steps.number <= reported_durable) | (attempt.outcome == "ok")
+    lost = "at_risk" if attempt.outcome == "running" else "lost_work"
+    if is_unconfirmed and attempt.outcome in ("failed", "limit"):
+        true_kept = steps.number <= attempt.durable_step
+        for chosen, true in ((true_kept, base), (~true_kept, "lost_work")):
+            for a, b in _runs(start[chosen], steps.end[chosen]):
+                pages.add(a, b, true, "at_risk")
+        return
+    pages.add_all(*_joined(start[~is_kept], steps.end[~is_kept]), lost)
+    at, end = start[is_kept], steps.end[is_kept]
+    data = np.where(steps.data >= SPLIT_MIN_MS, steps.data, 0)[is_kept]
+    pages.add_all(at, at + data, "data_stall")
+    at = at + data
+    slow = steps.slow[is_kept]
+    if slow.any():
+        own = "throttled" if life.request.kind == "throttled" else base
+        pages.add_all(at, at + slow, own, SPECIAL)
+        pages.add_all(at, at + slow, "straggler_wait", OTHERS)
+        at = at + slow
+    wait, comm = steps.wait[is_kept], steps.comm[is_kept]
+    pages.add_all(at, at + wait, "straggler_wait")
+    pages.add_all(at + wait, at + wait + comm, "exposed_comm")
+    pages.add_all(*_joined(at + wait + comm, end), base)
+
+
+def _joined(start: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """Return intervals with those joined that follow on each other."""
+    if not len(start):
+        return start, end
+    is_new = np.append(True, start[1:] != end[:-1])
+    is_last = np.append(is_new[1:], True)
+    return start[is_new], end[is_last]
+
+
+def _runs(start: Ints, end: Ints) -> list[tuple[int, int]]:
+    first, last = _joined(start, end)
+    return [(int(a), int(b)) for a, b in zip(first, last, strict=True)]
+
+
+def _end(pages: _Book, attempt: Attempt, last: int) -> None:
+    """Book what came after the last step and the save behind it."""
+    if attempt.outcome == "running":
+        pages.add(last, attempt.end, "at_risk", "telemetry busy")
+    elif attempt.outcome == "ok":
+        pages.add(last, attempt.end, "teardown")
+    elif attempt.outcome == "failed":
+        pages.add(last, attempt.end, "fault_stall")
+    else:
+        length = np.median(attempt.steps.end - attempt.steps.start)
+        until = attempt.work_end + int(TEARDOWN_STEPS * length)
+        pages.add(last, min(until, attempt.end), "teardown")
+        pages.add(max(last, until), attempt.end, "fault_stall")

@@ -1,0 +1,250 @@
+"""The true ledger, computed from the plan: what every GPU did, and what evidence can show of it.
+
+`category` is what happened; `expected` is what the ledger says of it by the accounting rules, from
+the evidence that this fleet leaves: a job without events is busy or idle by its readings, and
+unknown where there were none. Nothing here reads what the product wrote.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from goodput_ingest.synthetic.fleet import CPUS_PER_NODE, SLICES, Fleet, Ints
+from goodput_ingest.synthetic.habits import SECOND
+from goodput_ingest.synthetic.ledger.accounts import EVERYBODY, OTHERS, Booking, book
+from goodput_ingest.synthetic.ledger.categories import CATEGORIES, CODE, TELEMETRY
+
+if TYPE_CHECKING:
+    from goodput_ingest.synthetic.lives import Life
+    from goodput_ingest.synthetic.schedule import Schedule
+    from goodput_ingest.synthetic.scrapes import Scrapes
+
+IDLE_MIN_MS = 300 * SECOND
+# later ones win
+NODE_STATES = ("reserved", "powered_off", "drained", "maintenance", "down")
+STATE_CATEGORY = {"reserved": "reserved_idle"}
+FOREVER = 2**40
+Intervals = list[list[tuple[int, int]]]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Pieces of GPU time as columns: unit, when, the true and the expected category, whose."""
+
+    unit: Ints
+    start: Ints
+    end: Ints
+    true: Ints
+    expected: Ints
+    life: Ints
+
+    def pick(self, index: npt.NDArray[np.bool_] | Ints) -> Rows:
+        """Return some of the rows."""
+        return Rows(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
+
+    @staticmethod
+    def joined(parts: list[Rows]) -> Rows:
+        """Return rows one after the other."""
+        names = Rows.__dataclass_fields__
+        return Rows(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
+
+
+def true_ledger(
+    fleet: Fleet, schedule: Schedule, lives: list[Life], scrapes: Scrapes, total_ms: int,
+    start_ms: int,
+) -> pl.DataFrame:  # fmt: skip
+    """Return the truth as a frame sorted by GPU and time: times in epoch milliseconds."""
+    held = _held(lives, scrapes)
+    held = _settled(held, fleet, scrapes, total_ms)
+    free = _free(fleet, schedule, lives, total_ms)
+    rows = Rows.joined([held, free])
+    rows = rows.pick(np.lexsort((rows.start, rows.unit)))
+    return _frame(_merged(rows), fleet, lives, start_ms)
+
+
+def _held(lives: list[Life], scrapes: Scrapes) -> Rows:
+    parts = []
+    for i, life in enumerate(lives):
+        booking = book(life, scrapes)
+        units = np.array(life.run.units, dtype=np.int64)
+        special = np.isin(np.arange(len(units)), life.special)
+        for who in np.unique(booking.who):
+            mine = booking.of(int(who))
+            chosen = units if who == EVERYBODY else units[~special if who == OTHERS else special]
+            parts.append(_spread(mine, chosen, i))
+    return Rows.joined(parts)
+
+
+def _spread(booking: Booking, units: Ints, life: int) -> Rows:
+    count, pieces = len(units), len(booking.start)
+    return Rows(
+        np.repeat(units, pieces),
+        np.tile(booking.start, count),
+        np.tile(booking.end, count),
+        np.tile(booking.true, count),
+        np.tile(booking.expected, count),
+        np.full(count * pieces, life, dtype=np.int64),
+    )
+
+
+def _settled(rows: Rows, fleet: Fleet, scrapes: Scrapes, total_ms: int) -> Rows:
+    """Return the rows with what telemetry has to settle settled by what was read."""
+    is_telemetry = np.isin(rows.expected, list(TELEMETRY))
+    rest, asked = rows.pick(~is_telemetry), rows.pick(is_telemetry)
+    node = fleet.unit_node[asked.unit]
+    asked = overlay(asked, node, scrapes.unseen(total_ms), expected=CODE["unknown"])
+    is_idle = asked.expected == CODE["telemetry idle"]
+    is_long = asked.end - asked.start >= IDLE_MIN_MS
+    expected = asked.expected.copy()
+    expected[is_idle & is_long] = CODE["idle_held"]
+    expected[(is_idle & ~is_long) | (expected == CODE["telemetry busy"])] = CODE[
+        "busy_unclassified"
+    ]
+    return Rows.joined(
+        [rest, Rows(asked.unit, asked.start, asked.end, asked.true, expected, asked.life)]
+    )
+
+
+def _free(fleet: Fleet, schedule: Schedule, lives: list[Life], total_ms: int) -> Rows:
+    """Return the time of each unit that was not allocated, by why it stayed free."""
+    units = len(fleet.unit_gpu)
+    unit = np.concatenate([np.array(life.run.units, dtype=np.int64) for life in lives])
+    sizes = [len(life.run.units) for life in lives]
+    start = np.repeat([life.begin for life in lives], sizes)
+    end = np.repeat([life.end for life in lives], sizes)
+    everyone = np.arange(units + len(fleet.rests))
+    unit = np.concatenate([unit, everyone, everyone])
+    start = np.concatenate([start, np.full(len(everyone), -1), np.full(len(everyone), total_ms)])
+    end = np.concatenate([end, np.zeros(len(everyone)), np.full(len(everyone), total_ms + 1)])
+    order = np.lexsort((start, unit))
+    unit, start, end = unit[order], start[order], end[order].astype(np.int64)
+    is_gap = (unit[1:] == unit[:-1]) & (start[1:] > end[:-1])
+    at = np.flatnonzero(is_gap)
+    code = np.full(len(at), CODE["idle_no_demand"], dtype=np.int64)
+    rows = Rows(unit[at], end[at], start[at + 1], code, code, np.full(len(at), -1))
+    node_of = np.concatenate(
+        [fleet.unit_node, np.array([g // 8 for g, _ in fleet.rests], dtype=np.int64)]
+    )
+    for category, facts in _facts(fleet, schedule, total_ms):
+        rows = overlay(rows, node_of[rows.unit], facts, expected=CODE[category], is_true=True)
+        if category == "stranded":
+            is_rest = rows.unit >= units
+            rows.true[is_rest] = rows.expected[is_rest] = CODE["stranded"]
+    return rows
+
+
+def _facts(fleet: Fleet, schedule: Schedule, total_ms: int) -> list[tuple[str, Intervals]]:
+    """Return what is true of nodes and when, the weakest first."""
+    demand = _demand(schedule, total_ms)
+    stranded: Intervals = [[] for _ in fleet.nodes]
+    for run in schedule.runs:
+        if run.start_s is None or len(run.nodes) != 1 or run.request.cpus < CPUS_PER_NODE:
+            continue
+        end = total_ms if run.end_s is None else run.end_s * SECOND
+        stranded[run.nodes[0]].append((run.start_s * SECOND, end))
+    found = [
+        ("idle_with_demand", [demand.get(node.pool, []) for node in fleet.nodes]),
+        ("stranded", stranded),
+    ]
+    for state in NODE_STATES:
+        when: Intervals = [[] for _ in fleet.nodes]
+        for outage in schedule.outages:
+            if outage.state == state:
+                end = total_ms if outage.end_s is None else outage.end_s * SECOND
+                when[outage.node].append((outage.start_s * SECOND, end))
+        found.append((STATE_CATEGORY.get(state, state), when))
+    return found
+
+
+def _demand(schedule: Schedule, total_ms: int) -> dict[str, list[tuple[int, int]]]:
+    """Return when some eligible job waited for each pool's GPUs, instances of MIG left out."""
+    waits: dict[str, list[tuple[int, int]]] = {}
+    for run in schedule.runs:
+        until_s = run.end_s if run.start_s is None else run.start_s
+        until = total_ms if until_s is None else until_s * SECOND
+        if until > run.eligible_s * SECOND and run.request.gres_type in ("h100", "h200"):
+            waits.setdefault(run.request.pool, []).append((run.eligible_s * SECOND, until))
+    return waits
+
+
+def overlay(
+    rows: Rows, key: Ints, intervals: Intervals, *, expected: int, is_true: bool = False
+) -> Rows:
+    """Return the rows cut at the intervals of their key, with the category inside them replaced."""
+    union = [_union(found) for found in intervals]
+    flat = [k * FOREVER + t for k, found in enumerate(union) for pair in found for t in pair]
+    bounds = np.array(flat, dtype=np.int64)
+    low = np.searchsorted(bounds, key * FOREVER + rows.start, side="right")
+    high = np.searchsorted(bounds, key * FOREVER + rows.end, side="left")
+    count = high - low + 1
+    index = np.repeat(np.arange(len(low)), count)
+    place = np.arange(len(index)) - np.repeat(np.cumsum(count) - count, count)
+    padded = np.concatenate([[0], bounds, [0]]) % FOREVER
+    start = np.where(place == 0, rows.start[index], padded[low[index] + place])
+    is_last = place == count[index] - 1
+    end = np.where(is_last, rows.end[index], padded[low[index] + place + 1])
+    is_inside = (low[index] + place) % 2 == 1
+    new = np.where(is_inside, expected, rows.expected[index])
+    true = np.where(is_inside, expected, rows.true[index]) if is_true else rows.true[index]
+    return Rows(rows.unit[index], start, end, true, new, rows.life[index])
+
+
+def _union(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the intervals as disjoint ones, in order."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(intervals):
+        if end <= start:
+            continue
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, end))
+    return found
+
+
+def _merged(rows: Rows) -> Rows:
+    """Return the rows with neighbours joined that say the same."""
+    is_new = np.ones(len(rows.unit), dtype=np.bool_)
+    is_new[1:] = ~(
+        (rows.unit[1:] == rows.unit[:-1])
+        & (rows.start[1:] == rows.end[:-1])
+        & (rows.true[1:] == rows.true[:-1])
+        & (rows.expected[1:] == rows.expected[:-1])
+        & (rows.life[1:] == rows.life[:-1])
+    )
+    first = np.flatnonzero(is_new)
+    last = np.append(first[1:], len(rows.unit)) - 1
+    return Rows(
+        rows.unit[first], rows.start[first], rows.end[last], rows.true[first],
+        rows.expected[first], rows.life[first],
+    )  # fmt: skip
+
+
+def _frame(rows: Rows, fleet: Fleet, lives: list[Life], start_ms: int) -> pl.DataFrame:
+    gpu = np.concatenate([fleet.unit_gpu, np.array([g for g, _ in fleet.rests], dtype=np.int64)])
+    instance = pl.Series([*fleet.unit_instance, *["rest"] * len(fleet.rests)])
+    slices = np.concatenate(
+        [fleet.unit_slices, np.array([SLICES - lo for _, lo in fleet.rests], dtype=np.int64)]
+    )
+    names = pl.Series(CATEGORIES)
+    jobs = pl.Series([*(str(life.request.job_id) for life in lives), None], dtype=pl.String)
+    runs = pl.Series([*(life.request.run_id for life in lives), None], dtype=pl.String)
+    whose = np.where(rows.life < 0, len(lives), rows.life)
+    return pl.DataFrame(
+        {
+            "gpu_uuid": pl.Series(fleet.gpu_uuids).gather(gpu[rows.unit]),
+            "gpu_instance": instance.gather(rows.unit),
+            "slices": slices[rows.unit],
+            "start_ms": rows.start + start_ms,
+            "end_ms": rows.end + start_ms,
+            "category": names.gather(rows.true),
+            "expected": names.gather(rows.expected),
+            "job_id": jobs.gather(whose),
+            "run_id": runs.gather(whose),
+        }
+    )

@@ -1,0 +1,1 @@
+"""What the sources of the fleet would have written, in their formats."""

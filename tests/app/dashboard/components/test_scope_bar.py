@@ -1,0 +1,135 @@
+"""The bar on top of every page: what its filters offer, how far the data reaches."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import polars as pl
+import pytest
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import scope_bar
+from goodput_app.dashboard.components.scope_bar import View
+from goodput_queries.scope import EVERYTHING, Scope
+
+NOON = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- UTC, as the database has it
+
+
+def shown(mode: str = "RECORDED", scope: Scope = EVERYTHING) -> View:
+    """Give a view of the last 15 minutes before noon."""
+    return View(scope, NOON - timedelta(minutes=15), NOON, NOON, NOON, mode)
+
+
+def clusters(**ends_min: float) -> pl.DataFrame:
+    """Give marts.clusters that end so many minutes before noon."""
+    rows = [
+        {"cluster": name, "as_of_at": NOON - timedelta(minutes=ago)}
+        for name, ago in ends_min.items()
+    ]
+    return pl.DataFrame(rows)
+
+
+def test_a_cluster_whose_data_ended_before_the_time_range_is_named() -> None:
+    assert scope_bar.freshness(clusters(new=0, ended=60), shown()) == [
+        ("ended: no data in this time range, data ends 2026-11-20 11:00:00 UTC", "orange"),
+        ("new: data to 2026-11-20 12:00:00 UTC", "gray"),
+    ]
+
+
+def test_each_cluster_has_an_age_of_its_own() -> None:
+    found = scope_bar.freshness(clusters(a=0.5, b=1.5, c=5), shown("LIVE"))
+
+    assert found == [
+        ("c: data 5m old", "red"), ("b: data 1m 30s old", "orange"), ("a: data 30.0 s old", "green")
+    ]  # fmt: skip
+
+
+def test_one_cluster_needs_no_name() -> None:
+    two = clusters(a=0, b=60)
+
+    assert scope_bar.freshness(two, shown(scope=Scope(cluster="a"))) == [
+        ("data to 2026-11-20 12:00:00 UTC", "gray")
+    ]
+
+
+def test_of_many_clusters_the_oldest_are_named() -> None:
+    many = clusters(**{f"c{n}": n for n in range(8)})
+
+    found = scope_bar.freshness(many, shown())
+
+    assert [text.split(":")[0] for text, _ in found[:-1]] == ["c7", "c6", "c5", "c4", "c3"]
+    assert found[-1][0] == "3 more clusters are as fresh or fresher"
+
+
+@pytest.fixture
+def runs() -> pl.DataFrame:
+    """Give marts.scope_values with 1,582 runs, the most GPU time first."""
+    keys = [f"lab/{n}" for n in range(1582)]
+    return pl.DataFrame(
+        {"kind": "run", "value": keys, "label": keys, "cluster": "lab"},
+        schema={"kind": pl.String, "value": pl.String, "label": pl.String, "cluster": pl.String},
+    )
+
+
+def test_a_filter_offers_all_runs_of_a_month(runs: pl.DataFrame) -> None:
+    assert len(scope_bar.options_of(runs, "run")) == 1582
+
+
+def test_of_too_many_a_filter_offers_the_largest_and_the_one_in_the_link(
+    runs: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scope_bar, "CHOICES_MAX", 2)
+
+    assert list(scope_bar.options_of(runs, "run", "lab/9")) == ["lab/0", "lab/1", "lab/9"]
+    assert scope_bar.left_out(runs, "run") == (
+        "The 2 of 1,582 with the most GPU time; the URL accepts any."
+    )
+    assert scope_bar.left_out(runs, "node") is None
+
+
+@pytest.mark.parametrize(
+    ("window_ms", "bucket_ms"),
+    [
+        (1_000, 1_000),
+        (332_000, 2_000),
+        (3_600_000, 30_000),
+        (24 * 3_600_000, 600_000),
+        (30 * 86_400_000, 14_400_000 + 7_200_000),
+        (400 * 86_400_000, 86_400_000),
+    ],
+)
+def test_a_window_has_as_many_buckets_as_can_be_seen(window_ms: int, bucket_ms: int) -> None:
+    assert scope_bar.bucket_ms(window_ms) == bucket_ms
+
+
+def test_viewers_of_a_moving_window_ask_for_the_same_range_for_some_seconds() -> None:
+    """Else no answer would be shared: of a live site the range begins with the clock."""
+    day, later = timedelta(days=1), timedelta(seconds=9)
+
+    starts = {scope_bar.in_steps(NOON + late - day, NOON + late) for late in (later * 0, later)}
+
+    assert starts == {NOON - day}
+    assert scope_bar.in_steps(NOON - timedelta(minutes=5), NOON) == NOON - timedelta(minutes=5)
+
+
+def test_runs_that_are_called_alike_are_offered_with_their_cluster() -> None:
+    values = pl.DataFrame(
+        [
+            ("run", "a/7", "7", "a"),
+            ("run", "b/7", "7", "b"),
+            ("run", "a/8", "8", "a"),
+            ("node", "n1", "n1", "a"),
+            ("node", "n1", "n1", "b"),
+        ],
+        schema=["kind", "value", "label", "cluster"],
+        orient="row",
+    )
+    assert scope_bar.options_of(values, "run") == {"a/7": "7 (a)", "b/7": "7 (b)", "a/8": "8"}
+    assert scope_bar.options_of(values, "node") == {"n1": "n1"}
+
+
+def test_filters_of_a_view_are_those_that_are_set() -> None:
+    at = datetime(2026, 1, 1)  # noqa: DTZ001 -- UTC
+    view = View(Scope(team="a", from_ms=1), at, at, at, at, "RECORDED")
+    assert view.filters == {"team": "a"}
+    assert theme.window(*view.window).endswith("UTC")

@@ -1,0 +1,149 @@
+"""The page of health, in-process: figures of the marts, links, hostile texts, what is not read."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
+
+import polars as pl
+import pytest
+from tests.app.opened_page import assert_sound, texts
+from tests.recorded_session import built
+
+from goodput_queries.evidence.batch import Batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from streamlit.testing.v1 import AppTest
+
+    from goodput_queries.storage.store import LocalStore
+
+HOSTILE = '<script>alert(1)</script> [x](http://evil) "quoted" a/b|c :red[z] $x$'
+AT = datetime(2026, 11, 20, 12, 31)  # noqa: DTZ001 -- UTC
+EMPTY_WINDOW = {"from": "2020-01-01", "to": "2020-01-02"}
+
+
+@pytest.fixture(scope="module")
+def hit(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStore]:
+    """Give the recorded session, in which a GPU has an Xid and the node is down for a moment."""
+    for store in built(
+        empty_database, tmp_path_factory, "sacct.txt", "nvml.jsonl.gz", "job_events.jsonl.gz"
+    ):
+        gpu = store.read("select cluster, node, gpu_uuid from marts.gpus order by all limit 1")
+        source = {"source": "test"}
+        event = {
+            "ts": AT, "ts_precision": "exact", "kind": "xid", "code": 79, "message": HOSTILE,
+        }  # fmt: skip
+        state = {"state": "down", "start_at": AT, "end_at": AT, "reason": HOSTILE}
+        for table, row, names in (
+            ("gpu_events", event, ("cluster", "node", "gpu_uuid")),
+            ("node_states", state, ("cluster", "node")),
+        ):
+            frame = pl.DataFrame({**gpu.select(names).row(0, named=True), **row, **source})
+            store.load(Batch(table, frame, "test", "test", table))
+        store.build()
+        yield store
+
+
+def links(app: AppTest) -> dict[str, dict[str, list[str]]]:
+    """Return the query parameters of each link on the page, by its label."""
+    found = [element.proto for element in app.get("page_link")]
+    return {link.label: parse_qs(link.query_string) for link in found}
+
+
+def table(app: AppTest, column: str) -> pl.DataFrame:
+    """Return the first table of the page that has the column."""
+    frames = (pl.from_pandas(frame.value) for frame in app.dataframe)
+    return next(frame for frame in frames if column in frame.columns)
+
+
+def test_the_worst_node_is_one_link_away_with_its_suggestion_and_action(
+    hit: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    app = visit(hit, "node_health")
+
+    assert_sound(app)
+    node = hit.read("select node from marts.nodes").item()
+    assert links(app)[node]["node"] == [node]
+    row = table(app, "suggested").row(0, named=True)
+    assert (row["node"], row["errors"], row["code"]) == (node, 1, 79)
+    # a run that began two minutes after the Xid ended badly, too: the Xid is not its cause
+    assert row["suggested"] == "Watch: 1 error"
+    assert row["what_to_do"].startswith("Drain the node and restart it")
+    assert "Node failures: 1" in texts(app)
+
+
+def test_hostile_messages_and_reasons_are_text(
+    hit: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    app = visit(hit, "node_health")
+
+    assert table(app, "reason")["reason"].to_list() == [HOSTILE]
+    assert "<script>" not in texts(app)
+
+
+def test_an_incident_links_to_its_gpu_its_node_and_the_run_that_it_hit(
+    hit: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    (incident,) = hit.read("select * from marts.gpu_incidents").to_dicts()
+    named = [str(incident[name]) for name in ("cluster", "node", "device", "start_at")]
+
+    app = visit(hit, "node_health", incident="|".join(named[:3]) + f"|{AT}.000000")
+
+    assert_sound(app)
+    labels = [label for label in links(app) if label.startswith("Open")]
+    assert labels == [
+        f"Open GPU {incident['gpu_index']}",
+        f"Open node {incident['node']}",
+        f"Open run {incident['run_id']}",
+    ]
+
+
+@pytest.mark.parametrize("kind", ["ecc_corrected", "nvlink", "thermal"])
+def test_counters_that_were_read_are_drawn_also_where_they_are_zero(
+    hit: LocalStore, visit: Callable[..., AppTest], kind: str
+) -> None:
+    app = visit(hit, "node_health", kind=kind)
+
+    assert_sound(app)
+    assert len(app.get("plotly_chart")) == 2
+
+
+def test_a_kind_that_nobody_reads_names_the_counter_to_enable(
+    store: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    gpu = {"cluster": "lab", "node": "n", "gpu_uuid": "GPU-1", "source": "test"}
+    reading = {"gpu_uuid": "GPU-1", "gpu_instance": "", "power_w": 99.0, "source": "test"}
+    moments = [AT, AT.replace(minute=40)]
+    store.load(Batch("gpus", pl.DataFrame(gpu), "test", "test", "gpus"))
+    readings = pl.DataFrame([{**reading, "ts": at} for at in moments])
+    store.load(Batch("gpu_samples", readings, "test", "test", "samples"))
+    store.build()
+
+    app = visit(store, "node_health", kind="row_remap")
+
+    assert_sound(app)
+    shown = texts(app)
+    assert "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS" in shown
+    assert "No source reports node states" in shown
+    assert "No source reports driver or VBIOS of these GPUs" in shown
+    assert "Not read on any node: ECC, uncorrected; Row remaps; Thermal slowdown time." in shown
+
+
+def test_an_unknown_kind_is_named_and_nothing_is_drawn(
+    hit: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    app = visit(hit, "node_health", kind="<b>x")
+
+    assert_sound(app)
+    assert "is not a kind of error" in texts(app)
+
+
+def test_a_window_without_data_says_so(hit: LocalStore, visit: Callable[..., AppTest]) -> None:
+    app = visit(hit, "node_health", **EMPTY_WINDOW)
+
+    assert_sound(app)
+    assert "No data in" in texts(app)

@@ -1,0 +1,122 @@
+"""The page of serving engines, in-process: on a small fleet, and where nothing is configured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import streamlit as st
+from tests.app.conftest import opened
+from tests.app.dashboard.pages.test_pages import assert_can_be_downloaded, unexplained
+from tests.app.opened_page import assert_sound
+from tests.queries.conftest import Evidence
+from tests.queries.serving.load import Serving, fleet
+
+from goodput_app.dashboard import theme
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from streamlit.testing.v1 import AppTest
+
+    from goodput_queries.storage.store import LocalStore
+
+TIMES = {"from": "2027-01-15T08:00:00Z", "to": "2027-01-15T10:00:00Z"}
+HOSTILE = "<b>moe</b> :red[x]"
+
+
+@pytest.fixture(scope="module")
+def store(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
+    """Give the fleet of the tests of marts, with a tenant of a hostile name."""
+    evidence = Evidence(new_store())
+    fleet(evidence)
+    serving = Serving(evidence)
+    engine = serving.engine("pod-0", "llama")
+    engine.log({"arrival": 60.0 + n, "ttft": 2.0, "e2e": 4.0, "tenant": HOSTILE} for n in range(9))
+    rare = serving.engine("pod-1", "rare")
+    rare.log(
+        {"arrival": 10.0 * n, "ttft": 2.5 if 180 <= n < 240 else 0.5, "e2e": 10.0}
+        for n in range(360)
+    )
+    xid = {"ts_precision": "exact", "kind": "xid", "code": 74, "gpu_uuid": "c/n1#1"}
+    evidence.load("gpu_events", [{**xid, "cluster": "c", "node": "n1", "ts": evidence.at(1795)}])
+    serving.load()
+    evidence.build()
+    yield evidence.store
+    evidence.store.close()
+
+
+@pytest.fixture(scope="module")
+def page(store: LocalStore) -> Iterator[AppTest]:
+    """Give the page of two hours, drawn once."""
+    yield opened(store, "model_serving", **TIMES)
+    st.cache_data.clear()
+
+
+def test_it_says_speed_in_total_and_per_gpu_and_what_tokens_cost(page: AppTest) -> None:
+    assert_sound(page)
+    tiles = {metric.label: metric.value for metric in page.metric}
+
+    assert tiles["Output tokens/s"] == "232"
+    assert tiles["Idle serving cost"] == theme.markdown_text("$3.60")
+    assert tiles["Within objective"] == "not known"
+    captions = [caption.value for caption in page.caption]
+    assert any("per GPU, 4 GPUs" in text for text in captions)
+
+
+def test_every_table_can_be_downloaded_and_every_number_is_explained(page: AppTest) -> None:
+    assert_can_be_downloaded(page)
+    assert unexplained(page) - {"GPUs"} == set()
+
+
+def test_a_quantile_is_shown_with_its_bounds_or_as_exact(page: AppTest) -> None:
+    tables = [t.value for t in page.dataframe if "p50_bounds" in t.value.columns]
+    shown = {text for table in tables for text in table["p50_bounds"]}
+
+    assert "exact" in shown
+    assert "0.75 to 1.0" in shown
+
+
+def test_a_tenant_leads_to_its_slowest_engine_and_the_engine_to_its_gpu(
+    store: LocalStore,
+) -> None:
+    """The row of the tenant sets `serving_engine`; the page then has the links."""
+    asked = {"serving_engine": "c|pod-0||llama", "served_model": "llama", "served_by": "engine"}
+    app = opened(store, "model_serving", **asked, **TIMES)
+
+    assert_sound(app)
+    shown = {m for t in app.dataframe if "model" in t.value for m in t.value["model"]}
+    assert shown == {"llama"}, "of one model alone"
+    links = [link.proto.label for link in app.get("page_link")]
+    assert any(label.startswith("Open GPU") for label in links)
+    assert "Open node n1" in links
+
+
+def test_a_latency_spike_has_its_cause(page: AppTest) -> None:
+    (table,) = (t.value for t in page.dataframe if "cause_label" in t.value.columns)
+    (row,) = table.to_dict("records")
+
+    assert (row["endpoint"], row["p95_s"], row["usual_p95_s"]) == ("pod-1", 2.5, 0.5)
+    assert (row["cause_label"], row["evidence"]) == ("GPU event", "Xid 74 of GPU 1 at 08:29:55")
+
+
+def test_a_page_says_of_how_many_rows_it_has_the_first(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("goodput_app.dashboard.data.serving.ROWS_SHOWN", 2)
+    app = opened(store, "model_serving", served_by="role", **TIMES)
+
+    assert_sound(app)
+    texts = [caption.value for caption in app.caption]
+    assert "The first 2 of 5 engines; choose a served model." in texts
+    assert any(text.startswith("The first 2 of ") and "latencies" in text for text in texts)
+
+
+def test_a_site_without_engines_is_told_the_source_and_the_lines(capture: LocalStore) -> None:
+    """The recorded session has none."""
+    app = opened(capture, "model_serving")
+
+    assert_sound(app)
+    assert next(code.value for code in app.code).startswith(
+        '[[collect]]\nsource = "serving-metrics"'
+    )

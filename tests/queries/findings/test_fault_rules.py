@@ -1,0 +1,196 @@
+"""Rules about faults of GPUs, nodes, links and losses: when each fires, when it is quiet."""
+
+from __future__ import annotations
+
+import pytest
+from tests.queries.conftest import built_together
+from tests.queries.findings.conftest import found_together, rules_together
+from tests.queries.findings.test_losses import GPUS, HOUR, run
+
+THERMAL, POWER_CAP = 0x40, 0x4
+LATE = 3  # the rank
+
+
+def xid(evidence, code, second, gpu=LATE):
+    evidence.load(
+        "gpu_events",
+        [{"cluster": evidence.name, "node": "a", "gpu_uuid": f"{evidence.name}/a#{gpu}",
+          "ts": evidence.at(second), "kind": "xid", "ts_precision": "exact", "code": code}],
+    )  # fmt: skip
+
+
+def waiting_for_a_rank(evidence, job_events):
+    """Load a run in which three ranks wait 9 s of each minute for the fourth."""
+    run(
+        evidence,
+        job_events,
+        per_rank=lambda rank, _event: {"comm_s": 1 if rank == LATE else 10},
+    )
+
+
+@pytest.mark.fires("faulty_gpu", "gpu_error")
+@built_together
+def test_waits_for_a_gpu_are_put_on_its_hardware_error_in_the_hour_after_it(cluster, job_events):
+    waiting_for_a_rank(cluster, job_events)
+    xid(cluster, 94, 60 + 1)
+
+    yield
+
+    rows = {row[0]: row[1:] for row in found_together(cluster, "rule, gpu_uuid, severity, gpu_ms")}
+    gpu, severity, faulty_ms = rows["faulty_gpu"]
+    assert (gpu, severity) == (f"{cluster.name}/a#{LATE}", "critical")
+    assert faulty_ms == pytest.approx(60 * 9000 * (GPUS - 1), rel=0.04), "one hour of two"
+    assert rows["slow_rank"][2] == pytest.approx(faulty_ms, rel=0.04), "the other one"
+    assert rows["gpu_error"][0] == gpu
+
+
+@pytest.mark.quiet("faulty_gpu", "gpu_error", "bad_node")
+@built_together
+def test_an_error_of_the_application_makes_no_gpu_faulty(cluster, job_events):
+    waiting_for_a_rank(cluster, job_events)
+    xid(cluster, 13, 60 + 1)
+
+    yield
+
+    assert rules_together(cluster) == {"slow_rank"}
+
+
+def slower_in_the_second_hour(evidence, job_events, reasons):
+    steps = [
+        *job_events.steps(1, 58, 60, 60.0),
+        *job_events.steps(59, 98, HOUR - 60, 90.0),
+    ]
+    run(evidence, job_events, steps)
+    for gpu in range(GPUS):
+        evidence.load(
+            "gpu_samples",
+            [{"gpu_uuid": f"{evidence.name}/a#{gpu}", "gpu_instance": "",
+              "ts": evidence.at(second), "engine_active_ratio": 0.9,
+              "clocks_event_reasons": reasons if gpu == LATE and second > HOUR - 60 else 0}
+             for second in evidence.every(0, 2 * HOUR, 30)],
+            "dcgm",
+        )  # fmt: skip
+
+
+@pytest.mark.fires("throttled_gpu")
+@built_together
+def test_steps_that_a_hot_gpu_makes_longer_are_put_on_it(cluster, job_events):
+    slower_in_the_second_hour(cluster, job_events, THERMAL)
+
+    yield
+
+    rows = found_together(cluster, "rule, gpu_uuid, gpu_ms")
+    (row,) = [row for row in rows if row[0] == "throttled_gpu"]
+    assert row[1] == f"{cluster.name}/a#{LATE}"
+    assert row[2] == pytest.approx(40 * 30_000 * GPUS, rel=0.05)
+
+
+@pytest.mark.quiet("throttled_gpu")
+@built_together
+def test_a_power_cap_throttles_nothing(cluster, job_events):
+    slower_in_the_second_hour(cluster, job_events, POWER_CAP)
+
+    yield
+
+    assert "throttled_gpu" not in rules_together(cluster)
+
+
+@pytest.mark.fires("bad_node")
+@built_together
+def test_a_node_whose_memory_cannot_be_repaired_is_to_be_replaced(cluster):
+    cluster.load(
+        "gpus",
+        [{"cluster": cluster.name, "node": "a", "gpu_uuid": f"{cluster.name}/a#0",
+          "gpu_index": 0, "valid_from_at": cluster.at(0)}],
+    )  # fmt: skip
+    cluster.watched(HOUR)
+    cluster.load(
+        "gpu_samples_other",
+        [{"gpu_uuid": f"{cluster.name}/a#0", "gpu_instance": "", "ts": cluster.at(second),
+          "metric": "row_remap_failed", "value": 1.0} for second in (0, 60)],
+        "dcgm",
+    )  # fmt: skip
+
+    yield
+
+    rows = found_together(cluster, "rule, node, severity, what_to_do")
+    (row,) = [row for row in rows if row[0] == "bad_node"]
+    assert row[1:3] == ("a", "critical")
+    assert row[3].startswith("Replace")
+
+
+def transports(evidence, *rows):
+    for node in ("a", "b"):
+        evidence.node(node, 1)
+    evidence.watched(HOUR)
+    evidence.load(
+        "comm_transports",
+        [{"cluster": evidence.name, "comm_id": evidence.name, "node": node, "nodes": 2,
+          "pid": evidence.first_pid + number, "transport": transport}
+         for number, (node, transport) in enumerate(rows)],
+    )  # fmt: skip
+
+
+@pytest.mark.fires("socket_fallback")
+@built_together
+def test_sockets_beside_infiniband_are_a_fall_back(cluster):
+    transports(cluster, ("a", "NET/Socket"), ("b", "NET/IB/GDRDMA"))
+
+    yield
+
+    rows = found_together(cluster, "rule, node, severity, confidence, evidence")
+    text = "1 process of NCCL use NET/Socket between nodes"
+    assert rows == [("socket_fallback", "a", "warning", "Confirmed", text)]
+
+
+@pytest.mark.quiet("socket_fallback")
+@built_together
+def test_sockets_where_nothing_else_was_seen_are_no_fall_back(cluster):
+    transports(cluster, ("a", "NET/Socket"), ("b", "NET/Socket"), ("b", "P2P/CUMEM"))
+
+    yield
+
+    assert rules_together(cluster) == set()
+
+
+def losses(evidence, job_events, loss_of):
+    steps = job_events.steps(1, 119, 60, 60.0)
+    run(evidence, job_events, [step | {"loss": loss_of(step["step"])} for step in steps])
+
+
+@pytest.mark.fires("loss_diverged")
+@pytest.mark.quiet("loss_not_finite")
+@built_together
+def test_a_loss_that_stays_far_over_the_steps_before_it_diverged(cluster, job_events):
+    losses(cluster, job_events, lambda step: 2.0 if step <= 80 else 50.0)
+
+    yield
+
+    rows = found_together(cluster, "rule, run_key, since_at, severity, confidence, evidence")
+    ((rule, run_key, since_at, severity, confidence, text),) = rows
+    assert (rule, run_key, severity) == ("loss_diverged", f"{cluster.name}/1", "info")
+    assert (since_at, confidence) == (cluster.at(60 + 81 * 60), "Confirmed")
+    assert text.startswith("from step 81 of attempt 0 on, in 39 logged steps")
+
+
+@pytest.mark.quiet("loss_diverged", "loss_not_finite")
+@built_together
+def test_single_high_losses_and_a_slow_rise_are_no_divergence(cluster, job_events):
+    losses(cluster, job_events, lambda step: 50.0 if step % 20 == 0 else 2.0 + step / 100)
+
+    yield
+
+    assert rules_together(cluster) == set()
+
+
+@pytest.mark.fires("loss_not_finite")
+@pytest.mark.quiet("loss_diverged")
+@built_together
+def test_a_loss_that_is_not_a_number_is_found_with_its_step(cluster, job_events):
+    losses(cluster, job_events, lambda step: 2.0 if step <= 80 else float("nan"))
+
+    yield
+
+    ((rule, severity, text),) = found_together(cluster, "rule, severity, evidence")
+    assert (rule, severity) == ("loss_not_finite", "warning")
+    assert text.endswith("the last finite loss was 2.0 at step 80")

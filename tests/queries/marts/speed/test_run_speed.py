@@ -1,0 +1,305 @@
+"""How fast runs are inside their steps: throughput, MFU, against their best and their peers."""
+
+from __future__ import annotations
+
+import csv
+import io
+from datetime import date
+from pathlib import Path
+
+import polars as pl
+import pytest
+from pypdfium2 import PdfDocument
+from tests.queries.conftest import built_together
+
+from goodput_billing.render import files, token_table
+from goodput_billing.statement.settings import StatementSettings
+from goodput_billing.statement.statement import statement
+
+PEAKS = Path(__file__).parents[4] / "queries/goodput_queries/sql/reference/gpu_model_peaks.csv"
+H100 = "NVIDIA H100 80GB HBM3"
+
+
+def trained(
+    evidence, job_events, *, model=H100, ranks=2, steps=200, length=2.0, name="1", metric=None,
+    **of_a_step,
+):  # fmt: skip
+    """Load a run whose ranks report steps; metric: fields of a `metric` event, as JSON."""
+    evidence.node(name, ranks, model=model)
+    evidence.job(name, 0, steps * length, [name], ranks, job_name="llm")
+    for rank in range(ranks):
+        events = job_events.steps(1, steps, 0, length, **of_a_step)
+        evidence.events(name, events, rank=rank, host=name, gpu_uuid=f"c/{name}#{rank}")
+    if metric:
+        evidence.events(name, [{"event": "metric", "t": 1, "extra": metric}], host=name)
+
+
+def speed(evidence, mart="run_speed"):
+    evidence.build()
+    return evidence.read(f"select * from marts.{mart} order by run_key").row(0, named=True)
+
+
+@built_together
+def test_tokens_of_all_ranks_over_step_time(cluster, job_events):
+    """The first step is left out: 199 of 200 count."""
+    trained(cluster, job_events, tokens=1000.0, samples=4.0)
+
+    yield
+
+    found = speed(cluster)
+
+    assert found["steps"] == 199
+    assert found["median_step_s"] == pytest.approx(2)
+    assert found["tokens_per_s"] == pytest.approx(1000)
+    assert found["tokens_per_gpu_s"] == pytest.approx(500)
+    assert found["samples_per_s"] == pytest.approx(4)
+    assert found["mfu_ratio"] is None
+    assert found["mfu_reason"] == "the job reports neither FLOPs nor the number of its parameters"
+
+
+@built_together
+def test_mfu_of_reported_flops_is_of_the_dense_bf16_peak(cluster, job_events):
+    trained(cluster, job_events, flops=2.0 * 0.4 * 989.4e12)
+
+    yield
+
+    found = speed(cluster)
+
+    assert found["mfu_ratio"] == pytest.approx(0.4)
+    assert (found["mfu_method"], found["mfu_dtype"]) == ("reported FLOPs", "bf16")
+    assert found["is_dtype_assumed"]
+    assert found["mfu_reason"] is None
+    assert found["work_reason"] == "the job reports neither tokens nor samples of its steps"
+
+
+@built_together
+def test_mfu_of_tokens_and_parameters(cluster, job_events):
+    trained(cluster, job_events, tokens=10_000.0, metric='{"params": 7e9, "dtype": "FP8"}')
+
+    yield
+
+    found = speed(cluster)
+
+    assert found["mfu_method"] == "6 x parameters x tokens"
+    assert found["mfu_ratio"] == pytest.approx(6 * 7e9 * 5000 / 1978.9e12)
+    assert not found["is_dtype_assumed"]
+
+
+@built_together
+def test_a_sparse_peak_counts_where_the_job_declares_it(cluster, job_events):
+    trained(
+        cluster, job_events, flops=2.0 * 989.4e12, metric='{"dtype": "bf16", "is_sparse": true}'
+    )
+
+    yield
+
+    assert speed(cluster)["mfu_ratio"] == pytest.approx(0.5)
+
+
+@built_together
+def test_mfu_above_1_is_shown_with_its_reason(cluster, job_events):
+    trained(cluster, job_events, flops=3.0 * 989.4e12)
+
+    yield
+
+    found = speed(cluster)
+
+    assert found["mfu_ratio"] == pytest.approx(1.5)
+    assert found["mfu_reason"].startswith("above the peak")
+
+
+@pytest.mark.parametrize(
+    ("model", "dtype", "reason"),
+    [
+        ("h100", None, "no peak in fp16 is known of h100"),
+        ("Tesla V100-SXM2-32GB", "bf16", "no peak in bf16 is known of Tesla V100-SXM2-32GB"),
+        (H100, "quantised", f"no peak in quantised is known of {H100}"),
+    ],
+)
+@built_together
+def test_without_a_peak_there_is_no_mfu(cluster, job_events, model, dtype, reason):
+    """The name `h100` does not say whether it is SXM, PCIe or NVL, whose peaks differ."""
+    metric = None if dtype is None else f'{{"dtype": "{dtype}"}}'
+    trained(cluster, job_events, model=model, flops=1e12, metric=metric)
+
+    yield
+
+    found = speed(cluster)
+
+    assert found["mfu_ratio"] is None
+    assert found["model_flops_per_s"] == pytest.approx(1e12)
+    assert found["mfu_reason"] == reason
+
+
+@built_together
+def test_rates_per_gpu_of_a_log_are_of_all_gpus_of_the_gang(cluster, job_events):
+    cluster.node("a", 8, model=H100)
+    cluster.job("1", 0, 400, ["a"], 8)
+    line = {"gpu_tokens": 100.0, "gpu_flops": 2.0 * 0.3 * 989.4e12}
+    cluster.log("1", job_events.steps(1, 200, 0, 2.0, **line))
+
+    yield
+
+    found = speed(cluster)
+
+    assert found["tokens_per_s"] == pytest.approx(400)
+    assert found["mfu_ratio"] == pytest.approx(0.3)
+
+
+@built_together
+def test_the_jobs_own_mfu_where_nothing_else_is_known(cluster, job_events):
+    cluster.node("a", 1, model="h100")
+    cluster.job("1", 0, 400, ["a"], 1)
+    cluster.log("1", job_events.steps(1, 200, 0, 2.0, mfu_ratio=0.41))
+
+    yield
+
+    found = speed(cluster)
+
+    assert (found["mfu_ratio"], found["mfu_method"]) == (pytest.approx(0.41), "reported MFU")
+    assert found["mfu_dtype"] is None
+
+
+@built_together
+def test_the_best_is_the_best_tenth_of_windows(cluster, job_events):
+    """20 % of the steps at 1 s, the others at 2 s: half of the best."""
+    cluster.node("a", 1)
+    cluster.job("1", 0, 1000, ["a"], 1)
+    events = [*job_events.steps(1, 100, 0, 1.0), *job_events.steps(101, 500, 100, 2.0)]
+    cluster.events("1", events)
+
+    yield
+
+    found = speed(cluster)
+
+    assert found["speed_unit"] == "steps"
+    assert found["best_ratio"] == pytest.approx(0.5)
+    assert found["best_step_s"] == pytest.approx(1)
+
+
+@built_together
+def test_few_steps_have_no_best(cluster, job_events):
+    trained(cluster, job_events, steps=50)
+
+    yield
+
+    assert speed(cluster)["best_reason"] == "fewer than ten windows of ten steps"
+
+
+@built_together
+def test_peers_are_runs_of_the_same_name_model_and_size(cluster, job_events):
+    for name, length, ranks in (("1", 2.0, 2), ("2", 1.0, 2), ("3", 1.0, 2), ("4", 0.5, 1)):
+        trained(cluster, job_events, name=name, length=length, ranks=ranks, tokens=10.0, steps=20)
+
+    yield
+
+    found = speed(cluster, "run_peers")
+
+    assert (found["run_key"], found["peers"]) == (f"{cluster.name}/1", 2)
+    assert found["peer_ratio"] == pytest.approx(0.5)
+
+
+@built_together
+def test_retained_tokens_are_held_against_all_allocated_time(cluster, job_events):
+    """Steps 51 to 100 are lost; a GPU-hour costs 3.60, so that 1,000 s cost 1; 100 W."""
+    cluster.node("a", 1)
+    cluster.job("1", 0, 1000, ["a"], 1, state="FAILED")
+    events = job_events.steps(1, 100, 0, 10.0, tokens=600.0)
+    cluster.events("1", [*events, job_events.durable(50, 505)])
+    cluster.load("rates", [{"cluster": cluster.name, "price_per_gpu_h": 3.6, "currency": "USD"}])
+    cluster.load(
+        "gpu_samples",
+        [
+            {
+                "gpu_uuid": f"{cluster.name}/a#0", "gpu_instance": "", "ts": cluster.at(t),
+                "energy_j": 100.0 * t, "is_flagged": False,
+            }
+            for t in range(0, 1001, 10)
+        ],
+    )  # fmt: skip
+
+    yield
+
+    found = speed(cluster, "run_token_costs")
+
+    assert found["tokens"] == 30_000
+    assert found["tokens_per_cost"] == pytest.approx(30_000)
+    assert found["tokens_per_j"] == pytest.approx(0.3, rel=0.02)
+
+
+@built_together
+def test_without_price_tokens_and_energy_there_is_a_reason(cluster, job_events):
+    trained(cluster, job_events)
+
+    yield
+
+    found = speed(cluster, "run_token_costs")
+
+    assert found["tokens_per_cost"] is None
+    assert found["cost_reason"] == found["energy_reason"] == "the job reports no tokens"
+
+
+def test_tokens_of_an_account_are_held_against_its_runs_that_report_them(
+    evidence, job_events, tmp_path
+):
+    """Two runs of 400 s on two GPUs at 3.60 an hour cost 0.80 each; the third says nothing."""
+    for name, tokens in (("1", 10.0), ("2", 30.0), ("3", None)):
+        more = {} if tokens is None else {"tokens": tokens}
+        trained(evidence, job_events, name=name, **more)
+    evidence.load("rates", [{"price_per_gpu_h": 3.6, "currency": "USD"}])
+
+    evidence.store.build()
+    found = evidence.store.read("select * from marts.tokens_by_account").row(0, named=True)
+
+    assert (found["team"], found["runs"]) == ("team", 2)
+    assert found["held_ratio"] == pytest.approx(2 / 3)
+    assert found["tokens"] == 2 * 200 * 40
+    assert found["tokens_per_cost"] == pytest.approx(2 * 200 * 40 / 1.6)
+
+    # delivered files have the same, of the account in each of its rows; FOCUS has no such column
+    made = statement(evidence.store, date(2027, 1, 15), StatementSettings())
+    rows = pl.read_csv(io.BytesIO(files.csv(made))).filter(pl.col("line") == "usage")
+    assert rows.height == 3
+    assert set(rows["account_tokens"]) == {2 * 200 * 40}
+    assert rows["account_tokens_per_cost"].to_list() == pytest.approx([2 * 200 * 40 / 1.6] * 3)
+    assert rows["account_tokens_per_j"].null_count() == 3, "no energy was read"
+    assert made.rows.filter(pl.col("line") == "idle")["account_tokens"].count() == 0
+    assert token_table.tokens(made).rows == [["team", "16,000", "10,000", "unknown"]]
+    page, pdf, bill = files.write(made, tmp_path, ["html", "pdf", "focus"])
+    assert "Tokens per USD" in page.read_text()
+    assert "Tokens per USD" in "".join(p.get_textpage().get_text_range() for p in PdfDocument(pdf))
+    assert "token" not in bill.read_text().lower()
+
+
+def test_peaks_have_a_source_and_names_match_one_model(evidence):
+    names = {
+        "NVIDIA A100-SXM4-40GB": "A100 SXM4 40GB",
+        "NVIDIA A100 80GB PCIe": "A100 PCIe 80GB",
+        "a100": "A100",
+        "NVIDIA A10": "A10",
+        "NVIDIA H100 PCIe": "H100 PCIe",
+        "NVIDIA H100 NVL": "H100 NVL",
+        H100: "H100 SXM5",
+        "NVIDIA H200": "H200 SXM",
+        "NVIDIA H200 NVL": "H200 NVL",
+        "NVIDIA GH200 480GB": "GH200",
+        "NVIDIA B200": "B200",
+        "NVIDIA GB200": "GB200",
+        "NVIDIA L40S": "L40S",
+        "NVIDIA L4": "L4",
+        "NVIDIA RTX 6000 Ada Generation": "RTX 6000 Ada",
+        "AMD Instinct MI300X": "MI300X",
+        "h100": None,
+    }
+    for number, model in enumerate(names):
+        evidence.node(f"n{number}", 1, model=model)
+    evidence.store.build()
+
+    found = evidence.store.read("select gpu_model, peak_model from marts.gpu_model_peaks").rows()
+
+    assert dict(found) == names
+    with PEAKS.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert all(
+        row["source"] and (row["bf16_flops_per_s"] or row["fp16_flops_per_s"]) for row in rows
+    )

@@ -1,0 +1,132 @@
+"""Changes of step time: found where there is one, quiet where there is none."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+STEPS, BASE_S = 1500, 0.5
+AUTOCORRELATIONS = (0.5, 0.8, 0.95)
+
+
+def noise(seed, steps=STEPS):
+    """Return 1 % noise whose values depend on the ones before, and a few steps that take longer."""
+    chance = random.Random(seed)  # noqa: S311 -- noise, no secret
+    memory = AUTOCORRELATIONS[seed % 3]
+    value, found = chance.gauss(0, 1), []
+    for _ in range(steps):
+        value = memory * value + (1 - memory**2) ** 0.5 * chance.gauss(0, 1)
+        found.append((1 + 0.01 * value) * (3 if chance.random() < 0.01 else 1))
+    return found
+
+
+def run(evidence, name, factors, *, gap=None, data_s=None, more=None, until=None, attempt=0):
+    """Load a run on a node of its own; factors: of BASE_S; return when its last step ended.
+
+    gap: seconds that pass before a step outside of all steps; data_s: of it inside the step
+    """
+    at, events = until or 0.0, []
+    for number, factor in enumerate(factors, 1):
+        length = BASE_S * factor + (data_s or {}).get(number, 0)
+        at += length + (gap or {}).get(number, 0)
+        event = {"event": "step", "step": number, "t": round(at, 3), "dur_s": round(length, 6)}
+        if data_s is not None:
+            event["data_s"] = data_s.get(number, 0.0)
+        events.append(event | (more(number) if more else {}))
+    evidence.events(name, events, attempt=attempt, host=name)
+    return at
+
+
+def place(evidence, name, end, gpus=2):
+    evidence.node(name, gpus)
+    evidence.job(name, 0, end, [name], gpus)
+
+
+def changes(evidence):
+    evidence.store.build()
+    return evidence.store.read("select * from marts.step_changes order by run_key, since_ms").rows(
+        named=True
+    )
+
+
+def test_of_24_series_changes_of_5_to_10_percent_are_found_and_nothing_else(evidence):
+    chance = random.Random(7)  # noqa: S311 -- noise, no secret
+    expected = {}
+    for seed in range(24):
+        factors, name = noise(seed), f"n{seed:02}"
+        if seed % 2:
+            begin = int(STEPS * chance.uniform(0.3, 0.6))
+            end = STEPS if seed % 4 == 1 else begin + int(STEPS * chance.uniform(0.15, 0.3))
+            size = chance.uniform(1.05, 1.1)
+            factors = [f * size if begin <= k < end else f for k, f in enumerate(factors)]
+            expected[f"c/{name}"] = (begin + 1, end, size)
+        place(evidence, name, run(evidence, name, factors) + 1)
+
+    found = changes(evidence)
+
+    right = [
+        row
+        for row in found
+        if row["run_key"] in expected
+        and row["first_step"] == pytest.approx(expected[row["run_key"]][0], abs=0.03 * STEPS)
+        and row["ratio"] == pytest.approx(expected[row["run_key"]][2], abs=0.02)
+        and (row["until_at"] is None) == (expected[row["run_key"]][1] == STEPS)
+    ]
+    assert len(right) / len(found) >= 0.95, "precision"
+    assert len({row["run_key"] for row in right}) / len(expected) >= 0.9, "recall"
+
+
+def test_a_slow_window_that_recovers_is_one_episode_with_its_loss(evidence):
+    slow = [1.5 if 600 < k <= 900 else 1.0 for k in range(1, STEPS + 1)]
+    place(evidence, "a", run(evidence, "a", slow) + 1)
+
+    (episode,) = changes(evidence)
+
+    assert episode["first_step"] == pytest.approx(601, abs=10)
+    assert episode["last_step"] == pytest.approx(900, abs=10)
+    assert episode["ratio"] == pytest.approx(1.5)
+    assert episode["lost_gpu_ms"] == pytest.approx(300 * 0.25 * 1000 * 2, rel=0.05)
+    assert episode["until_at"] is not None
+    assert episode["sentence"].startswith("Step time rose from 500 to 750 ms (+50.0 %) at step ")
+
+
+def test_steps_that_become_slower_twice_are_one_episode(evidence):
+    factors = [1.0 if k < 500 else 1.2 if k < 1000 else 1.5 for k in range(STEPS)]
+    place(evidence, "a", run(evidence, "a", factors) + 1)
+
+    (episode,) = changes(evidence)
+
+    assert episode["before_ms"] == pytest.approx(500)
+    assert episode["until_at"] is None
+    assert episode["lost_gpu_ms"] == pytest.approx(2 * 500 * (100 + 250), rel=0.05)
+
+
+@pytest.mark.quiet("steps_slower")
+def test_checkpoints_data_stalls_and_restarts_are_no_change(evidence):
+    """The second life begins again at step 1, on the same node."""
+    saves = dict.fromkeys(range(100, STEPS, 100), 20.0)
+    stalls = dict.fromkeys(range(700, 900), 0.4)
+    end = run(evidence, "a", noise(3), gap=saves, data_s=stalls)
+    end = run(evidence, "a", noise(4), until=end + 60, attempt=1)
+    place(evidence, "a", end + 1)
+
+    assert changes(evidence) == []
+
+
+def test_a_larger_batch_is_no_slower_step(evidence):
+    """Twice the samples in 1.4 times the time is faster: throughput is compared."""
+    factors = [1.0 if k <= 700 else 1.4 for k in range(1, STEPS + 1)]
+    batch = lambda step: {"samples": 16.0 if step <= 700 else 32.0}  # noqa: E731 -- a line of numbers
+    place(evidence, "a", run(evidence, "a", factors, more=batch) + 1)
+
+    (episode,) = changes(evidence)
+
+    assert episode["ratio"] == pytest.approx(0.7, abs=0.01)
+    assert episode["lost_gpu_ms"] == 0
+
+
+def test_an_attempt_of_few_steps_has_no_changes(evidence):
+    place(evidence, "a", run(evidence, "a", [1.0] * 60 + [2.0] * 60) + 1)
+
+    assert changes(evidence) == []
