@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from goodput_queries.storage.store import LocalStore
 
 DAY_S = 86_400
-OPERATE = Path(__file__).parents[3] / "docs" / "operate.md"
+OPERATE = Path(__file__).parents[4] / "docs" / "operate.md"
 IN_OTHERS = {"marts.allocated_samples"}  # the Run page then draws the roll-up
 
 
