@@ -11,8 +11,8 @@ from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, places, scope_bar, tables
 from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.data import fleet, metrics
-from goodput_app.dashboard.figures import cell_colours, rack_grid, rows_over_time
-from goodput_app.dashboard.figures.cell_colours import Metric
+from goodput_app.dashboard.figures.fleet import cell_colours, rack_grid, rows_over_time
+from goodput_app.dashboard.figures.fleet.cell_colours import Metric
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
