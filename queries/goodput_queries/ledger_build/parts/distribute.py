@@ -137,15 +137,11 @@ class Parts:
         for table in models.pass_tables(stage):
             if not reads_readings(table):
                 continue
-            parts = f"{models.TEMP_LAYER}.{table.name}_of_parts"
-            empty = True
-            for tables in self._computed({table.qualified_name: table.sql}, dirty.hours):
-                rows = tables[table.qualified_name]
-                if empty:
-                    self._temporary(f"{table.name}_of_parts", rows)
-                else:
-                    self._insert(parts, rows)
-                empty = False
+            parts = f"{table.name}_of_parts"
+            computed = self._computed({table.qualified_name: table.sql}, dirty.hours)
+            for number, tables in enumerate(computed):
+                write = self._insert if number else self._temporary
+                write(parts, tables[table.qualified_name])
             given[table.name] = f"from {parts} where {materialise.OF_THESE_HOURS}"
         return materialise.replace_hours(
             self.cursor, [stage], dirty, is_compared=False, given=given
