@@ -87,6 +87,7 @@ def test_builds_of_a_lake_publish_what_they_changed(
         """Build as a new process does."""
         store.of_lake = OfLake(store, LakeOptions(publishes=True))
         store.build()
+        store.of_lake.publish()
 
     with monkeypatch.context() as patch:
         patch.delitem(publishing.TABLES, METRICS.name)

@@ -152,6 +152,7 @@ def build(path):
     options = LakeOptions(new_engine=engine(2), recent_days=2, publishes=True)
     store = LocalStore(path, threads=1, lake=options)
     store.build()
+    store.of_lake.publish()
     store.close()
 
 
