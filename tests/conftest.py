@@ -14,7 +14,7 @@ import pytest
 from tests.made_once import made_once
 
 from goodput_app.dashboard.state import use_store
-from goodput_app.demo import demo_database
+from goodput_app.demo import demo_database, digest
 from goodput_app.settings import settings
 from goodput_queries.storage import migrations, opening
 from goodput_queries.storage.store import LocalStore
@@ -90,7 +90,7 @@ def recorded_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def make(path: Path) -> None:
         demo_database(path.parent, sample_data=SAMPLE_DATA).replace(path)
 
-    return made_once(tmp_path_factory, "demo", make)
+    return made_once(tmp_path_factory, f"demo-{digest(SAMPLE_DATA)}", make)
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ def made_once(folders: pytest.TempPathFactory, name: str, make: Callable[[Path],
     folder = base / "made" / name
     folder.parent.mkdir(exist_ok=True)
     with FileLock(folder.with_name(f"{name}.lock")):
-        path = folder / "whole.duckdb"
+        path = folder / f"{name}.duckdb"
         if not path.exists():
             folder.mkdir(exist_ok=True)
             draft = folder / "draft.duckdb"

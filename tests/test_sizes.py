@@ -25,9 +25,7 @@ LONG_MODULES = {
 LARGE_FOLDERS = {
     "app/goodput_app/cli": "a command is found by the name of its module",
     "app/goodput_app/dashboard/data": "pages read through one module each",
-    "app/goodput_app/dashboard/figures": "pages have figures in one module each",
     "app/goodput_app/dashboard/pages": "a page is found by the name of its module",
-    "ingest/goodput_ingest/formats": "readers that several sources share, each on its own",
     "ingest/goodput_ingest/sources/job_logs": "a training framework is one module",
     "ingest/goodput_ingest/sources/nvml": "runs on nodes as one package without the others",
     "tests/app/cli": "mirrors the commands",

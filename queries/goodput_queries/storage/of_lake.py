@@ -33,7 +33,7 @@ class LakeOptions:
     new_engine: makes what builds compute with; None: this process.
     recent_days: of which the database has readings itself.
     cluster: of rows that it loads and that name none; '' is unknown.
-    publishes: closed hours go to the lake after builds.
+    publishes: `publish`, which servers and `goodput build` call after builds, does so.
     """
 
     new_engine: Callable[[], Engine] | None = None

@@ -276,9 +276,7 @@ class LocalStore:
                 self._refuse_unless_built()
                 return pl.DataFrame(schema=SUMMARY_SCHEMA)
             self.of_lake.pull()
-            done = build(self, is_full=is_full)
-        self.of_lake.publish()
-        return done
+            return build(self, is_full=is_full)
 
     @contextlib.contextmanager
     def unchanging(self) -> Iterator[None]:
