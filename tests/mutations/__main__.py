@@ -67,7 +67,7 @@ TARGETS = {  # file -> the tests that specify it, the quickest first
         "tests/queries/ledger_build/test_same_ledger.py",
     ),
     f"{QUERIES}/ledger_build/dirty_runs.py": (
-        "tests/queries/ledger_build/test_dirty_runs.py",
+        "tests/queries/ledger_build/test_dirty.py",
         "tests/queries/ledger_build/test_late_collectives.py",
         "tests/queries/ledger_build/test_incremental_runs.py",
         "tests/queries/ledger_build/test_same_ledger.py",
