@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from goodput_ingest.formats import json_lines
-from goodput_ingest.formats.json_lines import EPOCH_S_MAX
+from goodput_ingest.formats.json_text import json_lines
+from goodput_ingest.formats.json_text.json_lines import EPOCH_S_MAX
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS
 from goodput_ingest.source import Reject
 from goodput_queries.errors import IngestError

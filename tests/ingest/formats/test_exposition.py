@@ -13,8 +13,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from goodput_ingest.formats import json_lines
-from goodput_ingest.formats.json_lines import FieldError
+from goodput_ingest.formats.json_text import json_lines
+from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.formats.prometheus_text import blocks as exposition_blocks
 from goodput_ingest.formats.prometheus_text.blocks import blocks
 from goodput_ingest.formats.prometheus_text.exposition import Exposition, joined, parse

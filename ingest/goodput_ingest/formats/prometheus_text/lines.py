@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import polars as pl
 
-from goodput_ingest.formats import json_lines
+from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.split_fields import cut
 from goodput_queries.evidence.batch import REJECT_CONTENT_MAX_CHARS
 

@@ -18,9 +18,15 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from goodput_ingest.formats import event_lines, files, json_lines
-from goodput_ingest.formats.event_lines import DURATION_MAX_S, INT32_MAX, MSG_MAX_CHARS, Row
-from goodput_ingest.formats.json_lines import EPOCH, EPOCH_S_MAX, FieldError
+from goodput_ingest.formats import files
+from goodput_ingest.formats.json_text import event_lines, json_lines
+from goodput_ingest.formats.json_text.event_lines import (
+    DURATION_MAX_S,
+    INT32_MAX,
+    MSG_MAX_CHARS,
+    Row,
+)
+from goodput_ingest.formats.json_text.json_lines import EPOCH, EPOCH_S_MAX, FieldError
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from goodput_ingest.formats.json_lines import EPOCH, EPOCH_S_MAX, FieldError, in_utc
+from goodput_ingest.formats.json_text.json_lines import EPOCH, EPOCH_S_MAX, FieldError, in_utc
 from goodput_ingest.formats.timestamps import ZoneNeededError
 
 if TYPE_CHECKING:

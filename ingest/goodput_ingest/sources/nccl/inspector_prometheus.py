@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from goodput_ingest.formats import json_lines
-from goodput_ingest.formats.json_lines import FieldError
+from goodput_ingest.formats.json_text import json_lines
+from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.source import Reject
 from goodput_queries.errors import IngestError
 
