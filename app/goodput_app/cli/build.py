@@ -64,7 +64,10 @@ def build(
         with tasks_shown() as on_task:
             if isinstance(store, LocalStore):
                 store.of_lake.on_task = on_task
-            return store.build(is_full=is_full)
+            done = store.build(is_full=is_full)
+        if isinstance(store, LocalStore):
+            store.of_lake.publish()
+        return done
 
 
 def _prepare(store: Store, db: str, lake: str | None, chosen: Mapping[str, object]) -> None:

@@ -107,7 +107,13 @@ def _collecting(db: str, sources: Sequence[Collector], *, is_new: bool) -> Findi
         return "live sources", "ok", f"{are} collected into {db}", ""
     nobody = f"{are} configured and not collected"
     status = "missing" if is_new else "problem"
-    return "live sources", status, nobody, f"goodput serve --db {db}, or goodput collect"
+    starts = f"goodput serve --db {db}, or goodput collect"
+    return (
+        "live sources",
+        status,
+        nobody,
+        starts if settings().lake.url is None else "goodput collect",
+    )
 
 
 def _asked(sources: Sequence[Collector], patience_s: float) -> list[list[Finding]]:
