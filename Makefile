@@ -17,8 +17,8 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(if $(JEMALLOC),LD_PRELOAD=$(JEMALLOC) MALLO
 test: $(VENV)/.stamp-dev ## everything a change must pass: lint, types, layers, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
+	# types on one core; on another the tests are compiled, which else each of their processes does
+	$(PYTEST) -q --collect-only >/dev/null & $(BIN)/mypy && $(BIN)/lint-imports && wait
 	$(PYTEST) -n 4
 
 slow: $(VENV)/.stamp-dev $(VENV)/.stamp-bench ## long tests, of large outside data and of the benchmark, which `make test` leaves out

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import polars as pl
 
+from goodput_app.demo import recipe
+from goodput_ingest.run.ingest import ingest
+from goodput_ingest.synthetic import generate
 from goodput_queries.catalog import models
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.evidence.load import prepared
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
-    from datetime import datetime
+    from pathlib import Path
 
     from goodput_queries.storage.store import Store
 
@@ -25,6 +29,22 @@ MOMENTS = {
     "collectives": "dumped_at",
 }
 JOB_RUN = ("cluster", "job_id_raw", "submit_at")
+START = datetime(2026, 11, 16, tzinfo=UTC).replace(tzinfo=None)  # of made-up fleets
+
+
+def made_up_evidence(
+    folder: Path, store: Store, *, gpus: int, hours: int, seed: int = 5
+) -> Evidence:
+    """Return the evidence of a fleet that is written to a folder and read into an empty store."""
+    generate(folder, gpus=gpus, hours=hours, seed=seed, start=START.replace(tzinfo=UTC))
+    return evidence_of_recipe(folder, store)
+
+
+def evidence_of_recipe(folder: Path, store: Store) -> Evidence:
+    """Return the evidence of recorded files with their `demo.toml`, read into an empty store."""
+    for step in recipe(folder):
+        ingest(store, step.source, [step.path], step.options)
+    return evidence_of(store)
 
 
 def evidence_of(store: Store, *, without: Container[str] = ()) -> Evidence:
@@ -113,3 +133,15 @@ def _job_runs(rows: pl.DataFrame, moment: datetime) -> pl.DataFrame:
         elapsed_s=pl.when(is_ended).then("elapsed_s").when(is_started).then(elapsed_s),
         observed_at=pl.lit(moment),
     )
+
+
+def stored_stages(store: Store) -> dict[str, pl.DataFrame]:
+    """Return the rows of every stage that builds keep."""
+    kept = [m for m in models.build_order() if m.layer != "temp" and m.is_stored]
+    return {m.qualified_name: store.read(f"from {m.qualified_name}").sort(pl.all()) for m in kept}
+
+
+def assert_same(ours: Mapping[str, pl.DataFrame], theirs: Mapping[str, pl.DataFrame]) -> None:
+    """Assert that stages have the same rows."""
+    for name, rows in theirs.items():
+        assert ours[name].rows() == rows.rows(), name

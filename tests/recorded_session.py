@@ -7,6 +7,8 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.made_once import made_once
+
 from goodput_ingest.run import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.storage.store import LocalStore
@@ -19,25 +21,23 @@ if TYPE_CHECKING:
 SAMPLE = Path(__file__).parents[1] / "sample_data" / "h200x4-a"
 
 
-_BUILT: dict[tuple[Path, tuple[str, ...]], Path] = {}  # by the empty database and the parts
-
-
 def built(empty: Path, folders: pytest.TempPathFactory, *parts: str) -> Iterator[LocalStore]:
     """Yield a store with these files or folders of the session, as cluster `lab`, built.
 
     The same parts are read and built once, and copied from then on.
     empty: an empty database, which is copied
     """
-    if (empty, parts) not in _BUILT:
-        whole = folders.mktemp("recorded") / "fleet.duckdb"
+
+    def make(whole: Path) -> None:
         shutil.copyfile(empty, whole)
         with contextlib.closing(LocalStore(whole)) as store:
             paths = [SAMPLE / part for part in parts]
             ingest.ingest(store, "auto", paths, ReadOptions(cluster="lab"))
             store.build()
-        _BUILT[empty, parts] = whole
+
+    name = "-".join(("recorded", *parts)).replace("/", "_")
     path = folders.mktemp("recorded") / "fleet.duckdb"
-    shutil.copyfile(_BUILT[empty, parts], path)
+    shutil.copyfile(made_once(folders, name, make), path)
     with contextlib.closing(LocalStore(path)) as store:
         yield store
 

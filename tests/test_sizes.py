@@ -25,9 +25,7 @@ LONG_MODULES = {
 LARGE_FOLDERS = {
     "app/goodput_app/cli": "a command is found by the name of its module",
     "app/goodput_app/dashboard/data": "pages read through one module each",
-    "app/goodput_app/dashboard/figures": "pages have figures in one module each",
     "app/goodput_app/dashboard/pages": "a page is found by the name of its module",
-    "ingest/goodput_ingest/formats": "readers that several sources share, each on its own",
     "ingest/goodput_ingest/sources/job_logs": "a training framework is one module",
     "ingest/goodput_ingest/sources/nvml": "runs on nodes as one package without the others",
     "tests/app/cli": "mirrors the commands",
@@ -38,7 +36,6 @@ LONG_FUNCTIONS = {
     "ingest/goodput_ingest/synthetic/stories.py:_of_a_day": "a list of what happens on a day",
     "queries/goodput_queries/evidence/load.py:_merge": "one SQL statement",
     "queries/goodput_queries/evidence/retention.py:confirmed_end_ms": "one SQL statement",
-    "queries/goodput_queries/ledger_build/dirty_jobs.py:note_dirty_run_ids": "one SQL statement",
     "tests/benchmarks/telemetry_stage_daft.py:daft": "the same stage, once for each library",
     "tests/benchmarks/telemetry_stage_others.py:pandas": "the same stage, once for each library",
     "tests/benchmarks/telemetry_stage_others.py:polars": "the same stage, once for each library",

@@ -1,4 +1,4 @@
-"""`goodput demo`: the recorded session and a made-up fleet as a database, built once and cached."""
+"""`goodput demo`: recorded session and synthetic fleet as a database, built once, cached."""
 
 from __future__ import annotations
 

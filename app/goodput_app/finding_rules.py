@@ -17,10 +17,10 @@ in `reference/thresholds.csv`, each with its unit and reason. Why it is so:
 
 - **Losses are counted once.** Each GPU-millisecond of a loss is in at most one finding
   (`marts.loss_claims`), so that the rows of the fix list add up to what the ledger would gain.
-- **What comes back** is the loss itself: waits over the median step of the gang, idle time, work
-  that was lost. Of blocking saves it is what the best interval saves, of start-up what is over the
-  median of the cluster. *At the least* is the part whose cause is confirmed or that was idle by
-  readings.
+- **Recoverable GPU time** is the loss itself: waits over the median step of the gang, idle time,
+  work that was lost. Of blocking saves it is what the best interval saves, of start-up what is over
+  the median of the cluster. *Confirmed part* is that whose cause is confirmed or that
+  was idle by readings.
 - **A finding closes by itself** when it was not seen for half an hour; seen again, it is a new one.
 - **What people say is stored apart** (`state.finding_actions`) and survives rebuilds: an
   acknowledgement is of one occurrence, a dismissal (with its reason) holds for the same rule and

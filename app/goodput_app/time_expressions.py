@@ -38,7 +38,7 @@ def _moment(text: str, now: datetime, *, is_end: bool) -> datetime:
         moment = datetime.fromisoformat(text)
     except (ValueError, OverflowError) as error:
         raise QueryError(
-            f"{text!r} is not a moment; "
+            f"{text!r} is not a valid time; "
             "expected like 2026-11-20T14:00Z, 2026-11-20, now-6h or now/d."
         ) from error
     if moment.tzinfo is None:

@@ -1,8 +1,8 @@
 """HTTP with a total time and a size for each answer.
 
-httpx limits each read by itself, so that a server that sends a byte now and then is waited for
-for ever. Here each operation on the socket, looking the name up included, gets what is left until
-the deadline of `within`, and the connection is closed then.
+httpx limits each read by itself, so that a server that sends a byte now and then can keep a request
+open for ever. Here each operation on the socket, looking the name up included, gets what is left
+until the deadline of `within`, and the connection is closed then.
 
     client = limited_client(endpoint...)
     with within(10.0), client.stream("GET", url) as answer:

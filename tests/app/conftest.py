@@ -12,15 +12,19 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 import streamlit as st
+from streamlit import config
 from streamlit.components.v2.component_manager import BidiComponentManager
-from streamlit.testing.v1 import AppTest
+from streamlit.runtime.scriptrunner.script_cache import ScriptCache
+from streamlit.testing.v1 import AppTest, app_test, local_script_runner
 from streamlit.util import calc_hash
 from tests.app.cost_page import PRICED, cost_store
+from tests.made_once import made_once
 
 import goodput_app
 from goodput_app.dashboard import flags
 from goodput_app.dashboard.data import findings
 from goodput_app.dashboard.state import use_store
+from goodput_app.server.asgi import STREAMLIT_CONFIG
 from goodput_queries.evidence.batch import Batch, Reject
 from goodput_queries.storage.store import LocalStore
 
@@ -49,6 +53,18 @@ def opened(
     for name, value in params.items():
         app.query_params[name] = value
     return app.run()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _as_a_server_runs_pages() -> Iterator[None]:
+    """Run pages with the settings of our server, and compile each script once, as it does."""
+    for name, value in STREAMLIT_CONFIG.items():
+        config.set_option(name, value)
+    compiled = ScriptCache()
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (app_test, local_script_runner):
+            patch.setattr(module, "ScriptCache", lambda: compiled)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -94,11 +110,13 @@ def two_gpus(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> 
             "valid_from_at": [datetime(2026, 11, 20, 12), None],  # noqa: DTZ001 -- naive UTC
         }
     )
-    path = tmp_path_factory.mktemp("two_gpus") / "goodput.duckdb"
-    shutil.copyfile(empty_database, path)
-    with contextlib.closing(LocalStore(path)) as store:
-        store.load(Batch("gpus", rows, "test", "file", "1", [Reject(3, "14 fields", "a|b")]))
-    return path
+
+    def make(path: Path) -> None:
+        shutil.copyfile(empty_database, path)
+        with contextlib.closing(LocalStore(path)) as store:
+            store.load(Batch("gpus", rows, "test", "file", "1", [Reject(3, "14 fields", "a|b")]))
+
+    return made_once(tmp_path_factory, "two_gpus", make)
 
 
 @pytest.fixture
@@ -110,7 +128,7 @@ def database(here: Path, two_gpus: Path) -> Path:
 @pytest.fixture(scope="module")
 def priced(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStore]:
     """Give three jobs of two accounts on two days, at 2 dollars, and a budget."""
-    yield from cost_store(empty_database, tmp_path_factory.mktemp("priced"), PRICED)
+    yield from cost_store(empty_database, tmp_path_factory, PRICED)
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +136,7 @@ def unpriced(
     empty_database: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LocalStore]:
     """Give the same jobs without any price."""
-    yield from cost_store(empty_database, tmp_path_factory.mktemp("unpriced"), {})
+    yield from cost_store(empty_database, tmp_path_factory, {})
 
 
 @pytest.fixture
@@ -139,4 +157,4 @@ def editable(
     empty_database: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LocalStore]:
     """Give jobs at 2 dollars whose prices a test may change."""
-    yield from cost_store(empty_database, tmp_path_factory.mktemp("editable"), PRICED)
+    yield from cost_store(empty_database, tmp_path_factory, PRICED)

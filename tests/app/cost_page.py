@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import shutil
 from datetime import date
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
+
+from tests.made_once import made_once
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import polars as pl
+    import pytest
     from streamlit.testing.v1 import AppTest
 
 HOSTILE = "<img src=x onerror=alert(1)> [x](http://evil) $x$ `a` :red[z]"
@@ -37,18 +41,26 @@ DAY = date(2026, 11, 19)
 
 
 def cost_store(
-    empty: Path, folder: Path, money: dict[str, str], accounting: str = ""
+    empty: Path, folders: pytest.TempPathFactory, money: dict[str, str], accounting: str = ""
 ) -> Iterator[LocalStore]:
-    path = folder / "fleet.duckdb"
-    shutil.copyfile(empty, path)
-    text = accounting or SACCT.format(day="2026-11-19T", next="2026-11-20T")
-    (folder / "sacct.txt").write_text(text)
+    """Yield a store with these jobs and prices, which is built once and copied from then on."""
+    accounting = accounting or SACCT.format(day="2026-11-19T", next="2026-11-20T")
+
+    def make(path: Path) -> None:
+        shutil.copyfile(empty, path)
+        folder = path.parent
+        (folder / "sacct.txt").write_text(accounting)
+        with contextlib.closing(LocalStore(path)) as store:
+            ingest(store, "slurm", [folder / "sacct.txt"], ReadOptions(zone=ZoneInfo("UTC")))
+            for source, text in money.items():
+                (folder / f"{source}.csv").write_text(text)
+                ingest(store, source, [folder / f"{source}.csv"], ReadOptions())
+            store.build()
+
+    content = hashlib.sha256(repr((sorted(money.items()), accounting)).encode()).hexdigest()
+    path = folders.mktemp("cost") / "fleet.duckdb"
+    shutil.copyfile(made_once(folders, f"cost-{content[:16]}", make), path)
     with contextlib.closing(LocalStore(path)) as store:
-        ingest(store, "slurm", [folder / "sacct.txt"], ReadOptions(zone=ZoneInfo("UTC")))
-        for source, text in money.items():
-            (folder / f"{source}.csv").write_text(text)
-            ingest(store, source, [folder / f"{source}.csv"], ReadOptions())
-        store.build()
         yield store
 
 

@@ -74,7 +74,7 @@ def test_now_may_be_given_in_any_zone() -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_moment_is_refused(text: str) -> None:
-    with pytest.raises(QueryError, match="is not a moment; expected like"):
+    with pytest.raises(QueryError, match="is not a valid time; expected like"):
         moment_ms(text, NOW)
 
 

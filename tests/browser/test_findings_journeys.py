@@ -41,7 +41,7 @@ def test_from_the_top_fix_to_its_findings_and_back(page: Page, base_url: str) ->
     expect(opens).to_be_visible()
     opens.click()
     expect(page.get_by_role("heading", name="Findings", exact=True).first).to_be_visible()
-    expect(page.get_by_text("of this time range come back, at least")).to_be_visible()
+    expect(page.get_by_text("of this time range are recoverable, at least")).to_be_visible()
     assert "fix=" in page.url
     settled(page)
     shoot(page, "fix")

@@ -36,7 +36,7 @@ class Amount(click.ParamType[Decimal]):
         try:
             return Decimal(str(value))
         except InvalidOperation:
-            self.fail(f"{value!r} is no amount; expected like 12.50.", param, ctx)
+            self.fail(f"{value!r} is not an amount; expected like 12.50.", param, ctx)
 
 
 @click.group()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @database_option
 @output_options
 def audit(*, limit: int | None, db: str) -> pl.DataFrame:
-    """List who signed in, changed prices, judged findings.
+    """List who signed in, changed prices, changed findings.
 
     It also lists downloads of statements and retired sources. Latest first; kept for 90 days.
     """

@@ -64,7 +64,10 @@ def build(
         with tasks_shown() as on_task:
             if isinstance(store, LocalStore):
                 store.of_lake.on_task = on_task
-            return store.build(is_full=is_full)
+            done = store.build(is_full=is_full)
+        if isinstance(store, LocalStore):
+            store.of_lake.publish()
+        return done
 
 
 def _prepare(store: Store, db: str, lake: str | None, chosen: Mapping[str, object]) -> None:
@@ -80,6 +83,7 @@ def _prepare(store: Store, db: str, lake: str | None, chosen: Mapping[str, objec
         attach(store, lake)
     elif store.of_lake.lake is None:
         raise StoreError(
-            f"{store.path}: it is a database of no lake, which alone has tasks; add --lake URL."
+            f"{store.path}: it is not the database of a lake, which alone has tasks; "
+            "add --lake URL."
         )
     store.of_lake.new_engine = msgspec.structs.replace(settings().lake, **chosen).new_engine

@@ -53,13 +53,13 @@ def _report(outcomes: Iterable[Outcome], plan: Plan, *, is_asked: bool) -> None:
         what = "not delivered" if outcome.entry is None else ", ".join(outcome.done) or "no change"
         say(f"{outcome.when}: {what}. {outcome.status}")
     if not reported:
-        say("Nothing is due.")
+        say("No statement is due.")
     errors = [f"{one.when}: {error}" for one in reported for error in one.errors]
     for error in errors:
         say(error)
     if errors:
         count = "1 delivery" if len(errors) == 1 else f"{len(errors)} deliveries"
-        raise GoodputError(f"{count} failed; the same command tries again.")
+        raise GoodputError(f"{count} failed; run the same command to retry.")
 
 
 def _wait(seconds: float) -> bool:

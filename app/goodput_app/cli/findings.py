@@ -83,7 +83,7 @@ def _rows(
 @scope_options
 @output_options
 def fixes(*, limit: int | None, db: str, scope: Scope) -> pl.DataFrame:
-    """List what to do first, with the GPU time that comes back."""
+    """List what to do first, with the recoverable GPU time."""
     with built(db) as store:
         return _rows(
             store,
@@ -107,7 +107,7 @@ def objectives(*, db: str, scope: Scope) -> pl.DataFrame:
             scope=resolved(store, scope),
         )
         if rows.is_empty():
-            say("No objectives here; configure them as [[objectives]] in goodput.toml.")
+            say("No objectives are configured; add them as [[objectives]] in goodput.toml.")
         return rows
 
 

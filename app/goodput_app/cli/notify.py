@@ -56,7 +56,7 @@ def notify(*, is_test: bool, is_dry_run: bool, user: str, db: str) -> pl.DataFra
 
 
 def _tested(plan: Plan, user: str) -> pl.DataFrame:
-    """Send a test to each target; raises with the rows where one did not take it."""
+    """Send a test to each target; raises with the rows where one rejected it."""
     errors = [_error(plan, target, user) for target in plan.targets]
     rows = [
         (one.label, one.kind, "sent" if error is None else "failed", error)
@@ -87,7 +87,7 @@ def _planned(plan: Plan, db: str) -> pl.DataFrame:
             one for found in decided(store, plan, now, waits=False) for one in found.messages
         ]
     if not messages:
-        say("Nothing would be sent: no open finding that a target is to get is new.")
+        say("Nothing would be sent: no target has a new open finding.")
     rows = [
         (
             one.target, kinds[one.target], one.event, one.recipient or None, len(one.notices),

@@ -33,7 +33,7 @@ from goodput_ingest.source import ReadOptions
     type=click.FloatRange(SPEED_MIN, SPEED_MAX),
     default=10.0,
     show_default=True,
-    help="Seconds of the recording in a second.",
+    help="Recorded seconds per second.",
 )
 @click.option("--from", "start", metavar="TIME", help="Where to begin; default: its first moment.")
 @recording_options

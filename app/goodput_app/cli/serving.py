@@ -66,5 +66,5 @@ def serving(
             hint = "Configure a source as [[collect]] in goodput.toml"
             if what == "objectives":
                 hint = "Configure them as [[serving.objectives]] in goodput.toml"
-            say(f"Nothing of serving here{extent(store)}. {hint}.")
+            say(f"No serving data{extent(store)}. {hint}.")
         return found

@@ -102,7 +102,7 @@ def what_if(
 def _of_scope(scenario: str, of: str | None, scope: Scope) -> str | None:
     """Return what is asked about; raises UsageError for a filter that the scenario has no use for.
 
-    Capacity has no owner, and a scenario is asked of whole clusters: only checkpoints are a run's.
+    Capacity has no owner: a scenario is computed for whole clusters, only checkpoints for a run.
     """
     if scope.run is not None and scenario == CHECKPOINTS:
         if of is not None:
@@ -111,7 +111,7 @@ def _of_scope(scenario: str, of: str | None, scope: Scope) -> str | None:
     for name in ("run", "node", "team"):
         if getattr(scope, name) is not None:
             raise click.UsageError(
-                f"{scenario} is asked of whole clusters: --{name} does not apply; "
+                f"{scenario} is computed for whole clusters: --{name} does not apply; "
                 "--cluster, --from and --to do."
             )
     return of
@@ -156,7 +156,7 @@ def _subject(of: str | None, choices: dict[str, str]) -> str | None:
     if of in choices:
         return of
     known = ", ".join(repr(name) for name in list(choices)[:8]) or "nothing in this window"
-    raise QueryError(f"--of {of!r} is none of what there is here: {known}.")
+    raise QueryError(f"--of {of!r} is not available here; there is: {known}.")
 
 
 def _input(field: Field, given: Given | None) -> dict[str, Any]:

@@ -115,7 +115,7 @@ def _amount(text: str) -> Decimal:
     try:
         return Decimal(text)
     except InvalidOperation as error:
-        raise QueryError(f"{text!r} is no amount; expected like 12.50.") from error
+        raise QueryError(f"{text!r} is not an amount; expected like 12.50.") from error
 
 
 def _subject(what: str, target: Target) -> str:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from goodput_app.access import rows
-from goodput_app.access.current import carried
 from goodput_app.dashboard.data import findings, marts
 
 if TYPE_CHECKING:
@@ -79,15 +78,15 @@ def _begin(scope: Scope, state: marts.State, before: _Known | None) -> _Known:
     if before is not None and before.future.done() and before.future.exception() is None:
         answer = before.future.result()
     entry = _Known(scope, state, Future(), time.monotonic(), answer)
-    entry.future = _pool.submit(carried(_evaluate), entry)
+    entry.future = _pool.submit(_evaluate, entry, findings.evaluation(scope))
     _known.insert(0, entry)
     del _known[KEPT:]
     return entry
 
 
-def _evaluate(entry: _Known) -> pl.DataFrame:
+def _evaluate(entry: _Known, evaluation: Future[findings.Found]) -> pl.DataFrame:
     try:
-        found = findings.evaluation(entry.scope).result().findings
+        found = evaluation.result().findings
     except Exception:
         log.exception("the flags of a page could not be evaluated")
         raise

@@ -23,7 +23,7 @@ class Notice(msgspec.Struct, frozen=True):
     """A finding as a message has it; times in epoch milliseconds.
 
     is_cut: it was so when the window begins, and may have begun before. state: what people said of
-    it. owner: who can mend it (team, operations). idle_gpus,
+    it. owner: who can fix it (team, operations). idle_gpus,
     idle_since_ms: GPUs of its run that are idle now. url: its page at its time.
     """
 

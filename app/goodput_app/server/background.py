@@ -13,7 +13,7 @@ from goodput_app.settings import settings
 from goodput_ingest.live import status as live_status
 from goodput_ingest.live.status import Status
 from goodput_queries.counted_hours import HOUR_MS, count_settled_hours
-from goodput_queries.errors import TooMuchDroppedError, UnbuiltError
+from goodput_queries.errors import GoodputError, TooMuchDroppedError, UnbuiltError
 from goodput_queries.evidence.plausible import utc_now
 from goodput_queries.evidence.retention import Retention, drop_old
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 RETENTION_STATUS = ("retention", "goodput.toml")  # source and origin among the live sources
+LAKE_EVERY_S = 30.0  # looking whether something was loaded into a lake is a request a table
 AGAIN_S = 3_600.0  # after a refusal: finding out what is too old passes over all readings
 
 
@@ -32,17 +33,30 @@ class Upkeep:
     def __init__(self, store: LocalStore) -> None:
         self._store = store
         self._prune_from_s = 0.0  # by the steady clock
+        self._build_from_s = 0.0
         self._is_counted = False
 
     def run(self) -> None:
         """Build what was loaded, count settled hours, drop what is too old for the settings."""
+        if time.monotonic() < self._build_from_s:
+            return
         is_same = self._store.build().is_empty()
+        if self._store.of_lake.lake is not None:
+            self._build_from_s = time.monotonic() + LAKE_EVERY_S
+            self._publish()
         if not (is_same and self._is_counted):
             self._count()
         if is_same or time.monotonic() < self._prune_from_s:
             return
         with contextlib.suppress(UnbuiltError):  # something came in between: the next time
             self._prune()
+
+    def _publish(self) -> None:
+        """Write closed hours to the lake; what fails is tried again."""
+        try:
+            self._store.of_lake.publish()
+        except GoodputError as error:
+            log.error("closed hours were not published: %s", error)
 
     def _count(self) -> None:
         """Add the hours that have settled to the counters of `/metrics`."""

@@ -104,7 +104,7 @@ def _notices(made: Statement) -> list[str]:
         )
     unpriced_ms = int(made.accounts["unpriced_ms"].sum())
     if unpriced_ms:
-        found.append(f"{hours(unpriced_ms)} GPU-hours have no price and are in no amount.")
+        found.append(f"{hours(unpriced_ms)} GPU-hours have no price and are not included.")
     return found
 
 

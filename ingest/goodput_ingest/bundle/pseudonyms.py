@@ -60,7 +60,7 @@ class Pseudonyms:
         self._known: dict[str, str] = {}
 
     def note(self, rows: pl.DataFrame) -> None:
-        """Remember the names of a frame, so that texts of any frame are rid of them."""
+        """Remember the names of a frame, to replace them in texts of any frame."""
         for column in rows.columns:
             if (replace := self._replacement(column)) is not None and column not in TEXTS:
                 for value in _values(rows[column]):

@@ -83,7 +83,7 @@ def exact(row: dict[str, str], column: str, decimals: int = DECIMALS) -> Decimal
     """Return an amount exactly as written; raises ValueError where it cannot be kept so."""
     found = amount(row, column)
     if found is None:
-        raise ValueError(f"{column} '' is no number")
+        raise ValueError(f"{column} '' is not a number")
     kept = found.quantize(Decimal(1).scaleb(-decimals))
     if kept != found:
         raise ValueError(f"{column} {row[column][:40]!r} has more than {decimals} decimals")
@@ -108,9 +108,9 @@ def amount(row: dict[str, str], column: str) -> Decimal | None:
     try:
         found = Decimal(text)
     except InvalidOperation as error:
-        raise ValueError(f"{column} {text[:40]!r} is no number") from error
+        raise ValueError(f"{column} {text[:40]!r} is not a number") from error
     if not found.is_finite() or found < 0 or found >= AMOUNT_MAX:
-        raise ValueError(f"{column} {text[:40]!r} is no amount from 0 on")
+        raise ValueError(f"{column} {text[:40]!r} is not an amount from 0 on")
     return found
 
 

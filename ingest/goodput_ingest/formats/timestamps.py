@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from goodput_ingest.formats.json_lines import EPOCH, LATEST
+from goodput_ingest.formats.json_text.json_lines import EPOCH, LATEST
 from goodput_ingest.formats.parsed import INSTANT
 from goodput_queries.errors import IngestError
 

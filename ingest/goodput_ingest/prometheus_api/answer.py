@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from goodput_ingest.formats import json_lines
-from goodput_ingest.formats.json_lines import EPOCH_S_MAX
+from goodput_ingest.formats.json_text import json_lines
+from goodput_ingest.formats.json_text.json_lines import EPOCH_S_MAX
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS
 from goodput_ingest.source import Reject
 from goodput_queries.errors import IngestError
@@ -200,9 +200,9 @@ def _point_by_point(
             bad += 1
             if bad <= REJECTS_PER_SERIES_MAX:
                 said = json.dumps(point)[:TEXT_MAX_CHARS]
-                rejects.append(_reject(number, f"a point is no number: {said}", one.metric))
+                rejects.append(_reject(number, f"a point is not a number: {said}", one.metric))
     if bad > REJECTS_PER_SERIES_MAX:
-        rejects.append(_reject(number, f"{bad} points of it are no numbers", one.metric))
+        rejects.append(_reject(number, f"{bad} of its points are not numbers", one.metric))
     return one.metric, points
 
 
@@ -217,7 +217,7 @@ def _series(
     is_moment = (times_s >= 0) & (times_s < EPOCH_S_MAX)  # NaN is neither
     if not is_moment.all():
         odd = int((~is_moment).sum())
-        rejects.append(_reject(number, f"{odd} points of it are at no moment since 1970", labels))
+        rejects.append(_reject(number, f"{odd} of its points have no valid timestamp", labels))
     keep = is_moment & ~np.isnan(values)
     times_ms = np.rint(times_s[keep] * 1000).astype(np.int64)
     values = values[keep]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import httpx
 
-from goodput_ingest.formats import json_lines
+from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.http_limits import TooLargeAnswerError, body, limited_client, within
 from goodput_ingest.prometheus_api.answer import Answer, AnswerError, parse
 from goodput_queries.errors import IngestError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from goodput_ingest.formats import json_lines
+from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.prometheus_api.bulk import selector
 
 if TYPE_CHECKING:

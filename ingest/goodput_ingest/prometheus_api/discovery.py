@@ -14,7 +14,7 @@ import requests
 from prometheus_api_client import PrometheusConnect
 from prometheus_api_client.exceptions import PrometheusApiClientException
 
-from goodput_ingest.formats import json_lines
+from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.prometheus_api.client import Client
 from goodput_queries.errors import IngestError
 

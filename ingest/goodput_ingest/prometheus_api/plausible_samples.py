@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from goodput_ingest.formats import json_lines
+from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS
 from goodput_ingest.prometheus_api.bulk import epoch_ms
 from goodput_ingest.source import Reject

@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 from typing import IO, TYPE_CHECKING
 
 from goodput_ingest.formats import files
-from goodput_ingest.formats.json_lines import printable
+from goodput_ingest.formats.json_text.json_lines import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

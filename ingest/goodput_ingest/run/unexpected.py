@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from polars.exceptions import PanicException
 
-from goodput_ingest.formats.json_lines import printable
+from goodput_ingest.formats.json_text.json_lines import printable
 from goodput_queries.errors import UnexpectedError
 
 if TYPE_CHECKING:

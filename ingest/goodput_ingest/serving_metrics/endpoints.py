@@ -47,7 +47,7 @@ OF_TARGETS: Final = frozenset(
 
 @dataclass(frozen=True)
 class Identity:
-    """What a person says of the engines that are read, where no label does.
+    """Settings of the engines that are read, for what no label says.
 
     gpus: UUIDs, or numbers on the node. role: one of ROLES; a label that differs loses.
     """

@@ -83,6 +83,11 @@ class Model:
         return self.directives.get("change_tracking", "").partition(" of ")[2].strip() or None
 
     @property
+    def tracked_key(self) -> str | None:
+        """Return the column by which its rows that differ are noted."""
+        return self.directives.get("change_tracking", "").partition("by ")[2].strip() or None
+
+    @property
     def is_compared(self) -> bool:
         """Say whether rows are compared with the previous ones, so that equal hours stay valid."""
         return "change_tracking" in self.directives
@@ -247,22 +252,33 @@ def _inputs(model: Model, known: Container[str]) -> set[str]:
     return {name for name in found if name in known}
 
 
-def inputs(model: Model) -> set[str]:
+@cache
+def _by_name() -> dict[str, Model]:
+    """Return the models of `build_order` by qualified name."""
+    return {m.qualified_name: m for m in build_order()}
+
+
+def inputs(model: Model) -> frozenset[str]:
     """Return the models that a model reads, through views and temporary tables too."""
-    known = {m.qualified_name: m for m in build_order()}
+    return _inputs_of(model.qualified_name)
+
+
+@cache
+def _inputs_of(name: str) -> frozenset[str]:
+    known = _by_name()
     found: set[str] = set()
-    wanted = _inputs(model, known)
+    wanted = _inputs(known[name], known)
     while wanted:
         found |= wanted
         passed = {n for n in wanted if known[n].layer == TEMP_LAYER or not known[n].is_stored}
         wanted = {t for n in passed for t in _inputs(known[n], known)} - found
-    return found
+    return frozenset(found)
 
 
 @cache
 def evidence(name: str) -> tuple[set[str], set[str]]:
     """Return the base tables and the stored stages that a stage is made of, through views too."""
-    known = {m.qualified_name: m for m in build_order()}
+    known = _by_name()
     stored = {n for n in inputs(known[name]) if known[n].is_stored and known[n].layer != TEMP_LAYER}
     views = inputs(known[name]) - stored | {name}
     reads = set().union(*(known[view].reads for view in views))
@@ -271,11 +287,17 @@ def evidence(name: str) -> tuple[set[str], set[str]]:
 
 def pass_tables(model: Model) -> list[Model]:
     """Return the temporary tables that an hourly stage reads, in the order of their making."""
-    found = inputs(model)
-    return [m for m in build_order() if _is_drafted(m) and m.qualified_name in found]
+    return _pass_tables_of(model.qualified_name)
 
 
-def _is_drafted(model: Model) -> bool:
+@cache
+def _pass_tables_of(name: str) -> list[Model]:
+    found = _inputs_of(name)
+    return [m for m in build_order() if is_drafted(m) and m.qualified_name in found]
+
+
+def is_drafted(model: Model) -> bool:
+    """Say whether it is a temporary table that its select makes."""
     return model.layer == TEMP_LAYER and "written_by" not in model.directives
 
 

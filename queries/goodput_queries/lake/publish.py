@@ -48,11 +48,11 @@ class Published:
 
     @property
     def sql(self) -> str:
-        """Return the select of the rows of a cluster and a time, `$1` to before `$2`."""
+        """Return the select of the rows of a time, `$1` to before `$2`, and the cluster `$3`."""
         return f"""(
             select *, cluster as {CLUSTER}, from_ms({self.time})::date as {DAY}
             from marts.{self.name}
-            where {self.time} >= $1 and {self.time} < $2 and cluster is not null
+            where {self.time} >= $1 and {self.time} < $2 and cluster = $3
         )"""
 
 
@@ -128,11 +128,10 @@ def _publish_day(
     store: Store, lake: Lake, table: Published, cluster: str, bounds: tuple[int, int]
 ) -> int:
     """Replace a day in the lake unless it has this content; return the rows written."""
-    scope = Scope(*bounds, cluster=cluster)
     content, rows = store.read(
         f"select (bit_xor(hash(rows)) >> 1)::bigint, count(*) from {table.sql} as rows",
-        bounds,
-        scope=scope,
+        [*bounds, cluster],
+        scope=Scope(*bounds),
     ).row(0)
     if not rows:
         return 0
@@ -152,7 +151,7 @@ def _publish_day(
 def _created(store: Store, lake: Lake, table: Published) -> deltalake.DeltaTable:
     url = f"{lake.url}/{table.path}"
     if (found := delta.opened(url, lake.storage_options)) is None:
-        empty = store.read(f"select * from {table.sql} limit 0", [0, 0]).to_arrow()
+        empty = store.read(f"select * from {table.sql} limit 0", [0, 0, ""]).to_arrow()
         schema = deltalake.Schema.from_arrow(empty.schema).to_arrow()
         delta.create(url, schema, {}, lake.storage_options, partition_by=[CLUSTER, DAY])
         found = delta.opened(url, lake.storage_options)
@@ -167,7 +166,7 @@ def _hours(
     """Yield the rows of a day hour by hour: of a large cluster a day does not fit into memory."""
     for start_ms in range(*bounds, HOUR_MS):
         hour = start_ms, start_ms + HOUR_MS
-        rows = store.read(f"from {table.sql}", hour, scope=Scope(*hour, cluster=cluster))
+        rows = store.read(f"from {table.sql}", [*hour, cluster], scope=Scope(*hour))
         yield from rows.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
 
 

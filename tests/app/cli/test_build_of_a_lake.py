@@ -41,4 +41,4 @@ def test_a_database_with_evidence_of_its_own_is_not_mixed_with_a_lake(tmp_path: 
     assert "it has evidence of its own; use a new database" in mixed.stderr
     without = run("build", "--db", db, "--engine", "ray")
     assert without.exit_code == 1
-    assert "it is a database of no lake" in without.stderr
+    assert "it is not the database of a lake" in without.stderr

@@ -193,7 +193,7 @@ def test_an_unknown_source_is_a_stated_failure() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["ledger", "--from", "soon"], "'soon' is not a moment; expected like"),
+        (["ledger", "--from", "soon"], "'soon' is not a valid time; expected like"),
         (["ledger", "--from", "2026-11-20T14:00"], "'2026-11-20T14:00' has no offset; write"),
         (["ledger", "--from", "now", "--to", "now-1h"], "the window is empty: --from now is not"),
         (["ingest", "auto", ".", "--timezone", "Mars"], "there is no time zone 'Mars'; expected"),

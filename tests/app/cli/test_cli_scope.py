@@ -107,7 +107,7 @@ def test_what_if_refuses_a_filter_that_it_has_no_use_for(
     result = asked(database, "what-if", scenario, option, "nlp")
 
     assert result.exit_code == 2
-    assert f"{scenario} is asked of whole clusters: {option} does not apply" in result.stderr
+    assert f"{scenario} is computed for whole clusters: {option} does not apply" in result.stderr
 
 
 def test_a_limit_of_0_is_no_limit(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:

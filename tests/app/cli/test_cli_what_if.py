@@ -101,7 +101,7 @@ def test_a_subject_that_is_not_there_is_named_with_those_that_are(database: Path
     result = asked(database, "halve-a-loss", "--of", "gremlins")
 
     assert result.exit_code == 1
-    assert "--of 'gremlins' is none of what there is here: " in result.stderr
+    assert "--of 'gremlins' is not available here; there is: " in result.stderr
 
 
 def test_a_scenario_without_any_subject_is_still_answered_by_hand(database: Path) -> None:

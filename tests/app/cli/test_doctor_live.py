@@ -115,7 +115,7 @@ def test_a_source_that_does_not_answer_is_a_problem_and_stops_no_other(
     rows = findings()
 
     ((status, found, then),) = rows["live prometheus"]
-    assert (status, then) == ("problem", "mend it there, or in goodput.toml")
+    assert (status, then) == ("problem", "fix it there, or in goodput.toml")
     assert found.startswith("http://127.0.0.1:9: no connection")
     assert rows["live dcgm"][0][0] == "ok"
 

@@ -74,6 +74,7 @@ def test_samples_and_roll_up_agree() -> None:
     assert raw.select(columns).equals(rolled.select(columns))
     first = raw.row(0, named=True)
     assert (first["power_w"], first["power_w_min"], first["power_w_max"]) == (104.75, 100.0, 109.5)
+    assert first["power_w_last"] == 109.5
     assert raw.filter(gpu_uuid="GPU-a")["power_cap"].to_list() == [1.0, 0.5, 0.0, 0.0, 0.0, 0.0]
     assert first["sm_active_ratio"] is None
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from goodput_ingest.formats import json_lines
-from goodput_ingest.formats.json_lines import FieldError
+from goodput_ingest.formats.json_text import json_lines
+from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.formats.prometheus_text import blocks as exposition_blocks
 from goodput_ingest.formats.prometheus_text.blocks import blocks
 from goodput_ingest.formats.prometheus_text.exposition import Exposition, joined, parse
@@ -81,12 +81,12 @@ def test_forms_of_a_line(line: str, labels: dict[str, str], value: float) -> Non
         ('up{pod="a"b"} 1', "labels cannot be read"),
         ('up{uuid="a" 1', "no sample"),
         ('up{uuid="a"}', "no sample"),
-        ('up{uuid="a"} ERROR - FAILED TO CONVERT TO STRING', "value is no number"),
-        ('up{uuid="a"} 1 2 3', "value is no number"),
-        ('up{uuid="a"} 1}', "value is no number"),
-        ("up 1}", "value is no number"),
-        ('up{uuid="a"} 1 99999999999999999', "time is no moment"),
-        ('up{uuid="a"} 1 -5', "time is no moment"),
+        ('up{uuid="a"} ERROR - FAILED TO CONVERT TO STRING', "value is not a number"),
+        ('up{uuid="a"} 1 2 3', "value is not a number"),
+        ('up{uuid="a"} 1}', "value is not a number"),
+        ("up 1}", "value is not a number"),
+        ('up{uuid="a"} 1 99999999999999999', "time is not a valid timestamp"),
+        ('up{uuid="a"} 1 -5', "time is not a valid timestamp"),
         ('9up{uuid="a"} 1', "name of a metric"),
         ('{"up",uuid="a"} 1', "name of a metric"),
         ("garbage", "no sample"),
@@ -222,7 +222,7 @@ def test_a_part_goes_on_with_the_series_of_the_parts_before_it() -> None:
     assert [reject.reason for reject in one.rejects] == [
         "the line does not begin with the name of a metric",
         "the line does not begin with the name of a metric",
-        "the value is no number",
+        "the value is not a number",
     ]
     assert (one.series.height, one.lines) == (5, 13)
 

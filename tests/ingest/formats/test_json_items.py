@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goodput_ingest.formats import files, json_stream
-from goodput_ingest.formats.json_stream import BrokenDocumentError, items
+from goodput_ingest.formats import files
+from goodput_ingest.formats.json_text import json_stream
+from goodput_ingest.formats.json_text.json_stream import BrokenDocumentError, items
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -106,10 +107,11 @@ def start(database: Path, folder: Path) -> subprocess.Popen[str]:
 
 
 def test_a_killed_and_repeated_ingest_leaves_the_rows_of_an_undisturbed_one(
-    tmp_path: Path,
+    tmp_path: Path, empty_database: Path
 ) -> None:
     chance = random.Random(20261120)  # noqa: S311 -- moments to kill at, not secrets
     folder = inputs(tmp_path / "evidence")
+    shutil.copyfile(empty_database, tmp_path / "calm.duckdb")
     began = time.monotonic()
     with start(tmp_path / "calm.duckdb", folder) as calm:
         assert calm.stdout is not None

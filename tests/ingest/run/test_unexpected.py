@@ -14,8 +14,8 @@ import polars as pl
 import pytest
 from polars.exceptions import PanicException
 
-from goodput_ingest.formats import json_lines
-from goodput_ingest.formats.json_lines import FieldError
+from goodput_ingest.formats.json_text import json_lines
+from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.run import ingest as load
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.job_events.job_events import JobEvents

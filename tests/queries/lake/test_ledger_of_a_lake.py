@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
-from tests.evidence_over_time import batches, evidence_of, load
+from tests.evidence_over_time import (
+    assert_same,
+    batches,
+    load,
+    made_up_evidence,
+    stored_stages,
+)
 
-from goodput_app.demo import recipe
-from goodput_ingest.run.ingest import ingest
-from goodput_ingest.synthetic import generate
-from goodput_queries.catalog import models
 from goodput_queries.lake.lake import Lake
 from goodput_queries.lake.pull import attach
 from goodput_queries.lake.upkeep import Compaction, compact
@@ -22,31 +23,14 @@ from goodput_queries.ledger_build.parts.engines import InProcess
 if TYPE_CHECKING:
     from pathlib import Path
 
-START = datetime(2026, 11, 16, tzinfo=UTC)
-
 
 @pytest.fixture(scope="module")
 def evidence(tmp_path_factory, new_store):
     """Return the raw rows of 64 GPUs and two hours, by table."""
-    folder = tmp_path_factory.mktemp("fleet")
-    generate(folder, gpus=64, hours=2, seed=5, start=START)
     store = new_store()
-    for step in recipe(folder):
-        ingest(store, step.source, [step.path], step.options)
-    found = evidence_of(store)
+    found = made_up_evidence(tmp_path_factory.mktemp("fleet"), store, gpus=64, hours=2)
     store.close()
     return found
-
-
-def stored(store):
-    """Return the rows of every stage that builds keep."""
-    kept = [m for m in models.build_order() if m.layer != "temp" and m.is_stored]
-    return {m.qualified_name: store.read(f"from {m.qualified_name}").sort(pl.all()) for m in kept}
-
-
-def assert_same(ours, theirs):
-    for name, rows in theirs.items():
-        assert ours[name].rows() == rows.rows(), name
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +40,7 @@ def single(evidence, new_store):
     for name, rows in evidence.items():
         load(store, name, rows, "whole")
     store.build()
-    yield stored(store)
+    yield stored_stages(store)
     store.close()
 
 
@@ -88,7 +72,7 @@ def test_a_lake_has_the_ledger_of_a_single_database(new_store, lake, single):
     assert store.read("select count(*) from raw.gpu_samples").item() == 0
     assert ("temp.energy_steps", 2, 2) in done
     assert ("marts.ledger_segments", 2, 2) in done
-    assert_same(stored(store), single)
+    assert_same(stored_stages(store), single)
 
 
 @pytest.mark.slow
@@ -111,7 +95,7 @@ def test_loads_in_any_order_give_the_same_ledger(tmp_path: Path, new_store, evid
         store.build()
         compact(lake, Compaction(kept_h=0))  # the files of the loads are gone
 
-    assert_same(stored(store), single)
+    assert_same(stored_stages(store), single)
 
 
 @pytest.mark.slow
@@ -143,4 +127,4 @@ def test_workers_of_ray_that_die_change_nothing(tmp_path: Path, new_store, lake,
         store.build()
 
     assert len(list(died.iterdir())) >= 2
-    assert_same(stored(store), single)
+    assert_same(stored_stages(store), single)

@@ -2,63 +2,27 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import polars as pl
 import pytest
-from tests.evidence_over_time import evidence_of, load, reported_until
-
-from goodput_app.demo import recipe
-from goodput_ingest.run.ingest import ingest
-from goodput_ingest.synthetic import generate
-
-START = datetime(2026, 11, 16, tzinfo=UTC).replace(tzinfo=None)
-STAGES = (
-    "marts.ledger_segments",
-    "marts.ledger_hourly",
-    "marts.ledger_hourly_by_node",
-    "marts.statement_hourly",
-    "marts.statement_energy_hourly",
-    "marts.unheld_hourly",
-    "intermediate.int_gpu_inventory",
-    "intermediate.int_gpu_units",
-    "intermediate.int_holds",
-    "intermediate.int_hold_conflicts",
-    "intermediate.int_clusters",
-    "intermediate.int_event_spans",
-    "intermediate.int_event_lives",
-    "intermediate.int_attempt_lives",
-    "intermediate.int_attempts",
-    "intermediate.int_job_run_owners",
-    "intermediate.int_train_steps",
-    "intermediate.int_rank_step_losses",
-    "intermediate.int_step_splits",
-    "intermediate.int_gpu_activity",
-    "intermediate.int_node_intervals",
-    "intermediate.int_reported_failures",
+from tests.evidence_over_time import (
+    START,
+    assert_same,
+    load,
+    made_up_evidence,
+    reported_until,
+    stored_stages,
 )
 
 
 @pytest.fixture(scope="module")
 def evidence(tmp_path_factory, new_store):
     """Return the raw rows of 64 GPUs and four hours, by table."""
-    folder = tmp_path_factory.mktemp("fleet")
-    generate(folder, gpus=64, hours=4, seed=5, start=START.replace(tzinfo=UTC))
     store = new_store()
-    for step in recipe(folder):
-        ingest(store, step.source, [step.path], step.options)
-    found = evidence_of(store)
+    found = made_up_evidence(tmp_path_factory.mktemp("fleet"), store, gpus=64, hours=4)
     store.close()
     return found
-
-
-def stage_rows(store):
-    return {name: store.read(f"from {name}").sort(pl.all()) for name in STAGES}
-
-
-def assert_same(ours, theirs):
-    for name in STAGES:
-        assert ours[name].rows() == theirs[name].rows(), name
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +32,7 @@ def whole(evidence, new_store):
     for name, rows in evidence.items():
         load(store, name, rows, "whole")
     store.build()
-    yield stage_rows(store)
+    yield stored_stages(store)
     store.close()
 
 
@@ -86,7 +50,7 @@ def test_a_fleet_that_is_watched_live_has_the_ledger_of_one_read_at_the_end(
         load(store, name, rows, "whole")
     store.build()
 
-    assert_same(stage_rows(store), whole)
+    assert_same(stored_stages(store), whole)
     store.close()
 
 
@@ -103,7 +67,7 @@ def test_rows_in_any_order_and_number_of_slices_give_the_same_ledger(
             load(store, name, shuffled.gather_every(3, part), part)
         store.build()
 
-    assert_same(stage_rows(store), whole)
+    assert_same(stored_stages(store), whole)
     store.close()
 
 
@@ -122,7 +86,7 @@ def test_events_that_name_only_their_host_find_the_cluster_that_is_reported_late
             load(store, name, rows, "whole")
         load(store, "job_events", events, "last")
         store.build()
-        ledgers.append(stage_rows(store))
+        ledgers.append(stored_stages(store))
         store.close()
 
     assert_same(*ledgers)

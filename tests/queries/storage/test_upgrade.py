@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import logging
+import logging.handlers
 import lzma
 import signal
 import subprocess
@@ -51,32 +51,49 @@ def unpacked(revision: str, folder: Path) -> Path:
     return path
 
 
-@pytest.fixture(params=REVISIONS)
+@pytest.fixture
 def older(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return unpacked(request.param, tmp_path)
 
 
 @pytest.fixture(scope="module", params=REVISIONS)
-def upgraded(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalStore]:
-    """Give a database of an earlier revision, opened and built, for tests that only read it."""
-    path = unpacked(request.param, tmp_path_factory.mktemp("upgraded"))
-    with contextlib.closing(LocalStore(path)) as store:
+def revision(request: pytest.FixtureRequest) -> str:
+    """Return the day of an earlier revision."""
+    day: str = request.param
+    return day
+
+
+@pytest.fixture(scope="module")
+def opened(
+    revision: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[LocalStore, list[str]]]:
+    """Give a database of an earlier revision, opened and built, and what was logged on opening."""
+    path = unpacked(revision, tmp_path_factory.mktemp("upgraded"))
+    log = logging.handlers.BufferingHandler(100)
+    logging.getLogger().addHandler(log)
+    try:
+        store = LocalStore(path)
+    finally:
+        logging.getLogger().removeHandler(log)
+    with contextlib.closing(store):
         store.build()
-        yield store
+        yield store, [record.getMessage() for record in log.buffer]
+
+
+@pytest.fixture
+def upgraded(opened: tuple[LocalStore, list[str]]) -> LocalStore:
+    """Return a database of an earlier revision for tests that only read it."""
+    return opened[0]
 
 
 def test_it_opens_with_a_sentence_for_each_change(
-    older: Path, caplog: pytest.LogCaptureFixture, request: pytest.FixtureRequest
+    opened: tuple[LocalStore, list[str]], revision: str
 ) -> None:
-    with caplog.at_level(logging.WARNING):
-        LocalStore(older).close()
+    store, sentences = opened
 
-    versions = [2] if "2026-11-24" in request.node.name else [1, 2]
-    sentences = [record.message for record in caplog.records]
+    versions = [2] if revision == "2026-11-24" else [1, 2]
     for version, sentence in zip(versions, sentences, strict=False):
-        assert sentence.startswith(f"{older}: migrated to schema version {version}: ")
+        assert sentence.startswith(f"{store.path}: migrated to schema version {version}: ")
     assert len(sentences) == len(versions) + 1
     assert "the next build recomputes the ledger" in sentences[-1]
 
@@ -167,7 +184,7 @@ def test_its_gpus_can_be_given_racks(older: Path, tmp_path: Path) -> None:
     store.close()
 
 
-@pytest.mark.parametrize("upgraded", ["2026-11-23", "2026-11-24"], indirect=True)
+@pytest.mark.parametrize("revision", ["2026-11-23", "2026-11-24"], indirect=True)
 def test_a_closed_day_stays_as_it_was_billed(upgraded: LocalStore) -> None:
     billed = upgraded.read("select day, billed_cost, digest from billing.statement_days").rows()
     assert billed == [(date(2026, 11, 20), Decimal("1.11"), "081c8f62e1d4eb59d6453da37bd5cd20")]

@@ -30,7 +30,7 @@ CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 Finding = tuple[str, str, str, str]  # what, status, found, next
 SCHEMA = ("what", "status", "found", "next")
-ORDER = ("problem", "missing", "ok")  # of status: what to mend comes first
+ORDER = ("problem", "missing", "ok")  # of status: what to fix comes first
 
 
 def findings(db: str) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""What `goodput doctor` says of a lake: whether it answers, what was loaded, what is to be done."""
+"""Part of `goodput doctor`: whether the lake answers, what was loaded, what is to be done."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def lake_findings(db: str, store: Store | None) -> Iterator[Finding]:
             yield _behind(db, lake, {table: version for table, (_, version) in known.items()})
         elif of_database is not None:
             other = f"{db} is a database of {of_database}, not of {lake.url}"
-            yield "lake of the database", "problem", other, f"mend `url` in {settings_file()}"
+            yield "lake of the database", "problem", other, f"fix `url` in {settings_file()}"
         elif store is not None:
-            none = f"{db} is a database of no lake: it has nothing of what is loaded there"
+            none = f"{db} is not the database of the lake: it has none of its data"
             yield "lake of the database", "missing", none, f"goodput build --lake {url} --db NEW"
     except GoodputError as error:
-        yield "lake", "problem", str(error), f"mend `url` under [lake] in {settings_file()}"
+        yield "lake", "problem", str(error), f"fix `url` under [lake] in {settings_file()}"
 
 
 def _versions(store: Store) -> dict[str, tuple[str, int]]:

@@ -84,7 +84,7 @@ def live_findings(
     try:
         sources = configured()
     except GoodputError as error:
-        yield "live sources", "problem", str(error), f"mend {settings_file()}"
+        yield "live sources", "problem", str(error), f"fix {settings_file()}"
         return
     yield _collecting(db, sources, is_new=store is None)
     for answers in _asked(sources, PATIENCE_S):
@@ -107,7 +107,13 @@ def _collecting(db: str, sources: Sequence[Collector], *, is_new: bool) -> Findi
         return "live sources", "ok", f"{are} collected into {db}", ""
     nobody = f"{are} configured and not collected"
     status = "missing" if is_new else "problem"
-    return "live sources", status, nobody, f"goodput serve --db {db}, or goodput collect"
+    starts = f"goodput serve --db {db}, or goodput collect"
+    return (
+        "live sources",
+        status,
+        nobody,
+        starts if settings().lake.url is None else "goodput collect",
+    )
 
 
 def _asked(sources: Sequence[Collector], patience_s: float) -> list[list[Finding]]:
@@ -143,7 +149,7 @@ def _answer(one: Collector) -> list[Finding]:
         if isinstance(one.source, Prometheus):
             answers += _counters_off(one.source)
     except GoodputError as error:
-        return [(what, "problem", str(error), f"mend it there, or in {_file()}")]
+        return [(what, "problem", str(error), f"fix it there, or in {_file()}")]
     except MemoryError:
         raise
     except CAUGHT as error:
@@ -168,7 +174,7 @@ def _finding(one: Collector, what: str, text: str) -> Finding:
         return what, "missing", text, f"--collector.{off['collector']} of node_exporter"
     if isinstance(one.source, STATES_FACTS) or METRICS_SEEN.search(text):
         return what, "ok", text, ""
-    return what, "problem", text, f"mend it there, or in {_file()}"
+    return what, "problem", text, f"fix it there, or in {_file()}"
 
 
 def _counters_off(server: Prometheus) -> list[str]:

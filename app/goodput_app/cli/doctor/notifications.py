@@ -1,4 +1,4 @@
-"""What `goodput doctor` says of notifications: whether each target answers. Nothing is sent."""
+"""Part of `goodput doctor`: whether each target of notifications answers. Nothing is sent."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ def notification_findings() -> Iterator[Finding]:
         try:
             yield what, "ok", f"{probe(target, chosen.report.mail)} answers", ""
         except GoodputError as error:
-            fix = f"mend it there, or [[notify]] in {settings_file()}; then goodput notify --test"
+            fix = f"fix it there, or [[notify]] in {settings_file()}; then goodput notify --test"
             yield what, "problem", str(error), fix

@@ -1,4 +1,4 @@
-"""What `goodput doctor` says of statements: who hands them out, what failed, who answers."""
+"""Part of `goodput doctor`: the last delivery of statements, what failed, who answers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def report_findings(db: str) -> Iterator[Finding]:
         chosen = settings()
         yield from _deliveries(db, chosen)
     except GoodputError as error:
-        yield "statements", "problem", str(error), f"mend it there, or in {settings_file()}"
+        yield "statements", "problem", str(error), f"fix it there, or in {settings_file()}"
         return
     report = chosen.report
     if (mail_settings := report.mail) is not None:
@@ -59,7 +59,7 @@ def _deliveries(db: str, chosen: Settings) -> Iterator[Finding]:
     for one in (one for one in past if one.date > ended - timedelta(LOOKED_BACK_DAYS)):
         for delivery in one.latest:
             if delivery.error is not None:
-                then = "it is tried again; at once: goodput report --deliver"
+                then = "it is retried; to retry now: goodput report --deliver"
                 text = f"{one.date} failed {delivery.tried_at:%F %H:%M}Z: {delivery.error}"
                 yield f"statements by {delivery.channel}", "problem", text, then
 
@@ -68,4 +68,4 @@ def _answer(section: str, probe: Callable[[], str]) -> Finding:
     try:
         return section, "ok", f"{probe()} answers", ""
     except GoodputError as error:
-        return section, "problem", str(error), f"mend it there, or [{section}] in {settings_file()}"
+        return section, "problem", str(error), f"fix it there, or [{section}] in {settings_file()}"

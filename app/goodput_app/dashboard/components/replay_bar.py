@@ -59,7 +59,7 @@ def _controls(replay: ReplayFeed) -> None:
         format_func=lambda one: f"{one:g}x",
         label_visibility="collapsed",
         on_change=lambda: clock.set_speed(st.session_state["replay_speed"]),
-        help="Seconds of the recording in a second.",
+        help="Recorded seconds per second.",
     )
     position.slider(
         "Position",

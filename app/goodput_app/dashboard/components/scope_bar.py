@@ -177,7 +177,7 @@ def left_out(values: pl.DataFrame, kind: str) -> str | None:
     number = values.filter(pl.col("kind") == kind)["value"].n_unique()
     if number <= CHOICES_MAX:
         return None
-    return f"The {CHOICES_MAX:,} of {number:,} with the most GPU time; a link can name any."
+    return f"The {CHOICES_MAX:,} of {number:,} with the most GPU time; the URL accepts any."
 
 
 def clear_filters() -> None:
@@ -249,7 +249,7 @@ def _zone_problem() -> str | None:
     asked = time_zone.asked()
     if asked == time_zone.name():
         return None
-    return f"{asked!r} is not a time zone that is known here. Times are in {time_zone.DEFAULT}."
+    return f"{asked!r} is not a known time zone. Times are in {time_zone.DEFAULT}."
 
 
 def _status(shown: View) -> None:

@@ -50,7 +50,7 @@ def _dialog(scope: Scope) -> None:
         return
     found = search.find(text, scope)
     if found.is_empty():
-        st.info("Nothing has this name.", icon=":material/search_off:")
+        st.info("No match.", icon=":material/search_off:")
         return
     for row in found.iter_rows(named=True):
         _link(row)

@@ -11,7 +11,7 @@ import streamlit as st
 from goodput_app.access import rows
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import scope_bar
-from goodput_app.dashboard.data import marts
+from goodput_app.dashboard.data import lake, marts
 from goodput_queries.errors import NotPermittedError
 from goodput_queries.scope import Scope
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from goodput_app.dashboard.components.scope_bar import View
 
 log = logging.getLogger(__name__)
-WITHHELD = "Withheld: this holds rows of other teams than yours."
+WITHHELD = "Not shown: it contains rows of other teams."
 
 
 def first_run() -> None:
@@ -29,8 +29,8 @@ def first_run() -> None:
     st.title("Where did the GPU-hours go?", anchor=False)
     if marts.has_rows() and marts.is_built():
         st.info(
-            "These rows name no GPU inventory and no job: ingest sacct (Slurm accounting) or NVML "
-            "telemetry as well. The Data page lists what was ingested.",
+            "The loaded rows contain neither a GPU inventory nor a job. Ingest sacct (Slurm "
+            "accounting) or NVML telemetry as well. The Data page lists what was ingested.",
             icon=":material/join_inner:",
         )
     elif marts.has_rows():
@@ -50,7 +50,7 @@ def first_run() -> None:
         st.markdown("Recordings, accounting, job events, job logs; the format is detected.")
         st.code("goodput ingest auto PATH --db FILE", language="bash")
     with cards[2].container(border=True, height="stretch"):
-        st.subheader("Point at what you have", divider="gray")
+        st.subheader("Connect your sources", divider="gray")
         st.markdown("Shows what is reachable, what is missing, and the setting that adds it.")
         st.code("goodput doctor --db FILE", language="bash")
     st.caption("This page refreshes when the first data arrives.")
@@ -138,6 +138,19 @@ def follows(name: str, is_ready: Callable[[], bool]) -> None:
     st.fragment(look, run_every=1)()
 
 
+def say_which_readings(view_name: str) -> bool:
+    """Say from when on a view has single readings; return whether the time range begins before."""
+    first = lake.first_reading_of(view_name)
+    shown = None if first is None else scope_bar.view()
+    if shown is None or first is None or shown.start >= first:
+        return False
+    st.caption(
+        f":material/database: Single readings before {theme.moment(first)} are in the lake only: "
+        "what they alone would show of earlier times is missing here."
+    )
+    return True
+
+
 @contextlib.contextmanager
 def panel(title: str, view_name: str, *, help: str | None = None) -> Iterator[None]:  # noqa: A002 -- Streamlit's word
     """Draw a part of a page; its error is shown in its place, the rest of the page stays."""
@@ -145,6 +158,7 @@ def panel(title: str, view_name: str, *, help: str | None = None) -> Iterator[No
         if title:
             st.subheader(title, help=help, anchor=False)
         try:
+            say_which_readings(view_name)
             yield
         except NotPermittedError:
             withheld()

@@ -132,7 +132,8 @@ def lines(
 def measured(series: pl.DataFrame, *, has_extremes: bool = True) -> pl.DataFrame:
     """Return the table of what is drawn: the columns that have values."""
     kept = [c for c in series.columns if series[c].null_count() < series.height]
-    return series.select(c for c in kept if has_extremes or not c.endswith(("_min", "_max")))
+    left_out = ("_last",) if has_extremes else ("_last", "_min", "_max")
+    return series.select(c for c in kept if not c.endswith(left_out))
 
 
 def events_table(events: pl.DataFrame, key: str) -> None:

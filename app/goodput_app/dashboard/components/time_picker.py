@@ -49,7 +49,7 @@ def draw(shown: View, default_range: str, go: Go) -> None:
             key="scope_refresh",
             on_change=_refresh_chosen,
             args=(go,),
-            help="How often the page looks for new data; it is drawn again where there is some.",
+            help="How often the page checks for new data; it refreshes only when there is some.",
         )
         length = shown.end - shown.start
         with st.container(horizontal=True):
@@ -61,7 +61,7 @@ def draw(shown: View, default_range: str, go: Go) -> None:
                 key="scope_freeze",
                 on_click=_frozen,
                 args=(go, shown.start, shown.end),
-                help="The link will show this exact time range later, too.",
+                help="Keep this exact time range in the link.",
             )
             st.button("Reset", key="scope_reset", on_click=go, args=({"from": None, "to": None},))
 

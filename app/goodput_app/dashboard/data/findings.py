@@ -11,7 +11,9 @@ import polars as pl
 from goodput_app.access import rows
 from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.data.marts import read
+from goodput_app.dashboard.state import current_store
 from goodput_queries.scope import Scope
+from goodput_queries.storage.store import Store
 
 WAIT_S = 0.2  # small databases answer within it
 TIMEOUT_S = 120.0  # no page waits for it
@@ -74,7 +76,7 @@ def evaluation(scope: Scope) -> Future[Found]:
         if (future := _evaluations.get(key)) is None:
             for oldest in list(_evaluations)[: max(0, len(_evaluations) - EVALUATIONS_KEPT + 1)]:
                 del _evaluations[oldest]
-            future = _evaluations[key] = _pool.submit(_evaluate, key[1])
+            future = _evaluations[key] = _pool.submit(_evaluate, current_store(), key[1])
         return future
 
 
@@ -90,9 +92,13 @@ def _key(scope: Scope) -> tuple[marts.State, Scope]:
     return marts.state(), replace(rows.limited(scope), bucket_ms=None)
 
 
-def _evaluate(scope: Scope) -> Found:
-    """Read findings and fixes in one query: they are of one evaluation."""
+def _evaluate(store: Store, scope: Scope) -> Found:
+    """Read findings and fixes in one query: they are of one evaluation.
+
+    store: the page's; by the time that a thread is free another one may be in use.
+    """
     both = marts.read_now(
+        store,
         f"""select false as is_fix, * from marts.findings
         union all by name
         select true as is_fix, * from marts.fixes

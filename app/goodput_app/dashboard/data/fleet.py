@@ -22,6 +22,7 @@ Level = Literal["gpu", "node", "rack"]
 ROWS_MAX = 128  # of a heatmap
 BINS_MAX = 96
 CELLS_MAX = 6_200  # with a category: each has a text of its own, and a page stays below 1 MB
+SEGMENTS_GPU_HOURS_MAX = 50_000  # of more, bins of categories are hours
 RUNS_DRAWN = 25
 BARS_MAX = 1_000
 BUSY_SHOWN = 500

@@ -2,16 +2,67 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from functools import cache
+from typing import TYPE_CHECKING, Final
 
 import streamlit as st
 
 from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.state import current_store
+from goodput_queries.catalog import models
+from goodput_queries.lake.arrange import READINGS
 from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+READS_STORED: Final = {  # where single readings are missing they lack nothing
+    "marts.power_over_time",  # its page then asks for buckets of the ten-minute roll-up
+    "marts.data_quality",  # it counts readings of hours that retention froze here
+}
+
+
+def first_reading_of(view: str) -> datetime | None:
+    """Return from when on a view has readings, of which the lake has earlier ones; None: of all.
+
+    A database of a lake has single readings of recent days only; what builds made of them stays.
+    """
+    first_ms = _first_reading_here(marts.state())
+    if first_ms is None or not _asks_readings(view):
+        return None
+    return datetime.fromtimestamp(first_ms / 1000, UTC).replace(tzinfo=None)
+
+
+@cache
+def _asks_readings(view: str) -> bool:
+    known = {model.qualified_name for model in models.build_order()}
+    return view in known - READS_STORED and bool(models.evidence(view)[0] & set(READINGS))
+
+
+def url() -> str | None:
+    """Return the lake that the database is of; None: of none."""
+    return _url_of(marts.state())
+
+
+@st.cache_data(max_entries=4, show_spinner=False)
+def _url_of(state: marts.State) -> str | None:
+    del state
+    found: str | None = current_store().read("select min(url) from state.lake_versions").item()
+    return found
+
+
+@st.cache_data(max_entries=4, show_spinner=False)
+def _first_reading_here(state: marts.State) -> int | None:
+    """Return from when on the database has readings, where its lake has earlier ones."""
+    del state
+    found = current_store().read(
+        """select max(from_ms) from state.lake_readings
+        where from_ms > (select min(first_ms) from state.reading_series)"""
+    )
+    first_ms: int | None = found.item()
+    return first_ms
 
 
 def is_in_lake(from_ms: int) -> bool:

@@ -28,8 +28,6 @@ TIMEOUT_S = 20.0
 LOSSES_SHOWN = 500
 GAPS_SHOWN = 2_000
 INTERVALS_SHOWN = 1_000
-GAPS_OF_A_CAUSE = 500  # besides, so that a filter finds some of each
-GAP_LENGTHS_S = (1, 5, 10, 30, 60, 300, 600, 1_800, 3_600, 21_600, 86_400)  # where classes begin
 RUNS_SHOWN = 2_000
 REJECTS_SHOWN = 500
 STEPS_DRAWN = 350  # each gives its bucket's slowest and fastest, in two lines
@@ -83,14 +81,14 @@ def _kept(
     sql: str, parameters: tuple[object, ...], scope: Scope, state: State
 ) -> pl.DataFrame:  # `state` is there for the key
     del state
-    return read_now(sql, parameters, scope, TIMEOUT_S)
+    return read_now(current_store(), sql, parameters, scope, TIMEOUT_S)
 
 
 def read_now(
-    sql: str, parameters: tuple[object, ...], scope: Scope, timeout_s: float
+    store: Store, sql: str, parameters: tuple[object, ...], scope: Scope, timeout_s: float
 ) -> pl.DataFrame:
     """Return the rows of a query, decimals as floats; the caller keeps them."""
-    frame = current_store().read(
+    frame = store.read(
         sql, list(parameters) or None, scope=scope, timeout_s=timeout_s, is_kept=True
     )
     decimals = [name for name, kind in frame.schema.items() if isinstance(kind, pl.Decimal)]
@@ -179,11 +177,8 @@ def losses(scope: Scope) -> pl.DataFrame:
 class IdleGaps:
     """Idle gaps of a scope, in parts: a gap has one for each category of the ledger it lies in.
 
-    top_gaps: rows of marts.idle_gap_parts: the main parts of GAPS_SHOWN gaps, and GAPS_OF_A_CAUSE
-        parts of each category
-    sums: of all parts gaps (how many have such a part), main_gaps (how many of them it is the
-        longest of), gpu_ms, cost and unpriced (how many have no price) by category, label, colour,
-        is_beside_work and least_s, where the class of GAP_LENGTHS_S of the whole gap begins
+    top_gaps: marts.top_idle_gaps, highest cost first
+    sums: marts.idle_gap_sums
     """
 
     top_gaps: pl.DataFrame
@@ -192,46 +187,10 @@ class IdleGaps:
 
 def idle_gaps(scope: Scope) -> IdleGaps:
     """Return the idle gaps, highest cost first, and the sums of all: a big fleet has many."""
-    classes = ", ".join(map(str, GAP_LENGTHS_S))
-    order = "cost desc nulls last, gpu_ms desc, gap_id, category"
-    # one query, since finding the gaps is what takes time
-    answer = read(
-        f"""with parts as materialized (
-            select *, (row_number() over ())::integer as part from marts.idle_gap_amounts
-        ),
-        chosen as (
-            (select part from parts where is_main
-             order by gap_cost desc nulls last, gap_gpu_ms desc, gap_id limit {GAPS_SHOWN})
-            union
-            select unnest(max_by(part, (coalesce(cost, -1), gpu_ms, gap_id), {GAPS_OF_A_CAUSE}))
-            from parts group by category
-        ),
-        top_gaps as (
-            select
-                parts.* exclude (part, phase, phase_label),
-                gap_cause(category, is_beside_work, phase, phase_label) as cause,
-                gap_confidence(category) as confidence,
-                gap_evidence(readings_coverage_ratio, gpu_ms, gap_gpu_ms, phase, label) as evidence
-            from parts
-            where part in (from chosen)
-        ),
-        sums as (
-            select
-                category, label, colour, is_beside_work,
-                list_max(list_filter([{classes}], lambda least: least <= gap_s)) as least_s,
-                count(*) as gaps, count_if(is_main) as main_gaps,
-                sum(gpu_ms)::bigint as gpu_ms, sum(cost) as cost,
-                count(*) - count(cost) as unpriced
-            from parts group by all
-        )
-        select
-            (select list(top_gaps order by {order}) from top_gaps) as top_gaps,
-            (select list(sums order by category, least_s) from sums) as sums""",
-        scope,
-    )
-    return IdleGaps(
-        *(answer[name].explode().drop_nulls().struct.unnest() for name in answer.columns)
-    )
+    order_by = "cost desc nulls last, gpu_ms desc, gap_id, category"
+    sums = in_order("marts.idle_gap_sums", scope, "category, least_s")
+    top_gaps = in_order("marts.top_idle_gaps", scope, order_by)
+    return IdleGaps(top_gaps, sums)
 
 
 def category_intervals(scope: Scope, category: str, blame: str | None) -> pl.DataFrame:

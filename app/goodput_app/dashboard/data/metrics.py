@@ -46,6 +46,7 @@ STATES = (
     "memory_used_bytes",
 )
 METRICS = (*RATES, *STATES)
+LAST = ("power_w", "gpu_temperature_c", "memory_used_bytes")  # whose last reading is shown, too
 REASONS = {
     "power_cap": 4,
     "hw_slowdown": 8,
@@ -119,13 +120,16 @@ def bounds(scope: Scope) -> tuple[int, int]:
 
 
 def _expressions(read: Resolution) -> list[str]:
-    """Return the aggregates of a bin: `<metric>`, `<metric>_min`, `_max`, and shares of reasons."""
+    """Return the aggregates of a bin: `<metric>`, its `_min`, `_max` and `_last`, and reasons."""
     found = []
     for name in METRICS:
         ends = ("min({0})", "max({0})") if read.is_raw else ("min({0}.min)", "max({0}.max)")
         parts = (mean_of(name, read), *(end.format(name) for end in ends))
         mean, least, most = (f"({part})::float" for part in parts)
         found.append(f"{mean} as {name}, {least} as {name}_min, {most} as {name}_max")
+    for name in LAST:
+        last = f"{name}, ts" if read.is_raw else f"{name}.last, start_ms"
+        found.append(f"arg_max({last})::float as {name}_last")
     reasons = "clocks_event_reasons"
     for name, bit in REASONS.items():
         if read.is_raw:
@@ -146,9 +150,9 @@ def mean_of(name: str, read: Resolution) -> str:
 def gpu_series(scope: Scope, gpus: Sequence[str], read: Resolution) -> pl.DataFrame:
     """Return the binned metrics of GPUs: a row for each GPU, instance and bin with a sample.
 
-    Columns: gpu_uuid, gpu_instance, at, samples; `<metric>`, `<metric>_min` and `<metric>_max`; the
-    share of samples with each reason why clocks are lower. Of two sources the one with more
-    samples.
+    Columns: gpu_uuid, gpu_instance, at, samples; `<metric>`, `<metric>_min` and `<metric>_max`;
+    `<metric>_last` of LAST; the share of samples with each reason why clocks are lower. Of two
+    sources the one with more samples.
     """
     from_ms, to_ms = bounds(scope)
     if read.is_raw:

@@ -13,7 +13,7 @@ from goodput_app.dashboard.components.data import (
     replay_panel,
 )
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.data import marts
+from goodput_app.dashboard.data import lake, marts
 from goodput_app.dashboard.figures import waste
 from goodput_queries.scope import EVERYTHING
 
@@ -120,6 +120,10 @@ with panel(
     notification_panel.show()
 with panel("Sources", "marts.sources", help="What each source brought, and how fresh it is."):
     tables.show(marts.sources(), SOURCES, "sources")
+    if (url := lake.url()) is not None:
+        st.caption(
+            f"Loaded from the lake {theme.markdown_text(url)}; builds bring what is new there."
+        )
 with panel(
     "Coverage by hour", "marts.coverage_by_hour", help="Grey: nothing was expected or known."
 ):
@@ -131,7 +135,7 @@ with panel(
 with panel("Findings", "marts.data_quality", help="What the evidence contradicts or lacks."):
     findings = marts.data_quality(scope)
     if findings.is_empty():
-        st.caption("Nothing contradicts, nothing is missing.")
+        st.caption("No contradiction and no missing evidence was found.")
     else:
         tables.show(findings, FINDINGS, "findings")
 with panel("Rejected rows", "raw.rejects", help="Rejected with the reason, never dropped."):

@@ -13,7 +13,7 @@ st.caption("Which GPUs, now and over time?")
 require_all_teams(view.scope)
 flag_parts.summary()
 if view.scope.team or view.scope.run:
-    st.caption("All GPUs are shown, whoever has them: filters of team and run do not apply here.")
+    st.caption("All GPUs are shown: the team and run filters do not apply here.")
 with panel("", "marts.gpu_states"):
     states = fleet.gpu_states(view.scope)
     show, sort, shown = fleet_parts.choose(states)
@@ -34,12 +34,12 @@ with panel("Racks", "marts.racks", help="Sums of the nodes of a rack in the time
 with panel(
     "Not allocated",
     "marts.unallocated_gpus",
-    help="At the end of the time range: what a job can have in one block, and why not the others.",
+    help="At the end of the time range: the largest block for a job, and why others are not free.",
 ):
     fleet_parts.unallocated_table(fleet.unallocated(view.scope))
 with panel(
     "Active but not allocated",
     "marts.busy_unallocated",
-    help="Activity in the time range of GPUs that no job run had, where a scheduler has the node.",
+    help="GPUs that were active without an allocation, on nodes of a scheduler.",
 ):
     fleet_parts.busy_table(fleet.busy_unallocated(view.scope))

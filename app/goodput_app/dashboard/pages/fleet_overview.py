@@ -125,7 +125,7 @@ with (
     panel(
         "What to do first",
         "marts.fixes",
-        help="Findings by what is to be done, with the GPU time that comes back. Pick a row.",
+        help="Findings by what is to be done, with the recoverable GPU time. Pick a row.",
     ),
 ):
     if is_pending:

@@ -20,15 +20,17 @@ with panel(
     "Slow nodes",
     "marts.slow_nodes",
     help="Nodes of communicators below 80 % of the expected bandwidth, at 16 MiB and more. "
-    "Confirmed: a link of it was lost or had errors. Likely: it is slow with everyone.",
+    "Confirmed: a link of it was lost or had errors. Likely: it is slow with all peers.",
 ):
     parts.slow_nodes(slow, judged=not network.communicators(scope).is_empty())
-with panel("Lost links", "marts.link_events", help="When a port was down, and the runs then."):
+with panel(
+    "Lost links", "marts.link_events", help="When a port was down, and the runs at that time."
+):
     parts.lost_links(lost)
 with panel(
     "Bus bandwidth",
     "marts.bus_bandwidth",
-    help="Of each collective that of the rank that waited least, by NCCL Inspector.",
+    help="For each collective that of the rank that waited least, from NCCL Inspector.",
 ):
     parts.bandwidth(network.bandwidth(scope))
     parts.communicators(scope)

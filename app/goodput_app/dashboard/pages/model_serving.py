@@ -35,8 +35,7 @@ with panel(
 with panel(
     "Latency",
     "marts.serving_latencies",
-    help="A histogram says between which bounds of a bucket a quantile lies; a request log says "
-    "it exactly.",
+    help="A histogram gives lower and upper bounds of a quantile; a request log gives its value.",
 ):
     parts.latencies(view, model)
 with panel("Latency over time", "marts.serving_latency_over_time"):
@@ -57,7 +56,7 @@ with panel("Tokens, queue and KV cache", "marts.serving_over_time"):
     parts.over_time(view, model)
 with panel("Engines", "marts.serving_engines", help="Most requests first."):
     single.engines(engines)
-with panel("Tenants", "marts.serving_tenants", help="Of request logs, the slowest first."):
+with panel("Tenants", "marts.serving_tenants", help="From request logs, slowest first."):
     single.tenants(serving.tenants(view.scope, model), engines)
 with panel("Cost of tokens", "marts.serving_models"):
     parts.costs(shown)

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import charts, flag_parts, scope_bar, tiles
+from goodput_app.dashboard.components import charts, flag_parts, scope_bar, states, tiles
 from goodput_app.dashboard.components.runs import (
     failure_parts,
     pipeline_parts,
@@ -73,6 +73,7 @@ with panel(
     steps = marts.train_steps(scope)
     if steps.is_empty():
         st.info("No steps were recorded for this run.", icon=":material/hourglass_empty:")
+        states.say_which_readings("marts.reading_rhythm")
         speed_parts.rhythm(speed.inferred_steps(scope))
     else:
         charts.draw(
@@ -114,7 +115,7 @@ if not replay.is_empty():
 with panel(
     "Throttled and faulty GPUs",
     "marts.blast_radius",
-    help="What each lost itself, and what the other GPUs of the run waited for it.",
+    help="GPU time that each lost itself, and that other GPUs of the run waited for it.",
 ):
     run_parts.blast_radius(marts.blast_radius(scope))
 with panel("GPUs", "marts.run_gpus"):

@@ -1,4 +1,4 @@
-"""Findings: what needs a person, what to do first, and what comes back."""
+"""Findings: what needs a person, what to do first, and how much GPU time is recoverable."""
 
 import streamlit as st
 
@@ -12,7 +12,7 @@ view = scope_bar.required_view()
 scope = view.scope
 
 st.title("Findings", anchor=False)
-st.caption("What needs a person, and what do I get back?")
+st.caption("What needs a person, and how much GPU time is recoverable?")
 found = None
 with panel(
     "What to do first",
@@ -25,7 +25,7 @@ with panel(
         st.caption("Nothing to do in this time range.")
     else:
         back = theme.gpu_time(float(found.fixes["back_ms"].sum()))
-        st.caption(f"Together {back} of this time range come back.")
+        st.caption(f"In total {back} of this time range are recoverable.")
         parts.fixes(found.fixes, found.findings)
 if found is not None:
     with panel(

@@ -8,10 +8,12 @@ from goodput_app.dashboard.components.states import panel
 
 view = scope_bar.required_view()
 st.title("Query", anchor=False)
-st.caption("Ask a question of your own in SQL, on the views behind the pages.")
+st.caption("Query the views behind the pages in SQL.")
 with panel("", "state.saved_queries"):
     query_parts.editor(view)
 with panel("Result", "marts"):
     query_parts.result()
-with panel("Views", "marts", help="What can be selected from, in the time range and filters."):
+with panel(
+    "Views", "marts", help="Views and tables for queries, limited to the time range and filters."
+):
     query_parts.catalogue()

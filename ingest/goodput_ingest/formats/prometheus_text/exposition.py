@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from goodput_ingest.formats import files, json_lines
-from goodput_ingest.formats.json_lines import FieldError
+from goodput_ingest.formats import files
+from goodput_ingest.formats.json_text import json_lines
+from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.formats.prometheus_text import lines as exposition_lines
 from goodput_ingest.formats.prometheus_text.series import (
     IS_BAD,

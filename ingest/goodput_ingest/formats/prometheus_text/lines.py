@@ -1,4 +1,4 @@
-"""Lines of the text format that need a look of their own, and the labels of a series."""
+"""Lines of the text format that are parsed one by one, and the labels of a series."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import polars as pl
 
-from goodput_ingest.formats import json_lines
+from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.split_fields import cut
 from goodput_queries.evidence.batch import REJECT_CONTENT_MAX_CHARS
 
@@ -139,9 +139,9 @@ def _read_tails(lines: pl.DataFrame) -> pl.DataFrame:
         reason=pl.when(pl.col("head").is_null())
         .then(pl.lit(NO_SAMPLE))
         .when(value.is_null())
-        .then(pl.lit("the value is no number"))
+        .then(pl.lit("the value is not a number"))
         .when(is_time_wrong)
-        .then(pl.lit("the time is no moment since 1970")),
+        .then(pl.lit("the time is not a valid timestamp")),
     )
 
 

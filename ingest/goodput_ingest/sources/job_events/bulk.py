@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from goodput_ingest.formats.event_lines import (
+from goodput_ingest.formats.files import with_ends
+from goodput_ingest.formats.json_text.event_lines import (
     DURATION_MAX_S,
     INT32_MAX,
     LINE,
     MSG_MAX_CHARS,
     SCHEMA,
 )
-from goodput_ingest.formats.files import with_ends
-from goodput_ingest.formats.json_lines import EPOCH_S_MAX
+from goodput_ingest.formats.json_text.json_lines import EPOCH_S_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

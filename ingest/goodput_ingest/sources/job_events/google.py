@@ -18,10 +18,11 @@ import re
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from goodput_ingest.formats import event_lines, files, json_lines
-from goodput_ingest.formats.event_lines import DURATION_MAX_S, Row
+from goodput_ingest.formats import files
 from goodput_ingest.formats.files import Part
-from goodput_ingest.formats.json_lines import FieldError
+from goodput_ingest.formats.json_text import event_lines, json_lines
+from goodput_ingest.formats.json_text.event_lines import DURATION_MAX_S, Row
+from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:

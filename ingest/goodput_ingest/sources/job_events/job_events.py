@@ -9,8 +9,9 @@ import json
 import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from goodput_ingest.formats import event_lines, files, json_lines
-from goodput_ingest.formats.event_lines import (
+from goodput_ingest.formats import files
+from goodput_ingest.formats.json_text import event_lines, json_lines
+from goodput_ingest.formats.json_text.event_lines import (
     DURATION_MAX_S,
     EXTRA_MAX_CHARS,
     INT32_MAX,
@@ -18,7 +19,7 @@ from goodput_ingest.formats.event_lines import (
     SCHEMA,
     Row,
 )
-from goodput_ingest.formats.json_lines import FieldError
+from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.sources.job_events.bulk import AMOUNTS, VERSION, events_of
 from goodput_queries.errors import IngestError
 

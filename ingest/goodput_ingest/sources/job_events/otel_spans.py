@@ -18,9 +18,15 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from goodput_ingest.formats import event_lines, files, json_lines
-from goodput_ingest.formats.event_lines import DURATION_MAX_S, INT32_MAX, MSG_MAX_CHARS, Row
-from goodput_ingest.formats.json_lines import EPOCH, EPOCH_S_MAX, FieldError
+from goodput_ingest.formats import files
+from goodput_ingest.formats.json_text import event_lines, json_lines
+from goodput_ingest.formats.json_text.event_lines import (
+    DURATION_MAX_S,
+    INT32_MAX,
+    MSG_MAX_CHARS,
+    Row,
+)
+from goodput_ingest.formats.json_text.json_lines import EPOCH, EPOCH_S_MAX, FieldError
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
@@ -238,7 +244,7 @@ def _nanoseconds(span: dict[str, Any], name: str) -> datetime:
     value = span.get(name)
     text = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
     if not re.fullmatch(r"\d{1,20}", text) or int(text) >= NS_MAX:
-        raise FieldError(f"{name} is no number of nanoseconds since 1970")
+        raise FieldError(f"{name} is not a number of nanoseconds since 1970")
     return EPOCH + timedelta(microseconds=int(text) // 1000)
 
 

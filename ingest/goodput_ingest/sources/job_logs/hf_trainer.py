@@ -15,8 +15,8 @@ import math
 import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from goodput_ingest.formats.event_lines import DURATION_MAX_S
-from goodput_ingest.formats.json_lines import FieldError
+from goodput_ingest.formats.json_text.event_lines import DURATION_MAX_S
+from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.sources.job_logs.events import Event
 from goodput_ingest.sources.job_logs.progress import Progress
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from goodput_ingest.formats.json_lines import EPOCH, EPOCH_S_MAX, FieldError, in_utc
+from goodput_ingest.formats.json_text.json_lines import EPOCH, EPOCH_S_MAX, FieldError, in_utc
 from goodput_ingest.formats.timestamps import ZoneNeededError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Moments:
         try:
             found = datetime.fromisoformat(text.replace(",", ".").replace("_", " "))
         except ValueError:
-            raise FieldError(f"{text!r} is no moment of the calendar") from None
+            raise FieldError(f"{text!r} is not a valid date") from None
         return self.keep(self._utc(found, text))
 
     def of(self, line: Line, text: str) -> datetime:

@@ -13,7 +13,7 @@ import re
 from datetime import timedelta
 from typing import TYPE_CHECKING, ClassVar
 
-from goodput_ingest.formats.event_lines import DURATION_MAX_S
+from goodput_ingest.formats.json_text.event_lines import DURATION_MAX_S
 from goodput_ingest.sources.job_logs.events import Event
 
 if TYPE_CHECKING:

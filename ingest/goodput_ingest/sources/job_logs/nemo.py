@@ -13,8 +13,8 @@ import re
 from datetime import timedelta
 from typing import TYPE_CHECKING, ClassVar
 
-from goodput_ingest.formats.event_lines import DURATION_MAX_S
-from goodput_ingest.formats.json_lines import FieldError
+from goodput_ingest.formats.json_text.event_lines import DURATION_MAX_S
+from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.sources.job_logs.events import Event
 from goodput_ingest.sources.job_logs.progress import Progress, with_amounts
 
@@ -104,4 +104,4 @@ def _seconds(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise FieldError(f"{text!r} is no number") from None
+        raise FieldError(f"{text!r} is not a number") from None

@@ -20,7 +20,7 @@ import re
 from typing import TYPE_CHECKING
 
 from goodput_ingest.formats import files
-from goodput_ingest.formats.json_lines import printable
+from goodput_ingest.formats.json_text.json_lines import printable
 from goodput_ingest.formats.rotation import unrotated
 
 if TYPE_CHECKING:

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from goodput_ingest.formats import files, json_lines, mllog_lines
-from goodput_ingest.formats.event_lines import EXTRA_MAX_CHARS, MSG_MAX_CHARS, SCHEMA
-from goodput_ingest.formats.json_lines import FieldError
+from goodput_ingest.formats import files
+from goodput_ingest.formats.json_text import json_lines, mllog_lines
+from goodput_ingest.formats.json_text.event_lines import EXTRA_MAX_CHARS, MSG_MAX_CHARS, SCHEMA
+from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_ingest.sources.job_logs.cuda_oom import CudaOom
 from goodput_ingest.sources.job_logs.deepspeed import DeepSpeed

@@ -51,7 +51,7 @@ class Torchtitan:
         self.phase_from: datetime | None = None
 
     def take(self, line: Line, moments: Moments) -> Iterable[Event]:
-        """Return the events of a line; of the ranks that repeat it, only one is heard."""
+        """Return the events of a line; of the ranks that repeat it, only one is read."""
         found = TITAN.search(line.text)
         if found is None:
             return ()

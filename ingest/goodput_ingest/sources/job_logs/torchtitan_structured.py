@@ -13,9 +13,10 @@ import json
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from goodput_ingest.formats import event_lines, files, json_lines
-from goodput_ingest.formats.event_lines import DURATION_MAX_S, INT32_MAX, Row
-from goodput_ingest.formats.json_lines import EPOCH, FieldError
+from goodput_ingest.formats import files
+from goodput_ingest.formats.json_text import event_lines, json_lines
+from goodput_ingest.formats.json_text.event_lines import DURATION_MAX_S, INT32_MAX, Row
+from goodput_ingest.formats.json_text.json_lines import EPOCH, FieldError
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from goodput_ingest.formats import files, json_lines
-from goodput_ingest.formats.json_lines import FieldError
+from goodput_ingest.formats import files
+from goodput_ingest.formats.json_text import json_lines
+from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.formats.pci import pci_bus_id
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_ingest.sources.kernel_log.messages import (
@@ -268,7 +269,7 @@ class KernelRows:
         try:
             clock = self._clock(line)
         except (ValueError, OverflowError):
-            raise FieldError(f"{line.when} is no moment of the calendar") from None
+            raise FieldError(f"{line.when} is not a valid date") from None
         try:
             if clock.tzinfo is not None:
                 return json_lines.in_utc(clock)

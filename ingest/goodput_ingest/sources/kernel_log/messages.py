@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from goodput_ingest.formats import json_lines
+from goodput_ingest.formats.json_text import json_lines
 
 OFF_THE_BUS_XID = 79
 

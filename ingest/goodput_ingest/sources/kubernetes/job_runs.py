@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from goodput_ingest.formats.json_lines import EPOCH
+from goodput_ingest.formats.json_text.json_lines import EPOCH
 from goodput_ingest.formats.parsed import INSTANT, Parsed, frame
 from goodput_ingest.sources.kubernetes.gangs import Gang, gangs, queue
 from goodput_ingest.sources.kubernetes.gpu_names import GpuNames

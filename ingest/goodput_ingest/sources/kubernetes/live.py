@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar
 
-from goodput_ingest.formats.json_lines import EPOCH
+from goodput_ingest.formats.json_text.json_lines import EPOCH
 from goodput_ingest.prometheus_api.batches import batches, digest_of
 from goodput_ingest.prometheus_api.bulk import epoch_ms, samples
 from goodput_ingest.prometheus_api.client import Client

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from goodput_ingest.formats.json_lines import EPOCH, printable
+from goodput_ingest.formats.json_text.json_lines import EPOCH, printable
 from goodput_ingest.formats.parsed import INSTANT, Parsed, frame
 from goodput_ingest.prometheus_api.gpu_series import normalised
 from goodput_ingest.sources.kubernetes.observation import Observation, label

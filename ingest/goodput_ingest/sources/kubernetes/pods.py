@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from goodput_ingest.formats.json_lines import EPOCH_S_MAX, printable
+from goodput_ingest.formats.json_text.json_lines import EPOCH_S_MAX, printable
 from goodput_ingest.sources.kubernetes.observation import Observation, label
 
 if TYPE_CHECKING:

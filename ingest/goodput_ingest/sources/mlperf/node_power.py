@@ -19,9 +19,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from goodput_ingest.formats import files, json_lines
-from goodput_ingest.formats.json_lines import EPOCH, FieldError
-from goodput_ingest.formats.mllog_lines import IN_HEAD, is_power, marked, place_of_power, time_ms
+from goodput_ingest.formats import files
+from goodput_ingest.formats.json_text import json_lines
+from goodput_ingest.formats.json_text.json_lines import EPOCH, FieldError
+from goodput_ingest.formats.json_text.mllog_lines import (
+    IN_HEAD,
+    is_power,
+    marked,
+    place_of_power,
+    time_ms,
+)
 from goodput_ingest.formats.parsed import INSTANT, Parsed, frame
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_queries.errors import IngestError

@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from goodput_ingest.formats import files, json_lines
-from goodput_ingest.formats.event_lines import SCHEMA as JOB_EVENTS
-from goodput_ingest.formats.json_lines import EPOCH, FieldError
-from goodput_ingest.formats.mllog_lines import (
+from goodput_ingest.formats import files
+from goodput_ingest.formats.json_text import json_lines
+from goodput_ingest.formats.json_text.event_lines import SCHEMA as JOB_EVENTS
+from goodput_ingest.formats.json_text.json_lines import EPOCH, FieldError
+from goodput_ingest.formats.json_text.mllog_lines import (
     IN_HEAD,
     Place,
     is_power,

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from goodput_ingest.formats import files, json_lines
+from goodput_ingest.formats import files
+from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.pci import pci_bus_id
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_queries.errors import IngestError

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from goodput_ingest.formats import files, json_lines
+from goodput_ingest.formats import files
+from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.parsed import Parsed
 from goodput_ingest.formats.prefetch import prefetch
 from goodput_ingest.formats.row_groups import Held

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from goodput_ingest.formats import json_layout
+from goodput_ingest.formats.json_text import json_layout
 from goodput_ingest.sources.nccl import inspector_records
 from goodput_ingest.sources.nccl.inspector_records import (
     FLAT,
@@ -22,7 +22,7 @@ from goodput_ingest.sources.nccl.inspector_records import (
 )
 
 if TYPE_CHECKING:
-    from goodput_ingest.formats.json_layout import Layout
+    from goodput_ingest.formats.json_text.json_layout import Layout
 
 BYTES_MIN = 2_000_000  # the lines of fewer are sooner read one by one
 LAYOUTS_MAX = 4  # as a rule two: collectives and point to point

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from goodput_ingest.formats import json_lines
-from goodput_ingest.formats.json_lines import FieldError
+from goodput_ingest.formats.json_text import json_lines
+from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.source import Reject
 from goodput_queries.errors import IngestError
 
@@ -136,7 +136,7 @@ def _sample(line: str) -> tuple[tuple[Any, ...], str, float]:
     try:
         value = json_lines.number({"value": float(match["value"])}, "value", 0)
     except ValueError:
-        raise FieldError("the value is no number") from None
+        raise FieldError("the value is not a number") from None
     if value is None:
         raise FieldError("the value is NaN")
     algorithm, _, protocol = (_text(labels, "algo_proto") or "").rpartition("_")

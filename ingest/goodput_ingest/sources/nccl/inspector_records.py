@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import polars as pl
 
-from goodput_ingest.formats import json_lines
-from goodput_ingest.formats.json_lines import FieldError
+from goodput_ingest.formats.json_text import json_lines
+from goodput_ingest.formats.json_text.json_lines import FieldError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import polars as pl
 
-from goodput_ingest.formats import files, json_lines
-from goodput_ingest.formats.json_lines import FieldError
+from goodput_ingest.formats import files
+from goodput_ingest.formats.json_text import json_lines
+from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.formats.timestamps import instants
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_ingest.sources.nccl import ras_answers

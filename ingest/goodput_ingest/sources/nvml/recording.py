@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, ClassVar
 
-from goodput_ingest.formats import files, json_lines
+from goodput_ingest.formats import files
+from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.sources.nvml.rows import SOURCE, NvmlRows
 from goodput_queries.errors import IngestError
 

@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 
 from goodput_ingest.formats import files, parquet_columns
-from goodput_ingest.formats.json_lines import printable
+from goodput_ingest.formats.json_text.json_lines import printable
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_ingest.sources.operation_trace.dependencies import (
     KINDS,

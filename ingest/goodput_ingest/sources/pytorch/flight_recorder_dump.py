@@ -8,7 +8,7 @@ import pickle
 import pickletools
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from goodput_ingest.formats.json_lines import FieldError, kind
+from goodput_ingest.formats.json_text.json_lines import FieldError, kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

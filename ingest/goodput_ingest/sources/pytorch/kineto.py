@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import polars as pl
 
-from goodput_ingest.formats import files, json_lines
-from goodput_ingest.formats.json_lines import EPOCH, EPOCH_S_MAX, FieldError
+from goodput_ingest.formats import files
+from goodput_ingest.formats.json_text import json_lines
+from goodput_ingest.formats.json_text.json_lines import EPOCH, EPOCH_S_MAX, FieldError
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_ingest.sources.pytorch.flight_recorder import DTYPE_BYTES
 from goodput_queries.errors import IngestError

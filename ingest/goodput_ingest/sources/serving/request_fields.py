@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from goodput_ingest.formats.json_lines import EPOCH_S_MAX
+from goodput_ingest.formats.json_text.json_lines import EPOCH_S_MAX
 from goodput_ingest.formats.parsed import INSTANT
 from goodput_ingest.formats.timestamps import instants
 

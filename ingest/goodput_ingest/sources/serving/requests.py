@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import polars as pl
 
-from goodput_ingest.formats import csv_table, files, json_lines
-from goodput_ingest.formats.json_lines import FieldError
+from goodput_ingest.formats import csv_table, files
+from goodput_ingest.formats.json_text import json_lines
+from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_ingest.sources.serving import request_fields
 from goodput_queries.errors import IngestError

@@ -165,7 +165,9 @@ def _count(row: dict[str, str], column: str) -> int | None:
     if not text:
         return None
     if not re.fullmatch(r"[0-9]{1,6}", text) or int(text) > gres.GPUS_PER_NODE_MAX:
-        raise ValueError(f"{column} {text[:40]!r} is no number from 0 to {gres.GPUS_PER_NODE_MAX}")
+        raise ValueError(
+            f"{column} {text[:40]!r} is not a number from 0 to {gres.GPUS_PER_NODE_MAX}"
+        )
     return int(text)
 
 
@@ -174,7 +176,7 @@ def _limit(row: dict[str, str], column: str) -> float | None:
     if not text:
         return None
     if not re.fullmatch(r"[0-9]{1,5}(\.[0-9]{1,3})?", text) or not float(text):
-        raise ValueError(f"{column} {text[:40]!r} is no number above 0")
+        raise ValueError(f"{column} {text[:40]!r} is not a number above 0")
     return float(text)
 
 

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from pyarrow import ArrowException
 
 from goodput_ingest.formats import parquet_columns
-from goodput_ingest.formats.json_lines import EPOCH, LATEST
+from goodput_ingest.formats.json_text.json_lines import EPOCH, LATEST
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_queries.errors import IngestError
 from goodput_queries.evidence.batch import ROW_GROUP

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from goodput_ingest.formats import gres, hostlist
-from goodput_ingest.formats.json_lines import moment, printable
+from goodput_ingest.formats.json_text.json_lines import moment, printable
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.sources.slurm import accounting as slurm_accounting
 from goodput_ingest.sources.slurm import nodes as slurm_nodes

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
-from goodput_ingest.formats import delimited, files, json_stream, row_groups
+from goodput_ingest.formats import delimited, files, row_groups
+from goodput_ingest.formats.json_text import json_stream
 from goodput_ingest.formats.prefetch import prefetch
 from goodput_ingest.sources.slurm import accounting as slurm_accounting
 from goodput_ingest.sources.slurm import events, jobs, json_answers, nodes

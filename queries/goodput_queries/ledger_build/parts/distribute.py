@@ -137,15 +137,11 @@ class Parts:
         for table in models.pass_tables(stage):
             if not reads_readings(table):
                 continue
-            parts = f"{models.TEMP_LAYER}.{table.name}_of_parts"
-            empty = True
-            for tables in self._computed({table.qualified_name: table.sql}, dirty.hours):
-                rows = tables[table.qualified_name]
-                if empty:
-                    self._temporary(f"{table.name}_of_parts", rows)
-                else:
-                    self._insert(parts, rows)
-                empty = False
+            parts = f"{table.name}_of_parts"
+            computed = self._computed({table.qualified_name: table.sql}, dirty.hours)
+            for number, tables in enumerate(computed):
+                write = self._insert if number else self._temporary
+                write(parts, tables[table.qualified_name])
             given[table.name] = f"from {parts} where {materialise.OF_THESE_HOURS}"
         return materialise.replace_hours(
             self.cursor, [stage], dirty, is_compared=False, given=given
@@ -157,7 +153,7 @@ class Parts:
             hours,
             self.gpus,
             most_gpu_hours=materialise.PASS_MAX_GPU_HOURS,
-            least=self.engine.workers,
+            workers=self.engine.workers,
         )
         margin = timedelta(milliseconds=reading_margin_ms(self.cursor), seconds=1)
         tasks = (self._task(selects, part, margin) for part in parts)
@@ -167,7 +163,7 @@ class Parts:
         """Yield tables of one select over readings as they are stored."""
         even = dict.fromkeys(range(self.lake.buckets), 1)
         parts = parts_of(
-            hours, even, most_gpu_hours=len(even) * HOURS_MAX, least=self.engine.workers
+            hours, even, most_gpu_hours=len(even) * HOURS_MAX, workers=self.engine.workers
         )
         tasks = (self._task(selects, part, timedelta(), is_streamed=True) for part in parts)
         yield from self._followed(selects, tasks, len(parts))

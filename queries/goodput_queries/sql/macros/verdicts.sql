@@ -25,7 +25,7 @@ create or replace macro loss_severity(rule_severity, gpu_ms) as (
     case when rule_severity = 'warning' and gpu_ms < threshold('finding_warning_ms') then 'info' else rule_severity end
 );
 
--- How sure a loss is; sure_ms: the part that comes back for sure.
+-- How sure a loss is; sure_ms: the part that is certainly recoverable.
 create or replace macro loss_confidence(rule, gpu_ms, sure_ms) as (
     case
         when rule = 'unclassified_time' then 'Not confirmed'

@@ -55,7 +55,7 @@ def test_the_last_statement_and_what_failed_are_reported(
 
     assert rows["statements"] == ("ok", f"the last is of {made.day.date}, closed, in out", "")
     status, found, then = rows["statements by mail"]
-    assert (status, then) == ("problem", "it is tried again; at once: goodput report --deliver")
+    assert (status, then) == ("problem", "it is retried; to retry now: goodput report --deliver")
     assert found.startswith(f"{made.day.date} failed 2026-11-20 15:00Z: 127.0.0.1:")
     assert "statements by webhook" not in rows
 
@@ -95,7 +95,7 @@ def test_servers_that_answer_and_those_that_do_not_are_reported(post: Any, hook:
     assert bad["report.webhook"][1].startswith(
         "http://127.0.0.1:9: no connection (Connection refused)"
     )
-    assert bad["report.webhook"][2] == "mend it there, or [report.webhook] in goodput.toml"
+    assert bad["report.webhook"][2] == "fix it there, or [report.webhook] in goodput.toml"
     assert "secret-path" not in str((good, bad))
     assert (post.mails, hook.posts) == ([], [])
 

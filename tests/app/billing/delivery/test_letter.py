@@ -29,7 +29,7 @@ def test_it_says_what_was_billed_by_account(make: Any, lines: Any) -> None:
     assert text[3].startswith("Open: figures may still change.")
     row = next(line for line in text if line.strip().startswith("nlp"))
     assert row.split() == ["nlp", "342.9", "0.0", "%", "977.54", "no", "data"]
-    assert text[-1] == "1.00 GPU-hours have no price and are in no amount."
+    assert text[-1] == "1.00 GPU-hours have no price and are not included."
 
 
 def test_names_begin_no_line_no_tag_and_are_cut(make: Any, lines: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import wait
+from threading import Event
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +15,7 @@ from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from streamlit.testing.v1 import AppTest
 
@@ -42,6 +44,22 @@ def test_who_asks_does_not_wait_and_gets_them_later(unpriced: LocalStore) -> Non
     assert found is not None
     assert found.findings.height > 0
     assert "back_ms" in found.fixes.columns
+
+
+def test_an_evaluation_that_waits_for_a_thread_reads_the_database_of_its_page(
+    unpriced: LocalStore, here: Path
+) -> None:
+    use_store(unpriced)
+    others = Event()
+    for _ in range(2):
+        findings._pool.submit(others.wait)
+
+    evaluation = findings.evaluation(Scope())
+    use_store(None)
+    others.set()
+
+    assert evaluation.result(60).findings.height > 0
+    assert list(here.iterdir()) == []
 
 
 def test_sessions_and_charts_of_other_buckets_share_an_evaluation(unpriced: LocalStore) -> None:

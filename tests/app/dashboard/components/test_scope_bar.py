@@ -82,7 +82,7 @@ def test_of_too_many_a_filter_offers_the_largest_and_the_one_in_the_link(
 
     assert list(scope_bar.options_of(runs, "run", "lab/9")) == ["lab/0", "lab/1", "lab/9"]
     assert scope_bar.left_out(runs, "run") == (
-        "The 2 of 1,582 with the most GPU time; a link can name any."
+        "The 2 of 1,582 with the most GPU time; the URL accepts any."
     )
     assert scope_bar.left_out(runs, "node") is None
 

@@ -81,7 +81,7 @@ def whole_days(
             (2, "b", "2026-11-19T00:00:00", "2026-11-19T06:00:00"),
         )
     )
-    yield from cost_store(empty_database, tmp_path_factory.mktemp("whole"), PRICED, text)
+    yield from cost_store(empty_database, tmp_path_factory, PRICED, text)
 
 
 def test_whole_days_are_compared(whole_days: LocalStore, cost: Callable[..., AppTest]) -> None:

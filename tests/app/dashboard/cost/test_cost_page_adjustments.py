@@ -28,7 +28,7 @@ HOSTILE = "<script>alert(1)</script> [x](http://evil)"
 @pytest.fixture(scope="module")
 def closed(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStore]:
     """Give jobs at 2 dollars on two days; the first is closed: nlp pays 48."""
-    for store in cost_store(empty_database, tmp_path_factory.mktemp("closed"), PRICED):
+    for store in cost_store(empty_database, tmp_path_factory, PRICED):
         assert statement(store, DAY, settings().statement, closes_now=True).is_closed
         yield store
 

@@ -34,7 +34,7 @@ def test_fewer_newer_gpus_save_what_the_formula_says(
 
 @pytest.mark.parametrize(
     ("value", "words"),
-    [("fifty", "'fifty' is no number"), ("-1", "New GPUs is -1, expected 1 to 1000000 GPUs")],
+    [("fifty", "'fifty' is not a number"), ("-1", "New GPUs is -1, expected 1 to 1000000 GPUs")],
 )
 def test_a_wrong_value_in_the_link_is_reported_and_left_out(
     priced: LocalStore, cost: Callable[..., AppTest], value: str, words: str

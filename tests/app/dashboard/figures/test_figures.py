@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +11,11 @@ import polars as pl
 import pytest
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.figures import ledger as figures
 from goodput_app.dashboard.figures import runs as figures_runs
 from goodput_app.dashboard.figures import shown as finish
 from goodput_app.dashboard.figures import waste
+from goodput_queries.catalog import models
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -280,7 +281,10 @@ def test_causes_are_ranked_by_time_where_a_price_is_missing() -> None:
 
 def test_classes_of_gaps_begin_where_the_bars_do() -> None:
     ends = {limit for _, limit in waste.LENGTHS if limit != float("inf")}
-    assert ends <= set(marts.GAP_LENGTHS_S)
+    sql = models.of_layer("marts")["idle_gap_sums"].sql
+    assert ends <= {
+        float(least) for least in re.findall(r"(?:then|else) (\d+)$", sql, re.MULTILINE)
+    }
 
 
 def test_gap_lengths_keep_empty_classes_between_full_ones() -> None:

@@ -12,7 +12,7 @@ import pytest
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components.fleet import fleet_parts
 from goodput_app.dashboard.data import fleet
-from goodput_app.dashboard.figures import cell_colours, rack_grid, rows_over_time
+from goodput_app.dashboard.figures.fleet import cell_colours, rack_grid, rows_over_time
 
 BEGIN = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- naive UTC, as the database has it
 HOUR_MS = 3_600_000

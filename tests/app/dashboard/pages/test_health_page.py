@@ -130,7 +130,7 @@ def test_a_kind_that_nobody_reads_names_the_counter_to_enable(
     assert "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS" in shown
     assert "No source reports node states" in shown
     assert "No source reports driver or VBIOS of these GPUs" in shown
-    assert "Not read on any node: ECC, uncorrected; Row remaps; Time hot." in shown
+    assert "Not read on any node: ECC, uncorrected; Row remaps; Thermal slowdown time." in shown
 
 
 def test_an_unknown_kind_is_named_and_nothing_is_drawn(

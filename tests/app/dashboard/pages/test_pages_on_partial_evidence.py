@@ -83,7 +83,7 @@ def test_rows_that_name_no_gpu_say_what_to_read_in_as_well(
 ) -> None:
     app = visit(events_alone)
     assert_sound(app)
-    assert "name no GPU inventory and no job" in app.info[0].value
+    assert "contain neither a GPU inventory nor a job" in app.info[0].value
     assert "goodput build" not in texts(app)
 
 

@@ -34,7 +34,6 @@ def test_gaps_that_the_table_leaves_out_are_in_the_sums(
 ) -> None:
     gaps = capture.read("select count(*) from marts.idle_gaps").item()
     monkeypatch.setattr(marts, "GAPS_SHOWN", 1)
-    monkeypatch.setattr(marts, "GAPS_OF_A_CAUSE", 1)
 
     app = visit(capture, "idle_gaps")
 

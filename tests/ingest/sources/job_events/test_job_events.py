@@ -131,7 +131,7 @@ def test_any_other_time_is_refused(store: LocalStore, tmp_path: Path, ts: object
         ({"step": None}, "step is missing, an event 'step' needs it"),
         ({"step": -1}, "step is out of range"),
         ({"step": "401"}, "step is text, expected a whole number"),
-        ({"step": 1.5}, "step is no whole number"),
+        ({"step": 1.5}, "step is not a whole number"),
         ({"step": 2**63}, "step is out of range"),
         ({"rank": [0]}, "rank is a list, expected a whole number"),
         ({"rank": True}, "rank is a truth value, expected a whole number"),

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from goodput_ingest.formats import event_lines, files
+from goodput_ingest.formats import files
+from goodput_ingest.formats.json_text import event_lines
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.job_events import bulk as job_events_bulk
 from goodput_ingest.sources.job_events import job_events

@@ -72,7 +72,7 @@ def test_a_broken_span_of_a_request_costs_no_other_span(store: LocalStore, tmp_p
     assert [event["step"] for event in found] == [401]
     assert sorted(store.read("select line, reason from raw.rejects").rows()) == [
         (1, "a span megatron.train.iteration without megatron.iteration"),
-        (1, "endTimeUnixNano is no number of nanoseconds since 1970"),
+        (1, "endTimeUnixNano is not a number of nanoseconds since 1970"),
     ]
 
 

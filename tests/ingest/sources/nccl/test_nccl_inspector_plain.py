@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goodput_ingest.formats.json_layout import layout_of
+from goodput_ingest.formats.json_text.json_layout import layout_of
 from goodput_ingest.sources.nccl import inspector_plain, inspector_records
 from goodput_ingest.sources.nccl.inspector_plain import PATHS, flat
 

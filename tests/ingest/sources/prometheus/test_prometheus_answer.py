@@ -63,7 +63,7 @@ def test_a_value_that_is_no_number_costs_only_its_point():
 
     assert [one.values.tolist() for one in answer.series] == [[1.0, 3.0], [9.0]]
     assert [note.reason for note in answer.notes()] == [
-        "series 1 of the answer: a point is no number: "
+        "series 1 of the answer: a point is not a number: "
         '[1787234569.482, "ERROR - FAILED TO CONVERT TO STRING"]'
     ]
 
@@ -72,14 +72,14 @@ def test_many_bad_points_of_a_series_are_counted_not_listed():
     answer = parse(body(result(*((T + i, "x") for i in range(1000)))))
 
     assert len(answer.notes()) == 6
-    assert answer.notes()[-1].reason == "series 1 of the answer: 1000 points of it are no numbers"
+    assert answer.notes()[-1].reason == "series 1 of the answer: 1000 of its points are not numbers"
 
 
 def test_points_at_no_moment_are_rejected():
     answer = parse(body(result((-1, "1"), (1e18, "2"), (T, "3"))))
 
     assert answer.series[0].values.tolist() == [3.0]
-    assert "2 points of it are at no moment" in answer.notes()[0].reason
+    assert "2 of its points have no valid timestamp" in answer.notes()[0].reason
 
 
 def test_points_come_in_order_and_once_however_a_proxy_merged_them():

@@ -46,9 +46,9 @@ def test_the_command_names_the_cluster_where_the_row_does_not(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("row", "expected"),
     [
-        (",0.5,,", "g_per_kwh '' is no number"),
-        ("-1,,,", "is no amount"),
-        ("nan,,,", "is no amount"),
+        (",0.5,,", "g_per_kwh '' is not a number"),
+        ("-1,,,", "is not an amount"),
+        ("nan,,,", "is not an amount"),
         ("6000,,,", "is more than 5000"),
         ("400,1.1,,", "is no share from 0 to 1"),
         ("400,,0.9,", "is no ratio from 1 to 100"),

@@ -65,10 +65,10 @@ def test_prices_from_zero_on_are_taken(tmp_path: Path, price: str) -> None:
 @pytest.mark.parametrize(
     ("row", "expected"),
     [
-        (",,,,-1,,,", "is no amount"),
-        (",,,,NaN,,,", "is no amount"),
-        (",,,,1e12,,,", "is no amount"),
-        (",,,,two,,,", "is no number"),
+        (",,,,-1,,,", "is not an amount"),
+        (",,,,NaN,,,", "is not an amount"),
+        (",,,,1e12,,,", "is not an amount"),
+        (",,,,two,,,", "is not a number"),
         ("H100,,,,,,,", "this has none of them"),
         (",,,,0.0000001,,,", "more than 6 decimals"),
         (",,,,2,2026-01-01T00:30:00Z,,", "is not a whole hour"),

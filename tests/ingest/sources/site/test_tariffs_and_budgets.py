@@ -64,8 +64,8 @@ def test_hours_are_in_the_named_zone_of_the_command_where_the_row_has_none(tmp_p
         ("6,6,UTC,0.15,", "are both 6"),
         ("x,6,UTC,0.15,", "is no hour"),
         ("6,22,Mars/Base,0.15,", "there is no time zone 'Mars/Base'"),
-        (",,,-1,", "is no amount"),
-        (",,,,1.2", "is no number"),
+        (",,,-1,", "is not an amount"),
+        (",,,,1.2", "is not a number"),
         (",,,0.15,0.9", "is no ratio from 1 to 100"),
     ],
 )
@@ -95,7 +95,7 @@ def test_a_budget_is_for_an_account(tmp_path: Path, store: LocalStore) -> None:
         (",100,", "it names no account"),
         ("nlp,,", "neither cost_per_month nor quota_gpus"),
         ("nlp,1.005,", "more than 2 decimals"),
-        ("nlp,-1,", "is no amount"),
+        ("nlp,-1,", "is not an amount"),
     ],
 )
 def test_a_row_that_is_no_budget_is_rejected(tmp_path: Path, row: str, expected: str) -> None:

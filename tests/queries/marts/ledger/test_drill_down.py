@@ -17,7 +17,7 @@ from goodput_queries.storage.store import LocalStore
 
 FLEET_START = datetime(2026, 11, 20, tzinfo=UTC)  # ends with the recorded session
 CUT_MAX_MS = 2 * 3_600_000
-RUNS_MAX = 100  # each line is a query
+RUNS_MAX = 100  # each is a query
 ACCOUNTED = "sum(gpu_ms)::bigint as gpu_ms, sum(cost) as cost"
 
 
@@ -77,19 +77,17 @@ def test_every_loss_leads_to_intervals_that_add_up_to_it(session, windows_to_wal
     for window in windows_to_walk:
         losses = session.read("select * from marts.loss_causes", scope=window)
         assert losses.height > 5
-        for loss in losses.iter_rows(named=True):
-            scope = replace(window, cluster=loss["cluster"], run=loss["run_key"])
-
-            found = session.read(
-                f"select {ACCOUNTED} from marts.category_intervals "
-                "where category = $1 and blame = $2",
-                [loss["category"], loss["blame"]],
-                scope=scope,
+        for (cluster, run), of_run in losses.group_by("cluster", "run_key"):
+            intervals = session.read(
+                f"select category, blame, {ACCOUNTED} from marts.category_intervals group by all",
+                scope=replace(window, cluster=cluster, run=run),
             )
 
-            gpu_ms, cost = found.row(0)
-            assert gpu_ms == loss["gpu_ms"], loss
-            assert cost == pytest.approx(loss["cost"], abs=1e-5), loss
+            found = intervals.rows_by_key(("category", "blame"), unique=True)
+            for loss in of_run.iter_rows(named=True):
+                gpu_ms, cost = found[loss["category"], loss["blame"]]
+                assert gpu_ms == loss["gpu_ms"], loss
+                assert cost == pytest.approx(loss["cost"], abs=1e-5), loss
 
 
 def test_what_a_team_leads_to_adds_up_to_the_team(session, windows):

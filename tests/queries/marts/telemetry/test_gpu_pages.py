@@ -80,9 +80,11 @@ def test_a_bin_has_the_category_with_most_of_its_time(store):
     assert found[1]["category"] == "idle_no_demand"
 
 
-def test_bins_of_a_node_are_the_sums_of_its_gpus(store):
-    """A window that begins inside of segments, and bins that cut them."""
-    window = {"from_ms": START_MS + 700_000, "bucket_ms": 900_000}
+@pytest.mark.parametrize("from_s", [0, 700])
+@pytest.mark.parametrize("bucket_ms", [900_000, HOUR_MS, 2 * HOUR_MS])
+def test_bins_of_a_node_are_the_sums_of_its_gpus(store, from_s, bucket_ms):
+    """A window that begins inside of segments, and bins that cut them; bins of whole hours."""
+    window = {"from_ms": START_MS + 1000 * from_s, "bucket_ms": bucket_ms}
     sums = {}
     for row in rows(store, "category_bins", **window):
         key = row["node"], row["start_ms"], row["category"]
@@ -91,7 +93,7 @@ def test_bins_of_a_node_are_the_sums_of_its_gpus(store):
     found = rows(store, "node_category_bins", **window)
 
     assert {(r["node"], r["start_ms"], r["category"]): r["gpu_ms"] for r in found} == sums
-    assert sum(sums.values()) == 2 * (HOUR_MS - 700_000)
+    assert sum(sums.values()) == 2 * (HOUR_MS - 1000 * from_s)
 
 
 def test_an_event_with_a_pci_address_has_the_gpu_that_was_there(store):

@@ -168,8 +168,8 @@ def _note(wanted: Sequence[Day], how: Chosen) -> None:
 
 def _unpriced(view: View, unpriced_ms: int) -> None:
     st.warning(
-        f"{theme.gpu_time(unpriced_ms)} have no price and are in no amount here: add the price of "
-        "these kinds under Prices.",
+        f"{theme.gpu_time(unpriced_ms)} have no price and are not included in any amount. Add "
+        "their price under Prices.",
         icon=":material/money_off:",
     )
     with st.expander("GPU models and jobs without a price", icon=":material/table:"):

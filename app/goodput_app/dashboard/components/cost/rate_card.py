@@ -72,8 +72,8 @@ Europe/Berlin,6,22,0.26,1.3,1.4"""
 def first_price() -> None:
     """Say that nothing has a price yet, and the lines that give one."""
     st.info(
-        "No price is known, so this page shows hours and no money. A CSV like this one gives "
-        "prices, and this page follows by itself:",
+        "No price is known, so this page shows hours only. Ingest a CSV file like this one; the "
+        "page then shows costs:",
         icon=":material/payments:",
     )
     st.code(RATE_EXAMPLE, language="text")
@@ -122,7 +122,11 @@ def _card(frame: pl.DataFrame, names: dict[str, str], source: str, example: str,
         _edit(source, example)
         return
     _table(frame, names, source)
-    _change(example, source, "Repeating a file changes nothing; a row with its key replaces it.")
+    _change(
+        example,
+        source,
+        "Importing a file again changes nothing; a row with the same key replaces the older one.",
+    )
 
 
 def _table(frame: pl.DataFrame, names: dict[str, str], key: str) -> None:

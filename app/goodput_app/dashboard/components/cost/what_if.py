@@ -111,7 +111,7 @@ def _subject(view: View, asked: Scenario) -> tuple[str | None, dict[str, Given]]
     where = theme.window(view.start, view.end)
     if not choices:
         st.info(
-            f"Nothing in {where} measures it; the result follows from values entered here.",
+            f"Not measured in {where}; the result follows from the values entered here.",
             icon=":material/hourglass_empty:",
         )
         return None, {}
@@ -144,7 +144,7 @@ def _given(asked: Scenario) -> dict[str, Decimal]:
             amount = Decimal(text)
             scenario.filled(asked, {}, {field.name: amount})
         except InvalidOperation:
-            st.warning(theme.markdown_text(f"{field.label}: {text!r} is no number."))
+            st.warning(theme.markdown_text(f"{field.label}: {text!r} is not a number."))
         except ValueError as error:
             st.warning(theme.markdown_text(f"{error}."))
         else:

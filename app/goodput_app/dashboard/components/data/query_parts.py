@@ -167,7 +167,7 @@ def _saving(sql: str, picked: SavedQuery | None) -> None:
             )
             is_shared = st.checkbox(
                 "Share with everybody who signs in",
-                help="They see its text; its rows are those that each of them may see.",
+                help="Others see the text of the query; each sees only the rows they may read.",
             )
             is_saved = st.form_submit_button("Save")
         if is_saved:

@@ -86,7 +86,7 @@ def _form() -> None:
             )  # fmt: skip
             speed = st.selectbox(
                 "Speed", SPEEDS, SPEEDS.index(10.0), key="replay_start_speed", width=120,
-                format_func=lambda one: f"{one:g}x", help="Seconds of the recording in a second.",
+                format_func=lambda one: f"{one:g}x", help="Recorded seconds per second.",
             )  # fmt: skip
         uploads = st.file_uploader(
             "Or upload files that `goodput ingest auto` reads", accept_multiple_files=True,

@@ -64,7 +64,7 @@ ACCOUNTS = {
     "carbon_kg": "Carbon",
     "carbon_g_per_useful_gpu_h": "g CO2e / useful GPU-h",
     "carbon_free_ratio": "Carbon-free",
-    "unknown_carbon_kwh": "No intensity",
+    "unknown_carbon_kwh": "Energy without intensity",
     "cluster": "Cluster",
     "electricity_cost": "Electricity",
 }

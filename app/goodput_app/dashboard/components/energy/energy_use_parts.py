@@ -117,7 +117,7 @@ def feeds(frame: pl.DataFrame) -> None:
 def executing(frame: pl.DataFrame) -> None:
     """Draw the energy of programs that were loaded and did nothing."""
     if frame.is_empty():
-        st.caption("No ten minutes in which a loaded program did nothing were read.")
+        st.caption("No program that used memory of a GPU did nothing for ten minutes.")
         return
     named = frame.with_columns(label=pl.col("team").fill_null("Account unknown"))
     tables.show(named, _of(named, EXECUTING), "executing-idle")
@@ -152,7 +152,7 @@ def caps(frame: pl.DataFrame) -> None:
         "power_cap_w": of("Power cap, W", format="%,.0f"),
     }
     tables.show(scaled, _of(scaled, CAPS), "work-by-cap", wide=wide)
-    st.caption("Hours that steps fill to nine tenths, with all energy known: mean, p10 and p90.")
+    st.caption("Hours of which steps fill at least 90 %, with all energy measured: mean, p10, p90.")
 
 
 def heat(frame: pl.DataFrame) -> None:

@@ -60,7 +60,7 @@ def _cards(
 
 def _fix(row: Mapping[str, Any]) -> None:
     st.markdown(f"**{_text(row['what_to_do'])}**")
-    lines = [f"At {_text(row['target'])}", f"{theme.gpu_time(row['back_ms'])} come back"]
+    lines = [f"At {_text(row['target'])}", f"{theme.gpu_time(row['back_ms'])} recoverable"]
     if row["back_week_cost"] is not None:
         cost = theme.cost(row["back_week_cost"]).replace("$", r"\$")
         lines.append(f"{cost} a week")

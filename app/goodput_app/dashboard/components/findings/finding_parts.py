@@ -27,10 +27,10 @@ FIXES = {
     "target": "At",
     "what_to_do": "What to do",
     "findings": "Findings",
-    "back_ms": "Comes back",
-    "back_low_ms": "At the least",
-    "back_week_ms": "Comes back a week",
-    "back_week_cost": "Cost a week",
+    "back_ms": "Recoverable",
+    "back_low_ms": "Confirmed part",
+    "back_week_ms": "Saved per week",
+    "back_week_cost": "Cost saved per week",
     "owner": "Owner",
     "effort": "Effort",
 }
@@ -99,8 +99,8 @@ def fixes(frame: pl.DataFrame, findings: pl.DataFrame) -> None:
         low, high = theme.gpu_time(picked["back_low_ms"]), theme.gpu_time(picked["back_high_ms"])
         back = theme.gpu_time(picked["back_ms"])
         st.markdown(
-            f"At **{theme.markdown_text(picked['target'])}**: {back} of this time range come back, "
-            f"at least {low}, at most {high}."
+            f"At **{theme.markdown_text(picked['target'])}**: {back} of this time range are "
+            f"recoverable, at least {low}, at most {high}."
         )
         of_it = findings.filter(
             (pl.col("fix") == picked["fix"])
@@ -156,7 +156,7 @@ def inbox(frame: pl.DataFrame) -> None:
         _choice("kind", "Kind", {kind: kind.capitalize() for kind in kinds}, frame)
     if st.query_params.get("rules"):
         with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-            st.caption("Only some kinds of findings are shown, as the link asks.")
+            st.caption("The link limits the findings to some kinds.")
             st.button("Show all", key="all_rules", on_click=scope_bar.go, args=({"rules": None},))
     shown = chosen(frame, st.query_params.to_dict())
     if shown.is_empty():

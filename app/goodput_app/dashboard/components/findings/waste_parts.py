@@ -123,7 +123,7 @@ def gap_count(shown: int, number: int, gpu_ms: int, category: str | None) -> Non
 
 
 def periodic_gaps(scope: Scope) -> None:
-    """Draw the gaps that come back regularly, and the evidence of the picked one."""
+    """Draw the gaps that repeat regularly, and the evidence of the picked one."""
     with panel(
         "Periodic gaps",
         "marts.periodic_gaps",

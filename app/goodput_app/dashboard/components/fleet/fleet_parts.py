@@ -11,8 +11,8 @@ from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, places, scope_bar, tables
 from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.data import fleet, metrics
-from goodput_app.dashboard.figures import cell_colours, rack_grid, rows_over_time
-from goodput_app.dashboard.figures.cell_colours import Metric
+from goodput_app.dashboard.figures.fleet import cell_colours, rack_grid, rows_over_time
+from goodput_app.dashboard.figures.fleet.cell_colours import Metric
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from goodput_app.dashboard.data.fleet import Level
 
 CELLS_MAX = 1_500
+HOUR_MS = 3_600_000
 RACK_UNKNOWN = "Rack unknown"
 SHOWN = {
     "sm_active_ratio": Metric("SM active", "%", 100, is_share=True),
@@ -265,8 +266,7 @@ def over_time(view: View, states: pl.DataFrame, show: str | None, sort: str | No
     rows = every.head(fleet.ROWS_MAX)
     keys = rows["key"].to_list()
     if show is None:
-        most = min(fleet.BINS_MAX, fleet.CELLS_MAX // max(1, rows.height))
-        read = metrics.Resolution(scope_bar.bucket_ms(to_ms - from_ms, most), True)
+        read = metrics.Resolution(_bin_ms(states, rows.height, to_ms - from_ms), True)
         bins = fleet.categories(view.scope, level, keys, read)
     else:
         gpus = rows.height if level == "gpu" else None
@@ -291,6 +291,14 @@ def over_time(view: View, states: pl.DataFrame, show: str | None, sort: str | No
     clicked = charts.pick(figure, drawn, "fleet-over-time", "Rows over time, and allocations")
     st.caption(_bins_caption(level, rows.height, every.height, bars, read, metric))
     _open(clicked, states)
+
+
+def _bin_ms(states: pl.DataFrame, rows: int, window_ms: int) -> int:
+    """Return the bins of categories over time: of a large fleet hours, for which it has sums."""
+    most = min(fleet.BINS_MAX, fleet.CELLS_MAX // max(1, rows))
+    bin_ms = scope_bar.bucket_ms(window_ms, most)
+    is_large = states["gpu_uuid"].n_unique() * window_ms > fleet.SEGMENTS_GPU_HOURS_MAX * HOUR_MS
+    return max(bin_ms, HOUR_MS) if is_large else bin_ms
 
 
 def _bins_caption(

@@ -8,7 +8,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import places
+from goodput_app.dashboard.components import places, states
 from goodput_app.dashboard.data import metrics
 from goodput_app.dashboard.figures import telemetry as figures
 
@@ -26,7 +26,7 @@ EVENTS = {
     "length_s": "Link down for",
     "link": "Link",
     "evidence": "Evidence",
-    "runs": "Runs hit",
+    "runs": "Affected runs",
 }
 BY_STATE = "a reading found it down"
 BY_COUNTER = "its link-down counter rose between two readings"
@@ -74,6 +74,8 @@ def panels(series: pl.DataFrame) -> Sequence[figures.Panel]:
 
 def missing(series: pl.DataFrame, node: str) -> None:
     """Name what is not measured of a host, with the lines that enable it."""
+    if states.say_which_readings("marts.host_intervals") and series.is_empty():
+        return
     if series.is_empty():
         st.caption(NOT_CONFIGURED)
         url = f"http://{theme.printable(node, 80)}:9100"

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 SLOW_NODES = {
     "node": "Node",
     "verdict": "Verdict",
-    "least_ratio": "Lowest bandwidth of expected",
+    "least_ratio": "Lowest share of expected bandwidth",
     "slow_communicators": "Slow communicators",
-    "communicators": "Communicators judged",
+    "communicators": "Communicators assessed",
     "link_trouble": "Link problem",
     "run_id": "Slowest run",
 }
@@ -29,7 +29,7 @@ COMMUNICATORS = {
     "run_id": "Run",
     "operation": "Operation",
     "size": "Message size",
-    "of_expected_ratio": "Bandwidth of expected",
+    "of_expected_ratio": "Share of expected bandwidth",
     "p50_bytes_per_s": "Median bus bandwidth",
     "expected_bytes_per_s": "Expected bus bandwidth",
     "operations": "Operations",
@@ -42,8 +42,8 @@ LINKS = {
     "node": "Node",
     "link": "Link",
     "trouble": "Problem",
-    "down_ratio": "Readings down",
-    "link_downs": "Times down",
+    "down_ratio": "Readings with link down",
+    "link_downs": "Link-down events",
     "errors": "Packets with errors",
     "symbol_errors": "Symbol errors",
     "link_recoveries": "Link recoveries",
@@ -81,7 +81,7 @@ BENCHMARKS = {
     "size": "Message size",
     "ranks": "Ranks",
     "busbw_bytes_per_s": "Bus bandwidth",
-    "change_ratio": "Change since the one before",
+    "change_ratio": "Change from the run before",
     "wrong": "Wrong values",
     "gpu_model": "GPU model",
     "members": "Nodes",
@@ -126,8 +126,8 @@ def slow_nodes(found: pl.DataFrame, judged: bool) -> None:
         st.caption(
             "No communicator was slower than 80 % of what is expected."
             if judged
-            else "No communicator can be judged: no bandwidth was measured, or none is known to "
-            "expect (it needs nccl-tests of this site, or three communicators of one shape)."
+            else "No communicator can be assessed: no bandwidth was measured, or the expected one "
+            "is not known (it needs nccl-tests of this site, or three communicators of one shape)."
         )
         return
     places.pick(found, SLOW_NODES, "slow_node", ("cluster", "node"), rows=8)

@@ -84,9 +84,9 @@ def gpus_of_node(
         .group_by("gpu_uuid", "gpu_instance")
         .agg(
             activity_ratio=activity.drop_nulls().last(),
-            power_w=pl.col("power_w").drop_nulls().last(),
-            gpu_temperature_c=pl.col("gpu_temperature_c").drop_nulls().last(),
-            memory_used_gib=pl.col("memory_used_bytes").drop_nulls().last() / 2**30,
+            power_w=pl.col("power_w_last").drop_nulls().last(),
+            gpu_temperature_c=pl.col("gpu_temperature_c_last").drop_nulls().last(),
+            memory_used_gib=pl.col("memory_used_bytes_last").drop_nulls().last() / 2**30,
         )
         .group_by("gpu_uuid")
         .agg(

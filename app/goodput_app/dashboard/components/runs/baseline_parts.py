@@ -92,7 +92,7 @@ def speed_ups(frame: pl.DataFrame) -> None:
         st.caption("No workload ran in one size on two GPU models in this time range.")
         return
     tables.show(frame, SPEED_UPS, "speed_ups", rows=8)
-    st.caption("The what-if about newer GPUs on the Cost page begins with these.")
+    st.caption("The what-if for newer GPUs on the Cost page starts from these.")
 
 
 def references(frame: pl.DataFrame) -> None:

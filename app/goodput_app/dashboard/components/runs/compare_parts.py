@@ -139,7 +139,7 @@ def answer(found: Comparison) -> None:
     _not_comparable([one for one in found.speeds if one.reason is not None])
     if best is None:
         st.info(
-            "The speed of both sides is not known: no workload with steps is on both.",
+            "Speed cannot be compared: no workload ran steps on both sides.",
             icon=":material/hourglass_empty:",
         )
     else:
@@ -199,10 +199,10 @@ def attributes(found: Comparison) -> None:
     differing = found.attributes.filter("is_different")
     same = found.attributes.height - differing.height
     if differing.is_empty():
-        st.caption(f"Nothing that is known of both differs ({theme.count(same, 'attribute')}).")
+        st.caption(f"No difference in what is known of both ({theme.count(same, 'attribute')}).")
         return
     tables.show(differing, ATTRIBUTES, "compare_attributes")
-    st.caption(f"{same} more attributes, alike on both sides.")
+    st.caption(f"{same} more attributes, the same on both sides.")
 
 
 def ledger(found: Comparison) -> None:

@@ -26,7 +26,7 @@ WIDTHS = {"note": 620}
 def of_comparison(found: Comparison, notes: pl.DataFrame) -> None:
     """Draw the notes on the runs of both sides, and the form. notes: of them, marts.run_notes."""
     if notes.is_empty():
-        st.caption("Nobody has written a note on these runs.")
+        st.caption("No notes on these runs.")
     else:
         tables.show(notes, NOTES, "run_notes", rows=6, widths=WIDTHS)
     names = pl.concat([found.a.runs, found.b.runs]).select("run_key", "run_id").unique()

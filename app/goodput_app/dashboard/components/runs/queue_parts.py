@@ -20,7 +20,7 @@ WAITS = {
     "wait_p90_s": "90th percentile of waits",
     "wait_max_s": "Longest wait",
     "waiting": "Waiting jobs",
-    "waiting_gpus": "GPUs waited for",
+    "waiting_gpus": "GPUs requested by waiting jobs",
     "longest_waiting_s": "Waiting longest",
 }
 

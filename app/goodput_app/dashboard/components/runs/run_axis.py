@@ -84,7 +84,7 @@ def _said(
     pieces = 0 if timeline.is_empty() else timeline["pieces"][0]
     texts = [
         f"The {timeline.height:,} longest of {pieces:,} pieces." if pieces > len(timeline) else "",
-        "No job events received: the lanes have the queue alone." if timeline.is_empty() else "",
+        "No job events received: the lanes show only the queue." if timeline.is_empty() else "",
         f"No readings of its {theme.count(gpus, 'GPU')} in this time range."
         if telemetry.is_empty()
         else f"{read.name}: the mean of {theme.count(gpus, 'GPU')}; grey band: 5th to 95th "
@@ -142,8 +142,8 @@ def ranks(view: View) -> None:
     late = run_axis.lateness(view.scope)
     if late.is_empty():
         st.caption(
-            "How late each rank was is not known: no source measures what the ranks of this run "
-            "waited for each other (job events with `comm_s` or waits, the NCCL profiler, traces)."
+            "How late each rank was is not known: no source measures how long the ranks of this "
+            "run waited for each other (job events with `comm_s` or waits, NCCL profiler, traces)."
         )
         return
     charts.draw(

@@ -99,7 +99,7 @@ CAUSES = {
 }
 NO_SPIKES = "No latency spike: no p95 of five minutes was twice the usual one."
 NO_REQUESTS = (
-    "No request log was ingested: it says exactly how long each request of a tenant took. "
+    "No request log was ingested: it has the exact time of each request of a tenant. "
     "`goodput ingest auto FILE` reads the logs of gateways and load generators."
 )
 

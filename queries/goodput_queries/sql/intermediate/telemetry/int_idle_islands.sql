@@ -1,6 +1,8 @@
 -- Stretches in which every reading of a GPU showed no activity: from the last active reading before to the
--- first active one after; a hole in the readings ends a stretch, since nobody saw what was in it.
+-- first active one after; a hole in the readings ends a stretch, since nobody saw what was in it. Those of the
+-- scope's window and of six to twelve hours before and after it, where longer ones are cut.
 -- grain: gpu_uuid, gpu_instance, start_ms
+-- evaluated: first
 -- end_ms: the next active reading; without one, the last idle reading
 -- seen_ms: time covered by readings
 with units as materialized (
@@ -13,6 +15,13 @@ activity as (
     select units.unit, acts.is_active, acts.start_ms, acts.end_ms, acts.next_reading_ms, acts.interval_ms
     from intermediate.int_gpu_activity as acts
     inner join units using (gpu_uuid, gpu_instance)
+    where
+        -- whole quarters of a day, so that the start of a long stretch stays as a window moves
+        acts.end_ms > (coalesce(getvariable('scope_from_ms')::bigint, 0) // 21600000 - 1) * 21600000
+        and (
+            getvariable('scope_to_ms') is null
+            or acts.start_ms < (getvariable('scope_to_ms')::bigint // 21600000 + 2) * 21600000
+        )
 ),
 
 runs as (

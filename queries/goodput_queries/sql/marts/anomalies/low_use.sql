@@ -3,7 +3,7 @@
 -- grain: job_run_key
 -- access: team
 -- evaluated: first
--- skip_if_empty: intermediate.int_held_bins
+-- skip_if_empty: intermediate.int_held_use
 -- rule: unused_gpus: GPUs that were active in no reading; low_use: mean activity of SMs, tensor cores and memory interface
 --  all under thresholds low_use_sm_ratio, low_use_tensor_ratio, low_use_dram_ratio
 -- node, gpu_uuid: null where the job run had several
@@ -19,30 +19,7 @@
 -- gpu_ms: of it what the smaller allocation would have left to others; cost: of that, null without a price
 -- score: distance from the limit as a share of it; for unused GPUs their share
 -- confidence: Confirmed where SM, tensor and memory activity are measured, else Likely
-with of_gpus as materialized (
-    select
-        job_run_key,
-        gpu_uuid,
-        any_value(cluster) as cluster,
-        any_value(node) as node,
-        any_value(gpu_model) as gpu_model,
-        min(start_ms) as first_ms,
-        max(start_ms) + 600000 as last_ms,
-        count(*) as bins,
-        min(use_metric) as use_metric,
-        avg(use_ratio) as use_ratio,
-        max(use_ratio) as busy_ratio,
-        max(coalesce(engine_max_ratio, use_max_ratio)) <= threshold('idle_engine_ratio') as is_unused,
-        avg(tensor_active_ratio) as tensor_active_ratio,
-        avg(dram_active_ratio) as dram_active_ratio,
-        max(memory_used_bytes) as memory_peak_bytes
-    from intermediate.int_held_bins
-    where not is_starting and use_ratio is not null
-    group by job_run_key, gpu_uuid
-    having count(*) * 600000 >= threshold('low_use_min_ms')
-),
-
-sizes as (
+with sizes as (
     select gpu_uuid, max(memory_bytes) as memory_bytes from staging.stg_gpus group by gpu_uuid
 ),
 
@@ -67,7 +44,7 @@ of_jobs as (
         max(gpus.memory_peak_bytes) as memory_peak_bytes,
         sum(case when gpus.is_unused then 0 else gpus.memory_peak_bytes end) as memory_sum_bytes,
         min(sizes.memory_bytes) as memory_bytes
-    from of_gpus as gpus
+    from intermediate.int_held_use as gpus
     left join sizes using (gpu_uuid)
     group by gpus.job_run_key
 ),
@@ -182,5 +159,5 @@ left join intermediate.int_job_run_owners as owners using (job_run_key)
 where
     of_owner(owners.team, owners.user_name, owners.run_key, owners.partition)
     and priced.job_run_key in (
-        select job_run_key from of_gpus where in_place(cluster, node, gpu_uuid, gpu_model)
+        select job_run_key from intermediate.int_held_use where in_place(cluster, node, gpu_uuid, gpu_model)
     )

@@ -12,7 +12,7 @@
 -- gpu_ms, cost: GPU time concerned in the window; null: not a time
 -- share_ratio: of the allocated time of its run, or of the capacity
 -- cases: attempts concerned, or how often it was seen
--- back_ms, back_low_ms, back_high_ms: GPU time of the window that comes back; parts of findings never overlap
+-- back_ms, back_low_ms, back_high_ms: recoverable GPU time of the window; parts of findings never overlap
 -- week_cost, back_week_ms, back_week_cost: at the rate of the window's covered time; null under an hour of it
 -- confidence: Confirmed, Likely, Not confirmed; evidence: in a sentence; what_to_do: for it
 -- target: what its fix is applied to: a node, jobs of a team that are named alike, a cluster

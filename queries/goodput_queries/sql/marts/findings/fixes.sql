@@ -1,4 +1,4 @@
--- What to do first: the findings of the scope by what is to be done about them and to what, with what comes back.
+-- What to do first: the findings of the scope by what is to be done about them and to what, with the recoverable GPU time.
 -- Dismissed findings are left out. Each GPU-millisecond of a loss is in one finding only, so that the rows add up.
 -- grain: fix, cluster, target
 -- access: team
@@ -7,7 +7,7 @@
 -- findings: how many it settles; open_findings: of them those that still are
 -- title, what_to_do, evidence, rule, finding_key, run_key, node, gpu_uuid: of the finding that gives most back
 -- gpu_ms, cost: lost in the window; of anomalies that is in other rows
--- back_ms, back_low_ms, back_high_ms: GPU time of the window that comes back
+-- back_ms, back_low_ms, back_high_ms: recoverable GPU time of the window
 -- back_week_ms, back_week_cost: at the rate of the window's covered time; null under an hour of it
 select
     fix,

@@ -1,5 +1,5 @@
 -- The losses of the scope's ledger by what is to be done about them: each GPU-millisecond of a loss is in at most one row,
--- so that what comes back is never counted twice.
+-- so that recoverable time is never counted twice.
 -- grain: rule, cluster, node, gpu_uuid, run_key, team
 -- access: team
 -- evaluated: first
@@ -10,7 +10,7 @@
 -- since_ms, until_ms: first and last hour with such a loss, cut to the window and to the attempts; of a late, throttled
 --  or faulty GPU the first and last wait for it
 -- gpu_ms: milliseconds of a whole GPU; cost: null where the rate card has no price
--- sure_ms: the part that comes back for sure: its cause is confirmed, or idleness was measured
+-- sure_ms: the part that is certainly recoverable: its cause is confirmed, or idleness was measured
 -- cases: number of attempts; of a loss of no run, of nodes
 -- cause, what_to_do: of an ending, that of the attempt that lost most; else null
 -- base_ms: what the loss is a share of: allocated time of the runs concerned, else the capacity of the cluster

@@ -1,13 +1,13 @@
--- Losses of the scope that are worth a look, as findings, with what comes back once they end.
+-- Losses of the scope that are worth a look, as findings, with the GPU time that is recoverable.
 -- grain: rule, cluster, node, gpu_uuid, run_key, team
 -- access: team
 -- evaluated: first
 -- skip_if_empty: marts.loss_claims
 -- gpu_ms, cost: lost in the window; share_ratio: of the time it is a share of
 -- cause, what_to_do: as in marts.loss_claims
--- back_ms: what comes back: all of it; of blocking saves what the best interval (Young 1974) saves, less the work that
+-- back_ms: recoverable GPU time: all of it; of blocking saves what the best interval (Young 1974) saves, less the work that
 --  failures then cost; of start-up what is over the median of the cluster; 0: nothing, since it is no loss
--- back_low_ms: the part that comes back for sure; back_high_ms: all of it
+-- back_low_ms: the part that is certainly recoverable; back_high_ms: all of it
 with sizes as (select run_key, max(gpus) as gpus from intermediate.int_attempts where of_teams(team) group by run_key),
 
 claims as (

@@ -1,5 +1,5 @@
 -- Parts of the losses of the scope's ledger by what is to be done about them: each GPU-millisecond of a loss is in at most
--- one, so that what comes back is never counted twice. marts.loss_claims adds them up by finding, marts.run_verdicts by run.
+-- one, so that recoverable time is never counted twice. marts.loss_claims adds them up by finding, marts.run_verdicts by run.
 -- grain: none
 -- evaluated: first
 -- skip_if_empty: marts.ledger_segments, marts.ledger_hourly_by_node
@@ -10,7 +10,7 @@
 -- case_key: the attempt; of a loss of no run, the node
 -- first_ms, last_ms: first and last of it, in hours where nothing is finer
 -- gpu_ms: milliseconds of a whole GPU; cost: null where the rate card has no price
--- is_sure: comes back for sure: its cause is confirmed, or idleness was measured
+-- is_sure: certainly recoverable: its cause is confirmed, or idleness was measured
 -- cause, what_to_do: of an ending, else null
 -- run_base_ms: allocated time of the run that lost it; cluster_base_ms: capacity of the cluster
 with ledger as materialized (

@@ -1,4 +1,4 @@
--- Nodes of the scope ranked by what they cost: errors, failed attempts, time hot, GPU time lost, and what to do.
+-- Nodes of the scope ranked by what they cost: errors, failed attempts, time with thermal slowdown, GPU time lost, and what to do.
 -- grain: cluster, node
 -- evaluated: first
 -- skip_if_empty: marts.ledger_segments, marts.ledger_hourly_by_node, marts.node_verdicts, marts.health_by_node_day

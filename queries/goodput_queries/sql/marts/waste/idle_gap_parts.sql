@@ -13,8 +13,8 @@
 -- readings_coverage_ratio: share of the gap that readings cover; null for who sees some teams only, where the time of no
 --  activity is in part another team's
 select
-    * exclude (phase, phase_label),
+    * exclude (gap, phase, phase_label),
     gap_cause(category, is_beside_work, phase, phase_label) as cause,
     gap_confidence(category) as confidence,
     gap_evidence(readings_coverage_ratio, gpu_ms, gap_gpu_ms, phase, label) as evidence
-from marts.idle_gap_amounts
+from intermediate.int_idle_gap_amounts

@@ -1,4 +1,4 @@
--- Gaps and pauses of a job run that come back at a regular interval, by what they coincide with, or over all of them where
+-- Gaps and pauses of a job run that repeat at a regular interval, by what they coincide with, or over all of them where
 -- no kind alone is regular: gang gaps, and pauses that the job declared and readings do not show (GPUs spin in a barrier, or
 -- it is over between two readings). Works on telemetry alone. Regular: the distances of the middles of the gaps lie within threshold period_jitter_ratio of
 -- one period, more often than gaps at random times would.

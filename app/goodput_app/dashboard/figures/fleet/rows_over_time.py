@@ -14,7 +14,7 @@ import polars as pl
 from plotly.subplots import make_subplots
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.figures import cell_colours
+from goodput_app.dashboard.figures.fleet import cell_colours
 from goodput_app.dashboard.figures.ledger import finished
 from goodput_app.dashboard.figures.legend import TOP_PX, with_legend
 

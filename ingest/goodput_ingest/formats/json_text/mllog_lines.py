@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from goodput_ingest.formats import json_lines
-from goodput_ingest.formats.json_lines import FieldError
+from goodput_ingest.formats.json_text import json_lines
+from goodput_ingest.formats.json_text.json_lines import FieldError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -123,7 +123,7 @@ def whole(
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise FieldError(f"{name} is {kind(value)}, expected a whole number")
     if isinstance(value, float) and not value.is_integer():
-        raise FieldError(f"{name} is no whole number")
+        raise FieldError(f"{name} is not a whole number")
     if not low <= value <= high:
         raise FieldError(f"{name} is out of range")
     return int(value)
@@ -156,7 +156,7 @@ def moment(fields: dict[str, Any], name: str) -> datetime:
         except FieldError as error:
             raise FieldError(f"{name} {error}") from None
         except ValueError:
-            raise FieldError(f"{name} is no moment of the calendar") from None
+            raise FieldError(f"{name} is not a valid date") from None
     seconds = number(fields, name)
     if seconds is None:
         raise FieldError(f"{name} is NaN")

@@ -14,7 +14,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.figures import cell_colours
+from goodput_app.dashboard.figures.fleet import cell_colours
 from goodput_app.dashboard.figures.ledger import finished, marker
 from goodput_app.dashboard.figures.legend import TOP_PX, with_legend
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from goodput_ingest.formats import files, json_lines
-from goodput_ingest.formats.json_lines import FieldError
+from goodput_ingest.formats import files
+from goodput_ingest.formats.json_text import json_lines
+from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.source import Batch, Reject
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""JSON lines of one layout into columns, without a look at each line.
+"""Parses JSON lines of one layout into columns, without parsing each line.
 
     {"header":{"id":"0x9af1","rank":2},"coll_perf":{"coll":"AllReduce","coll_sn":5}}
 

@@ -1,0 +1,1 @@
+"""JSON as logs and answers have it: lines, streams, columns."""

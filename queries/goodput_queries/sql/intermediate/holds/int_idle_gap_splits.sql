@@ -1,0 +1,225 @@
+-- Idle gaps by ledger category without any name: what sums of many gaps need, and the numbers of units and job runs by which
+-- intermediate.int_idle_gap_amounts finds the names of a few.
+-- grain: gap, category
+-- evaluated: first
+-- skip_if_empty: intermediate.int_idle_islands
+-- gap: number of the gap, made of the number of its GPU or instance and of its start
+-- place: of intermediate.int_numbered_units, that the gap ended at; owner: of intermediate.int_numbered_owners
+-- whole_start_ms: start of the gap where the window does not cut it
+-- start_ms, end_ms: of the gap; part_start_ms, part_end_ms: of the part
+-- phase: detail that the part has most of; '': none
+-- the other columns: see marts.idle_gap_parts
+-- joined and grouped by numbers: the names of a GPU, its node and its model take several times as long
+with units as materialized (
+    select distinct unit, gpu_uuid, gpu_instance
+    from intermediate.int_numbered_units
+    where in_place(cluster, node, gpu_uuid, gpu_model)
+),
+
+islands as (
+    select units.unit, islands.start_ms, islands.end_ms, islands.seen_ms
+    from intermediate.int_idle_islands as islands
+    inner join units using (gpu_uuid, gpu_instance)
+    where
+        islands.end_ms - islands.start_ms >= threshold('gap_list_min_ms')
+        and in_window(islands.start_ms, islands.end_ms)
+),
+
+owners as materialized (
+    select
+        owner,
+        job_run_key,
+        coalesce(partition, '') as partition,
+        coalesce(qos, '') as qos,
+        of_owner(team, user_name, run_key, partition) as is_in_scope
+    from intermediate.int_numbered_owners
+),
+
+holds as (
+    select
+        units.unit,
+        owners.owner,
+        coalesce(owners.is_in_scope, of_owner(null, null, null, null)) as is_in_scope,
+        holds.start_ms,
+        coalesce(holds.end_ms, 9223372036854775807) as end_ms
+    from intermediate.int_holds as holds
+    inner join units using (gpu_uuid, gpu_instance)
+    left join owners using (job_run_key)
+),
+
+-- holds, the time between them, before the first and after the last
+held_or_free as (
+    select unit, true as is_held, owner, is_in_scope, start_ms, end_ms from holds
+    union all
+    select
+        unit,
+        false,
+        null,
+        of_owner(null, null, null, null),
+        coalesce(lag(end_ms) over (partition by unit order by start_ms), 0),
+        start_ms
+    from holds
+    union all
+    select
+        units.unit,
+        false,
+        null,
+        of_owner(null, null, null, null),
+        coalesce(max(holds.end_ms), 0),
+        9223372036854775807
+    from units
+    left join holds using (unit)
+    group by units.unit
+),
+
+gaps as materialized (
+    select
+        islands.unit * 4398046511104
+        + greatest(islands.start_ms, spans.start_ms, coalesce(getvariable('scope_from_ms')::bigint, 0)) as gap,
+        islands.unit,
+        spans.is_held,
+        spans.owner,
+        greatest(islands.start_ms, spans.start_ms) as whole_start_ms,
+        greatest(islands.start_ms, spans.start_ms, coalesce(getvariable('scope_from_ms')::bigint, 0)) as start_ms,
+        least(
+            islands.end_ms, spans.end_ms, coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+        ) as end_ms,
+        -- of the whole time of no activity, part of which another team may have had the GPU
+        case
+            when sees_all_teams() or (islands.start_ms >= spans.start_ms and islands.end_ms <= spans.end_ms)
+                then least(1, islands.seen_ms / nullif(islands.end_ms - islands.start_ms, 0))
+        end as readings_coverage_ratio
+    from islands
+    inner join held_or_free as spans
+        on islands.unit = spans.unit
+        and spans.start_ms < islands.end_ms
+        and spans.end_ms > islands.start_ms
+    where
+        spans.is_in_scope
+        and least(islands.end_ms, spans.end_ms) - greatest(islands.start_ms, spans.start_ms)
+            >= threshold('gap_list_min_ms')
+        and in_window(greatest(islands.start_ms, spans.start_ms), least(islands.end_ms, spans.end_ms))
+),
+
+-- segments are cut at hours, so that few of a GPU need to be looked at for a gap in an hour
+gap_hours as (
+    select gap, unit, start_ms, end_ms, unnest(range(start_ms // 3600000, (end_ms - 1) // 3600000 + 1)) as hour
+    from gaps
+),
+
+segments as (
+    select
+        places.unit, places.place, segments.hour_ms // 3600000 as hour, segments.start_ms, segments.end_ms,
+        segments.category, segments.phase, segments.share_lo, segments.share_hi, segments.share_of
+    from marts.ledger_segments as segments
+    inner join intermediate.int_numbered_units as places
+        on segments.gpu_uuid = places.gpu_uuid
+        and segments.gpu_instance = places.gpu_instance
+        and segments.start_ms >= places.start_ms
+        and segments.start_ms < places.end_ms
+    where
+        in_place(segments.cluster, segments.node, segments.gpu_uuid, segments.gpu_model)
+        and segments.hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
+        and segments.hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+),
+
+cells as (
+    select
+        gaps.gap,
+        segments.place,
+        segments.hour,
+        segments.category,
+        segments.phase,
+        greatest(segments.start_ms, gaps.start_ms) as start_ms,
+        least(segments.end_ms, gaps.end_ms) as end_ms,
+        share_ms(
+            greatest(segments.start_ms, gaps.start_ms),
+            least(segments.end_ms, gaps.end_ms),
+            segments.share_lo, segments.share_hi, segments.share_of
+        ) as gpu_ms
+    from gap_hours as gaps
+    inner join segments
+        on gaps.unit = segments.unit
+        and gaps.hour = segments.hour
+        and segments.start_ms < gaps.end_ms
+        and segments.end_ms > gaps.start_ms
+),
+
+-- a gap has one price in most cases, since prices change at whole hours and seldom
+rates as (
+    select gaps.gap, places.place, prices.from_ms, prices.to_ms, prices.price_per_gpu_h::double as price_per_gpu_h
+    from gaps
+    inner join intermediate.int_numbered_units as places using (unit)
+    left join owners using (owner)
+    inner join intermediate.int_prices as prices
+        on places.cluster = prices.cluster
+        and coalesce(places.gpu_model, '') = prices.gpu_model
+        and coalesce(places.mig_profile, '') = prices.mig_profile
+        and coalesce(owners.partition, '') = prices.partition
+        and coalesce(owners.qos, '') = prices.qos
+        and gaps.start_ms < prices.to_ms
+        and gaps.end_ms > prices.from_ms - 3600000
+),
+
+by_category as materialized (
+    select
+        cells.gap,
+        cells.category,
+        arg_max(cells.place, cells.start_ms) as place,
+        min(cells.start_ms) as part_start_ms,
+        max(cells.end_ms) as part_end_ms,
+        arg_max(coalesce(cells.phase, ''), cells.gpu_ms) as phase,
+        sum(cells.gpu_ms)::bigint as gpu_ms,
+        sum(cells.gpu_ms / 3600000.0 * rates.price_per_gpu_h) as cost
+    from cells
+    left join rates
+        on cells.gap = rates.gap
+        and cells.place = rates.place
+        and cells.hour * 3600000 >= rates.from_ms
+        and cells.hour * 3600000 < rates.to_ms
+    group by cells.gap, cells.category
+),
+
+sums as (
+    select
+        gap,
+        max(gpu_ms) as longest_ms,
+        sum(gpu_ms)::bigint as gap_gpu_ms,
+        sum(cost) as gap_cost
+    from by_category
+    group by gap
+),
+
+-- of parts of the same length the first in the alphabet
+main_parts as (
+    select by_category.gap, min(by_category.category) as gap_category
+    from by_category
+    inner join sums on by_category.gap = sums.gap and by_category.gpu_ms = sums.longest_ms
+    group by by_category.gap
+)
+
+select
+    by_category.gap,
+    by_category.category,
+    by_category.place,
+    by_category.part_start_ms,
+    by_category.part_end_ms,
+    by_category.phase,
+    by_category.gpu_ms,
+    by_category.cost,
+    main_parts.gap_category,
+    by_category.category = main_parts.gap_category as is_main,
+    sums.gap_gpu_ms,
+    sums.gap_cost,
+    gaps.is_held,
+    gaps.owner,
+    gaps.whole_start_ms,
+    gaps.start_ms,
+    gaps.end_ms,
+    by_category.category in ('step_unsplit', 'productive', 'at_risk')
+        and gaps.end_ms - gaps.start_ms >= threshold('idle_min_ms') as is_beside_work,
+    gaps.readings_coverage_ratio
+from by_category
+inner join sums using (gap)
+inner join main_parts using (gap)
+inner join gaps using (gap)

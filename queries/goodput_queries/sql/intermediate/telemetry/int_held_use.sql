@@ -1,0 +1,29 @@
+-- How a job run used each of its whole GPUs in the scope's window, by the ten-minute roll-up outside start-up, where at
+-- least threshold low_use_min_ms of it was read. No filter restricts it, so that another one asks it again.
+-- grain: job_run_key, gpu_uuid
+-- evaluated: first
+-- skip_if_empty: intermediate.int_held_bins
+-- first_ms, last_ms: first and last moment of these ten minutes; bins: how many
+-- use_metric: of use_ratio: SM active, else engine active, else GPU utilisation
+-- busy_ratio: use in the busiest ten minutes
+-- is_unused: active in no reading
+select
+    job_run_key,
+    gpu_uuid,
+    any_value(cluster) as cluster,
+    any_value(node) as node,
+    any_value(gpu_model) as gpu_model,
+    min(start_ms) as first_ms,
+    max(start_ms) + 600000 as last_ms,
+    count(*) as bins,
+    min(use_metric) as use_metric,
+    avg(use_ratio) as use_ratio,
+    max(use_ratio) as busy_ratio,
+    max(coalesce(engine_max_ratio, use_max_ratio)) <= threshold('idle_engine_ratio') as is_unused,
+    avg(tensor_active_ratio) as tensor_active_ratio,
+    avg(dram_active_ratio) as dram_active_ratio,
+    max(memory_used_bytes) as memory_peak_bytes
+from intermediate.int_held_bins
+where not is_starting and use_ratio is not null
+group by job_run_key, gpu_uuid
+having count(*) * 600000 >= threshold('low_use_min_ms')

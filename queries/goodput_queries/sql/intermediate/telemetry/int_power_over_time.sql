@@ -1,0 +1,141 @@
+-- Power of the GPUs of the scope's place in buckets of the scope's bucket_ms, by node, by rack and by team, of all teams:
+-- another team is a filter of these rows. A bucket finer than ten
+-- minutes is read from the readings, others from the ten-minute roll-up. What no GPU has a reading of has no power:
+-- missing is not 0.
+-- grain: level, cluster, name, availability, start_ms
+-- evaluated: first
+-- level: node, rack, team
+-- name: null: the rack, or the team, is not known
+-- availability: of level team: held, free, not_available; null: the ledger does not say
+-- start_ms: start of the bucket, epoch ms
+-- gpus: GPUs in the inventory in the bucket; read_gpus: of them those with a power reading. GPUs that several teams had
+--  in the bucket count for each of them
+-- power_w: sum of the mean power of the GPUs that were read; of level team in proportion to the time that it had them
+-- here_ms, read_ms: GPU time in the bucket, and of it that in ten minutes (or finer buckets) with a power reading
+-- coverage_ratio: read_ms / here_ms
+-- joined and grouped by numbers of GPUs: their names take several times as long
+with units as materialized (
+    select gpu_uuid, (row_number() over ())::integer as unit
+    from (select distinct gpu_uuid from intermediate.int_gpu_inventory)
+),
+
+fine as (
+    select
+        source,
+        gpu_uuid,
+        gpu_instance,
+        bucket_start(ts_ms) as start_ms,
+        avg(power_w) as power_w,
+        scope_bucket_ms() as read_ms
+    from staging.stg_gpu_samples
+    where
+        scope_bucket_ms() < 600000
+        and ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
+        and ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 4102444800000))
+        and power_w is not null
+    group by source, gpu_uuid, gpu_instance, bucket_start(ts_ms)
+    -- of two sources the one with more readings
+    qualify row_number() over (
+        partition by gpu_uuid, gpu_instance, bucket_start(ts_ms) order by count(*) desc, source
+    ) = 1
+),
+
+-- power is that of the device, which its instances repeat
+device_readings as (
+    select gpu_uuid, start_ms, max(power_w) as power_w, max(read_ms) as read_ms
+    from fine
+    group by gpu_uuid, start_ms
+    union all
+    select
+        gpu_uuid,
+        bucket_start(start_ms),
+        avg(power_w),
+        600000 * count(power_w)
+    from marts.device_power
+    where scope_bucket_ms() >= 600000 and power_w is not null
+    group by gpu_uuid, bucket_start(start_ms)
+),
+
+readings as (
+    select units.unit, device_readings.* from device_readings inner join units using (gpu_uuid)
+),
+
+stays as (
+    select
+        stays.cluster,
+        stays.node,
+        units.unit,
+        scope_start(greatest(coalesce(stays.start_ms, 0), clusters.first_ms)) as start_ms,
+        scope_end(least(coalesce(stays.end_ms, clusters.as_of_ms), clusters.as_of_ms)) as end_ms
+    from intermediate.int_gpu_inventory as stays
+    inner join intermediate.int_clusters as clusters using (cluster)
+    inner join units using (gpu_uuid)
+    where in_place(stays.cluster, stays.node, stays.gpu_uuid, stays.gpu_model)
+),
+
+cut as (
+    select *, unnest(bucket_starts(start_ms, end_ms)) as bucket_ms from stays where end_ms > start_ms
+),
+
+buckets as (
+    select
+        cut.cluster,
+        cut.node,
+        cut.unit,
+        cut.bucket_ms as start_ms,
+        ms_in_bucket(cut.start_ms, cut.end_ms, cut.bucket_ms) as here_ms,
+        readings.power_w,
+        least(coalesce(readings.read_ms, 0), here_ms) as read_ms
+    from cut
+    left join readings on cut.unit = readings.unit and cut.bucket_ms = readings.start_ms
+),
+
+owned as (
+    select
+        units.unit,
+        pieces.start_ms,
+        owners.team,
+        categories."group" as availability,
+        sum(pieces.gpu_ms) as gpu_ms
+    from marts.bin_pieces as pieces
+    inner join units using (gpu_uuid)
+    inner join reference.gpu_second_categories as categories using (category)
+    left join intermediate.int_job_run_owners as owners using (job_run_key)
+    group by all
+),
+
+shares as (
+    select *, gpu_ms / sum(gpu_ms) over (partition by unit, start_ms) as share_ratio from owned
+),
+
+named as (
+    select 'node' as level, cluster, node as name, null as availability, unit, start_ms, here_ms, power_w, read_ms
+    from buckets
+    union all
+    select 'rack', buckets.cluster, racks.rack, null, unit, start_ms, here_ms, power_w, read_ms
+    from buckets
+    left join staging.stg_node_racks as racks using (cluster, node)
+    union all
+    select
+        'team', buckets.cluster, shares.team, shares.availability, unit, start_ms,
+        buckets.here_ms * coalesce(shares.share_ratio, 1),
+        buckets.power_w * coalesce(shares.share_ratio, 1),
+        buckets.read_ms * coalesce(shares.share_ratio, 1)
+    from buckets
+    left join shares using (unit, start_ms)
+)
+
+select
+    level,
+    cluster,
+    name,
+    availability,
+    start_ms,
+    count(distinct unit) as gpus,
+    count(distinct unit) filter (where power_w is not null) as read_gpus,
+    sum(power_w) as power_w,
+    sum(here_ms)::double as here_ms,
+    sum(read_ms)::double as read_ms,
+    sum(read_ms) / nullif(sum(here_ms), 0) as coverage_ratio
+from named
+group by level, cluster, name, availability, start_ms

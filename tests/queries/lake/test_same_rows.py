@@ -1,0 +1,208 @@
+"""A database of a lake has the rows of a single one: sessions, large fleets, killed builds."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+from deltalake import DeltaTable
+from tests.conftest import SAMPLE_DATA
+from tests.evidence_over_time import (
+    assert_same,
+    batches,
+    load,
+    made_up_evidence,
+    stored_stages,
+)
+
+from goodput_app.demo import recipe
+from goodput_ingest.run.ingest import ingest
+from goodput_ingest.source import ReadOptions
+from goodput_queries.lake.lake import Lake
+from goodput_queries.lake.publish import LEDGER
+from goodput_queries.lake.pull import attach
+from goodput_queries.lake.store import LakeStore
+from goodput_queries.lake.upkeep import Compaction, compact
+from goodput_queries.ledger_build.parts.engines import InProcess
+from goodput_queries.storage.of_lake import LakeOptions
+from goodput_queries.storage.store import LocalStore
+
+CAPTURES = Path(os.environ.get("GOODPUT_EXTERNAL_DATA", "nowhere")).parent / "captures"
+CLUSTERS = ("west", "east", "north")
+KILLS = int(os.environ.get("GOODPUT_LAKE_KILLS", "10"))
+BUILDERS = multiprocessing.get_context("forkserver")
+BUILDERS.set_forkserver_preload(["goodput_queries.ledger_build.build", "deltalake"])
+
+pytestmark = pytest.mark.slow
+
+
+class TasksInHere(InProcess):
+    """Workers of this process that compute what those of Ray do."""
+
+    is_remote = True
+
+
+def engine(workers):
+    return lambda: TasksInHere(workers, threads=1)
+
+
+def captures():
+    """Return the recorded sessions: that of the demo, and others where they are."""
+    found = [(step.source, step.path) for step in recipe(SAMPLE_DATA)]
+    yield pytest.param(found, id="sample_data")
+    for folder in sorted(CAPTURES.glob("*/")):
+        files = [("auto", path) for path in sorted(folder.iterdir()) if path.name != "truth.jsonl"]
+        yield pytest.param(files, id=folder.name)
+
+
+@pytest.mark.parametrize("files", list(captures()))
+def test_a_recorded_session_has_the_same_rows(tmp_path, new_store, files):
+    lake = Lake.create(str(tmp_path / "lake"), cluster="lab", buckets=2)
+    single, of_lake, into = new_store(), new_store(), LakeStore(lake)
+    for source, path in files:
+        for store in (single, into):
+            ingest(store, source, [path], ReadOptions(cluster="lab"))
+    attach(of_lake, lake.url)
+    of_lake.of_lake.new_engine = engine(2)
+    for store in (single, of_lake):
+        store.build()
+
+    assert single.read("select sum(gpu_ms) from marts.ledger_hourly").item() > 0
+    assert_same(stored_stages(of_lake), stored_stages(single))
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory, new_store):
+    """Return a lake with 512 GPUs and three days, and the stages of a single database."""
+    store = new_store(2)
+    evidence = made_up_evidence(tmp_path_factory.mktemp("large"), store, gpus=512, hours=72)
+    lake = Lake.create(str(tmp_path_factory.mktemp("lake")), buckets=8)
+    for name, rows in evidence.items():
+        for batch in batches(name, rows, "whole"):
+            lake.append(batch)
+    store.build()
+    found = stored_stages(store)
+    store.close()
+    return lake, found
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_a_fleet_of_three_days_has_the_same_rows(new_store, large, workers):
+    lake, expected = large
+    store = new_store(2)
+    attach(store, lake.url)
+    store.of_lake.new_engine = engine(workers)
+    store.build()
+
+    assert_same(stored_stages(store), expected)
+
+
+def of_cluster(cluster, evidence):
+    """Return the evidence of a fleet as that of another cluster, with GPUs of its own."""
+    names = {"cluster": pl.lit(cluster), "gpu_uuid": pl.col("gpu_uuid") + f"-{cluster}"}
+    return {
+        table: rows.with_columns(
+            pl.when(pl.col(name).is_not_null()).then(value).alias(name)
+            for name, value in names.items()
+            if name in rows.columns
+        )
+        for table, rows in evidence.items()
+    }
+
+
+def test_three_clusters_with_late_data_have_the_same_rows(tmp_path, new_store):
+    """Each writes into the lake with its name; half of the rows come after a build."""
+    single, of_lake = new_store(2), new_store(2)
+    lakes = {}
+    url = str(tmp_path / "lake")
+    Lake.create(url, buckets=4)
+    fleets = {}
+    for number, cluster in enumerate(CLUSTERS):
+        empty = new_store()
+        found = made_up_evidence(tmp_path / cluster, empty, gpus=64, hours=4, seed=number + 5)
+        empty.close()
+        fleets[cluster] = of_cluster(cluster, found)
+        lakes[cluster] = Lake.open(url, cluster=cluster)
+        for name, rows in fleets[cluster].items():
+            load(single, name, rows, cluster)
+    single.build()
+    attach(of_lake, url)
+    of_lake.of_lake.recent_days = 2
+    of_lake.of_lake.new_engine = engine(2)
+    for part in range(2):
+        for cluster, evidence in fleets.items():
+            for name, rows in evidence.items():
+                shuffled = rows.sample(fraction=1, shuffle=True, seed=11)
+                for batch in batches(name, shuffled.gather_every(2, part), f"{cluster} {part}"):
+                    lakes[cluster].append(batch)
+        of_lake.build()
+        compact(Lake.open(url), Compaction(kept_h=0))
+
+    assert of_lake.read("select count(*) from marts.clusters").item() == len(CLUSTERS)
+    assert_same(stored_stages(of_lake), stored_stages(single))
+
+
+def build(path):
+    """Build a database of a lake and publish, in a process that may be killed."""
+    options = LakeOptions(new_engine=engine(2), recent_days=2, publishes=True)
+    store = LocalStore(path, threads=1, lake=options)
+    store.build()
+    store.of_lake.publish()
+    store.close()
+
+
+def killed(path, after_s):
+    """Build in a process that is killed after some time; return how long it took; None: killed."""
+    started = time.perf_counter()
+    process = BUILDERS.Process(target=build, args=(path,))
+    process.start()
+    process.join(after_s)
+    took_s = None if process.is_alive() else time.perf_counter() - started
+    process.kill()
+    process.join()
+    return took_s
+
+
+def test_a_build_that_is_killed_is_done_by_the_next_one(tmp_path, new_store):
+    """The driver dies at random moments, between loads; the database opens after each."""
+    chance = random.Random(24)  # noqa: S311 -- moments to kill at, no secrets
+    empty, single = new_store(), new_store()
+    evidence = made_up_evidence(tmp_path / "fleet", empty, gpus=64, hours=26)
+    lake = Lake.create(str(tmp_path / "lake"), buckets=4)
+    path = str(tmp_path / "fleet.duckdb")
+    store = LocalStore(path, threads=1)
+    attach(store, lake.url)
+    store.close()
+    kills, longest_s = 0, 15.0
+    for part in range(2 * KILLS):
+        for name, rows in evidence.items():
+            for batch in batches(name, rows.gather_every(2 * KILLS, part), part):
+                lake.append(batch)
+        took_s = killed(path, chance.uniform(0, longest_s))
+        kills += took_s is None
+        longest_s = took_s or longest_s
+        store = LocalStore(path, threads=1)
+        store.read("select count(*) from state.built")
+        store.close()
+    build(path)
+
+    assert kills >= KILLS
+    for name, rows in evidence.items():
+        load(single, name, rows, "whole")
+    single.build()
+    store = LocalStore(path, threads=1)
+    assert_same(stored_stages(store), stored_stages(single))
+    written = pl.DataFrame(DeltaTable(f"{lake.url}/{LEDGER.path}").to_pyarrow_table())
+    closed = single.read(
+        """select hours.* from marts.ledger_hourly as hours
+        inner join intermediate.int_clusters using (cluster)
+        where hour_ms + 3600000 <= as_of_ms"""
+    )
+    written = written.select(closed.columns).sort(pl.all())
+    assert written.rows() == closed.sort(pl.all()).rows()
+    store.close()
