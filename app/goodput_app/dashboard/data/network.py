@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from goodput_app.dashboard.data import marts
+from goodput_app.access import rows
+from goodput_app.dashboard.data import lake, marts
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,8 +34,7 @@ def host_series(scope: Scope, bin_ms: int) -> pl.DataFrame:
         for kind in KINDS
         for way in ("rx_bytes_per_s", "tx_bytes_per_s")
     )
-    return marts.read(
-        f"""with hosts as (
+    sql = f"""with hosts as (
             select (end_ms - 1) // {bin_ms} * {bin_ms} as bin_ms, {means}
             from marts.host_intervals group by all
         ),
@@ -47,9 +47,11 @@ def host_series(scope: Scope, bin_ms: int) -> pl.DataFrame:
         select from_ms(bin_ms) as at, * exclude (bin_ms)
             rename (memory_used_bytes as host_memory_used_bytes)
         from hosts full join links using (bin_ms)
-        order by bin_ms""",
-        _of_places(scope),
-    )
+        order by bin_ms"""
+    of_node = _of_places(scope)
+    if lake.is_in_lake(scope.from_ms or 0) and rows.sees_all(scope):
+        return lake.read_host(sql, of_node)
+    return marts.read(sql, of_node)
 
 
 def link_events(scope: Scope) -> pl.DataFrame:

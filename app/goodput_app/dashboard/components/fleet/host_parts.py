@@ -8,7 +8,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import places, states
+from goodput_app.dashboard.components import places
 from goodput_app.dashboard.data import metrics
 from goodput_app.dashboard.figures import telemetry as figures
 
@@ -74,8 +74,6 @@ def panels(series: pl.DataFrame) -> Sequence[figures.Panel]:
 
 def missing(series: pl.DataFrame, node: str) -> None:
     """Name what is not measured of a host, with the lines that enable it."""
-    if states.say_which_readings("marts.host_intervals") and series.is_empty():
-        return
     if series.is_empty():
         st.caption(NOT_CONFIGURED)
         url = f"http://{theme.printable(node, 80)}:9100"
