@@ -153,7 +153,7 @@ class Parts:
             hours,
             self.gpus,
             most_gpu_hours=materialise.PASS_MAX_GPU_HOURS,
-            least=self.engine.workers,
+            workers=self.engine.workers,
         )
         margin = timedelta(milliseconds=reading_margin_ms(self.cursor), seconds=1)
         tasks = (self._task(selects, part, margin) for part in parts)
@@ -163,7 +163,7 @@ class Parts:
         """Yield tables of one select over readings as they are stored."""
         even = dict.fromkeys(range(self.lake.buckets), 1)
         parts = parts_of(
-            hours, even, most_gpu_hours=len(even) * HOURS_MAX, least=self.engine.workers
+            hours, even, most_gpu_hours=len(even) * HOURS_MAX, workers=self.engine.workers
         )
         tasks = (self._task(selects, part, timedelta(), is_streamed=True) for part in parts)
         yield from self._followed(selects, tasks, len(parts))

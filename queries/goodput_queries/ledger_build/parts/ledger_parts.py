@@ -50,7 +50,7 @@ def replace(
         hours,
         gpus,
         most_gpu_hours=materialise.PASS_MAX_GPU_HOURS,
-        least=engine.workers,
+        workers=engine.workers,
     )
     computed = engine.compute(_tasks(cursor, stage, parts))
     for tables in followed(computed, stage.qualified_name, len(parts), on_task):

@@ -13,19 +13,21 @@ Part = tuple[tuple[int, ...], int, int]  # buckets, the first hour, the one afte
 
 
 def parts_of(
-    hours: Hours, gpus: Mapping[int, int], *, most_gpu_hours: int, least: int
+    hours: Hours, gpus: Mapping[int, int], *, most_gpu_hours: int, workers: int
 ) -> list[Part]:
     """Return parts of some hours of all buckets, each of at most so many GPU-hours, or one hour.
 
-    Buckets are divided before hours: a part reads a little beyond its hours on both sides.
+    Buckets are divided before hours: a part reads a little beyond its hours on both sides. Their
+    groups are as many as workers, or a multiple: else some workers wait while the last parts are
+    computed.
 
-    gpus: by bucket, how many there are. least: so many parts, where there are as many buckets.
+    gpus: by bucket, how many there are. workers: that compute parts at once.
     """
     found: list[Part] = []
     every = sum(gpus.values())
     for first, last in ranges(hours, len(hours)):
-        wanted = max(least, -(-every * (last - first) // most_gpu_hours))
-        for group in _groups(gpus, min(wanted, len(gpus))):
+        rounds = -(-every * (last - first) // (most_gpu_hours * workers))
+        for group in _groups(gpus, min(max(1, rounds) * workers, len(gpus))):
             here = max(1, sum(gpus[bucket] for bucket in group))
             most = max(1, most_gpu_hours // here)
             found += [(group, *part) for part in ranges(range(first, last), most)]
