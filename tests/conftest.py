@@ -48,15 +48,18 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def new_databases_are_copies(empty_database: Path) -> Iterator[None]:
-    """Let a database that a test creates be a copy of the empty one: making each takes 2 s."""
+    """Let a database that a test creates be a copy of the empty one: making each takes 2 s.
+
+    Databases have one thread, unless a test asks for more: a process a core runs tests already.
+    """
     opened, known = opening.connect, migrations.migrations
 
-    def copied(path: str, **options: Any) -> duckdb.DuckDBPyConnection:
+    def copied(path: str, *, threads: int | None, **options: Any) -> duckdb.DuckDBPyConnection:
         is_new = path != opening.IN_MEMORY and not Path(path).exists()
         if is_new and migrations.migrations is known:
             with contextlib.suppress(OSError):  # what cannot be created is refused as ever
                 shutil.copyfile(empty_database, path)
-        return opened(path, **options)
+        return opened(path, threads=threads or 1, **options)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(opening, "connect", copied)
@@ -67,10 +70,7 @@ def new_databases_are_copies(empty_database: Path) -> Iterator[None]:
 def new_store(
     empty_database: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[..., LocalStore]:
-    """Return a maker of databases in a folder of their own: empty, or copies of another.
-
-    They have one thread, unless a test asks for more: a process a core runs tests already.
-    """
+    """Return a maker of databases in a folder of their own: empty, or copies of another."""
 
     def make(threads: int | None = 1, *, copy_of: Path | None = None) -> LocalStore:
         path = tmp_path_factory.mktemp("store") / "fleet.duckdb"

@@ -15,6 +15,7 @@ from goodput_ingest.run.ingest import ingest
 from goodput_queries.catalog import models
 from goodput_queries.errors import StoreError
 from goodput_queries.ledger_build import dirty, watermarks
+from goodput_queries.ledger_build.node_hours import NodeHours
 from goodput_queries.ledger_build.parts.distribute import LEDGER, Parts, reads_readings
 from goodput_queries.ledger_build.parts.engines import InProcess
 from goodput_queries.storage.store import LocalStore
@@ -147,9 +148,9 @@ def _stage(fleet: Fleet, result: Path) -> Cost:
             hours = dirty.reading_hours(cursor, None)
             watermarks.note_reading_series(cursor, parts.new_series(hours))
             parts.note_buckets()
-            dirty.set_constants(cursor)
+            watermarks.set_reading_margin(cursor)
             stages = [m for m in models.of_readings() if m.qualified_name in telemetry_stage.NAMES]
-            parts.replace_hours(stages, dirty.NodeHours(hours))
+            parts.replace_hours(stages, NodeHours(hours))
             found = cursor.sql(telemetry_stage.OURS).pl()
         cursor.execute("rollback")
     telemetry_stage.write(found, result)

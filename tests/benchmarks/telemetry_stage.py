@@ -95,7 +95,7 @@ def ours(database: Path, result: Path, _: int) -> Cost:
             for first, last in ranges(hours, len(hours)):
                 materialise.set_hours(cursor, first, last)
                 watermarks.note_reading_series(cursor)
-            dirty.set_constants(cursor)
+            watermarks.set_reading_margin(cursor)
             materialise.replace_hours(cursor, stored, NodeHours(hours), is_compared=False)
             found = cursor.sql(OURS).pl()
         cursor.execute("rollback")

@@ -55,17 +55,20 @@ TARGETS = {  # file -> the tests that specify it, the quickest first
         "tests/app/billing/test_provable.py",
         "tests/queries/billing/test_statement_closing.py",
     ),
-    f"{QUERIES}/ledger_build/dirty.py": (
+    f"{QUERIES}/ledger_build/differences.py": (
         "tests/queries/ledger_build/test_changed_hours.py",
-        "tests/queries/ledger_build/test_parts_of_readings.py",
+        "tests/queries/ledger_build/test_incremental_runs.py",
+        "tests/queries/ledger_build/test_same_ledger.py",
+    ),
+    f"{QUERIES}/ledger_build/dirty.py": (
+        "tests/queries/ledger_build/test_dirty.py",
         "tests/queries/ledger_build/test_late_collectives.py",
         "tests/queries/ledger_build/test_incremental_runs.py",
         "tests/queries/ledger_build/test_same_ledger.py",
     ),
-    f"{QUERIES}/ledger_build/dirty_jobs.py": (
-        "tests/queries/ledger_build/test_dirty_job_runs.py",
+    f"{QUERIES}/ledger_build/dirty_runs.py": (
+        "tests/queries/ledger_build/test_dirty.py",
         "tests/queries/ledger_build/test_late_collectives.py",
-        "tests/queries/ledger_build/test_changed_hours.py",
         "tests/queries/ledger_build/test_incremental_runs.py",
         "tests/queries/ledger_build/test_same_ledger.py",
     ),

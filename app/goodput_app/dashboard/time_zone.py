@@ -28,9 +28,8 @@ def names() -> frozenset[str]:
 
 def asked() -> str:
     """Return the zone that the link names, known or not; UTC where it names none."""
-    # half a second that only pages need
-    import streamlit as st  # noqa: PLC0415
-    from streamlit.runtime.scriptrunner import get_script_run_ctx  # noqa: PLC0415
+    import streamlit as st  # noqa: PLC0415 -- half a second that only pages need
+    from streamlit.runtime.scriptrunner import get_script_run_ctx  # noqa: PLC0415 -- as above
 
     if get_script_run_ctx(suppress_warning=True) is None:  # a figure outside of a page
         return DEFAULT

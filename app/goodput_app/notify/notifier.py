@@ -14,6 +14,7 @@ from goodput_app.notify import outbox
 from goodput_app.notify.plan import OWN_SOURCE, due
 from goodput_app.notify.send import send, send_again
 from goodput_app.notify.settings import Alertmanager
+from goodput_billing.background import in_background
 from goodput_billing.delivery.send_with_retry import NotSentError
 from goodput_ingest.live import status as live_status
 from goodput_ingest.live.status import Status
@@ -36,7 +37,6 @@ FIRST_BACKOFF_S, BACKOFF_MAX_S = 10.0, 600.0
 STATUS_INTERVAL_S = 900.0
 RESENT_PER_EXPIRY = 3
 ERROR_MAX_CHARS = 500
-GRACE_S = 5.0  # for what is under way when the server ends
 
 
 @dataclass(frozen=True)
@@ -187,18 +187,9 @@ def notifying(store: LocalStore, plan: Plan | None) -> Iterator[None]:
         log.warning("%s is only read from: no notification is sent.", store.path)
         yield
         return
-    is_over = threading.Event()
-    thread = threading.Thread(
-        target=Notifier(store, plan).run, args=(is_over,), name="notify", daemon=True
-    )
-    thread.start()
-    try:
+    # what is not marked when it ends goes the next time, under the same identity
+    with in_background(Notifier(store, plan).run, "notifications"):
         yield
-    finally:
-        is_over.set()
-        thread.join(GRACE_S)
-        if thread.is_alive():  # what is not marked goes the next time, under the same identity
-            log.warning("still running: a notification")
 
 
 def _failing(store: Store) -> dict[str, Status]:

@@ -312,7 +312,7 @@ def _loaded(store: LocalStore, batch: Batch) -> Loaded:
 def configure(address: str, port: int) -> None:
     """Give Streamlit its settings: ours, the theme's, and where it listens."""
     from streamlit.runtime.pages_manager import PagesManager  # noqa: PLC0415 -- as in create_app
-    from streamlit.web.bootstrap import load_config_options  # noqa: PLC0415
+    from streamlit.web.bootstrap import load_config_options  # noqa: PLC0415 -- as above
 
     # what `st.navigation` sets when it first runs: a link that comes before that finds its page too
     PagesManager.uses_pages_directory = False

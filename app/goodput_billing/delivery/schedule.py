@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from goodput_billing.background import in_background
 from goodput_billing.delivery.archive import past_statements
 from goodput_billing.delivery.deliver import delivery_lock
 from goodput_billing.delivery.due import deliver_due, last_day, last_time, next_time
 from goodput_queries.errors import GoodputError
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Iterator
     from datetime import datetime, time
 
@@ -28,7 +29,6 @@ log = logging.getLogger(__name__)
 
 AGAIN_S = 900.0
 NAP_MAX_S = 60.0  # a clock that is set, a machine that slept: seen within this
-GRACE_S = 5.0  # for what is under way when the server ends
 
 
 @contextlib.contextmanager
@@ -42,19 +42,12 @@ def delivering(store: LocalStore, plan: Plan | None) -> Iterator[None]:
         log.warning("%s is only read from: no day is closed and no statement goes out.", store.path)
         yield
         return
-    is_over = threading.Event()
-    timetable = Timetable(store, replace(plan, wait=is_over.wait), at)
-    thread = threading.Thread(
-        target=timetable.run, args=(is_over,), name="deliver statements", daemon=True
-    )
-    thread.start()
-    try:
+    # what has not gone out when it ends goes the next time, by the index
+    with in_background(
+        lambda is_over: Timetable(store, replace(plan, wait=is_over.wait), at).run(is_over),
+        "delivery of statements",
+    ):
         yield
-    finally:
-        is_over.set()
-        thread.join(GRACE_S)
-        if thread.is_alive():  # the index says what went out; the rest goes the next time
-            log.warning("still running: the delivery of a statement")
 
 
 class Timetable:

@@ -90,13 +90,13 @@ def parquet(statement: Statement) -> bytes:
 
 def _html(statement: Statement) -> bytes:
     from goodput_billing.render.html import html  # noqa: PLC0415 -- only who asks draws in templates
-    from goodput_billing.render.presentation import present  # noqa: PLC0415
+    from goodput_billing.render.presentation import present  # noqa: PLC0415 -- as above
 
     return html(present(statement, lines=LINES_ON_PAGE))
 
 
 def _pdf(statement: Statement) -> bytes:
-    from goodput_billing.render.presentation import present  # noqa: PLC0415
+    from goodput_billing.render.presentation import present  # noqa: PLC0415 -- as above
 
     try:
         from goodput_billing.render.pdf import pdf  # noqa: PLC0415 -- the same for ReportLab

@@ -83,6 +83,11 @@ class Model:
         return self.directives.get("change_tracking", "").partition(" of ")[2].strip() or None
 
     @property
+    def tracked_key(self) -> str | None:
+        """Return the column by which its rows that differ are noted."""
+        return self.directives.get("change_tracking", "").partition("by ")[2].strip() or None
+
+    @property
     def is_compared(self) -> bool:
         """Say whether rows are compared with the previous ones, so that equal hours stay valid."""
         return "change_tracking" in self.directives
@@ -288,10 +293,11 @@ def pass_tables(model: Model) -> list[Model]:
 @cache
 def _pass_tables_of(name: str) -> list[Model]:
     found = _inputs_of(name)
-    return [m for m in build_order() if _is_drafted(m) and m.qualified_name in found]
+    return [m for m in build_order() if is_drafted(m) and m.qualified_name in found]
 
 
-def _is_drafted(model: Model) -> bool:
+def is_drafted(model: Model) -> bool:
+    """Say whether it is a temporary table that its select makes."""
     return model.layer == TEMP_LAYER and "written_by" not in model.directives
 
 

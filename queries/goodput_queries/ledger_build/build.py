@@ -1,14 +1,14 @@
-"""Bringing the ledger up to date: what changed, the runs it concerns, the hours they touch.
+"""Bringing the ledger up to date: stage by stage, in the order that their SQL asks for.
 
-The order of the stages follows from what their SQL reads. Each stage is replaced in the way that
-its header names (`materialise.py`), for the keys (`dirty_jobs.py`) and hours (`dirty.py`) that
-changed since the last build. A full build takes the same road with everything changed, so that both
-give the same rows.
+Of each stage the build computes what depends on what is dirty (`dirty.close`), replaces it in the
+way that its header names (`materialise.py`), and adds to the dirty set where the rows differ now. A
+full build takes the same road with everything dirty, so that both give the same rows.
 """
 
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -17,8 +17,9 @@ from goodput_queries import serving_objectives
 from goodput_queries.catalog import models
 from goodput_queries.evidence import forgetting, retention
 from goodput_queries.evidence.implausible import reject_implausible_rows
-from goodput_queries.ledger_build import dirty, dirty_jobs, materialise, watermarks
-from goodput_queries.ledger_build.node_hours import HOUR_MS, Hours, NodeHours, ranges
+from goodput_queries.ledger_build import dirty, dirty_runs, materialise, watermarks
+from goodput_queries.ledger_build.dirty import Change
+from goodput_queries.ledger_build.node_hours import ranges
 from goodput_queries.ledger_build.parts.distribute import Parts
 from goodput_queries.ledger_build.parts.unpublished import note_unpublished_days
 from goodput_queries.ledger_build.placement.incremental import place_again
@@ -28,18 +29,11 @@ if TYPE_CHECKING:
     import duckdb
 
     from goodput_queries.catalog.models import Model
+    from goodput_queries.ledger_build.dirty import DirtySet
+    from goodput_queries.ledger_build.node_hours import NodeHours
+    from goodput_queries.storage.of_lake import OfLake
     from goodput_queries.storage.store import LocalStore
 
-# what is written to them is written by loads alone
-LOADED = {f"raw.{name}" for name in ("gpu_instances", "gpus", "nodes")}
-# made of the archive too, where readings were dropped
-ROLL_UPS = {f"marts.{name}" for name in ("ledger_hourly_by_node", "statement_hourly")}
-# nodes in telemetry and events, and until when their ownership is inferred
-NODES = {"staging.stg_node_clusters", "staging.stg_unscheduled"}
-# its hours are those of serving telemetry, which reach farther than those of readings
-SERVING = "intermediate.int_serving_timeline"
-# they say from when to when the ledger goes
-BOUNDING = {"intermediate.int_clusters", "intermediate.int_gpu_units"}
 SUMMARY_SCHEMA = {"stage": pl.String, "rows": pl.Int64, "seconds": pl.Float64}
 
 
@@ -52,19 +46,13 @@ def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
         since = None if is_full or has_other_objectives else before
         if since == sequence:
             return pl.DataFrame([], schema=SUMMARY_SCHEMA)
-        loaded = dirty.loaded_tables(cursor, since)
         of_lake, parts = store.of_lake, None
-        is_rejected = of_lake.reject_implausible_readings(cursor, since)
-        is_rejected |= reject_implausible_rows(cursor, loaded, since)
-        if dirty.has_new_engines_of_known_requests(cursor, loaded, since):
-            since = None
-        if is_rejected or ("raw.gpu_samples" in loaded and retention.reopen_hours(cursor)):
-            forgetting.forget_ledger(cursor)
-            since = None
+        dirty_set = dirty.of_loads(cursor, _after_clearing(cursor, of_lake, since))
+        cursor.execute(f"set variable built_sequence = {dirty.last_load(dirty_set.since)}")
         if of_lake.lake is not None:
             parts = Parts(cursor, of_lake.lake, of_lake.engine, of_lake.on_task)
-        cursor.execute(f"set variable built_sequence = {-1 if since is None else since}")
-        work = _Build(cursor, since, _note_reading_series(cursor, since, parts), parts)
+        _extend_watermarks(cursor, dirty_set, parts)
+        work = _Build(cursor, dirty_set, parts)
         for model in models.build_order():
             work.make(model)
         if parts is not None:
@@ -79,282 +67,161 @@ def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
     return pl.DataFrame(work.timings, schema=SUMMARY_SCHEMA, orient="row")
 
 
-def _note_reading_series(
-    cursor: duckdb.DuckDBPyConnection, since: int | None, parts: Parts | None
-) -> Hours:
-    """Carry on the series of readings; return the hours whose telemetry may have changed."""
-    hours = dirty.reading_hours(cursor, since)
+def _after_clearing(
+    cursor: duckdb.DuckDBPyConnection, of_lake: OfLake, since: int | None
+) -> int | None:
+    """Remove rows that cannot be; return `since`, or None where all has to be computed again."""
+    loaded = dirty.loaded_tables(cursor, since)
+    is_rejected = of_lake.reject_implausible_readings(cursor, since)
+    is_rejected |= reject_implausible_rows(cursor, loaded, since)
+    if is_rejected or ("raw.gpu_samples" in loaded and retention.reopen_hours(cursor)):
+        forgetting.forget_ledger(cursor)
+        return None
+    return None if dirty.has_new_engines_of_known_requests(cursor, loaded, since) else since
+
+
+def _extend_watermarks(
+    cursor: duckdb.DuckDBPyConnection, dirty_set: DirtySet, parts: Parts | None
+) -> None:
+    """Carry on the series of readings and the times of event hosts by what was loaded."""
     if parts is not None:
-        watermarks.note_reading_series(cursor, parts.new_series(hours))
+        watermarks.note_reading_series(cursor, parts.new_series(dirty_set.readings))
         parts.note_buckets()
-        return hours
-    for first, last in ranges(hours, len(hours)):
-        materialise.set_hours(cursor, first, last)
-        watermarks.note_reading_series(cursor)
-    return hours
+    else:
+        for first, last in ranges(dirty_set.readings, len(dirty_set.readings)):
+            materialise.set_hours(cursor, first, last)
+            watermarks.note_reading_series(cursor)
+    watermarks.set_reading_margin(cursor)
+    if "raw.job_events" in dirty_set.loaded or dirty_set.is_full:
+        watermarks.note_event_hosts(cursor, dirty_set.since)
 
 
 class _Build:
-    """One build under way: since which load, and where its stages differ from those before.
-
-    since: the last load of the previous build; None: a full build.
-    readings: the hours whose telemetry may have changed.
-    parts: the tasks of a build whose readings are in a lake.
-    """
+    """One build under way: what is dirty so far, and the tasks of a build of a lake."""
 
     def __init__(
-        self,
-        cursor: duckdb.DuckDBPyConnection,
-        since: int | None,
-        readings: Hours,
-        parts: Parts | None,
+        self, cursor: duckdb.DuckDBPyConnection, dirty_set: DirtySet, parts: Parts | None
     ) -> None:
         self.cursor = cursor
+        self.dirty = dirty_set
         self.parts = parts
-        self.is_full = since is None
         self.timings: list[tuple[str, int, float]] = []
-        self.dirty: dict[str, NodeHours] = {}  # by stage
-        self.unchanged: set[str] = set()  # stages, of those that track all changes
-        self.every: Hours | None = None
-        self.added: NodeHours | None = None
-        self.loaded = dirty.loaded_tables(cursor, since)
-        self.readings = readings
-        self.serving = dirty.serving_hours(cursor, since)
-        self.writers = {
-            "intermediate.int_holds": self._place,
-            "temp.changed_inferred_holds": self._note_changed_inferred_holds,
-            "temp.dirty_run_ids": self._note_dirty_run_ids,
-            "temp.dirty_job_runs": self._note_dirty_job_runs,
-            "temp.dirty_attempts": self._note_dirty_attempts,
-        }
-        self.makers = {
-            "full": self._make_full,
-            "job_runs": self._make_keyed,
-            "run_ids": self._make_keyed,
-            "runs": self._make_keyed,
-            "attempts": self._make_keyed,
-            "hourly": self._make_hourly,
-            "merged": self._make_merged,
-            "compared": self._make_compared,
-        }
-        # earlier hours cannot be computed again: their readings were dropped
-        self.frozen_until = retention.kept_from_ms(cursor, "gpu_samples") // HOUR_MS
-        dirty.set_constants(cursor)
-        if "raw.job_events" in self.loaded or self.is_full:
-            watermarks.note_event_hosts(cursor, since)
+        for model in models.of_layer(models.TEMP_LAYER).values():
+            if "written_by" in model.directives:
+                cursor.execute(f"create or replace {model.sql.split('create ', 1)[1]}")
 
     def make(self, model: Model) -> None:
-        """Bring one stage up to date."""
-        started = time.perf_counter()
-        if self._can_skip_empty_source(model):
-            self.dirty[model.qualified_name] = NodeHours()
-            self.unchanged.add(model.qualified_name)
-            rows = 0
-        elif self._is_without_rows(model):
-            rows = self._make_empty(model)
-        elif model.qualified_name in self.writers:
-            rows = self.writers[model.qualified_name](model)
-        elif model.materialised is not None:
-            rows = self.makers[model.materialised](model)
-        elif model.layer == models.TEMP_LAYER and not models.is_of_a_pass(model.qualified_name):
-            materialise.draft(self.cursor, model)
-            rows = 0
-        else:
+        """Bring one stage up to date, with those that are computed in the same pass."""
+        if model.qualified_name in self.dirty.stages:
             return
-        self.timings.append((model.name, rows, time.perf_counter() - started))
+        started = time.perf_counter()
+        changes = self._changes(model)
+        seconds = time.perf_counter() - started
+        self.dirty = self.dirty.after(changes)
+        if model.qualified_name == dirty.BOUNDING:
+            self.dirty = dirty.bounded(self.cursor, self.dirty)
+        if model.qualified_name in changes:
+            self.timings.append((model.name, changes[model.qualified_name].rows, seconds))
 
-    def _can_skip_empty_source(self, model: Model) -> bool:
+    def _changes(self, model: Model) -> dict[str, Change]:
+        """Compute what of a stage is dirty; return how it came out, by stage."""
+        name = model.qualified_name
+        again = dirty.close(self.dirty, model)
+        if not again or self._stays_empty(model):
+            return {name: Change(is_none=True)}
+        if name == "intermediate.int_holds":
+            return self._place()
+        if name == "temp.dirty_run_ids":
+            dirty_runs.seed(self.cursor, self.dirty)
+        elif name == "temp.dirty_job_runs":
+            dirty_runs.close(self.cursor)
+        elif model.materialised == "hourly":
+            return self._replace_hours(model, again)
+        elif model.materialised is not None:
+            return {name: self._replace(model)}
+        elif models.is_drafted(model) and not models.is_of_a_pass(name):
+            self._draft(model)
+        else:
+            return {}
+        return {name: Change()}
+
+    def _stays_empty(self, model: Model) -> bool:
         """Say whether a stored stage is empty, and stays so since its source is."""
         tables = (model.qualified_name, *model.sources)
         is_of_a_source = model.materialised and model.sources and not model.is_of_dirty_keys
         return bool(is_of_a_source) and not any(self._has_rows(table) for table in tables)
 
-    def _is_without_rows(self, model: Model) -> bool:
-        """Say whether a stage has no rows in this build, since nothing that it reads has any."""
-        return model.is_of_dirty_keys and not self._has_rows(str(model.skip_if_empty))
-
     def _has_rows(self, table: str) -> bool:
-        if self.parts is not None and self.parts.has_readings(table):
-            return True
-        return bool(self.cursor.execute(f"select 1 from {table} limit 1").fetchall())
+        is_of_parts = self.parts is not None and self.parts.has_readings(table)
+        return is_of_parts or materialise.has_rows(self.cursor, table)
 
-    def _can_reuse(self, model: Model) -> bool:
-        """Say whether nothing that a stage is made of has changed; all of it must be tracked."""
-        tables, stages_read = models.evidence(model.qualified_name)
-        is_tracked = tables <= LOADED and model.is_compared
-        return is_tracked and not (
-            self.is_full or tables & self.loaded or stages_read - self.unchanged
-        )
-
-    def _make_full(self, model: Model) -> int:
-        name = model.qualified_name
-        if self._can_reuse(model):
-            self.unchanged.add(name)
-            self.dirty[name] = NodeHours()
-            return _scalar(self.cursor, f"select count(*) from {name}") or 0
-        if name in BOUNDING:
-            self.every = None
-        hours, is_other, rows = materialise.replace_all(
-            self.cursor, model, model.sql, is_compared=not self.is_full
-        )
-        if is_other:
-            hours = NodeHours(self._every_hour())
-        elif model.directives.get("change_tracking") == "all" and not self.is_full:
-            self.unchanged.add(name)
-        self.dirty[name] = hours
-        return rows
-
-    def _make_empty(self, model: Model) -> int:
-        """Draft a stage without rows; where it is stored those of its dirty keys go."""
-        materialise.draft_empty(self.cursor, model)
-        return 0 if model.materialised is None else self._replace_keys(model)
-
-    def _make_keyed(self, model: Model) -> int:
-        materialise.draft(self.cursor, model)
-        return self._replace_keys(model)
-
-    def _replace_keys(self, model: Model) -> int:
-        kind = str(model.materialised)
-        before = NodeHours()
-        old = f"from {model.qualified_name} where {materialise.KEYS[kind]}"
-        if kind == "job_runs":
-            new = f"temp.{model.name}"
-            dirty_jobs.note_changed_job_runs(self.cursor, new, old)
-            old = f"from {dirty_jobs.JOB_RUNS_BEFORE}"  # asked once: finding them takes a while
-            if not self.is_full:
-                before = dirty.job_run_hours(self.cursor, new, dirty_jobs.JOB_RUNS_BEFORE)
-        hours, rows = materialise.replace_keys(self.cursor, model, kind, old, is_full=self.is_full)
-        self.dirty[model.qualified_name] = hours | before
-        return rows
-
-    def _make_hourly(self, model: Model) -> int:
-        if model.qualified_name in self.dirty:
-            return 0  # computed in the same pass as another one
-        hours = self._hours_of(model)
-        if self.parts is not None and self.parts.computes(model):
-            together = self.parts.group_of(model)
-            changed, rows = self.parts.replace_hours(together, hours)
-        else:
-            together = models.of_the_same_pass(model)
-            changed, rows = materialise.replace_hours(
-                self.cursor, together, hours, is_compared=not self.is_full
-            )
-        for made in together:
-            self.dirty[made.qualified_name] = changed
-        return rows
-
-    def _make_merged(self, model: Model) -> int:
-        """Merge the rows of new loads into a stage; where nodes changed, those of all loads."""
-        is_full = self._have_nodes_changed()
-        since = -1 if is_full else _scalar(self.cursor, "select built_sequence()")
-        self.cursor.execute(f"set variable merged_sequence = {since}")
-        if self.parts is not None and self.parts.computes(model):
-            hours = dirty.reading_hours(self.cursor, since)
-            self.parts.draft(model, hours)
+    def _draft(self, model: Model) -> None:
+        """Draft a stage; nothing that it reads has rows of dirty keys: it has none either."""
+        if model.is_of_dirty_keys and not self._has_rows(str(model.skip_if_empty)):
+            materialise.draft_empty(self.cursor, model)
         else:
             materialise.draft(self.cursor, model)
-        return materialise.merge(self.cursor, model, is_full=is_full)
 
-    def _make_compared(self, model: Model) -> int:
-        """Rebuild a stage; temp.<name>_before keeps its previous rows."""
-        self.cursor.execute(
-            f"create or replace temp table {model.name}_before as from {model.qualified_name}"
-        )
-        _, _, rows = materialise.replace_all(
-            self.cursor, model, model.sql, is_compared=not self.is_full
-        )
-        return rows
+    def _replace(self, model: Model) -> Change:
+        """Replace a stage that is not hourly."""
+        is_full = self.dirty.is_full
+        if model.materialised == "merged":
+            return self._merge(model)
+        if model.materialised == "full":
+            return materialise.replace_all(self.cursor, model, is_compared=not is_full)
+        self._draft(model)
+        where = None if is_full else materialise.KEYS[str(model.materialised)]
+        if model.materialised != "job_runs":
+            return materialise.replace_rows(self.cursor, model, where, is_compared=not is_full)
+        hours = dirty_runs.note_changed_job_runs(self.cursor)
+        change = materialise.replace_rows(self.cursor, model, where, is_compared=False)
+        return replace(change, hours=hours)
 
-    def _hours_of(self, model: Model) -> NodeHours:
-        """Return where an hourly stage is replaced: where its inputs changed."""
-        every = self._every_hour()
-        if model.qualified_name == SERVING:
-            return NodeHours(hour for hour in self.serving if hour >= self.frozen_until)
-        if model.qualified_name in ROLL_UPS and self.is_full:
-            return NodeHours(every)  # those whose readings were dropped come from the archive
-        kept = {hour for hour in every | self.readings if hour >= self.frozen_until}
-        if model in models.of_readings():
-            return NodeHours(self.readings & kept)
-        if self.is_full:
-            return NodeHours(every & kept)
-        found = self._hours_since_last_end()
-        for name in models.inputs(model) & self.dirty.keys():
-            found |= self.dirty[name]
-        return (found if model.is_by_node else found.of_all_nodes()).within(every & kept)
+    def _replace_hours(self, model: Model, hours: NodeHours) -> dict[str, Change]:
+        """Replace an hourly stage, and those of the same pass, in these hours."""
+        if self.parts is not None and self.parts.computes(model):
+            together = self.parts.group_of(model)
+            differing, rows = self.parts.replace_hours(together, hours)
+        else:
+            together = models.of_the_same_pass(model)
+            differing, rows = materialise.replace_hours(
+                self.cursor, together, hours, is_compared=not self.dirty.is_full
+            )
+        return {made.qualified_name: Change(rows, differing) for made in together}
 
-    def _every_hour(self) -> Hours:
-        """Return every hour of the ledger; asked once, after the stages that bound it."""
-        if self.every is None:
-            self.every = dirty.all_hours(self.cursor)
-        return self.every
+    def _merge(self, model: Model) -> Change:
+        """Merge the rows of new loads into a stage; where nodes changed, those of all loads."""
+        since = self.dirty.since if self.dirty.has_same(dirty.NODES) else None
+        self.cursor.execute(f"set variable merged_sequence = {dirty.last_load(since)}")
+        if self.parts is not None and self.parts.computes(model):
+            self.parts.draft(model, dirty.reading_hours(self.cursor, since))
+        else:
+            materialise.draft(self.cursor, model)
+        return materialise.merge(self.cursor, model, is_full=since is None)
 
-    def _hours_since_last_end(self) -> NodeHours:
-        """Return the hours over which the end of the evidence moved; asked once it is known."""
-        if self.added is None:
-            self.added = NodeHours(dirty.hours_since_last_end(self.cursor))
-        return self.added
-
-    def _have_nodes_changed(self) -> bool:
-        """Say whether nodes, or until when their ownership is inferred, are others than before."""
-        return not self.unchanged >= NODES
-
-    def _place(self, _: Model) -> int:
+    def _place(self) -> dict[str, Change]:
         """Put holds on GPUs; a job run whose holds moved has changed."""
-        stages = models.of_layer("intermediate")
-        is_full = "intermediate.int_slots" not in self.unchanged
-        rows = place_all(self.cursor) if is_full else write(self.cursor, place_again(self.cursor))
-        for name in STAGES.values():
-            stage = stages[name]
-            if not is_full and not self._has_rows("temp.dirty_nodes"):
-                self.dirty[stage.qualified_name] = NodeHours()
-                continue
-            self.dirty[stage.qualified_name] = materialise.replace_placed(
-                self.cursor, stage, is_full=is_full, is_compared=not self.is_full
-            )
-        return rows
-
-    def _empty(self, model: Model) -> None:
-        """Recreate a table that code fills."""
-        self.cursor.execute(f"create or replace {model.sql.split('create ', 1)[1]}")
-
-    def _note_changed_inferred_holds(self, model: Model) -> int:
-        self._empty(model)
-        if self.is_full:
-            dirty_jobs.note_everything(self.cursor, model.name)
-        elif "staging.stg_inferred_holds" not in self.unchanged:
-            dirty_jobs.note_changed_inferred_holds(self.cursor)
-        return 0
-
-    def _note_dirty_run_ids(self, model: Model) -> int:
-        self._empty(model)
-        # an event that names only its host may belong to another cluster than was thought
-        if self._have_nodes_changed():
-            dirty_jobs.note_everything(self.cursor, model.name)
+        stages = [models.of_layer("intermediate")[name] for name in STAGES.values()]
+        is_again = self.dirty.has_same({"intermediate.int_slots"})
+        if is_again:
+            write(self.cursor, place_again(self.cursor))
+            if not self._has_rows("temp.dirty_nodes"):
+                return {stage.qualified_name: Change(is_none=True) for stage in stages}
         else:
-            dirty_jobs.note_dirty_run_ids(
-                self.cursor,
-                self.readings,
-                has_new_errors=bool({"raw.gpu_events", "raw.gpus"} & self.loaded),
+            place_all(self.cursor)
+        where, is_compared = (
+            materialise.KEYS["placed"] if is_again else None,
+            not self.dirty.is_full,
+        )
+        changes = {
+            stage.qualified_name: materialise.replace_rows(
+                self.cursor, stage, where, is_compared=is_compared
             )
-            dirty_jobs.note_first_event(self.cursor)
-        return 0
-
-    def _note_dirty_job_runs(self, model: Model) -> int:
-        self._empty(model)
-        if self.is_full:
-            dirty_jobs.note_everything(self.cursor, model.name)
-        else:
-            dirty_jobs.note_dirty_job_runs(self.cursor)
-        return 0
-
-    def _note_dirty_attempts(self, model: Model) -> int:
-        self._empty(model)
-        if self.is_full:
-            dirty_jobs.note_everything(self.cursor, model.name)
-        elif dirty_jobs.note_dirty_attempts(self.cursor):
-            dirty_jobs.note_first_event(self.cursor)
-            materialise.draft(self.cursor, models.of_layer(models.TEMP_LAYER)["job_events"])
-        return 0
+            for stage in stages
+        }
+        if is_compared:
+            dirty_runs.note_moved_holds(self.cursor)
+        return changes
 
 
 def _scalar(cursor: duckdb.DuckDBPyConnection, sql: str) -> int | None:

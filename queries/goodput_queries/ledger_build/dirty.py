@@ -1,239 +1,147 @@
-"""Finds the dirty hours that an incremental build recomputes.
+"""What a build computes again: one value, which new loads begin and each stage adds to.
 
-Raw rows carry the number of the load that wrote them, so that new rows need no comparison; stages
-are compared with what they were before.
+A build asks `close` what of a stage depends on what is dirty, computes that, and adds where the
+rows differ from the previous build. A stage that came out as it was makes nothing dirty, which is
+known only once it was computed: therefore the set is closed in the order of the stages.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 from goodput_queries.catalog import models
-from goodput_queries.ledger_build.node_hours import HOUR_MS, Hours, NodeHours
+from goodput_queries.evidence import retention
+from goodput_queries.ledger_build.differences import IDLE_MARGIN_MS
+from goodput_queries.ledger_build.node_hours import EVERY, HOUR_MS, NOTHING, Hours, NodeHours
 from goodput_queries.ledger_build.watermarks import reading_margin_ms
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     import duckdb
 
-IDLE_MARGIN_MS = (
-    300_000  # what happens within idle_min_ms of an hour may change what the hour is called
-)
-READINGS_OF_A_PART = 400_000
-SERVING_MARGIN_MS = 2_700_000  # over serving_gap_max_ms and the ten minutes around it
-# by the column that owns the time of an interval: the nodes concerned
-_NODES = {
-    "node": "select distinct hour, cluster, node from temp.differing",
-    "attempt_key": """select distinct hour, cluster, node
-        from temp.differing
-        inner join (
-            select attempt_key, job_run_key from intermediate.int_attempts
-            union
-            select attempt_key, job_run_key from temp.attempts_before
-        ) using (attempt_key)
-        inner join intermediate.int_holds using (job_run_key)""",
-    # int_serving_gpus has the GPUs that an engine got or lost
-    "endpoint": """select distinct hour, cluster, node
-        from temp.differing
-        inner join intermediate.int_serving_gpus using (cluster, endpoint)""",
-}
-_OWNER_COLUMNS = {
-    "node": "cluster, node,",
-    "attempt_key": "attempt_key,",
-    "endpoint": "cluster, endpoint,",
-}
+    from goodput_queries.catalog.models import Model
 
-_ASKED = """select job_run_key, cluster, partition, gpu_type_requested, gpus_requested,
-        eligible_ms as start_ms, coalesce(start_ms, record_end_ms) as end_ms
-    from {} where eligible_ms is not null and gpus_requested > 0"""
-_HELD_CPUS = """select job_run_key, cluster, nodes, cpus, start_ms, end_ms
-    from {} where start_ms is not null and cpus > 0"""
+SERVING_TABLES = ("serving_samples", "serving_histograms", "serving_requests")
+# a sample covers the time since the one before it, over serving_gap_max_ms and the ten minutes
+# around it; a request lasts up to an hour
+SERVING_MARGINS_MS = (2_700_000, 5_400_000)
+# what is written to them is written by loads alone
+LOADED = {f"raw.{name}" for name in ("gpu_instances", "gpus", "nodes")}
+# made of the archive too, where readings were dropped
+ROLL_UPS = {f"marts.{name}" for name in ("ledger_hourly_by_node", "statement_hourly")}
+# nodes in telemetry and events, and until when their ownership is inferred
+NODES = {"staging.stg_node_clusters", "staging.stg_unscheduled"}
+# its hours are those of serving telemetry, which reach farther than those of readings
+SERVING = "intermediate.int_serving_timeline"
+# with the stages it reads it says from when to when the ledger goes
+BOUNDING = "intermediate.int_gpu_units"
 
 
-def changed_hours(
-    cursor: duckdb.DuckDBPyConnection,
-    new: str,
-    old: str,
-    bounds: tuple[str, str],
-    owner: str | None = None,
-) -> NodeHours:
-    """Return the hours in which the intervals of select `new` differ from those of `old`.
+@dataclass(frozen=True)
+class Change:
+    """How a stage came out: the rows it wrote, and where they differ from the previous build."""
 
-    Time differs between the first and the last moment at which, in an hour, the beginnings and
-    ends of intervals of the same attributes do not cancel: a job that ends after three days
-    reopens its last hour, not three days, and one that is seen to run on only what was added.
-    An end that is null, or is planned to come later, is compared at the end of the evidence.
+    rows: int = 0
+    hours: NodeHours = NOTHING
+    is_none: bool = False  # every row is as it was
 
-    owner: the column that owns the time, `node`, `attempt_key` or `endpoint`: only its nodes are
-    concerned.
+
+@dataclass(frozen=True)
+class DirtySet:
+    """What differs from the previous build, as far as it is known.
+
+    since: the last load of the previous build; None: everything is dirty
+    loaded: tables that were loaded into since
+    readings, serving: the hours around new telemetry
+    every: the hours that the ledger has, and once its GPUs are known those of theirs (`bounded`)
+    added: the hours over which the end of the evidence moved, known with them
+    frozen_until: earlier hours cannot be computed again, since their readings were dropped
+    stages: those that were brought up to date, in this build
     """
-    start, end = bounds
-    until = f"least({end}, (select max(as_of_ms) from intermediate.int_clusters))"
-    cursor.execute(
-        f"""create or replace temp table differing as
-        with signed as ({differences(new, old)}),
-        cells as (
-            select *, unnest(range({start} // {HOUR_MS}, (until_ms - 1) // {HOUR_MS} + 1)) as hour
-            from (select *, {until} as until_ms from signed)
-        ),
-        moments as (
-            select
-                * exclude ({start}, {end}, until_ms, sign),
-                unnest([
-                    greatest({start}, hour * {HOUR_MS}), least(until_ms, (hour + 1) * {HOUR_MS})
-                ]) as at_ms,
-                unnest([sign, -sign]) as step
-            from cells
-        ),
-        uneven as (
-            select * exclude (step), sum(step) as steps
-            from moments
-            group by all
-            having sum(step) <> 0
-        ),
-        stretches as (
-            select * exclude (at_ms, steps), min(at_ms) as from_ms, max(at_ms) as to_ms
-            from uneven
-            group by all
-        )
-        select distinct
-            {_OWNER_COLUMNS[owner] if owner else ""}
-            unnest([
-                (from_ms - {IDLE_MARGIN_MS}) // {HOUR_MS},
-                hour,
-                (to_ms + {IDLE_MARGIN_MS}) // {HOUR_MS}
-            ]) as hour
-        from stretches"""
+
+    since: int | None
+    loaded: frozenset[str]
+    readings: frozenset[int]
+    serving: frozenset[int]
+    every: frozenset[int]
+    frozen_until: int
+    added: frozenset[int] = frozenset()
+    stages: Mapping[str, Change] = field(default_factory=dict)
+
+    @property
+    def is_full(self) -> bool:
+        """Say whether everything is dirty."""
+        return self.since is None
+
+    def has_same(self, stages: Iterable[str]) -> bool:
+        """Say whether all of these stages were computed and came out as they were."""
+        return all(name in self.stages and self.stages[name].is_none for name in stages)
+
+    def differing(self, stages: Iterable[str]) -> NodeHours:
+        """Return where these stages differ, of those that were computed."""
+        hours = (self.stages[name].hours for name in stages if name in self.stages)
+        return reduce(or_, hours, NOTHING)
+
+    def after(self, changes: Mapping[str, Change]) -> DirtySet:
+        """Return the set with these stages as well."""
+        return replace(self, stages={**self.stages, **changes})
+
+
+def of_loads(cursor: duckdb.DuckDBPyConnection, since: int | None) -> DirtySet:
+    """Return what the loads after `since` make dirty."""
+    return DirtySet(
+        since=since,
+        loaded=frozenset(loaded_tables(cursor, since)),
+        readings=frozenset(reading_hours(cursor, since)),
+        serving=frozenset(_hours_of_loads(cursor, since, SERVING_TABLES, *SERVING_MARGINS_MS)),
+        every=frozenset(_ledger_hours(cursor)),
+        frozen_until=retention.kept_from_ms(cursor, "gpu_samples") // HOUR_MS,
     )
-    if owner is None:
-        return NodeHours(_hours(cursor, "select distinct hour from temp.differing"))
-    rows = cursor.execute(_NODES[owner]).fetchall()
-    return NodeHours(of_nodes=((hour, (cluster, node)) for hour, cluster, node in rows))
 
 
-def loaded_tables(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> set[str]:
-    """Return the tables that were loaded into since load `sequence`, with their layer."""
+def bounded(cursor: duckdb.DuckDBPyConnection, dirty: DirtySet) -> DirtySet:
+    """Return the set with the hours that follow from GPUs and clusters; BOUNDING is computed."""
+    added = frozenset(_hours_since_last_end(cursor))
+    return replace(dirty, every=dirty.every | _hours_of_gpus(cursor), added=added)
+
+
+def close(dirty: DirtySet, model: Model) -> NodeHours:
+    """Return what of a stage depends on what is dirty, and has to be computed again.
+
+    Of an hourly stage node-hours; of another NOTHING or EVERY, where those with keys compute the
+    dirty ones alone (`dirty_runs.py`).
+    """
+    if model.materialised == "full":
+        tables, stages_read = models.evidence(model.qualified_name)
+        is_tracked = tables <= LOADED and model.is_compared
+        has_new = dirty.is_full or tables & dirty.loaded or not dirty.has_same(stages_read)
+        return NOTHING if is_tracked and not has_new else EVERY
+    if model.materialised != "hourly":
+        return EVERY
+    found, hours = EVERY, dirty.every
+    if model.qualified_name == SERVING:
+        hours = dirty.serving
+    elif model in models.of_readings():
+        hours = dirty.readings
+    elif dirty.is_full and model.qualified_name in ROLL_UPS:
+        return NodeHours(hours)  # those whose readings were dropped come from the archive
+    elif not dirty.is_full:
+        found = NodeHours(dirty.added) | dirty.differing(models.inputs(model))
+    found = found if model.is_by_node else found.of_all_nodes()
+    return found.within({hour for hour in hours if hour >= dirty.frozen_until})
+
+
+def loaded_tables(cursor: duckdb.DuckDBPyConnection, since: int | None) -> set[str]:
+    """Return the tables that were loaded into after the load `since`, with their layer."""
     rows = cursor.execute(
-        "select distinct table_name from state.ingested where sequence > $1",
-        [-1 if sequence is None else sequence],
+        "select distinct table_name from state.ingested where sequence > $1", [last_load(since)]
     ).fetchall()
     tables = models.base_tables()
     return {tables[name].qualified_name for (name,) in rows if name in tables}
-
-
-def changed_rows(cursor: duckdb.DuckDBPyConnection, new: str, old: str) -> NodeHours:
-    """Return where select `new` gives other rows than `old`, by their hour_ms, cluster and node."""
-    rows = cursor.execute(
-        f"select distinct hour_ms // {HOUR_MS}, cluster, node from ({differences(new, old)})"
-    ).fetchall()
-    return NodeHours(of_nodes=((hour, (cluster, node)) for hour, cluster, node in rows))
-
-
-def differ(cursor: duckdb.DuckDBPyConnection, new: str, old: str) -> bool:
-    """Say whether select `new` gives other rows than `old`."""
-    return bool(cursor.execute(f"select 1 from ({differences(new, old)}) limit 1").fetchall())
-
-
-def differences(new: str, old: str) -> str:
-    """Return a select of rows whose number differs, with `sign`: number in `new` less in `old`.
-
-    Counting is cheaper than `except all`, which numbers the rows of each kind.
-    """
-    return f"""select * exclude (one), sum(one) as sign
-        from (select *, 1 as one from ({new}) union all select *, -1 from ({old}))
-        group by all
-        having sum(one) <> 0"""
-
-
-def _hours(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: object = None) -> Hours:
-    return {hour for (hour,) in cursor.execute(sql, parameters).fetchall()}
-
-
-def job_run_hours(cursor: duckdb.DuckDBPyConnection, new: str, old: str) -> NodeHours:
-    """Return the hours in which demand or held CPUs differ between two tables of job runs."""
-    bounds = ("start_ms", "end_ms")
-    return changed_hours(cursor, _ASKED.format(new), _ASKED.format(old), bounds) | changed_hours(
-        cursor, _HELD_CPUS.format(new), _HELD_CPUS.format(old), bounds
-    )
-
-
-def set_constants(cursor: duckdb.DuckDBPyConnection) -> None:
-    """Set the constants that a build compares readings with; needs the watermarks of readings."""
-    cursor.execute(f"set variable reading_margin_ms = {reading_margin_ms(cursor)}")
-
-
-def note_reading_parts(cursor: duckdb.DuckDBPyConnection, most: int) -> int:
-    """Set where the parts of the table begin in which the readings of these hours are looked at.
-
-    Returns how many there are: at most so many, and none that is not worth its own.
-    """
-    first, after = cursor.execute(
-        """select coalesce(min(place), 0), coalesce(max(place) + 1, 0)
-        from staging.stg_gpu_samples
-        where ts >= from_ms(build_from_ms() - reading_margin_ms())
-            and ts < from_ms(build_to_ms() + reading_margin_ms())"""
-    ).fetchall()[0]
-    borders = borders_of_parts(first, after, most)
-    cursor.execute(f"set variable build_reading_parts = {borders}")
-    return len(borders) - 1
-
-
-def borders_of_parts(first: int, after: int, most: int) -> list[int]:
-    """Return where the parts of the readings from `first` to before `after` begin, and the end."""
-    parts = max(1, min(most, (after - first) // READINGS_OF_A_PART))
-    return [first + part * (after - first) // parts for part in range(parts + 1)]
-
-
-def reading_hours(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> Hours:
-    """Return the hours whose telemetry state may have changed since load `sequence`.
-
-    A reading covers the time back to the one before it, and ends the state before it.
-    """
-    return _hours(
-        cursor,
-        """select distinct unnest(range(
-            (to_ms(window_start_at) - $1) // 3600000, (to_ms(window_end_at) + $1) // 3600000 + 1
-        ))
-        from state.ingested
-        where table_name in ('gpu_samples', 'gpu_samples_other', 'gpu_processes', 'node_samples',
-                'link_samples')
-            and window_start_at is not null
-            and sequence > $2""",
-        [reading_margin_ms(cursor), -1 if sequence is None else sequence],
-    )
-
-
-def serving_hours(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> Hours:
-    """Return the hours of serving engines that may have changed since load `sequence`.
-
-    A sample covers the time since the one before it, and a request lasts up to an hour.
-    """
-    return _hours(
-        cursor,
-        """select distinct unnest(range(
-            (to_ms(window_start_at) - $1) // 3600000, (to_ms(window_end_at) + 2 * $1) // 3600000 + 1
-        ))
-        from state.ingested
-        where table_name in ('serving_samples', 'serving_histograms', 'serving_requests')
-            and window_start_at is not null
-            and sequence > $2""",
-        [SERVING_MARGIN_MS, -1 if sequence is None else sequence],
-    )
-
-
-def hours_since_last_end(cursor: duckdb.DuckDBPyConnection) -> Hours:
-    """Return the hours between each cluster's last end of evidence and the present one."""
-    return _hours(
-        cursor,
-        f"""select unnest(range(
-            (least(coalesce(built.as_of_ms, clusters.first_ms), clusters.as_of_ms)
-                - {IDLE_MARGIN_MS}) // {HOUR_MS},
-            greatest(coalesce(built.as_of_ms, clusters.as_of_ms), clusters.as_of_ms)
-                // {HOUR_MS} + 1
-        ))
-        from intermediate.int_clusters as clusters
-        left join state.built as built using (cluster)
-        where built.as_of_ms is distinct from clusters.as_of_ms""",
-    )
 
 
 def has_new_engines_of_known_requests(
@@ -258,17 +166,77 @@ def has_new_engines_of_known_requests(
     return bool(found)
 
 
-def all_hours(cursor: duckdb.DuckDBPyConnection) -> Hours:
-    """Return every hour that the ledger covers or did cover."""
+def reading_hours(cursor: duckdb.DuckDBPyConnection, since: int | None) -> Hours:
+    """Return the hours whose telemetry state may have changed after the load `since`.
+
+    A reading covers the time back to the one before it, and ends the state before it.
+    """
+    tables = ("gpu_samples", "gpu_samples_other", "gpu_processes", "node_samples", "link_samples")
+    margin_ms = reading_margin_ms(cursor)
+    return _hours_of_loads(cursor, since, tables, margin_ms, margin_ms)
+
+
+def _hours_of_loads(
+    cursor: duckdb.DuckDBPyConnection, since: int | None, tables: tuple[str, ...], *margin_ms: int
+) -> Hours:
+    """Return the hours of loads after `since` of some tables, with margins before and after."""
+    before_ms, after_ms = margin_ms
     return _hours(
         cursor,
         f"""select distinct unnest(range(
-            (select min(start_ms) from intermediate.int_gpu_units where units.cluster = cluster)
-                // {HOUR_MS},
-            as_of_ms // {HOUR_MS} + 1))
-        from intermediate.int_clusters as units
-        -- hours whose GPUs have left the inventory since are to be emptied
-        union
-        select unnest(range(min(hour_ms) // {HOUR_MS}, max(hour_ms) // {HOUR_MS} + 1))
+            (to_ms(window_start_at) - {before_ms}) // {HOUR_MS},
+            (to_ms(window_end_at) + {after_ms}) // {HOUR_MS} + 1
+        ))
+        from state.ingested
+        where table_name in {tables}
+            and window_start_at is not null
+            and sequence > {last_load(since)}""",
+    )
+
+
+def last_load(since: int | None) -> int:
+    """Return a number after which come the loads of a build: all of them where `since` is None."""
+    return -1 if since is None else since
+
+
+def _hours_since_last_end(cursor: duckdb.DuckDBPyConnection) -> Hours:
+    """Return the hours between each cluster's last end of evidence and the present one."""
+    return _hours(
+        cursor,
+        f"""select unnest(range(
+            (least(coalesce(built.as_of_ms, clusters.first_ms), clusters.as_of_ms)
+                - {IDLE_MARGIN_MS}) // {HOUR_MS},
+            greatest(coalesce(built.as_of_ms, clusters.as_of_ms), clusters.as_of_ms)
+                // {HOUR_MS} + 1
+        ))
+        from intermediate.int_clusters as clusters
+        left join state.built as built using (cluster)
+        where built.as_of_ms is distinct from clusters.as_of_ms""",
+    )
+
+
+def _ledger_hours(cursor: duckdb.DuckDBPyConnection) -> Hours:
+    """Return every hour that the ledger has: some may have lost their GPUs since."""
+    return _hours(
+        cursor,
+        f"""select unnest(range(min(hour_ms) // {HOUR_MS}, max(hour_ms) // {HOUR_MS} + 1))
         from marts.ledger_hourly_by_node""",
     )
+
+
+def _hours_of_gpus(cursor: duckdb.DuckDBPyConnection) -> Hours:
+    """Return every hour from the first GPU to the end of the evidence, of all clusters."""
+    return _hours(
+        cursor,
+        f"""select distinct unnest(range(start_ms // {HOUR_MS}, as_of_ms // {HOUR_MS} + 1))
+        from (
+            select cluster, min(start_ms) as start_ms
+            from intermediate.int_gpu_units
+            group by cluster
+        )
+        inner join intermediate.int_clusters using (cluster)""",
+    )
+
+
+def _hours(cursor: duckdb.DuckDBPyConnection, sql: str) -> Hours:
+    return {hour for (hour,) in cursor.execute(sql).fetchall()}

@@ -4,17 +4,16 @@ full      rebuilt; small, run-length encoded
 job_runs  rows of job runs whose raw record is new
 run_ids   rows of the runs in temp.dirty_run_ids
 runs      rows of the job runs in temp.dirty_job_runs, which are all of some runs
-attempts  rows of the attempts in temp.dirty_attempts; computed in temp.<name>, which siblings read
+attempts  rows of their attempts; computed in temp.<name>, which siblings read
 hourly    rows of some hours, in passes of bounded size
 merged    rows of new loads are upserted by the columns of the grain
-compared  rebuilt; the previous rows are kept in a second table, so that code finds the differences
+
+What of a stage is dirty, `dirty.close` says.
 """
 
 from __future__ import annotations
 
-import bisect
 from dataclasses import replace
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -23,17 +22,24 @@ import polars as pl
 from goodput_queries.catalog import models as sql_models
 from goodput_queries.catalog.comments import describe
 from goodput_queries.errors import BuildError
-from goodput_queries.ledger_build.dirty import (
+from goodput_queries.ledger_build.differences import (
     changed_hours,
     changed_rows,
     differ,
     differences,
-    note_reading_parts,
 )
-from goodput_queries.ledger_build.node_hours import HOUR_MS, Hours, Node, NodeHours, ranges
+from goodput_queries.ledger_build.dirty import Change
+from goodput_queries.ledger_build.node_hours import (
+    EVERY,
+    HOUR_MS,
+    NOTHING,
+    Node,
+    NodeHours,
+)
+from goodput_queries.ledger_build.passes import note_reading_parts, passes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence, Set
 
     from goodput_queries.catalog.models import Model
 
@@ -51,12 +57,24 @@ KEYS = {
             and job_run_key not in (select job_run_key from staging.stg_inferred_holds))""",
     "run_ids": "(cluster, run_id) in (select (cluster, run_id) from temp.dirty_run_ids)",
     "runs": "job_run_key in (select job_run_key from temp.dirty_job_runs)",
-    "attempts": "attempt_key in (select attempt_key from temp.dirty_attempts)",
+    "attempts": """attempt_key in (
+        select attempt_key from temp.int_attempts
+        union all
+        select attempt_key from temp.attempts_before
+    )""",
+    # claims, holds and conflicts of nodes that are placed again, since their times
+    "placed": """
+        stored.end_ms is null and (cluster, node) in (select (cluster, node) from temp.dirty_nodes)
+        -- the earliest time of all as well: zone maps then exclude most rows
+        or stored.end_ms >= (select min(since_ms) from temp.dirty_nodes) and exists (
+            from temp.dirty_nodes as nodes
+            where nodes.cluster = stored.cluster and nodes.node = stored.node
+                and stored.end_ms >= nodes.since_ms)""",
 }
 
 
 def set_hours(
-    cursor: duckdb.DuckDBPyConnection, first: int, last: int, nodes: set[Node] | None = None
+    cursor: duckdb.DuckDBPyConnection, first: int, last: int, nodes: Set[Node] | None = None
 ) -> None:
     """Set the hours of the next selects: from `first` up to, not including, `last`.
 
@@ -126,24 +144,31 @@ def has_rows(cursor: duckdb.DuckDBPyConnection, table: str) -> bool:
     return bool(cursor.execute(f"select 1 from {table} limit 1").fetchall())
 
 
-def replace_all(
-    cursor: duckdb.DuckDBPyConnection, model: Model, select: str, *, is_compared: bool
-) -> tuple[NodeHours, bool, int]:
-    """Rebuild a stage; return dirty hours, whether all hours depend on the differences, its rows.
+def replace_all(cursor: duckdb.DuckDBPyConnection, model: Model, *, is_compared: bool) -> Change:
+    """Rebuild a stage; one that came out as it was stays, and nothing is written to the file.
 
-    A stage that came out as it was stays, and nothing is written to the file.
+    The keys that differ, where they are tracked, are written to their temporary table.
     """
-    if not is_compared:
-        return NodeHours(), False, _put_in_place(cursor, model, select)
     name, new = model.qualified_name, f"temp.{model.name}"
-    rows = run(cursor, model, f"create or replace temp table {model.name} as {select}")
+    if not is_compared:
+        rows = _put_in_place(cursor, model, model.sql)
+        _note_changed_keys(cursor, model, f"from {name}")
+        return Change(rows)
+    run(cursor, model, f"create or replace temp table {model.name} as {model.sql}")
     if not differ(cursor, f"from {new}", f"from {name}"):
-        return NodeHours(), False, rows
-    hours = NodeHours()
+        return Change(is_none=True)
+    hours = EVERY if model.directives.get("change_tracking") == "all" else NOTHING
     if model.bounds:
         hours = changed_hours(cursor, f"from {new}", f"from {name}", model.bounds, model.owner)
-    is_other = model.directives.get("change_tracking") == "all"
-    return hours, is_other, _put_in_place(cursor, model, f"from {new}")
+    _note_changed_keys(cursor, model, differences(f"from {new}", f"from {name}"))
+    return Change(_put_in_place(cursor, model, f"from {new}"), hours)
+
+
+def _note_changed_keys(cursor: duckdb.DuckDBPyConnection, model: Model, differing: str) -> None:
+    if model.tracked_key:
+        table = f"temp.changed_{model.name.partition('_')[2]}"
+        keys = f"select distinct {model.tracked_key} from ({differing})"
+        cursor.execute(f"insert into {table} {keys}")
 
 
 def _put_in_place(cursor: duckdb.DuckDBPyConnection, model: Model, select: str) -> int:
@@ -160,10 +185,10 @@ def _put_in_place(cursor: duckdb.DuckDBPyConnection, model: Model, select: str) 
     return rows
 
 
-def merge(cursor: duckdb.DuckDBPyConnection, model: Model, *, is_full: bool) -> int:
+def merge(cursor: duckdb.DuckDBPyConnection, model: Model, *, is_full: bool) -> Change:
     """Merge temp.<name> into a stage: of equal keys the earliest of first_*, the latest of others.
 
-    Returns how many rows were drafted.
+    The rows of the change are those that were drafted.
     """
     name, new = model.qualified_name, f"temp.{model.name}"
     keys = ", ".join(model.grain)
@@ -180,56 +205,27 @@ def merge(cursor: duckdb.DuckDBPyConnection, model: Model, *, is_full: bool) -> 
             f"insert into {new} select old.* from {name} as old semi join {new} using ({keys})"
         )
         cursor.execute(f"delete from {name} where ({keys}) in (select ({keys}) from {new})")
-    return run(cursor, model, f"insert into {name} select {values} from {new} group by {keys}")
+    sql = f"insert into {name} select {values} from {new} group by {keys}"
+    return Change(run(cursor, model, sql))
 
 
-def replace_keys(
-    cursor: duckdb.DuckDBPyConnection, model: Model, kind: str, old: str, *, is_full: bool
-) -> tuple[NodeHours, int]:
-    """Replace the rows of the dirty keys, `old`, by those in temp.<name>."""
-    name, new = model.qualified_name, f"temp.{model.name}"
-    if is_full:
-        _, _, rows = replace_all(cursor, model, f"from {new}", is_compared=False)
-        return NodeHours(), rows
-    hours = NodeHours()
-    if model.bounds:
-        hours = changed_hours(cursor, f"from {new}", old, model.bounds, model.owner)
-    cursor.execute(f"delete from {name} where {KEYS[kind]}")
-    return hours, run(cursor, model, f"insert into {name} from {new}")
+def replace_rows(
+    cursor: duckdb.DuckDBPyConnection, model: Model, where: str | None, *, is_compared: bool
+) -> Change:
+    """Replace the rows of a condition, None: all, by those in temp.<name>.
 
-
-def replace_placed(
-    cursor: duckdb.DuckDBPyConnection, model: Model, *, is_full: bool, is_compared: bool
-) -> NodeHours:
-    """Replace claims, holds or conflicts by temp.<name>: those of temp.dirty_nodes since its times.
-
-    Returns the hours that differ; job runs whose holds moved are added to temp.changed_job_runs.
+    Where it is compared temp.before has the rows that were there.
     """
     name, new = model.qualified_name, f"temp.{model.name}"
-    old = f"from {name} as stored"
-    if not is_full:
-        old += """ where stored.end_ms is null and (cluster, node) in (
-                select (cluster, node) from temp.dirty_nodes)
-            -- the earliest time of all as well: zone maps then exclude most rows
-            or stored.end_ms >= (select min(since_ms) from temp.dirty_nodes) and exists (
-                from temp.dirty_nodes as nodes
-                where nodes.cluster = stored.cluster and nodes.node = stored.node
-                    and stored.end_ms >= nodes.since_ms)"""
-    hours = NodeHours()
+    old = f"from {name} as stored" + (f" where {where}" if where else "")
+    hours = NOTHING
     if is_compared and model.bounds:
         cursor.execute(f"create or replace temp table before as {old}")
-        before = "from temp.before"
-        hours = changed_hours(cursor, f"from {new}", before, model.bounds, model.owner)
-        cursor.execute(
-            f"""insert into temp.changed_job_runs
-            select distinct job_run_key from ({differences(f"from {new}", before)})"""
-        )
-    if is_full:
-        replace_all(cursor, model, f"from {new}", is_compared=False)
-    else:
-        cursor.execute(f"delete {old}")
-        cursor.execute(f"insert into {name} from {new}")
-    return hours
+        hours = changed_hours(cursor, f"from {new}", "from temp.before", model.bounds, model.owner)
+    if where is None:
+        return Change(_put_in_place(cursor, model, f"from {new}"), hours)
+    cursor.execute(f"delete {old}")
+    return Change(run(cursor, model, f"insert into {name} from {new}"), hours)
 
 
 def replace_hours(
@@ -248,7 +244,7 @@ def replace_hours(
     given: selects of temporary tables that were computed elsewhere, by name.
     """
     rows = 0
-    changed = NodeHours()
+    changed = NOTHING
     tables = {t.name: t for model in models for t in sql_models.pass_tables(model)}
     tables |= {n: replace(tables[n], sql=sql) for n, sql in (given or {}).items()}
     most = LEDGER_PASS_MAX_GPU_HOURS if models[0].is_by_node else PASS_MAX_GPU_HOURS
@@ -265,77 +261,13 @@ def replace_hours(
             old = f"from {model.qualified_name} where {where}"
             if is_compared_here:
                 draft(cursor, model)
-                changed |= _changed(cursor, model, f"from temp.{model.name}", old)
+                new = f"from temp.{model.name}"
+                changed |= (
+                    changed_hours(cursor, new, old, model.bounds, model.owner)
+                    if model.bounds
+                    else changed_rows(cursor, new, old)
+                )
             cursor.execute(f"delete {old}")
             select = f"from temp.{model.name}" if is_compared_here else model.sql
             rows += run(cursor, model, f"insert into {model.qualified_name} {select}")
     return changed, rows
-
-
-def _changed(cursor: duckdb.DuckDBPyConnection, model: Model, new: str, old: str) -> NodeHours:
-    if model.bounds:
-        return changed_hours(cursor, new, old, model.bounds, model.owner)
-    return changed_rows(cursor, new, old)
-
-
-def passes(
-    cursor: duckdb.DuckDBPyConnection, dirty: NodeHours, most_gpu_hours: int
-) -> list[tuple[int, int, set[Node] | None]]:
-    """Return passes: first hour, the one after the last, nodes (None: all).
-
-    Each has at most so many GPU-hours, or one hour. Some nodes' hours that follow one another are
-    recomputed for all of these nodes.
-    """
-    found: list[tuple[int, int, set[Node] | None]] = [
-        (first, last, None) for first, last in _ranges_of(cursor, dirty.whole, most_gpu_hours)
-    ]
-    if not dirty.of_nodes:
-        return found
-    units: dict[Node, int] = {
-        (cluster, node): count
-        for cluster, node, count in cursor.execute(
-            "select cluster, node, count(*) from intermediate.int_gpu_units group by all"
-        ).fetchall()
-    }
-    for first, last in ranges(dirty.of_nodes, len(dirty.of_nodes)):
-        nodes = set().union(*(dirty.of_nodes[hour] for hour in range(first, last)))
-        most = max(1, most_gpu_hours // max(1, sum(units.get(node, 0) for node in nodes)))
-        found += [(*hours, nodes) for hours in ranges(range(first, last), most)]
-    return sorted(found, key=lambda part: part[:2])
-
-
-def _ranges_of(
-    cursor: duckdb.DuckDBPyConnection, hours: Hours, most_gpu_hours: int
-) -> list[tuple[int, int]]:
-    """Return hours as half-open ranges by the number of units that are present in each hour.
-
-    Evidence of years has many units, of which few are there at one time.
-    """
-    if not hours:
-        return []
-    joins = dict(
-        cursor.execute(
-            f"""select hour, sum(units)
-            from (
-                select start_ms // {HOUR_MS} as hour, 1 as units from intermediate.int_gpu_units
-                union all
-                select end_ms // {HOUR_MS} + 1, -1
-                from intermediate.int_gpu_units where end_ms is not null
-            )
-            group by hour"""
-        ).fetchall()
-    )
-    starts = sorted(joins)
-    present = list(accumulate(int(joins[hour]) for hour in starts))
-    found: list[tuple[int, int]] = []
-    gpu_hours = 0
-    for hour in sorted(hours):
-        place = bisect.bisect_right(starts, hour) - 1
-        here = present[place] if place >= 0 else 0
-        if found and found[-1][1] == hour and gpu_hours + here <= most_gpu_hours:
-            found[-1] = (found[-1][0], hour + 1)
-            gpu_hours += here
-        else:
-            found.append((hour, hour + 1))
-            gpu_hours = here
-    return found

@@ -2,50 +2,68 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Set
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
 HOUR_MS = 3_600_000
 Node = tuple[str, str]  # cluster, node
-Hours = set[int]  # since the epoch
+Hours = Set[int]  # since the epoch
 
 
 class NodeHours:
-    """A set of hours, each of all nodes or of some."""
+    """A set of hours, each of all nodes or of some; or every hour, whichever there are."""
 
     def __init__(
-        self, whole: Iterable[int] = (), of_nodes: Iterable[tuple[int, Node]] = ()
+        self,
+        whole: Iterable[int] = (),
+        of_nodes: Iterable[tuple[int, Node]] = (),
+        *,
+        is_every: bool = False,
     ) -> None:
-        self.whole: Hours = set(whole)
-        self.of_nodes: dict[int, set[Node]] = defaultdict(set)
+        self.is_every = is_every
+        self.whole = frozenset(whole)
+        nodes: dict[int, set[Node]] = {}
         for hour, node in of_nodes:
             if hour not in self.whole:
-                self.of_nodes[hour].add(node)
+                nodes.setdefault(hour, set()).add(node)
+        self.of_nodes: Mapping[int, Set[Node]] = nodes
 
     @property
-    def hours(self) -> Hours:
+    def hours(self) -> frozenset[int]:
         """Return the hours, of whichever nodes."""
         return self.whole | self.of_nodes.keys()
 
+    def __bool__(self) -> bool:
+        """Say whether there is any."""
+        return self.is_every or bool(self.hours)
+
     def __or__(self, other: NodeHours) -> NodeHours:
         """Return what is in either."""
-        both = [
-            (h, n) for part in (self, other) for h, nodes in part.of_nodes.items() for n in nodes
-        ]
-        return NodeHours(self.whole | other.whole, both)
+        both = (*self._pairs(), *other._pairs())
+        return NodeHours(self.whole | other.whole, both, is_every=self.is_every or other.is_every)
 
-    def within(self, hours: Container[int]) -> NodeHours:
+    def within(self, hours: Collection[int]) -> NodeHours:
         """Return what lies in these hours."""
-        found = NodeHours(hour for hour in self.whole if hour in hours)
-        found.of_nodes.update({h: nodes for h, nodes in self.of_nodes.items() if h in hours})
-        return found
+        if self.is_every:
+            return NodeHours(hours)
+        return NodeHours(
+            (hour for hour in self.whole if hour in hours),
+            ((hour, node) for hour, node in self._pairs() if hour in hours),
+        )
 
     def of_all_nodes(self) -> NodeHours:
         """Return the same hours of all nodes."""
-        return NodeHours(self.hours)
+        return NodeHours(self.hours, is_every=self.is_every)
+
+    def _pairs(self) -> Iterator[tuple[int, Node]]:
+        return ((hour, node) for hour, nodes in self.of_nodes.items() for node in nodes)
+
+
+NOTHING = NodeHours()
+EVERY = NodeHours(is_every=True)
 
 
 def ranges(hours: Iterable[int], most: int) -> list[tuple[int, int]]:

@@ -46,43 +46,37 @@ def reading_margin_ms(cursor: duckdb.DuckDBPyConnection) -> int:
     return READING_MARGIN_MS if is_fast else SLOW_READING_MARGIN_MS
 
 
+def set_reading_margin(cursor: duckdb.DuckDBPyConnection) -> None:
+    """Set how far a build reads around its hours; needs the series of readings."""
+    cursor.execute(f"set variable reading_margin_ms = {reading_margin_ms(cursor)}")
+
+
 def note_reading_series(cursor: duckdb.DuckDBPyConnection, new: str = NEW_READING_SERIES) -> None:
     """Extend state.reading_series by readings of the build's hours, of loads not built yet.
 
     new: a select of their series, first and last time.
     """
-    cursor.execute(
-        f"""create or replace temp table reading_series as
-        select
-            source, gpu_uuid, gpu_instance, hash(source, gpu_uuid, gpu_instance) as series,
-            min(first_ms) as first_ms, max(last_ms) as last_ms
-        from (
-            {new}
-            union all
-            select * exclude (series) from state.reading_series
-        )
-        group by source, gpu_uuid, gpu_instance"""
-    )
-    cursor.execute("delete from state.reading_series")
-    cursor.execute("insert into state.reading_series from temp.reading_series")
+    keys = "source, gpu_uuid, gpu_instance"
+    _extend(cursor, "state.reading_series", keys, new, f"hash({keys}) as series,")
 
 
 def note_event_hosts(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> None:
     """Extend state.event_hosts by the events of loads after `sequence`."""
     # rows of an earlier version have no load_sequence
     is_new = "true" if sequence is None else f"load_sequence > {sequence}"
+    new = f"""select cluster, host, to_ms(min(ts)) as first_ms, to_ms(max(ts)) as last_ms
+        from raw.job_events where {is_new} group by cluster, host"""
+    _extend(cursor, "state.event_hosts", "cluster, host", new)
+
+
+def _extend(
+    cursor: duckdb.DuckDBPyConnection, table: str, keys: str, new: str, derived: str = ""
+) -> None:
     cursor.execute(
-        f"""create or replace temp table event_hosts as
-        select cluster, host, min(first_ms) as first_ms, max(last_ms) as last_ms
-        from (
-            select cluster, host, to_ms(min(ts)) as first_ms, to_ms(max(ts)) as last_ms
-            from raw.job_events
-            where {is_new}
-            group by cluster, host
-            union all
-            from state.event_hosts
-        )
-        group by cluster, host"""
+        f"""create or replace temp table extended as
+        select {keys}, {derived} min(first_ms) as first_ms, max(last_ms) as last_ms
+        from ({new} union all select {keys}, first_ms, last_ms from {table})
+        group by {keys}"""
     )
-    cursor.execute("delete from state.event_hosts")
-    cursor.execute("insert into state.event_hosts from temp.event_hosts")
+    cursor.execute(f"delete from {table}")
+    cursor.execute(f"insert into {table} by name from temp.extended")

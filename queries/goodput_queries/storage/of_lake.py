@@ -7,6 +7,11 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from goodput_queries.ledger_build.parts import implausible_readings
+from goodput_queries.ledger_build.parts.detail import read_readings
+from goodput_queries.ledger_build.parts.engines import InProcess
+from goodput_queries.scope import EVERYTHING
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -16,6 +21,7 @@ if TYPE_CHECKING:
     from goodput_queries.lake.lake import Lake
     from goodput_queries.lake.store import LakeStore
     from goodput_queries.ledger_build.parts.engines import Engine, OnTask
+    from goodput_queries.scope import Scope
     from goodput_queries.storage.store import LocalStore
 
 
@@ -48,7 +54,7 @@ class OfLake:
         self.recent_days = options.recent_days
         self._lake: LakeStore | None = None
         self._engine: Engine | None = None
-        self.new_engine = options.new_engine or _in_process
+        self.new_engine = options.new_engine or InProcess
         self._publishing = threading.Lock()
         self._publish_from_s = 0.0  # by the steady clock
         self.on_task: OnTask = lambda _table, _done, _all: None  # of builds
@@ -61,7 +67,7 @@ class OfLake:
                 found = cursor.execute("select url from state.lake_versions limit 1").fetchall()
             if found:
                 from goodput_queries.lake.lake import Lake  # noqa: PLC0415 -- an extra
-                from goodput_queries.lake.store import LakeStore  # noqa: PLC0415
+                from goodput_queries.lake.store import LakeStore  # noqa: PLC0415 -- as above
 
                 self._lake = LakeStore(Lake.open(found[0][0], cluster=self.options.cluster))
         return self._lake
@@ -106,8 +112,6 @@ class OfLake:
         """Reject readings of loads after `since`; return whether builds have used any of them."""
         if self.lake is None:
             return False
-        from goodput_queries.ledger_build.parts import implausible_readings  # noqa: PLC0415 -- an extra
-
         return implausible_readings.reject_implausible_readings(cursor, self.lake, since)
 
     def is_older(self, from_ms: int) -> bool:
@@ -119,25 +123,25 @@ class OfLake:
         return found[0][0] is None or from_ms < int(found[0][0])
 
     def read(
-        self, sql: str, parameters: Sequence[Any], from_ms: int, to_ms: int, gpus: Sequence[str]
+        self,
+        sql: str,
+        parameters: Sequence[Any],
+        bounds_ms: tuple[int, int],
+        keys: Sequence[str] | None,
+        scope: Scope = EVERYTHING,
     ) -> pl.DataFrame:
-        """Return the rows of a select over readings of some GPUs and a time, from the lake.
+        """Return the rows of a select over readings of a time, from the lake.
 
-        It may read staging.stg_gpu_samples. Raises StoreError where the lake does not answer.
+        keys: the GPUs or nodes whose readings it needs; None: all. Raises StoreError where the lake
+        does not answer.
         """
-        from goodput_queries.ledger_build.parts.detail import read_readings  # noqa: PLC0415
-
         assert self.lake is not None  # noqa: S101 -- `is_older` was asked
         with self._store.cursor() as cursor:
-            return read_readings(cursor, self.lake, sql, parameters, (from_ms, to_ms), gpus)
+            return read_readings(
+                cursor, self.lake, sql, parameters, bounds_ms, keys, scope.variables()
+            )
 
     def close(self) -> None:
         """Give up what the engine holds."""
         if self._engine is not None:
             self._engine.close()
-
-
-def _in_process() -> Engine:
-    from goodput_queries.ledger_build.parts.engines import InProcess  # noqa: PLC0415 -- it builds
-
-    return InProcess()

@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import duckdb
+import polars as pl
 
 from goodput_queries.catalog import models
 from goodput_queries.errors import BuildError, QueryError, RowsRefusedError, StoreError
 from goodput_queries.evidence import load as loading
+from goodput_queries.ledger_build.build import SUMMARY_SCHEMA, build
 from goodput_queries.objectives import as_variable
 from goodput_queries.scope import EVERYTHING, Scope
 from goodput_queries.storage import (
@@ -35,8 +37,6 @@ from goodput_queries.storage.private import keep_private
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-    import polars as pl
 
     from goodput_queries.evidence.batch import Batch, Loaded
     from goodput_queries.objectives import Objective
@@ -271,10 +271,6 @@ class LocalStore:
 
     def build(self, *, is_full: bool = False) -> pl.DataFrame:
         """Bring the ledger up to date; see `goodput_queries.ledger_build.build`."""
-        import polars as pl  # noqa: PLC0415 -- only where there is nothing to build
-
-        from goodput_queries.ledger_build.build import SUMMARY_SCHEMA, build  # noqa: PLC0415 -- reads the store
-
         with self._write_lock:
             if self.is_read_only and not is_full:
                 self._refuse_unless_built()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import polars as pl
 import pytest
+from tests.queries.conftest import Evidence
 
 from goodput_queries.catalog import models
 from goodput_queries.errors import StoreError
@@ -83,28 +85,34 @@ def the_wrong(evidence) -> None:
     load(evidence, "gpu_samples", readings(evidence.at, "a#1", later, 0.0), "wrong/dcgm")
 
 
+@pytest.fixture(scope="module")
+def unseen(new_store):
+    """Return everything of a database that saw the right files alone."""
+    with contextlib.closing(new_store()) as store:
+        evidence = Evidence(store)
+        the_right(evidence)
+        return everything(evidence)
+
+
 @pytest.mark.parametrize("order", [("right", "wrong"), ("wrong", "right")])
 @pytest.mark.parametrize("is_built_between", [True, False])
 def test_a_forgotten_folder_leaves_the_ledger_that_never_saw_it(
-    new_evidence, order, is_built_between
+    evidence, unseen, order, is_built_between
 ):
-    seen, unseen = new_evidence(), new_evidence()
-    the_right(unseen)
     for part in order:
-        {"right": the_right, "wrong": the_wrong}[part](seen)
+        {"right": the_right, "wrong": the_wrong}[part](evidence)
         if is_built_between:
-            seen.store.build()
+            evidence.store.build()
 
-    found = forget(seen.store, ["wrong"])
+    found = forget(evidence.store, ["wrong"])
 
     assert found.rows() == [("wrong/dcgm", 121, False), ("wrong/sacct.txt", 1, False)]
-    assert everything(seen) == everything(unseen)
+    assert everything(evidence) == unseen
 
 
-def test_a_file_with_the_same_rows_can_be_read_again(new_evidence):
+def test_a_file_with_the_same_rows_can_be_read_again(evidence, unseen):
     """The wrong file was there first, so that the rows of both are its own."""
-    seen, unseen = new_evidence(), new_evidence()
-    the_right(unseen)
+    seen = evidence
     seen.node("a", 2)
     both = [job(seen.at, "1", 0, 1000), job(seen.at, "2", 200, 300)]
     load(seen, "job_runs", both, "wrong/sacct.txt")
@@ -117,7 +125,7 @@ def test_a_file_with_the_same_rows_can_be_read_again(new_evidence):
     the_right(seen)
 
     assert again == ["right/dcgm", "right/sacct.txt"]
-    assert everything(seen) == everything(unseen)
+    assert everything(seen) == unseen
 
 
 def test_what_a_later_record_replaced_can_be_read_again(new_evidence):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import duckdb
 import pytest
 
-from goodput_queries.ledger_build.dirty import changed_hours
+from goodput_queries.ledger_build.differences import changed_hours
 from goodput_queries.ledger_build.node_hours import HOUR_MS
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 from tests.queries.conftest import Evidence
 
-from goodput_queries.ledger_build import dirty, materialise
+from goodput_queries.ledger_build import materialise, passes
 from goodput_queries.storage.store import LocalStore
 
 UNTIL_S = 2 * 3600 + 600
@@ -106,7 +106,7 @@ def test_readings_say_the_same_in_whatever_order_they_came(
 def test_it_does_not_matter_where_the_table_is_parted(
     monkeypatch, what_is_made_of, whole, reported
 ):
-    monkeypatch.setattr(dirty, "READINGS_OF_A_PART", 100)
+    monkeypatch.setattr(passes, "READINGS_OF_A_PART", 100)
 
     assert what_is_made_of(reported(), builds=False) == whole
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from goodput_queries.ledger_build.dirty import READINGS_OF_A_PART, borders_of_parts
+from goodput_queries.ledger_build.passes import READINGS_OF_A_PART, borders_of_parts
 
 
 def test_few_readings_are_one_part():

@@ -6,7 +6,7 @@ import pytest
 from tests.queries.conftest import Evidence
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
-from goodput_queries.ledger_build import materialise
+from goodput_queries.ledger_build import passes
 from goodput_queries.ledger_build.node_hours import NodeHours
 
 HOUR_S = 3600
@@ -132,7 +132,7 @@ A, B = ("c", "a"), ("c", "b")
 
 
 @pytest.mark.parametrize(
-    ("dirty", "passes"),
+    ("dirty", "expected"),
     [
         (NodeHours({5, 6}), [(5, 7, None)]),
         (NodeHours({5, 7}), [(5, 6, None), (7, 8, None)]),
@@ -143,9 +143,9 @@ A, B = ("c", "a"), ("c", "b")
         (NodeHours({5}, [(4, A), (5, A)]), [(4, 5, {A}), (5, 6, None)]),
     ],
 )
-def test_a_pass_has_hours_of_all_nodes_or_of_some_and_is_bounded(two_small_nodes, dirty, passes):
+def test_a_pass_has_hours_of_all_nodes_or_of_some_and_is_bounded(two_small_nodes, dirty, expected):
     with two_small_nodes.cursor() as cursor:
-        assert materialise.passes(cursor, dirty, most_gpu_hours=12) == passes
+        assert passes.passes(cursor, dirty, most_gpu_hours=12) == expected
 
 
 def test_a_pass_of_all_nodes_is_bounded_by_the_gpus_that_are_present(two_small_nodes):
@@ -154,6 +154,6 @@ def test_a_pass_of_all_nodes_is_bounded_by_the_gpus_that_are_present(two_small_n
     dirty = NodeHours({begun, begun + 1, begun + 2})
 
     with two_small_nodes.cursor() as cursor:
-        found = materialise.passes(cursor, dirty, most_gpu_hours=12)
+        found = passes.passes(cursor, dirty, most_gpu_hours=12)
 
     assert found == [(begun, begun + 2, None), (begun + 2, begun + 3, None)]

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import duckdb
 
-    from goodput_queries.ledger_build.node_hours import NodeHours
+    from goodput_queries.ledger_build.dirty import DirtySet
 
 STAGES: Final = {  # by table in the lake: what its rows are made of
     "ledger_hourly": ("marts.ledger_segments",),
@@ -18,11 +16,12 @@ STAGES: Final = {  # by table in the lake: what its rows are made of
 
 
 def note_unpublished_days(
-    cursor: duckdb.DuckDBPyConnection, dirty: Mapping[str, NodeHours], sequence: int
+    cursor: duckdb.DuckDBPyConnection, dirty: DirtySet, sequence: int
 ) -> None:
     """Note the days of these stages' dirty hours, in the transaction of the build."""
     for table, stages in STAGES.items():
-        hours = set[int]().union(*(dirty[name].hours for name in stages if name in dirty))
+        differing = dirty.differing(stages)
+        hours = dirty.every if differing.is_every else differing.hours
         cursor.execute(
             """create or replace temp table changed_days as
             select cluster, day

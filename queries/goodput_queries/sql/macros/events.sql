@@ -47,5 +47,11 @@ create or replace macro is_near_hold(is_id, first_ms, last_ms, hold_start_ms, ho
     )
 );
 
+-- The same of one event, which a job run has on its nodes where the name alone does not say whose it is.
+create or replace macro is_event_near_hold(is_id, nodes, host, first_ms, last_ms, hold_start_ms, hold_end_ms) as (
+    is_near_hold(is_id, first_ms, last_ms, hold_start_ms, hold_end_ms)
+    and (is_id or host is null or list_contains(nodes, host))
+);
+
 -- Whether an event shows that its attempt was at work; the others may come after its end.
 create or replace macro begins_attempt(event) as (event not in ('ckpt.durable', 'failure', 'job.end'));

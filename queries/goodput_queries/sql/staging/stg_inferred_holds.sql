@@ -9,7 +9,8 @@
 -- end_ms: null: it is running: the process is on the latest list, or the run lives and reported no end
 -- state: COMPLETED, FAILED (the job's last word), UNKNOWN
 -- is_stalled: the job lived for 15 minutes and more without an event
--- materialised: compared, since job runs and what they held are asked of it, and few change
+-- materialised: full, since job runs and what they held are asked of it, and few change
+-- change_tracking: by job_run_key
 -- skip_if_empty: staging.stg_unscheduled
 with gpus as (
     select gpus.cluster, gpus.node, gpus.gpu_uuid, any_value(nodes.until_ms) as until_ms

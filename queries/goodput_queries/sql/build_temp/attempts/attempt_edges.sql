@@ -1,14 +1,14 @@
 -- The moments that divide an attempt: start-up ends with the first step (less what that step took longer
 -- than its followers), work ends with the last completed step.
 -- grain: attempt_key
--- skip_if_empty: temp.attempts
+-- skip_if_empty: temp.int_attempts
 -- first_step_ms: null: the attempt reported no step
 -- steps_from_ms: first_step_ms plus the first step's excess over the median of the next ten
 -- work_end_ms: end of the gang's last completed step, or without steps the job's own end
 -- startup_end_ms: without steps: job.start, else the end of the last init phase
 -- teardown_until_ms: end of what counts as teardown after the last step; beyond it is a fault stall
 -- is_without_progress: ended badly and retained no step
-with attempts as (select * from temp.attempts where has_events),
+with attempts as (select * from temp.int_attempts where has_events),
 
 steps as (
     select

@@ -1,11 +1,11 @@
 -- The events of this build with their attempt; excludes events of unmatched lives.
 -- grain: event_id
--- skip_if_empty: temp.attempts
+-- skip_if_empty: temp.int_attempts
 -- is_authoritative: false for a step or phase that a stronger source reports: one source counts for steps, and for each
 --  kind of phase, from its first to its last step or phase; weaker sources count where it has none
 with lives as (
     select lives.* exclude (begin_ms, has_failed), attempts.attempt_key, attempts.run_key, attempts.start_ms, attempts.end_ms
-    from temp.attempts as attempts
+    from temp.int_attempts as attempts
     inner join intermediate.int_attempt_lives as lives using (job_run_key, life)
 ),
 

@@ -1,11 +1,11 @@
 -- Each attempt with job evidence cut into pieces that do not overlap: declared phases (innermost first),
 -- then derived start-up and end, then steps; what none of these covers is a gap.
 -- grain: attempt_key, start_ms
--- skip_if_empty: temp.attempts
+-- skip_if_empty: temp.int_attempts
 -- category: null: a gap between two intervals of the run, or time that telemetry has to settle
 -- is_gap: a gap inside the run's work (precedence rule 9), not merely silence
 -- end_ms: null: the attempt still runs
-with attempts as (select * from temp.attempts where has_events),
+with attempts as (select * from temp.int_attempts where has_events),
 
 edges as (select * from temp.attempt_edges),
 

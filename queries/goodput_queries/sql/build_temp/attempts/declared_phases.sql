@@ -141,7 +141,7 @@ watched as (
         holds.gpu_instance,
         unnest(range(declared.start_ms // 3600000, declared.end_ms // 3600000 + 1)) * 3600000 as hour_ms
     from declared
-    inner join temp.attempts as attempts using (attempt_key)
+    inner join temp.int_attempts as attempts using (attempt_key)
     inner join intermediate.int_holds as holds using (job_run_key)
     where declared.is_open
 ),

@@ -20,8 +20,10 @@ with unnumbered as (
     left join temp.named_job_runs as job_runs
         on events.cluster = job_runs.cluster
         and events.run_id = job_runs.run_id
-        and is_near_hold(job_runs.is_id, events.start_ms, events.end_ms, job_runs.start_ms, job_runs.end_ms)
-        and (job_runs.is_id or events.host is null or list_contains(job_runs.nodes, events.host))
+        and is_event_near_hold(
+            job_runs.is_id, job_runs.nodes, events.host,
+            events.start_ms, events.end_ms, job_runs.start_ms, job_runs.end_ms
+        )
     -- the one nearest in time; at a border a start belongs to the later one, all else to the one before
     qualify row_number() over (
         partition by events.event_id

@@ -6,7 +6,7 @@
 with processes as (
     select ranks.attempt_key, ranks.rank, ranks.pid, attempts.cluster, attempts.start_ms, attempts.end_ms
     from temp.int_rank_gpus as ranks
-    inner join temp.attempts as attempts using (attempt_key)
+    inner join temp.int_attempts as attempts using (attempt_key)
     where ranks.pid is not null
 ),
 

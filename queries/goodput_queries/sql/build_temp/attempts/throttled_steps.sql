@@ -7,7 +7,7 @@ with gpus as (
     select attempt_key, gpu_uuid from temp.int_rank_gpus where gpu_uuid is not null
     union
     select attempts.attempt_key, holds.gpu_uuid
-    from temp.attempts as attempts
+    from temp.int_attempts as attempts
     inner join intermediate.int_holds as holds using (job_run_key)
 ),
 

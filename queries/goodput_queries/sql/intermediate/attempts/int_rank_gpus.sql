@@ -16,7 +16,7 @@ with events as (
         max(events.gpu_uuid) as gpu_uuid,
         max(events.pid) as pid
     from temp.attempt_events as events
-    inner join temp.attempts as attempts using (attempt_key)
+    inner join temp.int_attempts as attempts using (attempt_key)
     where events.rank is not null
     group by events.attempt_key, events.job_run_key, events.rank
 ),
@@ -58,7 +58,7 @@ held as (
     from (
         select distinct job_run_key, cluster, node, gpu_uuid, slurm_index
         from intermediate.int_holds
-        semi join temp.attempts using (job_run_key)
+        semi join temp.int_attempts using (job_run_key)
     )
 )
 

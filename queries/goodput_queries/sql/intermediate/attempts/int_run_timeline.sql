@@ -3,11 +3,11 @@
 -- grain: attempt_key, start_ms
 -- end_ms: null: the attempt still runs
 -- materialised: attempts, since every GPU of the gang joins it
--- skip_if_empty: temp.attempts
+-- skip_if_empty: temp.int_attempts
 -- change_tracking: start_ms, end_ms of attempt_key
 with pieces as (select * from temp.attempt_pieces),
 
-attempts as (select * from temp.attempts),
+attempts as (select * from temp.int_attempts),
 
 edges as (select * from temp.attempt_edges),
 

@@ -70,7 +70,7 @@ held_back as (
 gang_gpus as (
     select distinct ranks.attempt_key, holds.gpu_uuid
     from ranks
-    inner join temp.attempts as attempts using (attempt_key)
+    inner join temp.int_attempts as attempts using (attempt_key)
     inner join intermediate.int_holds as holds using (job_run_key)
     where ranks.ranks = 1 and ranks.attempt_key in (select attempt_key from throttled)
 ),

@@ -12,7 +12,7 @@
 -- skip_if_empty: temp.attempt_events
 with rank_steps as (select * from temp.int_rank_steps),
 
-attempts as (select * from temp.attempts),
+attempts as (select * from temp.int_attempts),
 
 gang as (
     select

@@ -35,10 +35,10 @@ priced as (
     select
         kinds.job_run_key,
         sum(
-            kinds.gpus * (least(kinds.end_ms, prices.to_ms) - greatest(kinds.start_ms, prices.from_ms))
+            kinds.gpus * overlap_ms(kinds.start_ms, kinds.end_ms, prices.from_ms, prices.to_ms)
             * prices.price_per_gpu_h::double
         ) as ms_price,
-        sum(kinds.gpus * (least(kinds.end_ms, prices.to_ms) - greatest(kinds.start_ms, prices.from_ms))) as priced_ms
+        sum(kinds.gpus * overlap_ms(kinds.start_ms, kinds.end_ms, prices.from_ms, prices.to_ms)) as priced_ms
     from kinds
     inner join intermediate.int_job_run_owners as owners using (job_run_key)
     inner join intermediate.int_prices as prices
@@ -59,6 +59,6 @@ held as (
 select
     held.job_run_key,
     held.held_ms,
-    case when priced.priced_ms > 0.999 * held.held_ms then priced.ms_price / priced.priced_ms end as price_per_gpu_h
+    mean_price(priced.ms_price, priced.priced_ms, held.held_ms) as price_per_gpu_h
 from held
 left join priced using (job_run_key)

@@ -69,9 +69,13 @@ owned as (
 priced as (
     select
         owned.piece,
-        sum(
-            (least(owned.end_ms, prices.to_ms) - greatest(owned.start_ms, prices.from_ms)) * prices.price_per_gpu_h::double
-        ) / any_value(owned.end_ms - owned.start_ms) as price_per_gpu_h
+        mean_price(
+            sum(
+                overlap_ms(owned.start_ms, owned.end_ms, prices.from_ms, prices.to_ms) * prices.price_per_gpu_h::double
+            ),
+            sum(overlap_ms(owned.start_ms, owned.end_ms, prices.from_ms, prices.to_ms)),
+            any_value(owned.end_ms - owned.start_ms)
+        ) as price_per_gpu_h
     from owned
     inner join intermediate.int_prices as prices
         on owned.cluster = prices.cluster
@@ -82,10 +86,6 @@ priced as (
         and owned.start_ms < prices.to_ms
         and owned.end_ms > prices.from_ms
     group by owned.piece
-    -- of time without a price the cost is not known
-    having
-        sum(least(owned.end_ms, prices.to_ms) - greatest(owned.start_ms, prices.from_ms))
-        > 0.999 * any_value(owned.end_ms - owned.start_ms)
 ),
 
 -- power is that of the device, which its instances repeat

@@ -176,15 +176,14 @@ prices as (
     select
         gaps.job,
         gaps.gap,
-        sum(
-            kinds.share * prices.price_per_gpu_h::double
-            * (least(gaps.end_ms, prices.to_ms) - greatest(gaps.start_ms, prices.from_ms))
-            / (gaps.end_ms - gaps.start_ms)
-        ) as price_per_gpu_h,
-        sum(
-            kinds.share * (least(gaps.end_ms, prices.to_ms) - greatest(gaps.start_ms, prices.from_ms))
-            / (gaps.end_ms - gaps.start_ms)
-        ) as priced_ratio
+        mean_price(
+            sum(
+                kinds.share * overlap_ms(gaps.start_ms, gaps.end_ms, prices.from_ms, prices.to_ms)
+                * prices.price_per_gpu_h::double
+            ),
+            sum(kinds.share * overlap_ms(gaps.start_ms, gaps.end_ms, prices.from_ms, prices.to_ms)),
+            any_value(gaps.end_ms - gaps.start_ms)
+        ) as price_per_gpu_h
     from gaps
     inner join kinds using (job)
     inner join intermediate.int_prices as prices
@@ -329,7 +328,7 @@ select
     explained.gpus,
     explained.held_gpus,
     explained.gpu_ms,
-    case when prices.priced_ratio > 0.999 then explained.gpu_ms / 3600000.0 * prices.price_per_gpu_h end as cost,
+    explained.gpu_ms / 3600000.0 * prices.price_per_gpu_h as cost,
     explained.idle_ratio as score,
     coalesce(explained.coincides, 'Nothing known') as coincides,
     case when explained.coincides = 'Host disk busy' then 1.0 else explained.coincides_ratio end as coincides_ratio,
