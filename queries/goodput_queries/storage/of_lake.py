@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from goodput_queries.ledger_build.parts import implausible_readings
 from goodput_queries.ledger_build.parts.detail import read_readings
 from goodput_queries.ledger_build.parts.engines import InProcess
+from goodput_queries.scope import EVERYTHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from goodput_queries.lake.lake import Lake
     from goodput_queries.lake.store import LakeStore
     from goodput_queries.ledger_build.parts.engines import Engine, OnTask
+    from goodput_queries.scope import Scope
     from goodput_queries.storage.store import LocalStore
 
 
@@ -121,15 +123,23 @@ class OfLake:
         return found[0][0] is None or from_ms < int(found[0][0])
 
     def read(
-        self, sql: str, parameters: Sequence[Any], from_ms: int, to_ms: int, gpus: Sequence[str]
+        self,
+        sql: str,
+        parameters: Sequence[Any],
+        bounds_ms: tuple[int, int],
+        keys: Sequence[str] | None,
+        scope: Scope = EVERYTHING,
     ) -> pl.DataFrame:
-        """Return the rows of a select over readings of some GPUs and a time, from the lake.
+        """Return the rows of a select over readings of a time, from the lake.
 
-        It may read staging.stg_gpu_samples. Raises StoreError where the lake does not answer.
+        keys: the GPUs or nodes whose readings it needs; None: all. Raises StoreError where the lake
+        does not answer.
         """
         assert self.lake is not None  # noqa: S101 -- `is_older` was asked
         with self._store.cursor() as cursor:
-            return read_readings(cursor, self.lake, sql, parameters, (from_ms, to_ms), gpus)
+            return read_readings(
+                cursor, self.lake, sql, parameters, bounds_ms, keys, scope.variables()
+            )
 
     def close(self) -> None:
         """Give up what the engine holds."""

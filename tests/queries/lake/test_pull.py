@@ -15,6 +15,7 @@ from goodput_queries.lake.loads import EPOCH
 from goodput_queries.lake.prune import drop_old_days
 from goodput_queries.lake.pull import attach, pull
 from goodput_queries.lake.upkeep import Compaction, compact
+from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -118,8 +119,29 @@ def test_readings_that_are_in_the_lake_alone_are_read_from_there(
         where list_contains($1, gpu_uuid) and ts >= from_ms($2) and ts < from_ms($3)
         order by all"""
     bounds = ms(START), ms(START) + 60_000
-    found = store.of_lake.read(sql, [["GPU-7"], *bounds], *bounds, ["GPU-7"])
+    found = store.of_lake.read(sql, [["GPU-7"], *bounds], bounds, ["GPU-7"])
     assert found.rows() == [("GPU-7", ms(START) + at, 300.0) for at in (0, 30_000)]
+
+
+def test_readings_of_a_host_are_read_from_there_too(
+    lake: Lake, new_store: Callable[[], LocalStore]
+) -> None:
+    store = new_store()
+    attach(store, lake.url)
+    times = [START + timedelta(minutes=minute) for minute in range(3)]
+    counters = {"cpu_total_s": [0.0, 60.0, 120.0], "cpu_busy_s": [0.0, 30.0, 45.0]}
+    for node in ("n1", "n2"):
+        rows = pl.DataFrame({"source": "node", "cluster": "c", "node": node, "ts": times})
+        rows = rows.with_columns(pl.Series(name, values) for name, values in counters.items())
+        lake.append(Batch("node_samples", rows, "node", node, node))
+    store.build()
+
+    sql = "select node, end_ms, cpu_busy_ratio from marts.host_intervals order by all"
+    bounds = ms(START), ms(START) + 180_000
+    found = store.of_lake.read(sql, [], bounds, ["n1"], Scope(*bounds, node="n1"))
+    ends = [ms(START) + 60_000, ms(START) + 120_000]
+    assert found.rows() == [("n1", ends[0], 0.5), ("n1", ends[1], 0.25)]
+    assert store.of_lake.read(sql, [], bounds, None, Scope(*bounds)).height == 4
 
 
 def test_a_reading_of_the_future_drops_no_recent_ones(

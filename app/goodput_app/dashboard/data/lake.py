@@ -17,7 +17,13 @@ from goodput_queries.storage.store import LocalStore
 if TYPE_CHECKING:
     import polars as pl
 
+    from goodput_queries.scope import Scope
 
+
+HOST_BEFORE_MS: Final = 3_600_000  # an interval between two readings of a host is as long at most
+NAMES_OF_NODE: Final = """select $1 as node
+    union
+    select node from staging.stg_node_clusters where known_as = $1"""
 READS_STORED: Final = {  # where single readings are missing they lack nothing
     "marts.power_over_time",  # its page then asks for buckets of the ten-minute roll-up
     "marts.data_quality",  # it counts readings of hours that retention froze here
@@ -86,4 +92,23 @@ def _kept_of_lake(
     del state
     store = current_store()
     assert isinstance(store, LocalStore)  # noqa: S101 -- `is_in_lake` was asked
-    return store.of_lake.read(sql, [list(gpus), from_ms, to_ms], from_ms, to_ms, gpus)
+    return store.of_lake.read(sql, [list(gpus), from_ms, to_ms], (from_ms, to_ms), gpus)
+
+
+def read_host(sql: str, scope: Scope) -> pl.DataFrame:
+    """Return the rows of a query over readings of the scope's node in the lake; kept, too."""
+    return _kept_of_host(sql, scope, marts.state())
+
+
+@st.cache_data(max_entries=50, show_spinner="Reading from the lake ...")
+def _kept_of_host(sql: str, scope: Scope, state: marts.State) -> pl.DataFrame:
+    del state
+    store = current_store()
+    assert isinstance(store, LocalStore)  # noqa: S101 -- `is_in_lake` was asked
+    from_ms, to_ms = scope.from_ms or 0, scope.to_ms or 0
+    names = store.read(NAMES_OF_NODE, [scope.node])["node"].to_list()
+    for keys in (names, None):  # a source may write the name as no other one does
+        found = store.of_lake.read(sql, [], (from_ms - HOST_BEFORE_MS, to_ms), keys, scope)
+        if not found.is_empty():
+            break
+    return found

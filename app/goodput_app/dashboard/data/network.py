@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from goodput_app.dashboard.data import marts
+from goodput_app.dashboard.data import lake, marts, metrics
 
 if TYPE_CHECKING:
     import polars as pl
@@ -21,20 +21,20 @@ LINKS_SHOWN = 500
 EVENTS_SHOWN = 200
 
 
-def host_series(scope: Scope, bin_ms: int) -> pl.DataFrame:
+def host_series(scope: Scope, read: metrics.Resolution) -> pl.DataFrame:
     """Return the metrics of the scope's host in bins: `at` and those of HOST and of its links.
 
     Of intervals in one bin the mean by their length; `<kind>_rx_bytes_per_s` and `_tx_` are sums
     over the ports of a kind. A bin without a reading has no row.
     """
+    bin_ms = read.bin_ms
     means = ", ".join(_mean(name) for name in HOST)
     traffic = ", ".join(
         f"sum({way}) filter (where kind = '{kind}') as {kind}_{way}"
         for kind in KINDS
         for way in ("rx_bytes_per_s", "tx_bytes_per_s")
     )
-    return marts.read(
-        f"""with hosts as (
+    sql = f"""with hosts as (
             select (end_ms - 1) // {bin_ms} * {bin_ms} as bin_ms, {means}
             from marts.host_intervals group by all
         ),
@@ -47,9 +47,11 @@ def host_series(scope: Scope, bin_ms: int) -> pl.DataFrame:
         select from_ms(bin_ms) as at, * exclude (bin_ms)
             rename (memory_used_bytes as host_memory_used_bytes)
         from hosts full join links using (bin_ms)
-        order by bin_ms""",
-        _of_places(scope),
-    )
+        order by bin_ms"""
+    of_node = _of_places(scope)
+    if read.is_of_lake:
+        return lake.read_host(sql, of_node)
+    return marts.read(sql, of_node)
 
 
 def link_events(scope: Scope) -> pl.DataFrame:

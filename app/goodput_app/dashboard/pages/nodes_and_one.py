@@ -61,9 +61,9 @@ with panel(
     "host.",
 ):
     gaps = metrics.telemetry_gaps(scope)
-    host, lost = network.host_series(scope, found[1].bin_ms), network.link_events(scope)
+    host, lost = network.host_series(scope, found[1]), network.link_events(scope)
     node_parts.draw(view, gpus, found, categories, events, gaps, (host, lost))
-    host_parts.missing(host, node)
+    host_parts.missing(host, node, is_of_lake=found[1].is_of_lake)
 with panel("Lost links", "marts.link_events", help="When a network port of it was down."):
     host_parts.events_table(lost, "lost_link")
 with panel("Events", "marts.gpu_events", help="Xid and other events of its GPUs."):

@@ -61,6 +61,7 @@ class PartDatabase:
         (select,) = task.selects.values()
         with self._connection.cursor() as cursor:
             self._provide(cursor, task, needs)
+            _set_variables(cursor, task)
             found: pl.DataFrame = cursor.sql(select, params=list(parameters)).pl()
         return found
 
@@ -89,8 +90,7 @@ class PartDatabase:
             cursor.execute(f"create or replace view {view.qualified_name} as {view.sql}")
 
     def _computed(self, cursor: duckdb.DuckDBPyConnection, task: Task, needs: Needs) -> Tables:
-        for name, value in task.variables.items():
-            cursor.execute(f"set variable {name} = $1", [value])
+        _set_variables(cursor, task)
         materialise.set_hours(cursor, task.first, task.last)
         materialise.draft_pass(cursor, needs.pass_tables)
         found: Tables = {}
@@ -104,6 +104,11 @@ class PartDatabase:
             except duckdb.Error as error:
                 raise BuildError(f"{name} cannot be built: {error}") from error
         return found
+
+
+def _set_variables(cursor: duckdb.DuckDBPyConnection, task: Task) -> None:
+    for name, value in task.variables.items():
+        cursor.execute(f"set variable {name} = $1", [value])
 
 
 def _provide_readings(

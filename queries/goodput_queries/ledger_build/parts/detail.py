@@ -14,14 +14,12 @@ from goodput_queries.lake.loads import EPOCH
 from goodput_queries.ledger_build.node_hours import HOUR_MS
 from goodput_queries.ledger_build.parts.database import PartDatabase
 from goodput_queries.ledger_build.parts.distribute import lake_part, loads_of, snapshot
-from goodput_queries.ledger_build.parts.task import LakePart, Task
+from goodput_queries.ledger_build.parts.task import Task, needs_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from goodput_queries.lake.lake import Lake
-
-TABLE = "gpu_samples"
 
 
 def read_readings(
@@ -30,24 +28,32 @@ def read_readings(
     sql: str,
     parameters: Sequence[Any],
     bounds_ms: tuple[int, int],
-    gpus: Sequence[str],
+    keys: Sequence[str] | None,
+    variables: Mapping[str, Any],
 ) -> pl.DataFrame:
-    """Return the rows of a select that reads readings of some GPUs and a time.
+    """Return the rows of a select that reads readings of some GPUs or nodes and a time.
 
+    keys: the GPUs or nodes; None: all. What it reads besides comes from the database.
     Raises QueryError where the select is refused, StoreError where the lake does not answer.
     """
     start, end = (EPOCH + timedelta(milliseconds=ms) for ms in bounds_ms)
-    buckets = tuple(sorted({bucket_of(gpu, lake.buckets) for gpu in gpus}))
-    readings: tuple[LakePart, ...] = ()
-    if lake.version(TABLE) is not None:
-        readings = (lake_part(TABLE, snapshot(lake, TABLE), (start, end), buckets),)
+    buckets = set(range(lake.buckets))
+    if keys is not None:
+        buckets = {bucket_of(key, lake.buckets) for key in keys}
+    selects = {"main.detail": sql}
+    needs = needs_of(tuple(selects), tuple(selects.values()))
+    tables = [name.split(".")[1] for name in needs.readings]
     task = Task(
-        selects={"main.detail": sql},
+        selects=selects,
         first=bounds_ms[0] // HOUR_MS,
         last=bounds_ms[1] // HOUR_MS + 1,
-        variables={},
-        inputs={},
-        readings=readings,
+        variables=variables,
+        inputs={name: cursor.sql(f"from {name}").to_arrow_table() for name in needs.inputs},
+        readings=tuple(
+            lake_part(table, snapshot(lake, table), (start, end), tuple(sorted(buckets)))
+            for table in tables
+            if lake.version(table) is not None
+        ),
         loads=loads_of(cursor),
         lake_url=lake.url,
         lake_options=lake.storage_options,

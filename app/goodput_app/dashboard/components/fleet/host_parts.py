@@ -72,9 +72,13 @@ def panels(series: pl.DataFrame) -> Sequence[figures.Panel]:
     return [panel for panel in figures.host_panels() if figures.is_measured(panel, found)]
 
 
-def missing(series: pl.DataFrame, node: str) -> None:
-    """Name what is not measured of a host, with the lines that enable it."""
-    if states.say_which_readings("marts.host_intervals") and series.is_empty():
+def missing(series: pl.DataFrame, node: str, *, is_of_lake: bool = False) -> None:
+    """Name what is not measured of a host, with the lines that enable it.
+
+    is_of_lake: the series was read from the lake, which has all readings.
+    """
+    lacks_older = not is_of_lake and states.say_which_readings("marts.host_intervals")
+    if series.is_empty() and lacks_older:
         return
     if series.is_empty():
         st.caption(NOT_CONFIGURED)
