@@ -1,4 +1,4 @@
-"""Journeys on made-up clusters: a driver change to its verdict, a slow tenant to its GPU."""
+"""Journeys on made-up clusters: a driver change, a slow tenant, a run that failed after errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from tests import compared_runs
 from tests.browser.conftest import serving
 from tests.browser.test_journeys import pick_first_row, settled, shoot
-from tests.queries.conftest import Evidence
+from tests.queries.conftest import Evidence, steps
 from tests.queries.serving.load import Serving, fleet
 
 from goodput_queries.storage.store import LocalStore
@@ -28,7 +28,7 @@ TIMES = "from=2027-01-15T08:00:00Z&to=2027-01-15T10:00:00Z"
 
 @pytest.fixture(scope="module")
 def address(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Serve the runs of tests.compared_runs and, in another cluster, engines with two tenants."""
+    """Serve the runs of tests.compared_runs and, in other clusters, engines and a failed run."""
     database = tmp_path_factory.mktemp("made_up") / "runs.duckdb"
     shutil.copyfile(empty_database, database)
     with contextlib.closing(LocalStore(database)) as store:
@@ -40,9 +40,25 @@ def address(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> I
             {"arrival": 60.0 + n, "ttft": 8.0, "e2e": 9.0, "tenant": "acme"} for n in range(30)
         )
         load.load()
+        fails_after_errors(Evidence(store, "e"))
         store.build()
     with serving(database) as url:
         yield url
+
+
+def fails_after_errors(cluster: Evidence) -> None:
+    """Load a run whose GPU has uncorrected ECC errors in the minutes before its end."""
+    cluster.load("gpus", [{"cluster": "e", "node": "n7", "gpu_uuid": "GPU-ecc", "gpu_index": 3,
+                           "gpu_model": "h100", "valid_from_at": cluster.at(0)}])  # fmt: skip
+    cluster.job("train", 2_000, 5_000, ["n7"], 1, "FAILED")
+    cluster.events("train", steps(1, 29, 2_000, 100), host="n7")
+    cluster.load("gpu_samples_other", [
+        {
+            "gpu_uuid": "GPU-ecc", "gpu_instance": "", "ts": cluster.at(4_600 + 60 * number),
+            "metric": "ecc_uncorrected_volatile_total", "value": float(errors),
+        }
+        for number, errors in enumerate((0, 0, 2, 5))
+    ])  # fmt: skip
 
 
 def test_from_a_changed_driver_to_what_it_cost(page: Page, address: str) -> None:
@@ -80,3 +96,21 @@ def test_from_the_overview_to_the_gpu_of_a_slow_tenant_in_two_clicks(
     expect(page.get_by_role("heading", name="GPU 0")).to_be_visible()
     settled(page)
     assert "gpu=s%2Fn1%230" in page.url
+
+
+def test_from_a_failed_run_to_the_ecc_errors_before_its_end(page: Page, address: str) -> None:
+    page.goto(f"{address}/runs?{TIMES}&cluster=e")
+    expect(page.get_by_role("heading", name="Runs", exact=True)).to_be_visible()
+    settled(page)
+    pick_first_row(page, "verdict")
+    page.get_by_role("link", name="Open the run").click()
+    expect(page.get_by_text("Failure chain")).to_be_visible()
+    settled(page)
+    expect(page.get_by_text("5 uncorrected ECC errors on n7 GPU 3").first).to_be_attached()
+    shoot(page, "failed-run")
+
+    pick_first_row(page, "cause")
+    page.get_by_role("link", name="Open GPU GPU-ecc").click()
+    expect(page.get_by_role("heading", name="GPU 3")).to_be_visible()
+    settled(page)
+    shoot(page, "gpu-with-errors")

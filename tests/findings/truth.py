@@ -51,7 +51,14 @@ def expected(folder: Path, thresholds: dict[str, float]) -> dict[str, Expected]:
     """Return what is expected of each rule, by run, node, GPU or cluster."""
     found = {**_of_runs(folder, thresholds), **_of_fleet(folder, thresholds)}
     lines = (folder / "truth_notes.jsonl").read_text().splitlines()
-    return found | _of_notes([json.loads(line) for line in lines])
+    return found | _of_notes([json.loads(line) for line in lines], _nodes_by_category(folder))
+
+
+def _nodes_by_category(folder: Path) -> set[tuple[str, str]]:
+    """Return the nodes and the categories that their GPUs have time of."""
+    nodes = pl.read_csv(folder / "inventory.csv").select("gpu_uuid", "node")
+    truth = pl.read_parquet(folder / "truth.parquet", columns=["gpu_uuid", "expected"])
+    return set(truth.unique().join(nodes, on="gpu_uuid").select("node", "expected").iter_rows())
 
 
 def labelled(folder: Path, cases: list[Case], thresholds: dict[str, float]) -> dict[str, Expected]:
@@ -175,14 +182,20 @@ def _of_fleet(folder: Path, thresholds: dict[str, float]) -> dict[str, Expected]
     return found
 
 
-def _of_notes(notes: list[dict[str, Any]]) -> dict[str, Expected]:
+def _of_notes(notes: list[dict[str, Any]], nodes: set[tuple[str, str]]) -> dict[str, Expected]:
+    """Return what is expected of notes; nodes: with the categories of their GPUs.
+
+    A node that is drained while its jobs go on until the end has no drained time.
+    """
     found = {
         rule: Expected()
         for rule in ("node_down", "node_drained", "gpu_error", "link_down", *STORIES)
     }
     for note in notes:
-        if note["kind"] == "outage" and note["state"] in ("down", "drained"):
-            found[f"node_{note['state']}"].must.add(note["node"])
+        state = note.get("state")
+        is_outage = note["kind"] == "outage" and state in ("down", "drained")
+        if is_outage and (note["node"], state) in nodes:
+            found[f"node_{state}"].must.add(note["node"])
         elif note["kind"].startswith("xid"):
             found["gpu_error"].must.add(note["gpu_uuid"])
         elif note["kind"] == "lost link":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from tests.queries.conftest import Evidence, durable, steps
+from tests.queries.conftest import START_MS, Evidence, durable, steps
 
 from goodput_queries.scope import Scope
 
@@ -336,3 +336,11 @@ def test_time_between_failures_and_to_repair_by_cause(world):
     assert found["Xid 79"]["mtbf_low_s"] == pytest.approx(run_s / 7.224688, rel=1e-5)
     assert found["Xid 79"]["mtbf_high_s"] == pytest.approx(run_s / 0.242209, rel=1e-5)
     assert sum(row["failures"] for row in found.values()) == 11
+
+
+def test_an_attempt_that_ended_with_the_window_failed_in_it_and_not_in_the_next(world):
+    """A window of half-open intervals ends where the evidence of the last attempt does."""
+    end_ms = START_MS + 1_000 * END
+
+    assert len(causes(world, "ecc", to_ms=end_ms)) >= 1
+    assert causes(world, "ecc", from_ms=end_ms) == []

@@ -22,7 +22,7 @@ from intermediate.int_failed_attempts as attempts
 left join intermediate.int_reported_failures as said using (attempt_key)
 left join lost using (attempt_key)
 where
-    in_window(attempts.end_ms, attempts.end_ms + 1)
+    in_window(attempts.end_ms - 1, attempts.end_ms)
     and (getvariable('scope_cluster') is null or attempts.cluster = getvariable('scope_cluster'))
     and of_owner(attempts.team, attempts.user_name, attempts.run_key, attempts.partition)
     and (

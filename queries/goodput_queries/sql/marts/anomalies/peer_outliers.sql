@@ -26,24 +26,21 @@ with held as materialized (
 
 -- a GPU is far from the median of its gang only where the gang itself is that wide, which is cheaper to see
 wide as (
-    select distinct job_run_key, gpu_model
-    from (
-        select job_run_key, gpu_model
-        from held
-        group by job_run_key, gpu_model, start_ms
-        having
-            count(*) >= threshold('peer_min_gpus')
-            and (
-                max(power_w) - min(power_w) >= threshold('peer_power_w')
-                or max(sm_clock_mhz) - min(sm_clock_mhz) >= threshold('peer_sm_clock_mhz')
-                or max(sm_active_ratio) - min(sm_active_ratio) >= threshold('peer_sm_active_ratio')
-                or max(gpu_temperature_c) - min(gpu_temperature_c) >= threshold('peer_temperature_c')
-            )
-    )
+    select job_run_key, gpu_model, start_ms
+    from held
+    group by job_run_key, gpu_model, start_ms
+    having
+        count(*) >= threshold('peer_min_gpus')
+        and (
+            max(power_w) - min(power_w) >= threshold('peer_power_w')
+            or max(sm_clock_mhz) - min(sm_clock_mhz) >= threshold('peer_sm_clock_mhz')
+            or max(sm_active_ratio) - min(sm_active_ratio) >= threshold('peer_sm_active_ratio')
+            or max(gpu_temperature_c) - min(gpu_temperature_c) >= threshold('peer_temperature_c')
+        )
 ),
 
 bins as materialized (
-    select held.* from held inner join wide on held.job_run_key = wide.job_run_key and held.gpu_model = wide.gpu_model
+    select held.* from held semi join wide using (job_run_key, gpu_model, start_ms)
 ),
 
 medians as materialized (
@@ -58,7 +55,6 @@ medians as materialized (
         median(gpu_temperature_c) as gpu_temperature_c
     from bins
     group by job_run_key, gpu_model, start_ms
-    having count(*) >= threshold('peer_min_gpus')
 ),
 
 far as (
@@ -128,11 +124,18 @@ differs as materialized (
 
 -- places in an air stream differ for good: what is usual for a GPU of a gang is its median distance from the others
 usual as (
-    select bins.job_run_key, bins.gpu_uuid, median(bins.gpu_temperature_c - medians.gpu_temperature_c) as usual_c
-    from bins
-    inner join medians using (job_run_key, gpu_model, start_ms)
-    semi join (from differs where rule = 'peer_temperature') as warm using (job_run_key)
-    group by bins.job_run_key, bins.gpu_uuid
+    select job_run_key, gpu_uuid, median(gpu_temperature_c - median_c) as usual_c
+    from (
+        select
+            job_run_key, gpu_uuid, gpu_temperature_c,
+            count(*) over gang as peers,
+            median(gpu_temperature_c) over gang as median_c
+        from held
+        semi join (from differs where rule = 'peer_temperature') as warm using (job_run_key)
+        window gang as (partition by job_run_key, gpu_model, start_ms)
+    )
+    where peers >= threshold('peer_min_gpus')
+    group by job_run_key, gpu_uuid
 ),
 
 deviations as (
@@ -216,7 +219,7 @@ of_gpus as (
 ),
 
 read_bins as (
-    select job_run_key, gpu_uuid, count(*) as of_bins from bins semi join of_gpus using (job_run_key, gpu_uuid) group by all
+    select job_run_key, gpu_uuid, count(*) as of_bins from held semi join of_gpus using (job_run_key, gpu_uuid) group by all
 ),
 
 -- a GPU that waits is also cool and slow: the first of these rules is what differs, the others follow from it

@@ -70,9 +70,16 @@ select
     'Likely',
     health.verdict_reason || ' in the time shown',
     health.verdict || coalesce('. ' || health.what_to_do, '')
-from marts.node_health as health
+from marts.node_verdicts as health
 inner join marts.clusters as clusters using (cluster)
-where health.verdict in ('Replace', 'Drain') and sees_all_teams()
+where
+    health.verdict in ('Replace', 'Drain')
+    and sees_all_teams()
+    and exists (
+        select 1
+        from marts.ledger_in_scope as scoped
+        where scoped.is_by_node and scoped.cluster = health.cluster and scoped.node = health.node
+    )
 union all
 select
     'link_down',

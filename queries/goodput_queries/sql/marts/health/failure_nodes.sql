@@ -14,7 +14,7 @@ with faults as (
         causes.trouble_from_ms
     from intermediate.int_attempts as attempts
     inner join intermediate.int_attempt_causes as causes using (attempt_key)
-    where causes.is_platform and in_window(attempts.end_ms, attempts.end_ms + 1)
+    where causes.is_platform and in_window(attempts.end_ms - 1, attempts.end_ms)
 ),
 
 places as (

@@ -1,7 +1,7 @@
 -- Nodes of the scope ranked by what they cost: errors, failed attempts, time with thermal slowdown, GPU time lost, and what to do.
 -- grain: cluster, node
 -- evaluated: first
--- skip_if_empty: marts.ledger_segments, marts.ledger_hourly_by_node, marts.gpu_incidents, marts.health_by_node_day
+-- skip_if_empty: marts.ledger_segments, marts.ledger_hourly_by_node, marts.node_verdicts, marts.health_by_node_day
 -- place: rank by cost lost (GPU time, where there is no price), then errors; nodes with nothing share the end
 -- errors: incidents of hardware or driver; fatal_errors: of them those that stop the GPU or the node
 -- ecc_uncorrected, row_remaps: rise of the counters; null: not read
@@ -37,24 +37,6 @@ ledger as (
     group by cluster, node
 ),
 
-incidents as (
-    select
-        cluster,
-        node,
-        count(*) as errors,
-        count(*) filter (
-            where severity in ('gpu_fatal', 'node_fatal') or kind in ('off_the_bus', 'reset_required')
-        ) as fatal_errors,
-        max(end_at) as last_at,
-        arg_max(
-            {'code': code, 'what_to_do': what_to_do},
-            (coalesce(severity in ('gpu_fatal', 'node_fatal'), true), severity = 'node_fatal', start_at)
-        ) as worst
-    from marts.gpu_incidents
-    where class = 'hardware' and node is not null
-    group by cluster, node
-),
-
 outages as (
     select cluster, node, count(*) as failures
     from marts.node_outages
@@ -73,19 +55,6 @@ days as (
     group by cluster, node
 ),
 
-remaps as (
-    select reads.cluster, reads.node, count(distinct flags.gpu_uuid) as remap_failed_gpus
-    from intermediate.int_error_reads as reads
-    left join intermediate.int_error_rises as flags
-        on reads.cluster = flags.cluster
-        and reads.node = flags.node
-        and reads.gpu_uuid = flags.gpu_uuid
-        and reads.kind = flags.kind
-        and flags.highest = 1
-    where reads.kind = 'remap_failed' and in_place(reads.cluster, reads.node, reads.gpu_uuid, reads.gpu_model)
-    group by reads.cluster, reads.node
-),
-
 losses as (
     select attempt_key, sum(gpu_ms) as gpu_ms, sum(cost) as cost
     from blamed
@@ -101,7 +70,6 @@ caused as (
     select
         culprits.cluster,
         culprits.node,
-        count(*) as failed_attempts,
         sum(case when attempts.has_events then coalesce(losses.gpu_ms, 0) else losses.gpu_ms end * culprits.share)::bigint
             as caused_ms,
         sum(case when attempts.has_events and losses.gpu_ms is null then 0 else losses.cost end * culprits.share) as caused_cost
@@ -115,42 +83,28 @@ joined as (
     select
         ledger.cluster,
         ledger.node,
-        coalesce(incidents.errors, 0) as errors,
-        coalesce(incidents.fatal_errors, 0) as fatal_errors,
+        coalesce(verdicts.errors, 0) as errors,
+        coalesce(verdicts.fatal_errors, 0) as fatal_errors,
         days.ecc_uncorrected,
         days.row_remaps,
-        remaps.remap_failed_gpus,
+        verdicts.remap_failed_gpus,
         days.thermal_s,
         coalesce(outages.failures, 0) as failures,
         ledger.down_ms,
-        coalesce(caused.failed_attempts, 0) as failed_attempts,
+        coalesce(verdicts.failed_attempts, 0) as failed_attempts,
         case when caused.node is null then 0 else caused.caused_ms end as caused_ms,
         case when caused.node is null then 0 else caused.caused_cost end as caused_cost,
         ledger.lost_ms,
         ledger.lost_cost,
-        incidents.worst.code as code,
-        incidents.last_at,
-        incidents.worst.what_to_do as what_to_do,
-        case
-            when remaps.remap_failed_gpus >= threshold('replace_remap_failed') then 'Replace'
-            when incidents.fatal_errors >= threshold('drain_fatal_incidents') then 'Drain'
-            when caused.failed_attempts >= threshold('drain_failed_attempts') then 'Drain'
-            when incidents.errors >= threshold('watch_incidents') then 'Watch'
-        end as verdict,
-        case
-            when remaps.remap_failed_gpus >= threshold('replace_remap_failed')
-                then 'row remap failed on ' || counted(remaps.remap_failed_gpus, 'GPU')
-            when incidents.fatal_errors >= threshold('drain_fatal_incidents')
-                then counted(incidents.fatal_errors, 'error') || ' that stop GPU or node'
-            when caused.failed_attempts >= threshold('drain_failed_attempts')
-                then counted(caused.failed_attempts, 'failed attempt')
-            when incidents.errors >= threshold('watch_incidents') then counted(incidents.errors, 'error')
-        end as verdict_reason
+        verdicts.code,
+        verdicts.last_at,
+        verdicts.what_to_do,
+        verdicts.verdict,
+        verdicts.verdict_reason
     from ledger
-    left join incidents using (cluster, node)
+    left join marts.node_verdicts as verdicts using (cluster, node)
     left join outages using (cluster, node)
     left join days using (cluster, node)
-    left join remaps using (cluster, node)
     left join caused using (cluster, node)
 )
 

@@ -3,6 +3,7 @@
 -- grain: cluster, endpoint, engine, model, start_ms, cause
 -- access: team
 -- evaluated: first
+-- skip_if_empty: marts.serving_slow_times
 -- cause: gpu_event, link_down, memory_kill, throttling, queue, preemptions, host_cpu, host_disk, host_network, neighbour, error_counters
 --  (PCIe, NVLink, ECC, which are known by hour)
 -- place: order in which they are named: what is broken first, what others or the load may do last

@@ -1,0 +1,79 @@
+-- What to do with nodes of the scope that had errors, failed attempts, or memory whose remapping was read, by the limits of
+-- reference.thresholds. Apart from marts.node_health, since findings ask for nothing else of it.
+-- grain: cluster, node
+-- evaluated: first
+-- skip_if_empty: marts.gpu_incidents, marts.failure_nodes, intermediate.int_error_reads
+-- errors: incidents of hardware or driver; fatal_errors: of them those that stop the GPU or the node
+-- remap_failed_gpus: GPUs whose memory can remap no more; null: not read
+-- failed_attempts: attempts that ended in the window with an infrastructure cause that evidence puts on this node
+-- code, last_at: Xid of the worst incident, the latest of equals; when the latest incident was
+-- verdict: Replace, Drain, Watch; null: no rule applies; verdict_reason: the rule that applies
+-- what_to_do: the vendor's recommended action for the Xid
+with incidents as (
+    select
+        cluster,
+        node,
+        count(*) as errors,
+        count(*) filter (
+            where severity in ('gpu_fatal', 'node_fatal') or kind in ('off_the_bus', 'reset_required')
+        ) as fatal_errors,
+        max(end_at) as last_at,
+        arg_max(
+            {'code': code, 'what_to_do': what_to_do},
+            (coalesce(severity in ('gpu_fatal', 'node_fatal'), true), severity = 'node_fatal', start_at)
+        ) as worst
+    from marts.gpu_incidents
+    where class = 'hardware' and node is not null
+    group by cluster, node
+),
+
+remaps as (
+    select reads.cluster, reads.node, count(distinct flags.gpu_uuid) as remap_failed_gpus
+    from intermediate.int_error_reads as reads
+    left join intermediate.int_error_rises as flags
+        on reads.cluster = flags.cluster
+        and reads.node = flags.node
+        and reads.gpu_uuid = flags.gpu_uuid
+        and reads.kind = flags.kind
+        and flags.highest = 1
+    where reads.kind = 'remap_failed' and in_place(reads.cluster, reads.node, reads.gpu_uuid, reads.gpu_model)
+    group by reads.cluster, reads.node
+),
+
+failures as (
+    select cluster, node, count(*) as failed_attempts from marts.failure_nodes group by cluster, node
+),
+
+joined as (
+    select
+        cluster,
+        node,
+        coalesce(incidents.errors, 0) as errors,
+        coalesce(incidents.fatal_errors, 0) as fatal_errors,
+        remaps.remap_failed_gpus,
+        coalesce(failures.failed_attempts, 0) as failed_attempts,
+        incidents.worst.code as code,
+        incidents.last_at,
+        incidents.worst.what_to_do as what_to_do
+    from incidents
+    full join remaps using (cluster, node)
+    full join failures using (cluster, node)
+)
+
+select
+    *,
+    case
+        when remap_failed_gpus >= threshold('replace_remap_failed') then 'Replace'
+        when fatal_errors >= threshold('drain_fatal_incidents') then 'Drain'
+        when failed_attempts >= threshold('drain_failed_attempts') then 'Drain'
+        when errors >= threshold('watch_incidents') then 'Watch'
+    end as verdict,
+    case
+        when remap_failed_gpus >= threshold('replace_remap_failed')
+            then 'row remap failed on ' || counted(remap_failed_gpus, 'GPU')
+        when fatal_errors >= threshold('drain_fatal_incidents')
+            then counted(fatal_errors, 'error') || ' that stop GPU or node'
+        when failed_attempts >= threshold('drain_failed_attempts') then counted(failed_attempts, 'failed attempt')
+        when errors >= threshold('watch_incidents') then counted(errors, 'error')
+    end as verdict_reason
+from joined
