@@ -47,7 +47,7 @@ FINDINGS = {
     "cost": "Cost",
     "confidence": "Confidence",
 }
-FINDING_WIDTHS_PX = {"severity": 70, "title": 170, "subject": 170, "state": 90, "evidence": 400}
+FINDING_WIDTHS_PX = {"severity": 70, "title": 170, "subject": 170, "state": 84, "evidence": 330}
 OBJECTIVES = {
     "name": "Objective",
     "target_ratio": "Target",
