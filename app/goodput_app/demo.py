@@ -146,7 +146,7 @@ def recipe(sample_data: Path) -> list[Step]:
         ) from error
     except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
         raise GoodputError(
-            f"{path}: this is no list of [[ingest]] with path, source, cluster ({error})."
+            f"{path}: this is not a list of [[ingest]] with path, source, cluster ({error})."
         ) from error
 
 

@@ -121,7 +121,9 @@ def filled(
     """
     if unknown := given.keys() - {field.name for field in scenario.fields}:
         known = ", ".join(field.name for field in scenario.fields)
-        raise ValueError(f"{min(unknown)!r} is no value of {scenario.name}, expected of: {known}")
+        raise ValueError(
+            f"{min(unknown)!r} is not a value of {scenario.name}, expected of: {known}"
+        )
     found: dict[str, Given] = {}
     for field in scenario.fields:
         if field.name in given:

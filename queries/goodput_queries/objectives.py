@@ -59,7 +59,9 @@ def refuse_equal_names(objectives: Sequence[Objective]) -> None:
     titles = [objective.title for objective in objectives]
     for title in titles:
         if titles.count(title) > 1:
-            raise GoodputError(f"two objectives are named {title!r}; give one another 'name'.")
+            raise GoodputError(
+                f"two objectives are named {title!r}; give one of them another 'name'."
+            )
 
 
 def as_variable(objectives: Sequence[Objective]) -> str:

@@ -108,7 +108,7 @@ class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
         if len(self.sha256) != SHA256_CHARS or not set(self.sha256) <= set("0123456789abcdef"):
             raise GoodputError(
-                f"'access.tokens.sha256' of {self.name!r} is no SHA-256 in lower case; "
+                f"'access.tokens.sha256' of {self.name!r} is not a SHA-256 in lower case; "
                 "`goodput token` prints it."
             )
         _refuse_unknown("access.tokens.role", self.role, ROLES)

@@ -122,8 +122,8 @@ def objectives(*, db: str, scope: Scope) -> pl.DataFrame:
 def finding(*, action: Action, key: str, note: str | None, said_by: str, db: str) -> None:
     """Acknowledge, dismiss, reopen or comment on the finding KEY.
 
-    It changes no figure. acknowledge: someone works on this occurrence. dismiss: it is no problem,
-    until it is reopened. reopen: undo either. note: add a comment.
+    It changes no figure. acknowledge: someone works on this occurrence. dismiss: it is not a
+    problem, until it is reopened. reopen: undo either. note: add a comment.
     """
     with built(db) as store:
         rows = store.read(

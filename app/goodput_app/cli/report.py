@@ -59,7 +59,9 @@ class Day(click.ParamType[date]):
         try:
             return date.fromisoformat(str(value))
         except ValueError:
-            self.fail(f"{value!r} is no date; expected like 2026-11-19, or yesterday.", param, ctx)
+            self.fail(
+                f"{value!r} is not a date; expected like 2026-11-19, or yesterday.", param, ctx
+            )
 
 
 def _is_given(option: str) -> bool:

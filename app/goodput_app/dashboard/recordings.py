@@ -54,7 +54,7 @@ def start(store: Store, name: str, speed: float, address: str) -> None:
     with audit.acting(store, Action.REPLAY_RECORDING, name):
         path = in_folder().get(name)
         if path is None:
-            raise GoodputError(f"{name!r} is no recording of the folder.")
+            raise GoodputError(f"{name!r} is not a recording of the folder.")
         replay_process.start([path], name, speed, address)
 
 

@@ -183,8 +183,8 @@ def _entry(path: Path, number: int, line: bytes) -> PastStatement:
         entry = msgspec.json.decode(line, type=PastStatement)
     except (msgspec.DecodeError, RecursionError) as error:
         raise StoreError(
-            f"{path}: line {number} is no entry of the index ({error}). Restore the file from a "
-            "copy; without it statements that were mailed are mailed again."
+            f"{path}: line {number} is not an entry of the index ({error}). Restore the file from "
+            "a copy; without it statements that were mailed are mailed again."
         ) from error
     for name in entry.files:
         if name in ("", ".", "..") or "/" in name or "\0" in name:

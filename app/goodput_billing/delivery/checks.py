@@ -69,7 +69,7 @@ def check_url(key: str, url: str) -> str:
     except ValueError:
         is_url = False
     if not is_url or any(c.isspace() for c in url) or not url.isprintable():
-        raise GoodputError(f"{key!r} is no URL; expected like https://example.org/path.")
+        raise GoodputError(f"{key!r} is not a URL; expected like https://example.org/path.")
     if parts.username or parts.password:
         raise GoodputError(
             f"{key!r} carries a user or password; expected a URL without, and a token beside it."

@@ -39,7 +39,7 @@ class SiteCsv:
 
 
 def header_names(head: bytes) -> list[str]:
-    """Return the names in the first line, none where it is no CSV."""
+    """Return the names in the first line, none where it is not CSV."""
     first = head.decode("utf-8", errors="replace").lstrip("\r\n").split("\n", 1)[0]
     try:
         cells = next(csv.reader([first.rstrip("\r")]), [])
@@ -76,7 +76,7 @@ def read(path: Path, *, known: Collection[str], required: Collection[str], name:
             else:
                 odd.append((reader.line_num, ",".join(cells)))
     except csv.Error as error:
-        raise IngestError(f"{path}: {name}: line {reader.line_num} is no CSV: {error}.") from error
+        raise IngestError(f"{path}: {name}: line {reader.line_num} is not CSV: {error}.") from error
     if header is None:
         raise IngestError(f"{path}: {name}: the file is empty, expected a header line.")
     return SiteCsv(rows, odd, text)

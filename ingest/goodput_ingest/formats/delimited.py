@@ -186,7 +186,7 @@ def first_header(data: bytes) -> Header:
     lines = data[: files.HEAD_BYTES].decode("utf-8", errors="replace").split("\n")
     header = header_of(next((line for line in lines if line.strip()), ""))
     if header is None:
-        raise IngestError("slurm: the first line is no header of fields.")
+        raise IngestError("slurm: the first line is not a header of fields.")
     return header
 
 

@@ -75,7 +75,7 @@ def currency(row: dict[str, str]) -> str | None:
     """Return the currency of a row's amounts, None where it has none."""
     code = row.get("currency", "")
     if code and not re.fullmatch("[A-Z]{3}", code):
-        raise ValueError(f"currency {code[:40]!r} is no ISO 4217 code like EUR")
+        raise ValueError(f"currency {code[:40]!r} is not an ISO 4217 code like EUR")
     return code or None
 
 
@@ -96,7 +96,7 @@ def overhead(row: dict[str, str], column: str) -> Decimal:
         return Decimal(1)
     ratio = exact(row, column)
     if not 1 <= ratio <= OVERHEAD_MAX:
-        raise ValueError(f"{column} {row[column][:40]!r} is no ratio from 1 to {OVERHEAD_MAX}")
+        raise ValueError(f"{column} {row[column][:40]!r} is not a ratio from 1 to {OVERHEAD_MAX}")
     return ratio
 
 

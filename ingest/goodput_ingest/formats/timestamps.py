@@ -88,8 +88,8 @@ def _with_iso(
         if zone is None:
             example = lines.filter("local")["text"][0]
             raise ZoneNeededError(
-                f"time {example} carries no offset from UTC. Say its zone with --timezone "
-                "(as Europe/Berlin), or write the file again with SLURM_TIME_FORMAT=%s."
+                f"time {example} carries no offset from UTC. Name its time zone with --timezone "
+                "(such as Europe/Berlin), or write the file again with SLURM_TIME_FORMAT=%s."
             )
         local = pl.when("local").then(pl.col("clock"))
         lines = lines.with_columns(

@@ -86,8 +86,7 @@ def collectors(
         for before, other in enumerate(found, 1):
             if (one.reads, one.origin) == (other.reads, other.origin):
                 raise IngestError(
-                    f"[[collect]] {before} and {number} both ask {one.label}; one of them is "
-                    "enough."
+                    f"[[collect]] {before} and {number} both poll {one.label}; keep one of them."
                 )
         found.append(one)
     return found

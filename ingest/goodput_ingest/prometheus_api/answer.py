@@ -116,7 +116,7 @@ def parse(body: bytes) -> Answer:
         raise AnswerError(f"the server said {envelope.errorType}: {envelope.error}")
     data = envelope.data
     if data is None:
-        raise AnswerError("this is no answer to a query: it has no data")
+        raise AnswerError("this is not an answer to a query: it has no data")
     if data.resultType not in ("matrix", "vector"):
         raise AnswerError(f"the result is {data.resultType}, expected a matrix or a vector")
     found: list[Series] = []
@@ -149,9 +149,9 @@ def _envelope(body: bytes) -> _Envelope:
     except RecursionError:
         raise AnswerError(DEEP) from None
     except msgspec.ValidationError as error:
-        raise AnswerError(f"this is no answer to a query: {error}") from None
+        raise AnswerError(f"this is not an answer to a query: {error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise AnswerError(f"this is no JSON: {error}") from None
+        raise AnswerError(f"this is not JSON: {error}") from None
 
 
 def _add(result: msgspec.Raw, number: int, found: list[Series], rejects: list[Reject]) -> None:

@@ -130,7 +130,9 @@ class Client:
         if response.status_code in (401, 403):
             raise IngestError(f"{status}; check username and password, or the token.")
         if response.is_redirect:
-            raise IngestError(f"{status}; it sends us elsewhere, a login page perhaps. Mend url.")
+            raise IngestError(
+                f"{status}; it redirects elsewhere, possibly to a login page. Fix url."
+            )
         if said.startswith("the server said"):
             raise IngestError(f"{status}; {said}.")
         raise IngestError(f"{status}; expected an answer of Prometheus's API.")

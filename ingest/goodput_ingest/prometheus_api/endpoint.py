@@ -42,7 +42,7 @@ class Endpoint:
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise IngestError(
-                f"{self.url}: this is no URL of a server; write http://host:9090 or https://host."
+                f"{self.url}: this is not the URL of a server; write http://host:9090 or https://host."
             )
         if parts.username or parts.password:
             raise IngestError(
@@ -97,7 +97,9 @@ class Endpoint:
 def _secret(variable: str | None, file: str | None) -> str | None:
     if variable is not None:
         if variable not in os.environ:
-            raise IngestError(f"the environment variable {variable} is not set; it has a secret.")
+            raise IngestError(
+                f"the environment variable {variable} is not set; it must contain the secret."
+            )
         return os.environ[variable].strip()
     if file is not None:
         try:

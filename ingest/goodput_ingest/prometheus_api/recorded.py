@@ -53,7 +53,7 @@ def answers(path: Path) -> Iterator[Answer]:
                 if line.strip():
                     yield parse(line)
             except AnswerError as of_line:
-                said = Reject(number, f"the line is no answer to a query: {of_line}")
+                said = Reject(number, f"the line is not an answer to a query: {of_line}")
                 yield Answer([], [said])
 
 
@@ -114,7 +114,7 @@ def _skipped(answer: Answer) -> list[Reject]:
     if others:
         known = ", ".join(others[:5]) + (" ..." if len(others) > 5 else "")
         found.append(
-            Reject(None, f"{len(others)} metrics are of no exporter that is read: {known}")
+            Reject(None, f"{len(others)} metrics are not of an exporter that is read: {known}")
         )
     if is_on_a_grid(answer.series):
         found.append(Reject(None, GRID_WARNING))

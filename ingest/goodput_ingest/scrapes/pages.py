@@ -82,7 +82,7 @@ class PageFormat:
         head = files.head(path)
         if head.strip() and not self.recognises(head):
             raise IngestError(
-                f"{path}: these are no metrics of {self.metrics_of}; expected lines as "
+                f"{path}: these are not metrics of {self.metrics_of}; expected lines as "
                 f"{self.example}."
             )
         return self._batches(path, options, source, **given)

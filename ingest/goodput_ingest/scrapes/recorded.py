@@ -42,7 +42,7 @@ def taken_at(path: Path, options: ReadOptions, found: Exposition) -> datetime | 
     moment = options.observed_at or moment_in(path.name)
     if moment is None and found.points["ts"].null_count():
         raise IngestError(
-            f"{path}: nothing says when a scrape was taken. Say it with --observed-at, or "
+            f"{path}: nothing says when a scrape was taken. Give the time with --observed-at, or "
             f"write a line `{MARK}2026-11-20T12:00:00Z` before each scrape."
         )
     return moment

@@ -239,7 +239,9 @@ class Targets:
     def _text(self, client: httpx.Client, url: httpx.URL) -> bytes:
         with within(self.timeout_s), client.stream("GET", url) as answer:
             if answer.status_code in (401, 403):
-                raise _UnansweredError(f"it refuses us ({answer.status_code}); check the password")
+                raise _UnansweredError(
+                    f"it denies access ({answer.status_code}); check the password"
+                )
             if answer.status_code != 200:
                 raise _UnansweredError(f"it answers with status {answer.status_code}, expected 200")
             try:

@@ -66,8 +66,8 @@ class Appender:
                     return True
             time.sleep(WAIT_S * random.uniform(1, 2 + min(tries, 8)))  # noqa: S311
         raise StoreError(
-            f"{url}: other writers were first {TRIES} times; nothing was written. Write larger "
-            "batches, or fewer of them at once."
+            f"{url}: other writers committed first {TRIES} times; nothing was written. Write "
+            "larger batches, or fewer of them at once."
         )
 
     @contextlib.contextmanager

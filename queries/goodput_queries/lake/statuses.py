@@ -50,7 +50,7 @@ def read(lake: Lake) -> pl.DataFrame:
                 )
             except (ValueError, AttributeError, duckdb.Error) as error:
                 raise StoreError(
-                    f"{lake.url}/{path}: this is no status of a source ({error})."
+                    f"{lake.url}/{path}: this is not a status of a source ({error})."
                 ) from error
         found: pl.DataFrame = connection.table(model.qualified_name).pl()
     return found

@@ -61,7 +61,7 @@ def refuse_unless_duckdb(path: str) -> None:
     except OSError:
         return  # opening it says why
     if head and head[MAGIC_OFFSET:] != MAGIC:
-        raise StoreError(f"{path}: this is no DuckDB database; name another file with --db.")
+        raise StoreError(f"{path}: this is not a DuckDB database; name another file with --db.")
 
 
 def refuse_unless_ours(cursor: duckdb.DuckDBPyConnection, path: str) -> None:

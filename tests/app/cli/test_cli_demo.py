@@ -89,7 +89,7 @@ def test_a_recipe_names_path_source_and_what_files_do_not_say(sample_data: Path)
 def test_a_wrong_recipe_is_named(sample_data: Path, text: str) -> None:
     (sample_data / "demo.toml").write_text(text)
 
-    with pytest.raises(GoodputError, match=r"demo\.toml: this is no list of \[\[ingest\]\]"):
+    with pytest.raises(GoodputError, match=r"demo\.toml: this is not a list of \[\[ingest\]\]"):
         demo.recipe(sample_data)
 
 

@@ -112,7 +112,7 @@ def test_the_settings_of_the_site_hold(here: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["--date", "yesteryear"], 2, "'yesteryear' is no date; expected like 2026-11-19"),
+        (["--date", "yesteryear"], 2, "'yesteryear' is not a date; expected like 2026-11-19"),
         (["--formats", "csv,xls"], 2, "'xls' is none of csv, parquet, html, pdf, focus."),
         (["--date", "2030-01-01"], 1, "there is no evidence of 2030-01-01 (UTC)"),
         (["--date", "2026-11-19", "--db", "no.duckdb"], 1, "there is no such database"),

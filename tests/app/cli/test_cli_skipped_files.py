@@ -6,7 +6,7 @@ import pytest
 
 from goodput_app.cli.skipped_files import skipped_files
 
-ZONE = "carries no offset from UTC. Say its zone with --timezone (as Europe/Berlin)."
+ZONE = "carries no offset from UTC. Name its time zone with --timezone (such as Europe/Berlin)."
 
 
 def test_files_with_one_reason_are_one_sentence() -> None:

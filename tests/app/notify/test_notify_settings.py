@@ -27,7 +27,7 @@ COMMON = (
         ("to = 'pager'", f"'notify.to' is 'pager', expected one of {KINDS}."),
         ("to = 'slack'", "'notify' needs one of url, url_env and url_file, and no second of them."),
         ("to = 'slack'\nurl = 1", "'notify.url' is 1, expected a text in quotes."),
-        ("to = 'slack'\nurl = 'a b'", "'notify.url' is no URL; expected like https://"),
+        ("to = 'slack'\nurl = 'a b'", "'notify.url' is not a URL; expected like https://"),
         (
             f"{SLACK}channel = 'x'",
             f"there is no setting 'notify.channel' for 'slack'; known: {COMMON}, url, url_env, "

@@ -270,7 +270,9 @@ def test_an_amount_that_is_no_number_is_refused():
 
 
 def test_a_value_of_no_field_is_refused_with_those_that_there_are():
-    with pytest.raises(ValueError, match=r"'colour' is no value of upgrade, expected of: old_gpus"):
+    with pytest.raises(
+        ValueError, match=r"'colour' is not a value of upgrade, expected of: old_gpus"
+    ):
         filled(SCENARIOS["upgrade"], {}, {"colour": Decimal(1)})
 
 

@@ -79,8 +79,8 @@ def test_forms_of_a_line(line: str, labels: dict[str, str], value: float) -> Non
     ("line", "why"),
     [
         ('up{pod="a"b"} 1', "labels cannot be read"),
-        ('up{uuid="a" 1', "no sample"),
-        ('up{uuid="a"}', "no sample"),
+        ('up{uuid="a" 1', "not a sample"),
+        ('up{uuid="a"}', "not a sample"),
         ('up{uuid="a"} ERROR - FAILED TO CONVERT TO STRING', "value is not a number"),
         ('up{uuid="a"} 1 2 3', "value is not a number"),
         ('up{uuid="a"} 1}', "value is not a number"),
@@ -89,7 +89,7 @@ def test_forms_of_a_line(line: str, labels: dict[str, str], value: float) -> Non
         ('up{uuid="a"} 1 -5', "time is not a valid timestamp"),
         ('9up{uuid="a"} 1', "name of a metric"),
         ('{"up",uuid="a"} 1', "name of a metric"),
-        ("garbage", "no sample"),
+        ("garbage", "not a sample"),
         ('up{pod="' + "x" * HEAD_MAX_BYTES + '"} 1', "longer than"),
     ],
 )

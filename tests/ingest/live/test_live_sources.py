@@ -184,7 +184,7 @@ def test_the_cluster_of_a_site_is_that_of_sources_that_name_none() -> None:
         ),
         (
             {"source": "prometheus", "url": "ftp://x"},
-            "[[collect]] 1 (prometheus): ftp://x: this is no URL of a server; write http://host",
+            "[[collect]] 1 (prometheus): ftp://x: this is not the URL of a server; write http://host",
         ),
     ],
 )
@@ -213,7 +213,7 @@ def test_two_tables_that_ask_the_same_are_one_too_many() -> None:
     with pytest.raises(IngestError) as caught:
         collectors(tables)
     assert str(caught.value) == (
-        f"[[collect]] 2 and 3 both ask prometheus ({URL}); one of them is enough."
+        f"[[collect]] 2 and 3 both poll prometheus ({URL}); keep one of them."
     )
 
 

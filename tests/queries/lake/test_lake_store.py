@@ -74,5 +74,5 @@ def test_a_lake_answers_no_queries(lake: Lake) -> None:
 
 def test_a_broken_status_is_named(lake: Lake) -> None:
     lake.objects.write("status/x.json", "[]")
-    with pytest.raises(StoreError, match=r"status/x\.json: this is no status of a source"):
+    with pytest.raises(StoreError, match=r"status/x\.json: this is not a status of a source"):
         statuses.read(lake)

@@ -179,6 +179,6 @@ def test_what_is_no_backup_replaces_nothing(store: LocalStore, tmp_path: Path) -
     store.close()
     (tmp_path / "copy.duckdb").write_text("this is text, and long enough to have a head")
 
-    with pytest.raises(StoreError, match="no DuckDB database"):
+    with pytest.raises(StoreError, match="not a DuckDB database"):
         restore(tmp_path / "copy.duckdb", store.path, is_replacing=True)
     assert samples(tmp_path / "fleet.duckdb") == [("nvml", 3)]

@@ -36,7 +36,7 @@ def test_what_is_no_database_is_refused_at_once(tmp_path: Path) -> None:
     path = tmp_path / "fleet.duckdb"
     path.write_text("not a database, whatever lock it names\n" * 500)
 
-    with pytest.raises(StoreError, match="this is no DuckDB database; name another file"):
+    with pytest.raises(StoreError, match="this is not a DuckDB database; name another file"):
         open_store(path)
 
 

@@ -35,7 +35,8 @@ def first_run() -> None:
         )
     elif marts.has_rows():
         st.info(
-            "Rows were loaded, but the ledger is not built: `goodput build --db FILE`.",
+            "The ledger of the loaded rows is being built. If that takes long, the log of the "
+            "server says why; `goodput build --db FILE` builds it without a server.",
             icon=":material/construction:",
         )
     else:

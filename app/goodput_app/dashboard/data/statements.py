@@ -200,7 +200,7 @@ def past_file(name: str) -> bytes:
 
 def _past_file(name: str) -> bytes:
     if all(name not in one.files for one in past_statements()):
-        raise StoreError(f"{name!r} is no file of a past statement.")
+        raise StoreError(f"{name!r} is not a file of a past statement.")
     path = archive_folder() / name
     try:
         with path.open("rb") as stream:

@@ -75,7 +75,7 @@ def layout_of(line: bytes, wanted: Collection[Path]) -> Layout | None:
 
 
 def _leaves(value: Any, path: Path = ()) -> list[tuple[Path, Any]]:
-    """Return path and value of all that is no object, in the order of the text.
+    """Return path and value of all that is not an object, in the order of the text.
 
     Raises ValueError for an object without keys, or with one key twice.
     """

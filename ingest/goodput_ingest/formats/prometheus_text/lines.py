@@ -35,7 +35,7 @@ _NONE_READ: Final = pl.DataFrame(
         "reason": pl.String,
     }
 )  # fmt: skip
-NO_SAMPLE: Final = "the line is no sample; expected name{labels} value"
+NO_SAMPLE: Final = "the line is not a sample; expected name{labels} value"
 
 
 def columns(

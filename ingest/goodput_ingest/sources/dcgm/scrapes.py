@@ -54,7 +54,7 @@ class Dcgm:
         head = files.head(self.path)
         if head.strip() and not is_of_gpus(head):
             raise IngestError(
-                f"{self.path}: these are no metrics of a GPU exporter; expected lines as "
+                f"{self.path}: these are not metrics of a GPU exporter; expected lines as "
                 'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-..."} 100.'
             )
         return self._batches()

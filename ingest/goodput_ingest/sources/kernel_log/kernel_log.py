@@ -135,7 +135,7 @@ class KernelLog:
         head = files.head(self.path)
         if head.strip() and not self.recognises(self.path, head) and not _is_stamped(head):
             raise IngestError(
-                f"{self.path}: this is no kernel log; expected `dmesg -T`, "
+                f"{self.path}: this is not a kernel log; expected `dmesg -T`, "
                 "`journalctl -k -o short-iso-precise` or `journalctl -k -o json`."
             )
         for part in files.parts(self.path):
@@ -228,7 +228,7 @@ class KernelRows:
         node = line.node or self.options.node
         if node is None and line.form in APPROXIMATE:
             raise IngestError(
-                f"{self.origin}: the lines do not name their node. Say which it is with --node, "
+                f"{self.origin}: the lines do not name their node. Name it with --node, "
                 "a file a node, or write the log with `journalctl -k -o short-iso-precise`."
             )
         return (
@@ -309,8 +309,8 @@ class KernelRows:
     def _zone(self, line: Line) -> ZoneInfo:
         if self.options.zone is None:
             raise IngestError(
-                f"{self.origin}: time {line.when} carries no offset from UTC. Say its zone with "
-                "--timezone (as Europe/Berlin), or write the log with "
+                f"{self.origin}: time {line.when} carries no offset from UTC. Name its time zone "
+                "with --timezone (such as Europe/Berlin), or write the log with "
                 "`journalctl -k -o short-iso-precise`."
             )
         return self.options.zone

@@ -116,7 +116,7 @@ def _reading(event: dict[str, Any]) -> tuple[int, float | None, str]:
     if key in ("power_measurement_start", "power_measurement_stop"):
         return at_ms, None, key
     if key not in READINGS:
-        raise FieldError(f"{key!r} is no power reading")
+        raise FieldError(f"{key!r} is not a power reading")
     power_w = json_lines.number(event, "value", 0, POWER_MAX_W)
     if power_w is None:
         raise FieldError("value is missing, a power reading needs it")

@@ -149,7 +149,7 @@ class NcclDebug:
         head = files.head(self.path)
         if head.strip() and MARK.encode() not in head:
             raise IngestError(
-                f"{self.path}: this is no log of NCCL; expected lines "
+                f"{self.path}: this is not a log of NCCL; expected lines "
                 "`host:pid:thread [0] NCCL INFO ...` as NCCL_DEBUG=INFO writes them."
             )
         for part in files.parts(self.path):

@@ -105,7 +105,7 @@ def read(
             if known.at is None:
                 raise IngestError(
                     f"{path}: the Inspector's Prometheus files do not say when they were written. "
-                    "Say it with --observed-at."
+                    "Give the time with --observed-at."
                 )
             node, label, *others = key
             whole = (source, cluster, node, known.gpu_uuid, label, known.at, *others)
@@ -123,7 +123,7 @@ def _sample(line: str) -> tuple[tuple[Any, ...], str, float]:
     """Return a sample's key from node on (less GPU and time), the column it fills, its value."""
     match = SAMPLE.fullmatch(line) if len(line) <= LINE_MAX_CHARS else None
     if match is None:
-        raise FieldError("the line is no sample: expected metric{labels} value")
+        raise FieldError("the line is not a sample: expected metric{labels} value")
     if match["metric"] not in MEASURES:
         raise FieldError("the metric is none of the Inspector's")
     column, unit = MEASURES[match["metric"]]

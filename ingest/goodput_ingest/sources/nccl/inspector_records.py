@@ -212,7 +212,7 @@ def _fields(record: dict[str, Any]) -> dict[str, Any]:
     if events is not None and not (
         isinstance(events, list) and all(isinstance(event, dict) for event in events)
     ):
-        raise FieldError("kernel_events is no list of objects")
+        raise FieldError("kernel_events is not a list of objects")
     starts = [json_lines.whole(event, "kernel_start_ts") for event in events or ()]
     stops = [json_lines.whole(event, "kernel_stop_ts") for event in events or ()]
     return flat | {

@@ -258,7 +258,7 @@ def _root(value: Any) -> int:
 def _objects(fields: dict[str, Any], name: str) -> list[dict[str, Any]]:
     value = fields.get(name, [])
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-        raise FieldError(f"{name} is no list of objects")
+        raise FieldError(f"{name} is not a list of objects")
     return value
 
 

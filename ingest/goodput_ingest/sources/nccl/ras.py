@@ -110,7 +110,7 @@ class NcclRas:
         head = files.head(self.path)
         if head.strip() and not self.recognises(self.path, head):
             raise IngestError(
-                f"{self.path}: this is no answer of NCCL RAS; expected what "
+                f"{self.path}: this is not an answer of NCCL RAS; expected what "
                 '`ncclras -v` prints, its JSON, or lines {"t": ..., "reply": ...}.'
             )
         held: list[Answer] = []
@@ -193,10 +193,10 @@ class NcclRas:
                 raise FieldError(f"reply is {json_lines.kind(reply)}, expected an answer")
             return at, ras_answers.complaints(reply.splitlines())
         if not text.startswith(TEXT_START):
-            raise FieldError("these lines are no answer of RAS")
+            raise FieldError("these lines are not an answer of RAS")
         if self.options.observed_at is None:
             raise IngestError(
-                f"{self.path}: the text of RAS does not say when it was asked. Say it with "
+                f"{self.path}: the text of RAS does not say when it was asked. Give the time with "
                 '--observed-at, or write lines {"t": <epoch seconds>, "reply": <text>}.'
             )
         return self.options.observed_at, ras_answers.complaints(answer.lines)

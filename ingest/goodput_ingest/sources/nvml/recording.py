@@ -42,7 +42,7 @@ class NvmlRecording:
         head = files.head(self.path)
         if head.strip() and not _has_reading(head):
             raise IngestError(
-                f"{self.path}: this is no NVML recording; expected JSON lines with a kind "
+                f"{self.path}: this is not an NVML recording; expected JSON lines with a kind "
                 "(meta, fast, slow, host) and a time t."
             )
         rows = NvmlRows(self.options.cluster, str(self.path))

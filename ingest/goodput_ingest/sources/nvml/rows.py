@@ -146,7 +146,7 @@ class NvmlRows:
         if not node:
             raise FieldError("host is missing")
         if not isinstance(gpus, list) or not all(isinstance(g, dict) for g in gpus):
-            raise FieldError("gpus is no list of objects")
+            raise FieldError("gpus is not a list of objects")
         rows: list[tuple[Any, ...]] = []
         known: dict[int, _Gpu] = {}
         before = {gpu.uuid: gpu.instances for gpu in self._gpus.values()}
@@ -286,7 +286,7 @@ def _instances(
     """Return the MIG instances of a GPU; one that was there before keeps its beginning."""
     instances = gpu.get("instances") or []
     if not isinstance(instances, list) or not all(isinstance(i, dict) for i in instances):
-        raise FieldError("instances is no list of objects")
+        raise FieldError("instances is not a list of objects")
     found: dict[str, tuple[str, int, datetime]] = {}
     for instance in instances[:INSTANCES_MAX]:
         gi = json_lines.whole(instance, "gi", 0, INSTANCES_MAX)
@@ -364,7 +364,7 @@ def _pids(line: dict[str, Any]) -> list[int] | None:
     if procs is None:
         return None
     if not isinstance(procs, list):
-        raise FieldError("procs is no list")
+        raise FieldError("procs is not a list")
     pids: list[int] = []
     for proc in procs[:PIDS_MAX]:
         first = proc[0] if isinstance(proc, list) and proc else proc

@@ -96,7 +96,7 @@ class OperationTrace:
             frame = pl.read_parquet(self.path, columns=list(COLUMNS))
         except (OSError, UnicodeError, pl.exceptions.PolarsError) as error:
             raise IngestError(
-                f"{self.path}: this is no Parquet that can be read: {error}"
+                f"{self.path}: this is not Parquet that can be read: {error}"
             ) from error
         if frame.height > ROWS_MAX:
             raise IngestError(

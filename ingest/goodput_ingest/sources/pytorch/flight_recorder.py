@@ -122,7 +122,9 @@ class FlightRecorder:
             dump = flight_recorder_dump.load(content)
             configured, progress = _configured(dump), _by_id(dump, "pg_status")
         except FieldError as error:
-            raise IngestError(f"{self.path}: this is no Flight Recorder dump: {error}.") from error
+            raise IngestError(
+                f"{self.path}: this is not a Flight Recorder dump: {error}."
+            ) from error
         key = (self.name, self.options.cluster, name.dump_set, name.rank)
         digest = hashlib.sha256(repr(key).encode("utf-8", "replace") + content)
         del content
@@ -275,7 +277,7 @@ def _by_id(dump: Mapping[str, Any], name: str) -> dict[str, dict[str, Any]]:
     if value is None:
         return {}
     if not isinstance(value, dict) or not all(isinstance(v, dict) for v in value.values()):
-        raise FieldError(f"{name} is no object of objects")
+        raise FieldError(f"{name} is not an object of objects")
     return {str(key): fields for key, fields in value.items()}
 
 

@@ -105,7 +105,7 @@ class Kineto:
             about = _about(trace, digest)
             base_us = (json_lines.whole(trace, "baseTimeNanoseconds", 0) or 0) / 1000
         except FieldError as error:
-            raise IngestError(f"{self.path}: this is no trace of Kineto: {error}.") from error
+            raise IngestError(f"{self.path}: this is not a trace of Kineto: {error}.") from error
         del trace
         exposed_us = _exposed(kernels)
         rows: list[tuple[Any, ...]] = []
@@ -155,7 +155,7 @@ class Kineto:
                 f"{self.path}: the trace is cut or not JSON ({str(error)[:100]})."
             ) from error
         if not isinstance(trace, dict) or not isinstance(trace.get("traceEvents"), list):
-            raise IngestError(f"{self.path}: this is no trace: it has no list of traceEvents.")
+            raise IngestError(f"{self.path}: this is not a trace: it has no list of traceEvents.")
         return trace, hashlib.sha256(content).hexdigest()
 
 
@@ -175,7 +175,7 @@ def _kernels(trace: dict[str, Any], rejects: list[Reject]) -> Iterator[Kernel]:
                 raise FieldError("a kernel lacks pid (device) or tid (stream)")
             args = event.get("args", {})
             if not isinstance(args, dict):
-                raise FieldError("args is no object")
+                raise FieldError("args is not an object")
         except FieldError as error:
             shown = json_lines.printable(repr(event)[:500], 500)
             rejects.append(Reject(None, f"event {number}: {error}", shown))
@@ -187,7 +187,7 @@ def _about(trace: dict[str, Any], digest: str) -> tuple[str, int | None, int | N
     """Return trace id, rank, world size and process of a trace."""
     said = trace.get("distributedInfo", {})
     if not isinstance(said, dict):
-        raise FieldError("distributedInfo is no object")
+        raise FieldError("distributedInfo is not an object")
     host_events = (
         e for e in trace["traceEvents"] if isinstance(e, dict) and e.get("cat") == "cpu_op"
     )

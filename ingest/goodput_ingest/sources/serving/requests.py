@@ -58,7 +58,7 @@ class ServingRequests:
         is_json = head.lstrip()[:1] in {b"{", b"["}
         if head.strip() and not is_json and not self.recognises(self.path, head):
             raise IngestError(
-                f"{self.path}: these are no requests; expected the fields arrival, first_token or "
+                f"{self.path}: these are not requests; expected the fields arrival, first_token or "
                 "end, and input_tokens, output_tokens or model, as a CSV header or in JSON lines."
             )
         header: list[str] = []

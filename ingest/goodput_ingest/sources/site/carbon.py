@@ -90,5 +90,5 @@ def _share(row: dict[str, str], column: str) -> Decimal | None:
         return None
     share = exact(row, column)
     if share > 1:
-        raise ValueError(f"{column} {row[column][:40]!r} is no share from 0 to 1")
+        raise ValueError(f"{column} {row[column][:40]!r} is not a share from 0 to 1")
     return share

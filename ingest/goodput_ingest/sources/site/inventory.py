@@ -101,7 +101,7 @@ class Inventory:
         """Yield the GPUs of a row, each with its MIG instances; ValueError says what is wrong."""
         node, uuid = row["node"], row.get("gpu_uuid") or None
         if not _NAME.fullmatch(node):
-            raise ValueError(f"{node[:40]!r} is no node name")
+            raise ValueError(f"{node[:40]!r} is not a node name")
         gpus, first = _count(row, "gpus"), _count(row, "slurm_index")
         if gpus is None:
             gpus = 1

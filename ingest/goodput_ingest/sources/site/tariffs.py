@@ -109,5 +109,5 @@ def _hour(row: dict[str, str], column: str, default: int, least: int, most: int)
     if not text:
         return default
     if not re.fullmatch(r"[0-9]{1,2}", text) or not least <= int(text) <= most:
-        raise ValueError(f"{column} {text[:40]!r} is no hour from {least} to {most}")
+        raise ValueError(f"{column} {text[:40]!r} is not an hour from {least} to {most}")
     return int(text)

@@ -111,7 +111,7 @@ class TelemetryParquet:
             schema = dict(pl.read_parquet_schema(self.path))
         except (OSError, ArrowException, UnicodeError, pl.exceptions.PolarsError) as error:
             raise IngestError(
-                f"{self.path}: this is no Parquet file that can be read: {error}"
+                f"{self.path}: this is not a Parquet file that can be read: {error}"
             ) from error
         missing = [name for name in ("ts", "gpu_uuid") if name not in schema]
         if missing or not set(schema) & set(METRICS):

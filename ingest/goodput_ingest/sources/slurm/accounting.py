@@ -134,7 +134,7 @@ def parse(rows: pl.DataFrame, accounting: Accounting, delimiter: str) -> list[Pa
     )
     if known.height and known["Cluster"].null_count():
         raise IngestError(
-            "slurm: the sacct rows do not name their cluster. Say which it is with --cluster, "
+            "slurm: the sacct rows do not name their cluster. Name it with --cluster, "
             "or ask sacct for the field Cluster."
         )
     long = [c for c in texts if (known[c].str.len_bytes() > TEXT_MAX_CHARS).any()]

@@ -71,7 +71,7 @@ def parse_jobs(text: str, *, cluster: str | None, zone: ZoneInfo | None) -> list
     """
     if cluster is None:
         raise IngestError(
-            "slurm: scontrol does not name the cluster of its jobs. Say which it is with --cluster."
+            "slurm: scontrol does not name the cluster of its jobs. Name it with --cluster."
         )
     found = list(records(text, "JobId="))
     submits, rejects = [], []

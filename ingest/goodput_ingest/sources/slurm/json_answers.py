@@ -81,7 +81,7 @@ def parse_records(
         if isinstance(record, dict):
             rows += [{"line": str(number)} | row for row in _texts(record)]
         else:
-            rejects.append(Reject(number, f"slurm: record {number} is no object."))
+            rejects.append(Reject(number, f"slurm: record {number} is not an object."))
     table = pl.DataFrame(
         {name: [row.get(name, "") for row in rows] for name in ("line", *FIELDS)},
         schema=dict.fromkeys(("line", *FIELDS), pl.String),

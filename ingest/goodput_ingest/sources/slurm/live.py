@@ -121,7 +121,7 @@ class SlurmLive:
         found = re.search(r"^ClusterName\s*=\s*(\S+)", config, re.MULTILINE)
         if found is None:
             raise IngestError(
-                "slurm: scontrol show config does not name the cluster. Say it with cluster."
+                "slurm: scontrol show config does not name the cluster. Name it with cluster."
             )
         return found[1]
 

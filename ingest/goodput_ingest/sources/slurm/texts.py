@@ -80,7 +80,7 @@ class Slurm:
         kind = None if first is None else kind_of(first.data[: files.HEAD_BYTES])
         if first is None or kind is None:
             raise IngestError(
-                f"{self.path}: slurm: this is no text of Slurm that can be read. Expected the "
+                f"{self.path}: slurm: this is not a text of Slurm that can be read. Expected the "
                 "output of sacct -P, scontrol show job -d, scontrol show node, scontrol show "
                 "reservation, sinfo -N (with | between fields), sacctmgr -P show event or "
                 "sacctmgr -P show reservation, or sacct, squeue, scontrol and sinfo with --json."

@@ -77,10 +77,10 @@ def test_a_folder_without_an_index_has_no_statements(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (b"{", "line 2 is no entry of the index"),
-        (b'{"date": "2026-11-19"}', "line 2 is no entry of the index"),
-        (b"[" * 100_000, "line 2 is no entry of the index"),
-        (b"\xff\xfe", "line 2 is no entry of the index"),
+        (b"{", "line 2 is not an entry of the index"),
+        (b'{"date": "2026-11-19"}', "line 2 is not an entry of the index"),
+        (b"[" * 100_000, "line 2 is not an entry of the index"),
+        (b"\xff\xfe", "line 2 is not an entry of the index"),
     ],
 )
 def test_a_damaged_index_is_not_guessed_at(tmp_path: Path, line: bytes, message: str) -> None:

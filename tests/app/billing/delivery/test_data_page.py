@@ -75,4 +75,4 @@ def test_a_damaged_index_is_an_error_in_its_place(page: Callable[[], AppTest], p
 
     assert not app.exception
     (error,) = app.error
-    assert "line 1 is no entry of the index" in error.value
+    assert "line 1 is not an entry of the index" in error.value

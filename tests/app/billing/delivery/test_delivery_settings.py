@@ -79,7 +79,7 @@ def test_a_port_is_the_usual_one_unless_it_is_named(
         ("[report]\nformats = []", "'report.formats' is empty"),
         ('[report]\nformats = ["csv", "csv"]', "names something twice"),
         ("[report]\nformats = [1]", "expected a list of texts in quotes"),
-        ('[report]\nfiles_url = "javascript:alert(1)"', "'report.files_url' is no URL"),
+        ('[report]\nfiles_url = "javascript:alert(1)"', "'report.files_url' is not a URL"),
         ('[report]\nmail = "me@lab.example"', "write it as [report.mail]"),
         ('[report.mail]\nsender = "a@b"\nto = ["c@d"]', "'report.mail.host' is ''"),
         (f'[report.mail]\n{MAIL.replace("mx", "mx/x")}', "'report.mail.host' is 'mx/x'"),

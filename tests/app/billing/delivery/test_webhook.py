@@ -152,7 +152,7 @@ def test_a_url_that_is_a_secret_comes_from_a_file_and_is_not_printed(
 
     post(None, url_file=str(file))  # type: ignore[arg-type]
     file.write_text("no url, secret-path")
-    with pytest.raises(GoodputError, match="is no URL") as caught:
+    with pytest.raises(GoodputError, match="is not a URL") as caught:
         post(None, url_file=str(file))  # type: ignore[arg-type]
 
     assert hook.paths == ["/secret-path"]

@@ -94,7 +94,7 @@ def test_recordings_are_those_of_the_folder_and_no_other_path(
 ) -> None:
     assert recordings.in_folder() == {"night": folder / "night"}
     for name in ("out", "../secret.txt", str(folder.parent / "secret.txt"), ""):
-        with pytest.raises(GoodputError, match="is no recording of the folder"):
+        with pytest.raises(GoodputError, match="is not a recording of the folder"):
             recordings.start(store, name, 10.0, ADDRESS)
     assert replay_process.current() is None
 

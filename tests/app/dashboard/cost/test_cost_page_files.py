@@ -70,7 +70,7 @@ def test_a_damaged_index_is_reported_and_the_page_stays(
 
     app = cost(priced)
 
-    assert "is no entry of the index" in texts(app).replace("\\", "")
+    assert "is not an entry of the index" in texts(app).replace("\\", "")
     assert tile(app, "Allocated cost") == "$52.00"
 
 

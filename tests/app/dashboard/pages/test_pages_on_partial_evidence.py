@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,18 +62,14 @@ def test_a_page_shows_the_first_run_on_an_empty_database(
     assert len(app.code) == 3
 
 
-def test_rows_without_a_ledger_name_the_next_command(
+def test_rows_without_a_ledger_say_that_it_is_being_built(
     store: LocalStore, visit: Callable[..., AppTest]
 ) -> None:
-    job = {"cluster": "lab", "job_id": "1", "submit_at": datetime(2026, 1, 1)}  # noqa: DTZ001 -- UTC
-    columns = store.read("select * from raw.job_runs limit 0").columns
-    rows = pl.DataFrame([{k: v for k, v in {"source": "slurm", **job}.items() if k in columns}])
-    with contextlib.suppress(Exception):
-        store.load(Batch("job_runs", rows, "slurm", "sacct", "digest"))
-    loaded = store.read("select count(*) as n from state.ingested").item()
+    node = pl.DataFrame({"cluster": ["lab"], "node": ["n1"], "source": ["csv"]})
+    store.load(Batch("nodes", node, "csv", "nodes.csv", "digest"))
     app = visit(store)
     assert_sound(app)
-    assert ("goodput build" in texts(app)) == (loaded > 0)
+    assert "is being built" in app.info[0].value
 
 
 def test_rows_that_name_no_gpu_say_what_to_read_in_as_well(
@@ -84,7 +78,6 @@ def test_rows_that_name_no_gpu_say_what_to_read_in_as_well(
     app = visit(events_alone)
     assert_sound(app)
     assert "contain neither a GPU inventory nor a job" in app.info[0].value
-    assert "goodput build" not in texts(app)
 
 
 def test_the_data_page_is_there_without_any_gpu(

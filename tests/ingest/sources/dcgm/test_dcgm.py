@@ -254,7 +254,7 @@ def test_a_cut_gzip_file_keeps_what_came_before_and_says_so(
 def test_a_scrape_with_bad_lines_alone_keeps_them(store: LocalStore, tmp_path: Path) -> None:
     path = write(tmp_path / "m.prom", line(600).replace("600", "ERROR") + "garbage\n")
 
-    with pytest.raises(IngestError, match="no metrics of a GPU exporter"):
+    with pytest.raises(IngestError, match="not metrics of a GPU exporter"):
         read(store, path)
 
     text = line(600) + "\n".join(f"garbage {n}x" for n in range(5)) + "\n"
@@ -266,7 +266,7 @@ def test_a_scrape_with_bad_lines_alone_keeps_them(store: LocalStore, tmp_path: P
 def test_a_file_of_another_format_is_refused(store: LocalStore, tmp_path: Path) -> None:
     path = write(tmp_path / "m.prom", '{"v": 1, "event": "step"}\n')
 
-    with pytest.raises(IngestError, match="these are no metrics of a GPU exporter"):
+    with pytest.raises(IngestError, match="these are not metrics of a GPU exporter"):
         read(store, path)
 
 

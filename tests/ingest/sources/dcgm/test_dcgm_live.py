@@ -160,7 +160,7 @@ def test_a_bad_line_is_rejected_under_the_target_that_sent_it(
 
     line, reason = store.read("select line, reason from raw.rejects").row(0)
     assert line == 2
-    assert reason.startswith(f"{second.url}/metrics: the line is no sample")
+    assert reason.startswith(f"{second.url}/metrics: the line is not a sample")
     assert store.read("select count(*) from raw.gpu_samples").item() == 3
 
 
@@ -205,7 +205,7 @@ def endless(exporter: Exporter) -> Answer:
     ("answer", "why"),
     [
         (page("", 500), "it answers with status 500, expected 200"),
-        (page("", 401), "it refuses us (401); check the password"),
+        (page("", 401), "it denies access (401); check the password"),
         (page("moved", 302), "it answers with status 302, expected 200"),
         (page("<html>hello</html>"), "it answers, but with no metrics of GPUs"),
         (page(""), "it answers, but with no metrics of GPUs"),
@@ -261,7 +261,7 @@ def test_a_password_comes_from_the_environment_or_a_file_and_goes_nowhere_else(
     ("settings", "why"),
     [
         ({"urls": []}, "no urls are given"),
-        ({"urls": ["gpu-a01:9400"]}, "no URL of a server"),
+        ({"urls": ["gpu-a01:9400"]}, "the URL of a server"),
         ({"urls": ["http://us:secret@gpu-a01:9400"]}, "the URL carries a user or password"),
     ],
 )

@@ -101,7 +101,7 @@ def test_reading_twice_changes_nothing(store: LocalStore, tmp_path: Path) -> Non
 
 
 def test_a_log_without_lines_of_nccl_is_refused(store: LocalStore, tmp_path: Path) -> None:
-    with pytest.raises(IngestError, match="this is no log of NCCL"):
+    with pytest.raises(IngestError, match="this is not a log of NCCL"):
         read(store, tmp_path, "iteration 1 loss 2.0")
 
 

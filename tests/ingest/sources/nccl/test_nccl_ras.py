@@ -315,5 +315,5 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
     path.write_text("vm:1:1 [0] NCCL INFO NCCL version 2.28.9+cuda13.0\n")
 
     assert not NcclRas.recognises(path, files.head(path))
-    with pytest.raises(IngestError, match="this is no answer of NCCL RAS"):
+    with pytest.raises(IngestError, match="this is not an answer of NCCL RAS"):
         list(NcclRas(path, ReadOptions()).extract())

@@ -287,7 +287,7 @@ def test_a_file_of_another_format_is_refused(store: LocalStore, tmp_path: Path) 
     path = tmp_path / "nvml.jsonl"
     path.write_text('{"v": 1, "event": "step"}\n')
 
-    with pytest.raises(IngestError, match="this is no NVML recording"):
+    with pytest.raises(IngestError, match="this is not an NVML recording"):
         read(store, path)
 
 

@@ -115,17 +115,20 @@ def test_native_histograms_are_named_as_not_read():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (b"", "no JSON"),
-        (b"<html>", "no JSON"),
+        (b"", "not JSON"),
+        (b"<html>", "not JSON"),
         (b'{"status":"success","data":{"resultType":"matrix","result":[{"metric"', "truncated"),
         (b"[" * 100_000, "Expected `object`"),
         (b'{"data":{"result":[' + b"[" * 100_000, "nested too deeply"),
-        (b"\xff\xfe\x00", "no JSON"),
-        (b'{"status":"success","data":["a"]}', "no answer to a query"),
-        (b'{"status":"success"}', "no answer to a query"),
-        (b"{}", "no answer to a query"),
+        (b"\xff\xfe\x00", "not JSON"),
+        (b'{"status":"success","data":["a"]}', "not an answer to a query"),
+        (b'{"status":"success"}', "not an answer to a query"),
+        (b"{}", "not an answer to a query"),
         (b'{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}', "is scalar"),
-        (b'{"status":"success","data":{"resultType":"matrix","result":7}}', "no answer to a query"),
+        (
+            b'{"status":"success","data":{"resultType":"matrix","result":7}}',
+            "not an answer to a query",
+        ),
         (b'{"status":"error","errorType":"timeout","error":"too slow"}', "said timeout: too slow"),
     ],
 )

@@ -85,7 +85,7 @@ def test_what_the_server_says_reaches_the_reader(ask, reply_types, status):
     [
         (401, "check username and password, or the token"),
         (403, "check username and password, or the token"),
-        (302, "a login page perhaps"),
+        (302, "possibly to a login page"),
         (404, "expected an answer of Prometheus's API"),
         (502, "expected an answer of Prometheus's API"),
     ],
@@ -216,7 +216,7 @@ def test_a_secret_that_is_missing_is_named(monkeypatch):
 
 @pytest.mark.parametrize("url", ["prometheus:9090", "ftp://a", "http://", ""])
 def test_what_is_no_url_is_refused(url):
-    with pytest.raises(IngestError, match="no URL of a server"):
+    with pytest.raises(IngestError, match="the URL of a server"):
         Endpoint(url=url)
 
 

@@ -1,4 +1,4 @@
-"""Saved answers: one or many in a file, whole or cut, and what is no answer."""
+"""Saved answers: one or many in a file, whole or cut, and what is not an answer."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_metrics_of_something_else_are_named(read, answer, store):
 
     assert summary.rows_new == 0
     (reason,) = store.read("select reason from raw.rejects")["reason"].to_list()
-    assert reason == "1 metrics are of no exporter that is read: go_goroutines"
+    assert reason == "1 metrics are not of an exporter that is read: go_goroutines"
 
 
 def test_a_job_label_in_any_script_is_kept(read, answer, store):

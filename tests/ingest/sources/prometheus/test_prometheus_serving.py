@@ -96,5 +96,5 @@ def test_a_saved_answer_has_the_engines_of_all_products(store, tmp_path, reply_t
         *[("requests_waiting", 2.0)] * 2,
     ]
     assert store.read("select reason from raw.rejects").rows() == [
-        ("1 metrics are of no exporter that is read: go_goroutines",)
+        ("1 metrics are not of an exporter that is read: go_goroutines",)
     ]

@@ -50,8 +50,8 @@ def test_the_command_names_the_cluster_where_the_row_does_not(tmp_path: Path) ->
         ("-1,,,", "is not an amount"),
         ("nan,,,", "is not an amount"),
         ("6000,,,", "is more than 5000"),
-        ("400,1.1,,", "is no share from 0 to 1"),
-        ("400,,0.9,", "is no ratio from 1 to 100"),
+        ("400,1.1,,", "is not a share from 0 to 1"),
+        ("400,,0.9,", "is not a ratio from 1 to 100"),
         ("400,,,2027-01-01T00:30:00Z", "is not a whole hour"),
     ],
 )

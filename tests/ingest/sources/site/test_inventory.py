@@ -86,7 +86,7 @@ def test_a_gpu_in_mig_mode_joins_with_its_instances(tmp_path: Path) -> None:
         ("node001,0,,,2026-11-20T00:00:00,", "carries no offset"),
         ("node001,0,,,yesterday,", "'yesterday' is not a time"),
         ("node001,,,,,", "neither gpu_uuid nor slurm_index nor gpus"),
-        ("no de,0,,,,", "is no node name"),
+        ("no de,0,,,,", "is not a node name"),
         ("node001,x,,,,", "slurm_index 'x' is not a number"),
         ("node001,,99999,,,", "gpus '99999' is not a number"),
         ("node001,,1,4g.40gb:2,,", "fills 2 GPUs, the row has 1"),

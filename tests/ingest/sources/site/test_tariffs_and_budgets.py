@@ -60,13 +60,13 @@ def test_hours_are_in_the_named_zone_of_the_command_where_the_row_has_none(tmp_p
     ("row", "expected"),
     [
         ("6,22,,0.15,", "hours of the day need a zone"),
-        ("24,6,UTC,0.15,", "is no hour from 0 to 23"),
+        ("24,6,UTC,0.15,", "is not an hour from 0 to 23"),
         ("6,6,UTC,0.15,", "are both 6"),
-        ("x,6,UTC,0.15,", "is no hour"),
+        ("x,6,UTC,0.15,", "is not an hour"),
         ("6,22,Mars/Base,0.15,", "there is no time zone 'Mars/Base'"),
         (",,,-1,", "is not an amount"),
         (",,,,1.2", "is not a number"),
-        (",,,0.15,0.9", "is no ratio from 1 to 100"),
+        (",,,0.15,0.9", "is not a ratio from 1 to 100"),
     ],
 )
 def test_a_row_that_is_no_tariff_is_rejected(tmp_path: Path, row: str, expected: str) -> None:
@@ -113,5 +113,5 @@ def test_a_row_may_name_its_currency(tmp_path: Path) -> None:
 
     assert batch.rows["currency"].to_list() == ["EUR", None]
     assert [reject.reason for reject in batch.rejects] == [
-        "tariffs: line 4: currency 'euro' is no ISO 4217 code like EUR."
+        "tariffs: line 4: currency 'euro' is not an ISO 4217 code like EUR."
     ]

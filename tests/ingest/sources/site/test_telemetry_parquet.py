@@ -153,7 +153,7 @@ def test_something_else_is_refused(tmp_path):
     path = tmp_path / "gpu.parquet"
     path.write_bytes(b"PAR1 and nothing that follows")
 
-    with pytest.raises(IngestError, match="no Parquet file"):
+    with pytest.raises(IngestError, match="not a Parquet file"):
         batches(path)
 
 

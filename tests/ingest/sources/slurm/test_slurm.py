@@ -60,7 +60,7 @@ def test_a_file_that_is_none_of_slurms_texts_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("call Bob about node003\n")
 
-    with pytest.raises(IngestError, match=r"notes\.txt: slurm: this is no text of Slurm"):
+    with pytest.raises(IngestError, match=r"notes\.txt: slurm: this is not a text of Slurm"):
         list(Slurm(file, OPTIONS).extract())
 
 

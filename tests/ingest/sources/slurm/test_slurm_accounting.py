@@ -97,7 +97,7 @@ def test_fields_come_in_any_order_and_optional_ones_may_be_missing(tmp_path: Pat
 def test_a_header_without_a_needed_field_is_refused(tmp_path: Path, name: str) -> None:
     record = {key: value for key, value in RECORD.items() if key != name}
 
-    with pytest.raises(IngestError, match=name if name != "State" else "no text of Slurm"):
+    with pytest.raises(IngestError, match=name if name != "State" else "not a text of Slurm"):
         read(tmp_path, sacct(record))
 
 
@@ -427,7 +427,7 @@ def test_any_text_in_any_field_is_kept_or_rejected(
     try:
         batches = read(folder, text, cluster="lab", zone=ZoneInfo("UTC"))
     except IngestError as error:
-        assert "no text of Slurm" in str(error)  # noqa: PT017 -- the only file-wide fault left
+        assert "not a text of Slurm" in str(error)  # noqa: PT017 -- the only file-wide fault left
         return
 
     assert sum(b.rows.height + len(b.rejects) for b in batches.values()) == 1

@@ -34,20 +34,27 @@ FIXES = {
     "owner": "Owner",
     "effort": "Effort",
 }
-FIX_WIDTHS_PX = {"target": 140, "findings": 64, "owner": 78, "effort": 62, "what_to_do": 270}
+FIX_WIDTHS_PX = {"target": 130, "findings": 64, "owner": 82, "effort": 62, "what_to_do": 210}
 OF_A_WEEK = ("back_week_ms", "back_week_cost")  # not known under an hour of evidence
 FINDINGS = {
     "severity": "Severity",
     "title": "Finding",
     "subject": "Subject",
     "evidence": "Evidence",
+    "confidence": "Confidence",
     "state": "State",
     "since_at": "Since",
     "gpu_ms": "Lost",
     "cost": "Cost",
-    "confidence": "Confidence",
 }
-FINDING_WIDTHS_PX = {"severity": 70, "title": 170, "subject": 170, "state": 84, "evidence": 330}
+FINDING_WIDTHS_PX = {  # with the other columns a window of 1,400 px
+    "severity": 66,
+    "title": 140,
+    "subject": 140,
+    "evidence": 280,
+    "confidence": 84,
+    "state": 64,
+}
 OBJECTIVES = {
     "name": "Objective",
     "target_ratio": "Target",
