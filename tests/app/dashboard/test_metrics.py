@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -64,8 +65,10 @@ def test_short_windows_read_samples_and_long_ones_the_roll_up() -> None:
 
 
 def test_samples_and_roll_up_agree() -> None:
+    """Of the page of one GPU, whose peers are other GPUs."""
+    of_one = replace(WINDOW, gpu_uuid="GPU-a", node="n", cluster="c")
     raw, rolled = (
-        metrics.gpu_series(WINDOW, ["GPU-a", "GPU-b"], metrics.Resolution(600_000, is_raw=is_raw))
+        metrics.gpu_series(of_one, ["GPU-a", "GPU-b"], metrics.Resolution(600_000, is_raw=is_raw))
         for is_raw in (True, False)
     )
 

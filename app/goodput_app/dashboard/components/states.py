@@ -10,7 +10,7 @@ import streamlit as st
 
 from goodput_app.access import rows
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import scope_bar
+from goodput_app.dashboard.components import scope_bar, search
 from goodput_app.dashboard.data import lake, marts
 from goodput_queries.errors import NotPermittedError
 from goodput_queries.scope import Scope
@@ -92,6 +92,8 @@ def is_empty(view: View) -> bool:
         st.button(
             f"Jump to the last data ({ago})", key="empty_jump", on_click=scope_bar.jump_to_data
         )
+    if view.scope.run is not None:
+        search.link_to_time_of(view.scope.run)
     return True
 
 

@@ -13,11 +13,10 @@ import polars as pl
 
 from goodput_app.access import rows
 from goodput_app.dashboard.data import lake, marts
+from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from goodput_queries.scope import Scope
 
 POINTS_MAX = 480  # a trace; a page has up to 30 of them, and stays below 1 MB
 RAW_GPU_HOURS_MAX = 200  # of more, the roll-up is read
@@ -178,7 +177,7 @@ def gpu_series(scope: Scope, gpus: Sequence[str], read: Resolution) -> pl.DataFr
     parameters = (tuple(sorted(gpus)), from_ms, to_ms)
     if read.is_of_lake:
         return lake.read(sql, *parameters)
-    window = replace(scope, team=None, user=None, run=None, partition=None, node=None)
+    window = Scope(from_ms=from_ms, to_ms=to_ms, teams=scope.teams)
     return marts.read(sql, window, *parameters)
 
 

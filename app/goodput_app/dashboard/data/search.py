@@ -15,6 +15,13 @@ if TYPE_CHECKING:
 FOUND_MAX = 20
 
 
+def run(run_key: str) -> pl.DataFrame:
+    """Return the row of marts.search_targets of a run, or none."""
+    return marts.read(
+        "select * from marts.search_targets where kind = 'run' and value = $1", EVERYTHING, run_key
+    )
+
+
 def find(text: str, scope: Scope = EVERYTHING) -> pl.DataFrame:
     """Return rows of marts.search_targets, whole names first, then beginnings; `total` of all.
 

@@ -15,20 +15,20 @@ scope = view.scope
 COLUMNS = {
     "run_name": "Run",
     "verdict": "Verdict",
-    "verdict_confidence": "Confidence",
-    "cluster": "Cluster",
-    "state": "State",
     "team": "Team",
-    "user_name": "User",
+    "state": "State",
     "gpus": "GPUs",
     "goodput_of_held_ratio": "Goodput (% of allocated)",
-    "held_ms": "Allocated",
     "wasted_ms": "Wasted",
     "wasted_cost": "Wasted cost",
+    "verdict_confidence": "Confidence",
+    "user_name": "User",
+    "held_ms": "Allocated",
     "ettr_ratio": "ETTR",
     "mfu_ratio": "MFU",
     "tokens_per_s": "Tokens/s",
     "restarts": "Restarts",
+    "cluster": "Cluster",
 }
 
 st.title("Runs", anchor=False)

@@ -50,6 +50,14 @@ FINDINGS = {
     "example": "Example",
     "what_to_do": "What to do",
 }
+FINDING_WIDTHS = {
+    "kind": 180,
+    "what": 300,
+    "n": 70,
+    "gpu_ms": 115,
+    "example": 170,
+    "what_to_do": 285,
+}
 REJECTS = {
     "source": "Source",
     "reason": "Reason",
@@ -137,7 +145,7 @@ with panel("Findings", "marts.data_quality", help="What the evidence contradicts
     if findings.is_empty():
         st.caption("No contradiction and no missing evidence was found.")
     else:
-        tables.show(findings, FINDINGS, "findings")
+        tables.show(findings, FINDINGS, "findings", widths=FINDING_WIDTHS)
 with panel("Rejected rows", "raw.rejects", help="Rejected with the reason, never dropped."):
     rejects = marts.rejects()
     if rejects.is_empty():

@@ -18,13 +18,13 @@ GAPS = {
     "gap_s": "Gap length",
     "node": "Node",
     "gpu_index": "GPU",
+    "gpu_ms": "GPU time",
+    "cost": "Cost",
+    "team": "Team",
+    "run_id": "Run",
     "label": "Category",
     "cause": "Cause",
     "confidence": "Confidence",
-    "run_id": "Run",
-    "team": "Team",
-    "gpu_ms": "GPU time",
-    "cost": "Cost",
 }
 THROTTLING = {
     "start_at": "Start",
@@ -32,13 +32,13 @@ THROTTLING = {
     "node": "Node",
     "gpu_index": "GPU",
     "reason": "Reason",
+    "verdict": "Verdict",
+    "booked_gpu_ms": "GPU time lost",
     "power_w": "Power",
     "power_limit_w": "Limit",
     "sm_clock_hz": "SM clock",
     "gpu_temperature_c": "Temperature",
-    "booked_gpu_ms": "GPU time lost",
     "evidence": "Evidence",
-    "verdict": "Verdict",
 }
 
 st.title("Waste", anchor=False)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pytest
 from tests.recorded_session import built
 
+from goodput_app.dashboard import time_zone
 from goodput_app.dashboard.components import places, search
 from goodput_app.dashboard.data import search as found_by
 from goodput_app.dashboard.state import use_store
@@ -14,6 +16,8 @@ from goodput_app.dashboard.state import use_store
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from streamlit.testing.v1 import AppTest
 
     from goodput_queries.storage.store import LocalStore
 
@@ -81,3 +85,18 @@ def test_a_run_opens_in_its_own_time(run: dict[str, Any]) -> None:
     assert page == places.RUN_PAGE
     assert params["run"] == run["value"]
     assert params["from"] == f"{run['start_at'].isoformat(timespec='milliseconds')}Z"
+
+
+def test_a_run_outside_of_the_time_range_has_a_link_to_its_own_time(
+    capture: LocalStore, visit: Callable[..., AppTest], run: dict[str, Any]
+) -> None:
+    window = {"from": "2026-11-20T12:35:00Z", "to": "2026-11-20T12:35:01Z"}
+
+    app = visit(capture, "one_run", run=run["value"], **window)
+
+    assert not app.exception
+    links = {link.proto.label: link.proto.query_string for link in app.get("page_link")}
+    (own,) = (
+        query for label, query in links.items() if label.startswith("Show the run in its own time")
+    )
+    assert f"from={quote(time_zone.iso(run['start_at']), safe='')}" in own

@@ -155,7 +155,7 @@ def test_filters_of_owners_do_not_hide_gpus_and_the_page_says_so(
     app = open_fleet(team="team")
 
     assert len(cells(app)) == 6
-    assert "filters of team and run do not apply" in texts(app)
+    assert "team and run filters do not apply" in texts(app)
 
 
 def test_a_row_of_a_rack_and_of_a_busy_gpu(open_fleet: Callable[..., AppTest]) -> None:

@@ -47,13 +47,13 @@ OF_GANGS = {
     "start_at": "Start",
     "gap_s": "Gap length",
     "gpus": "Idle GPUs",
-    "held_gpus": "Allocated GPUs",
-    "coincides": "Coincides with",
-    "confidence": "Confidence",
     "job_name": "Job name",
     "team": "Team",
     "gpu_ms": "GPU time",
     "cost": "Cost",
+    "coincides": "Coincides with",
+    "confidence": "Confidence",
+    "held_gpus": "Allocated GPUs",
 }
 
 

@@ -115,7 +115,7 @@ def tiles(own: pl.DataFrame, events: pl.DataFrame) -> None:
     columns[0].metric(f"{named.get(activity or '', 'GPU utilisation')} (mean)", _percent(of_it))
     columns[1].metric("Power (mean)", _amount(own["power_w"].mean(), "W"))
     columns[2].metric("Temperature (highest)", _amount(own["gpu_temperature_c_max"].max(), "°C"))
-    columns[3].metric("Memory used (last)", _gib(last["memory_used_bytes"]))
+    columns[3].metric("Memory used (last)", _gib(last["memory_used_bytes_last"]))
     columns[4].metric("Events", f"{events.height:,}")
 
 

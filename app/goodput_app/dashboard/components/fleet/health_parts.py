@@ -43,16 +43,16 @@ CLUSTERS = {
 NODES = {
     "node": "Node",
     "errors": "Errors",
+    "caused_ms": "Loss caused",
+    "caused_cost": "Cost",
+    "suggested": "Suggested",
+    "what_to_do": "What to do",
+    "code": "Xid",
     "failures": "Node failures",
     "failed_attempts": "Failed attempts",
     "ecc_uncorrected": "ECC, uncorrected",
     "row_remaps": "Row remaps",
     "thermal_s": "Thermal slowdown time",
-    "caused_ms": "Loss caused",
-    "code": "Xid",
-    "suggested": "Suggested",
-    "what_to_do": "What to do",
-    "caused_cost": "Cost",
 }
 COUNTED = ("ecc_uncorrected", "row_remaps", "thermal_s")  # by counters, which may not be read
 SIZES = {
