@@ -91,7 +91,7 @@ def main() -> int:
 
 
 def score_losses(gpus: int, hours: int, seed: int, scores: dict[str, Score]) -> tuple[float, float]:
-    """Score the rules about losses, of an eventful fleet; return what is recoverable and was lost."""
+    """Score the rules about losses, of an eventful fleet; return recoverable and lost time."""
     with tempfile.TemporaryDirectory(prefix="goodput-findings-") as name:
         folder = Path(name)
         generate(folder, gpus=gpus, hours=hours, seed=seed, start=START)
