@@ -86,12 +86,12 @@ def main() -> int:
             f"{precision:9.3f} {recall:6.3f}"
         )
     if not given.cases:
-        say(f"comes back: {back / 3.6e6:,.1f} GPU-h of {truly / 3.6e6:,.1f} that were lost")
+        say(f"recoverable: {back / 3.6e6:,.1f} GPU-h of {truly / 3.6e6:,.1f} that were lost")
     return 1 if poor else 0
 
 
 def score_losses(gpus: int, hours: int, seed: int, scores: dict[str, Score]) -> tuple[float, float]:
-    """Score the rules about losses, of an eventful fleet; return what comes back and was lost."""
+    """Score the rules about losses, of an eventful fleet; return recoverable and lost time."""
     with tempfile.TemporaryDirectory(prefix="goodput-findings-") as name:
         folder = Path(name)
         generate(folder, gpus=gpus, hours=hours, seed=seed, start=START)

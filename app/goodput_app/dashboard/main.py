@@ -61,6 +61,9 @@ LOOK = """<style>
   .st-key-tiles [data-testid="stHorizontalBlock"]:has(> :nth-child(6)) { flex-wrap: wrap; }
   .st-key-tiles :has(> :nth-child(6)) > [data-testid="stColumn"] { flex: 1 1 30%; min-width: 30%; }
 }
+/* links to what is wrong now are as large as the texts beside them */
+.st-key-tiles_now [data-testid="stPageLink-NavLink"] { padding-left: 0; }
+.st-key-tiles_now [data-testid="stPageLink-NavLink"] p { font-size: 1rem; }
 @media (min-width: 641px) and (max-width: 1600px) {
   .st-key-tiles_now [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
   .st-key-tiles_now [data-testid="stColumn"] { flex: 1 1 23%; min-width: 23%; }

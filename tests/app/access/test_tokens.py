@@ -35,7 +35,7 @@ def test_a_printed_token_is_who_its_table_says(tmp_path):
     ("table", "said"),
     [
         ("", "needs 'access.sign_in'"),
-        (SIGN_IN + "\n[[access.tokens]]\nname = 'a'\nsha256 = 'A'", "no SHA-256 in lower case"),
+        (SIGN_IN + "\n[[access.tokens]]\nname = 'a'\nsha256 = 'A'", "not a SHA-256 in lower case"),
         (SIGN_IN + "\n[[access.tokens]]\nname = 'a'\nkey = 1", "no setting 'access.tokens.key'"),
         (SIGN_IN + "TOKEN\nteams = []", "'access.tokens.teams' is empty"),
         (SIGN_IN + "TOKEN\nrole = 'root'", "'access.tokens.role'"),

@@ -66,14 +66,21 @@ ATTEMPTS = {
 
 def heading(run: dict[str, Any]) -> None:
     """Draw name, state and owner of a run."""
-    st.title(theme.markdown_text(run["run_id"]), anchor=False)
+    name, other_name = names(run)
+    st.title(theme.markdown_text(name), anchor=False)
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         state = "RUNNING" if run["is_running"] else run["state"] or "state not known"
         st.badge(theme.markdown_text(state), color=STATE_COLOURS.get(state, "gray"))
-        owner = [run["job_name"], run["team"], run["user_name"], run["partition"], run["cluster"]]
+        owner = [other_name, run["team"], run["user_name"], run["partition"], run["cluster"]]
         st.caption(" / ".join(theme.markdown_text(part) for part in owner if part))
         end = "now" if run["is_running"] else theme.moment(run["last_end_at"])
         st.caption(f"{theme.moment(run['first_start_at'])} to {end}")
+
+
+def names(run: dict[str, Any]) -> tuple[str, str | None]:
+    """Return what a run is called and its other name: a number names it only without a job name."""
+    run_id, job_name = run["run_id"], run["job_name"]
+    return (job_name, run_id) if run_id.isdigit() and job_name else (run_id, job_name)
 
 
 def of_finding(found: pl.DataFrame, run: dict[str, Any]) -> None:
