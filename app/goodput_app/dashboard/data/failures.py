@@ -17,6 +17,16 @@ def causes(scope: Scope) -> pl.DataFrame:
     return of_run("marts.attempt_causes", scope, "attempt, rank")
 
 
+def failed_last(attempts: pl.DataFrame, scope: Scope) -> int | None:
+    """Return the last attempt of the scope's run if it ended badly. `attempts`: marts.attempts."""
+    if attempts.is_empty():
+        return None
+    last = attempts.sort("attempt").row(-1, named=True)
+    if last["outcome"] in ("ok", "running") or last["attempt"] not in causes(scope)["attempt"]:
+        return None
+    return int(last["attempt"])
+
+
 def chains(scope: Scope) -> pl.DataFrame:
     """Return what led to the end of the failed attempts of the scope's run, in order."""
     return of_run("marts.failure_chains", scope, "attempt, position")

@@ -12,7 +12,7 @@ from goodput_app.dashboard.components.runs import (
     speed_parts,
 )
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.data import findings, marts, speed
+from goodput_app.dashboard.data import failures, findings, marts, speed
 from goodput_app.dashboard.figures import ledger as figures
 from goodput_app.dashboard.figures import runs as figures_runs
 
@@ -46,6 +46,11 @@ with panel("", "marts.runs"):
     flag_parts.title(run_key=scope.run)
     run_parts.of_finding(findings.run_verdicts(scope), run)
     tiles.of_run(run)
+attempts = marts.attempts(scope)
+last_attempt = failures.failed_last(attempts, scope)
+if last_attempt is not None:
+    with panel("Why it failed", "marts.attempt_causes", help="Of the last attempt."):
+        failure_parts.of_attempt(scope, last_attempt)
 with panel("", "marts.run_speed"):
     of_steps = speed.run_speed(scope)
     if not of_steps.is_empty():
@@ -122,11 +127,12 @@ with panel("GPUs", "marts.run_gpus"):
     speed_parts.memory(speed.memory_growth(scope))
     run_parts.gpus(marts.run_gpus(scope))
 with panel("Attempts and restarts", "marts.attempts"):
-    attempt = run_parts.lineage(marts.attempts(scope))
-with panel(
-    "Why it failed",
-    "marts.attempt_causes",
-    help="Of the attempt selected above, else of the last one that ended badly.",
-):
-    failure_parts.of_attempt(scope, attempt)
+    attempt = run_parts.lineage(attempts)
+if last_attempt is None or attempt not in (None, last_attempt):
+    with panel(
+        "Why the attempt failed",
+        "marts.attempt_causes",
+        help="Of the attempt selected above, else of the last one that ended badly.",
+    ):
+        failure_parts.of_attempt(scope, attempt, key="selected_")
 st.caption(f"Run {theme.markdown_text(scope.run)}, window {theme.window(view.start, view.end)}")

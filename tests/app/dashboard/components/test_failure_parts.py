@@ -64,6 +64,11 @@ def texts(app: AppTest) -> str:
     return "\n".join(str(element.value) for kind in kinds for element in kind)
 
 
+def titles_of(app: AppTest) -> list[str]:
+    """Return the titles of the panels, from top to bottom."""
+    return [element.value for element in app.subheader]
+
+
 def table(app: AppTest, column: str) -> pl.DataFrame:
     """Return the table of causes that has this column."""
     frames = [pl.from_pandas(frame.value) for frame in app.dataframe]
@@ -83,6 +88,24 @@ def test_the_last_attempt_that_failed_is_explained(
     chain = pl.from_pandas(app.dataframe[-1].value)["what"].to_list()
     assert chain.index("Xid 79") < chain.index("job failure: Exception")
     assert "attempt 1 began" in chain
+
+
+def test_a_last_attempt_that_failed_is_explained_above_the_ledger(
+    failed: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    begin, end = failed.read(
+        f"select start_at, end_at from marts.attempts where run_key = '{RUN}' and attempt = 0"
+    ).row(0)
+    window = {"from": f"{begin.isoformat()}Z", "to": f"{end.isoformat()}Z"}
+
+    app = visit(failed, "one_run", run=RUN, **window)
+
+    assert not app.exception
+    assert not app.error
+    titles = titles_of(app)
+    assert titles.index("Why it failed") < titles.index("Ledger")
+    assert "Why the attempt failed" not in titles
+    assert "Why it failed" not in titles_of(visit(failed, "one_run", run=RUN))
 
 
 def test_the_link_of_an_attempt_chooses_it(

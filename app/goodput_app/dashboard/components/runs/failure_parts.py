@@ -57,8 +57,11 @@ BY_CAUSE = {
 }
 
 
-def of_attempt(scope: Scope, attempt: int | None) -> None:
-    """Draw ranked causes and failure chain of an attempt; None: of the last one that failed."""
+def of_attempt(scope: Scope, attempt: int | None, key: str = "") -> None:
+    """Draw ranked causes and failure chain of an attempt; None: of the last one that failed.
+
+    key: prefix of the tables' keys, where two attempts are on one page
+    """
     found = failures.causes(scope)
     if attempt is None and found.is_empty():
         st.caption("No attempt ended badly in this time range.")
@@ -74,10 +77,11 @@ def of_attempt(scope: Scope, attempt: int | None) -> None:
     if first["lost_cost"] is not None:
         lost += f" ({theme.markdown_text(theme.cost(first['lost_cost']))})"
     st.caption(f"{lost}. Ranked by what the evidence proves; the first is the failure reason.")
-    places.pick(causes, CAUSES, "cause", ("attempt_key", "rank"), rows=6, widths=CAUSE_WIDTHS_PX)
+    of = ("attempt_key", "rank")
+    places.pick(causes, CAUSES, f"{key}cause", of, rows=6, widths=CAUSE_WIDTHS_PX)
     chain = failures.chains(scope).filter(chosen)
     st.markdown("**Failure chain**")
-    tables.show(chain, CHAIN, "failure_chain", rows=15)
+    tables.show(chain, CHAIN, f"{key}failure_chain", rows=15)
 
 
 def losses(scope: Scope) -> None:
