@@ -227,6 +227,23 @@ def test_from_the_overview_to_a_node_to_its_gpu_and_a_shared_link(page: Page, br
     other.close()
 
 
+def test_what_ran_on_a_node_in_a_minute_opens_its_run(page: Page, base_url):
+    page.goto(f"{base_url}/?from=2026-11-20T12:31:00Z&to=2026-11-20T12:32:00Z")
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    page.get_by_role("link", name="Nodes").click()
+    expect(page.get_by_text("Select a row to open the node.")).to_be_visible()
+    settled(page)
+    pick_first_row(page, "of_node", param="node")
+    expect(page.get_by_role("heading", name="vm", exact=True)).to_be_visible()
+    settled(page)
+
+    pick_first_row(page, "held")
+    page.get_by_role("link", name="Open run").click()
+
+    expect(page).to_have_url(re.compile(r"/run\?.*run=lab%2Fmain.*from=2026-11-20T12%3A31"))
+    settled(page)
+
+
 @pictured_in_both_schemes
 def test_the_key_s_searches_and_a_result_opens_its_page(page: Page, base_url):
     page.goto(f"{base_url}/waste")

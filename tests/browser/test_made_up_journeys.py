@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from tests import compared_runs
 from tests.browser.conftest import serving
-from tests.browser.test_journeys import pick_first_row, settled, shoot
+from tests.browser.test_journeys import click_mark, pick_first_row, settled, shoot
 from tests.queries.conftest import Evidence, steps
 from tests.queries.serving.load import Serving, fleet
 
@@ -24,6 +25,25 @@ pytestmark = pytest.mark.browser
 
 
 TIMES = "from=2027-01-15T08:00:00Z&to=2027-01-15T10:00:00Z"
+
+
+def _load_two_racks(made: Evidence) -> None:
+    """Load a job on a node in each of two racks; the last GPU is slowed by heat."""
+    for node in ("cool-1", "hot-1"):
+        made.node(node, 2)
+    made.load("node_racks", [
+        {"cluster": "hot", "node": f"{rack}-1", "rack": f"rack {rack}"} for rack in ("cool", "hot")
+    ])  # fmt: skip
+    made.job("90", 3600, 7200, ["cool-1", "hot-1"], 4, job_name="slowed")
+    made.load("gpu_samples", [
+        {"gpu_uuid": f"hot/{gpu}", "gpu_instance": "", "ts": made.at(s), "power_w": 400.0,
+         "gpu_temperature_c": celsius, "engine_active_ratio": 0.9,
+         "clocks_event_reasons": 64 if celsius > 85 else 0}
+        for gpu, celsius in zip(
+            ("cool-1#0", "cool-1#1", "hot-1#0", "hot-1#1"), (50.0, 51.0, 80.0, 90.0), strict=True
+        )
+        for s in range(3600, 7201, 60)
+    ])  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +61,7 @@ def address(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> I
         )
         load.load()
         fails_after_errors(Evidence(store, "e"))
+        _load_two_racks(Evidence(store, "hot"))
         store.build()
     with serving(database) as url:
         yield url
@@ -114,3 +135,26 @@ def test_from_a_failed_run_to_the_ecc_errors_before_its_end(page: Page, address:
     expect(page.get_by_role("heading", name="GPU 3")).to_be_visible()
     settled(page)
     shoot(page, "gpu-with-errors")
+
+
+def test_from_the_hottest_rack_to_its_worst_gpu_to_the_run_it_slowed(
+    page: Page, address: str
+) -> None:
+    page.goto(f"{address}/?cluster=hot&{TIMES}")
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    settled(page)
+
+    page.get_by_role("link", name="Fleet", exact=True).click()
+    expect(page.get_by_role("heading", name="GPUs by rack")).to_be_visible()
+    settled(page)
+    page.get_by_label("Colour by").click()
+    page.get_by_role("option", name="Temperature").click()
+    expect(page).to_have_url(re.compile("show=gpu_temperature_c"))
+    settled(page)
+    click_mark(page, "rack-grid", ".bars", -1)
+
+    expect(page.get_by_role("heading", name="GPU 1, hot-1")).to_be_visible()
+    settled(page)
+    pick_first_row(page, "held")
+    page.get_by_role("link", name="Open run").click()
+    expect(page.get_by_role("heading", name="90", exact=True)).to_be_visible()

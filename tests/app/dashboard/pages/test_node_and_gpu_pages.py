@@ -221,6 +221,7 @@ def test_a_lost_link_is_marked_and_names_the_runs_that_it_hit(
     assert "CPU busy" in drawn
 
 
+@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
     ("series", "caption"),
     [
