@@ -33,11 +33,11 @@ THROTTLED = {
     "gpu_index": "GPU",
     "reason": "Reason",
     "recurrence": "Recurrence",
+    "slowdown_margin_c": "Margin to slowdown",
     "throttled_hours": "Hours throttled",
     "read_hours": "Hours read",
     "throttled_ratio": "Throttled share of hours",
     "gpu_temperature_c": "Highest temperature",
-    "slowdown_margin_c": "Margin to slowdown",
 }
 EVENTS = {
     "event_at": "Time",
