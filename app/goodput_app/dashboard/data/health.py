@@ -121,3 +121,10 @@ def drivers(scope: Scope) -> pl.DataFrame:
         "order by driver_version is null, cluster, gpu_model, driver_version, vbios_version",
         scope,
     )
+
+
+def memory_errors(scope: Scope) -> pl.DataFrame:
+    """Return by how much the counters of memory errors of GPUs rose by hour, the latest first."""
+    return read(
+        "select * from marts.gpu_memory_errors order by hour_at desc nulls last, kind", scope
+    )

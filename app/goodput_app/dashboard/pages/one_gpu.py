@@ -10,7 +10,7 @@ from goodput_app.dashboard.components import charts, flag_parts, places, scope_b
 from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.components.fleet import gpu_parts
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.data import marts, metrics
+from goodput_app.dashboard.data import health, marts, metrics
 from goodput_app.dashboard.figures import ledger as figures
 
 view = scope_bar.required_view()
@@ -50,6 +50,13 @@ with panel(
     gpu_parts.draw(view, card, allocations, events, (series, read), scope)
 with panel("Events", "marts.gpu_events", help="Xid and other events, as the log has them."):
     parts.events_table(events, "event")
+with panel(
+    "Memory errors",
+    "marts.gpu_memory_errors",
+    help="Increase of the counters of ECC errors, remapped rows and retired pages by hour, never "
+    "their value. The first and the last hour count as a whole.",
+):
+    gpu_parts.memory_errors(health.memory_errors(scope))
 with panel(
     "Allocated to", "marts.gpu_allocations", help="Job runs that this GPU was allocated to."
 ):

@@ -245,3 +245,42 @@ host_parts.missing(series.with_columns(at=pl.datetime(2026, 1, 1)), "gpu-a01")
     assert ['urls = ["http://gpu-a01:9100"]' in code.value for code in app.code] == [True] * (
         series == "{}"
     )
+
+
+@pytest.mark.parametrize(
+    ("rows", "tables", "captions"),
+    [
+        ([], 0, ["Not reported: ECC, uncorrected; ECC, corrected; Row remaps."]),
+        (
+            [("ecc_corrected", None, 0.0)],
+            0,
+            [
+                "No counter of memory errors rose in this time range (ECC, corrected).",
+                "Not reported: ECC, uncorrected; Row remaps.",
+            ],
+        ),
+        (
+            [("ecc_corrected", 1, 3.0), ("ecc_uncorrected", None, 0.0), ("row_remap", None, 0.0)],
+            1,
+            [],
+        ),
+    ],
+    ids=["no-counter", "no-rise", "a-rise"],
+)
+def test_memory_errors_are_listed_or_none_or_not_reported(
+    rows: list[tuple[str, int | None, float]], tables: int, captions: list[str]
+) -> None:
+    app = AppTest.from_string(
+        f"""
+import polars as pl
+from goodput_app.dashboard.components.fleet import gpu_parts
+schema = {{"kind": pl.String, "hour": pl.Int64, "rise": pl.Float64}}
+found = pl.DataFrame({rows}, schema=schema, orient="row")
+hours = pl.datetime(2026, 1, 1) + pl.duration(hours=pl.col("hour"))
+gpu_parts.memory_errors(found.with_columns(hour_at=hours, label=pl.col("kind")))
+"""
+    ).run()
+
+    assert_sound(app)
+    assert [len(table.value) for table in app.dataframe] == [1] * tables
+    assert [caption.value for caption in app.caption] == captions

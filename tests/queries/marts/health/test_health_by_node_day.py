@@ -126,6 +126,21 @@ def test_the_last_value_before_the_window_is_what_its_first_rises_from(world):
     assert found == 4
 
 
+def test_memory_errors_of_a_gpu_are_listed_by_hour_and_a_counter_that_stays_has_no_hour(world):
+    found = world.store.read(
+        f"select kind, (epoch_ms(hour_at) - {START_MS}) // {HOUR_MS} as hour, rise "
+        "from marts.gpu_memory_errors order by kind, hour_at",
+        scope=Scope(gpu_uuid="GPU-a"),
+    )
+
+    assert found.rows() == [
+        ("ecc_corrected", 0, 3 + 2 + 3),
+        ("ecc_corrected", 1, 4),
+        ("ecc_corrected", 17, 1),
+        ("ecc_uncorrected", None, 0),
+    ]
+
+
 def test_parts_of_a_kind_add_up(world):
     assert value(world, "a", "nvlink") == 1 + 2
 

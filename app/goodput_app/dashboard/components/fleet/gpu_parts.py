@@ -10,7 +10,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import places, scope_bar
+from goodput_app.dashboard.components import places, scope_bar, tables
 from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.data import metrics, other_metrics
 from goodput_app.dashboard.figures import telemetry as figures
@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from goodput_queries.scope import Scope
 
 WHOLE = ""
+MEMORY_ERRORS = {"hour_at": "Hour", "label": "Counter", "rise": "Increase"}
+MEMORY_KINDS = {
+    "ecc_uncorrected": "ECC, uncorrected",
+    "ecc_corrected": "ECC, corrected",
+    "row_remap": "Row remaps",
+}
 
 
 def absent(gpu: str, scope: Scope, view: View) -> None:
@@ -117,6 +123,19 @@ def tiles(own: pl.DataFrame, events: pl.DataFrame) -> None:
     columns[2].metric("Temperature (highest)", _amount(own["gpu_temperature_c_max"].max(), "°C"))
     columns[3].metric("Memory used (last)", _gib(last["memory_used_bytes_last"]))
     columns[4].metric("Events", f"{events.height:,}")
+
+
+def memory_errors(found: pl.DataFrame) -> None:
+    """Draw what rose of the counters of memory errors. `found`: marts.gpu_memory_errors."""
+    missing = [name for kind, name in MEMORY_KINDS.items() if kind not in found["kind"]]
+    rises = found.filter(pl.col("rise") > 0)
+    if not rises.is_empty():
+        tables.show(rises, MEMORY_ERRORS, "memory_errors", rows=6)
+    elif not found.is_empty():
+        names = [name for kind, name in MEMORY_KINDS.items() if kind in found["kind"]]
+        st.caption(f"No counter of memory errors rose in this time range ({'; '.join(names)}).")
+    if missing:
+        st.caption(f"Not reported: {'; '.join(missing)}.")
 
 
 def _percent(value: Any) -> str:
