@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 RUN_PAGE = "pages/one_run.py"
 WASTE_PAGE = "pages/idle_gaps.py"
+VERDICT_PX = 210
 
 
 def losses(frame: pl.DataFrame, names: Mapping[str, str]) -> None:
@@ -65,6 +66,8 @@ def runs(frame: pl.DataFrame, found: pl.DataFrame, names: Mapping[str, str]) -> 
     table, side = _beside(st.query_params.get("verdict") in ids.to_list())
     rows = frame.to_dicts()
     wide: dict[str, Any] = {}
+    if "verdict" in names:  # a long one would push what the run wasted out of sight
+        wide["verdict"] = st.column_config.TextColumn(names["verdict"], width=VERDICT_PX)
     goodput = [headline.of_run(row) for row in rows]
     if any(bound or value == theme.NOT_MEASURED for value, bound in goodput):
         texts = [f"{value} ({bound})" if bound else value for value, bound in goodput]

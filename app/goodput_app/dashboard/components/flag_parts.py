@@ -91,7 +91,7 @@ def marked(
     if frame[COLUMN].null_count() == frame.height:
         return frame.drop(COLUMN), names, wide
     first, *rest = names.items()
-    shown = st.column_config.LinkColumn("Flag", display_text=r"#(.+)$", width=220)
+    shown = st.column_config.LinkColumn("Flag", display_text=r"#(.+)$", width=215)
     return frame, dict([first, (COLUMN, "Flag"), *rest]), {**(wide or {}), COLUMN: shown}
 
 
