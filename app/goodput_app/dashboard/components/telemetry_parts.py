@@ -28,6 +28,17 @@ REASONS = {
     "power_brake": "Power brake",
 }
 PRECISION = {"approximate": " (time approximate)", "at_or_before": " (at this time or before)"}
+THROTTLED = {
+    "node": "Node",
+    "gpu_index": "GPU",
+    "reason": "Reason",
+    "recurrence": "Recurrence",
+    "slowdown_margin_c": "Margin to slowdown",
+    "throttled_hours": "Hours throttled",
+    "read_hours": "Hours read",
+    "throttled_ratio": "Throttled share of hours",
+    "gpu_temperature_c": "Highest temperature",
+}
 EVENTS = {
     "event_at": "Time",
     "gpu_index": "GPU",
@@ -144,6 +155,12 @@ def events_table(events: pl.DataFrame, key: str) -> None:
     names = pl.Series("event", [event_name(row) for row in events.iter_rows(named=True)])
     shown = events.with_columns(names, pl.col("severity").str.replace_all("_", " "))
     places.pick(shown, EVENTS, key, ("gpu_uuid", "event_at", "code"), rows=6)
+
+
+def throttled_table(found: pl.DataFrame, key: str) -> None:
+    """Draw whether throttling is passing or chronic. `found`: marts.throttled_gpus."""
+    shown = found.with_columns(pl.col("recurrence").fill_null("not known"))
+    places.pick(shown, THROTTLED, key, ("gpu_uuid", "reason"), rows=6)
 
 
 def allocations_table(allocations: pl.DataFrame, key: str) -> None:

@@ -128,3 +128,12 @@ def memory_errors(scope: Scope) -> pl.DataFrame:
     return read(
         "select * from marts.gpu_memory_errors order by hour_at desc nulls last, kind", scope
     )
+
+
+def throttled_gpus(scope: Scope) -> pl.DataFrame:
+    """Return how often GPUs were slowed and how hot they were, the most often slowed first."""
+    return read(
+        "select * from marts.throttled_gpus "
+        "order by throttled_ratio desc, throttled_hours desc, gpu_uuid, reason",
+        scope,
+    )

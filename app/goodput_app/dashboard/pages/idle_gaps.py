@@ -4,10 +4,10 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme, throttling
-from goodput_app.dashboard.components import charts, details, places, scope_bar
+from goodput_app.dashboard.components import charts, details, places, scope_bar, telemetry_parts
 from goodput_app.dashboard.components.findings import waste_parts
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.data import marts
+from goodput_app.dashboard.data import health, marts
 from goodput_app.dashboard.figures import waste
 
 view = scope_bar.required_view()
@@ -94,6 +94,7 @@ else:
         help="A stretch of no activity on one GPU, of 1 s or more, cut at the window.",
     ):
         details.gaps(gaps, GAPS, view)
+episodes = pl.DataFrame()
 with panel(
     "Throttling", "marts.throttle_episodes", help="A power cap at full power is no loss by itself."
 ):
@@ -103,3 +104,16 @@ with panel(
     else:
         of = ("gpu_uuid", "reason", "start_at")
         places.pick(episodes, THROTTLING, "episode", of, rows=6)
+if not episodes.is_empty():
+    with panel(
+        "Throttled GPUs",
+        "marts.throttled_gpus",
+        help="Whether throttling is passing or chronic, by all hours of the time range in which "
+        "the GPU was read. Power caps are left out.",
+    ):
+        slowed = health.throttled_gpus(scope)
+        slowed = slowed.filter(pl.col("gpu_uuid").is_in(episodes["gpu_uuid"].implode()))
+        if slowed.is_empty():
+            st.caption("No GPU was slowed by heat, the power brake or the board.")
+        else:
+            telemetry_parts.throttled_table(slowed, "throttled_gpus")

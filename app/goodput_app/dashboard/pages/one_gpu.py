@@ -58,6 +58,14 @@ with panel(
 ):
     gpu_parts.memory_errors(health.memory_errors(scope))
 with panel(
+    "Throttling",
+    "marts.throttled_gpus",
+    help="Whether it is passing or chronic, by the hours of the time range in which the GPU was "
+    "read. Power caps are left out.",
+):
+    gpu_parts.heat_margin(own, card, scope)
+    gpu_parts.throttling(health.throttled_gpus(scope), marts.throttle_sources(scope))
+with panel(
     "Allocated to", "marts.gpu_allocations", help="Job runs that this GPU was allocated to."
 ):
     parts.allocations_table(allocations, "held")

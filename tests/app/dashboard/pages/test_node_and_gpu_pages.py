@@ -101,6 +101,7 @@ def test_a_gpu_opens_from_a_link_with_peers_events_and_what_held_it(
     assert "3 peers with readings" in shown
     assert "Events: 1" in shown
     assert "s means of samples." in shown
+    assert "Margin to the slowdown temperature: " in shown
     node = links(app)[f"Open node {capture.read('select node from marts.nodes').item()}"]
     assert node["from"] == [window["from"]]
 
@@ -284,3 +285,38 @@ gpu_parts.memory_errors(found.with_columns(hour_at=hours, label=pl.col("kind")))
     assert_sound(app)
     assert [len(table.value) for table in app.dataframe] == [1] * tables
     assert [caption.value for caption in app.caption] == captions
+
+
+@pytest.mark.parametrize(
+    ("recurrence", "is_reported", "shown"),
+    [
+        ("chronic", True, ["chronic"]),
+        (None, True, ["not known"]),
+        ("", True, "Neither heat, the power brake nor the board slowed this GPU."),
+        ("", False, "Throttling is not known: these readings carry neither"),
+    ],
+    ids=["chronic", "few-hours", "none", "not-reported"],
+)
+def test_throttling_of_a_gpu_is_chronic_passing_or_not_known(
+    recurrence: str | None, is_reported: bool, shown: list[str] | str
+) -> None:
+    app = AppTest.from_string(
+        f"""
+import polars as pl
+from goodput_app.dashboard.components.fleet import gpu_parts
+numbers = dict.fromkeys(("throttled_hours", "read_hours", "throttled_ratio",
+                         "gpu_temperature_c", "slowdown_margin_c"), 1.0)
+row = {{"cluster": "c", "node": "n", "gpu_uuid": "g", "gpu_index": 0, "reason": "hw_thermal",
+        "recurrence": {recurrence!r}, **numbers}}
+found = pl.DataFrame(row, schema_overrides={{"recurrence": pl.String}})
+sources = pl.DataFrame({{"has_readings": [True], "has_reasons": [{is_reported}],
+                         "has_counters": [False]}})
+gpu_parts.throttling(found.filter(pl.col("recurrence").ne_missing("")), sources)
+"""
+    ).run()
+
+    assert_sound(app)
+    if isinstance(shown, str):
+        assert app.caption[0].value.startswith(shown)
+    else:
+        assert app.dataframe[0].value["recurrence"].to_list() == shown

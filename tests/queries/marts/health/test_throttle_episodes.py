@@ -150,3 +150,83 @@ def test_it_is_known_whether_a_source_reports_throttling(cluster, values, metric
     yield
 
     assert cluster.read("from marts.throttle_sources").rows() == [expected]
+
+
+def slowed(evidence, hours, of_hours, limit=90.0):
+    """Load a reading every ten minutes, which has a thermal reason in the first hours."""
+    evidence.load(
+        "gpus",
+        [
+            {
+                "cluster": evidence.name, "node": "a", "gpu_uuid": "a#0",
+                "slurm_index": 0, "gpu_index": 0,
+                "valid_from_at": evidence.at(0), "slowdown_temperature_c": limit,
+            }
+        ],
+    )  # fmt: skip
+    evidence.load(
+        "gpu_samples",
+        [
+            {
+                "gpu_uuid": f"{evidence.name}/a#0", "gpu_instance": "", "ts": evidence.at(second),
+                "gpu_temperature_c": 84.0,
+                "clocks_event_reasons": HW_THERMAL if second < 3600 * hours else POWER_CAP,
+            }
+            for second in range(0, 3600 * of_hours, 600)
+        ],
+        "dcgm",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("hours", "of_hours", "recurrence"),
+    [
+        pytest.param(3, 12, "chronic", id="a quarter of the hours"),
+        pytest.param(2, 12, "passing", id="two of twelve hours"),
+        pytest.param(3, 5, None, id="few hours read"),
+    ],
+)
+@built_together
+def test_throttling_is_chronic_by_its_share_of_the_hours_read(cluster, hours, of_hours, recurrence):
+    slowed(cluster, hours, of_hours)
+
+    yield
+
+    cluster.build()
+    found = cluster.read(
+        "select reason, throttled_hours, read_hours, recurrence, slowdown_margin_c "
+        "from marts.throttled_gpus"
+    )
+    assert found.rows() == [("hw_thermal", hours, of_hours, recurrence, 6.0)]
+
+
+@pytest.mark.parametrize(
+    ("limit", "reported", "margin"),
+    [(90.0, [87, 87], 3.0), (None, [87, 87], 3.0), (None, [], None)],
+    ids=["readings before inventory", "readings alone", "no limit"],
+)
+@built_together
+def test_the_margin_is_to_the_limit_reported_last_or_unknown(cluster, limit, reported, margin):
+    slowed(cluster, 3, 12, limit)
+    counts(cluster, "slowdown_temperature_c", reported, 600)
+
+    yield
+
+    cluster.build()
+    found = cluster.read("select slowdown_margin_c from marts.throttled_gpus")
+    assert found.rows() == [(margin,)]
+
+
+@built_together
+def test_counters_of_throttled_time_count_where_there_are_no_reasons(cluster):
+    read(cluster)
+    counts(cluster, "throttle_thermal_s", [5, 5, 9, 14, 14])
+
+    yield
+
+    cluster.build()
+    found = cluster.read(
+        "select reason, throttled_hours, read_hours, recurrence, slowdown_margin_c "
+        "from marts.throttled_gpus"
+    )
+    assert found.rows() == [("thermal", 1, 1, None, None)]

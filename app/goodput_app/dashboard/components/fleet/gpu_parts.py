@@ -14,6 +14,7 @@ from goodput_app.dashboard.components import places, scope_bar, tables
 from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.data import metrics, other_metrics
 from goodput_app.dashboard.figures import telemetry as figures
+from goodput_app.dashboard.throttling import empty_meaning
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -136,6 +137,34 @@ def memory_errors(found: pl.DataFrame) -> None:
         st.caption(f"No counter of memory errors rose in this time range ({'; '.join(names)}).")
     if missing:
         st.caption(f"Not reported: {'; '.join(missing)}.")
+
+
+def throttling(found: pl.DataFrame, sources: pl.DataFrame) -> None:
+    """Draw whether throttling of the GPU is passing or chronic.
+
+    found: marts.throttled_gpus; sources: marts.throttle_sources
+    """
+    row = sources.row(0, named=True)
+    if not found.is_empty():
+        parts.throttled_table(found, "throttled")
+    elif row["has_reasons"] or row["has_counters"]:
+        st.caption("Neither heat, the power brake nor the board slowed this GPU.")
+    else:
+        st.caption(empty_meaning(sources))
+
+
+def heat_margin(own: pl.DataFrame, card: Mapping[str, Any], scope: Scope) -> None:
+    """Say how far the highest temperature of the GPU is from its slowdown temperature."""
+    limit = _limits(card, scope)["slowdown_temperature_c"]
+    highest: Any = None if own.is_empty() else own["gpu_temperature_c_max"].max()
+    if highest is None or limit is None:
+        missing = "temperature" if highest is None else "slowdown temperature"
+        st.caption(f"Margin to the slowdown temperature: unknown, no source reports the {missing}.")
+        return
+    st.caption(
+        f"Margin to the slowdown temperature: {limit - highest:,.0f} °C (highest "
+        f"{highest:,.0f} °C, slowdown at {limit:,.0f} °C)."
+    )
 
 
 def _percent(value: Any) -> str:
