@@ -22,3 +22,21 @@ def empty_meaning(sources: pl.DataFrame) -> str:
         "counters. Add DCGM_FI_DEV_CLOCKS_EVENT_REASONS (or DCGM_FI_DEV_POWER_VIOLATION and "
         "DCGM_FI_DEV_THERMAL_VIOLATION) to the counters file of dcgm-exporter, or collect by NVML."
     )
+
+
+def recurrence(found: pl.DataFrame) -> str:
+    """Return whether throttling of a GPU is chronic, in a sentence. `found`: marts.throttled_gpus.
+
+    Empty where no hour of the roll-up has a reason.
+    """
+    if found.is_empty():
+        return ""
+    rows = found.to_dicts()
+    reasons = "; ".join(
+        f"{row['reason']} {row['recurrence'] or 'in too few hours to call it chronic or passing'} "
+        f"({row['throttled_hours']:,} of {row['read_hours']:,} h read)"
+        for row in rows
+    )
+    margin = rows[0]["slowdown_margin_c"]
+    known = "unknown" if margin is None else f"{margin:,.0f} °C"
+    return f"{reasons}. Margin to the slowdown temperature: {known}."

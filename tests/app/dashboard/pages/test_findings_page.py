@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
@@ -11,6 +12,7 @@ from tests.app.opened_page import assert_sound
 from tests.recorded_session import built
 
 from goodput_app.dashboard import flags
+from goodput_app.dashboard.data import findings, health
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
     from streamlit.testing.v1 import AppTest
 
+    from goodput_queries.scope import Scope
     from goodput_queries.storage.store import LocalStore
 
 HOSTILE = "<script>alert(1)</script> [x](http://evil) |a| $x$"
@@ -97,6 +100,27 @@ def test_a_picked_finding_shows_evidence_and_the_way_to_its_run(
     assert_sound(app)
     assert "24.0 GPU-s lost, 4.3 % of the allocated time" in texts(app)
     assert links(app)["Open run main"]["run"] == ["lab/main"]
+
+
+def test_a_throttled_gpu_says_whether_it_is_chronic(
+    recorded: LocalStore, visit: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = findings.known
+
+    def throttled(scope: Scope) -> findings.Found | None:
+        found = known(scope)
+        rule = pl.lit("throttled_gpu").alias("rule")
+        return found and replace(found, findings=found.findings.with_columns(rule))
+
+    row = {"reason": "hw_thermal", "recurrence": "chronic", "throttled_hours": 3, "read_hours": 12}
+    found = pl.DataFrame([{**row, "slowdown_margin_c": 6.0}])
+    monkeypatch.setattr(findings, "known", throttled)
+    monkeypatch.setattr(health, "throttled_gpus", lambda _: found)
+
+    app = visit(recorded, "open_findings", finding=named(recorded, "input_stall"))
+
+    assert_sound(app)
+    assert "**Recurrence:** hw_thermal chronic (3 of 12 h read)" in texts(app)
 
 
 def test_a_finding_is_acknowledged_on_the_page(

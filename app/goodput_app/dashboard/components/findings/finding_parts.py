@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import streamlit as st
 
+from goodput_app.access import rows
 from goodput_app.access.current import current_identity, is_sign_in_required
 from goodput_app.access.identity import Action as Allowed
-from goodput_app.dashboard import finding_state, theme
+from goodput_app.dashboard import finding_state, theme, throttling
 from goodput_app.dashboard.components import places, scope_bar, tables
 from goodput_app.dashboard.components.findings import finding_cards
 from goodput_app.dashboard.components.findings.finding_cards import SEVERITY_COLOURS
+from goodput_app.dashboard.data import health
 from goodput_app.dashboard.state import current_store
 from goodput_queries.errors import GoodputError
 from goodput_queries.findings import NAME_MAX_CHARS, NOTE_MAX_CHARS, Action
+from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -245,6 +248,8 @@ def one(row: Mapping[str, Any]) -> None:
         )
         st.markdown(f"**When:** {span}")
         st.markdown(f"**Evidence:** {theme.markdown_text(row['evidence'])}")
+        if row["rule"] == "throttled_gpu":
+            _recurrence(row["gpu_uuid"])
         st.markdown(f"**What to do:** {theme.markdown_text(row['what_to_do'])}")
         if row["said_by"]:
             said = f": {row['note']}" if row["note"] else ""
@@ -253,6 +258,16 @@ def one(row: Mapping[str, Any]) -> None:
             )
         where(row)
         _say(row)
+
+
+def _recurrence(gpu_uuid: str) -> None:
+    """Say whether throttling of the GPU is chronic, to who sees all teams: it is of all of them."""
+    window = scope_bar.required_view().scope
+    scope = Scope(from_ms=window.from_ms, to_ms=window.to_ms, gpu_uuid=gpu_uuid)
+    if not rows.sees_all(scope):
+        return
+    if text := throttling.recurrence(health.throttled_gpus(scope)):
+        st.markdown(f"**Recurrence:** {theme.markdown_text(text)}")
 
 
 def where(row: Mapping[str, Any]) -> None:
