@@ -53,7 +53,7 @@ PAGES: dict[str, tuple[set[Action], bool]] = {
     "health": (set(), True),
     "gpu": (set(), True),
     "findings": ({Action.SET_FINDING_STATE}, False),
-    "waste": (set(), False),
+    "waste": (set(), True),
     "network": (set(), True),
     "serving": (set(), False),
     "compare": ({Action.NOTE_RUN}, False),
