@@ -78,6 +78,7 @@ def test_rows_that_name_no_gpu_say_what_to_read_in_as_well(
     app = visit(events_alone)
     assert_sound(app)
     assert "contain neither a GPU inventory nor a job" in app.info[0].value
+    assert "goodput build" not in texts(app)
 
 
 def test_the_data_page_is_there_without_any_gpu(
