@@ -33,7 +33,7 @@ def test_from_what_is_wrong_now_to_the_rank_that_slowed_a_run(page: Page, base_u
 
 def test_from_the_top_fix_to_its_findings_and_back(page: Page, base_url: str) -> None:
     page.goto(base_url)
-    expect(page.get_by_text("What to do first")).to_be_visible()
+    expect(page.get_by_text("What to do first", exact=True)).to_be_visible()
     settled(page)
 
     pick_first_row(page, "fix", WRAPPED)

@@ -55,7 +55,7 @@ def test_from_the_overview_to_a_loss_to_its_run_and_back_by_a_shared_link(
 ):
     page.goto(base_url)
     expect(page.get_by_role("heading", name="Overview")).to_be_visible()
-    expect(page.get_by_text("Top losses by cost")).to_be_visible()
+    expect(page.get_by_text("Top losses by cost", exact=True)).to_be_visible()
     settled(page)
     shoot(page, "overview")
 

@@ -125,7 +125,7 @@ def test_from_a_failed_run_to_the_ecc_errors_before_its_end(page: Page, address:
     settled(page)
     pick_first_row(page, "verdict")
     page.get_by_role("link", name="Open the run").click()
-    expect(page.get_by_text("Failure chain")).to_be_visible()
+    expect(page.get_by_text("Failure chain", exact=True)).to_be_visible()
     settled(page)
     expect(page.get_by_text("5 uncorrected ECC errors on n7 GPU 3").first).to_be_attached()
     shoot(page, "failed-run")
