@@ -52,10 +52,17 @@ LOOK = """<style>
   .st-key-scope [data-testid="stColumn"] { flex: 1 1 22%; min-width: 22%; }
   .st-key-scope [data-testid="stColumn"]:last-child { flex: 1 1 100%; }
 }
-@media (max-width: 1250px) { /* charts that stand side by side have too little room */
-  [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] [data-testid="stPlotlyChart"])
-    { flex-wrap: wrap; }
-  [data-testid="stColumn"]:has([data-testid="stPlotlyChart"]) { flex: 1 1 100%; min-width: 100%; }
+@media (max-width: 1250px) { /* charts and tables that stand side by side have too little room */
+  [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] WIDE) { flex-wrap: wrap; }
+  [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] WIDE) > [data-testid="stColumn"]
+    { flex: 1 1 100%; min-width: 100%; }
+}
+@media (max-width: 640px) { /* filters are folded, below the time range */
+  .st-key-scope_folded [data-testid="stColumn"]:not(:last-child) { display: none; }
+  .st-key-scope [data-testid="stColumn"]:last-child { order: -1; flex: 1 1 100%; }
+}
+@media (min-width: 641px) {
+  .st-key-scope_more { display: none; }
 }
 @media (min-width: 641px) and (max-width: 1439px) {
   .st-key-tiles [data-testid="stHorizontalBlock"]:has(> :nth-child(6)) { flex-wrap: wrap; }
@@ -84,7 +91,8 @@ st.set_page_config(
     initial_sidebar_state=SIDEBAR_PX,
 )
 
-st.html(LOOK.replace("CAPTION_OPACITY", f"{theme.CAPTION_OPACITY}"))
+WIDE = ':is([data-testid="stPlotlyChart"], [data-testid="stDataFrame"])'
+st.html(LOOK.replace("CAPTION_OPACITY", f"{theme.CAPTION_OPACITY}").replace("WIDE", WIDE))
 
 # No file is named like its URL: before the first `st.navigation` of a process (and in any AppTest)
 # Streamlit looks for pages by their folder, and would run that file without this one.

@@ -9,9 +9,10 @@ import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import scope_bar, tables
+from goodput_app.dashboard.components.rows import fields
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from datetime import datetime
 
 GPU_PAGE = "pages/one_gpu.py"
@@ -31,7 +32,7 @@ def links(row: Mapping[str, Any]) -> None:
             to_gpu(uuid, gpu_name(row.get("gpu_index"), uuid))
         if node := row.get("node"):
             to_node(node, row.get("cluster"))
-        if (run := row.get("run_key")) and (name := row.get("run_id")):
+        if (run := row.get("run_key")) and (name := row.get("run_name") or row.get("run_id")):
             to_run(run, name)  # rows of a run's own page do not name it
 
 
@@ -73,18 +74,21 @@ def pick(
     *,
     rows: int = tables.ROWS_SHOWN,
     widths: Mapping[str, int] | None = None,
+    more: Collection[str] = (),
 ) -> None:
-    """Draw a table whose picked row has links to what it names.
+    """Draw a table whose picked row has links to what it names, and the columns left out.
 
-    of: the columns that identify a row.
+    of: the columns that identify a row. more: see `tables.pick`
     """
     ids = frame.select(
         pl.concat_str(
             [pl.col(name).cast(pl.String) for name in of], separator="|", ignore_nulls=True
         )
     ).to_series()
-    picked = tables.pick(frame, names, key, ids, rows=rows, widths=widths)
+    picked = tables.pick(frame, names, key, ids, rows=rows, widths=widths, more=more)
     if picked is None:
-        st.caption("Select a row for links to its GPU, node and run.")
+        rest = "more about it and " if more else ""
+        st.caption(f"Select a row for {rest}links to its GPU, node and run.")
     else:
+        fields.draw(picked, names, [name for name in names if name in more])
         links(picked)

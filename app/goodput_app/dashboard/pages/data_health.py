@@ -127,7 +127,7 @@ with panel(
 ):
     notification_panel.show()
 with panel("Sources", "marts.sources", help="What each source brought, and how fresh it is."):
-    tables.show(marts.sources(), SOURCES, "sources")
+    tables.show(marts.sources(), SOURCES, "sources", more=("tables",))
     if (url := lake.url()) is not None:
         st.caption(
             f"Loaded from the lake {theme.markdown_text(url)}; builds bring what is new there."
@@ -151,7 +151,7 @@ with panel("Rejected rows", "raw.rejects", help="Rejected with the reason, never
     if rejects.is_empty():
         st.caption("No row was rejected.")
     else:
-        tables.show(rejects, REJECTS, "rejects")
+        tables.show(tables.without_folders(rejects), REJECTS, "rejects")
         if rejects["total"][0] > rejects.height:
             st.caption(
                 f"{rejects.height:,} of {rejects['total'][0]:,}; all: `goodput show raw.rejects`."

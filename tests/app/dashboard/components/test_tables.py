@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from goodput_app.dashboard.components import downloads, tables
+from goodput_app.dashboard.components.rows import fields
 
 
 def test_a_table_without_any_price_says_so() -> None:
@@ -64,6 +65,45 @@ def test_long_times_read_as_on_a_clock(
     shown, config = tables.shaped(frame, {"gap_s": "Length"})
     assert shown["gap_s"].to_list() == cell
     assert config["gap_s"]["label"] == header
+
+
+def test_columns_that_the_side_panel_has_are_hidden_in_the_table() -> None:
+    frame = pl.DataFrame({"node": ["a"], "gpu_ms": [3_600_000], "cost": [1.5]})
+    names = {"node": "Node", "gpu_ms": "GPU time", "cost": "Cost"}
+    _, config = tables.shaped(frame, names)
+
+    arranged = tables.arranged(config, names, {"node": 80}, more=("gpu_ms",))
+
+    assert [name for name, shown_as in arranged.items() if shown_as.get("hidden")] == ["gpu_h"]
+    assert arranged["node"]["width"] == 80
+
+
+def test_rows_have_room_for_the_texts_that_are_seen_at_first() -> None:
+    rows = [*["a few words"] * 3, "a-word-that-no-line-has-room-for" * 3]
+    shown = pl.DataFrame({"fix": rows})
+    heights = [tables.heights(shown, most, {"fix": 100})["row_height"] for most in (3, 4)]
+    assert heights[0] == tables.WRAPPED_ROW_PX
+    assert heights[1] > heights[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("gpu_ms", 5_400_000, "1.5 GPU-h"),
+        ("wasted_cost", 1234.5, "$1,234.50"),
+        ("ettr_ratio", 0.965, "96.5 %"),
+        ("gap_s", 270.0, "4m 30s"),
+        ("own_gpu_s", 3600.0, "1.0 GPU-h"),
+        ("sm_clock_hz", 1_980_000_000, "1,980 MHz"),
+        ("tokens_per_s", 1234.5, "1,234"),
+        ("restarts", 1200, "1,200"),
+        ("team", "nlp", "nlp"),
+    ],
+)
+def test_a_column_left_out_of_a_table_reads_with_its_unit(
+    name: str, value: object, text: str
+) -> None:
+    assert fields.text(name, value) == text
 
 
 def test_a_download_has_the_rows_as_they_are_shown() -> None:

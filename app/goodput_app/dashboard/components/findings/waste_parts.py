@@ -9,6 +9,7 @@ import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import places, tables
+from goodput_app.dashboard.components.rows import fields
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import anomalies, marts
 
@@ -24,17 +25,17 @@ INTERVALS = {
     "node": "Node",
     "gpu_index": "GPU",
     "phase": "Detail",
-    "run_id": "Run",
+    "run_name": "Run",
     "team": "Team",
     "gpu_ms": "GPU time",
     "cost": "Cost",
 }
 
 PERIODIC = {
-    "coincides": "Coincides with",
-    "confidence": "Confidence",
     "job_name": "Job name",
     "team": "Team",
+    "coincides": "Coincides with",
+    "confidence": "Confidence",
     "gpus": "Idle GPUs",
     "period_s": "Period",
     "gap_s": "Gap length",
@@ -48,13 +49,14 @@ OF_GANGS = {
     "gap_s": "Gap length",
     "gpus": "Idle GPUs",
     "job_name": "Job name",
+    "held_gpus": "Allocated GPUs",
     "team": "Team",
-    "gpu_ms": "GPU time",
-    "cost": "Cost",
     "coincides": "Coincides with",
     "confidence": "Confidence",
-    "held_gpus": "Allocated GPUs",
+    "gpu_ms": "GPU time",
+    "cost": "Cost",
 }
+MORE = ("team", "confidence", "held_gpus", "gpu_ms", "gaps")
 
 
 def categories(scope: Scope) -> dict[str, str]:
@@ -157,9 +159,11 @@ def gang_gaps(scope: Scope, least_s: float) -> None:
 
 def _with_evidence(found: pl.DataFrame, names: dict[str, str], key: str, of: Sequence[str]) -> None:
     ids = found.select(pl.concat_str([pl.col(name).cast(pl.String) for name in of], separator="|"))
-    picked = tables.pick(found, names, key, ids.to_series(), rows=8)
+    more = [name for name in names if name in MORE]
+    picked = tables.pick(found, names, key, ids.to_series(), rows=8, more=more)
     if picked is None:
         st.caption("Select a row for its evidence and links to its run and node.")
         return
     st.markdown(f"**Evidence:** {theme.markdown_text(picked['evidence'])}")
+    fields.draw(picked, names, more)
     places.links(picked)
