@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import streamlit as st
 
+from goodput_app.access.rows import sees_all
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import scope_bar, tables
+from goodput_app.dashboard.components import facts, scope_bar, tables
+from goodput_app.dashboard.data import metrics
+from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from datetime import datetime
 
 GPU_PAGE = "pages/one_gpu.py"
@@ -24,14 +27,23 @@ def gpu_name(index: int | None, uuid: str | None) -> str:
     return f"GPU {index}" if index is not None else f"GPU {theme.printable(uuid or '?', 16)}"
 
 
+def _index_of(uuid: str) -> int | None:
+    """Return the index of a GPU whose row does not have it, to who may see the inventory."""
+    if not sees_all(scope_bar.required_view().scope):
+        return None
+    known = metrics.gpus(Scope(gpu_uuid=uuid))["gpu_index"].drop_nulls()
+    return None if known.is_empty() else int(known[-1])
+
+
 def links(row: Mapping[str, Any]) -> None:
     """Draw links to the GPU, the node and the run that a row names; no link for what it lacks."""
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         if uuid := row.get("gpu_uuid"):
-            to_gpu(uuid, gpu_name(row.get("gpu_index"), uuid))
+            index = _index_of(uuid) if row.get("gpu_index") is None else row["gpu_index"]
+            to_gpu(uuid, ", ".join(filter(None, (gpu_name(index, uuid), row.get("node")))))
         if node := row.get("node"):
             to_node(node, row.get("cluster"))
-        if (run := row.get("run_key")) and (name := row.get("run_id")):
+        if (run := row.get("run_key")) and (name := row.get("job_name") or row.get("run_id")):
             to_run(run, name)  # rows of a run's own page do not name it
 
 
@@ -73,18 +85,21 @@ def pick(
     *,
     rows: int = tables.ROWS_SHOWN,
     widths: Mapping[str, int] | None = None,
+    hidden: Collection[str] = (),
 ) -> None:
     """Draw a table whose picked row has links to what it names.
 
     of: the columns that identify a row.
+    hidden: columns that the picked row alone shows, and the table's menu
     """
     ids = frame.select(
         pl.concat_str(
             [pl.col(name).cast(pl.String) for name in of], separator="|", ignore_nulls=True
         )
     ).to_series()
-    picked = tables.pick(frame, names, key, ids, rows=rows, widths=widths)
+    picked = tables.pick(frame, names, key, ids, rows=rows, widths=widths, hidden=hidden)
     if picked is None:
         st.caption("Select a row for links to its GPU, node and run.")
     else:
+        facts.draw(picked, {name: header for name, header in names.items() if name in hidden})
         links(picked)
