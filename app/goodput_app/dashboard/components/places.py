@@ -1,7 +1,8 @@
-"""Links to the pages of a GPU, a node and a run, from whatever table names them."""
+"""Links to the pages of a GPU, a node and a run, from whatever table names them, and its facts."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -9,17 +10,25 @@ import streamlit as st
 
 from goodput_app.access.rows import sees_all
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import facts, scope_bar, tables
+from goodput_app.dashboard.components import scope_bar, tables
 from goodput_app.dashboard.data import metrics
 from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
-    from datetime import datetime
 
 GPU_PAGE = "pages/one_gpu.py"
 NODE_PAGE = "pages/nodes_and_one.py"
 RUN_PAGE = "pages/one_run.py"
+UNITS = {  # suffix of a column -> factor, format
+    "_w": (1, "{:,.0f} W"),
+    "_c": (1, "{:.0f} °C"),
+    "_kwh": (1, "{:,.2f} kWh"),
+    "_kg": (1, "{:,.2f} kg CO2e"),
+    "_hz": (1e-6, "{:,.0f} MHz"),
+    "_bytes_per_s": (1e-9, "{:,.1f} GB/s"),
+    "_bytes": (1e-9, "{:,.1f} GB"),
+}
 
 
 def gpu_name(index: int | None, uuid: str | None) -> str:
@@ -77,6 +86,37 @@ def to_run(run_key: str, name: str) -> None:
     st.page_link(RUN_PAGE, label=label, icon=":material/monitoring:", query_params=params)
 
 
+def facts(row: Mapping[str, Any], names: Mapping[str, str]) -> None:
+    """Draw what a row has in some columns; names: column -> header, in order."""
+    found = [
+        f"{header}: {theme.markdown_text(fact(name, row[name]))}"
+        for name, header in names.items()
+        if row[name] is not None and row[name] != ""
+    ]
+    if found:
+        st.caption(" / ".join(found))
+
+
+def fact(name: str, value: Any) -> str:
+    """Return a value as people read it; the suffix of its column says its unit."""
+    if isinstance(value, datetime):
+        return theme.moment(value)
+    if isinstance(value, str) or not isinstance(value, int | float):
+        return str(value)
+    if name == "cost" or name.endswith("_cost"):
+        return theme.cost(value)
+    for suffix, (factor, shown) in UNITS.items():
+        if name.endswith(suffix):
+            return shown.format(value * factor)
+    if name.endswith("_ratio"):
+        return theme.percent(value)
+    if name.endswith("_ms"):
+        return theme.gpu_time(value)
+    if name.endswith("_s") and not name.endswith("_per_s"):
+        return theme.duration(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+
+
 def pick(
     frame: pl.DataFrame,
     names: Mapping[str, str],
@@ -101,5 +141,5 @@ def pick(
     if picked is None:
         st.caption("Select a row for links to its GPU, node and run.")
     else:
-        facts.draw(picked, {name: header for name, header in names.items() if name in hidden})
+        facts(picked, {name: header for name, header in names.items() if name in hidden})
         links(picked)

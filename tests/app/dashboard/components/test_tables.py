@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from goodput_app.dashboard.components import downloads, facts, tables
+from goodput_app.dashboard.components import downloads, places, tables
 
 
 def test_a_table_without_any_price_says_so() -> None:
@@ -103,7 +103,7 @@ def test_a_table_keeps_hidden_columns_for_its_menu_and_its_download() -> None:
     ],
 )
 def test_a_fact_reads_in_the_unit_of_its_column(name: str, value: object, text: str) -> None:
-    assert facts.text(name, value) == text
+    assert places.fact(name, value) == text
 
 
 def test_a_download_has_the_rows_as_they_are_shown() -> None:

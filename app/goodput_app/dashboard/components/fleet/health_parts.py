@@ -25,7 +25,7 @@ NODE_WIDTHS_PX = {
     "errors": 62,
     "code": 46,
     "suggested": 130,
-    "what_to_do": 260,
+    "what_to_do": 240,
     "caused_cost": 80,
 }
 NODES_HIDDEN = ("failed_attempts", "ecc_uncorrected", "row_remaps", "thermal_s")

@@ -8,7 +8,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import facts, places, tables
+from goodput_app.dashboard.components import places, tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -139,7 +139,7 @@ def engines(frame: pl.DataFrame) -> None:
     if picked is None:
         st.caption("Select a row for links to its GPU, node and run.")
     else:
-        facts.draw(picked, {name: names[name] for name in hidden})
+        places.facts(picked, {name: names[name] for name in hidden})
         places.links(picked)
 
 
