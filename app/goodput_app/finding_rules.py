@@ -16,7 +16,8 @@ in `reference/thresholds.csv`, each with its unit and reason. Why it is so:
 [decision 0100](decisions/0100-findings.md).
 
 - **Losses are counted once.** Each GPU-millisecond of a loss is in at most one finding
-  (`marts.loss_claims`), so that the rows of the fix list add up to what the ledger would gain.
+  (`marts.loss_claims`), so that the rows of the fix list add up to what the ledger would gain
+  ([decision 0151](decisions/0151-fix-list-against-a-recomputed-ledger.md)).
 - **Recoverable GPU time** is the loss itself: waits over the median step of the gang, idle time,
   work that was lost. Of blocking saves it is what the best interval saves, of start-up what is over
   the median of the cluster. *Confirmed part* is that whose cause is confirmed or that

@@ -10,7 +10,7 @@ import streamlit as st
 
 from goodput_app.dashboard import headline, theme
 from goodput_app.dashboard.components import charts, places, scope_bar, tables
-from goodput_app.dashboard.components.rows import cards, fields
+from goodput_app.dashboard.components.rows import cards
 from goodput_app.dashboard.components.runs import run_parts
 from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.figures import ledger as figures
@@ -44,11 +44,11 @@ LOSS_WIDTHS_PX = {
     "cost": 74,
     "fix": 205,
 }
-MORE_OF_LOSSES = ("node", "gpu_ms", "cause")
+LOSSES_HIDDEN = ("node", "gpu_ms", "cause")
 LOSSES_SEEN = 8
-MORE_OF_RUNS = ("wasted_ms", "verdict_confidence", "user_name", "held_ms", "mfu_ratio",
+RUNS_HIDDEN = ("wasted_ms", "verdict_confidence", "user_name", "held_ms", "mfu_ratio",
                 "tokens_per_s", "cluster")  # fmt: skip
-MORE_OF_GAPS = ("team", "gpu_ms", "cause", "confidence")
+GAPS_HIDDEN = ("team", "gpu_ms", "cause", "confidence")
 
 
 def losses(frame: pl.DataFrame) -> None:
@@ -60,7 +60,7 @@ def losses(frame: pl.DataFrame) -> None:
     with table, cards.table_of("loss"):
         picked = tables.pick(
             frame, LOSSES, "loss", ids,
-            rows=LOSSES_SEEN, widths=LOSS_WIDTHS_PX, more=MORE_OF_LOSSES,
+            rows=LOSSES_SEEN, widths=LOSS_WIDTHS_PX, hidden=LOSSES_HIDDEN,
         )  # fmt: skip
     with table:
         cards.draw(frame.head(LOSSES_SEEN), "loss", ids, _loss_card)
@@ -113,8 +113,8 @@ def runs(frame: pl.DataFrame, found: pl.DataFrame, names: Mapping[str, str]) -> 
             "Goodput (% of allocated)", min_value=0, max_value=100, format="%.1f"
         )
     with table, cards.table_of("verdict"):
-        more = [name for name in names if name in MORE_OF_RUNS]
-        picked = tables.pick(frame, names, "verdict", ids, wide=wide, more=more)
+        more = [name for name in names if name in RUNS_HIDDEN]
+        picked = tables.pick(frame, names, "verdict", ids, wide=wide, hidden=more)
     with table:
         cards.draw(pl.DataFrame(rows[: cards.CARDS_SHOWN]), "verdict", ids, _run_card)
     if picked is None or side is None:
@@ -123,7 +123,7 @@ def runs(frame: pl.DataFrame, found: pl.DataFrame, names: Mapping[str, str]) -> 
     with side.container(border=True):
         _head(*run_parts.names(picked), "verdict")
         run_parts.of_finding(found.filter(pl.col("run_key") == picked["run_key"]), picked)
-        fields.draw(picked, names, more)
+        places.facts(picked, {name: names[name] for name in more})
         _open_run(picked["run_key"])
 
 
@@ -152,7 +152,7 @@ def gaps(frame: pl.DataFrame, names: Mapping[str, str], view: View) -> None:
     table, side = _beside(st.query_params.get("gap") in ids.to_list())
     with table:
         label = st.column_config.TextColumn(names["label"], width=CATEGORY_PX)
-        picked = tables.pick(frame, names, "gap", ids, wide={"label": label}, more=MORE_OF_GAPS)
+        picked = tables.pick(frame, names, "gap", ids, wide={"label": label}, hidden=GAPS_HIDDEN)
     if picked is None or side is None:
         st.caption("Select a row for its evidence and what the GPU did around it.")
         return
@@ -162,7 +162,7 @@ def gaps(frame: pl.DataFrame, names: Mapping[str, str], view: View) -> None:
         span = theme.window(picked["gap_start_at"], picked["gap_end_at"])
         st.markdown(f"{span}, mostly **{theme.markdown_text(picked['label'])}** in the ledger")
         _verdict(picked)
-        fields.draw(picked, names, ["team"])
+        places.facts(picked, {name: names[name] for name in ["team"]})
         _around(picked, view)
         st.caption(f"GPU UUID {theme.markdown_text(picked['gpu_uuid'])}")
         places.links({**picked, "run_key": None})

@@ -177,40 +177,50 @@ def show(
     rows: int = ROWS_SHOWN,
     wide: Mapping[str, Any] | None = None,
     widths: Mapping[str, int] | None = None,
-    more: Collection[str] = (),
+    hidden: Collection[str] = (),
 ) -> None:
     """Draw a table, which downloads as CSV (its own menu) and Parquet.
 
     widths: of columns, in pixels; rows are then so high that long texts wrap
-    more: columns that are not seen until somebody chooses them in the table's menu
+    hidden: columns that the table's menu shows on request, and that the Parquet file has
     """
     shown, config = shaped(frame, names, wide)
     st.dataframe(
         shown,
         key=key,
         hide_index=True,
-        column_config=arranged(config, names, widths, more),
+        column_config=_laid_out(config, names, widths or {}),
+        column_order=_order(shown, names, hidden),
         placeholder=MISSING,
         **heights(shown, rows, _widths(shown, names, widths)),
     )
     downloads.parquet(shown, key)
 
 
-def arranged(
-    config: dict[str, Any],
-    names: Mapping[str, str],
-    widths: Mapping[str, int] | None,
-    more: Collection[str],
+def _laid_out(
+    config: dict[str, Any], names: Mapping[str, str], widths: Mapping[str, int]
 ) -> dict[str, Any]:
-    """Return configurations of columns with their widths, `more` hidden.
+    """Return configurations of columns with their widths; names: of the frame, in order.
 
-    names: of the frame, in order
+    The first column says what a row is of: it stays in sight where a narrow window scrolls.
     """
-    arranged = {}
-    for (column, shown_as), name in zip(config.items(), names, strict=True):
-        width = {} if widths is None else {"width": widths.get(name)}
-        arranged[column] = {**shown_as, **width, **({"hidden": True} if name in more else {})}
-    return arranged
+    first = next(iter(names), None)
+    return {
+        column: {
+            **shown_as,
+            "pinned": name == first,
+            "width": widths.get(name, shown_as.get("width")),
+        }
+        for (column, shown_as), name in zip(config.items(), names, strict=True)
+    }
+
+
+def _order(
+    shown: pl.DataFrame, names: Mapping[str, str], hidden: Collection[str]
+) -> list[str] | None:
+    """Return the columns that a table shows at first; None: all of them."""
+    pairs = zip(shown.columns, names, strict=True)
+    return [column for column, name in pairs if name not in hidden] if hidden else None
 
 
 def _widths(
@@ -231,12 +241,8 @@ def heights(shown: pl.DataFrame, most: int, widths: dict[str, int] | None) -> di
     for column, width in widths.items():
         if shown[column].dtype == pl.String and column != flag_parts.COLUMN:
             chars = max(1, int(width / CHAR_PX))
-            longest = (
-                shown.head(most)
-                .top_k(LONGEST, by=pl.col(column).str.len_chars())[column]
-                .drop_nulls()
-            )
-            lines = max(lines, *(len(textwrap.wrap(text, chars)) for text in longest), 0)
+            of_it = shown.head(most).top_k(LONGEST, by=pl.col(column).str.len_chars())[column]
+            lines = max(lines, *(len(textwrap.wrap(text, chars)) for text in of_it.drop_nulls()), 0)
     row_px = wall.scaled(max(WRAPPED_ROW_PX, 8 + LINE_PX * min(lines, LINES_MAX)))
     whole = wall.scaled(ROW_PX) + min(shown.height, most) * row_px + 3
     return {"height": whole, "row_height": row_px}
@@ -251,7 +257,7 @@ def pick(
     rows: int = ROWS_SHOWN,
     wide: Mapping[str, Any] | None = None,
     widths: Mapping[str, int] | None = None,
-    more: Collection[str] = (),
+    hidden: Collection[str] = (),
     opens: Sequence[Mapping[str, str | None]] | None = None,
 ) -> dict[str, Any] | None:
     """Draw a table whose rows can be picked, and return the picked row of the frame.
@@ -261,8 +267,7 @@ def pick(
     The pick is kept in the URL under `key`, as the row's id, so that a link shows it and Back
     closes it.
 
-    widths: of columns, in pixels; rows are then so high that long texts wrap
-    more: columns that are not seen until somebody chooses them in the table's menu
+    widths, hidden: as in `show`
     opens: the query parameters that a row sets instead, one mapping a row
     """
     known = ids.to_list()
@@ -281,7 +286,8 @@ def pick(
         shown,
         key=f"pick_{key}",
         hide_index=True,
-        column_config=arranged(config, names, widths, more),
+        column_config=_laid_out(config, names, widths or {}),
+        column_order=_order(shown, names, hidden),
         placeholder=MISSING,
         on_select=picked,
         selection_mode="single-row",

@@ -127,7 +127,7 @@ with panel(
 ):
     notification_panel.show()
 with panel("Sources", "marts.sources", help="What each source brought, and how fresh it is."):
-    tables.show(marts.sources(), SOURCES, "sources", more=("tables",))
+    tables.show(marts.sources(), SOURCES, "sources", hidden=("tables",))
     if (url := lake.url()) is not None:
         st.caption(
             f"Loaded from the lake {theme.markdown_text(url)}; builds bring what is new there."

@@ -40,7 +40,7 @@ THROTTLING = {
     "gpu_temperature_c": "Temperature",
     "evidence": "Evidence",
 }
-MORE_OF_THROTTLING = ("power_w", "power_limit_w", "sm_clock_hz", "gpu_temperature_c", "evidence")
+THROTTLING_HIDDEN = ("power_w", "power_limit_w", "sm_clock_hz", "gpu_temperature_c", "evidence")
 
 st.title("Waste", anchor=False)
 st.caption("Which gaps and losses, whose, why?")
@@ -105,7 +105,7 @@ with panel(
     else:
         of = ("gpu_uuid", "reason", "start_at")
         shown = telemetry_parts.with_reasons(episodes)
-        places.pick(shown, THROTTLING, "episode", of, rows=6, more=MORE_OF_THROTTLING)
+        places.pick(shown, THROTTLING, "episode", of, rows=6, hidden=THROTTLING_HIDDEN)
 if not episodes.is_empty():
     with panel(
         "Throttled GPUs",

@@ -14,7 +14,7 @@ from goodput_app.dashboard import finding_state, theme, throttling
 from goodput_app.dashboard.components import places, scope_bar, tables
 from goodput_app.dashboard.components.findings import finding_cards
 from goodput_app.dashboard.components.findings.finding_cards import SEVERITY_COLOURS
-from goodput_app.dashboard.components.rows import cards, fields
+from goodput_app.dashboard.components.rows import cards
 from goodput_app.dashboard.data import health
 from goodput_app.dashboard.state import current_store
 from goodput_queries.errors import GoodputError
@@ -47,7 +47,7 @@ FIX_WIDTHS_PX = {
     "back_week_cost": 122,
     "what_to_do": 190,
 }
-MORE_OF_FIXES = ("findings", "back_low_ms", "back_week_ms")
+FIXES_HIDDEN = ("findings", "back_low_ms", "back_week_ms")
 OF_A_WEEK = ("back_week_ms", "back_week_cost")  # not known under an hour of evidence
 FINDINGS = {
     "severity": "Severity",
@@ -61,7 +61,7 @@ FINDINGS = {
     "cost": "Cost",
     "what_to_do": "What to do",
 }
-MORE_OF_FINDINGS = ("confidence", "gpu_ms")
+FINDINGS_HIDDEN = ("confidence", "gpu_ms")
 FINDING_WIDTHS_PX = {  # with the other columns a window of 1,400 px
     "severity": 66,
     "title": 130,
@@ -119,7 +119,7 @@ def fixes(frame: pl.DataFrame, findings: pl.DataFrame) -> None:
         return
     with st.container(border=True):
         st.markdown(f"#### {theme.markdown_text(picked['what_to_do'])}")
-        fields.draw(picked, FIXES, ("findings", "back_week_ms"))
+        places.facts(picked, {name: FIXES[name] for name in ("findings", "back_week_ms")})
         low, high = theme.gpu_time(picked["back_low_ms"]), theme.gpu_time(picked["back_high_ms"])
         back = theme.gpu_time(picked["back_ms"])
         st.markdown(
@@ -134,7 +134,7 @@ def fixes(frame: pl.DataFrame, findings: pl.DataFrame) -> None:
         )
         tables.show(
             of_it, FINDINGS, "of_fix",
-            rows=6, widths=FINDING_WIDTHS_PX, more=(*MORE_OF_FINDINGS, "what_to_do"),
+            rows=6, widths=FINDING_WIDTHS_PX, hidden=(*FINDINGS_HIDDEN, "what_to_do"),
         )  # fmt: skip
         where(picked)
 
@@ -158,9 +158,9 @@ def top_fixes(frame: pl.DataFrame) -> None:
 
 def _pick_fix(fixes: pl.DataFrame) -> dict[str, Any] | None:
     columns = _columns(fixes)
-    more = [name for name in columns if name in MORE_OF_FIXES]
+    more = [name for name in columns if name in FIXES_HIDDEN]
     return tables.pick(
-        fixes, columns, "fix", fix_ids(fixes), rows=8, widths=FIX_WIDTHS_PX, more=more
+        fixes, columns, "fix", fix_ids(fixes), rows=8, widths=FIX_WIDTHS_PX, hidden=more
     )
 
 
@@ -200,7 +200,7 @@ def inbox(frame: pl.DataFrame) -> None:
     with cards.table_of("finding"):
         picked = tables.pick(
             shown, FINDINGS, "finding", shown["id"],
-            rows=10, widths=FINDING_WIDTHS_PX, more=MORE_OF_FINDINGS,
+            rows=10, widths=FINDING_WIDTHS_PX, hidden=FINDINGS_HIDDEN,
         )  # fmt: skip
     finding_cards.findings(shown, shown["id"])
     if picked is None:

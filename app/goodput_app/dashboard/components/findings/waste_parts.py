@@ -9,7 +9,6 @@ import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import places, tables
-from goodput_app.dashboard.components.rows import fields
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import anomalies, marts
 
@@ -56,7 +55,7 @@ OF_GANGS = {
     "gpu_ms": "GPU time",
     "cost": "Cost",
 }
-MORE = ("team", "confidence", "held_gpus", "gpu_ms", "gaps")
+GANGS_HIDDEN = ("team", "confidence", "held_gpus", "gpu_ms", "gaps")
 
 
 def categories(scope: Scope) -> dict[str, str]:
@@ -159,11 +158,11 @@ def gang_gaps(scope: Scope, least_s: float) -> None:
 
 def _with_evidence(found: pl.DataFrame, names: dict[str, str], key: str, of: Sequence[str]) -> None:
     ids = found.select(pl.concat_str([pl.col(name).cast(pl.String) for name in of], separator="|"))
-    more = [name for name in names if name in MORE]
-    picked = tables.pick(found, names, key, ids.to_series(), rows=8, more=more)
+    more = [name for name in names if name in GANGS_HIDDEN]
+    picked = tables.pick(found, names, key, ids.to_series(), rows=8, hidden=more)
     if picked is None:
         st.caption("Select a row for its evidence and links to its run and node.")
         return
     st.markdown(f"**Evidence:** {theme.markdown_text(picked['evidence'])}")
-    fields.draw(picked, names, more)
+    places.facts(picked, {name: names[name] for name in more})
     places.links(picked)

@@ -8,8 +8,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import scope_bar, tables
-from goodput_app.dashboard.components.rows import fields
+from goodput_app.dashboard.components import places, scope_bar, tables
 from goodput_app.dashboard.data import ledger_groups
 
 if TYPE_CHECKING:
@@ -50,11 +49,11 @@ def teams(waste: pl.DataFrame) -> None:
     # half a page has room for money or for time
     unit = "_ms" if frame["wasted_cost"].count() else "_cost"
     more = [name for name in TEAMS if name.endswith(unit)]
-    picked = tables.pick(_named(frame), TEAMS, "waste_team", ids, rows=8, more=more)
+    picked = tables.pick(_named(frame), TEAMS, "waste_team", ids, rows=8, hidden=more)
     if picked is None:
         st.caption("The rows add up to the tile Wasted. Select a row for the pages of the team.")
         return
-    fields.draw(picked, TEAMS, more)
+    places.facts(picked, {name: TEAMS[name] for name in more})
     if team := st.query_params["waste_team"]:
         with st.container(horizontal=True, gap="small"):
             for page, (name, icon) in PAGES.items():

@@ -24,7 +24,7 @@ BASELINES = {
     "step_variation_ratio": "Step time variation",
     "last_change_ratio": "Last run against usual",
 }
-MORE_OF_BASELINES = ("left_out_runs", "run_variation_ratio", "step_variation_ratio")
+BASELINES_HIDDEN = ("left_out_runs", "run_variation_ratio", "step_variation_ratio")
 SCALING = {
     "workload": "Workload",
     "gpu_models": "GPU model",
@@ -73,7 +73,7 @@ def baselines(frame: pl.DataFrame) -> None:
     ids = pl.Series([str(place) for place in range(frame.height)])
     tables.pick(
         _with_unit(frame), BASELINES, "baseline", ids,
-        rows=8, opens=opens, wide=_speeds(BASELINES), more=MORE_OF_BASELINES,
+        rows=8, opens=opens, wide=_speeds(BASELINES), hidden=BASELINES_HIDDEN,
     )  # fmt: skip
 
 

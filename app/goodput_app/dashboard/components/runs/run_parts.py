@@ -10,7 +10,6 @@ import streamlit as st
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import places, scope_bar, tables, telemetry_parts
 from goodput_app.dashboard.components.findings import finding_parts
-from goodput_app.dashboard.components.rows import fields
 
 STATE_COLOURS: dict[str, theme.Badge] = {
     "COMPLETED": "green",
@@ -35,7 +34,7 @@ GPUS = {
     "gpu_temperature_c": "Temperature",
     "gpu_uuid": "UUID",
 }
-MORE_OF_GPUS = ("power_w", "tensor_active_ratio", "gpu_uuid")
+GPUS_HIDDEN = ("power_w", "tensor_active_ratio", "gpu_uuid")
 SLOW_GPUS = {
     "node": "Node",
     "gpu_index": "GPU",
@@ -49,7 +48,7 @@ SLOW_GPUS = {
     "gang_cost": "Cost",
     "gpu_uuid": "UUID",
 }
-MORE_OF_SLOW_GPUS = ("attempt", "end_at", "gpu_uuid")
+SLOW_GPUS_HIDDEN = ("attempt", "end_at", "gpu_uuid")
 ATTEMPTS = {
     "attempt": "Attempt",
     "job_id": "Job",
@@ -65,7 +64,7 @@ ATTEMPTS = {
     "cause": "Failure reason",
     "cause_confidence": "Confidence",
 }
-MORE_OF_ATTEMPTS = ("outcome", "first_step", "last_step", "cause_confidence")
+ATTEMPTS_HIDDEN = ("outcome", "first_step", "last_step", "cause_confidence")
 
 
 def heading(run: dict[str, Any]) -> None:
@@ -131,21 +130,21 @@ def blast_radius(frame: pl.DataFrame) -> None:
     else:
         of = ("gpu_uuid", "reason", "attempt", "start_at")
         shown = telemetry_parts.with_reasons(frame)
-        places.pick(shown, SLOW_GPUS, "slow_gpu", of, more=MORE_OF_SLOW_GPUS)
+        places.pick(shown, SLOW_GPUS, "slow_gpu", of, hidden=SLOW_GPUS_HIDDEN)
 
 
 def gpus(frame: pl.DataFrame) -> None:
     """Draw the GPUs of a run; `frame`: marts.run_gpus."""
     empty = [name for name in GPUS if name.endswith("_ms") and not frame[name].sum()]
-    places.pick(frame, GPUS, "run_gpu", ("gpu_uuid",), more=(*MORE_OF_GPUS, *empty))
+    places.pick(frame, GPUS, "run_gpu", ("gpu_uuid",), hidden=(*GPUS_HIDDEN, *empty))
 
 
 def lineage(frame: pl.DataFrame) -> int | None:
     """Draw the attempts of a run in order; return the selected one. `frame`: marts.attempts."""
     ids = frame["attempt"].cast(pl.String)
-    picked = tables.pick(frame, ATTEMPTS, "attempt", ids, more=MORE_OF_ATTEMPTS)
+    picked = tables.pick(frame, ATTEMPTS, "attempt", ids, hidden=ATTEMPTS_HIDDEN)
     if picked is None:
         return None
-    fields.draw(picked, ATTEMPTS, MORE_OF_ATTEMPTS)
+    places.facts(picked, {name: ATTEMPTS[name] for name in ATTEMPTS_HIDDEN})
     number: int = picked["attempt"]
     return number
