@@ -39,13 +39,21 @@ LOOK = """<style>
 @media (max-width: 640px) { /* a long value goes on in a second line instead of being cut */
   [data-testid="stMetricValue"] :is(div, p) { white-space: normal; overflow-wrap: anywhere; }
 }
-@media (max-width: 640px) { /* rows of tables whose last columns matter stand one below the other */
+/* rows of tables whose last columns matter stand one below the other; findings have most columns */
+@media (max-width: 640px) {
   [class*="st-key-table_of_"] { display: none; }
 }
 @media (min-width: 641px) {
-  [class*="st-key-cards_of_"] { display: none; }
+  [class*="st-key-cards_of_"]:not(.st-key-cards_of_finding) { display: none; }
+}
+@media (max-width: 1250px) {
+  .st-key-table_of_finding { display: none; }
+}
+@media (min-width: 1251px) {
+  .st-key-cards_of_finding { display: none; }
 }
 [data-testid="stMetricLabel"] p { white-space: normal; }
+kbd { color: inherit !important; opacity: CAPTION_OPACITY; }
 .st-key-query_sql textarea { font-family: "Source Code Pro", monospace; }
 @media (min-width: 641px) and (max-width: 1250px) { /* the time range has a line of its own */
   .st-key-scope [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
@@ -71,6 +79,7 @@ LOOK = """<style>
 /* links to what is wrong now are as large as the texts beside them */
 .st-key-tiles_now [data-testid="stPageLink-NavLink"] { padding-left: 0; }
 .st-key-tiles_now [data-testid="stPageLink-NavLink"] p { font-size: 1rem; }
+.st-key-tiles_now [data-testid="stPageLink-NavLink"] :is(span, p) { white-space: normal; }
 @media (min-width: 641px) and (max-width: 1600px) {
   .st-key-tiles_now [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
   .st-key-tiles_now [data-testid="stColumn"] { flex: 1 1 23%; min-width: 23%; }

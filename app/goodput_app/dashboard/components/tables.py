@@ -202,15 +202,10 @@ def _laid_out(
 ) -> dict[str, Any]:
     """Return configurations of columns with their widths; names: of the frame, in order.
 
-    The first column says what a row is of: it stays in sight where a narrow window scrolls.
+    None is pinned: Streamlit draws pinned columns in a grey of too little contrast.
     """
-    first = next(iter(names), None)
     return {
-        column: {
-            **shown_as,
-            "pinned": name == first,
-            "width": widths.get(name, shown_as.get("width")),
-        }
+        column: {**shown_as, "width": widths.get(name, shown_as.get("width"))}
         for (column, shown_as), name in zip(config.items(), names, strict=True)
     }
 

@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 MAX_POINTS = 1_500
 ROW_PX = 27
 LEDGER_BAR_PX = 70
-HALF_PAGE_PX, PAGE_PX = 560, 726  # of a chart on a page 1440 px and one 1000 px wide
+# of a chart on a page 1440 px wide, one 1000 px wide, and on a phone
+HALF_PAGE_PX, PAGE_PX, PHONE_PX = 560, 726, 388
 LEGEND_FONT_PX = 12
 LEGEND_ROW_PX = 19
 LEGEND_MARK_PX = 45  # and the space between entries
 LEGEND_CHAR_PX = 5.4  # of that font: without a width Plotly sets all entries below each other
+LEGEND_PX = 90  # more than a chart without a legend beside it
 FLOW_MARGIN_PX = 60
 TEXT_SHARE = 0.62  # of the capacity, for a text behind a bar
 PATTERN: dict[str, Any] = {"fillmode": "overlay", "size": 6, "solidity": 0.35, "fgcolor": "white"}
@@ -212,8 +214,11 @@ def ledger_bar(frame: pl.DataFrame) -> go.Figure:
     figure.update_layout(barmode="stack")
     figure.update_xaxes(title_text=f"allocated {unit}")
     figure.update_yaxes(visible=False)
-    drawn = finished(figure, height=LEDGER_BAR_PX, has_legend=True, width_px=PAGE_PX)
-    return drawn.update_layout(height=LEDGER_BAR_PX + drawn.layout.margin.b)
+    # beside so low a bar Plotly would scroll a legend of more than half the height
+    drawn = finished(figure, height=LEDGER_BAR_PX, has_legend=True, width_px=PHONE_PX)
+    return drawn.update_layout(
+        height=LEDGER_BAR_PX + drawn.layout.margin.b, legend_maxheight=drawn.layout.margin.b
+    )
 
 
 def step_times(frame: pl.DataFrame) -> go.Figure:

@@ -72,7 +72,11 @@ with (
     parts = ledger_groups.of_categories(of_categories, known)
     over_time = ledger_groups.over_time(marts.ledger_over_time(scope), parts, opened)
     figure = figures.categories_over_time(
-        over_time, ledger, scope.bucket_ms or 1, view.window, figures.waterfall_height(ledger)
+        over_time,
+        ledger,
+        scope.bucket_ms or 1,
+        view.window,
+        figures.waterfall_height(ledger) + figures.LEGEND_PX,
     )
     charts.over_time(figure, over_time, "over-time", "GPUs in each category over time, stacked")
 

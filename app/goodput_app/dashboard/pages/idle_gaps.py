@@ -15,8 +15,8 @@ scope = view.scope
 LEAST = {"5": "5 s", "30": "30 s", "60": "1 min", "300": "5 min", "1800": "30 min", "3600": "1 h"}
 GAPS = {
     "start_at": "Start",
-    "gap_s": "Gap length",
     "cost": "Cost",
+    "gap_s": "Gap length",
     "node": "Node",
     "gpu_index": "GPU",
     "run_name": "Run",

@@ -85,6 +85,7 @@ OBJECTIVES = {
     "burn_rate_30d": "Burn rate, 30 d",
     "covered_ratio": "Days covered",
 }
+OBJECTIVES_HIDDEN = ("attained_hi_ratio", "covered_ratio")
 
 
 def objectives(frame: pl.DataFrame) -> None:
@@ -101,7 +102,7 @@ def objectives(frame: pl.DataFrame) -> None:
         for name in OBJECTIVES
         if name.startswith("burn")
     }
-    tables.show(frame, OBJECTIVES, "objectives", rows=8, wide=rates)
+    tables.show(frame, OBJECTIVES, "objectives", rows=8, wide=rates, hidden=OBJECTIVES_HIDDEN)
     if (burning := frame.filter("is_burning")).height:
         names = ", ".join(theme.markdown_text(name) for name in burning["name"])
         st.warning(

@@ -32,6 +32,7 @@ INTERVALS = {
 
 PERIODIC = {
     "job_name": "Job name",
+    "cost": "Cost",
     "team": "Team",
     "coincides": "Coincides with",
     "confidence": "Confidence",
@@ -41,10 +42,10 @@ PERIODIC = {
     "gaps": "Repeats",
     "share_ratio": "Share of the run",
     "gpu_ms": "GPU time",
-    "cost": "Cost",
 }
 OF_GANGS = {
     "start_at": "Start",
+    "cost": "Cost",
     "gap_s": "Gap length",
     "gpus": "Idle GPUs",
     "job_name": "Job name",
@@ -53,7 +54,6 @@ OF_GANGS = {
     "coincides": "Coincides with",
     "confidence": "Confidence",
     "gpu_ms": "GPU time",
-    "cost": "Cost",
 }
 GANGS_HIDDEN = ("team", "confidence", "held_gpus", "gpu_ms", "gaps")
 

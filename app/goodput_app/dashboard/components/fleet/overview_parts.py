@@ -18,13 +18,13 @@ NO_TEAM = "(no team)"
 MOVED_SHOWN = 12
 TEAMS = {
     "team": "Team",
+    "wasted_cost": "Wasted cost",
+    "wasted_ms": "Wasted",
     "own_waste_cost": "Team-caused waste",
     "platform_waste_cost": "Infrastructure-caused waste",
     "own_waste_ms": "Team-caused waste",
     "platform_waste_ms": "Infrastructure-caused waste",
     "unallocated_ms": "Unallocated",
-    "wasted_ms": "Wasted",
-    "wasted_cost": "Wasted cost",
 }
 MOVED = {
     "label": "Group",

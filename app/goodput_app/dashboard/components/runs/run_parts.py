@@ -39,13 +39,13 @@ SLOW_GPUS = {
     "node": "Node",
     "gpu_index": "GPU",
     "reason": "Reason",
+    "gang_cost": "Cost",
+    "gang_gpu_s": "Total",
+    "own_gpu_s": "Lost by the GPU",
+    "peers_wait_gpu_s": "Lost by other ranks",
     "attempt": "Attempt",
     "start_at": "Start",
     "end_at": "End",
-    "own_gpu_s": "Lost by the GPU",
-    "peers_wait_gpu_s": "Lost by other ranks",
-    "gang_gpu_s": "Total",
-    "gang_cost": "Cost",
     "gpu_uuid": "UUID",
 }
 SLOW_GPUS_HIDDEN = ("attempt", "end_at", "gpu_uuid")
@@ -53,6 +53,7 @@ ATTEMPTS = {
     "attempt": "Attempt",
     "job_id": "Job",
     "state": "Job state",
+    "cause": "Failure reason",
     "outcome": "Outcome",
     "start_at": "Start",
     "end_at": "End",
@@ -61,7 +62,6 @@ ATTEMPTS = {
     "last_step": "Last step",
     "kept_steps": "Steps retained",
     "lost_steps": "Steps rolled back",
-    "cause": "Failure reason",
     "cause_confidence": "Confidence",
 }
 ATTEMPTS_HIDDEN = ("outcome", "first_step", "last_step", "cause_confidence")
