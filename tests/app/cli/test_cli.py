@@ -270,7 +270,7 @@ def test_reading_nothing_is_reported_and_suggests_no_next_command(here: Path) ->
     result = run("ingest", "dcgm", "scrape.txt", "--format", "json")
 
     assert (result.exit_code, json.loads(result.stdout)[0]["rows"]) == (0, 0)
-    assert result.stderr == "It contains no rows.\n"
+    assert result.stderr == "There are no rows in scrape.txt; reading met no errors.\n"
 
 
 @pytest.fixture
