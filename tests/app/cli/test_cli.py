@@ -222,7 +222,8 @@ def test_the_doctor_finds_what_is_there(database: Path) -> None:
     found = {row["what"]: row for row in rows}
     assert found["database"]["found"] == f"{database.name}, open in no other process"
     assert found["source test"]["found"].startswith("2 rows, read 20")
-    assert found["rejects test"]["next"] == "goodput show raw.rejects"
+    assert found["rejects test"]["status"] == "rejected"
+    assert found["rejects test"]["next"].startswith("goodput show raw.rejects; ")
     assert {"sacct", "nvml", "chromium", "python", "duckdb", "streamlit"} <= found.keys()
     assert all(row["next"] for row in rows if row["status"] != "ok")
 
