@@ -101,7 +101,7 @@ def _sources(store: Store, db: str) -> Iterator[Finding]:
         found = f"{row['rows_new']:,} rows, read {row['loaded_at']:%F %T}Z{until}"
         yield f"source {row['source']}", "ok", found, ""
         if row["rejects"]:
-            rejected = f"{count(row["rejects"], "row")} rejected"
+            rejected = f"{count(row['rejects'], 'row')} rejected"
             # most often for good, and nothing that has to be mended, unless no row was left
             status = "problem" if row["is_nothing_read"] else "rejected"
             left = ", none was left" if row["is_nothing_read"] else ""
