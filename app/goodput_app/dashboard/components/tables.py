@@ -13,7 +13,7 @@ from goodput_app.dashboard.components import downloads, flag_parts, scope_bar, w
 from goodput_billing.statement.amounts.currency import PRICE_DECIMALS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
 ROW_PX = 33
 WRAPPED_ROW_PX = 62  # over 4 rem, from where on Streamlit wraps texts; room for three lines
@@ -171,31 +171,50 @@ def show(
     rows: int = ROWS_SHOWN,
     wide: Mapping[str, Any] | None = None,
     widths: Mapping[str, int] | None = None,
+    hidden: Collection[str] = (),
 ) -> None:
     """Draw a table, which downloads as CSV (its own menu) and Parquet.
 
     widths: of columns, in pixels; rows are then so high that long texts wrap
+    hidden: columns that the table's menu shows on request, and that the Parquet file has
     """
     shown, config = shaped(frame, names, wide)
     st.dataframe(
         shown,
         key=key,
         hide_index=True,
-        column_config=config if widths is None else _sized(config, names, widths),
+        column_config=_laid_out(config, names, widths or {}),
+        column_order=_order(shown, names, hidden),
         placeholder=MISSING,
         **_heights(shown, rows, _widths(shown, names, widths)),
     )
     downloads.parquet(shown, key)
 
 
-def _sized(
+def _laid_out(
     config: dict[str, Any], names: Mapping[str, str], widths: Mapping[str, int]
 ) -> dict[str, Any]:
-    """Return configurations of columns with their widths; names: of the frame, in order."""
+    """Return configurations of columns with their widths; names: of the frame, in order.
+
+    The first column says what a row is of: it stays in sight where a narrow window scrolls.
+    """
+    first = next(iter(names), None)
     return {
-        column: {**shown_as, "width": widths.get(name)}
+        column: {
+            **shown_as,
+            "pinned": name == first,
+            "width": widths.get(name, shown_as.get("width")),
+        }
         for (column, shown_as), name in zip(config.items(), names, strict=True)
     }
+
+
+def _order(
+    shown: pl.DataFrame, names: Mapping[str, str], hidden: Collection[str]
+) -> list[str] | None:
+    """Return the columns that a table shows at first; None: all of them."""
+    pairs = zip(shown.columns, names, strict=True)
+    return [column for column, name in pairs if name not in hidden] if hidden else None
 
 
 def _widths(
@@ -231,6 +250,7 @@ def pick(
     rows: int = ROWS_SHOWN,
     wide: Mapping[str, Any] | None = None,
     widths: Mapping[str, int] | None = None,
+    hidden: Collection[str] = (),
     opens: Sequence[Mapping[str, str | None]] | None = None,
 ) -> dict[str, Any] | None:
     """Draw a table whose rows can be picked, and return the picked row of the frame.
@@ -240,7 +260,7 @@ def pick(
     The pick is kept in the URL under `key`, as the row's id, so that a link shows it and Back
     closes it.
 
-    widths: of columns, in pixels; rows are then so high that long texts wrap
+    widths, hidden: as in `show`
     opens: the query parameters that a row sets instead, one mapping a row
     """
     known = ids.to_list()
@@ -259,7 +279,8 @@ def pick(
         shown,
         key=f"pick_{key}",
         hide_index=True,
-        column_config=config if widths is None else _sized(config, names, widths),
+        column_config=_laid_out(config, names, widths or {}),
+        column_order=_order(shown, names, hidden),
         placeholder=MISSING,
         on_select=picked,
         selection_mode="single-row",
