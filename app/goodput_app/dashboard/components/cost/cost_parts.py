@@ -35,6 +35,7 @@ BUDGETS = {
     "budget_cost": "Monthly budget",
     "spent_ratio": "Budget spent",
 }
+MONTHS_HIDDEN = ("covered_h", "budget_cost", "spent_ratio")  # where nobody has a budget
 UNIT_COSTS = {
     "cluster": "Cluster",
     "account": "Account",
@@ -122,7 +123,7 @@ def budgets(shown: Shown, team: str | None) -> None:
         st.code(BUDGET_EXAMPLE, language="text")
         st.code("goodput ingest budgets budgets.csv", language="bash")
         if month.height:
-            tables.show(in_browser(month), BUDGETS, "months", rows=8)
+            tables.show(in_browser(month), BUDGETS, "months", rows=8, hidden=MONTHS_HIDDEN)
         return
     drawn = figures_cost.most_over_budget(have)
     charts.draw(
