@@ -35,7 +35,10 @@ OF_THE_MENU = (
     *("Fleet", "Runs", "Nodes", "Health", "Findings", "Waste", "Network", "Cost", "Energy"),
     *("Data", "Explorer", "Compare", "Overview"),
 )
-WHOLE_TABLES = ("Fleet", "Nodes", "Health", "Network", "Energy", "Explorer")  # at 1,400 px
+WHOLE_TABLES = {  # at 1,400 px
+    *("Overview", "Fleet", "Runs", "Nodes", "Health", "Findings", "Waste", "Network", "Compare"),
+    *("Cost", "Energy", "Data", "Explorer"),
+}
 CUT = """tables => tables.filter(table => {
     const cells = table.querySelector(".dvn-scroller")
     return table.checkVisibility() && cells && cells.scrollWidth > cells.clientWidth + 1

@@ -302,10 +302,10 @@ def test_what_nothing_classifies_is_no_loss_and_named_by_team(cluster):
     yield
 
     rows = cluster.read(
-        "select subject, run_key, gpu_ms, back_ms from marts.findings "
+        "select subject, run_key, gpu_ms, back_ms, evidence like '%lost%' from marts.findings "
         "where rule = 'unclassified_time'"
     ).rows()
-    assert rows == [("team", None, 2 * HOUR * GPUS * 1000, 0)]
+    assert rows == [("team", None, 2 * HOUR * GPUS * 1000, 0, False)]
 
 
 @built_together

@@ -44,7 +44,7 @@ select
     parts.gpu_uuid,
     parts.run_key,
     parts.team,
-    greatest(min(parts.first_ms), coalesce(min(lives.start_ms), 0), scope_start(0)) as since_ms,
+    greatest(min(parts.first_ms), coalesce(min(lives.start_ms), 0), min(clusters.first_ms), scope_start(0)) as since_ms,
     least(max(parts.last_ms), max(coalesce(lives.end_ms, clusters.as_of_ms)), scope_end(max(clusters.as_of_ms)))
         as until_ms,
     sum(parts.gpu_ms)::bigint as gpu_ms,
