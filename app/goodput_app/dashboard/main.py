@@ -74,6 +74,7 @@ kbd { color: inherit !important; opacity: CAPTION_OPACITY; }
 }
 @media (max-width: 640px) { /* filters are folded, below the time range */
   .st-key-scope_folded [data-testid="stColumn"]:not(:last-child) { display: none; }
+  .st-key-scope_folded_status { display: none; }
   .st-key-scope [data-testid="stColumn"]:last-child { order: -1; flex: 1 1 100%; }
 }
 @media (min-width: 641px) {
