@@ -24,8 +24,8 @@ QUANTILES = {"p50": "p50", "p99": "p99"}
 def latency(frame: pl.DataFrame, window: tuple[datetime, datetime]) -> go.Figure:
     """Return p50 and p99 of a model over time, each with the bounds of its bucket as a band.
 
-    frame: at, p50_s, p50_low_s, p50_high_s, p99_s ..; a bound over the last bucket is missing; a row
-    of nothing in each hole
+    frame: at, p50_s, p50_low_s, p50_high_s, p99_s ..; a bound over the last bucket is missing; a
+    hole has a row of nothing
     """
     figure = go.Figure()
     at = frame["at"].to_list()
