@@ -108,7 +108,7 @@ def communication(row: Mapping[str, Any]) -> str | None:
 def of_run(run: Mapping[str, Any]) -> tuple[str, str]:
     """Return a run's goodput, and its upper bound or nothing."""
     low, high = run["goodput_of_held_ratio"], run["goodput_of_held_hi_ratio"]
-    if low is None or run["unsettled_ms"] >= run["held_ms"]:
+    if low is None:
         return theme.NOT_MEASURED, ""
     shown, bound = theme.percent(low), theme.percent(high)
     return shown, "" if bound == shown else f"up to {bound}"

@@ -64,6 +64,19 @@ def _await_data(seen: marts.State) -> None:
         st.rerun()
 
 
+def no_such_page() -> None:
+    """Draw what an address shows that is not of a page."""
+    st.title("Page not found", anchor=False)
+    st.markdown("The address is not of a page of Goodput. The menu has all pages.")
+    overview = "pages/fleet_overview.py"
+    st.page_link(
+        overview,
+        label="Open Overview",
+        icon=":material/dashboard:",
+        query_params=scope_bar.carried(),
+    )
+
+
 def is_empty(view: View) -> bool:
     """Say why there is nothing to show, if so, and offer the way out."""
     if marts.goodput_summary(view.scope)["capacity_ms"].item() > 0:
