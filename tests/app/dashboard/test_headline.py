@@ -48,7 +48,8 @@ def test_a_bound_that_reads_like_the_number_is_not_repeated() -> None:
 
 
 def test_waits_inside_steps_that_nothing_measures_are_named() -> None:
-    assert "; waits inside steps not measured; " in said(step_unsplit_ms=1)
+    assert "; waits inside steps not measured; " in said(step_unsplit_ms=1000)
+    assert "; waits inside 25.0 % of step time not measured; " in said(step_unsplit_ms=250)
 
 
 def test_without_steps_of_jobs_the_headline_is_activity_and_names_what_brings_goodput() -> None:
