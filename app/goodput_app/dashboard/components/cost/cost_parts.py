@@ -35,7 +35,6 @@ BUDGETS = {
     "budget_cost": "Monthly budget",
     "spent_ratio": "Budget spent",
 }
-MONTHS_HIDDEN = ("covered_h", "budget_cost", "spent_ratio")  # where nobody has a budget
 UNIT_COSTS = {
     "cluster": "Cluster",
     "account": "Account",
@@ -123,7 +122,10 @@ def budgets(shown: Shown, team: str | None) -> None:
         st.code(BUDGET_EXAMPLE, language="text")
         st.code("goodput ingest budgets budgets.csv", language="bash")
         if month.height:
-            tables.show(in_browser(month), BUDGETS, "months", rows=8, hidden=MONTHS_HIDDEN)
+            hidden = ["cluster"] if month["cluster"].n_unique() == 1 else []
+            tables.show(
+                in_browser(month), BUDGETS, "months", rows=8, hidden=[*hidden, "spent_ratio"]
+            )
         return
     drawn = figures_cost.most_over_budget(have)
     charts.draw(
