@@ -36,8 +36,8 @@ PATIENCE_S = 300
 class Draws:
     """What a page took: drawn first after a commit, again, and with a filter that it had not.
 
-    warm: its answers are not kept; kept: they are, as for whoever opens the page next. filtered: the
-    answers without the filter are kept, as for whoever looks at the page and chooses one.
+    warm: its answers are not kept; kept: they are, as for whoever opens the page next.
+    filtered: those without the filter are, as for whoever looks at the page and chooses one.
     """
 
     first: Cost
