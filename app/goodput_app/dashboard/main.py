@@ -2,6 +2,7 @@
 
 from itertools import chain
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import streamlit as st
 
@@ -39,23 +40,45 @@ LOOK = """<style>
 @media (max-width: 640px) { /* a long value goes on in a second line instead of being cut */
   [data-testid="stMetricValue"] :is(div, p) { white-space: normal; overflow-wrap: anywhere; }
 }
-@media (max-width: 640px) { /* rows of tables whose last columns matter stand one below the other */
+/* rows of tables whose last columns matter stand one below the other; findings have most columns */
+@media (max-width: 640px) {
   [class*="st-key-table_of_"] { display: none; }
 }
 @media (min-width: 641px) {
-  [class*="st-key-cards_of_"] { display: none; }
+  [class*="st-key-cards_of_"]:not(.st-key-cards_of_finding) { display: none; }
+}
+@media (max-width: 1250px) {
+  .st-key-table_of_finding { display: none; }
+}
+@media (min-width: 1251px) {
+  .st-key-cards_of_finding { display: none; }
 }
 [data-testid="stMetricLabel"] p { white-space: normal; }
+/* contrast: white on a dark blue in both schemes, code in the colour of the text */
+[class*="stBaseButton-primary"], [data-testid^="stBaseButton-primary"] {
+  background-color: #146c94; border-color: #146c94; color: #ffffff;
+}
+[data-testid="stCode"] code, [data-testid="stCode"] code span { color: inherit; }
+[data-testid="stMarkdownContainer"] code { font-size: 0.9em; }
+kbd { color: inherit !important; opacity: CAPTION_OPACITY; }
 .st-key-query_sql textarea { font-family: "Source Code Pro", monospace; }
 @media (min-width: 641px) and (max-width: 1250px) { /* the time range has a line of its own */
   .st-key-scope [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
   .st-key-scope [data-testid="stColumn"] { flex: 1 1 22%; min-width: 22%; }
   .st-key-scope [data-testid="stColumn"]:last-child { flex: 1 1 100%; }
 }
-@media (max-width: 1250px) { /* charts that stand side by side have too little room */
-  [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] [data-testid="stPlotlyChart"])
-    { flex-wrap: wrap; }
-  [data-testid="stColumn"]:has([data-testid="stPlotlyChart"]) { flex: 1 1 100%; min-width: 100%; }
+@media (max-width: 1250px) { /* charts and tables that stand side by side have too little room */
+  [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] WIDE) { flex-wrap: wrap; }
+  [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] WIDE) > [data-testid="stColumn"]
+    { flex: 1 1 100%; min-width: 100%; }
+}
+@media (max-width: 640px) { /* filters are folded, below the time range */
+  .st-key-scope_folded [data-testid="stColumn"]:not(:last-child) { display: none; }
+  .st-key-scope_folded_status { display: none; }
+  .st-key-scope [data-testid="stColumn"]:last-child { order: -1; flex: 1 1 100%; }
+}
+@media (min-width: 641px) {
+  .st-key-scope_more { display: none; }
 }
 @media (min-width: 641px) and (max-width: 1439px) {
   .st-key-tiles [data-testid="stHorizontalBlock"]:has(> :nth-child(6)) { flex-wrap: wrap; }
@@ -64,6 +87,7 @@ LOOK = """<style>
 /* links to what is wrong now are as large as the texts beside them */
 .st-key-tiles_now [data-testid="stPageLink-NavLink"] { padding-left: 0; }
 .st-key-tiles_now [data-testid="stPageLink-NavLink"] p { font-size: 1rem; }
+.st-key-tiles_now [data-testid="stPageLink-NavLink"] :is(span, p) { white-space: normal; }
 @media (min-width: 641px) and (max-width: 1600px) {
   .st-key-tiles_now [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
   .st-key-tiles_now [data-testid="stColumn"] { flex: 1 1 23%; min-width: 23%; }
@@ -84,7 +108,8 @@ st.set_page_config(
     initial_sidebar_state=SIDEBAR_PX,
 )
 
-st.html(LOOK.replace("CAPTION_OPACITY", f"{theme.CAPTION_OPACITY}"))
+WIDE = ':is([data-testid="stPlotlyChart"], [data-testid="stDataFrame"])'
+st.html(LOOK.replace("CAPTION_OPACITY", f"{theme.CAPTION_OPACITY}").replace("WIDE", WIDE))
 
 # No file is named like its URL: before the first `st.navigation` of a process (and in any AppTest)
 # Streamlit looks for pages by their folder, and would run that file without this one.
@@ -123,7 +148,11 @@ OF_NO_GROUP = (RUN, GPU)  # opened from other pages alone
 FLAGGED = (FLEET, RUNS, RUN, NODES, HEALTH, GPU, WASTE, NETWORK, SERVING)
 OF_ONE = {RUN: "run", NODES: "node"}  # pages of one thing, and the filter that names it
 
-page = st.navigation([*chain(*GROUPS.values()), *OF_NO_GROUP], position="hidden")
+pages = [*chain(*GROUPS.values()), *OF_NO_GROUP]
+asked = unquote(urlsplit(st.context.url or "").path.rpartition("/")[2])
+if asked not in {known.url_path for known in pages}:  # in place of the framework's dialog
+    pages.append(st.Page(states.no_such_page, title="Page not found", url_path=asked))
+page = st.navigation(pages, position="hidden")
 if wall.is_on():
     st.html(wall.LOOK)
 else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import textwrap
 from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
@@ -19,6 +19,7 @@ ROW_PX = 33
 WRAPPED_ROW_PX = 62  # over 4 rem, from where on Streamlit wraps texts; room for three lines
 LINE_PX, CHAR_PX = 18, 6.2  # of a cell's text
 LINES_MAX = 7
+LONGEST = 20  # texts of a column: one of them takes the most lines
 ROWS_SHOWN = 12
 AUTO_ROWS = 10
 CELL_MAX_CHARS = 300
@@ -120,6 +121,11 @@ def texts(series: pl.Series) -> pl.Series:
     return pl.Series(series.name, cut, dtype=pl.String)
 
 
+def without_folders(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return rows with the name alone of the files they came from: `origin`."""
+    return frame.with_columns(pl.col("origin").str.split("/").list.last())
+
+
 def times(series: pl.Series, header: str) -> tuple[pl.Series, Any]:
     """Return instants (naive UTC) with their zone, and the column that shows the page's zone.
 
@@ -186,7 +192,7 @@ def show(
         column_config=_laid_out(config, names, widths or {}),
         column_order=_order(shown, names, hidden),
         placeholder=MISSING,
-        **_heights(shown, rows, _widths(shown, names, widths)),
+        **heights(shown, rows, _widths(shown, names, widths)),
     )
     downloads.parquet(shown, key)
 
@@ -196,15 +202,10 @@ def _laid_out(
 ) -> dict[str, Any]:
     """Return configurations of columns with their widths; names: of the frame, in order.
 
-    The first column says what a row is of: it stays in sight where a narrow window scrolls.
+    None is pinned: Streamlit draws pinned columns in a grey of too little contrast.
     """
-    first = next(iter(names), None)
     return {
-        column: {
-            **shown_as,
-            "pinned": name == first,
-            "width": widths.get(name, shown_as.get("width")),
-        }
+        column: {**shown_as, "width": widths.get(name, shown_as.get("width"))}
         for (column, shown_as), name in zip(config.items(), names, strict=True)
     }
 
@@ -227,15 +228,16 @@ def _widths(
     return {column: widths[name] for column, name in pairs if name in widths}
 
 
-def _heights(shown: pl.DataFrame, most: int, widths: dict[str, int] | None) -> dict[str, Any]:
-    """Return the height of a table and of its rows, which have room for their longest text."""
+def heights(shown: pl.DataFrame, most: int, widths: dict[str, int] | None) -> dict[str, Any]:
+    """Return the height of a table and of its rows: room for the texts that are seen at first."""
     if widths is None:
         return {"height": height(shown.height, most)}
     lines = 0
     for column, width in widths.items():
         if shown[column].dtype == pl.String and column != flag_parts.COLUMN:
-            longest: int = shown[column].str.len_chars().max() or 0  # type: ignore[assignment]
-            lines = max(lines, math.ceil(longest * CHAR_PX / width))
+            chars = max(1, int(width / CHAR_PX))
+            of_it = shown.head(most).top_k(LONGEST, by=pl.col(column).str.len_chars())[column]
+            lines = max(lines, *(len(textwrap.wrap(text, chars)) for text in of_it.drop_nulls()), 0)
     row_px = wall.scaled(max(WRAPPED_ROW_PX, 8 + LINE_PX * min(lines, LINES_MAX)))
     whole = wall.scaled(ROW_PX) + min(shown.height, most) * row_px + 3
     return {"height": whole, "row_height": row_px}
@@ -284,7 +286,7 @@ def pick(
         placeholder=MISSING,
         on_select=picked,
         selection_mode="single-row",
-        **_heights(shown, rows, _widths(shown, names, widths)),
+        **heights(shown, rows, _widths(shown, names, widths)),
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         downloads.parquet(shown, key)

@@ -160,9 +160,16 @@ def events_table(events: pl.DataFrame, key: str) -> None:
                 widths=EVENT_WIDTHS_PX, hidden=EVENTS_HIDDEN)  # fmt: skip
 
 
+def with_reasons(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return rows with the reasons of throttling in words."""
+    return frame.with_columns(
+        pl.col("reason").replace({**REASONS, "hw_power_brake": "Power brake"})
+    )
+
+
 def throttled_table(found: pl.DataFrame, key: str) -> None:
     """Draw whether throttling is passing or chronic. `found`: marts.throttled_gpus."""
-    shown = found.with_columns(pl.col("recurrence").fill_null("not known"))
+    shown = with_reasons(found).with_columns(pl.col("recurrence").fill_null("not known"))
     places.pick(shown, THROTTLED, key, ("gpu_uuid", "reason"), rows=6)
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 LINE_MIN = 3  # values
+LINE_STEPS = 100
 
 
 def of_fleet(
@@ -43,11 +44,13 @@ def of_fleet(
     with columns[0]:
         of_steps = line("goodput_ratio") if first.rung == "goodput" else None
         tile(first.label, first.text, notes, change, line=of_steps)
+    amounts = (summary["wasted_cost"], summary["capacity_cost"])
+    lost, cost = (theme.cost(amount, beside=amounts) for amount in amounts)
     with columns[1]:
         grown, drawn = _growth(summary, then, "wasted_cost"), line("wasted_cost", "wasted_ms")
-        tile("Wasted", theme.cost(summary["wasted_cost"]), wasted, grown, "inverse", line=drawn)
+        tile("Wasted", lost, wasted, grown, "inverse", line=drawn)
     with columns[2]:
-        shown, cost = theme.gpu_time(summary["capacity_ms"]), theme.cost(summary["capacity_cost"])
+        shown = theme.gpu_time(summary["capacity_ms"])
         grown = _growth(summary, then, "capacity_ms")
         tile("Capacity", shown, cost, grown, "off", line=line("capacity_ms"))
     with columns[3]:
@@ -98,7 +101,7 @@ def of_run(run: Row) -> None:
             theme.percent(run["wasted_ms"] / run["held_ms"]) if run["held_ms"] else theme.NOT_KNOWN
         )
         wasted = f"{theme.gpu_time(run['wasted_ms'])} = {share}"
-        tile("Wasted", theme.cost(run["wasted_cost"]), wasted)
+        tile("Wasted", theme.cost(run["wasted_cost"], beside=[run["cost"]]), wasted)
     with columns[2]:
         tile(
             "Allocated",
@@ -127,8 +130,14 @@ def _line(over_time: pl.DataFrame, *columns: str) -> list[float]:
     for column in columns:
         values = over_time[column].drop_nulls()
         if values.len() >= LINE_MIN:
-            return values.cast(pl.Float64).to_list()
+            return _even(values.cast(pl.Float64))
     return []
+
+
+def _even(values: pl.Series) -> list[float]:
+    """Return values in steps of a hundredth of the largest: a line of less looks like a cliff."""
+    step = float(values.abs().max() or 0) / LINE_STEPS  # type: ignore[arg-type]
+    return ((values / step).round() * step).to_list() if step else values.to_list()
 
 
 def points(now: float | None, then: float | None) -> str | None:

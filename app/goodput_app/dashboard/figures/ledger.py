@@ -26,7 +26,9 @@ LEGEND_FONT_PX = 12
 LEGEND_ROW_PX = 19
 LEGEND_MARK_PX = 45  # and the space between entries
 LEGEND_CHAR_PX = 5.4  # of that font: without a width Plotly sets all entries below each other
+LEGEND_PX = 90  # more than a chart without a legend beside it
 FLOW_MARGIN_PX = 60
+TEXT_SHARE = 0.62  # of the capacity, for a text behind a bar
 PATTERN: dict[str, Any] = {"fillmode": "overlay", "size": 6, "solidity": 0.35, "fgcolor": "white"}
 CONFIG: dict[str, Any] = {
     "displaylogo": False,
@@ -61,11 +63,16 @@ def waterfall(frame: pl.DataFrame) -> go.Figure:
         hovertemplate=f"Capacity: %{{x:,.2f}} {unit}<extra></extra>",
         name="Capacity",
     )
-    left = capacity_ms
+    left, end = capacity_ms, sum(row["gpu_ms"] for row in useful)  # of bars with texts behind
     for row in losses:
         left -= row["gpu_ms"]
         amount = _amount(row["gpu_ms"], capacity_ms)
         figure.add_trace(_part(row, row["label"], left / divisor, divisor, amount))
+        if 2 * left > capacity_ms:  # there is more room to its left: drawn towards it
+            bar = figure.data[-1]
+            bar.base, bar.x = [bar.base[0] + bar.x[0]], [-bar.x[0]]
+        else:
+            end = max(end, left + row["gpu_ms"])
     total_useful = sum(row["gpu_ms"] for row in useful)
     base = 0.0
     for row in useful:
@@ -74,11 +81,17 @@ def waterfall(frame: pl.DataFrame) -> go.Figure:
         figure.add_trace(_part(row, "Goodput", base, divisor, amount))
         base += row["gpu_ms"] / divisor
     figure.update_traces(textposition="outside", cliponaxis=False, constraintext="none")
+    figure.update_traces(
+        textposition="inside",
+        insidetextanchor="middle",
+        textfont={"color": "#000000"},
+        selector={"name": "Capacity"},
+    )
     figure.update_layout(barmode="overlay", showlegend=False)
     figure.update_xaxes(
         title_text=f"{unit} (share of capacity)",
         rangemode="tozero",
-        range=[0, capacity_ms / divisor * 1.42],
+        range=[0, max(capacity_ms, end + TEXT_SHARE * capacity_ms) / divisor],
     )
     figure.update_yaxes(autorange="reversed", automargin=True)
     return finished(figure, height=waterfall_height(frame))

@@ -12,17 +12,6 @@ from goodput_app.dashboard.figures import ledger as figures
 
 view = scope_bar.required_view()
 scope = view.scope
-LOSSES = {
-    "label": "Loss",
-    "run_id": "Run",
-    "team": "Team",
-    "node": "Node",
-    "gpu_ms": "GPU time",
-    "cost": "Cost",
-    "cause": "Cause",
-    "confidence": "Confidence",
-    "fix": "What to do",
-}
 
 st.title("Overview", anchor=False)
 st.caption("What is wrong now, where did the GPU-hours go, and what to do first?")
@@ -83,7 +72,11 @@ with (
     parts = ledger_groups.of_categories(of_categories, known)
     over_time = ledger_groups.over_time(marts.ledger_over_time(scope), parts, opened)
     figure = figures.categories_over_time(
-        over_time, ledger, scope.bucket_ms or 1, view.window, figures.waterfall_height(ledger)
+        over_time,
+        ledger,
+        scope.bucket_ms or 1,
+        view.window,
+        figures.waterfall_height(ledger) + figures.LEGEND_PX,
     )
     charts.over_time(figure, over_time, "over-time", "GPUs in each category over time, stacked")
 
@@ -93,7 +86,7 @@ with panel(
     "marts.loss_causes",
     help="Pick a row to see why, how sure, and where to look.",
 ):
-    details.losses(marts.losses(scope), LOSSES)
+    details.losses(marts.losses(scope))
 left, right = st.columns(2, gap="medium")
 with (
     left,
@@ -112,10 +105,10 @@ with (
         overview_parts.moved(scope, before.scope)
     else:
         st.caption(theme.markdown_text(before.reason or "There is no data from before this range."))
-found, is_pending = None, False
+found, is_asked = None, False
 with now, panel("", "marts.findings"):
     found = findings.known(scope)
-    is_pending = found is None
+    is_asked = True
     now_strip.draw(None if found is None else found.findings, findings.losing_now(scope), view)
     if last_tile is not None and found is not None:
         with last_tile:
@@ -128,7 +121,7 @@ with (
         help="Findings by what is to be done, with the recoverable GPU time. Pick a row.",
     ),
 ):
-    if is_pending:
-        states.follows("Findings", lambda: findings.is_evaluated(scope))
-    elif found is not None:
+    if is_asked:
+        finding_parts.follow(scope, found)
+    if found is not None:
         finding_parts.top_fixes(found.fixes)

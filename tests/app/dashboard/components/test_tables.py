@@ -83,8 +83,21 @@ def test_a_table_keeps_hidden_columns_for_its_menu_and_its_download() -> None:
     assert list(drawn.proto.column_order) == ["node", "note"]
     assert list(drawn.value.columns) == ["node", "wait_gpu_h", "note"]
     columns = json.loads(drawn.proto.columns)
-    assert columns["node"]["pinned"]
+    assert not columns["node"].get("pinned")  # it would be grey
     assert columns["note"]["width"] == 300
+
+
+def test_rows_have_room_for_the_texts_that_are_seen_at_first() -> None:
+    rows = [*["a few words"] * 3, "a-word-that-no-line-has-room-for" * 3]
+    shown = pl.DataFrame({"fix": rows})
+    heights = [tables.heights(shown, most, {"fix": 100})["row_height"] for most in (3, 4)]
+    assert heights[0] == tables.WRAPPED_ROW_PX
+    assert heights[1] > heights[0]
+
+
+def test_a_file_is_named_without_the_folder_of_the_server() -> None:
+    frame = pl.DataFrame({"origin": ["/srv/prices/rates.csv", "page", None]})
+    assert tables.without_folders(frame)["origin"].to_list() == ["rates.csv", "page", None]
 
 
 @pytest.mark.parametrize(

@@ -52,8 +52,8 @@ CHANGES = {
     "label": "Attribute",
     "value_before": "Before",
     "value_after": "After",
-    "run_id_before": "Run before",
-    "run_id": "Run after",
+    "run_name_before": "Run before",
+    "run_name": "Run after",
 }
 FORM_NAMES = {"text": "Text", "json": "JSON", "markdown": "Markdown", "html": "HTML"}
 MIME = {
@@ -191,7 +191,11 @@ def _interval(found: Difference) -> str:
 
 def measures(found: Comparison) -> None:
     """Draw each measure of both sides with its difference."""
-    tables.show(report.measures_shown(found, theme.currency()), MEASURES, "compare_measures")
+    rows = report.measures_shown(found, theme.currency())
+    workloads = [] if rows["workload"].drop_nulls().n_unique() > 1 else ["workload"]
+    tables.show(
+        rows, MEASURES, "compare_measures", hidden=[*workloads, "spreads", "not_comparable"]
+    )
 
 
 def attributes(found: Comparison) -> None:

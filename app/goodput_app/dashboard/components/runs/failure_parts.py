@@ -21,16 +21,16 @@ CAUSES = {
     "confidence": "Confidence",
     "evidence": "Evidence",
     "evidence_against": "Evidence against",
-    "what_to_do": "What to do",
     "node": "Node",
+    "what_to_do": "What to do",
 }
 CAUSE_WIDTHS_PX = {
     "rank": 45,
     "cause": 110,
     "class": 90,
     "confidence": 95,
-    "evidence": 270,
-    "evidence_against": 190,
+    "evidence": 235,
+    "evidence_against": 185,
     "what_to_do": 240,
     "node": 80,
 }

@@ -8,7 +8,7 @@
 -- lost_ms: lost work, fault stalls and attempts that retained no step
 -- definition_version: of goodput; see macros/ratios.sql
 -- useful_ms: productive, communication, step not split (and declared work, where evaluation counts)
--- goodput_of_held_ratio: useful / allocated
+-- goodput_of_held_ratio: useful / allocated; null where none of the allocated time is classified
 -- goodput_of_held_hi_ratio: its upper end, if all unclassified time was useful
 -- runtime_lo_ratio, runtime_hi_ratio: null where more than half of allocated - gang wait is unclassified
 -- ettr_ratio: retained step time / (last end - first eligible), over the whole run; queue waits count
@@ -45,7 +45,7 @@ lineage as (
         any_value(run_id) as run_id,
         any_value(cluster) as cluster,
         any_value(job_name) as job_name,
-        bool_or(run_id in (job_id, '') and job_name not in (job_id, '')) as is_number,
+        max(numbered_run_name(run_id, job_id, job_name)) as numbered_name,
         any_value(team) as team,
         any_value(user_name) as user_name,
         any_value(partition) as partition,
@@ -114,8 +114,7 @@ hangs as (
 select
     lineage.run_key,
     lineage.run_id,
-    case when lineage.is_number then lineage.job_name || ' (' || lineage.run_id || ')' else lineage.run_id end
-        as run_name,
+    coalesce(lineage.numbered_name, lineage.run_id) as run_name,
     lineage.cluster,
     lineage.job_name,
     lineage.team,
@@ -143,7 +142,7 @@ select
     ledger.wasted_ms,
     coalesce(recomputed.recompute_ms, 0) as recompute_ms,
     definition_version() as definition_version,
-    goodput_ratio(ledger.useful_ms, ledger.held_ms) as goodput_of_held_ratio,
+    measured_goodput_ratio(ledger.useful_ms, ledger.unsettled_ms, ledger.held_ms) as goodput_of_held_ratio,
     goodput_hi_ratio(ledger.useful_ms, ledger.unsettled_ms, ledger.held_ms) as goodput_of_held_hi_ratio,
     runtime_lo_ratio(ledger.kept_step_ms, ledger.unsettled_ms, ledger.held_ms, ledger.gang_wait_ms) as runtime_lo_ratio,
     runtime_hi_ratio(ledger.kept_step_ms, ledger.unsettled_ms, ledger.held_ms, ledger.gang_wait_ms) as runtime_hi_ratio,
