@@ -37,7 +37,7 @@ holes as (
     from ends
     left join covered on ends.stay = covered.stay and covered.end_ms > ends.end_ms
     group by ends.stay, ends.end_ms
-    having count_if(covered.start_ms < ends.end_ms) = 0
+    having count(*) filter (where covered.start_ms < ends.end_ms) = 0
 )
 
 select
