@@ -155,7 +155,7 @@ def digest(sample_data: Path, gpus: int = 0) -> str:
     text = hashlib.blake2b(f"{catalog_digest()} {gpus}".encode(), digest_size=8)
     if gpus:
         for generator in (synthetic.__file__, synthetic_serving.__file__):
-            for module in sorted(Path(generator).parent.glob("*.py")):
+            for module in sorted(Path(generator).parent.rglob("*.py")):
                 text.update(module.read_bytes())
     for path in sorted(p for p in sample_data.rglob("*") if p.is_file()):
         content = path.read_bytes()
@@ -218,9 +218,12 @@ def _fill(path: Path, steps: list[Step], on_progress: Callable[[Path, int], None
 
 def _made_up(folder: Path, gpus: int) -> list[Step]:
     try:
-        synthetic.generate(folder, gpus=gpus, hours=FLEET_HOURS, seed=FLEET_SEED, start=FLEET_START)
+        world = synthetic.imagine(
+            gpus=gpus, hours=FLEET_HOURS, seed=FLEET_SEED, start=FLEET_START, interval_s=INTERVAL_S
+        )
     except ValueError as error:
         raise GoodputError(f"--gpus {gpus}: {error}.") from error
+    synthetic.write_known(folder, world, world.total_s)
     serving = folder / "serving"
     hours = min(SERVING_HOURS, FLEET_HOURS)
     site.write(

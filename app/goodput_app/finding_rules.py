@@ -16,20 +16,23 @@ in `reference/thresholds.csv`, each with its unit and reason. Why it is so:
 [decision 0100](decisions/0100-findings.md).
 
 - **Losses are counted once.** Each GPU-millisecond of a loss is in at most one finding
-  (`marts.loss_claims`), so that the rows of the fix list add up to what the ledger would gain.
-- **Recoverable GPU time** is the loss itself: waits over the median step of the gang, idle time,
-  work that was lost. Of blocking saves it is what the best interval saves, of start-up what is over
-  the median of the cluster. *Confirmed part* is that whose cause is confirmed or that
-  was idle by readings.
-- **A finding closes by itself** when it was not seen for half an hour; seen again, it is a new one.
-- **What people say is stored apart** (`state.finding_actions`) and survives rebuilds: an
-  acknowledgement is of one occurrence, a dismissal (with its reason) holds for the same rule and
-  subject until it is reopened. `goodput finding acknowledge KEY --note "..."`.
+  (`marts.loss_claims`), so that the rows of the fix list add up to what the ledger would gain
+  ([decision 0151](decisions/0151-fix-list-against-a-recomputed-ledger.md)).
+- **Recoverable GPU time** is the time that comes back if the cause is removed: waiting beyond the
+  gang's median step, idle time, lost work. For blocking saves it is what the best save interval
+  saves; for start-up it is the part above the cluster's median. The *confirmed part* is the time
+  whose cause is confirmed, or that readings show as idle.
+- **A finding closes by itself** after half an hour without new evidence. If it comes back, it is a
+  new finding.
+- **Actions of people are stored separately** (`state.finding_actions`) and survive rebuilds. An
+  acknowledgement applies to one occurrence; a dismissal (with its reason) applies to all later
+  findings of the same rule and subject until somebody reopens it.
+  `goodput finding acknowledge KEY --note "..."`.
 - **Open findings are sent** to the targets under `[[notify]]`: see
   [Notifications](operate.md#notifications).
-- A loss under one GPU-hour is information, whatever its rule.
-- **One fact is one finding**: GPUs that were never active are in the finding of idle GPUs, a silent
-  node in that of the node that is down, where at least half of it is the same time.
+- A finding that lost less than one GPU-hour has the severity `info`, whatever its rule.
+- **One fact is one finding**: where two findings share at least half of their time, only one is
+  shown: GPUs that were never active under idle GPUs, a silent node under the node that is down.
 - **The verdict of the Runs and Run pages** is the largest finding about the run, by the GPU
   time that it lost (`marts.run_verdicts`).
 """

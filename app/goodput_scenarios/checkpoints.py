@@ -18,6 +18,7 @@ from goodput_scenarios.span import Span
 
 PERCENT = Span.of(100)
 LEAST_S = Decimal("0.001")
+AS_GOOD = "the present interval is as good"
 FIELDS = (
     Field("save_s", "Time of a save", "s", "That steps wait for; median", least=LEAST_S),
     Field("mtbf_s", "Mean time between failures", "s", "Of the run", least=LEAST_S),
@@ -67,20 +68,30 @@ def _daly_span(values: Values) -> Span:
 
 
 def _gain(values: Values) -> Span:
-    """Return the share of time won; saves and failures are the same before and after."""
+    """Return the share of time won; saves and failures are the same before and after.
+
+    Below 0 where the present interval loses less than Daly's: his is the best of a model of higher
+    order than `overhead`, and near the optimum both lose alike.
+    """
     interval = values["interval_s"]
     gains = [
         overhead(now, save, mtbf) - overhead(daly_s(save, mtbf), save, mtbf)
         for now in (interval.lo, interval.hi)
         for save, mtbf in _ends(values)
     ]
-    return Span.over(*gains).at_least(Decimal(0))
+    return Span.over(*gains)
+
+
+def _is_as_good(values: Values) -> bool:
+    """Say whether the present interval, where it is known, loses no more than the best one."""
+    return "interval_s" in values and _gain(values).hi <= 0
 
 
 def _daly(values: Values) -> Worked:
     found = _daly_span(values)
     save, mtbf = number(values["save_s"]), number(values["mtbf_s"], 0)
-    return found, f"C = {save} s, M = {mtbf} s: {number(found, 0)} s"
+    as_good = f"; {AS_GOOD}" if _is_as_good(values) else ""
+    return found, f"C = {save} s, M = {mtbf} s: {number(found, 0)} s{as_good}"
 
 
 def _young(values: Values) -> Worked:
@@ -100,6 +111,9 @@ def _lost_now(values: Values) -> Worked:
 
 
 def _lost_best(values: Values) -> Worked:
+    if _is_as_good(values):
+        lost, worked = _lost_now(values)
+        return lost, f"{worked}; {AS_GOOD}"
     best = [overhead(daly_s(save, mtbf), save, mtbf) for save, mtbf in _ends(values)]
     return _lost(values, Span.over(*best), _daly_span(values))
 
@@ -108,12 +122,15 @@ def _lost(values: Values, lost: Span, interval: Span) -> Worked:
     percent = lost * PERCENT
     save, mtbf = number(values["save_s"]), number(values["mtbf_s"], 0)
     cycle = f"({number(interval, 0)} + {save})"
-    return percent, f"{save} / {cycle} + {cycle} / (2 x {mtbf}) = {number(percent)} %"
+    return percent, (f"({save} / {cycle} + {cycle} / (2 x {mtbf})) x 100 = {number(percent)} %")
+
+
+def _won_gpu_h(values: Values) -> Span:
+    return values["gpus"] * YEAR_H * _gain(values).at_least(Decimal(0))
 
 
 def _won(values: Values) -> Worked:
-    gain = _gain(values)
-    hours = values["gpus"] * YEAR_H * gain
+    gain, hours = _gain(values).at_least(Decimal(0)), _won_gpu_h(values)
     return hours, (
         f"{number(gain * PERCENT)} % x {number(values['gpus'], 0)} x 8,760 h = "
         f"{number(hours, 0)} GPU-h"
@@ -121,7 +138,7 @@ def _won(values: Values) -> Worked:
 
 
 def _worth(values: Values) -> Worked:
-    hours = values["gpus"] * YEAR_H * _gain(values)
+    hours = _won_gpu_h(values)
     worth = hours * values["price_per_gpu_h"]
     price = number(values["price_per_gpu_h"])
     return worth, f"{number(hours, 0)} GPU-h x {price} USD = {number(worth, 0)} USD"
@@ -129,7 +146,7 @@ def _worth(values: Values) -> Worked:
 
 _OF_BEST = ("save_s", "mtbf_s")
 _OF_GAIN = (*_OF_BEST, "interval_s", "gpus")
-_LOST = "C / (interval + C) + (interval + C) / 2M: saves, and half a cycle for each failure"
+_LOST = "(C / (interval + C) + (interval + C) / 2M) x 100: saves, and half a cycle for each failure"
 CHECKPOINTS = Scenario(
     "checkpoints",
     "Checkpoint interval",
@@ -137,6 +154,7 @@ CHECKPOINTS = Scenario(
     FIELDS,
     (
         Formula(
+            "best_interval_s",
             "Best time between saves (Daly)",
             "s",
             "sqrt(2 C M) x (1 + sqrt(C / 2M) / 3 + C / 18M) - C, with C the save and M the time "
@@ -145,10 +163,20 @@ CHECKPOINTS = Scenario(
             _daly,
             is_headline=True,
         ),
-        Formula("The same by Young", "s", "sqrt(2 C M)", _OF_BEST, _young),
-        Formula("Lost now", "% of the run's time", _LOST, _OF_GAIN[:3], _lost_now),
-        Formula("Lost at the best interval", "% of the run's time", _LOST, _OF_BEST, _lost_best),
+        Formula("young_interval_s", "The same by Young", "s", "sqrt(2 C M)", _OF_BEST, _young),
         Formula(
+            "lost_now_percent", "Lost now", "% of the run's time", _LOST, _OF_GAIN[:3], _lost_now
+        ),
+        Formula(
+            "lost_best_percent",
+            "Lost at the best interval",
+            "% of the run's time",
+            _LOST,
+            _OF_BEST,
+            _lost_best,
+        ),
+        Formula(
+            "won_year_gpu_h",
             "Won a year",
             "GPU-h",
             "(lost now - lost at the best) x GPUs x 8,760 h, while such a run runs",
@@ -157,6 +185,7 @@ CHECKPOINTS = Scenario(
             is_headline=True,
         ),
         Formula(
+            "worth_year_cost",
             "Worth a year",
             "USD",
             "GPU-hours won x price",

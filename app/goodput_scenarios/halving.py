@@ -10,6 +10,8 @@ from goodput_scenarios.span import Span
 
 ONE, HALF, PERCENT = Span.of(1), Span.of(Decimal("0.5")), Span.of(100)
 LEAST = Decimal("0.000001")
+DAY_H = 24
+SHORT = "not known: the time range has less than a day of evidence, too little for a year"
 FIELDS = (
     Field(
         "lost_gpu_h",
@@ -38,6 +40,10 @@ def _a_year(values: Values) -> Span:
     return _back(values) / values["window_h"] * YEAR_H
 
 
+def _is_short(values: Values) -> bool:
+    return values["window_h"].lo < DAY_H
+
+
 def _in_window(values: Values) -> Worked:
     back = _back(values)
     return back, f"{number(values['lost_gpu_h'], 1)} / 2 = {number(back, 1)} GPU-h"
@@ -46,7 +52,7 @@ def _in_window(values: Values) -> Worked:
 def _points(values: Values) -> Worked:
     points = _back(values) / values["capacity_gpu_h"] * PERCENT
     capacity = number(values["capacity_gpu_h"], 1)
-    return points, f"{number(_back(values), 1)} / {capacity} = {number(points)} points"
+    return points, f"{number(_back(values), 1)} / {capacity} x 100 = {number(points)} points"
 
 
 def _time(values: Values) -> Worked:
@@ -64,6 +70,8 @@ def _speed_up(values: Values) -> Worked:
 
 
 def _year(values: Values) -> Worked:
+    if _is_short(values):
+        return None, SHORT
     found = _a_year(values)
     window = number(values["window_h"], 1)
     back = number(_back(values), 1)
@@ -71,6 +79,8 @@ def _year(values: Values) -> Worked:
 
 
 def _worth(values: Values) -> Worked:
+    if _is_short(values):
+        return None, SHORT
     worth = _a_year(values) * values["price_per_gpu_h"]
     price = number(values["price_per_gpu_h"])
     return worth, f"{number(_a_year(values), 0)} GPU-h x {price} USD = {number(worth, 0)} USD"
@@ -83,6 +93,7 @@ HALVING = Scenario(
     FIELDS,
     (
         Formula(
+            "gained_gpu_h",
             "GPU-hours gained in the time range",
             "GPU-h",
             "lost / 2",
@@ -91,14 +102,16 @@ HALVING = Scenario(
             is_headline=True,
         ),
         Formula(
+            "goodput_gained_points",
             "Goodput gained",
             "points",
-            "lost / 2 / capacity, if the gained time becomes useful",
+            "lost / 2 / capacity x 100, if the gained time becomes useful",
             ("lost_gpu_h", "capacity_gpu_h"),
             _points,
             is_headline=True,
         ),
         Formula(
+            "time_ratio",
             "Time for the same work",
             "x the present time",
             "1 - lost inside jobs / allocated / 2",
@@ -106,6 +119,7 @@ HALVING = Scenario(
             _time,
         ),
         Formula(
+            "speed_up",
             "Speed-up",
             "x",
             "1 / time for the same work",
@@ -114,6 +128,7 @@ HALVING = Scenario(
             is_headline=True,
         ),
         Formula(
+            "gained_year_gpu_h",
             "GPU-hours gained a year",
             "GPU-h",
             "gained / length of the time range x 8,760 h",
@@ -121,6 +136,7 @@ HALVING = Scenario(
             _year,
         ),
         Formula(
+            "worth_year_cost",
             "Worth a year",
             "USD",
             "GPU-hours gained a year x price",

@@ -41,6 +41,18 @@ def measured(store: Store, scenario: str, scope: Scope, of: str) -> dict[str, Gi
     return read(store, _plain(scope), of)
 
 
+def are_absent(store: Store, scenario: str, scope: Scope, of: str) -> bool:
+    """Say whether this is a loss that exists, of which a window has none."""
+    if CHOOSERS[scenario][1] is not _losses:
+        return False
+    found = store.read(
+        "select 1 from marts.ledger_by_category where kind = 'badput' and category = $1",
+        [of],
+        scope=_plain(scope),
+    )
+    return not found.is_empty()
+
+
 def _plain(scope: Scope) -> Scope:
     """Return window and cluster: capacity has no owner, so that other filters do not apply."""
     return replace(
@@ -70,7 +82,7 @@ def _runs(store: Store, scope: Scope) -> dict[str, str]:
 def _losses(store: Store, scope: Scope) -> dict[str, str]:
     rows = store.read(
         "select category, label from marts.ledger_by_category where kind = 'badput' and gpu_ms > 0 "
-        "order by gpu_ms desc, category",
+        "order by category = 'idle_no_demand', gpu_ms desc, category",
         scope=scope,
     )
     return dict(rows.rows())
@@ -192,13 +204,17 @@ def _mtbf(row: Mapping[str, Any]) -> tuple[Span | None, str]:
     if failures:
         few = "; few, so a rough figure" if failures < FEW_FAILURES else ""
         words = "failure" if failures == 1 else "failures"
-        return _over(row["run_s"], failures), f"{failures} {words} in {hours:,.1f} h{few}"
+        return _over(row["run_s"], failures), f"{failures} {words} in {_hours(hours)}{few}"
     gpu_h = row["cluster_gpu_ms"] / 3_600_000
     origin = (
-        f"it has not failed in {hours:,.1f} h; the platform ended {row['cluster_failures']} "
+        f"it has not failed in {_hours(hours)}; the platform ended {row['cluster_failures']} "
         f"attempts in {gpu_h:,.0f} GPU-h of its cluster, scaled to its GPUs"
     )
     return _over(row["cluster_gpu_ms"], 1000 * row["cluster_failures"] * row["gpus"]), origin
+
+
+def _hours(hours: float) -> str:
+    return f"{hours:,.1f} h" if hours >= 1 else f"{hours:.2g} h"
 
 
 def _of_loss(store: Store, scope: Scope, category: str) -> dict[str, Given]:

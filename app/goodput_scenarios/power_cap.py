@@ -114,6 +114,7 @@ POWER_CAP = Scenario(
     FIELDS,
     (
         Formula(
+            "work_per_watt_ratio",
             "Work per watt at the limit",
             "x",
             "(1 - slowdown) / new limit, for a GPU that draws its limit",
@@ -122,6 +123,7 @@ POWER_CAP = Scenario(
             is_headline=True,
         ),
         Formula(
+            "energy_saved_kwh",
             "Energy saved a year",
             "kWh",
             "power above the cap x GPUs x 8,760 h x held share; above it: from mean - cap up to "
@@ -131,6 +133,7 @@ POWER_CAP = Scenario(
             is_headline=True,
         ),
         Formula(
+            "electricity_saved_cost",
             "Electricity saved a year",
             "USD",
             "energy saved x price of a kWh",
@@ -139,6 +142,7 @@ POWER_CAP = Scenario(
             is_headline=True,
         ),
         Formula(
+            "work_lost_gpu_h",
             "Work lost a year",
             "useful GPU-h",
             "GPUs x 8,760 h x useful share x slowdown",
@@ -146,6 +150,7 @@ POWER_CAP = Scenario(
             _work,
         ),
         Formula(
+            "left_over_cost",
             "Left over a year",
             "USD",
             "electricity saved - work lost x worth of an hour",

@@ -55,6 +55,7 @@ PRICES = Scenario(
     FIELDS,
     (
         Formula(
+            "charge_cost",
             "Charge for allocated time",
             "USD",
             "allocated x new price x factor",
@@ -63,6 +64,7 @@ PRICES = Scenario(
             is_headline=True,
         ),
         Formula(
+            "difference_cost",
             "Difference",
             "USD",
             "allocated x (new price - price now) x factor",
@@ -71,6 +73,7 @@ PRICES = Scenario(
             is_headline=True,
         ),
         Formula(
+            "useful_hour_cost",
             "Per useful GPU-hour",
             "USD",
             "charge / useful GPU-hours",

@@ -13,6 +13,7 @@ from goodput_scenarios.span import Span
 
 HOURS_PER_YEAR = Decimal(8760)
 MONEY = "USD"  # as the scenarios are written; shown in the site's currency
+DIGITS = 5  # of the numbers of a formula, so that a reader gets its result from them
 _MONEY = re.compile(rf"\b{MONEY}\b")
 Kind = Literal["measured", "assumed", "given"]
 Values = Mapping[str, Span]
@@ -53,6 +54,7 @@ class Formula:
     these values give none. is_headline: shown large.
     """
 
+    name: str
     label: str
     unit: str
     words: str
@@ -65,6 +67,7 @@ class Formula:
 class Answer:
     """The result of a formula. span None: it is not known, and `worked` has the reason."""
 
+    name: str
     label: str
     unit: str
     span: Span | None
@@ -151,22 +154,38 @@ def solved(scenario: Scenario, values: Mapping[str, Given]) -> list[Answer]:
             (None, f"not known: {', '.join(lacking)}") if lacking else formula.work(spans)
         )
         answers.append(
-            Answer(formula.label, formula.unit, span, formula.words, worked, formula.is_headline)
+            Answer(
+                formula.name,
+                formula.label,
+                formula.unit,
+                span,
+                formula.words,
+                worked,
+                formula.is_headline,
+            )
         )
     return answers
 
 
 def number(span: Span, decimals: int = 2) -> str:
-    """Return a span as people read it: `20.0`, `12.5 to 14.0`; small ones with more decimals."""
+    """Return a span as people check it: `20.0`, `12.5 to 14.0`; small ones with more decimals."""
     low, high = (_shown(float(end), decimals) for end in (span.lo, span.hi))
     return low if low == high else f"{low} to {high}"
 
 
 def _shown(value: float, decimals: int) -> str:
-    """Return a number with so many decimals; below 1 with two digits at least: 0.0 has no sense."""
-    if 0 < abs(value) < 1:
-        decimals = max(decimals, 1 - math.floor(math.log10(abs(value))))
-    return f"{value:,.{decimals}f}"
+    """Return a number with so many decimals, or more where it has less than DIGITS digits.
+
+    Zeros at its end are cut down to `decimals`, below 1 to two digits: 0.0 has no sense.
+    """
+    if value == 0:
+        return f"{value:,.{decimals}f}"
+    first = math.floor(math.log10(abs(value)))
+    least = max(decimals, 1 - first) if first < 0 else decimals
+    shown = f"{value:,.{max(least, DIGITS - 1 - first)}f}"
+    whole, _, fraction = shown.partition(".")
+    kept = fraction[:least] + fraction[least:].rstrip("0")
+    return f"{whole}.{kept}" if kept else whole
 
 
 def _within(field: Field, amount: Decimal) -> Decimal:

@@ -100,7 +100,7 @@ def _change(values: Values) -> Worked:
     if old.lo <= 0:
         return None, "the old GPUs draw nothing"
     change = (new / old - Span.of(1)) * Span.of(100)
-    return change, f"{number(new)} / {number(old)} - 1 = {number(change, 1)} %"
+    return change, f"({number(new)} / {number(old)} - 1) x 100 = {number(change, 1)} %"
 
 
 def _energy(values: Values) -> Worked:
@@ -166,9 +166,24 @@ UPGRADE = Scenario(
     "What do fewer, newer GPUs save, what may they cost, and when have they paid for themselves?",
     FIELDS,
     (
-        Formula("Power after", "kW", "GPUs x power each, before and after", _OF_POWER, _power),
-        Formula("Change of power", "%", "power after / power before - 1", _OF_POWER, _change),
         Formula(
+            "power_after_kw",
+            "Power after",
+            "kW",
+            "GPUs x power each, before and after",
+            _OF_POWER,
+            _power,
+        ),
+        Formula(
+            "power_change_percent",
+            "Change of power",
+            "%",
+            "(power after / power before - 1) x 100",
+            _OF_POWER,
+            _change,
+        ),
+        Formula(
+            "energy_saved_kwh",
             "Energy saved a year",
             "kWh",
             "(power before - power after) x 8,760 h",
@@ -177,6 +192,7 @@ UPGRADE = Scenario(
             is_headline=True,
         ),
         Formula(
+            "electricity_saved_cost",
             "Electricity saved a year",
             "USD",
             "energy saved x price of a kWh",
@@ -185,6 +201,7 @@ UPGRADE = Scenario(
             is_headline=True,
         ),
         Formula(
+            "neutral_price_ratio",
             "Capital-neutral up to",
             "x the old unit price",
             "GPUs to replace / new GPUs",
@@ -193,6 +210,7 @@ UPGRADE = Scenario(
             is_headline=True,
         ),
         Formula(
+            "neutral_unit_cost",
             "Capital-neutral unit price",
             "USD",
             "GPUs to replace / new GPUs x price of an old GPU",
@@ -200,6 +218,7 @@ UPGRADE = Scenario(
             _neutral_price,
         ),
         Formula(
+            "work_added_gpu_h",
             "Useful work added a year",
             "old GPU-h",
             "(new GPUs x work of each - GPUs to replace) x 8,760 h x useful share",
@@ -207,6 +226,7 @@ UPGRADE = Scenario(
             _work,
         ),
         Formula(
+            "payback_months",
             "Payback",
             "months",
             "(new GPUs x price - GPUs to replace x resale) / (electricity saved + overhead saved + "

@@ -112,7 +112,7 @@ def test_from_the_overview_to_the_gpu_of_a_slow_tenant_in_two_clicks(
     expect(page.get_by_text("Slowest tenant: acme, slowest at pod-0")).to_be_visible()
     settled(page)
     shoot(page, "serving")
-    page.get_by_role("link", name="Open GPU s/n1#0").click()
+    page.get_by_role("link", name="Open GPU 0, n1").click()
 
     expect(page.get_by_role("heading", name="GPU 0")).to_be_visible()
     settled(page)
@@ -131,7 +131,7 @@ def test_from_a_failed_run_to_the_ecc_errors_before_its_end(page: Page, address:
     shoot(page, "failed-run")
 
     pick_first_row(page, "cause")
-    page.get_by_role("link", name="Open GPU GPU-ecc").click()
+    page.get_by_role("link", name="Open GPU 3, n7").click()
     expect(page.get_by_role("heading", name="GPU 3")).to_be_visible()
     settled(page)
     shoot(page, "gpu-with-errors")

@@ -164,18 +164,18 @@ def subjects(store: LocalStore) -> dict[str, set[str]]:
         left join (select distinct run_key, run_id from intermediate.int_attempts) as runs
             using (run_key)"""
     ).rows(named=True)
-    hit = dict(
-        store.read(
-            """select attempts.run_id, culprits.node from marts.failure_nodes as culprits
-            inner join intermediate.int_attempts as attempts using (attempt_key)"""
-        ).rows()
-    )
+    # runs that lost time by the failure of a node
+    hit = store.read(
+        """select distinct attempts.run_id, parts.node from marts.loss_parts as parts
+        inner join intermediate.int_attempts as attempts on parts.case_key = attempts.attempt_key
+        where parts.rule = 'infrastructure_failure' and parts.gpu_ms > 0"""
+    ).rows()
     for row in rows:
         rule = row["rule"]
         if rule in FAILURES and row["run_id"]:
             found["failures"].add(row["run_id"])
         elif rule == "infrastructure_failure":
-            found["failures"] |= {run for run, node in hit.items() if node == row["node"]}
+            found["failures"] |= {run for run, node in hit if node == row["node"]}
         elif rule in CATEGORIES or rule in STORIES or rule in OF_RUNS:
             found[rule].add(row["run_id"])
         elif row["gpu_uuid"]:

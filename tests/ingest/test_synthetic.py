@@ -101,7 +101,7 @@ def test_the_ingestors_take_every_line(loaded):
         "gpus", "gpu_instances", "job_runs", "nodes", "node_states", "holds", "reservations",
         "gpu_samples", "gpu_samples_other", "job_events", "gpu_events", "collectives", "rates",
         "tariffs", "budgets", "node_racks", "node_samples", "link_samples",
-        "carbon", "power_feeds", "rank_map", "comm_transports",
+        "carbon", "power_feeds", "rank_map", "comm_transports", "nccl_benchmarks",
     }  # fmt: skip
 
 
@@ -138,6 +138,16 @@ def test_all_kinds_of_loss_are_in_it(truth):
         "productive", "at_risk",
     }  # fmt: skip
     assert {"busy_unclassified", "unknown"} <= set(truth["expected"])
+
+
+def test_some_jobs_measure_their_communication_and_others_do_not(truth):
+    hours = dict(
+        truth.group_by("expected").agg((pl.col("end_ms") - pl.col("start_ms")).sum()).rows()
+    )
+
+    split = hours["productive"] + hours["exposed_comm"] + hours["straggler_wait"]
+    assert 0.25 < split / (split + hours["step_unsplit"]) < 0.9
+    assert 0.02 < hours["exposed_comm"] / split < 0.2
 
 
 def test_all_stories_are_in_the_fleet(notes):
@@ -244,6 +254,22 @@ def test_gangs_say_which_transport_they_use(loaded):
     found = store.read("select distinct transport from raw.comm_transports order by 1")
 
     assert found["transport"].to_list() == ["NET/IB", "NET/IB/GDRDMA", "P2P/CUMEM"]
+
+
+def test_one_node_is_slower_in_nccl_tests_since_a_date(loaded, notes):
+    store, _ = loaded
+    (note,) = [note for note in notes if note["kind"] == "slow node"]
+    found = store.read(
+        """select nodes[1] as node, epoch_ms(started_at) as at_ms, max(busbw_bytes_per_s) as best
+        from raw.nccl_benchmarks group by all"""
+    )
+
+    slow = found.filter(pl.col("best") < 400e9)
+
+    assert slow["node"].unique().to_list() == [note["node"]]
+    assert slow["at_ms"].min() == note["from_ms"]
+    healthy = found.filter((pl.col("node") == note["node"]) & (pl.col("best") >= 400e9))
+    assert healthy["at_ms"].max() < note["from_ms"] < START.timestamp() * 1_000
 
 
 def test_no_two_jobs_hold_one_gpu(truth):

@@ -6,6 +6,7 @@ import getpass
 from typing import TYPE_CHECKING, get_args
 
 import click
+import polars as pl
 
 from goodput_app.cli.database import built
 from goodput_app.cli.options import (
@@ -17,14 +18,13 @@ from goodput_app.cli.options import (
 )
 from goodput_app.cli.views import extent
 from goodput_app.dashboard import finding_state
+from goodput_app.dashboard.theme import count
 from goodput_queries.errors import GoodputError
 from goodput_queries.findings import Action
 from goodput_queries.names import resolved
 from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from goodput_queries.storage.store import Store
 
 STATES = ("open", "acknowledged", "dismissed", "closed")
@@ -58,23 +58,29 @@ def findings(
     """List what needs a person: losses, faults, anomalies."""
     wanted = SEVERITIES[: SEVERITIES.index(severity) + 1]
     with built(db) as store:
-        return _rows(
-            store,
-            "select * from marts.findings where list_contains($1, severity) "
-            f"and (len($2::varchar[]) = 0 or list_contains($2::varchar[], state)) order by {ORDER}",
-            [list(wanted), list(states)],
-            resolved(store, scope),
-            limit,
+        found = store.read(
+            "select * from marts.findings "
+            f"where len($1::varchar[]) = 0 or list_contains($1::varchar[], state) order by {ORDER}",
+            [list(states)],
+            scope=resolved(store, scope),
         )
+        shown = found.filter(pl.col("severity").is_in(wanted))
+        if shown.is_empty():
+            say(_nothing(store, severity, found.height))
+        return shown.head(limit) if limit else shown
 
 
-def _rows(
-    store: Store, sql: str, parameters: list[object], scope: Scope, limit: int | None
-) -> pl.DataFrame:
-    found = store.read(sql + (f" limit {limit}" if limit else ""), parameters, scope=scope)
-    if found.is_empty():
-        say(f"No findings here{extent(store)}.")
-    return found
+def _nothing(store: Store, severity: str, less_severe: int) -> str:
+    """Return the sentence of an empty list; less_severe: findings below the severity."""
+    range_ = extent(store)
+    if not range_:
+        return "No data was ingested."
+    if not less_severe:
+        return f"No findings in this time range{range_}."
+    return (
+        f"No findings of severity {severity} or above{range_}; "
+        f"{count(less_severe, 'finding')} below it: add --severity info."
+    )
 
 
 @click.command()
@@ -85,13 +91,14 @@ def _rows(
 def fixes(*, limit: int | None, db: str, scope: Scope) -> pl.DataFrame:
     """List what to do first, with the recoverable GPU time."""
     with built(db) as store:
-        return _rows(
-            store,
-            "select * from marts.fixes order by back_ms desc, gpu_ms desc nulls last, fix, target",
-            [],
-            resolved(store, scope),
-            limit,
+        found = store.read(
+            "select * from marts.fixes order by back_ms desc, gpu_ms desc nulls last, fix, target"
+            + (f" limit {limit}" if limit else ""),
+            scope=resolved(store, scope),
         )
+        if found.is_empty():
+            say(_nothing(store, SEVERITIES[-1], 0))
+        return found
 
 
 @click.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import polars as pl
@@ -19,11 +20,14 @@ from goodput_app.cli.options import (
     say,
     zone,
 )
-from goodput_app.cli.skipped_files import skipped_files
+from goodput_app.cli.skipped_files import named, skipped_files
 from goodput_app.dashboard.theme import count
 from goodput_app.settings import settings
 from goodput_ingest.run import ingest as load
 from goodput_ingest.source import ReadOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @click.command()
@@ -90,16 +94,18 @@ def ingest(
             on_progress=on_progress,
             is_reopening=is_reopening,
         )
-    return _reported(summary, source, None if lake is not None else db)
+    return _reported(summary, source, paths, None if lake is not None else db)
 
 
-def _reported(summary: load.Summary, source: str, db: str | None) -> pl.DataFrame:
+def _reported(
+    summary: load.Summary, source: str, paths: Sequence[Path], db: str | None
+) -> pl.DataFrame:
     """Return the summary as a row and say what to do next; raises where files failed.
 
     db: the database that was loaded; None: a lake.
     """
-    skipped = skipped_files(summary.refused, summary.unrecognised, source)
-    for sentence in (*skipped, *summary.failed):
+    skipped = list(skipped_files(summary.refused, summary.unrecognised, source))
+    for sentence in (*skipped, *summary.failed, *sorted(summary.notes)):
         say(sentence)
     if summary.rejects:
         where = "" if db is None else f", see `goodput show raw.rejects --db {quoted(db)}`"
@@ -118,9 +124,12 @@ def _reported(summary: load.Summary, source: str, db: str | None) -> pl.DataFram
             frame,
         )
     if summary.files == summary.rows == 0:
-        raise FailedWithRowsError(
-            "nothing was ingested: no file could be read, for the reasons above.", frame
+        reason = (
+            "no file could be read, for the reasons above"
+            if skipped
+            else f"there are no files in {named(paths)}"
         )
+        raise FailedWithRowsError(f"nothing was ingested: {reason}.", frame)
     if summary.refused and source != "auto":
         raise FailedWithRowsError(
             f"{count(len(summary.refused), 'file')} could not be read as {source}; "
@@ -128,8 +137,9 @@ def _reported(summary: load.Summary, source: str, db: str | None) -> pl.DataFram
             frame,
         )
     if summary.rows == 0:
-        if not summary.rejects:
-            say("It contains no rows.")
+        if summary.rejects:
+            raise FailedWithRowsError("nothing was ingested: every row was rejected.", frame)
+        say(f"There are no rows in {named(paths)}; reading met no errors.")
         return frame
     if db is not None:
         say(f"Next: `goodput ledger --db {quoted(db)}`, or `goodput serve --db {quoted(db)}`.")

@@ -7,7 +7,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
 SHOWN = 3
 NUMBERS = re.compile(r"\d[\d:.,T+-]*")
@@ -35,6 +36,11 @@ def skipped_files(
         are = "file" if len(unrecognised) == 1 else "files"
         of = "no known format" if source == "auto" else f"another format than {source}"
         yield f"{len(unrecognised):,} {are} of {of} skipped: {_some(unrecognised)}"
+
+
+def named(paths: Iterable[Path]) -> str:
+    """Return the paths of an ingest for a sentence on all of them."""
+    return _some([str(path) for path in paths])
 
 
 def _some(names: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +73,7 @@ def what_if(
     upgrade: newer GPUs; halve-a-loss: half of one loss; checkpoints: another interval of saves;
     power-cap: a lower power limit; prices: other rates; idle-policy: each idle cost allocation.
     """
-    of = _of_scope(scenario, of, scope)
+    of, scope = _of_scope(scenario, of, scope)
     if scenario == IDLE_POLICY:
         if of is not None or given:
             raise click.UsageError(
@@ -85,6 +86,10 @@ def what_if(
         scope = resolved(store, scope)
         of = scope.run or of
         choices = measured.choices(store, scenario, scope)
+        if of not in choices and of is not None and measured.are_absent(store, scenario, scope, of):
+            raise QueryError(
+                f"--of {of!r}: there is none of it in this range; {_there_is(choices)}"
+            )
         subject = _subject(of, choices)
         known = {} if subject is None else measured.measured(store, scenario, scope, subject)
     try:
@@ -99,22 +104,23 @@ def what_if(
     return frame([*inputs, *map(_answer, scenarios.solved(asked, values))])
 
 
-def _of_scope(scenario: str, of: str | None, scope: Scope) -> str | None:
+def _of_scope(scenario: str, of: str | None, scope: Scope) -> tuple[str | None, Scope]:
     """Return what is asked about; raises UsageError for a filter that the scenario has no use for.
 
-    Capacity has no owner: a scenario is computed for whole clusters, only checkpoints for a run.
+    Capacity has no owner: a scenario is computed for whole clusters, only checkpoints for a run,
+    which is a filter however it is given, so that its id or its job's name does.
     """
-    if scope.run is not None and scenario == CHECKPOINTS:
-        if of is not None:
+    if scenario == CHECKPOINTS:
+        if scope.run is not None and of is not None:
             raise click.UsageError("--run and --of name the run twice; give one of them.")
-        return None
-    for name in ("run", "node", "team"):
+        of, scope = None, replace(scope, run=scope.run or of)
+    for name in ("node", "team") if scenario == CHECKPOINTS else ("run", "node", "team"):
         if getattr(scope, name) is not None:
             raise click.UsageError(
                 f"{scenario} is computed for whole clusters: --{name} does not apply; "
                 "--cluster, --from and --to do."
             )
-    return of
+    return of, scope
 
 
 def frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
@@ -155,8 +161,15 @@ def _subject(of: str | None, choices: dict[str, str]) -> str | None:
         return next(iter(choices), None)
     if of in choices:
         return of
+    called_so = [name for name, label in choices.items() if label.lower() == of.lower()]
+    if len(called_so) == 1:
+        return called_so[0]
+    raise QueryError(f"--of {of!r} is not available here; {_there_is(choices)}")
+
+
+def _there_is(choices: dict[str, str]) -> str:
     known = ", ".join(repr(name) for name in list(choices)[:8]) or "nothing in this window"
-    raise QueryError(f"--of {of!r} is not available here; there is: {known}.")
+    return f"there is: {known}."
 
 
 def _input(field: Field, given: Given | None) -> dict[str, Any]:
@@ -175,7 +188,7 @@ def _input(field: Field, given: Given | None) -> dict[str, Any]:
 def _answer(answer: Answer) -> dict[str, Any]:
     return {
         "kind": "answer",
-        "name": None,
+        "name": answer.name,
         "label": answer.label,
         "low": None if answer.span is None else float(answer.span.lo),
         "high": None if answer.span is None else float(answer.span.hi),

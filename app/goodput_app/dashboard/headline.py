@@ -23,6 +23,7 @@ RUNGS = {
 }
 IF_ALL = "if all unclassified time was useful"
 NOT_IN_STEPS = "waits inside steps not measured"
+OF_ALL = "of all teams and runs"
 
 
 def denominator(scope: Scope) -> str:
@@ -70,7 +71,8 @@ def headline(row: Mapping[str, Any], ladder: Mapping[str, Any], scope: Scope) ->
     if rung == "goodput":
         label = f"{name} (% of {denominator(scope)})"
         notes = [NOT_IN_STEPS] if row["step_unsplit_ms"] else []
-        notes.append(f"jobs report steps for {share} of allocated time")
+        whose = "" if denominator(scope) == "capacity" else f" {OF_ALL}"
+        notes.append(f"jobs report steps for {share} of allocated time{whose}")
         return Headline(rung, label, row["goodput_ratio"], value(row), upper(row), notes)
     is_allocated = rung == "active_while_allocated"
     of = "allocated time" if is_allocated else "the capacity"
@@ -78,7 +80,7 @@ def headline(row: Mapping[str, Any], ladder: Mapping[str, Any], scope: Scope) ->
     text = theme.NOT_MEASURED if ratio is None else theme.percent(ratio)
     notes = [f"readings cover {share} of {of}", f"next: {ladder['next_step']}"]
     if denominator(scope) != "capacity":
-        notes.insert(0, "of all teams and runs")
+        notes.insert(0, OF_ALL)
     label = name if is_allocated else f"{name} (% of observed time)"
     return Headline(rung, label, ratio, text, None, notes)
 

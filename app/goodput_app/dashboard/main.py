@@ -39,23 +39,38 @@ LOOK = """<style>
 @media (max-width: 640px) { /* a long value goes on in a second line instead of being cut */
   [data-testid="stMetricValue"] :is(div, p) { white-space: normal; overflow-wrap: anywhere; }
 }
-@media (max-width: 640px) { /* rows of tables whose last columns matter stand one below the other */
+/* rows of tables whose last columns matter stand one below the other; findings have most columns */
+@media (max-width: 640px) {
   [class*="st-key-table_of_"] { display: none; }
 }
 @media (min-width: 641px) {
-  [class*="st-key-cards_of_"] { display: none; }
+  [class*="st-key-cards_of_"]:not(.st-key-cards_of_finding) { display: none; }
+}
+@media (max-width: 1250px) {
+  .st-key-table_of_finding { display: none; }
+}
+@media (min-width: 1251px) {
+  .st-key-cards_of_finding { display: none; }
 }
 [data-testid="stMetricLabel"] p { white-space: normal; }
+kbd { color: inherit !important; opacity: CAPTION_OPACITY; }
 .st-key-query_sql textarea { font-family: "Source Code Pro", monospace; }
 @media (min-width: 641px) and (max-width: 1250px) { /* the time range has a line of its own */
   .st-key-scope [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
   .st-key-scope [data-testid="stColumn"] { flex: 1 1 22%; min-width: 22%; }
   .st-key-scope [data-testid="stColumn"]:last-child { flex: 1 1 100%; }
 }
-@media (max-width: 1250px) { /* charts that stand side by side have too little room */
-  [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] [data-testid="stPlotlyChart"])
-    { flex-wrap: wrap; }
-  [data-testid="stColumn"]:has([data-testid="stPlotlyChart"]) { flex: 1 1 100%; min-width: 100%; }
+@media (max-width: 1250px) { /* charts and tables that stand side by side have too little room */
+  [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] WIDE) { flex-wrap: wrap; }
+  [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] WIDE) > [data-testid="stColumn"]
+    { flex: 1 1 100%; min-width: 100%; }
+}
+@media (max-width: 640px) { /* filters are folded, below the time range */
+  .st-key-scope_folded [data-testid="stColumn"]:not(:last-child) { display: none; }
+  .st-key-scope [data-testid="stColumn"]:last-child { order: -1; flex: 1 1 100%; }
+}
+@media (min-width: 641px) {
+  .st-key-scope_more { display: none; }
 }
 @media (min-width: 641px) and (max-width: 1439px) {
   .st-key-tiles [data-testid="stHorizontalBlock"]:has(> :nth-child(6)) { flex-wrap: wrap; }
@@ -64,6 +79,7 @@ LOOK = """<style>
 /* links to what is wrong now are as large as the texts beside them */
 .st-key-tiles_now [data-testid="stPageLink-NavLink"] { padding-left: 0; }
 .st-key-tiles_now [data-testid="stPageLink-NavLink"] p { font-size: 1rem; }
+.st-key-tiles_now [data-testid="stPageLink-NavLink"] :is(span, p) { white-space: normal; }
 @media (min-width: 641px) and (max-width: 1600px) {
   .st-key-tiles_now [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
   .st-key-tiles_now [data-testid="stColumn"] { flex: 1 1 23%; min-width: 23%; }
@@ -84,7 +100,8 @@ st.set_page_config(
     initial_sidebar_state=SIDEBAR_PX,
 )
 
-st.html(LOOK.replace("CAPTION_OPACITY", f"{theme.CAPTION_OPACITY}"))
+WIDE = ':is([data-testid="stPlotlyChart"], [data-testid="stDataFrame"])'
+st.html(LOOK.replace("CAPTION_OPACITY", f"{theme.CAPTION_OPACITY}").replace("WIDE", WIDE))
 
 # No file is named like its URL: before the first `st.navigation` of a process (and in any AppTest)
 # Streamlit looks for pages by their folder, and would run that file without this one.

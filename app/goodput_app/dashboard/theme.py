@@ -13,11 +13,14 @@ import math
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from goodput_app.dashboard import time_zone
 from goodput_app.settings import settings
 from goodput_billing.statement.amounts import currency as currencies
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 MS_PER_GPU_H = 3_600_000
 MS_PER_GPU_MIN = 60_000
@@ -27,6 +30,7 @@ FOUND_AFTER_ESCAPES = re.compile(
     r"https?:(?=//)|www(?=\.)|@(?=[-\w]+\.)|:(?=material|streamlit)|(?<!\S)[-<>~](?=[-=>])",
     re.IGNORECASE,
 )
+WHOLE_FROM = 10_000  # of an amount of money
 NOT_KNOWN = "not known"
 NOT_MEASURED = "not measured"
 NO_PRICE = "no price"
@@ -212,15 +216,21 @@ def price(amount: float | None) -> str:
     return f"{currency_sign()}{amount:,.{money_decimals() + currencies.PRICE_DECIMALS}f}"
 
 
-def cost(amount: float | None) -> str:
-    """Return money with separators; what has no price says so and is never $0."""
+def cost(amount: float | None, *, beside: Iterable[float | None] = ()) -> str:
+    """Return money with separators; what has no price says so and is never $0.
+
+    beside: other amounts in the same row of tiles, or chart. One from 10,000 on is written without
+    decimals, and so are the others then.
+    """
     if amount is None or math.isnan(amount):
         return NO_PRICE
     sign, unit = "-" if amount < 0 else "", currency_sign()
-    size, decimals = abs(amount), money_decimals()
+    size = abs(amount)
+    largest = max(abs(other) for other in (amount, *beside) if other is not None)
+    decimals = 0 if largest >= WHOLE_FROM else money_decimals()
     least = 10.0**-decimals
     if size == 0 or size >= least:
-        return f"{sign}{unit}{size:,.{0 if size >= 10_000 else decimals}f}"
+        return f"{sign}{unit}{size:,.{decimals}f}"
     return f"{sign}<{unit}{least:.{decimals}f}"
 
 

@@ -1,8 +1,11 @@
-"""The web page around the dashboard, with the address of its server.
+"""The web page around the dashboard, with the address of its server and the key that searches.
 
 Streamlit's page looks for its server below its own path first: `/findings/_stcore/health` is a 404
 and an error in the browser's console each time. All pages are one level deep, so that the server is
 where `.` points to, behind a proxy with a prefix, too.
+
+A shortcut of a Streamlit button is a letter, a digit or a named key. `/`, which searches in most
+tools of operations people, presses the button of the search, unless something is being written.
 """
 
 from __future__ import annotations
@@ -12,9 +15,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-SCRIPT = (
-    b'<script>window.__streamlit = {BACKEND_BASE_URL: new URL(".", location.href).href}</script>'
-)
+SEARCH_KEY = "open_search"  # of the button in `components/search.py`; Streamlit makes it a class
+SCRIPT = f"""<script>
+window.__streamlit = {{BACKEND_BASE_URL: new URL(".", location.href).href}};
+document.addEventListener("keydown", (event) => {{
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target.closest("input, textarea, select, [contenteditable=true]")) return;
+  const search = document.querySelector(".st-key-{SEARCH_KEY} button");
+  if (!search) return;
+  event.preventDefault();
+  search.click();
+}});
+</script>""".encode()
 HEAD = b"<head>"
 _OF_ANOTHER_BODY = (b"content-length", b"etag", b"last-modified")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ FORMER_COLUMNS = {  # files that were written for an earlier version
     "usd_per_kwh": "price_per_kwh",
     "usd_per_month": "cost_per_month",
 }
+SHORT = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2})(Z|z|[+-]\d{2}:?\d{2})?)?")
 
 
 @dataclass(frozen=True)
@@ -101,10 +103,12 @@ def _check(
 def clock(texts: Iterable[str], zone: ZoneInfo | None) -> Callable[[str], datetime | None]:
     """Return what reads any of these cells as naive UTC; they are all parsed at once.
 
-    An empty cell is null; one that is no time, or a local one without `zone`, raises ValueError.
+    A time may lack its seconds, a bare date is the start of that day. An empty cell is null; one
+    that is no time, or a local one without `zone`, raises ValueError.
     """
-    distinct = pl.Series("at", list(dict.fromkeys(texts)), pl.String)
-    moments, problems = instants(distinct, zone, is_local_wrong=True)
+    distinct = list(dict.fromkeys(texts))
+    written_out = pl.Series("at", [_with_seconds(text) for text in distinct], pl.String)
+    moments, problems = instants(written_out, zone, is_local_wrong=True)
     known: dict[str, tuple[datetime | None, str | None]] = dict(
         zip(distinct, zip(moments, problems, strict=True), strict=True)
     )
@@ -116,3 +120,12 @@ def clock(texts: Iterable[str], zone: ZoneInfo | None) -> Callable[[str], dateti
         return moment
 
     return instant
+
+
+def _with_seconds(text: str) -> str:
+    """Return a date, or a time without seconds, with hours, minutes and seconds."""
+    found = SHORT.fullmatch(text)
+    if found is None:
+        return text
+    date, time, offset = found.groups(default="")
+    return f"{date}T{time or '00:00'}:00{offset}"

@@ -18,11 +18,12 @@ TEXT_MAX_CHARS = 4_096  # a field of a hostile or broken record is cut here
 
 @dataclass(frozen=True)
 class Parsed:
-    """Rows of one raw table (without `source`) and the rejected rows."""
+    """Rows of one raw table (without `source`), the rejected rows, and a note of the batch."""
 
     table: str
     rows: pl.DataFrame
     rejects: Sequence[Reject] = field(default=())
+    note: str = ""
 
     def batch(self, *, source: str, origin: str, digest: str) -> Batch:
         """Return the batch that the store loads."""
@@ -33,6 +34,7 @@ class Parsed:
             origin=origin,
             digest=digest,
             rejects=self.rejects,
+            note=self.note,
         )
 
 

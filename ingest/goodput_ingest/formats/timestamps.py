@@ -134,7 +134,7 @@ def _problem(twice: pl.Expr, never: pl.Expr, zoneless: pl.Expr, zone: ZoneInfo |
         .when(never)
         .then(pl.format("local time {} does not exist in {}", "text", pl.lit(where)))
         .when(zoneless)
-        .then(pl.format("time {} carries no offset from UTC; write it with one", "text"))
+        .then(pl.format("time {} has no offset; write {}Z or name --timezone", "text", "text"))
         .when(~pl.col("at").is_between(EPOCH, LATEST, closed="left"))
         .then(pl.format("time {} is not between 1970 and 2199", pl.col("text").str.head(40)))
         .when(~pl.col("unset") & pl.col("at").is_null())

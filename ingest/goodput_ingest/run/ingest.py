@@ -43,6 +43,7 @@ class Summary:
     refused: list[str] = field(default_factory=list)  # why, a sentence a file
     failed: list[str] = field(default_factory=list)  # files that met a defect of ours, the same
     rows_by_table: dict[str, int] = field(default_factory=dict)
+    notes: set[str] = field(default_factory=set)  # what files did not give for want of an option
     frozen: set[str] = field(default_factory=set)  # origins whose readings were dropped by age
 
     def add(self, table: str, loaded: Loaded) -> None:
@@ -100,6 +101,7 @@ def ingest(
                 summary.failed.append(str(unexpected(event.origin, error)))
                 continue
             summary.add(event.table, loaded)
+            summary.notes |= {event.note} - {""}
             if is_frozen and loaded.is_repeat:
                 summary.frozen.add(event.origin)
             on_progress(Path(event.origin), loaded.rows)
@@ -164,13 +166,21 @@ def _read_files(name: str, paths: Sequence[Path], options: ReadOptions) -> Itera
                 yield prepared(plausible.checked(replace(batch, origin=found.origin)))
         except IngestError as error:
             is_companion = _is_companion(found, name)
-            yield _Unrecognised(found.origin) if is_companion else _Refused(found, error)
+            yield _Unrecognised(found.origin) if is_companion else _refused(found, name, error)
         except MemoryError:
             raise
         except CAUGHT as error:
             yield _Refused(found, unexpected(found.origin, error))
         else:
             yield _ReadThrough()
+
+
+def _refused(found: Found, name: str, error: IngestError) -> _Refused:
+    """Return a refused file with its reason, which an empty one has for any format."""
+    is_empty = found.path.is_file() and not found.path.stat().st_size
+    return _Refused(
+        found, IngestError(f"{found.path}: {name}: the file is empty.") if is_empty else error
+    )
 
 
 def _is_companion(found: Found, name: str) -> bool:

@@ -1,10 +1,10 @@
 """A believable GPU fleet from a seed: what its sources would have written, and the truth.
 
 `generate` writes a folder in the formats that sites have: Slurm's texts, an inventory, job events,
-kernel log, NCCL Inspector logs, pages of node_exporter, GPU readings as a bulk export. It knows
-nothing of the product's tables; the product reads the folder through its ordinary ingestors, by
-`demo.toml`. Truth files (`truth.parquet`, `truth_notes.jsonl`) are for tests and are not in the
-recipe. The same arguments give the same bytes.
+kernel log, NCCL Inspector logs, runs of nccl-tests, pages of node_exporter, GPU readings as a bulk
+export. It knows nothing of the product's tables; the product reads the folder through its ordinary
+ingestors, by `demo.toml`. Truth files (`truth.parquet`, `truth_notes.jsonl`) are for tests and are
+not in the recipe. The same arguments give the same bytes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,14 @@ from goodput_ingest.synthetic.ledger import notes
 from goodput_ingest.synthetic.ledger.truth import true_ledger
 from goodput_ingest.synthetic.plans import Plan, eventful
 from goodput_ingest.synthetic.world import World, imagine
-from goodput_ingest.synthetic.written import accounting, events, hosts, inspector, nccl_debug
+from goodput_ingest.synthetic.written import (
+    accounting,
+    events,
+    hosts,
+    inspector,
+    nccl_benchmarks,
+    nccl_debug,
+)
 from goodput_ingest.synthetic.written.telemetry import Telemetry
 
 if TYPE_CHECKING:
@@ -43,12 +50,14 @@ RECIPE = (
     ("kernel.log", "kernel-log"),
     ("nccl_inspector", "nccl-inspector"),
     ("nccl_debug", "nccl-debug"),
+    ("nccl_tests", "nccl-tests"),
     ("power_feeds.csv", "power-feeds"),
     ("rates.csv", "rates"),
     ("tariffs.csv", "tariffs"),
     ("budgets.csv", "budgets"),
     ("carbon.csv", "carbon"),
 )
+OF_LOCAL_TIME = ("slurm", "kernel-log", "nccl-tests")
 NAMES_ITS_CLUSTER = ("rates", "tariffs", "budgets", "carbon")
 
 
@@ -80,6 +89,7 @@ def generate(
     truth.write_parquet(folder / "truth.parquet", compression="zstd", compression_level=3)
     reported = notes.notes(fleet, schedule, lives, world.quiet, start_s) + world.kernels.notes
     reported += notes.of_lost_link(fleet, lost, start_s)
+    reported.append(notes.of_slow_node(fleet, start))
     text = "".join(json.dumps(note) + "\n" for note in reported)
     (folder / "truth_notes.jsonl").write_text(text, encoding="utf-8", newline="\n")
 
@@ -99,6 +109,7 @@ def write_known(
         if life.request.kind == "straggler" and life.end <= now_ms:
             inspector.write(folder / "nccl_inspector", fleet, life, world.start_s)
     nccl_debug.write(folder / "nccl_debug", fleet, world.lives, now_ms)
+    nccl_benchmarks.write(folder / "nccl_tests", fleet, start, world.seed)
     has_link = has_telemetry and world.has_faults
     lost = hosts.lost_link(schedule, now_s) if has_link else None
     if has_telemetry:
@@ -126,7 +137,7 @@ def _write_recipe(folder: Path, end: datetime, *, has_telemetry: bool) -> None:
         lines += ["", "[[ingest]]", f'path = "{path}"', f'source = "{source}"']
         if source not in NAMES_ITS_CLUSTER:
             lines.append(f'cluster = "{accounting.CLUSTER}"')
-        if source in ("slurm", "kernel-log"):
+        if source in OF_LOCAL_TIME:
             lines.append('timezone = "UTC"')
             lines.append(f"observed_at = {end.astimezone(UTC):%Y-%m-%dT%H:%M:%S}")
     text = "\n".join(lines) + "\n"

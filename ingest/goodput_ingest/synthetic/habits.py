@@ -10,12 +10,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from goodput_ingest.synthetic.fleet import GPUS_PER_NODE
+
 if TYPE_CHECKING:
     from goodput_ingest.synthetic.demand import Request
 
 SECOND = 1_000
 MINUTE = 60 * SECOND
 STEP_MS = (5 * SECOND, 60 * SECOND)
+MEASURED_SHARE = 0.6  # of the crowd's jobs with events: their steps report how long they waited
+MEASURED_KINDS = ("plain", "evals", "hang", "restart")
+# every measured step is several pieces of the ledger of each GPU: long steps keep the demo small
+MEASURED_STEP_MS, MEASURED_GANG_STEP_MS = 45 * SECOND, 60 * SECOND
+COMM_OF_NODE, COMM_OF_DOUBLING = 0.035, 0.022  # of a step: on one node, more for twice the nodes
+COMM_SPREAD, COMM_MOST = 0.35, 0.3
 
 
 @dataclass(frozen=True)
@@ -26,7 +34,7 @@ class Habits:
     is_confirmed: the job reports durable saves; gap_ms: undeclared idleness after each save;
     eval_every: saves; stalls: share of steps that wait for data, by stall_share of a step;
     slow_windows: shares of the steps between which some GPUs hold up the gang, by slow_share of a
-    step; level: GR_ENGINE_ACTIVE inside steps.
+    step; comm_share: of a step, exposed communication; level: GR_ENGINE_ACTIVE inside steps.
     """
 
     step_ms: int
@@ -47,6 +55,7 @@ class Habits:
     slow_windows: tuple[tuple[float, float], ...]
     slow_share: float
     is_measured: bool
+    comm_share: float
     level: float
 
 
@@ -54,9 +63,12 @@ def habits_of(request: Request) -> Habits:
     """Return the habits of a request, the same whenever it is asked."""
     rng = np.random.default_rng([request.seed, 6])
     kind = request.kind
+    is_measured, comm_share = _communication(request)
     step = int(np.clip(rng.lognormal(np.log(30 * SECOND), 0.6), *STEP_MS))
     step = {"throttled": 62 * SECOND, "straggler": 15 * SECOND}.get(kind, step)
-    step = max(step, 45 * SECOND) if kind == "measured" else step
+    if is_measured:
+        is_gang = request.gpus > GPUS_PER_NODE and kind != "measured"
+        step = max(step, MEASURED_GANG_STEP_MS if is_gang else MEASURED_STEP_MS)
     step = int(request.options.get("step_ms", step))
     save_minutes = float(rng.uniform(10, 30)) if kind != "gaps" else float(rng.uniform(9, 16))
     saves = rng.random() < 0.9 or kind in ("gaps", "evals", "unconfirmed") or bool(request.story)
@@ -86,8 +98,23 @@ def habits_of(request: Request) -> Habits:
         stall_share=float(rng.uniform(0.4, 1.5)) if is_starved else 0.0,
         slow_windows=windows,
         slow_share=float(rng.uniform(0.3, 0.5)),
-        is_measured=kind == "measured",
         level=request.options.get("level", float(rng.uniform(0.72, 0.97))),
+        is_measured=is_measured,
+        comm_share=comm_share,
     )
     save_ms = request.options.get("save_ms")
     return drawn if save_ms is None else replace(drawn, save_ms=int(save_ms))
+
+
+def _communication(request: Request) -> tuple[bool, float]:
+    """Return whether a job's steps report communication, and which share of a step it takes.
+
+    It is more on more nodes, and none on one GPU.
+    """
+    rng = np.random.default_rng([request.seed, 15])
+    of_crowd = not request.story and request.reports == "first" and request.kind in MEASURED_KINDS
+    is_drawn = of_crowd and rng.random() < MEASURED_SHARE
+    doublings = np.log2(max(1.0, request.gpus / GPUS_PER_NODE))
+    share = (COMM_OF_NODE + COMM_OF_DOUBLING * doublings) * rng.lognormal(0, COMM_SPREAD)
+    is_measured = is_drawn or request.kind == "measured" or "measured" in request.options
+    return bool(is_measured), float(min(share, COMM_MOST)) if request.gpus > 1 else 0.0

@@ -126,7 +126,8 @@ def _of_a_day(
 
     first = job("llm-pretrain", "h100", big, 0.20, "plain", "REQUEUED", 0.0, qos="high",
                 fails_after_s=int(0.14 * length), requeues=2, rest_s=int(0.12 * length),
-                run_id=f"llm-pretrain-d{day + 1}", account="nlp")  # fmt: skip
+                run_id=f"llm-pretrain-d{day + 1}", account="nlp",
+                options={"measured": 1, "step_ms": 60_000})  # fmt: skip
     return [
         first,
         job("thermal-throttle", "h100", pair, 0.36, "throttled", "COMPLETED", 0.02, reports="all",

@@ -13,6 +13,7 @@ from goodput_ingest.synthetic.fleet import Ints
 from goodput_ingest.synthetic.habits import SECOND, Habits
 
 WARM_STEPS = 12  # no trouble in the first steps: start-up is inferred from them
+LATE_SHARE, LATE_MOST = 0.2, 0.08  # of steps, a rank that is late; of a step, the waits for it
 
 
 @dataclass(frozen=True)
@@ -141,8 +142,11 @@ def _plan_steps(
         slow[inside] = int(habits.step_ms * habits.slow_share)
     comm, wait = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     if habits.is_measured:
-        comm = (habits.step_ms * rng.uniform(0.05, 0.11, count)).astype(np.int64)
-        wait = (habits.step_ms * rng.uniform(0.005, 0.03, count)).astype(np.int64)
+        usual = habits.step_ms * habits.comm_share
+        comm = (usual * rng.uniform(0.75, 1.25, count)).astype(np.int64)
+        most = habits.step_ms * LATE_MOST if habits.comm_share else 0
+        is_late = rng.random(count) < LATE_SHARE
+        wait = (most * rng.uniform(0.2, 1, count) * is_late).astype(np.int64)
         comm[0] = wait[0] = 0
     length = base.astype(np.int64) + data + slow
     length[0] = habits.step_ms + habits.compile_ms

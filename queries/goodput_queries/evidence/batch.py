@@ -36,7 +36,8 @@ class Batch:
     `rows` carries columns of `raw.<table>` by name, `source` included; a column that is left out is
     null. Timestamps are naive `Datetime("us")` in UTC. `digest` identifies the part's content: a
     part that was loaded before is skipped, so that repeating an ingest changes nothing. `keys` is
-    what `loading.prepared` finds; without it loading looks itself.
+    what `loading.prepared` finds; without it loading looks itself. `note` is a sentence for whoever
+    ingests: what the origin would give with another option.
     """
 
     table: str
@@ -46,6 +47,7 @@ class Batch:
     digest: str
     rejects: Sequence[Reject] = field(default=())
     keys: Keys | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True)

@@ -222,7 +222,8 @@ def test_the_doctor_finds_what_is_there(database: Path) -> None:
     found = {row["what"]: row for row in rows}
     assert found["database"]["found"] == f"{database.name}, open in no other process"
     assert found["source test"]["found"].startswith("2 rows, read 20")
-    assert found["rejects test"]["next"] == "goodput show raw.rejects"
+    assert found["rejects test"]["status"] == "rejected"
+    assert found["rejects test"]["next"].startswith("goodput show raw.rejects; ")
     assert {"sacct", "nvml", "chromium", "python", "duckdb", "streamlit"} <= found.keys()
     assert all(row["next"] for row in rows if row["status"] != "ok")
 
@@ -270,7 +271,7 @@ def test_reading_nothing_is_reported_and_suggests_no_next_command(here: Path) ->
     result = run("ingest", "dcgm", "scrape.txt", "--format", "json")
 
     assert (result.exit_code, json.loads(result.stdout)[0]["rows"]) == (0, 0)
-    assert result.stderr == "It contains no rows.\n"
+    assert result.stderr == "There are no rows in scrape.txt; reading met no errors.\n"
 
 
 @pytest.fixture

@@ -53,6 +53,21 @@ def test_the_demo_is_built_already(tmp_path: Path, sample_data: Path) -> None:
         assert store.build().is_empty()
 
 
+def test_every_module_of_the_generator_counts_for_the_demo(
+    tmp_path: Path, sample_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator = tmp_path / "generator"
+    module = generator / "written" / "events.py"
+    module.parent.mkdir(parents=True)
+    module.write_text("FIRST_PID = 1\n")
+    monkeypatch.setattr(demo.synthetic, "__file__", str(generator / "__init__.py"))
+    before = demo.digest(sample_data, gpus=64)
+
+    module.write_text("FIRST_PID = 2\n")
+
+    assert demo.digest(sample_data, gpus=64) != before
+
+
 def test_a_demo_that_cannot_be_built_leaves_nothing(tmp_path: Path, sample_data: Path) -> None:
     shutil.rmtree(sample_data / "lab")
 

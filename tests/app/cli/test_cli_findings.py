@@ -40,6 +40,27 @@ def test_small_losses_are_listed_only_when_asked_for(recorded: str) -> None:
     assert {"input_stall", "job_failure", "idle_allocation"} <= rules
 
 
+def test_an_empty_list_says_how_many_findings_are_less_severe(recorded: str) -> None:
+    result = run("findings", "--db", recorded)
+
+    assert "No findings of severity warning or above (data: " in result.output
+    assert "below it: add --severity info." in result.output
+
+
+def test_a_time_range_without_data_has_neither_findings_nor_fixes(recorded: str) -> None:
+    later = "--from", "2026-11-21", "--to", "2026-11-22"
+
+    assert listed(recorded, "--severity", "info", *later) == []
+    fixes = run("fixes", "--db", recorded, "--format", "json", *later)
+    assert json.loads(fixes.stdout) == []
+    assert "No findings in this time range (data: 2026-11-20" in fixes.stderr
+
+
+def test_an_empty_database_has_no_data_rather_than_no_findings(empty_database: Path) -> None:
+    for command in ("findings", "fixes"):
+        assert "No data was ingested." in run(command, "--db", str(empty_database)).output
+
+
 def test_fixes_say_what_comes_back(recorded: str) -> None:
     result = run("fixes", "--db", recorded, "--format", "json", "--run", "main")
     rows = {row["fix"]: row for row in json.loads(result.stdout)}

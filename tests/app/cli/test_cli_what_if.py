@@ -24,22 +24,30 @@ if TYPE_CHECKING:
 
 ACCOUNTING = """Cluster|JobID|JobIDRaw|User|Account|Partition|State|Submit|Eligible|Start|End|\
 NNodes|NodeList|AllocTRES|JobName
-c|1|1|ann|nlp|gpu|COMPLETED|{at}08:00:00|{at}08:00:00|{at}08:00:00|{at}14:00:00|\
+c|1|1|ann|nlp|gpu|COMPLETED|{at}07:00:00|{at}07:00:00|{at}08:00:00|{at}14:00:00|\
 1|a|gres/gpu=4|train
 """
 
 
 @pytest.fixture(scope="module")
 def database(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a database of one job of four GPUs at 2 dollars, without telemetry or tariff."""
+    """Give a database of one job of four GPUs at 2 dollars, without telemetry or tariff.
+
+    The GPUs are up and free for an hour before it, while it waits, and for six after it.
+    """
     folder = tmp_path_factory.mktemp("what_if")
     path = folder / "fleet.duckdb"
     path.write_bytes(empty_database.read_bytes())
     (folder / "sacct.txt").write_text(ACCOUNTING.format(at="2026-11-19T"))
     (folder / "rates.csv").write_text("price_per_gpu_h\n2\n")
+    (folder / "inventory.csv").write_text("cluster,node,gpus,valid_from\nc,a,4,2026-11-19T07:00Z\n")
+    (folder / "node-states.csv").write_text(
+        "cluster,node,state,start,end\nc,a,up,2026-11-19T07:00Z,2026-11-19T20:00Z\n"
+    )
     with contextlib.closing(LocalStore(path)) as store:
         ingest(store, "slurm", [folder / "sacct.txt"], ReadOptions(zone=ZoneInfo("UTC")))
-        ingest(store, "rates", [folder / "rates.csv"], ReadOptions())
+        for name in ("rates", "inventory", "node-states"):
+            ingest(store, name, [folder / f"{name}.csv"], ReadOptions())
         store.build()
     return path
 
@@ -49,9 +57,10 @@ def asked(database: Path, *arguments: str) -> Result:
 
 
 def rows(result: Result) -> dict[str, dict[str, Any]]:
-    """Return the rows of a JSON answer by name or label."""
+    """Return the rows of a JSON answer: inputs by name, answers by label."""
     assert result.exit_code == 0, result.output
-    return {row["name"] or row["label"]: row for row in json.loads(result.stdout)}
+    found = json.loads(result.stdout)
+    return {row["label" if row["kind"] == "answer" else "name"]: row for row in found}
 
 
 EVERYTHING_GIVEN = {
@@ -104,6 +113,21 @@ def test_a_subject_that_is_not_there_is_named_with_those_that_are(database: Path
     assert "--of 'gremlins' is not available here; there is: " in result.stderr
 
 
+def test_a_loss_of_which_there_is_none_is_said_to_be_none(database: Path) -> None:
+    result = asked(database, "halve-a-loss", "--of", "throttled")
+
+    assert result.exit_code == 1
+    assert result.stderr.startswith("--of 'throttled': there is none of it in this range; there is")
+
+
+def test_idle_time_without_demand_is_the_last_loss_to_halve(database: Path) -> None:
+    largest = asked(database, "halve-a-loss")
+    named = asked(database, "halve-a-loss", "--of", "Idle, no demand", "--format", "json")
+
+    assert "Of: Idle with demand." in largest.stderr
+    assert rows(named)["lost_gpu_h"]["low"] == 24
+
+
 def test_a_scenario_without_any_subject_is_still_answered_by_hand(database: Path) -> None:
     found = rows(
         asked(
@@ -122,7 +146,7 @@ def test_idle_policies_stand_beside_each_other_and_move_money_alone(database: Pa
     assert [row["account"] for row in found if row["is_account"]] == ["nlp"]
     assert {"none_cost", "proportional_cost", "uniform_cost", "by_quota_cost"} < found[0].keys()
     totals = {round(sum(row[f"{name}_cost"] for row in found), 2) for name in ("none", "uniform")}
-    assert totals == {48.0}
+    assert totals == {104.0}
     assert "Whole days, 2026-11-19 to 2026-11-19 (UTC); the site's: none." in result.stderr
 
 

@@ -64,6 +64,15 @@ def test_gaps_of_a_job_are_counted_once_for_all_its_gpus(
     assert "22 idle gaps, " in shown  # of single GPUs
 
 
+def test_a_gap_names_its_run_as_people_know_it(
+    regular: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    frames = [element.value for element in visit(regular, "idle_gaps").dataframe]
+    named = {name for frame in frames if "run_name" in frame for name in frame["run_name"]}
+
+    assert named == {f"{HOSTILE} (1)"}
+
+
 def test_a_picked_periodic_gap_shows_its_evidence(
     regular: LocalStore, visit: Callable[..., AppTest]
 ) -> None:

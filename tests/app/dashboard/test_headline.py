@@ -39,6 +39,10 @@ def test_the_interval_is_the_upper_bound_of_the_one_number() -> None:
     )
 
 
+def test_reported_steps_of_all_runs_are_said_to_be_so_beside_one_run() -> None:
+    assert said(Scope(run="a")).endswith("90.0 % of allocated time of all teams and runs.")
+
+
 def test_a_bound_that_reads_like_the_number_is_not_repeated() -> None:
     assert "up to" not in said(goodput_hi_ratio=0.4611)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies
@@ -71,7 +73,7 @@ def test_an_upgrade_that_does_more_work_pays_back_within_two_years():
 
 @pytest.mark.parametrize(
     ("use", "why"),
-    [("0.05", "= 238 months: beyond 60 of life"), ("0", "= 685 months: beyond 60 of life")],
+    [("0.05", "= 238.24 months: beyond 60 of life"), ("0", "= 684.93 months: beyond 60 of life")],
 )
 def test_gpus_that_are_hardly_used_never_pay_back(use, why):
     found = answers(
@@ -216,6 +218,28 @@ def test_saving_too_often_is_reported_in_gpu_hours_and_dollars_a_year():
     assert exactly(found["Worth a year"]) == CLOSE(2 * 64 * 8760 * (now - best))
 
 
+def test_a_present_interval_that_loses_no_more_is_as_good():
+    found = answers("checkpoints", save_s="3.091", mtbf_s=140, interval_s="26.92", gpus=4)
+
+    best = found["Lost at the best interval"]
+    assert best.span == found["Lost now"].span
+    assert best.worked.endswith("; the present interval is as good")
+    assert found["Best time between saves (Daly)"].worked.endswith("is as good")
+    assert exactly(found["Won a year"]) == 0
+
+
+def test_less_than_a_day_gives_no_yearly_figure():
+    found = answers(
+        "halve-a-loss", lost_gpu_h="0.0929", held_gpu_h=1, capacity_gpu_h=1, window_h="0.0923",
+        price_per_gpu_h=2,
+    )  # fmt: skip
+
+    for label in ("GPU-hours gained a year", "Worth a year"):
+        assert found[label].span is None
+        assert "less than a day" in found[label].worked
+    assert found["Goodput gained"].worked == "0.04645 / 1.0 x 100 = 4.645 points"
+
+
 def test_another_price_charges_the_same_hours():
     found = answers(
         "prices",
@@ -253,7 +277,10 @@ def test_an_amount_outside_of_its_limits_is_refused_by_name():
 @pytest.mark.parametrize(
     ("value", "decimals", "shown"),
     [
-        ("0.0417", 1, "0.042"),
+        ("0.0417", 1, "0.0417"),
+        ("0.092874321", 1, "0.092874"),
+        ("26.9154", 0, "26.915"),
+        ("1800.00", 0, "1,800"),
         ("0.5", 0, "0.50"),
         ("0.025", 4, "0.0250"),
         ("5", 0, "5"),
@@ -262,6 +289,19 @@ def test_an_amount_outside_of_its_limits_is_refused_by_name():
 )
 def test_sums_show_two_digits_of_what_is_small(value, decimals, shown):
     assert number(Span.of(value), decimals) == shown
+
+
+def test_the_readmes_upgrade_gives_all_that_no_ledger_measures():
+    readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+    (line,) = re.findall("^goodput what-if upgrade .*", readme, re.MULTILINE)
+    amounts = {name: Decimal(amount) for name, amount in re.findall(r"--set (\w+)=(\S+)", line)}
+
+    lacking = missing(SCENARIOS["upgrade"], filled(SCENARIOS["upgrade"], {}, amounts))
+
+    assert {field.name for field in lacking} == {
+        *("old_gpus", "old_power_w", "power_limit_w", "price_per_kwh", "use_ratio"),
+        "cost_per_productive_gpu_h",
+    }
 
 
 def test_an_amount_that_is_no_number_is_refused():
@@ -284,6 +324,15 @@ def test_every_formula_is_fed_by_fields_and_every_field_feeds_one(name):
 
     assert used <= fields
     assert fields - used <= {"power_limit_w"}  # narrows a bound where it is known
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_every_input_and_answer_has_a_name_of_its_own(name):
+    scenario = SCENARIOS[name]
+    names = [one.name for one in (*scenario.fields, *scenario.formulas)]
+
+    assert len(set(names) - {""}) == len(names)
+    assert all(one == one.lower() and " " not in one for one in names)
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

@@ -171,7 +171,7 @@ def test_contradictions_and_sources_that_fail_are_findings_while_they_are_there(
     found = {row[1].split(":")[0]: row for row in of_evidence(evidence.store)}
     rule, _, severity, text = found["overlapping holds"]
     assert (rule, severity) == ("evidence_conflict", "info")
-    assert text.endswith(": 1, for example c/1@1800000000 lost to c/2@1800000600")
+    assert text.endswith(": 1 case, for example c/1@1800000000 lost to c/2@1800000600")
     rule, _, severity, text = found["prometheus here"]
     assert (rule, severity) == ("source_failing", "warning")
     assert text == "prometheus at here is failing (3 failures in a row)"

@@ -233,6 +233,51 @@ def test_an_attempt_that_a_node_failure_ended_is_put_on_the_node(cluster, job_ev
     assert cluster.read("from marts.run_verdicts").rows(named=True) == [verdict]
 
 
+def failing_run(cluster, job_events, job_id, start, minutes, lost_s, nodes, gpus):
+    """Load a run whose node a failed `lost_s` after its last save."""
+    end = start + 60 * minutes
+    cluster.job(job_id, start, end, nodes, gpus, state="NODE_FAIL")
+    steps = job_events.steps(1, minutes, start, 60.0)
+    kept = [step for step in steps if step["t"] <= end - lost_s]
+    cluster.events(job_id, [*kept, job_events.durable(len(kept), kept[-1]["t"])])
+    cluster.state("a", "down", end - 1, end + 300)
+
+
+@built_together
+def test_what_a_node_cost_a_small_run_is_not_hidden_by_a_large_one(cluster, job_events):
+    """Of both together it is a percent, of the small run a fifth."""
+    cluster.node("a", GPUS)
+    cluster.node("b", 20)
+    cluster.watched(3 * HOUR)
+    failing_run(cluster, job_events, "large", 0, 120, 60, ["a", "b"], 24)
+    failing_run(cluster, job_events, "small", 7600, 10, 120, ["a"], GPUS)
+
+    yield
+
+    rows = found(cluster, "rule, node, share_ratio")
+    ((node, share),) = [row[1:] for row in rows if row[0] == "infrastructure_failure"]
+    assert node == "a"
+    assert share < 0.02
+    verdicts = cluster.read("select run_key, finding_key from marts.run_verdicts").rows()
+    keys = {key for (key,) in cluster.read("select finding_key from marts.findings").rows()}
+    assert [(run, key in keys) for run, key in verdicts] == [(f"{cluster.name}/small", True)]
+
+
+@built_together
+def test_an_end_that_cost_a_gpu_hour_is_found_however_large_its_run(cluster, job_events):
+    cluster.node("a", GPUS)
+    cluster.node("b", 60)
+    cluster.watched(3 * HOUR)
+    failing_run(cluster, job_events, "1", 0, 120, 60, ["a", "b"], 64)
+
+    yield
+
+    rows = found(cluster, "rule, gpu_ms, share_ratio")
+    ((lost, share),) = [row[1:] for row in rows if row[0] == "infrastructure_failure"]
+    assert lost == 64 * 60_000
+    assert share < 0.01
+
+
 @pytest.mark.fires("hang")
 def test_a_hang_that_the_scheduler_ended_is_put_on_the_rank_that_held_up_the_others(
     evidence, job_events
@@ -302,10 +347,10 @@ def test_what_nothing_classifies_is_no_loss_and_named_by_team(cluster):
     yield
 
     rows = cluster.read(
-        "select subject, run_key, gpu_ms, back_ms from marts.findings "
+        "select subject, run_key, gpu_ms, back_ms, evidence like '%lost%' from marts.findings "
         "where rule = 'unclassified_time'"
     ).rows()
-    assert rows == [("team", None, 2 * HOUR * GPUS * 1000, 0)]
+    assert rows == [("team", None, 2 * HOUR * GPUS * 1000, 0, False)]
 
 
 @built_together

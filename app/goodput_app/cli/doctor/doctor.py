@@ -17,6 +17,8 @@ from goodput_app.cli.doctor.lake import lake_findings
 from goodput_app.cli.doctor.live_sources import live_findings
 from goodput_app.cli.doctor.notifications import notification_findings
 from goodput_app.cli.doctor.reports import report_findings
+from goodput_app.cli.doctor.site_files import site_findings
+from goodput_app.dashboard.theme import count
 from goodput_app.settings import settings
 from goodput_queries.errors import GoodputError
 from goodput_queries.storage.remote import RemoteStore
@@ -30,7 +32,7 @@ CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 Finding = tuple[str, str, str, str]  # what, status, found, next
 SCHEMA = ("what", "status", "found", "next")
-ORDER = ("problem", "missing", "ok")  # of status: what to fix comes first
+ORDER = ("problem", "rejected", "missing", "ok")  # of status: what to fix comes first
 
 
 def findings(db: str) -> pl.DataFrame:
@@ -40,6 +42,7 @@ def findings(db: str) -> pl.DataFrame:
         *_database(db),
         *_with_store(db, lake_findings),
         *_with_store(db, live_findings),
+        *_with_store(db, site_findings),
         *report_findings(db),
         *notification_findings(),
         *_machine(),
@@ -84,21 +87,26 @@ def _holder(store: Store) -> str:
 
 def _sources(store: Store, db: str) -> Iterator[Finding]:
     sources = store.read(
-        """select source, sum(rows_new)::bigint as rows_new,
+        """select source, sum(rows_new)::bigint as rows_new, sum(rows) = 0 as is_nothing_read,
             max(loaded_at) as loaded_at, max(window_end_at) as window_end_at,
             (select count(*) from raw.rejects where rejects.source = ingested.source) as rejects
         from state.ingested group by source order by source"""
     )
     if sources.is_empty():
-        yield "sources", "missing", "no data was ingested", f"goodput ingest auto PATH --db {db}"
+        is_polled = bool(settings().collect or settings().lake.url)
+        status = "missing" if is_polled else "problem"
+        yield "sources", status, "nothing was ingested", f"goodput ingest auto PATH --db {db}"
     for row in sources.iter_rows(named=True):
         until = f", data until {row['window_end_at']:%F %T}Z" if row["window_end_at"] else ""
         found = f"{row['rows_new']:,} rows, read {row['loaded_at']:%F %T}Z{until}"
         yield f"source {row['source']}", "ok", found, ""
         if row["rejects"]:
-            rejected = f"{row['rejects']:,} rows rejected"
-            # evidence that is not used, most often for good: nothing that has to be mended
-            yield f"rejects {row['source']}", "missing", rejected, "goodput show raw.rejects"
+            rejected = f"{count(row['rejects'], 'row')} rejected"
+            # most often for good, and nothing that has to be mended, unless no row was left
+            status = "problem" if row["is_nothing_read"] else "rejected"
+            left = ", none was left" if row["is_nothing_read"] else ""
+            then = "goodput show raw.rejects; goodput forget FILE takes those of a file away"
+            yield f"rejects {row['source']}", status, f"{rejected}{left}", then
 
 
 def _with_store(db: str, of: Callable[[str, Store | None], Iterator[Finding]]) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ import streamlit as st
 
 from goodput_app.dashboard import headline, theme
 from goodput_app.dashboard.components import charts, places, scope_bar, tables
+from goodput_app.dashboard.components.rows import cards
 from goodput_app.dashboard.components.runs import run_parts
 from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.figures import ledger as figures
@@ -22,22 +23,52 @@ if TYPE_CHECKING:
 
 RUN_PAGE = "pages/one_run.py"
 WASTE_PAGE = "pages/idle_gaps.py"
-VERDICT_PX = 210
+VERDICT_PX, CATEGORY_PX = 230, 165
+LOSSES = {
+    "label": "Loss",
+    "run_name": "Run",
+    "team": "Team",
+    "node": "Node",
+    "gpu_ms": "GPU time",
+    "cause": "Cause",
+    "confidence": "Confidence",
+    "cost": "Cost",
+    "fix": "What to do",
+}
+# the columns that are seen have room on a page 1,000 px wide
+LOSS_WIDTHS_PX = {
+    "label": 125,
+    "run_name": 120,
+    "team": 68,
+    "confidence": 84,
+    "cost": 74,
+    "fix": 205,
+}
+LOSSES_HIDDEN = ("node", "gpu_ms", "cause")
+LOSSES_SEEN = 8
+RUNS_HIDDEN = ("wasted_ms", "verdict_confidence", "user_name", "held_ms", "mfu_ratio",
+                "tokens_per_s", "cluster")  # fmt: skip
+GAPS_HIDDEN = ("team", "gpu_ms", "cause", "confidence")
 
 
-def losses(frame: pl.DataFrame, names: Mapping[str, str]) -> None:
+def losses(frame: pl.DataFrame) -> None:
     """Draw the table of losses and, beside it, the picked one."""
     ids = frame.select(
         pl.concat_str("cluster", "run_key", "category", "blame", separator="|", ignore_nulls=True)
     ).to_series()
     table, side = _beside(st.query_params.get("loss") in ids.to_list())
+    with table, cards.table_of("loss"):
+        picked = tables.pick(
+            frame, LOSSES, "loss", ids,
+            rows=LOSSES_SEEN, widths=LOSS_WIDTHS_PX, hidden=LOSSES_HIDDEN,
+        )  # fmt: skip
     with table:
-        picked = tables.pick(frame, names, "loss", ids)
+        cards.draw(frame.head(LOSSES_SEEN), "loss", ids, _loss_card)
     if picked is None or side is None:
         st.caption("Select a row for its evidence and the run or gaps behind it.")
         return
     with side.container(border=True):
-        _head(picked["label"], picked["run_id"] or picked["node"], "loss")
+        _head(picked["label"], picked["run_name"] or picked["node"], "loss")
         _verdict(picked)
         if picked["fix"]:
             st.markdown(f"**What to do:** {theme.markdown_text(picked['fix'])}")
@@ -81,15 +112,38 @@ def runs(frame: pl.DataFrame, found: pl.DataFrame, names: Mapping[str, str]) -> 
         wide["goodput_of_held_ratio"] = st.column_config.ProgressColumn(
             "Goodput (% of allocated)", min_value=0, max_value=100, format="%.1f"
         )
+    with table, cards.table_of("verdict"):
+        more = [name for name in names if name in RUNS_HIDDEN]
+        picked = tables.pick(frame, names, "verdict", ids, wide=wide, hidden=more)
     with table:
-        picked = tables.pick(frame, names, "verdict", ids, wide=wide)
+        cards.draw(pl.DataFrame(rows[: cards.CARDS_SHOWN]), "verdict", ids, _run_card)
     if picked is None or side is None:
         st.caption("Select a row for the verdict and the run's own page.")
         return
     with side.container(border=True):
-        _head(picked["run_id"], picked["job_name"], "verdict")
+        _head(*run_parts.names(picked), "verdict")
         run_parts.of_finding(found.filter(pl.col("run_key") == picked["run_key"]), picked)
+        places.facts(picked, {name: names[name] for name in more})
         _open_run(picked["run_key"])
+
+
+def _loss_card(row: Mapping[str, Any]) -> None:
+    amount = theme.markdown_text(theme.cost(row["cost"]))
+    st.markdown(f"**{cards.text(row['label'])}**: {amount}, {theme.gpu_time(row['gpu_ms'])}")
+    if of := " / ".join(cards.text(row[name]) for name in ("run_name", "team") if row[name]):
+        st.markdown(of)
+    if row["fix"]:
+        st.caption(f"What to do: {cards.text(row['fix'])}")
+
+
+def _run_card(row: Mapping[str, Any]) -> None:
+    amount = theme.markdown_text(theme.cost(row["wasted_cost"]))
+    st.markdown(f"**{cards.text(row['run_name'])}**: {amount} wasted")
+    goodput, bound = headline.of_run(row)
+    of_run = [f"Goodput {goodput}" + (f" ({bound})" if bound else ""), row["state"], row["team"]]
+    st.markdown(cards.text(", ".join(filter(None, of_run))))
+    if row["verdict"]:
+        st.caption(cards.text(row["verdict"]))
 
 
 def gaps(frame: pl.DataFrame, names: Mapping[str, str], view: View) -> None:
@@ -97,7 +151,8 @@ def gaps(frame: pl.DataFrame, names: Mapping[str, str], view: View) -> None:
     ids = frame.get_column("gap_id")
     table, side = _beside(st.query_params.get("gap") in ids.to_list())
     with table:
-        picked = tables.pick(frame, names, "gap", ids)
+        label = st.column_config.TextColumn(names["label"], width=CATEGORY_PX)
+        picked = tables.pick(frame, names, "gap", ids, wide={"label": label}, hidden=GAPS_HIDDEN)
     if picked is None or side is None:
         st.caption("Select a row for its evidence and what the GPU did around it.")
         return
@@ -107,6 +162,7 @@ def gaps(frame: pl.DataFrame, names: Mapping[str, str], view: View) -> None:
         span = theme.window(picked["gap_start_at"], picked["gap_end_at"])
         st.markdown(f"{span}, mostly **{theme.markdown_text(picked['label'])}** in the ledger")
         _verdict(picked)
+        places.facts(picked, {name: names[name] for name in ["team"]})
         _around(picked, view)
         st.caption(f"GPU UUID {theme.markdown_text(picked['gpu_uuid'])}")
         places.links({**picked, "run_key": None})

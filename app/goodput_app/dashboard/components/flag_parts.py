@@ -21,6 +21,8 @@ URL_PATH = "findings"
 KEY = "flags_of_page"
 SUBJECTS = {"gpu_uuid": "gpu", "run_key": "run", "node": "node"}  # of a row -> of a page
 COLUMN = "flag"
+SAYS_WHY = frozenset({"verdict", "cause", "label", "coincides", "reason"})  # columns of a table
+WIDTH_PX, SHORT_WIDTH_PX = 215, 86
 IN_TITLE = 3
 ICONS = {"critical": ":red[:material/flag:]", "warning": ":orange[:material/flag:]"}
 
@@ -75,8 +77,8 @@ def marked(
 ) -> tuple[pl.DataFrame, Mapping[str, str], Mapping[str, Any] | None]:
     """Return a table with a column of flags, where one of its rows names what has a finding.
 
-    frame, names, wide: as in `tables.pick`. A flag opens its finding. What the page is about has
-    its flags in the title.
+    frame, names, wide: as in `tables.pick`. A flag opens its finding, and has its title where no
+    column says why. What the page is about has its flags in the title.
     """
     found = _of_page()
     columns = [
@@ -86,29 +88,32 @@ def marked(
     ]
     if found is None or not columns or "finding_key" in frame.columns:
         return frame, names, wide
-    links = pl.coalesce(_links(found, column, frame) for column in columns)
+    is_short = not SAYS_WHY.isdisjoint(names)
+    links = pl.coalesce(_links(found, column, frame, is_short) for column in columns)
     frame = frame.with_columns(links.alias(COLUMN))
     if frame[COLUMN].null_count() == frame.height:
         return frame.drop(COLUMN), names, wide
     first, *rest = names.items()
-    shown = st.column_config.LinkColumn("Flag", display_text=r"#(.+)$", width=215)
+    width = SHORT_WIDTH_PX if is_short else WIDTH_PX
+    shown = st.column_config.LinkColumn("Flag", display_text=r"#(.+)$", width=width)
     return frame, dict([first, (COLUMN, "Flag"), *rest]), {**(wide or {}), COLUMN: shown}
 
 
-def _links(found: pl.DataFrame, column: str, frame: pl.DataFrame) -> pl.Expr:
+def _links(found: pl.DataFrame, column: str, frame: pl.DataFrame, is_short: bool) -> pl.Expr:
     """Return the link of the worst finding of each row's subject."""
     wanted = frame[column].drop_nulls().unique()
     of_it = found.filter(pl.col(column).is_in(wanted.implode()))
     worst = of_it.group_by(column, maintain_order=True).agg(
         pl.col("finding_key", "severity", "title").first(), pl.len().alias("number")
     )
-    links = {row[column]: _url(row) for row in worst.iter_rows(named=True)}
+    links = {row[column]: _url(row, is_short) for row in worst.iter_rows(named=True)}
     return pl.col(column).replace_strict(links, default=None, return_dtype=pl.String)
 
 
-def _url(row: Mapping[str, Any]) -> str:
+def _url(row: Mapping[str, Any], is_short: bool) -> str:
     more = f" (+{row['number'] - 1})" if row["number"] > 1 else ""
-    text = quote(f"{row['severity']}: {row['title']}{more}")
+    title = "" if is_short else f": {row['title']}"
+    text = quote(f"{row['severity']}{title}{more}")
     return f"{URL_PATH}?{urlencode(_params(row['finding_key']))}#{text}"
 
 

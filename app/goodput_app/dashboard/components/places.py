@@ -1,22 +1,34 @@
-"""Links to the pages of a GPU, a node and a run, from whatever table names them."""
+"""Links to the pages of a GPU, a node and a run, from whatever table names them, and its facts."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import streamlit as st
 
+from goodput_app.access.rows import sees_all
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import scope_bar, tables
+from goodput_app.dashboard.data import metrics
+from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
+    from collections.abc import Collection, Mapping, Sequence
 
 GPU_PAGE = "pages/one_gpu.py"
 NODE_PAGE = "pages/nodes_and_one.py"
 RUN_PAGE = "pages/one_run.py"
+UNITS = {  # suffix of a column -> factor, format
+    "_w": (1, "{:,.0f} W"),
+    "_c": (1, "{:.0f} °C"),
+    "_kwh": (1, "{:,.2f} kWh"),
+    "_kg": (1, "{:,.2f} kg CO2e"),
+    "_hz": (1e-6, "{:,.0f} MHz"),
+    "_bytes_per_s": (1e-9, "{:,.1f} GB/s"),
+    "_bytes": (1e-9, "{:,.1f} GB"),
+}
 
 
 def gpu_name(index: int | None, uuid: str | None) -> str:
@@ -24,15 +36,28 @@ def gpu_name(index: int | None, uuid: str | None) -> str:
     return f"GPU {index}" if index is not None else f"GPU {theme.printable(uuid or '?', 16)}"
 
 
+def _index_of(uuid: str) -> int | None:
+    """Return the index of a GPU whose row does not have it, to who may see the inventory."""
+    if not sees_all(scope_bar.required_view().scope):
+        return None
+    known = metrics.gpus(Scope(gpu_uuid=uuid))["gpu_index"].drop_nulls()
+    return None if known.is_empty() else int(known[-1])
+
+
 def links(row: Mapping[str, Any]) -> None:
     """Draw links to the GPU, the node and the run that a row names; no link for what it lacks."""
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         if uuid := row.get("gpu_uuid"):
-            to_gpu(uuid, gpu_name(row.get("gpu_index"), uuid))
+            index = _index_of(uuid) if row.get("gpu_index") is None else row["gpu_index"]
+            to_gpu(uuid, ", ".join(filter(None, (gpu_name(index, uuid), row.get("node")))))
         if node := row.get("node"):
             to_node(node, row.get("cluster"))
-        if (run := row.get("run_key")) and (name := row.get("run_id")):
+        if (run := row.get("run_key")) and (name := _run_name(row)):
             to_run(run, name)  # rows of a run's own page do not name it
+
+
+def _run_name(row: Mapping[str, Any]) -> str | None:
+    return row.get("run_name") or row.get("job_name") or row.get("run_id")
 
 
 def to_gpu(uuid: str, name: str, *, verb: str = "Open ") -> None:
@@ -65,6 +90,37 @@ def to_run(run_key: str, name: str) -> None:
     st.page_link(RUN_PAGE, label=label, icon=":material/monitoring:", query_params=params)
 
 
+def facts(row: Mapping[str, Any], names: Mapping[str, str]) -> None:
+    """Draw what a row has in some columns; names: column -> header, in order."""
+    found = [
+        f"{header}: {theme.markdown_text(fact(name, row[name]))}"
+        for name, header in names.items()
+        if row[name] is not None and row[name] != ""
+    ]
+    if found:
+        st.caption(" / ".join(found))
+
+
+def fact(name: str, value: Any) -> str:
+    """Return a value as people read it; the suffix of its column says its unit."""
+    if isinstance(value, datetime):
+        return theme.moment(value)
+    if isinstance(value, str) or not isinstance(value, int | float):
+        return str(value)
+    if name == "cost" or name.endswith("_cost"):
+        return theme.cost(value)
+    for suffix, (factor, shown) in UNITS.items():
+        if name.endswith(suffix):
+            return shown.format(value * factor)
+    if name.endswith("_ratio"):
+        return theme.percent(value)
+    if name.endswith("_ms"):
+        return theme.gpu_time(value)
+    if name.endswith("_s") and not name.endswith("_per_s"):
+        return theme.duration(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+
+
 def pick(
     frame: pl.DataFrame,
     names: Mapping[str, str],
@@ -73,18 +129,21 @@ def pick(
     *,
     rows: int = tables.ROWS_SHOWN,
     widths: Mapping[str, int] | None = None,
+    hidden: Collection[str] = (),
 ) -> None:
     """Draw a table whose picked row has links to what it names.
 
     of: the columns that identify a row.
+    hidden: columns that the picked row alone shows, and the table's menu
     """
     ids = frame.select(
         pl.concat_str(
             [pl.col(name).cast(pl.String) for name in of], separator="|", ignore_nulls=True
         )
     ).to_series()
-    picked = tables.pick(frame, names, key, ids, rows=rows, widths=widths)
+    picked = tables.pick(frame, names, key, ids, rows=rows, widths=widths, hidden=hidden)
     if picked is None:
         st.caption("Select a row for links to its GPU, node and run.")
     else:
+        facts(picked, {name: header for name, header in names.items() if name in hidden})
         links(picked)

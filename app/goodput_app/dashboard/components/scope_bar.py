@@ -28,6 +28,7 @@ from goodput_queries.scope import Scope
 FILTERS = ("cluster", "team", "node", "run")
 CARRIED = (*FILTERS, "from", "to", "refresh", time_zone.PARAM, wall.PARAM)
 ALL = ""
+UNFOLDED = "scope_is_unfolded"
 CHOICES_MAX = 5_000
 CLUSTERS_SHOWN = 5
 BUCKETS_MAX = 200
@@ -131,11 +132,30 @@ def show(default_range: str | None = None) -> View | None:
     _watch(time_picker.refresh(), marts.state())
     if not wall.is_on():
         with st.container(key="scope"):
-            _filters(shown, default_range)
+            is_folded = not st.session_state.get(UNFOLDED, False)
+            with st.container(key="scope_folded" if is_folded else "scope_unfolded"):
+                _filters(shown, default_range)
+            _unfold(shown, is_folded=is_folded)
     _status(shown)
     for problem in filter(None, (shown.problem, _zone_problem())):
         st.warning(theme.markdown_text(problem), icon=":material/schedule:")
     return shown
+
+
+def _unfold(shown: View, *, is_folded: bool) -> None:
+    """Draw the button that shows or hides the filters; only a phone shows it (`main.py`)."""
+
+    def turned() -> None:
+        st.session_state[UNFOLDED] = is_folded
+
+    count = f" ({len(shown.filters)} set)" if shown.filters else ""
+    st.button(
+        f"Filters{count}" if is_folded else "Hide the filters",
+        key="scope_more",
+        icon=":material/filter_alt:",
+        on_click=turned,
+        type="tertiary",
+    )
 
 
 def _filters(shown: View, default_range: str | None) -> None:

@@ -1,4 +1,4 @@
-"""Search on every page: a button, or the key S, leads to a run, a node, a GPU or a team."""
+"""Search on every page: a button, or the keys / and S, lead to a run, a node, a GPU or a team."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def button() -> None:
         icon=":material/search:",
         shortcut="S",
         width="stretch",
-        key="open_search",
+        key="open_search",  # `server/index_page.py` presses it at the key /
         help="Runs by name, job id or user; nodes; GPUs; teams.",
     ):
         _dialog(rows.limited(EVERYTHING))

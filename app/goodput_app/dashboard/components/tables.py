@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import textwrap
 from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
@@ -13,12 +13,13 @@ from goodput_app.dashboard.components import downloads, flag_parts, scope_bar, w
 from goodput_billing.statement.amounts.currency import PRICE_DECIMALS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
 ROW_PX = 33
 WRAPPED_ROW_PX = 62  # over 4 rem, from where on Streamlit wraps texts; room for three lines
 LINE_PX, CHAR_PX = 18, 6.2  # of a cell's text
 LINES_MAX = 7
+LONGEST = 20  # texts of a column: one of them takes the most lines
 ROWS_SHOWN = 12
 AUTO_ROWS = 10
 CELL_MAX_CHARS = 300
@@ -120,6 +121,11 @@ def texts(series: pl.Series) -> pl.Series:
     return pl.Series(series.name, cut, dtype=pl.String)
 
 
+def without_folders(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return rows with the name alone of the files they came from: `origin`."""
+    return frame.with_columns(pl.col("origin").str.split("/").list.last())
+
+
 def times(series: pl.Series, header: str) -> tuple[pl.Series, Any]:
     """Return instants (naive UTC) with their zone, and the column that shows the page's zone.
 
@@ -171,31 +177,45 @@ def show(
     rows: int = ROWS_SHOWN,
     wide: Mapping[str, Any] | None = None,
     widths: Mapping[str, int] | None = None,
+    hidden: Collection[str] = (),
 ) -> None:
     """Draw a table, which downloads as CSV (its own menu) and Parquet.
 
     widths: of columns, in pixels; rows are then so high that long texts wrap
+    hidden: columns that the table's menu shows on request, and that the Parquet file has
     """
     shown, config = shaped(frame, names, wide)
     st.dataframe(
         shown,
         key=key,
         hide_index=True,
-        column_config=config if widths is None else _sized(config, names, widths),
+        column_config=_laid_out(config, names, widths or {}),
+        column_order=_order(shown, names, hidden),
         placeholder=MISSING,
-        **_heights(shown, rows, _widths(shown, names, widths)),
+        **heights(shown, rows, _widths(shown, names, widths)),
     )
     downloads.parquet(shown, key)
 
 
-def _sized(
+def _laid_out(
     config: dict[str, Any], names: Mapping[str, str], widths: Mapping[str, int]
 ) -> dict[str, Any]:
-    """Return configurations of columns with their widths; names: of the frame, in order."""
+    """Return configurations of columns with their widths; names: of the frame, in order.
+
+    None is pinned: Streamlit draws pinned columns in a grey of too little contrast.
+    """
     return {
-        column: {**shown_as, "width": widths.get(name)}
+        column: {**shown_as, "width": widths.get(name, shown_as.get("width"))}
         for (column, shown_as), name in zip(config.items(), names, strict=True)
     }
+
+
+def _order(
+    shown: pl.DataFrame, names: Mapping[str, str], hidden: Collection[str]
+) -> list[str] | None:
+    """Return the columns that a table shows at first; None: all of them."""
+    pairs = zip(shown.columns, names, strict=True)
+    return [column for column, name in pairs if name not in hidden] if hidden else None
 
 
 def _widths(
@@ -208,15 +228,16 @@ def _widths(
     return {column: widths[name] for column, name in pairs if name in widths}
 
 
-def _heights(shown: pl.DataFrame, most: int, widths: dict[str, int] | None) -> dict[str, Any]:
-    """Return the height of a table and of its rows, which have room for their longest text."""
+def heights(shown: pl.DataFrame, most: int, widths: dict[str, int] | None) -> dict[str, Any]:
+    """Return the height of a table and of its rows: room for the texts that are seen at first."""
     if widths is None:
         return {"height": height(shown.height, most)}
     lines = 0
     for column, width in widths.items():
         if shown[column].dtype == pl.String and column != flag_parts.COLUMN:
-            longest: int = shown[column].str.len_chars().max() or 0  # type: ignore[assignment]
-            lines = max(lines, math.ceil(longest * CHAR_PX / width))
+            chars = max(1, int(width / CHAR_PX))
+            of_it = shown.head(most).top_k(LONGEST, by=pl.col(column).str.len_chars())[column]
+            lines = max(lines, *(len(textwrap.wrap(text, chars)) for text in of_it.drop_nulls()), 0)
     row_px = wall.scaled(max(WRAPPED_ROW_PX, 8 + LINE_PX * min(lines, LINES_MAX)))
     whole = wall.scaled(ROW_PX) + min(shown.height, most) * row_px + 3
     return {"height": whole, "row_height": row_px}
@@ -231,6 +252,7 @@ def pick(
     rows: int = ROWS_SHOWN,
     wide: Mapping[str, Any] | None = None,
     widths: Mapping[str, int] | None = None,
+    hidden: Collection[str] = (),
     opens: Sequence[Mapping[str, str | None]] | None = None,
 ) -> dict[str, Any] | None:
     """Draw a table whose rows can be picked, and return the picked row of the frame.
@@ -240,7 +262,7 @@ def pick(
     The pick is kept in the URL under `key`, as the row's id, so that a link shows it and Back
     closes it.
 
-    widths: of columns, in pixels; rows are then so high that long texts wrap
+    widths, hidden: as in `show`
     opens: the query parameters that a row sets instead, one mapping a row
     """
     known = ids.to_list()
@@ -259,11 +281,12 @@ def pick(
         shown,
         key=f"pick_{key}",
         hide_index=True,
-        column_config=config if widths is None else _sized(config, names, widths),
+        column_config=_laid_out(config, names, widths or {}),
+        column_order=_order(shown, names, hidden),
         placeholder=MISSING,
         on_select=picked,
         selection_mode="single-row",
-        **_heights(shown, rows, _widths(shown, names, widths)),
+        **heights(shown, rows, _widths(shown, names, widths)),
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         downloads.parquet(shown, key)

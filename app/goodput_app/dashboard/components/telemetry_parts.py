@@ -43,19 +43,21 @@ EVENTS = {
     "event_at": "Time",
     "gpu_index": "GPU",
     "event": "Event",
-    "meaning": "Meaning",
-    "what_to_do": "What to do",
     "severity": "Severity",
     "ts_precision": "Precision of the time",
     "message": "Message",
     "source": "Source",
+    "meaning": "Meaning",
+    "what_to_do": "What to do",
 }
+EVENT_WIDTHS_PX = {"gpu_index": 50, "event": 70, "meaning": 300, "what_to_do": 360}
+EVENTS_HIDDEN = ("ts_precision", "message", "source")
 ALLOCATIONS = {
     "start_at": "Start",
     "end_at": "End",
     "length_s": "Length",
-    "run_id": "Run",
-    "job_name": "Job name",
+    "run_name": "Run",
+    "run_id": "Run ID",
     "team": "Team",
     "user_name": "User",
     "attempt": "Attempt",
@@ -154,12 +156,20 @@ def events_table(events: pl.DataFrame, key: str) -> None:
         return
     names = pl.Series("event", [event_name(row) for row in events.iter_rows(named=True)])
     shown = events.with_columns(names, pl.col("severity").str.replace_all("_", " "))
-    places.pick(shown, EVENTS, key, ("gpu_uuid", "event_at", "code"), rows=6)
+    places.pick(shown, EVENTS, key, ("gpu_uuid", "event_at", "code"), rows=6,
+                widths=EVENT_WIDTHS_PX, hidden=EVENTS_HIDDEN)  # fmt: skip
+
+
+def with_reasons(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return rows with the reasons of throttling in words."""
+    return frame.with_columns(
+        pl.col("reason").replace({**REASONS, "hw_power_brake": "Power brake"})
+    )
 
 
 def throttled_table(found: pl.DataFrame, key: str) -> None:
     """Draw whether throttling is passing or chronic. `found`: marts.throttled_gpus."""
-    shown = found.with_columns(pl.col("recurrence").fill_null("not known"))
+    shown = with_reasons(found).with_columns(pl.col("recurrence").fill_null("not known"))
     places.pick(shown, THROTTLED, key, ("gpu_uuid", "reason"), rows=6)
 
 
@@ -176,10 +186,13 @@ def allocations_table(allocations: pl.DataFrame, key: str) -> None:
             pl.col("end_at").max(),
             gpus=pl.struct("gpu_uuid", "gpu_instance").n_unique(),
         )
-        .with_columns(length_s=(pl.col("end_at") - pl.col("start_at")).dt.total_seconds())
+        .with_columns(
+            pl.coalesce("job_name", "run_id").alias("run_name"),
+            length_s=(pl.col("end_at") - pl.col("start_at")).dt.total_seconds(),
+        )
         .sort("start_at", "job_run_key", descending=True)
     )
-    places.pick(of_runs, ALLOCATIONS, key, ("job_run_key",), rows=8)
+    places.pick(of_runs, ALLOCATIONS, key, ("job_run_key",), rows=8, hidden=("run_id",))
 
 
 def draw(

@@ -43,11 +43,13 @@ def of_fleet(
     with columns[0]:
         of_steps = line("goodput_ratio") if first.rung == "goodput" else None
         tile(first.label, first.text, notes, change, line=of_steps)
+    amounts = (summary["wasted_cost"], summary["capacity_cost"])
+    lost, cost = (theme.cost(amount, beside=amounts) for amount in amounts)
     with columns[1]:
         grown, drawn = _growth(summary, then, "wasted_cost"), line("wasted_cost", "wasted_ms")
-        tile("Wasted", theme.cost(summary["wasted_cost"]), wasted, grown, "inverse", line=drawn)
+        tile("Wasted", lost, wasted, grown, "inverse", line=drawn)
     with columns[2]:
-        shown, cost = theme.gpu_time(summary["capacity_ms"]), theme.cost(summary["capacity_cost"])
+        shown = theme.gpu_time(summary["capacity_ms"])
         grown = _growth(summary, then, "capacity_ms")
         tile("Capacity", shown, cost, grown, "off", line=line("capacity_ms"))
     with columns[3]:
@@ -98,7 +100,7 @@ def of_run(run: Row) -> None:
             theme.percent(run["wasted_ms"] / run["held_ms"]) if run["held_ms"] else theme.NOT_KNOWN
         )
         wasted = f"{theme.gpu_time(run['wasted_ms'])} = {share}"
-        tile("Wasted", theme.cost(run["wasted_cost"]), wasted)
+        tile("Wasted", theme.cost(run["wasted_cost"], beside=[run["cost"]]), wasted)
     with columns[2]:
         tile(
             "Allocated",

@@ -98,7 +98,7 @@ def fabric_incidents(scope: Scope) -> pl.DataFrame:
     """Return faults of many links at one time, the latest first."""
     return read(
         "select *, array_to_string(node_names, ', ') as members_at, "
-        "array_to_string(run_ids, ', ') as touched_runs "
+        "array_to_string(run_names, ', ') as touched_runs "
         f"from marts.fabric_incidents order by start_at desc, cluster, kind limit {ROWS_SHOWN}",
         scope,
     )

@@ -137,6 +137,16 @@ def scope_values(scope: Scope) -> pl.DataFrame:
     return read("select * from marts.scope_values order by kind, gpu_ms desc, value", window)
 
 
+def with_run_names(
+    frame: pl.DataFrame, scope: Scope, key: str = "run_key", run_id: str = "run_id"
+) -> pl.DataFrame:
+    """Return rows of runs with what each is called, in a column named after `run_id`."""
+    runs = scope_values(scope).filter(pl.col("kind") == "run")
+    names = dict(runs.select("value", "label").iter_rows())
+    named = pl.col(key).replace_strict(names, default=None, return_dtype=pl.String)
+    return frame.with_columns(pl.coalesce(named, run_id).alias(run_id.replace("_id", "_name")))
+
+
 def goodput_summary(scope: Scope) -> pl.DataFrame:
     """Return the ratios of the scope with their bounds: one row."""
     return read("select * from marts.goodput_summary", replace(scope, bucket_ms=None))
@@ -166,11 +176,12 @@ def goodput_over_time(scope: Scope) -> pl.DataFrame:
 
 def losses(scope: Scope) -> pl.DataFrame:
     """Return losses, highest cost first."""
-    return read(
+    found = read(
         "select * from marts.loss_causes order by cost desc nulls last, gpu_ms desc, cluster, "
         f"run_key, category, blame limit {LOSSES_SHOWN}",
         scope,
     )
+    return with_run_names(found, scope)
 
 
 @dataclass(frozen=True)
@@ -190,7 +201,7 @@ def idle_gaps(scope: Scope) -> IdleGaps:
     order_by = "cost desc nulls last, gpu_ms desc, gap_id, category"
     sums = in_order("marts.idle_gap_sums", scope, "category, least_s")
     top_gaps = in_order("marts.top_idle_gaps", scope, order_by)
-    return IdleGaps(top_gaps, sums)
+    return IdleGaps(with_run_names(top_gaps, scope), sums)
 
 
 def category_intervals(scope: Scope, category: str, blame: str | None) -> pl.DataFrame:
@@ -198,7 +209,7 @@ def category_intervals(scope: Scope, category: str, blame: str | None) -> pl.Dat
 
     Rows of marts.category_intervals; all_intervals, all_gpu_ms and all_cost are of all.
     """
-    return read(
+    found = read(
         f"""select
             *, count(*) over () as all_intervals, sum(gpu_ms) over ()::bigint as all_gpu_ms,
             sum(cost) over () as all_cost
@@ -209,6 +220,7 @@ def category_intervals(scope: Scope, category: str, blame: str | None) -> pl.Dat
         replace(scope, bucket_ms=None),
         *(category, blame),
     )
+    return with_run_names(found, scope)
 
 
 def throttle_episodes(scope: Scope) -> pl.DataFrame:

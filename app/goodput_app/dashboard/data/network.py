@@ -57,17 +57,18 @@ def host_series(scope: Scope, read: metrics.Resolution) -> pl.DataFrame:
 def link_events(scope: Scope) -> pl.DataFrame:
     """Return when links of the scope's nodes were down, and the runs then; the latest first.
 
-    runs: their names; run_key, run_id: of one of them
+    runs: their names; run_key, run_id, job_name: of one of them
     """
     return marts.read(
         f"""with hit as (
             select cluster, node, kind, device, port, start_at,
                 string_agg(distinct coalesce(job_name, run_id), ', '
                     order by coalesce(job_name, run_id)) as runs,
-                min_by(run_key, run_id) as run_key, min(run_id) as run_id
+                min_by(run_key, run_id) as run_key, min(run_id) as run_id,
+                min_by(job_name, run_id) as job_name
             from marts.link_event_runs group by all
         )
-        select events.*, hit.runs, hit.run_key, hit.run_id
+        select events.*, hit.runs, hit.run_key, hit.run_id, hit.job_name
         from marts.link_events as events
         left join hit using (cluster, node, kind, device, port, start_at)
         order by start_at desc, cluster, node, kind, device, port limit {EVENTS_SHOWN}""",

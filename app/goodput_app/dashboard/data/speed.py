@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from goodput_app.dashboard.data.marts import in_order, of_run, read
+from goodput_app.dashboard.data.marts import in_order, of_run, read, with_run_names
 from goodput_queries.scope import EVERYTHING
 from goodput_scenarios.comparison import compare
 
@@ -126,13 +126,18 @@ def compared(a: Side, b: Side) -> Comparison:
 def version_changes(scope: Scope) -> pl.DataFrame:
     """Return what changed from a run to the next one of its workload, the latest first."""
     order_by = "started_at desc, workload, label"
-    return in_order("marts.version_changes", scope, order_by, limit=CHANGES_SHOWN)
+    found = in_order("marts.version_changes", scope, order_by, limit=CHANGES_SHOWN)
+    found = with_run_names(found, scope, "run_before", "run_id_before")
+    return with_run_names(found, scope)
 
 
 def baselines(scope: Scope) -> pl.DataFrame:
     """Return the baseline of each workload, that with most runs first."""
     order_by = "runs desc, steps desc, workload, gpus"
-    return in_order("marts.baselines", scope, order_by, limit=WORKLOADS_SHOWN)
+    found = in_order("marts.baselines", scope, order_by, limit=WORKLOADS_SHOWN)
+    for of in ("best", "last"):
+        found = with_run_names(found, scope, f"{of}_run_key", f"{of}_run_id")
+    return found
 
 
 def scaling_efficiency(scope: Scope) -> pl.DataFrame:

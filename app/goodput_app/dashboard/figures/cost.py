@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from datetime import date
 
 ACCOUNTS_SHOWN = 15
+BUDGET_MARK = {"symbol": "line-ns-open", "size": 22, "line": {"width": 3}}
 _AMOUNTS = (*theme.MONEY, "total_cost")
 
 
@@ -67,7 +68,9 @@ def by_account(shown: pl.DataFrame) -> go.Figure:
         y=labels,
         x=[sum(max(0.0, float(row[n])) for n in theme.MONEY) for row in shown.to_dicts()],
         mode="text",
-        text=[f"\u00a0\u00a0{theme.plotly_text(theme.cost(total))}" for total in totals],
+        text=[
+            f"\u00a0\u00a0{theme.plotly_text(theme.cost(total, beside=totals))}" for total in totals
+        ],
         textposition="middle right",
         hoverinfo="skip",
         showlegend=False,
@@ -144,12 +147,7 @@ def budgets(frame: pl.DataFrame) -> go.Figure:
         x=[float(row["budget_cost"]) for row in rows],
         mode="markers",
         name="Budget",
-        marker={
-            "symbol": "line-ns-open",
-            "size": 22,
-            "line": {"width": 3},
-            "color": theme.CAPACITY_COLOUR,
-        },
+        marker={**BUDGET_MARK, "color": theme.CAPACITY_COLOUR},
         hovertemplate=f"%{{y}}: budget {sign}%{{x:,.{decimals}f}}<extra></extra>",
     )
     ends = [float(max(row["forecast_cost"] or 0, row["budget_cost"])) for row in rows]
@@ -164,7 +162,9 @@ def budgets(frame: pl.DataFrame) -> go.Figure:
         cliponaxis=False,
     )
     figure.update_layout(barmode="overlay")
-    figure.update_xaxes(title_text=f"{theme.currency()} a month", range=_wide(ends, 1.45))
+    figure.update_xaxes(
+        title_text=f"{theme.currency()} a month (% of budget)", range=_wide(ends, 1.6)
+    )
     figure.update_yaxes(autorange="reversed", automargin=True)
     return finished(figure, height=len(rows) * (ROW_PX + 10) + 120, has_legend=True)
 
@@ -226,11 +226,11 @@ def _account(account: str, cluster: str | None) -> str:
 
 
 def _against(row: dict[str, Any]) -> str:
-    """Return the forecast in percent of the budget."""
+    """Return the forecast, and how many percent of the budget it is."""
     if not row["budget_cost"] or row["forecast_cost"] is None:
         return theme.cost(row["forecast_cost"])
     share = float(row["forecast_cost"] / row["budget_cost"])
-    return f"{theme.cost(row['forecast_cost'])}, {share * 100:,.0f} % of budget"
+    return f"{theme.cost(row['forecast_cost'])} ({share * 100:,.0f} %)"
 
 
 def _used(frame: pl.DataFrame) -> list[str]:

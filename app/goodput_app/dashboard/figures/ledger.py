@@ -21,12 +21,15 @@ if TYPE_CHECKING:
 MAX_POINTS = 1_500
 ROW_PX = 27
 LEDGER_BAR_PX = 70
-HALF_PAGE_PX, PAGE_PX = 560, 726  # of a chart on a page 1440 px and one 1000 px wide
+# of a chart on a page 1440 px wide, one 1000 px wide, and on a phone
+HALF_PAGE_PX, PAGE_PX, PHONE_PX = 560, 726, 388
 LEGEND_FONT_PX = 12
 LEGEND_ROW_PX = 19
 LEGEND_MARK_PX = 45  # and the space between entries
 LEGEND_CHAR_PX = 5.4  # of that font: without a width Plotly sets all entries below each other
+LEGEND_PX = 90  # more than a chart without a legend beside it
 FLOW_MARGIN_PX = 60
+TEXT_SHARE = 0.62  # of the capacity, for a text behind a bar
 PATTERN: dict[str, Any] = {"fillmode": "overlay", "size": 6, "solidity": 0.35, "fgcolor": "white"}
 CONFIG: dict[str, Any] = {
     "displaylogo": False,
@@ -61,11 +64,16 @@ def waterfall(frame: pl.DataFrame) -> go.Figure:
         hovertemplate=f"Capacity: %{{x:,.2f}} {unit}<extra></extra>",
         name="Capacity",
     )
-    left = capacity_ms
+    left, end = capacity_ms, sum(row["gpu_ms"] for row in useful)  # of bars with texts behind
     for row in losses:
         left -= row["gpu_ms"]
         amount = _amount(row["gpu_ms"], capacity_ms)
         figure.add_trace(_part(row, row["label"], left / divisor, divisor, amount))
+        if 2 * left > capacity_ms:  # there is more room to its left: drawn towards it
+            bar = figure.data[-1]
+            bar.base, bar.x = [bar.base[0] + bar.x[0]], [-bar.x[0]]
+        else:
+            end = max(end, left + row["gpu_ms"])
     total_useful = sum(row["gpu_ms"] for row in useful)
     base = 0.0
     for row in useful:
@@ -74,11 +82,17 @@ def waterfall(frame: pl.DataFrame) -> go.Figure:
         figure.add_trace(_part(row, "Goodput", base, divisor, amount))
         base += row["gpu_ms"] / divisor
     figure.update_traces(textposition="outside", cliponaxis=False, constraintext="none")
+    figure.update_traces(
+        textposition="inside",
+        insidetextanchor="middle",
+        textfont={"color": "#000000"},
+        selector={"name": "Capacity"},
+    )
     figure.update_layout(barmode="overlay", showlegend=False)
     figure.update_xaxes(
         title_text=f"{unit} (share of capacity)",
         rangemode="tozero",
-        range=[0, capacity_ms / divisor * 1.42],
+        range=[0, max(capacity_ms, end + TEXT_SHARE * capacity_ms) / divisor],
     )
     figure.update_yaxes(autorange="reversed", automargin=True)
     return finished(figure, height=waterfall_height(frame))
@@ -200,8 +214,11 @@ def ledger_bar(frame: pl.DataFrame) -> go.Figure:
     figure.update_layout(barmode="stack")
     figure.update_xaxes(title_text=f"allocated {unit}")
     figure.update_yaxes(visible=False)
-    drawn = finished(figure, height=LEDGER_BAR_PX, has_legend=True, width_px=PAGE_PX)
-    return drawn.update_layout(height=LEDGER_BAR_PX + drawn.layout.margin.b)
+    # beside so low a bar Plotly would scroll a legend of more than half the height
+    drawn = finished(figure, height=LEDGER_BAR_PX, has_legend=True, width_px=PHONE_PX)
+    return drawn.update_layout(
+        height=LEDGER_BAR_PX + drawn.layout.margin.b, legend_maxheight=drawn.layout.margin.b
+    )
 
 
 def step_times(frame: pl.DataFrame) -> go.Figure:

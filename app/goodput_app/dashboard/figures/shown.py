@@ -111,12 +111,17 @@ def readable(figure: go.Figure, font_px: int = FONT_PX) -> go.Figure:
 
     font_px: of all texts but those that have a size of their own, since they have to fit
     """
-    font = {"color": theme.CHART_TEXT}
-    figure.update_layout(font=font, hoverlabel_font=font, legend_font={**font, "size": font_px})
-    for axes in (figure.update_xaxes, figure.update_yaxes):
-        axes(tickfont=font, title_font=font)
+    # Streamlit's own size is 0.75 rem, which is less than 12 px
+    font = {"color": theme.CHART_TEXT, "size": font_px}
+    figure.update_layout(font=font, hoverlabel_font=font, legend_font=font)
+    for axis in (*figure.select_xaxes(), *figure.select_yaxes()):
+        axis.tickfont = {**font, "size": axis.tickfont.size or font_px}
+        axis.title.font = font
     if figure.layout.coloraxis.colorbar.title.text is not None:
         figure.update_layout(coloraxis_colorbar={"tickfont": font, "title_font": font})
+    figure.update_traces(
+        colorbar_tickfont=font, colorbar_title_font=font, selector={"type": "heatmap"}
+    )
     if font_px != FONT_PX:
         _enlarge(figure, font_px)
     is_on_top = any(axis.side == "top" for axis in figure.select_xaxes())
@@ -129,11 +134,7 @@ def readable(figure: go.Figure, font_px: int = FONT_PX) -> go.Figure:
 
 
 def _enlarge(figure: go.Figure, font_px: int) -> None:
-    """Set larger type, and make room for the larger legend."""
-    figure.update_layout(font_size=font_px, hoverlabel_font_size=font_px)
-    for axis in (*figure.select_xaxes(), *figure.select_yaxes()):
-        axis.tickfont.size = axis.tickfont.size or font_px
-        axis.title.font.size = font_px
+    """Make room for the legend in larger type."""
     legend, margin = figure.layout.legend, figure.layout.margin
     if legend.entrywidth is not None and margin.b is not None:
         legend.entrywidth = legend.entrywidth * font_px / FONT_PX

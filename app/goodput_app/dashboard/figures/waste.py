@@ -8,12 +8,14 @@ import plotly.graph_objects as go
 import polars as pl
 
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.figures.ledger import ROW_PX, finished, marker
+from goodput_app.dashboard.figures.ledger import finished, marker
 
 if TYPE_CHECKING:
     from datetime import datetime
 
 CAUSES_SHOWN = 12
+CAUSE_PX = 42  # a line of text with a bar below it
+BAR_SHARE, BAR_OFFSET = 0.42, 0.02  # of that
 LENGTHS: tuple[tuple[str, float], ...] = (
     ("1 - 10 s", 10.0),
     ("10 - 60 s", 60.0),
@@ -42,32 +44,38 @@ def causes(frame: pl.DataFrame) -> go.Figure:
     figure = go.Figure()
     running = 0.0
     shown = sums.head(CAUSES_SHOWN)
-    for row in shown.iter_rows(named=True):
+    for place, row in enumerate(shown.iter_rows(named=True)):
         worth = row["cost"] if is_priced else row["gpu_ms"]
         running += worth
-        share = f"{100 * running / total:.0f} % cumulative" if total else ""
-        amount = theme.cost(row["cost"]) if is_priced else theme.gpu_time(row["gpu_ms"])
+        share = f", {100 * running / total:.0f} % cumulative" if total else ""
+        amount = (
+            theme.cost(row["cost"], beside=sums["cost"]) if is_priced
+            else theme.gpu_time(row["gpu_ms"])
+        )  # fmt: skip
         figure.add_bar(
             y=[theme.plotly_text(row["label"])],
             x=[worth if is_priced else worth / divisor],
             orientation="h",
             marker=marker(row["colour"]),
-            text=[
-                theme.plotly_text(
-                    f"{amount}, {theme.count(row['gaps'], 'gap')}, {share}" if total else amount
-                )
-            ],
+            width=BAR_SHARE,
+            offset=BAR_OFFSET,
+            text=[theme.plotly_text(f"{theme.count(row['gaps'], 'gap')}{share}")],
             hovertemplate=f"%{{y}}: {theme.gpu_time(row['gpu_ms'])}<extra></extra>",
             showlegend=False,
         )
+        # above the bar, where also a narrow screen has room for it
+        figure.add_annotation(
+            x=0, y=place, text=f"{theme.plotly_text(row['label'])}: {theme.plotly_text(amount)}",
+            xanchor="left", yanchor="bottom", xshift=-2, showarrow=False,
+        )  # fmt: skip
     figure.update_traces(textposition="outside", cliponaxis=False)
     figure.update_layout(barmode="overlay")
     top = max((trace.x[0] for trace in figure.data), default=1)
     figure.update_xaxes(
         title_text=theme.currency() if is_priced else f"idle {unit}", range=[0, (top or 1) * 1.75]
     )
-    figure.update_yaxes(autorange="reversed", automargin=True)
-    return finished(figure, height=shown.height * (ROW_PX + 7) + 90)
+    figure.update_yaxes(autorange="reversed", showticklabels=False, showgrid=False)
+    return finished(figure, height=shown.height * CAUSE_PX + 80)
 
 
 def gap_lengths(frame: pl.DataFrame) -> go.Figure:

@@ -14,20 +14,20 @@ view = scope_bar.required_view()
 scope = view.scope
 COLUMNS = {
     "run_name": "Run",
-    "verdict": "Verdict",
-    "wasted_ms": "Wasted",
     "wasted_cost": "Wasted cost",
+    "verdict": "Verdict",
     "goodput_of_held_ratio": "Goodput (% of allocated)",
     "team": "Team",
     "state": "State",
     "gpus": "GPUs",
+    "restarts": "Restarts",
+    "ettr_ratio": "ETTR",
+    "wasted_ms": "Wasted",
     "verdict_confidence": "Confidence",
     "user_name": "User",
     "held_ms": "Allocated",
-    "ettr_ratio": "ETTR",
     "mfu_ratio": "MFU",
     "tokens_per_s": "Tokens/s",
-    "restarts": "Restarts",
     "cluster": "Cluster",
 }
 

@@ -17,17 +17,6 @@ from goodput_app.dashboard.data import marts, speed, statements
 from goodput_app.dashboard.figures import cost as figures_cost
 
 view = scope_bar.required_view(scope_bar.COST_RANGE)
-LOSSES = {
-    "label": "Loss",
-    "run_id": "Run",
-    "team": "Account",
-    "node": "Node",
-    "cost": "Cost",
-    "gpu_ms": "GPU time",
-    "cause": "Cause",
-    "confidence": "Confidence",
-    "fix": "What to do",
-}
 
 st.title("Cost", anchor=False)
 st.caption("Who pays what, and why?")
@@ -90,7 +79,7 @@ with panel(
     "marts.loss_causes",
     help="Of the time range above; select one for its evidence.",
 ):
-    details.losses(marts.losses(view.scope), LOSSES)
+    details.losses(marts.losses(view.scope))
 with panel(
     "Files", "billing.statement_days", help="The same database and day give the same bytes."
 ):

@@ -44,20 +44,14 @@ STALE = ("failing", "stale")
 SAID_MAX = 5  # the worst; the table has them all
 FINDINGS = {
     "kind": "Finding",
+    "what_to_do": "What to do",
     "what": "What it means",
     "n": "Cases",
     "gpu_ms": "GPU time",
     "example": "Example",
-    "what_to_do": "What to do",
 }
-FINDING_WIDTHS = {
-    "kind": 180,
-    "what": 300,
-    "n": 70,
-    "gpu_ms": 115,
-    "example": 170,
-    "what_to_do": 285,
-}
+# the columns that are seen have room on a page 1,000 px wide, the first two on a phone
+FINDING_WIDTHS = {"kind": 130, "what_to_do": 235, "what": 200, "n": 55, "gpu_ms": 105}
 REJECTS = {
     "source": "Source",
     "reason": "Reason",
@@ -106,7 +100,7 @@ def live_sources() -> None:
             )
         for sentence in asked.filter(~asked["state"].is_in(STALE))["error"].drop_nulls():
             st.warning(theme.markdown_text(sentence), icon=":material/skip_next:")
-        tables.show(asked, LIVE, "live")
+        tables.show(asked, LIVE, "live", hidden=("interval_s", "age_s"))
 
 
 if not marts.has_rows():
@@ -127,7 +121,7 @@ with panel(
 ):
     notification_panel.show()
 with panel("Sources", "marts.sources", help="What each source brought, and how fresh it is."):
-    tables.show(marts.sources(), SOURCES, "sources")
+    tables.show(marts.sources(), SOURCES, "sources", hidden=("tables",))
     if (url := lake.url()) is not None:
         st.caption(
             f"Loaded from the lake {theme.markdown_text(url)}; builds bring what is new there."
@@ -145,13 +139,13 @@ with panel("Findings", "marts.data_quality", help="What the evidence contradicts
     if findings.is_empty():
         st.caption("No contradiction and no missing evidence was found.")
     else:
-        tables.show(findings, FINDINGS, "findings", widths=FINDING_WIDTHS)
+        tables.show(findings, FINDINGS, "findings", widths=FINDING_WIDTHS, hidden=("example",))
 with panel("Rejected rows", "raw.rejects", help="Rejected with the reason, never dropped."):
     rejects = marts.rejects()
     if rejects.is_empty():
         st.caption("No row was rejected.")
     else:
-        tables.show(rejects, REJECTS, "rejects")
+        tables.show(tables.without_folders(rejects), REJECTS, "rejects")
         if rejects["total"][0] > rejects.height:
             st.caption(
                 f"{rejects.height:,} of {rejects['total'][0]:,}; all: `goodput show raw.rejects`."

@@ -12,17 +12,6 @@ from goodput_app.dashboard.figures import ledger as figures
 
 view = scope_bar.required_view()
 scope = view.scope
-LOSSES = {
-    "label": "Loss",
-    "run_id": "Run",
-    "team": "Team",
-    "node": "Node",
-    "gpu_ms": "GPU time",
-    "cost": "Cost",
-    "cause": "Cause",
-    "confidence": "Confidence",
-    "fix": "What to do",
-}
 
 st.title("Overview", anchor=False)
 st.caption("What is wrong now, where did the GPU-hours go, and what to do first?")
@@ -83,7 +72,11 @@ with (
     parts = ledger_groups.of_categories(of_categories, known)
     over_time = ledger_groups.over_time(marts.ledger_over_time(scope), parts, opened)
     figure = figures.categories_over_time(
-        over_time, ledger, scope.bucket_ms or 1, view.window, figures.waterfall_height(ledger)
+        over_time,
+        ledger,
+        scope.bucket_ms or 1,
+        view.window,
+        figures.waterfall_height(ledger) + figures.LEGEND_PX,
     )
     charts.over_time(figure, over_time, "over-time", "GPUs in each category over time, stacked")
 
@@ -93,7 +86,7 @@ with panel(
     "marts.loss_causes",
     help="Pick a row to see why, how sure, and where to look.",
 ):
-    details.losses(marts.losses(scope), LOSSES)
+    details.losses(marts.losses(scope))
 left, right = st.columns(2, gap="medium")
 with (
     left,

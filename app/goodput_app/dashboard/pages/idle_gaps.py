@@ -15,31 +15,32 @@ scope = view.scope
 LEAST = {"5": "5 s", "30": "30 s", "60": "1 min", "300": "5 min", "1800": "30 min", "3600": "1 h"}
 GAPS = {
     "start_at": "Start",
+    "cost": "Cost",
     "gap_s": "Gap length",
     "node": "Node",
     "gpu_index": "GPU",
-    "gpu_ms": "GPU time",
-    "cost": "Cost",
-    "team": "Team",
-    "run_id": "Run",
+    "run_name": "Run",
     "label": "Category",
+    "team": "Team",
     "cause": "Cause",
     "confidence": "Confidence",
+    "gpu_ms": "GPU time",
 }
 THROTTLING = {
-    "start_at": "Start",
-    "duration_s": "Length",
     "node": "Node",
     "gpu_index": "GPU",
     "reason": "Reason",
     "verdict": "Verdict",
     "booked_gpu_ms": "GPU time lost",
+    "start_at": "Start",
+    "duration_s": "Length",
     "power_w": "Power",
     "power_limit_w": "Limit",
     "sm_clock_hz": "SM clock",
     "gpu_temperature_c": "Temperature",
     "evidence": "Evidence",
 }
+THROTTLING_HIDDEN = ("power_w", "power_limit_w", "sm_clock_hz", "gpu_temperature_c", "evidence")
 
 st.title("Waste", anchor=False)
 st.caption("Which gaps and losses, whose, why?")
@@ -103,7 +104,8 @@ with panel(
         st.caption(throttling.empty_meaning(marts.throttle_sources(scope)))
     else:
         of = ("gpu_uuid", "reason", "start_at")
-        places.pick(episodes, THROTTLING, "episode", of, rows=6)
+        shown = telemetry_parts.with_reasons(episodes)
+        places.pick(shown, THROTTLING, "episode", of, rows=6, hidden=THROTTLING_HIDDEN)
 if not episodes.is_empty():
     with panel(
         "Throttled GPUs",

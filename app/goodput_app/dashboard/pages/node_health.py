@@ -1,5 +1,6 @@
 """Health: what breaks, on which nodes, and what to do with them."""
 
+import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard.components import places, scope_bar, tables
@@ -42,7 +43,8 @@ with panel("Xids by code", "marts.xids_by_code", help="Repeats in one incident c
     if (xids := health.xids(scope)).is_empty():
         st.caption("No Xid in this time range.")
     else:
-        tables.show(xids, parts.XIDS, "xids", rows=6, widths=parts.XID_WIDTHS_PX)
+        named = xids.with_columns(pl.col("severity").str.replace_all("_", " "))
+        tables.show(named, parts.XIDS, "xids", rows=6, widths=parts.XID_WIDTHS_PX)
 with panel(
     "Incidents",
     "marts.gpu_incidents",
@@ -53,7 +55,10 @@ with panel(
     else:
         of = ("cluster", "node", "device", "start_at")
         widths = parts.INCIDENT_WIDTHS_PX
-        places.pick(incidents, parts.INCIDENTS, "incident", of, rows=6, widths=widths)
+        hidden = parts.INCIDENTS_HIDDEN
+        places.pick(
+            incidents, parts.INCIDENTS, "incident", of, rows=6, widths=widths, hidden=hidden
+        )
 with panel(
     "Fabric incidents",
     "marts.fabric_incidents",

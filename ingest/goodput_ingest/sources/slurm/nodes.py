@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 MEBIBYTE = 1_048_576
+NO_TIME = (
+    "Node states need --observed-at: the text of sinfo or scontrol does not say when it was taken."
+)
 NODES = {
     "cluster": pl.String(),
     "node": pl.String(),
@@ -133,6 +136,7 @@ def tables(
     """Return the rows of these nodes; their states only where the moment is known."""
     listed: list[dict[str, object]] = []
     states: list[dict[str, object]] = []
+    note = ""
     gpus: list[dict[str, object]] = []
     instances: list[dict[str, object]] = []
     for node in nodes:
@@ -156,14 +160,16 @@ def tables(
             rejects.append(Reject(node.line, reason))
             continue
         state = _state(node)
-        if state is not None and observed_at is not None:
+        if state is not None and observed_at is None:
+            note = NO_TIME
+        elif state is not None:
             at = {"start_at": observed_at, "end_at": observed_at}
             states.append(key | state | at)
     return [
         Parsed("nodes", frame(listed, NODES), rejects),
         Parsed("gpus", frame(gpus, GPUS)),
         Parsed("gpu_instances", frame(instances, GPU_INSTANCES)),
-        Parsed("node_states", frame(states, NODE_STATES)),
+        Parsed("node_states", frame(states, NODE_STATES), note=note),
     ]
 
 

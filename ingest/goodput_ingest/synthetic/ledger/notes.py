@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from goodput_ingest.synthetic.habits import SECOND
+from goodput_ingest.synthetic.written import nccl_benchmarks
 from goodput_ingest.synthetic.written.hosts import LOST_PORT
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from goodput_ingest.synthetic.fleet import Fleet
     from goodput_ingest.synthetic.lives import Life
     from goodput_ingest.synthetic.outages import Silence
@@ -79,3 +82,9 @@ def of_lost_link(fleet: Fleet, lost: LostLink | None, start_s: int) -> list[dict
             "job_id": str(lost.job_id),
         }
     ]
+
+
+def of_slow_node(fleet: Fleet, start: datetime) -> dict[str, Any]:
+    """Return the note of the node on which nccl-tests is slower since a date."""
+    node, since = nccl_benchmarks.slow_node(fleet, start)
+    return {"kind": "slow node", "node": node, "from_ms": int(since.timestamp()) * SECOND}

@@ -19,7 +19,9 @@ create or replace macro percent_text(ratio) as (printf('%.1f %%', 100 * ratio));
 
 -- The evidence of a loss in a sentence; kind: of its rule, cause: of an ending.
 create or replace macro loss_evidence(kind, run_key, gpu_uuid, gpu_ms, share_ratio, cases, cause) as (
-    gpu_time_text(gpu_ms) || ' lost, ' || percent_text(share_ratio) || ' of '
+    gpu_time_text(gpu_ms)
+    || case kind when 'data quality' then ', ' when 'failures' then ' lost with stalls and restarts, ' else ' lost, ' end
+    || percent_text(share_ratio) || ' of '
     || case when run_key is null and gpu_uuid is null and kind in ('capacity', 'health') then 'the capacity' else 'the allocated time' end
     || case when kind = 'failures' or gpu_uuid is not null then ', ' || counted(cases, 'attempt') else '' end
     || coalesce('; ' || left(cause, 200), '')

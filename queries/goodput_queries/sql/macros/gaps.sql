@@ -1,3 +1,8 @@
+-- Name of an idle gap, by which pages link to it.
+create or replace macro idle_gap_id(gpu_uuid, gpu_instance, whole_start_ms) as (
+    left(md5(gpu_uuid || gpu_instance || whole_start_ms), 12)
+);
+
 -- Why a GPU was idle in a part of a gap, by the ledger's category and its detail.
 create or replace macro gap_cause(category, is_beside_work, phase, phase_label) as (
     case

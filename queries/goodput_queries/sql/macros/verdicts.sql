@@ -1,8 +1,9 @@
--- Whether a loss is large enough to be a finding. base_ms: what it is a share of; gpus: of its run, null of none.
-create or replace macro is_large_loss(rule, gpu_ms, base_ms, gpus) as (
+-- Whether a loss is large enough to be a finding. share_ratio: of base_ms, the time that it is a share of; gpus: of its run,
+-- null of none.
+create or replace macro is_large_loss(rule, gpu_ms, share_ratio, base_ms, gpus) as (
     gpu_ms >= threshold('finding_min_ms')
-    and gpu_ms
-        >= base_ms * case rule
+    and (
+        share_ratio >= case rule
             when 'slow_start' then threshold('finding_start_share')
             when 'checkpoint_overhead' then threshold('finding_saves_share')
             when 'rank_skew' then threshold('finding_skew_share')
@@ -16,6 +17,12 @@ create or replace macro is_large_loss(rule, gpu_ms, base_ms, gpus) as (
             when 'node_drained' then 0
             else threshold('finding_min_share')
         end
+        -- of a large run one end is a small share, however much is lost
+        or (
+            rule in ('infrastructure_failure', 'job_failure', 'preempted', 'time_limit')
+            and gpu_ms >= threshold('finding_warning_ms')
+        )
+    )
     -- of a short run the start is always a large share
     and (rule <> 'slow_start' or base_ms >= threshold('finding_start_min_ms') * gpus)
 );

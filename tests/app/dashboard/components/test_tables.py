@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
-from datetime import timedelta
+import json
+from datetime import UTC, datetime, timedelta
 
 import polars as pl
 import pytest
+from streamlit.testing.v1 import AppTest
 
-from goodput_app.dashboard.components import downloads, tables
+from goodput_app.dashboard.components import downloads, places, tables
 
 
 def test_a_table_without_any_price_says_so() -> None:
@@ -64,6 +66,52 @@ def test_long_times_read_as_on_a_clock(
     shown, config = tables.shaped(frame, {"gap_s": "Length"})
     assert shown["gap_s"].to_list() == cell
     assert config["gap_s"]["label"] == header
+
+
+def test_a_table_keeps_hidden_columns_for_its_menu_and_its_download() -> None:
+    def page() -> None:
+        import polars as pl  # noqa: PLC0415 -- the script of a page
+
+        from goodput_app.dashboard.components import tables  # noqa: PLC0415
+
+        frame = pl.DataFrame({"node": ["n1"], "wait_ms": [3_600_000], "note": ["long"]})
+        names = {"node": "Node", "wait_ms": "Wait", "note": "Note"}
+        tables.show(frame, names, "held", widths={"note": 300}, hidden=("wait_ms",))
+
+    (drawn,) = AppTest.from_function(page).run().dataframe
+
+    assert list(drawn.proto.column_order) == ["node", "note"]
+    assert list(drawn.value.columns) == ["node", "wait_gpu_h", "note"]
+    columns = json.loads(drawn.proto.columns)
+    assert not columns["node"].get("pinned")  # it would be grey
+    assert columns["note"]["width"] == 300
+
+
+def test_rows_have_room_for_the_texts_that_are_seen_at_first() -> None:
+    rows = [*["a few words"] * 3, "a-word-that-no-line-has-room-for" * 3]
+    shown = pl.DataFrame({"fix": rows})
+    heights = [tables.heights(shown, most, {"fix": 100})["row_height"] for most in (3, 4)]
+    assert heights[0] == tables.WRAPPED_ROW_PX
+    assert heights[1] > heights[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("power_w", 3706.2, "3,706 W"),
+        ("rx_bytes_per_s", 25e9, "25.0 GB/s"),
+        ("outage_s", 8040.0, "2h 14m"),
+        ("idle_ms", 7_200_000, "2.0 GPU-h"),
+        ("wasted_cost", 1.5, "$1.50"),
+        ("down_ratio", 0.25, "25.0 %"),
+        ("tokens_per_s", 17.28, "17.28"),
+        ("events", 1200, "1,200"),
+        ("start_at", datetime(2026, 11, 20, 12, tzinfo=UTC), "2026-11-20 12:00:00 UTC"),
+        ("nodes", ["a"], "['a']"),
+    ],
+)
+def test_a_fact_reads_in_the_unit_of_its_column(name: str, value: object, text: str) -> None:
+    assert places.fact(name, value) == text
 
 
 def test_a_download_has_the_rows_as_they_are_shown() -> None:

@@ -76,10 +76,18 @@ def test_the_waterfall_goes_from_capacity_to_goodput_without_a_gap() -> None:
     level = named["Capacity"].x[0]
     for label in ("Down", "Idle, no demand", "Start-up"):  # not available, free, held
         bar = named[label]
-        assert bar.base[0] + bar.x[0] == pytest.approx(level)
-        level = bar.base[0]
+        level_before, level = level, min(bar.base[0], bar.base[0] + bar.x[0])
+        assert max(bar.base[0], bar.base[0] + bar.x[0]) == pytest.approx(level_before)
     goodput = [trace for trace in drawn.data if trace.y == ("Goodput",)]
     assert sum(trace.x[0] for trace in goodput) == pytest.approx(level)
+
+
+def test_the_text_of_a_bar_stands_where_there_is_room() -> None:
+    drawn = figures.waterfall(ledger(productive=400, down=100, unknown=500))
+    named = bars(drawn)
+    assert (named["Down"].base[0], named["Down"].x[0]) == (1.0, pytest.approx(-0.1))
+    assert named["Unknown"].x[0] > 0
+    assert drawn.layout.xaxis.range[1] >= 0.9 + figures.TEXT_SHARE
 
 
 def test_the_last_bar_is_solid_and_hatched_in_one_colour() -> None:
@@ -269,7 +277,10 @@ def test_causes_are_ranked_by_money_where_all_has_a_price() -> None:
     drawn = waste.causes(gaps([1.0, 2.0, 0.5]))
     assert drawn.data[0].y == ("Start-up",)
     assert drawn.layout.xaxis.title.text == "USD"
-    assert "3 gaps, 86 % cumulative" in drawn.data[0].text[0]
+    assert drawn.data[0].text[0] == "3 gaps, 86 % cumulative"
+    # a narrow screen has no room for the name beside the bar, nor for the amount behind it
+    assert drawn.layout.annotations[0].text == "Start-up: &#36;3.00"
+    assert drawn.layout.yaxis.showticklabels is False
 
 
 def test_causes_are_ranked_by_time_where_a_price_is_missing() -> None:
@@ -331,9 +342,9 @@ def test_a_figure_has_texts_that_can_be_read_below_the_tool_bar() -> None:
     drawn = figures.finished(drawn, height=300, has_legend=True)
     drawn.update_xaxes(side="top", title_text="GPU-h")
     shown = finish.readable(drawn).layout
-    assert shown.legend.font.size >= 12
     fonts = (shown.font, shown.legend.font, shown.xaxis.tickfont, shown.xaxis.title.font)
     assert {font.color for font in fonts} == {theme.CHART_TEXT}
+    assert {font.size for font in fonts} == {12}
     assert shown.margin.t == finish.TOOL_BAR_PX + finish.TOP_AXIS_PX
     assert shown.height - shown.margin.t == 300 - 16  # what is drawn has the same room
 

@@ -109,7 +109,7 @@ def test_accounts_over_their_budget_come_first_and_are_red() -> None:
         theme.style("fault").colour, theme.style("free").colour,
     ]  # fmt: skip
     assert list(figure.data[1].x) == [80, 40]
-    assert "120 % of budget" in figure.data[3].text[0]
+    assert "(120 %)" in figure.data[3].text[0]
 
 
 def test_a_month_without_a_forecast_draws_what_is_spent() -> None:

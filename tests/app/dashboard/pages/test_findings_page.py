@@ -197,6 +197,4 @@ def test_what_has_an_open_finding_carries_a_flag_that_opens_it(
     assert of_main.startswith("findings?")
     worst = of_run.filter(pl.col("title") == "Attempts of the job failed")["finding_key"].item()
     assert f"finding={worst}" in of_main
-    assert of_main.endswith(
-        f"info%3A%20Attempts%20of%20the%20job%20failed%20%28%2B{of_run.height - 1}%29"
-    )
+    assert of_main.endswith(f"#info%20%28%2B{of_run.height - 1}%29")  # the verdict says why

@@ -96,7 +96,7 @@ def test_an_incident_links_to_its_gpu_its_node_and_the_run_that_it_hit(
     assert_sound(app)
     labels = [label for label in links(app) if label.startswith("Open")]
     assert labels == [
-        f"Open GPU {incident['gpu_index']}",
+        f"Open GPU {incident['gpu_index']}, {incident['node']}",
         f"Open node {incident['node']}",
         f"Open run {incident['run_id']}",
     ]

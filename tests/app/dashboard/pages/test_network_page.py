@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
+import polars as pl
 import pytest
 import streamlit as st
 from tests.app.conftest import opened
 from tests.app.opened_page import assert_sound
 from tests.recorded_session import built
 
+from goodput_app.dashboard.components.fleet import network_parts
 from goodput_queries.evidence.batch import Batch
 
 if TYPE_CHECKING:
@@ -74,11 +76,11 @@ def test_the_slow_run_of_the_session_is_the_one_that_is_slow(
     session: LocalStore, page: AppTest
 ) -> None:
     (node,) = session.read("select * from marts.slow_nodes").to_dicts()
-    assert table(page, "verdict")["run_id"] == [node["run_id"]] == ["slowlink"]
+    assert table(page, "verdict")["run_name"] == [node["run_id"]] == ["slowlink"]
     slow = session.read("select distinct run_id from marts.comm_bandwidth where is_slow")
     assert slow["run_id"].to_list() == ["slowlink"]
     of_expected = table(page, "of_expected_percent")
-    assert of_expected["run_id"][0] == "slowlink"
+    assert of_expected["run_name"][0] == "slowlink"
     assert of_expected["of_expected_percent"][0] < 20
 
 
@@ -101,6 +103,11 @@ def test_a_hostile_name_of_a_port_is_text(page: AppTest) -> None:
     ports = table(page, "down_percent")
     assert ports["link"] == [f"InfiniBand and RoCE {HOSTILE} port 1"]
     assert ports["trouble"] == ["lost"]
+
+
+def test_a_run_is_called_by_the_name_of_its_job() -> None:
+    runs = pl.DataFrame({"job_name": ["train", None], "run_id": ["1037", "main"]})
+    assert runs.select(network_parts.RUN_NAME)["run_name"].to_list() == ["train", "main"]
 
 
 def test_sockets_are_called_a_fall_back_where_infiniband_is_there(page: AppTest) -> None:

@@ -81,7 +81,7 @@ def test_a_node_shows_its_gpus_on_one_axis_with_events_and_runs(
 
     assert_sound(app)
     assert len(app.get("plotly_chart")) == 2
-    assert links(app)["GPU 0"]["gpu"] == links(app)["Open GPU 0"]["gpu"] == [gpu]
+    assert links(app)["GPU 0"]["gpu"] == links(app)[f"Open GPU 0, {node}"]["gpu"] == [gpu]
     gpus, *_ = (frame.value for frame in app.dataframe)
     assert gpus["gpu_index"].to_list() == [0, 1, 2, 3]
     assert gpus["events"].to_list() == [1, 0, 0, 0]

@@ -80,7 +80,7 @@ def test_the_waterfall_on_the_page_adds_up_to_the_capacity(
 ) -> None:
     specs = [json.loads(e.proto.spec) for e in visit(capture).get("plotly_chart")]
     traces = specs[0]["data"]
-    total = sum(_numbers(trace["x"])[0] for trace in traces if trace["name"] != "Capacity")
+    total = sum(abs(_numbers(trace["x"])[0]) for trace in traces if trace["name"] != "Capacity")
     capacity = next(_numbers(trace["x"])[0] for trace in traces if trace["name"] == "Capacity")
     assert total == pytest.approx(capacity)
 

@@ -88,7 +88,7 @@ def test_a_tenant_leads_to_its_slowest_engine_and_the_engine_to_its_gpu(
     shown = {m for t in app.dataframe if "model" in t.value for m in t.value["model"]}
     assert shown == {"llama"}, "of one model alone"
     links = [link.proto.label for link in app.get("page_link")]
-    assert any(label.startswith("Open GPU") for label in links)
+    assert "Open GPU 0, n1" in links
     assert "Open node n1" in links
 
 

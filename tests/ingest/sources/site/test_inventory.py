@@ -83,7 +83,7 @@ def test_a_gpu_in_mig_mode_joins_with_its_instances(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "expected"),
     [
-        ("node001,0,,,2026-11-20T00:00:00,", "carries no offset"),
+        ("node001,0,,,2026-11-20T00:00:00,", "has no offset"),
         ("node001,0,,,yesterday,", "'yesterday' is not a time"),
         ("node001,,,,,", "neither gpu_uuid nor slurm_index nor gpus"),
         ("no de,0,,,,", "is not a node name"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given, settings
@@ -73,7 +74,10 @@ def test_prices_from_zero_on_are_taken(tmp_path: Path, price: str) -> None:
         (",,,,0.0000001,,,", "more than 6 decimals"),
         (",,,,2,2026-01-01T00:30:00Z,,", "is not a whole hour"),
         (",,,,2,2026-01-01T00:00:00+05:30,,", "is not a whole hour"),
-        (",,,,2,2026-01-01T00:00:00,,", "carries no offset"),
+        (
+            ",,,,2,2026-01-01,,",
+            "time 2026-01-01T00:00:00 has no offset; write 2026-01-01T00:00:00Z or name --timezone",
+        ),
         (",,,,2,2026-01-02T00:00:00Z,2026-01-01T00:00:00Z,", "valid_to is not after valid_from"),
         (",,,,2", "another number of cells"),
     ],
@@ -171,3 +175,22 @@ def test_columns_by_their_former_names_are_read(tmp_path: Path, store: LocalStor
     ingest(store, "auto", [path], ReadOptions())
 
     assert store.read("select price_per_gpu_h from raw.rates").item() == Decimal("2.5")
+
+
+@pytest.mark.parametrize(
+    ("text", "zone", "expected"),
+    [
+        ("2026-01-01T00:00Z", None, "2026-01-01T00:00:00"),
+        ("2026-01-01 01:00+01:00", None, "2026-01-01T00:00:00"),
+        ("2026-01-01", "Europe/Berlin", "2025-12-31T23:00:00"),
+        ("2026-07-01T02:00", "Europe/Berlin", "2026-07-01T00:00:00"),
+    ],
+)
+def test_a_time_may_lack_its_seconds(
+    tmp_path: Path, text: str, zone: str | None, expected: str
+) -> None:
+    file = tmp_path / "rates.csv"
+    file.write_text(f"price_per_gpu_h,valid_from\n3,{text}\n")
+    (batch,) = Rates(file, ReadOptions(zone=ZoneInfo(zone) if zone else None)).extract()
+
+    assert [at.isoformat() for at in batch.rows["valid_from_at"]] == [expected]

@@ -226,6 +226,25 @@ def test_energies_of_adjacent_windows_add_up(world, cut_ms):
     assert sum(parts) == world.read(total).item()
 
 
+def test_a_window_that_cuts_an_hour_has_the_energy_of_runs_by_their_time_in_it(evidence):
+    """A run of the first ten minutes has nothing of what follows, and all of its own before."""
+    place(evidence, "a")
+    evidence.watched(3600)
+    evidence.job("1", 0, 600, ["a"], 1, account="A")
+    evidence.job("2", 600, 3600, ["a"], 1, account="B")
+    read(evidence, "a", lambda s: BUSY_W if s <= 600 else IDLE_W, until=3600)
+    evidence.build()
+    runs = "select run_key, held_ms, measured_ms, energy_kwh from marts.energy_by_run order by 1"
+    first, rest = (
+        evidence.read(runs, scope=Scope(from_ms=START_MS + a * 1000, to_ms=START_MS + b * 1000))
+        for a, b in ((0, 660), (660, 3600))
+    )
+
+    assert first["energy_kwh"].to_list() == pytest.approx([0.1, IDLE_W * 60 / 3.6e6])
+    assert rest["energy_kwh"].to_list() == pytest.approx([IDLE_W * 2940 / 3.6e6])
+    assert first["measured_ms"].to_list() == first["held_ms"].to_list() == [600_000, 60_000]
+
+
 def test_an_account_has_its_energy_a_useful_hour(world):
     row = accounts(world)["held", "A"]
 

@@ -175,6 +175,8 @@ def test_a_part_of_a_gap_lies_within_its_category(evidence):
         ("idle_no_demand", 600_000, evidence.at(0), evidence.at(600), True),
         ("drained", 400_000, evidence.at(600), evidence.at(1000), False),
     ]
+    whole = evidence.store.read("select category, gpu_ms, category_gpu_ms from marts.idle_gaps")
+    assert whole.rows() == [("idle_no_demand", 1_000_000, 600_000)]
 
 
 def test_the_gpus_of_a_run_add_up_to_its_ledger(session, windows):

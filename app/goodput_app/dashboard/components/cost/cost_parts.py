@@ -60,6 +60,7 @@ FILE_KINDS = {
     "parquet": ("Parquet", "parquet", "application/vnd.apache.parquet"),
     "focus": ("FOCUS 1.2", "csv", "text/csv"),
 }
+OF_TILES = ("total_cost", "allocated_cost", "own_waste_cost", "platform_waste_cost")
 BUDGET_EXAMPLE = "cluster,account,cost_per_month,quota_gpus\n,nlp,120000,64"
 
 
@@ -68,9 +69,15 @@ def tiles(shown: Shown) -> None:
     frame, row = shown.accounts, window.whole(shown.accounts)
     has_price = bool((frame["unpriced_ms"] < frame["gpu_ms"]).any())
     credited = "credited" if shown.how.settings.credit_infra_failures else "not credited"
+    sums = {name: _sum(frame[name]) for name in ("total_cost", "electricity_cost")}
+    beside: tuple[Any, ...] = (*sums.values(), *(row[name] for name in OF_TILES))
+
+    def _cost(amount: Any) -> str:
+        return theme.cost(amount, beside=beside)
+
     of_accounts = _cost(row["total_cost"] if has_price else None)
-    cells: tuple[tuple[str, object, str], ...] = (
-        ("Total cost", _sum(frame["total_cost"]) if has_price else None,
+    cells: tuple[tuple[str, Any, str], ...] = (
+        ("Total cost", sums["total_cost"] if has_price else None,
          f"{of_accounts} to accounts" + _last_day(shown)),
         ("Allocated cost", row["allocated_cost"] if has_price else None,
          f"{_gpu_time(row['gpu_ms'])} allocated"),
@@ -80,14 +87,15 @@ def tiles(shown: Shown) -> None:
         ("Per allocated GPU-hour", row["cost_per_allocated_gpu_h"], "total charged to accounts"),
         ("Per useful GPU-h", row["cost_per_productive_gpu_h"],
          f"{_gpu_time(row['productive_ms'])} useful"),
-        ("Electricity", _sum(frame["electricity_cost"]), _energy(frame)),
+        ("Electricity", sums["electricity_cost"], _energy(frame)),
     )  # fmt: skip
     with st.container(key="tiles"):
         columns = st.columns([1.1, 1, 1.1, 1.2, 1.05, 0.95], gap="small")
     for column, (label, value, second) in zip(columns, cells, strict=True):
         with column, st.container(border=True, height="stretch", gap="xsmall"):
             none = theme.NOT_KNOWN if label == "Electricity" else theme.NO_PRICE
-            text = none if value is None else _cost(value)
+            is_price = label.startswith("Per ")  # of an hour: its cents matter
+            text = none if value is None else theme.cost(value) if is_price else _cost(value)
             st.metric(label, theme.markdown_text(text), help=glossary.hover(label))
             st.caption(theme.markdown_text(second))
 
@@ -192,7 +200,6 @@ def past() -> None:
     """Draw the index of delivered statements, and offer their files."""
     try:
         found = statements.past_statements()
-        folder = statements.archive_folder()
     except NotPermittedError:
         raise
     except GoodputError as error:
@@ -201,7 +208,7 @@ def past() -> None:
     if not found:
         st.caption(
             "None yet. `goodput report --deliver`, or `goodput serve` with `at` under `[report]` "
-            f"in goodput.toml, writes each closed day to {theme.markdown_text(folder)}."
+            "in goodput.toml, writes each closed day to the folder of statements."
         )
         return
     rows = pl.DataFrame([_past(one) for one in found], infer_schema_length=None)
@@ -220,7 +227,7 @@ def past() -> None:
                 on_click="ignore",
                 icon=":material/download:",
             )
-    st.caption(theme.markdown_text(f"From {folder}; its index.html links them all."))
+    st.caption("From the folder of statements on the server; its index.html links them all.")
 
 
 def in_browser(frame: pl.DataFrame) -> pl.DataFrame:
@@ -250,10 +257,6 @@ def _last_day(shown: Shown) -> str:
 def _sum(series: pl.Series) -> Decimal | None:
     known = series.drop_nulls().to_list()
     return sum(known, Decimal("0.00")) if known else None
-
-
-def _cost(amount: Any) -> str:
-    return theme.cost(amount)
 
 
 def _gpu_time(gpu_ms: Any) -> str:

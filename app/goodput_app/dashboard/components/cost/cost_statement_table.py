@@ -10,7 +10,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import scope_bar, tables
+from goodput_app.dashboard.components import places, scope_bar, tables
 from goodput_app.dashboard.components.cost import cost_adjustments, cost_scope
 from goodput_app.dashboard.components.cost.cost_parts import in_browser
 from goodput_app.dashboard.data import statements
@@ -49,6 +49,12 @@ NAMES = {
     "cost_per_productive_gpu_h": "Per useful GPU-h",
     "unpriced_ms": "No price",
 }
+HIDDEN = (
+    "productive_ms",
+    "allocated_cost",
+    "cost_per_allocated_gpu_h",
+    "cost_per_productive_gpu_h",
+)
 OF_HELD_TIME = ("productive_cost", "own_waste_cost", "platform_waste_cost", "unsettled_cost")
 
 
@@ -68,7 +74,7 @@ def show(view: View, shown: Shown) -> Target | None:
     wide = {name: tables.price_column(NAMES[name], help="Total cost / the hours")
             for name in ("cost_per_allocated_gpu_h", "cost_per_productive_gpu_h")}  # fmt: skip
     with table:
-        picked = tables.pick(in_browser(drawn), names, "line", ids, wide=wide)
+        picked = tables.pick(in_browser(drawn), names, "line", ids, wide=wide, hidden=HIDDEN)
         _footer(frame, shown, by)
     if picked is not None and side is not None:
         with side.container(border=True):
@@ -192,6 +198,7 @@ def _picked(row: dict[str, Any], by: str, shown: Shown) -> None:
     left.markdown(f"#### {theme.markdown_text(row['label'] or '(none)')}")
     amount = theme.cost(row["total_cost"])
     left.caption(theme.markdown_text(f"{row['cluster']}, {amount}"))
+    places.facts(row, {name: NAMES[name] for name in HIDDEN if name in row})
     right.button(
         "Close", key="close_line", icon=":material/close:", type="tertiary",
         on_click=scope_bar.go, args=({"line": None},),

@@ -110,7 +110,7 @@ def show() -> None:
         if loads.is_empty():
             st.caption("No file of prices, tariffs or budgets was imported.")
         else:
-            tables.show(loads, LOADS, "price_loads", rows=6)
+            tables.show(tables.without_folders(loads), LOADS, "price_loads", rows=6)
     _policies()
 
 

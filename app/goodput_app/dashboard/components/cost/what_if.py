@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING
 
@@ -50,6 +51,7 @@ AT_PRICE = {
     "new_cost": "At the new price",
     "difference_cost": "Difference",
 }
+VIEW = re.compile(r"^marts\.\w+(: )?")  # that a value is read from: the command says it, too
 KIND_BADGES: dict[str, tuple[str, theme.Badge]] = {
     "measured": ("measured", "green"),
     "assumed": ("assumed", "orange"),
@@ -184,7 +186,7 @@ def _input(field: Field, given: Given | None, measured: Given | None) -> None:
         words, colour = KIND_BADGES[given.kind]
         st.badge(words, color=colour)
         if given.kind == "measured":
-            st.caption(theme.markdown_text(given.source))
+            st.caption(theme.markdown_text(VIEW.sub("", given.source)))
         elif given.kind == "assumed":
             st.caption(theme.markdown_text(field.meaning))
         elif given.kind == "given" and measured is not None:

@@ -56,6 +56,7 @@ LIMIT_COUNTERS = (
 )
 ACCOUNTS = {
     "label": "Account",
+    "cluster": "Cluster",
     "useful_ms": "Useful",
     "energy_kwh": "Energy",
     "measured_ratio": "Measured",
@@ -65,9 +66,9 @@ ACCOUNTS = {
     "carbon_g_per_useful_gpu_h": "g CO2e / useful GPU-h",
     "carbon_free_ratio": "Carbon-free",
     "unknown_carbon_kwh": "Energy without intensity",
-    "cluster": "Cluster",
     "electricity_cost": "Electricity",
 }
+ACCOUNTS_HIDDEN = ("carbon_free_ratio", "unknown_carbon_kwh")
 IDLE = {
     "gpu_model": "GPU model",
     "label": "Category",
@@ -92,6 +93,7 @@ HEADROOM = {
     "read_gpus": "GPUs with readings",
     "cluster": "Cluster",
 }
+HEADROOM_HIDDEN = ("gpus", "read_gpus")
 ALWAYS_SHOWN = ("gpu_model", "power_w", "energy_kwh", "p99_power_w")  # their absence is the answer
 
 
@@ -139,7 +141,9 @@ def accounts(frame: pl.DataFrame) -> None:
     names = _shown(named, ACCOUNTS)
     ids = named.select(pl.concat_str("cluster", "availability", pl.col("team").fill_null(""),
                                      separator="|")).to_series()  # fmt: skip
-    picked = tables.pick(named, names, "account", ids, wide=_per_useful_hour())
+    picked = tables.pick(
+        named, names, "account", ids, wide=_per_useful_hour(), hidden=ACCOUNTS_HIDDEN
+    )
     if picked is not None and picked["team"] is not None:
         _to_cost(picked["team"], picked["cluster"])
     else:
@@ -214,7 +218,7 @@ def headroom(frame: pl.DataFrame) -> None:
         st.caption("No power reading in this time range.")
         return
     of = ("cluster", "node", "gpu_model")
-    places.pick(read, _shown(read, HEADROOM), "headroom", of)
+    places.pick(read, _shown(read, HEADROOM), "headroom", of, hidden=HEADROOM_HIDDEN)
     if (total := frame["nodes"][0]) > read.height:
         st.caption(f"{read.height:,} of {total:,} nodes, those nearest to the limit.")
     limits = ("p99_limit_ratio", "slowdown_margin_c")

@@ -22,8 +22,7 @@ EXECUTING = {
     "cluster": "Cluster",
 }
 RUNS = {
-    "job_name": "Job",
-    "run_key": "Run",
+    "run_name": "Run",
     "team": "Account",
     "user_name": "User",
     "steps": "Retained steps",
@@ -77,6 +76,7 @@ FEEDS = {
     "single_nodes": "Nodes on this feed alone",
     "cluster": "Cluster",
 }
+FEEDS_HIDDEN = ("rack_rows", "read_nodes", "single_nodes")
 NO_FEEDS = (
     "Not configured: power feeds. Name the feed of each node in the inventory (`1A1+1B1`: on both):"
 )
@@ -104,7 +104,7 @@ def feeds(frame: pl.DataFrame) -> None:
         .otherwise(pl.lit("holds"))
     )
     stated = frame.with_columns(state=state)
-    tables.show(stated, _of(stated, FEEDS), "feeds")
+    tables.show(stated, _of(stated, FEEDS), "feeds", hidden=FEEDS_HIDDEN)
     if frame["capacity_w"].null_count() == frame.height:
         _not_configured(NO_CAPACITY, CAPACITY_EXAMPLE, "goodput ingest power-feeds feeds.csv")
     alone = "of the GPUs alone" if (frame["server_ratio"] == 1).all() else "of the servers"
@@ -130,7 +130,10 @@ def runs(frame: pl.DataFrame) -> None:
             "No run has both: steps in its job events, and energy counters for half of its time."
         )
         return
-    measured = frame.with_columns(measured_ratio=pl.col("measured_ms") / pl.col("held_ms"))
+    measured = frame.with_columns(
+        run_name=pl.coalesce("job_name", "run_id"),
+        measured_ratio=pl.col("measured_ms") / pl.col("held_ms"),
+    )
     places.pick(measured, _of(measured, RUNS), "run-energy", ("run_key",))
 
 

@@ -14,6 +14,7 @@ from goodput_app.dashboard import finding_state, theme, throttling
 from goodput_app.dashboard.components import places, scope_bar, tables
 from goodput_app.dashboard.components.findings import finding_cards
 from goodput_app.dashboard.components.findings.finding_cards import SEVERITY_COLOURS
+from goodput_app.dashboard.components.rows import cards
 from goodput_app.dashboard.data import health
 from goodput_app.dashboard.state import current_store
 from goodput_queries.errors import GoodputError
@@ -28,35 +29,49 @@ OPEN_STATES = ("open", "acknowledged")
 TOP_FIXES = 5
 FIXES = {
     "target": "At",
-    "what_to_do": "What to do",
+    "owner": "Owner",
+    "effort": "Effort",
     "findings": "Findings",
     "back_ms": "Recoverable",
     "back_low_ms": "Confirmed part",
     "back_week_ms": "Saved per week",
     "back_week_cost": "Cost saved per week",
-    "owner": "Owner",
-    "effort": "Effort",
+    "what_to_do": "What to do",
 }
-FIX_WIDTHS_PX = {"target": 130, "findings": 64, "owner": 82, "effort": 62, "what_to_do": 210}
+# the columns that are seen have room on a page 1,000 px wide
+FIX_WIDTHS_PX = {
+    "target": 110,
+    "owner": 80,
+    "effort": 60,
+    "back_ms": 122,
+    "back_week_cost": 122,
+    "what_to_do": 190,
+}
+FIXES_HIDDEN = ("findings", "back_low_ms", "back_week_ms")
 OF_A_WEEK = ("back_week_ms", "back_week_cost")  # not known under an hour of evidence
 FINDINGS = {
     "severity": "Severity",
     "title": "Finding",
     "subject": "Subject",
+    "since_at": "Since",
+    "state": "State",
     "evidence": "Evidence",
     "confidence": "Confidence",
-    "state": "State",
-    "since_at": "Since",
     "gpu_ms": "Lost",
     "cost": "Cost",
+    "what_to_do": "What to do",
 }
+FINDINGS_HIDDEN = ("confidence", "gpu_ms")
 FINDING_WIDTHS_PX = {  # with the other columns a window of 1,400 px
     "severity": 66,
-    "title": 140,
-    "subject": 140,
-    "evidence": 280,
+    "title": 130,
+    "subject": 130,
+    "since_at": 138,
+    "state": 62,
+    "evidence": 240,
     "confidence": 84,
-    "state": 64,
+    "cost": 74,
+    "what_to_do": 215,
 }
 OBJECTIVES = {
     "name": "Objective",
@@ -70,6 +85,7 @@ OBJECTIVES = {
     "burn_rate_30d": "Burn rate, 30 d",
     "covered_ratio": "Days covered",
 }
+OBJECTIVES_HIDDEN = ("attained_hi_ratio", "covered_ratio")
 
 
 def objectives(frame: pl.DataFrame) -> None:
@@ -86,7 +102,7 @@ def objectives(frame: pl.DataFrame) -> None:
         for name in OBJECTIVES
         if name.startswith("burn")
     }
-    tables.show(frame, OBJECTIVES, "objectives", rows=8, wide=rates)
+    tables.show(frame, OBJECTIVES, "objectives", rows=8, wide=rates, hidden=OBJECTIVES_HIDDEN)
     if (burning := frame.filter("is_burning")).height:
         names = ", ".join(theme.markdown_text(name) for name in burning["name"])
         st.warning(
@@ -96,16 +112,15 @@ def objectives(frame: pl.DataFrame) -> None:
 
 def fixes(frame: pl.DataFrame, findings: pl.DataFrame) -> None:
     """Draw what to do first, and the findings of the picked row."""
-    with finding_cards.table_of("fix"):
-        picked = tables.pick(
-            frame, _columns(frame), "fix", fix_ids(frame), rows=8, widths=FIX_WIDTHS_PX
-        )
+    with cards.table_of("fix"):
+        picked = _pick_fix(frame)
     finding_cards.fixes(frame, fix_ids(frame))
     if picked is None:
         st.caption("Select a row for its findings and where to look.")
         return
     with st.container(border=True):
         st.markdown(f"#### {theme.markdown_text(picked['what_to_do'])}")
+        places.facts(picked, {name: FIXES[name] for name in ("findings", "back_week_ms")})
         low, high = theme.gpu_time(picked["back_low_ms"]), theme.gpu_time(picked["back_high_ms"])
         back = theme.gpu_time(picked["back_ms"])
         st.markdown(
@@ -118,7 +133,10 @@ def fixes(frame: pl.DataFrame, findings: pl.DataFrame) -> None:
             & pl.col("cluster").eq_missing(picked["cluster"])
             & (pl.col("state") != "dismissed")
         )
-        tables.show(of_it, FINDINGS, "of_fix", rows=6, widths=FINDING_WIDTHS_PX)
+        tables.show(
+            of_it, FINDINGS, "of_fix",
+            rows=6, widths=FINDING_WIDTHS_PX, hidden=(*FINDINGS_HIDDEN, "what_to_do"),
+        )  # fmt: skip
         where(picked)
 
 
@@ -128,8 +146,8 @@ def top_fixes(frame: pl.DataFrame) -> None:
         st.caption("Nothing to do in this time range.")
         return
     first = frame.head(TOP_FIXES)
-    with finding_cards.table_of("fix"):
-        picked = tables.pick(first, _columns(first), "fix", fix_ids(first), widths=FIX_WIDTHS_PX)
+    with cards.table_of("fix"):
+        picked = _pick_fix(first)
     finding_cards.fixes(first, fix_ids(first))
     params = scope_bar.carried()
     if picked is not None:
@@ -137,6 +155,14 @@ def top_fixes(frame: pl.DataFrame) -> None:
         params |= {"fix": st.query_params["fix"]}
     label = "Open all findings" if picked is None else "Open its findings"
     st.page_link(PAGE, label=label, icon=":material/flag:", query_params=params)
+
+
+def _pick_fix(fixes: pl.DataFrame) -> dict[str, Any] | None:
+    columns = _columns(fixes)
+    more = [name for name in columns if name in FIXES_HIDDEN]
+    return tables.pick(
+        fixes, columns, "fix", fix_ids(fixes), rows=8, widths=FIX_WIDTHS_PX, hidden=more
+    )
 
 
 def _columns(fixes: pl.DataFrame) -> dict[str, str]:
@@ -172,10 +198,11 @@ def inbox(frame: pl.DataFrame) -> None:
     if shown.is_empty():
         st.caption("No finding matches these filters.")
         return
-    with finding_cards.table_of("finding"):
+    with cards.table_of("finding"):
         picked = tables.pick(
-            shown, FINDINGS, "finding", shown["id"], rows=10, widths=FINDING_WIDTHS_PX
-        )
+            shown, FINDINGS, "finding", shown["id"],
+            rows=10, widths=FINDING_WIDTHS_PX, hidden=FINDINGS_HIDDEN,
+        )  # fmt: skip
     finding_cards.findings(shown, shown["id"])
     if picked is None:
         st.caption("Select a row for its evidence, where to look, and to acknowledge it.")

@@ -24,37 +24,38 @@ INTERVALS = {
     "node": "Node",
     "gpu_index": "GPU",
     "phase": "Detail",
-    "run_id": "Run",
+    "run_name": "Run",
     "team": "Team",
     "gpu_ms": "GPU time",
     "cost": "Cost",
 }
 
 PERIODIC = {
+    "job_name": "Job name",
+    "cost": "Cost",
+    "team": "Team",
     "coincides": "Coincides with",
     "confidence": "Confidence",
-    "job_name": "Job name",
-    "team": "Team",
     "gpus": "Idle GPUs",
     "period_s": "Period",
     "gap_s": "Gap length",
     "gaps": "Repeats",
     "share_ratio": "Share of the run",
     "gpu_ms": "GPU time",
-    "cost": "Cost",
 }
 OF_GANGS = {
     "start_at": "Start",
+    "cost": "Cost",
     "gap_s": "Gap length",
     "gpus": "Idle GPUs",
     "job_name": "Job name",
+    "held_gpus": "Allocated GPUs",
     "team": "Team",
-    "gpu_ms": "GPU time",
-    "cost": "Cost",
     "coincides": "Coincides with",
     "confidence": "Confidence",
-    "held_gpus": "Allocated GPUs",
+    "gpu_ms": "GPU time",
 }
+GANGS_HIDDEN = ("team", "confidence", "held_gpus", "gpu_ms", "gaps")
 
 
 def categories(scope: Scope) -> dict[str, str]:
@@ -157,9 +158,11 @@ def gang_gaps(scope: Scope, least_s: float) -> None:
 
 def _with_evidence(found: pl.DataFrame, names: dict[str, str], key: str, of: Sequence[str]) -> None:
     ids = found.select(pl.concat_str([pl.col(name).cast(pl.String) for name in of], separator="|"))
-    picked = tables.pick(found, names, key, ids.to_series(), rows=8)
+    more = [name for name in names if name in GANGS_HIDDEN]
+    picked = tables.pick(found, names, key, ids.to_series(), rows=8, hidden=more)
     if picked is None:
         st.caption("Select a row for its evidence and links to its run and node.")
         return
     st.markdown(f"**Evidence:** {theme.markdown_text(picked['evidence'])}")
+    places.facts(picked, {name: names[name] for name in more})
     places.links(picked)

@@ -54,22 +54,23 @@ CHOSEN = ("show", "sort", "rack")
 THINGS: dict[Level, str] = {"gpu": "GPU", "node": "node", "rack": "rack"}
 RACKS = {
     "rack": "Rack",
+    "cluster": "Cluster",
     "rack_row": "Row of racks",
     "feed": "Power feed",
     "nodes": "Nodes",
     "gpus": "GPUs",
-    "held_ms": "Allocated",
-    "useful_ms": "Useful",
-    "wasted_ms": "Wasted",
-    "wasted_cost": "Wasted cost",
+    "read_gpus": "GPUs with readings",
     "power_w": "Power of the GPUs",
     "gpu_temperature_c": "Hottest GPU",
     "thermal_s": "Thermal slowdown",
     "events": "Events",
-    "read_gpus": "GPUs with readings",
     "last_event_at": "Last event",
-    "cluster": "Cluster",
+    "held_ms": "Allocated",
+    "useful_ms": "Useful",
+    "wasted_ms": "Wasted",
+    "wasted_cost": "Wasted cost",
 }
+RACKS_HIDDEN = ("rack_row", "read_gpus", "last_event_at", "useful_ms")
 UNALLOCATED = {
     "why": "Why it is not allocated",
     "partition": "Partition",
@@ -91,6 +92,7 @@ BUSY = {
     "cluster": "Cluster",
     "gpu_uuid": "UUID",
 }
+BUSY_HIDDEN = ("gpu_uuid",)
 
 
 def rack_name(rack: str | None, cluster: str, *, is_alone: bool) -> str:
@@ -353,7 +355,7 @@ def racks_table(racks: pl.DataFrame) -> None:
     """Draw the table of racks, of which a row filters this page to the rack."""
     named = racks.with_columns(pl.col("rack").fill_null(RACK_UNKNOWN))
     opens = [{"rack": key} for key in racks["rack_key"].to_list()]
-    tables.pick(named, RACKS, "of_rack", racks["rack_key"], opens=opens)
+    tables.pick(named, RACKS, "of_rack", racks["rack_key"], opens=opens, hidden=RACKS_HIDDEN)
     st.caption("Select a row to see this rack alone.")
 
 
@@ -371,6 +373,6 @@ def busy_table(frame: pl.DataFrame) -> None:
     if frame.is_empty():
         st.caption("No reading shows a GPU that was active without an allocation.")
         return
-    places.pick(frame, BUSY, "busy", ("gpu_uuid",), rows=8)
+    places.pick(frame, BUSY, "busy", ("gpu_uuid",), rows=8, hidden=BUSY_HIDDEN)
     if (total := frame["total"][0]) > frame.height:
         st.caption(f"The {frame.height:,} of {total:,} GPUs that were active longest.")

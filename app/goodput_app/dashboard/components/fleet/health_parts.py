@@ -28,8 +28,10 @@ NODE_WIDTHS_PX = {
     "what_to_do": 240,
     "caused_cost": 80,
 }
+NODES_HIDDEN = ("failed_attempts", "ecc_uncorrected", "row_remaps", "thermal_s")
 XID_WIDTHS_PX = {"code": 46, "meaning": 220, "what_to_do": 270}
-INCIDENT_WIDTHS_PX = {"gpu_index": 50, "events": 62, "all_codes": 80, "what_to_do": 300}
+INCIDENT_WIDTHS_PX = {"gpu_index": 50, "events": 62, "all_codes": 80, "what_to_do": 260}
+INCIDENTS_HIDDEN = ("sources", "events")
 CLUSTERS = {
     "cluster": "Cluster",
     "nodes": "Nodes",
@@ -43,16 +45,16 @@ CLUSTERS = {
 NODES = {
     "node": "Node",
     "errors": "Errors",
-    "caused_ms": "Loss caused",
-    "caused_cost": "Cost",
-    "suggested": "Suggested",
-    "what_to_do": "What to do",
     "code": "Xid",
     "failures": "Node failures",
     "failed_attempts": "Failed attempts",
     "ecc_uncorrected": "ECC, uncorrected",
     "row_remaps": "Row remaps",
     "thermal_s": "Thermal slowdown time",
+    "caused_ms": "Loss caused",
+    "caused_cost": "Cost",
+    "suggested": "Suggested",
+    "what_to_do": "What to do",
 }
 COUNTED = ("ecc_uncorrected", "row_remaps", "thermal_s")  # by counters, which may not be read
 SIZES = {
@@ -241,7 +243,8 @@ def nodes(found: pl.DataFrame) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         for row in found.head(LINKED).iter_rows(named=True):
             places.to_node(row["node"], row["cluster"], verb="")
-    places.pick(shown, columns, "of_node", ("cluster", "node"), rows=8, widths=NODE_WIDTHS_PX)
+    of = ("cluster", "node")
+    places.pick(shown, columns, "of_node", of, rows=8, widths=NODE_WIDTHS_PX, hidden=NODES_HIDDEN)
     text = ""
     if (total := found["total"][0]) > found.height:
         text += f"The {found.height:,} of {total:,} nodes that cost most. "

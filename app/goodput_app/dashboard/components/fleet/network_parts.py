@@ -23,10 +23,10 @@ SLOW_NODES = {
     "slow_communicators": "Slow communicators",
     "communicators": "Communicators assessed",
     "link_trouble": "Link problem",
-    "run_id": "Slowest run",
+    "run_name": "Slowest run",
 }
 COMMUNICATORS = {
-    "run_id": "Run",
+    "run_name": "Run",
     "operation": "Operation",
     "size": "Message size",
     "of_expected_ratio": "Share of expected bandwidth",
@@ -38,6 +38,7 @@ COMMUNICATORS = {
     "basis": "Expected by",
     "comm_id": "Communicator",
 }
+COMMUNICATORS_HIDDEN = ("operations", "coverage_ratio", "members", "basis", "comm_id")
 LINKS = {
     "node": "Node",
     "link": "Link",
@@ -53,6 +54,9 @@ LINKS = {
     "speed_bytes_per_s": "Link speed",
     "last_at": "Last reading",
 }
+LINKS_HIDDEN = (
+    "link_recoveries", "drops", "rx_bytes", "tx_bytes", "speed_bytes_per_s", "last_at",
+)  # fmt: skip
 LOST = {"node": "Node", **host_parts.EVENTS}
 GPU_LINKS = {
     "node": "Node",
@@ -68,7 +72,7 @@ RETRANSMITS = {
     "sent_segments": "Segments sent",
 }
 TRANSPORTS = {
-    "run_id": "Run",
+    "run_name": "Run",
     "node": "Node",
     "transport": "Transport",
     "note": "Note",
@@ -86,6 +90,7 @@ BENCHMARKS = {
     "gpu_model": "GPU model",
     "members": "Nodes",
 }
+RUN_NAME = pl.coalesce("job_name", "run_id").alias("run_name")
 RETRANSMIT_MIN = 0.001  # what a healthy network stays below
 NO_BANDWIDTH = (
     "Not configured: bus bandwidth of collectives. Set `NCCL_INSPECTOR_ENABLE=1`, "
@@ -130,7 +135,7 @@ def slow_nodes(found: pl.DataFrame, judged: bool) -> None:
             "is not known (it needs nccl-tests of this site, or three communicators of one shape)."
         )
         return
-    places.pick(found, SLOW_NODES, "slow_node", ("cluster", "node"), rows=8)
+    places.pick(found.with_columns(RUN_NAME), SLOW_NODES, "slow_node", ("cluster", "node"), rows=8)
 
 
 def bandwidth(found: pl.DataFrame) -> None:
@@ -173,12 +178,13 @@ def communicators(scope: Scope) -> None:
         return
     sizes = [theme.size(size) for size in found["size_from_bytes"]]
     shown = found.with_columns(
+        RUN_NAME,
         pl.Series("size", sizes, dtype=pl.String),
         basis=pl.coalesce("expected_source", pl.lit("90th percentile of its peers")),
         expected_bytes_per_s=pl.coalesce("expected_bytes_per_s", "peers_bytes_per_s"),
     )
     of = ("cluster", "comm_id", "operation", "size_from_bytes")
-    places.pick(shown, COMMUNICATORS, "communicator", of, rows=8)
+    places.pick(shown, COMMUNICATORS, "communicator", of, rows=8, hidden=COMMUNICATORS_HIDDEN)
 
 
 def links(scope: Scope) -> None:
@@ -193,7 +199,7 @@ def links(scope: Scope) -> None:
     names = [host_parts.link_name(*row) for row in found.select("kind", "device", "port").rows()]
     shown = found.with_columns(pl.Series("link", names, dtype=pl.String))
     of = ("cluster", "node", "kind", "device", "port")
-    places.pick(shown, LINKS, "port", of, rows=10)
+    places.pick(shown, LINKS, "port", of, rows=10, hidden=LINKS_HIDDEN)
     troubled, total = found["trouble"].count(), found["total"][0]
     more = f" The table has {found.height:,} of them." if found.height < total else ""
     st.caption(f"{troubled:,} of {total:,} ports have a problem.{more}")
@@ -247,7 +253,7 @@ def transports(found: pl.DataFrame) -> None:
         .then(pl.lit("sockets carry traffic between nodes"))
     )
     of = ("cluster", "node", "run_key", "transport")
-    places.pick(found.with_columns(note=note), TRANSPORTS, "transport", of, rows=8)
+    places.pick(found.with_columns(RUN_NAME, note=note), TRANSPORTS, "transport", of, rows=8)
 
 
 def benchmarks(scope: Scope) -> None:

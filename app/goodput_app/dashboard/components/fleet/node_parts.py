@@ -24,27 +24,28 @@ if TYPE_CHECKING:
 POINTS_MAX = 240
 NODES = {
     "node": "Node",
+    "cluster": "Cluster",
     "rack": "Rack",
+    "gpu_model": "GPU model",
     "gpus": "GPUs",
+    "read_gpus": "GPUs with readings",
+    "power_w": "Power of the GPUs",
+    "gpu_temperature_c": "Hottest GPU",
+    "thermal_s": "Thermal slowdown",
+    "events": "Events",
+    "last_event_at": "Last event",
     "held_ms": "Allocated",
     "useful_ms": "Useful",
     "wasted_ms": "Wasted",
     "wasted_cost": "Wasted cost",
-    "events": "Events",
-    "gpu_temperature_c": "Hottest GPU",
-    "thermal_s": "Thermal slowdown",
-    "power_w": "Power of the GPUs",
-    "read_gpus": "GPUs with readings",
-    "last_event_at": "Last event",
-    "gpu_model": "GPU model",
-    "cluster": "Cluster",
 }
+NODES_HIDDEN = ("gpu_model", "read_gpus", "power_w", "last_event_at", "useful_ms")
 GPUS = {
     "gpu_index": "GPU",
     "gpu_model": "GPU model",
     "label": "Last category",
-    "run_id": "Run",
-    "job_name": "Job name",
+    "job_name": "Run",
+    "run_id": "Run ID",
     "activity_ratio": "Last activity",
     "power_w": "Last power",
     "gpu_temperature_c": "Last temperature",
@@ -53,12 +54,13 @@ GPUS = {
     "last_reading_at": "Last reading",
     "gpu_uuid": "UUID",
 }
+GPUS_HIDDEN = ("gpu_model", "run_id", "gpu_uuid")
 
 
 def all_nodes(frame: pl.DataFrame) -> None:
     """Draw the table of nodes, of which a row opens the node; frame: marts.nodes."""
     rows = frame.select("cluster", "node").to_dicts()
-    tables.pick(frame, NODES, "of_node", frame["node"], rows=16, opens=rows)
+    tables.pick(frame, NODES, "of_node", frame["node"], rows=16, opens=rows, hidden=NODES_HIDDEN)
     st.caption("Select a row to open the node.")
 
 
@@ -106,14 +108,16 @@ def gpus_of_node(
     # of the evidence, which may end before the time range does
     held = allocations.filter(pl.col("end_at") >= categories["end_at"].max()).group_by("gpu_uuid")
     named = held.agg(
-        pl.col("run_key").first(), pl.col("run_id", "job_name").unique().sort().str.join(", ")
+        pl.col("run_key").first(),
+        pl.col("run_id").unique().sort().str.join(", "),
+        pl.coalesce("job_name", "run_id").alias("job_name").unique().sort().str.join(", "),
     )
     counted = events.group_by("gpu_uuid").agg(events=pl.len())
     rows = gpus.unique("gpu_uuid", keep="last", maintain_order=True)
     for more in (at_end, last, named, counted):
         rows = rows.join(more, on="gpu_uuid", how="left", maintain_order="left")
     rows = rows.with_columns(pl.col("events").fill_null(0), pl.col("memory_used_gib").round(1))
-    places.pick(rows, GPUS, "of_gpu", ("gpu_uuid",), rows=16)
+    places.pick(rows, GPUS, "of_gpu", ("gpu_uuid",), rows=16, hidden=GPUS_HIDDEN)
 
 
 def series(scope: Scope, gpus: pl.DataFrame) -> tuple[pl.DataFrame, metrics.Resolution]:

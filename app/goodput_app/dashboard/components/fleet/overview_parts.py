@@ -8,7 +8,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import scope_bar, tables
+from goodput_app.dashboard.components import places, scope_bar, tables
 from goodput_app.dashboard.data import ledger_groups
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ NO_TEAM = "(no team)"
 MOVED_SHOWN = 12
 TEAMS = {
     "team": "Team",
-    "wasted_ms": "Wasted",
     "wasted_cost": "Wasted cost",
+    "wasted_ms": "Wasted",
     "own_waste_cost": "Team-caused waste",
     "platform_waste_cost": "Infrastructure-caused waste",
     "own_waste_ms": "Team-caused waste",
@@ -46,10 +46,15 @@ def teams(waste: pl.DataFrame) -> None:
         return
     frame = ledger_groups.by_team(waste)
     ids = frame["team"].fill_null("")
-    picked = tables.pick(_named(frame), TEAMS, "waste_team", ids, rows=8)
+    # half a page has room for money or for time
+    unit = "_ms" if frame["wasted_cost"].count() else "_cost"
+    more = [name for name in TEAMS if name.endswith(unit)]
+    picked = tables.pick(_named(frame), TEAMS, "waste_team", ids, rows=8, hidden=more)
     if picked is None:
         st.caption("The rows add up to the tile Wasted. Select a row for the pages of the team.")
-    elif team := st.query_params["waste_team"]:
+        return
+    places.facts(picked, {name: TEAMS[name] for name in more})
+    if team := st.query_params["waste_team"]:
         with st.container(horizontal=True, gap="small"):
             for page, (name, icon) in PAGES.items():
                 label = f"{name} of {theme.markdown_text(team)}"

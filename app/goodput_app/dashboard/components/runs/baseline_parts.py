@@ -15,15 +15,16 @@ BASELINES = {
     "gpus": "GPUs",
     "runs": "Runs",
     "left_out_runs": "Not comparable",
+    "best_run_name": "Fastest run",
+    "last_run_name": "Last run",
     "unit": "Unit",
     "usual_speed": "Usual speed",
     "best_speed": "Best speed",
-    "best_run_id": "Fastest run",
     "run_variation_ratio": "Run-to-run variation",
     "step_variation_ratio": "Step time variation",
-    "last_run_id": "Last run",
     "last_change_ratio": "Last run against usual",
 }
+BASELINES_HIDDEN = ("left_out_runs", "run_variation_ratio", "step_variation_ratio")
 SCALING = {
     "workload": "Workload",
     "gpu_models": "GPU model",
@@ -71,8 +72,9 @@ def baselines(frame: pl.DataFrame) -> None:
     ]
     ids = pl.Series([str(place) for place in range(frame.height)])
     tables.pick(
-        _with_unit(frame), BASELINES, "baseline", ids, rows=8, opens=opens, wide=_speeds(BASELINES)
-    )
+        _with_unit(frame), BASELINES, "baseline", ids,
+        rows=8, opens=opens, wide=_speeds(BASELINES), hidden=BASELINES_HIDDEN,
+    )  # fmt: skip
 
 
 def scaling(frame: pl.DataFrame) -> None:

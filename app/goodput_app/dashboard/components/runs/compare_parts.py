@@ -52,8 +52,8 @@ CHANGES = {
     "label": "Attribute",
     "value_before": "Before",
     "value_after": "After",
-    "run_id_before": "Run before",
-    "run_id": "Run after",
+    "run_name_before": "Run before",
+    "run_name": "Run after",
 }
 FORM_NAMES = {"text": "Text", "json": "JSON", "markdown": "Markdown", "html": "HTML"}
 MIME = {

@@ -21,16 +21,16 @@ CAUSES = {
     "confidence": "Confidence",
     "evidence": "Evidence",
     "evidence_against": "Evidence against",
-    "what_to_do": "What to do",
     "node": "Node",
+    "what_to_do": "What to do",
 }
 CAUSE_WIDTHS_PX = {
     "rank": 45,
     "cause": 110,
     "class": 90,
     "confidence": 95,
-    "evidence": 270,
-    "evidence_against": 190,
+    "evidence": 235,
+    "evidence_against": 185,
     "what_to_do": 240,
     "node": 80,
 }
@@ -45,6 +45,7 @@ CHAIN = {
 }
 BY_CAUSE = {
     "cause": "Failure reason",
+    "cluster": "Cluster",
     "class": "Class",
     "failures": "Attempts",
     "mtbf_s": "Time between failures",
@@ -53,8 +54,8 @@ BY_CAUSE = {
     "mttr_s": "Time to restart",
     "lost_gpu_ms": "Failures",
     "lost_cost": "Cost",
-    "cluster": "Cluster",
 }
+BY_CAUSE_HIDDEN = ("class", "mtbf_high_s")
 
 
 def of_attempt(scope: Scope, attempt: int | None, key: str = "") -> None:
@@ -115,4 +116,4 @@ def by_cause(scope: Scope) -> None:
     if found.is_empty():
         st.caption("No attempt ended badly in this time range.")
     else:
-        tables.show(found, BY_CAUSE, "failures_by_cause", rows=8)
+        tables.show(found, BY_CAUSE, "failures_by_cause", rows=8, hidden=BY_CAUSE_HIDDEN)

@@ -8,7 +8,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import places, scope_bar, tables
+from goodput_app.dashboard.components import places, scope_bar, tables, telemetry_parts
 from goodput_app.dashboard.components.findings import finding_parts
 
 STATE_COLOURS: dict[str, theme.Badge] = {
@@ -34,23 +34,26 @@ GPUS = {
     "gpu_temperature_c": "Temperature",
     "gpu_uuid": "UUID",
 }
+GPUS_HIDDEN = ("power_w", "tensor_active_ratio", "gpu_uuid")
 SLOW_GPUS = {
     "node": "Node",
     "gpu_index": "GPU",
     "reason": "Reason",
-    "attempt": "Attempt",
+    "gang_cost": "Cost",
+    "gang_gpu_s": "Total",
     "own_gpu_s": "Lost by the GPU",
     "peers_wait_gpu_s": "Lost by other ranks",
-    "gang_gpu_s": "Total",
-    "gang_cost": "Cost",
+    "attempt": "Attempt",
     "start_at": "Start",
     "end_at": "End",
     "gpu_uuid": "UUID",
 }
+SLOW_GPUS_HIDDEN = ("attempt", "end_at", "gpu_uuid")
 ATTEMPTS = {
     "attempt": "Attempt",
     "job_id": "Job",
     "state": "Job state",
+    "cause": "Failure reason",
     "outcome": "Outcome",
     "start_at": "Start",
     "end_at": "End",
@@ -59,9 +62,9 @@ ATTEMPTS = {
     "last_step": "Last step",
     "kept_steps": "Steps retained",
     "lost_steps": "Steps rolled back",
-    "cause": "Failure reason",
     "cause_confidence": "Confidence",
 }
+ATTEMPTS_HIDDEN = ("outcome", "first_step", "last_step", "cause_confidence")
 
 
 def heading(run: dict[str, Any]) -> None:
@@ -126,19 +129,22 @@ def blast_radius(frame: pl.DataFrame) -> None:
         st.caption("No GPU is known to have delayed the others by throttling or a hardware error.")
     else:
         of = ("gpu_uuid", "reason", "attempt", "start_at")
-        places.pick(frame, SLOW_GPUS, "slow_gpu", of)
+        shown = telemetry_parts.with_reasons(frame)
+        places.pick(shown, SLOW_GPUS, "slow_gpu", of, hidden=SLOW_GPUS_HIDDEN)
 
 
 def gpus(frame: pl.DataFrame) -> None:
     """Draw the GPUs of a run; `frame`: marts.run_gpus."""
-    places.pick(frame, GPUS, "run_gpu", ("gpu_uuid",))
+    empty = [name for name in GPUS if name.endswith("_ms") and not frame[name].sum()]
+    places.pick(frame, GPUS, "run_gpu", ("gpu_uuid",), hidden=(*GPUS_HIDDEN, *empty))
 
 
 def lineage(frame: pl.DataFrame) -> int | None:
     """Draw the attempts of a run in order; return the selected one. `frame`: marts.attempts."""
     ids = frame["attempt"].cast(pl.String)
-    picked = tables.pick(frame, ATTEMPTS, "attempt", ids)
+    picked = tables.pick(frame, ATTEMPTS, "attempt", ids, hidden=ATTEMPTS_HIDDEN)
     if picked is None:
         return None
+    places.facts(picked, {name: ATTEMPTS[name] for name in ATTEMPTS_HIDDEN})
     number: int = picked["attempt"]
     return number

@@ -12,10 +12,10 @@ from goodput_app.dashboard.components import tables, tiles
 
 CHANGES = {
     "attempt": "Attempt",
+    "sentence": "What changed",
+    "lost_gpu_ms": "Lost by slower steps",
     "since_at": "Start",
     "until_at": "End",
-    "lost_gpu_ms": "Lost by slower steps",
-    "sentence": "What changed",
     "score": "Score",
 }
 MEMORY = {

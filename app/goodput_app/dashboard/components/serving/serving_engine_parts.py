@@ -44,6 +44,10 @@ ENGINES = {
     "gpu_method": "GPU known by",
     "cluster": "Cluster",
 }
+ENGINES_SHOWN = (
+    "endpoint", "engine", "role", "node", "gpus", "output_tokens_per_s", "running_requests",
+    "queue_ratio", "kv_cache_ratio", "idle_ratio", "cluster",
+)  # fmt: skip
 TENANTS = {
     "tenant": "Tenant",
     "model": "Model",
@@ -60,6 +64,7 @@ TENANTS = {
     "slowest_p50_ttft_s": "Time to first token there, p50",
     "cluster": "Cluster",
 }
+TENANTS_HIDDEN = ("p50_e2e_s", "input_tokens", "output_tokens", "slowest_p50_ttft_s")
 METRICS = {
     "ttft_s": "Time to first token",
     "inter_token_s": "Time between tokens",
@@ -71,19 +76,20 @@ METRICS = {
 }
 SPIKES = {
     "start_at": "Start",
+    "cluster": "Cluster",
+    "node": "Node",
     "endpoint": "Endpoint",
     "engine": "Engine",
     "model": "Model",
-    "cause_label": "Likely cause",
-    "evidence": "Evidence",
     "metric_label": "Latency",
     "p95_s": "p95, at least",
     "usual_p95_s": "Usual p95, at most",
     "duration_s": "Length of spike",
-    "node": "Node",
-    "cluster": "Cluster",
+    "cause_label": "Likely cause",
+    "evidence": "Evidence",
 }
-SPIKE_WIDTHS = {"evidence": 420}
+SPIKES_HIDDEN = ("node", "engine", "model", "usual_p95_s")
+SPIKE_WIDTHS = {"evidence": 330}
 CAUSES = {
     "gpu_event": "GPU event",
     "link_down": "Link down",
@@ -126,11 +132,14 @@ def engines(frame: pl.DataFrame) -> None:
         if name.endswith(("tokens_per_s", "per_gpu_s", "_requests"))
     }
     wide["gpus"] = number("GPUs", format="%,.4g")
-    picked = tables.pick(shown, _of(shown, ENGINES), ENGINE, ids(frame), wide=wide)
+    names = _of(shown, ENGINES)
+    hidden = [name for name in names if name not in ENGINES_SHOWN]
+    picked = tables.pick(shown, names, ENGINE, ids(frame), wide=wide, hidden=hidden)
     rest(frame, "engines")
     if picked is None:
         st.caption("Select a row for links to its GPU, node and run.")
     else:
+        places.facts(picked, {name: names[name] for name in hidden})
         places.links(picked)
 
 
@@ -151,7 +160,9 @@ def tenants(frame: pl.DataFrame, of_engines: pl.DataFrame) -> None:
         for name, header in TENANTS.items()
         if name.endswith("_s")
     }
-    tables.pick(shown, _of(shown, TENANTS), "tenant", keys, opens=opens, wide=wide)
+    tables.pick(
+        shown, _of(shown, TENANTS), "tenant", keys, opens=opens, wide=wide, hidden=TENANTS_HIDDEN
+    )
     rest(frame, "tenants")
     st.caption("Select a row to mark its slowest engine above, with links to GPU, node and run.")
     place, tenant = next(
@@ -180,9 +191,10 @@ def spikes(frame: pl.DataFrame) -> None:
     keys = frame.select(
         pl.concat_str(engine.alias("of"), pl.col("start_ms").cast(pl.String), separator="|")
     ).to_series()
+    names = _of(shown, SPIKES)
     tables.pick(
-        shown, _of(shown, SPIKES), "spike", keys, opens=[{ENGINE: one} for one in engine],
-        wide=wide, widths=SPIKE_WIDTHS,
+        shown, names, "spike", keys, opens=[{ENGINE: one} for one in engine], wide=wide,
+        widths=SPIKE_WIDTHS if "evidence" in names else None, hidden=SPIKES_HIDDEN,
     )  # fmt: skip
     rest(frame, "spikes")
     st.caption(

@@ -37,21 +37,25 @@ MODELS = {
     "idle_cost": "Idle serving cost",
     "cluster": "Cluster",
 }
+MODELS_HIDDEN = ("running_requests", "waiting_requests", "input_tokens_per_s", "idle_ms")
 COSTS = {
     "model": "Model",
     "role": "Role",
-    "cost": "Cost",
-    "cost_per_m_tokens": "Cost per million tokens",
-    "cost_per_m_input_tokens": "Cost per million input tokens",
-    "cost_per_m_output_tokens": "Cost per million output tokens",
+    "cluster": "Cluster",
+    "energy_kwh": "Energy",
     "joules_per_m_tokens": "Joules per million tokens",
     "joules_per_m_input_tokens": "Joules per million input tokens",
     "joules_per_m_output_tokens": "Joules per million output tokens",
-    "energy_kwh": "Energy",
     "input_share_ratio": "Input share of cost",
+    "cost_per_m_input_tokens": "Cost per million input tokens",
+    "cost_per_m_output_tokens": "Cost per million output tokens",
+    "cost_per_m_tokens": "Cost per million tokens",
+    "cost": "Cost",
     "reason": "Note",
-    "cluster": "Cluster",
 }
+COSTS_HIDDEN = (
+    "energy_kwh", "joules_per_m_input_tokens", "joules_per_m_output_tokens", "input_share_ratio",
+)  # fmt: skip
 LATENCIES = {
     "model": "Model",
     "role": "Role",
@@ -84,6 +88,10 @@ OBJECTIVES = {
     "method_label": "Source",
     "cluster": "Cluster",
 }
+OBJECTIVES_HIDDEN = (
+    "requests", "budget_requests", "budget_spent_low_ratio", "within_requests_per_gpu_h",
+    "method_label",
+)  # fmt: skip
 METHODS = {"requests": "request log (exact)", "histogram": "histogram"}
 LEVELS: dict[serving.Level, str] = {"model": "Model", "role": "Role", "engine": "Engine"}
 # of a model whose engines all have one role that row would repeat the total
@@ -171,7 +179,10 @@ def models(frame: pl.DataFrame) -> None:
         if name.endswith(("tokens_per_s", "per_gpu_s", "_requests"))
     }
     wide["gpus"] = rate("GPUs", format="%,.4g")
-    tables.pick(named, _of(named, MODELS), "served-models", ids, opens=opens, wide=wide)
+    tables.pick(
+        named, _of(named, MODELS), "served-models", ids, opens=opens, wide=wide,
+        hidden=MODELS_HIDDEN,
+    )  # fmt: skip
     st.caption("Select a row to see its model alone. Idle serving time is of whole GPUs.")
 
 
@@ -192,7 +203,7 @@ def costs(frame: pl.DataFrame) -> None:
         for name, header in COSTS.items()
         if name.startswith("joules")
     }
-    tables.show(named, _of(named, COSTS), "served-costs", wide=wide)
+    tables.show(named, _of(named, COSTS), "served-costs", wide=wide, hidden=COSTS_HIDDEN)
     st.caption(
         "All time of the GPUs is in it, model load and idle time included. Input and output share "
         "the cost by the seconds that requests spent in prefill and decode."
@@ -294,7 +305,9 @@ def objectives(frame: pl.DataFrame) -> None:
         name: number(OBJECTIVES[name], format="%,.1f")
         for name in ("budget_requests", "within_requests_per_gpu_h")
     }
-    tables.show(shown, _of(shown, OBJECTIVES), "serving-objectives", wide=wide)
+    tables.show(
+        shown, _of(shown, OBJECTIVES), "serving-objectives", wide=wide, hidden=OBJECTIVES_HIDDEN
+    )
 
 
 def over_time(view: View, model: str | None) -> None:

@@ -1,12 +1,13 @@
 -- Idle gaps by ledger category without the texts of marts.idle_gap_parts, which take as long as all the rest: for who
 -- sums up many gaps and shows few.
--- grain: gap_id, category
--- gap: number of the gap in intermediate.int_idle_gap_splits
+-- grain: gap, category
+-- gap: number of the gap in intermediate.int_idle_gap_splits; idle_gap_id() makes gap_id
+-- whole_start_ms: as there
 -- phase, phase_label: detail that the part has most of; '': none
 -- the other columns: see marts.idle_gap_parts
 select
     splits.gap,
-    left(md5(places.gpu_uuid || places.gpu_instance || splits.whole_start_ms), 12) as gap_id,
+    splits.whole_start_ms,
     places.cluster,
     places.node,
     places.gpu_uuid,

@@ -25,20 +25,57 @@ islands as (
         and in_window(islands.start_ms, islands.end_ms)
 ),
 
+-- in the order of the alphabet
+categories as (
+    select category, (row_number() over (order by category))::integer as number from reference.gpu_second_categories
+),
+
+-- prices are of kinds of GPUs and terms of jobs, of which there are few
+kinds as (
+    select cluster, gpu_model, mig_profile, (row_number() over ())::integer as kind
+    from (select distinct cluster, gpu_model, mig_profile from intermediate.int_prices)
+),
+
+terms as (
+    select partition, qos, (row_number() over ())::integer as terms
+    from (select distinct partition, qos from intermediate.int_prices)
+),
+
+prices as (
+    select
+        kinds.kind, terms.terms, prices.from_ms // 3600000 as from_hour, prices.to_ms // 3600000 as to_hour,
+        prices.price_per_gpu_h::double as price_per_gpu_h
+    from intermediate.int_prices as prices
+    inner join kinds using (cluster, gpu_model, mig_profile)
+    inner join terms using (partition, qos)
+),
+
+places as materialized (
+    select places.*, kinds.kind
+    from intermediate.int_numbered_units as places
+    left join kinds
+        on places.cluster = kinds.cluster
+        and coalesce(places.gpu_model, '') = kinds.gpu_model
+        and coalesce(places.mig_profile, '') = kinds.mig_profile
+),
+
 owners as materialized (
     select
-        owner,
-        job_run_key,
-        coalesce(partition, '') as partition,
-        coalesce(qos, '') as qos,
-        of_owner(team, user_name, run_key, partition) as is_in_scope
-    from intermediate.int_numbered_owners
+        owners.owner,
+        owners.job_run_key,
+        terms.terms,
+        of_owner(owners.team, owners.user_name, owners.run_key, owners.partition) as is_in_scope
+    from intermediate.int_numbered_owners as owners
+    left join terms on coalesce(owners.partition, '') = terms.partition and coalesce(owners.qos, '') = terms.qos
 ),
+
+no_terms as (select any_value(terms) as terms from terms where partition = '' and qos = ''),
 
 holds as (
     select
         units.unit,
         owners.owner,
+        case when owners.owner is null then (select terms from no_terms) else owners.terms end as terms,
         coalesce(owners.is_in_scope, of_owner(null, null, null, null)) as is_in_scope,
         holds.start_ms,
         coalesce(holds.end_ms, 9223372036854775807) as end_ms
@@ -49,12 +86,13 @@ holds as (
 
 -- holds, the time between them, before the first and after the last
 held_or_free as (
-    select unit, true as is_held, owner, is_in_scope, start_ms, end_ms from holds
+    select unit, true as is_held, owner, terms, is_in_scope, start_ms, end_ms from holds
     union all
     select
         unit,
         false,
         null,
+        (select terms from no_terms),
         of_owner(null, null, null, null),
         coalesce(lag(end_ms) over (partition by unit order by start_ms), 0),
         start_ms
@@ -64,6 +102,7 @@ held_or_free as (
         units.unit,
         false,
         null,
+        (select terms from no_terms),
         of_owner(null, null, null, null),
         coalesce(max(holds.end_ms), 0),
         9223372036854775807
@@ -79,6 +118,7 @@ gaps as materialized (
         islands.unit,
         spans.is_held,
         spans.owner,
+        spans.terms,
         greatest(islands.start_ms, spans.start_ms) as whole_start_ms,
         greatest(islands.start_ms, spans.start_ms, coalesce(getvariable('scope_from_ms')::bigint, 0)) as start_ms,
         least(
@@ -103,16 +143,17 @@ gaps as materialized (
 
 -- segments are cut at hours, so that few of a GPU need to be looked at for a gap in an hour
 gap_hours as (
-    select gap, unit, start_ms, end_ms, unnest(range(start_ms // 3600000, (end_ms - 1) // 3600000 + 1)) as hour
+    select gap, unit, terms, start_ms, end_ms, unnest(range(start_ms // 3600000, (end_ms - 1) // 3600000 + 1)) as hour
     from gaps
 ),
 
 segments as (
     select
-        places.unit, places.place, segments.hour_ms // 3600000 as hour, segments.start_ms, segments.end_ms,
-        segments.category, segments.phase, segments.share_lo, segments.share_hi, segments.share_of
+        places.unit, places.place, places.kind, segments.hour_ms // 3600000 as hour, segments.start_ms, segments.end_ms,
+        categories.number, segments.phase, segments.share_lo, segments.share_hi, segments.share_of
     from marts.ledger_segments as segments
-    inner join intermediate.int_numbered_units as places
+    inner join categories using (category)
+    inner join places
         on segments.gpu_uuid = places.gpu_uuid
         and segments.gpu_instance = places.gpu_instance
         and segments.start_ms >= places.start_ms
@@ -126,9 +167,11 @@ segments as (
 cells as (
     select
         gaps.gap,
+        gaps.terms,
         segments.place,
+        segments.kind,
         segments.hour,
-        segments.category,
+        segments.number,
         segments.phase,
         greatest(segments.start_ms, gaps.start_ms) as start_ms,
         least(segments.end_ms, gaps.end_ms) as end_ms,
@@ -145,70 +188,47 @@ cells as (
         and segments.end_ms > gaps.start_ms
 ),
 
--- a gap has one price in most cases, since prices change at whole hours and seldom
-rates as (
-    select gaps.gap, places.place, prices.from_ms, prices.to_ms, prices.price_per_gpu_h::double as price_per_gpu_h
-    from gaps
-    inner join intermediate.int_numbered_units as places using (unit)
-    left join owners using (owner)
-    inner join intermediate.int_prices as prices
-        on places.cluster = prices.cluster
-        and coalesce(places.gpu_model, '') = prices.gpu_model
-        and coalesce(places.mig_profile, '') = prices.mig_profile
-        and coalesce(owners.partition, '') = prices.partition
-        and coalesce(owners.qos, '') = prices.qos
-        and gaps.start_ms < prices.to_ms
-        and gaps.end_ms > prices.from_ms - 3600000
-),
-
 by_category as materialized (
     select
         cells.gap,
-        cells.category,
+        cells.number,
         arg_max(cells.place, cells.start_ms) as place,
         min(cells.start_ms) as part_start_ms,
         max(cells.end_ms) as part_end_ms,
         arg_max(coalesce(cells.phase, ''), cells.gpu_ms) as phase,
         sum(cells.gpu_ms)::bigint as gpu_ms,
-        sum(cells.gpu_ms / 3600000.0 * rates.price_per_gpu_h) as cost
+        sum(cells.gpu_ms / 3600000.0 * prices.price_per_gpu_h) as cost
     from cells
-    left join rates
-        on cells.gap = rates.gap
-        and cells.place = rates.place
-        and cells.hour * 3600000 >= rates.from_ms
-        and cells.hour * 3600000 < rates.to_ms
-    group by cells.gap, cells.category
+    left join prices
+        on cells.kind = prices.kind
+        and cells.terms = prices.terms
+        and cells.hour >= prices.from_hour
+        and cells.hour < prices.to_hour
+    group by cells.gap, cells.number
 ),
 
 sums as (
     select
         gap,
-        max(gpu_ms) as longest_ms,
+        -- of parts of the same length the first in the alphabet
+        999 - max(gpu_ms * 1000 + 999 - number) % 1000 as main_number,
         sum(gpu_ms)::bigint as gap_gpu_ms,
         sum(cost) as gap_cost
     from by_category
     group by gap
-),
-
--- of parts of the same length the first in the alphabet
-main_parts as (
-    select by_category.gap, min(by_category.category) as gap_category
-    from by_category
-    inner join sums on by_category.gap = sums.gap and by_category.gpu_ms = sums.longest_ms
-    group by by_category.gap
 )
 
 select
     by_category.gap,
-    by_category.category,
+    categories.category,
     by_category.place,
     by_category.part_start_ms,
     by_category.part_end_ms,
     by_category.phase,
     by_category.gpu_ms,
     by_category.cost,
-    main_parts.gap_category,
-    by_category.category = main_parts.gap_category as is_main,
+    main_categories.category as gap_category,
+    by_category.number = sums.main_number as is_main,
     sums.gap_gpu_ms,
     sums.gap_cost,
     gaps.is_held,
@@ -216,10 +236,11 @@ select
     gaps.whole_start_ms,
     gaps.start_ms,
     gaps.end_ms,
-    by_category.category in ('step_unsplit', 'productive', 'at_risk')
+    categories.category in ('step_unsplit', 'productive', 'at_risk')
         and gaps.end_ms - gaps.start_ms >= threshold('idle_min_ms') as is_beside_work,
     gaps.readings_coverage_ratio
 from by_category
 inner join sums using (gap)
-inner join main_parts using (gap)
 inner join gaps using (gap)
+inner join categories using (number)
+inner join categories as main_categories on sums.main_number = main_categories.number

@@ -41,23 +41,21 @@ fine as (
 ),
 
 -- power is that of the device, which its instances repeat
-device_readings as (
-    select gpu_uuid, start_ms, max(power_w) as power_w, max(read_ms) as read_ms
+readings as (
+    select units.unit, fine.start_ms, max(fine.power_w) as power_w, max(fine.read_ms) as read_ms
     from fine
-    group by gpu_uuid, start_ms
+    inner join units using (gpu_uuid)
+    group by units.unit, fine.start_ms
     union all
     select
-        gpu_uuid,
-        bucket_start(start_ms),
-        avg(power_w),
-        600000 * count(power_w)
-    from marts.device_power
-    where scope_bucket_ms() >= 600000 and power_w is not null
-    group by gpu_uuid, bucket_start(start_ms)
-),
-
-readings as (
-    select units.unit, device_readings.* from device_readings inner join units using (gpu_uuid)
+        units.unit,
+        bucket_start(powers.start_ms),
+        avg(powers.power_w),
+        600000 * count(powers.power_w)
+    from marts.device_power as powers
+    inner join units using (gpu_uuid)
+    where scope_bucket_ms() >= 600000 and powers.power_w is not null
+    group by units.unit, bucket_start(powers.start_ms)
 ),
 
 stays as (
@@ -90,22 +88,32 @@ buckets as (
     left join readings on cut.unit = readings.unit and cut.bucket_ms = readings.start_ms
 ),
 
+owners as materialized (
+    select job_run_key, team, dense_rank() over (order by team)::integer as team_number
+    from intermediate.int_job_run_owners
+),
+
 owned as (
     select
         units.unit,
         pieces.start_ms,
-        owners.team,
+        owners.team_number,
         categories."group" as availability,
         sum(pieces.gpu_ms) as gpu_ms
     from marts.bin_pieces as pieces
     inner join units using (gpu_uuid)
     inner join reference.gpu_second_categories as categories using (category)
-    left join intermediate.int_job_run_owners as owners using (job_run_key)
+    left join owners using (job_run_key)
     group by all
 ),
 
 shares as (
-    select *, gpu_ms / sum(gpu_ms) over (partition by unit, start_ms) as share_ratio from owned
+    select
+        owned.*,
+        teams.team,
+        owned.gpu_ms / sum(owned.gpu_ms) over (partition by owned.unit, owned.start_ms) as share_ratio
+    from owned
+    left join (select distinct team_number, team from owners) as teams using (team_number)
 ),
 
 named as (
@@ -123,6 +131,17 @@ named as (
         buckets.read_ms * coalesce(shares.share_ratio, 1)
     from buckets
     left join shares using (unit, start_ms)
+),
+
+-- a GPU that left a place and came back in a bucket counts once
+by_unit as (
+    select
+        level, cluster, name, availability, start_ms, unit,
+        sum(power_w) as power_w,
+        sum(here_ms) as here_ms,
+        sum(read_ms) as read_ms
+    from named
+    group by level, cluster, name, availability, start_ms, unit
 )
 
 select
@@ -131,11 +150,11 @@ select
     name,
     availability,
     start_ms,
-    count(distinct unit) as gpus,
-    count(distinct unit) filter (where power_w is not null) as read_gpus,
+    count(*) as gpus,
+    count(power_w) as read_gpus,
     sum(power_w) as power_w,
     sum(here_ms)::double as here_ms,
     sum(read_ms)::double as read_ms,
     sum(read_ms) / nullif(sum(here_ms), 0) as coverage_ratio
-from named
+from by_unit
 group by level, cluster, name, availability, start_ms

@@ -1,7 +1,7 @@
 -- Series that vanished: of a GPU while other GPUs of its node go on being read (it may have fallen off the bus), of all
 -- GPUs of a node, or of all nodes of a cluster. Silent: longer than threshold silent_min_scrapes sampling intervals and
--- threshold silent_min_ms. Never idle time: nobody knows what these GPUs did. GPUs that were never read are left out, and
--- nodes while the scheduler reports them powered off or in maintenance.
+-- threshold silent_min_ms; silent_gpu_min_ms while a GPU is still not read. Never idle time: nobody knows what these GPUs did.
+-- GPUs that were never read are left out, and nodes while the scheduler reports them powered off or in maintenance.
 -- grain: rule, cluster, node, gpu_uuid, start_at
 -- evaluated: first
 -- skip_if_empty: state.reading_series, raw.gpu_events
@@ -210,7 +210,10 @@ long_enough as (
     from found
     where
         (rule = 'silent_gpu' or last_ms <= start_ms + 1 or seen_ms >= threshold('silent_restart_ms'))
-        and seen_ms >= threshold('silent_min_ms')
+        and seen_ms >= case
+            when rule = 'silent_gpu' and last_ms <= start_ms + 1 then threshold('silent_gpu_min_ms')
+            else threshold('silent_min_ms')
+        end
         and seen_ms >= threshold('silent_min_scrapes') * coalesce(interval_ms, 0)
 ),
 

@@ -1,8 +1,40 @@
--- Energy by owner and hour in the scope's window. Of the first and the last hour there is evidence of a part, which the
--- energy is that of; a window that cuts it has its part. Owners do not restrict it.
+-- Energy by owner and hour in the scope's window. Of an hour that the window cuts an owner has the part of its energy that
+-- its GPU time inside the window is of its GPU time in the hour; where that time was pruned, the part of the hour's
+-- evidence. Windows that follow each other add up, to the millijoule. Owners do not restrict it.
 -- grain: cluster, job_run_key, availability, gpu_model, mig_profile, hour_ms, is_metered
 -- availability, energy_mj, measured_ms, is_metered, wall_mj: as in marts.statement_energy_hourly
-with evident as (
+with cut_hours as (
+    select
+        segments.cluster,
+        segments.job_run_key,
+        categories.group as availability,
+        segments.gpu_model,
+        segments.mig_profile,
+        segments.hour_ms,
+        sum(segments.gpu_ms)::hugeint as all_ms,
+        sum(share_ms(
+            segments.start_ms,
+            greatest(segments.start_ms, least(segments.end_ms, coalesce(getvariable('scope_from_ms')::bigint, 0))),
+            segments.share_lo, segments.share_hi, segments.share_of
+        ))::hugeint as before_ms,
+        sum(share_ms(
+            segments.start_ms,
+            greatest(segments.start_ms, least(segments.end_ms, getvariable('scope_to_ms')::bigint)),
+            segments.share_lo, segments.share_hi, segments.share_of
+        ))::hugeint as until_ms
+    from marts.ledger_segments as segments
+    inner join reference.gpu_second_categories as categories using (category)
+    where
+        segments.hour_ms in (
+            coalesce(getvariable('scope_from_ms')::bigint, 0) // 3600000 * 3600000,
+            coalesce(getvariable('scope_to_ms')::bigint, 0) // 3600000 * 3600000
+        )
+        and not is_whole_hour(segments.hour_ms)
+    group by all
+    having sum(segments.gpu_ms) > 0
+),
+
+evident as (
     select
         energy.*,
         greatest(energy.hour_ms, clusters.first_ms) as start_ms,
@@ -10,12 +42,29 @@ with evident as (
     from marts.statement_energy_hourly as energy
     inner join intermediate.int_clusters as clusters using (cluster)
     where in_window(energy.hour_ms, energy.hour_ms + 3600000)
+),
+
+parts as (
+    select
+        evident.* exclude (start_ms, end_ms),
+        coalesce(cut_hours.before_ms, least(scope_start(start_ms), end_ms) - start_ms) as before_ms,
+        coalesce(cut_hours.until_ms, greatest(scope_end(end_ms), start_ms) - start_ms) as until_ms,
+        coalesce(cut_hours.all_ms, end_ms - start_ms) as all_ms
+    from evident
+    left join cut_hours
+        on evident.cluster = cut_hours.cluster
+        and evident.job_run_key is not distinct from cut_hours.job_run_key
+        and evident.availability = cut_hours.availability
+        and evident.gpu_model is not distinct from cut_hours.gpu_model
+        and evident.mig_profile is not distinct from cut_hours.mig_profile
+        and evident.hour_ms = cut_hours.hour_ms
+    where end_ms > start_ms
 )
 
 select
-    * exclude (energy_mj, measured_ms, wall_mj, start_ms, end_ms),
-    scope_part(wall_mj, start_ms, end_ms) as wall_mj,
-    scope_part(energy_mj, start_ms, end_ms) as energy_mj,
-    scope_part(measured_ms, start_ms, end_ms) as measured_ms
-from evident
-where end_ms > start_ms
+    * exclude (energy_mj, measured_ms, wall_mj, before_ms, until_ms, all_ms),
+    part_mj(wall_mj::hugeint, 0, all_ms, before_ms, until_ms)::bigint as wall_mj,
+    part_mj(energy_mj::hugeint, 0, all_ms, before_ms, until_ms)::bigint as energy_mj,
+    part_mj(measured_ms::hugeint, 0, all_ms, before_ms, until_ms)::bigint as measured_ms
+from parts
+where until_ms > before_ms

@@ -9,7 +9,7 @@
 -- capped_ratio: part of the readings with reasons that carry the power cap; null: no reading has reasons
 -- slowdown_temperature_c: of the GPU of the least margin; gpu_temperature_c: of the hottest GPU
 -- slowdown_margin_c: least distance of a GPU's highest temperature to its slowdown temperature
-with inventory as (
+with inventory as materialized (
     select
         gpu_uuid,
         arg_max(cluster, coalesce(start_at, make_timestamp(0))) as cluster,
@@ -21,60 +21,60 @@ with inventory as (
     group by gpu_uuid
 ),
 
+numbered as materialized (
+    select
+        inventory.*,
+        dense_rank() over (order by cluster, node, gpu_model)::integer as place
+    from inventory
+),
+
 readings as not materialized (select * from marts.device_power),
 
-hottest as (
-    select gpu_uuid, max(gpu_temperature_c) as gpu_temperature_c from readings group by gpu_uuid
+read_gpus as (
+    select
+        gpu_uuid,
+        sum(power_w) as power_w,
+        count(power_w) as powers,
+        max(gpu_temperature_c) as gpu_temperature_c,
+        sum(capped) as capped,
+        sum(reasons) as reasons
+    from readings
+    group by gpu_uuid
+),
+
+peaks as (
+    select
+        numbered.place,
+        quantile_cont(readings.peak_power_w, 0.99) as p99_power_w,
+        quantile_cont(readings.peak_power_w / numbered.power_limit_w, 0.99) as p99_limit_ratio
+    from readings
+    inner join numbered using (gpu_uuid)
+    group by numbered.place
 ),
 
 of_nodes as (
     select
-        inventory.cluster,
-        inventory.node,
-        inventory.gpu_model,
-        count(distinct inventory.gpu_uuid) filter (where readings.power_w is not null) as read_gpus,
-        avg(readings.power_w) as mean_power_w,
-        quantile_cont(readings.peak_power_w, 0.99) as p99_power_w,
-        quantile_cont(readings.peak_power_w / inventory.power_limit_w, 0.99) as p99_limit_ratio,
-        sum(readings.capped) / nullif(sum(readings.reasons), 0) as capped_ratio
-    from inventory
-    inner join readings using (gpu_uuid)
-    group by inventory.cluster, inventory.node, inventory.gpu_model
-),
-
-of_gpus as (
-    select
-        inventory.cluster,
-        inventory.node,
-        inventory.gpu_model,
+        numbered.place,
+        any_value(numbered.cluster) as cluster,
+        any_value(numbered.node) as node,
+        any_value(numbered.gpu_model) as gpu_model,
         count(*) as gpus,
-        avg(inventory.power_limit_w) as power_limit_w,
-        max(hottest.gpu_temperature_c) as gpu_temperature_c,
+        count(*) filter (where read_gpus.powers > 0) as read_gpus,
+        avg(numbered.power_limit_w) as power_limit_w,
+        sum(read_gpus.power_w) / nullif(sum(read_gpus.powers), 0) as mean_power_w,
+        sum(read_gpus.capped) / nullif(sum(read_gpus.reasons), 0) as capped_ratio,
         arg_min(
-            inventory.slowdown_temperature_c, inventory.slowdown_temperature_c - hottest.gpu_temperature_c
+            numbered.slowdown_temperature_c, numbered.slowdown_temperature_c - read_gpus.gpu_temperature_c
         ) as slowdown_temperature_c,
-        min(inventory.slowdown_temperature_c - hottest.gpu_temperature_c) as slowdown_margin_c
-    from inventory
-    left join hottest using (gpu_uuid)
-    group by inventory.cluster, inventory.node, inventory.gpu_model
+        max(read_gpus.gpu_temperature_c) as gpu_temperature_c,
+        min(numbered.slowdown_temperature_c - read_gpus.gpu_temperature_c) as slowdown_margin_c
+    from numbered
+    left join read_gpus using (gpu_uuid)
+    group by numbered.place
 )
 
 select
-    of_gpus.cluster,
-    of_gpus.node,
-    of_gpus.gpu_model,
-    of_gpus.gpus,
-    coalesce(of_nodes.read_gpus, 0) as read_gpus,
-    of_gpus.power_limit_w,
-    of_nodes.mean_power_w,
-    of_nodes.p99_power_w,
-    of_nodes.p99_limit_ratio,
-    of_nodes.capped_ratio,
-    of_gpus.slowdown_temperature_c,
-    of_gpus.gpu_temperature_c,
-    of_gpus.slowdown_margin_c
-from of_gpus
-left join of_nodes
-    on of_gpus.cluster = of_nodes.cluster
-    and of_gpus.node = of_nodes.node
-    and of_gpus.gpu_model is not distinct from of_nodes.gpu_model
+    cluster, node, gpu_model, gpus, read_gpus, power_limit_w, mean_power_w, p99_power_w, p99_limit_ratio, capped_ratio,
+    slowdown_temperature_c, gpu_temperature_c, slowdown_margin_c
+from of_nodes
+left join peaks using (place)

@@ -28,10 +28,14 @@ select
     null,
     'info',
     'Confirmed',
-    what || ': ' || n || coalesce(', for example ' || left(example, 120), ''),
+    what || ': ' || counted(n, 'case') || coalesce(', for example ' || left(example, 120), ''),
     what_to_do
 from marts.data_quality
-where is_whole_fleet()
+where
+    is_whole_fleet()
+    and what_to_do is not null
+    -- a time range without data has no findings; evidence without a cluster has no time
+    and (select coalesce(bool_or(in_window(first_ms, as_of_ms)), true) from intermediate.int_clusters)
 union all
 select
     'objective_burn',

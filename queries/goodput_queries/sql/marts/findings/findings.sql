@@ -143,7 +143,7 @@ runs as (
         any_value(run_id) as run_id,
         arg_max(job_name, attempt) as job_name,
         any_value(team) as team,
-        bool_or(run_id in (job_id, '') and job_name not in (job_id, '')) as is_number
+        coalesce(max(numbered_run_name(run_id, job_id, job_name)), any_value(run_id)) as run_name
     from intermediate.int_attempts
     where of_teams(team)
     group by run_key
@@ -190,7 +190,7 @@ described as (
         rules.page,
         coalesce(merged.node, gpus.node) as at_node,
         gpus.gpu_index,
-        case when runs.is_number then runs.job_name || ' (' || runs.run_id || ')' else runs.run_id end as run_name,
+        runs.run_name,
         coalesce(merged.worst.team, runs.team) as team,
         coalesce(merged.worst.what_to_do, rules.action) as what_to_do,
         covered.covered_ms,

@@ -14,6 +14,7 @@
 -- cases: number of attempts; of a loss of no run, of nodes
 -- cause, what_to_do: of an ending, that of the attempt that lost most; else null
 -- base_ms: what the loss is a share of: allocated time of the runs concerned, else the capacity of the cluster
+-- run_share_ratio: the share of its allocated time that the run lost of which it took most; null where no run is concerned
 with lives as (
     select
         attempts.attempt_key,
@@ -28,11 +29,13 @@ with lives as (
 bases as (
     select
         parts.rule, parts.cluster, parts.node, parts.gpu_uuid, parts.run_key, parts.team,
-        sum(parts.run_base_ms)::bigint as base_ms
+        sum(parts.run_base_ms)::bigint as base_ms,
+        max(parts.gpu_ms / parts.run_base_ms) as run_share_ratio
     from (
-        select distinct rule, cluster, node, gpu_uuid, run_key, of_run_key, team, run_base_ms
+        select rule, cluster, node, gpu_uuid, run_key, of_run_key, team, run_base_ms, sum(gpu_ms) as gpu_ms
         from marts.loss_parts
-        where run_base_ms is not null
+        where run_base_ms > 0
+        group by all
     ) as parts
     group by all
 )
@@ -44,7 +47,7 @@ select
     parts.gpu_uuid,
     parts.run_key,
     parts.team,
-    greatest(min(parts.first_ms), coalesce(min(lives.start_ms), 0), scope_start(0)) as since_ms,
+    greatest(min(parts.first_ms), coalesce(min(lives.start_ms), 0), min(clusters.first_ms), scope_start(0)) as since_ms,
     least(max(parts.last_ms), max(coalesce(lives.end_ms, clusters.as_of_ms)), scope_end(max(clusters.as_of_ms)))
         as until_ms,
     sum(parts.gpu_ms)::bigint as gpu_ms,
@@ -53,7 +56,8 @@ select
     count(distinct parts.case_key) as cases,
     arg_max(parts.cause, parts.gpu_ms) as cause,
     arg_max(parts.what_to_do, parts.gpu_ms) as what_to_do,
-    coalesce(any_value(bases.base_ms), any_value(parts.cluster_base_ms)) as base_ms
+    coalesce(any_value(bases.base_ms), any_value(parts.cluster_base_ms)) as base_ms,
+    any_value(bases.run_share_ratio) as run_share_ratio
 from marts.loss_parts as parts
 inner join intermediate.int_clusters as clusters using (cluster)
 left join lives on parts.case_key = lives.attempt_key

@@ -20,7 +20,10 @@ claims as (
     from marts.loss_claims as claims
     inner join reference.finding_rules as rules using (rule)
     left join sizes using (run_key)
-    where is_large_loss(claims.rule, claims.gpu_ms, claims.base_ms, sizes.gpus)
+    where is_large_loss(
+        claims.rule, claims.gpu_ms, greatest(claims.gpu_ms / nullif(claims.base_ms, 0), claims.run_share_ratio),
+        claims.base_ms, sizes.gpus
+    )
 ),
 
 starts as (

@@ -34,14 +34,22 @@ cluster_bases as (
     select cluster, sum(gpu_ms)::bigint as base_ms from ledger group by cluster
 ),
 
+fruitless as (
+    select distinct attempt_key from intermediate.int_run_timeline where category = 'failed_without_progress'
+),
+
+-- previous_key: whose end made the start necessary. A run needs one start of its own: an attempt that retained nothing is
+-- lost with its start, and the next start is the run's own if none before it retained anything
 lives as (
     select
         attempts.attempt_key,
-        attempts.start_ms,
-        coalesce(attempts.end_ms, clusters.as_of_ms) as end_ms,
-        lag(attempts.attempt_key) over (partition by attempts.run_key order by attempts.attempt) as previous_key
+        case
+            when bool_or(fruitless.attempt_key is null) over (earlier rows between unbounded preceding and 1 preceding)
+                then lag(attempts.attempt_key) over earlier
+        end as previous_key
     from intermediate.int_attempts as attempts
-    inner join intermediate.int_clusters as clusters using (cluster)
+    left join fruitless using (attempt_key)
+    window earlier as (partition by attempts.run_key order by attempts.attempt)
 ),
 
 hung as (

@@ -40,7 +40,7 @@ large_losses as (
     select losses.*
     from losses
     inner join sizes on losses.of_run_key = sizes.run_key
-    where is_large_loss(losses.rule, losses.gpu_ms, losses.base_ms, sizes.gpus)
+    where is_large_loss(losses.rule, losses.gpu_ms, losses.gpu_ms / losses.base_ms, losses.base_ms, sizes.gpus)
 ),
 
 candidates as (

@@ -1,6 +1,7 @@
 -- Contradictions and gaps in the evidence, with the recommended action: none of it is hidden in a total.
 -- grain: kind, what
 -- n: how many cases
+-- what_to_do: null: nothing can be done
 -- gpu_ms: GPU time concerned; null where it has none
 with findings as (
     select
@@ -216,8 +217,9 @@ with findings as (
         and ledger.hour_ms < prices.to_ms
     union all
     select
-        'suspended, place unknown', 'the accounting reports how long a job was suspended, not when', count(*), null,
-        min(attempt_key), 'Nothing; the amount is right, its place within the hold is assumed'
+        'suspended, place unknown',
+        'the accounting reports how long a job was suspended, not when: its place within the hold is assumed',
+        count(*), null, min(attempt_key), null
     from intermediate.int_run_timeline where category = 'suspended' and phase = 'placement_assumed'
     union all
     select

@@ -8,7 +8,7 @@
 -- start_at, last_at: first and last sign of it; end_at: the last link is up again; null: one is still down, or not known
 -- members: number of ports or GPUs; node_names, nodes: where; shared: what all members have in common: a node, a
 --  device name (a rail) or a rack; null: nothing that is known
--- run_ids, runs: that had GPUs of these nodes meanwhile; gpus: number of their GPUs there
+-- run_ids, run_names, runs: that had GPUs of these nodes meanwhile; gpus: number of their GPUs there
 -- confidence: Likely where the members have something in common, else Not confirmed
 with signs as (
     select
@@ -87,6 +87,7 @@ touched as (
         places.fabric,
         places.incident,
         list_sort(list_distinct(list(owners.run_id))) as run_ids,
+        list_sort(list_distinct(list(coalesce(owners.job_name, owners.run_id)))) as run_names,
         count(distinct holds.gpu_uuid) as gpus
     from (select *, unnest(node_names) as node from incidents) as places
     inner join intermediate.int_holds as holds
@@ -110,6 +111,7 @@ select
     incidents.nodes,
     incidents.shared,
     coalesce(touched.run_ids, []) as run_ids,
+    coalesce(touched.run_names, []) as run_names,
     len(coalesce(touched.run_ids, [])) as runs,
     coalesce(touched.gpus, 0) as gpus,
     case when incidents.shared is not null then 'Likely' else 'Not confirmed' end as confidence

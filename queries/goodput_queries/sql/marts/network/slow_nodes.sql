@@ -7,9 +7,9 @@
 -- link_trouble: of the node's ports, the worst of down, lost, errors
 -- verdict: Confirmed (a port of it has trouble), Likely (all its communicators are slow, two or more, and others without
 --  it are not), Not confirmed
--- run_key, run_id: of its slowest communicator
+-- run_key, run_id, job_name: of its slowest communicator
 with judged as (
-    select cluster, comm_id, unnest(node_names) as node, is_slow, of_expected_ratio, run_key, run_id
+    select cluster, comm_id, unnest(node_names) as node, is_slow, of_expected_ratio, run_key, run_id, job_name
     from marts.comm_bandwidth
     where is_slow is not null
 ),
@@ -22,7 +22,8 @@ of_communicators as materialized (
         bool_or(is_slow) as is_slow,
         min(of_expected_ratio) as least_ratio,
         any_value(run_key) as run_key,
-        any_value(run_id) as run_id
+        any_value(run_id) as run_id,
+        any_value(job_name) as job_name
     from judged
     group by cluster, node, comm_id
 ),
@@ -35,7 +36,8 @@ of_nodes as (
         count_if(is_slow)::bigint as slow_communicators,
         min(least_ratio) filter (where is_slow) as least_ratio,
         min_by(run_key, least_ratio) filter (where is_slow) as run_key,
-        min_by(run_id, least_ratio) filter (where is_slow) as run_id
+        min_by(run_id, least_ratio) filter (where is_slow) as run_id,
+        min_by(job_name, least_ratio) filter (where is_slow) as job_name
     from of_communicators
     group by cluster, node
 ),

@@ -45,7 +45,7 @@ lineage as (
         any_value(run_id) as run_id,
         any_value(cluster) as cluster,
         any_value(job_name) as job_name,
-        bool_or(run_id in (job_id, '') and job_name not in (job_id, '')) as is_number,
+        max(numbered_run_name(run_id, job_id, job_name)) as numbered_name,
         any_value(team) as team,
         any_value(user_name) as user_name,
         any_value(partition) as partition,
@@ -114,8 +114,7 @@ hangs as (
 select
     lineage.run_key,
     lineage.run_id,
-    case when lineage.is_number then lineage.job_name || ' (' || lineage.run_id || ')' else lineage.run_id end
-        as run_name,
+    coalesce(lineage.numbered_name, lineage.run_id) as run_name,
     lineage.cluster,
     lineage.job_name,
     lineage.team,

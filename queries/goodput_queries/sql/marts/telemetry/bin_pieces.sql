@@ -21,8 +21,13 @@ with pieces as (
         and in_place(cluster, node, gpu_uuid, gpu_model)
 ),
 
+-- pieces do not cross hours: in bins of whole hours each lies in one
 cut as (
-    select *, unnest(bucket_starts(start_ms, end_ms)) as bin_ms from pieces where end_ms > start_ms
+    select *, bucket_start(start_ms) as bin_ms from pieces where end_ms > start_ms and scope_bucket_ms() % 3600000 = 0
+    union all
+    select *, unnest(bucket_starts(start_ms, end_ms)) as bin_ms
+    from pieces
+    where end_ms > start_ms and scope_bucket_ms() % 3600000 <> 0
 )
 
 select

@@ -13,7 +13,8 @@
 -- readings_coverage_ratio: share of the gap that readings cover; null for who sees some teams only, where the time of no
 --  activity is in part another team's
 select
-    * exclude (gap, phase, phase_label),
+    idle_gap_id(gpu_uuid, gpu_instance, whole_start_ms) as gap_id,
+    * exclude (gap, whole_start_ms, phase, phase_label),
     gap_cause(category, is_beside_work, phase, phase_label) as cause,
     gap_confidence(category) as confidence,
     gap_evidence(readings_coverage_ratio, gpu_ms, gap_gpu_ms, phase, label) as evidence

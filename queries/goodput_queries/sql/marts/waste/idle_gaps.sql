@@ -6,7 +6,7 @@
 -- category, cause, confidence, evidence: of the category that most of the gap lies in; marts.idle_gap_parts has all
 -- is_beside_work: its job stepped meanwhile, and the gap is no pause (threshold idle_min_ms): the ledger counts it
 --  with the steps, since job events cover all GPUs of the job
--- gpu_ms: milliseconds of a whole GPU inside the gap
+-- gpu_ms: milliseconds of a whole GPU inside the gap; category_gpu_ms: of them in its category
 -- cost: null where the rate card has no price
 -- readings_coverage_ratio: share of the gap that readings cover
 select
@@ -33,6 +33,7 @@ select
     confidence,
     evidence,
     gap_gpu_ms as gpu_ms,
+    gpu_ms as category_gpu_ms,
     gap_cost as cost,
     readings_coverage_ratio
 from marts.idle_gap_parts

@@ -8,7 +8,8 @@ with gpus as (
     select gpu_uuid from intermediate.int_gpu_units where in_place(cluster, node, gpu_uuid, gpu_model)
 ),
 
-samples as (
+-- without a plan of its own each question stops at the first reading
+samples as not materialized (
     select clocks_event_reasons
     from staging.stg_gpu_samples
     where

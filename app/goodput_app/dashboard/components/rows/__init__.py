@@ -1,0 +1,1 @@
+"""A row of a table outside of it: its other columns, and cards for narrow screens."""

@@ -1,0 +1,5 @@
+-- The name of a run whose id is the number that the scheduler gave one of its jobs: the job's name with that number.
+-- Null: the id is a name. A run has many jobs: the name of one of them stands for all.
+create or replace macro numbered_run_name(run_id, job_id, job_name) as (
+    case when run_id in (job_id, '') and job_name not in (job_id, '') then job_name || ' (' || run_id || ')' end
+);

@@ -1,0 +1,70 @@
+"""The fix list gives back what the ledger gains when it is computed again without the losses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from tests.queries.conftest import Cluster, Evidence, built_together, load_together
+from tests.queries.findings.lossy_runs import LOSSES, load, make
+
+if TYPE_CHECKING:
+    from goodput_queries.storage.store import LocalStore
+
+USEFUL = "('productive', 'step_unsplit', 'exposed_comm')"
+FIXES = {
+    "gaps": "release_gpus", "pauses": "feed_input", "crashes": "fix_job", "limit": "save_on_signal",
+    "input": "feed_input",
+}  # fmt: skip
+SLOW = {"throttled": "cool_gpu", "late": "look_at_rank"}
+SEEDS = range(12)
+HOUR = 3600
+
+
+def test_the_fix_list_is_the_difference_to_the_runs_without_their_losses(store: LocalStore) -> None:
+    """To the millisecond, for each fix and in total; a loss inside a loss counts once."""
+    runs = {f"c{seed}": make(seed) for seed in SEEDS}
+    clusters = {name: Cluster(store, name) for name in runs}
+    for name, run in runs.items():
+        load(clusters[name], run, "real")
+        load(clusters[name], run.without(LOSSES), "ideal")
+    load_together(Evidence(store, "every"), clusters.values())
+    store.build()
+
+    expected = Counter[tuple[str, str]]()
+    for name, run in runs.items():
+        for loss, ms in run.gives_back().items():
+            expected[name, FIXES.get(loss) or SLOW[run.slow]] += ms
+            # alone it may give back more
+            assert ms <= run.wasted_gpu_ms() - run.without((loss,)).wasted_gpu_ms()
+    fixes = store.read("select cluster, fix, back_ms from marts.fixes where back_ms > 0").rows()
+    assert {(name, fix): ms for name, fix, ms in fixes} == expected
+    recomputed = store.read(
+        f"""select sum(case run_id when 'real' then gpu_ms else -gpu_ms end)::bigint
+        from marts.ledger_blamed
+        where is_by_node and run_id is not null and category not in {USEFUL}"""
+    ).item()
+    assert sum(ms for *_, ms in fixes) == recomputed
+
+
+@built_together
+def test_free_time_that_is_lost_in_two_ways_comes_back_once(cluster):
+    """A node that is down while jobs wait is repaired first; only what is free then could run."""
+    for node in "abc":
+        cluster.node(node, 2, partitions=("gpu",))
+    cluster.watched(2 * HOUR)
+    cluster.state("a", "down", 600.001, 5000)
+    cluster.state("b", "drained", 4000, 6000.002)
+    cluster.job("1", 1000, 3000, ["b"], 2, partition="gpu")
+    cluster.job("2", None, 5500.003, [], 2, state="CANCELLED", partition="gpu", submit=2000)
+
+    yield
+
+    fixes = dict(cluster.read("select fix, back_ms from marts.fixes where back_ms > 0").rows())
+    waited = (3500.003 - 1000) + (3500.003 - (5000 - 2000)) + 3500.003  # b, a, c
+    waited -= 5500.003 - 4000  # b is drained
+    assert fixes == {
+        "repair_node": 2 * 4399_999,
+        "return_node": 2 * 2000_002,
+        "fit_queue": 2 * round(waited * 1000),
+    }
