@@ -2,8 +2,6 @@
 -- GPUs is one row. Sums are of the GPUs in the scope; the gang is looked at as a whole.
 -- grain: job_run_key, start_at
 -- access: team
--- evaluated: first
--- skip_if_empty: intermediate.int_holds
 -- rule: gang_gap
 -- gpu_uuid: of a gang of one GPU; node: of a gang on one node
 -- start_at, end_at: as long as the share of threshold gang_gap_share was idle; cut at allocations and at the window
@@ -15,6 +13,7 @@
 -- coincides: what the job declared or its hosts did meanwhile, or up to threshold gang_gap_reach_ms before
 -- coincides_ratio: share of the gap that it covers; null: nothing is known
 -- confidence: that the gap belongs to it: Confirmed by most of the gap, Likely by a part, or before it
+<<<<<<< HEAD
 with units as materialized (
     select
         gpu_uuid,
@@ -354,3 +353,9 @@ select
     end as evidence
 from explained
 left join prices using (job, gap)
+=======
+select found.*
+from intermediate.int_gang_gaps as found
+left join intermediate.int_job_run_owners as owners using (job_run_key)
+where of_owner(owners.team, owners.user_name, owners.run_key, owners.partition)
+>>>>>>> main
