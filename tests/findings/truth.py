@@ -84,7 +84,10 @@ def labelled(folder: Path, cases: list[Case], thresholds: dict[str, float]) -> d
 
 
 def _of_low_use(folder: Path, thresholds: dict[str, float]) -> Expected:
-    """Return the jobs of low mean activity by the readings of whole ten minutes after start-up."""
+    """Return the jobs of low mean activity by the readings of whole ten minutes after start-up.
+
+    Impossible readings, over 1, are rejected and do not count.
+    """
     held = (
         pl.read_parquet(folder / "truth.parquet")
         .filter(pl.col("run_id").is_not_null() & (pl.col("gpu_instance") == ""))
@@ -110,7 +113,8 @@ def _of_low_use(folder: Path, thresholds: dict[str, float]) -> Expected:
         )
         if mine.is_empty():
             continue
-        score = max(float(mine[name].mean() or 0) / limits[name] for name in limits)  # type: ignore[arg-type]
+        means = mine.select(pl.col(name).filter(pl.col(name) <= 1).mean() for name in limits)
+        score = max(float(means[name][0] or 0) / limits[name] for name in limits)
         minutes = (end - start) / 60_000 - 10
         least = thresholds["low_use_min_ms"] / 60_000
         if score == 0:  # that is unused_gpus
