@@ -62,6 +62,7 @@ def settle(page: Page, heading: str) -> None:
     app = page.get_by_test_id("stApp")
     expect(app).to_have_attribute("data-test-script-state", "notRunning", timeout=WAIT_MS)
     expect(page.get_by_test_id("stSkeleton")).to_have_count(0, timeout=WAIT_MS)
+    expect(page.get_by_text("being evaluated")).to_have_count(0, timeout=WAIT_MS)
     page.wait_for_timeout(3000)  # charts draw after their data has come
 
 

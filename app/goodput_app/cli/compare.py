@@ -12,6 +12,7 @@ import click
 
 from goodput_app.cli.database import built
 from goodput_app.cli.options import database_option, say, scope_options
+from goodput_app.cli.views import extent
 from goodput_app.settings import settings
 from goodput_app.time_expressions import moment_ms
 from goodput_queries.errors import GoodputError, QueryError
@@ -92,7 +93,16 @@ def compare(
     form = form or ("text" if out is None else SUFFIXES[out.suffix.lower()])
     with built(db) as store:
         of_a, of_b = (_side(store, text, scope) for text in (a, b))
-        found = compared(lambda sql, of_side: store.read(sql, scope=of_side), of_a, of_b, limits)
+        if of_a.scope == of_b.scope:
+            what = "run" if of_a.scope.run is not None else "time range"
+            raise click.UsageError(f"A and B are the same {what}.")
+        found = compared(
+            lambda sql, of_side: store.read(sql, scope=of_side),
+            of_a,
+            of_b,
+            limits,
+            extent=extent(store),
+        )
     _write(FORMATS[form](found, settings().statement.currency), out)
     failed = [one for one in found.verdicts if one[1].outcome != "passed"]
     if out is not None:
@@ -116,18 +126,28 @@ def _side(store: Store, text: str, scope: Scope) -> Side:
 
 
 def _window(text: str) -> tuple[int, int] | None:
-    """Return the ends of a time range START/END; None for what is none, as a run with a slash."""
+    """Return the ends of a time range START/END; None for what is none, as a run with a slash.
+
+    Where one end is a time the other one has to be: no run is called so.
+    """
     begin, slash, end = text.partition("/")
     if not slash:
         return None
     now = datetime.now(UTC)
-    try:
-        window = moment_ms(begin, now), moment_ms(end, now, is_end=True)
-    except QueryError:
+    ends: list[int] = []
+    wrong: list[QueryError] = []
+    for one, is_end in ((begin, False), (end, True)):
+        try:
+            ends.append(moment_ms(one, now, is_end=is_end))
+        except QueryError as error:
+            wrong.append(error)
+    if not ends:
         return None
-    if window[0] >= window[1]:
+    if wrong:
+        raise click.UsageError(str(wrong[0]))
+    if ends[0] >= ends[1]:
         raise click.UsageError(f"the time range {text} is empty.")
-    return window
+    return ends[0], ends[1]
 
 
 def _write(text: str, out: Path | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import click
@@ -19,6 +20,7 @@ from goodput_app.cli.options import (
 )
 from goodput_app.cli.views import extent, rows_of
 from goodput_app.dashboard import headline
+from goodput_app.dashboard.theme import count
 from goodput_app.dashboard.throttling import SOURCES, empty_meaning
 from goodput_queries import ledger as ledgers
 from goodput_queries.catalog.find import find_view
@@ -62,10 +64,17 @@ def check(db: str) -> pl.DataFrame:
 def ledger(by: str, db: str, scope: Scope) -> pl.DataFrame:
     """Show where the GPU time went; the rows add up to the capacity.
 
-    Keys of --by: category phase blame cluster node gpu model team user run attempt job partition
-    qos hour day.
+    Keys of --by: category phase blame cluster node gpu model team account user run attempt job
+    partition qos hour day.
     """
     keys = list(dict.fromkeys(key.strip() for key in by.split(",")))
+    for key in keys:
+        if key not in ledgers.KEYS:
+            near = "".join(
+                f" Did you mean {one}?" for one in get_close_matches(key, ledgers.KEYS, 1)
+            )
+            known = ", ".join(ledgers.KEYS)
+            raise click.UsageError(f"the ledger has no key {key!r}.{near} Known: {known}.")
     with built(db) as store:
         scope = resolved(store, scope)
         frame = ledgers.ledger(store, by=keys, scope=scope)
@@ -99,25 +108,66 @@ def answer(
         with built(db) as store:
             scope = resolved(store, scope)
             frame = rows_of(store, find_view(view), scope, limit)
-            if frame.is_empty() and when_empty is not None:
-                say(when_empty(store, scope))
+            _say_why_empty(store, scope, frame, db, when_empty)
             return frame
 
     return command
 
 
+def _say_why_empty(
+    store: Store,
+    scope: Scope,
+    frame: pl.DataFrame,
+    db: str,
+    when_empty: Callable[[Store, Scope], str] | None,
+) -> None:
+    if not frame.is_empty():
+        return
+    if store.read("select count(*) = 0 from state.ingested").item():
+        say(f"Nothing was ingested: `goodput ingest auto PATH --db {quoted(db)}`.")
+    elif when_empty is not None:
+        say(when_empty(store, scope))
+
+
 gaps = answer("gaps", "marts.idle_gaps", "List idle gaps with place, owner, cause and cost.")
-throttling = answer(
-    "throttling",
-    "marts.throttle_episodes",
-    "List throttled GPUs and the cost for their runs.",
-    when_empty=lambda store, scope: empty_meaning(store.read(SOURCES, scope=scope)),
+
+
+@click.command()
+@click.option(
+    "--all", "is_all", is_flag=True, help="Also episodes at the power cap that are no loss."
 )
+@limit_option
+@database_option
+@scope_options
+@output_options
+def throttling(*, is_all: bool, limit: int | None, db: str, scope: Scope) -> pl.DataFrame:
+    """List throttled GPUs and the cost for their runs."""
+    with built(db) as store:
+        scope = resolved(store, scope)
+        found = rows_of(store, find_view("marts.throttle_episodes"), scope, None)
+        frame = found if is_all else found.filter("counts_as_loss")
+        if harmless := found.height - frame.height:
+            say(f"{count(harmless, 'episode')} at the power cap, none a loss: --all lists them.")
+        else:
+            _say_why_empty(store, scope, frame, db, _no_throttling)
+        return frame.head(limit) if limit else frame
+
+
+def _no_throttling(store: Store, scope: Scope) -> str:
+    return empty_meaning(store.read(SOURCES, scope=scope))
+
+
 stragglers = answer(
     "stragglers", "marts.stragglers", "List stragglers and the cost of waiting for them."
 )
 hangs = answer(
-    "hangs", "marts.hangs", "List hung collectives and the ranks that others waited for."
+    "hangs",
+    "marts.hangs",
+    "List hung collectives and the ranks that others waited for.",
+    when_empty=lambda _store, _scope: (
+        "No hang is known: Flight Recorder dumps, answers of NCCL RAS or lines of the NCCL "
+        "watchdog in job logs are needed to see one."
+    ),
 )
 runs = answer("runs", "marts.runs", "List runs with their goodput.")
 

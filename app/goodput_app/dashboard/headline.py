@@ -70,7 +70,7 @@ def headline(row: Mapping[str, Any], ladder: Mapping[str, Any], scope: Scope) ->
     name = RUNGS[rung]
     if rung == "goodput":
         label = f"{name} (% of {denominator(scope)})"
-        notes = [NOT_IN_STEPS] if row["step_unsplit_ms"] else []
+        notes = _not_in_steps(row)
         whose = "" if denominator(scope) == "capacity" else f" {OF_ALL}"
         notes.append(f"jobs report steps for {share} of allocated time{whose}")
         return Headline(rung, label, row["goodput_ratio"], value(row), upper(row), notes)
@@ -83,6 +83,14 @@ def headline(row: Mapping[str, Any], ladder: Mapping[str, Any], scope: Scope) ->
         notes.insert(0, OF_ALL)
     label = name if is_allocated else f"{name} (% of observed time)"
     return Headline(rung, label, ratio, text, None, notes)
+
+
+def _not_in_steps(row: Mapping[str, Any]) -> list[str]:
+    """Return of which part of the step time waits are not measured, where there is such a part."""
+    unsplit_ms, of_ms = row["step_unsplit_ms"], row["kept_step_ms"]
+    if unsplit_ms in (0, of_ms):
+        return [NOT_IN_STEPS] if unsplit_ms else []
+    return [f"waits inside {theme.percent(unsplit_ms / of_ms)} of step time not measured"]
 
 
 def communication(row: Mapping[str, Any]) -> str | None:
@@ -100,7 +108,7 @@ def communication(row: Mapping[str, Any]) -> str | None:
 def of_run(run: Mapping[str, Any]) -> tuple[str, str]:
     """Return a run's goodput, and its upper bound or nothing."""
     low, high = run["goodput_of_held_ratio"], run["goodput_of_held_hi_ratio"]
-    if low is None or run["unsettled_ms"] >= run["held_ms"]:
+    if low is None:
         return theme.NOT_MEASURED, ""
     shown, bound = theme.percent(low), theme.percent(high)
     return shown, "" if bound == shown else f"up to {bound}"

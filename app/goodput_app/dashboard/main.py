@@ -2,6 +2,7 @@
 
 from itertools import chain
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import streamlit as st
 
@@ -53,6 +54,12 @@ LOOK = """<style>
   .st-key-cards_of_finding { display: none; }
 }
 [data-testid="stMetricLabel"] p { white-space: normal; }
+/* contrast: white on a dark blue in both schemes, code in the colour of the text */
+[class*="stBaseButton-primary"], [data-testid^="stBaseButton-primary"] {
+  background-color: #146c94; border-color: #146c94; color: #ffffff;
+}
+[data-testid="stCode"] code, [data-testid="stCode"] code span { color: inherit; }
+[data-testid="stMarkdownContainer"] code { font-size: 0.9em; }
 kbd { color: inherit !important; opacity: CAPTION_OPACITY; }
 .st-key-query_sql textarea { font-family: "Source Code Pro", monospace; }
 @media (min-width: 641px) and (max-width: 1250px) { /* the time range has a line of its own */
@@ -67,6 +74,7 @@ kbd { color: inherit !important; opacity: CAPTION_OPACITY; }
 }
 @media (max-width: 640px) { /* filters are folded, below the time range */
   .st-key-scope_folded [data-testid="stColumn"]:not(:last-child) { display: none; }
+  .st-key-scope_folded_status { display: none; }
   .st-key-scope [data-testid="stColumn"]:last-child { order: -1; flex: 1 1 100%; }
 }
 @media (min-width: 641px) {
@@ -140,7 +148,11 @@ OF_NO_GROUP = (RUN, GPU)  # opened from other pages alone
 FLAGGED = (FLEET, RUNS, RUN, NODES, HEALTH, GPU, WASTE, NETWORK, SERVING)
 OF_ONE = {RUN: "run", NODES: "node"}  # pages of one thing, and the filter that names it
 
-page = st.navigation([*chain(*GROUPS.values()), *OF_NO_GROUP], position="hidden")
+pages = [*chain(*GROUPS.values()), *OF_NO_GROUP]
+asked = unquote(urlsplit(st.context.url or "").path.rpartition("/")[2])
+if asked not in {known.url_path for known in pages}:  # in place of the framework's dialog
+    pages.append(st.Page(states.no_such_page, title="Page not found", url_path=asked))
+page = st.navigation(pages, position="hidden")
 if wall.is_on():
     st.html(wall.LOOK)
 else:

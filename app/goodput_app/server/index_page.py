@@ -2,7 +2,8 @@
 
 Streamlit's page looks for its server below its own path first: `/findings/_stcore/health` is a 404
 and an error in the browser's console each time. All pages are one level deep, so that the server is
-where `.` points to, behind a proxy with a prefix, too.
+where `.` points to, behind a proxy with a prefix, too. A deeper address (`/old/fleet`) leads to its
+last part on that level.
 
 A shortcut of a Streamlit button is a letter, a digit or a named key. `/`, which searches in most
 tools of operations people, presses the button of the search, unless something is being written.
@@ -11,6 +12,7 @@ tools of operations people, presses the button of the search, unless something i
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -28,6 +30,7 @@ document.addEventListener("keydown", (event) => {{
 }});
 </script>""".encode()
 HEAD = b"<head>"
+ROOT = b'<div id="root"'  # that this page alone has, and none that somebody downloads
 _OF_ANOTHER_BODY = (b"content-length", b"etag", b"last-modified")
 
 
@@ -47,14 +50,15 @@ class IndexPage:
         # what is packed, or not sent since the browser has it, cannot be changed
         left_out = (b"accept-encoding", b"if-none-match", b"if-modified-since")
         kept = [header for header in headers if header[0] not in left_out]
-        await self._app({**scope, "headers": kept}, receive, _Changed(send))
+        await self._app({**scope, "headers": kept}, receive, _Changed(send, scope["path"]))
 
 
 class _Changed:
     """What sends an answer on, held back until it is whole if it is a web page."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, path: str) -> None:
         self._send = send
+        self._levels = path.removeprefix("/").split("/")
         self._start: Message | None = None
         self._body = b""
 
@@ -68,11 +72,20 @@ class _Changed:
         self._body += message.get("body", b"")
         if message.get("more_body"):
             return
-        body = self._body.replace(HEAD, HEAD + SCRIPT, 1)
+        is_index = ROOT in self._body
+        if is_index and len(self._levels) > 1:
+            await self._redirect("../" * (len(self._levels) - 1) + quote(self._levels[-1]))
+            return
+        body = self._body.replace(HEAD, HEAD + SCRIPT, 1) if is_index else self._body
         kept = [header for header in self._start["headers"] if header[0] not in _OF_ANOTHER_BODY]
         length = (b"content-length", str(len(body)).encode())
         await self._send({**self._start, "headers": [*kept, length]})
         await self._send({"type": "http.response.body", "body": body})
+
+    async def _redirect(self, target: str) -> None:
+        headers = [(b"location", target.encode())]
+        await self._send({"type": "http.response.start", "status": 307, "headers": headers})
+        await self._send({"type": "http.response.body"})
 
 
 def _is_page(start: Message) -> bool:

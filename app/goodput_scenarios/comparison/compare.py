@@ -63,8 +63,13 @@ class Comparison:
         return any(verdict.outcome != "passed" for _, verdict in self.verdicts)
 
 
-def compared(read: Reader, a: Side, b: Side, limits: Sequence[Limit] = ()) -> Comparison:
-    """Return the comparison of B with A."""
+def compared(
+    read: Reader, a: Side, b: Side, limits: Sequence[Limit] = (), *, extent: str = ""
+) -> Comparison:
+    """Return the comparison of B with A.
+
+    extent: the time range of all data, in brackets, for a side without runs.
+    """
     of_a, of_b = measured(read, a), measured(read, b)
     found = speeds(of_a, of_b)
     return Comparison(
@@ -74,7 +79,7 @@ def compared(read: Reader, a: Side, b: Side, limits: Sequence[Limit] = ()) -> Co
         measures(of_a, of_b, found),
         attributes(of_a, of_b, found),
         ledger(of_a, of_b),
-        list(_notes(of_a, of_b, found)),
+        list(_notes(of_a, of_b, found, extent)),
         [(limit, judged(limit, found)) for limit in limits],
     )
 
@@ -207,10 +212,10 @@ def _values(rows: pl.DataFrame, name: str) -> pl.DataFrame:
     return rows.group_by("attribute", "label", "place").agg(shown.alias(name))
 
 
-def _notes(a: Measured, b: Measured, found: Sequence[Speed]) -> Iterable[str]:
+def _notes(a: Measured, b: Measured, found: Sequence[Speed], extent: str) -> Iterable[str]:
     for measured_side in (a, b):
         if not measured_side.held_ms:
-            yield f"{measured_side.side.name}: no run had GPUs."
+            yield f"{measured_side.side.name}: no run had GPUs{extent}."
         elif measured_side.runs.is_empty():
             yield f"{measured_side.side.name}: no run reports steps; only its ledger is compared."
     for speed in found:

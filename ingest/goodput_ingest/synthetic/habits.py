@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SECOND = 1_000
 MINUTE = 60 * SECOND
 STEP_MS = (5 * SECOND, 60 * SECOND)
-MEASURED_SHARE = 0.6  # of the crowd's jobs with events: their steps report how long they waited
+MEASURED_SHARE = 0.75  # of the crowd's jobs with events: their steps report how long they waited
 MEASURED_KINDS = ("plain", "evals", "hang", "restart")
 # every measured step is several pieces of the ledger of each GPU: long steps keep the demo small
 MEASURED_STEP_MS, MEASURED_GANG_STEP_MS = 45 * SECOND, 60 * SECOND

@@ -126,12 +126,19 @@ def test_a_filter_that_names_nothing_is_an_error(
     assert (result.exit_code, result.stdout, result.stderr) == (1, "", said)
 
 
-@pytest.mark.usefixtures("measured")
-def test_an_unknown_key_of_the_ledger_is_a_stated_failure() -> None:
-    result = run("ledger", "--by", "category,colour")
+@pytest.mark.parametrize(
+    ("by", "said"),
+    [
+        ("category,banana", "the ledger has no key 'banana'. Known: category, "),
+        ("tem", "the ledger has no key 'tem'. Did you mean team? Known: category, "),
+        ("", "the ledger has no key ''. Known: category, "),
+    ],
+)
+def test_an_unknown_key_of_the_ledger_is_wrong_usage(by: str, said: str) -> None:
+    result = run("ledger", "--by", by)
 
-    assert result.exit_code == 1
-    assert result.stderr.startswith("the ledger has no key 'colour'; known: category, ")
+    assert result.exit_code == 2
+    assert said in result.stderr
 
 
 @pytest.mark.usefixtures("measured")
@@ -177,3 +184,42 @@ def test_throttling_that_nobody_reports_is_not_an_empty_table_without_a_word() -
 
     assert result.exit_code == 0
     assert "neither clock event reasons nor throttle counters" in result.stderr
+
+
+def test_episodes_at_the_power_cap_are_counted_and_listed_with_all(measured: Path) -> None:
+    start = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- naive UTC
+    rows = pl.DataFrame(
+        {
+            "source": "capped",
+            "gpu_uuid": "GPU-1",
+            "gpu_instance": "",
+            "ts": [start + timedelta(seconds=30 * n) for n in range(21)],
+            "clocks_event_reasons": [4] * 21,
+        },
+        schema_overrides={"clocks_event_reasons": pl.Int64},
+    )
+    with contextlib.closing(LocalStore(measured)) as store:
+        store.load(Batch("gpu_samples", rows, "capped", "file", "3"))
+
+    losses = run("throttling", "--format", "json")
+    everything = run("throttling", "--all", "--format", "json")
+
+    assert json.loads(losses.stdout) == []
+    said = f"{len(json.loads(everything.stdout))} episodes at the power cap, none a loss: "
+    assert losses.stderr == f"{said}--all lists them.\n"
+
+
+@pytest.mark.usefixtures("measured")
+def test_no_hang_says_what_would_show_one() -> None:
+    assert "Flight Recorder dumps, answers of NCCL RAS or lines" in run("hangs").stderr
+
+
+@pytest.mark.parametrize("command", ["gaps", "runs", "hangs"])
+def test_a_question_to_an_empty_database_says_that_nothing_was_ingested(
+    here: Path, empty_database: Path, command: str
+) -> None:
+    shutil.copyfile(empty_database, here / "goodput.duckdb")
+
+    assert run(command).stderr == (
+        "Nothing was ingested: `goodput ingest auto PATH --db goodput.duckdb`.\n"
+    )

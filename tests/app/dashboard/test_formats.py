@@ -44,6 +44,13 @@ def test_money_has_separators_and_what_has_no_price_is_never_zero(
     assert theme.cost(amount) == text
 
 
+def test_amounts_beside_a_large_one_have_no_decimals_either() -> None:
+    row = (32_872.4, 9_263.45, 0.2, None)
+    shown = [theme.cost(amount, beside=row) for amount in row]
+    assert shown == ["$32,872", "$9,263", "<$1", "no price"]
+    assert theme.cost(9_263.45, beside=(12.0, None)) == "$9,263.45"
+
+
 @pytest.mark.parametrize(
     ("ratio", "text"), [(None, "not known"), (0.0, "0.0 %"), (0.3204, "32.0 %"), (1.0, "100.0 %")]
 )

@@ -111,6 +111,9 @@ def test_a_report_is_written_in_the_format_of_its_name(
         (("old", "new", "--fail-on", "slower=3"), "'slower=3' is not like slower=3%."),
         (("old", "new", "--fail-on", "faster=3%"), "is not like slower=3%."),
         (("now/now-1d", "new"), "the time range now/now-1d is empty."),
+        (("2026-11-20/x", "new"), "'x' is not a valid time; expected like"),
+        (("x/now", "new"), "'x' is not a valid time; expected like"),
+        (("old", "old"), "A and B are the same run."),
         (("old", "new", "--out", "report.pdf"), "say --format"),
         (("old", "new", "--run", "old"), "--run is of time ranges"),
     ],
@@ -119,6 +122,12 @@ def test_wrong_use_exits_with_2(database: str, arguments: tuple[str, ...], says:
     found = compared(database, *arguments)
 
     assert (found.exit_code, says in found.stderr) == (2, True), found.stderr
+
+
+def test_a_time_range_without_runs_names_that_of_the_data(database: str) -> None:
+    found = compared(database, "2020-01-01/2020-01-02", "2020-01-02/2020-01-03")
+
+    assert "2020-01-01/2020-01-02: no run had GPUs (data: 2027-" in found.stdout
 
 
 def test_an_unknown_run_is_a_stated_failure(database: str) -> None:

@@ -14,7 +14,8 @@ from starlette.routing import Route
 
 from goodput_app.server.index_page import SCRIPT, IndexPage
 
-PAGE = f"<html><head><title>x</title></head>{'x' * 1000}</html>"
+PAGE = f'<html><head><title>x</title></head><div id="root">{"x" * 1000}</div></html>'
+STATEMENT = PAGE.replace("root", "statement")
 OF_A_BROWSER = {"Accept": "text/html,*/*;q=0.8", "Accept-Encoding": "gzip"}
 
 
@@ -22,6 +23,8 @@ def answered(path: str, headers: dict[str, str]) -> httpx.Response:
     """Ask an application with a page, a missing one and a text, which packs its answers."""
     routes = [
         Route("/findings", lambda _: HTMLResponse(PAGE, headers={"ETag": "1"})),
+        Route("/old/deep/fin dings", lambda _: HTMLResponse(PAGE)),
+        Route("/media/a.html", lambda _: HTMLResponse(STATEMENT)),
         Route("/missing", lambda _: HTMLResponse(PAGE, status_code=404)),
         Route("/metrics", lambda _: PlainTextResponse(PAGE)),
     ]
@@ -40,6 +43,15 @@ def test_a_page_says_where_its_server_is_before_any_other_script() -> None:
     answer = answered("/findings", OF_A_BROWSER)
     assert answer.text == PAGE.replace("<head>", f"<head>{SCRIPT.decode()}")
     assert "etag" not in answer.headers  # it is of the page without the script
+
+
+def test_a_deeper_address_leads_to_the_page_of_its_last_part() -> None:
+    answer = answered("/old/deep/fin%20dings", OF_A_BROWSER)
+    assert (answer.status_code, answer.headers["location"]) == (307, "../../fin%20dings")
+
+
+def test_a_statement_is_downloaded_as_it_is() -> None:
+    assert answered("/media/a.html", OF_A_BROWSER).text == STATEMENT
 
 
 @pytest.mark.parametrize("path", ["/missing", "/metrics"])

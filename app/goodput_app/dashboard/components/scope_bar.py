@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import streamlit as st
@@ -17,7 +17,7 @@ import streamlit as st
 from goodput_app.access import rows
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import time_picker, wall
-from goodput_app.dashboard.data import marts
+from goodput_app.dashboard.data import freshness, marts
 from goodput_app.dashboard.replaying import current_replay
 from goodput_app.dashboard.state import current_store
 from goodput_app.settings import settings
@@ -25,12 +25,14 @@ from goodput_app.time_expressions import moment_ms
 from goodput_queries.errors import QueryError
 from goodput_queries.scope import Scope
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 FILTERS = ("cluster", "team", "node", "run")
 CARRIED = (*FILTERS, "from", "to", "refresh", time_zone.PARAM, wall.PARAM)
 ALL = ""
 UNFOLDED = "scope_is_unfolded"
 CHOICES_MAX = 5_000
-CLUSTERS_SHOWN = 5
 BUCKETS_MAX = 200
 STEPS_OF_A_WINDOW = 1_500  # one that moves with the clock moves by steps: its answers are kept
 SECOND_MS = 1_000
@@ -43,8 +45,6 @@ BUCKETS_MS = tuple(
 )
 COST_RANGE = "now-30d"  # money is looked at by the month, whatever other pages begin with
 LIVE_WITHIN = timedelta(minutes=2)
-AMBER_AFTER = timedelta(seconds=60)
-RED_AFTER = timedelta(seconds=150)
 MODES: dict[str, theme.Badge] = {
     "LIVE": "green",
     "RECORDED": "blue",
@@ -132,28 +132,28 @@ def show(default_range: str | None = None) -> View | None:
     _watch(time_picker.refresh(), marts.state())
     if not wall.is_on():
         with st.container(key="scope"):
-            is_folded = not st.session_state.get(UNFOLDED, False)
-            with st.container(key="scope_folded" if is_folded else "scope_unfolded"):
+            with st.container(key=f"scope_{_fold()}"):
                 _filters(shown, default_range)
-            _unfold(shown, is_folded=is_folded)
+            _unfold(len(shown.filters))
     _status(shown)
     for problem in filter(None, (shown.problem, _zone_problem())):
         st.warning(theme.markdown_text(problem), icon=":material/schedule:")
     return shown
 
 
-def _unfold(shown: View, *, is_folded: bool) -> None:
-    """Draw the button that shows or hides the filters; only a phone shows it (`main.py`)."""
+def _fold() -> str:
+    return "unfolded" if st.session_state.get(UNFOLDED) else "folded"
 
-    def turned() -> None:
-        st.session_state[UNFOLDED] = is_folded
 
-    count = f" ({len(shown.filters)} set)" if shown.filters else ""
+def _unfold(number: int) -> None:
+    """Draw the button that shows or hides the filters; only a phone has it (`main.py`)."""
+    is_folded = _fold() == "folded"
+    count = f" ({number} set)" if number else ""
     st.button(
         f"Filters{count}" if is_folded else "Hide the filters",
         key="scope_more",
         icon=":material/filter_alt:",
-        on_click=turned,
+        on_click=lambda: st.session_state.update({UNFOLDED: is_folded}),
         type="tertiary",
     )
 
@@ -277,12 +277,8 @@ def _status(shown: View) -> None:
     summary = marts.goodput_summary(shown.scope).row(0, named=True)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.badge(shown.mode, color=MODES[shown.mode])
-        if wall.is_on():
-            _named(shown)
-        else:
-            time_picker.zone_toggle(go)
-        for text, colour in freshness(marts.clusters(), shown):
-            st.badge(theme.markdown_text(text), color=colour)
+        fresh = freshness.badges(marts.clusters(), shown)
+        _badges((text, colour) for text, colour in fresh if colour != "gray")
         if summary["held_ms"]:
             is_partial = summary["coverage_ratio"] < 0.95
             st.badge(
@@ -290,8 +286,15 @@ def _status(shown: View) -> None:
                 color="orange" if is_partial else "gray",
                 help="Allocated GPU time that evidence classifies; the rest is hatched.",
             )
-        length_s = (shown.end - shown.start).total_seconds()
-        st.badge(f"{theme.duration(length_s)}, {theme.count(summary['gpus'], 'GPU')}", color="gray")
+        key = f"scope_{_fold()}_status"
+        with st.container(horizontal=True, gap="small", width="content", key=key):
+            if wall.is_on():
+                _named(shown)
+            else:
+                time_picker.zone_toggle(go)
+            _badges((text, colour) for text, colour in fresh if colour == "gray")
+            length = theme.duration((shown.end - shown.start).total_seconds())
+            st.badge(f"{length}, {theme.count(summary['gpus'], 'GPU')}", color="gray")
         if shown.filters and not wall.is_on():
             st.button(
                 "Clear filters",
@@ -302,38 +305,16 @@ def _status(shown: View) -> None:
             )
 
 
+def _badges(found: Iterable[tuple[str, theme.Badge]]) -> None:
+    for text, colour in found:
+        st.badge(theme.markdown_text(text), color=colour)
+
+
 def _named(shown: View) -> None:
     """Name the time range and the filters, where no filter is drawn."""
     st.badge(theme.window(shown.start, shown.end), color="gray")
     for name, value in shown.filters.items():
         st.badge(f"{name} {theme.markdown_text(value)}", color="gray")
-
-
-def freshness(clusters: pl.DataFrame, shown: View) -> list[tuple[str, theme.Badge]]:
-    """Return how far the data of each cluster in view reaches, the oldest first.
-
-    clusters: marts.clusters. Of many clusters the oldest are named, the others counted.
-    """
-    if shown.scope.cluster is not None:
-        clusters = clusters.filter(pl.col("cluster") == shown.scope.cluster)
-    rows = clusters.sort("as_of_at", "cluster").select("cluster", "as_of_at").rows()
-    found = [_freshness(f"{theme.printable(name)}: " if len(rows) > 1 else "", as_of, shown)
-             for name, as_of in rows[:CLUSTERS_SHOWN]]  # fmt: skip
-    if len(rows) > CLUSTERS_SHOWN:
-        found.append(
-            (f"{len(rows) - CLUSTERS_SHOWN} more clusters are as fresh or fresher", "gray")
-        )
-    return found
-
-
-def _freshness(name: str, as_of: datetime, shown: View) -> tuple[str, theme.Badge]:
-    if as_of <= shown.start:
-        return f"{name}no data in this time range, data ends {theme.moment(as_of)}", "orange"
-    if shown.mode != "LIVE":
-        return f"{name}data to {theme.moment(as_of)}", "gray"
-    age = shown.now - as_of
-    colour: theme.Badge = "red" if age > RED_AFTER else "orange" if age > AMBER_AFTER else "green"
-    return f"{name}data {theme.duration(age.total_seconds())} old", colour
 
 
 def _watch(every: str, seen: marts.State) -> None:

@@ -64,6 +64,19 @@ def _await_data(seen: marts.State) -> None:
         st.rerun()
 
 
+def no_such_page() -> None:
+    """Draw what an address shows that is not of a page."""
+    st.title("Page not found", anchor=False)
+    st.markdown("The address is not of a page of Goodput. The menu has all pages.")
+    overview = "pages/fleet_overview.py"
+    st.page_link(
+        overview,
+        label="Open Overview",
+        icon=":material/dashboard:",
+        query_params=scope_bar.carried(),
+    )
+
+
 def is_empty(view: View) -> bool:
     """Say why there is nothing to show, if so, and offer the way out."""
     if marts.goodput_summary(view.scope)["capacity_ms"].item() > 0:
@@ -133,6 +146,11 @@ def runs_withheld(view: View) -> None:
 def follows(name: str, is_ready: Callable[[], bool]) -> None:
     """Say that a part is evaluated and follows; the page is drawn again once it is ready."""
     st.caption(f":material/hourglass_top: {name} are being evaluated.")
+    draw_again_when(is_ready)
+
+
+def draw_again_when(is_ready: Callable[[], bool]) -> None:
+    """Draw the page again once a part is ready."""
 
     def look() -> None:
         if is_ready():

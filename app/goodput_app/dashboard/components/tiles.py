@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 LINE_MIN = 3  # values
+LINE_STEPS = 100
 
 
 def of_fleet(
@@ -129,8 +130,14 @@ def _line(over_time: pl.DataFrame, *columns: str) -> list[float]:
     for column in columns:
         values = over_time[column].drop_nulls()
         if values.len() >= LINE_MIN:
-            return values.cast(pl.Float64).to_list()
+            return _even(values.cast(pl.Float64))
     return []
+
+
+def _even(values: pl.Series) -> list[float]:
+    """Return values in steps of a hundredth of the largest: a line of less looks like a cliff."""
+    step = float(values.abs().max() or 0) / LINE_STEPS  # type: ignore[arg-type]
+    return ((values / step).round() * step).to_list() if step else values.to_list()
 
 
 def points(now: float | None, then: float | None) -> str | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 import polars as pl
 
@@ -18,6 +19,7 @@ from goodput_queries.storage.store import Store
 WAIT_S = 0.2  # small databases answer within it
 TIMEOUT_S = 120.0  # no page waits for it
 EVALUATIONS_KEPT = 32
+ALIKE_MS = 300_000  # windows whose ends differ by less follow the clock: one replaces the other
 FINDINGS_SHOWN = 2_000
 FIXES_SHOWN = 200
 ORDER = (
@@ -31,11 +33,12 @@ class Found:
     """Findings, the most severe and costly first, and fixes, what gives most GPU time back first.
 
     findings: rows of marts.findings, at most FINDINGS_SHOWN; fixes: of marts.fixes, at most
-    FIXES_SHOWN
+    FIXES_SHOWN; evaluated_at: when, in UTC
     """
 
     findings: pl.DataFrame
     fixes: pl.DataFrame
+    evaluated_at: datetime = field(default_factory=lambda: datetime.now(UTC).replace(tzinfo=None))
 
 
 _pool = ThreadPoolExecutor(2, thread_name_prefix="goodput-findings")
@@ -44,26 +47,34 @@ _lock = threading.Lock()
 
 
 def known(scope: Scope) -> Found | None:
-    """Return the findings of a scope, None while they are evaluated; raises as the read does.
+    """Return the findings of a scope, None while the first are evaluated; raises as the read does.
 
     They take longer than all the rest of a page, which does not wait for them: it is drawn again
-    once `is_evaluated`.
+    once there are newer ones. Those of an earlier state of the database are known until then: live
+    sources change it faster than findings of a large fleet are evaluated.
     """
-    future = evaluation(scope)
+    future = _under_way(scope)
     wait([future], WAIT_S)
     if not future.done():
-        return None
+        return _earlier(scope)
     try:
         return future.result()
     except Exception:
         with _lock:  # the next one tries again
-            _evaluations.pop(_key(scope), None)
+            for key in [key for key, one in _evaluations.items() if one is future]:
+                del _evaluations[key]
         raise
 
 
 def is_evaluated(scope: Scope) -> bool:
-    """Say whether `known` returns, or raises, at once."""
-    return evaluation(scope).done()
+    """Say whether the findings of the database's present state are known."""
+    future = _evaluations.get(_key(scope))
+    return future is not None and future.done()
+
+
+def has_newer(scope: Scope, shown: Found | None) -> bool:
+    """Say whether `known` returns others than those shown, or raises, at once."""
+    return _under_way(scope).done() or _earlier(scope) is not shown
 
 
 def evaluation(scope: Scope) -> Future[Found]:
@@ -86,6 +97,41 @@ def forget() -> list[Future[Found]]:
         forgotten = list(_evaluations.values())
         _evaluations.clear()
     return forgotten
+
+
+def _under_way(scope: Scope) -> Future[Found]:
+    """Return the evaluation of a scope in the present state; while one of before runs, that one."""
+    with _lock:
+        present = _evaluations.get(_key(scope))
+        running = [one for one in _alike(scope) if not one.done()]
+    return present or (running[0] if running else evaluation(scope))
+
+
+def _earlier(scope: Scope) -> Found | None:
+    """Return the last findings of a scope that were evaluated, in whatever state."""
+    with _lock:
+        done = (one for one in _alike(scope) if one.done() and one.exception() is None)
+        last = next(done, None)
+    return None if last is None else last.result()
+
+
+def _alike(scope: Scope) -> list[Future[Found]]:
+    """Return the evaluations of a scope but for when its window ends, the last one first."""
+    state, wanted = _key(scope)
+    return [
+        future
+        for (of_state, other), future in reversed(_evaluations.items())
+        if of_state[0] == state[0] and _is_alike(other, wanted)
+    ]
+
+
+def _is_alike(one: Scope, other: Scope) -> bool:
+    if replace(one, from_ms=other.from_ms, to_ms=other.to_ms) != other:
+        return False
+    ends = ((one.from_ms, other.from_ms), (one.to_ms, other.to_ms))
+    return all(
+        a == b or (a is not None and b is not None and abs(a - b) < ALIKE_MS) for a, b in ends
+    )
 
 
 def _key(scope: Scope) -> tuple[marts.State, Scope]:

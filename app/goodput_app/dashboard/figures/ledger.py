@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 MAX_POINTS = 1_500
 ROW_PX = 27
 LEDGER_BAR_PX = 70
-# of a chart on a page 1440 px wide, one 1000 px wide, and on a phone
-HALF_PAGE_PX, PAGE_PX, PHONE_PX = 560, 726, 388
+HALF_PAGE_PX, PAGE_PX = 560, 726  # of a chart on a page 1440 px and one 1000 px wide
 LEGEND_FONT_PX = 12
 LEGEND_ROW_PX = 19
 LEGEND_MARK_PX = 45  # and the space between entries
@@ -214,11 +213,8 @@ def ledger_bar(frame: pl.DataFrame) -> go.Figure:
     figure.update_layout(barmode="stack")
     figure.update_xaxes(title_text=f"allocated {unit}")
     figure.update_yaxes(visible=False)
-    # beside so low a bar Plotly would scroll a legend of more than half the height
-    drawn = finished(figure, height=LEDGER_BAR_PX, has_legend=True, width_px=PHONE_PX)
-    return drawn.update_layout(
-        height=LEDGER_BAR_PX + drawn.layout.margin.b, legend_maxheight=drawn.layout.margin.b
-    )
+    drawn = finished(figure, height=LEDGER_BAR_PX, has_legend=True, width_px=PAGE_PX)
+    return drawn.update_layout(height=LEDGER_BAR_PX + drawn.layout.margin.b)
 
 
 def step_times(frame: pl.DataFrame) -> go.Figure:

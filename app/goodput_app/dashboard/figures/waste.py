@@ -146,7 +146,7 @@ def coverage(frame: pl.DataFrame) -> go.Figure:
             text=texts,
             zmin=0,
             zmax=100,
-            colorscale=theme.HEATMAP_SCALE,
+            colorscale=theme.COUNT_SCALE,  # the middle of the other one is the grey of no data
             hovertemplate=f"%{{y}}, %{{x}} {time_zone.name()}: %{{text}}<extra></extra>",
             hoverongaps=False,
             xgap=1,

@@ -105,10 +105,10 @@ with (
         overview_parts.moved(scope, before.scope)
     else:
         st.caption(theme.markdown_text(before.reason or "There is no data from before this range."))
-found, is_pending = None, False
+found, is_asked = None, False
 with now, panel("", "marts.findings"):
     found = findings.known(scope)
-    is_pending = found is None
+    is_asked = True
     now_strip.draw(None if found is None else found.findings, findings.losing_now(scope), view)
     if last_tile is not None and found is not None:
         with last_tile:
@@ -121,7 +121,7 @@ with (
         help="Findings by what is to be done, with the recoverable GPU time. Pick a row.",
     ),
 ):
-    if is_pending:
-        states.follows("Findings", lambda: findings.is_evaluated(scope))
-    elif found is not None:
+    if is_asked:
+        finding_parts.follow(scope, found)
+    if found is not None:
         finding_parts.top_fixes(found.fixes)

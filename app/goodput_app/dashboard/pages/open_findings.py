@@ -3,7 +3,7 @@
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import scope_bar, states
+from goodput_app.dashboard.components import scope_bar
 from goodput_app.dashboard.components.findings import finding_parts as parts
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import findings
@@ -19,11 +19,11 @@ with panel(
     "marts.fixes",
     help="Findings by what is to be done. Each loss is in one row only, so that the rows add up.",
 ):
-    if (found := findings.known(scope)) is None:
-        states.follows("Findings", lambda: findings.is_evaluated(scope))
-    elif found.fixes.is_empty():
+    found = findings.known(scope)
+    parts.follow(scope, found)
+    if found is not None and found.fixes.is_empty():
         st.caption("Nothing to do in this time range.")
-    else:
+    elif found is not None:
         back = theme.gpu_time(float(found.fixes["back_ms"].sum()))
         st.caption(f"In total {back} of this time range are recoverable.")
         parts.fixes(found.fixes, found.findings)

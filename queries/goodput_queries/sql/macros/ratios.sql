@@ -26,6 +26,8 @@ create or replace macro allocation_ratio(held, c, u) as (held / nullif(c - u, 0)
 create or replace macro scheduling_ratio(held, gang, c) as ((held - gang) / nullif(c, 0));
 create or replace macro goodput_ratio(useful, c) as (useful / nullif(c, 0));
 create or replace macro goodput_hi_ratio(useful, k, c) as ((useful + k) / nullif(c, 0));
+-- Of a run: null where none of its time is classified, which is no goodput of 0.
+create or replace macro measured_goodput_ratio(useful, k, c) as (case when k < c then useful / c end);
 -- Neither idle nor waiting for the rest of a gang, of the time that there is evidence of.
 create or replace macro active_ratio(inactive_ms, unknown_ms, held) as (
     1 - inactive_ms / nullif(held - unknown_ms, 0)

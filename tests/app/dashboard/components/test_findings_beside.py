@@ -6,6 +6,7 @@ from concurrent.futures import wait
 from threading import Event
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 
 from goodput_app.dashboard.data import findings
@@ -94,6 +95,80 @@ def test_a_page_says_that_findings_follow(
     assert not app.exception
     assert not app.error
     assert any("Findings are being evaluated" in caption.value for caption in app.caption)
+
+
+class Clock:
+    """A database whose state moves on, and evaluations that end when they are let."""
+
+    def __init__(self) -> None:
+        self.number, self.begun = 0, 0
+        self.may_end = Event()
+
+    def state(self) -> tuple[int, int, str]:
+        """Return the state of the database."""
+        return 0, self.number, ""
+
+    def evaluate(self, *_: object) -> findings.Found:
+        """Return what is found in the present state, once it may end."""
+        self.begun += 1
+        assert self.may_end.wait(60)
+        rows = pl.DataFrame({"number": [self.number]})
+        return findings.Found(rows, rows)
+
+    def moves(self) -> None:
+        """Let something be loaded, so that evaluations take time again."""
+        self.number += 1
+        self.may_end = Event()
+
+
+@pytest.fixture
+def clock(unpriced: LocalStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
+    use_store(unpriced)
+    found = Clock()
+    monkeypatch.setattr(findings.marts, "state", found.state)
+    monkeypatch.setattr(findings, "_evaluate", found.evaluate)
+    yield found
+    found.may_end.set()
+
+
+def at(second: int) -> Scope:
+    return Scope(from_ms=second * 1_000, to_ms=(86_400 + second) * 1_000)
+
+
+def test_findings_of_a_moment_ago_are_shown_until_newer_ones_are_there(clock: Clock) -> None:
+    """The window follows the clock, and live sources change the database meanwhile."""
+    clock.may_end.set()
+    wait([findings.evaluation(at(0))])
+    shown = findings.known(at(0))
+    assert shown is not None
+    assert findings.is_evaluated(at(0))
+
+    clock.moves()
+
+    assert findings.known(at(60)) is shown
+    assert not findings.is_evaluated(at(60))
+    assert not findings.has_newer(at(60), shown)
+    assert findings.known(at(3_600)) is None
+    clock.may_end.set()
+    wait([findings.evaluation(at(60))])
+    assert findings.has_newer(at(60), shown)
+    newer = findings.known(at(60))
+    assert newer is not None
+    assert newer.findings["number"].to_list() == [1]
+
+
+def test_an_evaluation_ends_before_the_next_one_of_its_page_begins(clock: Clock) -> None:
+    assert findings.known(at(0)) is None
+    first = findings.evaluation(at(0))
+    for number in range(5):
+        clock.number += 1
+        assert findings.known(at(number)) is None
+        assert not findings.has_newer(at(number), None)
+
+    assert clock.begun <= 1
+    clock.may_end.set()
+    wait([first])
+    assert findings.has_newer(at(5), None)
 
 
 def test_an_old_evaluation_makes_room(

@@ -10,6 +10,7 @@ import pytest
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import scope_bar
 from goodput_app.dashboard.components.scope_bar import View
+from goodput_app.dashboard.data import freshness
 from goodput_queries.scope import EVERYTHING, Scope
 
 NOON = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- UTC, as the database has it
@@ -30,14 +31,14 @@ def clusters(**ends_min: float) -> pl.DataFrame:
 
 
 def test_a_cluster_whose_data_ended_before_the_time_range_is_named() -> None:
-    assert scope_bar.freshness(clusters(new=0, ended=60), shown()) == [
+    assert freshness.badges(clusters(new=0, ended=60), shown()) == [
         ("ended: no data in this time range, data ends 2026-11-20 11:00:00 UTC", "orange"),
         ("new: data to 2026-11-20 12:00:00 UTC", "gray"),
     ]
 
 
 def test_each_cluster_has_an_age_of_its_own() -> None:
-    found = scope_bar.freshness(clusters(a=0.5, b=1.5, c=5), shown("LIVE"))
+    found = freshness.badges(clusters(a=0.5, b=1.5, c=5), shown("LIVE"))
 
     assert found == [
         ("c: data 5m old", "red"), ("b: data 1m 30s old", "orange"), ("a: data 30.0 s old", "green")
@@ -47,7 +48,7 @@ def test_each_cluster_has_an_age_of_its_own() -> None:
 def test_one_cluster_needs_no_name() -> None:
     two = clusters(a=0, b=60)
 
-    assert scope_bar.freshness(two, shown(scope=Scope(cluster="a"))) == [
+    assert freshness.badges(two, shown(scope=Scope(cluster="a"))) == [
         ("data to 2026-11-20 12:00:00 UTC", "gray")
     ]
 
@@ -55,7 +56,7 @@ def test_one_cluster_needs_no_name() -> None:
 def test_of_many_clusters_the_oldest_are_named() -> None:
     many = clusters(**{f"c{n}": n for n in range(8)})
 
-    found = scope_bar.freshness(many, shown())
+    found = freshness.badges(many, shown())
 
     assert [text.split(":")[0] for text, _ in found[:-1]] == ["c7", "c6", "c5", "c4", "c3"]
     assert found[-1][0] == "3 more clusters are as fresh or fresher"

@@ -95,6 +95,11 @@ def test_rows_have_room_for_the_texts_that_are_seen_at_first() -> None:
     assert heights[1] > heights[0]
 
 
+def test_a_file_is_named_without_the_folder_of_the_server() -> None:
+    frame = pl.DataFrame({"origin": ["/srv/prices/rates.csv", "page", None]})
+    assert tables.without_folders(frame)["origin"].to_list() == ["rates.csv", "page", None]
+
+
 @pytest.mark.parametrize(
     ("name", "value", "text"),
     [

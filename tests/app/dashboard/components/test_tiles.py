@@ -5,9 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 from tests.recorded_session import built, extent_ms
 
+from goodput_app.dashboard.components import tiles
 from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
@@ -72,3 +74,9 @@ def test_tiles_tell_no_change_where_the_window_before_is_not_known(
 
     assert changes == {}
     assert "Changes" not in captions
+
+
+def test_a_line_that_hardly_changes_is_drawn_flat() -> None:
+    over_time = pl.DataFrame({"capacity_ms": [520_000, 519_900, 520_000, 400_000]})
+    drawn = tiles._line(over_time, "capacity_ms")
+    assert drawn == pytest.approx([520_000, 520_000, 520_000, 400_400])

@@ -50,12 +50,12 @@ def delivered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.mark.usefixtures("delivered")
 def test_statements_that_went_out_are_listed_with_their_files(
-    priced: LocalStore, cost: Callable[..., AppTest]
+    priced: LocalStore, cost: Callable[..., AppTest], delivered: Path
 ) -> None:
     app = cost(priced)
 
+    assert str(delivered.parent) not in texts(app).replace("\\", "")  # a path of the server
     (row,) = table(app, "state", "sent").to_dicts()
     assert (row["state"], row["total_cost"], row["sent"]) == ("closed", 12.3, "files")
     labels = [button.proto.label for button in app.get("download_button")]

@@ -70,7 +70,7 @@ def test_the_overview_says_what_is_not_measured_and_what_has_no_price(
     capture: LocalStore, visit: Callable[..., AppTest]
 ) -> None:
     shown = texts(visit(capture))
-    assert "waits inside steps not measured" in shown
+    assert "of step time not measured" in shown
     assert "no price" in shown
     assert "$0" not in shown
 

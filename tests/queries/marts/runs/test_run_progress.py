@@ -32,3 +32,16 @@ def test_an_interruption_that_ends_the_run_counts(evidence, job_events):
     evidence.store.build()
 
     assert evidence.store.read("select interruptions from marts.runs").item() == 1
+
+
+def test_a_run_of_which_nothing_is_measured_has_no_goodput(evidence):
+    """Accounting alone: allocated time, and no word of what the GPUs did in it."""
+    evidence.node("a", 1)
+    evidence.job("1", 0, 1000, ["a"], 1)
+    evidence.store.build()
+
+    (run,) = evidence.store.read("select * from marts.runs").rows(named=True)
+
+    parts = ("of_held", "since_restart", "1d", "3d", "5d")
+    assert [run[f"goodput_{part}_ratio"] for part in parts] == [None] * len(parts)
+    assert run["goodput_of_held_hi_ratio"] == 1

@@ -122,7 +122,10 @@ def budgets(shown: Shown, team: str | None) -> None:
         st.code(BUDGET_EXAMPLE, language="text")
         st.code("goodput ingest budgets budgets.csv", language="bash")
         if month.height:
-            tables.show(in_browser(month), BUDGETS, "months", rows=8)
+            hidden = ["cluster"] if month["cluster"].n_unique() == 1 else []
+            tables.show(
+                in_browser(month), BUDGETS, "months", rows=8, hidden=[*hidden, "spent_ratio"]
+            )
         return
     drawn = figures_cost.most_over_budget(have)
     charts.draw(

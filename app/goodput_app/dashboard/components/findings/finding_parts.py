@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -11,11 +12,11 @@ from goodput_app.access import rows
 from goodput_app.access.current import current_identity, is_sign_in_required
 from goodput_app.access.identity import Action as Allowed
 from goodput_app.dashboard import finding_state, theme, throttling
-from goodput_app.dashboard.components import places, scope_bar, tables
+from goodput_app.dashboard.components import places, scope_bar, states, tables
 from goodput_app.dashboard.components.findings import finding_cards
 from goodput_app.dashboard.components.findings.finding_cards import SEVERITY_COLOURS
 from goodput_app.dashboard.components.rows import cards
-from goodput_app.dashboard.data import health
+from goodput_app.dashboard.data import findings, health
 from goodput_app.dashboard.state import current_store
 from goodput_queries.errors import GoodputError
 from goodput_queries.findings import NAME_MAX_CHARS, NOTE_MAX_CHARS, Action
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 PAGE = "pages/open_findings.py"
 OPEN_STATES = ("open", "acknowledged")
 TOP_FIXES = 5
+OLD = timedelta(seconds=60)  # findings that are shown until newer ones are there
 FIXES = {
     "target": "At",
     "owner": "Owner",
@@ -138,6 +140,17 @@ def fixes(frame: pl.DataFrame, findings: pl.DataFrame) -> None:
             rows=6, widths=FINDING_WIDTHS_PX, hidden=(*FINDINGS_HIDDEN, "what_to_do"),
         )  # fmt: skip
         where(picked)
+
+
+def follow(scope: Scope, shown: findings.Found | None) -> None:
+    """Draw the page again once newer findings are there; say so where those shown are old."""
+    if shown is None:
+        states.follows("Findings", lambda: findings.has_newer(scope, shown))
+    elif not findings.is_evaluated(scope):
+        states.draw_again_when(lambda: findings.has_newer(scope, shown))
+        if datetime.now(UTC).replace(tzinfo=None) - shown.evaluated_at > OLD:
+            at = theme.moment(shown.evaluated_at)
+            st.caption(f"Findings of {at}; newer ones are being evaluated.")
 
 
 def top_fixes(frame: pl.DataFrame) -> None:
@@ -335,4 +348,5 @@ def _say(row: Mapping[str, Any]) -> None:
         except GoodputError as error:
             st.error(theme.markdown_text(str(error)))
         else:
+            findings.forget()  # they have the state of before
             st.rerun()

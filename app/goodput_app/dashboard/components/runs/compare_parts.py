@@ -191,7 +191,11 @@ def _interval(found: Difference) -> str:
 
 def measures(found: Comparison) -> None:
     """Draw each measure of both sides with its difference."""
-    tables.show(report.measures_shown(found, theme.currency()), MEASURES, "compare_measures")
+    rows = report.measures_shown(found, theme.currency())
+    workloads = [] if rows["workload"].drop_nulls().n_unique() > 1 else ["workload"]
+    tables.show(
+        rows, MEASURES, "compare_measures", hidden=[*workloads, "spreads", "not_comparable"]
+    )
 
 
 def attributes(found: Comparison) -> None:

@@ -4,7 +4,7 @@
 -- interruptions: attempts that did not end well, the last one too
 -- last_retained_step: the highest retained step; null where the job reports none
 -- rolled_back_s: wall-clock seconds of steps that were lost
--- goodput_since_restart_ratio: useful share of the allocated time of the last attempt
+-- goodput_since_restart_ratio: useful share of the allocated time of the last attempt; null where none of it is classified
 -- goodput_1d_ratio, goodput_3d_ratio, goodput_5d_ratio: the same of the days up to the run's end, in whole hours
 with attempts as (
     select
@@ -34,7 +34,8 @@ hours as (
         hourly.attempt_key,
         hourly.hour_ms,
         sum(hourly.gpu_ms) as gpu_ms,
-        coalesce(sum(hourly.gpu_ms) filter (where is_useful(hourly.category)), 0) as useful_ms
+        coalesce(sum(hourly.gpu_ms) filter (where is_useful(hourly.category)), 0) as useful_ms,
+        coalesce(sum(hourly.gpu_ms) filter (where is_unsettled(hourly.category)), 0) as unsettled_ms
     from marts.ledger_hourly_by_node as hourly
     inner join intermediate.int_job_run_owners as owners using (job_run_key)
     where of_teams(owners.team)
@@ -44,20 +45,24 @@ hours as (
 ratios as (
     select
         hours.run_key,
-        goodput_ratio(
+        measured_goodput_ratio(
             sum(hours.useful_ms) filter (where hours.attempt_key = attempts.last_attempt_key),
+            sum(hours.unsettled_ms) filter (where hours.attempt_key = attempts.last_attempt_key),
             sum(hours.gpu_ms) filter (where hours.attempt_key = attempts.last_attempt_key)
         ) as goodput_since_restart_ratio,
-        goodput_ratio(
+        measured_goodput_ratio(
             sum(hours.useful_ms) filter (where hours.hour_ms > attempts.last_end_ms - 24 * 3600000),
+            sum(hours.unsettled_ms) filter (where hours.hour_ms > attempts.last_end_ms - 24 * 3600000),
             sum(hours.gpu_ms) filter (where hours.hour_ms > attempts.last_end_ms - 24 * 3600000)
         ) as goodput_1d_ratio,
-        goodput_ratio(
+        measured_goodput_ratio(
             sum(hours.useful_ms) filter (where hours.hour_ms > attempts.last_end_ms - 72 * 3600000),
+            sum(hours.unsettled_ms) filter (where hours.hour_ms > attempts.last_end_ms - 72 * 3600000),
             sum(hours.gpu_ms) filter (where hours.hour_ms > attempts.last_end_ms - 72 * 3600000)
         ) as goodput_3d_ratio,
-        goodput_ratio(
+        measured_goodput_ratio(
             sum(hours.useful_ms) filter (where hours.hour_ms > attempts.last_end_ms - 120 * 3600000),
+            sum(hours.unsettled_ms) filter (where hours.hour_ms > attempts.last_end_ms - 120 * 3600000),
             sum(hours.gpu_ms) filter (where hours.hour_ms > attempts.last_end_ms - 120 * 3600000)
         ) as goodput_5d_ratio
     from hours

@@ -8,7 +8,7 @@
 -- lost_ms: lost work, fault stalls and attempts that retained no step
 -- definition_version: of goodput; see macros/ratios.sql
 -- useful_ms: productive, communication, step not split (and declared work, where evaluation counts)
--- goodput_of_held_ratio: useful / allocated
+-- goodput_of_held_ratio: useful / allocated; null where none of the allocated time is classified
 -- goodput_of_held_hi_ratio: its upper end, if all unclassified time was useful
 -- runtime_lo_ratio, runtime_hi_ratio: null where more than half of allocated - gang wait is unclassified
 -- ettr_ratio: retained step time / (last end - first eligible), over the whole run; queue waits count
@@ -142,7 +142,7 @@ select
     ledger.wasted_ms,
     coalesce(recomputed.recompute_ms, 0) as recompute_ms,
     definition_version() as definition_version,
-    goodput_ratio(ledger.useful_ms, ledger.held_ms) as goodput_of_held_ratio,
+    measured_goodput_ratio(ledger.useful_ms, ledger.unsettled_ms, ledger.held_ms) as goodput_of_held_ratio,
     goodput_hi_ratio(ledger.useful_ms, ledger.unsettled_ms, ledger.held_ms) as goodput_of_held_hi_ratio,
     runtime_lo_ratio(ledger.kept_step_ms, ledger.unsettled_ms, ledger.held_ms, ledger.gang_wait_ms) as runtime_lo_ratio,
     runtime_hi_ratio(ledger.kept_step_ms, ledger.unsettled_ms, ledger.held_ms, ledger.gang_wait_ms) as runtime_hi_ratio,

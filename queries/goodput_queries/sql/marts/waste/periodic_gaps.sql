@@ -301,7 +301,8 @@ select
         else sums.gpus || case when sums.gpus = 1 then ' GPU was' else ' GPUs were' end || ' idle for '
     end
     || case when sums.idle_gaps > 0 then 'up to ' else '' end || printf('%.0f', sums.gap_s) || ' s, ' || sums.gaps || ' times, with: ' || sums.coincides || '; '
-    || printf('%.1f', 100 * sums.likely_gpu_ms / held.held_ms) || ' % of the GPU time of run ' || coalesce(owners.run_id, '?')
+    || printf('%.1f', 100 * sums.likely_gpu_ms / held.held_ms) || ' % of the GPU time of run '
+    || coalesce(numbered_run_name(owners.run_id, owners.job_id, owners.job_name), owners.run_id, '?')
     || case
         when sums.idle_gaps = 0 then '; readings show no idle time in them'
         when sums.idle_gaps < sums.gaps then '; readings show no idle time in ' || (sums.gaps - sums.idle_gaps) || ' of them'
