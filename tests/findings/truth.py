@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 MARGIN = 1.25  # a loss nearer to the limit of its rule than this proves nothing
 MIN_MS = 2_000
+STARTS = ("startup", "restore")
 BIN_MS = 600_000
 CATEGORIES = {  # rule -> categories of a run that it is about
     "input_stall": ("data_stall",),
@@ -166,9 +167,12 @@ def _of_runs(folder: Path, thresholds: dict[str, float]) -> dict[str, Expected]:
     for rule, categories in CATEGORIES.items():
         share = thresholds[LIMITS.get(rule, "finding_min_share")]
         lost = _by_run(rows, categories)
-        # a failure costs the start after it too; how many of the starts follow one is not told
-        starts = _by_run(rows, ("startup", "restore")) if rule == "failures" else {}
-        for run, ms in lost.items():
+        starts: dict[str, float] = {}
+        if rule == "failures":  # they cost the starts after them too, of which the first is none
+            again = _by_run(rows, ("restore",))
+            starts = {run: ms for run, ms in _by_run(rows, STARTS).items() if run in again}
+        for run in lost.keys() | starts.keys():
+            ms = lost.get(run, 0.0)
             limit = max(MIN_MS, share * held[run])
             if rule == "failures":
                 limit = min(limit, max(MIN_MS, thresholds["finding_warning_ms"]))
