@@ -17,7 +17,7 @@ with bins as materialized (
         job_run_key,
         start_ms,
         any_value(cluster) as cluster,
-        case when count(distinct node) = 1 then any_value(node) end as node,
+        case when min(node) = max(node) then min(node) end as node,
         case when count(*) = 1 then any_value(gpu_uuid) end as gpu_uuid,
         count(*) as gpus,
         median(use_ratio)::double as use_ratio,
