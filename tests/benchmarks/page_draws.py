@@ -37,6 +37,7 @@ class Draws:
     """What a page took: drawn first after a commit, again, and with a filter that it had not.
 
     warm: its answers are not kept; kept: they are, as for whoever opens the page next.
+    filtered: those without the filter are, as for whoever looks at the page and chooses one.
     """
 
     first: Cost
@@ -188,7 +189,7 @@ def _draws(
     slowest = max(store.seconds, key=lambda name: store.seconds[name])
     text = f"{slowest} {number(store.seconds[slowest])} s"
     kept, _ = _cost(store, page, link, is_kept=True)
-    changes = [_cost(store, page, other)[0] for other in filtered]
+    changes = [_cost(store, page, other, is_kept=True)[0] for other in filtered]
     return Draws(first, warm, kept, _median(changes) if changes else None, payload_bytes, text)
 
 

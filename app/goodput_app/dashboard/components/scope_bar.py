@@ -17,8 +17,7 @@ import streamlit as st
 from goodput_app.access import rows
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import time_picker, wall
-from goodput_app.dashboard.components.data import freshness
-from goodput_app.dashboard.data import marts
+from goodput_app.dashboard.data import freshness, marts
 from goodput_app.dashboard.replaying import current_replay
 from goodput_app.dashboard.state import current_store
 from goodput_app.settings import settings

@@ -24,7 +24,8 @@ QUANTILES = {"p50": "p50", "p99": "p99"}
 def latency(frame: pl.DataFrame, window: tuple[datetime, datetime]) -> go.Figure:
     """Return p50 and p99 of a model over time, each with the bounds of its bucket as a band.
 
-    frame: at, p50_s, p50_low_s, p50_high_s, p99_s ..; a bound over the last bucket is missing
+    frame: at, p50_s, p50_low_s, p50_high_s, p99_s ..; a bound over the last bucket is missing; a
+    hole has a row of nothing
     """
     figure = go.Figure()
     at = frame["at"].to_list()
@@ -38,7 +39,7 @@ def latency(frame: pl.DataFrame, window: tuple[datetime, datetime]) -> go.Figure
                 legendgroup=label, connectgaps=False,
             )  # fmt: skip
         texts = [
-            f"{_seconds(a)} to {_seconds(b) if b is not None else 'over the last bucket'}"
+            "" if a is None else f"{_seconds(a)} to {_seconds(b) if b else 'over the last bucket'}"
             for a, b in zip(low, high, strict=True)
         ]
         figure.add_scatter(
@@ -49,7 +50,7 @@ def latency(frame: pl.DataFrame, window: tuple[datetime, datetime]) -> go.Figure
             "<extra></extra>",
         )  # fmt: skip
     figure.update_xaxes(range=list(window), type="date", title_text="UTC")
-    figure.update_yaxes(title_text="s", rangemode="tozero", automargin=True)
+    figure.update_yaxes(title_text="seconds", rangemode="tozero", automargin=True)
     return finished(figure, height=LATENCY_PX, has_legend=True)
 
 

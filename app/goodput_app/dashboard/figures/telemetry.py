@@ -173,7 +173,7 @@ def on_one_axis(
     figure.update_layout(barmode="overlay", bargap=0.2, hovermode="closest")
     if lanes.events is not None:
         _mark(figure, lanes.events)
-    figure.update_layout(uniformtext={"minsize": 10, "mode": "hide"})
+    figure.update_layout(uniformtext={"minsize": 12, "mode": "hide"})
     return with_legend(finished(figure, height=total), total)
 
 
@@ -333,13 +333,6 @@ def _mark(figure: go.Figure, events: pl.DataFrame) -> None:
         col=1,
     )
     for at in events["at"].unique().sort(descending=True).head(EVENTS_MARKED).to_list():
-        figure.add_shape(
-            type="line",
-            xref="x",
-            yref="paper",
-            x0=at,
-            x1=at,
-            y0=0,
-            y1=1,
-            line={"dash": "dot", "width": 1, "color": theme.STYLES["fault"].colour},
-        )
+        # of each panel by itself, so that it does not strike through their titles
+        look = {"dash": "dot", "width": 1, "color": theme.STYLES["fault"].colour}
+        figure.add_vline(x=at, line=look, row="all", col=1)

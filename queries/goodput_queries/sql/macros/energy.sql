@@ -19,3 +19,8 @@ create or replace macro energy_line(availability, job_run_key, is_inferred) as (
 create or replace macro metered(wall_mj, energy_mj, per_wall_kwh, per_kwh) as (
     case when wall_mj is not null then wall_mj * per_wall_kwh else energy_mj * per_kwh end
 );
+
+-- Whether a GPU in this category of the ledger draws what an idle GPU draws.
+create or replace macro is_idle_category(category, category_group) as (
+    category_group in ('free', 'not_available') or category = 'idle_held'
+);

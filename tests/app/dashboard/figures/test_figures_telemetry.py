@@ -67,7 +67,7 @@ def test_a_limit_is_drawn_and_named() -> None:
     assert [shape.y0 for shape in figure.layout.shapes] == [700.0]
 
 
-def test_an_event_has_a_mark_and_a_line_through_all_panels() -> None:
+def test_an_event_has_a_mark_and_a_line_in_each_panel_that_spares_its_title() -> None:
     events = pl.DataFrame(
         {
             "event_at": minutes(5),
@@ -79,12 +79,16 @@ def test_an_event_has_a_mark_and_a_line_through_all_panels() -> None:
     )
 
     marks = parts.marks(events, pl.lit(figures.EVENTS))
-    figure = figures.on_one_axis(figures.Lanes([figures.EVENTS], events=marks), [], [], WINDOW)
+    found = [line(sm_clock_hz=[1.98e9, None, 345e6])]
+    shown = [panel for panel in figures.panels({}) if figures.is_measured(panel, found)]
+    lanes = figures.Lanes([figures.EVENTS], events=marks)
+    figure = figures.on_one_axis(lanes, shown, found, WINDOW)
 
     assert marks["hover"][0].startswith("Xid 79 (time approximate)<br>")
     assert "<b>" not in marks["hover"][0]
-    (shape,) = figure.layout.shapes
-    assert (shape.yref, shape.x0) == ("paper", START + timedelta(minutes=5))
+    shapes = figure.layout.shapes
+    assert [shape.yref for shape in shapes] == ["y domain", "y2 domain"]
+    assert {shape.x0 for shape in shapes} == {START + timedelta(minutes=5)}
 
 
 def test_names_from_the_data_are_shown_as_text() -> None:

@@ -11,7 +11,7 @@ from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, scope_bar, tables, tiles
 from goodput_app.dashboard.components.runs.speed_parts import amount
 from goodput_app.dashboard.components.serving.serving_engine_parts import METRICS, rest
-from goodput_app.dashboard.data import serving
+from goodput_app.dashboard.data import metrics, serving
 from goodput_app.dashboard.figures import serving as figures
 
 if TYPE_CHECKING:
@@ -268,8 +268,10 @@ def latency_over_time(view: View, models: pl.DataFrame, model: str | None) -> No
     if frame.is_empty():
         st.caption(f"No histogram of {METRICS[metric].lower()} for {theme.markdown_text(name)}.")
         return
+    seconds = [column for column in frame.columns if column.endswith("_s")]
     charts.over_time(
-        figures.latency(frame, view.window), frame, "served-latency-over-time",
+        figures.latency(metrics.with_holes(frame, seconds), view.window), frame,
+        "served-latency-over-time",
         f"{METRICS[metric]} of {theme.printable(name, 60)} over time: p50 and p99 with bounds",
     )  # fmt: skip
     length = theme.duration(serving.bucket_ms(view.scope) / 1000)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ROW_PX, ROW_PX_MIN = 16, 6
 ROWS_NAMED = 48
-TICK_PX = 13
+TICK_PX = 14
 RUN_PX = 22
 SPACE_PX = 46
 NAME_MAX_CHARS = 28
@@ -111,7 +111,7 @@ def _name_rows(figure: go.Figure, rows: pl.DataFrame, names: Sequence[str], row_
         tickvals=named["tick"].to_list(),
         ticktext=named["text"].to_list(),
         range=[max(rows.height, 1) - 0.5, -0.5],
-        tickfont={"size": 11},
+        tickfont={"size": 12},
         automargin=True,
         showgrid=False,
         zeroline=False,
@@ -281,7 +281,7 @@ def _runs(
         ],
         textposition="inside",
         insidetextanchor="start",
-        textfont={"color": "#ffffff", "size": 11},
+        textfont={"color": "#ffffff", "size": 12},
         constraintext="none",
         showlegend=False,
         customdata=list(zip([f"run:{run}" for run in bars["run_key"]], hovers, strict=True)),
@@ -296,7 +296,7 @@ def _runs(
         tickvals=list(lane_of.values()),
         ticktext=[theme.plotly_text(name, NAME_MAX_CHARS) for name in names],
         range=[max(len(runs), 1) - 0.5, -0.5],
-        tickfont={"size": 11},
+        tickfont={"size": 12},
         automargin=True,
         row=2,
     )

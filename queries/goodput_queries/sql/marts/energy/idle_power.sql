@@ -13,7 +13,7 @@
 with idle as (
     select category, label
     from reference.gpu_second_categories
-    where "group" in ('free', 'not_available') or category = 'idle_held'
+    where is_idle_category(category, "group")
 ),
 
 times as (
@@ -29,40 +29,6 @@ times as (
     left join marts.statement_tariffs as tariffs using (cluster, hour_ms)
     where scoped.is_by_node
     group by scoped.cluster, scoped.gpu_model, scoped.category
-),
-
-whole as (
-    select
-        pieces.cluster,
-        pieces.gpu_model,
-        pieces.category,
-        pieces.gpu_uuid,
-        unnest(range(
-            (pieces.start_ms + 599999) // 600000, pieces.end_ms // 600000
-        )) * 600000 as start_ms,
-        pieces.gpu_ms / (pieces.end_ms - pieces.start_ms) as share_ratio
-    from marts.ledger_pieces as pieces
-    semi join idle using (category)
-    where
-        pieces.hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
-        and pieces.hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
-        and in_place(pieces.cluster, pieces.node, pieces.gpu_uuid, pieces.gpu_model)
-),
-
--- of a partitioned GPU all parts: power is that of the device
-of_gpus as (
-    select cluster, gpu_model, category, gpu_uuid, start_ms
-    from whole
-    group by all
-    having sum(share_ratio) > 0.999
-),
-
-powers as (
-    select cluster, gpu_model, category, avg(readings.power_w) as power_w, 600000 * count(*) as measured_ms
-    from of_gpus
-    inner join marts.device_power as readings using (gpu_uuid, start_ms)
-    where readings.power_w is not null
-    group by cluster, gpu_model, category
 )
 
 select
@@ -78,7 +44,7 @@ select
     times.untariffed_gpu_ms
 from times
 inner join idle using (category)
-left join powers
+left join intermediate.int_idle_powers as powers
     on times.cluster = powers.cluster
     and times.gpu_model is not distinct from powers.gpu_model
     and times.category = powers.category

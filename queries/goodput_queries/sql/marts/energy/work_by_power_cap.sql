@@ -97,6 +97,7 @@ read_caps as (
         and ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
         and ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 4102444800000))
         and ts_ms % 3600000 < 300000
+        and gpu_uuid in (select gpu_uuid from holds)
     group by gpu_uuid, ts_ms // 3600000 * 3600000
 ),
 

@@ -26,7 +26,7 @@ with sums as (
         sum(gpu_ms)::bigint as gpu_ms,
         sum(cost) as cost,
         count(*) - count(cost) as unpriced
-    from intermediate.int_idle_gap_splits
+    from intermediate.int_idle_gap_splits_in_scope
     group by all
 )
 

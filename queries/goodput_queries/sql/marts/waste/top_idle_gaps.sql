@@ -6,7 +6,7 @@
 with chosen as (
     (
         select gap, category
-        from intermediate.int_idle_gap_splits
+        from intermediate.int_idle_gap_splits_in_scope
         where is_main
         order by gap_cost desc nulls last, gap_gpu_ms desc, gap
         limit 2000
@@ -15,7 +15,7 @@ with chosen as (
     select gap, category
     from (
         select category, unnest(max_by(gap, (coalesce(cost, -1), gpu_ms, gap), 500)) as gap
-        from intermediate.int_idle_gap_splits
+        from intermediate.int_idle_gap_splits_in_scope
         group by category
     )
 )

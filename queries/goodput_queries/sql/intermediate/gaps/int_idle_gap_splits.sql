@@ -1,5 +1,6 @@
 -- Idle gaps by ledger category without any name: what sums of many gaps need, and the numbers of units and job runs by which
--- intermediate.int_idle_gap_amounts finds the names of a few.
+-- intermediate.int_idle_gap_amounts finds the names of a few. Gaps of all owners in the scope's place: another team is a
+-- filter of these rows.
 -- grain: gap, category
 -- evaluated: first
 -- skip_if_empty: intermediate.int_idle_islands
@@ -60,11 +61,7 @@ places as materialized (
 ),
 
 owners as materialized (
-    select
-        owners.owner,
-        owners.job_run_key,
-        terms.terms,
-        of_owner(owners.team, owners.user_name, owners.run_key, owners.partition) as is_in_scope
+    select owners.owner, owners.job_run_key, terms.terms
     from intermediate.int_numbered_owners as owners
     left join terms on coalesce(owners.partition, '') = terms.partition and coalesce(owners.qos, '') = terms.qos
 ),
@@ -76,7 +73,6 @@ holds as (
         units.unit,
         owners.owner,
         case when owners.owner is null then (select terms from no_terms) else owners.terms end as terms,
-        coalesce(owners.is_in_scope, of_owner(null, null, null, null)) as is_in_scope,
         holds.start_ms,
         coalesce(holds.end_ms, 9223372036854775807) as end_ms
     from intermediate.int_holds as holds
@@ -86,14 +82,13 @@ holds as (
 
 -- holds, the time between them, before the first and after the last
 held_or_free as (
-    select unit, true as is_held, owner, terms, is_in_scope, start_ms, end_ms from holds
+    select unit, true as is_held, owner, terms, start_ms, end_ms from holds
     union all
     select
         unit,
         false,
         null,
         (select terms from no_terms),
-        of_owner(null, null, null, null),
         coalesce(lag(end_ms) over (partition by unit order by start_ms), 0),
         start_ms
     from holds
@@ -103,7 +98,6 @@ held_or_free as (
         false,
         null,
         (select terms from no_terms),
-        of_owner(null, null, null, null),
         coalesce(max(holds.end_ms), 0),
         9223372036854775807
     from units
@@ -135,8 +129,7 @@ gaps as materialized (
         and spans.start_ms < islands.end_ms
         and spans.end_ms > islands.start_ms
     where
-        spans.is_in_scope
-        and least(islands.end_ms, spans.end_ms) - greatest(islands.start_ms, spans.start_ms)
+        least(islands.end_ms, spans.end_ms) - greatest(islands.start_ms, spans.start_ms)
             >= threshold('gap_list_min_ms')
         and in_window(greatest(islands.start_ms, spans.start_ms), least(islands.end_ms, spans.end_ms))
 ),

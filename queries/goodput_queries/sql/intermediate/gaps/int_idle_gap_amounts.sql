@@ -37,7 +37,7 @@ select
     splits.gpu_ms,
     splits.cost,
     splits.readings_coverage_ratio
-from intermediate.int_idle_gap_splits as splits
+from intermediate.int_idle_gap_splits_in_scope as splits
 inner join intermediate.int_numbered_units as places using (place)
 left join intermediate.int_numbered_owners as owners using (owner)
 inner join reference.gpu_second_categories as categories using (category)
