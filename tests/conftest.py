@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 from tests.made_once import made_once
-from tests.order import spread
+from tests.module_order.spread import spread
 
 from goodput_app.dashboard.state import use_store
 from goodput_app.demo import demo_database, digest

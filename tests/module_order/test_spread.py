@@ -5,7 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from tests.order import WAITING, spread
+from tests.module_order.spread import WAITING, spread
 
 
 def test_modules_that_wait_for_programs_are_apart() -> None:
@@ -23,4 +23,4 @@ def test_modules_that_wait_for_programs_are_apart() -> None:
 
 
 def test_modules_that_wait_exist() -> None:
-    assert {path.stem for path in Path(__file__).parent.rglob("test_*.py")} >= set(WAITING)
+    assert {path.stem for path in Path(__file__).parents[1].rglob("test_*.py")} >= set(WAITING)
