@@ -28,7 +28,7 @@ _COLUMN = re.compile(r"^--\s*(?P<column>[a-z][a-z0-9_]*)\s*:\s*(?P<meaning>.*)$"
 
 
 _COMMENT = re.compile(r"--[^\n]*")
-_REFERENCE = re.compile(rf"\b({'|'.join(LAYERS)})\.(\w+)")
+REFERENCE = re.compile(rf"\b({'|'.join(LAYERS)})\.(\w+)")
 
 
 @dataclass(frozen=True)
@@ -231,7 +231,7 @@ def macro_files() -> list[str]:
 
 def tables_read(sql: str) -> set[str]:
     """Return the `layer.name` references in a select; our SQL always writes the layer."""
-    return {f"{layer}.{name}" for layer, name in _REFERENCE.findall(_COMMENT.sub("", sql))}
+    return {f"{layer}.{name}" for layer, name in REFERENCE.findall(_COMMENT.sub("", sql))}
 
 
 @cache

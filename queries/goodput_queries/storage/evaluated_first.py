@@ -9,7 +9,6 @@ temporary view, so that it reads that table too.
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -89,9 +88,7 @@ def _columns(cursor: duckdb.DuckDBPyConnection, model: Model) -> str:
 
 def reading(sql: str, tables: Mapping[str, str]) -> str:
     """Return the select with evaluated views replaced by the tables that have their rows."""
-    for name, table in tables.items():
-        sql = re.sub(rf"\b{re.escape(name)}\b", table, sql)
-    return sql
+    return models.REFERENCE.sub(lambda found: tables.get(found[0], found[0]), sql)
 
 
 @cache

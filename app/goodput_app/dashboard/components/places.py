@@ -107,7 +107,7 @@ def fact(name: str, value: Any) -> str:
         return theme.moment(value)
     if isinstance(value, str) or not isinstance(value, int | float):
         return str(value)
-    if name == "cost" or name.endswith("_cost"):
+    if name == "cost" or name.endswith("_cost") or name.startswith("cost_per_"):
         return theme.cost(value)
     for suffix, (factor, shown) in UNITS.items():
         if name.endswith(suffix):

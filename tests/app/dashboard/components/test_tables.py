@@ -108,6 +108,7 @@ def test_a_file_is_named_without_the_folder_of_the_server() -> None:
         ("outage_s", 8040.0, "2h 14m"),
         ("idle_ms", 7_200_000, "2.0 GPU-h"),
         ("wasted_cost", 1.5, "$1.50"),
+        ("cost_per_allocated_gpu_h", 2.386, "$2.39"),
         ("down_ratio", 0.25, "25.0 %"),
         ("tokens_per_s", 17.28, "17.28"),
         ("events", 1200, "1,200"),

@@ -55,6 +55,7 @@ HIDDEN = (
     "cost_per_allocated_gpu_h",
     "cost_per_productive_gpu_h",
 )
+LABEL_PX = 135
 OF_HELD_TIME = ("productive_cost", "own_waste_cost", "platform_waste_cost", "unsettled_cost")
 
 
@@ -73,6 +74,7 @@ def show(view: View, shown: Shown) -> Target | None:
     table, side = st.columns([2.4, 1], gap="medium") if is_open else (st.container(), None)
     wide = {name: tables.price_column(NAMES[name], help="Total cost / the hours")
             for name in ("cost_per_allocated_gpu_h", "cost_per_productive_gpu_h")}  # fmt: skip
+    wide["label"] = st.column_config.TextColumn(names["label"], width=LABEL_PX)
     with table:
         picked = tables.pick(in_browser(drawn), names, "line", ids, wide=wide, hidden=HIDDEN)
         _footer(frame, shown, by)

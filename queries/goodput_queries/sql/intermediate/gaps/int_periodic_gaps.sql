@@ -3,12 +3,40 @@
 -- evaluated: first
 -- skip_if_empty: intermediate.int_holds
 -- the columns: see marts.periodic_gaps
-with held as materialized (
+with declared as (
+    select
+        timeline.job_run_key,
+        case when timeline.category = 'other_declared' then coalesce(phases.label, categories.label) else categories.label end
+            as coincides,
+        scope_start(timeline.start_ms) as start_ms,
+        scope_end(timeline.end_ms) as end_ms
+    from intermediate.int_run_timeline as timeline
+    inner join reference.gpu_second_categories as categories using (category)
+    left join reference.phases as phases using (phase)
+    where
+        timeline.category in ('checkpoint_save', 'data_stall', 'other_declared')
+        and timeline.end_ms - timeline.start_ms >= threshold('gap_list_min_ms')
+        and in_window(timeline.start_ms, timeline.end_ms)
+),
+
+-- too few gaps are no period, whatever is left of them below
+candidate_runs as (
+    select job_run_key
+    from (
+        select job_run_key from intermediate.int_gang_gaps
+        union all
+        select job_run_key from declared
+    )
+    group by job_run_key
+    having count(*) > threshold('period_min_repeats')
+),
+
+held as materialized (
     select
         holds.job_run_key,
         any_value(holds.cluster) as cluster,
-        case when count(distinct holds.node) = 1 then any_value(holds.node) end as node,
-        case when count(distinct holds.gpu_uuid) = 1 then any_value(holds.gpu_uuid) end as gpu_uuid,
+        case when min(holds.node) = max(holds.node) then min(holds.node) end as node,
+        case when min(holds.gpu_uuid) = max(holds.gpu_uuid) then min(holds.gpu_uuid) end as gpu_uuid,
         min(holds.start_ms) as start_ms,
         max(holds.end_ms) as end_ms,
         count(distinct (holds.gpu_uuid, holds.gpu_instance)) as gpus,
@@ -21,6 +49,7 @@ with held as materialized (
             scope_end(least(coalesce(holds.end_ms, clusters.as_of_ms), clusters.as_of_ms)) as to_ms,
             (to_ms - from_ms) * (units.share_hi - units.share_lo) / units.share_of as held_ms
         from intermediate.int_holds as holds
+        semi join candidate_runs using (job_run_key)
         inner join intermediate.int_clusters as clusters using (cluster)
         inner join intermediate.int_gpu_units as units
             on holds.gpu_uuid = units.gpu_uuid
@@ -43,22 +72,6 @@ idle as materialized (
     inner join (select job_run_key, start_ms as held_from_ms, end_ms as held_to_ms from held) as held using (job_run_key)
     -- idle with which an allocation begins or ends is start-up and release
     where epoch_ms(start_at) > held_from_ms and epoch_ms(end_at) < held_to_ms
-),
-
-declared as (
-    select
-        timeline.job_run_key,
-        case when timeline.category = 'other_declared' then coalesce(phases.label, categories.label) else categories.label end
-            as coincides,
-        scope_start(timeline.start_ms) as start_ms,
-        scope_end(timeline.end_ms) as end_ms
-    from intermediate.int_run_timeline as timeline
-    inner join reference.gpu_second_categories as categories using (category)
-    left join reference.phases as phases using (phase)
-    where
-        timeline.category in ('checkpoint_save', 'data_stall', 'other_declared')
-        and timeline.end_ms - timeline.start_ms >= threshold('gap_list_min_ms')
-        and in_window(timeline.start_ms, timeline.end_ms)
 ),
 
 -- what telemetry shows as idle is a gap already

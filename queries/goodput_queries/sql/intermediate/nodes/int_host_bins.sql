@@ -16,29 +16,32 @@ with readings as (
         and in_place(cluster, node, null, null)
 ),
 
-sources as (
-    select cluster, node, source
+-- numbered, since names take several times as long to sort by
+hosts as materialized (
+    select cluster, node, source, (row_number() over ())::integer as host
     from readings
     group by cluster, node, source
     qualify row_number() over (partition by cluster, node order by sum(readings) desc, source) = 1
 ),
 
 chosen as (
-    select readings.* from readings inner join sources using (cluster, node, source)
+    select hosts.host, readings.* exclude (cluster, node, source)
+    from readings
+    inner join hosts using (cluster, node, source)
 ),
 
 followed as (
     select
         *,
         -- a host that was silent for longer may have done anything meanwhile
-        coalesce(start_ms - lag(start_ms) over host = 600000, false) as follows,
-        lag(last_ms) over host as before_ms,
-        lag(cpu_total_s.last) over host as total_before_s,
-        lag(cpu_busy_s.last) over host as busy_before_s,
-        lag(cpu_iowait_s.last) over host as iowait_before_s,
-        lag(disk_busy_s.last) over host as disk_busy_before_s
+        coalesce(start_ms - lag(start_ms) over of_host = 600000, false) as follows,
+        lag(last_ms) over of_host as before_ms,
+        lag(cpu_total_s.last) over of_host as total_before_s,
+        lag(cpu_busy_s.last) over of_host as busy_before_s,
+        lag(cpu_iowait_s.last) over of_host as iowait_before_s,
+        lag(disk_busy_s.last) over of_host as disk_busy_before_s
     from chosen
-    window host as (partition by cluster, node order by start_ms)
+    window of_host as (partition by host order by start_ms)
 ),
 
 changes as (
@@ -63,3 +66,4 @@ select
     swap_used_bytes,
     load1
 from changes
+inner join hosts using (host)

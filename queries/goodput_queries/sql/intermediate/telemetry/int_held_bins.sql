@@ -4,6 +4,7 @@
 -- grain: gpu_uuid, start_ms
 -- evaluated: first
 -- skip_if_empty: intermediate.int_gpu_metrics
+-- gang: number of its job run's GPUs of this model; null: of no known model
 -- start_ms: start of the ten minutes, epoch ms
 -- use_ratio: mean SM activity; without it engine activity, else the share of time with a kernel (use_metric says which)
 -- use_max_ratio, use_min_ratio: of its samples
@@ -40,7 +41,7 @@ models as (
     group by gpu_uuid
 ),
 
-holds as (
+holds as materialized (
     select
         holds.cluster, holds.node, holds.gpu_uuid, holds.job_run_key, models.gpu_model, models.gpu_index, holds.start_ms,
         -- the last ten minutes of what still runs are not over
@@ -55,15 +56,22 @@ holds as (
         and coalesce(holds.end_ms, 9223372036854775807) - holds.start_ms >= 600000
 ),
 
+gangs as (
+    select job_run_key, gpu_model, (row_number() over ())::integer as gang
+    from (select distinct job_run_key, gpu_model from holds where gpu_model is not null)
+),
+
 -- a GPU has many holds in a day and few in an hour
 hold_hours as (
     select
-        *,
+        holds.*,
+        gangs.gang,
         unnest(range(
-            greatest(start_ms, coalesce(getvariable('scope_from_ms')::bigint, 0)) // 3600000,
-            (least(end_ms, coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)) - 1) // 3600000 + 1
+            greatest(holds.start_ms, coalesce(getvariable('scope_from_ms')::bigint, 0)) // 3600000,
+            (least(holds.end_ms, coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)) - 1) // 3600000 + 1
         )) * 3600000 as hour_ms
     from holds
+    left join gangs using (job_run_key, gpu_model)
 ),
 
 declared as (
@@ -89,6 +97,7 @@ select
     holds.node,
     holds.job_run_key,
     holds.gpu_model,
+    holds.gang,
     bins.gpu_uuid,
     holds.gpu_index,
     bins.start_ms,

@@ -7,7 +7,7 @@
 -- seen_ms: time covered by readings
 with units as materialized (
     -- sorted and grouped by a number: two names take twice as long
-    select gpu_uuid, gpu_instance, row_number() over () as unit
+    select gpu_uuid, gpu_instance, (row_number() over ())::integer as unit
     from (select distinct gpu_uuid, gpu_instance from intermediate.int_gpu_activity)
 ),
 

@@ -14,12 +14,7 @@
 -- score: value / limit
 -- confidence: Likely; Not confirmed where a healthy job may look the same (several processes, a full GPU memory); Confirmed for
 --  what the inventory reports
-with held as materialized (
-    select cluster, node, job_run_key, gpu_uuid, start_ms, use_ratio, memory_used_bytes, is_starting
-    from intermediate.int_held_bins
-),
-
-bins as materialized (
+with bins as materialized (
     select
         cluster,
         node,
@@ -27,7 +22,7 @@ bins as materialized (
         start_ms,
         count(*) as gpus,
         avg(use_ratio) as use_ratio
-    from held
+    from intermediate.int_held_bins
     where not is_starting
     group by cluster, node, job_run_key, start_ms
 ),
@@ -85,7 +80,7 @@ of_bins as (
         bins.cluster, bins.node, bins.job_run_key, bins.gpu_uuid, bins.start_ms, 1 as gpus,
         'gpu_memory_full' as rule, true as is_so,
         bins.memory_used_bytes / sizes.memory_bytes / threshold('gpu_memory_full_ratio') as value
-    from held as bins
+    from intermediate.int_held_bins as bins
     inner join (select gpu_uuid, max(memory_bytes) as memory_bytes from staging.stg_gpus group by gpu_uuid) as sizes
         using (gpu_uuid)
     where bins.memory_used_bytes >= threshold('gpu_memory_full_ratio') * sizes.memory_bytes
@@ -94,7 +89,7 @@ of_bins as (
         any_value(bins.cluster) as cluster, any_value(bins.node) as node, bins.job_run_key, bins.gpu_uuid, bins.start_ms,
         1 as gpus, 'gpu_oversubscribed' as rule, true as is_so, min(processes.processes)::double as value
     from staging.stg_gpu_processes as processes
-    inner join held as bins
+    inner join intermediate.int_held_bins as bins
         on processes.gpu_uuid = bins.gpu_uuid and processes.ts_ms // 600000 * 600000 = bins.start_ms
     where processes.processes > 1 or processes.processes = 0
     group by bins.job_run_key, bins.gpu_uuid, bins.start_ms
@@ -158,7 +153,7 @@ ecc as (
             and ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
         group by gpu_uuid, ts_ms // 600000
     ) as modes
-    inner join held as bins using (gpu_uuid, start_ms)
+    inner join intermediate.int_held_bins as bins using (gpu_uuid, start_ms)
     where modes.value = 0
     group by bins.cluster, bins.node, bins.job_run_key, modes.gpu_uuid
 ),

@@ -13,9 +13,9 @@
 -- peers: GPUs or nodes compared with; bins: ten minutes that differ; of_bins: of so many
 -- score: median distance in robust standard deviations; of temperature also that of its change from what is usual
 -- confidence: Likely; it says that it differs, not why
-with held as materialized (
+with held as (
     select
-        cluster, node, job_run_key, gpu_model, gpu_uuid, start_ms,
+        cluster, node, job_run_key, gang, gpu_uuid, start_ms,
         power_w::double as power_w,
         sm_clock_hz / 1e6 as sm_clock_mhz,
         case when use_metric = 'SM active' then use_ratio end as sm_active_ratio,
@@ -26,9 +26,9 @@ with held as materialized (
 
 -- a GPU is far from the median of its gang only where the gang itself is that wide, which is cheaper to see
 wide as (
-    select job_run_key, gpu_model, start_ms
+    select gang, start_ms
     from held
-    group by job_run_key, gpu_model, start_ms
+    group by gang, start_ms
     having
         count(*) >= threshold('peer_min_gpus')
         and (
@@ -39,50 +39,46 @@ wide as (
         )
 ),
 
-bins as materialized (
-    select held.* from held semi join wide using (job_run_key, gpu_model, start_ms)
-),
-
 medians as materialized (
     select
-        job_run_key,
-        gpu_model,
+        gang,
         start_ms,
         count(*) as peers,
         median(power_w) as power_w,
         median(sm_clock_mhz) as sm_clock_mhz,
         median(sm_active_ratio) as sm_active_ratio,
         median(gpu_temperature_c) as gpu_temperature_c
-    from bins
-    group by job_run_key, gpu_model, start_ms
+    from held
+    semi join wide using (gang, start_ms)
+    group by gang, start_ms
 ),
 
 far as (
     select
-        bins.*,
+        held.*,
         medians.peers,
         unnest([
-            {'rule': 'peer_power', 'value': bins.power_w, 'peer_value': medians.power_w, 'least': threshold('peer_power_w')},
+            {'rule': 'peer_power', 'value': held.power_w, 'peer_value': medians.power_w, 'least': threshold('peer_power_w')},
             {
-                'rule': 'peer_sm_clock', 'value': bins.sm_clock_mhz, 'peer_value': medians.sm_clock_mhz,
+                'rule': 'peer_sm_clock', 'value': held.sm_clock_mhz, 'peer_value': medians.sm_clock_mhz,
                 'least': threshold('peer_sm_clock_mhz')
             },
             {
-                'rule': 'peer_sm_active', 'value': bins.sm_active_ratio, 'peer_value': medians.sm_active_ratio,
+                'rule': 'peer_sm_active', 'value': held.sm_active_ratio, 'peer_value': medians.sm_active_ratio,
                 'least': threshold('peer_sm_active_ratio')
             },
             {
-                'rule': 'peer_temperature', 'value': bins.gpu_temperature_c, 'peer_value': medians.gpu_temperature_c,
+                'rule': 'peer_temperature', 'value': held.gpu_temperature_c, 'peer_value': medians.gpu_temperature_c,
                 'least': threshold('peer_temperature_c')
             }
         ], max_depth := 2)
-    from bins
-    inner join medians using (job_run_key, gpu_model, start_ms)
+    from held
+    inner join medians using (gang, start_ms)
     where
-        abs(bins.power_w - medians.power_w) >= threshold('peer_power_w')
-        or abs(bins.sm_clock_mhz - medians.sm_clock_mhz) >= threshold('peer_sm_clock_mhz')
-        or abs(bins.sm_active_ratio - medians.sm_active_ratio) >= threshold('peer_sm_active_ratio')
-        or abs(bins.gpu_temperature_c - medians.gpu_temperature_c) >= threshold('peer_temperature_c')
+        abs(held.power_w - medians.power_w) >= threshold('peer_power_w')
+        or abs(held.sm_clock_mhz - medians.sm_clock_mhz) >= threshold('peer_sm_clock_mhz')
+        or abs(held.sm_active_ratio - medians.sm_active_ratio) >= threshold('peer_sm_active_ratio')
+        or abs(held.gpu_temperature_c - medians.gpu_temperature_c) >= threshold('peer_temperature_c')
 ),
 
 -- what stands still is of an earlier time, and has a finding of its own: it says nothing of the GPU now
@@ -128,11 +124,11 @@ usual as (
     from (
         select
             job_run_key, gpu_uuid, gpu_temperature_c,
-            count(*) over gang as peers,
-            median(gpu_temperature_c) over gang as median_c
+            count(*) over peer_group as peers,
+            median(gpu_temperature_c) over peer_group as median_c
         from held
         semi join (from differs where rule = 'peer_temperature') as warm using (job_run_key)
-        window gang as (partition by job_run_key, gpu_model, start_ms)
+        window peer_group as (partition by job_run_key, gang, start_ms)
     )
     where peers >= threshold('peer_min_gpus')
     group by job_run_key, gpu_uuid
@@ -140,20 +136,19 @@ usual as (
 
 deviations as (
     select
-        bins.job_run_key,
-        bins.gpu_model,
-        bins.start_ms,
-        1.4826 * median(abs(bins.power_w - medians.power_w)) as power_w,
-        1.4826 * median(abs(bins.sm_clock_mhz - medians.sm_clock_mhz)) as sm_clock_mhz,
-        1.4826 * median(abs(bins.sm_active_ratio - medians.sm_active_ratio)) as sm_active_ratio,
-        1.4826 * median(abs(bins.gpu_temperature_c - medians.gpu_temperature_c)) as gpu_temperature_c,
-        median(bins.gpu_temperature_c - usual.usual_c) as placed_c,
-        1.4826 * mad(bins.gpu_temperature_c - usual.usual_c) as placed_deviation_c
-    from bins
-    inner join medians using (job_run_key, gpu_model, start_ms)
-    semi join differs using (job_run_key, gpu_model, start_ms)
-    left join usual on usual.job_run_key = bins.job_run_key and usual.gpu_uuid = bins.gpu_uuid
-    group by bins.job_run_key, bins.gpu_model, bins.start_ms
+        held.gang,
+        held.start_ms,
+        1.4826 * median(abs(held.power_w - medians.power_w)) as power_w,
+        1.4826 * median(abs(held.sm_clock_mhz - medians.sm_clock_mhz)) as sm_clock_mhz,
+        1.4826 * median(abs(held.sm_active_ratio - medians.sm_active_ratio)) as sm_active_ratio,
+        1.4826 * median(abs(held.gpu_temperature_c - medians.gpu_temperature_c)) as gpu_temperature_c,
+        median(held.gpu_temperature_c - usual.usual_c) as placed_c,
+        1.4826 * mad(held.gpu_temperature_c - usual.usual_c) as placed_deviation_c
+    from held
+    inner join medians using (gang, start_ms)
+    semi join differs using (gang, start_ms)
+    left join usual on usual.job_run_key = held.job_run_key and usual.gpu_uuid = held.gpu_uuid
+    group by held.gang, held.start_ms
 ),
 
 scored as (
@@ -177,7 +172,7 @@ scored as (
             end
         ) as score
     from differs
-    inner join deviations using (job_run_key, gpu_model, start_ms)
+    inner join deviations using (gang, start_ms)
     left join usual on usual.job_run_key = differs.job_run_key and usual.gpu_uuid = differs.gpu_uuid
 ),
 

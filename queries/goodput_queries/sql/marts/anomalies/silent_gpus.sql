@@ -257,10 +257,10 @@ last_values as (
         found.hole,
         arg_max(metrics.power_w.last, metrics.start_ms) as power_w,
         arg_max(metrics.gpu_temperature_c.last, metrics.start_ms) as gpu_temperature_c
-    from long_enough as found
+    from (select *, since_ms // 3600000 * 3600000 as hour_ms from long_enough where gpu_uuid is not null) as found
     inner join intermediate.int_gpu_metrics as metrics
         on found.gpu_uuid = metrics.gpu_uuid
-        and metrics.hour_ms = found.since_ms // 3600000 * 3600000
+        and found.hour_ms = metrics.hour_ms
         and metrics.start_ms <= found.since_ms
     group by found.hole
 )

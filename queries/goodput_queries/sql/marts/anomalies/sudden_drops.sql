@@ -17,7 +17,7 @@ with bins as materialized (
         job_run_key,
         start_ms,
         any_value(cluster) as cluster,
-        case when count(distinct node) = 1 then any_value(node) end as node,
+        case when min(node) = max(node) then min(node) end as node,
         case when count(*) = 1 then any_value(gpu_uuid) end as gpu_uuid,
         count(*) as gpus,
         median(use_ratio)::double as use_ratio,
@@ -57,7 +57,7 @@ levels as (
         median(value) over since_then as after,
         max(value) over since_then as highest_after,
         count(value) over since_then as bins_after,
-        bool_and(is_idle) over since_then as is_idle_after,
+        bool_and(is_idle) over after_the_fall as is_idle_after,
         max(start_ms) over since_then - start_ms as span_ms
     from series
     semi join moving using (rule, job_run_key)
@@ -68,6 +68,10 @@ levels as (
         ),
         since_then as (
             partition by rule, job_run_key order by start_ms range between current row and 1200000 following
+        ),
+        -- the first ten minutes may have some of the work before the fall
+        after_the_fall as (
+            partition by rule, job_run_key order by start_ms range between 600000 following and 1200000 following
         )
 ),
 

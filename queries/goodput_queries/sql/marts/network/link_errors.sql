@@ -11,8 +11,8 @@
 -- errors: packets with errors, received or sent; symbol_errors, link_recoveries: InfiniBand; drops: packets dropped
 -- link_downs: times the link went down, by the port's counter. A counter that the port does not have is null
 -- speed_bytes_per_s: null where it is not known
-with of_sources as (
-    select *, sum(samples) over (partition by cluster, node, kind, device, port, source) as in_all
+with in_window as not materialized (
+    select *
     from intermediate.int_link_hours
     where
         hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
@@ -20,13 +20,23 @@ with of_sources as (
         and in_place(cluster, node, null, null)
 ),
 
+-- numbered, since five names take several times as long to sort by
+links as materialized (
+    select *, (row_number() over ())::integer as link
+    from (
+        select cluster, node, kind, device, port, source
+        from in_window
+        semi join staging.stg_node_clusters as known on in_window.node = known.node
+        group by cluster, node, kind, device, port, source
+        qualify
+            row_number() over (partition by cluster, node, kind, device, port order by sum(samples) desc, source) = 1
+    )
+),
+
 hours as (
-    select *
-    from of_sources
-    semi join staging.stg_node_clusters as known on of_sources.node = known.node
-    qualify dense_rank() over (
-        partition by cluster, node, kind, device, port order by in_all desc, source
-    ) = 1
+    select links.link, in_window.* exclude (cluster, node, kind, device, port, source)
+    from in_window
+    inner join links using (cluster, node, kind, device, port, source)
 ),
 
 -- one window for all counters, since each costs as much as the rest of the query
@@ -43,7 +53,7 @@ follows as (
             'symbol_errors': symbol_errors.last,
             'link_recoveries': link_recoveries.last,
             'link_downs': link_downs.last
-        }) over (partition by cluster, node, kind, device, port order by hour_ms) as before
+        }) over (partition by link order by hour_ms) as before
     from hours
 ),
 
@@ -64,11 +74,7 @@ gains as (
 
 ports as (
     select
-        cluster,
-        node,
-        kind,
-        device,
-        port,
+        link,
         arg_max(was_up, hour_ms) as is_up,
         1 - sum(up_samples) / nullif(sum(state_samples), 0) as down_ratio,
         sum(rx)::bigint as rx_bytes,
@@ -82,7 +88,7 @@ ports as (
         sum(samples)::bigint as samples,
         max(last_ms) as last_ms
     from gains
-    group by cluster, node, kind, device, port
+    group by link
 )
 
 select
@@ -110,3 +116,4 @@ select
     samples,
     from_ms(last_ms) as last_at
 from ports
+inner join links using (link)

@@ -30,8 +30,11 @@ with attempts as (
         and in_place(attempts.cluster, holds.node, holds.gpu_uuid, null)
 ),
 
-long as (
-    select * from attempts where end_ms - start_ms >= 600000 * threshold('memory_growth_least_windows')
+-- grouped by a number: four names take several times as long
+long as materialized (
+    select *, (row_number() over ())::integer as number
+    from attempts
+    where end_ms - start_ms >= 600000 * threshold('memory_growth_least_windows')
 ),
 
 memories as (
@@ -39,22 +42,31 @@ memories as (
 ),
 
 -- most memory stays as it is: what follows looks at the rest
-growing as (
-    select attempts.*
+changes as (
+    select
+        attempts.number,
+        any_value(attempts.gpu_uuid) as gpu_uuid,
+        min(metrics.memory_used_bytes.mean) as least_bytes,
+        max(metrics.memory_used_bytes.mean) as most_bytes
     from long as attempts
-    left join memories using (gpu_uuid)
     inner join intermediate.int_gpu_metrics as metrics
         on metrics.gpu_uuid = attempts.gpu_uuid
         and metrics.gpu_instance = attempts.gpu_instance
         and metrics.start_ms >= attempts.start_ms
         and metrics.start_ms + 600000 <= attempts.end_ms
     where metrics.memory_used_bytes.n > 0
-    group by all
-    having
-        count(*) >= threshold('memory_growth_least_windows')
-        and max(metrics.memory_used_bytes.mean) - min(metrics.memory_used_bytes.mean)
-            >= threshold('memory_growth_share')
-            * coalesce(any_value(memories.memory_bytes), min(metrics.memory_used_bytes.mean))
+    group by attempts.number
+    having count(*) >= threshold('memory_growth_least_windows')
+),
+
+growing as (
+    select long.* exclude (number)
+    from long
+    inner join changes using (number)
+    left join memories on changes.gpu_uuid = memories.gpu_uuid
+    where
+        changes.most_bytes - changes.least_bytes
+        >= threshold('memory_growth_share') * coalesce(memories.memory_bytes, changes.least_bytes)
 ),
 
 readings as (

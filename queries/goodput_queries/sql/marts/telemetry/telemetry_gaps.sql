@@ -2,12 +2,12 @@
 -- covers back to the one before it, at most 2.5 of the series' intervals.
 -- grain: gpu_uuid, start_ms
 -- start_ms, end_ms: epoch ms, cut at the window
--- sorted by a number: a name takes several times as long
+-- joined by a number: a name takes several times as long
 with stays as materialized (
     select *, (row_number() over ())::integer as stay from intermediate.int_stays_in_scope
 ),
 
-covered as (
+covered as materialized (
     select stays.stay, activity.start_ms, activity.end_ms
     from stays
     inner join intermediate.int_gpu_activity as activity
@@ -21,23 +21,31 @@ covered as (
     select stay, start_ms, start_ms from stays
 ),
 
+-- most of what is covered ends where the next begins: few ends are left to be compared with all of their GPU
 ends as (
-    select
-        *,
-        max(end_ms) over (
-            partition by stay order by start_ms, end_ms
-            rows between unbounded preceding and current row
-        ) as covered_ms,
-        lead(start_ms) over (partition by stay order by start_ms, end_ms) as next_ms
+    select distinct covered.stay, covered.end_ms
     from covered
+    anti join covered as next
+        on covered.stay = next.stay and covered.end_ms = next.start_ms and next.end_ms > next.start_ms
+),
+
+holes as (
+    select
+        ends.stay,
+        ends.end_ms as start_ms,
+        min(covered.start_ms) filter (where covered.start_ms > ends.end_ms) as next_ms
+    from ends
+    left join covered on ends.stay = covered.stay and covered.end_ms > ends.end_ms
+    group by ends.stay, ends.end_ms
+    having count(*) filter (where covered.start_ms < ends.end_ms) = 0
 )
 
 select
     stays.cluster,
     stays.node,
     stays.gpu_uuid,
-    ends.covered_ms as start_ms,
-    coalesce(ends.next_ms, stays.end_ms) as end_ms
-from ends
+    holes.start_ms,
+    coalesce(holes.next_ms, stays.end_ms) as end_ms
+from holes
 inner join stays using (stay)
-where coalesce(ends.next_ms, stays.end_ms) > ends.covered_ms
+where coalesce(holes.next_ms, stays.end_ms) > holes.start_ms
