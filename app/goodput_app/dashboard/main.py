@@ -58,8 +58,8 @@ LOOK = """<style>
 [class*="stBaseButton-primary"], [data-testid^="stBaseButton-primary"] {
   background-color: #146c94; border-color: #146c94; color: #ffffff;
 }
-[data-testid="stCode"] code, [data-testid="stCode"] code span { color: inherit; }
-[data-testid="stMarkdownContainer"] code { font-size: 0.9em; }
+[data-testid="stCode"] code, [data-testid="stCode"] code span { color: inherit !important; }
+[data-testid="stMarkdownContainer"] code { font-size: 0.92em !important; }
 kbd { opacity: CAPTION_OPACITY !important; }
 [data-testid="stCode"] code span { color: inherit !important; } /* its hues are too faint */
 .st-key-query_sql textarea { font-family: "Source Code Pro", monospace; }
