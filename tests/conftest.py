@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 from tests.made_once import made_once
+from tests.module_order.spread import spread
 
 from goodput_app.dashboard.state import use_store
 from goodput_app.demo import demo_database, digest
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
 SAMPLE_DATA = Path(__file__).parents[1] / "sample_data"
 
 gc.disable()  # while the tests are collected: all of it stays
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the processes of a run not all wait for other programs at once."""
+    items[:] = spread(items)
 
 
 def pytest_collection_finish() -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 MARGIN = 1.25  # a loss nearer to the limit of its rule than this proves nothing
 MIN_MS = 2_000
+STARTS = ("startup", "restore")
 BIN_MS = 600_000
 CATEGORIES = {  # rule -> categories of a run that it is about
     "input_stall": ("data_stall",),
@@ -84,7 +85,10 @@ def labelled(folder: Path, cases: list[Case], thresholds: dict[str, float]) -> d
 
 
 def _of_low_use(folder: Path, thresholds: dict[str, float]) -> Expected:
-    """Return the jobs of low mean activity by the readings of whole ten minutes after start-up."""
+    """Return the jobs of low mean activity by the readings of whole ten minutes after start-up.
+
+    Impossible readings, over 1, are rejected and do not count.
+    """
     held = (
         pl.read_parquet(folder / "truth.parquet")
         .filter(pl.col("run_id").is_not_null() & (pl.col("gpu_instance") == ""))
@@ -110,7 +114,8 @@ def _of_low_use(folder: Path, thresholds: dict[str, float]) -> Expected:
         )
         if mine.is_empty():
             continue
-        score = max(float(mine[name].mean() or 0) / limits[name] for name in limits)  # type: ignore[arg-type]
+        means = mine.select(pl.col(name).filter(pl.col(name) <= 1).mean() for name in limits)
+        score = max(float(means[name][0] or 0) / limits[name] for name in limits)
         minutes = (end - start) / 60_000 - 10
         least = thresholds["low_use_min_ms"] / 60_000
         if score == 0:  # that is unused_gpus
@@ -162,9 +167,12 @@ def _of_runs(folder: Path, thresholds: dict[str, float]) -> dict[str, Expected]:
     for rule, categories in CATEGORIES.items():
         share = thresholds[LIMITS.get(rule, "finding_min_share")]
         lost = _by_run(rows, categories)
-        # a failure costs the start after it too; how many of the starts follow one is not told
-        starts = _by_run(rows, ("startup", "restore")) if rule == "failures" else {}
-        for run, ms in lost.items():
+        starts: dict[str, float] = {}
+        if rule == "failures":  # they cost the starts after them too, of which the first is none
+            again = _by_run(rows, ("restore",))
+            starts = {run: ms for run, ms in _by_run(rows, STARTS).items() if run in again}
+        for run in lost.keys() | starts.keys():
+            ms = lost.get(run, 0.0)
             limit = max(MIN_MS, share * held[run])
             if rule == "failures":
                 limit = min(limit, max(MIN_MS, thresholds["finding_warning_ms"]))

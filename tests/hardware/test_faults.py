@@ -117,3 +117,21 @@ def test_a_minute_of_memory_growth_or_of_silence_is_no_finding_yet(
     """Growth is judged over ten-minute means; a run that its job alone reports stalls after 15."""
     assert of(findings, "memory") == {}
     assert set(of(findings, "hang")) == {"idle_allocation"}  # after it was killed
+
+
+def test_the_hang_is_found_while_it_lasts_where_job_events_are_followed(
+    new_store: Callable[..., LocalStore], tmp_path: Path, truth: dict[str, dict[str, Any]]
+) -> None:
+    """A minute after its last step: an event of another job shows that events still come."""
+    told = {"v": 1, "event": "step", "step": 1, "dur_s": 1, "run_id": "other", "rank": 0}
+    line = told | {"host": "elsewhere", "ts": truth["hang"]["start"] + 61}
+    (tmp_path / "other.jsonl").write_text(json.dumps(line) + "\n")
+    files = [SESSION / "nvml.jsonl.gz", SESSION / "job_events.jsonl.gz", tmp_path / "other.jsonl"]
+    with contextlib.closing(new_store()) as store:
+        ingest(store, "auto", files, ReadOptions(cluster="lab"))
+        store.build()
+        rows = store.read("select run_key, rule, confidence, evidence from marts.stalled_runs")
+        ((run, rule, confidence, evidence),) = rows.rows()
+
+    assert (run, rule, confidence) == ("lab/hang", "no_step", "Likely")
+    assert evidence.startswith("no step for 61 s after step 60, usual one every 0.4 s")

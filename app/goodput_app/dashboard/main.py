@@ -58,9 +58,11 @@ LOOK = """<style>
 [class*="stBaseButton-primary"], [data-testid^="stBaseButton-primary"] {
   background-color: #146c94; border-color: #146c94; color: #ffffff;
 }
-[data-testid="stCode"] code, [data-testid="stCode"] code span { color: inherit; }
-[data-testid="stMarkdownContainer"] code { font-size: 0.9em; }
+[data-testid="stCode"] code, [data-testid="stCode"] code span { color: inherit !important; }
+:is([data-testid="stMarkdownContainer"], [data-testid="stCaptionContainer"]) code
+  { font-size: 0.92em !important; }
 kbd { opacity: CAPTION_OPACITY !important; }
+[data-testid="stCode"] code span { color: inherit !important; } /* its hues are too faint */
 .st-key-query_sql textarea { font-family: "Source Code Pro", monospace; }
 @media (min-width: 641px) and (max-width: 1250px) { /* the time range has a line of its own */
   .st-key-scope [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,6 +65,7 @@ def create_missing(
     migrations.record_version(cursor, digest, known)
 
 
+@cache
 def catalog_digest() -> str:
     """Return a digest of all SQL and CSV files: when it changes, the views are rebuilt."""
     text = hashlib.blake2b(digest_size=16)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import threading
 import time
 from dataclasses import dataclass
@@ -180,7 +181,7 @@ def test_a_clock_that_ran_ahead_does_not_make_a_hole(
         source.hands.wait_for_polls(2)
         hour.second = 86_400
         source.hands.wait_for_polls(2)
-    assert "this machine's clock jumped by +86340 s" in caplog.text
+    assert re.search(r"this machine's clock jumped by \+863[34]\d s", caplog.text)
 
     hour.second = source.hands.last_second = 90
     ask(store, hour.clock(), source)

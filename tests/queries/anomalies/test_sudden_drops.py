@@ -67,6 +67,10 @@ def test_it_ends_when_use_comes_back(cluster):
             lambda second: BUSY if second < 2 * HOUR else IDLE,
             id="an end hours before the release, which is an idle allocation",
         ),
+        pytest.param(
+            lambda second: BUSY if second < 2 * HOUR + 90 else IDLE,
+            id="an end within ten minutes, of which the first readings are active",
+        ),
     ],
 )
 @built_together

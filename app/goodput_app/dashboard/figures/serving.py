@@ -32,12 +32,13 @@ def latency(frame: pl.DataFrame, window: tuple[datetime, datetime]) -> go.Figure
     for number, (name, label) in enumerate(QUANTILES.items()):
         colour = theme.SERIES_COLOURS[number]
         low, high = frame[f"{name}_low_s"], frame[f"{name}_high_s"]
-        for bound, fill in ((low, "none"), (high, "tonexty")):
-            figure.add_scatter(
-                x=at, y=bound.to_list(), mode="lines", fill=fill, fillcolor=_faint(colour),
-                line={"width": 0, "color": colour}, hoverinfo="skip", showlegend=False,
-                legendgroup=label, connectgaps=False,
-            )  # fmt: skip
+        for part in _between_holes(frame, f"{name}_low_s"):
+            for end, fill in (("low", "none"), ("high", "tonexty")):
+                figure.add_scatter(
+                    x=part["at"].to_list(), y=part[f"{name}_{end}_s"].to_list(), mode="lines",
+                    fill=fill, fillcolor=_faint(colour), line={"width": 0, "color": colour},
+                    hoverinfo="skip", showlegend=False, legendgroup=label, connectgaps=False,
+                )  # fmt: skip
         texts = [
             "" if a is None else f"{_seconds(a)} to {_seconds(b) if b else 'over the last bucket'}"
             for a, b in zip(low, high, strict=True)
@@ -88,6 +89,13 @@ def load(frame: pl.DataFrame, window: tuple[datetime, datetime]) -> go.Figure:
     figure.update_xaxes(range=list(window), type="date")
     figure.update_xaxes(title_text="UTC", row=len(panels), col=1)
     return finished(figure, height=LOAD_PX, has_legend=True)
+
+
+def _between_holes(frame: pl.DataFrame, name: str) -> list[pl.DataFrame]:
+    """Return the rows between those without a value: Plotly fills a band across a hole."""
+    is_hole = pl.col(name).is_null()
+    parts = frame.with_columns(part=is_hole.cum_sum()).filter(~is_hole)
+    return parts.partition_by("part", maintain_order=True)
 
 
 def _seconds(value: float) -> str:

@@ -66,19 +66,19 @@ def test_the_source_reads_every_line_the_emitter_writes(store: LocalStore, tmp_p
 
 
 def test_what_the_job_trains_is_read_with_its_parameters_and_dtype(
-    store: LocalStore, tmp_path: Path
+    whole_store: LocalStore, tmp_path: Path
 ) -> None:
     with goodput_emitter.run("run7", tmp_path / "events.jsonl"):
         goodput_emitter.model(params=7e9, dtype="bf16")
 
-    ingest(store, "job-events", [tmp_path / "events.jsonl"], ReadOptions(cluster="lab"))
+    ingest(whole_store, "job-events", [tmp_path / "events.jsonl"], ReadOptions(cluster="lab"))
 
-    models = store.read("select run_id, params, dtype, is_sparse from staging.stg_job_models")
+    models = whole_store.read("select run_id, params, dtype, is_sparse from staging.stg_job_models")
     assert models.rows() == [("run7", 7e9, "bf16", None)]
 
 
 def test_what_a_run_runs_with_is_read(
-    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    whole_store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Versions of a framework that the process has imported are found by themselves."""
     nccl = SimpleNamespace(version=lambda: (2, 28, 9))
@@ -90,9 +90,9 @@ def test_what_a_run_runs_with_is_read(
     with goodput_emitter.run("run7", tmp_path / "events.jsonl"):
         goodput_emitter.versions("4f2a", image="train:7")
 
-    ingest(store, "job-events", [tmp_path / "events.jsonl"], ReadOptions(cluster="lab"))
+    ingest(whole_store, "job-events", [tmp_path / "events.jsonl"], ReadOptions(cluster="lab"))
 
-    found = dict(store.read("select attribute, value from staging.stg_run_attributes").rows())
+    found = dict(whole_store.read("select attribute, value from staging.stg_run_attributes").rows())
     assert len(found.pop("env_hash")) == 12
     assert found == {
         "commit": "4f2a",

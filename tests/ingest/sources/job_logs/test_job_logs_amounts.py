@@ -42,12 +42,12 @@ def test_torchtitan_prints_rates_of_one_gpu(store: LocalStore, tmp_path: Path) -
 
 
 def test_a_quantised_model_of_torchtitan_has_no_mfu_and_says_so(
-    store: LocalStore, tmp_path: Path
+    whole_store: LocalStore, tmp_path: Path
 ) -> None:
     text = TITAN.format(clock="03:12,000") + "step: 401  loss:  6.4  tps: 8,214  mfu: N/A\n"
 
-    assert amounts(store, tmp_path, text)[0][4] is None
-    assert store.read("select dtype from staging.stg_job_models").item() == "quantised"
+    assert amounts(whole_store, tmp_path, text)[0][4] is None
+    assert whole_store.read("select dtype from staging.stg_job_models").item() == "quantised"
 
 
 def test_megatron_prints_the_batch_or_what_was_consumed(store: LocalStore, tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_a_synchronous_save_of_torchtitan_is_durable_when_it_ends_and_a_staged_o
 
 
 def test_versions_that_nccl_prints_go_with_the_next_event(
-    store: LocalStore, tmp_path: Path
+    whole_store: LocalStore, tmp_path: Path
 ) -> None:
     text = (
         "gpu7:311:311 [0] NCCL INFO NCCL version 2.28.9+cuda13.0\n"
@@ -86,7 +86,7 @@ def test_versions_that_nccl_prints_go_with_the_next_event(
         + TITAN.format(clock="03:14,000") + "step: 402  loss:  6.41230  tps: 8,214\n"
     )  # fmt: skip
 
-    parsed(store, tmp_path, text)
+    parsed(whole_store, tmp_path, text)
 
-    found = store.read("select attribute, value from staging.stg_run_attributes order by all")
+    found = whole_store.read("select attribute, value from staging.stg_run_attributes order by all")
     assert found.rows() == [("cuda_version", "13.0"), ("nccl_version", "2.28.9")]

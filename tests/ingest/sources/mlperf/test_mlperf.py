@@ -61,11 +61,11 @@ def test_a_run_is_a_job_run_with_its_gpus_from_the_first_init_to_the_stop(
     assert length_s == 160
 
 
-def test_its_gpus_exist_as_long_as_the_run(store: LocalStore, tmp_path: Path) -> None:
-    ingest(store, "auto", [write(tmp_path, SYSJSON + RUN)], ReadOptions())
-    store.build()
+def test_its_gpus_exist_as_long_as_the_run(whole_store: LocalStore, tmp_path: Path) -> None:
+    ingest(whole_store, "auto", [write(tmp_path, SYSJSON + RUN)], ReadOptions())
+    whole_store.build()
 
-    assert store.read(
+    assert whole_store.read(
         "select category, sum(gpu_ms)::bigint from marts.ledger_scoped group by all order by all"
     ).rows() == [
         ("other_declared", 8 * 5_000),
@@ -74,13 +74,15 @@ def test_its_gpus_exist_as_long_as_the_run(store: LocalStore, tmp_path: Path) ->
     ]
 
 
-def test_an_aborted_run_is_wasted_from_beginning_to_end(store: LocalStore, tmp_path: Path) -> None:
+def test_an_aborted_run_is_wasted_from_beginning_to_end(
+    whole_store: LocalStore, tmp_path: Path
+) -> None:
     text = SYSJSON + RUN.replace("success", "aborted")
 
-    ingest(store, "auto", [write(tmp_path, text)], ReadOptions())
-    store.build()
+    ingest(whole_store, "auto", [write(tmp_path, text)], ReadOptions())
+    whole_store.build()
 
-    assert store.read("select distinct category from marts.ledger_scoped").rows() == [
+    assert whole_store.read("select distinct category from marts.ledger_scoped").rows() == [
         ("failed_without_progress",)
     ]
 

@@ -225,13 +225,15 @@ def test_a_build_of_the_plugin_may_report_no_version(store: LocalStore, tmp_path
     assert reasons(store) == []
 
 
-def test_numbers_that_are_missing_are_reported(store: LocalStore, tmp_path: Path) -> None:
+def test_numbers_that_are_missing_are_reported(whole_store: LocalStore, tmp_path: Path) -> None:
     """They are the only word of what rings and samples lost; what comes twice counts once."""
     later = {"metadata": {**METADATA, "dump_timestamp_us": DUMPED_US + 5}}
-    read(store, write(tmp_path, *(line(coll_sn=n) for n in (3, 4, 9)), line(coll_sn=9) | later))
-    store.build()
+    read(
+        whole_store, write(tmp_path, *(line(coll_sn=n) for n in (3, 4, 9)), line(coll_sn=9) | later)
+    )
+    whole_store.build()
 
-    ((n, what, example),) = store.read(
+    ((n, what, example),) = whole_store.read(
         "select n, what, example from marts.data_quality where kind = 'collectives not recorded'"
     ).rows()
     assert n == 4
@@ -239,11 +241,15 @@ def test_numbers_that_are_missing_are_reported(store: LocalStore, tmp_path: Path
     assert example == "AllReduce of dp, rank 2 on vm: 3 of 7"
 
 
-def test_where_no_number_is_missing_nothing_is_reported(store: LocalStore, tmp_path: Path) -> None:
-    read(store, write(tmp_path, *(line(coll_sn=n) for n in (3, 4, 5)), line(coll="AllGather")))
-    store.build()
+def test_where_no_number_is_missing_nothing_is_reported(
+    whole_store: LocalStore, tmp_path: Path
+) -> None:
+    read(
+        whole_store, write(tmp_path, *(line(coll_sn=n) for n in (3, 4, 5)), line(coll="AllGather"))
+    )
+    whole_store.build()
 
-    found = store.read("from marts.data_quality where kind = 'collectives not recorded'")
+    found = whole_store.read("from marts.data_quality where kind = 'collectives not recorded'")
     assert found.is_empty()
 
 

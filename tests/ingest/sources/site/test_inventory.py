@@ -144,13 +144,17 @@ def test_a_place_that_cannot_be_used_rejects_its_row(
     assert expected in gpus.rejects[0].reason
 
 
-def test_racks_that_are_read_again_replace_those_before(tmp_path: Path, store: LocalStore) -> None:
+def test_racks_that_are_read_again_replace_those_before(
+    tmp_path: Path, whole_store: LocalStore
+) -> None:
     file = tmp_path / "inventory.csv"
     for rack in ("wrong", "right", "wrong"):
         file.write_text(f"node,gpus,rack\nn1,8,{rack}\n")
-        ingest(store, "auto", [file], ReadOptions())
+        ingest(whole_store, "auto", [file], ReadOptions())
 
-    assert store.read("select node, rack from staging.stg_node_racks").rows() == [("n1", "wrong")]
+    assert whole_store.read("select node, rack from staging.stg_node_racks").rows() == [
+        ("n1", "wrong")
+    ]
 
 
 @pytest.mark.parametrize(

@@ -203,6 +203,31 @@ def test_a_slow_node_is_confirmed_by_trouble_of_its_link_alone(evidence):
     ]
 
 
+@pytest.mark.parametrize(
+    ("busbw", "verdict"),
+    [
+        pytest.param([60.0, 61.0, 60.0], "Likely", id="a limit"),
+        pytest.param([60.0, 61.0, 198.0], "Not confirmed", id="others are in the way at times"),
+    ],
+)
+@built_together
+def test_a_run_that_never_gets_what_others_get_between_the_same_nodes_is_limited(
+    cluster, busbw, verdict
+):
+    four_nodes(cluster)
+    for first, size in ((0, 256 * MIB), (10, 1024 * MIB)):
+        benchmark(cluster, size, 200.0, size=size)
+        collectives(cluster, "0x1", ["a", "b"], [200.0, 199.0], size=size, first=first)
+        collectives(cluster, "0x2", ["a", "b"], busbw, size=size, first=first)
+        collectives(cluster, "0x3", ["a", "c"], [200.0], size=size, first=first)
+    yield
+
+    found = cluster.read(
+        "select node, slow_communicators, communicators, verdict from marts.slow_nodes"
+    )
+    assert sorted(found.rows()) == [("a", 1, 3, verdict), ("b", 1, 2, verdict)]
+
+
 @built_together
 def test_sockets_between_nodes_are_a_fall_back_and_infiniband_elsewhere_is_named(cluster):
     four_nodes(cluster)

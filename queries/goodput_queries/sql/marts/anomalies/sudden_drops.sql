@@ -57,7 +57,7 @@ levels as (
         median(value) over since_then as after,
         max(value) over since_then as highest_after,
         count(value) over since_then as bins_after,
-        bool_and(is_idle) over since_then as is_idle_after,
+        bool_and(is_idle) over after_the_fall as is_idle_after,
         max(start_ms) over since_then - start_ms as span_ms
     from series
     semi join moving using (rule, job_run_key)
@@ -68,6 +68,10 @@ levels as (
         ),
         since_then as (
             partition by rule, job_run_key order by start_ms range between current row and 1200000 following
+        ),
+        -- the first ten minutes may have some of the work before the fall
+        after_the_fall as (
+            partition by rule, job_run_key order by start_ms range between 600000 following and 1200000 following
         )
 ),
 

@@ -14,7 +14,7 @@ with rows_ as materialized (
 run_names as (
     select run_key, max(numbered_run_name(run_id, job_id, job_name)) as run_name
     from intermediate.int_job_run_owners
-    where of_teams(team)
+    where of_teams(team) and run_key in (select run_key from rows_)
     group by run_key
 ),
 

@@ -4,7 +4,7 @@
 -- run_key, run_id, job_name: of its processes; null: not known, or of several runs
 -- gpu_model: of its nodes; null: not known, or several
 -- operations: number of them that were read; coverage_ratio: share of the sequence numbers that was read
--- p50_bytes_per_s, p1_bytes_per_s: median, and what all but the slowest hundredth reach
+-- p50_bytes_per_s, p1_bytes_per_s, p99_bytes_per_s: median, what all but the slowest hundredth and what the fastest reach
 -- expected_bytes_per_s, expected_by, expected_source: nccl-tests of the site in the same shape, else a published figure,
 --  at the nearest size from an eighth of this one on, inside a node from 256 MiB on at a larger one too, of the slowest
 --  link that fits; null: unknown
@@ -82,7 +82,8 @@ measured as (
         count(*) as operations,
         any_value(coverage.coverage_ratio) as coverage_ratio,
         median(operations.busbw_bytes_per_s) as p50_bytes_per_s,
-        quantile_cont(operations.busbw_bytes_per_s, 0.01) as p1_bytes_per_s
+        quantile_cont(operations.busbw_bytes_per_s, 0.01) as p1_bytes_per_s,
+        quantile_cont(operations.busbw_bytes_per_s, 0.99) as p99_bytes_per_s
     from operations
     left join members using (cluster, comm_id)
     left join models using (cluster, comm_id)
@@ -158,6 +159,7 @@ select
     measured.coverage_ratio,
     measured.p50_bytes_per_s,
     measured.p1_bytes_per_s,
+    measured.p99_bytes_per_s,
     expected.expected_bytes_per_s,
     expected.expected_by,
     expected.expected_source,

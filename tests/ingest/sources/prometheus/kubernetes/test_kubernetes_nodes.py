@@ -100,15 +100,17 @@ def parts(store, cluster, folder):
 
 
 @pytest.mark.parametrize("after", ["1", ""])
-def test_shares_end_where_the_node_hands_out_whole_gpus_again(new_cluster, store, tmp_path, after):
+def test_shares_end_where_the_node_hands_out_whole_gpus_again(
+    new_cluster, whole_store, tmp_path, after
+):
     cluster = of_replicas(new_cluster(), "2", 0, 1800, "nvidia_com_gpu_shared")
     of_replicas(cluster, after, 1830, None)
 
-    assert parts(store, cluster, tmp_path) == [("share.0/2", 0, 1830), ("share.1/2", 0, 1830)]
-    assert store.read("select count(*) from raw.gpus").item() == 2
-    store.build()
+    assert parts(whole_store, cluster, tmp_path) == [("share.0/2", 0, 1830), ("share.1/2", 0, 1830)]
+    assert whole_store.read("select count(*) from raw.gpus").item() == 2
+    whole_store.build()
     ended = int(at(1830).replace(tzinfo=UTC).timestamp() * 1000) + 482
-    assert store.read(
+    assert whole_store.read(
         "select gpu_instance, coalesce(start_ms >= $1, false) from intermediate.int_gpu_units "
         "where contains(gpu_uuid, 'gpu-s01#0') order by 1", [ended],
     ).rows() == [("", True), ("share.0/2", False), ("share.1/2", False)]  # fmt: skip
@@ -123,19 +125,19 @@ def test_other_shares_take_the_place_of_those_before(new_cluster, store, tmp_pat
     ]  # fmt: skip
 
 
-def test_shares_reported_in_one_reading_end_in_the_next(new_cluster, store, tmp_path):
+def test_shares_reported_in_one_reading_end_in_the_next(new_cluster, whole_store, tmp_path):
     for number, (first_s, turn_s) in enumerate([(0, None), (900, 1800)]):
         cluster = of_replicas(new_cluster(), "2", first_s, turn_s)
         if turn_s:
             of_replicas(cluster, "", turn_s + 30, None)
         (tmp_path / str(number)).mkdir()
-        found = parts(store, cluster, tmp_path / str(number))
+        found = parts(whole_store, cluster, tmp_path / str(number))
 
     assert found == [
         ("share.0/2", 0, None), ("share.0/2", 900, 1830),
         ("share.1/2", 0, None), ("share.1/2", 900, 1830),
     ]  # fmt: skip
-    reported = store.read(
+    reported = whole_store.read(
         "select count(*), count(valid_to_ms) from staging.stg_gpu_instances "
         "where contains(gpu_uuid, 'gpu-s01#0')"
     )

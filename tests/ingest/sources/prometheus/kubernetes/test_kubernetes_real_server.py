@@ -92,6 +92,12 @@ class Cluster:
 
 
 @pytest.fixture
+def store(whole_store):
+    """Give a database that can be built."""
+    return whole_store
+
+
+@pytest.fixture
 def seen(prometheus, exporter):
     """Wait until what the exporters print now was scraped a few times."""
 
