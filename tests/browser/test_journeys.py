@@ -149,7 +149,7 @@ def test_an_upgrade_is_answered_while_its_values_are_typed(page: Page, base_url)
     page.get_by_role("spinbutton", name="New GPUs (GPUs)").fill("50")
     page.keyboard.press("Enter")
 
-    expect(page.get_by_text("-28.6 %")).to_be_visible()
+    expect(page.get_by_text("-28.57 %", exact=True)).to_be_visible()
     assert "new_gpus=50" in page.url
     shoot(page, "what-if")
 

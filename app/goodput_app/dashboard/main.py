@@ -118,7 +118,12 @@ st.html(LOOK.replace("CAPTION_OPACITY", f"{theme.CAPTION_OPACITY}").replace("WID
 PAGES = Path(__file__).parent / "pages"
 
 
+ADDRESSES = {""}
+
+
 def _page(file: str, title: str, icon: str, *, default: bool = False) -> st.Page:
+    if not default:
+        ADDRESSES.add(title.lower())
     name = f":material/{icon}:"
     return st.Page(PAGES / file, title=title, icon=name, url_path=title.lower(), default=default)
 
@@ -151,8 +156,9 @@ FLAGGED = (FLEET, RUNS, RUN, NODES, HEALTH, GPU, WASTE, NETWORK, SERVING)
 OF_ONE = {RUN: "run", NODES: "node"}  # pages of one thing, and the filter that names it
 
 pages = [*chain(*GROUPS.values()), *OF_NO_GROUP]
-asked = unquote(urlsplit(st.context.url or "").path.rpartition("/")[2])
-if asked not in {known.url_path for known in pages}:  # in place of the framework's dialog
+path = unquote(urlsplit(st.context.url or "").path).strip("/")
+asked = path.removeprefix(st.get_option("server.baseUrlPath").strip("/")).rpartition("/")[2]
+if asked not in ADDRESSES:  # in place of the framework's dialog
     pages.append(st.Page(states.no_such_page, title="Page not found", url_path=asked))
 page = st.navigation(pages, position="hidden")
 if wall.is_on():

@@ -183,7 +183,7 @@ def create_app(
         middleware=[
             Middleware(AllowedHosts, names),
             Middleware(SignIn, access, recorded),
-            Middleware(IndexPage),
+            Middleware(IndexPage, access.base_path.strip("/")),
         ],
         secrets=oidc.streamlit_secrets(access),
     )

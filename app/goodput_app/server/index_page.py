@@ -35,10 +35,14 @@ _OF_ANOTHER_BODY = (b"content-length", b"etag", b"last-modified")
 
 
 class IndexPage:
-    """Middleware that adds `SCRIPT` to each answer that is a web page."""
+    """Middleware that adds `SCRIPT` to each answer that is a web page.
 
-    def __init__(self, app: ASGIApp) -> None:
+    base_path: the prefix of all addresses behind a proxy, without slashes at its ends.
+    """
+
+    def __init__(self, app: ASGIApp, base_path: str = "") -> None:
         self._app = app
+        self._base_path = base_path
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; only those of a browser that opens a page are changed."""
@@ -50,15 +54,17 @@ class IndexPage:
         # what is packed, or not sent since the browser has it, cannot be changed
         left_out = (b"accept-encoding", b"if-none-match", b"if-modified-since")
         kept = [header for header in headers if header[0] not in left_out]
-        await self._app({**scope, "headers": kept}, receive, _Changed(send, scope["path"]))
+        path = scope["path"].strip("/").removeprefix(self._base_path).lstrip("/")
+        await self._app({**scope, "headers": kept}, receive, _Changed(send, path))
 
 
 class _Changed:
     """What sends an answer on, held back until it is whole if it is a web page."""
 
     def __init__(self, send: Send, path: str) -> None:
+        """Take the path of the page below that of the dashboard."""
         self._send = send
-        self._levels = path.removeprefix("/").split("/")
+        self._levels = path.split("/")
         self._start: Message | None = None
         self._body = b""
 

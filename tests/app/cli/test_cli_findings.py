@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -56,9 +57,12 @@ def test_a_time_range_without_data_has_neither_findings_nor_fixes(recorded: str)
     assert "No findings in this time range (data: 2026-11-20" in fixes.stderr
 
 
-def test_an_empty_database_has_no_data_rather_than_no_findings(empty_database: Path) -> None:
+def test_an_empty_database_has_no_data_rather_than_no_findings(
+    empty_database: Path, tmp_path: Path
+) -> None:
+    path = str(shutil.copyfile(empty_database, tmp_path / "empty.duckdb"))
     for command in ("findings", "fixes"):
-        assert "No data was ingested." in run(command, "--db", str(empty_database)).output
+        assert "No data was ingested." in run(command, "--db", path).output
 
 
 def test_fixes_say_what_comes_back(recorded: str) -> None:

@@ -19,7 +19,7 @@ STATEMENT = PAGE.replace("root", "statement")
 OF_A_BROWSER = {"Accept": "text/html,*/*;q=0.8", "Accept-Encoding": "gzip"}
 
 
-def answered(path: str, headers: dict[str, str]) -> httpx.Response:
+def answered(path: str, headers: dict[str, str], base_path: str = "") -> httpx.Response:
     """Ask an application with a page, a missing one and a text, which packs its answers."""
     routes = [
         Route("/findings", lambda _: HTMLResponse(PAGE, headers={"ETag": "1"})),
@@ -29,7 +29,7 @@ def answered(path: str, headers: dict[str, str]) -> httpx.Response:
         Route("/metrics", lambda _: PlainTextResponse(PAGE)),
     ]
     packs = Middleware(GZipMiddleware, minimum_size=10)
-    app = Starlette(routes=routes, middleware=[Middleware(IndexPage), packs])
+    app = Starlette(routes=routes, middleware=[Middleware(IndexPage, base_path), packs])
 
     async def ask() -> httpx.Response:
         transport = httpx.ASGITransport(app)
@@ -48,6 +48,11 @@ def test_a_page_says_where_its_server_is_before_any_other_script() -> None:
 def test_a_deeper_address_leads_to_the_page_of_its_last_part() -> None:
     answer = answered("/old/deep/fin%20dings", OF_A_BROWSER)
     assert (answer.status_code, answer.headers["location"]) == (307, "../../fin%20dings")
+
+
+def test_the_prefix_behind_a_proxy_is_no_level_of_the_address() -> None:
+    answer = answered("/old/deep/fin%20dings", OF_A_BROWSER, "old/deep")
+    assert (answer.status_code, SCRIPT.decode() in answer.text) == (200, True)
 
 
 def test_a_statement_is_downloaded_as_it_is() -> None:

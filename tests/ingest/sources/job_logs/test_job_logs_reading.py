@@ -357,10 +357,19 @@ def test_files_of_other_sources_are_left_to_them(given: Path) -> None:
     assert not JobLog.recognises(given, files.head(given))
 
 
-@pytest.mark.parametrize("text", ["", "nothing of the kind\n" * 50, "loss 1.0 step 2\n"])
-def test_other_text_is_no_job_log(store: LocalStore, tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "the file is empty"),
+        ("nothing of the kind\n" * 50, "no line has the log format"),
+        ("loss 1.0 step 2\n", "no line has the log format"),
+    ],
+)
+def test_other_text_is_no_job_log(
+    store: LocalStore, tmp_path: Path, text: str, reason: str
+) -> None:
     path = write(tmp_path, text)
 
     assert recognise(path) is not JobLog
-    with pytest.raises(IngestError, match="no line has the log format"):
+    with pytest.raises(IngestError, match=reason):
         ingest(store, "job-log", [path], BERLIN)
