@@ -40,10 +40,10 @@ def settled(page: Page) -> None:
 def pick_first_row(page: Page, name: str, row: Position = ROW, param: str | None = None) -> None:
     """Tick the first row of a table, which sets a parameter; it is a canvas, so by place."""
     table = page.locator(f".st-key-pick_{name}").get_by_test_id("stDataFrame")
-    for _ in range(4):  # a click on a table that is being redrawn is lost
-        table.scroll_into_view_if_needed()
-        table.click(position=row)
+    for _ in range(4):  # a table that is being redrawn goes away, and a click on it is lost
         with contextlib.suppress(Error):
+            table.scroll_into_view_if_needed()
+            table.click(position=row)
             page.wait_for_url(re.compile(rf"[?&]{param or name}="), timeout=8_000)
             return
     pytest.fail(f"no row of the table {name} could be picked")
