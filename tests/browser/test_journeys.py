@@ -169,15 +169,16 @@ def click_mark(page: Page, chart: str, kind: str, number: int) -> None:
     """Click a mark of a chart; Plotly needs the pointer to move over it first."""
     mark = page.locator(f".st-key-{chart} {kind} .point path").nth(number)
     shown = page.locator(".hoverlayer .hovertext")
-    for _ in range(40):  # charts move as those above them are drawn
-        mark.scroll_into_view_if_needed()
-        if (box := mark.bounding_box()) is not None:
-            x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-            page.mouse.move(x - 2, y - 2)
-            page.mouse.move(x, y)
-            page.wait_for_timeout(250)
-            if shown.count():
-                return page.mouse.click(x, y)
+    for _ in range(40):  # charts move as those above them are drawn, and go away when they are
+        with contextlib.suppress(Error):
+            mark.scroll_into_view_if_needed()
+            if (box := mark.bounding_box()) is not None:
+                x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+                page.mouse.move(x - 2, y - 2)
+                page.mouse.move(x, y)
+                page.wait_for_timeout(250)
+                if shown.count():
+                    return page.mouse.click(x, y)
     pytest.fail(f"nothing to hover over in {chart}")
 
 
