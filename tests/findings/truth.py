@@ -141,12 +141,13 @@ def _of_pauses(folder: Path, thresholds: dict[str, float]) -> Expected:
     pauses = pl.col("expected").is_in(
         ("checkpoint_save", "idle_held", "other_declared", "data_stall")
     )
-    is_told = ~pl.col("expected").is_in(("busy_unclassified", "unknown"))
+    is_classified = ~pl.col("expected").is_in(("busy_unclassified", "unknown"))
     shares = rows.group_by("run_id").agg(
-        share=pl.col("gpu_ms").filter(pauses).sum() / pl.col("gpu_ms").sum(), tells=is_told.any()
+        share=pl.col("gpu_ms").filter(pauses).sum() / pl.col("gpu_ms").sum(),
+        has_evidence=is_classified.any(),
     )
     is_large = pl.col("share") >= thresholds["period_min_share"] / MARGIN
-    return Expected(set(), set(shares.filter(is_large | ~pl.col("tells"))["run_id"]))
+    return Expected(set(), set(shares.filter(is_large | ~pl.col("has_evidence"))["run_id"]))
 
 
 def lost_ms(folder: Path) -> pl.DataFrame:

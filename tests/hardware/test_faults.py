@@ -123,8 +123,8 @@ def test_the_hang_is_found_while_it_lasts_where_job_events_are_followed(
     new_store: Callable[..., LocalStore], tmp_path: Path, truth: dict[str, dict[str, Any]]
 ) -> None:
     """A minute after its last step: an event of another job shows that events still come."""
-    told = {"v": 1, "event": "step", "step": 1, "dur_s": 1, "run_id": "other", "rank": 0}
-    line = told | {"host": "elsewhere", "ts": truth["hang"]["start"] + 61}
+    step = {"v": 1, "event": "step", "step": 1, "dur_s": 1, "run_id": "other", "rank": 0}
+    line = step | {"host": "elsewhere", "ts": truth["hang"]["start"] + 61}
     (tmp_path / "other.jsonl").write_text(json.dumps(line) + "\n")
     files = [SESSION / "nvml.jsonl.gz", SESSION / "job_events.jsonl.gz", tmp_path / "other.jsonl"]
     with contextlib.closing(new_store()) as store:

@@ -16,7 +16,7 @@ from goodput_app.cli.options import (
     say,
     scope_options,
 )
-from goodput_app.cli.views import extent
+from goodput_app.cli.views import extent, nothing_ingested
 from goodput_app.dashboard import finding_state
 from goodput_app.dashboard.theme import count
 from goodput_queries.errors import GoodputError
@@ -66,15 +66,15 @@ def findings(
         )
         shown = found.filter(pl.col("severity").is_in(wanted))
         if shown.is_empty():
-            say(_nothing(store, severity, found.height))
+            say(_nothing(store, db, severity, found.height))
         return shown.head(limit) if limit else shown
 
 
-def _nothing(store: Store, severity: str, less_severe: int) -> str:
+def _nothing(store: Store, db: str, severity: str, less_severe: int) -> str:
     """Return the sentence of an empty list; less_severe: findings below the severity."""
+    if sentence := nothing_ingested(store, db):
+        return sentence
     range_ = extent(store)
-    if not range_:
-        return "No data was ingested."
     if not less_severe:
         return f"No findings in this time range{range_}."
     return (
@@ -97,7 +97,7 @@ def fixes(*, limit: int | None, db: str, scope: Scope) -> pl.DataFrame:
             scope=resolved(store, scope),
         )
         if found.is_empty():
-            say(_nothing(store, SEVERITIES[-1], 0))
+            say(_nothing(store, db, SEVERITIES[-1], 0))
         return found
 
 

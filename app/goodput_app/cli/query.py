@@ -18,7 +18,7 @@ from goodput_app.cli.options import (
     say,
     scope_options,
 )
-from goodput_app.cli.views import extent, rows_of
+from goodput_app.cli.views import extent, nothing_ingested, rows_of
 from goodput_app.dashboard import headline
 from goodput_app.dashboard.theme import count
 from goodput_app.dashboard.throttling import SOURCES, empty_meaning
@@ -123,8 +123,8 @@ def _say_why_empty(
 ) -> None:
     if not frame.is_empty():
         return
-    if store.read("select count(*) = 0 from state.ingested").item():
-        say(f"Nothing was ingested: `goodput ingest auto PATH --db {quoted(db)}`.")
+    if sentence := nothing_ingested(store, db):
+        say(sentence)
     elif when_empty is not None:
         say(when_empty(store, scope))
 

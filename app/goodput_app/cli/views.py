@@ -8,7 +8,7 @@ import click
 import polars as pl
 
 from goodput_app.cli import output
-from goodput_app.cli.database import built, existing
+from goodput_app.cli.database import built, existing, quoted
 from goodput_app.cli.options import (
     database_option,
     limit_option,
@@ -83,6 +83,13 @@ def rows_of(store: Store, model: Model, scope: Scope, limit: int | None) -> pl.D
     if found.is_empty() and (scope.from_ms, scope.to_ms) != (None, None):
         say(f"No rows in this time range{extent(store)}.")
     return found
+
+
+def nothing_ingested(store: Store, db: str) -> str:
+    """Return that a database has nothing of any source, and how to ingest; empty where it has."""
+    if not store.read("select count(*) = 0 from state.ingested").item():
+        return ""
+    return f"Nothing was ingested: `goodput ingest auto PATH --db {quoted(db)}`."
 
 
 def extent(store: Store) -> str:

@@ -62,7 +62,7 @@ def test_an_empty_database_has_no_data_rather_than_no_findings(
 ) -> None:
     path = str(shutil.copyfile(empty_database, tmp_path / "empty.duckdb"))
     for command in ("findings", "fixes"):
-        assert "No data was ingested." in run(command, "--db", path).output
+        assert "Nothing was ingested: " in run(command, "--db", path).output
 
 
 def test_fixes_say_what_comes_back(recorded: str) -> None:

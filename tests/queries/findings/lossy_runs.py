@@ -39,7 +39,7 @@ class Block:
 
 
 @dataclass
-class Told:
+class Report:
     """What a run leaves behind: its events, its readings and its length."""
 
     events: list[dict[str, Any]] = field(default_factory=list)
@@ -85,8 +85,8 @@ class Run:
 
     def wasted_gpu_ms(self) -> int:
         """Return the GPU time that was held and is not useful."""
-        told = self.told()
-        return self.gpus * told.end_ms - told.useful_gpu_ms
+        report = self.reported()
+        return self.gpus * report.end_ms - report.useful_gpu_ms
 
     def gives_back(self) -> dict[str, int]:
         """Return what each loss costs once those before it are gone: they add up to all of it."""
@@ -96,9 +96,9 @@ class Run:
             found[loss], before = before - after, after
         return {loss: ms for loss, ms in found.items() if ms}
 
-    def told(self) -> Told:
+    def reported(self) -> Report:
         """Return what the run reports, from its start on."""
-        found, now, step, saved, attempt = Told(), self.start_ms, 1, 0, 0
+        found, now, step, saved, attempt = Report(), self.start_ms, 1, 0, 0
         found.events.append({"event": "job.start", "at": 1_000, "attempt": 0})
         for block in self.blocks:
             begin = now
@@ -137,7 +137,7 @@ def make(seed: int) -> Run:
     dice = random.Random(seed)  # noqa: S311 -- chance, and no secret
     while True:
         run = _make(dice)
-        held = run.gpus * run.told().end_ms
+        held = run.gpus * run.reported().end_ms
         if all(ms > 0.02 * held for ms in run.gives_back().values()):
             return run
 
@@ -183,11 +183,11 @@ def _make(dice: random.Random) -> Run:
 
 def load(evidence: Evidence, run: Run, name: str) -> None:
     """Load a run as job `name` on the node `name`."""
-    told = run.told()
+    report = run.reported()
     evidence.node(name, run.gpus)
-    evidence.job(name, 0, told.end_ms / 1000, [name], run.gpus, state=run.state)
+    evidence.job(name, 0, report.end_ms / 1000, [name], run.gpus, state=run.state)
     for rank in range(run.gpus):
-        events = [_event(event, run, rank) for event in told.events]
+        events = [_event(event, run, rank) for event in report.events]
         own = {"rank": rank, "host": name, "gpu_uuid": f"{evidence.name}/{name}#{rank}"}
         evidence.events(name, events, **own)
         evidence.load(
@@ -197,12 +197,12 @@ def load(evidence: Evidence, run: Run, name: str) -> None:
                     "gpu_uuid": f"{evidence.name}/{name}#{rank}",
                     "gpu_instance": "",
                     "ts": evidence.at(ms / 1000),
-                    "engine_active_ratio": 0.0 if _is_in(told.idle, ms) else 0.9,
+                    "engine_active_ratio": 0.0 if _is_in(report.idle, ms) else 0.9,
                     "clocks_event_reasons": HW_THERMAL
-                    if run.slow == "throttled" and rank == HOT and _is_in(told.slowed, ms)
+                    if run.slow == "throttled" and rank == HOT and _is_in(report.slowed, ms)
                     else 0,
                 }
-                for ms in range(0, told.end_ms, READ_MS)
+                for ms in range(0, report.end_ms, READ_MS)
             ],
             f"dcgm{rank}",
         )
