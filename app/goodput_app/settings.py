@@ -26,7 +26,7 @@ from goodput_queries.errors import GoodputError
 from goodput_queries.evidence.plausible import EARLIEST
 from goodput_queries.objectives import Objective, refuse_equal_names
 from goodput_queries.serving_objectives import ServingObjective, refuse_equal_models
-from goodput_queries.storage.of_lake import LakeOptions
+from goodput_queries.storage.lake_binding import LakeOptions
 
 if TYPE_CHECKING:
     from goodput_queries.ledger_build.parts.engines import Engine

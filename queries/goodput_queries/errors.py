@@ -2,6 +2,7 @@
 
 GoodputError            a stated failure: one sentence, no traceback, exit code 1
 ├── StoreError          the database cannot be opened, reached or written
+│   ├── MissingExtraError  packages of an optional part are not installed
 │   ├── TooMuchDroppedError  pruning would drop more than a tenth without confirmation
 │   └── RowsRefusedError  the rows of a batch do not fit their table
 ├── QueryError          a query that cannot be answered as asked
@@ -13,6 +14,16 @@ GoodputError            a stated failure: one sentence, no traceback, exit code 
     └── UnexpectedError a defect of ours met a file: class, place and message of the exception
 """
 
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from importlib import metadata
+from typing import Final
+
+DISTRIBUTION: Final = "goodput-ledger"  # the name under which all packages are published
+
 
 class GoodputError(Exception):
     """A stated failure: what failed, where, what was expected, what to do."""
@@ -20,6 +31,17 @@ class GoodputError(Exception):
 
 class StoreError(GoodputError):
     """The database cannot be opened, reached or written."""
+
+
+class MissingExtraError(StoreError):
+    """The packages of an optional part, an extra of `pyproject.toml`, are not installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        """Name what needs the extra, and the command that installs its packages here.
+
+        The packages are named, not the extra: that works from a clone and from a wheel alike.
+        """
+        super().__init__(f"{what} needs packages that are not installed: {install_command(extra)}")
 
 
 class TooMuchDroppedError(StoreError):
@@ -56,3 +78,13 @@ class IngestError(GoodputError):
 
 class UnexpectedError(IngestError):
     """An unexpected exception of a source as a sentence: its class, place and message."""
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs the packages of an extra into this environment."""
+    needed = [
+        requirement.partition(";")[0].strip()
+        for requirement in metadata.requires(DISTRIBUTION) or ()
+        if re.search(rf"extra == ['\"]{extra}['\"]", requirement)
+    ]
+    return shlex.join([sys.executable, "-m", "pip", "install", *needed])

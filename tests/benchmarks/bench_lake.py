@@ -120,10 +120,10 @@ def _build(fleet: Fleet, engine: str, workers: int) -> tuple[Cost, float]:
         if engine == "ray":
             from goodput_queries.ledger_build.parts.ray_engine import RayEngine  # noqa: PLC0415
 
-            store.of_lake.new_engine = lambda: RayEngine(workers=workers)
+            store.lake_binding.new_engine = lambda: RayEngine(workers=workers)
         else:
-            store.of_lake.new_engine = lambda: InProcess(workers)
-        store.of_lake.engine  # noqa: B018 -- starting workers is no part of a build
+            store.lake_binding.new_engine = lambda: InProcess(workers)
+        store.lake_binding.engine  # noqa: B018 -- starting workers is no part of a build
         with Meter() as meter:
             timings = store.build()
     heavy = {
@@ -140,7 +140,7 @@ def _stage(fleet: Fleet, result: Path) -> Cost:
         contextlib.closing(_attached(fleet, "local-1")) as store,
         store.cursor() as cursor,
     ):
-        lake = store.of_lake.lake
+        lake = store.lake_binding.lake
         assert lake is not None
         with Meter() as meter:
             cursor.execute("begin")

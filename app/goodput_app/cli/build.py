@@ -63,10 +63,10 @@ def build(
             _prepare(store, db, lake, chosen)
         with tasks_shown() as on_task:
             if isinstance(store, LocalStore):
-                store.of_lake.on_task = on_task
+                store.lake_binding.on_task = on_task
             done = store.build(is_full=is_full)
         if isinstance(store, LocalStore):
-            store.of_lake.publish()
+            store.lake_binding.publish()
         return done
 
 
@@ -81,9 +81,9 @@ def _prepare(store: Store, db: str, lake: str | None, chosen: Mapping[str, objec
         from goodput_queries.lake.pull import attach  # noqa: PLC0415 -- an extra
 
         attach(store, lake)
-    elif store.of_lake.lake is None:
+    elif store.lake_binding.lake is None:
         raise StoreError(
             f"{store.path}: it is not the database of a lake, which alone has tasks; "
             "add --lake URL."
         )
-    store.of_lake.new_engine = msgspec.structs.replace(settings().lake, **chosen).new_engine
+    store.lake_binding.new_engine = msgspec.structs.replace(settings().lake, **chosen).new_engine

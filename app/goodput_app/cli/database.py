@@ -14,7 +14,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 from rich.text import Text
 
 from goodput_app.settings import settings
-from goodput_billing.render.safe_text import printable
+from goodput_billing.render.printable import printable
 from goodput_queries.errors import StoreError
 from goodput_queries.storage.store import IN_MEMORY, Store, open_store
 

@@ -12,54 +12,54 @@ from typing import Any
 
 import click
 
-from goodput_app.cli.options import StatedFailure
+from goodput_app.cli.failures import StatedFailure
 from goodput_app.distribution import NAME
-from goodput_billing.render.safe_text import printable
+from goodput_billing.render.printable import printable
 from goodput_queries.errors import GoodputError
 
 PACKAGES = (
     "goodput_app", "goodput_billing", "goodput_ingest", "goodput_queries", "goodput_scenarios",
 )  # fmt: skip
-COMMANDS = {  # in the order in which a newcomer needs them -> module of this package
-    "demo": "demo",
-    "ingest": "ingest",
-    "build": "build",
-    "check": "query",
-    "ledger": "query",
-    "show": "views",
-    "gaps": "query",
-    "throttling": "query",
-    "stragglers": "query",
-    "hangs": "query",
-    "runs": "query",
-    "findings": "findings",
-    "finding": "findings",
-    "fixes": "findings",
-    "objectives": "findings",
-    "serving": "serving",
-    "report": "report",
-    "adjust": "adjust",
-    "what-if": "what_if",
-    "compare": "compare",
-    "serve": "serve",
-    "replay": "replay",
-    "bundle": "bundle",
-    "collect": "serve",
-    "notify": "notify",
-    "doctor": "doctor.command",
-    "backup": "backup",
-    "restore": "backup",
-    "retire": "retire",
-    "audit": "audit",
-    "token": "token",
-    "forget": "forget",
-    "prune": "prune",
-    "lake": "lake",
+COMMANDS = {  # in the order in which a newcomer needs them -> module, first line of its help
+    "demo": ("demo", "Serve the dashboard on recorded sample data."),
+    "ingest": ("ingest", "Ingest files, folders or archives."),
+    "build": ("build", "Update the ledger with newly ingested data."),
+    "check": ("query", "Test the invariants; exit code 1 if one fails."),
+    "ledger": ("query", "Show where the GPU time went; the rows add up to the capacity."),
+    "show": ("views", "List the views with their meaning, or print the rows of one."),
+    "gaps": ("query", "List idle gaps with place, owner, cause and cost."),
+    "throttling": ("query", "List throttled GPUs and the cost for their runs."),
+    "stragglers": ("query", "List stragglers and the cost of waiting for them."),
+    "hangs": ("query", "List hung collectives and the ranks that others waited for."),
+    "runs": ("query", "List runs with their goodput."),
+    "findings": ("findings", "List what needs a person: losses, faults, anomalies."),
+    "finding": ("findings", "Acknowledge, dismiss, reopen or comment on the finding KEY."),
+    "fixes": ("findings", "List what to do first, with the recoverable GPU time."),
+    "objectives": ("findings", "List goodput objectives with error budget and burn rates."),
+    "serving": ("serving", "List models served, with tokens per second and cost of tokens."),
+    "report": ("report", "Write the chargeback statement of a day."),
+    "adjust": ("adjust", "Write notes, disputes and credits on statements."),
+    "what-if": ("what_if", "Estimate the effect of other GPUs, prices or power limits."),
+    "compare": ("compare", "Compare two runs or time ranges, and fail a slower change in CI."),
+    "serve": ("serve", "Serve the dashboard, /metrics and the database."),
+    "replay": ("replay", "Replay a recording on the dashboard."),
+    "bundle": ("bundle", "Write the evidence of a time range or a run to one file."),
+    "collect": ("serve", "Poll the live sources of goodput.toml until Ctrl-C."),
+    "notify": ("notify", "Try the notifications of goodput.toml: --test or --dry-run."),
+    "doctor": ("doctor.command", "Check what is configured and what is missing."),
+    "backup": ("backup", "Copy the database, also while it is served."),
+    "restore": ("backup", "Make a backup the database; stop the server first."),
+    "retire": ("retire", "Stop monitoring a removed live source."),
+    "audit": ("audit", "List who signed in, changed prices, changed findings."),
+    "token": ("token", "Make a token for a program that asks /api/v1."),
+    "forget": ("forget", "Undo the ingest of a file or folder."),
+    "prune": ("prune", "Drop evidence older than [retention] in goodput.toml."),
+    "lake": ("lake", "Make and keep a lake, into which many hosts load."),
 }
 
 
 class Commands(click.Group):
-    """The commands by name; a command's module is imported when it is called."""
+    """The commands by name; a command's module is imported when it is called, not for the list."""
 
     def list_commands(self, _context: click.Context) -> list[str]:
         """Return the names in the order of `COMMANDS`."""
@@ -69,9 +69,14 @@ class Commands(click.Group):
         """Return a command, None for a name that is none."""
         if name not in COMMANDS:
             return None
-        module = importlib.import_module(f"goodput_app.cli.{COMMANDS[name]}")
+        module = importlib.import_module(f"goodput_app.cli.{COMMANDS[name][0]}")
         command: click.Command = getattr(module, name.replace("-", "_"))
         return command
+
+    def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands from `COMMANDS`, without importing their modules."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help_) for name, (_, help_) in COMMANDS.items()])
 
     def invoke(self, context: click.Context) -> Any:
         """Run a command; a stated failure ends it without a traceback."""

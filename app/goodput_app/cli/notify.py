@@ -10,7 +10,8 @@ import click
 import polars as pl
 
 from goodput_app.cli.database import built
-from goodput_app.cli.options import FailedWithRowsError, database_option, output_options, say
+from goodput_app.cli.failures import FailedWithRowsError
+from goodput_app.cli.options import database_option, output_options, say
 from goodput_app.notify.message import headline
 from goodput_app.notify.notifier import Plan, decided
 from goodput_app.notify.send import send, trial

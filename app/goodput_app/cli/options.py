@@ -1,20 +1,21 @@
-"""Shared options, printing of frames, and exit of stated failures."""
+"""Shared options, and printing of frames."""
 
 from __future__ import annotations
 
 import functools
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
 from goodput_app.cli import output
+from goodput_app.cli.failures import FailedWithRowsError
 from goodput_app.settings import settings
 from goodput_app.time_expressions import moment_ms
-from goodput_billing.render.safe_text import printable
-from goodput_queries.errors import GoodputError, QueryError
+from goodput_billing.render.printable import printable
+from goodput_queries.errors import QueryError
 from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
@@ -23,22 +24,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
-
-
-class StatedFailure(click.ClickException):
-    """A GoodputError as the command line prints it: one sentence, exit code 1."""
-
-    def show(self, file: IO[Any] | None = None) -> None:
-        """Print the sentence alone."""
-        click.echo(printable(self.message), file=file, err=file is None)
-
-
-class FailedWithRowsError(GoodputError):
-    """Done, but not well (checks do not hold): the sentence, and the frame printed before it."""
-
-    def __init__(self, sentence: str, frame: pl.DataFrame) -> None:
-        super().__init__(sentence)
-        self.frame = frame
 
 
 def database_option(command: Command) -> Command:

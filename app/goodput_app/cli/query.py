@@ -10,8 +10,8 @@ import polars as pl
 
 from goodput_app.cli import output
 from goodput_app.cli.database import built, quoted
+from goodput_app.cli.failures import FailedWithRowsError
 from goodput_app.cli.options import (
-    FailedWithRowsError,
     database_option,
     limit_option,
     output_options,

@@ -12,9 +12,9 @@ import polars as pl
 
 from goodput_app.cli.database import chosen_lake, opened_for_loading
 from goodput_app.cli.deliver import plan_of
+from goodput_app.cli.failures import FailedWithRowsError
 from goodput_app.cli.notify import notification_plan
 from goodput_app.cli.options import (
-    FailedWithRowsError,
     database_option,
     lake_option,
     output_options,

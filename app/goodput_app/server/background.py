@@ -41,7 +41,7 @@ class Upkeep:
         if time.monotonic() < self._build_from_s:
             return
         is_same = self._store.build().is_empty()
-        if self._store.of_lake.lake is not None:
+        if self._store.lake_binding.lake is not None:
             self._build_from_s = time.monotonic() + LAKE_EVERY_S
             self._publish()
         if not (is_same and self._is_counted):
@@ -54,7 +54,7 @@ class Upkeep:
     def _publish(self) -> None:
         """Write closed hours to the lake; what fails is tried again."""
         try:
-            self._store.of_lake.publish()
+            self._store.lake_binding.publish()
         except GoodputError as error:
             log.error("closed hours were not published: %s", error)
 

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from goodput_billing.delivery.send_with_retry import NotSentError, tls_error, trusted
-from goodput_billing.render.safe_text import printable
+from goodput_billing.render.printable import printable
 from goodput_queries.errors import GoodputError
 
 if TYPE_CHECKING:

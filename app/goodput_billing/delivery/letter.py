@@ -10,7 +10,7 @@ from rich.cells import cell_len, set_cell_size
 
 from goodput_billing.render import templates
 from goodput_billing.render.presentation import present
-from goodput_billing.render.safe_text import printable
+from goodput_billing.render.printable import printable
 from goodput_billing.render.wording import (
     NONE,
     Table,

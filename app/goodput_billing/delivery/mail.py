@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from goodput_billing.delivery.checks import mailbox
 from goodput_billing.delivery.send_with_retry import NotSentError, tls_error, trusted
-from goodput_billing.render.safe_text import printable
+from goodput_billing.render.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Texts of others made harmless where they are written: terminals, CSV files in spreadsheets.
+"""Untrusted text made harmless for CSV files, which spreadsheets open.
 
 A text that begins as a formula does gets a `'` before it (OWASP, CSV Injection). Controls that turn
 the direction of writing are spelt out by their code. Numbers and times are as they are; JSON and
@@ -27,8 +27,3 @@ def harmless_text(text: str) -> str:
     """Return one text as a CSV file has it."""
     plain = "".join(_SPELT.get(c, c) for c in text)
     return f"'{plain}" if re.match(FORMULA, plain) else plain
-
-
-def printable(text: str) -> str:
-    """Return text that moves no cursor and rings no bell: names in job logs are not ours."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from goodput_queries.errors import StoreError
+from goodput_queries.errors import MissingExtraError, StoreError
 from goodput_queries.lake.arrange import DIGEST
 
 try:
     import deltalake
     from deltalake import exceptions as delta_errors
 except ImportError as error:
-    raise StoreError(
-        "a lake needs the package deltalake: pip install 'goodput-ledger[lake]'."
-    ) from error
+    raise MissingExtraError("a lake", "lake") from error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,7 +11,6 @@ import polars as pl
 
 from goodput_queries.evidence.batch import REJECT_CONTENT_MAX_CHARS, Batch
 from goodput_queries.lake.arrange import LakeTable, window
-from goodput_queries.lake.objects import READ_AT_ONCE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
     from goodput_queries.lake.objects import LakeObjects
 
+COMMITS_AT_ONCE: Final = 16  # read from a log, until a load is among them
 NOTE: Final = "goodput"  # under this key a commit says which load it is
 EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 -- as all moments of the store: naive UTC
 
@@ -83,8 +83,8 @@ def logged(objects: LakeObjects, table: str, versions: Sequence[int]) -> list[La
 def last_logged(objects: LakeObjects, table: str) -> LakeCommit | None:
     """Return the last load that the log of a table has; None: there is none."""
     versions = versions_in_log(objects, table, -1)
-    for end in range(len(versions), 0, -READ_AT_ONCE):  # compactions are commits too
-        if found := logged(objects, table, versions[max(0, end - READ_AT_ONCE) : end]):
+    for end in range(len(versions), 0, -COMMITS_AT_ONCE):  # compactions are commits too
+        if found := logged(objects, table, versions[max(0, end - COMMITS_AT_ONCE) : end]):
             return found[-1]
     return None
 

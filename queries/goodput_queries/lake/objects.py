@@ -5,16 +5,14 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
-from goodput_queries.errors import StoreError
+from goodput_queries.errors import MissingExtraError, StoreError
 
 try:
     import obstore
     from obstore import exceptions as store_errors
     from obstore.store import from_url
 except ImportError as error:
-    raise StoreError(
-        "a lake needs the package obstore: pip install 'goodput-ledger[lake]'."
-    ) from error
+    raise MissingExtraError("a lake", "lake") from error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -48,7 +48,7 @@ def attach(store: LocalStore, url: str) -> None:
     another lake: what is loaded twice would count twice.
     """
     lake = Lake.open(url)
-    known = store.of_lake.lake
+    known = store.lake_binding.lake
     if known is None:
         with store.writing() as cursor:
             if cursor.execute("select 1 from state.ingested limit 1").fetchall():

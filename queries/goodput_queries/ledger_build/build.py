@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from goodput_queries.catalog.models import Model
     from goodput_queries.ledger_build.dirty import DirtySet
     from goodput_queries.ledger_build.node_hours import NodeHours
-    from goodput_queries.storage.of_lake import OfLake
+    from goodput_queries.storage.lake_binding import LakeBinding
     from goodput_queries.storage.store import LocalStore
 
 SUMMARY_SCHEMA = {"stage": pl.String, "rows": pl.Int64, "seconds": pl.Float64}
@@ -46,11 +46,11 @@ def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
         since = None if is_full or has_other_objectives else before
         if since == sequence:
             return pl.DataFrame([], schema=SUMMARY_SCHEMA)
-        of_lake, parts = store.of_lake, None
-        dirty_set = dirty.of_loads(cursor, _after_clearing(cursor, of_lake, since))
+        binding, parts = store.lake_binding, None
+        dirty_set = dirty.of_loads(cursor, _after_clearing(cursor, binding, since))
         cursor.execute(f"set variable built_sequence = {dirty.last_load(dirty_set.since)}")
-        if of_lake.lake is not None:
-            parts = Parts(cursor, of_lake.lake, of_lake.engine, of_lake.on_task)
+        if binding.lake is not None:
+            parts = Parts(cursor, binding.lake, binding.engine, binding.on_task)
         _extend_watermarks(cursor, dirty_set, parts)
         work = _Build(cursor, dirty_set, parts)
         for model in models.build_order():
@@ -68,11 +68,11 @@ def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
 
 
 def _after_clearing(
-    cursor: duckdb.DuckDBPyConnection, of_lake: OfLake, since: int | None
+    cursor: duckdb.DuckDBPyConnection, binding: LakeBinding, since: int | None
 ) -> int | None:
     """Remove rows that cannot be; return `since`, or None where all has to be computed again."""
     loaded = dirty.loaded_tables(cursor, since)
-    is_rejected = of_lake.reject_implausible_readings(cursor, since)
+    is_rejected = binding.reject_implausible_readings(cursor, since)
     is_rejected |= reject_implausible_rows(cursor, loaded, since)
     if is_rejected or ("raw.gpu_samples" in loaded and retention.reopen_hours(cursor)):
         forgetting.forget_ledger(cursor)

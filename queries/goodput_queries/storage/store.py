@@ -32,7 +32,7 @@ from goodput_queries.storage import (
     scope_variables,
 )
 from goodput_queries.storage.kept_relations import KeptRelations
-from goodput_queries.storage.of_lake import LakeOptions, OfLake
+from goodput_queries.storage.lake_binding import LakeBinding, LakeOptions
 from goodput_queries.storage.private import keep_private
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class LocalStore:
         self.evaluation_counts = evaluation_counts
         self.objectives = as_variable(objectives) if objectives else None
         self.serving_objectives = serving_objectives
-        self.of_lake = OfLake(self, lake)
+        self.lake_binding = LakeBinding(self, lake)
         self.is_read_only = False
         # of this store, which alone has the file: answers are the same until it grows; odd while a
         # commit is under way
@@ -200,7 +200,7 @@ class LocalStore:
 
         A database of a lake loads into the lake: its next build brings what belongs here.
         """
-        if (lake := self.of_lake.store) is not None:
+        if (lake := self.lake_binding.store) is not None:
             return lake.load(batch)
         model = models.base_tables().get(batch.table)
         if model is None:
@@ -275,7 +275,7 @@ class LocalStore:
             if self.is_read_only and not is_full:
                 self._refuse_unless_built()
                 return pl.DataFrame(schema=SUMMARY_SCHEMA)
-            self.of_lake.pull()
+            self.lake_binding.pull()
             return build(self, is_full=is_full)
 
     @contextlib.contextmanager
@@ -286,7 +286,7 @@ class LocalStore:
 
     def close(self) -> None:
         """Close the file; reads of other threads are interrupted."""
-        self.of_lake.close()
+        self.lake_binding.close()
         closing.close(self._root, self._cursors)
 
     def _raise_if_damaged(self, error: BaseException | None) -> None:

@@ -11,7 +11,7 @@ from goodput_queries.errors import StoreError
 from goodput_queries.lake import publish
 from goodput_queries.lake.lake import Lake
 from goodput_queries.lake.pull import attach
-from goodput_queries.storage.of_lake import LakeOptions, OfLake
+from goodput_queries.storage.lake_binding import LakeBinding, LakeOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,7 @@ def test_the_lake_is_looked_into_every_half_a_minute(
 
     lake = Lake.create(str(tmp_path / "lake"), buckets=1)
     store = new_store()
-    store.of_lake = OfLake(store, LakeOptions(publishes=True))
+    store.lake_binding = LakeBinding(store, LakeOptions(publishes=True))
     attach(store, lake.url)
     monkeypatch.setattr(publish, "publish_noted", fail)
     upkeep = Upkeep(store)

@@ -84,8 +84,8 @@ def test_strays_change_nothing_and_are_rejected_as_in_a_database(
 ) -> None:
     lake = Lake.create(str(tmp_path / "lake"), buckets=2)
     single, of_lake = new_store(), new_store()
-    of_lake.of_lake.recent_days = 3650
-    of_lake.of_lake.new_engine = lambda: InProcess(workers=1, threads=1)
+    of_lake.lake_binding.recent_days = 3650
+    of_lake.lake_binding.new_engine = lambda: InProcess(workers=1, threads=1)
     attach(of_lake, lake.url)
 
     loads = loads_with_strays()

@@ -58,7 +58,7 @@ def use_tasks_for_the_ledger_too(store):
     """Let tasks compute what they compute on Ray, in this process."""
     engine = InProcess(workers=2, threads=1)
     engine.is_remote = True
-    store.of_lake.new_engine = lambda: engine
+    store.lake_binding.new_engine = lambda: engine
 
 
 def test_a_lake_has_the_ledger_of_a_single_database(new_store, lake, single):
@@ -66,7 +66,7 @@ def test_a_lake_has_the_ledger_of_a_single_database(new_store, lake, single):
     attach(store, lake.url)
     use_tasks_for_the_ledger_too(store)
     done = []
-    store.of_lake.on_task = lambda *of: done.append(of)
+    store.lake_binding.on_task = lambda *of: done.append(of)
     store.build()
 
     assert store.read("select count(*) from raw.gpu_samples").item() == 0
@@ -80,7 +80,7 @@ def test_loads_in_any_order_give_the_same_ledger(tmp_path: Path, new_store, evid
     """Slices of shuffled rows, some twice, with a build and a compaction after each."""
     lake = Lake.create(str(tmp_path / "lake"), buckets=4)
     store = new_store()
-    store.of_lake.recent_days = 2
+    store.lake_binding.recent_days = 2
     use_tasks_for_the_ledger_too(store)
     attach(store, lake.url)
     for part in range(2):
@@ -123,7 +123,7 @@ def test_workers_of_ray_that_die_change_nothing(tmp_path: Path, new_store, lake,
     attach(store, lake.url)
     with contextlib.closing(RayEngine(workers=2)) as engine:
         engine._remote = ray.remote(num_cpus=1, max_retries=RETRIES)(compute_or_die)
-        store.of_lake.new_engine = lambda: engine
+        store.lake_binding.new_engine = lambda: engine
         store.build()
 
     assert len(list(died.iterdir())) >= 2

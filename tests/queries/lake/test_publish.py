@@ -17,7 +17,7 @@ from goodput_queries.lake.loads import EPOCH
 from goodput_queries.lake.publish import LEDGER, METRICS, Published, publish
 from goodput_queries.lake.pull import attach
 from goodput_queries.lake.upkeep import compact
-from goodput_queries.storage.of_lake import LakeOptions, OfLake
+from goodput_queries.storage.lake_binding import LakeBinding, LakeOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,9 +85,9 @@ def test_builds_of_a_lake_publish_what_they_changed(
 
     def build() -> None:
         """Build as a new process does."""
-        store.of_lake = OfLake(store, LakeOptions(publishes=True))
+        store.lake_binding = LakeBinding(store, LakeOptions(publishes=True))
         store.build()
-        store.of_lake.publish()
+        store.lake_binding.publish()
 
     with monkeypatch.context() as patch:
         patch.delitem(publishing.TABLES, METRICS.name)

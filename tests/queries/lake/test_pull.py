@@ -96,12 +96,12 @@ def test_readings_of_recent_days_are_in_the_database_too(
     lake.append(readings("d1", (0, 30)))
     assert pull(store, lake, recent_days=2).readings == 4
     assert count(store) == 4
-    assert not store.of_lake.is_older(ms(START))
+    assert not store.lake_binding.is_older(ms(START))
 
     lake.append(readings("d2", (2 * DAY_S, 2 * DAY_S + 30)))
     pull(store, lake, recent_days=2)
     assert count(store) == 4  # those of the first day are in the lake alone
-    assert store.of_lake.is_older(ms(START))
+    assert store.lake_binding.is_older(ms(START))
     loads = store.read("select rows_new from state.ingested order by sequence")
     assert loads["rows_new"].to_list() == [4, 4]
 
@@ -119,7 +119,7 @@ def test_readings_that_are_in_the_lake_alone_are_read_from_there(
         where list_contains($1, gpu_uuid) and ts >= from_ms($2) and ts < from_ms($3)
         order by all"""
     bounds = ms(START), ms(START) + 60_000
-    found = store.of_lake.read(sql, [["GPU-7"], *bounds], bounds, ["GPU-7"])
+    found = store.lake_binding.read(sql, [["GPU-7"], *bounds], bounds, ["GPU-7"])
     assert found.rows() == [("GPU-7", ms(START) + at, 300.0) for at in (0, 30_000)]
 
 
@@ -138,10 +138,10 @@ def test_readings_of_a_host_are_read_from_there_too(
 
     sql = "select node, end_ms, cpu_busy_ratio from marts.host_intervals order by all"
     bounds = ms(START), ms(START) + 180_000
-    found = store.of_lake.read(sql, [], bounds, ["n1"], Scope(*bounds, node="n1"))
+    found = store.lake_binding.read(sql, [], bounds, ["n1"], Scope(*bounds, node="n1"))
     ends = [ms(START) + 60_000, ms(START) + 120_000]
     assert found.rows() == [("n1", ends[0], 0.5), ("n1", ends[1], 0.25)]
-    assert store.of_lake.read(sql, [], bounds, None, Scope(*bounds)).height == 4
+    assert store.lake_binding.read(sql, [], bounds, None, Scope(*bounds)).height == 4
 
 
 def test_a_reading_of_the_future_drops_no_recent_ones(

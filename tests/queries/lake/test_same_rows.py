@@ -29,7 +29,7 @@ from goodput_queries.lake.pull import attach
 from goodput_queries.lake.store import LakeStore
 from goodput_queries.lake.upkeep import Compaction, compact
 from goodput_queries.ledger_build.parts.engines import InProcess
-from goodput_queries.storage.of_lake import LakeOptions
+from goodput_queries.storage.lake_binding import LakeOptions
 from goodput_queries.storage.store import LocalStore
 
 CAPTURES = Path(os.environ.get("GOODPUT_EXTERNAL_DATA", "nowhere")).parent / "captures"
@@ -63,17 +63,17 @@ def captures():
 @pytest.mark.parametrize("files", list(captures()))
 def test_a_recorded_session_has_the_same_rows(tmp_path, new_store, files):
     lake = Lake.create(str(tmp_path / "lake"), cluster="lab", buckets=2)
-    single, of_lake, into = new_store(), new_store(), LakeStore(lake)
+    single, built_of_lake, into = new_store(), new_store(), LakeStore(lake)
     for source, path in files:
         for store in (single, into):
             ingest(store, source, [path], ReadOptions(cluster="lab"))
-    attach(of_lake, lake.url)
-    of_lake.of_lake.new_engine = engine(2)
-    for store in (single, of_lake):
+    attach(built_of_lake, lake.url)
+    built_of_lake.lake_binding.new_engine = engine(2)
+    for store in (single, built_of_lake):
         store.build()
 
     assert single.read("select sum(gpu_ms) from marts.ledger_hourly").item() > 0
-    assert_same(stored_stages(of_lake), stored_stages(single))
+    assert_same(stored_stages(built_of_lake), stored_stages(single))
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def test_a_fleet_of_three_days_has_the_same_rows(new_store, large, workers):
     lake, expected = large
     store = new_store(2)
     attach(store, lake.url)
-    store.of_lake.new_engine = engine(workers)
+    store.lake_binding.new_engine = engine(workers)
     store.build()
 
     assert_same(stored_stages(store), expected)
@@ -117,7 +117,7 @@ def of_cluster(cluster, evidence):
 
 def test_three_clusters_with_late_data_have_the_same_rows(tmp_path, new_store):
     """Each writes into the lake with its name; half of the rows come after a build."""
-    single, of_lake = new_store(2), new_store(2)
+    single, built_of_lake = new_store(2), new_store(2)
     lakes = {}
     url = str(tmp_path / "lake")
     Lake.create(url, buckets=4)
@@ -131,20 +131,20 @@ def test_three_clusters_with_late_data_have_the_same_rows(tmp_path, new_store):
         for name, rows in fleets[cluster].items():
             load(single, name, rows, cluster)
     single.build()
-    attach(of_lake, url)
-    of_lake.of_lake.recent_days = 2
-    of_lake.of_lake.new_engine = engine(2)
+    attach(built_of_lake, url)
+    built_of_lake.lake_binding.recent_days = 2
+    built_of_lake.lake_binding.new_engine = engine(2)
     for part in range(2):
         for cluster, evidence in fleets.items():
             for name, rows in evidence.items():
                 shuffled = rows.sample(fraction=1, shuffle=True, seed=11)
                 for batch in batches(name, shuffled.gather_every(2, part), f"{cluster} {part}"):
                     lakes[cluster].append(batch)
-        of_lake.build()
+        built_of_lake.build()
         compact(Lake.open(url), Compaction(kept_h=0))
 
-    assert of_lake.read("select count(*) from marts.clusters").item() == len(CLUSTERS)
-    assert_same(stored_stages(of_lake), stored_stages(single))
+    assert built_of_lake.read("select count(*) from marts.clusters").item() == len(CLUSTERS)
+    assert_same(stored_stages(built_of_lake), stored_stages(single))
 
 
 def build(path):
@@ -152,7 +152,7 @@ def build(path):
     options = LakeOptions(new_engine=engine(2), recent_days=2, publishes=True)
     store = LocalStore(path, threads=1, lake=options)
     store.build()
-    store.of_lake.publish()
+    store.lake_binding.publish()
     store.close()
 
 

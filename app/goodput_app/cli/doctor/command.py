@@ -6,7 +6,8 @@ import click
 import polars as pl
 
 from goodput_app.cli.doctor.doctor import findings
-from goodput_app.cli.options import FailedWithRowsError, database_option, output_options
+from goodput_app.cli.failures import FailedWithRowsError
+from goodput_app.cli.options import database_option, output_options
 from goodput_app.dashboard.theme import count
 
 

@@ -74,7 +74,7 @@ def _first_reading_here(state: marts.State) -> int | None:
 def is_in_lake(from_ms: int) -> bool:
     """Say whether readings of a time that begins then are in the lake alone."""
     store = current_store()
-    return isinstance(store, LocalStore) and store.of_lake.is_older(from_ms)
+    return isinstance(store, LocalStore) and store.lake_binding.is_older(from_ms)
 
 
 def read(sql: str, gpus: tuple[str, ...], from_ms: int, to_ms: int) -> pl.DataFrame:
@@ -92,7 +92,7 @@ def _kept_of_lake(
     del state
     store = current_store()
     assert isinstance(store, LocalStore)  # noqa: S101 -- `is_in_lake` was asked
-    return store.of_lake.read(sql, [list(gpus), from_ms, to_ms], (from_ms, to_ms), gpus)
+    return store.lake_binding.read(sql, [list(gpus), from_ms, to_ms], (from_ms, to_ms), gpus)
 
 
 def read_host(sql: str, scope: Scope) -> pl.DataFrame:
@@ -108,7 +108,7 @@ def _kept_of_host(sql: str, scope: Scope, state: marts.State) -> pl.DataFrame:
     from_ms, to_ms = scope.from_ms or 0, scope.to_ms or 0
     names = store.read(NAMES_OF_NODE, [scope.node])["node"].to_list()
     for keys in (names, None):  # a source may write the name as no other one does
-        found = store.of_lake.read(sql, [], (from_ms - HOST_BEFORE_MS, to_ms), keys, scope)
+        found = store.lake_binding.read(sql, [], (from_ms - HOST_BEFORE_MS, to_ms), keys, scope)
         if not found.is_empty():
             break
     return found

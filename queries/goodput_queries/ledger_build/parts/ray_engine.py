@@ -7,16 +7,14 @@ import logging
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from goodput_queries.errors import BuildError, StoreError
+from goodput_queries.errors import BuildError, MissingExtraError, StoreError
 from goodput_queries.ledger_build.parts.database import PartDatabase, Tables
 
 try:
     import ray
     from ray import exceptions as ray_errors
 except ImportError as error:
-    raise StoreError(
-        "builds on Ray need the package ray: pip install 'goodput-ledger[ray]'."
-    ) from error
+    raise MissingExtraError("a build on Ray", "ray") from error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

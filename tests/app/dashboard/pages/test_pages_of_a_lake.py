@@ -17,7 +17,7 @@ from goodput_queries.evidence.batch import Batch
 from goodput_queries.lake.arrange import READINGS
 from goodput_queries.lake.lake import Lake
 from goodput_queries.lake.pull import attach
-from goodput_queries.storage.of_lake import LakeOptions, OfLake
+from goodput_queries.storage.lake_binding import LakeBinding, LakeOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +39,7 @@ def store(
     lake.append(Batch("gpus", pl.DataFrame(gpu), "inventory", "inventory", "gpus"))
     lake.append(readings("d0", range(0, 3 * DAY_S, 600), gpus=1))
     found = new_store()
-    found.of_lake = OfLake(found, LakeOptions(recent_days=2))
+    found.lake_binding = LakeBinding(found, LakeOptions(recent_days=2))
     attach(found, lake.url)
     found.build()
     return found

@@ -44,7 +44,7 @@ class LakeOptions:
     publishes: bool = False
 
 
-class OfLake:
+class LakeBinding:
     """What a database has of a lake: nothing where it is of none. Both are found when asked for."""
 
     def __init__(self, store: LocalStore, options: LakeOptions) -> None:

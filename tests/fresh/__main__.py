@@ -1,0 +1,190 @@
+"""`make fresh`: clone, the two commands of the README, the wheel, its extras, the documents.
+
+Each environment has what the project itself asks for and nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.fresh import commands, documents
+from tests.fresh.pythons import supported_pythons
+from tests.fresh.steps import StepFailedError, Steps, plain_environment
+
+ROOT = Path(__file__).parents[2]
+SESSION = "sample_data/h200x4-a"
+DAY = "2026-11-20"  # of the recorded session
+PIP = ("-m", "pip", "--disable-pip-version-check", "--quiet")
+
+
+class Newcomer:
+    """A person with a clone, a home directory of their own and a folder for environments."""
+
+    def __init__(self, folder: Path, steps: Steps) -> None:
+        """Take an empty folder."""
+        self.folder = folder
+        self.clone = folder / "clone"
+        self.env = plain_environment(folder / "home")
+        self.steps = steps
+
+    def check_all(self, *, has_extras: bool) -> None:
+        """Do all steps; raises StepFailedError at the first that fails."""
+        self._clone()
+        self._demo()
+        wheel = self._wheel()
+        pythons = supported_pythons()
+        for place, python in enumerate(pythons):
+            installed = self._installed(python, wheel)
+            self._commands(python, installed)
+            if place == 0:
+                self._documents(installed)
+            if has_extras and place == 0:
+                self._lake(installed, wheel)
+            if has_extras and place == len(pythons) - 1:
+                self._ray(installed, wheel)
+
+    def _clone(self) -> None:
+        with self.steps.step("git clone") as seen:
+            commands.run(
+                ["git", "clone", "--quiet", "--no-hardlinks", ROOT, self.clone],
+                cwd=self.folder,
+                env=self.env,
+            )
+            seen.append(f"{sum(1 for _ in self.clone.iterdir())} entries")
+
+    def _demo(self) -> None:
+        with (
+            self.steps.step("make demo") as seen,
+            commands.serving(["make", "demo"], cwd=self.clone, env=self.env, timeout_s=600) as url,
+        ):
+            seen.append("the page answers")
+            seen.append(self._headline(url))
+
+    def _headline(self, url: str) -> str:
+        """Return what a browser shows of the first page, or why none was asked."""
+        chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+        if chromium is None:
+            return "not looked at: Chromium is not installed"
+        driver = self._environment("browser", sys.executable)
+        commands.run([driver, *PIP, "install", "playwright>=1.60"], cwd=self.folder, env=self.env)
+        see = ROOT / "tests" / "fresh" / "see.py"
+        return commands.run([driver, see, url, chromium], cwd=self.folder, env=self.env).strip()
+
+    def _wheel(self) -> Path:
+        with self.steps.step("wheel") as seen:
+            builder = self._environment("builder", sys.executable)
+            built = self.folder / "dist"
+            commands.run(
+                [builder, *PIP, "wheel", "--no-deps", "--wheel-dir", built, "."],
+                cwd=self.clone,
+                env=self.env,
+            )
+            (wheel,) = built.iterdir()
+            seen.append(f"{wheel.name}, {wheel.stat().st_size / 1e6:.1f} MB")
+        return wheel
+
+    def _environment(self, name: str, python: str) -> Path:
+        """Return the Python of a new environment."""
+        folder = self.folder / "environments" / name
+        if not folder.exists():
+            commands.run([python, "-m", "venv", folder], cwd=self.folder, env=self.env)
+        return folder / "bin" / "python"
+
+    def _installed(self, python: str, wheel: Path) -> Path:
+        """Return the Python of an environment with the wheel alone."""
+        with self.steps.step(f"{Path(python).name}: pip install WHEEL") as seen:
+            ours = self._environment(Path(python).name, python)
+            commands.run([ours, *PIP, "install", wheel], cwd=self.folder, env=self.env)
+            listed = commands.run([ours, *PIP, "list"], cwd=self.folder, env=self.env)
+            seen.append(f"{len(listed.splitlines()) - 2} packages")
+        return ours
+
+    def _commands(self, python: str, ours: Path) -> None:
+        name, goodput = Path(python).name, ours.with_name("goodput")
+        site = self.folder / f"site-{name}"
+        site.mkdir()
+        session = ["auto", self.clone / SESSION, "--cluster", "lab", "--timezone", "UTC"]
+        for words in (
+            ["--help"],
+            ["ingest", *session],
+            ["ingest", "rates", self.clone / "sample_data" / "rates.csv"],
+            ["check"],
+            ["ledger"],
+            ["report", "--date", DAY, "--out", site / "report"],
+        ):
+            with self.steps.step(f"{name}: goodput {words[0]}") as seen:
+                printed = commands.run([goodput, *words], cwd=site, env=self.env)
+                seen.append(f"{len(printed.splitlines())} lines")
+        for words in (["serve"], ["demo", "--gpus", "16", "--dir", site / "demo"]):
+            with (
+                self.steps.step(f"{name}: goodput {words[0]}") as seen,
+                commands.serving(
+                    [goodput, *words, "--port", "0"], cwd=site, env=self.env, timeout_s=300
+                ) as url,
+            ):
+                seen.append(f"{len(commands.get(url)):,} characters of a page")
+
+    def _documents(self, ours: Path) -> None:
+        site = documents.Site(
+            self.folder / "documents", ours.parent, self.env, self.clone / SESSION
+        )
+        site.prepare()
+        for name in documents.DOCUMENTS:
+            with self.steps.step(name) as seen:
+                text = (self.clone / name).read_text(encoding="utf-8")
+                seen.append(f"{documents.run_commands(site, text)} commands")
+                seen.append(f"{documents.run_python(site, name, text)} examples in Python")
+
+    def _lake(self, ours: Path, wheel: Path) -> None:
+        goodput, lake = ours.with_name("goodput"), self.folder / "lake"
+        with self.steps.step("a lake without its extra") as seen:
+            create = [goodput, "lake", "create", "--lake", lake]
+            answer = commands.run(create, cwd=self.folder, env=self.env, exit_codes=(1,))
+            seen.append(" ".join(answer.split()))
+        with self.steps.step("the extra lake") as seen:
+            self._install_extra(ours, wheel, "lake")
+            commands.run(create, cwd=self.folder, env=self.env)
+            loaded = ["--lake", lake, "--cluster", "lab", "--timezone", "UTC"]
+            ingest = [goodput, "ingest", "slurm", self.clone / SESSION / "sacct.txt", *loaded]
+            commands.run(ingest, cwd=self.folder, env=self.env)
+            seen.append("created and loaded")
+
+    def _ray(self, ours: Path, wheel: Path) -> None:
+        goodput, lake = ours.with_name("goodput"), self.folder / "lake"
+        with self.steps.step("the extra ray") as seen:
+            self._install_extra(ours, wheel, "ray")
+            build = [goodput, "build", "--db", "of-lake.duckdb", "--lake", lake]
+            commands.run(
+                [*build, "--engine", "ray", "--workers", "1"], cwd=self.folder, env=self.env
+            )
+            check = [goodput, "check", "--db", "of-lake.duckdb"]
+            commands.run(check, cwd=self.folder, env=self.env)
+            seen.append("built from a lake by a worker, balanced")
+
+    def _install_extra(self, ours: Path, wheel: Path, extra: str) -> None:
+        commands.run([ours, *PIP, "install", f"{wheel}[{extra}]"], cwd=self.folder, env=self.env)
+
+
+def main() -> None:
+    """Do the steps in a temporary folder, which is removed if all of them pass."""
+    parser = argparse.ArgumentParser(prog="make fresh", description=__doc__)
+    parser.add_argument("--no-extras", action="store_true", help="leave out the lake and Ray")
+    chosen = parser.parse_args()
+    os.chdir(ROOT)
+    folder = Path(tempfile.mkdtemp(prefix="goodput-fresh-"))
+    steps = Steps()
+    try:
+        Newcomer(folder, steps).check_all(has_extras=not chosen.no_extras)
+    except StepFailedError as error:
+        sys.exit(f"failed after {steps.are_passed} steps: {error}\n(left in {folder})")
+    shutil.rmtree(folder)
+    print(f"{steps.are_passed} passed, 0 failed")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()
