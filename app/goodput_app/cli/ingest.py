@@ -10,8 +10,8 @@ import click
 import polars as pl
 
 from goodput_app.cli.database import chosen_lake, opened_for_loading, progress, quoted
+from goodput_app.cli.failures import FailedWithRowsError
 from goodput_app.cli.options import (
-    FailedWithRowsError,
     database_option,
     instant,
     lake_option,

@@ -33,6 +33,7 @@ from goodput_app.server.allowed_hosts import AllowedHosts
 from goodput_app.server.api.routes import api_routes
 from goodput_app.server.background import Upkeep
 from goodput_app.server.body import limited_body
+from goodput_app.server.compressed_assets import CompressedAssets
 from goodput_app.server.http_server import GRACE_S, HttpServer, uvicorn_config
 from goodput_app.server.index_page import IndexPage
 from goodput_app.server.listen import (
@@ -184,6 +185,7 @@ def create_app(
             Middleware(AllowedHosts, names),
             Middleware(SignIn, access, recorded),
             Middleware(IndexPage, access.base_path.strip("/")),
+            Middleware(CompressedAssets, access.base_path.strip("/")),
         ],
         secrets=oidc.streamlit_secrets(access),
     )

@@ -10,12 +10,10 @@ import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-import deltalake
-from deltalake import exceptions as delta_errors
-
 from goodput_queries.errors import StoreError
 from goodput_queries.evidence.load import REPLACE
 from goodput_queries.lake import delta
+from goodput_queries.lake.delta import delta_errors, deltalake
 from goodput_queries.lake.loads import NOTE, note_of
 
 if TYPE_CHECKING:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import astuple, fields
 from typing import TYPE_CHECKING, Final
 
-import deltalake
 import pyarrow as pa
-from deltalake import exceptions as delta_errors
 
 from goodput_queries.errors import StoreError
 from goodput_queries.lake import delta
+from goodput_queries.lake.delta import delta_errors, deltalake
 from goodput_queries.lake.loads import LakeCommit, loads_schema, logged, versions_in_log
 
 if TYPE_CHECKING:

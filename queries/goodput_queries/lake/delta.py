@@ -1,4 +1,7 @@
-"""Delta tables as a lake uses them: opened, with their errors as sentences."""
+"""Delta tables as a lake uses them: opened, with their errors as sentences.
+
+The package is imported here alone, so that a missing one is the same sentence everywhere.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from goodput_queries.lake.arrange import LakeTable
+
+__all__ = ["create", "created", "delta_errors", "deltalake", "first_line", "opened"]
 
 FAILED: Final = (delta_errors.DeltaError, OSError, ValueError)
 COMMITS_BETWEEN_CHECKPOINTS: Final = "50"

@@ -5,14 +5,13 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-import deltalake
 import polars as pl
-from deltalake import exceptions as delta_errors
 
 from goodput_queries.errors import StoreError, TooMuchDroppedError
 from goodput_queries.evidence.retention import OF_HOSTS, OF_READINGS, SHARE_MAX, Retention
 from goodput_queries.lake import delta
 from goodput_queries.lake.arrange import DAY, NO_DAY
+from goodput_queries.lake.delta import delta_errors, deltalake
 from goodput_queries.lake.upkeep import TRIES, files_of
 
 if TYPE_CHECKING:

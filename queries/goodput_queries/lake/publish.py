@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
 
-import deltalake
 import polars as pl
-from deltalake import exceptions as delta_errors
 
 from goodput_queries.errors import StoreError
 from goodput_queries.lake import delta
 from goodput_queries.lake.arrange import CLUSTER, DAY
+from goodput_queries.lake.delta import delta_errors, deltalake
 from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:

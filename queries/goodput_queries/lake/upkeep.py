@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-import deltalake
 import polars as pl
-from deltalake import exceptions as delta_errors
 
 from goodput_queries.errors import StoreError
 from goodput_queries.lake import delta, publish
 from goodput_queries.lake.archive import TABLE, archive_loads
 from goodput_queries.lake.arrange import CLUSTER, DAY, NO_DAY, lake_table
+from goodput_queries.lake.delta import delta_errors, deltalake
 
 if TYPE_CHECKING:
     from goodput_queries.lake.lake import Lake

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from goodput_app.settings import settings, settings_file
-from goodput_queries.errors import GoodputError
+from goodput_queries.errors import GoodputError, install_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ def lake_findings(db: str, store: Store | None) -> Iterator[Finding]:
     if url is None:
         return
     if settings().lake.engine == "ray" and find_spec("ray") is None:
-        yield "lake engine", "problem", RAY_IS_MISSING, "pip install 'goodput-ledger[ray]'"
+        yield "lake engine", "problem", RAY_IS_MISSING, install_command("ray")
     try:
         from goodput_queries.lake.lake import FORMAT, Lake  # noqa: PLC0415 -- an extra
 

@@ -1,0 +1,89 @@
+"""Static files of the dashboard over the wire: compressed once, as they are for who takes no gzip."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.responses import PlainTextResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from goodput_app.server.compressed_assets import CompressedAssets
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SCRIPT = "export const answer = 42; // " + "a" * 10_000
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Starlette:
+    (tmp_path / "js").mkdir()
+    (tmp_path / "js" / "index.abc.js").write_text(SCRIPT)
+    (tmp_path / "font.woff2").write_bytes(b"\0" * 1000)
+    return Starlette(
+        routes=[
+            Mount("/goodput/static", StaticFiles(directory=tmp_path)),
+            Route("/goodput/metrics.js", lambda _request: PlainTextResponse(SCRIPT)),
+        ],
+        middleware=[Middleware(CompressedAssets, "goodput")],
+    )
+
+
+def get(app: Starlette, path: str, **headers: str) -> httpx.Response:
+    """Return the answer to a request; `raw` of its size is what went over the wire."""
+
+    async def ask() -> httpx.Response:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return await client.get(path, headers=headers)
+
+    return asyncio.run(ask())
+
+
+def test_a_script_is_compressed(app: Starlette) -> None:
+    answer = get(app, "/goodput/static/js/index.abc.js", **{"Accept-Encoding": "gzip, br"})
+
+    assert answer.text == SCRIPT
+    assert answer.headers["content-encoding"] == "gzip"
+    assert answer.headers["vary"].lower() == "accept-encoding"
+    assert int(answer.headers["content-length"]) < len(SCRIPT) / 50
+
+
+def test_a_file_is_compressed_once(app: Starlette, tmp_path: Path) -> None:
+    path = "/goodput/static/js/index.abc.js"
+    first = get(app, path, **{"Accept-Encoding": "gzip"})
+    (tmp_path / "js" / "index.abc.js").unlink()
+
+    assert get(app, path, **{"Accept-Encoding": "gzip"}).text == first.text
+
+
+@pytest.mark.parametrize(
+    ("path", "encoding", "status"),
+    [
+        pytest.param("/goodput/static/js/index.abc.js", "identity", 200, id="takes no gzip"),
+        pytest.param("/goodput/static/font.woff2", "gzip", 200, id="compressed already"),
+        pytest.param("/goodput/metrics.js", "gzip", 200, id="no static file"),
+        pytest.param("/goodput/static/js/none.js", "gzip", 404, id="no such file"),
+    ],
+)
+def test_other_answers_are_as_they_were(
+    app: Starlette, path: str, encoding: str, status: int
+) -> None:
+    answer = get(app, path, **{"Accept-Encoding": encoding})
+
+    assert answer.status_code == status
+    assert "content-encoding" not in answer.headers
+
+
+def test_a_part_of_a_file_is_not_compressed(app: Starlette) -> None:
+    headers = {"Accept-Encoding": "gzip", "Range": "bytes=0-9"}
+
+    answer = get(app, "/goodput/static/js/index.abc.js", **headers)
+
+    assert (answer.status_code, answer.text) == (206, SCRIPT[:10])

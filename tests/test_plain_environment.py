@@ -1,0 +1,143 @@
+"""An environment without extras, without development packages, or with a package missing."""
+
+from __future__ import annotations
+
+import pkgutil
+import subprocess
+import sys
+from importlib import import_module, metadata
+
+import click
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from goodput_app.cli import main
+from goodput_app.distribution import NAME
+from goodput_queries.errors import install_command
+
+OURS = (
+    "goodput_app", "goodput_billing", "goodput_ingest", "goodput_queries", "goodput_scenarios",
+)  # fmt: skip
+# the parts that need an extra: a lake, and the engine of Ray
+OF_EXTRAS = ("goodput_queries.lake", "goodput_queries.ledger_build.parts.ray_engine")
+WITHOUT = """
+import importlib.abc, sys
+class Missing(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {missing}:
+            raise {error}
+sys.meta_path.insert(0, Missing())
+{program}
+"""
+
+NOT_FOUND = 'ModuleNotFoundError(f"No module named {name!r}", name=name)'
+
+
+def python(program: str, *missing: str, error: str = NOT_FOUND) -> subprocess.CompletedProcess[str]:
+    """Run a program in a process that lacks some packages."""
+    text = WITHOUT.format(missing=missing, program=program, error=error)
+    return subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, check=False, text=True, timeout=120
+    )
+
+
+def packages_of(extra: str | None) -> set[str]:
+    """Return the packages that the project itself asks for, or those of an extra."""
+    declared = map(Requirement, metadata.requires(NAME) or ())
+    return {
+        canonicalize_name(one.name)
+        for one in declared
+        if (one.marker is None) == (extra is None)
+        and (extra is None or one.marker is None or one.marker.evaluate({"extra": extra}))
+    }
+
+
+def modules_of(names: set[str]) -> tuple[str, ...]:
+    """Return the modules that packages install."""
+    installed = metadata.packages_distributions()
+    return tuple(
+        module
+        for module, owners in installed.items()
+        if names & set(map(canonicalize_name, owners))
+    )
+
+
+def test_everything_but_the_lake_is_imported_without_the_extras() -> None:
+    names = [
+        module.name
+        for package in OURS
+        for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}.")
+        if not module.name.startswith(OF_EXTRAS)
+        and not module.name.startswith("goodput_app.dashboard.pages.")  # scripts
+        and module.name not in ("goodput_app.__main__", "goodput_app.dashboard.main")
+    ]
+    program = f"import importlib\nfor name in {names}: importlib.import_module(name)"
+
+    done = python(program, *modules_of(packages_of("ray") - packages_of(None)))
+
+    assert len(names) > 500
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_list_of_commands_imports_neither_polars_nor_duckdb() -> None:
+    program = (
+        "import sys; from goodput_app.cli.main import main; main(['--help'], "
+        "standalone_mode=False); print({'polars', 'duckdb', 'rich', 'httpx'} & {*sys.modules})"
+    )
+
+    assert python(program).stdout.splitlines()[-1] == "set()"
+
+
+@pytest.mark.parametrize("name", main.COMMANDS)
+def test_the_list_of_commands_has_the_first_line_of_their_help(name: str) -> None:
+    command = main.main.get_command(click.Context(main.main), name)
+
+    assert command is not None
+    assert main.COMMANDS[name][1] == command.get_short_help_str(limit=100)
+
+
+@pytest.mark.parametrize("package", ["click", "msgspec", "duckdb", "polars"])
+def test_a_missing_package_is_one_sentence(package: str) -> None:
+    program = (
+        "from goodput_app.__main__ import main; sys.argv = ['goodput', 'ledger', '--db', 'none']; "
+        "main()"
+    )
+
+    done = python(program, package)
+
+    assert done.returncode == 1
+    assert done.stdout == ""
+    (sentence,) = done.stderr.splitlines()
+    assert f"package '{package}' is not installed" in sentence
+    assert f"{sys.executable} -m pip install --force-reinstall" in sentence
+
+
+def test_a_package_that_does_not_load_is_one_sentence() -> None:
+    program = (
+        "from goodput_app.__main__ import main; sys.argv = ['goodput', 'ledger', '--db', 'none']; "
+        "main()"
+    )
+    error = 'ImportError("libstdc++.so.6: cannot open shared object file", name=name)'
+
+    done = python(program, "duckdb", error=error)
+
+    assert done.returncode == 1
+    (sentence,) = done.stderr.splitlines()
+    assert "a package cannot be imported (libstdc++.so.6: cannot open" in sentence
+    assert f"{sys.executable} -m pip check" in sentence
+
+
+@pytest.mark.parametrize("package", ["deltalake", "obstore"])
+def test_a_missing_extra_names_the_packages_to_install(package: str) -> None:
+    program = (
+        "from goodput_app.__main__ import main; "
+        "sys.argv = ['goodput', 'lake', 'create', '--lake', '/nowhere']; main()"
+    )
+
+    done = python(program, package)
+
+    assert done.returncode == 1
+    (sentence,) = done.stderr.splitlines()
+    assert sentence == f"a lake needs packages that are not installed: {install_command('lake')}"
+    assert package in sentence
