@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 from tests.made_once import made_once
-from tests.module_order.spread import spread
+from tests.tiers import Costs
 
 from goodput_app.dashboard.state import use_store
 from goodput_app.demo import demo_database, digest
@@ -30,9 +30,9 @@ SAMPLE_DATA = Path(__file__).parents[1] / "sample_data"
 gc.disable()  # while the tests are collected: all of it stays
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the processes of a run not all wait for other programs at once."""
-    items[:] = spread(items)
+def pytest_configure(config: pytest.Config) -> None:
+    """Give each test its tier and its limit of time."""
+    config.pluginmanager.register(Costs(), "costs")
 
 
 def pytest_collection_finish() -> None:
@@ -53,18 +53,23 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def new_databases_are_copies(empty_database: Path) -> Iterator[None]:
+def new_databases_are_copies(request: pytest.FixtureRequest) -> Iterator[None]:
     """Let a database that a test creates be a copy of the empty one: making each takes 2 s.
 
     Databases have one thread, unless a test asks for more: a process a core runs tests already.
     """
     opened, known = opening.connect, migrations.migrations
+    is_making = False  # the empty database itself
 
     def copied(path: str, *, threads: int | None, **options: Any) -> duckdb.DuckDBPyConnection:
+        nonlocal is_making
         is_new = path != opening.IN_MEMORY and not Path(path).exists()
-        if is_new and migrations.migrations is known:
+        if is_new and migrations.migrations is known and not is_making:
+            is_making = True
+            empty = request.getfixturevalue("empty_database")
+            is_making = False
             with contextlib.suppress(OSError):  # what cannot be created is refused as ever
-                shutil.copyfile(empty_database, path)
+                shutil.copyfile(empty, path)
         return opened(path, threads=threads or 1, **options)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -1,4 +1,4 @@
-"""Static files of the dashboard over the wire: compressed once, as they are for who takes no gzip."""
+"""Static files of the dashboard over the wire: compressed once, where the browser takes gzip."""
 
 from __future__ import annotations
 

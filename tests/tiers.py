@@ -1,0 +1,127 @@
+"""Tiers of tests, and what each test costs.
+
+pure: formats, figures, words; opens no database. database: rules of the ledger, storage, sources
+into a database. program: pages, commands, server, access. `machine` and `slow` are marks that tests
+bear themselves. `pytest -m pure` and so on runs one tier; `make test` runs the first three.
+
+A test of the first three may take `LIMIT_CPU_S`: of its own call, and of the processes that it
+waits for, so that a busy machine fails no test.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import resource
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+ROOT: Final = Path(__file__).parents[1]
+DURATIONS: Final = ROOT / "tests" / "durations.csv"
+LIMIT_CPU_S: Final = 5.0
+LARGE: Final = ("machine", "slow")  # marks of tests without a limit
+COST: Final = "cpu_s"
+PURE: Final = (
+    "tests/app/billing/test_rounding.py",
+    "tests/app/dashboard/figures",
+    "tests/app/dashboard/test_formats.py",
+    "tests/app/dashboard/test_glossary.py",
+    "tests/app/dashboard/test_theme.py",
+    "tests/ingest",
+    "tests/test_documentation.py",
+    "tests/test_sizes.py",
+)
+DATABASE: Final = ("tests/external", "tests/google_histories", "tests/oracle", "tests/queries")
+STORES: Final = {"store", "new_store", "recorded_demo"}  # fixtures that open a database
+
+
+def tier_of(item: pytest.Item) -> str:
+    """Return the tier of a test."""
+    for mark in LARGE:
+        if item.get_closest_marker(mark):
+            return mark
+    place = item.path.relative_to(ROOT).as_posix()
+    opens_database = not STORES.isdisjoint(getattr(item, "fixturenames", ()))
+    if place.startswith(PURE):
+        return "database" if opens_database else "pure"
+    return "database" if place.startswith(DATABASE) else "program"
+
+
+class Costs:
+    """Marks tests with their tier, fails those that take too much, and writes what all took."""
+
+    def __init__(self) -> None:
+        self._cpu_s: dict[tuple[str, str], float] = defaultdict(float)
+        self._tests: dict[tuple[str, str], int] = defaultdict(int)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Mark each test, before `-m` chooses."""
+        for item in items:
+            if (tier := tier_of(item)) not in LARGE:
+                item.add_marker(tier)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Fail a test over the limit, with what it took."""
+        before = _cpu_s()
+        result = yield
+        took_s = _cpu_s() - before
+        if tier_of(item) not in LARGE and took_s > LIMIT_CPU_S:
+            pytest.fail(
+                f"{item.nodeid} took {took_s:.1f} CPU s, at most {LIMIT_CPU_S:.0f} are allowed; "
+                "make it cheaper, or mark it machine or slow."
+            )
+        return result
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Note what a test took with its fixtures, for the process that writes the file."""
+        item.user_properties.append(("tier", tier_of(item)))
+        item.user_properties.append((COST, -_cpu_s()))
+        return (yield)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Add a test's cost to that of its module."""
+        if report.when != "teardown":
+            return
+        noted = dict(report.user_properties)
+        key = report.nodeid.partition("::")[0], str(noted.get("tier"))
+        self._tests[key] += 1
+        self._cpu_s[key] += float(str(noted.get(COST, 0)))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Complete the cost at the test's end."""
+        if call.when == "teardown":
+            item.user_properties[:] = [
+                (name, value + _cpu_s())
+                if name == COST and isinstance(value, float)
+                else (name, value)
+                for name, value in item.user_properties
+            ]
+        return (yield)
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write what each module took, where `GOODPUT_DURATIONS` asks for it."""
+        if "GOODPUT_DURATIONS" not in os.environ or hasattr(session.config, "workerinput"):
+            return
+        with DURATIONS.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(("tier", "cpu_s", "tests", "module"))
+            for (module, tier), cpu_s in sorted(self._cpu_s.items(), key=lambda one: one[0][::-1]):
+                writer.writerow((tier, f"{cpu_s:.1f}", self._tests[module, tier], module))
+
+
+def _cpu_s() -> float:
+    """Return the CPU seconds of this process and of the processes that it has waited for."""
+    of_both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(used.ru_utime + used.ru_stime for used in of_both)
