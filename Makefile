@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: demo test fresh slow bench fuzz oracle clean mutants screenshots sweep findings
+.PHONY: demo test machine fresh durations slow bench fuzz oracle clean mutants screenshots sweep findings
 
 demo: $(STAMP) ## build the demo database and serve the dashboard
 	$(BIN)/goodput demo
@@ -21,11 +21,17 @@ test: $(VENV)/.stamp-dev ## everything a change must pass: lint, types, layers, 
 	$(PYTEST) -q --collect-only >/dev/null & $(BIN)/mypy && $(BIN)/lint-imports && wait
 	$(PYTEST) -n 4
 
+machine: $(VENV)/.stamp-dev ## tests that need a browser, a server program or kill processes
+	$(PYTEST) -n 3 --dist load -m machine
+
 fresh: ## what a newcomer does, in plain environments: clone, make demo, wheel, extras, documents
 	$(PYTHON) -m tests.fresh
 
 slow: $(VENV)/.stamp-dev $(VENV)/.stamp-bench ## long tests, of large outside data and of the benchmark, which `make test` leaves out
 	$(PYTEST) -n 3 -m slow
+
+durations: $(VENV)/.stamp-dev ## write what each module of tests takes to tests/durations.csv
+	GOODPUT_DURATIONS=1 $(PYTEST) -n 2 -m "not slow"
 
 # the scale of the fleet, of the history, and how much of the usual amount of each format is read
 GPUS ?= 1000

@@ -40,13 +40,14 @@ class Newcomer:
         pythons = supported_pythons()
         for place, python in enumerate(pythons):
             installed = self._installed(python, wheel)
-            self._commands(python, installed)
+            self._commands(installed)
             if place == 0:
                 self._documents(installed)
             if has_extras and place == 0:
                 self._lake(installed, wheel)
             if has_extras and place == len(pythons) - 1:
                 self._ray(installed, wheel)
+        self._lowest(wheel)
 
     def _clone(self) -> None:
         with self.steps.step("git clone") as seen:
@@ -88,7 +89,7 @@ class Newcomer:
             seen.append(f"{wheel.name}, {wheel.stat().st_size / 1e6:.1f} MB")
         return wheel
 
-    def _environment(self, name: str, python: str) -> Path:
+    def _environment(self, name: str, python: str | Path) -> Path:
         """Return the Python of a new environment."""
         folder = self.folder / "environments" / name
         if not folder.exists():
@@ -97,15 +98,30 @@ class Newcomer:
 
     def _installed(self, python: str, wheel: Path) -> Path:
         """Return the Python of an environment with the wheel alone."""
-        with self.steps.step(f"{Path(python).name}: pip install WHEEL") as seen:
-            ours = self._environment(Path(python).name, python)
+        version = commands.run([python, "--version"], cwd=self.folder, env=self.env).strip()
+        with self.steps.step(f"{version}: pip install WHEEL") as seen:
+            ours = self._environment(version.replace(" ", "-"), python)
             commands.run([ours, *PIP, "install", wheel], cwd=self.folder, env=self.env)
             listed = commands.run([ours, *PIP, "list"], cwd=self.folder, env=self.env)
             seen.append(f"{len(listed.splitlines()) - 2} packages")
         return ours
 
-    def _commands(self, python: str, ours: Path) -> None:
-        name, goodput = Path(python).name, ours.with_name("goodput")
+    def _lowest(self, wheel: Path) -> None:
+        """Run the commands with the lowest versions that `pyproject.toml` allows."""
+        with self.steps.step("lowest versions of dependencies") as seen:
+            uv = self._environment("uv", sys.executable)
+            ours = self._environment("lowest", sys.executable)
+            commands.run([uv, *PIP, "install", "uv"], cwd=self.folder, env=self.env)
+            install = [uv, "-m", "uv", "pip", "install", "--quiet", "--python", ours]
+            lowest = ["--resolution", "lowest-direct", "-r", self.clone / "pyproject.toml"]
+            commands.run([*install, *lowest], cwd=self.folder, env=self.env)
+            commands.run([*install, "--no-deps", wheel], cwd=self.folder, env=self.env)
+            listed = commands.run([ours, *PIP, "list"], cwd=self.folder, env=self.env)
+            seen.append(f"{len(listed.splitlines()) - 2} packages")
+        self._commands(ours)
+
+    def _commands(self, ours: Path) -> None:
+        name, goodput = ours.parent.parent.name, ours.with_name("goodput")
         site = self.folder / f"site-{name}"
         site.mkdir()
         session = ["auto", self.clone / SESSION, "--cluster", "lab", "--timezone", "UTC"]

@@ -27,7 +27,7 @@ def run(
     *,
     cwd: Path,
     env: Mapping[str, str],
-    timeout_s: float = 300,
+    timeout_s: float = 600,
     exit_codes: Sequence[int] = (0,),
 ) -> str:
     """Run a command and return what it printed; raises StepFailedError for another exit code."""
