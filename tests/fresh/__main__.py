@@ -102,8 +102,7 @@ class Newcomer:
         with self.steps.step(f"{version}: pip install WHEEL") as seen:
             ours = self._environment(version.replace(" ", "-"), python)
             commands.run([ours, *PIP, "install", wheel], cwd=self.folder, env=self.env)
-            listed = commands.run([ours, *PIP, "list"], cwd=self.folder, env=self.env)
-            seen.append(f"{len(listed.splitlines()) - 2} packages")
+            seen.append(self._packages(ours))
         return ours
 
     def _lowest(self, wheel: Path) -> None:
@@ -116,9 +115,12 @@ class Newcomer:
             lowest = ["--resolution", "lowest-direct", "-r", self.clone / "pyproject.toml"]
             commands.run([*install, *lowest], cwd=self.folder, env=self.env)
             commands.run([*install, "--no-deps", wheel], cwd=self.folder, env=self.env)
-            listed = commands.run([ours, *PIP, "list"], cwd=self.folder, env=self.env)
-            seen.append(f"{len(listed.splitlines()) - 2} packages")
+            seen.append(self._packages(ours))
         self._commands(ours)
+
+    def _packages(self, ours: Path) -> str:
+        listed = commands.run([ours, "-m", "pip", "freeze"], cwd=self.folder, env=self.env)
+        return f"{len(listed.splitlines())} packages"
 
     def _commands(self, ours: Path) -> None:
         name, goodput = ours.parent.parent.name, ours.with_name("goodput")
@@ -136,7 +138,7 @@ class Newcomer:
             with self.steps.step(f"{name}: goodput {words[0]}") as seen:
                 printed = commands.run([goodput, *words], cwd=site, env=self.env)
                 seen.append(f"{len(printed.splitlines())} lines")
-        for words in (["serve"], ["demo", "--gpus", "16", "--dir", site / "demo"]):
+        for words in (["serve"], ["demo", "--gpus", "0", "--dir", site / "demo"]):
             with (
                 self.steps.step(f"{name}: goodput {words[0]}") as seen,
                 commands.serving(
