@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: demo test slow bench fuzz oracle clean mutants screenshots sweep findings
+.PHONY: demo test machine slow bench fuzz oracle clean mutants screenshots sweep findings
 
 demo: $(STAMP) ## build the demo database and serve the dashboard
 	$(BIN)/goodput demo
@@ -20,6 +20,9 @@ test: $(VENV)/.stamp-dev ## everything a change must pass: lint, types, layers, 
 	# types on one core; on another the tests are compiled, which else each of their processes does
 	$(PYTEST) -q --collect-only >/dev/null & $(BIN)/mypy && $(BIN)/lint-imports && wait
 	$(PYTEST) -n 4
+
+machine: $(VENV)/.stamp-dev ## tests that need a browser, Slurm, Prometheus, Alertmanager or nginx, or kill processes
+	$(PYTEST) -n 2 -m "machine and not slow"
 
 slow: $(VENV)/.stamp-dev $(VENV)/.stamp-bench ## long tests, of large outside data and of the benchmark, which `make test` leaves out
 	$(PYTEST) -n 3 -m slow

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, Position, expect
 from tests.browser.test_journeys import pick_first_row, settled, shoot
 
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.machine
 WRAPPED: Position = {"x": 17, "y": 62}  # rows of more than one line
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Error, Page, Position, expect
 
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.machine
 ROW: Position = {"x": 17, "y": 54}
 SHOTS = os.environ.get("GOODPUT_SCREENSHOTS")  # a folder, for whoever wants to look
 in_both_schemes = pytest.mark.parametrize("page", ["light", "dark"], indirect=True)

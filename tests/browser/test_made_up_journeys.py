@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.machine
 
 
 TIMES = "from=2027-01-15T08:00:00Z&to=2027-01-15T10:00:00Z"

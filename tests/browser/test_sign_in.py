@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, ConsoleMessage, Request
 
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.machine
 NGINX = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
 OPERATE = Path(__file__).parents[2] / "docs" / "operate.md"
 PATIENCE_S = 60

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, ConsoleMessage, Request
 
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.machine
 PAYLOAD_MAX_BYTES = 1_000_000
 OF_THE_MENU = (
     *("Fleet", "Runs", "Nodes", "Health", "Findings", "Waste", "Network", "Cost", "Energy"),

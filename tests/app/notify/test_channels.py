@@ -104,6 +104,7 @@ def recent(*notices: Any) -> tuple[Any, ...]:
     return tuple(changed(one, since_ms=NOW_MS - 60_000) for one in notices)
 
 
+@pytest.mark.machine
 def test_an_alertmanager_hands_on_each_finding_once_and_its_end_once(
     alertmanager: str, hook: Hook
 ) -> None:
@@ -130,6 +131,7 @@ def test_an_alertmanager_hands_on_each_finding_once_and_its_end_once(
     assert probe(target, None) == alertmanager
 
 
+@pytest.mark.machine
 def test_an_alert_has_the_labels_that_routes_need(alertmanager: str, hook: Hook) -> None:
     send(message("a", "open", recent(HANG), NOW_MS), Alertmanager(url=f"{alertmanager}/"), NOW)
 

@@ -123,6 +123,7 @@ def store_is_done(store: LocalStore) -> bool:
     return store.read(left).is_empty()
 
 
+@pytest.mark.machine
 def test_a_server_that_is_killed_before_it_marks_a_message_sends_it_again_as_the_same(
     store: LocalStore, hook: Hook
 ) -> None:

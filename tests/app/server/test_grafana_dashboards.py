@@ -104,6 +104,7 @@ def filled_in(prometheus: RealPrometheus, dashboard: dict[str, Any], text: str) 
     return text.replace("$__range", "1d")
 
 
+@pytest.mark.machine
 def test_each_query_returns_data(scraped_store: LocalStore, prometheus: RealPrometheus) -> None:
     counted = "sum(increase(goodput_gpu_seconds_total[1d]))"
     prometheus.until(lambda: values(prometheus, counted) == [0.0], "it scraped twice")

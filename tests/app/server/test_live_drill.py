@@ -237,6 +237,7 @@ def within(frame: pl.DataFrame, hole: pl.DataFrame) -> dict[str, int]:
 
 
 @pytest.mark.slow
+@pytest.mark.machine
 def test_nothing_is_lost_or_doubled_when_prometheus_goes_and_the_server_is_killed(
     site: Site, prometheus: Prometheus, exporters: Exporters, job: Job, empty_database: Path
 ) -> None:

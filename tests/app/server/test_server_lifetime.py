@@ -54,6 +54,7 @@ def test_a_stopped_server_leaves_only_the_database(
         assert here.read("select count(*) from raw.gpu_samples").item() == 5
 
 
+@pytest.mark.machine
 def test_a_killed_server_loses_nothing_and_blocks_nobody(database: Path) -> None:
     with serving(database) as running:
         orphan = open_store(database)
@@ -70,6 +71,7 @@ def test_a_killed_server_loses_nothing_and_blocks_nobody(database: Path) -> None
         assert here.read("select count(*) from raw.gpu_samples").item() == 5
 
 
+@pytest.mark.machine
 def test_a_server_that_dies_during_a_call_is_reported(database: Path) -> None:
     with serving(database) as running:
         store = find_server(running.database)
