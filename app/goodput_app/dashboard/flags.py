@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from goodput_app.access import rows
-from goodput_app.dashboard import pending
-from goodput_app.dashboard.data import findings, marts
+from goodput_app.dashboard.data import findings, marts, pending
 
 if TYPE_CHECKING:
     from goodput_queries.scope import Scope

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from goodput_app.dashboard import pending
+from goodput_app.dashboard.data import pending
 from goodput_app.distribution import version
 from goodput_queries.errors import GoodputError
 from goodput_queries.storage import remote

@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 import polars as pl
 
 from goodput_app.access import rows
-from goodput_app.dashboard import pending
-from goodput_app.dashboard.data import marts
+from goodput_app.dashboard.data import marts, pending
 from goodput_app.dashboard.data.marts import read
 from goodput_app.dashboard.state import current_store
 from goodput_queries.scope import Scope

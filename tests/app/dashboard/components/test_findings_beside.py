@@ -9,8 +9,7 @@ import polars as pl
 import pytest
 from tests.app.page_elements import sent
 
-from goodput_app.dashboard import pending
-from goodput_app.dashboard.data import findings
+from goodput_app.dashboard.data import findings, pending
 from goodput_app.dashboard.state import use_store
 from goodput_queries.errors import QueryError
 from goodput_queries.scope import Scope
