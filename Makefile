@@ -22,7 +22,7 @@ test: $(VENV)/.stamp-dev ## everything a change must pass: lint, types, layers, 
 	$(PYTEST) -n 4
 
 machine: $(VENV)/.stamp-dev ## tests that need a browser, a server program or kill processes
-	$(PYTEST) -n 3 --dist load -m machine
+	$(PYTEST) -n 3 -m "machine and not slow"
 
 fresh: ## what a newcomer does, in plain environments: clone, make demo, wheel, extras, documents
 	$(PYTHON) -m tests.fresh

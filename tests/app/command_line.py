@@ -1,7 +1,5 @@
 """What tests of the command line share: a command, run here."""
 
-from __future__ import annotations
-
 from click.testing import CliRunner, Result
 
 from goodput_app.cli import main

@@ -1,13 +1,11 @@
 """What tests of the app share: pages opened in-process, as a link would, and small databases."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import shutil
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -18,21 +16,23 @@ from streamlit.runtime.scriptrunner.script_cache import ScriptCache
 from streamlit.testing.v1 import AppTest, app_test, local_script_runner
 from streamlit.util import calc_hash
 from tests.app.cost_page import PRICED, cost_store
+from tests.app.opened_page import assert_sound
+from tests.app.receivers import post_office, web
 from tests.made_once import made_once
 
 import goodput_app
+from goodput_app.access import current
+from goodput_app.access.identity import Identity
 from goodput_app.dashboard import flags
 from goodput_app.dashboard.data import findings
 from goodput_app.dashboard.state import use_store
 from goodput_app.server.asgi import STREAMLIT_CONFIG
+from goodput_app.settings import settings
 from goodput_queries.evidence.batch import Batch, Reject
 from goodput_queries.storage.store import LocalStore
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
 MAIN = Path(goodput_app.__file__).with_name("dashboard") / "main.py"
-PATIENCE_S = 30
+PATIENCE_S = 180  # a limit for a busy machine, which no test waits for
 NO_COMPONENTS = BidiComponentManager()  # else each page looks for some in all installed packages
 URL_PATHS = {  # of all pages but the first
     file: title.lower()
@@ -56,7 +56,7 @@ def opened(
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _as_a_server_runs_pages() -> Iterator[None]:
+def _as_a_server_runs_pages():
     """Run pages with the settings of our server, and compile each script once, as it does."""
     for name, value in STREAMLIT_CONFIG.items():
         config.set_option(name, value)
@@ -68,36 +68,42 @@ def _as_a_server_runs_pages() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def visit() -> Iterator[Callable[..., AppTest]]:
-    """Give what opens a page of a store; answers are kept over the tests of a module.
+def visit():
+    """Give what opens a page of a store and holds it to being sound.
 
-    As a server keeps them: their keys name the store.
+    Answers are kept over the tests of a module, as a server keeps them: their keys name the store.
     """
-    yield opened
+
+    def visited(store: LocalStore, *page: str, is_sound: bool = True, **params: str) -> AppTest:
+        app = opened(store, *page, **params)
+        assert not app.exception, app.exception
+        return assert_sound(app) if is_sound else app
+
+    yield visited
     st.cache_data.clear()
 
 
 @pytest.fixture(autouse=True)
-def _without_flags(monkeypatch: pytest.MonkeyPatch) -> None:
+def _without_flags(monkeypatch):
     """Evaluate no findings beside the pages: they are of tests of their own."""
     monkeypatch.setattr(flags, "IS_EVALUATED", False)
 
 
 @pytest.fixture(autouse=True)
-def _with_findings(monkeypatch: pytest.MonkeyPatch) -> None:
+def _with_findings(monkeypatch):
     """Wait for findings: nobody draws the page again once they are evaluated."""
     monkeypatch.setattr(findings, "WAIT_S", PATIENCE_S)
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(tmp_path, monkeypatch):
     """Work in an empty folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.fixture(scope="session")
-def two_gpus(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def two_gpus(empty_database, tmp_path_factory):
     """Give a database with two GPUs and a row that was rejected, to be copied."""
     rows = pl.DataFrame(
         {
@@ -120,41 +126,85 @@ def two_gpus(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.fixture
-def database(here: Path, two_gpus: Path) -> Path:
+def database(here, two_gpus):
     """Give `goodput.duckdb` with two GPUs and a row that was rejected."""
     return Path(shutil.copyfile(two_gpus, here / "goodput.duckdb"))
 
 
 @pytest.fixture(scope="module")
-def priced(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStore]:
+def priced(empty_database, tmp_path_factory):
     """Give three jobs of two accounts on two days, at 2 dollars, and a budget."""
     yield from cost_store(empty_database, tmp_path_factory, PRICED)
 
 
 @pytest.fixture(scope="module")
-def unpriced(
-    empty_database: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalStore]:
+def unpriced(empty_database, tmp_path_factory):
     """Give the same jobs without any price."""
     yield from cost_store(empty_database, tmp_path_factory, {})
 
 
 @pytest.fixture
-def cost(visit: Callable[..., AppTest]) -> Callable[..., AppTest]:
-    """Give what opens the Cost page and holds it to being sound."""
-
-    def opened(store: LocalStore, **params: str) -> AppTest:
-        app = visit(store, "cost_statement", **params)
-        assert not app.exception, app.exception
-        assert not app.error, [error.value for error in app.error]
-        return app
-
-    return opened
+def cost(visit):
+    """Give what opens the Cost page."""
+    return lambda store, **params: visit(store, "cost_statement", **params)
 
 
 @pytest.fixture
-def editable(
-    empty_database: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalStore]:
+def editable(empty_database, tmp_path_factory):
     """Give jobs at 2 dollars whose prices a test may change."""
     yield from cost_store(empty_database, tmp_path_factory, PRICED)
+
+
+@pytest.fixture
+def configured(tmp_path, monkeypatch):
+    """Give what writes the settings of the site, which hold from then on."""
+
+    def written(text: str) -> None:
+        path = tmp_path / "goodput.toml"
+        path.write_text(text)
+        monkeypatch.setenv("GOODPUT_CONFIG", str(path))
+        settings.cache_clear()
+
+    return written
+
+
+@pytest.fixture
+def as_identity(monkeypatch):
+    """Let people sign in; give what makes an identity the one who opens pages, and acts there."""
+
+    def identity(who: Identity) -> None:
+        script = SimpleNamespace(user_info={current.USER_KEY: current.packed(who)})
+        monkeypatch.setattr(current, "_script", lambda: script)
+
+    monkeypatch.setattr(current, "current_address", lambda: "192.0.2.9")
+    current.require_sign_in(is_required=True)
+    yield identity
+    current.require_sign_in(is_required=False)
+
+
+@pytest.fixture
+def as_person(as_identity):
+    """Give what makes Ada with a role, and all teams or some, the one who opens pages."""
+    return lambda role, **more: as_identity(
+        Identity(**{"name": "ada", "roles": frozenset({role}), **more})
+    )
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch):
+    """Let no proxy of the tester's stand between."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
+
+
+@pytest.fixture
+def hook():
+    """Give a web server."""
+    with web() as running:
+        yield running
+
+
+@pytest.fixture
+def post():
+    """Give a mail server without encryption."""
+    with post_office() as running:
+        yield running

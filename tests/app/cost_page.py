@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    import polars as pl
     import pytest
-    from streamlit.testing.v1 import AppTest
 
 HOSTILE = "<img src=x onerror=alert(1)> [x](http://evil) $x$ `a` :red[z]"
 SACCT = f"""Cluster|JobID|JobIDRaw|User|Account|Partition|State|Submit|Eligible|Start|End|\
@@ -62,23 +60,3 @@ def cost_store(
     shutil.copyfile(made_once(folders, f"cost-{content[:16]}", make), path)
     with contextlib.closing(LocalStore(path)) as store:
         yield store
-
-
-def texts(app: AppTest) -> str:
-    """Return all text of a page that is not in a table or chart."""
-    kinds = (app.title, app.subheader, app.markdown, app.caption, app.info, app.warning)
-    return "\n".join(str(element.value) for kind in kinds for element in kind)
-
-
-def tile(app: AppTest, label: str) -> str:
-    """Return what a tile or answer shows."""
-    (found,) = (metric.value for metric in app.metric if metric.label == label)
-    return str(found).replace("\\", "")
-
-
-def table(app: AppTest, *columns: str) -> pl.DataFrame:
-    """Return the first table that has these columns."""
-    import polars as pl  # noqa: PLC0415 -- for its types alone otherwise
-
-    found = (pl.from_pandas(frame.value) for frame in app.dataframe)
-    return next(frame for frame in found if set(columns) <= set(frame.columns))

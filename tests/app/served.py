@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-PATIENCE_S = 30.0
+PATIENCE_S = 180.0
 GOODPUT = [sys.executable, "-c", "from goodput_app.cli.main import main; main()"]
 
 
@@ -42,25 +42,32 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(database: Path, *options: str) -> Iterator[Server]:
-    """Run `goodput serve` until the end of the block; it is ready when it says where it is."""
-    command = [*GOODPUT, "serve", "--db", str(database), *(options or ("--port", "0"))]
+def running(*arguments: str, cwd: Path) -> Iterator[subprocess.Popen[str]]:
+    """Run a command of the product in a process of its own until the end of the block."""
     with subprocess.Popen(
-        command,
+        [*GOODPUT, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        cwd=database.parent,
+        cwd=cwd,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     ) as process:
         try:
-            assert process.stdout is not None
-            assert process.stderr is not None
-            url = process.stdout.readline().strip()
-            assert url.startswith("http://"), process.stderr.read()
-            yield Server(process, url, database)
+            yield process
         finally:
             process.kill()
+
+
+@contextlib.contextmanager
+def serving(database: Path, *options: str) -> Iterator[Server]:
+    """Run `goodput serve` until the end of the block; it is ready when it says where it is."""
+    command = ["serve", "--db", str(database), *(options or ("--port", "0"))]
+    with running(*command, cwd=database.parent) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        url = process.stdout.readline().strip()
+        assert url.startswith("http://"), process.stderr.read()
+        yield Server(process, url, database)
 
 
 def goodput(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:

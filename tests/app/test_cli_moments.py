@@ -1,7 +1,5 @@
 """Moments as people write them on a command line or in a URL."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -12,7 +10,7 @@ from goodput_queries.errors import QueryError
 NOW = datetime(2026, 3, 31, 14, 45, 30, 500_000, tzinfo=UTC)  # a Tuesday
 
 
-def shown(text: str, *, is_end: bool = False) -> str:
+def shown(text, *, is_end=False):
     moment = datetime.fromtimestamp(moment_ms(text, NOW, is_end=is_end) / 1000, UTC)
     return moment.isoformat(sep=" ").removesuffix("+00:00")
 
@@ -41,7 +39,7 @@ def shown(text: str, *, is_end: bool = False) -> str:
         (" now ", "2026-03-31 14:45:30.500000"),
     ],
 )
-def test_a_moment_is_understood(text: str, moment: str) -> None:
+def test_a_moment_is_understood(text, moment):
     assert shown(text) == moment
 
 
@@ -56,11 +54,11 @@ def test_a_moment_is_understood(text: str, moment: str) -> None:
         ("2026-03-30", "2026-03-30 00:00:00"),
     ],
 )
-def test_the_end_of_a_window_is_cut_up_not_down(text: str, moment: str) -> None:
+def test_the_end_of_a_window_is_cut_up_not_down(text, moment):
     assert shown(text, is_end=True) == moment
 
 
-def test_now_may_be_given_in_any_zone() -> None:
+def test_now_may_be_given_in_any_zone():
     tokyo = NOW.astimezone(timezone(timedelta(hours=9)))
 
     assert moment_ms("now/d", tokyo) == moment_ms("now/d", NOW)
@@ -73,12 +71,12 @@ def test_now_may_be_given_in_any_zone() -> None:
         "now-9999y", "now-999999w", "14:00", "1700000000",
     ],
 )  # fmt: skip
-def test_what_is_no_moment_is_refused(text: str) -> None:
+def test_what_is_no_moment_is_refused(text):
     with pytest.raises(QueryError, match="is not a valid time; expected like"):
         moment_ms(text, NOW)
 
 
-def test_a_time_without_an_offset_is_refused() -> None:
+def test_a_time_without_an_offset_is_refused():
     with pytest.raises(QueryError) as caught:
         moment_ms("2026-03-30T12:00", NOW)
 

@@ -1,7 +1,5 @@
 """The clock of a live demo runs: what its sources write appears at its time, and goes on later."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

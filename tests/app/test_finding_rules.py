@@ -1,7 +1,5 @@
 """The page of rules is printed from the reference table, and each rule is complete."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 
@@ -12,15 +10,15 @@ OWNERS = {"operations", "team"}
 EFFORTS = {"minutes", "hours", "days"}
 
 
-def rules() -> list[dict[str, str]]:
+def rules():
     return list(csv.DictReader(RULES.read_text("utf-8").splitlines()))
 
 
-def test_the_page_is_up_to_date() -> None:
+def test_the_page_is_up_to_date():
     assert DOCS.read_text("utf-8") == page()
 
 
-def test_each_rule_says_what_it_means_and_what_to_do() -> None:
+def test_each_rule_says_what_it_means_and_what_to_do():
     for rule in rules():
         assert all(rule.values()), rule
         assert rule["owner"] in OWNERS
@@ -28,6 +26,6 @@ def test_each_rule_says_what_it_means_and_what_to_do() -> None:
         assert rule["severity"] in {"critical", "warning", "info"}
 
 
-def test_a_rule_has_one_row() -> None:
+def test_a_rule_has_one_row():
     names = [rule["rule"] for rule in rules()]
     assert len(names) == len(set(names))

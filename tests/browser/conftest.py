@@ -11,8 +11,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 from playwright.sync_api import expect, sync_playwright
+from tests.until import until
 
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.storage.store import LocalStore
@@ -20,14 +22,13 @@ from goodput_queries.storage.store import LocalStore
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser, Page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
-WAIT_MS = 60_000  # the first page of a cold server on a busy machine
+WAIT_MS = 180_000  # the first page of a cold server on a busy machine
 expect.set_options(timeout=WAIT_MS)
 
 
@@ -45,12 +46,17 @@ def _lose_a_link(database: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def served(recorded_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def served(recorded_demo, tmp_path_factory):
     """Give the database that the server of `base_url` has open."""
     database = tmp_path_factory.mktemp("served") / "demo.duckdb"
     shutil.copyfile(recorded_demo, database)
     _lose_a_link(database)
     return database
+
+
+def is_built(url: str) -> bool:
+    """Say whether the ledger is up to date: a build redraws pages."""
+    return bool(httpx.get(f"{url}/healthz", trust_env=False, timeout=60).json()["is_built"])
 
 
 @contextlib.contextmanager
@@ -67,22 +73,24 @@ def serving(database: Path) -> Iterator[str]:
                 break
         else:
             pytest.fail("the server ended before it printed its URL")
+        url = found[0].rstrip("/")
         try:
-            yield found[0].rstrip("/")
+            until(lambda: is_built(url), "the first build has ended", within_s=WAIT_MS / 1000)
+            yield url
         finally:
             server.terminate()
             server.wait(timeout=20)
 
 
 @pytest.fixture(scope="session")
-def base_url(served: Path) -> Iterator[str]:
+def base_url(served):
     """Serve the sample data."""
     with serving(served) as url:
         yield url
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
+def browser():
     """Start headless Chromium."""
     if CHROMIUM is None:
         pytest.skip("no chromium on this machine")
@@ -95,7 +103,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
+def page(browser, request):
     """Open a window of its own: in a light scheme, where a test does not ask for both."""
     scheme = getattr(request, "param", "light")
     context = browser.new_context(viewport={"width": 1440, "height": 1600}, color_scheme=scheme)

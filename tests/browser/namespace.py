@@ -10,16 +10,16 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from tests.until import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PORT = "8501"  # of the namespace, where nothing else listens
-PATIENCE_S = 20
 INSIDE = (
     "ip link set lo up && { socat UNIX-LISTEN:$0,fork TCP:127.0.0.1:"
     + PORT
@@ -65,16 +65,13 @@ def serving_alone(database: Path) -> Iterator[str]:
         listen = f"TCP-LISTEN:{port},bind=127.0.0.1,fork,reuseaddr"
         relay = stack.enter_context(subprocess.Popen(["socat", listen, f"UNIX-CONNECT:{path}"]))
         stack.callback(relay.kill)
-        _wait_for(port)
+        until(lambda: _listens(port), f"something listens on port {port}")
         yield f"http://127.0.0.1:{port}"
 
 
-def _wait_for(port: int) -> None:
-    """Return as soon as something listens there."""
-    end = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end:
-        with contextlib.suppress(ConnectionRefusedError):
-            socket.create_connection(("127.0.0.1", port)).close()
-            return
-        time.sleep(0.02)
-    raise TimeoutError(f"nothing listens on port {port}")
+def _listens(port: int) -> bool:
+    """Say whether something listens there."""
+    with contextlib.suppress(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port)).close()
+        return True
+    return False

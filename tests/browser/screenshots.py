@@ -4,15 +4,14 @@ The demo is the recorded session and a made-up fleet, served as `goodput demo` d
 pictures is drawn by hand.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
 from pathlib import Path
 
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import expect, sync_playwright
 from tests.browser.conftest import CHROMIUM, FLAGS
+from tests.browser.steps import charts_drawn, settled
 
 from goodput_app.demo import demo_database
 
@@ -46,24 +45,16 @@ def main() -> int:
 
 def take(url: str) -> None:
     """Write the pictures of a server's pages."""
+    expect.set_options(timeout=WAIT_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         page = browser.new_context(viewport=SIZE, color_scheme="light").new_page()
         for name, (path, heading) in PAGES.items():
             page.goto(f"{url}{path}", timeout=WAIT_MS)
-            settle(page, heading)
+            settled(page, heading)
+            charts_drawn(page)
             page.screenshot(path=PICTURES / f"{name}.png")
         browser.close()
-
-
-def settle(page: Page, heading: str) -> None:
-    """Wait until the page is drawn."""
-    expect(page.get_by_role("heading", name=heading, exact=True)).to_be_visible(timeout=WAIT_MS)
-    app = page.get_by_test_id("stApp")
-    expect(app).to_have_attribute("data-test-script-state", "notRunning", timeout=WAIT_MS)
-    expect(page.get_by_test_id("stSkeleton")).to_have_count(0, timeout=WAIT_MS)
-    expect(page.get_by_text("being evaluated")).to_have_count(0, timeout=WAIT_MS)
-    page.wait_for_timeout(3000)  # charts draw after their data has come
 
 
 if __name__ == "__main__":

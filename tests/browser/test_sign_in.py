@@ -17,7 +17,6 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import httpx
@@ -28,12 +27,7 @@ from playwright.sync_api import expect
 from goodput_queries import audit
 from goodput_queries.storage.store import open_store
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from playwright.sync_api import Browser, ConsoleMessage, Request
-
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.machine
 NGINX = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
 OPERATE = Path(__file__).parents[2] / "docs" / "operate.md"
 PATIENCE_S = 60
@@ -75,13 +69,13 @@ class Site:
         return httpx.Client(verify=self.tls, timeout=PATIENCE_S, trust_env=False)
 
 
-def _free_port() -> int:
+def _free_port():
     with socket.create_server(("127.0.0.1", 0)) as listening:
         return int(listening.getsockname()[1])
 
 
 @pytest.fixture(scope="module")
-def issuer() -> Iterator[str]:
+def issuer():
     """Run the provider, which knows two people."""
     ada = {"sub": "ada", "email": PERSON, "email_verified": True, "groups": ["platform"]}
     eve = {"sub": "eve", "email": STRANGER}
@@ -98,9 +92,7 @@ def issuer() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def site(
-    issuer: str, empty_database: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
+def site(issuer, empty_database, tmp_path_factory):
     """Serve an empty database behind nginx."""
     if NGINX is None:
         pytest.skip("no nginx on this machine")
@@ -151,7 +143,7 @@ def site(
             nginx.terminate()
 
 
-def handshake(site: Site, client: httpx.Client, **headers: str) -> int:
+def handshake(site, client, **headers):
     """Return the answer to a browser that opens a WebSocket; 101: it is open."""
     upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
                "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}  # fmt: skip
@@ -160,7 +152,7 @@ def handshake(site: Site, client: httpx.Client, **headers: str) -> int:
 
 
 @contextlib.contextmanager
-def signed_in(site: Site, name: str) -> Iterator[httpx.Client]:
+def signed_in(site, name):
     """Give a browser in which a person went through the provider's page."""
     with site.client() as client:
         page = client.get(f"{site.url}/sign-in", follow_redirects=True)
@@ -169,7 +161,7 @@ def signed_in(site: Site, name: str) -> Iterator[httpx.Client]:
         yield client
 
 
-def test_nothing_is_given_before_the_sign_in(site: Site) -> None:
+def test_nothing_is_given_before_the_sign_in(site):
     with site.client() as client:
         for path in PATHS:
             assert client.get(f"{site.url}{path}").status_code == 401, path
@@ -181,7 +173,7 @@ def test_nothing_is_given_before_the_sign_in(site: Site) -> None:
     assert (shown.status_code, 'href="/goodput/sign-in"' in shown.text) == (401, True)
 
 
-def test_every_answer_has_the_security_headers(site: Site) -> None:
+def test_every_answer_has_the_security_headers(site):
     with site.client() as client:
         for url in (f"{site.url}/", f"{site.direct}/healthz", f"{site.direct}/nope"):
             headers = client.get(url).headers
@@ -192,7 +184,7 @@ def test_every_answer_has_the_security_headers(site: Site) -> None:
     assert (foreign.status_code, "x-frame-options" in foreign.headers) == (421, True)
 
 
-def test_a_member_is_let_in_with_a_cookie_of_this_site_alone(site: Site) -> None:
+def test_a_member_is_let_in_with_a_cookie_of_this_site_alone(site):
     with signed_in(site, "ada") as client:
         assert client.get(f"{site.url}/").status_code == 200
         assert client.get(f"{site.url}/media/a.csv").status_code == 404
@@ -205,7 +197,7 @@ def test_a_member_is_let_in_with_a_cookie_of_this_site_alone(site: Site) -> None
         assert handshake(site, forging) == 403
 
 
-def test_who_is_no_member_reads_why(site: Site) -> None:
+def test_who_is_no_member_reads_why(site):
     with signed_in(site, "eve") as client:
         answer = client.get(f"{site.url}/")
 
@@ -213,24 +205,24 @@ def test_who_is_no_member_reads_why(site: Site) -> None:
     assert f"You are signed in as {STRANGER}, but nothing lets you in." in answer.text
 
 
-def test_prometheus_on_this_machine_needs_no_sign_in(site: Site) -> None:
+def test_prometheus_on_this_machine_needs_no_sign_in(site):
     with site.client() as client:
         assert client.get(f"{site.direct}/healthz").json()["status"] == "ok"
         assert client.get(f"{site.direct}/metrics").status_code == 200
 
 
-def test_a_person_signs_in_at_the_page_of_a_link_and_out(site: Site, browser: Browser) -> None:
+def test_a_person_signs_in_at_the_page_of_a_link_and_out(site, browser):
     context = browser.new_context(ignore_https_errors=True)
     page = context.new_page()
     page.set_default_timeout(PATIENCE_S * 1000)
     errors: list[str] = []
     origins: set[str] = set()
 
-    def log(message: ConsoleMessage) -> None:
+    def log(message):
         if message.type == "error" and site.url in message.location["url"]:
             errors.append(message.text)
 
-    def note(request: Request) -> None:
+    def note(request):
         origins.add(urlsplit(request.url).netloc)
 
     page.goto(f"{site.url}/data")

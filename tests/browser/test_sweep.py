@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 from tests.app.dashboard.test_hostile_names import NAMES, accounting, events
 from tests.browser.conftest import WAIT_MS, serving
 from tests.browser.namespace import serving_alone, why_not
+from tests.browser.steps import charts_drawn, settled
 from tests.recorded_session import SAMPLE
 
 from goodput_ingest.run.ingest import ingest
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from playwright.sync_api import Browser, ConsoleMessage, Request
+    from playwright.sync_api import ConsoleMessage, Request
 
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.machine
 PAYLOAD_MAX_BYTES = 1_000_000
 OF_THE_MENU = (
     *("Fleet", "Runs", "Nodes", "Health", "Findings", "Waste", "Network", "Cost", "Energy"),
@@ -39,10 +40,10 @@ WHOLE_TABLES = {  # at 1,400 px
     *("Overview", "Fleet", "Runs", "Nodes", "Health", "Findings", "Waste", "Network", "Compare"),
     *("Cost", "Energy", "Data", "Explorer"),
 }
-CUT = """tables => tables.filter(table => {
+NONE_CUT = """() => ![...document.querySelectorAll('[data-testid="stDataFrame"]')].some(table => {
     const cells = table.querySelector(".dvn-scroller")
     return table.checkVisibility() && cells && cells.scrollWidth > cells.clientWidth + 1
-}).map(table => table.querySelector("canvas").textContent)"""
+})"""
 WITHOUT_NETWORK = "telemetry"
 FIRST_RUN = "Where did the GPU-hours go?"
 LINKS = {  # to one thing: its id, and a text that its page has
@@ -89,7 +90,7 @@ class Seen:
 
 
 @pytest.fixture(scope="module")
-def window(browser: Browser) -> Iterator[tuple[Page, Seen]]:
+def window(browser):
     """Give one window for all pages, and what it saw."""
     context = browser.new_context(viewport={"width": 1400, "height": 1000})
     page, seen = context.new_page(), Seen()
@@ -104,9 +105,7 @@ def window(browser: Browser) -> Iterator[tuple[Page, Seen]]:
 
 
 @pytest.fixture
-def database(
-    kind: str, empty_database: Path, tmp_path: Path, request: pytest.FixtureRequest
-) -> Path:
+def database(kind, empty_database, tmp_path, request):
     """Give a database of a kind, built."""
     if kind == "demo":
         return request.getfixturevalue("served")  # type: ignore[no-any-return]
@@ -128,7 +127,7 @@ def database(
 
 
 @pytest.fixture
-def links(database: Path) -> list[tuple[str, str]]:
+def links(database):
     """Give links to one run, node and so on, read before another process has the database."""
     return list(_of_one(database))
 
@@ -150,9 +149,7 @@ def url(
 
 
 @pytest.mark.parametrize("kind", ["demo", "telemetry", "hostile names", "empty"])
-def test_every_page_is_drawn_without_an_error_and_is_light(
-    kind: str, links: list[tuple[str, str]], url: str, window: tuple[Page, Seen]
-) -> None:
+def test_every_page_is_drawn_without_an_error_and_is_light(kind, links, url, window):
     page, seen = window
     seen.errors.clear()  # of the window whose server went away
     seen.asked.clear()
@@ -166,7 +163,7 @@ def test_every_page_is_drawn_without_an_error_and_is_light(
         _drawn(page, seen, None, kind)
         if kind == "demo":  # else the names are hostile, or what they name has no evidence
             expect(page.get_by_text(text).locator("visible=true").first).to_be_visible()
-    page.wait_for_timeout(500)  # charts draw after their data has come
+    charts_drawn(page)
     assert seen.errors == []
     assert seen.asked == {urlsplit(url).netloc}
     page.goto("about:blank")  # the server of the next kind may have another address
@@ -174,7 +171,7 @@ def test_every_page_is_drawn_without_an_error_and_is_light(
         pytest.skip(f"all is well, but the server had a network: {reason}")
 
 
-def _of_one(database: Path) -> Iterator[tuple[str, str]]:
+def _of_one(database):
     """Yield links to one thing of each kind that a database has, and a text of its page."""
     with contextlib.closing(open_store(database)) as store:
         for page, query in LINKS.items():
@@ -183,29 +180,17 @@ def _of_one(database: Path) -> Iterator[tuple[str, str]]:
                 yield f"{page}={quote(found.item(0, 0))}", found.item(0, 1)
 
 
-def _drawn(page: Page, seen: Seen, title: str | None, kind: str) -> None:
+def _drawn(page, seen, title, kind):
     """Hold a page to being drawn whole, and begin to count for the next one."""
     heading = FIRST_RUN if kind == "empty" else title
     if title not in (None, "Overview"):
         page.wait_for_url(re.compile(f"/{str(title).lower()}"))
     if heading is not None:
         expect(page.get_by_role("heading", name=heading, exact=True).first).to_be_visible()
-    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
-    expect(page.get_by_test_id("stSkeleton")).to_have_count(0)
-    assert page.get_by_test_id("stException").count() == 0, page.url
+    settled(page)
     assert page.get_by_text("This panel could not be drawn").count() == 0, page.url
     if kind == "demo" and title in WHOLE_TABLES:
-        assert _cut(page) == [], page.url
+        page.wait_for_function(NONE_CUT)  # columns get their widths after the table is drawn
     assert seen.bytes_ < PAYLOAD_MAX_BYTES, (page.url, seen.bytes_)
     assert seen.errors == [], page.url
     seen.bytes_ = 0
-
-
-def _cut(page: Page) -> list[str]:
-    """Return the texts of tables that are cut on the right, once columns have their widths."""
-    tables = page.get_by_test_id("stDataFrame")
-    for _ in range(20):
-        if not tables.evaluate_all(CUT):
-            return []
-        page.wait_for_timeout(250)
-    return list(tables.evaluate_all(CUT))

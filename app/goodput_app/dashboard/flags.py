@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from goodput_app.access import rows
-from goodput_app.dashboard.data import findings, marts
+from goodput_app.dashboard.data import findings, marts, pending
 
 if TYPE_CHECKING:
     from goodput_queries.scope import Scope
@@ -117,3 +117,12 @@ def _is_alike(entry: _Known, wanted: Scope, state: marts.State) -> bool:
         one == other or (one is not None and other is not None and abs(one - other) <= most)
         for one, other in ends
     )
+
+
+def _pending() -> int:
+    """Return how many evaluations have not ended."""
+    with _lock:
+        return sum(not one.future.done() for one in _known)
+
+
+pending.count_with("flags", _pending)

@@ -53,6 +53,7 @@ LOOK = """<style>
 @media (min-width: 1251px) {
   .st-key-cards_of_finding { display: none; }
 }
+[class*="st-key-awaiting_"] { display: none; }
 [data-testid="stMetricLabel"] p { white-space: normal; }
 /* contrast: white on a dark blue in both schemes, code in the colour of the text */
 [class*="stBaseButton-primary"], [data-testid^="stBaseButton-primary"] {

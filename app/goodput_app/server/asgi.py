@@ -26,7 +26,6 @@ from goodput_app import dashboard
 from goodput_app.access import audit, current, oidc
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.state import use_store
-from goodput_app.distribution import version
 from goodput_app.notify.notifier import notifying
 from goodput_app.server import metrics_access
 from goodput_app.server.allowed_hosts import AllowedHosts
@@ -34,6 +33,7 @@ from goodput_app.server.api.routes import api_routes
 from goodput_app.server.background import Upkeep
 from goodput_app.server.body import limited_body
 from goodput_app.server.compressed_assets import CompressedAssets
+from goodput_app.server.health import health_route
 from goodput_app.server.http_server import GRACE_S, HttpServer, uvicorn_config
 from goodput_app.server.index_page import IndexPage
 from goodput_app.server.listen import (
@@ -171,7 +171,7 @@ def create_app(
     """
     from goodput_app.server.media import DashboardApp  # noqa: PLC0415 -- half a second that only a server needs
 
-    access = settings().access
+    access, upkeep = settings().access, Upkeep(store)
     current.require_sign_in(is_required=access.sign_in is not None)
 
     async def recorded(who: str, action: str, subject: str | None, address: str) -> None:
@@ -179,8 +179,8 @@ def create_app(
 
     return DashboardApp(
         MAIN_SCRIPT,
-        lifespan=_lifespan(store, note, sources, statements, notifications),
-        routes=routes(store, note),
+        lifespan=_lifespan(store, upkeep, note, sources, statements, notifications),
+        routes=routes(store, note, upkeep),
         middleware=[
             Middleware(AllowedHosts, names),
             Middleware(SignIn, access, recorded),
@@ -193,6 +193,7 @@ def create_app(
 
 def _lifespan(
     store: LocalStore,
+    upkeep: Upkeep,
     note: ServerNote,
     sources: Sequence[Collector],
     statements: Plan | None,
@@ -217,7 +218,7 @@ def _lifespan(
                 delivering(store, statements),
                 notifying(store, notifications),
             ):
-                building = asyncio.create_task(_keep_built(store, is_over))
+                building = asyncio.create_task(_keep_built(upkeep, is_over))
                 try:
                     yield
                 finally:
@@ -233,22 +234,9 @@ def _lifespan(
     return lifespan
 
 
-def routes(store: LocalStore, note: ServerNote) -> list[Route]:
+def routes(store: LocalStore, note: ServerNote, upkeep: Upkeep) -> list[Route]:
     """Return the routes other than the pages."""
     metrics = Metrics(store)
-
-    def healthz(_request: Request) -> Response:
-        try:
-            store.read("select 1", timeout_s=remote.HEALTH_TIMEOUT_S)
-            status, code = "ok", 200
-        except GoodputError:  # after a full disk DuckDB answers nothing until it is opened again
-            log.exception("the database does not answer; free some space and start again")
-            status, code = "the database does not answer", 503
-        return JSONResponse(
-            {"status": status, "version": version(), "instance": note.instance},
-            status_code=code,
-            headers={"Cache-Control": "no-store"},
-        )
 
     def prometheus(request: Request) -> Response:
         if (refusal := metrics_access.refusal(request, settings().access)) is not None:
@@ -282,7 +270,7 @@ def routes(store: LocalStore, note: ServerNote) -> list[Route]:
         return Route(f"/api/v1/store/{name}", endpoint, methods=["POST"])
 
     return [
-        Route("/healthz", healthz),
+        health_route(store, note.instance, upkeep),
         Route("/metrics", prometheus),
         call("load", load, LOAD_MAX_BYTES),
         call("read", read, CALL_MAX_BYTES),
@@ -330,9 +318,9 @@ def configure(address: str, port: int) -> None:
     )
 
 
-async def _keep_built(store: LocalStore, is_over: asyncio.Event) -> None:
+async def _keep_built(upkeep: Upkeep, is_over: asyncio.Event) -> None:
     """Bring the ledger up to date at the start and whenever something was loaded since."""
-    said, upkeep = "", Upkeep(store)
+    said = ""
     while not is_over.is_set():
         try:
             await run_in_threadpool(upkeep.run)

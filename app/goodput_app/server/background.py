@@ -35,12 +35,18 @@ class Upkeep:
         self._prune_from_s = 0.0  # by the steady clock
         self._build_from_s = 0.0
         self._is_counted = False
+        self.is_built = False  # the last run brought the ledger up to date
 
     def run(self) -> None:
         """Build what was loaded, count settled hours, drop what is too old for the settings."""
         if time.monotonic() < self._build_from_s:
             return
-        is_same = self._store.build().is_empty()
+        try:
+            is_same = self._store.build().is_empty()
+        except GoodputError:
+            self.is_built = False
+            raise
+        self.is_built = True
         if self._store.lake_binding.lake is not None:
             self._build_from_s = time.monotonic() + LAKE_EVERY_S
             self._publish()

@@ -1,20 +1,13 @@
 """`[access]` of goodput.toml: what is wrong is named with its key and what is expected."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
 
 import pytest
 
 from goodput_app.access.identity import Action, Identity, Role
 from goodput_app.access.members import Person, RefusedError, identity_of, person_of
-from goodput_app.access.settings import AccessSettings
 from goodput_app.settings import read
 from goodput_queries.errors import GoodputError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MEMBER = '[[access.members]]\nperson = "ada"\n'
 PROXY = '[access]\nsign_in = "proxy"\nhosts = ["goodput.example.org"]\n'
@@ -30,15 +23,13 @@ redirect_uri = "https://hpc.example.org/goodput/oauth2callback"
 """
 
 
-def access(folder: Path, text: str) -> AccessSettings:
+def access(folder, text):
     path = folder / "goodput.toml"
     path.write_text(text)
     return read(path).access
 
 
-def test_a_provider_is_found_below_its_issuer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_provider_is_found_below_its_issuer(tmp_path, monkeypatch):
     found = access(tmp_path, OIDC).oidc
     monkeypatch.setenv("COOKIE_SECRET", "short")
 
@@ -87,12 +78,12 @@ def test_a_provider_is_found_below_its_issuer(
         (f"{OIDC}client_secret_file = 'a'", "one of client_secret_env and client_secret_file"),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path: Path, text: str, sentence: str) -> None:
+def test_what_is_wrong_is_named(tmp_path, text, sentence):
     with pytest.raises(GoodputError, match=re.escape(sentence)):
         access(tmp_path, text)
 
 
-def test_a_secret_in_the_file_is_no_setting(tmp_path: Path) -> None:
+def test_a_secret_in_the_file_is_no_setting(tmp_path):
     with pytest.raises(
         GoodputError, match=r"no setting 'access.oidc.client_secret'; known: .*_env"
     ):
@@ -132,13 +123,11 @@ role = "admin"
         ("bob", ["ada"], None),
     ],
 )
-def test_roles_and_teams_of_all_matching_members_add_up(
-    tmp_path: Path, name: str, groups: list[str], expected: Identity | None
-) -> None:
+def test_roles_and_teams_of_all_matching_members_add_up(tmp_path, name, groups, expected):
     assert identity_of(Person(name, frozenset(groups)), access(tmp_path, MEMBERS)) == expected
 
 
-def test_a_default_role_lets_everybody_in_who_signed_in(tmp_path: Path) -> None:
+def test_a_default_role_lets_everybody_in_who_signed_in(tmp_path):
     found = identity_of(Person("eve"), access(tmp_path, OIDC))
 
     assert found == Identity("eve", frozenset({Role.VIEWER}))
@@ -146,7 +135,7 @@ def test_a_default_role_lets_everybody_in_who_signed_in(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "a\x1b[31m", "\u202eada", "x" * 81])
-def test_a_name_that_cannot_be_shown_is_refused(name: str) -> None:
+def test_a_name_that_cannot_be_shown_is_refused(name):
     with pytest.raises(RefusedError, match="no usable name"):
         person_of(name, [])
 
@@ -160,9 +149,7 @@ def test_a_name_that_cannot_be_shown_is_refused(name: str) -> None:
         (OIDC, False, {"hpc.example.org", "localhost", "127.0.0.1", "::1"}),
     ],
 )
-def test_hosts_are_those_of_the_settings_and_the_loopback(
-    tmp_path: Path, text: str, is_loopback: bool, names: set[str] | None
-) -> None:
+def test_hosts_are_those_of_the_settings_and_the_loopback(tmp_path, text, is_loopback, names):
     found = access(tmp_path, text).names(is_loopback=is_loopback)
 
     assert (found and set(found)) == names

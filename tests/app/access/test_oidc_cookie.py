@@ -1,12 +1,9 @@
 """The signed cookie of a browser that signed in: whose it is, of which site, and how old."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json
 import time
-from typing import TYPE_CHECKING, Any
 
 import pytest
 from streamlit.auth_util import set_cookie_with_chunks
@@ -16,9 +13,6 @@ from goodput_app.access.members import Person, RefusedError
 from goodput_app.access.oidc import COOKIE, SignedCookie
 from goodput_app.access.settings import OidcSettings
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 SECRET = "s" * 32
 SITE = "https://goodput.example.org"
 CLAIMS = {"email": "ada@example.org", "groups": ["ml"], "origin": SITE, "is_logged_in": True}
@@ -26,7 +20,7 @@ HOUR_S = 3600
 
 
 @pytest.fixture
-def cookie(monkeypatch: pytest.MonkeyPatch) -> SignedCookie:
+def cookie(monkeypatch):
     monkeypatch.setenv("COOKIE_SECRET", SECRET)
     oidc = OidcSettings(
         issuer="https://id.example.org",
@@ -38,11 +32,11 @@ def cookie(monkeypatch: pytest.MonkeyPatch) -> SignedCookie:
     return SignedCookie(oidc, session_h=1)
 
 
-def signed(claims: dict[str, Any], secret: str = SECRET) -> dict[str, str]:
+def signed(claims, secret=SECRET):
     """Return the cookies that Streamlit sets after a sign-in."""
     cookies: dict[str, str] = {}
 
-    def sign(name: str, value: str) -> bytes:
+    def sign(name, value):
         return create_signed_value(secret, name, value)
 
     set_cookie_with_chunks(
@@ -55,7 +49,7 @@ def signed(claims: dict[str, Any], secret: str = SECRET) -> dict[str, str]:
     return cookies
 
 
-def test_a_person_has_the_name_and_groups_of_the_claims(cookie: SignedCookie) -> None:
+def test_a_person_has_the_name_and_groups_of_the_claims(cookie):
     person = cookie.person(signed(CLAIMS))
 
     assert person is not None
@@ -64,7 +58,7 @@ def test_a_person_has_the_name_and_groups_of_the_claims(cookie: SignedCookie) ->
     assert abs(person.expires_at_s - time.time() - HOUR_S) < 60
 
 
-def test_many_groups_are_read_from_several_cookies(cookie: SignedCookie) -> None:
+def test_many_groups_are_read_from_several_cookies(cookie):
     groups = [hashlib.sha256(bytes([number])).hexdigest() for number in range(200)]
     cookies = signed({**CLAIMS, "groups": groups})
 
@@ -91,15 +85,11 @@ def test_many_groups_are_read_from_several_cookies(cookie: SignedCookie) -> None
         lambda: {COOKIE: create_signed_value(SECRET, "_streamlit_user_tokens", "{}").decode()},
     ],
 )
-def test_any_other_cookie_is_nobodys(
-    cookie: SignedCookie, cookies: Callable[[], dict[str, str]]
-) -> None:
+def test_any_other_cookie_is_nobodys(cookie, cookies):
     assert cookie.person(cookies()) is None
 
 
-def test_a_cookie_is_as_old_as_a_session_at_most(
-    cookie: SignedCookie, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cookie_is_as_old_as_a_session_at_most(cookie, monkeypatch):
     cookies, now_s = signed(CLAIMS), time.time()
     clock = itertools.cycle([now_s + HOUR_S + 2])
     assert isinstance(cookie.person(cookies), Person)
@@ -109,7 +99,7 @@ def test_a_cookie_is_as_old_as_a_session_at_most(
     assert cookie.person(cookies) is None
 
 
-def test_a_copy_of_a_cookie_opens_nothing_after_the_sign_out(cookie: SignedCookie) -> None:
+def test_a_copy_of_a_cookie_opens_nothing_after_the_sign_out(cookie):
     cookies, of_another = signed(CLAIMS), signed({**CLAIMS, "email": "eve@example.org"})
 
     cookie.end(cookies)
@@ -131,8 +121,6 @@ def test_a_copy_of_a_cookie_opens_nothing_after_the_sign_out(cookie: SignedCooki
         ({"groups": ["ml", 1]}, "not a list of groups"),
     ],
 )
-def test_claims_that_name_nobody_are_refused(
-    cookie: SignedCookie, claims: dict[str, Any], sentence: str
-) -> None:
+def test_claims_that_name_nobody_are_refused(cookie, claims, sentence):
     with pytest.raises(RefusedError, match=sentence):
         cookie.person(signed({**CLAIMS, **claims}))

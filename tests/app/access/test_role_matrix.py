@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import polars as pl
-    from google.protobuf.message import Message
 
 OTHERS = (COBALTS.word, "evil")
 OF_A_TEAM = Identity("reader", frozenset({Role.ADMIN}), frozenset({RED}))  # offered most
@@ -93,7 +92,7 @@ DOWNLOADS = {  # who is offered a file, where all who see the page are not
 
 
 @pytest.fixture(scope="module")
-def store(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStore]:
+def store(empty_database, tmp_path_factory):
     """Give two hours of two teams, and of teams, users, nodes and runs with hostile names."""
     path = tmp_path_factory.mktemp("matrix") / "fleet.duckdb"
     shutil.copyfile(empty_database, path)
@@ -178,7 +177,7 @@ def site(
     current.require_sign_in(is_required=False)
 
 
-def a_finding() -> str:
+def a_finding():
     """Return the key of a finding that the page shows; its evaluation is kept for the page."""
     found = findings.known(Scope(from_ms=1_800_000_000_000, to_ms=1_800_007_200_000))
     assert found is not None
@@ -207,15 +206,15 @@ OFFERED: dict[Action, Callable[[AppTest, Site], bool]] = {
 }
 
 
-def has_button(app: AppTest, label: str) -> bool:
+def has_button(app, label):
     return any(button.label == label for button in app.button)
 
 
-def subheaders(app: AppTest) -> list[str]:
+def subheaders(app):
     return [title.value for title in app.subheader]
 
 
-def offers(app: AppTest, site: Site, who: Identity, page: str) -> list[str]:
+def offers(app, site, who, page):
     """Return what is wrong with what a page offers a person."""
     wrong = [
         f"{action}: {'' if is_offered(app, site) else 'not '}offered"
@@ -226,7 +225,7 @@ def offers(app: AppTest, site: Site, who: Identity, page: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_asks_for_its_actions_and_renders_no_name_as_markup(site: Site, page: str) -> None:
+def test_a_page_asks_for_its_actions_and_renders_no_name_as_markup(site, page):
     """A page that asks for no action is the same for every role."""
     app = site.page(ROLES["admin"], page)
 
@@ -240,7 +239,7 @@ def test_a_page_asks_for_its_actions_and_renders_no_name_as_markup(site: Site, p
     assert all(message.ByteSize() < PAGE_MAX_BYTES for message in elements(app))
 
 
-def roles_that_differ() -> Iterator[tuple[str, str]]:
+def roles_that_differ():
     """Yield pages with the roles to which they differ: one of each set of allowed actions.
 
     An admin is drawn above; the prices of a team are drawn below.
@@ -257,7 +256,7 @@ def roles_that_differ() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("page", "role"), list(roles_that_differ()))
-def test_a_role_is_offered_what_it_may_do(site: Site, page: str, role: str) -> None:
+def test_a_role_is_offered_what_it_may_do(site, page, role):
     who = ROLES[role]
     app = site.page(who, page)
 
@@ -266,7 +265,7 @@ def test_a_role_is_offered_what_it_may_do(site: Site, page: str, role: str) -> N
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_nothing_of_another_team_is_in_a_page_or_its_files(site: Site, page: str) -> None:
+def test_nothing_of_another_team_is_in_a_page_or_its_files(site, page):
     """Who may do everything is offered most, and sees the rows of their team alone."""
     app = site.page(OF_A_TEAM, page)
 
@@ -277,13 +276,13 @@ def test_nothing_of_another_team_is_in_a_page_or_its_files(site: Site, page: str
     assert PAGES[page][1] or "red" in shown
 
 
-def roles_of(file: str) -> set[Role]:
+def roles_of(file):
     """Return who is offered a file."""
     (pattern,) = kinds(file)
     return DOWNLOADS[pattern]
 
 
-def kinds(file: str) -> list[str]:
+def kinds(file):
     """Return the patterns of a file."""
     return [pattern for pattern in DOWNLOADS if fnmatch(file, pattern)]
 
@@ -302,7 +301,7 @@ OF_A_CHART = re.compile(
 )
 
 
-def markup(message: Message) -> Iterator[tuple[str, str]]:
+def markup(message):
     """Yield the texts of an element in which a browser would render a hostile name."""
     for field, text in texts_of(message):
         if field == "PlotlyChart.spec":
@@ -315,7 +314,7 @@ def markup(message: Message) -> Iterator[tuple[str, str]]:
             yield field, text[:500]
 
 
-def shown(chart: Any) -> Iterator[str]:
+def shown(chart):
     """Yield the texts that a chart shows: what is only handed back after a click is not."""
     if isinstance(chart, dict):
         hover = str(chart.get("hovertemplate", ""))

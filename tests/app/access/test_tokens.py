@@ -1,7 +1,5 @@
 """Tokens of programs: what is printed lets in, and what is stored does not give it away."""
 
-from __future__ import annotations
-
 import pytest
 from click.testing import CliRunner
 

@@ -1,14 +1,13 @@
 """A statement made of rows, without a database."""
 
-from __future__ import annotations
-
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
 import polars as pl
 import pytest
 
+from goodput_billing.delivery.archive import PastStatement
 from goodput_billing.statement.amounts.charges import Policy, charges
 from goodput_billing.statement.amounts.rows import frame_of, in_cents
 from goodput_billing.statement.amounts.summary import CoveredDay, Days, accounts, totals
@@ -62,7 +61,7 @@ def made_of(rows: list[dict[str, Any]], policy: Policy, **settings: Any) -> Stat
 
 
 @pytest.fixture
-def lines() -> list[dict[str, Any]]:
+def lines():
     """Return accounts, one of a hostile name, one without a price; credits, energy, idle time."""
     hour = 3_600_000
     return [
@@ -78,6 +77,17 @@ def lines() -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def make() -> Any:
+def make():
     """Return the maker of statements."""
     return made_of
+
+
+def past_statement(when: date, **more: Any) -> PastStatement:
+    """Return the entry of a closed day in the index of statements, delivered to nobody."""
+    usual = {
+        "zone": "UTC", "is_closed": True, "corrections": 0, "version": "0-a", "status": "Closed.",
+        "made_at": datetime(2026, 11, 20, 7, tzinfo=UTC), "total_cost": Decimal("1234.50"),
+        "accounts_cost": Decimal("1000.00"), "capacity_ms": 36_000_000, "held_ms": 18_000_000,
+        "productive_ms": 9_000_000,
+    }  # fmt: skip
+    return PastStatement(date=when, **usual | more)

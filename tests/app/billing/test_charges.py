@@ -1,44 +1,34 @@
 """Who carries what: policies move money and never make any."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.app.billing.conftest import line as statement_line
 
-from goodput_billing.statement.amounts.charges import IDLE_POLICIES, Charge, Policy, charges
+from goodput_billing.statement.amounts.charges import IDLE_POLICIES, Policy, charges
 from goodput_billing.statement.amounts.rows import frame_of, in_cents
 
 H = 3_600_000
 
 
-def line(
-    kind: str, gpu_ms: int, team: str | None = None, price: str | None = "2", **more: Any
-) -> dict[str, Any]:
-    """Return a row of `marts.statement_lines`."""
+def line(kind, gpu_ms, team=None, price="2", **more):
+    """Return a row of `marts.statement_lines` of no run."""
     cost = None if price is None else Decimal(price)
-    row: dict[str, Any] = {
-        "line": kind, "cluster": "c", "team": team, "user_name": team and f"u-{team}",
-        "run_key": None, "run_id": None, "job_name": None, "partition": None, "qos": None,
-        "gpu_model": "H100", "mig_profile": None, "list_price_per_gpu_h": cost,
-        "factor": None if price is None else Decimal(1), "price_per_gpu_h": cost, "job_runs": 1,
-        "gpu_ms": gpu_ms, "productive_ms": 0, "other_use_ms": 0, "own_waste_ms": 0,
-        "platform_waste_ms": 0, "unsettled_ms": gpu_ms if kind == "usage" else 0, "idle_held_ms": 0,
-        "lost_ms": 0, "credit_ms": 0, "energy_mj": None, "measured_ms": None,
-        "metered_mj_price": None, "untariffed_mj": 0, "wall_mj": None,
-    }  # fmt: skip
-    return row | more
+    of_no_run = dict.fromkeys(("run_key", "run_id", "job_name", "partition", "qos"))
+    prices = {"list_price_per_gpu_h": cost, "price_per_gpu_h": cost}
+    factor = None if price is None else Decimal(1)
+    of = {**of_no_run, **prices, "factor": factor, "gpu_model": "H100", **more}
+    return statement_line(kind, gpu_ms, team, **of)
 
 
-def total(found: list[Charge]) -> Fraction:
+def total(found):
     return sum((c.total for c in found if c.total is not None), Fraction(0))
 
 
-def by_team(found: list[Charge]) -> dict[str, float]:
+def by_team(found):
     sums: dict[str, float] = {}
     for charge in found:
         name = charge.key.team or charge.key.line
@@ -77,9 +67,7 @@ quotas = st.dictionaries(
 
 @settings(deadline=None)
 @given(days, quotas, st.booleans())
-def test_idle_policies_move_money_and_never_create_it(
-    rows: list[dict[str, Any]], given_quotas: dict[tuple[str, str], Decimal], is_credited: bool
-) -> None:
+def test_idle_policies_move_money_and_never_create_it(rows, given_quotas, is_credited):
     plain = charges(rows, Policy("none", is_credited))
 
     for idle in IDLE_POLICIES:
@@ -90,9 +78,7 @@ def test_idle_policies_move_money_and_never_create_it(
 
 @settings(deadline=None)
 @given(days, quotas, st.sampled_from(IDLE_POLICIES))
-def test_rows_in_cents_add_up_across_and_down(
-    rows: list[dict[str, Any]], given_quotas: dict[tuple[str, str], Decimal], idle: str
-) -> None:
+def test_rows_in_cents_add_up_across_and_down(rows, given_quotas, idle):
     found = charges(rows, Policy(idle, credits_infra_failures=True, quotas=given_quotas))
 
     billed = in_cents(frame_of(found))
@@ -107,7 +93,7 @@ def test_rows_in_cents_add_up_across_and_down(
     ) <= Fraction(1, 200)
 
 
-def test_an_idle_line_that_was_shared_out_costs_nobody_a_cent() -> None:
+def test_an_idle_line_that_was_shared_out_costs_nobody_a_cent():
     rows = [line("usage", H, "a")]
     rows += [line("idle", 1_234_567, gpu_model=f"M{i}") for i in range(7)]
 
@@ -117,7 +103,7 @@ def test_an_idle_line_that_was_shared_out_costs_nobody_a_cent() -> None:
     assert sum(billed["total_cost"]) == Decimal("6.80")  # 2 + 2 x 7 x 1,234,567 / 3,600,000
 
 
-def test_a_thousand_accounts_of_a_third_of_a_gpu_second_pay_what_they_used() -> None:
+def test_a_thousand_accounts_of_a_third_of_a_gpu_second_pay_what_they_used():
     rows = [line("usage", 333, f"account-{i:04}") for i in range(1000)]
 
     billed = in_cents(frame_of(charges(rows, Policy())))
@@ -127,7 +113,7 @@ def test_a_thousand_accounts_of_a_third_of_a_gpu_second_pay_what_they_used() -> 
     assert set(billed["total_cost"]) == {Decimal("0.00"), Decimal("0.01")}
 
 
-def test_a_thousand_small_runs_of_one_account_make_its_own_sum() -> None:
+def test_a_thousand_small_runs_of_one_account_make_its_own_sum():
     rows = [line("usage", 7_000, "small", run_key=f"r{i}") for i in range(1000)]
     rows += [line("usage", 3_601_000 + i, f"big-{i}") for i in range(50)]
 
@@ -137,7 +123,7 @@ def test_a_thousand_small_runs_of_one_account_make_its_own_sum() -> None:
     assert sum(small) == Decimal("3.89")  # 7,000 GPU-seconds: 3.888...
 
 
-def test_uniform_gives_accounts_equal_parts_and_their_lines_parts_by_cost() -> None:
+def test_uniform_gives_accounts_equal_parts_and_their_lines_parts_by_cost():
     rows = [line("usage", 3 * H, "a", run_key="1"), line("usage", H, "a", run_key="2"),
             line("usage", H, "b"), line("idle", 10 * H)]  # fmt: skip
 
@@ -147,7 +133,7 @@ def test_uniform_gives_accounts_equal_parts_and_their_lines_parts_by_cost() -> N
     assert shares == [("a", 7.5), ("a", 2.5), ("b", 10)]
 
 
-def test_by_quota_charges_who_kept_gpus_away_from_others() -> None:
+def test_by_quota_charges_who_kept_gpus_away_from_others():
     rows = [line("usage", H, "a"), line("usage", H, "b"), line("idle", 8 * H),
             line("reserved_idle", 5 * H, "b")]  # fmt: skip
     policy = Policy("by_quota", quotas={("", "a"): Decimal(1), ("c", "z"): Decimal(3)})
@@ -159,7 +145,7 @@ def test_by_quota_charges_who_kept_gpus_away_from_others() -> None:
     assert next(c for c in found if c.key.team == "z").key.line == "idle_share"
 
 
-def test_reserved_idle_time_of_nobody_known_is_idle_time() -> None:
+def test_reserved_idle_time_of_nobody_known_is_idle_time():
     rows = [line("usage", H, "a"), line("reserved_idle", 5 * H)]
 
     found = charges(rows, Policy("by_quota", quotas={("", "a"): Decimal(1)}))
@@ -167,7 +153,7 @@ def test_reserved_idle_time_of_nobody_known_is_idle_time() -> None:
     assert by_team(found)["a"] == 12
 
 
-def test_failed_infrastructure_is_credited_on_a_row_of_its_own() -> None:
+def test_failed_infrastructure_is_credited_on_a_row_of_its_own():
     rows = [line("usage", 4 * H, "a", credit_ms=H)]
 
     without, with_credit = (charges(rows, Policy(credits_infra_failures=c)) for c in (False, True))
@@ -180,7 +166,7 @@ def test_failed_infrastructure_is_credited_on_a_row_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("idle", IDLE_POLICIES)
-def test_a_line_without_a_price_has_no_total(idle: str) -> None:
+def test_a_line_without_a_price_has_no_total(idle):
     rows = [line("usage", H, "a", None), line("usage", H, "b"), line("idle", H)]
 
     found = charges(rows, Policy(idle))
@@ -189,7 +175,7 @@ def test_a_line_without_a_price_has_no_total(idle: str) -> None:
     assert unpriced.total is None
 
 
-def test_clusters_carry_their_own_idle_time_alone() -> None:
+def test_clusters_carry_their_own_idle_time_alone():
     rows = [line("usage", H, "a"), line("idle", H), line("usage", H, "b", cluster="d")]
 
     found = charges(rows, Policy("proportional"))
@@ -206,9 +192,7 @@ def test_clusters_carry_their_own_idle_time_alone() -> None:
         (Policy(definition_version=1, evaluation_counts=True), 60, 20),
     ],
 )
-def test_useful_time_is_counted_by_the_definition_of_the_policy(
-    policy: Policy, useful_ms: int, other_ms: int
-) -> None:
+def test_useful_time_is_counted_by_the_definition_of_the_policy(policy, useful_ms, other_ms):
     row = line("usage", 100, "a", productive_ms=70, other_use_ms=10, communication_ms=20)
 
     (charge,) = charges([row], policy)

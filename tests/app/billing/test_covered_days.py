@@ -1,7 +1,5 @@
 """How much of a day there is evidence of, by cluster."""
 
-from __future__ import annotations
-
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -13,7 +11,7 @@ DAY = Day(date(2026, 11, 19), "UTC", 1_795_046_400_000, 1_795_132_800_000)
 DAY_MS = 24 * HOUR_MS
 
 
-def evidence(**hours: tuple[int, int]) -> Evidence:
+def evidence(**hours):
     """Return evidence of clusters, from and until so many hours after the day began."""
     return Evidence(
         {name: DAY.from_ms + first * HOUR_MS for name, (first, _) in hours.items()},
@@ -21,7 +19,7 @@ def evidence(**hours: tuple[int, int]) -> Evidence:
     )
 
 
-def test_evidence_of_several_clusters_reaches_as_far_as_that_of_the_slowest() -> None:
+def test_evidence_of_several_clusters_reaches_as_far_as_that_of_the_slowest():
     known = evidence(a=(0, 30), b=(0, 20), c=(0, 10))
 
     assert known.reach({"a", "b"}) == DAY.from_ms + 20 * HOUR_MS
@@ -29,7 +27,7 @@ def test_evidence_of_several_clusters_reaches_as_far_as_that_of_the_slowest() ->
     assert known.reach({"unknown"}) is None
 
 
-def test_of_each_cluster_the_part_of_the_day_counts_that_its_evidence_covers() -> None:
+def test_of_each_cluster_the_part_of_the_day_counts_that_its_evidence_covers():
     known = evidence(whole=(-5, 30), begins=(6, 30), ends=(-5, 8), within=(6, 8))
 
     assert known.covered_ms(DAY) == {
@@ -40,16 +38,16 @@ def test_of_each_cluster_the_part_of_the_day_counts_that_its_evidence_covers() -
     }
 
 
-def test_a_cluster_whose_evidence_only_touches_the_day_covers_none_of_it() -> None:
+def test_a_cluster_whose_evidence_only_touches_the_day_covers_none_of_it():
     assert evidence(before=(-9, 0), after=(24, 30), long_after=(40, 50)).covered_ms(DAY) == {}
 
 
-def test_the_cluster_with_most_evidence_decides_how_much_of_a_day_is_known() -> None:
+def test_the_cluster_with_most_evidence_decides_how_much_of_a_day_is_known():
     assert evidence(a=(0, 6), b=(0, 12)).part_of(DAY) == Fraction(1, 2)
     assert evidence().part_of(DAY) == 0
 
 
-def test_a_cluster_that_was_charged_and_has_no_evidence_any_more_was_covered() -> None:
+def test_a_cluster_that_was_charged_and_has_no_evidence_any_more_was_covered():
     totals = {("known", "A"): Decimal(3), ("dropped", "A"): Decimal(5)}
 
     made = evidence(known=(0, 6), unused=(0, 3)).of_day(DAY, totals)

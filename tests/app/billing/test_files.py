@@ -1,14 +1,10 @@
 """The files of a statement: complete, harmless, the same every time."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re
 import sys
 from decimal import Decimal
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pypdfium2
@@ -22,14 +18,12 @@ PROPORTIONAL = Policy("proportional", credits_infra_failures=True)
 
 
 @pytest.fixture
-def statement(make: Any, lines: Any) -> Any:
+def statement(make, lines):
     return make(lines, PROPORTIONAL, organisation="Example Lab")
 
 
 @pytest.mark.parametrize("form", files.FORMATS)
-def test_the_same_statement_gives_the_same_bytes(
-    make: Any, lines: Any, tmp_path: Path, form: str
-) -> None:
+def test_the_same_statement_gives_the_same_bytes(make, lines, tmp_path, form):
     (first,) = files.write(make(lines, PROPORTIONAL), tmp_path / "a", [form])
     (second,) = files.write(make(lines[::-1], PROPORTIONAL), tmp_path / "b", [form])
 
@@ -37,7 +31,7 @@ def test_the_same_statement_gives_the_same_bytes(
     assert first.read_bytes() == second.read_bytes()
 
 
-def test_csv_and_parquet_have_the_same_rows_that_add_up(statement: Any, tmp_path: Path) -> None:
+def test_csv_and_parquet_have_the_same_rows_that_add_up(statement, tmp_path):
     comma, parquet = files.write(statement, tmp_path, ["csv", "parquet"])
 
     rows = list(csv.DictReader(io.StringIO(comma.read_text())))
@@ -50,7 +44,7 @@ def test_csv_and_parquet_have_the_same_rows_that_add_up(statement: Any, tmp_path
     assert kept["gpu_ms"].sum() == sum(row["gpu_ms"] for row in statement.rows.to_dicts())
 
 
-def test_a_name_that_a_spreadsheet_would_run_is_text(statement: Any, tmp_path: Path) -> None:
+def test_a_name_that_a_spreadsheet_would_run_is_text(statement, tmp_path):
     (path,) = files.write(statement, tmp_path, ["csv"])
 
     teams = {row["team"] for row in csv.DictReader(io.StringIO(path.read_text()))}
@@ -62,9 +56,7 @@ def test_a_name_that_a_spreadsheet_would_run_is_text(statement: Any, tmp_path: P
 @pytest.mark.parametrize(
     "begin", ["=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff20"]
 )
-def test_every_beginning_of_a_formula_is_made_text(
-    make: Any, lines: Any, tmp_path: Path, begin: str
-) -> None:
+def test_every_beginning_of_a_formula_is_made_text(make, lines, tmp_path, begin):
     rows = [{**lines[1], "team": f"{begin}1+1", "job_name": f"{begin}x"}]
 
     comma, parquet = files.write(make(rows, PROPORTIONAL), tmp_path, ["csv", "parquet"])
@@ -74,7 +66,7 @@ def test_every_beginning_of_a_formula_is_made_text(
     assert pl.read_parquet(parquet)["team"].to_list() == [f"{begin}1+1"]
 
 
-def test_amounts_bear_their_currency_in_every_file(make: Any, lines: Any, tmp_path: Path) -> None:
+def test_amounts_bear_their_currency_in_every_file(make, lines, tmp_path):
     statement = make(lines, Policy("proportional", currency="EUR"))
 
     comma, parquet, page, pdf = files.write(statement, tmp_path, ["csv", "parquet", "html", "pdf"])
@@ -93,7 +85,7 @@ def test_amounts_bear_their_currency_in_every_file(make: Any, lines: Any, tmp_pa
     assert "$" not in shown
 
 
-def test_an_account_called_like_what_nobody_held_stays_an_account(make: Any, lines: Any) -> None:
+def test_an_account_called_like_what_nobody_held_stays_an_account(make, lines):
     rows = [{**lines[1], "team": "Unallocated"}, lines[4]]
 
     found = make(rows, Policy()).accounts.select("account", "is_account").rows()
@@ -101,9 +93,7 @@ def test_an_account_called_like_what_nobody_held_stays_an_account(make: Any, lin
     assert found == [("Unallocated (account)", True), ("Unallocated", False)]
 
 
-def test_a_page_shows_hostile_names_as_text_and_needs_nothing_else(
-    statement: Any, tmp_path: Path
-) -> None:
+def test_a_page_shows_hostile_names_as_text_and_needs_nothing_else(statement, tmp_path):
     (path,) = files.write(statement, tmp_path, ["html"])
 
     page = path.read_text()
@@ -114,7 +104,7 @@ def test_a_page_shows_hostile_names_as_text_and_needs_nothing_else(
     assert not re.search(r"(src|href|url\()\s*=?\s*[\"']?(http|//|data:)", page)
 
 
-def numbers(text: str) -> list[Decimal]:
+def numbers(text):
     found = re.sub("<[^>]*>", "", text).replace(",", "")
     return [] if found in ("\N{EN DASH}", "unknown", "no price", "") else [Decimal(found)]
 
@@ -122,14 +112,12 @@ def numbers(text: str) -> list[Decimal]:
 @pytest.mark.parametrize(
     ("title", "columns"), [("Accounts", range(1, 12)), ("Lines", range(7, 12))]
 )
-def test_totals_on_the_page_are_the_sums_of_its_rows(
-    make: Any, lines: Any, tmp_path: Path, title: str, columns: range
-) -> None:
+def test_totals_on_the_page_are_the_sums_of_its_rows(make, lines, tmp_path, title, columns):
     odd = [{**lines[1], "team": f"t{i}", "gpu_ms": 1_012_345 + 13 * i} for i in range(600)]
     (path,) = files.write(make([*lines, *odd], PROPORTIONAL), tmp_path, ["html"])
     table = path.read_text().split(f"<h2>{title}</h2>")[1].split("</table>")[0]
 
-    def cells(row: str) -> list[str]:
+    def cells(row):
         return re.findall(r"<td[^>]*>(.*?)</td>", row)
 
     body = [cells(row) for row in table.split("<tbody>")[1].split("</tbody>")[0].split("<tr>")[1:]]
@@ -141,9 +129,7 @@ def test_totals_on_the_page_are_the_sums_of_its_rows(
         assert [sum(known)] == numbers(foot[column]), column
 
 
-def test_a_pdf_has_its_figures_as_text_and_a_number_on_every_page(
-    statement: Any, tmp_path: Path
-) -> None:
+def test_a_pdf_has_its_figures_as_text_and_a_number_on_every_page(statement, tmp_path):
     (path,) = files.write(statement, tmp_path, ["pdf"])
 
     with pypdfium2.PdfDocument(path) as document:
@@ -155,9 +141,7 @@ def test_a_pdf_has_its_figures_as_text_and_a_number_on_every_page(
     assert "Open: figures may still change" in pages[0]
 
 
-def test_a_statement_of_thousands_of_lines_fits_its_page_and_pdf(
-    make: Any, lines: Any, tmp_path: Path
-) -> None:
+def test_a_statement_of_thousands_of_lines_fits_its_page_and_pdf(make, lines, tmp_path):
     many = [{**lines[0], "run_key": f"c/{i}", "run_id": str(i)} for i in range(3_000)]
 
     page, pdf = files.write(make(many, PROPORTIONAL), tmp_path, ["html", "pdf"])
@@ -168,9 +152,7 @@ def test_a_statement_of_thousands_of_lines_fits_its_page_and_pdf(
         assert len(document) < 10
 
 
-def test_a_statement_of_hundreds_of_accounts_fits_its_pdf(
-    make: Any, lines: Any, tmp_path: Path
-) -> None:
+def test_a_statement_of_hundreds_of_accounts_fits_its_pdf(make, lines, tmp_path):
     many = [{**lines[1], "team": f"team-{i}"} for i in range(300)]
 
     page, pdf = files.write(make(many, PROPORTIONAL), tmp_path, ["html", "pdf"])
@@ -180,7 +162,7 @@ def test_a_statement_of_hundreds_of_accounts_fits_its_pdf(
         assert len(document) > 1
 
 
-def test_a_folder_that_cannot_be_written_is_reported(statement: Any, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported(statement, tmp_path):
     (tmp_path / "file").write_text("")
 
     with pytest.raises(StoreError, match="the statement cannot be written"):
@@ -188,8 +170,8 @@ def test_a_folder_that_cannot_be_written_is_reported(statement: Any, tmp_path: P
 
 
 def test_without_the_library_of_pdfs_that_is_reported_and_the_other_files_are_there(
-    statement: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    statement, tmp_path, monkeypatch
+):
     monkeypatch.delitem(sys.modules, "goodput_billing.render.pdf", raising=False)
     monkeypatch.setitem(sys.modules, "reportlab.platypus", None)
 
@@ -200,13 +182,11 @@ def test_without_the_library_of_pdfs_that_is_reported_and_the_other_files_are_th
     assert len(files.write(statement, tmp_path, ["html", "focus"])) == 2
 
 
-def test_a_failure_leaves_the_file_that_was_there(
-    statement: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_leaves_the_file_that_was_there(statement, tmp_path, monkeypatch):
     (path,) = files.write(statement, tmp_path, ["csv"])
     before = path.read_bytes()
 
-    def full(_handle: int) -> None:
+    def full(_handle):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(files.atomic.os, "fsync", full)
@@ -217,9 +197,7 @@ def test_a_failure_leaves_the_file_that_was_there(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_name_that_turns_the_direction_of_writing_is_spelt_out(
-    make: Any, lines: Any, tmp_path: Path
-) -> None:
+def test_a_name_that_turns_the_direction_of_writing_is_spelt_out(make, lines, tmp_path):
     turned = [{**line, "job_name": "\u202egnp\x1b[2J"} for line in lines]
     made = make(turned, PROPORTIONAL, organisation="lab\u202e")
 

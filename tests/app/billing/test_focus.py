@@ -1,7 +1,5 @@
 """The FOCUS file: the columns and rules of 1.2 and 1.3, and what the files add up to."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -10,7 +8,6 @@ import re
 import subprocess
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -47,23 +44,21 @@ MISNAMED = {
 }
 
 
-def rows_of(content: bytes) -> list[dict[str, str]]:
+def rows_of(content):
     return list(csv.DictReader(io.StringIO(content.decode())))
 
 
 @pytest.fixture(params=["1.2", "1.3"])
-def version(request: pytest.FixtureRequest) -> str:
+def version(request):
     return str(request.param)
 
 
 @pytest.fixture
-def statement(make: Any, lines: Any) -> Any:
+def statement(make, lines):
     return make(lines, POLICY, organisation="Example Lab", site="hall 1")
 
 
-def test_columns_are_those_of_the_version_in_order_then_our_own(
-    statement: Any, version: str
-) -> None:
+def test_columns_are_those_of_the_version_in_order_then_our_own(statement, version):
     header = focus(statement, version).decode().split("\n", 1)[0].split(",")
 
     ours = [name for name in header if name.startswith("x_")]
@@ -75,7 +70,7 @@ def test_columns_are_those_of_the_version_in_order_then_our_own(
     assert not set(OF_VERSION[other]) & set(theirs)
 
 
-def test_values_follow_the_rules_of_their_columns(statement: Any, version: str) -> None:
+def test_values_follow_the_rules_of_their_columns(statement, version):
     for row in rows_of(focus(statement, version)):
         assert all(row[name] for name in NEVER_NULL), row
         assert "null" not in row.values()
@@ -100,14 +95,14 @@ def test_values_follow_the_rules_of_their_columns(statement: Any, version: str) 
             assert not row[name] or isinstance(json.loads(row[name]), dict)
 
 
-def test_effective_cost_is_the_statement_to_the_cent(statement: Any, version: str) -> None:
+def test_effective_cost_is_the_statement_to_the_cent(statement, version):
     rows = rows_of(focus(statement, version))
 
     assert sum(Decimal(row["EffectiveCost"]) for row in rows) == statement.total_cost
     assert [row["BilledCost"] for row in rows] == [row["EffectiveCost"] for row in rows]
 
 
-def test_a_showback_bills_nothing_and_shows_the_same(make: Any, lines: Any, version: str) -> None:
+def test_a_showback_bills_nothing_and_shows_the_same(make, lines, version):
     statement = make(lines, POLICY, showback=True)
 
     rows = rows_of(focus(statement, version))
@@ -116,13 +111,13 @@ def test_a_showback_bills_nothing_and_shows_the_same(make: Any, lines: Any, vers
     assert sum(Decimal(row["EffectiveCost"]) for row in rows) == statement.total_cost
 
 
-def test_time_without_a_price_is_left_out_rather_than_free(statement: Any) -> None:
+def test_time_without_a_price_is_left_out_rather_than_free(statement):
     rows = rows_of(focus(statement))
 
     assert not any(row["SubAccountName"] == "new" for row in rows)
 
 
-def test_shares_of_idle_time_say_how_they_were_allocated(statement: Any) -> None:
+def test_shares_of_idle_time_say_how_they_were_allocated(statement):
     rows = rows_of(focus(statement, "1.3"))
 
     allocated = [row for row in rows if row["AllocatedMethodId"]]
@@ -135,7 +130,7 @@ def test_shares_of_idle_time_say_how_they_were_allocated(statement: Any) -> None
     assert {row["ResourceId"] for row in allocated} == {"c/idle"}
 
 
-def test_a_name_stays_as_it_is_but_runs_in_no_spreadsheet(statement: Any) -> None:
+def test_a_name_stays_as_it_is_but_runs_in_no_spreadsheet(statement):
     names = {row["SubAccountName"] for row in rows_of(focus(statement))}
 
     assert any(name.startswith("'=cmd|") and "漢字" in name for name in names)
@@ -149,27 +144,25 @@ def test_a_name_stays_as_it_is_but_runs_in_no_spreadsheet(statement: Any) -> Non
         ("America/New_York", "2026-11-01T04:00:00Z", "2026-12-01T05:00:00Z"),
     ],
 )
-def test_the_billing_period_is_the_month_of_the_days_zone(
-    make: Any, lines: Any, zone: str, begin: str, end: str
-) -> None:
+def test_the_billing_period_is_the_month_of_the_days_zone(make, lines, zone, begin, end):
     for row in rows_of(focus(make(lines, POLICY, zone=zone))):
         assert (row["BillingPeriodStart"], row["BillingPeriodEnd"]) == (begin, end)
         assert begin <= row["ChargePeriodStart"] < row["ChargePeriodEnd"] <= end
 
 
-def test_an_organisation_of_other_letters_has_an_id(make: Any, lines: Any) -> None:
+def test_an_organisation_of_other_letters_has_an_id(make, lines):
     rows = rows_of(focus(make(lines, POLICY, organisation="研究所")))
 
     assert {row["BillingAccountId"] for row in rows} == {"研究所"}
 
 
-def test_amounts_bear_the_currency_they_are_in(make: Any, lines: Any) -> None:
+def test_amounts_bear_the_currency_they_are_in(make, lines):
     rows = rows_of(focus(make(lines, Policy(currency="EUR"))))
 
     assert {row["BillingCurrency"] for row in rows} == {"EUR"}
 
 
-def test_gpus_without_counters_have_the_energy_of_their_nodes_meters(make: Any, lines: Any) -> None:
+def test_gpus_without_counters_have_the_energy_of_their_nodes_meters(make, lines):
     counted, metered = lines[0], lines[2] | {"wall_mj": 2 * 3_600_000_000}
 
     made = make([counted, metered], POLICY)
@@ -180,7 +173,7 @@ def test_gpus_without_counters_have_the_energy_of_their_nodes_meters(make: Any, 
     assert of_accounts["vision"] == 2
 
 
-def test_a_credit_counts_no_job_run_again(statement: Any) -> None:
+def test_a_credit_counts_no_job_run_again(statement):
     credits_ = [row for row in rows_of(focus(statement)) if row["ChargeCategory"] == "Credit"]
 
     assert {row["x_JobCount"] for row in credits_} == {"0"}
@@ -190,9 +183,7 @@ def test_a_credit_counts_no_job_run_again(statement: Any) -> None:
     not os.environ.get("GOODPUT_FOCUS_VALIDATOR"),
     reason="GOODPUT_FOCUS_VALIDATOR names no focus-validator (its pins need an environment apart)",
 )
-def test_focus_validator_finds_nothing_but_names_that_no_release_has(
-    statement: Any, tmp_path: Path
-) -> None:
+def test_focus_validator_finds_nothing_but_names_that_no_release_has(statement, tmp_path):
     validator = Path(os.environ["GOODPUT_FOCUS_VALIDATOR"]).absolute()
     file, report = tmp_path / "focus.csv", tmp_path / "report.xml"
     file.write_bytes(focus(statement))
@@ -212,9 +203,7 @@ def test_focus_validator_finds_nothing_but_names_that_no_release_has(
     assert failed <= MISNAMED
 
 
-def test_texts_that_a_spreadsheet_would_run_are_text_and_amounts_stay_numbers(
-    make: Any, lines: Any
-) -> None:
+def test_texts_that_a_spreadsheet_would_run_are_text_and_amounts_stay_numbers(make, lines):
     rows = rows_of(focus(make(lines, POLICY), "1.2"))
 
     cells = [cell for row in rows for cell in row.values()]

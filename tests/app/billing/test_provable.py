@@ -1,17 +1,11 @@
 """Whether the evidence of a day is whole."""
 
-from __future__ import annotations
-
 from datetime import date
-from typing import TYPE_CHECKING
 
 import pytest
 
 from goodput_billing.statement.closing import is_provable
 from goodput_billing.statement.days import HOUR_MS, Day
-
-if TYPE_CHECKING:
-    from goodput_queries.storage.store import LocalStore
 
 DAY = Day(date(2026, 11, 19), "UTC", 1_795_046_400_000, 1_795_132_800_000)
 
@@ -20,9 +14,7 @@ DAY = Day(date(2026, 11, 19), "UTC", 1_795_046_400_000, 1_795_132_800_000)
     ("kept_before_ms", "is_whole"),
     [(None, True), (HOUR_MS, True), (HOUR_MS - 1, False), (0, False)],
 )
-def test_a_day_is_whole_if_an_hour_before_it_is_kept(
-    store: LocalStore, kept_before_ms: int | None, is_whole: bool
-) -> None:
+def test_a_day_is_whole_if_an_hour_before_it_is_kept(store, kept_before_ms, is_whole):
     """The energy of the first hour needs the reading before it; another table is kept longer."""
     if kept_before_ms is not None:
         with store.writing() as cursor:

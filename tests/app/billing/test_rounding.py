@@ -1,7 +1,5 @@
 """Cents that add up."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +12,7 @@ PLACES = st.tuples(st.sampled_from("ab"), st.sampled_from("xyz"))
 
 
 @given(amounts)
-def test_rows_add_up_to_the_total_and_none_is_off_by_a_cent(rows: list[int]) -> None:
+def test_rows_add_up_to_the_total_and_none_is_off_by_a_cent(rows):
     total = nearest(sum(rows), CENT)
 
     cents = apportion(rows, total, CENT)
@@ -24,9 +22,7 @@ def test_rows_add_up_to_the_total_and_none_is_off_by_a_cent(rows: list[int]) -> 
 
 
 @given(st.lists(st.tuples(PLACES, AMOUNT), min_size=1, max_size=60))
-def test_every_account_gets_its_own_sum_to_the_cent(
-    rows: list[tuple[tuple[str, str], int]],
-) -> None:
+def test_every_account_gets_its_own_sum_to_the_cent(rows):
     rows = sorted(rows, key=lambda row: row[0])
     exact = [amount for _, amount in rows]
     total = nearest(sum(exact), CENT)
@@ -39,14 +35,14 @@ def test_every_account_gets_its_own_sum_to_the_cent(
         assert abs(sum(cents[i] for i in mine) * CENT - sum(exact[i] for i in mine)) < CENT
 
 
-def test_a_half_is_rounded_away_from_zero() -> None:
+def test_a_half_is_rounded_away_from_zero():
     assert [nearest(amount, 10) for amount in (5, 15, -5, -15, 4, -4)] == [1, 2, -1, -2, 0, 0]
 
 
-def test_what_no_rounding_explains_is_spread_over_all_rows() -> None:
+def test_what_no_rounding_explains_is_spread_over_all_rows():
     assert apportion([100, 100], 205, 1) == [103, 102]
     assert apportion([100, 100], 195, 1) == [98, 97]
 
 
-def test_no_rows_have_no_cents() -> None:
+def test_no_rows_have_no_cents():
     assert apportion([], 0, 1) == []

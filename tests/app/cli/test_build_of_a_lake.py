@@ -1,24 +1,18 @@
 """`goodput build --lake`: a database of a lake, and what is refused."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
 
 from tests.app.command_line import run
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-
-def event(tmp_path: Path) -> str:
+def event(tmp_path):
     path = tmp_path / "run.jsonl"
     line = {"v": 1, "ts": 1_790_000_000, "event": "job.start", "run_id": "r", "rank": 0}
     path.write_text(json.dumps(line) + "\n")
     return str(path)
 
 
-def test_a_database_of_a_lake_has_what_others_loaded(tmp_path: Path) -> None:
+def test_a_database_of_a_lake_has_what_others_loaded(tmp_path):
     lake, db = str(tmp_path / "lake"), str(tmp_path / "fleet.duckdb")
     assert run("lake", "create", "--lake", lake).exit_code == 0
     run("ingest", "job-events", event(tmp_path), "--lake", lake)
@@ -31,7 +25,7 @@ def test_a_database_of_a_lake_has_what_others_loaded(tmp_path: Path) -> None:
     assert json.loads(repeated.stdout)[0]["rows_new"] == 0  # it went into the lake
 
 
-def test_a_database_with_evidence_of_its_own_is_not_mixed_with_a_lake(tmp_path: Path) -> None:
+def test_a_database_with_evidence_of_its_own_is_not_mixed_with_a_lake(tmp_path):
     lake, db = str(tmp_path / "lake"), str(tmp_path / "fleet.duckdb")
     run("lake", "create", "--lake", lake)
     run("ingest", "job-events", event(tmp_path), "--db", db)

@@ -1,49 +1,27 @@
 """The command line: what it says, what it says when it cannot, how it exits."""
 
-from __future__ import annotations
-
 import json
 import logging
-from typing import TYPE_CHECKING
 
 import pytest
+from tests.app.command_line import run
 
 from goodput_app.cli import main
 from goodput_app.settings import settings
 from goodput_ingest.sources.job_events.job_events import JobEvents
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from goodput_queries.evidence.batch import Batch
-from tests.app.command_line import run
-
 COMMANDS = [
-    *("demo", "ingest", "build", "check", "ledger", "show"),
-    *(
-        "gaps",
-        "throttling",
-        "stragglers",
-        "hangs",
-        "runs",
-        "findings",
-        "finding",
-        "fixes",
-        "objectives",
-        "serving",
-        "report",
-        "adjust",
-        "what-if",
-        "compare",
-    ),
-    *("serve", "replay", "bundle", "collect", "notify", "doctor", "backup", "restore"),
-    *("retire", "audit", "token", "forget", "prune", "lake"),
+    *("demo", "ingest", "build", "check", "ledger", "show", "gaps", "throttling", "stragglers"),
+    *("hangs", "runs", "findings", "finding", "fixes", "objectives", "serving", "report", "adjust"),
+    *("what-if", "compare", "serve", "replay", "bundle", "collect", "notify", "doctor", "backup"),
+    *("restore", "retire", "audit", "token", "forget", "prune", "lake"),
 ]
+
+
 QUESTIONS = ["build", "check", "ledger", "gaps", "throttling", "stragglers", "hangs", "runs"]
 
 
-def test_help_fits_a_screen() -> None:
+def test_help_fits_a_screen():
     lines = run("--help").stdout.splitlines()
 
     assert len(lines) <= 44
@@ -51,7 +29,7 @@ def test_help_fits_a_screen() -> None:
     assert not any(line.endswith("...") for line in lines[1:])
 
 
-def test_a_file_that_was_read_in_by_mistake_is_taken_back(tmp_path: Path) -> None:
+def test_a_file_that_was_read_in_by_mistake_is_taken_back(tmp_path):
     db, wrong = str(tmp_path / "fleet.duckdb"), tmp_path / "wrong.jsonl"
     event = {"v": 1, "ts": 1_790_000_000, "event": "job.start", "run_id": "r", "rank": 0}
     wrong.write_text(json.dumps(event) + "\n")
@@ -70,23 +48,23 @@ def test_a_file_that_was_read_in_by_mistake_is_taken_back(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help(command: str) -> None:
+def test_every_command_has_help(command):
     result = run(command, "--help")
 
     assert result.exit_code == 0
     assert len(result.stdout.splitlines()) <= 32
 
 
-def test_there_are_no_other_commands() -> None:
+def test_there_are_no_other_commands():
     assert list(main.COMMANDS) == COMMANDS
 
 
-def test_the_version_is_printed() -> None:
+def test_the_version_is_printed():
     assert run("--version").stdout == "main 0.1.0\n"
 
 
 @pytest.mark.parametrize("command", [*QUESTIONS, "show raw.gpus"])
-def test_a_question_to_no_database_makes_none(here: Path, command: str) -> None:
+def test_a_question_to_no_database_makes_none(here, command):
     result = run(*command.split())
 
     assert result.exit_code == 1
@@ -98,10 +76,8 @@ def test_a_question_to_no_database_makes_none(here: Path, command: str) -> None:
     assert list(here.iterdir()) == []
 
 
-def test_the_database_is_named_by_option_then_variable_then_settings(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def named(*options: str) -> str:
+def test_the_database_is_named_by_option_then_variable_then_settings(here, monkeypatch):
+    def named(*options):
         return run("build", *options).stderr.split(":")[0]
 
     (here / "goodput.toml").write_text('db = "settings.duckdb"\n')
@@ -111,44 +87,30 @@ def test_the_database_is_named_by_option_then_variable_then_settings(
     assert named("--db", "option.duckdb") == "option.duckdb"
 
 
-def test_wrong_settings_are_a_stated_failure(here: Path) -> None:
+def test_wrong_settings_are_a_stated_failure(here):
     (here / "goodput.toml").write_text("colour = 1\n")
 
     result = run("build")
 
-    assert (result.exit_code, result.stderr) == (
-        1,
-        "goodput.toml: there is no setting 'colour'; "
-        "known: db, ingest, serve, ui, retention, lake, metrics, replay, query, statement, "
-        "report, collect, evaluation_counts, objectives, serving, notify, access.\n",
-    )
+    assert result.exit_code == 1
+    assert result.stderr.startswith("goodput.toml: there is no setting 'colour'; known: db, ")
 
 
-def test_what_was_read_in_is_summed_up(here: Path) -> None:
+def test_what_was_read_in_is_summed_up(here):
     (here / "notes.txt").write_text("nothing that we know\n")
 
     result = run("ingest", "auto", "notes.txt", "--format", "json")
 
+    none = ("files", "rows", "rows_new", "rejects", "repeats", "refused", "failed")
     assert result.exit_code == 1
-    assert json.loads(result.stdout) == [
-        {
-            "files": 0,
-            "rows": 0,
-            "rows_new": 0,
-            "rejects": 0,
-            "repeats": 0,
-            "refused": 0,
-            "failed": 0,
-            "unrecognised": 1,
-        }
-    ]
+    assert json.loads(result.stdout) == [dict.fromkeys(none, 0) | {"unrecognised": 1}]
     assert result.stderr == (
         "1 file of no known format skipped: notes.txt\n"
         "nothing was ingested: no file could be read, for the reasons above.\n"
     )
 
 
-def test_one_row_that_was_rejected_is_one_row(here: Path) -> None:
+def test_one_row_that_was_rejected_is_one_row(here):
     (here / "rates.csv").write_text("gpu_model,price_per_gpu_h\nH200,3.5\nH100,dear\n")
 
     result = run("ingest", "rates", "rates.csv")
@@ -157,7 +119,7 @@ def test_one_row_that_was_rejected_is_one_row(here: Path) -> None:
     assert result.stderr.startswith(said)
 
 
-def test_a_refused_file_of_a_folder_does_not_keep_the_others_out(here: Path) -> None:
+def test_a_refused_file_of_a_folder_does_not_keep_the_others_out(here):
     (here / "logs").mkdir()
     (here / "logs" / "a.txt").write_text("nothing that we know\n")
     (here / "logs" / "b.csv").write_text("gpu_model,price_per_gpu_h\nH200,3.5\n")
@@ -174,7 +136,7 @@ def test_a_refused_file_of_a_folder_does_not_keep_the_others_out(here: Path) -> 
 
 
 @pytest.mark.usefixtures("here")
-def test_a_file_that_is_not_there_is_a_stated_failure() -> None:
+def test_a_file_that_is_not_there_is_a_stated_failure():
     result = run("ingest", "auto", "nope.log")
 
     assert result.exit_code == 1
@@ -182,7 +144,7 @@ def test_a_file_that_is_not_there_is_a_stated_failure() -> None:
 
 
 @pytest.mark.usefixtures("here")
-def test_an_unknown_source_is_a_stated_failure() -> None:
+def test_an_unknown_source_is_a_stated_failure():
     result = run("ingest", "nope", ".")
 
     assert result.exit_code == 1
@@ -203,7 +165,7 @@ def test_an_unknown_source_is_a_stated_failure() -> None:
         (["nope"], "No such command 'nope'"),
     ],
 )
-def test_wrong_usage_exits_with_2(arguments: list[str], sentence: str) -> None:
+def test_wrong_usage_exits_with_2(arguments, sentence):
     result = run(*arguments)
 
     assert result.exit_code == 2
@@ -212,11 +174,11 @@ def test_wrong_usage_exits_with_2(arguments: list[str], sentence: str) -> None:
 
 
 @pytest.mark.usefixtures("here")
-def test_a_command_to_type_next_quotes_its_paths() -> None:
+def test_a_command_to_type_next_quotes_its_paths():
     assert "--db 'our fleet.duckdb'`" in run("build", "--db", "our fleet.duckdb").stderr
 
 
-def test_the_doctor_finds_what_is_there(database: Path) -> None:
+def test_the_doctor_finds_what_is_there(database):
     rows = json.loads(run("doctor", "--format", "json").stdout)
 
     found = {row["what"]: row for row in rows}
@@ -228,7 +190,7 @@ def test_the_doctor_finds_what_is_there(database: Path) -> None:
     assert all(row["next"] for row in rows if row["status"] != "ok")
 
 
-def test_the_doctor_ends_with_1_and_the_problems_first_where_there_are_any(here: Path) -> None:
+def test_the_doctor_ends_with_1_and_the_problems_first_where_there_are_any(here):
     well = run("doctor", "--format", "json")
     (here / "goodput.toml").write_text('[[collect]]\nsource = "job-events"\nfolder = "/nowhere"\n')
     settings.cache_clear()
@@ -244,7 +206,7 @@ def test_the_doctor_ends_with_1_and_the_problems_first_where_there_are_any(here:
     assert "goodput serve" in database["next"]
 
 
-def test_the_doctor_cuts_no_sentence_in_a_table(here: Path) -> None:
+def test_the_doctor_cuts_no_sentence_in_a_table(here):
     (here / "goodput.toml").write_text(
         f'[[collect]]\nsource = "job-events"\nfolder = "/nowhere/{"x" * 100}"\n'
     )
@@ -257,7 +219,7 @@ def test_the_doctor_cuts_no_sentence_in_a_table(here: Path) -> None:
 
 
 @pytest.mark.usefixtures("here")
-def test_the_doctor_makes_no_database() -> None:
+def test_the_doctor_makes_no_database():
     rows = json.loads(run("doctor", "--format", "json").stdout)
 
     (row,) = [row for row in rows if row["what"] == "database"]
@@ -265,7 +227,7 @@ def test_the_doctor_makes_no_database() -> None:
     assert row["next"] == "goodput ingest auto PATH --db goodput.duckdb"
 
 
-def test_reading_nothing_is_reported_and_suggests_no_next_command(here: Path) -> None:
+def test_reading_nothing_is_reported_and_suggests_no_next_command(here):
     (here / "scrape.txt").touch()
 
     result = run("ingest", "dcgm", "scrape.txt", "--format", "json")
@@ -275,7 +237,7 @@ def test_reading_nothing_is_reported_and_suggests_no_next_command(here: Path) ->
 
 
 @pytest.fixture
-def loggers() -> Iterator[None]:
+def loggers():
     """Give the packages' loggers back as they were."""
     yield
     for package in main.PACKAGES:
@@ -286,12 +248,10 @@ def loggers() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("loggers")
-def test_an_unexpected_error_is_a_sentence_and_the_other_files_are_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unexpected_error_is_a_sentence_and_the_other_files_are_read(tmp_path, monkeypatch):
     extract = JobEvents.extract
 
-    def broken(self: JobEvents) -> Iterator[Batch]:
+    def broken(self):
         yield from extract(self)
         if self.path.name == "bad.jsonl":
             raise KeyError("rank")

@@ -1,10 +1,7 @@
 """The demo database is built from the sample data, once."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,14 +9,11 @@ from goodput_app import demo
 from goodput_queries.errors import GoodputError
 from goodput_queries.storage.store import LocalStore
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 EVENT = '{"ts": "2026-11-20T12:00:00Z", "run_id": "r1", "event": "run_start"}\n'
 
 
 @pytest.fixture
-def sample_data(tmp_path: Path) -> Path:
+def sample_data(tmp_path):
     folder = tmp_path / "sample_data"
     (folder / "lab").mkdir(parents=True)
     (folder / "lab" / "events.jsonl").write_text(EVENT)
@@ -27,7 +21,7 @@ def sample_data(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_second_start_builds_nothing(tmp_path: Path, sample_data: Path) -> None:
+def test_a_second_start_builds_nothing(tmp_path, sample_data):
     first = demo.demo_database(tmp_path / "cache", sample_data=sample_data)
     inode = first.stat().st_ino
 
@@ -36,7 +30,7 @@ def test_a_second_start_builds_nothing(tmp_path: Path, sample_data: Path) -> Non
     assert list((tmp_path / "cache").iterdir()) == [first]
 
 
-def test_the_demo_is_rebuilt_when_the_data_changed(tmp_path: Path, sample_data: Path) -> None:
+def test_the_demo_is_rebuilt_when_the_data_changed(tmp_path, sample_data):
     first = demo.demo_database(tmp_path / "cache", sample_data=sample_data)
     (sample_data / "lab" / "more.txt").write_text("x")
 
@@ -46,16 +40,14 @@ def test_the_demo_is_rebuilt_when_the_data_changed(tmp_path: Path, sample_data: 
     assert list((tmp_path / "cache").iterdir()) == [second]
 
 
-def test_the_demo_is_built_already(tmp_path: Path, sample_data: Path) -> None:
+def test_the_demo_is_built_already(tmp_path, sample_data):
     path = demo.demo_database(tmp_path / "cache", sample_data=sample_data)
 
     with contextlib.closing(LocalStore(path)) as store:
         assert store.build().is_empty()
 
 
-def test_every_module_of_the_generator_counts_for_the_demo(
-    tmp_path: Path, sample_data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_module_of_the_generator_counts_for_the_demo(tmp_path, sample_data, monkeypatch):
     generator = tmp_path / "generator"
     module = generator / "written" / "events.py"
     module.parent.mkdir(parents=True)
@@ -68,7 +60,7 @@ def test_every_module_of_the_generator_counts_for_the_demo(
     assert demo.digest(sample_data, gpus=64) != before
 
 
-def test_a_demo_that_cannot_be_built_leaves_nothing(tmp_path: Path, sample_data: Path) -> None:
+def test_a_demo_that_cannot_be_built_leaves_nothing(tmp_path, sample_data):
     shutil.rmtree(sample_data / "lab")
 
     with pytest.raises(GoodputError, match="there is no such file or folder"):
@@ -76,14 +68,14 @@ def test_a_demo_that_cannot_be_built_leaves_nothing(tmp_path: Path, sample_data:
     assert list((tmp_path / "cache").iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path, sample_data: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported(tmp_path, sample_data):
     (tmp_path / "file").touch()
 
     with pytest.raises(GoodputError, match=r"the demo cannot be stored there .*Name another --dir"):
         demo.demo_database(tmp_path / "file" / "cache", sample_data=sample_data)
 
 
-def test_a_recipe_names_path_source_and_what_files_do_not_say(sample_data: Path) -> None:
+def test_a_recipe_names_path_source_and_what_files_do_not_say(sample_data):
     (sample_data / "demo.toml").write_text(
         '[[ingest]]\npath = "a.gz"\nsource = "nvml"\ncluster = "lab"\ntimezone = "Europe/Berlin"\n'
         "observed_at = 2026-11-20T12:00:00\n"
@@ -101,28 +93,26 @@ def test_a_recipe_names_path_source_and_what_files_do_not_say(sample_data: Path)
     "text",
     ["", "ingest = 1", "[[ingest]]\nsource = 'nvml'", "[[ingest]]\npath = 'a'\nnope = 1", "["],
 )
-def test_a_wrong_recipe_is_named(sample_data: Path, text: str) -> None:
+def test_a_wrong_recipe_is_named(sample_data, text):
     (sample_data / "demo.toml").write_text(text)
 
     with pytest.raises(GoodputError, match=r"demo\.toml: this is not a list of \[\[ingest\]\]"):
         demo.recipe(sample_data)
 
 
-def test_missing_sample_data_are_reported(tmp_path: Path) -> None:
+def test_missing_sample_data_are_reported(tmp_path):
     with pytest.raises(GoodputError, match="the sample data cannot be read"):
         demo.recipe(tmp_path / "nowhere")
 
 
-def test_the_cache_folder_is_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_folder_is_the_users(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
     assert demo.cache_folder() == tmp_path / "goodput" / "demo"
 
 
 @pytest.mark.slow
-def test_the_fleet_is_made_once_and_is_a_cluster_of_its_own(
-    sample_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_fleet_is_made_once_and_is_a_cluster_of_its_own(sample_data, tmp_path, monkeypatch):
     monkeypatch.setattr(demo, "FLEET_HOURS", 6)
     with_fleet = demo.demo_database(tmp_path / "cache", sample_data=sample_data, gpus=64)
 
@@ -144,6 +134,6 @@ def test_the_fleet_is_made_once_and_is_a_cluster_of_its_own(
     assert list((tmp_path / "cache").glob("fleet-*")) == []
 
 
-def test_a_fleet_of_no_whole_nodes_is_a_stated_failure(sample_data: Path, tmp_path: Path) -> None:
+def test_a_fleet_of_no_whole_nodes_is_a_stated_failure(sample_data, tmp_path):
     with pytest.raises(GoodputError, match="--gpus 12: a fleet has whole nodes of 8 GPUs"):
         demo.demo_database(tmp_path / "cache", sample_data=sample_data, gpus=12)

@@ -1,10 +1,7 @@
 """`goodput findings`, `fixes` and `finding`: what needs a person, and what people say of it."""
 
-from __future__ import annotations
-
 import json
 import shutil
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.app.command_line import run
@@ -12,12 +9,9 @@ from tests.recorded_session import built
 
 from goodput_app.settings import settings
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 @pytest.fixture(scope="module")
-def recorded(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+def recorded(empty_database, tmp_path_factory):
     """Give the recorded session as a file that nobody has open."""
     path = ""
     for store in built(
@@ -29,26 +23,26 @@ def recorded(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     return path
 
 
-def listed(path: str, *options: str) -> list[dict[str, object]]:
+def listed(path, *options):
     result = run("findings", "--db", path, "--format", "json", *options)
     assert result.exit_code == 0, result.output
     return list(json.loads(result.stdout))
 
 
-def test_small_losses_are_listed_only_when_asked_for(recorded: str) -> None:
+def test_small_losses_are_listed_only_when_asked_for(recorded):
     assert listed(recorded) == []
     rules = {row["rule"] for row in listed(recorded, "--severity", "info")}
     assert {"input_stall", "job_failure", "idle_allocation"} <= rules
 
 
-def test_an_empty_list_says_how_many_findings_are_less_severe(recorded: str) -> None:
+def test_an_empty_list_says_how_many_findings_are_less_severe(recorded):
     result = run("findings", "--db", recorded)
 
     assert "No findings of severity warning or above (data: " in result.output
     assert "below it: add --severity info." in result.output
 
 
-def test_a_time_range_without_data_has_neither_findings_nor_fixes(recorded: str) -> None:
+def test_a_time_range_without_data_has_neither_findings_nor_fixes(recorded):
     later = "--from", "2026-11-21", "--to", "2026-11-22"
 
     assert listed(recorded, "--severity", "info", *later) == []
@@ -57,15 +51,13 @@ def test_a_time_range_without_data_has_neither_findings_nor_fixes(recorded: str)
     assert "No findings in this time range (data: 2026-11-20" in fixes.stderr
 
 
-def test_an_empty_database_has_no_data_rather_than_no_findings(
-    empty_database: Path, tmp_path: Path
-) -> None:
+def test_an_empty_database_has_no_data_rather_than_no_findings(empty_database, tmp_path):
     path = str(shutil.copyfile(empty_database, tmp_path / "empty.duckdb"))
     for command in ("findings", "fixes"):
         assert "Nothing was ingested: " in run(command, "--db", path).output
 
 
-def test_fixes_say_what_comes_back(recorded: str) -> None:
+def test_fixes_say_what_comes_back(recorded):
     result = run("fixes", "--db", recorded, "--format", "json", "--run", "main")
     rows = {row["fix"]: row for row in json.loads(result.stdout)}
 
@@ -73,7 +65,7 @@ def test_fixes_say_what_comes_back(recorded: str) -> None:
     assert rows["feed_input"]["back_ms"] == rows["feed_input"]["gpu_ms"] > 20_000
 
 
-def test_objectives_are_those_of_the_settings(recorded: str, here: Path) -> None:
+def test_objectives_are_those_of_the_settings(recorded, here):
     none = run("objectives", "--db", recorded, "--format", "json")
     assert (json.loads(none.stdout), "goodput.toml" in none.stderr) == ([], True)
 
@@ -83,7 +75,7 @@ def test_objectives_are_those_of_the_settings(recorded: str, here: Path) -> None
     assert (row["name"], row["target_ratio"], row["burn_rate_1h"]) == ("lab", 0.5, None)
 
 
-def test_a_finding_is_acknowledged_and_found_by_its_state(recorded: str) -> None:
+def test_a_finding_is_acknowledged_and_found_by_its_state(recorded):
     of_input = listed(recorded, "--severity", "info")
     key = next(str(row["finding_key"]) for row in of_input if row["rule"] == "input_stall")
 
@@ -101,9 +93,7 @@ def test_a_finding_is_acknowledged_and_found_by_its_state(recorded: str) -> None
         (("close", "nothing", "--by", "ops"), "is not one of"),
     ],
 )
-def test_what_is_not_there_is_an_error(
-    recorded: str, arguments: tuple[str, ...], expected: str
-) -> None:
+def test_what_is_not_there_is_an_error(recorded, arguments, expected):
     result = run("finding", *arguments, "--db", recorded)
 
     assert result.exit_code in (1, 2)

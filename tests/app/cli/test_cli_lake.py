@@ -1,12 +1,9 @@
 """`goodput ingest` and `goodput collect` into a lake, and `goodput lake`."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
@@ -15,15 +12,12 @@ from goodput_app import settings as app_settings
 from goodput_app.cli import main
 from goodput_queries.lake.lake import Lake
 
-if TYPE_CHECKING:
-    from click.testing import Result
-
 STEP = {"v": 1, "ts": 1795177781.5, "event": "step", "step": 7, "dur_s": 1.0}
 WHO = {"run_id": "9001", "rank": 0, "host": "n1"}
 
 
 @pytest.fixture
-def site(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def site(here, monkeypatch):
     """Work in a folder with a lake, settings that name it, and a folder of job events."""
     Lake.create("lake", buckets=2)
     (here / "events").mkdir()
@@ -37,11 +31,11 @@ def site(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return here
 
 
-def goodput(*arguments: str) -> Result:
+def goodput(*arguments):
     return CliRunner().invoke(main.main, arguments)
 
 
-def rows_of(url: str, *columns: str) -> list[dict[str, object]]:
+def rows_of(url, *columns):
     found: list[dict[str, object]] = (
         Lake.open(url).rows("job_events", columns=columns).read_all().to_pylist()
     )
@@ -49,7 +43,7 @@ def rows_of(url: str, *columns: str) -> list[dict[str, object]]:
 
 
 @pytest.mark.usefixtures("site")
-def test_collect_loads_into_the_lake_of_the_settings() -> None:
+def test_collect_loads_into_the_lake_of_the_settings():
     done = [goodput("collect", "--once", "--format", "json") for _ in range(2)]
 
     assert [one.exit_code for one in done] == [0, 0], done[0].output
@@ -59,7 +53,7 @@ def test_collect_loads_into_the_lake_of_the_settings() -> None:
 
 
 @pytest.mark.usefixtures("site")
-def test_ingest_loads_into_a_lake_that_is_named() -> None:
+def test_ingest_loads_into_a_lake_that_is_named():
     assert goodput("lake", "create", "--lake", "other").exit_code == 0
     done = goodput("ingest", "job-events", "events", "--lake", "other", "--cluster", "east")
 
@@ -70,9 +64,7 @@ def test_ingest_loads_into_a_lake_that_is_named() -> None:
 
 
 @pytest.mark.usefixtures("site")
-def test_a_database_on_the_command_line_beats_the_lake_of_the_settings(
-    empty_database: Path,
-) -> None:
+def test_a_database_on_the_command_line_beats_the_lake_of_the_settings(empty_database):
     shutil.copyfile(empty_database, "site.duckdb")
     done = goodput("ingest", "job-events", "events", "--db", "site.duckdb")
 
@@ -89,7 +81,7 @@ def test_a_database_on_the_command_line_beats_the_lake_of_the_settings(
         (["--lake", "none"], "none: there is no lake; make one with `goodput lake create`."),
     ],
 )
-def test_what_cannot_be_loaded_is_said(arguments: list[str], sentence: str) -> None:
+def test_what_cannot_be_loaded_is_said(arguments, sentence):
     done = goodput("ingest", "job-events", "events", *arguments)
 
     assert done.exit_code != 0
@@ -97,7 +89,7 @@ def test_what_cannot_be_loaded_is_said(arguments: list[str], sentence: str) -> N
     assert not Path("none").exists()
 
 
-def test_a_lake_is_listed_compacted_and_pruned(site: Path) -> None:
+def test_a_lake_is_listed_compacted_and_pruned(site):
     empty = goodput("lake", "status")
     goodput("collect", "--once")
     (site / "events" / "job.jsonl").write_text(json.dumps(STEP | WHO | {"step": 8}) + "\n")
@@ -116,7 +108,7 @@ def test_a_lake_is_listed_compacted_and_pruned(site: Path) -> None:
 
 
 @pytest.mark.usefixtures("site")
-def test_a_ledger_without_closed_hours_publishes_nothing(empty_database: Path) -> None:
+def test_a_ledger_without_closed_hours_publishes_nothing(empty_database):
     shutil.copyfile(empty_database, "site.duckdb")
     done = goodput("lake", "publish", "--db", "site.duckdb")
 
@@ -124,15 +116,15 @@ def test_a_ledger_without_closed_hours_publishes_nothing(empty_database: Path) -
     assert not Path("lake", "ledger").exists()
 
 
-def test_no_lake_is_named(here: Path) -> None:
+def test_no_lake_is_named(here):
     done = goodput("lake", "status")
 
     assert (done.exit_code, list(here.iterdir())) == (1, [])
     assert done.stderr.startswith("no lake is named: add --lake URL, or `url` under [lake]")
 
 
-def test_doctor_looks_at_the_lake(site: Path) -> None:
-    def doctor(*arguments: str) -> dict[str, tuple[str, str]]:
+def test_doctor_looks_at_the_lake(site):
+    def doctor(*arguments):
         rows = json.loads(goodput("doctor", "--format", "json", *arguments).stdout)
         return {row["what"]: (row["status"], row["found"]) for row in rows}
 
@@ -154,7 +146,7 @@ def test_doctor_looks_at_the_lake(site: Path) -> None:
 
 
 @pytest.mark.usefixtures("site")
-def test_a_database_of_a_lake_loads_with_its_cluster() -> None:
+def test_a_database_of_a_lake_loads_with_its_cluster():
     goodput("build", "--db", "site.duckdb", "--lake", "lake")
     done = goodput("ingest", "job-events", "events", "--db", "site.duckdb")
 
@@ -162,9 +154,7 @@ def test_a_database_of_a_lake_loads_with_its_cluster() -> None:
     assert rows_of("lake", "lake_cluster") == [{"lake_cluster": "west"}]
 
 
-def test_rows_of_an_unknown_cluster_are_warned_of(
-    site: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_rows_of_an_unknown_cluster_are_warned_of(site, caplog):
     (site / "site.toml").write_text('[lake]\nurl = "lake"\n')
     app_settings.settings.cache_clear()
     goodput("ingest", "job-events", "events")

@@ -1,7 +1,5 @@
 """Questions on the command line: the ledger, its checks, its builds, ranked answers."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import shutil
@@ -17,7 +15,7 @@ from goodput_queries.storage.store import LocalStore
 
 
 @pytest.fixture(scope="module")
-def readings(two_gpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def readings(two_gpus, tmp_path_factory):
     """Give a database in which one GPU was read every 30 s for ten minutes, and nobody held it."""
     start = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- naive UTC
     rows = pl.DataFrame(
@@ -37,7 +35,7 @@ def readings(two_gpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def ledger(readings: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def ledger(readings, tmp_path_factory):
     """Give the same database after a build."""
     path = tmp_path_factory.mktemp("ledger") / "goodput.duckdb"
     shutil.copyfile(readings, path)
@@ -47,18 +45,18 @@ def ledger(readings: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def loaded(here: Path, readings: Path) -> Path:
+def loaded(here, readings):
     """Give a copy of the readings, which are not built."""
     return Path(shutil.copyfile(readings, here / "goodput.duckdb"))
 
 
 @pytest.fixture
-def measured(here: Path, ledger: Path) -> Path:
+def measured(here, ledger):
     """Give a copy of the ledger of the readings."""
     return Path(shutil.copyfile(ledger, here / "goodput.duckdb"))
 
 
-def test_an_empty_ledger_leads_to_data_quality(here: Path, empty_database: Path) -> None:
+def test_an_empty_ledger_leads_to_data_quality(here, empty_database):
     shutil.copyfile(empty_database, here / "goodput.duckdb")
 
     result = run("ledger")
@@ -67,7 +65,7 @@ def test_an_empty_ledger_leads_to_data_quality(here: Path, empty_database: Path)
 
 
 @pytest.mark.usefixtures("loaded")
-def test_the_ledger_is_built_first_and_balances() -> None:
+def test_the_ledger_is_built_first_and_balances():
     result = run("ledger", "--cluster", "lab")
     rows = json.loads(run("ledger", "--by", "node,category", "--format", "json").stdout)
 
@@ -80,7 +78,7 @@ def test_the_ledger_is_built_first_and_balances() -> None:
 
 
 @pytest.mark.usefixtures("measured")
-def test_the_ledger_of_a_window_is_as_long_as_the_window() -> None:
+def test_the_ledger_of_a_window_is_as_long_as_the_window():
     window = ["--from", "2026-11-20T12:02Z", "--to", "2026-11-20T13:05+01:00", "--node", "n1"]
     rows = json.loads(run("ledger", *window, "--by", "gpu", "--format", "json").stdout)
 
@@ -88,7 +86,7 @@ def test_the_ledger_of_a_window_is_as_long_as_the_window() -> None:
 
 
 @pytest.mark.usefixtures("measured")
-def test_a_window_without_a_ledger_is_reported() -> None:
+def test_a_window_without_a_ledger_is_reported():
     result = run("ledger", "--from", "2020-01-01", "--to", "2020-01-02")
 
     assert result.exit_code == 0
@@ -99,7 +97,7 @@ def test_a_window_without_a_ledger_is_reported() -> None:
 
 
 @pytest.mark.usefixtures("measured")
-def test_an_empty_window_is_reported_with_the_range_of_the_data() -> None:
+def test_an_empty_window_is_reported_with_the_range_of_the_data():
     result = run("gaps", "--from", "2020-01-01", "--to", "2020-01-02", "--format", "json")
 
     assert (result.exit_code, json.loads(result.stdout)) == (0, [])
@@ -118,9 +116,7 @@ def test_an_empty_window_is_reported_with_the_range_of_the_data() -> None:
     ],
 )
 @pytest.mark.parametrize("command", ["gaps", "ledger", "runs"])
-def test_a_filter_that_names_nothing_is_an_error(
-    command: str, options: list[str], said: str
-) -> None:
+def test_a_filter_that_names_nothing_is_an_error(command, options, said):
     result = run(command, *options, "--format", "json")
 
     assert (result.exit_code, result.stdout, result.stderr) == (1, "", said)
@@ -134,7 +130,7 @@ def test_a_filter_that_names_nothing_is_an_error(
         ("", "the ledger has no key ''. Known: category, "),
     ],
 )
-def test_an_unknown_key_of_the_ledger_is_wrong_usage(by: str, said: str) -> None:
+def test_an_unknown_key_of_the_ledger_is_wrong_usage(by, said):
     result = run("ledger", "--by", by)
 
     assert result.exit_code == 2
@@ -142,14 +138,14 @@ def test_an_unknown_key_of_the_ledger_is_wrong_usage(by: str, said: str) -> None
 
 
 @pytest.mark.usefixtures("measured")
-def test_checks_that_hold_exit_with_0() -> None:
+def test_checks_that_hold_exit_with_0():
     result = run("check", "--format", "json")
 
     assert result.exit_code == 0, result.stderr
     assert all(row["violations"] == 0 for row in json.loads(result.stdout))
 
 
-def test_a_check_that_does_not_hold_exits_with_1_after_its_rows(measured: Path) -> None:
+def test_a_check_that_does_not_hold_exits_with_1_after_its_rows(measured):
     with contextlib.closing(LocalStore(measured)) as store, store.writing() as cursor:
         cursor.execute("update marts.ledger_hourly_by_node set gpu_ms = gpu_ms + 1")
 
@@ -161,7 +157,7 @@ def test_a_check_that_does_not_hold_exits_with_1_after_its_rows(measured: Path) 
 
 
 @pytest.mark.usefixtures("loaded")
-def test_a_build_says_what_it_built_and_does_it_once() -> None:
+def test_a_build_says_what_it_built_and_does_it_once():
     first = json.loads(run("build", "--format", "json").stdout)
 
     assert {"stage", "rows", "seconds"} == set(first[0])
@@ -171,7 +167,7 @@ def test_a_build_says_what_it_built_and_does_it_once() -> None:
 
 @pytest.mark.usefixtures("measured")
 @pytest.mark.parametrize("command", ["gaps", "throttling", "stragglers", "runs"])
-def test_an_answer_is_a_list_of_rows(command: str) -> None:
+def test_an_answer_is_a_list_of_rows(command):
     result = run(command, "--format", "json")
 
     assert result.exit_code == 0, result.stderr
@@ -179,14 +175,14 @@ def test_an_answer_is_a_list_of_rows(command: str) -> None:
 
 
 @pytest.mark.usefixtures("measured")
-def test_throttling_that_nobody_reports_is_not_an_empty_table_without_a_word() -> None:
+def test_throttling_that_nobody_reports_is_not_an_empty_table_without_a_word():
     result = run("throttling")
 
     assert result.exit_code == 0
     assert "neither clock event reasons nor throttle counters" in result.stderr
 
 
-def test_episodes_at_the_power_cap_are_counted_and_listed_with_all(measured: Path) -> None:
+def test_episodes_at_the_power_cap_are_counted_and_listed_with_all(measured):
     start = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- naive UTC
     rows = pl.DataFrame(
         {
@@ -210,14 +206,14 @@ def test_episodes_at_the_power_cap_are_counted_and_listed_with_all(measured: Pat
 
 
 @pytest.mark.usefixtures("measured")
-def test_no_hang_says_what_would_show_one() -> None:
+def test_no_hang_says_what_would_show_one():
     assert "Flight Recorder dumps, answers of NCCL RAS or lines" in run("hangs").stderr
 
 
 @pytest.mark.parametrize("command", ["gaps", "runs", "hangs"])
 def test_a_question_to_an_empty_database_says_that_nothing_was_ingested(
-    here: Path, empty_database: Path, command: str
-) -> None:
+    here, empty_database, command
+):
     shutil.copyfile(empty_database, here / "goodput.duckdb")
 
     assert run(command).stderr == (

@@ -1,24 +1,18 @@
 """How the command line prints rows: tables, JSON, CSV, Parquet, files."""
 
-from __future__ import annotations
-
 import io
 import json
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
 from rich.text import Text
+from tests.app.command_line import run
 
 from goodput_app.cli import output
 from goodput_queries.errors import QueryError
 
-if TYPE_CHECKING:
-    from pathlib import Path
-from tests.app.command_line import run
 
-
-def test_views_are_listed_with_their_meaning() -> None:
+def test_views_are_listed_with_their_meaning():
     rows = json.loads(run("show", "--format", "json").stdout)
 
     (rejects,) = [row for row in rows if row["view"] == "raw.rejects"]
@@ -27,7 +21,7 @@ def test_views_are_listed_with_their_meaning() -> None:
 
 
 @pytest.mark.usefixtures("database")
-def test_rows_of_a_view_are_json_with_exact_types() -> None:
+def test_rows_of_a_view_are_json_with_exact_types():
     rows = json.loads(run("show", "raw.gpus", "--format", "json").stdout)
 
     assert [row["gpu_uuid"] for row in rows] == ["GPU-1", "GPU-2"]
@@ -39,21 +33,21 @@ def test_rows_of_a_view_are_json_with_exact_types() -> None:
 
 
 @pytest.mark.usefixtures("database")
-def test_rows_of_a_view_are_csv() -> None:
+def test_rows_of_a_view_are_csv():
     lines = run("show", "raw.rejects", "--format", "csv").stdout.splitlines()
 
     assert lines == ["source,origin,line,reason,content", "test,file,3,14 fields,a|b"]
 
 
 @pytest.mark.usefixtures("database")
-def test_rows_of_a_view_are_parquet() -> None:
+def test_rows_of_a_view_are_parquet():
     result = run("show", "raw.gpus", "--format", "parquet")
 
     assert pl.read_parquet(io.BytesIO(result.stdout_bytes)).height == 2
 
 
 @pytest.mark.usefixtures("database")
-def test_a_table_moves_no_cursor() -> None:
+def test_a_table_moves_no_cursor():
     text = run("show", "raw.gpus").stdout
 
     assert "\\x1b[31mn2" in text
@@ -62,7 +56,7 @@ def test_a_table_moves_no_cursor() -> None:
     assert "2026-11-20 12:00:00Z" in text
 
 
-def test_results_go_to_a_file_where_one_is_named(database: Path) -> None:
+def test_results_go_to_a_file_where_one_is_named(database):
     result = run("show", "raw.gpus", "--format", "json", "--out", "gpus.json")
 
     assert (result.exit_code, result.stdout) == (0, "")
@@ -79,14 +73,12 @@ def test_results_go_to_a_file_where_one_is_named(database: Path) -> None:
         (["--out", "gpus.json", "--format", "csv"], b"source,cluster,"),
     ],
 )
-def test_the_name_of_the_file_says_the_format(
-    database: Path, options: list[str], begins: bytes
-) -> None:
+def test_the_name_of_the_file_says_the_format(database, options, begins):
     assert run("show", "raw.gpus", *options).exit_code == 0
     assert (database.parent / options[1]).read_bytes().startswith(begins)
 
 
-def test_a_file_of_another_kind_is_not_written(database: Path) -> None:
+def test_a_file_of_another_kind_is_not_written(database):
     result = run("show", "raw.gpus", "--out", "gpus.xlsx")
 
     assert result.exit_code == 1
@@ -97,7 +89,7 @@ def test_a_file_of_another_kind_is_not_written(database: Path) -> None:
 
 
 @pytest.mark.usefixtures("database")
-def test_a_file_that_cannot_be_written_is_a_stated_failure() -> None:
+def test_a_file_that_cannot_be_written_is_a_stated_failure():
     result = run("show", "raw.gpus", "--out", "nowhere/gpus.txt")
 
     assert result.exit_code == 1
@@ -105,7 +97,7 @@ def test_a_file_that_cannot_be_written_is_a_stated_failure() -> None:
 
 
 @pytest.mark.usefixtures("database")
-def test_a_limit_limits() -> None:
+def test_a_limit_limits():
     assert len(json.loads(run("show", "raw.gpus", "--limit", "1", "--format", "json").stdout)) == 1
 
 
@@ -119,7 +111,7 @@ def test_a_limit_limits() -> None:
         ("raw.catalog", "there is no view 'raw.catalog'."),
     ],
 )
-def test_only_our_own_views_are_shown(name: str, sentence: str) -> None:
+def test_only_our_own_views_are_shown(name, sentence):
     result = run("show", name)
 
     assert result.exit_code == 1
@@ -127,7 +119,7 @@ def test_only_our_own_views_are_shown(name: str, sentence: str) -> None:
 
 
 @pytest.mark.usefixtures("database")
-def test_a_long_table_is_cut_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_table_is_cut_and_says_so(monkeypatch):
     monkeypatch.setattr(output, "TABLE_ROWS", 1)
 
     result = run("show", "raw.gpus")
@@ -154,18 +146,18 @@ def test_a_long_table_is_cut_and_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
         ("power_w", float("nan"), "-"),
     ],
 )
-def test_a_cell_reads_as_its_column_means(column: str, value: object, shown: str) -> None:
+def test_a_cell_reads_as_its_column_means(column, value, shown):
     assert output.cell(column, value) == shown
 
 
-def test_parquet_is_not_for_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parquet_is_not_for_a_terminal(monkeypatch):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
 
     with pytest.raises(QueryError, match="name a file with --out"):
         output.write(pl.DataFrame(), "parquet")
 
 
-def on_a_terminal(frame: pl.DataFrame, width: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def on_a_terminal(frame, width, monkeypatch):
     screen = io.StringIO()
     monkeypatch.setattr(screen, "isatty", lambda: True)
     monkeypatch.setattr("sys.stdout", screen)
@@ -188,9 +180,7 @@ WIDE = pl.DataFrame(
 )
 
 
-def test_a_table_leaves_columns_out_where_a_terminal_is_narrow(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_table_leaves_columns_out_where_a_terminal_is_narrow(monkeypatch):
     assert on_a_terminal(WIDE, 80, monkeypatch) == [
         "gpus  evidence                  run_id       kept_step_ms  goodput_of_held_ratio",
         "   4  steps steps steps steps…  a-long-name     1,600,000                 18.0 %",
@@ -198,20 +188,20 @@ def test_a_table_leaves_columns_out_where_a_terminal_is_narrow(
     ]
 
 
-def test_a_table_is_whole_where_a_terminal_is_wide(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_is_whole_where_a_terminal_is_wide(monkeypatch):
     header, row = on_a_terminal(WIDE, 200, monkeypatch)
 
     assert header.split() == WIDE.columns
     assert "steps " * 11 + "steps" in row
 
 
-def test_a_table_without_rows_has_its_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_without_rows_has_its_columns(monkeypatch):
     header = on_a_terminal(WIDE.clear(), 40, monkeypatch)[0]
 
     assert header.split() == ["run_id", "goodput_of_held_ratio", "cost"]
 
 
-def test_nested_values_are_json_in_csv() -> None:
+def test_nested_values_are_json_in_csv():
     frame = pl.DataFrame({"kinds": [["a", "b"], None], "box": [{"x": 1}, {"x": None}]})
 
     assert output.encoded(frame, "csv").decode().splitlines() == [

@@ -1,7 +1,5 @@
 """`goodput report`: files for a day, and the messages printed with them."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -9,7 +7,6 @@ import shutil
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import polars as pl
@@ -22,11 +19,6 @@ from goodput_ingest.source import ReadOptions
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.storage.store import LocalStore
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from click.testing import Result
-
 ACCOUNTING = """Cluster|JobID|JobIDRaw|User|Account|Partition|State|Submit|Eligible|Start|End|\
 NNodes|NodeList|AllocTRES|JobName
 c|1|1|ann|nlp|gpu|COMPLETED|{at}08:00:00|{at}08:00:00|{at}08:00:00|{at}14:00:00|\
@@ -37,7 +29,7 @@ c|2|2|bob|cv|gpu|COMPLETED|{next}09:00:00|{next}09:00:00|{next}09:00:00|{next}10
 
 
 @pytest.fixture(scope="module")
-def two_jobs(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def two_jobs(empty_database, tmp_path_factory):
     """Give a folder with two jobs, on the days of 19 and 20 November, whose ledger is built."""
     folder = tmp_path_factory.mktemp("two_jobs")
     shutil.copyfile(empty_database, folder / "goodput.duckdb")
@@ -52,18 +44,18 @@ def two_jobs(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.fixture
-def here(two_jobs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(two_jobs, tmp_path, monkeypatch):
     """Work in a copy of that folder."""
     shutil.copytree(two_jobs, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def report(*arguments: str) -> Result:
+def report(*arguments):
     return CliRunner().invoke(main.main, ["report", *arguments])
 
 
-def test_it_writes_the_files_of_a_day_and_names_them(here: Path) -> None:
+def test_it_writes_the_files_of_a_day_and_names_them(here):
     result = report("--date", "2026-11-19", "--out", "out")
 
     assert result.exit_code == 0, result.output
@@ -75,7 +67,7 @@ def test_it_writes_the_files_of_a_day_and_names_them(here: Path) -> None:
     assert "Closed with evidence up to 2026-11-20 10:00 UTC" in result.stderr
 
 
-def test_other_processes_in_other_places_write_the_same_bytes_of_a_closed_day(here: Path) -> None:
+def test_other_processes_in_other_places_write_the_same_bytes_of_a_closed_day(here):
     report("--date", "2026-11-19", "--out", "first")
 
     for seed, zone, language in (("1", "Asia/Tokyo", "C"), ("77", "America/New_York", "C.UTF-8")):
@@ -92,14 +84,14 @@ def test_other_processes_in_other_places_write_the_same_bytes_of_a_closed_day(he
         ] == []
 
 
-def test_only_the_formats_that_are_named(here: Path) -> None:
+def test_only_the_formats_that_are_named(here):
     result = report("--date", "2026-11-19", "--formats", "csv, focus,csv")
 
     assert result.stdout.split() == ["statement-2026-11-19.csv", "focus-2026-11-19.csv"]
     assert not (here / "statement-2026-11-19.pdf").exists()
 
 
-def test_the_settings_of_the_site_hold(here: Path) -> None:
+def test_the_settings_of_the_site_hold(here):
     (here / "goodput.toml").write_text(
         '[statement]\nlateness_h = 48\nidle_policy = "uniform"\n'.replace("\\\n", "\n")
     )
@@ -120,9 +112,7 @@ def test_the_settings_of_the_site_hold(here: Path) -> None:
     ],
 )
 @pytest.mark.usefixtures("here")
-def test_what_cannot_be_done_is_reported_in_a_sentence(
-    arguments: list[str], code: int, message: str
-) -> None:
+def test_what_cannot_be_done_is_reported_in_a_sentence(arguments, code, message):
     result = report(*arguments)
 
     assert result.exit_code == code
@@ -143,7 +133,7 @@ def test_what_cannot_be_done_is_reported_in_a_sentence(
         ("showback = 1", "expected true or false"),
     ],
 )
-def test_a_wrong_setting_is_named(here: Path, setting: str, message: str) -> None:
+def test_a_wrong_setting_is_named(here, setting, message):
     (here / "goodput.toml").write_text(f"[statement]\n{setting}\n".replace("\\\n", "\n"))
 
     result = report("--date", "2026-11-19")
@@ -152,7 +142,7 @@ def test_a_wrong_setting_is_named(here: Path, setting: str, message: str) -> Non
     assert message in result.stderr
 
 
-def test_time_without_a_price_is_reported(here: Path) -> None:
+def test_time_without_a_price_is_reported(here):
     with contextlib.closing(LocalStore(here / "goodput.duckdb")) as store:
         with store.writing() as cursor:
             cursor.execute("delete from raw.rates")
@@ -163,7 +153,7 @@ def test_time_without_a_price_is_reported(here: Path) -> None:
     assert "64.0 GPU-hours have no price" in result.stderr
 
 
-def test_time_without_a_price_is_reported_though_its_electricity_has_one(here: Path) -> None:
+def test_time_without_a_price_is_reported_though_its_electricity_has_one(here):
     (here / "tariffs.csv").write_text("zone,from_hour,to_hour,price_per_kwh\nUTC,0,24,0.15\n")
     start = datetime(2026, 11, 19, 8, tzinfo=UTC).replace(tzinfo=None)
     readings = pl.DataFrame(
@@ -184,7 +174,7 @@ def test_time_without_a_price_is_reported_though_its_electricity_has_one(here: P
     assert "64.0 GPU-hours have no price" in result.stderr
 
 
-def test_one_account_gets_its_own(here: Path) -> None:
+def test_one_account_gets_its_own(here):
     result = report("--date", "2026-11-19", "--account", "nlp", "--formats", "csv,focus")
 
     assert result.exit_code == 0, result.output
@@ -193,7 +183,7 @@ def test_one_account_gets_its_own(here: Path) -> None:
     assert "2026-11-19: 48.00 USD." in result.stderr
 
 
-def test_every_account_gets_a_folder_beside_the_whole_statement(here: Path) -> None:
+def test_every_account_gets_a_folder_beside_the_whole_statement(here):
     result = report("--date", "2026-11-20", "--by-account", "--formats", "csv", "--out", "out")
 
     assert result.stdout.split() == [
@@ -203,7 +193,7 @@ def test_every_account_gets_a_folder_beside_the_whole_statement(here: Path) -> N
     assert set(pl.read_csv(here / result.stdout.split()[1])["team"]) == {"cv"}
 
 
-def test_an_account_that_nobody_knows_is_refused(here: Path) -> None:
+def test_an_account_that_nobody_knows_is_refused(here):
     result = report("--date", "2026-11-19", "--account", "npl")
 
     assert result.exit_code == 1
@@ -211,7 +201,7 @@ def test_an_account_that_nobody_knows_is_refused(here: Path) -> None:
     assert not list(here.glob("statement-*"))
 
 
-def test_one_account_and_all_of_them_are_two_commands() -> None:
+def test_one_account_and_all_of_them_are_two_commands():
     result = report("--account", "nlp", "--by-account")
 
     assert result.exit_code == 2
@@ -219,8 +209,8 @@ def test_one_account_and_all_of_them_are_two_commands() -> None:
 
 
 @pytest.mark.usefixtures("here")
-def test_a_dispute_is_accepted_with_a_credit_and_listed() -> None:
-    def adjust(*arguments: str) -> Result:
+def test_a_dispute_is_accepted_with_a_credit_and_listed():
+    def adjust(*arguments):
         return CliRunner().invoke(main.main, ["adjust", *arguments])
 
     report("--date", "2026-11-19", "--formats", "csv")

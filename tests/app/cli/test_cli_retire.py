@@ -1,11 +1,8 @@
 """`goodput retire`: a source that was removed from goodput.toml is reported no more."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.app.command_line import run
@@ -17,15 +14,12 @@ from goodput_ingest.live.status import Status
 from goodput_queries import audit
 from goodput_queries.storage.store import LocalStore
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 NOW = datetime.now(UTC).replace(tzinfo=None, microsecond=0)
 REPORTED = "select source, origin, state from marts.live_sources order by all"
 
 
 @pytest.fixture
-def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_database: Path) -> Path:
+def database(tmp_path, monkeypatch, empty_database):
     """Give a database that two sources were collected into, with nothing configured now."""
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "goodput.duckdb"
@@ -37,12 +31,12 @@ def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_database: Pa
     return path
 
 
-def reported(database: Path) -> list[tuple[str, ...]]:
+def reported(database):
     with contextlib.closing(LocalStore(database)) as store:
         return store.read(REPORTED).rows()
 
 
-def test_a_retired_source_is_reported_no_more(database: Path) -> None:
+def test_a_retired_source_is_reported_no_more(database):
     done = run("retire", "dcgm", "--format", "json")
 
     assert done.exit_code == 0
@@ -53,7 +47,7 @@ def test_a_retired_source_is_reported_no_more(database: Path) -> None:
     assert (entry["action"], entry["subject"]) == ("retire a source", "dcgm (dcgm a)")
 
 
-def test_a_retired_source_that_is_asked_again_is_reported_again(database: Path) -> None:
+def test_a_retired_source_that_is_asked_again_is_reported_again(database):
     run("retire", "dcgm")
     with contextlib.closing(LocalStore(database)) as store:
         status = live_status.read(store, Status("dcgm", "dcgm a", NOW, 30))
@@ -62,7 +56,7 @@ def test_a_retired_source_that_is_asked_again_is_reported_again(database: Path) 
     assert [row[0] for row in reported(database)] == ["dcgm", "slurm"]
 
 
-def test_a_source_that_is_still_configured_is_not_retired(database: Path) -> None:
+def test_a_source_that_is_still_configured_is_not_retired(database):
     (database.parent / "goodput.toml").write_text(
         '[[collect]]\nsource = "slurm"\ncluster = "lab"\n'
     )
@@ -79,7 +73,7 @@ def test_a_source_that_is_still_configured_is_not_retired(database: Path) -> Non
     assert [row[:2] for row in reported(database)] == [("dcgm", "dcgm a"), ("slurm", "slurm:lab")]
 
 
-def test_a_source_that_is_not_known_is_an_error_that_lists_those_that_are(database: Path) -> None:
+def test_a_source_that_is_not_known_is_an_error_that_lists_those_that_are(database):
     refused = run("retire", "nvml", "--db", str(database))
 
     assert refused.exit_code == 1
@@ -88,7 +82,7 @@ def test_a_source_that_is_not_known_is_an_error_that_lists_those_that_are(databa
     )
 
 
-def test_it_works_beside_a_server(database: Path) -> None:
+def test_it_works_beside_a_server(database):
     with serving(database):
         done = run("retire", "dcgm", "--format", "json")
 

@@ -1,10 +1,7 @@
 """Filters of a command: names as people give them become the values of the ledger."""
 
-from __future__ import annotations
-
 import contextlib
 import json
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -18,12 +15,6 @@ from goodput_queries.names import resolved
 from goodput_queries.scope import Scope
 from goodput_queries.storage.store import LocalStore
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from click.testing import Result
-
 AT = "2026-11-19T"
 ACCOUNTING = """Cluster|JobID|JobIDRaw|User|Account|Partition|State|Submit|Eligible|Start|End|\
 NNodes|NodeList|AllocTRES|JobName
@@ -35,7 +26,7 @@ NNodes|NodeList|AllocTRES|JobName
 
 
 @pytest.fixture(scope="module")
-def database(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def database(empty_database, tmp_path_factory):
     """Give two clusters with a run `main` each, and one with a run `eval`."""
     folder = tmp_path_factory.mktemp("scope")
     path = folder / "fleet.duckdb"
@@ -48,17 +39,17 @@ def database(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.fixture
-def store(database: Path) -> Iterator[LocalStore]:
+def store(database):
     """Open the database."""
     with contextlib.closing(LocalStore(database)) as opened:
         yield opened
 
 
-def asked(database: Path, *arguments: str) -> Result:
+def asked(database, *arguments):
     return CliRunner().invoke(main.main, [*arguments, "--db", str(database)])
 
 
-def test_a_unique_name_of_a_run_is_that_run(store: LocalStore) -> None:
+def test_a_unique_name_of_a_run_is_that_run(store):
     (key,) = store.read(
         "select distinct run_key from intermediate.int_job_run_owners where job_name = 'eval'"
     )["run_key"]
@@ -67,7 +58,7 @@ def test_a_unique_name_of_a_run_is_that_run(store: LocalStore) -> None:
     assert resolved(store, Scope(run=key)).run == key
 
 
-def test_an_ambiguous_name_lists_its_candidates(store: LocalStore) -> None:
+def test_an_ambiguous_name_lists_its_candidates(store):
     keys = store.read(
         "select distinct run_key from intermediate.int_job_run_owners "
         "where job_name = 'main' order by 1"
@@ -79,19 +70,19 @@ def test_an_ambiguous_name_lists_its_candidates(store: LocalStore) -> None:
     assert str(caught.value) == f"run main is ambiguous: {', '.join(keys)}. Give one of these."
 
 
-def test_a_cluster_makes_a_name_unique(store: LocalStore) -> None:
+def test_a_cluster_makes_a_name_unique(store):
     run = resolved(store, Scope(run="main", cluster="d")).run
 
     owner = "select distinct cluster from intermediate.int_job_run_owners where run_key = $1"
     assert store.read(owner, [run]).item() == "d"
 
 
-def test_a_name_of_another_cluster_is_not_known_in_this_one(store: LocalStore) -> None:
+def test_a_name_of_another_cluster_is_not_known_in_this_one(store):
     with pytest.raises(QueryError, match=r"The ledger knows no node c1 in cluster d\."):
         resolved(store, Scope(node="c1", cluster="d"))
 
 
-def test_an_unknown_run_is_an_error_of_each_command(database: Path) -> None:
+def test_an_unknown_run_is_an_error_of_each_command(database):
     for command in (["runs"], ["ledger"], ["show", "marts.runs"], ["what-if", "checkpoints"]):
         result = asked(database, *command, "--run", "nope")
 
@@ -101,16 +92,14 @@ def test_an_unknown_run_is_an_error_of_each_command(database: Path) -> None:
 
 @pytest.mark.parametrize("option", ["--run", "--node", "--team"])
 @pytest.mark.parametrize("scenario", ["halve-a-loss", "upgrade", "idle-policy"])
-def test_what_if_refuses_a_filter_that_it_has_no_use_for(
-    database: Path, scenario: str, option: str
-) -> None:
+def test_what_if_refuses_a_filter_that_it_has_no_use_for(database, scenario, option):
     result = asked(database, "what-if", scenario, option, "nlp")
 
     assert result.exit_code == 2
     assert f"{scenario} is computed for whole clusters: {option} does not apply" in result.stderr
 
 
-def test_a_limit_of_0_is_no_limit(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_limit_of_0_is_no_limit(database, monkeypatch):
     monkeypatch.setattr("goodput_app.cli.output.TABLE_ROWS", 1)
 
     cut, whole = (

@@ -1,7 +1,5 @@
 """`goodput serving`: models, latencies and engines as rows, and what it says of an empty site."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What an ingest says of the files that it left out."""
 
-from __future__ import annotations
-
 import pytest
 
 from goodput_app.cli.skipped_files import skipped_files
@@ -9,7 +7,7 @@ from goodput_app.cli.skipped_files import skipped_files
 ZONE = "carries no offset from UTC. Name its time zone with --timezone (such as Europe/Berlin)."
 
 
-def test_files_with_one_reason_are_one_sentence() -> None:
+def test_files_with_one_reason_are_one_sentence():
     refused = [f"logs/{i}.txt: time 2026-11-20T11:45:{i:02} {ZONE}" for i in range(5)]
 
     assert list(skipped_files([*refused, "x.txt: it is cut at line 7."], [])) == [
@@ -27,15 +25,15 @@ def test_files_with_one_reason_are_one_sentence() -> None:
         (["a", "b", "c", "d"], ["4 files of no known format skipped: a, b, c ..."]),
     ],
 )
-def test_files_of_no_known_format_are_counted(names: list[str], sentence: list[str]) -> None:
+def test_files_of_no_known_format_are_counted(names, sentence):
     assert list(skipped_files([], names)) == sentence
 
 
-def test_files_of_another_format_than_the_one_asked_for_are_counted() -> None:
+def test_files_of_another_format_than_the_one_asked_for_are_counted():
     assert list(skipped_files([], ["a", "b"], "mlperf")) == [
         "2 files of another format than mlperf skipped: a, b"
     ]
 
 
-def test_a_sentence_without_a_file_stays_as_it_is() -> None:
+def test_a_sentence_without_a_file_stays_as_it_is():
     assert list(skipped_files(["nothing there"], [])) == ["skipped: nothing there"]

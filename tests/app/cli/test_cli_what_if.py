@@ -1,10 +1,7 @@
 """`goodput what-if`: inputs and answers as rows, and what is asked for."""
 
-from __future__ import annotations
-
 import contextlib
 import json
-from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -17,11 +14,6 @@ from goodput_ingest.source import ReadOptions
 from goodput_queries.storage.store import LocalStore
 from goodput_scenarios.scenarios import SCENARIOS
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from click.testing import Result
-
 ACCOUNTING = """Cluster|JobID|JobIDRaw|User|Account|Partition|State|Submit|Eligible|Start|End|\
 NNodes|NodeList|AllocTRES|JobName
 c|1|1|ann|nlp|gpu|COMPLETED|{at}07:00:00|{at}07:00:00|{at}08:00:00|{at}14:00:00|\
@@ -30,7 +22,7 @@ c|1|1|ann|nlp|gpu|COMPLETED|{at}07:00:00|{at}07:00:00|{at}08:00:00|{at}14:00:00|
 
 
 @pytest.fixture(scope="module")
-def database(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def database(empty_database, tmp_path_factory):
     """Give a database of one job of four GPUs at 2 dollars, without telemetry or tariff.
 
     The GPUs are up and free for an hour before it, while it waits, and for six after it.
@@ -52,11 +44,11 @@ def database(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     return path
 
 
-def asked(database: Path, *arguments: str) -> Result:
+def asked(database, *arguments):
     return CliRunner().invoke(main.main, ["what-if", *arguments, "--db", str(database)])
 
 
-def rows(result: Result) -> dict[str, dict[str, Any]]:
+def rows(result):
     """Return the rows of a JSON answer: inputs by name, answers by label."""
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
@@ -73,11 +65,11 @@ UPGRADE = [
 ]  # fmt: skip
 
 
-def test_the_commands_scenarios_are_all_that_there_are() -> None:
+def test_the_commands_scenarios_are_all_that_there_are():
     assert [*SCENARIOS, what_if.IDLE_POLICY] == [*what_if.NAMES]
 
 
-def test_values_given_by_hand_answer_with_the_formula(database: Path) -> None:
+def test_values_given_by_hand_answer_with_the_formula(database):
     found = rows(asked(database, *UPGRADE))
 
     assert found["old_gpus"]["kind"] == "given"
@@ -87,7 +79,7 @@ def test_values_given_by_hand_answer_with_the_formula(database: Path) -> None:
     assert energy["basis"] == "(power before - power after) x 8,760 h"
 
 
-def test_what_nothing_reports_is_unknown_and_asked_for(database: Path) -> None:
+def test_what_nothing_reports_is_unknown_and_asked_for(database):
     result = asked(database, *UPGRADE)
 
     found = rows(result)
@@ -98,7 +90,7 @@ def test_what_nothing_reports_is_unknown_and_asked_for(database: Path) -> None:
     assert "--set old_gpus" not in result.stderr
 
 
-def test_what_the_ledger_knows_bears_its_view(database: Path) -> None:
+def test_what_the_ledger_knows_bears_its_view(database):
     found = rows(asked(database, "prices", "--format", "json", "--set", "new_price_per_gpu_h=3"))
 
     assert found["held_gpu_h"]["low"] == 24
@@ -106,21 +98,21 @@ def test_what_the_ledger_knows_bears_its_view(database: Path) -> None:
     assert found["Difference"]["low"] == 24
 
 
-def test_a_subject_that_is_not_there_is_named_with_those_that_are(database: Path) -> None:
+def test_a_subject_that_is_not_there_is_named_with_those_that_are(database):
     result = asked(database, "halve-a-loss", "--of", "gremlins")
 
     assert result.exit_code == 1
     assert "--of 'gremlins' is not available here; there is: " in result.stderr
 
 
-def test_a_loss_of_which_there_is_none_is_said_to_be_none(database: Path) -> None:
+def test_a_loss_of_which_there_is_none_is_said_to_be_none(database):
     result = asked(database, "halve-a-loss", "--of", "throttled")
 
     assert result.exit_code == 1
     assert result.stderr.startswith("--of 'throttled': there is none of it in this range; there is")
 
 
-def test_idle_time_without_demand_is_the_last_loss_to_halve(database: Path) -> None:
+def test_idle_time_without_demand_is_the_last_loss_to_halve(database):
     largest = asked(database, "halve-a-loss")
     named = asked(database, "halve-a-loss", "--of", "Idle, no demand", "--format", "json")
 
@@ -128,7 +120,7 @@ def test_idle_time_without_demand_is_the_last_loss_to_halve(database: Path) -> N
     assert rows(named)["lost_gpu_h"]["low"] == 24
 
 
-def test_a_scenario_without_any_subject_is_still_answered_by_hand(database: Path) -> None:
+def test_a_scenario_without_any_subject_is_still_answered_by_hand(database):
     found = rows(
         asked(
             database, "checkpoints", "--format", "json", "--set", "save_s=300",
@@ -139,7 +131,7 @@ def test_a_scenario_without_any_subject_is_still_answered_by_hand(database: Path
     assert found["The same by Young"]["low"] == pytest.approx(7200)
 
 
-def test_idle_policies_stand_beside_each_other_and_move_money_alone(database: Path) -> None:
+def test_idle_policies_stand_beside_each_other_and_move_money_alone(database):
     result = asked(database, "idle-policy", "--format", "json")
 
     found = json.loads(result.stdout)
@@ -160,16 +152,14 @@ def test_idle_policies_stand_beside_each_other_and_move_money_alone(database: Pa
         (["idle-policy", "--of", "h100"], "idle-policy takes neither --of nor --set"),
     ],
 )
-def test_a_wrong_value_is_a_usage_error(database: Path, arguments: list[str], words: str) -> None:
+def test_a_wrong_value_is_a_usage_error(database, arguments, words):
     result = asked(database, *arguments)
 
     assert result.exit_code == 2
     assert words in result.stderr
 
 
-def test_answers_are_in_the_sites_currency(
-    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_answers_are_in_the_sites_currency(database, tmp_path, monkeypatch):
     (tmp_path / "goodput.toml").write_text('[statement]\ncurrency = "EUR"\n')
     monkeypatch.setenv("GOODPUT_CONFIG", str(tmp_path / "goodput.toml"))
     settings.cache_clear()

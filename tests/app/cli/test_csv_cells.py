@@ -1,7 +1,5 @@
 """Texts of strangers in CSV files: nothing runs, nothing turns its direction."""
 
-from __future__ import annotations
-
 import polars as pl
 import pytest
 
@@ -25,19 +23,19 @@ CELLS = {
 
 
 @pytest.mark.parametrize(("text", "cell"), CELLS.items())
-def test_a_text_that_a_spreadsheet_would_run_or_turn_is_text(text: str, cell: str) -> None:
+def test_a_text_that_a_spreadsheet_would_run_or_turn_is_text(text, cell):
     found = pl.DataFrame({"a": [text]}).select(harmless(pl.col("a"))).item()
 
     assert found == harmless_text(text) == cell
 
 
-def test_numbers_in_a_csv_answer_are_as_they_are() -> None:
+def test_numbers_in_a_csv_answer_are_as_they_are():
     frame = pl.DataFrame({"n": [-1], "x": [-0.5], "t": ["=1"], "l": [["=1"]]})
 
     assert encoded(frame, "csv").decode() == 'n,x,t,l\n-1,-0.5,\'=1,"[""=1""]"\n'
 
 
-def test_json_keeps_texts_and_spells_what_a_terminal_obeys() -> None:
+def test_json_keeps_texts_and_spells_what_a_terminal_obeys():
     text = "=1 \x9b2J \x1b[2J \u202e"
 
     found = as_json(pl.DataFrame({"t": [text]}))

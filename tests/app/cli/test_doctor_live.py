@@ -22,30 +22,21 @@ from goodput_ingest.live.config import Collector, collectors
 from goodput_ingest.live.status import Status
 from goodput_ingest.live.store_lease import collector_lock
 from goodput_queries.evidence.batch import Batch
-from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Iterator
 
 LABELS = '{gpu="0",UUID="GPU-6f0c1c2e-3b7a-4d51-9a0e-0d1c2b3a4f50",Hostname="n1"}'
 TENSOR = "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"
 Rows = dict[str, list[tuple[str, str, str]]]  # by what: status, found, next
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def configure(here: Path, text: str) -> None:
+def configure(here, text):
     (here / "goodput.toml").write_text(text)
     settings.cache_clear()
 
 
-def findings(store: LocalStore | None = None, *nearby: Mapping[str, object]) -> Rows:
+def findings(store=None, *nearby):
     found: Rows = defaultdict(list)
     for what, *rest in live_sources.live_findings("goodput.duckdb", store, nearby=nearby):
         found[what].append((rest[0], rest[1], rest[2]))
@@ -53,7 +44,7 @@ def findings(store: LocalStore | None = None, *nearby: Mapping[str, object]) -> 
 
 
 @pytest.fixture
-def exporter() -> Iterator[str]:
+def exporter():
     """Give the URL of an exporter that knows one GPU and two counters."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -76,7 +67,7 @@ def exporter() -> Iterator[str]:
     http.server_close()
 
 
-def test_a_site_without_settings_gets_the_lines_that_make_them(here: Path) -> None:
+def test_a_site_without_settings_gets_the_lines_that_make_them(here):
     (without,) = findings()["live sources"]
     configure(here, "")
     (empty,) = findings()["live sources"]
@@ -88,9 +79,7 @@ def test_a_site_without_settings_gets_the_lines_that_make_them(here: Path) -> No
     )  # fmt: skip
 
 
-def test_counters_that_are_off_are_one_line_with_the_file_of_lines_to_add(
-    here: Path, exporter: str
-) -> None:
+def test_counters_that_are_off_are_one_line_with_the_file_of_lines_to_add(here, exporter):
     configure(here, f'[[collect]]\nsource = "dcgm"\nurls = ["{exporter}"]\n')
 
     rows = findings()["live dcgm"]
@@ -103,9 +92,7 @@ def test_counters_that_are_off_are_one_line_with_the_file_of_lines_to_add(
     assert str(COUNTERS_FILE) in then
 
 
-def test_a_source_that_does_not_answer_is_a_problem_and_stops_no_other(
-    here: Path, exporter: str
-) -> None:
+def test_a_source_that_does_not_answer_is_a_problem_and_stops_no_other(here, exporter):
     configure(
         here,
         '[[collect]]\nsource = "prometheus"\nurl = "http://127.0.0.1:9"\n'
@@ -120,7 +107,7 @@ def test_a_source_that_does_not_answer_is_a_problem_and_stops_no_other(
     assert rows["live dcgm"][0][0] == "ok"
 
 
-def test_a_folder_without_files_of_the_format_is_missing_something(here: Path) -> None:
+def test_a_folder_without_files_of_the_format_is_missing_something(here):
     (here / "events").mkdir()
     (here / "events" / "note.txt").write_text("hello\n")
     configure(here, '[[collect]]\nsource = "job-events"\nfolder = "events"\n')
@@ -150,7 +137,7 @@ class Hanging:
         return []
 
 
-def test_a_source_that_hangs_is_named(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_source_that_hangs_is_named(here, monkeypatch):
     del here
     source = Hanging()
     monkeypatch.setattr(live_sources, "configured", lambda: [Collector(source, "hanging")])
@@ -162,7 +149,7 @@ def test_a_source_that_hangs_is_named(here: Path, monkeypatch: pytest.MonkeyPatc
     assert (status, found) == ("problem", "a did not answer within 0.1 s")
 
 
-def test_settings_that_are_wrong_are_a_problem(here: Path) -> None:
+def test_settings_that_are_wrong_are_a_problem(here):
     configure(here, '[[collect]]\nsource = "nope"\n')
 
     (row,) = findings()["live sources"]
@@ -171,7 +158,7 @@ def test_settings_that_are_wrong_are_a_problem(here: Path) -> None:
     assert row[1].startswith("goodput.toml: [[collect]] 1: 'source' is 'nope'")
 
 
-def test_sources_that_nobody_collects_yet_are_no_problem_without_a_database(here: Path) -> None:
+def test_sources_that_nobody_collects_yet_are_no_problem_without_a_database(here):
     (here / "events").mkdir()
     configure(here, '[[collect]]\nsource = "job-events"\nfolder = "events"\n')
 
@@ -180,7 +167,7 @@ def test_sources_that_nobody_collects_yet_are_no_problem_without_a_database(here
     assert status == "missing"
 
 
-def test_sources_that_nobody_collects_are_a_problem(here: Path, store: LocalStore) -> None:
+def test_sources_that_nobody_collects_are_a_problem(here, store):
     (here / "events").mkdir()
     configure(here, '[[collect]]\nsource = "job-events"\nfolder = "events"\n')
 
@@ -196,7 +183,7 @@ def test_sources_that_nobody_collects_are_a_problem(here: Path, store: LocalStor
     assert during == ("ok", "1 source is collected into goodput.duckdb", "")
 
 
-def test_what_the_loop_saw_fail_is_reported(here: Path, store: LocalStore, exporter: str) -> None:
+def test_what_the_loop_saw_fail_is_reported(here, store, exporter):
     configure(here, f'[[collect]]\nsource = "dcgm"\nurls = ["{exporter}"]\n')
     now = datetime.now(UTC).replace(tzinfo=None)
     (source,) = collectors(settings().collect)
@@ -213,9 +200,7 @@ def test_what_the_loop_saw_fail_is_reported(here: Path, store: LocalStore, expor
 
 
 @pytest.mark.usefixtures("here")
-def test_a_source_that_is_configured_no_more_comes_with_the_command_that_retires_it(
-    store: LocalStore,
-) -> None:
+def test_a_source_that_is_configured_no_more_comes_with_the_command_that_retires_it(store):
     now = datetime.now(UTC).replace(tzinfo=None)
     live_status.write(store, [Status("dcgm", "n1", now, 30).failed(now, "n1: is away.")])
 
@@ -226,9 +211,7 @@ def test_a_source_that_is_configured_no_more_comes_with_the_command_that_retires
 
 
 @pytest.mark.usefixtures("here")
-def test_what_answers_on_this_machine_and_is_not_collected_comes_with_its_lines(
-    exporter: str,
-) -> None:
+def test_what_answers_on_this_machine_and_is_not_collected_comes_with_its_lines(exporter):
     rows = findings(
         None,
         {"source": "dcgm", "urls": [exporter]},
@@ -245,9 +228,7 @@ def test_what_answers_on_this_machine_and_is_not_collected_comes_with_its_lines(
     assert "reachable prometheus" not in rows
 
 
-def test_kinds_of_evidence_that_nothing_gives_come_with_the_line_that_adds_them(
-    here: Path, store: LocalStore
-) -> None:
+def test_kinds_of_evidence_that_nothing_gives_come_with_the_line_that_adds_them(here, store):
     rows = pl.DataFrame({"source": ["slurm"], "cluster": ["lab"], "node": ["n1"]})
     store.load(Batch("nodes", rows, "slurm", "sinfo.txt", "1"))
     (here / "logs").mkdir()
@@ -261,7 +242,7 @@ def test_kinds_of_evidence_that_nothing_gives_come_with_the_line_that_adds_them(
     assert then.startswith('[[collect]]\nsource = "prometheus"')
 
 
-def test_allocation_without_a_scheduler_is_called_inferred(store: LocalStore) -> None:
+def test_allocation_without_a_scheduler_is_called_inferred(store):
     event = {
         "source": "job-events",
         "cluster": "c",
@@ -285,7 +266,7 @@ def test_allocation_without_a_scheduler_is_called_inferred(store: LocalStore) ->
     )  # fmt: skip
 
 
-def test_the_lines_that_add_a_kind_of_evidence_can_be_pasted() -> None:
+def test_the_lines_that_add_a_kind_of_evidence_can_be_pasted():
     lines = "\n".join(then for _, then in live_sources.KINDS.values())
 
     found = collectors(tomllib.loads(lines)["collect"])

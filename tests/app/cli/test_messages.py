@@ -1,7 +1,5 @@
 """What messages tell people to type: it has to be there."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path
@@ -22,22 +20,13 @@ FOREIGN = re.compile(r"`(?!goodput )\w[^`]*`")  # another program's command line
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+\b")
 FOREIGN_OPTIONS = {  # of the commands that live sources run
     *("--json", "--noconvert", "--delimiter"),  # Slurm's
-    *(
-        "--no-pager",
-        "--output",
-        "--output-fields",
-        "--after-cursor",
-        "--lines",
-        "--since",
-    ),  # journalctl's
-    "--timestamps",  # kubectl's
-    "--reflink",  # cp's
-    "--metric-labels-allowlist",  # of kube-state-metrics
+    *("--no-pager", "--output", "--output-fields", "--after-cursor", "--lines", "--since"),
+    *("--timestamps", "--reflink", "--metric-labels-allowlist"),  # kubectl's, cp's, its exporter's
     *("--interval", "--slow-interval", "--seconds"),  # of the recorder of NVML
 }
 
 
-def command_of(name: str) -> click.Command:
+def command_of(name):
     """Return the command of a name."""
     found = main.main.get_command(click.Context(main.main), name)
     assert found is not None
@@ -53,7 +42,7 @@ OPTIONS = FOREIGN_OPTIONS | {
 }
 
 
-def texts(tree: ast.AST) -> list[str]:
+def texts(tree):
     """Return the texts of a module but its docstrings, formatted ones as one."""
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     skipped = {id(n.body[0]) for n in ast.walk(tree) if isinstance(n, documented) and n.body}
@@ -75,7 +64,7 @@ def texts(tree: ast.AST) -> list[str]:
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda path: "-".join(path.parts[-2:]))
-def test_an_option_that_a_message_names_is_there(module: Path) -> None:
+def test_an_option_that_a_message_names_is_there(module):
     tree = ast.parse(module.read_text(encoding="utf-8"))
 
     named = {o for text in texts(tree) for o in OPTION.findall(FOREIGN.sub("", text))}

@@ -1,9 +1,7 @@
 """Money is written with its currency and the decimals of that currency, everywhere."""
 
-from __future__ import annotations
-
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import pytest
@@ -16,15 +14,12 @@ from goodput_billing.render.wording import amounts
 from goodput_billing.statement.amounts import currency, rows
 from goodput_billing.statement.settings import StatementSettings
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 @pytest.fixture
-def site(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+def site(monkeypatch):
     """Give what sets the currency of the site."""
 
-    def use(code: str) -> None:
+    def use(code):
         found = Settings(statement=StatementSettings(currency=code))
         for module in (theme, output):
             monkeypatch.setattr(module, "settings", lambda: found)
@@ -41,9 +36,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
         ("KWD", "KWD\u00a01,234.500", "<KWD\u00a00.001", "KWD\u00a02.12000"),
     ],
 )
-def test_a_screen_writes_amounts_as_the_currency_has_them(
-    site: Callable[[str], None], code: str, amount: str, least: str, price: str
-) -> None:
+def test_a_screen_writes_amounts_as_the_currency_has_them(site, code, amount, least, price):
     site(code)
 
     assert theme.cost(1234.5) == amount
@@ -51,7 +44,7 @@ def test_a_screen_writes_amounts_as_the_currency_has_them(
     assert theme.price(2.12) == price
 
 
-def test_a_table_names_the_currency_of_amounts_and_prices(site: Callable[[str], None]) -> None:
+def test_a_table_names_the_currency_of_amounts_and_prices(site):
     site("JPY")
     frame = pl.DataFrame({"cost": [1234.0], "price_per_gpu_h": [2.0]})
     names = {"cost": "Cost", "price_per_gpu_h": "Price"}
@@ -67,7 +60,7 @@ def test_a_table_names_the_currency_of_amounts_and_prices(site: Callable[[str], 
     assert (of_price["label"], of_price["type_config"]["format"]) == ("Price (JPY)", "%,.2f")
 
 
-def test_a_command_shows_the_currency_beside_columns_of_money(site: Callable[[str], None]) -> None:
+def test_a_command_shows_the_currency_beside_columns_of_money(site):
     site("JPY")
 
     shown = output.with_currency(pl.DataFrame({"cost": [1.0], "lost_cost": [2.0], "node": ["a"]}))
@@ -76,13 +69,13 @@ def test_a_command_shows_the_currency_beside_columns_of_money(site: Callable[[st
     assert output.cell("lost_cost", 1234.4) == "1,234"
 
 
-def test_a_statement_writes_the_decimals_of_its_currency() -> None:
+def test_a_statement_writes_the_decimals_of_its_currency():
     assert [amounts(code)(Decimal("1234.50")) for code in ("USD", "JPY", "BHD")] == [
         "1,234.50", "1,234", "1,234.500",
     ]  # fmt: skip
 
 
-def test_amounts_without_hundredths_are_billed_whole_and_add_up() -> None:
+def test_amounts_without_hundredths_are_billed_whole_and_add_up():
     exact = pl.DataFrame(
         [
             dict.fromkeys(("line", "cluster"), "")

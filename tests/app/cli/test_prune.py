@@ -1,12 +1,9 @@
 """`goodput prune` and the server drop what goodput.toml calls too old."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import shutil
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -20,16 +17,10 @@ from goodput_app.server.background import Upkeep
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.storage.store import LocalStore
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from click.testing import Result
-
 START = datetime(2026, 11, 16)  # noqa: DTZ001 -- the database holds naive UTC
 
 
-def readings(day: int) -> Batch:
+def readings(day):
     """Return a day of readings of one GPU, one every ten minutes."""
     frame = pl.DataFrame(
         {
@@ -44,7 +35,7 @@ def readings(day: int) -> Batch:
 
 
 @pytest.fixture
-def db(empty_database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def db(empty_database, tmp_path, monkeypatch):
     """Return a database of five days whose settings keep two."""
     path = tmp_path / "site.duckdb"
     store = LocalStore(shutil.copyfile(empty_database, path))
@@ -63,15 +54,15 @@ def db(empty_database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     app_settings.settings.cache_clear()
 
 
-def run(*arguments: str) -> Result:
+def run(*arguments):
     return CliRunner().invoke(main.main, arguments)
 
 
-def days_left(store: LocalStore) -> int:
+def days_left(store):
     return int(store.read("select count(distinct ts::date) from raw.gpu_samples").item())
 
 
-def test_prune_says_what_it_dropped(db: str) -> None:
+def test_prune_says_what_it_dropped(db):
     found = run("prune", "--yes", "--db", db, "--format", "csv")
 
     assert found.exit_code == 0, found.output
@@ -82,7 +73,7 @@ def test_prune_says_what_it_dropped(db: str) -> None:
     store.close()
 
 
-def test_prune_without_retention_says_that_all_is_kept(db: str, tmp_path: Path) -> None:
+def test_prune_without_retention_says_that_all_is_kept(db, tmp_path):
     (tmp_path / "goodput.toml").write_text("")
     app_settings.settings.cache_clear()
 
@@ -92,7 +83,7 @@ def test_prune_without_retention_says_that_all_is_kept(db: str, tmp_path: Path) 
     )
 
 
-def test_prune_asks_before_it_drops_more_than_a_tenth(db: str) -> None:
+def test_prune_asks_before_it_drops_more_than_a_tenth(db):
     found = run("prune", "--db", db)
 
     assert found.exit_code == 1
@@ -102,7 +93,7 @@ def test_prune_asks_before_it_drops_more_than_a_tenth(db: str) -> None:
         assert days_left(store) == 5
 
 
-def test_the_server_drops_what_has_come_of_age(db: str) -> None:
+def test_the_server_drops_what_has_come_of_age(db):
     run("prune", "--yes", "--db", db)
     with contextlib.closing(LocalStore(db)) as store:
         store.load(readings(5))
@@ -112,7 +103,7 @@ def test_the_server_drops_what_has_come_of_age(db: str) -> None:
         assert days_left(store) == 2
 
 
-def test_the_server_says_among_its_sources_that_it_drops_no_more_than_a_tenth(db: str) -> None:
+def test_the_server_says_among_its_sources_that_it_drops_no_more_than_a_tenth(db):
     with contextlib.closing(LocalStore(db)) as store:
         Upkeep(store).run()
 
@@ -127,7 +118,7 @@ def test_the_server_says_among_its_sources_that_it_drops_no_more_than_a_tenth(db
         assert "`goodput prune --yes`" in found
 
 
-def nvml_file(folder: Path, name: str, moments: list[float]) -> Path:
+def nvml_file(folder, name, moments):
     """Write a recording of one GPU."""
     file = folder / name
     lines = [META, *({**FAST, "t": moment} for moment in moments)]
@@ -136,7 +127,7 @@ def nvml_file(folder: Path, name: str, moments: list[float]) -> Path:
 
 
 @pytest.fixture
-def recordings(tmp_path: Path) -> list[Path]:
+def recordings(tmp_path):
     """Return recordings of three days, of ten hours each, of which the last has a line of 2036."""
     day, start = 86_400, START.replace(tzinfo=UTC).timestamp()
     files = [
@@ -149,15 +140,13 @@ def recordings(tmp_path: Path) -> list[Path]:
 
 
 @pytest.fixture
-def other(empty_database: Path, tmp_path: Path) -> str:
+def other(empty_database, tmp_path):
     """Return an empty database, without rows of `db`."""
     return str(shutil.copyfile(empty_database, tmp_path / "other.duckdb"))
 
 
 @pytest.mark.usefixtures("db")
-def test_a_reading_of_2036_is_rejected_and_pruning_after_it_drops_nothing_recent(
-    recordings: list[Path], other: str
-) -> None:
+def test_a_reading_of_2036_is_rejected_and_pruning_after_it_drops_nothing_recent(recordings, other):
     read = run("ingest", "nvml", *map(str, recordings), "--db", other)
     pruned = run("prune", "--yes", "--db", other)
 
@@ -171,12 +160,10 @@ def test_a_reading_of_2036_is_rejected_and_pruning_after_it_drops_nothing_recent
 
 
 @pytest.mark.usefixtures("db")
-def test_dropped_files_that_are_read_again_bring_their_hours_back(
-    recordings: list[Path], other: str
-) -> None:
+def test_dropped_files_that_are_read_again_bring_their_hours_back(recordings, other):
     asked = "select * from marts.ledger_segments order by all"
 
-    def ledger() -> list[tuple[object, ...]]:
+    def ledger():
         with contextlib.closing(LocalStore(other)) as store:
             store.build()
             return store.read(asked).rows()

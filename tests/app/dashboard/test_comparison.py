@@ -1,7 +1,5 @@
 """Changes are shown between windows of equal coverage alone; otherwise the reason is shown."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import polars as pl
@@ -13,7 +11,7 @@ from goodput_queries.scope import Scope
 NOW, EARLIER = Scope(from_ms=1000, to_ms=2000), Scope(from_ms=0, to_ms=1000)
 
 
-def clusters(**spans: tuple[int, int]) -> pl.DataFrame:
+def clusters(**spans):
     """Give marts.clusters with these first and last milliseconds."""
     return pl.DataFrame(
         [
@@ -23,7 +21,7 @@ def clusters(**spans: tuple[int, int]) -> pl.DataFrame:
     )
 
 
-def at(ms: int) -> datetime:
+def at(ms):
     return datetime.fromtimestamp(ms / 1000, UTC).replace(tzinfo=None)
 
 
@@ -31,16 +29,14 @@ def at(ms: int) -> datetime:
     "spans",
     [{"a": (0, 2000)}, {"a": (0, 1990), "b": (0, 2000)}, {"a": (0, 2000), "ended": (-900, -100)}],
 )
-def test_windows_of_equal_coverage_compare(spans: dict[str, tuple[int, int]]) -> None:
+def test_windows_of_equal_coverage_compare(spans):
     assert comparison.unequal_clusters(clusters(**spans), NOW, EARLIER) is None
 
 
 @pytest.mark.parametrize(
     ("first", "last", "now", "then"), [(500, 2000, 100, 50), (0, 1500, 50, 100), (0, 900, 0, 90)]
 )
-def test_a_cluster_that_covers_one_window_more_than_the_other_is_named(
-    first: int, last: int, now: int, then: int
-) -> None:
+def test_a_cluster_that_covers_one_window_more_than_the_other_is_named(first, last, now, then):
     found = comparison.unequal_clusters(clusters(a=(0, 2000), b=(first, last)), NOW, EARLIER)
 
     assert found == (
@@ -49,7 +45,7 @@ def test_a_cluster_that_covers_one_window_more_than_the_other_is_named(
     )
 
 
-def test_windows_that_evidence_classifies_unlike_do_not_compare() -> None:
+def test_windows_that_evidence_classifies_unlike_do_not_compare():
     now, then = ({"unsettled_ms": open_ms, "capacity_ms": 100} for open_ms in (7, 59))
 
     assert comparison.unequal_evidence(now, now) is None

@@ -1,7 +1,5 @@
 """How numbers are written: units, separators, and what is not known."""
 
-from __future__ import annotations
-
 import math
 import re
 from datetime import UTC, datetime, timedelta, timezone
@@ -22,7 +20,7 @@ from goodput_app.dashboard import theme
         (44_444_160_000_000, "12,345,600.0 GPU-h"),
     ],
 )
-def test_gpu_time_has_one_decimal_and_a_unit_that_fits(gpu_ms: int | None, text: str) -> None:
+def test_gpu_time_has_one_decimal_and_a_unit_that_fits(gpu_ms, text):
     assert theme.gpu_time(gpu_ms) == text
 
 
@@ -38,13 +36,11 @@ def test_gpu_time_has_one_decimal_and_a_unit_that_fits(gpu_ms: int | None, text:
         (1_234_567.8, "$1,234,568"),
     ],
 )
-def test_money_has_separators_and_what_has_no_price_is_never_zero(
-    amount: float | None, text: str
-) -> None:
+def test_money_has_separators_and_what_has_no_price_is_never_zero(amount, text):
     assert theme.cost(amount) == text
 
 
-def test_amounts_beside_a_large_one_have_no_decimals_either() -> None:
+def test_amounts_beside_a_large_one_have_no_decimals_either():
     row = (32_872.4, 9_263.45, 0.2, None)
     shown = [theme.cost(amount, beside=row) for amount in row]
     assert shown == ["$32,872", "$9,263", "<$1", "no price"]
@@ -54,7 +50,7 @@ def test_amounts_beside_a_large_one_have_no_decimals_either() -> None:
 @pytest.mark.parametrize(
     ("ratio", "text"), [(None, "not known"), (0.0, "0.0 %"), (0.3204, "32.0 %"), (1.0, "100.0 %")]
 )
-def test_a_ratio_is_percent_with_one_decimal(ratio: float | None, text: str) -> None:
+def test_a_ratio_is_percent_with_one_decimal(ratio, text):
     assert theme.percent(ratio) == text
 
 
@@ -73,42 +69,42 @@ def test_a_ratio_is_percent_with_one_decimal(ratio: float | None, text: str) -> 
         (-200, "-3m 20s"),
     ],
 )
-def test_a_duration_reads_as_people_say_it(seconds: float | None, text: str) -> None:
+def test_a_duration_reads_as_people_say_it(seconds, text):
     assert theme.duration(seconds) == text
 
 
-def test_a_moment_is_utc_and_says_so() -> None:
+def test_a_moment_is_utc_and_says_so():
     assert theme.moment(datetime(2026, 11, 20, 12, 29, 30)) == "2026-11-20 12:29:30 UTC"  # noqa: DTZ001 -- as the database has it
     berlin = timezone(timedelta(hours=1))
     assert theme.moment(datetime(2026, 11, 20, 13, 0, tzinfo=berlin)) == "2026-11-20 12:00:00 UTC"
     assert theme.moment(None) == "not known"
 
 
-def test_a_window_of_one_day_names_the_day_once() -> None:
+def test_a_window_of_one_day_names_the_day_once():
     start = datetime(2026, 11, 20, 12, 29, 30, tzinfo=UTC)
     end = start + timedelta(minutes=5)
     assert theme.window(start, end) == "2026-11-20 12:29:30 - 12:34:30 UTC"
     assert theme.window(start, end + timedelta(days=1)) == "2026-11-20 12:29 - 2026-11-21 12:34 UTC"
 
 
-def test_age_is_written_in_words() -> None:
+def test_age_is_written_in_words():
     now = datetime(2026, 11, 20, tzinfo=UTC)
     assert theme.ago(now - timedelta(hours=2, minutes=5), now) == "2h 5m ago"
     assert theme.ago(now, now) == "just now"
 
 
-def test_names_from_the_data_are_cut_and_move_nothing() -> None:
+def test_names_from_the_data_are_cut_and_move_nothing():
     assert theme.printable("a\x1b[31m\nb") == "a [31m b"
     assert theme.printable("x" * 100, limit=10) == "x" * 9 + "…"
 
 
-def test_plotly_gets_no_tags_from_the_data() -> None:
+def test_plotly_gets_no_tags_from_the_data():
     text = theme.plotly_text("<b>run</b> & <a href='x'>$1</a>")
     assert "<" not in text
     assert text.startswith("&lt;b&gt;run&lt;/b&gt; &amp;")
 
 
-def test_markdown_gets_no_markup_from_the_data() -> None:
+def test_markdown_gets_no_markup_from_the_data():
     assert theme.markdown_text("[x](y) :red[z]") == r"\[x\]\(y\) \:red\[z\]"
 
 
@@ -119,7 +115,7 @@ def test_markdown_gets_no_markup_from_the_data() -> None:
         ":material/skull:", ":streamlit:", "a -> b", "a <- b", "a <-> b", "a -- b", "a >= b",
     ],
 )  # fmt: skip
-def test_markdown_gets_nothing_that_a_page_looks_for_in_the_finished_text(text: str) -> None:
+def test_markdown_gets_nothing_that_a_page_looks_for_in_the_finished_text(text):
     """The patterns of the page's scripts (Streamlit 1.67), which do not see the escapes."""
     finished = theme.markdown_text(text).replace("\\", "")
 
@@ -131,6 +127,6 @@ def test_markdown_gets_nothing_that_a_page_looks_for_in_the_finished_text(text: 
     )
 
 
-def test_markdown_gets_an_ordinary_name_as_it_is() -> None:
+def test_markdown_gets_an_ordinary_name_as_it_is():
     for name in ("ann@node-3", "train--v2", "llama/70b", "9:30", "www2"):
         assert theme.WORD_JOINER not in theme.markdown_text(name)

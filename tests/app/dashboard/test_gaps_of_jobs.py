@@ -1,23 +1,13 @@
 """The Waste page: gaps of whole jobs, and those that come back regularly."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
+from tests.app.opened_page import texts
 from tests.queries.conftest import Evidence
-
-from goodput_queries.storage.store import LocalStore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from streamlit.testing.v1 import AppTest
 
 HOSTILE = "<b>&|`x`</b>"
 
 
-def built(store: LocalStore, gaps: list[tuple[int, int]]) -> LocalStore:
+def built(store, gaps):
     """Return the store, built, with a job of two GPUs that are idle in these gaps."""
     evidence = Evidence(store)
     evidence.node("a", 2)
@@ -31,7 +21,7 @@ def built(store: LocalStore, gaps: list[tuple[int, int]]) -> LocalStore:
 
 
 @pytest.fixture(scope="module")
-def regular(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
+def regular(new_store):
     """Give a job with a gap of 40 s in every ten minutes."""
     store = built(new_store(), [(start, start + 40) for start in range(600, 7000, 600)])
     yield store
@@ -39,24 +29,14 @@ def regular(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
 
 
 @pytest.fixture(scope="module")
-def without_gaps(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
+def without_gaps(new_store):
     """Give a job that works all the time."""
     store = built(new_store(), [])
     yield store
     store.close()
 
 
-def texts(app: AppTest) -> str:
-    """Return the text of a page."""
-    assert not app.exception, app.exception
-    assert not app.error, [error.value for error in app.error]
-    kinds = (app.subheader, app.markdown, app.caption, app.info)
-    return "\n".join(str(element.value) for kind in kinds for element in kind)
-
-
-def test_gaps_of_a_job_are_counted_once_for_all_its_gpus(
-    regular: LocalStore, visit: Callable[..., AppTest]
-) -> None:
+def test_gaps_of_a_job_are_counted_once_for_all_its_gpus(regular, visit):
     shown = texts(visit(regular, "idle_gaps"))
 
     assert "Gaps of jobs" in shown
@@ -64,18 +44,14 @@ def test_gaps_of_a_job_are_counted_once_for_all_its_gpus(
     assert "22 idle gaps, " in shown  # of single GPUs
 
 
-def test_a_gap_names_its_run_as_people_know_it(
-    regular: LocalStore, visit: Callable[..., AppTest]
-) -> None:
+def test_a_gap_names_its_run_as_people_know_it(regular, visit):
     frames = [element.value for element in visit(regular, "idle_gaps").dataframe]
     named = {name for frame in frames if "run_name" in frame for name in frame["run_name"]}
 
     assert named == {f"{HOSTILE} (1)"}
 
 
-def test_a_picked_periodic_gap_shows_its_evidence(
-    regular: LocalStore, visit: Callable[..., AppTest]
-) -> None:
+def test_a_picked_periodic_gap_shows_its_evidence(regular, visit):
     run, coincides = regular.read("select job_run_key, coincides from marts.periodic_gaps").row(0)
 
     shown = texts(visit(regular, "idle_gaps", periodic=f"{run}|{coincides}"))
@@ -86,15 +62,11 @@ def test_a_picked_periodic_gap_shows_its_evidence(
     )
 
 
-def test_shorter_gaps_are_left_out_where_a_least_length_is_chosen(
-    regular: LocalStore, visit: Callable[..., AppTest]
-) -> None:
+def test_shorter_gaps_are_left_out_where_a_least_length_is_chosen(regular, visit):
     shown = texts(visit(regular, "idle_gaps", least="60"))
 
     assert "11 gaps, " not in shown
 
 
-def test_a_job_without_gaps_says_so(
-    without_gaps: LocalStore, visit: Callable[..., AppTest]
-) -> None:
+def test_a_job_without_gaps_says_so(without_gaps, visit):
     assert "No gap of one second or more in this scope." in texts(visit(without_gaps, "idle_gaps"))

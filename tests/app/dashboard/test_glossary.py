@@ -1,10 +1,7 @@
 """The glossary: one definition for each label, the same on the screens and in docs/glossary.md."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -14,19 +11,12 @@ from goodput_app.dashboard.components import tables
 from goodput_billing.statement.amounts.charges import DEFINITION_VERSION
 from goodput_queries.catalog.find import catalogue
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from streamlit.testing.v1 import AppTest
-
-    from goodput_queries.storage.store import LocalStore
-
 ROOT = Path(__file__).parents[3]
 DASHBOARD = ROOT / "app" / "goodput_app" / "dashboard"
 UNITS = ("_ms", "_s", "_ratio", "_cost", "_w", "_hz", "_c", "_h", "_kwh", "_kg")
 
 
-def headers() -> Iterator[tuple[str, str]]:
+def headers():
     """Yield column and header of each table that a module of the dashboard names."""
     for file in sorted(DASHBOARD.rglob("*.py")):
         for node in ast.parse(file.read_text(encoding="utf-8")).body:
@@ -39,7 +29,7 @@ def headers() -> Iterator[tuple[str, str]]:
                     yield str(key.value), value.value
 
 
-def test_the_page_is_printed_from_the_glossary() -> None:
+def test_the_page_is_printed_from_the_glossary():
     page = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
 
     assert page == glossary.page(), (
@@ -47,7 +37,7 @@ def test_the_page_is_printed_from_the_glossary() -> None:
     )
 
 
-def test_every_column_with_a_unit_has_an_entry() -> None:
+def test_every_column_with_a_unit_has_an_entry():
     measures = {header for column, header in headers() if column.endswith(UNITS)}
     measures |= {label for label, _ in theme.MONEY.values()}
 
@@ -55,7 +45,7 @@ def test_every_column_with_a_unit_has_an_entry() -> None:
     assert {header for header in measures if glossary.find(header) is None} == set()
 
 
-def test_every_alias_is_a_label_in_use() -> None:
+def test_every_alias_is_a_label_in_use():
     used = {header for _, header in headers()}
     used |= {header[:1].upper() + header[1:] for header in used}
     aliases = {a for e in glossary.entries().values() for a in e.aliases.split("; ") if a}
@@ -63,7 +53,7 @@ def test_every_alias_is_a_label_in_use() -> None:
     assert aliases - used == set()
 
 
-def test_a_term_is_defined_once() -> None:
+def test_a_term_is_defined_once():
     rows = set(glossary.entries().values())
     names = [name for e in rows for name in (e.term, *filter(None, e.aliases.split("; ")))]
 
@@ -71,22 +61,20 @@ def test_a_term_is_defined_once() -> None:
     assert len({e.definition for e in rows}) == len(rows)
 
 
-def test_every_view_of_the_glossary_exists() -> None:
+def test_every_view_of_the_glossary_exists():
     assert {e.view for e in glossary.entries().values() if e.view} <= set(catalogue())
 
 
-def test_the_definition_of_goodput_says_its_version() -> None:
+def test_the_definition_of_goodput_says_its_version():
     assert f"definition {DEFINITION_VERSION} " in glossary.hover("Goodput (% of capacity)")
 
 
-def test_a_label_without_an_entry_is_an_error() -> None:
+def test_a_label_without_an_entry_is_an_error():
     with pytest.raises(KeyError, match="'Dearest'"):
         glossary.hover("Dearest")
 
 
-def test_the_tiles_of_the_pages_explain_themselves_by_the_glossary(
-    visit: Callable[..., AppTest], priced: LocalStore
-) -> None:
+def test_the_tiles_of_the_pages_explain_themselves_by_the_glossary(visit, priced):
     for name in ("fleet_overview", "cost_statement"):
         tiles = visit(priced, name).metric
 
@@ -94,7 +82,7 @@ def test_the_tiles_of_the_pages_explain_themselves_by_the_glossary(
         assert all(tile.help == glossary.hover(tile.label) for tile in tiles)
 
 
-def test_the_header_of_a_column_explains_itself_by_the_glossary() -> None:
+def test_the_header_of_a_column_explains_itself_by_the_glossary():
     frame = pl.DataFrame({"ettr_ratio": [0.5], "node": ["n1"]})
 
     _, config = tables.shaped(frame, {"ettr_ratio": "ETTR", "node": "Node"})

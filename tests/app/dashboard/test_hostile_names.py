@@ -1,22 +1,16 @@
 """Names come from people and machines: none of them breaks a run, moves a cursor or hides a row."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
 import os
 import unicodedata
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from goodput_app.cli import main, output
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 START = 1_790_000_000
 NAMES = {
@@ -41,14 +35,14 @@ ITERATION = (
 )
 
 
-def run(*arguments: str) -> Result:
+def run(*arguments):
     return CliRunner().invoke(main.main, list(arguments), catch_exceptions=False)
 
 
-def accounting(name: str, first_job: int) -> str:
+def accounting(name, first_job):
     """Return `sacct --json` of a job whose every name is this one, and of a plain job."""
 
-    def record(job: int, text: str) -> dict[str, object]:
+    def record(job, text):
         gpus = [{"type": "gres", "name": "gpu", "id": 1001, "count": 1}]
         return {
             "time": {
@@ -68,7 +62,7 @@ def accounting(name: str, first_job: int) -> str:
     )
 
 
-def events(name: str) -> str:
+def events(name):
     steps = [
         {"v": 1, "ts": START + t, "event": "step", "step": t // 10, "dur_s": 10, "run_id": name,
          "rank": 0, "host": name, "cluster": name, "msg": name, "phase": f"custom:{name}"}
@@ -77,7 +71,7 @@ def events(name: str) -> str:
     return "".join(json.dumps(event) + "\n" for event in steps)
 
 
-def is_plain(text: str) -> bool:
+def is_plain(text):
     """Say whether text moves no cursor, hides nothing and turns no direction."""
     return all(
         c == "\n" or unicodedata.category(c) not in {"Cc", "Cf", "Cs", "Zl", "Zp"} for c in text
@@ -85,7 +79,7 @@ def is_plain(text: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def named(tmp_path_factory: pytest.TempPathFactory) -> str:
+def named(tmp_path_factory):
     """Give a database of jobs of all these names: two a name, of which one has a plain name."""
     folder = tmp_path_factory.mktemp("named")
     for number, name in enumerate(NAMES.values()):
@@ -100,7 +94,7 @@ def named(tmp_path_factory: pytest.TempPathFactory) -> str:
     return db
 
 
-def test_every_name_has_its_time_in_the_ledger(named: str) -> None:
+def test_every_name_has_its_time_in_the_ledger(named):
     held = run("ledger", "--by", "team,user,run,category", "--db", named, "--format", "json")
 
     rows = json.loads(held.stdout)
@@ -117,7 +111,7 @@ def test_every_name_has_its_time_in_the_ledger(named: str) -> None:
     ],
     ids=" ".join,
 )  # fmt: skip
-def test_a_name_of_any_kind_goes_through_to_every_answer(named: str, words: list[str]) -> None:
+def test_a_name_of_any_kind_goes_through_to_every_answer(named, words):
     answer = run(*words, "--db", named)
 
     assert answer.exit_code == 0, answer.output
@@ -125,7 +119,7 @@ def test_a_name_of_any_kind_goes_through_to_every_answer(named: str, words: list
     assert max(map(len, answer.output.splitlines()), default=0) < 4_097
 
 
-def test_files_for_programs_turn_no_direction(named: str) -> None:
+def test_files_for_programs_turn_no_direction(named):
     for form in ("json", "csv"):
         table = run("show", "raw.job_runs", "--db", named, "--format", form).stdout
         assert not any(c in table for c in "\u202e\u2066")
@@ -133,7 +127,7 @@ def test_files_for_programs_turn_no_direction(named: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
-def test_a_name_of_any_kind_can_be_asked_for(named: str, name: str) -> None:
+def test_a_name_of_any_kind_can_be_asked_for(named, name):
     asked = run("ledger", "--team", name.replace("\x00", ""), "--db", named)
 
     assert asked.exit_code in (0, 1)  # sources trim names: this one may be known as another
@@ -146,7 +140,7 @@ FILES = [
 ]
 
 
-def test_files_of_any_name_are_read_named_and_forgotten(tmp_path: Path) -> None:
+def test_files_of_any_name_are_read_named_and_forgotten(tmp_path):
     db = str(tmp_path / "fleet.duckdb")
     folder = tmp_path / "logs"
     folder.mkdir()
@@ -173,7 +167,7 @@ def test_files_of_any_name_are_read_named_and_forgotten(tmp_path: Path) -> None:
         assert is_plain(gone.output)
 
 
-def test_csv_on_a_terminal_moves_no_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_csv_on_a_terminal_moves_no_cursor(monkeypatch):
     written = io.BytesIO()
     terminal = io.TextIOWrapper(written)
     monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)

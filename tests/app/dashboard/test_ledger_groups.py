@@ -1,7 +1,5 @@
 """The ledger in nine groups: every category is in one, nothing is lost, one group can be open."""
 
-from __future__ import annotations
-
 import polars as pl
 import pytest
 
@@ -13,7 +11,7 @@ KNOWN = pl.read_csv(models.reference_files()["ledger_groups"])
 CATEGORIES = pl.read_csv(models.reference_files()["gpu_second_categories"])
 
 
-def ledger(**changes: int) -> pl.DataFrame:
+def ledger(**changes):
     """Return a ledger in which the n-th category has n seconds, but for those named."""
     return CATEGORIES.with_columns(
         pl.Series(
@@ -24,7 +22,7 @@ def ledger(**changes: int) -> pl.DataFrame:
     )
 
 
-def test_every_category_is_in_one_of_nine_groups_that_the_stack_knows() -> None:
+def test_every_category_is_in_one_of_nine_groups_that_the_stack_knows():
     assert sorted(KNOWN["category"]) == sorted(CATEGORIES["category"])
     names = KNOWN["ledger_group"].unique().to_list()
     assert len(names) == 9
@@ -33,14 +31,14 @@ def test_every_category_is_in_one_of_nine_groups_that_the_stack_knows() -> None:
 
 
 @pytest.mark.parametrize("opened", [None, "failures", "useful", "no such group"])
-def test_the_groups_add_up_to_the_ledger(opened: str | None) -> None:
+def test_the_groups_add_up_to_the_ledger(opened):
     found = grouped(ledger(), KNOWN, opened)
 
     assert found["gpu_ms"].sum() == ledger()["gpu_ms"].sum()
     assert found["cost"].sum() == pytest.approx(ledger()["cost"].sum())
 
 
-def test_the_open_group_shows_its_categories() -> None:
+def test_the_open_group_shows_its_categories():
     found = grouped(ledger(), KNOWN, "failures")["category"].to_list()
 
     assert {"lost_work", "fault_stall", "failed_without_progress"} < set(found)
@@ -48,14 +46,14 @@ def test_the_open_group_shows_its_categories() -> None:
     assert len(found) == 8 + 3
 
 
-def test_a_group_names_the_parts_that_have_time() -> None:
+def test_a_group_names_the_parts_that_have_time():
     rows = grouped(ledger(throttled=0), KNOWN, None)
 
     slow = rows.filter(pl.col("category") == "slowdowns").row(0, named=True)
     assert slow["definition"] == "Straggler wait"
 
 
-def test_evaluation_that_counts_is_useful() -> None:
+def test_evaluation_that_counts_is_useful():
     counted = ledger().with_columns(
         pl.when(pl.col("category") == "other_declared")
         .then(pl.lit("goodput"))
@@ -67,7 +65,7 @@ def test_evaluation_that_counts_is_useful() -> None:
     assert of_categories(ledger(), KNOWN)["other_declared"] == "declared"
 
 
-def test_over_time_the_groups_add_up_in_each_bucket() -> None:
+def test_over_time_the_groups_add_up_in_each_bucket():
     frame = pl.DataFrame(
         {
             "bucket_at": [1, 1, 1, 2],

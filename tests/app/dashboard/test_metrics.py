@@ -1,10 +1,7 @@
 """Series of GPUs for charts: bins, holes, and the band of peers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from datetime import timedelta
 
 import polars as pl
 import pytest
@@ -14,10 +11,6 @@ from tests.queries.conftest import START, Evidence
 from goodput_app.dashboard.data import metrics
 from goodput_app.dashboard.state import use_store
 from goodput_queries.scope import Scope
-from goodput_queries.storage.store import LocalStore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 START_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
@@ -25,7 +18,7 @@ WINDOW = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS)
 
 
 @pytest.fixture(scope="module")
-def world(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
+def world(new_store):
     """Give two GPUs that are read every 30 s for an hour: at 100 W rising, and at 400 W."""
     made = Evidence(new_store())
     for gpu, watts in (("GPU-a", 100.0), ("GPU-b", 400.0)):
@@ -40,7 +33,7 @@ def world(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
 
 
 @pytest.fixture(autouse=True)
-def used(world: LocalStore) -> Iterator[None]:
+def used(world):
     """Read from this world."""
     use_store(world)
     yield
@@ -49,7 +42,7 @@ def used(world: LocalStore) -> Iterator[None]:
 
 @pytest.mark.parametrize("hours", [0.01, 1, 12, 24, 100, 24 * 7, 24 * 365, 24 * 3650])
 @pytest.mark.parametrize("gpus", [1, 8, 64])
-def test_a_trace_never_has_too_many_points(hours: float, gpus: int) -> None:
+def test_a_trace_never_has_too_many_points(hours, gpus):
     window_ms = int(hours * HOUR_MS)
 
     read = metrics.resolution(window_ms, gpus)
@@ -58,13 +51,13 @@ def test_a_trace_never_has_too_many_points(hours: float, gpus: int) -> None:
     assert read.is_raw or read.bin_ms % metrics.ROLLED_UP_MS == 0
 
 
-def test_short_windows_read_samples_and_long_ones_the_roll_up() -> None:
+def test_short_windows_read_samples_and_long_ones_the_roll_up():
     assert metrics.resolution(8 * HOUR_MS, 8) == metrics.Resolution(60_000, is_raw=True)
     assert metrics.resolution(24 * HOUR_MS, 8) == metrics.Resolution(600_000, is_raw=False)
     assert metrics.resolution(7 * 24 * HOUR_MS, 8) == metrics.Resolution(1_800_000, is_raw=False)
 
 
-def test_samples_and_roll_up_agree() -> None:
+def test_samples_and_roll_up_agree():
     """Of the page of one GPU, whose peers are other GPUs."""
     of_one = replace(WINDOW, gpu_uuid="GPU-a", node="n", cluster="c")
     raw, rolled = (
@@ -82,7 +75,7 @@ def test_samples_and_roll_up_agree() -> None:
     assert first["sm_active_ratio"] is None
 
 
-def series(*rows: tuple[str, int, float | None]) -> pl.DataFrame:
+def series(*rows):
     found = [
         {"gpu_uuid": gpu, "gpu_instance": "", "at": START + timedelta(seconds=s), "power_w": watts}
         for gpu, s, watts in rows
@@ -90,11 +83,11 @@ def series(*rows: tuple[str, int, float | None]) -> pl.DataFrame:
     return pl.DataFrame(found)
 
 
-def at(second: int) -> datetime:
+def at(second):
     return START + timedelta(seconds=second)
 
 
-def test_a_line_breaks_where_samples_are_missing() -> None:
+def test_a_line_breaks_where_samples_are_missing():
     own = series(*(("GPU-a", s, 1.0) for s in (0, 10, 20, 60, 70)))
 
     found = metrics.with_holes(own, ["power_w"])
@@ -103,7 +96,7 @@ def test_a_line_breaks_where_samples_are_missing() -> None:
     assert found["power_w"].to_list() == [1.0, 1.0, 1.0, None, 1.0, 1.0]
 
 
-def test_a_few_peers_have_the_band_of_least_and_most() -> None:
+def test_a_few_peers_have_the_band_of_least_and_most():
     every = series(
         *(("GPU-a", s, 999.0) for s in (0, 10)),
         *(("GPU-b", s, 100.0 + s) for s in (0, 10)),
@@ -116,7 +109,7 @@ def test_a_few_peers_have_the_band_of_least_and_most() -> None:
     assert band.rows() == [(at(0), 100.0, 300.0), (at(10), 110.0, 110.0)]
 
 
-def test_many_peers_have_the_band_of_percentiles() -> None:
+def test_many_peers_have_the_band_of_percentiles():
     every = series(*((f"GPU-{i}", 0, float(i)) for i in range(12)))
 
     band = metrics.peers_band(every, "GPU-11", "power_w")

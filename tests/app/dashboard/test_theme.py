@@ -1,7 +1,5 @@
 """Colours: every category has one, families can be distinguished, both themes can be read."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 from importlib.resources import files
@@ -45,18 +43,18 @@ DEFICIENCIES = {
 Triple = tuple[float, float, float]
 
 
-def test_every_category_has_a_style_of_its_own_and_the_reverse() -> None:
+def test_every_category_has_a_style_of_its_own_and_the_reverse():
     assert {row["colour"] for row in CATEGORIES} == set(theme.STYLES)
     looks = [(look.colour, look.hatch) for look in theme.STYLES.values()]
     assert len(set(looks)) == len(looks)
 
 
-def test_every_category_has_a_place_in_the_order() -> None:
+def test_every_category_has_a_place_in_the_order():
     groups = {row["ledger_group"] for row in csv.DictReader(GROUPS.splitlines())}
     assert sorted({row["category"] for row in CATEGORIES} | groups) == sorted(theme.ORDER)
 
 
-def test_a_category_is_painted_in_the_colour_of_its_meaning() -> None:
+def test_a_category_is_painted_in_the_colour_of_its_meaning():
     for row in CATEGORIES:
         family = theme.STYLES[row["colour"]].family
         if row["kind"] == "unsettled":
@@ -69,26 +67,26 @@ def test_a_category_is_painted_in_the_colour_of_its_meaning() -> None:
             assert family == "productive"
 
 
-def test_not_settled_and_throttled_are_hatched() -> None:
+def test_not_settled_and_throttled_are_hatched():
     for look in theme.STYLES.values():
         assert bool(look.hatch) == (look.hatch != "")
         if look.family in {"unsettled", "throttled"}:
             assert look.hatch
 
 
-def test_unsplit_steps_are_productive_green_hatched() -> None:
+def test_unsplit_steps_are_productive_green_hatched():
     step, productive = theme.style("step"), theme.style("productive")
     assert step.colour == productive.colour
     assert step.hatch
     assert not productive.hatch
 
 
-def test_a_colour_that_is_not_ours_is_unknown() -> None:
+def test_a_colour_that_is_not_ours_is_unknown():
     assert theme.style("no such key") == theme.style(None) == theme.STYLES["unknown"]
 
 
 @pytest.mark.parametrize("deficiency", [None, *DEFICIENCIES])
-def test_families_can_be_distinguished(deficiency: str | None) -> None:
+def test_families_can_be_distinguished(deficiency):
     """A distance of 15 in CIELAB, or a pattern that only one of the two has."""
     for (one, a), (other, b) in itertools.combinations(FAMILIES.items(), 2):
         first, second = theme.STYLES[a], theme.STYLES[b]
@@ -98,14 +96,14 @@ def test_families_can_be_distinguished(deficiency: str | None) -> None:
 
 
 @pytest.mark.parametrize("base", ["light", "dark"])
-def test_every_colour_stands_out_from_the_page(base: str) -> None:
+def test_every_colour_stands_out_from_the_page(base):
     page = theme.STREAMLIT_CONFIG[f"theme.{base}.backgroundColor"]
     for name, look in theme.STYLES.items():
         assert theme.contrast(look.colour, page) >= 1.5, name
 
 
 @pytest.mark.parametrize(("base", "of_charts"), [("light", "#262730"), ("dark", "#fafafa")])
-def test_texts_of_a_page_can_be_read(base: str, of_charts: str) -> None:
+def test_texts_of_a_page_can_be_read(base, of_charts):
     """WCAG 2.2 asks for 4.5 where text is small; of_charts: what Streamlit makes of CHART_TEXT."""
     paints = {name: theme.STREAMLIT_CONFIG[f"theme.{base}.{name}"]
               for name in ("textColor", "primaryColor", "backgroundColor",
@@ -119,28 +117,28 @@ def test_texts_of_a_page_can_be_read(base: str, of_charts: str) -> None:
     assert theme.contrast(captions[1], side) >= 4.5
 
 
-def test_the_colour_of_texts_in_charts_is_one_that_streamlit_replaces() -> None:
+def test_the_colour_of_texts_in_charts_is_one_that_streamlit_replaces():
     assert streamlit_plotly_theme.GRAY_90 == theme.CHART_TEXT
 
 
-def test_text_on_a_category_and_on_an_allocation_can_be_read() -> None:
+def test_text_on_a_category_and_on_an_allocation_can_be_read():
     for name, look in theme.STYLES.items():
         assert theme.contrast(theme.ink(name), look.colour) >= 4.5, name
     for paint in theme.HOLDER_COLOURS:
         assert theme.contrast("#ffffff", paint) >= 4.5
 
 
-def test_two_colours_have_the_contrast_that_wcag_says() -> None:
+def test_two_colours_have_the_contrast_that_wcag_says():
     assert theme.contrast("#000000", "#ffffff") == pytest.approx(21)
     assert theme.contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
 
 
-def test_streamlit_knows_every_option() -> None:
+def test_streamlit_knows_every_option():
     known = config.get_config_options()
     assert set(theme.STREAMLIT_CONFIG) <= set(known)
 
 
-def _linear(paint: str) -> Triple:
+def _linear(paint):
     channels = (int(paint[i : i + 2], 16) / 255 for i in (1, 3, 5))
     red, green, blue = (
         c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels
@@ -148,17 +146,17 @@ def _linear(paint: str) -> Triple:
     return red, green, blue
 
 
-def _mixed(paint: str, under: str, opacity: float) -> str:
+def _mixed(paint, under, opacity):
     pairs = [(int(paint[i : i + 2], 16), int(under[i : i + 2], 16)) for i in (1, 3, 5)]
     return "#" + "".join(f"{round(opacity * a + (1 - opacity) * b):02x}" for a, b in pairs)
 
 
-def _distance(one: str, other: str, deficiency: str | None) -> float:
+def _distance(one, other, deficiency):
     pairs = zip(_lab(one, deficiency), _lab(other, deficiency), strict=True)
     return float(sum((a - b) ** 2 for a, b in pairs) ** 0.5)
 
 
-def _lab(paint: str, deficiency: str | None) -> Triple:
+def _lab(paint, deficiency):
     rgb = _linear(paint)
     if deficiency is not None:
         seen = [

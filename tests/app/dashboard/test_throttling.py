@@ -1,7 +1,5 @@
 """No episode of throttling: nothing was throttled, or no source reports it."""
 
-from __future__ import annotations
-
 import polars as pl
 import pytest
 

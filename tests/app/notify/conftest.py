@@ -10,14 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.app.receivers import Hook, Post, post_office, web
 
 from goodput_ingest.live import status as live_status
 from goodput_ingest.live.status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from goodput_queries.storage.store import LocalStore
 
 SOURCE, ORIGIN = "slurm", "sacct"
@@ -39,12 +36,12 @@ class Clock:
 
 
 @pytest.fixture
-def clock() -> Clock:
+def clock():
     return Clock()
 
 
 @pytest.fixture(scope="session")
-def built_empty(new_store: Callable[..., LocalStore]) -> Path:
+def built_empty(new_store):
     """Give a database of which everything that is loaded was built: nothing."""
     store = new_store()
     store.build()
@@ -55,7 +52,7 @@ def built_empty(new_store: Callable[..., LocalStore]) -> Path:
 
 
 @pytest.fixture
-def store(new_store: Callable[..., LocalStore], built_empty: Path) -> Iterator[LocalStore]:
+def store(new_store, built_empty):
     with contextlib.closing(new_store(copy_of=built_empty)) as opened:
         yield opened
 
@@ -71,26 +68,6 @@ def mend(store: LocalStore, origin: str = ORIGIN) -> None:
     """Let a source answer again: its finding closes."""
     now = datetime.now(UTC).replace(tzinfo=None)
     live_status.write(store, [Status(SOURCE, origin, now, 60.0).answered(now)])
-
-
-@pytest.fixture
-def hook() -> Iterator[Hook]:
-    """Give a web server."""
-    with web() as running:
-        yield running
-
-
-@pytest.fixture
-def post() -> Iterator[Post]:
-    """Give a mail server without encryption."""
-    with post_office() as running:
-        yield running
-
-
-@pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no proxy of the tester's stand between."""
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
 
 
 def free_port() -> int:

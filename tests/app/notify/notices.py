@@ -1,7 +1,5 @@
 """Findings as notifications have them, for tests."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,20 +1,17 @@
 """What arrives at a real Alertmanager, a mail server and a web server."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import shutil
 import subprocess
-import time
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
 from tests.app.notify.conftest import free_port
 from tests.app.notify.notices import HANG, HOSTILE, IDLE, changed
-from tests.app.receivers import Hook, Post
+from tests.until import until
 
 from goodput_app.notify.message import Message, message
 from goodput_app.notify.send import probe, send, send_again, trial
@@ -30,10 +27,6 @@ from goodput_app.notify.settings import (
 from goodput_billing.delivery.http_post import signature
 from goodput_billing.delivery.send_with_retry import NotSentError
 from goodput_queries.errors import GoodputError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 PATIENCE_S = 20.0
 NOW = datetime.now(UTC).replace(microsecond=0)
@@ -52,15 +45,8 @@ receivers:
 """
 
 
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
-
-
 @pytest.fixture
-def alertmanager(hook: Hook, tmp_path: Path) -> Iterator[str]:
+def alertmanager(hook, tmp_path):
     """Run an Alertmanager that hands alerts on to the web server."""
     if ALERTMANAGER is None:
         pytest.skip("no Alertmanager here: apt-get install prometheus-alertmanager")
@@ -73,25 +59,25 @@ def alertmanager(hook: Hook, tmp_path: Path) -> Iterator[str]:
     log = tmp_path / "log"
     with log.open("w") as out, subprocess.Popen(command, stderr=out, stdout=out) as process:
         try:
-            until(lambda: is_ready(url) or process.poll() is not None)
+            until(lambda: is_ready(url) or process.poll() is not None, "it is ready")
             assert process.poll() is None, log.read_text()
             yield url
         finally:
             process.kill()
 
 
-def is_ready(url: str) -> bool:
+def is_ready(url):
     with contextlib.suppress(httpx.HTTPError):
         return httpx.get(f"{url}/-/ready", trust_env=False).is_success
     return False
 
 
-def active(url: str) -> list[dict[str, Any]]:
+def active(url):
     found: list[dict[str, Any]] = httpx.get(f"{url}/api/v2/alerts", trust_env=False).json()
     return found
 
 
-def handed_on(hook: Hook) -> list[tuple[str, str]]:
+def handed_on(hook):
     """Return (status, finding) of what the Alertmanager handed on."""
     return [
         (alert["status"], alert["labels"]["finding"])
@@ -100,19 +86,18 @@ def handed_on(hook: Hook) -> list[tuple[str, str]]:
     ]
 
 
-def recent(*notices: Any) -> tuple[Any, ...]:
+def recent(*notices):
     return tuple(changed(one, since_ms=NOW_MS - 60_000) for one in notices)
 
 
-def test_an_alertmanager_hands_on_each_finding_once_and_its_end_once(
-    alertmanager: str, hook: Hook
-) -> None:
+@pytest.mark.machine
+def test_an_alertmanager_hands_on_each_finding_once_and_its_end_once(alertmanager, hook):
     target = Alertmanager(url=alertmanager)
     notices = recent(HANG, IDLE, HOSTILE)
     keys = {one.finding_key for one in notices}
     opened = message("alertmanager", "open", notices, NOW_MS)
     send(opened, target, NOW)
-    until(lambda: len(handed_on(hook)) == 3)
+    until(lambda: len(handed_on(hook)) == 3, "it hands on three")
 
     send(opened, target, NOW)  # a second copy, after a restart
     first = {one["labels"]["finding"]: one["endsAt"] for one in active(alertmanager)}
@@ -122,7 +107,7 @@ def test_an_alertmanager_hands_on_each_finding_once_and_its_end_once(
     assert all(again[key] > first[key] for key in keys)
 
     send(message("alertmanager", "resolved", notices, NOW_MS), target, NOW)
-    until(lambda: len(handed_on(hook)) == 6)
+    until(lambda: len(handed_on(hook)) == 6, "it hands on their ends")
     assert sorted(handed_on(hook)) == sorted(
         (status, key) for status in ("firing", "resolved") for key in keys
     )
@@ -130,10 +115,11 @@ def test_an_alertmanager_hands_on_each_finding_once_and_its_end_once(
     assert probe(target, None) == alertmanager
 
 
-def test_an_alert_has_the_labels_that_routes_need(alertmanager: str, hook: Hook) -> None:
+@pytest.mark.machine
+def test_an_alert_has_the_labels_that_routes_need(alertmanager, hook):
     send(message("a", "open", recent(HANG), NOW_MS), Alertmanager(url=f"{alertmanager}/"), NOW)
 
-    until(lambda: bool(handed_on(hook)))
+    until(lambda: handed_on(hook), "it hands on")
     (alert,) = active(alertmanager)
     assert alert["labels"] == {
         "alertname": "hang", "severity": "critical", "cluster": "lab", "team": "research",
@@ -143,9 +129,7 @@ def test_an_alert_has_the_labels_that_routes_need(alertmanager: str, hook: Hook)
     assert alert["generatorURL"] == alert["annotations"]["link"] == HANG.url
 
 
-def test_a_webhook_is_signed_and_carries_one_key_for_all_copies(
-    hook: Hook, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_webhook_is_signed_and_carries_one_key_for_all_copies(hook, monkeypatch):
     monkeypatch.setenv("SIGN", "s3cret")
     monkeypatch.setenv("TOKEN", "t0ken")
     target = Webhook(url=hook.url, secret_env="SIGN", token_env="TOKEN")
@@ -163,9 +147,7 @@ def test_a_webhook_is_signed_and_carries_one_key_for_all_copies(
 
 
 @pytest.mark.parametrize("kind", [Slack, Teams])
-def test_a_channel_whose_url_is_a_secret_names_no_more_than_its_server(
-    hook: Hook, monkeypatch: pytest.MonkeyPatch, kind: type[Slack | Teams]
-) -> None:
+def test_a_channel_whose_url_is_a_secret_names_no_more_than_its_server(hook, monkeypatch, kind):
     monkeypatch.setenv("URL", f"{hook.url}/T0/s3cret")
     hook.answers += [(200, {}), (403, {}), (429, {"Retry-After": "7"})]
     target = kind(url_env="URL")
@@ -184,14 +166,14 @@ def test_a_channel_whose_url_is_a_secret_names_no_more_than_its_server(
     assert busy.value.wait_s == 7
 
 
-def mailing(post: Post, **more: Any) -> dict[str, Any]:
+def mailing(post, **more):
     return {
         "host": "127.0.0.1", "port": post.port, "sender": "Goodput <goodput@lab.example>",
         "security": "none", **more,
     }  # fmt: skip
 
 
-def test_a_copy_of_a_mail_has_the_same_id_and_who_had_it_gets_none(post: Post) -> None:
+def test_a_copy_of_a_mail_has_the_same_id_and_who_had_it_gets_none(post):
     target = Mail(**mailing(post, addresses=("a@lab.example", "b@lab.example")))
     content = message("mail", "open", (HANG,), NOW_MS)
     post.refused["b@lab.example"] = "450 later"
@@ -207,7 +189,7 @@ def test_a_copy_of_a_mail_has_the_same_id_and_who_had_it_gets_none(post: Post) -
     assert post.mails[0]["Auto-Submitted"] == "auto-generated"
 
 
-def test_a_hostile_name_makes_no_header(post: Post) -> None:
+def test_a_hostile_name_makes_no_header(post):
     target = Mail(**mailing(post, addresses=("a@lab.example",)))
 
     send(message("mail", "open", (HOSTILE,), NOW_MS), target, NOW)
@@ -218,7 +200,7 @@ def test_a_hostile_name_makes_no_header(post: Post) -> None:
     assert post.recipients == [["a@lab.example"]]
 
 
-def test_the_owner_of_a_job_gets_mail_at_the_own_address(post: Post) -> None:
+def test_the_owner_of_a_job_gets_mail_at_the_own_address(post):
     target = Owner(**mailing(post, address="{user}@lab.example", addresses={"ann": "al@x.example"}))
     of_bob = changed(IDLE, user="bob")
 
@@ -233,7 +215,7 @@ def test_the_owner_of_a_job_gets_mail_at_the_own_address(post: Post) -> None:
         send(stranger, target, NOW)
 
 
-def test_a_trial_is_a_message_of_each_kind(hook: Hook, post: Post) -> None:
+def test_a_trial_is_a_message_of_each_kind(hook, post):
     targets: list[AnyTarget] = [
         Webhook(url=hook.url),
         Alertmanager(url=hook.url),

@@ -1,27 +1,20 @@
 """`goodput notify` and what `goodput doctor` says of targets."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import shutil
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.app.command_line import run
 from tests.app.notify.conftest import fail, free_port
-from tests.app.receivers import Hook, Post
 
 from goodput_app.cli.doctor.notifications import notification_findings
 from goodput_app.settings import settings
 from goodput_queries.storage.store import LocalStore
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 @pytest.fixture
-def configured(here: Path, hook: Hook, post: Post) -> int:
+def configured(here, hook, post):
     """Write settings with a web server, a mail server and one that is down; return its port."""
     port = free_port()
     (here / "goodput.toml").write_text(
@@ -47,9 +40,7 @@ def configured(here: Path, hook: Hook, post: Post) -> int:
     return port
 
 
-def test_a_test_message_goes_to_each_target_and_errors_are_rows(
-    configured: int, hook: Hook, post: Post
-) -> None:
+def test_a_test_message_goes_to_each_target_and_errors_are_rows(configured, hook, post):
     result = run("notify", "--test", "--user", "ann", "--format", "json")
 
     assert result.exit_code == 1
@@ -68,7 +59,7 @@ def test_a_test_message_goes_to_each_target_and_errors_are_rows(
 
 
 @pytest.mark.usefixtures("configured")
-def test_a_dry_run_lists_messages_and_sends_none(here: Path, hook: Hook, built_empty: Path) -> None:
+def test_a_dry_run_lists_messages_and_sends_none(here, hook, built_empty):
     shutil.copyfile(built_empty, here / "goodput.duckdb")
     with contextlib.closing(LocalStore(here / "goodput.duckdb", threads=1)) as store:
         fail(store)
@@ -88,7 +79,7 @@ def test_a_dry_run_lists_messages_and_sends_none(here: Path, hook: Hook, built_e
 
 
 @pytest.mark.usefixtures("here")
-def test_one_of_both_is_asked_for_and_targets_are_needed() -> None:
+def test_one_of_both_is_asked_for_and_targets_are_needed():
     assert "give either --test or --dry-run" in run("notify").stderr
     assert run("notify", "--test", "--dry-run").exit_code == 2
 
@@ -98,9 +89,7 @@ def test_one_of_both_is_asked_for_and_targets_are_needed() -> None:
     assert "no target is named under [[notify]]" in result.stderr
 
 
-def test_doctor_tries_each_target_and_sends_nothing(
-    configured: int, hook: Hook, post: Post
-) -> None:
+def test_doctor_tries_each_target_and_sends_nothing(configured, hook, post):
     rows = {what: (status, found) for what, status, found, _ in notification_findings()}
 
     assert rows == {

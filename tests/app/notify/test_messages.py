@@ -1,7 +1,5 @@
 """What each channel is sent, by golden files: GOODPUT_REWRITE_GOLDEN=1 writes them."""
 
-from __future__ import annotations
-
 import json
 import os
 from datetime import UTC, datetime
@@ -11,7 +9,7 @@ import pytest
 from tests.app.notify.notices import AT_MS, DOWN, HANG, HOSTILE, IDLE, MINUTE_MS, changed
 
 from goodput_app.notify import bodies
-from goodput_app.notify.message import Message, finding_url, headline, message
+from goodput_app.notify.message import finding_url, headline, message
 from goodput_app.notify.send import letter
 from goodput_app.time_expressions import moment_ms
 
@@ -28,21 +26,21 @@ MESSAGES = {
 PEOPLE = ("one", "several", "owner", "resolved", "hostile")
 
 
-def pretty(body: bytes) -> str:
+def pretty(body):
     return json.dumps(json.loads(body), ensure_ascii=False, indent=1) + "\n"
 
 
-def mailed(content: Message) -> str:
+def mailed(content):
     made = letter(content)
     return f"Subject: {made.subject}\n\n{made.text}\n{made.html}\n"
 
 
-def alerts(content: Message) -> str:
+def alerts(content):
     ends_ms = AT_MS if content.event == "resolved" else AT_MS + 15 * MINUTE_MS
     return pretty(bodies.alerts(content.notices, ends_ms=ends_ms))
 
 
-def forms() -> dict[str, str]:
+def forms():
     found = {}
     for name in PEOPLE:
         content = MESSAGES[name]
@@ -62,12 +60,12 @@ if os.environ.get("GOODPUT_REWRITE_GOLDEN"):
         (GOLDEN / name).write_text(text, encoding="utf-8")
 
 
-def test_each_golden_file_is_of_a_message() -> None:
+def test_each_golden_file_is_of_a_message():
     assert {path.name for path in GOLDEN.iterdir()} == set(FORMS)
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_a_message_has_its_content(name: str) -> None:
+def test_a_message_has_its_content(name):
     assert FORMS[name] == (GOLDEN / name).read_text(encoding="utf-8")
 
 
@@ -88,7 +86,7 @@ def test_a_message_has_its_content(name: str) -> None:
         ),
     ],
 )
-def test_a_message_has_a_line(name: str, line: str) -> None:
+def test_a_message_has_a_line(name, line):
     assert headline(MESSAGES[name]) == line
 
 
@@ -96,14 +94,14 @@ def test_a_message_has_a_line(name: str, line: str) -> None:
     ("gpus", "minutes", "words"),
     [(1, 59, "1 GPU has been idle for 59 min"), (8, 135, "8 GPUs have been idle for 2 h 15 min")],
 )
-def test_idle_time_is_in_words(gpus: int, minutes: int, words: str) -> None:
+def test_idle_time_is_in_words(gpus, minutes, words):
     since_ms = AT_MS - minutes * MINUTE_MS
     notice = changed(IDLE, idle_gpus=gpus, idle_since_ms=since_ms)
 
     assert words in headline(message("owner", "open", (notice,), AT_MS, recipient="ann"))
 
 
-def test_a_message_for_people_lists_some_and_counts_the_rest() -> None:
+def test_a_message_for_people_lists_some_and_counts_the_rest():
     text = letter(MESSAGES["many"]).text
 
     assert text.count("What to do") == 20
@@ -111,13 +109,13 @@ def test_a_message_for_people_lists_some_and_counts_the_rest() -> None:
     assert len(json.loads(bodies.own(MESSAGES["many"]))["findings"]) == 25
 
 
-def test_a_message_has_the_same_identity_again_and_another_one_later() -> None:
+def test_a_message_has_the_same_identity_again_and_another_one_later():
     assert message("slack", "open", (HANG,), AT_MS) == MESSAGES["one"]
     assert message("slack", "open", (HANG,), AT_MS + 1).identity != MESSAGES["one"].identity
     assert message("mail", "open", (HANG,), AT_MS).identity != MESSAGES["one"].identity
 
 
-def test_hostile_names_stay_in_one_line_and_out_of_markup() -> None:
+def test_hostile_names_stay_in_one_line_and_out_of_markup():
     made = letter(MESSAGES["hostile"])
     slack = json.loads(bodies.slack(MESSAGES["hostile"]))
 
@@ -129,7 +127,7 @@ def test_hostile_names_stay_in_one_line_and_out_of_markup() -> None:
     assert all(block["text"]["type"] == "plain_text" for block in slack["blocks"])
 
 
-def test_a_link_opens_the_finding_in_the_window_it_was_found_in() -> None:
+def test_a_link_opens_the_finding_in_the_window_it_was_found_in():
     url = finding_url("https://goodput.example.org/", "abc", AT_MS, AT_MS + 999)
 
     assert url == (

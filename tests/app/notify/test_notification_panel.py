@@ -1,21 +1,16 @@
 """The Data page: how notifications fare, and a test message for who may send one."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from datetime import UTC, datetime
-from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
-from tests.app.cost_page import table, texts
 from tests.app.notify.conftest import free_port
 from tests.app.notify.notices import DOWN
+from tests.app.opened_page import press, table, texts
 
-from goodput_app.access import current
 from goodput_app.access.current import NotAllowedError
-from goodput_app.access.identity import Identity, Role
+from goodput_app.access.identity import Role
 from goodput_app.dashboard import notifying
 from goodput_app.notify import outbox
 from goodput_app.notify.message import message
@@ -26,16 +21,9 @@ from goodput_queries import audit
 from goodput_queries.errors import NotPermittedError
 from goodput_queries.storage.store import LocalStore
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from streamlit.testing.v1 import AppTest
-    from tests.app.receivers import Hook
-
 
 @pytest.fixture
-def notified(here: Path, database: Path, hook: Hook) -> Iterator[LocalStore]:
+def notified(here, database, hook):
     """Give a database with a message that a web server took and one that nobody takes."""
     (here / "goodput.toml").write_text(
         f"""
@@ -59,28 +47,12 @@ def notified(here: Path, database: Path, hook: Hook) -> Iterator[LocalStore]:
         yield store
 
 
-@pytest.fixture
-def as_person(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
-    """Give what makes somebody with a role the one who asks."""
-
-    def person(role: Role, teams: frozenset[str] | None = None) -> None:
-        packed = current.packed(Identity("ada", frozenset({role}), teams))
-        script = SimpleNamespace(user_info={current.USER_KEY: packed})
-        monkeypatch.setattr(current, "_script", lambda: script)
-
-    monkeypatch.setattr(current, "current_address", lambda: "192.0.2.9")
-    current.require_sign_in(is_required=True)
-    yield person
-    current.require_sign_in(is_required=False)
-
-
 def test_targets_failures_and_waiting_messages_are_shown_and_a_test_is_sent(
-    notified: LocalStore, visit: Callable[..., AppTest], as_person: Callable[..., None], hook: Hook
-) -> None:
+    notified, visit, as_person, hook
+):
     as_person(Role.OPERATOR)
-    app = visit(notified, "data_health")
+    app = visit(notified, "data_health", is_sound=False)
 
-    assert not app.exception, app.exception
     shown = table(app, "target", "wants").select("target", "wants", "sent", "waiting").rows()
     assert shown == [
         ("webhook", "warning and above; teams: nlp", 1, 0),
@@ -93,8 +65,7 @@ def test_targets_failures_and_waiting_messages_are_shown_and_a_test_is_sent(
     assert "Connection refused" in waiting["error"]
     assert "/secret" not in str(app.error) + str(waiting)
 
-    (send,) = (button for button in app.button if button.label == "Send a test message")
-    app = send.click().run()
+    app = press(app, "Send a test message")
 
     assert [said.value for said in app.success] == ["webhook took the test message."]
     titles = [json.loads(post[1])["findings"][0]["title"] for post in hook.posts]
@@ -105,16 +76,16 @@ def test_targets_failures_and_waiting_messages_are_shown_and_a_test_is_sent(
 
 
 def test_a_viewer_sends_no_test_and_a_reader_of_a_team_sees_no_message(
-    notified: LocalStore, visit: Callable[..., AppTest], as_person: Callable[..., None], hook: Hook
-) -> None:
+    notified, visit, as_person, hook
+):
     as_person(Role.VIEWER)
-    app = visit(notified, "data_health")
+    app = visit(notified, "data_health", is_sound=False)
     assert "Send a test message" not in [button.label for button in app.button]
     assert "Operators send test messages" in texts(app)
     with pytest.raises(NotAllowedError):
         notifying.send_test(notified, "webhook", "ada")
 
-    as_person(Role.OPERATOR, frozenset({"nlp"}))
+    as_person(Role.OPERATOR, teams=frozenset({"nlp"}))
     for read in (notifying.receivers, notifying.waiting):
         with pytest.raises(NotPermittedError):
             read(notified)

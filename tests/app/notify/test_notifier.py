@@ -1,7 +1,5 @@
 """The notifier on a real database: outages and restarts lose no message and double none."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -9,20 +7,16 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.app.notify.conftest import ORIGIN, Clock, fail, free_port, mend
-from tests.app.receivers import Hook, Post, post_office, web
+from tests.app.notify.conftest import ORIGIN, fail, free_port, mend
+from tests.app.receivers import post_office, web
+from tests.until import until
 
 from goodput_app.notify import outbox
 from goodput_app.notify.notifier import Notifier, Plan, notifying
 from goodput_app.notify.settings import Alertmanager, Mail, Webhook
 from goodput_queries.storage.store import LocalStore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 PATIENCE_S = 20.0
 SUBJECT = f"slurm {ORIGIN}"
@@ -38,34 +32,27 @@ Notifier(store, Plan((target,), every_s=0.05)).run(threading.Event())
 """
 
 
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
-
-
-def round_of(notifier: Notifier) -> None:
+def round_of(notifier):
     notifier.look()
     notifier.deliver()
 
 
-def alerts(hook: Hook) -> list[dict[str, Any]]:
+def alerts(hook):
     """Return the alerts about the source, as they came."""
     came = [alert for _, body in hook.posts for alert in json.loads(body)]
     return [alert for alert in came if SUBJECT in alert["annotations"]["summary"]]
 
 
-def about_the_source(post: Post) -> list[str]:
+def about_the_source(post):
     return [mail["Subject"] for mail in post.mails if SUBJECT in mail["Subject"]]
 
 
 @pytest.fixture
-def reopened(store: LocalStore) -> Iterator[Callable[[], LocalStore]]:
+def reopened(store):
     """Give what closes the database and opens it again, as a restart does."""
     with contextlib.ExitStack() as stack:
 
-        def again() -> LocalStore:
+        def again():
             store.close()
             return stack.enter_context(contextlib.closing(LocalStore(store.path, threads=1)))
 
@@ -73,8 +60,8 @@ def reopened(store: LocalStore) -> Iterator[Callable[[], LocalStore]]:
 
 
 def test_after_an_outage_and_a_restart_each_alert_is_delivered_and_resolved_once(
-    store: LocalStore, reopened: Callable[[], LocalStore], clock: Clock
-) -> None:
+    store, reopened, clock
+):
     """Alertmanager and mail are down for ten minutes, in which the server ends."""
     web_port, mail_port = free_port(), free_port()
     targets = (
@@ -118,20 +105,19 @@ def test_after_an_outage_and_a_restart_each_alert_is_delivered_and_resolved_once
     assert later.read("from marts.live_sources where source = 'notify'").is_empty()
 
 
-def store_is_done(store: LocalStore) -> bool:
+def store_is_done(store):
     left = "from state.notifications where sent_at is null"
     return store.read(left).is_empty()
 
 
-def test_a_server_that_is_killed_before_it_marks_a_message_sends_it_again_as_the_same(
-    store: LocalStore, hook: Hook
-) -> None:
+@pytest.mark.machine
+def test_a_server_that_is_killed_before_it_marks_a_message_sends_it_again_as_the_same(store, hook):
     fail(store)
     store.close()
     hook.pause_s = 0.3  # between bytes of the answer: it is taken, and not yet marked
     with subprocess.Popen([sys.executable, "-c", RUN, store.path, hook.url]) as process:
         try:
-            until(lambda: bool(hook.posts))
+            until(lambda: hook.posts, "a message is posted")
         finally:
             os.kill(process.pid, signal.SIGKILL)
     hook.pause_s = 0.0
@@ -148,9 +134,7 @@ def test_a_server_that_is_killed_before_it_marks_a_message_sends_it_again_as_the
     assert hook.posts[0][1] == hook.posts[1][1]
 
 
-def test_what_is_refused_holds_up_its_findings_and_no_others(
-    store: LocalStore, hook: Hook, clock: Clock
-) -> None:
+def test_what_is_refused_holds_up_its_findings_and_no_others(store, hook, clock):
     fail(store)
     fail(store, "squeue")
     target = Webhook(url=hook.url, wait_s=0.0, group_by=("severity",), timeout_s=5)
@@ -176,7 +160,7 @@ def test_what_is_refused_holds_up_its_findings_and_no_others(
     assert events[2:] == ["finding.open", "finding.resolved"]
 
 
-def test_a_message_is_given_up_after_a_day(store: LocalStore, clock: Clock) -> None:
+def test_a_message_is_given_up_after_a_day(store, clock):
     plan = Plan((Webhook(url=f"http://127.0.0.1:{free_port()}", wait_s=0.0),), now=clock.now)
     fail(store)
     notifier = Notifier(store, plan)
@@ -189,20 +173,18 @@ def test_a_message_is_given_up_after_a_day(store: LocalStore, clock: Clock) -> N
     assert store.read("select given_up_at is not null as is_over from state.notifications").item()
 
 
-def test_a_new_database_that_was_not_built_yet_closes_nothing(
-    new_store: Callable[..., LocalStore], clock: Clock
-) -> None:
+def test_a_new_database_that_was_not_built_yet_closes_nothing(new_store, clock):
     """After an update the ledger is empty until it is built: findings have not closed."""
     with contextlib.closing(new_store()) as store:
         assert outbox.seen(store, clock.now(), None) is None
 
 
-def test_it_runs_in_the_background_of_a_block(store: LocalStore, hook: Hook) -> None:
+def test_it_runs_in_the_background_of_a_block(store, hook):
     fail(store)
     plan = Plan((Webhook(url=hook.url, wait_s=0.0),), "https://goodput.example")
 
     with notifying(store, plan):
-        until(lambda: bool(hook.posts))
+        until(lambda: hook.posts, "a message is posted")
 
     (finding,) = json.loads(hook.posts[0][1])["findings"]
     assert finding["subject"] == SUBJECT

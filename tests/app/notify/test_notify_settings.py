@@ -1,9 +1,5 @@
 """`[[notify]]` in goodput.toml: what is refused, with the key and what is expected."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import msgspec
 import pytest
 
@@ -78,7 +74,7 @@ COMMON = (
         ),
     ],
 )
-def test_a_target_that_makes_no_sense_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
+def test_a_target_that_makes_no_sense_is_refused(tmp_path, text, sentence):
     path = tmp_path / "goodput.toml"
     path.write_text(f"[[notify]]\n{text}\n")
 
@@ -88,7 +84,7 @@ def test_a_target_that_makes_no_sense_is_refused(tmp_path: Path, text: str, sent
 
 
 @pytest.mark.parametrize("text", ["notify = 1", "[notify]", "notify = {to = 'slack'}"])
-def test_targets_are_a_list(tmp_path: Path, text: str) -> None:
+def test_targets_are_a_list(tmp_path, text):
     path = tmp_path / "goodput.toml"
     path.write_text(text)
 
@@ -107,15 +103,13 @@ def test_targets_are_a_list(tmp_path: Path, text: str) -> None:
         (None, None),
     ],
 )
-def test_a_user_name_of_others_makes_no_address_elsewhere(
-    user: str | None, address: str | None
-) -> None:
+def test_a_user_name_of_others_makes_no_address_elsewhere(user, address):
     target = Owner(address="{user}@example.org", addresses={"ann": "ann.lee@example.org"})
 
     assert target.address_of(user) == address
 
 
-def test_a_mail_target_without_a_host_uses_the_server_of_statements() -> None:
+def test_a_mail_target_without_a_host_uses_the_server_of_statements():
     given = {"to": "mail", "addresses": ["ops@example.org"]}
     target = msgspec.convert(given, AnyTarget)
     report = MailSettings(host="smtp.example", sender="g@example.org", to=("f@example.org",))

@@ -56,11 +56,11 @@ class Round:
         return [(m.event, [n.finding_key for n in m.notices]) for m in changes.messages]
 
 
-def slack(**values: object) -> Round:
+def slack(**values):
     return Round(Slack(**{"url": URL, "wait_s": 0.0, **values}))  # type: ignore[arg-type]
 
 
-def test_a_finding_is_sent_once_and_once_when_it_has_closed() -> None:
+def test_a_finding_is_sent_once_and_once_when_it_has_closed():
     target = slack()
 
     assert target.look(HANG) == [("open", ["hang00000001"])]
@@ -71,7 +71,7 @@ def test_a_finding_is_sent_once_and_once_when_it_has_closed() -> None:
     assert resolved.answers == opened.identity != resolved.identity
 
 
-def test_seen_again_later_it_is_another_occurrence() -> None:
+def test_seen_again_later_it_is_another_occurrence():
     target = slack()
     target.look(HANG)
     target.look()
@@ -80,7 +80,7 @@ def test_seen_again_later_it_is_another_occurrence() -> None:
     assert target.messages[0].identity != target.messages[2].identity
 
 
-def test_findings_of_one_group_wait_for_each_other() -> None:
+def test_findings_of_one_group_wait_for_each_other():
     target = slack(wait_s=60.0)
     second = changed(IDLE, finding_key="idle00000002")
 
@@ -92,7 +92,7 @@ def test_findings_of_one_group_wait_for_each_other() -> None:
     assert target.look(IDLE, second, DOWN, after_ms=30_000) == [("open", ["down00000001"])]
 
 
-def test_a_finding_that_closes_while_it_waits_is_not_sent() -> None:
+def test_a_finding_that_closes_while_it_waits_is_not_sent():
     target = slack(wait_s=60.0)
     target.look(HANG)
 
@@ -101,7 +101,7 @@ def test_a_finding_that_closes_while_it_waits_is_not_sent() -> None:
     assert target.known == {}
 
 
-def test_an_open_finding_is_sent_again_after_a_time() -> None:
+def test_an_open_finding_is_sent_again_after_a_time():
     target = slack(repeat_h=4.0)
     target.look(HANG)
 
@@ -111,14 +111,14 @@ def test_an_open_finding_is_sent_again_after_a_time() -> None:
     assert target.messages[1].answers == target.messages[0].identity
 
 
-def test_no_repetition_is_queued_behind_a_message_that_was_not_sent() -> None:
+def test_no_repetition_is_queued_behind_a_message_that_was_not_sent():
     target = slack(repeat_h=4.0)
     target.look(HANG)
 
     assert target.look(HANG, after_ms=9 * HOUR_MS, unsent=("hang00000001",)) == []
 
 
-def test_a_finding_that_gets_worse_is_sent_at_once() -> None:
+def test_a_finding_that_gets_worse_is_sent_at_once():
     target = slack()
     target.look(DOWN)
 
@@ -132,9 +132,7 @@ def test_a_finding_that_gets_worse_is_sent_at_once() -> None:
     ("state", "when_closed"),
     [("acknowledged", [("resolved", ["hang00000001"])]), ("dismissed", [])],
 )
-def test_what_people_silence_is_not_repeated(
-    state: str, when_closed: list[tuple[str, list[str]]]
-) -> None:
+def test_what_people_silence_is_not_repeated(state, when_closed):
     target = slack(repeat_h=4.0)
     target.look(HANG)
 
@@ -142,7 +140,7 @@ def test_what_people_silence_is_not_repeated(
     assert target.look(after_ms=1) == when_closed
 
 
-def test_what_is_silenced_before_it_is_sent_is_never_sent() -> None:
+def test_what_is_silenced_before_it_is_sent_is_never_sent():
     target = slack(wait_s=60.0)
     target.look(HANG)
 
@@ -150,7 +148,7 @@ def test_what_is_silenced_before_it_is_sent_is_never_sent() -> None:
     assert target.look(after_ms=HOUR_MS) == []
 
 
-def test_what_is_reopened_is_sent_again() -> None:
+def test_what_is_reopened_is_sent_again():
     target = slack(repeat_h=4.0)
     target.look(HANG)
     target.look(changed(HANG, state="acknowledged"), after_ms=HOUR_MS)
@@ -158,7 +156,7 @@ def test_what_is_reopened_is_sent_again() -> None:
     assert target.look(HANG, after_ms=3 * HOUR_MS) == [("repeat", ["hang00000001"])]
 
 
-def test_old_evidence_opens_and_closes_nothing() -> None:
+def test_old_evidence_opens_and_closes_nothing():
     """A server whose sources stopped, or that took in files of last month, knows nothing of now."""
     target = slack()
 
@@ -168,7 +166,7 @@ def test_old_evidence_opens_and_closes_nothing() -> None:
     assert target.look() == [("resolved", ["hang00000001"])]
 
 
-def test_resolved_messages_can_be_off() -> None:
+def test_resolved_messages_can_be_off():
     target = slack(send_resolved=False)
     target.look(HANG)
 
@@ -186,14 +184,14 @@ def test_resolved_messages_can_be_off() -> None:
         ({"clusters": ("other",)}, set()),
     ],
 )
-def test_filters_leave_what_a_target_is_to_get(filters: dict[str, object], keys: set[str]) -> None:
+def test_filters_leave_what_a_target_is_to_get(filters, keys):
     target = slack(**filters)
     target.look(HANG, IDLE, DOWN, changed(DOWN, finding_key="info", severity="info"))
 
     assert {n.finding_key for m in target.messages for n in m.notices} == keys
 
 
-def test_a_target_is_not_sent_that_it_fails_itself() -> None:
+def test_a_target_is_not_sent_that_it_fails_itself():
     failing = changed(
         DOWN, finding_key="fail", rule="source_failing", subject="notify slack", cluster=None
     )
@@ -202,7 +200,7 @@ def test_a_target_is_not_sent_that_it_fails_itself() -> None:
     assert slack(name="other").look(failing) == [("open", ["fail"])]
 
 
-def test_an_alertmanager_gets_the_end_when_people_silence_or_severity_changes() -> None:
+def test_an_alertmanager_gets_the_end_when_people_silence_or_severity_changes():
     target = Round(Alertmanager(url=URL, wait_s=0.0, repeat_h=1.0))
 
     assert target.look(HANG, IDLE) == [("open", ["hang00000001", "idle00000001"])]
@@ -213,7 +211,7 @@ def test_an_alertmanager_gets_the_end_when_people_silence_or_severity_changes() 
     assert target.look(silenced, worse) == [("open", ["idle00000001"])]
 
 
-def test_owners_get_what_they_can_mend_and_no_more_than_some_a_day() -> None:
+def test_owners_get_what_they_can_mend_and_no_more_than_some_a_day():
     target = Round(Owner(address="{user}@example.org", wait_s=0.0, max_per_day=2))
     others = [
         changed(IDLE, finding_key="of bob", user="bob"),
@@ -234,7 +232,7 @@ def test_owners_get_what_they_can_mend_and_no_more_than_some_a_day() -> None:
     assert target.look(IDLE, HANG, third) == [("open", ["third"])]
 
 
-def test_mail_to_all_has_no_recipient_of_its_own() -> None:
+def test_mail_to_all_has_no_recipient_of_its_own():
     target = Round(Mail(addresses=("ops@example.org",), wait_s=0.0))
     target.look(HANG)
 

@@ -1,7 +1,5 @@
 """Two sides on one axis: by the number of the step, or by work done."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +12,7 @@ from goodput_scenarios.comparison.speeds import Speed
 SPEED = Speed("llm", "samples", None, None, "steps", None, (), ("a",), ("b",))
 
 
-def side(run: str, first: int, count: int, step_ms: int, samples: float) -> Any:
+def side(run, first, count, step_ms, samples):
     steps = pl.DataFrame(
         {
             "run_key": run,
@@ -28,13 +26,13 @@ def side(run: str, first: int, count: int, step_ms: int, samples: float) -> Any:
     return SimpleNamespace(steps=steps)
 
 
-def of_two(by: str) -> pl.DataFrame:
+def of_two(by):
     """Return A, steps 10 to 19 of 2 s and 8 samples, and B, 15 to 24 of 3 s and 16 samples."""
     found: Any = SimpleNamespace(a=side("a", 10, 10, 2000, 8.0), b=side("b", 15, 10, 3000, 16.0))
     return aligned(found, SPEED, by)
 
 
-def test_by_step_the_same_numbers_stand_together() -> None:
+def test_by_step_the_same_numbers_stand_together():
     rows = of_two(STEP)
 
     assert rows.height == 15
@@ -44,7 +42,7 @@ def test_by_step_the_same_numbers_stand_together() -> None:
     assert both["change_ratio"].to_list() == pytest.approx([1 / 3] * 5)  # 5.33 for 4 a second
 
 
-def test_by_progress_the_same_work_stands_together() -> None:
+def test_by_progress_the_same_work_stands_together():
     rows = of_two(PROGRESS)
 
     assert rows.filter(pl.col("step_a_s").is_not_null())["position"].max() == pytest.approx(
@@ -53,7 +51,7 @@ def test_by_progress_the_same_work_stands_together() -> None:
     assert rows["position"].max() == pytest.approx(160, abs=2)
 
 
-def test_sides_without_steps_have_no_rows() -> None:
+def test_sides_without_steps_have_no_rows():
     found: Any = SimpleNamespace(a=side("x", 1, 0, 1, 1.0), b=side("y", 1, 0, 1, 1.0))
 
     assert aligned(found, SPEED, STEP).is_empty()

@@ -1,10 +1,7 @@
 """`goodput compare`: its exit codes, and its report in each format."""
 
-from __future__ import annotations
-
 import contextlib
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 from tests import compared_runs
@@ -13,14 +10,11 @@ from tests.queries.conftest import Evidence, at
 
 from goodput_queries.storage.store import LocalStore
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 SLOWER = ("--fail-on", "slower=3%")
 
 
 @pytest.fixture(scope="module")
-def database(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+def database(empty_database, tmp_path_factory):
     """Give the runs of tests.compared_runs."""
     path = tmp_path_factory.mktemp("compare") / "fleet.duckdb"
     path.write_bytes(empty_database.read_bytes())
@@ -30,11 +24,11 @@ def database(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     return str(path)
 
 
-def compared(database: str, *arguments: str):
+def compared(database, *arguments):
     return run("compare", *arguments, "--db", database)
 
 
-def test_a_slower_run_fails_with_the_difference_and_what_differs(database: str) -> None:
+def test_a_slower_run_fails_with_the_difference_and_what_differs(database):
     found = compared(database, "old", "new", *SLOWER, "--format", "json")
 
     assert found.exit_code == 1
@@ -60,14 +54,14 @@ def test_a_slower_run_fails_with_the_difference_and_what_differs(database: str) 
     }
 
 
-def test_an_equal_run_passes(database: str) -> None:
+def test_an_equal_run_passes(database):
     found = compared(database, "old", "same", *SLOWER)
 
     assert found.exit_code == 0, found.output
     assert "Passed (slower=3%): speed " in found.stdout
 
 
-def test_a_throttled_run_is_not_comparable_and_does_not_pass(database: str) -> None:
+def test_a_throttled_run_is_not_comparable_and_does_not_pass(database):
     found = compared(database, "old", "hot", *SLOWER)
 
     assert found.exit_code == 1
@@ -75,7 +69,7 @@ def test_a_throttled_run_is_not_comparable_and_does_not_pass(database: str) -> N
     assert "is not comparable" in found.stdout
 
 
-def test_two_time_ranges_are_compared_by_workload(database: str) -> None:
+def test_two_time_ranges_are_compared_by_workload(database):
     windows = [
         f"{at(begin).isoformat()}Z/{at(end).isoformat()}Z"
         for begin, end in ((0, 900), (1000, 1900))
@@ -91,9 +85,7 @@ def test_two_time_ranges_are_compared_by_workload(database: str) -> None:
     ("suffix", "escaped"),
     [("html", "&lt;b&gt;|x\\x1b[31m"), ("md", r"\<b\>\|x\\x1b\[31m"), ("txt", "<b>|x\\x1b[31m")],
 )
-def test_a_report_is_written_in_the_format_of_its_name(
-    database: str, tmp_path: Path, suffix: str, escaped: str
-) -> None:
+def test_a_report_is_written_in_the_format_of_its_name(database, tmp_path, suffix, escaped):
     """Names of jobs are not ours: nothing in them is markup."""
     out = tmp_path / f"report.{suffix}"
 
@@ -118,19 +110,19 @@ def test_a_report_is_written_in_the_format_of_its_name(
         (("old", "new", "--run", "old"), "--run is of time ranges"),
     ],
 )
-def test_wrong_use_exits_with_2(database: str, arguments: tuple[str, ...], says: str) -> None:
+def test_wrong_use_exits_with_2(database, arguments, says):
     found = compared(database, *arguments)
 
     assert (found.exit_code, says in found.stderr) == (2, True), found.stderr
 
 
-def test_a_time_range_without_runs_names_that_of_the_data(database: str) -> None:
+def test_a_time_range_without_runs_names_that_of_the_data(database):
     found = compared(database, "2020-01-01/2020-01-02", "2020-01-02/2020-01-03")
 
     assert "2020-01-01/2020-01-02: no run had GPUs (data: 2027-" in found.stdout
 
 
-def test_an_unknown_run_is_a_stated_failure(database: str) -> None:
+def test_an_unknown_run_is_a_stated_failure(database):
     found = compared(database, "old", "nwe")
 
     assert found.exit_code == 1

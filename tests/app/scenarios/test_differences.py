@@ -1,13 +1,10 @@
 """The interval of a difference of speeds: it holds for steps whose noise has memory."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from goodput_scenarios.comparison import gate
 from goodput_scenarios.comparison.differences import (
-    Difference,
     Estimate,
     difference,
     effective_count,
@@ -22,7 +19,7 @@ LIMIT = Limit("slower", 0.03)
 
 
 @pytest.fixture(scope="module", params=[0.0, 0.5, 0.8, 0.9])
-def pairs(request: pytest.FixtureRequest) -> np.ndarray:
+def pairs(request):
     """Give the noise of two runs a seed, autocorrelated from step to step: its mean is 1."""
     memory = request.param
     shocks = np.random.default_rng(7).standard_normal((STEPS + 100, 2, SEEDS))
@@ -32,7 +29,7 @@ def pairs(request: pytest.FixtureRequest) -> np.ndarray:
     return 1 + NOISE * noise[100:]
 
 
-def changes(pairs: np.ndarray, slowdown: float) -> list[Difference]:
+def changes(pairs, slowdown):
     """Return the differences of pairs where the steps of B take longer by a factor."""
     work = np.ones(STEPS)
     return [
@@ -41,24 +38,24 @@ def changes(pairs: np.ndarray, slowdown: float) -> list[Difference]:
     ]
 
 
-def failed(found: list[Difference]) -> float:
+def failed(found):
     outcomes = [gate.judged(LIMIT, [speed(one)]).outcome for one in found]
     return outcomes.count("failed") / len(outcomes)
 
 
-def speed(found: Difference | None, reason: str | None = None) -> Speed:
+def speed(found, reason=None):
     return Speed("llm", "samples", found, None, "steps", reason, (), ("a",), ("b",))
 
 
-def test_six_per_cent_slower_fails_a_gate_of_three(pairs: np.ndarray) -> None:
+def test_six_per_cent_slower_fails_a_gate_of_three(pairs):
     assert failed(changes(pairs, 1.06)) >= 0.95
 
 
-def test_equal_pairs_do_not_fail_it(pairs: np.ndarray) -> None:
+def test_equal_pairs_do_not_fail_it(pairs):
     assert failed(changes(pairs, 1.0)) <= 0.02
 
 
-def test_the_interval_holds_the_difference_about_as_often_as_it_says(pairs: np.ndarray) -> None:
+def test_the_interval_holds_the_difference_about_as_often_as_it_says(pairs):
     """Of 200 steps with an autocorrelation of 0.9 some 11 are independent: it is 90 % there."""
     found = changes(pairs, 1 / 0.97)
 
@@ -67,7 +64,7 @@ def test_the_interval_holds_the_difference_about_as_often_as_it_says(pairs: np.n
     assert failed(found) <= 0.07  # at the limit itself: one side of the interval
 
 
-def test_the_larger_batch_is_compared_by_its_samples() -> None:
+def test_the_larger_batch_is_compared_by_its_samples():
     """A published table of batches and step times: the fastest takes the second longest steps."""
     batches = [16, 16, 16, 32, 32]
     times = [0.692, 0.642, 0.895, 1.7, 0.941]
@@ -82,12 +79,12 @@ def test_the_larger_batch_is_compared_by_its_samples() -> None:
     assert difference(found[0], found[4]).low_ratio > 0.47
 
 
-def test_constant_steps_are_as_many_as_they_are() -> None:
+def test_constant_steps_are_as_many_as_they_are():
     assert effective_count(np.zeros(30)) == 30
     assert of_steps(np.ones(30), np.full(30, 2.0)).variance == 0
 
 
-def test_runs_count_where_there_are_several() -> None:
+def test_runs_count_where_there_are_several():
     """Each run is steady, but they differ: the interval is that of runs."""
     sides = [
         [Estimate(level * each, 100, 100, 0.0, 0.0) for each in (0.99, 1.0, 1.01, 1.0)]
@@ -101,7 +98,7 @@ def test_runs_count_where_there_are_several() -> None:
     assert -0.06 < found.low_ratio < -0.04 < found.high_ratio < -0.02
 
 
-def test_a_gate_does_not_pass_what_cannot_be_compared() -> None:
+def test_a_gate_does_not_pass_what_cannot_be_compared():
     steady = difference(*(of_steps(np.ones(30), np.full(30, 2.0)),) * 2)
 
     assert gate.judged(LIMIT, []).outcome == "not comparable"

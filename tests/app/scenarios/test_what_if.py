@@ -1,7 +1,5 @@
 """Scenarios: the worked figures of the requirements, bounds, and what is not known."""
 
-from __future__ import annotations
-
 import re
 from decimal import Decimal
 from pathlib import Path
@@ -11,21 +9,21 @@ from hypothesis import given, strategies
 
 from goodput_scenarios.checkpoints import daly_s, overhead, young_s
 from goodput_scenarios.power_cap import drawn_above_w
-from goodput_scenarios.scenario import Answer, Given, filled, missing, number, solved
+from goodput_scenarios.scenario import Given, filled, missing, number, solved
 from goodput_scenarios.scenarios import SCENARIOS
 from goodput_scenarios.span import Span
 
 CLOSE = pytest.approx
 
 
-def answers(name: str, **given: float | str) -> dict[str, Answer]:
+def answers(name, **given):
     """Return what a scenario says to these values, by label."""
     amounts = {field: Decimal(str(amount)) for field, amount in given.items()}
     scenario = SCENARIOS[name]
     return {a.label: a for a in solved(scenario, filled(scenario, {}, amounts))}
 
 
-def exactly(answer: Answer) -> float:
+def exactly(answer):
     """Return a number that is known exactly."""
     assert answer.span is not None, answer.worked
     assert answer.span.lo == answer.span.hi

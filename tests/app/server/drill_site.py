@@ -16,31 +16,21 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-import pytest
+from tests.until import until
 
 from goodput_queries.errors import GoodputError
 from goodput_queries.storage.remote import find_server
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 GOODPUT = [sys.executable, "-c", "from goodput_app.cli.main import main; main()"]
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 SCRAPE_MS = 500
 STEP_S = 0.5
 WORK_S = 0.4  # of a step: what comes between two is not declared, and for readings to settle
 NODES, GPUS_PER_NODE = 8, 8
 TRAINING = range(4)  # nodes of the job
-
-
-def until(is_so: Callable[[], bool], what: str) -> None:
-    """Wait for something that comes; fail where it does not."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_so():
-        if time.monotonic() > deadline:
-            pytest.fail(f"waited {PATIENCE_S} s in vain until {what}")
-        time.sleep(0.05)
 
 
 def uuid(node: int, gpu: int) -> str:

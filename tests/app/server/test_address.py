@@ -1,9 +1,5 @@
 """An address that others reach is refused, or served with a warning where that is wanted."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 from tests.app.command_line import run
 
@@ -11,23 +7,18 @@ from goodput_app.cli import serve
 from goodput_app.cli.serve import refuse_strangers
 from goodput_queries.errors import GoodputError
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 EVERYWHERE = "0.0.0.0"  # noqa: S104 -- refused, not bound to
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1", "localhost", "127.0.0.2"])
-def test_a_loopback_address_needs_no_word(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_loopback_address_needs_no_word(address, capsys):
     refuse_strangers(address, is_insecure=False)
 
     assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("address", [EVERYWHERE, "::", "10.0.0.1", "gateway", "192.168.1.2"])
-def test_an_address_that_others_reach_is_refused_or_warned_of(
-    address: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_address_that_others_reach_is_refused_or_warned_of(address, capsys):
     with pytest.raises(GoodputError, match="nobody signs in"):
         refuse_strangers(address, is_insecure=False)
 
@@ -36,9 +27,7 @@ def test_an_address_that_others_reach_is_refused_or_warned_of(
 
 
 @pytest.mark.parametrize("command", ["serve", "demo"])
-def test_nothing_is_served_or_made_before_the_address_is_allowed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
-) -> None:
+def test_nothing_is_served_or_made_before_the_address_is_allowed(tmp_path, monkeypatch, command):
     served: list[str] = []
     monkeypatch.setattr(serve, "serve_at", lambda *_: served.append("yes"))
     monkeypatch.chdir(tmp_path)
@@ -52,9 +41,7 @@ def test_nothing_is_served_or_made_before_the_address_is_allowed(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_site_may_allow_the_address_in_its_settings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_site_may_allow_the_address_in_its_settings(tmp_path, monkeypatch):
     served: list[str] = []
     monkeypatch.setattr(serve, "serve_at", lambda *_: served.append("yes"))
     monkeypatch.chdir(tmp_path)

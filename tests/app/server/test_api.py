@@ -33,8 +33,6 @@ from goodput_queries.sandbox.views import offered
 from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from goodput_queries.storage.store import LocalStore
 
 ALL, NLP, OLD = (tokens.new_token() for _ in range(3))
@@ -84,14 +82,14 @@ class Client:
 
 
 @pytest.fixture
-def client(scraped_store: LocalStore) -> Iterator[Client]:
+def client(scraped_store):
     current.require_sign_in(is_required=True)
     asking._asked.clear()
     yield Client(scraped_store)
     current.require_sign_in(is_required=False)
 
 
-def test_the_document_is_valid_and_has_every_route(client: Client) -> None:
+def test_the_document_is_valid_and_has_every_route(client):
     answer = client.ask("/openapi.json", token=None)
 
     assert answer.json() == json.loads(json.dumps(openapi()))
@@ -108,7 +106,7 @@ def test_the_document_is_valid_and_has_every_route(client: Client) -> None:
     assert documented == routed
 
 
-def test_a_token_sees_the_rows_of_its_teams_and_how_many_are_withheld(client: Client) -> None:
+def test_a_token_sees_the_rows_of_its_teams_and_how_many_are_withheld(client):
     everything, own = client.sql(TEAMS).json(), client.sql(TEAMS, NLP).json()
 
     assert sorted(row["team"] for row in everything["rows"]) == ["nlp", "speech", "vision"]
@@ -129,7 +127,7 @@ def test_a_token_sees_the_rows_of_its_teams_and_how_many_are_withheld(client: Cl
         ("select 1" + " " * 20_000, 400),
     ],
 )
-def test_what_a_token_may_not_read_is_refused(client: Client, sql: str, status: int) -> None:
+def test_what_a_token_may_not_read_is_refused(client, sql, status):
     answer = client.sql(sql, NLP)
 
     assert answer.status_code == status
@@ -137,7 +135,7 @@ def test_what_a_token_may_not_read_is_refused(client: Client, sql: str, status: 
     assert "vision" not in answer.text
 
 
-def test_a_limit_is_kept_and_said_in_every_format(client: Client) -> None:
+def test_a_limit_is_kept_and_said_in_every_format(client):
     path, asked = "/views/marts.ledger_scoped/rows", {"limit": "5", "format": "parquet"}
     answer = client.ask(path, params=asked)
     rows = pl.read_parquet(io.BytesIO(answer.content))
@@ -154,7 +152,7 @@ def test_a_limit_is_kept_and_said_in_every_format(client: Client) -> None:
     assert (in_json["is_truncated"], in_json["row_limit"]) == (True, 5)
 
 
-def test_time_range_and_team_narrow_the_rows(client: Client) -> None:
+def test_time_range_and_team_narrow_the_rows(client):
     sql = "select coalesce(sum(gpu_ms), 0)::bigint as gpu_ms from marts.ledger_scoped"
     hour = {"from": "2027-01-15T15:00Z", "to": "2027-01-15T16:00Z", "cluster": "atlas"}
 
@@ -177,14 +175,14 @@ def test_time_range_and_team_narrow_the_rows(client: Client) -> None:
         ({"team": ""}, "'team' is expected as a text"),
     ],
 )
-def test_a_wrong_parameter_is_named(client: Client, parameters: dict[str, str], said: str) -> None:
+def test_a_wrong_parameter_is_named(client, parameters, said):
     answer = client.ask("/views/marts.runs/rows", params=parameters)
 
     assert answer.status_code == 400
     assert said in answer.json()["message"]
 
 
-def test_without_a_valid_token_nothing_is_given(client: Client) -> None:
+def test_without_a_valid_token_nothing_is_given(client):
     assert client.ask("/views", token=f"{tokens.PREFIX}wrong").status_code == 401
     assert client.ask("/views", token=OLD).status_code == 401
     for of_nobody in (None, "a proxy's own"):
@@ -193,7 +191,7 @@ def test_without_a_valid_token_nothing_is_given(client: Client) -> None:
     assert signed_in.status_code == 200
 
 
-def test_the_catalogue_says_what_columns_mean(client: Client) -> None:
+def test_the_catalogue_says_what_columns_mean(client):
     everything = {view["name"]: view for view in client.ask("/views").json()["views"]}
     own = {view["name"] for view in client.ask("/views", NLP).json()["views"]}
 
@@ -212,7 +210,7 @@ def test_the_catalogue_says_what_columns_mean(client: Client) -> None:
     assert client.ask("/views/marts.nodes/rows", NLP).status_code == 404
 
 
-def test_shipped_queries_are_for_teams(client: Client) -> None:
+def test_shipped_queries_are_for_teams(client):
     queries = client.ask("/queries", NLP).json()["queries"]
     for one in queries:
         rows = client.store.read(f"from ({one['sql']}) limit 0", scope=Scope(teams=("nlp",)))
@@ -224,9 +222,7 @@ def test_shipped_queries_are_for_teams(client: Client) -> None:
     assert client.ask("/queries/none/rows").status_code == 404
 
 
-def test_own_queries_are_seen_by_their_author_until_they_are_shared(
-    new_store: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_own_queries_are_seen_by_their_author_until_they_are_shared(new_store, monkeypatch):
     store = new_store()
     own = saved_queries.save(store, "Mine", "A one.", "select 1", saved_by="ada", is_shared=False)
     keys = lambda who: [q.key for q in saved_queries.visible(store, who) if q.saved_by]  # noqa: E731
@@ -244,9 +240,7 @@ def test_own_queries_are_seen_by_their_author_until_they_are_shared(
     store.close()
 
 
-def test_who_asked_what_is_recorded_once_an_hour(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_asked_what_is_recorded_once_an_hour(client, monkeypatch):
     answer = Answer(pl.DataFrame({"n": [1]}), is_cut=False, rows_max=1, views=(), withheld={})
     monkeypatch.setattr(asking.sandbox, "select", lambda *_, **__: answer)
     before, commits = audit.entries(client.store).height, client.store.commits
@@ -262,7 +256,7 @@ def test_who_asked_what_is_recorded_once_an_hour(
     assert "(416 characters, SHA-256 " in entries["subject"][0]
 
 
-def test_a_view_with_too_many_rows_is_refused(scraped_store: LocalStore) -> None:
+def test_a_view_with_too_many_rows_is_refused(scraped_store):
     hours = Scope(START_MS, START_MS + 3_600_000)
     narrow = Limits(view_rows_max=20)
 
@@ -271,10 +265,8 @@ def test_a_view_with_too_many_rows_is_refused(scraped_store: LocalStore) -> None
         select(scraped_store, "from marts.ledger_scoped", limits=narrow)
 
 
-def test_the_time_of_the_views_counts(
-    scraped_store: LocalStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def slow(*_: Any, timeout_s: float, **__: Any) -> None:
+def test_the_time_of_the_views_counts(scraped_store, monkeypatch):
+    def slow(*_, timeout_s, **__):
         time.sleep(timeout_s)
         raise QueryError("stopped")
 
@@ -284,7 +276,7 @@ def test_the_time_of_the_views_counts(
         select(scraped_store, "from marts.runs", limits=Limits(timeout_s=2))
 
 
-def test_one_caller_does_not_take_every_place() -> None:
+def test_one_caller_does_not_take_every_place():
     slots = Slots(2, 1, wait_s=0.01)
     with slots.taken("ada"):
         with pytest.raises(BusyError, match="1 of one person"), slots.taken("ada"):

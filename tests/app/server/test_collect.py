@@ -1,23 +1,19 @@
 """`goodput collect`: alone, beside a server, inside one; what the Data page and /metrics show."""
 
-from __future__ import annotations
-
 import contextlib
 import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import httpx
 import pytest
 from streamlit.testing.v1 import AppTest
+from tests.app import served
 from tests.app.command_line import run
+from tests.app.served import running
+from tests.until import until
 
 import goodput_app
 from goodput_app.dashboard.state import use_store
@@ -29,37 +25,19 @@ from goodput_ingest.live.status import Status
 from goodput_ingest.live.store_lease import is_collected
 from goodput_queries.errors import GoodputError
 from goodput_queries.storage.remote import find_server
-from goodput_queries.storage.store import LocalStore, open_store
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from goodput_queries.storage.store import open_store
 
 PACKAGE = Path(goodput_app.__file__).parent
-GOODPUT = [sys.executable, "-c", "from goodput_app.cli.main import main; main()"]
-PATIENCE_S = 30.0
+PATIENCE_S = 180.0
+pytestmark = pytest.mark.usefixtures("here")
 
 
-def until(is_so: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_so():
-        if time.monotonic() > deadline:
-            pytest.fail(f"waited {PATIENCE_S} s in vain until {what}")
-        time.sleep(0.05)
-
-
-def now() -> datetime:
+def now():
     return datetime.now(UTC).replace(tzinfo=None)
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 @pytest.fixture
-def site(tmp_path: Path, empty_database: Path) -> Path:
+def site(tmp_path, empty_database):
     """Give a folder with an empty database, settings with a folder of job events, and a step."""
     shutil.copyfile(empty_database, tmp_path / "goodput.duckdb")
     (tmp_path / "events").mkdir()
@@ -70,7 +48,7 @@ def site(tmp_path: Path, empty_database: Path) -> Path:
     return tmp_path
 
 
-def say(site: Path, step: int) -> None:
+def say(site, step):
     """Let a job write a step."""
     line = {"v": 1, "ts": 1795177781.5 + step, "event": "step", "step": step, "dur_s": 1.0}
     who = {"run_id": "9001", "rank": 0, "host": "n1"}
@@ -78,50 +56,28 @@ def say(site: Path, step: int) -> None:
         file.write(json.dumps(line | who) + "\n")
 
 
-def steps_of(site: Path) -> list[int]:
+def steps_of(site):
     """Return the steps in the database, through the server if one has it."""
     with contextlib.closing(open_store(site / "goodput.duckdb")) as store:
         return store.read("select step from raw.job_events order by step").to_series().to_list()
 
 
 @contextlib.contextmanager
-def process(site: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """Run a command until the end of the block."""
-    with subprocess.Popen(
-        [*GOODPUT, *arguments],
-        cwd=site,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    ) as running:
-        try:
-            yield running
-        finally:
-            running.kill()
-
-
-@contextlib.contextmanager
-def collecting(site: Path) -> Iterator[subprocess.Popen[str]]:
+def collecting(site):
     """Run `goodput collect`, which says when it has begun."""
-    with process(site, "collect") as running:
-        assert running.stderr is not None
-        assert running.stderr.readline() == "Polling job-events (events). Ctrl-C ends it.\n"
-        yield running
+    with running("collect", cwd=site) as process:
+        assert process.stderr.readline() == "Polling job-events (events). Ctrl-C ends it.\n"
+        yield process
 
 
 @contextlib.contextmanager
-def serving(site: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+def serving(site, *options):
     """Run `goodput serve`; it is ready when it says where it is."""
-    with process(site, "serve", "--port", "0", *options) as running:
-        assert running.stdout is not None
-        assert running.stderr is not None
-        url = running.stdout.readline()
-        assert url.startswith("http://"), running.stderr.read()
-        yield running
+    with served.serving(site / "goodput.duckdb", "--port", "0", *options) as server:
+        yield server.process
 
 
-def test_once_says_what_each_source_brought(site: Path) -> None:
+def test_once_says_what_each_source_brought(site):
     first = run("collect", "--once", "--format", "json")
     say(site, 2)
     second = run("collect", "--once", "--format", "json")
@@ -140,7 +96,7 @@ def test_once_says_what_each_source_brought(site: Path) -> None:
     assert steps_of(site) == [1, 2]
 
 
-def test_once_fails_where_a_source_does_and_reads_the_others(site: Path) -> None:
+def test_once_fails_where_a_source_does_and_reads_the_others(site):
     with (site / "goodput.toml").open("a") as file:
         file.write('[[collect]]\nsource = "job-log"\nfolder = "nowhere"\n')
 
@@ -153,23 +109,22 @@ def test_once_fails_where_a_source_does_and_reads_the_others(site: Path) -> None
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
-def test_collect_alone_follows_and_ends_cleanly(site: Path, signal_number: int) -> None:
-    with collecting(site) as running:
+def test_collect_alone_follows_and_ends_cleanly(site, signal_number):
+    with collecting(site) as process:
         until(lambda: steps_of(site) == [1], "the first step is there")
         say(site, 2)
         until(lambda: steps_of(site) == [1, 2], "the second step is there")
-        running.send_signal(signal_number)
+        process.send_signal(signal_number)
 
-        assert running.wait(PATIENCE_S) == 0
-        assert running.stderr is not None
-        assert running.stderr.read() == ""
+        assert process.wait(PATIENCE_S) == 0
+        assert process.stderr.read() == ""
     assert {path.name for path in site.iterdir()} == {"goodput.duckdb", "goodput.toml", "events"}
 
 
-def test_commands_and_a_starting_server_get_the_database_from_a_collector(site: Path) -> None:
+def test_commands_and_a_starting_server_get_the_database_from_a_collector(site):
     """Then the collector works through the server, which says so, and when that ends, without."""
     database = site / "goodput.duckdb"
-    with collecting(site) as running:
+    with collecting(site) as process:
         until(lambda: steps_of(site) == [1], "the first step is there")
         assert run("build").exit_code == 0
         with serving(site) as server:
@@ -177,17 +132,16 @@ def test_commands_and_a_starting_server_get_the_database_from_a_collector(site: 
             say(site, 2)
             until(lambda: steps_of(site) == [1, 2], "it comes through the server")
             server.send_signal(signal.SIGTERM)
-            assert server.stderr is not None
             said = server.stderr.read()
             assert server.wait(PATIENCE_S) == 0, said
-            assert f"process {running.pid} collects into this database already" in said
+            assert f"process {process.pid} collects into this database already" in said
         say(site, 3)
         until(lambda: steps_of(site) == [1, 2, 3], "it comes without the server")
-        running.send_signal(signal.SIGTERM)
-        assert running.wait(PATIENCE_S) == 0
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_S) == 0
 
 
-def test_a_server_collects_by_itself_alone_shows_it_and_ends_cleanly(site: Path) -> None:
+def test_a_server_collects_by_itself_alone_shows_it_and_ends_cleanly(site):
     database = site / "goodput.duckdb"
     with serving(site) as server:
         until(lambda: steps_of(site) == [1], "the server collects")
@@ -200,7 +154,6 @@ def test_a_server_collects_by_itself_alone_shows_it_and_ends_cleanly(site: Path)
             store.close()
         server.send_signal(signal.SIGTERM)
         assert server.wait(PATIENCE_S) == 0
-        assert server.stderr is not None
         assert server.stderr.read() == ""
 
     assert {path.name for path in site.iterdir()} == {"goodput.duckdb", "goodput.toml", "events"}
@@ -212,18 +165,17 @@ def test_a_server_collects_by_itself_alone_shows_it_and_ends_cleanly(site: Path)
     assert 'goodput_live_source_failures{origin="events",source="job-events"} 0.0' in text
 
 
-def test_a_server_that_is_stopped_during_a_build_ends_it_first(site: Path) -> None:
+def test_a_server_that_is_stopped_during_a_build_ends_it_first(site):
     """The first build begins as the server does; a file in use could not be closed."""
     assert run("collect", "--once").exit_code == 0
     with serving(site, "--no-collect") as server:
         server.send_signal(signal.SIGTERM)
 
         assert server.wait(PATIENCE_S) == 0
-        assert server.stderr is not None
         assert server.stderr.read() == ""
 
 
-def test_a_server_with_no_collect_takes_a_status_of_others_which_is_no_evidence(site: Path) -> None:
+def test_a_server_with_no_collect_takes_a_status_of_others_which_is_no_evidence(site):
     with serving(site, "--no-collect"):
         assert not is_collected(site / "goodput.duckdb")
         store = find_server(site / "goodput.duckdb")
@@ -235,7 +187,7 @@ def test_a_server_with_no_collect_takes_a_status_of_others_which_is_no_evidence(
             assert store.read("select count(*) from state.ingested").item() == 0
 
 
-def test_without_live_sources_there_is_nothing_to_collect() -> None:
+def test_without_live_sources_there_is_nothing_to_collect():
     done = run("collect")
 
     assert done.exit_code == 1
@@ -246,7 +198,7 @@ def test_without_live_sources_there_is_nothing_to_collect() -> None:
 
 
 @pytest.mark.parametrize("command", ["collect", "serve"])
-def test_a_wrong_live_source_is_a_stated_failure(tmp_path: Path, command: str) -> None:
+def test_a_wrong_live_source_is_a_stated_failure(tmp_path, command):
     (tmp_path / "goodput.toml").write_text('[[collect]]\nsource = "nope"\n')
 
     done = run(command)
@@ -256,17 +208,16 @@ def test_a_wrong_live_source_is_a_stated_failure(tmp_path: Path, command: str) -
     assert list(tmp_path.iterdir()) == [tmp_path / "goodput.toml"]
 
 
-def test_the_demo_collects_nothing(site: Path, recorded_demo: Path) -> None:
+def test_the_demo_collects_nothing(site, recorded_demo):
     """What a settings file in the same folder names belongs to another database."""
     (site / "demo").mkdir()
     shutil.copyfile(recorded_demo, site / "demo" / recorded_demo.name)
-    with process(site, "demo", "--gpus", "0", "--port", "0", "--dir", str(site / "demo")) as demo:
-        assert demo.stdout is not None
+    with running("demo", "--gpus", "0", "--port", "0", "--dir", "demo", cwd=site) as demo:
         assert demo.stdout.readline().startswith("http://")
         assert not any(path.suffix == ".collecting" for path in (site / "demo").iterdir())
 
 
-def test_the_example_names_live_sources_that_are_right() -> None:
+def test_the_example_names_live_sources_that_are_right():
     example = read(PACKAGE / "goodput.example.toml")
 
     found = collectors(
@@ -278,7 +229,7 @@ def test_the_example_names_live_sources_that_are_right() -> None:
     ]
 
 
-def test_what_is_commented_out_in_the_example_is_right_too(tmp_path: Path) -> None:
+def test_what_is_commented_out_in_the_example_is_right_too(tmp_path):
     lines = (PACKAGE / "goodput.example.toml").read_text().splitlines()
     path = tmp_path / "goodput.toml"
     settings = ("[[collect]]", "source = ", "url = ", "urls = ")
@@ -291,7 +242,7 @@ def test_what_is_commented_out_in_the_example_is_right_too(tmp_path: Path) -> No
     assert [one.reads for one in found] == named
 
 
-def test_the_credits_that_are_commented_out_in_the_example_are_right(tmp_path: Path) -> None:
+def test_the_credits_that_are_commented_out_in_the_example_are_right(tmp_path):
     text = (PACKAGE / "goodput.example.toml").read_text()
     block = text[text.index("# [[statement.credits]]") :].partition("\n\n")[0]
     path = tmp_path / "goodput.toml"
@@ -301,7 +252,7 @@ def test_the_credits_that_are_commented_out_in_the_example_are_right(tmp_path: P
     assert (credit.reason, credit.share, credit.accounts) == ("Failed hardware", 0.5, ("nlp",))
 
 
-def statuses(store: LocalStore) -> None:
+def statuses(store):
     """Leave a source of each state, asked every ten seconds."""
     seconds = {"ok": 1, "late": 25, "stale": 55, "failing": 15}
     for name, age_s in seconds.items():
@@ -314,7 +265,7 @@ def statuses(store: LocalStore) -> None:
     live_status.write(store, [Status("gone", "of gone", gone, 10).answered(gone)])
 
 
-def test_each_source_is_in_the_state_that_its_last_answers_say(store: LocalStore) -> None:
+def test_each_source_is_in_the_state_that_its_last_answers_say(store):
     statuses(store)
 
     rows = store.read("select source, state, age_s from marts.live_sources").rows_by_key("source")
@@ -325,16 +276,14 @@ def test_each_source_is_in_the_state_that_its_last_answers_say(store: LocalStore
     assert rows["waiting"][0][1] is None  # no success yet is not a success just now
 
 
-def test_a_source_that_nobody_asks_any_more_is_stale_though_it_failed_last(
-    store: LocalStore,
-) -> None:
+def test_a_source_that_nobody_asks_any_more_is_stale_though_it_failed_last(store):
     long_ago = now() - timedelta(minutes=6)
     live_status.write(store, [Status("a", "a", long_ago, 10).failed(long_ago, "away.")])
 
     assert store.read("select state from marts.live_sources").item() == "stale"
 
 
-def test_the_data_page_shows_how_live_sources_are_doing(store: LocalStore) -> None:
+def test_the_data_page_shows_how_live_sources_are_doing(store):
     statuses(store)
     use_store(store)
 
@@ -354,7 +303,7 @@ def test_the_data_page_shows_how_live_sources_are_doing(store: LocalStore) -> No
     assert table["error"][0] == "it <b>cannot</b> be reached."
 
 
-def test_metrics_have_the_age_and_failures_of_live_sources(store: LocalStore) -> None:
+def test_metrics_have_the_age_and_failures_of_live_sources(store):
     statuses(store)
 
     lines = Metrics(store).answer()[0].decode().splitlines()

@@ -3,11 +3,9 @@
 Routes are those of the application itself: one without a row in the table fails.
 """
 
-from __future__ import annotations
-
 import asyncio
 from fnmatch import fnmatch
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from streamlit.runtime import Runtime
@@ -20,12 +18,6 @@ from goodput_app.server.media import OwnedMedia
 from goodput_app.settings import settings
 from goodput_queries.storage.remote import ServerNote
 from goodput_queries.storage.store import IN_MEMORY, LocalStore
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from starlette.applications import Starlette
 
 HOST = "goodput.example.org"
 SETTINGS = f"""
@@ -79,7 +71,7 @@ ROUTES: dict[str, tuple[int, set[int]]] = {
 
 
 @pytest.fixture(scope="module")
-def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def config(tmp_path_factory):
     """Give a goodput.toml with which a proxy signs people in."""
     path = tmp_path_factory.mktemp("routes") / "goodput.toml"
     path.write_text(SETTINGS)
@@ -87,7 +79,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def app(config: Path) -> Iterator[Starlette]:
+def app(config):
     """Give the application of an empty database."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GOODPUT_CONFIG", str(config))
@@ -101,15 +93,13 @@ def app(config: Path) -> Iterator[Starlette]:
 
 
 @pytest.fixture(autouse=True)
-def _config(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _config(config, monkeypatch):
     """Let routes read the settings while they answer."""
     monkeypatch.setenv("GOODPUT_CONFIG", str(config))
     settings.cache_clear()
 
 
-def ask(
-    app: Starlette, path: str, person: str = NOBODY, method: str = "GET", **headers: str
-) -> tuple[int, bytes]:
+def ask(app, path, person=NOBODY, method="GET", **headers):
     """Return status and body of a request with a path as it is, dots and all."""
     of_person = {"x-forwarded-user": person} if person else {}
     given = {"host": HOST, **of_person, **headers}
@@ -121,17 +111,17 @@ def ask(
     sent: list[Any] = []
     asked = iter([{"type": "http.request", "body": b"{}", "more_body": False}])
 
-    async def receive() -> Any:
+    async def receive():
         return next(asked, None) or await asyncio.Event().wait()
 
-    async def send(message: Any) -> None:
+    async def send(message):
         sent.append(message)
 
     asyncio.run(asyncio.wait_for(app(scope, receive, send), PATIENCE_S))
     return sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:])
 
 
-def routes_of(app: Starlette) -> set[str]:
+def routes_of(app):
     """Return methods and paths of an application, its pages as `GET /`."""
     return {
         f"{method} {getattr(route, 'path', '') or '/'}"
@@ -140,7 +130,7 @@ def routes_of(app: Starlette) -> set[str]:
     }
 
 
-def test_every_route_is_open_refused_or_for_members(app: Starlette) -> None:
+def test_every_route_is_open_refused_or_for_members(app):
     found = routes_of(app)
     expected = {route: next((r for r in ROUTES if fnmatch(route, r)), None) for route in found}
     assert None not in expected.values(), expected
@@ -159,7 +149,7 @@ UP = ("../" * 9, "..%2f" * 9, "..\\" * 9, "%2e%2e/" * 9, "./" + "../" * 9, "/" +
 
 
 @pytest.mark.parametrize("up", UP)
-def test_no_path_leads_out_of_the_dashboard(app: Starlette, up: str) -> None:
+def test_no_path_leads_out_of_the_dashboard(app, up):
     below = {route.partition(" ")[2].partition("{")[0].rstrip("/") for route in routes_of(app)}
     for start in sorted(below | {"/static", "/app/static", "/auth", "/api/v1/store"}):
         for end in ("etc/passwd", "proc/self/environ", "etc//passwd\0.js"):
@@ -169,7 +159,7 @@ def test_no_path_leads_out_of_the_dashboard(app: Starlette, up: str) -> None:
             assert status != 500, (start, up)
 
 
-def test_a_header_written_otherwise_signs_nobody_in(app: Starlette) -> None:
+def test_a_header_written_otherwise_signs_nobody_in(app):
     for name in ("x_forwarded_user", "x-forwarded_user", "x-goodput-identity", "x-streamlit-user"):
         assert ask(app, "/", **{name: "ada"})[0] == 403, name
     assert ask(app, "/", **{"X-FORWARDED-USER": "ada"})[0] == 200, "HTTP ignores case"
@@ -180,7 +170,7 @@ RED = Identity("red", teams=frozenset({"redteam"}))
 ROWS = b"account,cost\nnlp,12\n"
 
 
-def test_a_file_of_a_page_is_given_to_its_owner_alone(app: Starlette) -> None:
+def test_a_file_of_a_page_is_given_to_its_owner_alone(app):
     manager = Runtime._instance.media_file_mgr
     with current.request_of(ADA, "192.0.2.9"):
         url = manager.add(ROWS, "text/csv", "1", "a.csv", is_for_static_download=True)
@@ -196,7 +186,7 @@ def test_a_file_of_a_page_is_given_to_its_owner_alone(app: Starlette) -> None:
     assert ask(app, url, "red") == (200, ROWS)
 
 
-def test_a_file_that_is_gone_has_no_owner() -> None:
+def test_a_file_that_is_gone_has_no_owner():
     media = OwnedMedia("/media")
     with current.request_of(ADA, "192.0.2.9"):
         kept = media.load_and_get_id(ROWS, "text/csv", MediaFileKind.DOWNLOADABLE)

@@ -12,7 +12,6 @@ import threading
 import urllib.parse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.app.server.scraped_site import SETTLE_MS
@@ -21,11 +20,6 @@ from tests.ingest.sources.prometheus.conftest import RealPrometheus, free_port
 from goodput_app.server.metrics.exposition import Metrics
 from goodput_app.server.metrics.families import FAMILIES
 from goodput_queries.counted_hours import count_settled_hours
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from goodput_queries.storage.store import LocalStore
 
 FOLDER = Path(__file__).parents[3] / "deploy" / "grafana" / "dashboards"
 DASHBOARDS = {path.stem: json.loads(path.read_text("utf-8")) for path in FOLDER.glob("*.json")}
@@ -36,13 +30,13 @@ scrape_configs:
 """
 
 
-def queries(name: str) -> list[str]:
+def queries(name):
     """Return the queries of a dashboard."""
     return [target["expr"] for panel in DASHBOARDS[name]["panels"] for target in panel["targets"]]
 
 
 @pytest.fixture
-def scraped_port(scraped_store: LocalStore) -> Iterator[int]:
+def scraped_port(scraped_store):
     """Give the port at which a server answers as `/metrics` does."""
     metrics = Metrics(scraped_store, first_wait_s=60)
     metrics.answer()
@@ -69,7 +63,7 @@ def scraped_port(scraped_store: LocalStore) -> Iterator[int]:
 
 
 @pytest.fixture
-def prometheus(scraped_port: int, tmp_path: Path) -> Iterator[RealPrometheus]:
+def prometheus(scraped_port, tmp_path):
     """Give a real Prometheus that scrapes it five times a second."""
     if shutil.which("prometheus") is None:
         pytest.skip("the program prometheus is not installed (apt-get install prometheus)")
@@ -80,17 +74,17 @@ def prometheus(scraped_port: int, tmp_path: Path) -> Iterator[RealPrometheus]:
     server.stop()
 
 
-def asked(prometheus: RealPrometheus, path: str, **fields: str) -> Any:
+def asked(prometheus, path, **fields):
     answer = prometheus.get(f"/api/v1/{path}?{urllib.parse.urlencode(fields)}")
     return json.loads(answer)["data"] if answer else None
 
 
-def values(prometheus: RealPrometheus, query: str) -> list[float]:
+def values(prometheus, query):
     found = asked(prometheus, "query", query=query)
     return [float(one["value"][1]) for one in found["result"]] if found else []
 
 
-def filled_in(prometheus: RealPrometheus, dashboard: dict[str, Any], text: str) -> str:
+def filled_in(prometheus, dashboard, text):
     """Return a query with the dashboard's variables at "All", as Grafana joins their values."""
     for variable in dashboard["templating"]["list"]:
         if variable["type"] != "query":
@@ -104,7 +98,8 @@ def filled_in(prometheus: RealPrometheus, dashboard: dict[str, Any], text: str) 
     return text.replace("$__range", "1d")
 
 
-def test_each_query_returns_data(scraped_store: LocalStore, prometheus: RealPrometheus) -> None:
+@pytest.mark.machine
+def test_each_query_returns_data(scraped_store, prometheus):
     counted = "sum(increase(goodput_gpu_seconds_total[1d]))"
     prometheus.until(lambda: values(prometheus, counted) == [0.0], "it scraped twice")
     count_settled_hours(scraped_store, settle_ms=SETTLE_MS // 6, label_values=20)
@@ -122,7 +117,7 @@ def test_each_query_returns_data(scraped_store: LocalStore, prometheus: RealProm
 
 
 @pytest.mark.parametrize("name", DASHBOARDS)
-def test_queries_name_metrics_and_labels_that_there_are(name: str) -> None:
+def test_queries_name_metrics_and_labels_that_there_are(name):
     for query in queries(name):
         found = set(re.findall(r"goodput_\w+", query))
         labels = {label for metric in found for label in FAMILIES[metric].labels}
@@ -137,7 +132,7 @@ def test_queries_name_metrics_and_labels_that_there_are(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DASHBOARDS)
-def test_a_dashboard_is_of_grafanas_schema(name: str) -> None:
+def test_a_dashboard_is_of_grafanas_schema(name):
     """Its types read each field and write the same: none is unknown to them or of another kind."""
     pytest.importorskip("grafana_foundation_sdk", reason="grafana-foundation-sdk is not installed")
     from grafana_foundation_sdk.cog.encoder import JSONEncoder  # noqa: PLC0415 -- see above
@@ -150,7 +145,7 @@ def test_a_dashboard_is_of_grafanas_schema(name: str) -> None:
     assert list(lost(DASHBOARDS[name], json.loads(json.dumps(read, cls=JSONEncoder)))) == []
 
 
-def lost(given: object, read: object, place: str = "") -> Iterator[str]:
+def lost(given, read, place=""):
     """Yield where what was read differs from what was given; more fields are defaults."""
     if isinstance(given, dict) and isinstance(read, dict):
         for key, value in given.items():
@@ -163,7 +158,7 @@ def lost(given: object, read: object, place: str = "") -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", DASHBOARDS)
-def test_panels_do_not_overlap(name: str) -> None:
+def test_panels_do_not_overlap(name):
     cells = [
         (x, y)
         for panel in DASHBOARDS[name]["panels"]

@@ -1,7 +1,5 @@
 """The web page around the dashboard says where its server is; other answers stay as they are."""
 
-from __future__ import annotations
-
 import asyncio
 
 import httpx
@@ -19,7 +17,7 @@ STATEMENT = PAGE.replace("root", "statement")
 OF_A_BROWSER = {"Accept": "text/html,*/*;q=0.8", "Accept-Encoding": "gzip"}
 
 
-def answered(path: str, headers: dict[str, str], base_path: str = "") -> httpx.Response:
+def answered(path, headers, base_path=""):
     """Ask an application with a page, a missing one and a text, which packs its answers."""
     routes = [
         Route("/findings", lambda _: HTMLResponse(PAGE, headers={"ETag": "1"})),
@@ -31,7 +29,7 @@ def answered(path: str, headers: dict[str, str], base_path: str = "") -> httpx.R
     packs = Middleware(GZipMiddleware, minimum_size=10)
     app = Starlette(routes=routes, middleware=[Middleware(IndexPage, base_path), packs])
 
-    async def ask() -> httpx.Response:
+    async def ask():
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
             return await client.get(path, headers=headers)
@@ -39,32 +37,32 @@ def answered(path: str, headers: dict[str, str], base_path: str = "") -> httpx.R
     return asyncio.run(ask())
 
 
-def test_a_page_says_where_its_server_is_before_any_other_script() -> None:
+def test_a_page_says_where_its_server_is_before_any_other_script():
     answer = answered("/findings", OF_A_BROWSER)
     assert answer.text == PAGE.replace("<head>", f"<head>{SCRIPT.decode()}")
     assert "etag" not in answer.headers  # it is of the page without the script
 
 
-def test_a_deeper_address_leads_to_the_page_of_its_last_part() -> None:
+def test_a_deeper_address_leads_to_the_page_of_its_last_part():
     answer = answered("/old/deep/fin%20dings", OF_A_BROWSER)
     assert (answer.status_code, answer.headers["location"]) == (307, "../../fin%20dings")
 
 
-def test_the_prefix_behind_a_proxy_is_no_level_of_the_address() -> None:
+def test_the_prefix_behind_a_proxy_is_no_level_of_the_address():
     answer = answered("/old/deep/fin%20dings", OF_A_BROWSER, "old/deep")
     assert (answer.status_code, SCRIPT.decode() in answer.text) == (200, True)
 
 
-def test_a_statement_is_downloaded_as_it_is() -> None:
+def test_a_statement_is_downloaded_as_it_is():
     assert answered("/media/a.html", OF_A_BROWSER).text == STATEMENT
 
 
 @pytest.mark.parametrize("path", ["/missing", "/metrics"])
-def test_what_is_no_page_stays_as_it_is(path: str) -> None:
+def test_what_is_no_page_stays_as_it_is(path):
     assert answered(path, OF_A_BROWSER).text == PAGE
 
 
-def test_what_no_browser_opens_stays_as_it_is() -> None:
+def test_what_no_browser_opens_stays_as_it_is():
     answer = answered("/findings", {"Accept": "*/*", "Accept-Encoding": "gzip"})
     assert answer.text == PAGE
     assert answer.headers["etag"] == "1"

@@ -17,7 +17,6 @@ import time
 import tomllib
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -31,9 +30,9 @@ from tests.app.server.drill_site import (
     Job,
     Prometheus,
     Site,
-    until,
     uuid,
 )
+from tests.until import until
 
 from goodput_ingest.live.config import collectors
 from goodput_ingest.live.scheduler import Collection
@@ -42,10 +41,6 @@ from goodput_ingest.run import ingest as load
 from goodput_ingest.source import Batch, ReadOptions
 from goodput_queries.storage.store import LocalStore
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 HOLE_STEPS, DOWN_STEPS = 12, 8  # how long Prometheus, and the server, are away
 SILENT = range(4, 7)  # nodes of the job without events
 OF_READINGS = ("busy_unclassified", "idle_held", "unknown")  # categories that readings decide
@@ -53,7 +48,7 @@ SEGMENT = "gpu_uuid, start_ms, end_ms, category, phase, job_run_key, attempt_key
 
 
 @pytest.fixture
-def exporters() -> Iterator[Exporters]:
+def exporters():
     found = Exporters()
 
     class Handler(BaseHTTPRequestHandler):
@@ -78,7 +73,7 @@ def exporters() -> Iterator[Exporters]:
 
 
 @pytest.fixture
-def prometheus(tmp_path: Path, exporters: Exporters) -> Iterator[Prometheus]:
+def prometheus(tmp_path, exporters):
     if shutil.which("prometheus") is None:
         pytest.skip("the program prometheus is not installed (apt-get install prometheus)")
     found = Prometheus(tmp_path, exporters)
@@ -91,7 +86,7 @@ def prometheus(tmp_path: Path, exporters: Exporters) -> Iterator[Prometheus]:
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> Iterator[Job]:
+def job(tmp_path):
     (tmp_path / "events").mkdir()
     found = Job(tmp_path / "events" / "job.jsonl")
     thread = threading.Thread(target=found.run)
@@ -102,7 +97,7 @@ def job(tmp_path: Path) -> Iterator[Job]:
 
 
 @pytest.fixture
-def site(tmp_path: Path, prometheus: Prometheus, empty_database: Path) -> Iterator[Site]:
+def site(tmp_path, prometheus, empty_database):
     found = Site(tmp_path)
     shutil.copyfile(empty_database, found.database)
     (tmp_path / "goodput.toml").write_text(
@@ -130,7 +125,7 @@ interval_s = 0.5
             found.end(signal.SIGKILL)
 
 
-def accounting(folder: Path) -> Path:
+def accounting(folder):
     """Return the accounting of the two jobs, which began a minute ago and still run."""
     start = int(time.time()) - 60
     header = "Cluster|JobID|JobIDRaw|User|Account|Partition|State|Submit|Eligible|Start|End"
@@ -145,16 +140,16 @@ def accounting(folder: Path) -> Path:
     return path
 
 
-def now() -> datetime:
+def now():
     return datetime.now(UTC).replace(tzinfo=None)
 
 
-def segments(store: LocalStore) -> pl.DataFrame:
+def segments(store):
     store.build()
     return store.read(f"select {SEGMENT} from marts.ledger_segments order by gpu_uuid, start_ms")
 
 
-def read_at_the_end(folder: Path, empty: Path) -> LocalStore:
+def read_at_the_end(folder, empty):
     """Return a database of somebody who asked all sources once, after everything."""
     path = folder / "late.duckdb"
     shutil.copyfile(empty, path)
@@ -166,7 +161,7 @@ def read_at_the_end(folder: Path, empty: Path) -> LocalStore:
     return store
 
 
-def add_what_was_never_scraped(store: LocalStore) -> tuple[int, int]:
+def add_what_was_never_scraped(store):
     """Add the readings that a Prometheus without an outage would have; return the hole in ms."""
     rows = store.read(
         """select *, lead(ts) over (partition by gpu_uuid order by ts) as next_ts
@@ -183,7 +178,7 @@ def add_what_was_never_scraped(store: LocalStore) -> tuple[int, int]:
     return first_ms, last_ms
 
 
-def pieces(store: LocalStore, start_ms: int, end_ms: int) -> pl.DataFrame:
+def pieces(store, start_ms, end_ms):
     """Return the segments of a window, cut at its ends."""
     found = segments(store).filter((pl.col("start_ms") < end_ms) & (pl.col("end_ms") > start_ms))
     return found.with_columns(
@@ -191,14 +186,14 @@ def pieces(store: LocalStore, start_ms: int, end_ms: int) -> pl.DataFrame:
     )
 
 
-def by_category(frame: pl.DataFrame, job: str | None) -> dict[str, int]:
+def by_category(frame, job):
     """Return the GPU-milliseconds of a job's categories."""
     of_job = pl.col("job_run_key").str.contains(job) if job else pl.col("job_run_key").is_null()
     spent = (pl.col("end_ms") - pl.col("start_ms")).sum()
     return dict(frame.filter(of_job).group_by("category").agg(spent).iter_rows())
 
 
-def of_events(frame: pl.DataFrame, job: str) -> dict[str, int]:
+def of_events(frame, job):
     """Return the GPU-milliseconds of a job's categories, as one those that readings decide."""
     category = (
         pl.when(pl.col("category").is_in(OF_READINGS))
@@ -208,7 +203,7 @@ def of_events(frame: pl.DataFrame, job: str) -> dict[str, int]:
     return by_category(frame.with_columns(category=category), job)
 
 
-def unseen(store: LocalStore, nodes: range) -> pl.DataFrame:
+def unseen(store, nodes):
     """Return from when to when no reading covers the GPUs of these nodes, by the rule.
 
     A reading covers back to the one before, at most 2.5 sampling intervals.
@@ -229,7 +224,7 @@ def unseen(store: LocalStore, nodes: range) -> pl.DataFrame:
     return found.filter(pl.col("gpu_uuid").is_in(ours))
 
 
-def within(frame: pl.DataFrame, hole: pl.DataFrame) -> dict[str, int]:
+def within(frame, hole):
     """Return what readings decided of the training job in pauses inside the hole of its gang."""
     start_ms, end_ms = hole["start_ms"].max(), hole["end_ms"].min()
     inside = (pl.col("start_ms") > start_ms) & (pl.col("end_ms") < end_ms)
@@ -237,9 +232,10 @@ def within(frame: pl.DataFrame, hole: pl.DataFrame) -> dict[str, int]:
 
 
 @pytest.mark.slow
+@pytest.mark.machine
 def test_nothing_is_lost_or_doubled_when_prometheus_goes_and_the_server_is_killed(
-    site: Site, prometheus: Prometheus, exporters: Exporters, job: Job, empty_database: Path
-) -> None:
+    site, prometheus, exporters, job, empty_database
+):
     site.serve()
     ingest = [*GOODPUT, "ingest", "slurm", accounting(site.folder).name, "--db", "fleet.duckdb"]
     done = subprocess.run(ingest, cwd=site.folder, capture_output=True, text=True, check=False)

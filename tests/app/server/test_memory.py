@@ -1,7 +1,5 @@
 """Memory that a build took goes back: the environment of the shipped unit makes it so."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -33,7 +31,7 @@ print(grown, held_mb())
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="asks /proc")
-def test_a_server_at_rest_gives_its_memory_back() -> None:
+def test_a_server_at_rest_gives_its_memory_back():
     lines = [line.removeprefix("Environment=") for line in UNIT.read_text().splitlines()]
     environment = dict(line.split("=", 1) for line in lines if "_MALLOC_CONF=" in line)
     done = subprocess.run(

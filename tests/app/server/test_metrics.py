@@ -1,10 +1,7 @@
 """`/metrics`: every metric is declared and documented, both formats parse, clusters are apart."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -21,25 +18,18 @@ from goodput_queries.counted_hours import OTHER
 from goodput_queries.errors import GoodputError
 from goodput_queries.evidence.batch import Batch
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from prometheus_client import Metric
-
-    from goodput_queries.storage.store import LocalStore
-
 PAGE = Path(__file__).parents[3] / "docs" / "operate.md"
 ACCEPTS = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
 
 
 @pytest.fixture(scope="module")
-def answer(scraped_store: LocalStore) -> str:
+def answer(scraped_store):
     text, content_type = Metrics(scraped_store, first_wait_s=60).answer()
     assert content_type == "text/plain; version=0.0.4; charset=utf-8"
     return text.decode()
 
 
-def samples(text: str, name: str) -> dict[tuple[str, ...], float]:
+def samples(text, name):
     """Return the samples of a metric by label values, in the order of its declaration."""
     return {
         tuple(sample.labels[label] for label in FAMILIES[name].labels): sample.value
@@ -49,7 +39,7 @@ def samples(text: str, name: str) -> dict[tuple[str, ...], float]:
     }
 
 
-def test_every_sample_is_of_a_declared_metric_with_its_labels(answer: str) -> None:
+def test_every_sample_is_of_a_declared_metric_with_its_labels(answer):
     found = {
         (sample.name, frozenset(sample.labels))
         for family in plain(answer)
@@ -61,7 +51,7 @@ def test_every_sample_is_of_a_declared_metric_with_its_labels(answer: str) -> No
     assert {name for name, _ in found} == set(FAMILIES) - unknown
 
 
-def test_the_documentation_lists_every_metric() -> None:
+def test_the_documentation_lists_every_metric():
     row = re.compile(r"^\| `(goodput_\w+)` \| (\w+) \| ([\w, ]*) \| (.+) \|$", re.MULTILINE)
     documented = row.findall(PAGE.read_text(encoding="utf-8"))
 
@@ -71,13 +61,11 @@ def test_the_documentation_lists_every_metric() -> None:
     ]
 
 
-def test_a_scraper_gets_openmetrics_where_it_asks_for_it(
-    scraped_store: LocalStore, answer: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_scraper_gets_openmetrics_where_it_asks_for_it(scraped_store, answer, monkeypatch):
     monkeypatch.setattr(OpenFindings, "add_to", lambda *_: None)
     text, content_type = Metrics(scraped_store).answer(ACCEPTS)
 
-    def values(families: Iterable[Metric]) -> set[tuple[str, frozenset[tuple[str, str]]]]:
+    def values(families):
         found = {(s.name, frozenset(s.labels.items())) for f in families for s in f.samples}
         return {(name, labels) for name, labels in found if "findings" not in name}
 
@@ -85,7 +73,7 @@ def test_a_scraper_gets_openmetrics_where_it_asks_for_it(
     assert values(openmetrics(text.decode())) == values(plain(answer))
 
 
-def test_clusters_have_ratios_of_their_own_and_one_without_gpus_has_none(answer: str) -> None:
+def test_clusters_have_ratios_of_their_own_and_one_without_gpus_has_none(answer):
     goodput = samples(answer, "goodput_ratio")
     high = samples(answer, "goodput_high_ratio")
 
@@ -94,7 +82,7 @@ def test_clusters_have_ratios_of_their_own_and_one_without_gpus_has_none(answer:
     assert 'cluster="elsewhere"' not in answer
 
 
-def test_counters_and_gauges_add_up_to_the_capacity(answer: str) -> None:
+def test_counters_and_gauges_add_up_to_the_capacity(answer):
     counted = samples(answer, "goodput_gpu_seconds_total")
     (until_s,) = samples(answer, "goodput_counted_until_timestamp_seconds").values()
     (from_s,) = samples(answer, "goodput_counted_from_timestamp_seconds").values()
@@ -111,7 +99,7 @@ def test_counters_and_gauges_add_up_to_the_capacity(answer: str) -> None:
     }
 
 
-def test_teams_have_their_goodput_and_cost(answer: str) -> None:
+def test_teams_have_their_goodput_and_cost(answer):
     ratio, cost = samples(answer, "goodput_team_ratio"), samples(answer, "goodput_team_cost")
 
     assert {team for _, team in ratio} == {"nlp", "vision", "speech"}
@@ -119,9 +107,7 @@ def test_teams_have_their_goodput_and_cost(answer: str) -> None:
     assert all(labels[2] == "USD" for labels in cost)
 
 
-def test_teams_beyond_the_limit_are_one_series(
-    scraped_store: LocalStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_teams_beyond_the_limit_are_one_series(scraped_store, monkeypatch):
     given = MetricsSettings(label_values=1)
     monkeypatch.setattr(OpenFindings, "add_to", lambda *_: None)
     monkeypatch.setattr(ledger, "settings", lambda: structs.replace(Settings(), metrics=given))
@@ -133,13 +119,11 @@ def test_teams_beyond_the_limit_are_one_series(
     assert folded == {("atlas", "team"): 2, ("atlas", "partition"): 1, ("atlas", "model"): 0}
 
 
-def test_the_ledger_is_read_once_a_build(
-    scraped_store: LocalStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_ledger_is_read_once_a_build(scraped_store, monkeypatch):
     reads: list[str] = []
     original = scraped_store.read
 
-    def counting(sql: str, *given: object, **more: object) -> object:
+    def counting(sql, *given, **more):
         reads.append(sql)
         return original(sql, *given, **more)  # type: ignore[arg-type]
 
@@ -155,7 +139,7 @@ def test_the_ledger_is_read_once_a_build(
     assert not any("ledger" in sql for sql in reads[begun:])
 
 
-def test_names_that_are_cut_to_the_same_label_are_one_sample() -> None:
+def test_names_that_are_cut_to_the_same_label_are_one_sample():
     found = Samples()
     long = "x" * LABEL_MAX_CHARS
 
@@ -166,12 +150,12 @@ def test_names_that_are_cut_to_the_same_label_are_one_sample() -> None:
     assert [(sample.labels["source"], sample.value) for sample in metric.samples] == [(long, 2)]
 
 
-def test_a_metric_that_is_not_declared_so_is_refused() -> None:
+def test_a_metric_that_is_not_declared_so_is_refused():
     with pytest.raises(KeyError):
         Samples().add("goodput_ratio", [({"cluster": "c", "node": "n"}, 1)])
 
 
-def test_a_database_without_evidence_has_no_ratios(store: LocalStore) -> None:
+def test_a_database_without_evidence_has_no_ratios(store):
     store.load(Batch("gpus", pl.DataFrame(), "inventory", "file", "1"))
 
     text = Metrics(store).answer()[0].decode()
@@ -184,14 +168,14 @@ def test_a_database_without_evidence_has_no_ratios(store: LocalStore) -> None:
 @pytest.mark.parametrize(
     ("key", "value"), [("label_values", 0), ("settle_h", 0), ("settle_h", 999)]
 )
-def test_limits_that_cannot_hold_are_refused(key: str, value: int) -> None:
+def test_limits_that_cannot_hold_are_refused(key, value):
     with pytest.raises(GoodputError, match=rf"'metrics\.{key}' is {value}, expected 1 to"):
         MetricsSettings(**{key: value})
 
 
 def test_origins_beyond_the_limit_are_one_series_a_source_with_the_worst_of_them(
-    scraped_store: LocalStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    scraped_store, monkeypatch
+):
     monkeypatch.setattr(OpenFindings, "add_to", lambda *_: None)
     monkeypatch.setattr(exposition, "ORIGINS_MAX", 1)
     names = {"source": "job-log", "interval_s": 30.0, "rows_last_hour": 2}

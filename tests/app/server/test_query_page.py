@@ -1,36 +1,23 @@
 """The Query page: SQL on the views, its refusals in words, and queries that are saved."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from goodput_queries import audit, saved_queries
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from streamlit.testing.v1 import AppTest
-
-    from goodput_queries.storage.store import LocalStore
 
 WINDOW = {"from": "2027-01-15T08:00:00Z", "to": "2027-01-16T14:00:00Z"}
 
 
 @pytest.fixture
-def page(visit: Callable[..., AppTest], scraped_store: LocalStore) -> AppTest:
+def page(visit, scraped_store):
     return visit(scraped_store, "sql_query", **WINDOW)
 
 
-def ask(page: AppTest, sql: str) -> AppTest:
+def ask(page, sql):
     page.text_area(key="query_sql").set_value(sql)
     return page.button(key="query_run").click().run()
 
 
-def test_the_rows_of_a_query_are_shown_and_the_question_is_recorded(
-    page: AppTest, scraped_store: LocalStore
-) -> None:
+def test_the_rows_of_a_query_are_shown_and_the_question_is_recorded(page, scraped_store):
     assert "Run a query to see its rows." in [c.value for c in page.caption]
 
     ask(page, "select team, count(*) as n from marts.runs group by team order by team")
@@ -43,14 +30,14 @@ def test_the_rows_of_a_query_are_shown_and_the_question_is_recorded(
     assert audit.entries(scraped_store, 1)["action"].item() == "query"
 
 
-def test_a_refused_query_says_why(page: AppTest) -> None:
+def test_a_refused_query_says_why(page):
     ask(page, "select * from read_text('/etc/passwd')")
 
     assert [error.value for error in page.error] == ["The query was not answered."]
     assert "LocalFileSystem has been disabled" in page.code[0].value
 
 
-def test_a_query_is_saved_and_chosen_again(page: AppTest, scraped_store: LocalStore) -> None:
+def test_a_query_is_saved_and_chosen_again(page, scraped_store):
     page.text_area(key="query_sql").set_value("select 4711 as n")
     page.text_input(key="query_name").set_value("Mine")
     page.text_input(key="query_meaning").set_value("One number.")
@@ -66,7 +53,7 @@ def test_a_query_is_saved_and_chosen_again(page: AppTest, scraped_store: LocalSt
     assert not page.exception
 
 
-def test_the_catalogue_explains_the_columns_of_a_view(page: AppTest) -> None:
+def test_the_catalogue_explains_the_columns_of_a_view(page):
     page.selectbox(key="query_view").set_value("marts.runs").run()
 
     columns = page.dataframe[0].value

@@ -1,29 +1,26 @@
 """One process owns the database; every other one works through it and never sees a lock."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json
 import re
 import stat
 import threading
-import time
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import httpx
 import polars as pl
 import pytest
 from starlette.applications import Starlette
-from tests.app.served import PATIENCE_S, Server, goodput, rows_of, serving
+from tests.app.served import PATIENCE_S, goodput, rows_of, serving
+from tests.until import until
 
 from goodput_app.server import asgi as server_module
-from goodput_queries.errors import QueryError, StoreError
+from goodput_app.server.background import Upkeep
+from goodput_queries.errors import BuildError, QueryError, StoreError
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.scope import Scope
 from goodput_queries.storage.remote import (
-    RemoteStore,
     ServerNote,
     find_server,
     note_path,
@@ -31,45 +28,45 @@ from goodput_queries.storage.remote import (
 )
 from goodput_queries.storage.store import LocalStore
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(tmp_path_factory):
     """Give a running server on an empty database, shared by the tests of a module."""
     with serving(tmp_path_factory.mktemp("served") / "fleet.duckdb") as running:
         yield running
 
 
 @pytest.fixture
-def through(server: Server) -> Iterator[RemoteStore]:
+def through(server):
     found = find_server(server.database)
     assert found is not None
     with contextlib.closing(found):
         yield found
 
 
-def test_the_server_says_who_it_is(server: Server) -> None:
+def test_the_server_says_who_it_is(server):
     note = read_note(server.database)
 
     assert note is not None
+    until(lambda: server.get("/healthz").json()["is_built"], "the first build has ended")
     assert server.get("/healthz").json() == {
         "status": "ok",
         "version": "0.1.0",
         "instance": note.instance,
+        "is_built": True,
+        "pending_evaluations": 0,
     }
     assert stat.S_IMODE(note_path(server.database).stat().st_mode) == 0o600
 
 
-def test_the_server_serves_the_dashboard(server: Server) -> None:
+def test_the_server_serves_the_dashboard(server):
     answer = server.get("/")
 
     assert answer.status_code == 200
     assert "<title>" in answer.text
 
 
-def test_a_second_process_loads_and_reads_through_the_server(through: RemoteStore) -> None:
+def test_a_second_process_loads_and_reads_through_the_server(through):
     part = rows_of("remote", 3, rejects=2)
 
     assert through.load(part).rows_new == 3
@@ -78,7 +75,7 @@ def test_a_second_process_loads_and_reads_through_the_server(through: RemoteStor
     assert through.read(sql, ["remote"]).item() == 3
 
 
-def test_a_read_through_the_server_has_its_scope_and_types(through: RemoteStore) -> None:
+def test_a_read_through_the_server_has_its_scope_and_types(through):
     frame = through.read(
         "select getvariable('scope_team') as team, $at as at, null as nothing, [1, 2] as list",
         {"at": datetime(2026, 11, 20)},  # noqa: DTZ001
@@ -88,9 +85,7 @@ def test_a_read_through_the_server_has_its_scope_and_types(through: RemoteStore)
     assert frame.rows() == [("vision", datetime(2026, 11, 20), None, [1, 2])]  # noqa: DTZ001
 
 
-def test_a_second_process_backs_up_the_database_of_the_server(
-    through: RemoteStore, server: Server
-) -> None:
+def test_a_second_process_backs_up_the_database_of_the_server(through, server):
     through.load(rows_of("before", 2))
 
     target = server.database.with_name("copy.duckdb")
@@ -100,16 +95,14 @@ def test_a_second_process_backs_up_the_database_of_the_server(
         assert copy.read(sql).item() == 2
 
 
-def test_an_empty_answer_keeps_its_columns(through: RemoteStore) -> None:
+def test_an_empty_answer_keeps_its_columns(through):
     frame = through.read("select source, ts from raw.gpu_samples where false")
 
     assert frame.schema == {"source": pl.String, "ts": pl.Datetime("us")}
 
 
 @pytest.mark.parametrize("sql", ["select * from nope", "drop table raw.gpus", "selct"])
-def test_an_error_through_the_server_is_the_same_error(
-    store: LocalStore, through: RemoteStore, sql: str
-) -> None:
+def test_an_error_through_the_server_is_the_same_error(store, through, sql):
     with pytest.raises(QueryError) as local:
         store.read(sql)
     with pytest.raises(QueryError) as there:
@@ -118,22 +111,22 @@ def test_an_error_through_the_server_is_the_same_error(
     assert str(there.value) == str(local.value)
 
 
-def test_a_load_that_does_not_fit_is_a_store_error(through: RemoteStore) -> None:
+def test_a_load_that_does_not_fit_is_a_store_error(through):
     with pytest.raises(StoreError, match=r"^there is no table 'nope'"):
         through.load(Batch("nope", pl.DataFrame(), "test", "file", "1"))
 
 
-def test_a_query_through_the_server_is_stopped_in_time(through: RemoteStore) -> None:
+def test_a_query_through_the_server_is_stopped_in_time(through):
     endless = "select sum(a.range * b.range) from range(1000000) a, range(1000000) b"
 
     with pytest.raises(QueryError, match=r"^the query took longer than 0\.2 s and was stopped$"):
         through.read(endless, timeout_s=0.2)
 
 
-def test_many_processes_worth_of_calls_are_served_at_once(through: RemoteStore) -> None:
+def test_many_processes_worth_of_calls_are_served_at_once(through):
     failures: list[Exception] = []
 
-    def work(number: int) -> None:
+    def work(number):
         try:
             for turn in range(5):
                 through.load(rows_of(f"many{number}", turn + 1, digest=str(turn)))
@@ -152,7 +145,7 @@ def test_many_processes_worth_of_calls_are_served_at_once(through: RemoteStore) 
     assert through.read(sql).item() == 8 * 5
 
 
-def post(server: Server, headers: dict[str, str], call: str = "read") -> httpx.Response:
+def post(server, headers, call="read"):
     return httpx.post(
         f"{server.url}/api/v1/store/{call}", headers=headers, trust_env=False, timeout=PATIENCE_S
     )
@@ -160,9 +153,7 @@ def post(server: Server, headers: dict[str, str], call: str = "read") -> httpx.R
 
 @pytest.mark.parametrize("call", ["load", "read", "build"])
 @pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer x"}, {"Authorization": "TOKEN"}])
-def test_a_call_without_the_token_is_refused(
-    server: Server, headers: dict[str, str], call: str
-) -> None:
+def test_a_call_without_the_token_is_refused(server, headers, call):
     answer = post(server, headers, call)
 
     assert answer.status_code == 401
@@ -177,9 +168,7 @@ def test_a_call_without_the_token_is_refused(
         {"X-Forwarded-For": "203.0.113.9"},
     ],
 )
-def test_a_call_from_elsewhere_is_refused_token_or_not(
-    server: Server, headers: dict[str, str]
-) -> None:
+def test_a_call_from_elsewhere_is_refused_token_or_not(server, headers):
     note = read_note(server.database)
     assert note is not None
 
@@ -188,12 +177,12 @@ def test_a_call_from_elsewhere_is_refused_token_or_not(
     assert answer.status_code in {403, 421}
 
 
-def test_a_call_that_is_too_long_is_refused(through: RemoteStore) -> None:
+def test_a_call_that_is_too_long_is_refused(through):
     with pytest.raises(StoreError, match=r"^`read` takes at most 1048576 bytes a call\.$"):
         through.read("select 1 -- " + "x" * 2**20)
 
 
-def test_a_call_of_another_version_is_refused(server: Server) -> None:
+def test_a_call_of_another_version_is_refused(server):
     note = read_note(server.database)
     assert note is not None
 
@@ -203,19 +192,15 @@ def test_a_call_of_another_version_is_refused(server: Server) -> None:
     assert answer.json()["message"] == "this is not a call of `read` as this version knows it."
 
 
-def test_the_server_keeps_the_ledger_built(through: RemoteStore) -> None:
+def test_the_server_keeps_the_ledger_built(through):
     through.load(rows_of("building", 1))
-    deadline = time.monotonic() + PATIENCE_S
     loads = through.read("select max(sequence) from state.ingested").item()
-    built = 0
+    built = "select coalesce(max(sequence), 0) from state.built"
 
-    while built < loads:
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-        built = through.read("select max(sequence) from state.built").item() or 0
+    until(lambda: through.read(built).item() >= loads, "the load is built")
 
 
-def test_metrics_are_prometheus_text(server: Server, through: RemoteStore) -> None:
+def test_metrics_are_prometheus_text(server, through):
     through.load(rows_of('a"\\b\n', 2, rejects=1))
 
     text = server.get("/metrics").text
@@ -227,7 +212,7 @@ def test_metrics_are_prometheus_text(server: Server, through: RemoteStore) -> No
         assert shown.startswith(("# HELP ", "# TYPE ")) or line.fullmatch(shown), shown
 
 
-def test_commands_work_while_the_server_runs(server: Server) -> None:
+def test_commands_work_while_the_server_runs(server):
     """The command line finds the server by itself."""
     name = server.database.name
     shown = goodput(
@@ -249,12 +234,12 @@ def test_commands_work_while_the_server_runs(server: Server) -> None:
     )
 
 
-def test_a_database_that_does_not_answer_is_not_healthy(store: LocalStore) -> None:
+def test_a_database_that_does_not_answer_is_not_healthy(store):
     note = ServerNote("http://127.0.0.1:9", "secret", 1, "instance", "fleet.duckdb")
-    routes = server_module.routes(store, note)
+    routes = server_module.routes(store, note, Upkeep(store))
     store.close()
 
-    async def ask(path: str) -> httpx.Response:
+    async def ask(path):
         transport = httpx.ASGITransport(Starlette(routes=routes))
         async with httpx.AsyncClient(transport=transport, base_url=note.url) as client:
             return await client.get(path)
@@ -262,3 +247,17 @@ def test_a_database_that_does_not_answer_is_not_healthy(store: LocalStore) -> No
     health, shown = asyncio.run(ask("/healthz")), asyncio.run(ask("/metrics"))
     assert (health.status_code, health.json()["instance"]) == (503, "instance")
     assert shown.status_code == 503
+
+
+def test_a_ledger_whose_build_failed_is_not_called_built(store, monkeypatch):
+    upkeep = Upkeep(store)
+    upkeep.run()
+    assert upkeep.is_built
+
+    def fail():
+        raise BuildError("it cannot be built")
+
+    monkeypatch.setattr(store, "build", fail)
+    with pytest.raises(BuildError):
+        upkeep.run()
+    assert not upkeep.is_built

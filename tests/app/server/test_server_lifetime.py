@@ -1,7 +1,5 @@
 """From the first port a server tries to its end: what stays, who waits, who is informed."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import shutil
@@ -9,7 +7,6 @@ import signal
 import socket
 import subprocess
 import threading
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.app.served import PATIENCE_S, goodput, rows_of, serving
@@ -21,12 +18,9 @@ from goodput_queries.errors import GoodputError, StoreError
 from goodput_queries.storage.remote import RemoteStore, find_server, note_path
 from goodput_queries.storage.store import LocalStore, open_store
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 @pytest.fixture
-def database(tmp_path: Path, empty_database: Path) -> Path:
+def database(tmp_path, empty_database):
     """Give a database without rows."""
     path = tmp_path / "fleet.duckdb"
     shutil.copyfile(empty_database, path)
@@ -36,9 +30,7 @@ def database(tmp_path: Path, empty_database: Path) -> Path:
 @pytest.mark.parametrize(
     ("signal_number", "is_new"), [(signal.SIGTERM, True), (signal.SIGINT, False)]
 )
-def test_a_stopped_server_leaves_only_the_database(
-    database: Path, tmp_path: Path, signal_number: int, is_new: bool
-) -> None:
+def test_a_stopped_server_leaves_only_the_database(database, tmp_path, signal_number, is_new):
     if is_new:
         database.unlink()
     with serving(database) as running:
@@ -54,7 +46,8 @@ def test_a_stopped_server_leaves_only_the_database(
         assert here.read("select count(*) from raw.gpu_samples").item() == 5
 
 
-def test_a_killed_server_loses_nothing_and_blocks_nobody(database: Path) -> None:
+@pytest.mark.machine
+def test_a_killed_server_loses_nothing_and_blocks_nobody(database):
     with serving(database) as running:
         orphan = open_store(database)
         assert isinstance(orphan, RemoteStore)
@@ -70,7 +63,8 @@ def test_a_killed_server_loses_nothing_and_blocks_nobody(database: Path) -> None
         assert here.read("select count(*) from raw.gpu_samples").item() == 5
 
 
-def test_a_server_that_dies_during_a_call_is_reported(database: Path) -> None:
+@pytest.mark.machine
+def test_a_server_that_dies_during_a_call_is_reported(database):
     with serving(database) as running:
         store = find_server(running.database)
         assert store is not None
@@ -88,7 +82,7 @@ def test_a_server_that_dies_during_a_call_is_reported(database: Path) -> None:
     )
 
 
-def event_file(folder: Path, run_id: str) -> str:
+def event_file(folder, run_id):
     where = {"run_id": run_id, "attempt": 0, "rank": 0, "host": "n1"}
     line = {"v": 1, "ts": 1795177781.5, "event": "phase", "phase": "init", "dur_s": 1.5, **where}
     path = folder / f"{run_id}.jsonl"
@@ -96,7 +90,7 @@ def event_file(folder: Path, run_id: str) -> str:
     return path.name
 
 
-def ingest_at_once(folder: Path, database: str, names: list[str]) -> list[int]:
+def ingest_at_once(folder, database, names):
     """Read files in with a process each, all at the same time; return how many rows were new."""
     done: list[subprocess.CompletedProcess[str]] = []
     threads = [
@@ -116,7 +110,7 @@ def ingest_at_once(folder: Path, database: str, names: list[str]) -> list[int]:
     return sorted(json.loads(process.stdout)[0]["rows_new"] for process in done)
 
 
-def test_two_ingests_without_a_server_wait_for_each_other(tmp_path: Path) -> None:
+def test_two_ingests_without_a_server_wait_for_each_other(tmp_path):
     names = [event_file(tmp_path, "r1"), event_file(tmp_path, "r2")]
 
     assert ingest_at_once(tmp_path, "fleet.duckdb", names) == [1, 1]
@@ -124,16 +118,14 @@ def test_two_ingests_without_a_server_wait_for_each_other(tmp_path: Path) -> Non
         assert here.read("select count(*) from raw.job_events").item() == 2
 
 
-def test_two_ingests_go_through_the_server(database: Path, tmp_path: Path) -> None:
+def test_two_ingests_go_through_the_server(database, tmp_path):
     name = event_file(tmp_path, "r1")
 
     with serving(database):
         assert ingest_at_once(tmp_path, "fleet.duckdb", [name, name]) == [0, 1]
 
 
-def test_a_command_waits_for_the_process_that_has_the_database(
-    database: Path, tmp_path: Path
-) -> None:
+def test_a_command_waits_for_the_process_that_has_the_database(database, tmp_path):
     first = LocalStore(database)
     done: list[subprocess.CompletedProcess[str]] = []
     waiting = threading.Thread(
@@ -148,14 +140,14 @@ def test_a_command_waits_for_the_process_that_has_the_database(
     assert [(process.returncode, process.stderr) for process in done] == [(0, "")]
 
 
-def test_who_holds_the_database_too_long_is_named(database: Path, tmp_path: Path) -> None:
+def test_who_holds_the_database_too_long_is_named(database, tmp_path):
     with contextlib.closing(LocalStore(database)):
         command = goodput("doctor", "--db", "fleet.duckdb", cwd=tmp_path)
 
     assert "another process has this database open" in command.stdout
 
 
-def test_a_taken_port_is_not_taken_twice() -> None:
+def test_a_taken_port_is_not_taken_twice():
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
 
@@ -167,7 +159,7 @@ def test_a_taken_port_is_not_taken_twice() -> None:
     )
 
 
-def test_a_taken_port_leaves_no_database_behind(tmp_path: Path) -> None:
+def test_a_taken_port_leaves_no_database_behind(tmp_path):
     with (
         contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken,
         pytest.raises(GoodputError, match=r"is taken"),
@@ -177,7 +169,7 @@ def test_a_taken_port_leaves_no_database_behind(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_next_free_port_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_next_free_port_is_found(monkeypatch):
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
         monkeypatch.setattr(listen_module, "DEFAULT_PORT", port)
@@ -186,14 +178,12 @@ def test_the_next_free_port_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
             assert port < found.getsockname()[1] < port + listen_module.PORTS_TRIED
 
 
-def test_an_address_of_another_machine_is_refused() -> None:
+def test_an_address_of_another_machine_is_refused():
     with pytest.raises(GoodputError, match=r"^192\.0\.2\.1: the server cannot listen there"):
         listen_module.listen("192.0.2.1", 0)
 
 
-def test_pages_outside_of_the_server_open_the_named_database(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pages_outside_of_the_server_open_the_named_database(tmp_path, monkeypatch):
     monkeypatch.setenv("GOODPUT_DB", str(tmp_path / "fleet.duckdb"))
 
     with contextlib.closing(current_store()) as opened:
@@ -201,7 +191,7 @@ def test_pages_outside_of_the_server_open_the_named_database(
     assert (tmp_path / "fleet.duckdb").exists()
 
 
-def test_pages_use_the_store_they_are_given(store: LocalStore) -> None:
+def test_pages_use_the_store_they_are_given(store):
     use_store(store)
 
     assert current_store() is store

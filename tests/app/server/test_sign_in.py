@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
@@ -21,12 +21,6 @@ from goodput_app.access.settings import AccessSettings, Member, ProxySettings
 from goodput_app.server import metrics_access, sign_in
 from goodput_app.server.allowed_hosts import AllowedHosts
 from goodput_app.server.sign_in import SignIn
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from starlette.requests import Request
-    from starlette.websockets import WebSocket
 
 Peer = tuple[str, int]
 Headers = list[tuple[str, str | bytes]]
@@ -44,7 +38,7 @@ ACCESS = AccessSettings(
 ADA: Headers = [("X-Forwarded-User", "ada")]
 
 
-def who(request: Request) -> JSONResponse:
+def who(request):
     identity = current.current_identity()
     seen = {
         name.lower(): value for name, value in request.headers.items() if name.startswith("x-good")
@@ -55,11 +49,11 @@ def who(request: Request) -> JSONResponse:
     )
 
 
-def metrics(request: Request) -> JSONResponse:
+def metrics(request):
     return metrics_access.refusal(request, request.app.state.access) or JSONResponse("metrics")  # type: ignore[return-value]
 
 
-async def stream(socket: WebSocket) -> None:
+async def stream(socket):
     await socket.accept()
     found = current.unpacked(socket.headers[current.HEADER])
     await socket.send_json([found.name, socket.headers["host"]])
@@ -130,13 +124,13 @@ class Site:
 
 
 @pytest.fixture
-def site() -> Iterator[Site]:
+def site():
     current.require_sign_in(is_required=True)
     yield Site(ACCESS, ("goodput.example.org", "127.0.0.1"))
     current.require_sign_in(is_required=False)
 
 
-def test_a_member_named_by_the_proxy_is_let_in(site: Site) -> None:
+def test_a_member_named_by_the_proxy_is_let_in(site):
     hops = "6.6.6.6, 192.0.2.9, 10.0.0.8"
     headers: Headers = [
         ("X-Forwarded-User", "bob"),
@@ -175,7 +169,7 @@ PATHS = (
         (PROXY, [(current.HEADER, current.packed(LOCAL))]),
     ],
 )
-def test_anybody_else_gets_nothing(site: Site, peer: Peer, headers: Headers) -> None:
+def test_anybody_else_gets_nothing(site, peer, headers):
     for path in PATHS:
         answer = site.get(path, headers, peer)
         assert answer.status_code == 403, path
@@ -184,7 +178,7 @@ def test_anybody_else_gets_nothing(site: Site, peer: Peer, headers: Headers) -> 
 
 
 @pytest.mark.usefixtures("site")
-def test_a_name_in_another_script_is_a_name() -> None:
+def test_a_name_in_another_script_is_a_name():
     access = AccessSettings(
         default_role="viewer", proxy=ACCESS.proxy, sign_in="proxy", hosts=("a",)
     )
@@ -193,14 +187,14 @@ def test_a_name_in_another_script_is_a_name() -> None:
     assert Site(access, None).get("/", named).json()[0] == "Zoë Łukasz"
 
 
-def test_who_is_no_member_reads_why(site: Site) -> None:
+def test_who_is_no_member_reads_why(site):
     answer = site.get("/", [("X-Forwarded-User", "<b>eve</b>")])
 
     assert "signed in as &lt;b&gt;eve&lt;/b&gt;, but nothing lets you in" in answer.text
     assert site.log == [("<b>eve</b>", "refused", "not a member", "10.0.0.7")]
 
 
-def test_an_identity_of_a_request_is_replaced(site: Site) -> None:
+def test_an_identity_of_a_request_is_replaced(site):
     forged: Headers = [*ADA, (current.HEADER, "eve"), (current.ADDRESS_HEADER, "1.2.3.4")]
 
     name, *_, address, seen = site.get("/", forged).json()
@@ -209,9 +203,7 @@ def test_an_identity_of_a_request_is_replaced(site: Site) -> None:
     assert current.unpacked(seen[current.HEADER.lower()]).name == "ada"
 
 
-def test_a_websocket_knows_its_person_and_ends_with_the_session(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_websocket_knows_its_person_and_ends_with_the_session(site, monkeypatch):
     clock = itertools.chain([0.0, 0.0], itertools.repeat(12 * 3600.0))
     monkeypatch.setattr(sign_in, "now_s", lambda: next(clock))
 
@@ -245,9 +237,7 @@ def test_a_websocket_knows_its_person_and_ends_with_the_session(
         (HOST, "file://", 403),
     ],
 )
-def test_other_hosts_and_foreign_origins_are_refused(
-    site: Site, host: str, origin: str | None, status: int
-) -> None:
+def test_other_hosts_and_foreign_origins_are_refused(site, host, origin, status):
     headers: Headers = [*ADA] if origin is None else [*ADA, ("Origin", origin)]
 
     assert site.get("/", headers, host=host).status_code == status
@@ -256,7 +246,7 @@ def test_other_hosts_and_foreign_origins_are_refused(
         assert refused["type"] == "websocket.close"
 
 
-def test_metrics_are_for_this_machine(site: Site) -> None:
+def test_metrics_are_for_this_machine(site):
     here: Peer = ("127.0.0.1", 1)
 
     assert site.get("/metrics", NONE, here, "127.0.0.1").json() == "metrics"
@@ -266,7 +256,7 @@ def test_metrics_are_for_this_machine(site: Site) -> None:
     assert site.get("/metrics", ADA).status_code == 403
 
 
-def test_metrics_are_for_who_has_the_token(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metrics_are_for_who_has_the_token(site, monkeypatch):
     monkeypatch.setenv("METRICS_TOKEN", "t0ken")
     site.app.state.access = AccessSettings(metrics_token_env="METRICS_TOKEN")
 
@@ -276,7 +266,7 @@ def test_metrics_are_for_who_has_the_token(site: Site, monkeypatch: pytest.Monke
     assert site.get("/metrics", NONE, ("127.0.0.1", 1), "127.0.0.1").status_code == 401
 
 
-def test_without_a_sign_in_everybody_is_local() -> None:
+def test_without_a_sign_in_everybody_is_local():
     name, roles, *_ = Site(AccessSettings(), None).get("/", ADA, host="any.test").json()
 
     assert (name, roles) == ("local", ["admin"])

@@ -1,7 +1,5 @@
 """The systemd units that ship with the product."""
 
-from __future__ import annotations
-
 import configparser
 import shutil
 import subprocess
@@ -22,7 +20,7 @@ COMMANDS = {
 }
 
 
-def parts(path: Path) -> configparser.ConfigParser:
+def parts(path):
     unit = configparser.ConfigParser(strict=False, interpolation=None)
     unit.optionxform = str  # type: ignore[assignment,method-assign]
     unit.read(path)
@@ -30,7 +28,7 @@ def parts(path: Path) -> configparser.ConfigParser:
 
 
 @pytest.mark.parametrize("path", UNITS, ids=lambda path: path.name)
-def test_a_unit_starts_a_command_that_there_is_or_a_unit_that_does(path: Path) -> None:
+def test_a_unit_starts_a_command_that_there_is_or_a_unit_that_does(path):
     unit = parts(path)
 
     if path.suffix == ".timer":
@@ -50,7 +48,7 @@ def test_a_unit_starts_a_command_that_there_is_or_a_unit_that_does(path: Path) -
     assert is_started_by_a_timer or unit["Install"]["WantedBy"] == "multi-user.target"
 
 
-def test_systemd_finds_nothing_wrong_with_them(tmp_path: Path) -> None:
+def test_systemd_finds_nothing_wrong_with_them(tmp_path):
     if (analyze := shutil.which("systemd-analyze")) is None:
         pytest.skip("systemd-analyze is not installed")
     for path in UNITS:

@@ -1,9 +1,5 @@
 """What a server does with a database of a lake, again and again."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from tests.queries.lake.conftest import readings
 
 from goodput_app.server.background import Upkeep
@@ -13,24 +9,11 @@ from goodput_queries.lake.lake import Lake
 from goodput_queries.lake.pull import attach
 from goodput_queries.storage.lake_binding import LakeBinding, LakeOptions
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
-    import pytest
-
-    from goodput_queries.storage.store import LocalStore
-
-
-def test_the_lake_is_looked_into_every_half_a_minute(
-    tmp_path: Path,
-    new_store: Callable[[], LocalStore],
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_the_lake_is_looked_into_every_half_a_minute(tmp_path, new_store, monkeypatch, caplog):
     """Publishing that fails is logged; the ledger is up to date nevertheless."""
 
-    def fail(*_: object) -> None:
+    def fail(*_):
         raise StoreError("s3://metrics/goodput/ledger: cannot be written")
 
     lake = Lake.create(str(tmp_path / "lake"), buckets=1)

@@ -85,6 +85,7 @@ def test_one_process_collects_into_a_database(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.machine
 def test_a_killed_collector_is_out_of_the_way(tmp_path: Path) -> None:
     database = tmp_path / "fleet.duckdb"
     holds = (

@@ -106,6 +106,7 @@ def start(database: Path, folder: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.machine
 def test_a_killed_and_repeated_ingest_leaves_the_rows_of_an_undisturbed_one(
     tmp_path: Path, empty_database: Path
 ) -> None:

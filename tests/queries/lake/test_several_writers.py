@@ -59,6 +59,7 @@ def test_many_killed_writers_lose_and_double_nothing(lake: Lake) -> None:
     assert_whole(lake, 200)
 
 
+@pytest.mark.machine
 def test_a_lake_in_an_object_store_takes_threads_and_processes(aws: dict[str, str]) -> None:
     """Commits are conditional puts: of two writers of one version the second one tries again."""
     lake = Lake.create("s3://metrics/goodput", cluster="west", buckets=2)
@@ -72,6 +73,7 @@ def test_a_lake_in_an_object_store_takes_threads_and_processes(aws: dict[str, st
     assert lake.tables() == ["gpu_samples", "rejects"]
 
 
+@pytest.mark.machine
 @pytest.mark.usefixtures("aws")
 def test_an_object_store_without_the_bucket_is_named() -> None:
     with pytest.raises(StoreError, match=r"s3://none/goodput"):

@@ -118,6 +118,7 @@ LocalStore(sys.argv[1])
 """
 
 
+@pytest.mark.machine
 @pytest.mark.parametrize("older", ["2026-11-22"], indirect=True)
 def test_a_kill_in_the_middle_of_a_migration_leaves_the_database_as_it_was(older: Path) -> None:
     """It is killed after the last migration ran, before its transaction is committed."""

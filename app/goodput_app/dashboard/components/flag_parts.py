@@ -31,12 +31,7 @@ def begin(view: View) -> None:
     """Look up the flags of the page that is drawn; draw it again when a first answer comes."""
     st.session_state[KEY] = found = flags.known(view.scope)
     if found is None and flags.IS_EVALUATED:
-
-        def look() -> None:
-            if flags.known(view.scope) is not None:
-                st.rerun()
-
-        st.fragment(look, run_every=1)()
+        scope_bar.draw_again_when("flags", lambda: flags.known(view.scope) is not None)
 
 
 def title(**subject: str | None) -> None:

@@ -146,17 +146,7 @@ def runs_withheld(view: View) -> None:
 def follows(name: str, is_ready: Callable[[], bool]) -> None:
     """Say that a part is evaluated and follows; the page is drawn again once it is ready."""
     st.caption(f":material/hourglass_top: {name} are being evaluated.")
-    draw_again_when(is_ready)
-
-
-def draw_again_when(is_ready: Callable[[], bool]) -> None:
-    """Draw the page again once a part is ready."""
-
-    def look() -> None:
-        if is_ready():
-            st.rerun()
-
-    st.fragment(look, run_every=1)()
+    scope_bar.draw_again_when(name.lower(), is_ready)
 
 
 def say_which_readings(view_name: str) -> bool:

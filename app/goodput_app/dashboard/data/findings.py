@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import polars as pl
 
 from goodput_app.access import rows
-from goodput_app.dashboard.data import marts
+from goodput_app.dashboard.data import marts, pending
 from goodput_app.dashboard.data.marts import read
 from goodput_app.dashboard.state import current_store
 from goodput_queries.scope import Scope
@@ -178,3 +178,12 @@ def objectives(scope: Scope) -> pl.DataFrame:
         "order by is_burning desc, budget_spent_ratio desc nulls last, name",
         scope,
     )
+
+
+def _pending() -> int:
+    """Return how many evaluations have not ended."""
+    with _lock:
+        return sum(not one.done() for one in _evaluations.values())
+
+
+pending.count_with("findings", _pending)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from tests.app.receivers import PASSWORD, Hook, Post, post_office, web
+from tests.app.receivers import PASSWORD, Post, post_office, web
 
 from goodput_billing.delivery.deliver import Plan
 from goodput_billing.delivery.settings import MailSettings, ReportSettings, WebhookSettings
@@ -19,23 +19,13 @@ from goodput_billing.statement.closing import Booking
 from goodput_billing.statement.settings import StatementSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
     from goodput_billing.statement.statement import Statement
 
 POLICY = Policy("none", False, {})
 
 
 @pytest.fixture
-def post() -> Iterator[Post]:
-    """Give a mail server without encryption."""
-    with post_office() as running:
-        yield running
-
-
-@pytest.fixture
-def secure_post(certificate: tuple[Path, Path]) -> Iterator[Post]:
+def secure_post(certificate):
     """Give a mail server that wants STARTTLS, then user and password."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*certificate)
@@ -44,25 +34,12 @@ def secure_post(certificate: tuple[Path, Path]) -> Iterator[Post]:
 
 
 @pytest.fixture
-def hook() -> Iterator[Hook]:
-    """Give a web server."""
-    with web() as running:
-        yield running
-
-
-@pytest.fixture
-def secure_hook(certificate: tuple[Path, Path]) -> Iterator[Hook]:
+def secure_hook(certificate):
     """Give a web server behind a certificate of its own."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*certificate)
     with web(context) as running:
         yield running
-
-
-@pytest.fixture(autouse=True)
-def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no proxy of the tester's stand between."""
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
 
 
 def mail_settings(post: Post, **more: Any) -> MailSettings:
@@ -81,19 +58,19 @@ def mail_settings(post: Post, **more: Any) -> MailSettings:
 
 
 @pytest.fixture
-def by_mail() -> Callable[..., MailSettings]:
+def by_mail():
     """Give what makes settings for a mail server."""
     return mail_settings
 
 
 @pytest.fixture
-def closed(make: Any, lines: Any) -> Statement:
+def closed(make, lines):
     """Give the statement of a closed day."""
     return booked(make(lines, POLICY))
 
 
 @pytest.fixture
-def corrected(make: Any, lines: Any) -> Statement:
+def corrected(make, lines):
     """Give the same day with a correction: account nlp held ten more hours."""
     more = make(
         [lines[0] | {"gpu_ms": 36_000_000, "energy_mj": None, "metered_mj_price": None}], POLICY
@@ -129,13 +106,13 @@ class Clock:
 
 
 @pytest.fixture
-def clock() -> Clock:
+def clock():
     """Give a clock at 20 November, 15 h."""
     return Clock()
 
 
 @pytest.fixture
-def plan(tmp_path: Path, clock: Clock, post: Post, hook: Hook) -> Plan:
+def plan(tmp_path, clock, post, hook):
     """Give a plan: two formats, mail and webhook."""
     report = ReportSettings(
         formats=("csv", "html"),
@@ -147,6 +124,6 @@ def plan(tmp_path: Path, clock: Clock, post: Post, hook: Hook) -> Plan:
 
 
 @pytest.fixture
-def password() -> str:
+def password():
     """Give the password that the mail server knows."""
     return PASSWORD

@@ -1,33 +1,26 @@
 """The index of past statements: what it remembers, and what it does not believe."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
+from tests.app.billing.conftest import past_statement
 
-from goodput_billing.delivery.archive import Delivery, PastStatement, keep, page, past_statements
+from goodput_billing.delivery.archive import Delivery, keep, page, past_statements
 from goodput_billing.render import atomic
 from goodput_queries.errors import StoreError
 
 AT = datetime(2026, 11, 20, 7, tzinfo=UTC)
-ENTRY = PastStatement(
-    date=date(2026, 11, 19), zone="UTC", is_closed=True, corrections=0, version="0-a",
-    status="Closed.", made_at=AT, total_cost=Decimal("1234.50"), accounts_cost=Decimal("1000.00"),
-    capacity_ms=36_000_000, held_ms=18_000_000, productive_ms=9_000_000,
-    files=("statement-2026-11-19.csv",),
-)  # fmt: skip
+ENTRY = past_statement(date(2026, 11, 19), files=("statement-2026-11-19.csv",))
 
 
-def delivered(channel: str, version: str, hours: int = 0) -> Delivery:
+def delivered(channel, version, hours=0):
     at = AT + timedelta(hours=hours)
     return Delivery(channel, version, at, 1, delivered_at=at)
 
 
-def test_days_come_back_as_they_were_kept_newest_first(tmp_path: Path) -> None:
+def test_days_come_back_as_they_were_kept_newest_first(tmp_path):
     later = replace(ENTRY, date=date(2026, 11, 20), is_closed=False, version="open-b")
     entry = ENTRY.with_delivery(replace(delivered("mail", "0-a"), recipients=("a@b.example",)))
 
@@ -37,7 +30,7 @@ def test_days_come_back_as_they_were_kept_newest_first(tmp_path: Path) -> None:
     assert past_statements(tmp_path / "out") == [later, entry]
 
 
-def test_a_day_has_one_entry(tmp_path: Path) -> None:
+def test_a_day_has_one_entry(tmp_path):
     corrected = replace(ENTRY, corrections=1, version="1-c", total_cost=Decimal("1300.00"))
 
     keep(tmp_path, ENTRY)
@@ -47,7 +40,7 @@ def test_a_day_has_one_entry(tmp_path: Path) -> None:
     assert corrected.state == "closed, 1 correction"
 
 
-def test_what_a_channel_took_before_a_correction_stays_known() -> None:
+def test_what_a_channel_took_before_a_correction_stays_known():
     first = ENTRY.with_delivery(delivered("mail", "0-a"))
     corrected = replace(first, corrections=1, version="1-c")
     failed = corrected.with_delivery(Delivery("mail", "1-c", AT, 3, error="away."))
@@ -63,14 +56,14 @@ def test_what_a_channel_took_before_a_correction_stays_known() -> None:
     assert last.taken("mail") == last.latest[0]
 
 
-def test_a_channel_says_nothing_of_another() -> None:
+def test_a_channel_says_nothing_of_another():
     entry = ENTRY.with_delivery(delivered("mail", "0-a"))
 
     assert entry.taken("webhook") is None
     assert entry.tried("webhook") is None
 
 
-def test_a_folder_without_an_index_has_no_statements(tmp_path: Path) -> None:
+def test_a_folder_without_an_index_has_no_statements(tmp_path):
     assert past_statements(tmp_path / "not there") == []
 
 
@@ -83,7 +76,7 @@ def test_a_folder_without_an_index_has_no_statements(tmp_path: Path) -> None:
         (b"\xff\xfe", "line 2 is not an entry of the index"),
     ],
 )
-def test_a_damaged_index_is_not_guessed_at(tmp_path: Path, line: bytes, message: str) -> None:
+def test_a_damaged_index_is_not_guessed_at(tmp_path, line, message):
     keep(tmp_path, ENTRY)
     with (tmp_path / "statements.jsonl").open("ab") as stream:
         stream.write(line)
@@ -93,14 +86,14 @@ def test_a_damaged_index_is_not_guessed_at(tmp_path: Path, line: bytes, message:
 
 
 @pytest.mark.parametrize("name", ["../secrets", "/etc/passwd", "..", ".", ""])
-def test_an_index_names_no_file_outside_of_its_folder(tmp_path: Path, name: str) -> None:
+def test_an_index_names_no_file_outside_of_its_folder(tmp_path, name):
     keep(tmp_path, replace(ENTRY, files=(name,)))
 
     with pytest.raises(StoreError, match="not in this folder"):
         past_statements(tmp_path)
 
 
-def test_the_page_links_files_and_shows_what_failed_and_runs_nothing(tmp_path: Path) -> None:
+def test_the_page_links_files_and_shows_what_failed_and_runs_nothing(tmp_path):
     bad = Delivery("mail", "0-a", AT, 4, error="<script>alert(1)</script> refused.")
     keep(tmp_path, replace(ENTRY, files=("a b#.csv",), currency="EUR").with_delivery(bad))
 
@@ -113,12 +106,10 @@ def test_the_page_links_files_and_shows_what_failed_and_runs_nothing(tmp_path: P
     assert "None yet." in page([]).decode()
 
 
-def test_a_write_that_is_cut_off_leaves_the_old_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_write_that_is_cut_off_leaves_the_old_file(tmp_path, monkeypatch):
     atomic.replace(tmp_path / "a.csv", b"old")
 
-    def full(_descriptor: int) -> None:
+    def full(_descriptor):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(atomic.os, "fsync", full)

@@ -1,13 +1,11 @@
 """The Data page on statements that went out, or did not."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
 from streamlit.testing.v1 import AppTest
+from tests.app.conftest import PATIENCE_S
 
 import goodput_app
 from goodput_app.dashboard.state import use_store
@@ -15,20 +13,11 @@ from goodput_app.settings import settings
 from goodput_billing.delivery.deliver import send_statement
 from goodput_queries.evidence.batch import Batch
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from goodput_billing.delivery.deliver import Plan
-    from goodput_billing.statement.statement import Statement
-    from goodput_queries.storage.store import LocalStore
-
 MAIN = Path(goodput_app.__file__).with_name("dashboard") / "main.py"
 
 
 @pytest.fixture
-def page(
-    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[], AppTest]:
+def page(store, tmp_path, monkeypatch):
     """Give the Data page of a database with one node, statements in `out`."""
     monkeypatch.chdir(tmp_path)
     Path("goodput.toml").write_text('[report]\nfolder = "out"\n')
@@ -37,16 +26,14 @@ def page(
     store.load(Batch("nodes", rows, "slurm", "sinfo.txt", "1"))
     use_store(store)
 
-    def shown() -> AppTest:
-        app = AppTest.from_file(str(MAIN), default_timeout=60).run()
+    def shown():
+        app = AppTest.from_file(str(MAIN), default_timeout=PATIENCE_S).run()
         return app.switch_page("pages/data_health.py").run()
 
     return shown
 
 
-def test_it_shows_what_went_out_and_what_failed_first(
-    page: Callable[[], AppTest], closed: Statement, plan: Plan, post: Any
-) -> None:
+def test_it_shows_what_went_out_and_what_failed_first(page, closed, plan, post):
     post.answers += ["554 5.3.0 <b>full</b>"]
     send_statement(closed, plan)
 
@@ -60,14 +47,14 @@ def test_it_shows_what_went_out_and_what_failed_first(
     assert table["error"].isna().tolist() == [False, True, True]
 
 
-def test_without_statements_it_names_the_way_to_them(page: Callable[[], AppTest]) -> None:
+def test_without_statements_it_names_the_way_to_them(page):
     app = page()
 
     assert not app.error
     assert any("`[report]` in goodput.toml" in one.value for one in app.caption)
 
 
-def test_a_damaged_index_is_an_error_in_its_place(page: Callable[[], AppTest], plan: Plan) -> None:
+def test_a_damaged_index_is_an_error_in_its_place(page, plan):
     plan.folder.mkdir()
     (plan.folder / "statements.jsonl").write_text("{")
 

@@ -1,39 +1,29 @@
 """Statements of a real database, delivered by the command and by the server's schedule."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
-from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace as change
+from tests.app.billing.conftest import past_statement
+from tests.app.served import serving
+from tests.until import until
 
 from goodput_app.cli import main
 from goodput_app.settings import settings
-from goodput_billing.delivery.archive import Delivery, PastStatement, keep, past_statements
-from goodput_billing.delivery.deliver import Plan, deliver, delivery_lock
+from goodput_billing.delivery.archive import Delivery, keep, past_statements
+from goodput_billing.delivery.deliver import deliver, delivery_lock
 from goodput_billing.delivery.schedule import AGAIN_S, Timetable, delivering
 from goodput_billing.statement.statement import statement
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.errors import NoEvidenceError
 from goodput_queries.storage.store import LocalStore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from click.testing import Result
 
 TODAY = datetime.now(UTC).date()
 DAY = TODAY - timedelta(2)  # closed
@@ -45,7 +35,7 @@ HEAD = (
 )
 
 
-def job(when: date, start: int = 8, hours: int = 6, account: str = "nlp") -> str:
+def job(when, start=8, hours=6, account="nlp"):
     """Return a line of sacct: a job with four GPUs."""
     begin, end = (f"{when}T{hour:02}:00:00" for hour in (start, start + hours))
     number = f"{when.day}{start:02}"
@@ -55,14 +45,14 @@ def job(when: date, start: int = 8, hours: int = 6, account: str = "nlp") -> str
     )
 
 
-def read_in(store: LocalStore, path: Path, *jobs: str) -> None:
+def read_in(store, path, *jobs):
     path.write_text(HEAD + "".join(jobs))
     ingest(store, "slurm", [path], ReadOptions(zone=ZoneInfo("UTC")))
     store.build()
 
 
 @pytest.fixture(scope="module")
-def made(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(empty_database, tmp_path_factory):
     """Give a database with a job on each of two days, the first of them closed."""
     folder = tmp_path_factory.mktemp("made")
     shutil.copyfile(empty_database, folder / "fleet.duckdb")
@@ -75,7 +65,7 @@ def made(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 @pytest.fixture
-def days(made: Path, tmp_path: Path) -> Iterator[LocalStore]:
+def days(made, tmp_path):
     """Give a copy of that database, open."""
     shutil.copyfile(made, tmp_path / "fleet.duckdb")
     with contextlib.closing(LocalStore(tmp_path / "fleet.duckdb")) as store:
@@ -83,7 +73,7 @@ def days(made: Path, tmp_path: Path) -> Iterator[LocalStore]:
 
 
 @pytest.fixture
-def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, post: Any, hook: Any) -> Path:
+def here(made, tmp_path, monkeypatch, post, hook):
     """Work in a folder with a copy of that database, and settings with mail and webhook."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOOK_TOKEN", SECRET)
@@ -106,13 +96,11 @@ def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, post: Any,
     return tmp_path
 
 
-def report(*arguments: str) -> Result:
+def report(*arguments):
     return CliRunner().invoke(main.main, ["report", *arguments])
 
 
-def test_the_command_hands_out_what_is_due_and_fails_until_all_have_it(
-    here: Path, post: Any, hook: Any
-) -> None:
+def test_the_command_hands_out_what_is_due_and_fails_until_all_have_it(here, post, hook):
     hook.answers += [(400, {})]
 
     first, second = (report("--deliver") for _ in range(2))
@@ -142,9 +130,7 @@ def test_the_command_hands_out_what_is_due_and_fails_until_all_have_it(
     ],
 )
 @pytest.mark.usefixtures("here")
-def test_what_cannot_be_delivered_is_reported_in_a_sentence(
-    arguments: list[str], code: int, message: str
-) -> None:
+def test_what_cannot_be_delivered_is_reported_in_a_sentence(arguments, code, message):
     result = report("--deliver", *arguments)
 
     assert result.exit_code == code
@@ -152,7 +138,7 @@ def test_what_cannot_be_delivered_is_reported_in_a_sentence(
     assert "Traceback" not in result.stderr
 
 
-def test_a_second_process_does_not_hand_out_meanwhile(here: Path, post: Any) -> None:
+def test_a_second_process_does_not_hand_out_meanwhile(here, post):
     with delivery_lock(here / "goodput-statements"):
         result = report("--deliver")
 
@@ -161,9 +147,7 @@ def test_a_second_process_does_not_hand_out_meanwhile(here: Path, post: Any) -> 
     assert post.mails == []
 
 
-def test_late_evidence_makes_a_correction_that_goes_out(
-    days: LocalStore, plan: Plan, post: Any, tmp_path: Path
-) -> None:
+def test_late_evidence_makes_a_correction_that_goes_out(days, plan, post, tmp_path):
     deliver(days, DAY, plan)
     read_in(days, tmp_path / "late.txt", job(DAY, start=16, hours=2, account="cv"))
 
@@ -176,43 +160,36 @@ def test_late_evidence_makes_a_correction_that_goes_out(
     assert (entry.corrections, str(entry.accounts_cost)) == (1, "64.00")  # of the idle 80
 
 
-def test_a_day_without_evidence_is_no_statement(store: LocalStore, plan: Plan) -> None:
+def test_a_day_without_evidence_is_no_statement(store, plan):
     with pytest.raises(NoEvidenceError, match="there is no evidence of 2026-10-01"):
         deliver(store, date(2026, 10, 1), plan)
 
 
-def at_seven(plan: Plan, **more: Any) -> Plan:
+def at_seven(plan, **more):
     return replace(plan, report=change(plan.report, at="07:00", **more))
 
 
-def entry(when: date, *, mailed: bool) -> PastStatement:
+def entry(when, *, mailed):
     """Return a closed day that the mail got, or did not."""
     at = datetime(2026, 11, 20, tzinfo=UTC)
-    return PastStatement(
-        date=when, zone="UTC", is_closed=True, corrections=0, version="0-a", status="",
-        made_at=at, total_cost=Decimal(1), accounts_cost=Decimal(1), capacity_ms=1, held_ms=1,
-        productive_ms=1, deliveries=(
-            Delivery("mail", "0-a", at, 1, delivered_at=at if mailed else None),
-        ),
-    )  # fmt: skip
+    delivery = Delivery("mail", "0-a", at, 1, delivered_at=at if mailed else None)
+    return past_statement(when, deliveries=(delivery,))
 
 
-def looking(store: LocalStore, plan: Plan) -> Timetable:
+def looking(store, plan):
     at = plan.report.time()
     assert at is not None
     return Timetable(store, plan, at)
 
 
-def test_after_all_is_out_the_next_look_is_at_the_next_time(
-    store: LocalStore, plan: Plan, clock: Any
-) -> None:
+def test_after_all_is_out_the_next_look_is_at_the_next_time(store, plan, clock):
     keep(plan.folder, entry(date(2026, 11, 19), mailed=True))
 
     assert looking(store, at_seven(plan)).look() == 16 * 3600
     assert clock.at.hour == 15
 
 
-def test_while_a_day_is_open_it_looks_again_soon(store: LocalStore, plan: Plan, clock: Any) -> None:
+def test_while_a_day_is_open_it_looks_again_soon(store, plan, clock):
     timetable = looking(store, at_seven(plan))
 
     assert timetable.look() == AGAIN_S
@@ -220,9 +197,7 @@ def test_while_a_day_is_open_it_looks_again_soon(store: LocalStore, plan: Plan, 
     assert timetable.look() == 30.0
 
 
-def test_a_server_that_was_down_at_the_time_hands_out_when_it_starts(
-    days: LocalStore, plan: Plan, post: Any, clock: Any
-) -> None:
+def test_a_server_that_was_down_at_the_time_hands_out_when_it_starts(days, plan, post, clock):
     clock.at = datetime.combine(YESTERDAY, datetime.min.time(), UTC) + timedelta(hours=15)
     timetable = looking(days, at_seven(plan))
 
@@ -233,9 +208,7 @@ def test_a_server_that_was_down_at_the_time_hands_out_when_it_starts(
     assert [one["Subject"].partition(": ")[2] for one in post.mails] == ["$128.00, closed"]
 
 
-def test_what_goes_wrong_is_logged_once(
-    store: LocalStore, plan: Plan, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_goes_wrong_is_logged_once(store, plan, caplog):
     plan.folder.write_text("a file")
     timetable = looking(store, at_seven(plan))
 
@@ -246,7 +219,7 @@ def test_what_goes_wrong_is_logged_once(
     assert "the folder of statements cannot be made" in record.getMessage()
 
 
-def test_a_server_delivers_while_it_serves_pages(days: LocalStore, plan: Plan, post: Any) -> None:
+def test_a_server_delivers_while_it_serves_pages(days, plan, post):
     moment = datetime.combine(YESTERDAY, datetime.min.time(), UTC) + timedelta(hours=15)
     plan = replace(at_seven(plan), now=lambda: moment)
 
@@ -256,9 +229,7 @@ def test_a_server_delivers_while_it_serves_pages(days: LocalStore, plan: Plan, p
     assert len(post.mails) == 1
 
 
-def test_without_a_time_of_day_nothing_is_delivered(
-    store: LocalStore, plan: Plan, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_without_a_time_of_day_nothing_is_delivered(store, plan, caplog):
     with delivering(store, None), delivering(store, plan):
         pass
 
@@ -266,34 +237,17 @@ def test_without_a_time_of_day_nothing_is_delivered(
     assert caplog.records == []
 
 
-def test_goodput_serve_delivers_and_a_command_meanwhile_finds_nothing_due(
-    here: Path, post: Any
-) -> None:
+def test_goodput_serve_delivers_and_a_command_meanwhile_finds_nothing_due(here, post):
     text = (here / "goodput.toml").read_text()
     (here / "goodput.toml").write_text(text.replace("[report]", '[report]\nat = "00:00"', 1))
-    command = [sys.executable, "-c", "from goodput_app.cli.main import main; main()", "serve"]
+    busy = "delivers these statements now"  # another process is not waited for
 
-    with subprocess.Popen([*command, "--port", "0"], stdout=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stdout is not None
-            assert server.stdout.readline().startswith("http://")
-            assert post.arrived.wait(60)
-            result = while_another_hands_out(report, "--deliver", "--date", str(DAY))
-            server.send_signal(signal.SIGTERM)
-            assert server.wait(60) == 0
-        finally:
-            server.kill()
+    with serving(here / "goodput.duckdb") as server:
+        assert post.arrived.wait(60)
+        until(lambda: busy not in report("--deliver").output, "no other process delivers")
+        result = report("--deliver", "--date", str(DAY))
+        assert server.end(signal.SIGTERM) == 0
 
     assert result.exit_code == 0, result.output
     assert f"{DAY}: no change." in result.stderr
     assert len(post.mails) == 1
-
-
-def while_another_hands_out(command: Callable[..., Result], *arguments: str) -> Result:
-    """Return what a command says once no other process delivers: it is not waited for."""
-    deadline = time.monotonic() + 60
-    while True:
-        result = command(*arguments)
-        if "delivers these statements now" not in result.output or time.monotonic() > deadline:
-            return result
-        time.sleep(0.1)

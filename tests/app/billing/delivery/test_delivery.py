@@ -1,30 +1,22 @@
 """Handing a day out: once to everybody, whatever fails in between."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec.structs import replace as change
 
 from goodput_billing.delivery.archive import past_statements
-from goodput_billing.delivery.deliver import Plan, delivery_lock, send_statement
+from goodput_billing.delivery.deliver import send_statement
 from goodput_billing.delivery.send_with_retry import PAUSES_S
 from goodput_billing.render import atomic
 from goodput_billing.statement.amounts.charges import Policy
 from goodput_queries.errors import StoreError
 
-if TYPE_CHECKING:
-    from goodput_billing.statement.statement import Statement
 
-
-def test_a_closed_day_is_filed_mailed_posted_and_noted(
-    closed: Statement, lines: Any, plan: Plan, post: Any, hook: Any
-) -> None:
+def test_a_closed_day_is_filed_mailed_posted_and_noted(closed, lines, plan, post, hook):
     outcome = send_statement(closed, plan)
 
     assert outcome.errors == ()
@@ -60,9 +52,7 @@ def test_a_closed_day_is_filed_mailed_posted_and_noted(
     ]  # fmt: skip
 
 
-def test_what_was_delivered_is_not_delivered_again(
-    closed: Statement, plan: Plan, post: Any, hook: Any
-) -> None:
+def test_what_was_delivered_is_not_delivered_again(closed, plan, post, hook):
     send_statement(closed, plan)
     before = {path: path.stat().st_mtime_ns for path in plan.folder.iterdir()}
 
@@ -74,8 +64,8 @@ def test_what_was_delivered_is_not_delivered_again(
 
 
 def test_a_channel_that_fails_stops_no_other_and_alone_is_tried_again(
-    closed: Statement, plan: Plan, post: Any, hook: Any, clock: Any
-) -> None:
+    closed, plan, post, hook, clock
+):
     post.answers += ["554 5.3.0 the disk is full"]
 
     failed = send_statement(closed, plan)
@@ -93,9 +83,7 @@ def test_a_channel_that_fails_stops_no_other_and_alone_is_tried_again(
     assert "554" not in (plan.folder / "index.html").read_text()
 
 
-def test_a_channel_that_is_away_for_a_moment_gets_it_all_the_same(
-    closed: Statement, plan: Plan, post: Any, hook: Any, clock: Any
-) -> None:
+def test_a_channel_that_is_away_for_a_moment_gets_it_all_the_same(closed, plan, post, hook, clock):
     post.answers += ["451 4.3.0 later"] * 2
     hook.answers += [(503, {})]
 
@@ -111,9 +99,7 @@ def test_a_channel_that_is_away_for_a_moment_gets_it_all_the_same(
     ]
 
 
-def test_who_got_it_does_not_get_it_again_when_others_do(
-    closed: Statement, plan: Plan, post: Any
-) -> None:
+def test_who_got_it_does_not_get_it_again_when_others_do(closed, plan, post):
     assert plan.report.mail is not None
     mail = change(plan.report.mail, to=("gone@lab.example", "finance@lab.example"))
     plan = replace(plan, report=change(plan.report, mail=mail))
@@ -126,9 +112,7 @@ def test_who_got_it_does_not_get_it_again_when_others_do(
     assert post.recipients == [["finance@lab.example"], ["gone@lab.example"]]
 
 
-def test_a_correction_is_delivered_and_names_what_it_corrects(
-    closed: Statement, corrected: Statement, plan: Plan, post: Any, hook: Any
-) -> None:
+def test_a_correction_is_delivered_and_names_what_it_corrects(closed, corrected, plan, post, hook):
     send_statement(closed, plan)
 
     outcome = send_statement(corrected, plan)
@@ -146,7 +130,7 @@ def test_a_correction_is_delivered_and_names_what_it_corrects(
     assert all(one.delivered_at is not None for one in entry.latest)
 
 
-def test_an_open_day_is_not_delivered(make: Any, lines: Any, plan: Plan, post: Any) -> None:
+def test_an_open_day_is_not_delivered(make, lines, plan, post):
     outcome = send_statement(make(lines, Policy("none", False, {})), plan)
 
     assert outcome.entry is None
@@ -157,8 +141,8 @@ def test_an_open_day_is_not_delivered(make: Any, lines: Any, plan: Plan, post: A
 
 
 def test_where_provisional_days_go_out_they_do_so_once_and_then_closed(
-    make: Any, lines: Any, closed: Statement, plan: Plan, post: Any
-) -> None:
+    make, lines, closed, plan, post
+):
     plan = replace(plan, report=change(plan.report, provisional=True))
     policy = Policy("none", False, {})
 
@@ -173,9 +157,7 @@ def test_where_provisional_days_go_out_they_do_so_once_and_then_closed(
     assert post.mails[1]["In-Reply-To"] == post.mails[0]["Message-ID"]
 
 
-def test_a_folder_that_cannot_be_written_lets_nothing_go_out(
-    closed: Statement, plan: Plan, post: Any, hook: Any
-) -> None:
+def test_a_folder_that_cannot_be_written_lets_nothing_go_out(closed, plan, post, hook):
     plan.folder.write_text("a file")
 
     with pytest.raises(StoreError):
@@ -184,9 +166,7 @@ def test_a_folder_that_cannot_be_written_lets_nothing_go_out(
     assert (post.mails, hook.posts) == ([], [])
 
 
-def test_drafts_of_a_process_that_was_killed_are_cleared_away(
-    closed: Statement, plan: Plan
-) -> None:
+def test_drafts_of_a_process_that_was_killed_are_cleared_away(closed, plan):
     drafts = plan.folder / ".drafts-abc"
     drafts.mkdir(parents=True)
     (drafts / "statement-2026-11-18.csv").write_text("half")
@@ -197,13 +177,11 @@ def test_drafts_of_a_process_that_was_killed_are_cleared_away(
     assert len(list(plan.folder.iterdir())) == 4
 
 
-def test_a_file_that_cannot_be_made_leaves_all_earlier_ones(
-    closed: Statement, corrected: Statement, plan: Plan, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_cannot_be_made_leaves_all_earlier_ones(closed, corrected, plan, monkeypatch):
     send_statement(closed, plan)
     before = {path.name: path.read_bytes() for path in plan.folder.iterdir()}
 
-    def full(_descriptor: int) -> None:
+    def full(_descriptor):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(atomic.os, "fsync", full)
@@ -213,7 +191,7 @@ def test_a_file_that_cannot_be_made_leaves_all_earlier_ones(
     assert {path.name: path.read_bytes() for path in plan.folder.iterdir()} == before
 
 
-def test_a_damaged_index_lets_nothing_go_out(closed: Statement, plan: Plan, post: Any) -> None:
+def test_a_damaged_index_lets_nothing_go_out(closed, plan, post):
     send_statement(closed, plan)
     (plan.folder / "statements.jsonl").write_text("{")
 
@@ -223,9 +201,7 @@ def test_a_damaged_index_lets_nothing_go_out(closed: Statement, plan: Plan, post
     assert len(post.mails) == 1
 
 
-def test_a_file_that_somebody_removed_is_made_again_and_not_mailed(
-    closed: Statement, plan: Plan, post: Any
-) -> None:
+def test_a_file_that_somebody_removed_is_made_again_and_not_mailed(closed, plan, post):
     send_statement(closed, plan)
     path = plan.folder / "statement-2026-11-19.csv"
     content = path.read_bytes()
@@ -237,9 +213,7 @@ def test_a_file_that_somebody_removed_is_made_again_and_not_mailed(
     assert len(post.mails) == 1
 
 
-def test_a_format_that_is_added_later_is_made_and_not_mailed(
-    closed: Statement, plan: Plan, post: Any
-) -> None:
+def test_a_format_that_is_added_later_is_made_and_not_mailed(closed, plan, post):
     send_statement(closed, plan)
     plan = replace(plan, report=change(plan.report, formats=("csv", "parquet")))
 
@@ -250,9 +224,7 @@ def test_a_format_that_is_added_later_is_made_and_not_mailed(
     assert len(post.mails) == 1
 
 
-def test_files_that_are_too_large_are_named_instead_of_attached(
-    closed: Statement, plan: Plan, post: Any
-) -> None:
+def test_files_that_are_too_large_are_named_instead_of_attached(closed, plan, post):
     assert plan.report.mail is not None
     mail = change(plan.report.mail, attach_max_mb=0)
 
@@ -264,9 +236,7 @@ def test_files_that_are_too_large_are_named_instead_of_attached(
     assert "Too large to be attached: statement-2026-11-19.csv (0.0 MB)." in text
 
 
-def test_a_secret_that_is_missing_fails_its_channel_alone(
-    closed: Statement, plan: Plan, post: Any, hook: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_secret_that_is_missing_fails_its_channel_alone(closed, plan, post, hook, monkeypatch):
     monkeypatch.delenv("HOOK_TOKEN", raising=False)
     assert plan.report.webhook is not None
     webhook = change(plan.report.webhook, token_env="HOOK_TOKEN")
@@ -277,9 +247,7 @@ def test_a_secret_that_is_missing_fails_its_channel_alone(
     assert (len(post.mails), len(hook.posts)) == (1, 0)
 
 
-def test_nothing_in_the_index_or_its_page_is_secret(
-    closed: Statement, plan: Plan, hook: Any
-) -> None:
+def test_nothing_in_the_index_or_its_page_is_secret(closed, plan, hook):
     hook.answers += [(400, {})]
     hook.said = b"bad"
 
@@ -292,20 +260,9 @@ def test_nothing_in_the_index_or_its_page_is_secret(
     assert "secret-path" not in written
 
 
-def test_one_process_at_a_time_hands_out(plan: Plan) -> None:
-    with (
-        delivery_lock(plan.folder),
-        pytest.raises(StoreError, match="delivers these statements now"),
-        delivery_lock(plan.folder),
-    ):
-        pass
-
-    assert list(plan.folder.iterdir()) == []
-
-
 def test_a_channel_that_is_new_in_the_settings_gets_past_days_only_where_asked_for(
-    closed: Statement, plan: Plan, post: Any, hook: Any
-) -> None:
+    closed, plan, post, hook
+):
     send_statement(closed, replace(plan, report=change(plan.report, webhook=None)))
 
     send_statement(closed, plan)

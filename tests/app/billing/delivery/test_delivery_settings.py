@@ -1,12 +1,9 @@
 """`[report]` in goodput.toml: what is taken, and what is refused before anything is sent."""
 
-from __future__ import annotations
-
 from datetime import time
 from email.message import EmailMessage
 from email.policy import SMTP
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import example, given
@@ -18,21 +15,18 @@ from goodput_billing.delivery.checks import mailbox, secret
 from goodput_billing.delivery.settings import ReportSettings, WebhookSettings
 from goodput_queries.errors import GoodputError
 
-if TYPE_CHECKING:
-    from goodput_app.settings import Settings
-
 EXAMPLE = Path(goodput_app.__file__).with_name("goodput.example.toml")
 MAIL = 'host = "mx"\nsender = "a@lab.example"\nto = ["b@lab.example"]\n'
 HOOK = 'url = "https://hooks.example/in"\n'
 
 
-def parsed(folder: Path, text: str) -> Settings:
+def parsed(folder, text):
     path = folder / "goodput.toml"
     path.write_text(text)
     return read(path)
 
 
-def test_the_example_is_right() -> None:
+def test_the_example_is_right():
     report = read(EXAMPLE).report
 
     assert report.time() == time(7)
@@ -43,23 +37,21 @@ def test_the_example_is_right() -> None:
     assert report.webhook.secret_env is not None
 
 
-def test_without_a_section_nothing_goes_out_by_itself() -> None:
+def test_without_a_section_nothing_goes_out_by_itself():
     report = ReportSettings()
 
     assert (report.time(), report.mail, report.webhook) == (None, None, None)
     assert report.folder_for("data/fleet.duckdb") == Path("data/fleet-statements")
 
 
-def test_a_database_in_memory_has_a_folder_only_where_one_is_named() -> None:
+def test_a_database_in_memory_has_a_folder_only_where_one_is_named():
     assert ReportSettings(folder="out").folder_for(":memory:") == Path("out")
     with pytest.raises(GoodputError, match=r"no folder beside it; set 'report\.folder'"):
         ReportSettings().folder_for(":memory:")
 
 
 @pytest.mark.parametrize(("security", "port"), [("starttls", 587), ("tls", 465), ("none", 25)])
-def test_a_port_is_the_usual_one_unless_it_is_named(
-    tmp_path: Path, security: str, port: int
-) -> None:
+def test_a_port_is_the_usual_one_unless_it_is_named(tmp_path, security, port):
     usual = parsed(tmp_path, f'[report.mail]\n{MAIL}security = "{security}"\n').report.mail
     named = parsed(
         tmp_path, f'[report.mail]\n{MAIL}security = "{security}"\nport = 2525'
@@ -123,9 +115,7 @@ def test_a_port_is_the_usual_one_unless_it_is_named(
         ),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_named_and_no_secret_repeated(
-    tmp_path: Path, text: str, message: str
-) -> None:
+def test_what_is_wrong_is_named_and_no_secret_repeated(tmp_path, text, message):
     with pytest.raises(GoodputError) as caught:
         parsed(tmp_path, text)
 
@@ -133,15 +123,13 @@ def test_what_is_wrong_is_named_and_no_secret_repeated(
     assert "geheim" not in str(caught.value)
 
 
-def test_a_token_may_go_in_the_clear_to_this_machine() -> None:
+def test_a_token_may_go_in_the_clear_to_this_machine():
     settings = WebhookSettings(url="http://127.0.0.1:9000/in", token_env="T")
 
     assert settings.target() == "http://127.0.0.1:9000/in"
 
 
-def test_a_secret_comes_from_a_variable_or_a_file_without_its_line_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_secret_comes_from_a_variable_or_a_file_without_its_line_end(tmp_path, monkeypatch):
     monkeypatch.setenv("SMTP_PASSWORD", " two words ")
     (tmp_path / "password").write_text("from a file\n")
 
@@ -158,9 +146,7 @@ def test_a_secret_comes_from_a_variable_or_a_file_without_its_line_end(
         (b"geheim\xff", "it is not UTF-8"),
     ],
 )
-def test_a_file_that_holds_no_secret_is_named_and_not_repeated(
-    tmp_path: Path, content: bytes, message: str
-) -> None:
+def test_a_file_that_holds_no_secret_is_named_and_not_repeated(tmp_path, content, message):
     file = tmp_path / "password"
     file.write_bytes(content)
 
@@ -172,7 +158,7 @@ def test_a_file_that_holds_no_secret_is_named_and_not_repeated(
     assert "geheim" not in str(caught.value)
 
 
-def test_a_variable_that_is_not_set_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_that_is_not_set_is_named(monkeypatch):
     monkeypatch.delenv("SMTP_PASSWORD", raising=False)
 
     with pytest.raises(GoodputError, match="the environment variable SMTP_PASSWORD is empty"):
@@ -199,7 +185,7 @@ def test_a_variable_that_is_not_set_is_named(monkeypatch: pytest.MonkeyPatch) ->
         ("Jörg <j@lab.example>", "j@lab.example"),
     ],
 )
-def test_one_address_is_distinguished_from_what_is_none(text: str, expected: str | None) -> None:
+def test_one_address_is_distinguished_from_what_is_none(text, expected):
     found = mailbox(text)
 
     assert (None if found is None else found.addr_spec) == expected
@@ -208,7 +194,7 @@ def test_one_address_is_distinguished_from_what_is_none(text: str, expected: str
 @given(st.text(alphabet=st.sampled_from('ab@.,;:<>()[]"\\ \r\n\tü漢=?'), max_size=20))
 @example(".:%ü= aa---])\\")
 @example(" .<]'\\!(,()<")
-def test_what_is_taken_for_an_address_can_stand_in_a_mail(text: str) -> None:
+def test_what_is_taken_for_an_address_can_stand_in_a_mail(text):
     found = mailbox(text)
 
     if found is not None:

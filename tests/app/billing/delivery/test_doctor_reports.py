@@ -1,11 +1,8 @@
 """`goodput doctor` on statements: what was delivered, what failed, who answers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,40 +10,29 @@ from goodput_app.cli.doctor.reports import report_findings
 from goodput_app.settings import settings
 from goodput_billing.delivery.deliver import send_statement
 
-if TYPE_CHECKING:
-    from goodput_billing.delivery.deliver import Plan
-    from goodput_billing.statement.statement import Statement
-
+pytestmark = pytest.mark.usefixtures("here")
 Rows = dict[str, tuple[str, str, str]]
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in a folder of the test's own."""
-    monkeypatch.chdir(tmp_path)
-
-
-def findings(text: str) -> Rows:
+def findings(text):
     Path("goodput.toml").write_text(text)
     settings.cache_clear()
     return {what: tuple(rest) for what, *rest in report_findings("goodput.duckdb")}  # type: ignore[misc]
 
 
-def test_without_statements_the_way_to_them_is_named() -> None:
+def test_without_statements_the_way_to_them_is_named():
     (row,) = findings("").values()
 
     assert row[:2] == ("missing", "none was delivered to goodput-statements")
     assert row[2].startswith("goodput report --deliver; to do it daily see [report] in /")
 
 
-def of_day(made: Statement, days_ago: int) -> Statement:
+def of_day(made, days_ago):
     when = datetime.now(UTC).date() - timedelta(days_ago)
     return replace(made, day=replace(made.day, date=when))
 
 
-def test_the_last_statement_and_what_failed_are_reported(
-    closed: Statement, plan: Plan, post: Any
-) -> None:
+def test_the_last_statement_and_what_failed_are_reported(closed, plan, post):
     made = of_day(closed, 1)
     post.answers += ["554 5.3.0 the disk is full"]
     send_statement(made, plan)
@@ -60,16 +46,14 @@ def test_the_last_statement_and_what_failed_are_reported(
     assert "statements by webhook" not in rows
 
 
-def test_what_is_not_tried_again_any_more_is_history(
-    closed: Statement, plan: Plan, post: Any
-) -> None:
+def test_what_is_not_tried_again_any_more_is_history(closed, plan, post):
     post.answers += ["554 5.3.0 the disk is full"]
     send_statement(of_day(closed, 40), plan)
 
     assert "statements by mail" not in findings('[report]\nfolder = "out"\n')
 
 
-def test_statements_that_should_be_newer_are_a_problem(closed: Statement, plan: Plan) -> None:
+def test_statements_that_should_be_newer_are_a_problem(closed, plan):
     old = of_day(closed, 3)
     send_statement(old, plan)
 
@@ -79,7 +63,7 @@ def test_statements_that_should_be_newer_are_a_problem(closed: Statement, plan: 
     assert row[2] == f"goodput report --deliver --date {old.day.date + timedelta(1)} says why"
 
 
-def test_servers_that_answer_and_those_that_do_not_are_reported(post: Any, hook: Any) -> None:
+def test_servers_that_answer_and_those_that_do_not_are_reported(post, hook):
     text = (
         '[report.mail]\nhost = "127.0.0.1"\nsender = "a@lab.example"\nto = ["b@lab.example"]\n'
         'security = "{security}"\nport = {port}\ntimeout_s = 5\n'
@@ -100,7 +84,7 @@ def test_servers_that_answer_and_those_that_do_not_are_reported(post: Any, hook:
     assert (post.mails, hook.posts) == ([], [])
 
 
-def test_settings_that_are_wrong_are_a_problem() -> None:
+def test_settings_that_are_wrong_are_a_problem():
     (row,) = findings('[report]\nat = "7 am"\n').values()
 
     assert row[0] == "problem"

@@ -1,15 +1,13 @@
 """Which days are delivered when nobody names one, and at which times."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
-from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import pytest
+from tests.app.billing.conftest import past_statement
 
-from goodput_billing.delivery.archive import Delivery, PastStatement
+from goodput_billing.delivery.archive import Delivery
 from goodput_billing.delivery.due import due_days, last_day, last_time, next_time
 from goodput_billing.statement.settings import StatementSettings
 
@@ -18,46 +16,41 @@ BERLIN = ZoneInfo("Europe/Berlin")
 AT = datetime(2026, 11, 20, 7, tzinfo=UTC)
 
 
-def past(*days: int, is_closed: bool = True) -> dict[date, PastStatement]:
+def past(*days, is_closed=True):
     """Return an index of days before UNTIL, that the mail got."""
-    return {
-        when: PastStatement(
-            date=when, zone="UTC", is_closed=is_closed, corrections=0, version="0-a", status="",
-            made_at=AT, total_cost=Decimal(1), accounts_cost=Decimal(1), capacity_ms=1, held_ms=1,
-            productive_ms=1, deliveries=(Delivery("mail", "0-a", AT, 1, delivered_at=AT),),
-        )
-        for when in (UNTIL - timedelta(n) for n in days)
-    }  # fmt: skip
+    mailed = (Delivery("mail", "0-a", AT, 1, delivered_at=AT),)
+    dates = [UNTIL - timedelta(n) for n in days]
+    return {d: past_statement(d, is_closed=is_closed, deliveries=mailed) for d in dates}
 
 
-def due(index: dict[date, PastStatement], *, asks_again: bool = False) -> list[int]:
+def due(index, *, asks_again=False):
     """Return which days before UNTIL are due for the mail."""
     return [(UNTIL - when).days for when in due_days(index, UNTIL, ["mail"], asks_again=asks_again)]
 
 
-def test_days_after_the_newest_are_due_a_month_back_at_most() -> None:
+def test_days_after_the_newest_are_due_a_month_back_at_most():
     assert due(past(3)) == [2, 1, 0]
     assert due(past(90)) == list(range(30, -1, -1))
 
 
-def test_the_last_week_is_asked_again_for_late_evidence() -> None:
+def test_the_last_week_is_asked_again_for_late_evidence():
     assert due(past(*range(20))) == []
     assert due(past(*range(20)), asks_again=True) == [6, 5, 4, 3, 2, 1, 0]
 
 
-def test_a_day_that_was_left_out_is_due_within_a_week() -> None:
+def test_a_day_that_was_left_out_is_due_within_a_week():
     assert due(past(0, 1, 2, 4, 5, 9)) == [6, 3]
 
 
-def test_an_old_day_that_somebody_asked_for_makes_none_since_then_due() -> None:
+def test_an_old_day_that_somebody_asked_for_makes_none_since_then_due():
     assert due(past(0, 25)) == [6, 5, 4, 3, 2, 1]
 
 
-def test_open_days_are_due_until_they_close() -> None:
+def test_open_days_are_due_until_they_close():
     assert due(past(*range(12)) | past(10, is_closed=False)) == [10]
 
 
-def test_a_channel_that_failed_or_was_not_reached_is_owed_a_month_long() -> None:
+def test_a_channel_that_failed_or_was_not_reached_is_owed_a_month_long():
     index = past(*range(40))
     for n, attempts in ((35, 4), (20, 4), (15, 0)):
         when = UNTIL - timedelta(n)
@@ -66,7 +59,7 @@ def test_a_channel_that_failed_or_was_not_reached_is_owed_a_month_long() -> None
     assert due(index) == [20, 15]
 
 
-def test_a_channel_that_is_new_in_the_settings_is_owed_nothing_of_the_past() -> None:
+def test_a_channel_that_is_new_in_the_settings_is_owed_nothing_of_the_past():
     assert due_days(past(0, 1, 2), UNTIL, ["mail", "webhook"], asks_again=False) == []
 
 
@@ -83,9 +76,7 @@ def test_a_channel_that_is_new_in_the_settings_is_owed_nothing_of_the_past() -> 
         ("2026-03-29T22:00", "00:00", "2026-03-29"),
     ],
 )
-def test_the_last_day_is_the_last_that_has_ended_where_the_site_is(
-    now: str, starts_at: str, expected: str
-) -> None:
+def test_the_last_day_is_the_last_that_has_ended_where_the_site_is(now, starts_at, expected):
     settings = StatementSettings(zone="Europe/Berlin", day_starts_at=starts_at)
 
     found = last_day(settings, datetime.fromisoformat(now).replace(tzinfo=UTC))
@@ -105,9 +96,7 @@ def test_the_last_day_is_the_last_that_has_ended_where_the_site_is(
         ("2026-10-25T01:45", "02:30", "2026-10-25T00:30", "2026-10-26T01:30"),
     ],
 )
-def test_a_time_of_day_comes_once_a_day_whatever_the_clocks_do(
-    now: str, at: str, last: str, following: str
-) -> None:
+def test_a_time_of_day_comes_once_a_day_whatever_the_clocks_do(now, at, last, following):
     moment = datetime.fromisoformat(now).replace(tzinfo=UTC)
     clock = time.fromisoformat(at)
 

@@ -1,9 +1,6 @@
 """The letter: the figures of a statement in a few lines, whatever accounts are called."""
 
-from __future__ import annotations
-
 from decimal import Decimal
-from typing import Any
 
 import polars as pl
 
@@ -18,7 +15,7 @@ SHAPE = {
 }  # fmt: skip
 
 
-def test_it_says_what_was_billed_by_account(make: Any, lines: Any) -> None:
+def test_it_says_what_was_billed_by_account(make, lines):
     made = make(lines, NO_POLICY, site="hall 1")
 
     written = letter(made, "provisional", "id", NOTHING)
@@ -32,7 +29,7 @@ def test_it_says_what_was_billed_by_account(make: Any, lines: Any) -> None:
     assert text[-1] == "1.00 GPU-hours have no price and are not included."
 
 
-def test_names_begin_no_line_no_tag_and_are_cut(make: Any, lines: Any) -> None:
+def test_names_begin_no_line_no_tag_and_are_cut(make, lines):
     for row, name in zip(
         lines, ["<img src=x onerror=alert(1)>", "a\r\nBilled  $0.00", "漢" * 99], strict=False
     ):
@@ -57,7 +54,7 @@ def test_names_begin_no_line_no_tag_and_are_cut(make: Any, lines: Any) -> None:
     assert "\x1b" not in written.html
 
 
-def test_accounts_that_are_not_shown_are_added_up(make: Any, lines: Any) -> None:
+def test_accounts_that_are_not_shown_are_added_up(make, lines):
     usage = lines[2]
     many = [
         usage | {"team": f"team {n:02}", "gpu_ms": 3_600_000, "unsettled_ms": 3_600_000}
@@ -71,7 +68,7 @@ def test_accounts_that_are_not_shown_are_added_up(make: Any, lines: Any) -> None
     assert "team 25" not in text
 
 
-def test_links_and_what_was_too_large_are_named(make: Any, lines: Any) -> None:
+def test_links_and_what_was_too_large_are_named(make, lines):
     enclosed = Enclosed(
         [("Dashboard", "https://g.example/?a=1&b=2")], ["a.pdf"], ["b.csv (99.0 MB)"]
     )

@@ -29,12 +29,12 @@ LETTER = Letter(
 OTHER_PASSWORD = "wr0ng"  # noqa: S105 -- and of no use
 
 
-def send(settings: MailSettings, letter: Letter = LETTER, **files: bytes) -> tuple[str, ...]:
+def send(settings, letter=LETTER, **files):
     named = {name.replace("_", "."): content for name, content in files.items()}
     return mail.send(mail.message(letter, settings, named, AT), settings)
 
 
-def test_a_mail_has_text_html_and_files(post: Any, by_mail: Callable[..., MailSettings]) -> None:
+def test_a_mail_has_text_html_and_files(post, by_mail):
     settings = by_mail(post, to=("Finance <finance@lab.example>", "it@lab.example"))
 
     has = send(settings, statement_csv=b"a,b\r\n1,2\r\n", statement_pdf=b"%PDF-1.7 \x00\xff")
@@ -58,9 +58,7 @@ def test_a_mail_has_text_html_and_files(post: Any, by_mail: Callable[..., MailSe
     assert attached["statement.csv"].get_payload(decode=True) == b"a,b\r\n1,2\r\n"
 
 
-def test_a_copy_bears_the_same_id_and_a_correction_answers_it(
-    post: Any, by_mail: Callable[..., MailSettings]
-) -> None:
+def test_a_copy_bears_the_same_id_and_a_correction_answers_it(post, by_mail):
     settings = by_mail(post, sender="goodput@a-domain-of-some-length.department.lab.example")
     identity = "statement-2026-11-19-1-fedcba9876543210fedcba9876543210"
 
@@ -75,9 +73,7 @@ def test_a_copy_bears_the_same_id_and_a_correction_answers_it(
     assert first.encode() in post.raw[0]  # whole, on whatever line
 
 
-def test_line_breaks_in_a_subject_make_no_header(
-    post: Any, by_mail: Callable[..., MailSettings]
-) -> None:
+def test_line_breaks_in_a_subject_make_no_header(post, by_mail):
     hostile = "GPU statement\r\nBcc: everybody@lab.example\r\n\r\n<script>\x1b[31m"
 
     send(by_mail(post), replace(LETTER, subject=hostile))
@@ -89,12 +85,8 @@ def test_line_breaks_in_a_subject_make_no_header(
 
 
 def test_with_starttls_and_a_password_it_is_let_in(
-    secure_post: Any,
-    by_mail: Callable[..., MailSettings],
-    certificate: tuple[Path, Path],
-    monkeypatch: pytest.MonkeyPatch,
-    password: str,
-) -> None:
+    secure_post, by_mail, certificate, monkeypatch, password
+):
     monkeypatch.setenv("SMTP_PASSWORD", password)
     settings = by_mail(
         secure_post, security="starttls", username="goodput", password_env="SMTP_PASSWORD",
@@ -140,9 +132,7 @@ def test_a_server_that_nobody_vouches_for_gets_no_password(
     assert secure_post.logins == []
 
 
-def test_a_server_without_starttls_gets_nothing(
-    post: Any, by_mail: Callable[..., MailSettings]
-) -> None:
+def test_a_server_without_starttls_gets_nothing(post, by_mail):
     with pytest.raises(NotSentError, match=r"STARTTLS .* Check security") as caught:
         send(by_mail(post, security="starttls"))
 
@@ -154,9 +144,7 @@ def test_a_server_without_starttls_gets_nothing(
     ("answer", "is_transient"),
     [("550 5.7.1 no statements here", False), ("451 4.3.0 come back later", True)],
 )
-def test_a_mail_that_is_refused_says_why_and_whether_for_good(
-    post: Any, by_mail: Callable[..., MailSettings], answer: str, is_transient: bool
-) -> None:
+def test_a_mail_that_is_refused_says_why_and_whether_for_good(post, by_mail, answer, is_transient):
     post.answers.append(answer)
 
     with pytest.raises(NotSentError) as caught:
@@ -166,9 +154,7 @@ def test_a_mail_that_is_refused_says_why_and_whether_for_good(
     assert caught.value.is_transient == is_transient
 
 
-def test_who_is_refused_keeps_nobody_else_from_it(
-    post: Any, by_mail: Callable[..., MailSettings]
-) -> None:
+def test_who_is_refused_keeps_nobody_else_from_it(post, by_mail):
     post.refused["gone@lab.example"] = "550 5.1.1 no such user"
     settings = by_mail(post, to=("gone@lab.example", "finance@lab.example"))
     written = mail.message(LETTER, settings, {}, AT)
@@ -186,9 +172,7 @@ def test_who_is_refused_keeps_nobody_else_from_it(
     assert set(has) == {"gone@lab.example", "finance@lab.example"}
 
 
-def test_where_nobody_is_taken_nobody_has_it(
-    post: Any, by_mail: Callable[..., MailSettings]
-) -> None:
+def test_where_nobody_is_taken_nobody_has_it(post, by_mail):
     post.refused["finance@lab.example"] = "450 4.2.0 greylisted"
 
     with pytest.raises(NotSentError, match=r"450 4\.2\.0 greylisted") as caught:
@@ -198,9 +182,7 @@ def test_where_nobody_is_taken_nobody_has_it(
     assert caught.value.recipients == ()
 
 
-def test_a_server_that_says_nothing_is_not_waited_for(
-    post: Any, by_mail: Callable[..., MailSettings]
-) -> None:
+def test_a_server_that_says_nothing_is_not_waited_for(post, by_mail):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         post.port = silent.getsockname()[1]
 
@@ -210,9 +192,7 @@ def test_a_server_that_says_nothing_is_not_waited_for(
     assert caught.value.is_transient
 
 
-def test_where_no_server_is_another_time_may_do(
-    post: Any, by_mail: Callable[..., MailSettings]
-) -> None:
+def test_where_no_server_is_another_time_may_do(post, by_mail):
     with socket.create_server(("127.0.0.1", 0)) as gone:
         post.port = gone.getsockname()[1]
 
@@ -222,9 +202,7 @@ def test_where_no_server_is_another_time_may_do(
     assert caught.value.is_transient
 
 
-def test_a_server_that_speaks_no_smtp_is_reported(
-    hook: Any, post: Any, by_mail: Callable[..., MailSettings]
-) -> None:
+def test_a_server_that_speaks_no_smtp_is_reported(hook, post, by_mail):
     post.port = int(hook.url.rpartition(":")[2])
 
     with pytest.raises(NotSentError, match=f"127.0.0.1:{post.port}"):
@@ -232,12 +210,8 @@ def test_a_server_that_speaks_no_smtp_is_reported(
 
 
 def test_a_probe_logs_in_and_mails_nothing(
-    secure_post: Any,
-    by_mail: Callable[..., MailSettings],
-    certificate: tuple[Path, Path],
-    monkeypatch: pytest.MonkeyPatch,
-    password: str,
-) -> None:
+    secure_post, by_mail, certificate, monkeypatch, password
+):
     monkeypatch.setenv("SMTP_PASSWORD", password)
     settings = by_mail(
         secure_post, security="starttls", username="goodput", password_env="SMTP_PASSWORD",

@@ -40,11 +40,11 @@ class Pauses(list[float]):
         return self.over
 
 
-def away(wait_s: float = 0.0) -> NotSentError:
+def away(wait_s=0.0):
     return NotSentError("away.", is_transient=True, wait_s=wait_s)
 
 
-def test_what_is_away_is_asked_again_until_it_takes_it() -> None:
+def test_what_is_away_is_asked_again_until_it_takes_it():
     channel, pauses = Channel(away(), away(), ("a",)), Pauses()
 
     sent = send_with_retry(channel, (), pauses)
@@ -53,7 +53,7 @@ def test_what_is_away_is_asked_again_until_it_takes_it() -> None:
     assert pauses == list(PAUSES_S[:2])
 
 
-def test_what_stays_away_is_left_to_another_time() -> None:
+def test_what_stays_away_is_left_to_another_time():
     channel, pauses = Channel(*[away()] * 9), Pauses()
 
     sent = send_with_retry(channel, (), pauses)
@@ -62,7 +62,7 @@ def test_what_stays_away_is_left_to_another_time() -> None:
     assert sent.is_for_later
 
 
-def test_what_refuses_for_good_is_not_asked_again() -> None:
+def test_what_refuses_for_good_is_not_asked_again():
     pauses = Pauses()
 
     sent = send_with_retry(Channel(NotSentError("no.")), (), pauses)
@@ -71,14 +71,14 @@ def test_what_refuses_for_good_is_not_asked_again() -> None:
     assert pauses == []
 
 
-def test_a_secret_that_is_missing_is_an_answer_and_not_the_end() -> None:
+def test_a_secret_that_is_missing_is_an_answer_and_not_the_end():
     sent = send_with_retry(Channel(GoodputError("X is not set.")), (), Pauses())
 
     assert (sent.attempts, str(sent.error)) == (1, "X is not set.")
 
 
 @pytest.mark.parametrize(("asked_s", "waited_s"), [(5.0, 5.0), (1.0, 2.0), (86_400.0, PAUSE_MAX_S)])
-def test_a_server_may_ask_for_a_longer_pause_within_reason(asked_s: float, waited_s: float) -> None:
+def test_a_server_may_ask_for_a_longer_pause_within_reason(asked_s, waited_s):
     pauses = Pauses()
 
     send_with_retry(Channel(away(asked_s), ()), (), pauses)
@@ -86,7 +86,7 @@ def test_a_server_may_ask_for_a_longer_pause_within_reason(asked_s: float, waite
     assert pauses == [waited_s]
 
 
-def test_who_has_it_does_not_get_it_again() -> None:
+def test_who_has_it_does_not_get_it_again():
     part = NotSentError("b: later.", is_transient=True, recipients=("a",))
     channel = Channel(part, ("c", "a", "b"))
 
@@ -96,7 +96,7 @@ def test_who_has_it_does_not_get_it_again() -> None:
     assert sent.recipients == ("c", "a", "b")
 
 
-def test_the_end_of_the_server_ends_the_waiting() -> None:
+def test_the_end_of_the_server_ends_the_waiting():
     pauses = Pauses()
     pauses.over = True
 

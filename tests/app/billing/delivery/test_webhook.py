@@ -1,14 +1,11 @@
 """The webhook: what is posted, and what a server that refuses makes of it."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac
 import socket
 import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,19 +14,16 @@ from goodput_billing.delivery.send_with_retry import NotSentError
 from goodput_billing.delivery.settings import WebhookSettings
 from goodput_queries.errors import GoodputError
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 AT = datetime(2026, 11, 20, 7, tzinfo=UTC)
 BODY = '{"date":"2026-11-19","account":"漢字"}'.encode()
 IDENTITY = "statement-2026-11-19-0-ab"
 
 
-def post(url: str, **more: Any) -> None:
+def post(url, **more):
     webhook.post(BODY, IDENTITY, WebhookSettings(**{"url": url, "timeout_s": 5, **more}), AT)
 
 
-def test_a_statement_is_posted_as_json_under_its_id(hook: Any) -> None:
+def test_a_statement_is_posted_as_json_under_its_id(hook):
     post(f"{hook.url}/in?team=finance")
 
     ((headers, body),) = hook.posts
@@ -46,9 +40,7 @@ def test_a_statement_is_posted_as_json_under_its_id(hook: Any) -> None:
     ("secret", "key"),
     [("geheim", b"geheim"), (f"whsec_{base64.b64encode(b'k' * 24).decode()}", b"k" * 24)],
 )
-def test_a_secret_signs_id_time_and_body(
-    hook: Any, monkeypatch: pytest.MonkeyPatch, secret: str, key: bytes
-) -> None:
+def test_a_secret_signs_id_time_and_body(hook, monkeypatch, secret, key):
     monkeypatch.setenv("HOOK_SECRET", secret)
     monkeypatch.setenv("HOOK_TOKEN", "t0ken")
 
@@ -61,9 +53,7 @@ def test_a_secret_signs_id_time_and_body(
     assert headers["authorization"] == "Bearer t0ken"
 
 
-def test_a_secret_that_is_marked_and_no_base64_is_not_printed(
-    hook: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_secret_that_is_marked_and_no_base64_is_not_printed(hook, monkeypatch):
     monkeypatch.setenv("HOOK_SECRET", "whsec_not*base64")
 
     with pytest.raises(GoodputError, match="is not base64") as caught:
@@ -77,9 +67,7 @@ def test_a_secret_that_is_marked_and_no_base64_is_not_printed(
     ("status", "is_transient"),
     [(400, False), (401, False), (404, False), (410, False), (429, True), (500, True), (503, True)],
 )
-def test_a_refusal_names_the_status_and_whether_it_is_for_good(
-    hook: Any, status: int, is_transient: bool
-) -> None:
+def test_a_refusal_names_the_status_and_whether_it_is_for_good(hook, status, is_transient):
     hook.answers.append((status, {}))
     hook.said = b"no\r\nsuch \x1b[31m hook"
 
@@ -92,7 +80,7 @@ def test_a_refusal_names_the_status_and_whether_it_is_for_good(
 
 
 @pytest.mark.parametrize(("asked", "wait_s"), [("7", 7.0), ("Fri, 20 Nov 2026", 0.0), ("-1", 0.0)])
-def test_what_a_server_asks_to_be_waited_is_heard(hook: Any, asked: str, wait_s: float) -> None:
+def test_what_a_server_asks_to_be_waited_is_heard(hook, asked, wait_s):
     hook.answers.append((429, {"Retry-After": asked}))
 
     with pytest.raises(NotSentError) as caught:
@@ -101,7 +89,7 @@ def test_what_a_server_asks_to_be_waited_is_heard(hook: Any, asked: str, wait_s:
     assert caught.value.wait_s == wait_s
 
 
-def test_a_redirection_is_not_followed(hook: Any) -> None:
+def test_a_redirection_is_not_followed(hook):
     hook.answers.append((302, {"Location": f"{hook.url}/elsewhere"}))
 
     with pytest.raises(NotSentError, match="Name the URL that it moved to") as caught:
@@ -111,7 +99,7 @@ def test_a_redirection_is_not_followed(hook: Any) -> None:
     assert not caught.value.is_transient
 
 
-def test_a_server_that_drips_is_not_waited_for(hook: Any) -> None:
+def test_a_server_that_drips_is_not_waited_for(hook):
     hook.pause_s = 0.3  # each byte is in time, all of them are not
     begin = time.monotonic()
 
@@ -122,7 +110,7 @@ def test_a_server_that_drips_is_not_waited_for(hook: Any) -> None:
     assert caught.value.is_transient
 
 
-def test_where_no_server_is_another_time_may_do() -> None:
+def test_where_no_server_is_another_time_may_do():
     with socket.create_server(("127.0.0.1", 0)) as gone:
         url = f"http://127.0.0.1:{gone.getsockname()[1]}/secret-path"
 
@@ -133,9 +121,7 @@ def test_where_no_server_is_another_time_may_do() -> None:
     assert "secret-path" not in str(caught.value)
 
 
-def test_a_certificate_is_trusted_by_its_file_only(
-    secure_hook: Any, certificate: tuple[Path, Path]
-) -> None:
+def test_a_certificate_is_trusted_by_its_file_only(secure_hook, certificate):
     post(secure_hook.url, ca_file=str(certificate[0]))
     with pytest.raises(NotSentError, match="self-signed certificate") as caught:
         post(secure_hook.url)
@@ -144,9 +130,7 @@ def test_a_certificate_is_trusted_by_its_file_only(
     assert not caught.value.is_transient
 
 
-def test_a_url_that_is_a_secret_comes_from_a_file_and_is_not_printed(
-    hook: Any, tmp_path: Path
-) -> None:
+def test_a_url_that_is_a_secret_comes_from_a_file_and_is_not_printed(hook, tmp_path):
     file = tmp_path / "url"
     file.write_text(f"{hook.url}/secret-path\n")
 
@@ -159,9 +143,7 @@ def test_a_url_that_is_a_secret_comes_from_a_file_and_is_not_printed(
     assert "secret-path" not in str(caught.value)
 
 
-def test_a_token_that_http_cannot_send_is_not_printed(
-    hook: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_token_that_http_cannot_send_is_not_printed(hook, monkeypatch):
     monkeypatch.setenv("HOOK_TOKEN", "geheim-漢字")
 
     with pytest.raises(NotSentError, match="characters that HTTP cannot send") as caught:
@@ -171,7 +153,7 @@ def test_a_token_that_http_cannot_send_is_not_printed(
     assert hook.posts == []
 
 
-def test_a_probe_asks_for_the_root_and_posts_nothing(hook: Any) -> None:
+def test_a_probe_asks_for_the_root_and_posts_nothing(hook):
     settings = WebhookSettings(url=f"{hook.url}/secret-path")
 
     assert webhook.probe(settings) == hook.url

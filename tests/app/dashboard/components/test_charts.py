@@ -1,11 +1,10 @@
 """Charts of pages: what dragging over a time axis asks for."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 import plotly.graph_objects as go
 from streamlit.testing.v1 import AppTest
+from tests.app.conftest import PATIENCE_S
 
 from goodput_app.dashboard import glossary
 from goodput_app.dashboard.components import charts
@@ -13,7 +12,7 @@ from goodput_app.dashboard.components import charts
 HOUR = timedelta(hours=1)
 
 
-def test_a_marked_range_is_turned_back_to_utc() -> None:
+def test_a_marked_range_is_turned_back_to_utc():
     boxes = [{"x": ["2026-11-20 13:30:00.25", "2026-11-20 13:00"], "y": [0, 1]}]
     assert charts.marked_range(boxes, HOUR) == (
         datetime(2026, 11, 20, 12),  # noqa: DTZ001 -- naive UTC
@@ -21,12 +20,12 @@ def test_a_marked_range_is_turned_back_to_utc() -> None:
     )
 
 
-def test_a_click_marks_no_range() -> None:
+def test_a_click_marks_no_range():
     assert charts.marked_range([], HOUR) is None
     assert charts.marked_range([{"x": ["2026-11-20", "2026-11-20"]}], HOUR) is None
 
 
-def test_a_legend_is_explained_by_the_glossary_and_the_categories() -> None:
+def test_a_legend_is_explained_by_the_glossary_and_the_categories():
     names = ("Lost work 3.7 %", "Idle, no demand (4)", "Slowdowns", "node-7")
     figure = go.Figure([go.Bar(x=[1], y=["a"], name=name) for name in names])
     found = charts.definitions(figure)
@@ -36,7 +35,7 @@ def test_a_legend_is_explained_by_the_glossary_and_the_categories() -> None:
     assert charts.definitions(figure.update_layout(showlegend=False)) == {}
 
 
-def _one_chart() -> None:
+def _one_chart():
     import plotly.graph_objects as go  # noqa: PLC0415 -- a script of its own
     import polars as pl  # noqa: PLC0415
 
@@ -45,8 +44,8 @@ def _one_chart() -> None:
     charts.draw(go.Figure(go.Bar(x=[1], y=[2])), pl.DataFrame({"y": [2]}), "chart", "a bar")
 
 
-def test_the_rows_of_a_chart_are_sent_once_their_table_is_opened() -> None:
-    app = AppTest.from_function(_one_chart).run()
+def test_the_rows_of_a_chart_are_sent_once_their_table_is_opened():
+    app = AppTest.from_function(_one_chart, default_timeout=PATIENCE_S).run()
     assert [e.label for e in app.expander] == ["Table"]
     assert not app.dataframe
     app.session_state["chart_rows"] = True

@@ -1,30 +1,19 @@
 """Why attempts failed: the parts of the run and health pages, in-process."""
 
-from __future__ import annotations
-
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+from tests.app.opened_page import HOSTILE, table, texts
 from tests.recorded_session import built
 
 from goodput_queries.evidence.batch import Batch
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from streamlit.testing.v1 import AppTest
-
-    from goodput_queries.storage.store import LocalStore
-
-HOSTILE = "<script>alert(1)</script> [x](http://evil) $x$"
 RUN = "lab/main"
 
 
 @pytest.fixture(scope="module")
-def failed(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStore]:
+def failed(empty_database, tmp_path_factory):
     """Give the recorded session, whose first attempt ends with a message and an Xid."""
     for store in built(
         empty_database, tmp_path_factory, "sacct.txt", "nvml.jsonl.gz", "job_events.jsonl.gz"
@@ -40,7 +29,7 @@ def failed(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> It
             "cluster": "lab", "run_id": "main", "attempt": 0, "rank": 0, "event": "failure",
             "kind": "exception", "msg": HOSTILE, "reports_durability": True,
         }  # fmt: skip
-        for table, row in (
+        for name, row in (
             ("gpu_events", {**gpu.row(0, named=True), **event, **common}),
             ("job_events", {**said, **common, "ts": end - timedelta(seconds=2)}),
             (
@@ -52,47 +41,28 @@ def failed(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> It
                 },
             ),
         ):  # fmt: skip
-            store.load(
-                Batch(table, pl.DataFrame(row), row["source"], "test", f"{table}{row['ts']}")
-            )
+            store.load(Batch(name, pl.DataFrame(row), row["source"], "test", f"{name}{row['ts']}"))
         store.build()
         yield store
 
 
-def texts(app: AppTest) -> str:
-    kinds = (app.title, app.subheader, app.markdown, app.caption, app.info, app.warning)
-    return "\n".join(str(element.value) for kind in kinds for element in kind)
-
-
-def titles_of(app: AppTest) -> list[str]:
+def titles_of(app):
     """Return the titles of the panels, from top to bottom."""
     return [element.value for element in app.subheader]
 
 
-def table(app: AppTest, column: str) -> pl.DataFrame:
-    """Return the table of causes that has this column."""
-    frames = [pl.from_pandas(frame.value) for frame in app.dataframe]
-    return next(frame for frame in frames if {column, "cause"} <= set(frame.columns))
-
-
-def test_the_last_attempt_that_failed_is_explained(
-    failed: LocalStore, visit: Callable[..., AppTest]
-) -> None:
+def test_the_last_attempt_that_failed_is_explained(failed, visit):
     app = visit(failed, "one_run", run=RUN)
 
-    assert not app.exception
-    assert not app.error
     assert "**Attempt 0: Xid 79**" in texts(app)
-    causes = table(app, "evidence_against")
+    causes = table(app, "evidence_against", "cause")
     assert causes["cause"].to_list()[:2] == ["Xid 79", "exception"]
     chain = pl.from_pandas(app.dataframe[-1].value)["what"].to_list()
     assert chain.index("Xid 79") < chain.index("job failure: Exception")
     assert "attempt 1 began" in chain
 
 
-def test_a_last_attempt_that_failed_is_explained_above_the_ledger(
-    failed: LocalStore, visit: Callable[..., AppTest]
-) -> None:
+def test_a_last_attempt_that_failed_is_explained_above_the_ledger(failed, visit):
     begin, end = failed.read(
         f"select start_at, end_at from marts.attempts where run_key = '{RUN}' and attempt = 0"
     ).row(0)
@@ -100,42 +70,33 @@ def test_a_last_attempt_that_failed_is_explained_above_the_ledger(
 
     app = visit(failed, "one_run", run=RUN, **window)
 
-    assert not app.exception
-    assert not app.error
     titles = titles_of(app)
     assert titles.index("Why it failed") < titles.index("Ledger")
     assert "Why the attempt failed" not in titles
     assert "Why it failed" not in titles_of(visit(failed, "one_run", run=RUN))
 
 
-def test_the_link_of_an_attempt_chooses_it(
-    failed: LocalStore, visit: Callable[..., AppTest]
-) -> None:
+def test_the_link_of_an_attempt_chooses_it(failed, visit):
     app = visit(failed, "one_run", run=RUN, attempt="1")
 
-    assert not app.exception
     assert "Attempt 1 did not end badly" in texts(app)
 
 
-def test_the_step_of_a_loss_that_is_not_finite_is_named(
-    failed: LocalStore, visit: Callable[..., AppTest]
-) -> None:
+def test_the_step_of_a_loss_that_is_not_finite_is_named(failed, visit):
     app = visit(failed, "one_run", run=RUN)
 
     assert "step 407" in texts(app)
     assert "NaN or infinite" in texts(app)
 
 
-def test_texts_of_a_failure_are_not_markup(
-    failed: LocalStore, visit: Callable[..., AppTest]
-) -> None:
+def test_texts_of_a_failure_are_not_markup(failed, visit):
     app = visit(failed, "one_run", run=RUN)
 
     assert "](http://evil)" not in texts(app)
     assert "<script>" not in texts(app)
 
 
-def test_a_run_without_failures_says_so(failed: LocalStore, visit: Callable[..., AppTest]) -> None:
+def test_a_run_without_failures_says_so(failed, visit):
     begin, end = failed.read(
         f"select start_at, end_at from marts.attempts where run_key = '{RUN}' and attempt = 1"
     ).row(0)
@@ -146,16 +107,11 @@ def test_a_run_without_failures_says_so(failed: LocalStore, visit: Callable[...,
 
     app = visit(failed, "one_run", run=RUN, **window)
 
-    assert not app.exception
     assert "No attempt ended badly in this time range." in texts(app)
 
 
-def test_the_health_page_has_the_time_between_failures_by_cause(
-    failed: LocalStore, visit: Callable[..., AppTest]
-) -> None:
+def test_the_health_page_has_the_time_between_failures_by_cause(failed, visit):
     app = visit(failed, "node_health")
 
-    assert not app.exception
-    assert not app.error
-    rows = table(app, "mttr_s").filter(pl.col("cause") == "Xid 79")
+    rows = table(app, "mttr_s", "cause").filter(pl.col("cause") == "Xid 79")
     assert rows.height == 1

@@ -1,9 +1,6 @@
 """The banner of a replay: its clock and what its controls do."""
 
-from __future__ import annotations
-
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.app.conftest import opened
@@ -14,22 +11,14 @@ from goodput_ingest.replay.clock import ReplayClock
 from goodput_ingest.replay.feed import ReplayFeed
 from goodput_ingest.replay.recording import Recording
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from goodput_queries.storage.store import LocalStore
-
 
 @pytest.fixture(scope="module")
-def recorded(
-    empty_database: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalStore]:
+def recorded(empty_database, tmp_path_factory):
     yield from built(empty_database, tmp_path_factory, "nvml.jsonl.gz")
 
 
 @pytest.fixture
-def replay(recorded: LocalStore) -> Iterator[ReplayFeed]:
+def replay(recorded):
     recording = Recording(recorded)
     assert recording.begins_at is not None
     assert recording.ends_at is not None
@@ -42,9 +31,7 @@ def replay(recorded: LocalStore) -> Iterator[ReplayFeed]:
     use_replay(None)
 
 
-def test_the_banner_names_the_recording_and_its_controls_set_the_clock(
-    recorded: LocalStore, replay: ReplayFeed
-) -> None:
+def test_the_banner_names_the_recording_and_its_controls_set_the_clock(recorded, replay):
     at = replay.clock.now()
     app = opened(recorded, "data_health")
 

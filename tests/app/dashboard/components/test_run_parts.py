@@ -1,7 +1,5 @@
 """What the page of a run calls it."""
 
-from __future__ import annotations
-
 import pytest
 
 from goodput_app.dashboard.components.runs import run_parts
@@ -15,7 +13,5 @@ from goodput_app.dashboard.components.runs import run_parts
         ("llm-pretrain", "sweep", ("llm-pretrain", "sweep")),
     ],
 )
-def test_a_name_comes_before_a_number(
-    run_id: str, job_name: str | None, expected: tuple[str, str | None]
-) -> None:
+def test_a_name_comes_before_a_number(run_id, job_name, expected):
     assert run_parts.names({"run_id": run_id, "job_name": job_name}) == expected

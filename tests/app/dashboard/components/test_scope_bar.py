@@ -1,7 +1,5 @@
 """The bar on top of every page: what its filters offer, how far the data reaches."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 import polars as pl
@@ -16,12 +14,12 @@ from goodput_queries.scope import EVERYTHING, Scope
 NOON = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- UTC, as the database has it
 
 
-def shown(mode: str = "RECORDED", scope: Scope = EVERYTHING) -> View:
+def shown(mode="RECORDED", scope=EVERYTHING):
     """Give a view of the last 15 minutes before noon."""
     return View(scope, NOON - timedelta(minutes=15), NOON, NOON, NOON, mode)
 
 
-def clusters(**ends_min: float) -> pl.DataFrame:
+def clusters(**ends_min):
     """Give marts.clusters that end so many minutes before noon."""
     rows = [
         {"cluster": name, "as_of_at": NOON - timedelta(minutes=ago)}
@@ -30,14 +28,14 @@ def clusters(**ends_min: float) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-def test_a_cluster_whose_data_ended_before_the_time_range_is_named() -> None:
+def test_a_cluster_whose_data_ended_before_the_time_range_is_named():
     assert freshness.badges(clusters(new=0, ended=60), shown()) == [
         ("ended: no data in this time range, data ends 2026-11-20 11:00:00 UTC", "orange"),
         ("new: data to 2026-11-20 12:00:00 UTC", "gray"),
     ]
 
 
-def test_each_cluster_has_an_age_of_its_own() -> None:
+def test_each_cluster_has_an_age_of_its_own():
     found = freshness.badges(clusters(a=0.5, b=1.5, c=5), shown("LIVE"))
 
     assert found == [
@@ -45,7 +43,7 @@ def test_each_cluster_has_an_age_of_its_own() -> None:
     ]  # fmt: skip
 
 
-def test_one_cluster_needs_no_name() -> None:
+def test_one_cluster_needs_no_name():
     two = clusters(a=0, b=60)
 
     assert freshness.badges(two, shown(scope=Scope(cluster="a"))) == [
@@ -53,7 +51,7 @@ def test_one_cluster_needs_no_name() -> None:
     ]
 
 
-def test_of_many_clusters_the_oldest_are_named() -> None:
+def test_of_many_clusters_the_oldest_are_named():
     many = clusters(**{f"c{n}": n for n in range(8)})
 
     found = freshness.badges(many, shown())
@@ -63,7 +61,7 @@ def test_of_many_clusters_the_oldest_are_named() -> None:
 
 
 @pytest.fixture
-def runs() -> pl.DataFrame:
+def runs():
     """Give marts.scope_values with 1,582 runs, the most GPU time first."""
     keys = [f"lab/{n}" for n in range(1582)]
     return pl.DataFrame(
@@ -72,13 +70,11 @@ def runs() -> pl.DataFrame:
     )
 
 
-def test_a_filter_offers_all_runs_of_a_month(runs: pl.DataFrame) -> None:
+def test_a_filter_offers_all_runs_of_a_month(runs):
     assert len(scope_bar.options_of(runs, "run")) == 1582
 
 
-def test_of_too_many_a_filter_offers_the_largest_and_the_one_in_the_link(
-    runs: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_too_many_a_filter_offers_the_largest_and_the_one_in_the_link(runs, monkeypatch):
     monkeypatch.setattr(scope_bar, "CHOICES_MAX", 2)
 
     assert list(scope_bar.options_of(runs, "run", "lab/9")) == ["lab/0", "lab/1", "lab/9"]
@@ -99,11 +95,11 @@ def test_of_too_many_a_filter_offers_the_largest_and_the_one_in_the_link(
         (400 * 86_400_000, 86_400_000),
     ],
 )
-def test_a_window_has_as_many_buckets_as_can_be_seen(window_ms: int, bucket_ms: int) -> None:
+def test_a_window_has_as_many_buckets_as_can_be_seen(window_ms, bucket_ms):
     assert scope_bar.bucket_ms(window_ms) == bucket_ms
 
 
-def test_viewers_of_a_moving_window_ask_for_the_same_range_for_some_seconds() -> None:
+def test_viewers_of_a_moving_window_ask_for_the_same_range_for_some_seconds():
     """Else no answer would be shared: of a live site the range begins with the clock."""
     day, later = timedelta(days=1), timedelta(seconds=9)
 
@@ -113,7 +109,7 @@ def test_viewers_of_a_moving_window_ask_for_the_same_range_for_some_seconds() ->
     assert scope_bar.in_steps(NOON - timedelta(minutes=5), NOON) == NOON - timedelta(minutes=5)
 
 
-def test_runs_that_are_called_alike_are_offered_with_their_cluster() -> None:
+def test_runs_that_are_called_alike_are_offered_with_their_cluster():
     values = pl.DataFrame(
         [
             ("run", "a/7", "7", "a"),
@@ -129,7 +125,7 @@ def test_runs_that_are_called_alike_are_offered_with_their_cluster() -> None:
     assert scope_bar.options_of(values, "node") == {"n1": "n1"}
 
 
-def test_filters_of_a_view_are_those_that_are_set() -> None:
+def test_filters_of_a_view_are_those_that_are_set():
     at = datetime(2026, 1, 1)  # noqa: DTZ001 -- UTC
     view = View(Scope(team="a", from_ms=1), at, at, at, at, "RECORDED")
     assert view.filters == {"team": "a"}

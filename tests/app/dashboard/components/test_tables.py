@@ -1,7 +1,5 @@
 """Tables of pages: what is shown of a column, under which name and header."""
 
-from __future__ import annotations
-
 import io
 import json
 from datetime import UTC, datetime, timedelta
@@ -9,11 +7,12 @@ from datetime import UTC, datetime, timedelta
 import polars as pl
 import pytest
 from streamlit.testing.v1 import AppTest
+from tests.app.conftest import PATIENCE_S
 
 from goodput_app.dashboard.components import downloads, places, tables
 
 
-def test_a_table_without_any_price_says_so() -> None:
+def test_a_table_without_any_price_says_so():
     frame = pl.DataFrame(
         {"cost": [None, None], "gpu_ms": [60_000, 120_000], "ettr_ratio": [0.5, None]},
         schema_overrides={"cost": pl.Float64},
@@ -25,14 +24,14 @@ def test_a_table_without_any_price_says_so() -> None:
     assert config["gpu_min"]["label"] == "Time (GPU-min)"
 
 
-def test_accounts_without_a_budget_have_none_rather_than_no_price() -> None:
+def test_accounts_without_a_budget_have_none_rather_than_no_price():
     frame = pl.DataFrame({"budget_cost": [None]}, schema={"budget_cost": pl.Float64})
     shown, config = tables.shaped(frame, {"budget_cost": "Monthly budget"})
     assert shown["budget_cost"].to_list() == [None]
     assert config["budget_cost"]["help"].endswith(" -: no budget")
 
 
-def test_a_column_in_another_unit_is_called_after_it() -> None:
+def test_a_column_in_another_unit_is_called_after_it():
     frame = pl.DataFrame(
         {
             "gpu_ms": [3_600_000],
@@ -59,17 +58,15 @@ def test_a_column_in_another_unit_is_called_after_it() -> None:
         ([None, None], [None, None], "Length (s)"),
     ],
 )
-def test_long_times_read_as_on_a_clock(
-    seconds: list[float | None], cell: list[object], header: str
-) -> None:
+def test_long_times_read_as_on_a_clock(seconds, cell, header):
     frame = pl.DataFrame({"gap_s": seconds}, schema={"gap_s": pl.Float64})
     shown, config = tables.shaped(frame, {"gap_s": "Length"})
     assert shown["gap_s"].to_list() == cell
     assert config["gap_s"]["label"] == header
 
 
-def test_a_table_keeps_hidden_columns_for_its_menu_and_its_download() -> None:
-    def page() -> None:
+def test_a_table_keeps_hidden_columns_for_its_menu_and_its_download():
+    def page():
         import polars as pl  # noqa: PLC0415 -- the script of a page
 
         from goodput_app.dashboard.components import tables  # noqa: PLC0415
@@ -78,7 +75,7 @@ def test_a_table_keeps_hidden_columns_for_its_menu_and_its_download() -> None:
         names = {"node": "Node", "wait_ms": "Wait", "note": "Note"}
         tables.show(frame, names, "held", widths={"note": 300}, hidden=("wait_ms",))
 
-    (drawn,) = AppTest.from_function(page).run().dataframe
+    (drawn,) = AppTest.from_function(page, default_timeout=PATIENCE_S).run().dataframe
 
     assert list(drawn.proto.column_order) == ["node", "note"]
     assert list(drawn.value.columns) == ["node", "wait_gpu_h", "note"]
@@ -87,7 +84,7 @@ def test_a_table_keeps_hidden_columns_for_its_menu_and_its_download() -> None:
     assert columns["note"]["width"] == 300
 
 
-def test_rows_have_room_for_the_texts_that_are_seen_at_first() -> None:
+def test_rows_have_room_for_the_texts_that_are_seen_at_first():
     rows = [*["a few words"] * 3, "a-word-that-no-line-has-room-for" * 3]
     shown = pl.DataFrame({"fix": rows})
     heights = [tables.heights(shown, most, {"fix": 100})["row_height"] for most in (3, 4)]
@@ -95,7 +92,7 @@ def test_rows_have_room_for_the_texts_that_are_seen_at_first() -> None:
     assert heights[1] > heights[0]
 
 
-def test_a_file_is_named_without_the_folder_of_the_server() -> None:
+def test_a_file_is_named_without_the_folder_of_the_server():
     frame = pl.DataFrame({"origin": ["/srv/prices/rates.csv", "page", None]})
     assert tables.without_folders(frame)["origin"].to_list() == ["rates.csv", "page", None]
 
@@ -116,11 +113,11 @@ def test_a_file_is_named_without_the_folder_of_the_server() -> None:
         ("nodes", ["a"], "['a']"),
     ],
 )
-def test_a_fact_reads_in_the_unit_of_its_column(name: str, value: object, text: str) -> None:
+def test_a_fact_reads_in_the_unit_of_its_column(name, value, text):
     assert places.fact(name, value) == text
 
 
-def test_a_download_has_the_rows_as_they_are_shown() -> None:
+def test_a_download_has_the_rows_as_they_are_shown():
     frame = pl.DataFrame({"node": ["a", None], "gpu_h": [1.5, 2.0]})
 
     written = io.BytesIO(downloads.as_parquet(frame))

@@ -1,9 +1,6 @@
 """The tiles of the Overview: what they show, and what changed since the window before."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -12,25 +9,15 @@ from tests.recorded_session import built, extent_ms
 from goodput_app.dashboard.components import tiles
 from goodput_queries.scope import Scope
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from streamlit.testing.v1 import AppTest
-
-    from goodput_queries.storage.store import LocalStore
-
 
 @pytest.fixture(scope="module")
-def capture(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStore]:
+def capture(empty_database, tmp_path_factory):
     """Give the recorded session as scheduler, telemetry and jobs tell it."""
     parts = "sacct.txt", "nvml.jsonl.gz", "job_events.jsonl.gz"
     yield from built(empty_database, tmp_path_factory, *parts)
 
 
-def visited(
-    visit: Callable[..., AppTest], store: LocalStore, from_ms: int, to_ms: int
-) -> tuple[dict[str, str], str]:
+def visited(visit, store, from_ms, to_ms):
     """Return the changes that the Overview shows, by tile, and all its captions."""
     start, end = (
         datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
@@ -42,9 +29,7 @@ def visited(
     return changes, "\n".join(str(caption.value) for caption in app.caption)
 
 
-def test_tiles_say_what_changed_since_the_window_before(
-    capture: LocalStore, visit: Callable[..., AppTest]
-) -> None:
+def test_tiles_say_what_changed_since_the_window_before(capture, visit):
     first, last = extent_ms(capture)
     length = (last - first) // 2
 
@@ -65,9 +50,7 @@ def test_tiles_say_what_changed_since_the_window_before(
     assert "Changes: against 20" in captions
 
 
-def test_tiles_tell_no_change_where_the_window_before_is_not_known(
-    capture: LocalStore, visit: Callable[..., AppTest]
-) -> None:
+def test_tiles_tell_no_change_where_the_window_before_is_not_known(capture, visit):
     first, last = extent_ms(capture)
 
     changes, captions = visited(visit, capture, first + 10_000, last)
@@ -76,7 +59,7 @@ def test_tiles_tell_no_change_where_the_window_before_is_not_known(
     assert "Changes" not in captions
 
 
-def test_a_line_that_hardly_changes_is_drawn_flat() -> None:
+def test_a_line_that_hardly_changes_is_drawn_flat():
     over_time = pl.DataFrame({"capacity_ms": [520_000, 519_900, 520_000, 400_000]})
     drawn = tiles._line(over_time, "capacity_ms")
     assert drawn == pytest.approx([520_000, 520_000, 520_000, 400_400])

@@ -1,7 +1,5 @@
 """Times on the clock of a zone: texts, tables, charts, and days on which the clock changes."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -22,18 +20,18 @@ NOON = datetime(2026, 11, 20, 12)  # noqa: DTZ001
 
 
 @pytest.fixture
-def in_berlin(monkeypatch: pytest.MonkeyPatch) -> None:
+def in_berlin(monkeypatch):
     monkeypatch.setattr(time_zone, "name", lambda: BERLIN)
 
 
 @pytest.mark.usefixtures("in_berlin")
-def test_a_moment_names_its_offset() -> None:
+def test_a_moment_names_its_offset():
     assert theme.moment(NOON) == "2026-11-20 13:00:00 UTC+01:00"
     assert theme.moment(NOON.replace(tzinfo=UTC)) == theme.moment(NOON)
 
 
 @pytest.mark.usefixtures("in_berlin")
-def test_the_hour_that_comes_twice_can_be_distinguished() -> None:
+def test_the_hour_that_comes_twice_can_be_distinguished():
     early, late = AUTUMN + timedelta(minutes=30), AUTUMN + timedelta(minutes=90)
     assert theme.window(early, late) == "2026-10-25 02:30 UTC+02:00 - 2026-10-25 02:30 UTC+01:00"
     assert time_zone.hours([AUTUMN, AUTUMN + timedelta(hours=1), AUTUMN + timedelta(hours=2)]) == [
@@ -44,13 +42,13 @@ def test_the_hour_that_comes_twice_can_be_distinguished() -> None:
 
 
 @pytest.mark.parametrize(("day", "hours"), [(AUTUMN, 25), (SPRING, 23), (NOON, 24)])
-def test_a_day_of_the_zone_is_as_long_as_its_clock_makes_it(day: datetime, hours: int) -> None:
+def test_a_day_of_the_zone_is_as_long_as_its_clock_makes_it(day, hours):
     now, zone = day.replace(hour=12, tzinfo=UTC), ZoneInfo(BERLIN)
     start, end = (moment_ms("now/d", now, is_end=e, zone=zone) for e in (False, True))
     assert (end - start) / 3_600_000 == hours
 
 
-def test_steps_in_hours_elapse_and_steps_in_days_follow_the_clock() -> None:
+def test_steps_in_hours_elapse_and_steps_in_days_follow_the_clock():
     now, zone = datetime(2026, 10, 25, 12, tzinfo=UTC), ZoneInfo(BERLIN)
     at = {
         text: moment_ms(text, now, zone=zone) / 3_600_000 for text in ("now", "now-24h", "now-1d")
@@ -60,7 +58,7 @@ def test_steps_in_hours_elapse_and_steps_in_days_follow_the_clock() -> None:
 
 
 @pytest.mark.usefixtures("in_berlin")
-def test_a_column_of_times_stays_utc_and_is_shown_in_the_zone() -> None:
+def test_a_column_of_times_stays_utc_and_is_shown_in_the_zone():
     frame = pl.DataFrame(
         {"start_at": [NOON, None], "end_at": [AUTUMN, AUTUMN + timedelta(hours=2)]}
     )
@@ -73,7 +71,7 @@ def test_a_column_of_times_stays_utc_and_is_shown_in_the_zone() -> None:
     assert config["end_at"]["type_config"]["format"] == "YYYY-MM-DD HH:mm:ss Z"
 
 
-def figure(end: datetime) -> go.Figure:
+def figure(end):
     """Give three hours that end then, as our figures have them: dates, epochs, bars, marks."""
     start = end - timedelta(hours=3)
     drawn = go.Figure()
@@ -85,7 +83,7 @@ def figure(end: datetime) -> go.Figure:
     return drawn.update_xaxes(range=[start, end], type="date", title_text="UTC")
 
 
-def test_a_figure_is_drawn_on_the_clock_of_the_zone() -> None:
+def test_a_figure_is_drawn_on_the_clock_of_the_zone():
     start, hour = NOON - timedelta(hours=3), timedelta(hours=1)
     shown = in_zone(figure(NOON), BERLIN)
     line, epochs, bar, heatmap = shown.data
@@ -99,7 +97,7 @@ def test_a_figure_is_drawn_on_the_clock_of_the_zone() -> None:
     assert shown.layout.xaxis.title.text == "Europe/Berlin (UTC+01:00)"
 
 
-def test_a_figure_in_which_the_clock_changes_keeps_one_offset_and_says_so() -> None:
+def test_a_figure_in_which_the_clock_changes_keeps_one_offset_and_says_so():
     end = AUTUMN + timedelta(hours=2)
     shown = in_zone(figure(end), BERLIN)
     assert tuple(shown.layout.xaxis.range) == (end - timedelta(hours=2), end + timedelta(hours=1))
@@ -108,7 +106,7 @@ def test_a_figure_in_which_the_clock_changes_keeps_one_offset_and_says_so() -> N
     )
 
 
-def test_a_figure_without_times_and_one_in_utc_stay_as_they_are() -> None:
+def test_a_figure_without_times_and_one_in_utc_stay_as_they_are():
     bars = go.Figure(go.Bar(x=[1.0], y=["a"], hovertemplate="%{x}"))
     assert in_zone(bars, BERLIN).to_dict() == bars.to_dict()
     assert list(in_zone(figure(NOON), "UTC").data[0].x)[1] == NOON

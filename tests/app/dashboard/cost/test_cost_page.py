@@ -1,31 +1,19 @@
 """The Cost page in-process: who pays what."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 import polars as pl
 import pytest
+from tests.app.cost_page import HOSTILE, PRICED, SACCT, cost_store
+from tests.app.opened_page import plain, table, texts, tile
 
 from goodput_app.dashboard.data import statements as data_cost
-from goodput_app.settings import settings
 from goodput_app.time_expressions import moment_ms
 from goodput_queries.scope import Scope
-from goodput_queries.storage.store import LocalStore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from streamlit.testing.v1 import AppTest
-from tests.app.cost_page import HOSTILE, PRICED, SACCT, cost_store, table, texts, tile
 
 
-def test_accounts_pay_for_what_they_held_and_nobody_for_the_rest(
-    priced: LocalStore, cost: Callable[..., AppTest]
-) -> None:
+def test_accounts_pay_for_what_they_held_and_nobody_for_the_rest(priced, cost):
     app = cost(priced)
 
     rows = table(app, "label", "allocated_cost")
@@ -36,18 +24,14 @@ def test_accounts_pay_for_what_they_held_and_nobody_for_the_rest(
     assert tile(app, "Electricity") == "not known"
 
 
-def test_names_of_accounts_are_shown_as_text(
-    priced: LocalStore, cost: Callable[..., AppTest]
-) -> None:
+def test_names_of_accounts_are_shown_as_text(priced, cost):
     app = cost(priced, line=f"c|{HOSTILE}")
 
     assert "](http" not in texts(app)
     assert "\\[x\\]\\(http" in texts(app)
 
 
-def test_without_any_price_hours_are_shown_and_money_is_not(
-    unpriced: LocalStore, cost: Callable[..., AppTest]
-) -> None:
+def test_without_any_price_hours_are_shown_and_money_is_not(unpriced, cost):
     app = cost(unpriced)
 
     assert "No price is known" in texts(app)
@@ -58,9 +42,7 @@ def test_without_any_price_hours_are_shown_and_money_is_not(
     assert table(app, "label", "gpu_h")["total_cost"].to_list() == ["no price"] * 3
 
 
-def test_a_day_stands_beside_the_day_before(
-    priced: LocalStore, cost: Callable[..., AppTest]
-) -> None:
+def test_a_day_stands_beside_the_day_before(priced, cost):
     app = cost(priced, day="2026-11-20")
 
     (row,) = table(app, "label", "day_before_cost").filter(label="nlp").to_dicts()
@@ -69,9 +51,7 @@ def test_a_day_stands_beside_the_day_before(
 
 
 @pytest.fixture
-def whole_days(
-    empty_database: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalStore]:
+def whole_days(empty_database, tmp_path_factory):
     """Give a job of four GPUs from before the 18th to the 21st, joined by another on the 19th."""
     text = SACCT.splitlines()[0] + "".join(
         f"\nc|{job}|{job}|ann|nlp|gpu|COMPLETED|{begin}|{begin}|{begin}|{end}|1|{node}|"
@@ -84,20 +64,18 @@ def whole_days(
     yield from cost_store(empty_database, tmp_path_factory, PRICED, text)
 
 
-def test_whole_days_are_compared(whole_days: LocalStore, cost: Callable[..., AppTest]) -> None:
+def test_whole_days_are_compared(whole_days, cost):
     app = cost(whole_days, day="2026-11-19")
     of_all = cost(whole_days)
 
     (row,) = table(app, "label", "change_percent").filter(label="nlp").to_dicts()
     assert (row["total_cost"], row["day_before_cost"]) == (192 + 48, 192)
     assert row["change_percent"] == pytest.approx(25)
-    shown = texts(of_all).replace("\\", "")
+    shown = plain(of_all)
     assert "20 Nov: +0.0 % on the day before" in shown  # idle GPUs cost the same as held ones
 
 
-def test_a_day_that_still_runs_is_marked_and_not_compared(
-    priced: LocalStore, cost: Callable[..., AppTest]
-) -> None:
+def test_a_day_that_still_runs_is_marked_and_not_compared(priced, cost):
     app = cost(priced)
 
     assert "of 2026-11-20 there is evidence up to 2026-11-20 10:00:00 UTC" in texts(app)
@@ -112,9 +90,7 @@ def test_a_day_that_still_runs_is_marked_and_not_compared(
         ("partition", {"gpu"}),
     ],
 )
-def test_rows_by_another_key_add_up_to_the_accounts(
-    priced: LocalStore, cost: Callable[..., AppTest], by: str, labels: set[str]
-) -> None:
+def test_rows_by_another_key_add_up_to_the_accounts(priced, cost, by, labels):
     rows = table(cost(priced, by=by), "label", "allocated_cost")
 
     assert set(rows["label"]) == labels | {"Unallocated"}
@@ -122,9 +98,7 @@ def test_rows_by_another_key_add_up_to_the_accounts(
     assert held["total_cost"].sum() == 52
 
 
-def test_an_account_leads_to_its_runs_and_a_run_to_its_page(
-    priced: LocalStore, cost: Callable[..., AppTest]
-) -> None:
+def test_an_account_leads_to_its_runs_and_a_run_to_its_page(priced, cost):
     account = cost(priced, line="c|nlp")
     run = cost(priced, by="run", team="nlp", line="c|c/1")
 
@@ -134,9 +108,7 @@ def test_an_account_leads_to_its_runs_and_a_run_to_its_page(
     assert "run=c%2F1" in link.query_string
 
 
-def test_the_pages_behind_a_line_show_the_days_that_it_charges(
-    priced: LocalStore, cost: Callable[..., AppTest]
-) -> None:
+def test_the_pages_behind_a_line_show_the_days_that_it_charges(priced, cost):
     app = cost(priced, line="c|nlp", day="2026-11-19")
     (charged,) = table(app, "label", "allocated_cost").filter(pl.col("label") == "nlp")[
         "allocated_cost"
@@ -153,26 +125,20 @@ def test_the_pages_behind_a_line_show_the_days_that_it_charges(
     assert round(spent.item(), 2) == charged
 
 
-def test_line_by_line_takes_some_days_at_most(
-    priced: LocalStore, cost: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_line_by_line_takes_some_days_at_most(priced, cost, monkeypatch):
     monkeypatch.setattr(data_cost, "LINES_DAYS_MOST", 1)
 
     assert "at most 1 days at once" in texts(cost(priced, by="run"))
     assert "at most" not in texts(cost(priced, by="run", day="2026-11-19"))
 
 
-def test_a_filter_without_charges_offers_to_clear_it(
-    priced: LocalStore, cost: Callable[..., AppTest]
-) -> None:
+def test_a_filter_without_charges_offers_to_clear_it(priced, cost):
     app = cost(priced, team="nlp", day="2026-11-19", cluster="elsewhere")
 
     assert "Clear filters" in [button.label for button in app.button]
 
 
-def test_idle_time_may_be_looked_at_otherwise_than_billed(
-    priced: LocalStore, cost: Callable[..., AppTest]
-) -> None:
+def test_idle_time_may_be_looked_at_otherwise_than_billed(priced, cost):
     app = cost(priced, idle="proportional")
 
     rows = table(app, "label", "idle_share_cost")
@@ -181,24 +147,15 @@ def test_idle_time_may_be_looked_at_otherwise_than_billed(
     assert "what is billed stays as the settings say" in texts(app)
 
 
-def test_amounts_bear_the_sites_currency(
-    priced: LocalStore,
-    cost: Callable[..., AppTest],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    (tmp_path / "goodput.toml").write_text('[statement]\ncurrency = "EUR"\n')
-    monkeypatch.setenv("GOODPUT_CONFIG", str(tmp_path / "goodput.toml"))
-    settings.cache_clear()
+def test_amounts_bear_the_sites_currency(priced, cost, configured):
+    configured('[statement]\ncurrency = "EUR"\n')
 
     app = cost(priced)
 
     assert tile(app, "Allocated cost") == "\N{EURO SIGN}52.00"
 
 
-def test_a_budget_is_held_against_the_months_forecast(
-    priced: LocalStore, cost: Callable[..., AppTest]
-) -> None:
+def test_a_budget_is_held_against_the_months_forecast(priced, cost):
     app = cost(priced)
     app.session_state["budgets_rows"] = True  # the table below the chart is opened
     (row,) = table(app.run(), "budget_cost").to_dicts()
@@ -209,9 +166,7 @@ def test_a_budget_is_held_against_the_months_forecast(
 @pytest.mark.parametrize(
     "param", ["day", "idle", "by", "line", "part", "ask", "of", "team", "cluster"]
 )
-def test_hostile_parameters_are_shown_as_text(
-    priced: LocalStore, cost: Callable[..., AppTest], param: str
-) -> None:
+def test_hostile_parameters_are_shown_as_text(priced, cost, param):
     part = {"ask": "what-if", "of": "what-if"}.get(param, "")
     app = cost(priced, **{"part": part, param: HOSTILE})
 

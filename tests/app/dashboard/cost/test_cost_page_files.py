@@ -1,16 +1,15 @@
 """The Cost page: closed days, the files of a day, what was delivered."""
 
-from __future__ import annotations
-
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 import pytest
+from tests.app.billing.conftest import past_statement
+from tests.app.cost_page import DAY, HOSTILE
+from tests.app.opened_page import plain, table, texts, tile
 
 from goodput_app.dashboard.data import statements as data_cost
 from goodput_app.dashboard.state import use_store
-from goodput_app.settings import settings
 from goodput_billing.delivery import archive
 from goodput_billing.render import files
 from goodput_billing.statement.days import day_of
@@ -18,44 +17,29 @@ from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.statement import statement
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_queries.storage.store import LocalStore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from streamlit.testing.v1 import AppTest
-from tests.app.cost_page import DAY, HOSTILE, table, texts, tile
 
 
-def _past(day: date, files: tuple[str, ...]) -> archive.PastStatement:
+def _past(day, files):
     made_at = datetime(2026, 11, 20, 7, tzinfo=UTC)
-    return archive.PastStatement(
-        date=day, zone="UTC", is_closed=True, corrections=0, version="v", status="Closed.",
-        made_at=made_at, total_cost=Decimal("12.30"), accounts_cost=Decimal("10.00"),
-        capacity_ms=7_200_000, held_ms=3_600_000, productive_ms=1_800_000, files=files,
-        deliveries=(archive.Delivery("files", "v", made_at, 1, delivered_at=made_at),),
-    )  # fmt: skip
+    delivered = (archive.Delivery("files", "v", made_at, 1, delivered_at=made_at),)
+    cost = Decimal("12.30")
+    return past_statement(day, version="v", total_cost=cost, files=files, deliveries=delivered)
 
 
 @pytest.fixture
-def delivered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def delivered(tmp_path, configured):
     """Give the folder of a statement that went out, with its file."""
     folder = tmp_path / "out"
-    (tmp_path / "goodput.toml").write_text(f'[report]\nfolder = "{folder}"\n')
-    monkeypatch.setenv("GOODPUT_CONFIG", str(tmp_path / "goodput.toml"))
-    settings.cache_clear()
+    configured(f'[report]\nfolder = "{folder}"\n')
     archive.keep(folder, _past(DAY, ("statement-2026-11-19.html",)))
     (folder / "statement-2026-11-19.html").write_bytes(b"<html>it</html>")
     return folder
 
 
-def test_statements_that_went_out_are_listed_with_their_files(
-    priced: LocalStore, cost: Callable[..., AppTest], delivered: Path
-) -> None:
+def test_statements_that_went_out_are_listed_with_their_files(priced, cost, delivered):
     app = cost(priced)
 
-    assert str(delivered.parent) not in texts(app).replace("\\", "")  # a path of the server
+    assert str(delivered.parent) not in plain(app)  # a path of the server
     (row,) = table(app, "state", "sent").to_dicts()
     assert (row["state"], row["total_cost"], row["sent"]) == ("closed", 12.3, "files")
     labels = [button.proto.label for button in app.get("download_button")]
@@ -63,20 +47,16 @@ def test_statements_that_went_out_are_listed_with_their_files(
     assert data_cost.past_file("statement-2026-11-19.html") == b"<html>it</html>"
 
 
-def test_a_damaged_index_is_reported_and_the_page_stays(
-    priced: LocalStore, cost: Callable[..., AppTest], delivered: Path
-) -> None:
+def test_a_damaged_index_is_reported_and_the_page_stays(priced, cost, delivered):
     (delivered / archive.INDEX).write_text("nonsense\n")
 
     app = cost(priced)
 
-    assert "is not an entry of the index" in texts(app).replace("\\", "")
+    assert "is not an entry of the index" in plain(app)
     assert tile(app, "Allocated cost") == "$52.00"
 
 
-def test_the_files_of_a_day_are_those_of_the_report_and_close_nothing(
-    priced: LocalStore, tmp_path: Path
-) -> None:
+def test_the_files_of_a_day_are_those_of_the_report_and_close_nothing(priced, tmp_path):
     use_store(priced)
     how = data_cost.chosen(None)
 
@@ -88,9 +68,7 @@ def test_the_files_of_a_day_are_those_of_the_report_and_close_nothing(
     assert path.read_bytes() == looked
 
 
-def test_a_closed_day_is_shown_as_it_was_billed(
-    editable: LocalStore, cost: Callable[..., AppTest], tmp_path: Path
-) -> None:
+def test_a_closed_day_is_shown_as_it_was_billed(editable, cost, tmp_path):
     statement(editable, DAY, StatementSettings(idle_policy="uniform"), closes_now=True)
     (tmp_path / "rates.csv").write_text("price_per_gpu_h\n7\n")
     ingest(editable, "rates", [tmp_path / "rates.csv"], ReadOptions())

@@ -1,10 +1,7 @@
 """What is in the charts: sums, order, patterns, escaped names, few points."""
 
-from __future__ import annotations
-
 import re
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
 
 import plotly.graph_objects as go
 import polars as pl
@@ -16,9 +13,6 @@ from goodput_app.dashboard.figures import runs as figures_runs
 from goodput_app.dashboard.figures import shown as finish
 from goodput_app.dashboard.figures import waste
 from goodput_queries.catalog import models
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 START = datetime(2026, 11, 20, 12, 30)  # noqa: DTZ001 -- UTC, as the database has it
 HOSTILE = "<img src=x onerror=alert(1)>\"|'%{y}"
@@ -33,7 +27,7 @@ FACTS = {
 }
 
 
-def ledger(**gpu_ms: int) -> pl.DataFrame:
+def ledger(**gpu_ms):
     """Give marts.ledger_by_category with these categories."""
     return pl.DataFrame(
         [
@@ -53,12 +47,12 @@ def ledger(**gpu_ms: int) -> pl.DataFrame:
     )
 
 
-def bars(figure: go.Figure) -> dict[str, Any]:
+def bars(figure):
     """Return the traces of a figure by name."""
     return {trace.name: trace for trace in figure.data}
 
 
-def points(figure: go.Figure) -> int:
+def points(figure):
     """Return how many points a figure draws."""
     return sum(len(trace.x) for trace in figure.data)
 
@@ -68,7 +62,7 @@ FULL = ledger(
 )
 
 
-def test_the_waterfall_goes_from_capacity_to_goodput_without_a_gap() -> None:
+def test_the_waterfall_goes_from_capacity_to_goodput_without_a_gap():
     drawn = figures.waterfall(FULL)
 
     named = bars(drawn)
@@ -82,7 +76,7 @@ def test_the_waterfall_goes_from_capacity_to_goodput_without_a_gap() -> None:
     assert sum(trace.x[0] for trace in goodput) == pytest.approx(level)
 
 
-def test_the_text_of_a_bar_stands_where_there_is_room() -> None:
+def test_the_text_of_a_bar_stands_where_there_is_room():
     drawn = figures.waterfall(ledger(productive=400, down=100, unknown=500))
     named = bars(drawn)
     assert (named["Down"].base[0], named["Down"].x[0]) == (1.0, pytest.approx(-0.1))
@@ -90,7 +84,7 @@ def test_the_text_of_a_bar_stands_where_there_is_room() -> None:
     assert drawn.layout.xaxis.range[1] >= 0.9 + figures.TEXT_SHARE
 
 
-def test_the_last_bar_is_solid_and_hatched_in_one_colour() -> None:
+def test_the_last_bar_is_solid_and_hatched_in_one_colour():
     named = bars(figures.waterfall(FULL))
 
     productive, unsplit = named["Productive"], named["Training step (communication not measured)"]
@@ -101,7 +95,7 @@ def test_the_last_bar_is_solid_and_hatched_in_one_colour() -> None:
     assert unsplit.marker.pattern.shape
 
 
-def test_the_waterfall_says_unit_and_share_and_never_a_price_that_is_not_there() -> None:
+def test_the_waterfall_says_unit_and_share_and_never_a_price_that_is_not_there():
     drawn = figures.waterfall(FULL)
 
     assert drawn.layout.xaxis.title.text == "GPU-min (share of capacity)"
@@ -109,22 +103,22 @@ def test_the_waterfall_says_unit_and_share_and_never_a_price_that_is_not_there()
     assert bars(drawn)["Start-up"].customdata[0][0] == "no price"
 
 
-def test_a_category_without_time_has_no_bar() -> None:
+def test_a_category_without_time_has_no_bar():
     assert "Lost work" not in bars(figures.waterfall(ledger(productive=1000, lost_work=0)))
 
 
-def test_unknown_time_is_hatched_grey() -> None:
+def test_unknown_time_is_hatched_grey():
     unknown = bars(figures.waterfall(ledger(productive=1000, unknown=500)))["Unknown"]
     assert unknown.marker.color == theme.UNKNOWN_STYLE.colour
     assert unknown.marker.pattern.shape == theme.UNKNOWN_STYLE.hatch != ""
 
 
-def test_an_empty_ledger_draws_nothing_and_does_not_fail() -> None:
+def test_an_empty_ledger_draws_nothing_and_does_not_fail():
     assert points(figures.categories_over_time(over_time([]), FULL, 1000, (START, START))) == 0
     assert bars(figures.waterfall(ledger(productive=0)))["Capacity"].x == (0.0,)
 
 
-def over_time(rows: Sequence[tuple[float, str, int]]) -> pl.DataFrame:
+def over_time(rows):
     """Give marts.ledger_over_time: seconds after START, category, GPU-ms."""
     return pl.DataFrame(
         [
@@ -135,7 +129,7 @@ def over_time(rows: Sequence[tuple[float, str, int]]) -> pl.DataFrame:
     )
 
 
-def test_the_stack_over_time_is_gpus_and_adds_up_to_the_fleet() -> None:
+def test_the_stack_over_time_is_gpus_and_adds_up_to_the_fleet():
     rows = [(0, "productive", 3000), (0, "startup", 1000), (2, "startup", 4000)]
     window = (START, START + timedelta(seconds=3))
 
@@ -148,7 +142,7 @@ def test_the_stack_over_time_is_gpus_and_adds_up_to_the_fleet() -> None:
     assert {trace.stackgroup for trace in drawn.data} == {"gpus"}
 
 
-def test_buckets_that_the_window_cuts_are_not_thinner() -> None:
+def test_buckets_that_the_window_cuts_are_not_thinner():
     rows = [(0, "productive", 2000), (4, "productive", 8000)]
     window = (START + timedelta(seconds=3), START + timedelta(seconds=6))
 
@@ -157,7 +151,7 @@ def test_buckets_that_the_window_cuts_are_not_thinner() -> None:
     assert bars(drawn)["Productive"].y == (2, 4, 4)
 
 
-def test_the_stack_over_time_keeps_its_sums_where_buckets_are_merged() -> None:
+def test_the_stack_over_time_keeps_its_sums_where_buckets_are_merged():
     rows = [(at, category, 500) for at in range(1000) for category in FACTS]
     window = (START, START + timedelta(seconds=1000))
 
@@ -169,21 +163,21 @@ def test_the_stack_over_time_keeps_its_sums_where_buckets_are_merged() -> None:
     assert "GPUs (mean over" in drawn.layout.yaxis.title.text
 
 
-def test_unsplit_steps_are_hatched_over_time_too() -> None:
+def test_unsplit_steps_are_hatched_over_time_too():
     window = (START, START + timedelta(seconds=1))
     rows = over_time([(0, "step_unsplit", 1000)])
     trace = figures.categories_over_time(rows, FULL, 1000, window).data[0]
     assert trace.fillpattern.shape == theme.style("step").hatch
 
 
-def test_the_ledger_bar_adds_up_to_what_was_held() -> None:
+def test_the_ledger_bar_adds_up_to_what_was_held():
     drawn = figures.ledger_bar(FULL)
     assert sum(trace.x[0] for trace in drawn.data) == pytest.approx(1_600_000 / 60_000)
     assert drawn.data[0].name == "Productive 37.5 %"
     assert drawn.layout.xaxis.title.text == "allocated GPU-min"
 
 
-def steps() -> pl.DataFrame:
+def steps():
     """Give marts.train_steps: five steps, the third late, the fourth waiting, the last lost."""
     return pl.DataFrame(
         {
@@ -199,7 +193,7 @@ def steps() -> pl.DataFrame:
     )
 
 
-def test_step_times_mark_late_ranks_data_waits_and_lost_steps() -> None:
+def test_step_times_mark_late_ranks_data_waits_and_lost_steps():
     named = bars(figures.step_times(steps()))
 
     assert named["step"].y == (0.1, 0.1, 0.2, 1.6, None)
@@ -209,13 +203,13 @@ def test_step_times_mark_late_ranks_data_waits_and_lost_steps() -> None:
     assert named["data stall"].y == (1.6,)
 
 
-def test_step_times_of_several_attempts_share_one_legend() -> None:
+def test_step_times_of_several_attempts_share_one_legend():
     two = pl.concat([steps(), steps().with_columns(attempt=pl.lit(1, dtype=pl.Int64))])
     shown = [t.name for t in figures.step_times(two).data if t.showlegend is not False]
     assert sorted(shown) == sorted(set(shown))
 
 
-def test_late_ranks_say_what_they_cost_and_where() -> None:
+def test_late_ranks_say_what_they_cost_and_where():
     late = pl.DataFrame(
         {
             "rank": [1, 3],
@@ -236,7 +230,7 @@ def test_late_ranks_say_what_they_cost_and_where() -> None:
     assert "<" not in bar.y[0]
 
 
-def test_runs_of_one_name_keep_a_bar_each() -> None:
+def test_runs_of_one_name_keep_a_bar_each():
     runs = pl.DataFrame(
         {"run_key": ["a/x", "b/x"], "run_name": ["x", "x"], "held_ms": [60_000, 120_000]}
     )
@@ -257,7 +251,7 @@ def test_runs_of_one_name_keep_a_bar_each() -> None:
     assert sum(sum(trace.x) for trace in drawn.data) == pytest.approx(3.0)
 
 
-def gaps(cost: list[float | None]) -> pl.DataFrame:
+def gaps(cost):
     """Give sums of gaps: four of two causes, one of them priced or not."""
     return pl.DataFrame(
         {
@@ -273,7 +267,7 @@ def gaps(cost: list[float | None]) -> pl.DataFrame:
     )
 
 
-def test_causes_are_ranked_by_money_where_all_has_a_price() -> None:
+def test_causes_are_ranked_by_money_where_all_has_a_price():
     drawn = waste.causes(gaps([1.0, 2.0, 0.5]))
     assert drawn.data[0].y == ("Start-up",)
     assert drawn.layout.xaxis.title.text == "USD"
@@ -283,14 +277,14 @@ def test_causes_are_ranked_by_money_where_all_has_a_price() -> None:
     assert drawn.layout.yaxis.showticklabels is False
 
 
-def test_causes_are_ranked_by_time_where_a_price_is_missing() -> None:
+def test_causes_are_ranked_by_time_where_a_price_is_missing():
     drawn = waste.causes(gaps([1.0, 2.0, None]))
     assert drawn.layout.xaxis.title.text == "idle GPU-min"
     assert drawn.data[0].x[0] == pytest.approx(10.0)
     assert "<" not in drawn.data[0].y[0]
 
 
-def test_classes_of_gaps_begin_where_the_bars_do() -> None:
+def test_classes_of_gaps_begin_where_the_bars_do():
     ends = {limit for _, limit in waste.LENGTHS if limit != float("inf")}
     sql = models.of_layer("marts")["idle_gap_sums"].sql
     assert ends <= {
@@ -298,32 +292,32 @@ def test_classes_of_gaps_begin_where_the_bars_do() -> None:
     }
 
 
-def test_gap_lengths_keep_empty_classes_between_full_ones() -> None:
+def test_gap_lengths_keep_empty_classes_between_full_ones():
     bar = waste.gap_lengths(gaps([None] * 3)).data[0]
     assert bar.text == ("1", "2", "", "", "1")
     assert sum(bar.y) == pytest.approx(620_500 / 60_000)
 
 
-def hours(cluster: str, ratio: float | None) -> dict[str, object]:
+def hours(cluster, ratio):
     """Give a row of marts.coverage_by_hour."""
     row = {"cluster": cluster, "source": "telemetry", "hour_at": START, "gpus_expected": 4}
     return {**row, "coverage_ratio": ratio}
 
 
-def test_coverage_that_is_not_known_is_a_hole_and_not_zero() -> None:
+def test_coverage_that_is_not_known_is_a_hole_and_not_zero():
     heat = waste.coverage(pl.DataFrame([hours("lab", None)], infer_schema_length=None))
     assert list(map(list, heat.data[0].z)) == [[None]]
     zero = waste.coverage(pl.DataFrame([hours("lab", 0.0)]))
     assert list(map(list, zero.data[0].z)) == [[0]]
 
 
-def test_coverage_of_several_clusters_keeps_them_apart() -> None:
+def test_coverage_of_several_clusters_keeps_them_apart():
     heat = waste.coverage(pl.DataFrame([hours("a", 1.0), hours("b", 0.5)])).data[0]
     assert heat.y == ("b: telemetry", "a: telemetry")
     assert list(map(list, heat.z)) == [[50], [100]]
 
 
-def test_no_name_from_the_data_reaches_plotly_as_a_tag() -> None:
+def test_no_name_from_the_data_reaches_plotly_as_a_tag():
     for drawn in (
         waste.causes(gaps([None] * 3)),
         figures.waterfall(FULL.with_columns(label=pl.lit(HOSTILE))),
@@ -331,13 +325,13 @@ def test_no_name_from_the_data_reaches_plotly_as_a_tag() -> None:
         assert "<img" not in drawn.to_json()
 
 
-def test_no_chart_needs_webgl() -> None:
+def test_no_chart_needs_webgl():
     drawn = [figures.waterfall(FULL), figures.step_times(steps())]
     kinds = {trace.type for figure in drawn for trace in figure.data}
     assert kinds <= {"bar", "scatter", "heatmap"}
 
 
-def test_a_figure_has_texts_that_can_be_read_below_the_tool_bar() -> None:
+def test_a_figure_has_texts_that_can_be_read_below_the_tool_bar():
     drawn = go.Figure(go.Bar(x=[1], y=["a"], name="a"))
     drawn = figures.finished(drawn, height=300, has_legend=True)
     drawn.update_xaxes(side="top", title_text="GPU-h")
@@ -349,7 +343,7 @@ def test_a_figure_has_texts_that_can_be_read_below_the_tool_bar() -> None:
     assert shown.height - shown.margin.t == 300 - 16  # what is drawn has the same room
 
 
-def test_the_hover_list_leaves_out_categories_that_no_gpu_is_in() -> None:
+def test_the_hover_list_leaves_out_categories_that_no_gpu_is_in():
     at = [START, START + timedelta(minutes=1)]
     frame = pl.DataFrame(
         {"bucket_at": [*at, at[1]], "category": ["productive", "productive", "down"],
@@ -366,8 +360,8 @@ def test_the_hover_list_leaves_out_categories_that_no_gpu_is_in() -> None:
     assert list(down.hovertext) == ["", "0.50 GPUs", "0.50 GPUs"]
 
 
-def test_larger_type_has_the_room_that_its_legend_needs() -> None:
-    def drawn() -> go.Figure:
+def test_larger_type_has_the_room_that_its_legend_needs():
+    def drawn():
         bar = go.Figure(go.Bar(x=[1], y=["a"], name="a"))
         return figures.finished(bar.update_yaxes(tickfont_size=11), height=300, has_legend=True)
 

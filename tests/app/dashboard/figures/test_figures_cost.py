@@ -1,11 +1,8 @@
 """Charts of money: parts that add up, many accounts as one bar, budgets, hostile names."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from datetime import date
 from decimal import Decimal
-from typing import Any
 
 import polars as pl
 import pytest
@@ -20,7 +17,7 @@ HOUR_MS = 3_600_000
 HOSTILE = "<b>x</b> %{y} $z$"
 
 
-def line(kind: str, hours: int, team: str | None = None, **more: Any) -> dict[str, Any]:
+def line(kind, hours, team=None, **more):
     """Return a line of a day by account, at 2 dollars, productive unless said otherwise."""
     gpu_ms = hours * HOUR_MS
     texts = ("user_name", "run_key", "run_id", "job_name", "partition", "qos", "mig_profile")
@@ -34,14 +31,14 @@ def line(kind: str, hours: int, team: str | None = None, **more: Any) -> dict[st
     return row | more
 
 
-def charged(*lines: dict[str, Any], idle: str = "none") -> pl.DataFrame:
+def charged(*lines, idle="none"):
     """Return the accounts of a day as the page adds them up."""
     frame = pl.DataFrame(lines, infer_schema_length=None)
     return window.added_up([window.computed_of(frame, Policy(idle))])
 
 
 @pytest.mark.parametrize("idle", ["none", "proportional"])
-def test_parts_of_a_charge_add_up_to_its_total(idle: str) -> None:
+def test_parts_of_a_charge_add_up_to_its_total(idle):
     waste = {"productive_ms": HOUR_MS, "own_waste_ms": 2 * HOUR_MS, "platform_waste_ms": HOUR_MS}
     accounts = charged(
         line("usage", 4, "a", **waste, energy_mj=1, metered_mj_price=Decimal(3_600_000_000)),
@@ -55,7 +52,7 @@ def test_parts_of_a_charge_add_up_to_its_total(idle: str) -> None:
         assert sum(row[name] for name in theme.MONEY) == row["total_cost"]
 
 
-def test_the_accounts_with_the_highest_cost_have_a_bar_each_and_the_others_one() -> None:
+def test_the_accounts_with_the_highest_cost_have_a_bar_each_and_the_others_one():
     accounts = charged(*(line("usage", n + 1, f"t{n:03d}") for n in range(40)))
 
     shown = cost.highest(accounts)
@@ -67,7 +64,7 @@ def test_the_accounts_with_the_highest_cost_have_a_bar_each_and_the_others_one()
     assert len(cost.by_account(shown).data[0].y) == cost.ACCOUNTS_SHOWN
 
 
-def test_names_of_accounts_are_text_and_clusters_tell_them_apart() -> None:
+def test_names_of_accounts_are_text_and_clusters_tell_them_apart():
     accounts = charged(line("usage", 2, HOSTILE), line("usage", 1, HOSTILE, cluster="d"))
 
     labels = cost.by_account(cost.highest(accounts)).data[0].y
@@ -77,7 +74,7 @@ def test_names_of_accounts_are_text_and_clusters_tell_them_apart() -> None:
     assert labels[0].endswith("(c)")
 
 
-def test_days_are_drawn_as_they_add_up_and_empty_ones_left_out() -> None:
+def test_days_are_drawn_as_they_add_up_and_empty_ones_left_out():
     one, two = charged(line("usage", 2, "a")), charged(line("usage", 3, "a"))
     none = pl.DataFrame(schema=one.schema)
 
@@ -89,7 +86,7 @@ def test_days_are_drawn_as_they_add_up_and_empty_ones_left_out() -> None:
     assert cost.by_day(days).data[0].x == ("2027-01-01", "2027-01-02")
 
 
-def budget(account: str, month: int, forecast: int | None, allowed: int) -> dict[str, Any]:
+def budget(account, month, forecast, allowed):
     return {
         "account": account, "cluster": None, "month_cost": Decimal(month),
         "forecast_cost": None if forecast is None else Decimal(forecast),
@@ -98,7 +95,7 @@ def budget(account: str, month: int, forecast: int | None, allowed: int) -> dict
     }  # fmt: skip
 
 
-def test_accounts_over_their_budget_come_first_and_are_red() -> None:
+def test_accounts_over_their_budget_come_first_and_are_red():
     rows = [budget("within", 10, 50, 100), budget("over", 40, 120, 100)]
 
     shown = cost.most_over_budget(pl.DataFrame(rows, schema=BUDGETS))
@@ -112,7 +109,7 @@ def test_accounts_over_their_budget_come_first_and_are_red() -> None:
     assert "(120 %)" in figure.data[3].text[0]
 
 
-def test_a_month_without_a_forecast_draws_what_is_spent() -> None:
+def test_a_month_without_a_forecast_draws_what_is_spent():
     rows = pl.DataFrame([budget("a", 10, None, 100)], schema=BUDGETS)
 
     figure = cost.budgets(cost.most_over_budget(rows))
@@ -121,7 +118,7 @@ def test_a_month_without_a_forecast_draws_what_is_spent() -> None:
     assert list(figure.data[1].x) == [0]
 
 
-def test_unit_costs_leave_out_what_no_productive_hour_came_to() -> None:
+def test_unit_costs_leave_out_what_no_productive_hour_came_to():
     accounts = charged(line("usage", 4, "a"), line("usage", 4, "b", productive_ms=0))
 
     figure = cost.unit_costs(accounts)

@@ -1,9 +1,6 @@
 """Charts of the fleet: where cells stand, what they show, and what they weigh."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -22,7 +19,7 @@ POWER = cell_colours.Metric("Power", "W")
 LIMIT_BYTES = 1_000_000
 
 
-def states(gpus: int, *, nodes_of_rack: int = 16, **columns: Any) -> pl.DataFrame:
+def states(gpus, *, nodes_of_rack=16, **columns):
     """Return a made-up marts.gpu_states of nodes of eight GPUs, in racks."""
     rows = []
     for gpu in range(gpus):
@@ -43,7 +40,7 @@ def states(gpus: int, *, nodes_of_rack: int = 16, **columns: Any) -> pl.DataFram
     )
 
 
-def bins(keys: list[str], hours: int, **columns: Any) -> pl.DataFrame:
+def bins(keys, hours, **columns):
     rows = [
         {"key": key, "at": BEGIN + timedelta(hours=hour), "category": "productive",
          "label": "Productive", "colour": "productive", "share_ratio": 1.0, **columns}
@@ -55,21 +52,21 @@ def bins(keys: list[str], hours: int, **columns: Any) -> pl.DataFrame:
     )
 
 
-def no_bars() -> pl.DataFrame:
+def no_bars():
     text = dict.fromkeys(("run_key", "run_id", "job_name", "team", "job_run_key"), pl.String())
     times = dict.fromkeys(("start_at", "end_at"), pl.Datetime("us"))
     return pl.DataFrame(schema={**text, **times, "gpus": pl.Int64(), "runs": pl.Int64()})
 
 
-def no_marks() -> pl.DataFrame:
+def no_marks():
     return pl.DataFrame(schema={"lane": pl.String(), "at": pl.Datetime("us"), "hover": pl.String()})
 
 
-def named(figure: Any, kind: str) -> list[Any]:
+def named(figure, kind):
     return [trace for trace in figure.data if trace.type == kind]
 
 
-def test_cells_of_a_node_stand_in_a_line_and_racks_next_to_each_other() -> None:
+def test_cells_of_a_node_stand_in_a_line_and_racks_next_to_each_other():
     found, _ = fleet_parts.cells(states(32, nodes_of_rack=2), None)
 
     at, titles, height = rack_grid.placed(found)
@@ -80,7 +77,7 @@ def test_cells_of_a_node_stand_in_a_line_and_racks_next_to_each_other() -> None:
     assert height == rack_grid.TITLE_CELLS + 2
 
 
-def test_racks_that_do_not_fit_go_on_below_and_no_cells_overlap() -> None:
+def test_racks_that_do_not_fit_go_on_below_and_no_cells_overlap():
     found, _ = fleet_parts.cells(states(1_000, nodes_of_rack=4), None)
 
     at, _, height = rack_grid.placed(found)
@@ -91,7 +88,7 @@ def test_racks_that_do_not_fit_go_on_below_and_no_cells_overlap() -> None:
     assert at["y"].max() < height
 
 
-def test_many_nodes_without_a_rack_stand_in_columns_under_one_title() -> None:
+def test_many_nodes_without_a_rack_stand_in_columns_under_one_title():
     found, _ = fleet_parts.cells(states(800, rack=None), None)
 
     at, titles, _ = rack_grid.placed(found)
@@ -101,7 +98,7 @@ def test_many_nodes_without_a_rack_stand_in_columns_under_one_title() -> None:
     assert set(titles["title"].to_list()[1:]) == {""}
 
 
-def test_a_cell_has_the_colour_of_its_category_and_opens_its_gpu() -> None:
+def test_a_cell_has_the_colour_of_its_category_and_opens_its_gpu():
     frame = pl.concat([states(8), states(8, category=None, label=None, colour=None)])
     found, _ = fleet_parts.cells(frame, None)
 
@@ -114,7 +111,7 @@ def test_a_cell_has_the_colour_of_its_category_and_opens_its_gpu() -> None:
     assert first.customdata[0][0] == "gpu:GPU-0"
 
 
-def test_a_cell_without_a_value_is_grey_and_not_zero() -> None:
+def test_a_cell_without_a_value_is_grey_and_not_zero():
     power = pl.Series([None, *range(100, 107)], dtype=pl.Float64())
     found, _ = fleet_parts.cells(states(8).with_columns(power_w=power), "power_w")
 
@@ -125,7 +122,7 @@ def test_a_cell_without_a_value_is_grey_and_not_zero() -> None:
     assert (missing.name, missing.marker.color) == ("No data (1)", cell_colours.NO_DATA_COLOUR)
 
 
-def test_of_very_many_gpus_the_cells_are_nodes_with_the_category_of_most() -> None:
+def test_of_very_many_gpus_the_cells_are_nodes_with_the_category_of_most():
     frame = states(1_600).with_columns(
         pl.when(pl.col("gpu_index") < 5)
         .then(pl.lit("down"))
@@ -147,13 +144,13 @@ def test_of_very_many_gpus_the_cells_are_nodes_with_the_category_of_most() -> No
     ("gpus", "rack", "level"),
     [(64, "r1", "gpu"), (512, "r1", "node"), (10_000, "r", "rack"), (10_000, None, "node")],
 )
-def test_rows_are_as_fine_as_can_be_seen(gpus: int, rack: str | None, level: str) -> None:
+def test_rows_are_as_fine_as_can_be_seen(gpus, rack, level):
     frame = states(gpus) if rack == "r" else states(gpus, rack=rack)
 
     assert fleet_parts.level_of(frame) == level
 
 
-def test_a_bin_has_its_category_and_a_hole_is_empty() -> None:
+def test_a_bin_has_its_category_and_a_hole_is_empty():
     rows = fleet_parts.rows_of(states(8), None, pl.DataFrame())
     found = bins(["GPU-0"], 2).with_columns(share_ratio=pl.Series([1.0, 0.6]))
 
@@ -167,7 +164,7 @@ def test_a_bin_has_its_category_and_a_hole_is_empty() -> None:
     assert len(heat.x) == 3  # edges of two bins
 
 
-def test_a_metric_is_drawn_in_its_unit() -> None:
+def test_a_metric_is_drawn_in_its_unit():
     rows = fleet_parts.rows_of(states(8), None, pl.DataFrame())
     share = fleet_parts.SHOWN["sm_active_ratio"]
 
@@ -180,7 +177,7 @@ def test_a_metric_is_drawn_in_its_unit() -> None:
     assert (heat.zmin, heat.zmax) == (0, 100)
 
 
-def test_rows_are_sorted_by_what_is_chosen() -> None:
+def test_rows_are_sorted_by_what_is_chosen():
     wasted = pl.DataFrame({"key": ["GPU-2", "GPU-5"], "wasted_ms": [1, 2]})
     apart = pl.DataFrame({"key": ["GPU-4", "GPU-1"], "deviation": [0.5, 0.9]})
 
@@ -195,7 +192,7 @@ def test_rows_are_sorted_by_what_is_chosen() -> None:
     assert by_deviation["key"].to_list()[:3] == ["GPU-1", "GPU-4", "GPU-0"]
 
 
-def test_a_bar_opens_its_run_and_names_are_text() -> None:
+def test_a_bar_opens_its_run_and_names_are_text():
     rows = fleet_parts.rows_of(states(8, node=HOSTILE), None, pl.DataFrame())
     bar = {
         "run_key": "c/7", "run_id": "7", "job_name": HOSTILE, "team": "nlp", "job_run_key": "c/7@1",
@@ -213,7 +210,7 @@ def test_a_bar_opens_its_run_and_names_are_text() -> None:
     assert "%{x} " not in text.replace("%{x|", "")
 
 
-def test_an_event_is_a_mark_in_its_row_and_opens_it() -> None:
+def test_an_event_is_a_mark_in_its_row_and_opens_it():
     rows = fleet_parts.rows_of(states(8), None, pl.DataFrame())
     marks = pl.DataFrame({"lane": ["GPU-1", "GPU-of-others"], "at": [BEGIN] * 2, "hover": "Xid 79"})
 
@@ -226,7 +223,7 @@ def test_an_event_is_a_mark_in_its_row_and_opens_it() -> None:
     assert list(mark.customdata[0]) == ["gpu:GPU-1", "Xid 79"]
 
 
-def test_names_that_are_alike_are_rows_of_their_own() -> None:
+def test_names_that_are_alike_are_rows_of_their_own():
     rows = fleet_parts.rows_of(states(8, gpu_index=0), None, pl.DataFrame())
 
     figure = rows_over_time.over_time(
@@ -238,7 +235,7 @@ def test_names_that_are_alike_are_rows_of_their_own() -> None:
 
 @pytest.mark.parametrize("show", [None, "power_w"])
 @pytest.mark.parametrize("gpus", [128, 1_024, 1_500, 10_000])
-def test_a_page_of_any_fleet_is_below_a_megabyte(gpus: int, show: str | None) -> None:
+def test_a_page_of_any_fleet_is_below_a_megabyte(gpus, show):
     frame = states(gpus)
     metric = fleet_parts.SHOWN.get(show or "")
     rows = fleet_parts.rows_of(frame, None, pl.DataFrame()).head(fleet.ROWS_MAX)
@@ -258,7 +255,7 @@ def test_a_page_of_any_fleet_is_below_a_megabyte(gpus: int, show: str | None) ->
 
 
 @pytest.mark.parametrize("sort", [None, "temperature"])
-def test_labels_of_rows_have_room(sort: str | None) -> None:
+def test_labels_of_rows_have_room(sort):
     rows = fleet_parts.rows_of(states(1_024, nodes_of_rack=1), sort, pl.DataFrame())
 
     figure = rows_over_time.over_time(

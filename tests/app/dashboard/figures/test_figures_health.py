@@ -1,18 +1,12 @@
 """Figures of health: nodes by day, time between failures by job size."""
 
-from __future__ import annotations
-
 import json
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
 
 from goodput_app.dashboard.figures import health as figures
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 START = datetime(2026, 11, 17)  # noqa: DTZ001 -- UTC
 DAYS = [START + timedelta(days=day) for day in range(3)]
@@ -20,7 +14,7 @@ COUNT = {"unit": "count"}
 HOSTILE = "<b>x</b> $a$ %{y}"
 
 
-def days(*rows: tuple[str, int, float]) -> pl.DataFrame:
+def days(*rows):
     """Return rows of marts.health_by_node_day: node, number of the day, value."""
     found = [
         {"cluster": "c", "node": node, "day_at": DAYS[day], "value": value}
@@ -29,12 +23,12 @@ def days(*rows: tuple[str, int, float]) -> pl.DataFrame:
     return pl.DataFrame(found)
 
 
-def cells(figure: go.Figure, name: str) -> list[list[str]]:
+def cells(figure, name):
     (trace,) = [trace for trace in figure.data if trace.name == name]
     return [json.loads(cell[0]) for cell in trace.customdata or []]
 
 
-def test_a_day_with_errors_one_without_and_one_that_was_not_read_look_different() -> None:
+def test_a_day_with_errors_one_without_and_one_that_was_not_read_look_different():
     figure = figures.node_days(days(("a", 0, 4.0), ("a", 1, 0.0)), DAYS, COUNT)
 
     assert cells(figure, "read") == [["c", "a", "2026-11-17"]]
@@ -45,28 +39,28 @@ def test_a_day_with_errors_one_without_and_one_that_was_not_read_look_different(
     assert list(unread.hovertext) == ["a, 2026-11-19: not read"]
 
 
-def test_thermal_time_is_read_in_gpu_hours() -> None:
+def test_thermal_time_is_read_in_gpu_hours():
     figure = figures.node_days(days(("a", 0, 5_400.0)), DAYS, {"unit": "GPU-s"})
 
     assert list(figure.data[0].text) == ["1.5"]
     assert figure.layout.coloraxis.colorbar.title.text == "GPU-h"
 
 
-def test_names_of_nodes_are_shown_as_text() -> None:
+def test_names_of_nodes_are_shown_as_text():
     figure = figures.node_days(days((HOSTILE, 0, 1.0)), DAYS, COUNT)
 
     shown = [*figure.layout.yaxis.ticktext, *figure.data[0].hovertext]
     assert all("<b>" not in text and "%{" not in text and "$" not in text for text in shown)
 
 
-def size(gpus: int, failures: int, **more: Any) -> dict[str, Any]:
+def size(gpus, failures, **more):
     return {
         "cluster": "c", "gpus_from": gpus, "gpus_to": gpus, "attempts": 5, "gpu_ms": 3_600_000,
         "failures": failures, "mtbf_s": None, "mtbf_low_s": 3_600.0, "mtbf_high_s": None, **more,
     }  # fmt: skip
 
 
-def test_time_between_failures_has_its_interval_and_no_failure_a_lower_bound_alone() -> None:
+def test_time_between_failures_has_its_interval_and_no_failure_a_lower_bound_alone():
     failed = size(2, 1, mtbf_s=7_200.0, mtbf_high_s=36_000.0)
 
     figure = figures.reliability(pl.DataFrame([size(1, 0), failed]))
@@ -79,7 +73,7 @@ def test_time_between_failures_has_its_interval_and_no_failure_a_lower_bound_alo
 
 
 @pytest.mark.parametrize(("low", "high", "label"), [(1, 1, "1"), (5, 8, "5-8")])
-def test_sizes_are_named_by_their_bounds(low: int, high: int, label: str) -> None:
+def test_sizes_are_named_by_their_bounds(low, high, label):
     figure = figures.reliability(pl.DataFrame([size(high, 0, gpus_from=low)]))
 
     assert list(figure.layout.xaxis.ticktext) == [label]

@@ -1,7 +1,5 @@
 """Figures of the network: bandwidth by size against what is expected, benchmarks over time."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 import polars as pl
@@ -14,7 +12,7 @@ MIB = 2**20
 HOSTILE = "<b>x</b> %{y}"
 
 
-def shape(**columns: list[object]) -> pl.DataFrame:
+def shape(**columns):
     usual = {
         "operation": ["AllReduce", "AllReduce", HOSTILE],
         "size_from_bytes": [MIB, 256 * MIB, MIB],
@@ -27,7 +25,7 @@ def shape(**columns: list[object]) -> pl.DataFrame:
     return pl.DataFrame({**usual, **columns})
 
 
-def test_each_operation_has_median_and_slowest_and_expected_where_it_is_known() -> None:
+def test_each_operation_has_median_and_slowest_and_expected_where_it_is_known():
     figure = figures.bandwidth(shape())
 
     found = [(trace.name, trace.line.dash, list(trace.y)) for trace in figure.data]
@@ -42,7 +40,7 @@ def test_each_operation_has_median_and_slowest_and_expected_where_it_is_known() 
     assert "<b>" not in hostile
 
 
-def test_sizes_are_read_as_people_say_them() -> None:
+def test_sizes_are_read_as_people_say_them():
     figure = figures.bandwidth(shape())
 
     assert figure.layout.xaxis.type == "log"
@@ -50,7 +48,7 @@ def test_sizes_are_read_as_people_say_them() -> None:
     assert figure.data[2].customdata[1] == ["256 MiB", "5 operations"]
 
 
-def test_many_sizes_have_few_ticks_and_the_largest_is_one() -> None:
+def test_many_sizes_have_few_ticks_and_the_largest_is_one():
     sizes = [2**n for n in range(31)]
     many = shape().head(1).drop("size_from_bytes").join(
         pl.DataFrame({"size_from_bytes": sizes}), how="cross"
@@ -61,7 +59,7 @@ def test_many_sizes_have_few_ticks_and_the_largest_is_one() -> None:
     assert ticks[-1] == 2**30
 
 
-def test_runs_of_one_shape_are_one_line_over_time() -> None:
+def test_runs_of_one_shape_are_one_line_over_time():
     at = [datetime(2026, 11, day) for day in (3, 1, 2)]  # noqa: DTZ001 -- UTC
     rows = pl.DataFrame(
         {"label": ["a", "a", HOSTILE], "run_at": at, "busbw_bytes_per_s": [3e9, 1e9, 2e9]}

@@ -1,14 +1,12 @@
 """Figures of replayed steps: every worker has its cell, every operation its bar on two lanes."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 
 from goodput_app.dashboard.figures import pipelines
 
 
-def test_a_worker_without_a_row_is_a_hole_and_the_others_say_what_they_cost() -> None:
+def test_a_worker_without_a_row_is_a_hole_and_the_others_say_what_they_cost():
     frame = pl.DataFrame(
         {
             "dp_rank": [0, 1, 1], "stage": [0, 0, 1], "slowdown_ratio": [1.0, 1.25, 1.5],
@@ -23,7 +21,7 @@ def test_a_worker_without_a_row_is_a_hole_and_the_others_say_what_they_cost() ->
     assert heatmap.customdata[0][1].startswith("1.0 GPU-h of the run")
 
 
-def test_each_operation_is_drawn_as_recorded_and_ideal() -> None:
+def test_each_operation_is_drawn_as_recorded_and_ideal():
     frame = pl.DataFrame(
         {
             "stage": [0, 1], "operation": ["forward-compute", "forward-recv"],

@@ -1,7 +1,5 @@
 """Power over time: what is stacked, what is missing, and names that would break the chart."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import polars as pl
@@ -14,7 +12,7 @@ BUCKET_MS = 600_000
 WINDOW = START, START + timedelta(minutes=20)
 
 
-def frame(*rows: tuple[str | None, str | None, int, float | None]) -> pl.DataFrame:
+def frame(*rows):
     """Return rows of marts.power_over_time: name, availability, bucket, power."""
     return pl.DataFrame(
         [
@@ -27,26 +25,26 @@ def frame(*rows: tuple[str | None, str | None, int, float | None]) -> pl.DataFra
     )  # fmt: skip
 
 
-def bars(*rows: tuple[str | None, str | None, int, float | None]) -> dict[str, list[float]]:
+def bars(*rows):
     figure = power.over_time(frame(*rows), BUCKET_MS, WINDOW, "Rack unknown")
     return {trace.name: list(trace.y) for trace in figure.data if trace.type == "bar"}
 
 
-def test_the_name_with_most_power_is_at_the_bottom() -> None:
+def test_the_name_with_most_power_is_at_the_bottom():
     assert list(bars(("small", None, 0, 100.0), ("big", None, 0, 400.0))) == ["big", "small"]
 
 
-def test_what_is_not_allocated_is_on_top() -> None:
+def test_what_is_not_allocated_is_on_top():
     found = bars((None, "free", 0, 900.0), ("team", "held", 0, 100.0))
 
     assert list(found) == ["team", "Not allocated"]
 
 
-def test_what_has_no_name_says_so() -> None:
+def test_what_has_no_name_says_so():
     assert list(bars((None, None, 0, 100.0))) == ["Rack unknown"]
 
 
-def test_a_bucket_without_a_reading_has_no_bar_and_no_coverage() -> None:
+def test_a_bucket_without_a_reading_has_no_bar_and_no_coverage():
     rows = frame(("a", None, 0, 100.0), ("a", None, 1, None))
 
     figure = power.over_time(rows, BUCKET_MS, WINDOW, "?")
@@ -56,7 +54,7 @@ def test_a_bucket_without_a_reading_has_no_bar_and_no_coverage() -> None:
     assert list(coverage.y) == [100.0, 0.0, 0.0]
 
 
-def test_of_many_names_the_smaller_ones_are_added_up() -> None:
+def test_of_many_names_the_smaller_ones_are_added_up():
     found = bars(*((f"n{i:02}", None, 0, 100.0 - i) for i in range(20)))
 
     assert list(found)[-1] == "12 more"
@@ -65,20 +63,20 @@ def test_of_many_names_the_smaller_ones_are_added_up() -> None:
     )
 
 
-def test_much_power_is_in_kilowatts() -> None:
+def test_much_power_is_in_kilowatts():
     figure = power.over_time(frame(("a", None, 0, 20_000.0)), BUCKET_MS, WINDOW, "?")
 
     assert figure.data[0].y[0] == 20
     assert "(kW)" in figure.layout.yaxis.title.text
 
 
-def test_names_are_text() -> None:
+def test_names_are_text():
     (name,) = bars(("<b>x</b>", None, 0, 100.0))
 
     assert "<b>" not in name
 
 
-def test_a_name_like_a_label_of_ours_is_a_name() -> None:
+def test_a_name_like_a_label_of_ours_is_a_name():
     rows = frame(("Not allocated", "held", 0, 100.0), (None, "free", 0, 50.0))
 
     drawn = power.over_time(rows, BUCKET_MS, WINDOW, "?").data[:2]

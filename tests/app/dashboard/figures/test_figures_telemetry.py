@@ -1,7 +1,5 @@
 """Figures of telemetry: lanes and small multiples on one time axis."""
 
-from __future__ import annotations
-
 import math
 from datetime import datetime, timedelta
 
@@ -15,20 +13,20 @@ WINDOW = (START, START + timedelta(hours=1))
 HOSTILE = "<b>x</b> $a$ %{y}"
 
 
-def minutes(*values: int) -> list[datetime]:
+def minutes(*values):
     return [START + timedelta(minutes=value) for value in values]
 
 
-def bars(**columns: list[object]) -> pl.DataFrame:
+def bars(**columns):
     times = {"start_at": minutes(0), "end_at": minutes(30)}
     return pl.DataFrame({"lane": ["Category"], **times, **columns})
 
 
-def line(**metrics: list[float | None]) -> figures.Line:
+def line(**metrics):
     return figures.Line("this GPU", pl.DataFrame({"at": minutes(0, 10, 20), **metrics}))
 
 
-def test_all_lanes_and_panels_share_one_time_axis() -> None:
+def test_all_lanes_and_panels_share_one_time_axis():
     found = [line(power_w=[1.0, None, 3.0], gpu_temperature_c=[40.0, 50.0, 60.0])]
     shown = [panel for panel in figures.panels({}) if figures.is_measured(panel, found)]
     lanes = figures.Lanes(["Category"], categories=bars(label=["Idle"], colour=["free"]))
@@ -41,7 +39,7 @@ def test_all_lanes_and_panels_share_one_time_axis() -> None:
     assert [axis.matches for axis in axes[:-1]] == ["x3", "x3"]
 
 
-def test_a_hole_is_not_bridged_and_units_are_readable() -> None:
+def test_a_hole_is_not_bridged_and_units_are_readable():
     found = [line(sm_clock_hz=[1.98e9, None, 345e6])]
     shown = [panel for panel in figures.panels({}) if figures.is_measured(panel, found)]
 
@@ -56,7 +54,7 @@ def test_a_hole_is_not_bridged_and_units_are_readable() -> None:
     assert figure.layout.annotations[0].text == "SM clock (MHz)"
 
 
-def test_a_limit_is_drawn_and_named() -> None:
+def test_a_limit_is_drawn_and_named():
     found = [line(power_w=[1.0, 2.0, 3.0])]
     panels = figures.panels({"power_limit_w": 700.0, "slowdown_temperature_c": None})
     shown = [panel for panel in panels if figures.is_measured(panel, found)]
@@ -67,7 +65,7 @@ def test_a_limit_is_drawn_and_named() -> None:
     assert [shape.y0 for shape in figure.layout.shapes] == [700.0]
 
 
-def test_an_event_has_a_mark_and_a_line_in_each_panel_that_spares_its_title() -> None:
+def test_an_event_has_a_mark_and_a_line_in_each_panel_that_spares_its_title():
     events = pl.DataFrame(
         {
             "event_at": minutes(5),
@@ -91,7 +89,7 @@ def test_an_event_has_a_mark_and_a_line_in_each_panel_that_spares_its_title() ->
     assert {shape.x0 for shape in shapes} == {START + timedelta(minutes=5)}
 
 
-def test_names_from_the_data_are_shown_as_text() -> None:
+def test_names_from_the_data_are_shown_as_text():
     held = pl.DataFrame(
         {
             "gpu_uuid": ["GPU-a"], "gpu_instance": [""], "run_id": ["7"], "job_run_key": ["c/7"],
@@ -109,7 +107,7 @@ def test_names_from_the_data_are_shown_as_text() -> None:
     assert not any("<b>" in str(text) or "%{y}" in str(text) for text in texts)
 
 
-def test_reasons_of_bins_that_follow_each_other_are_one_bar() -> None:
+def test_reasons_of_bins_that_follow_each_other_are_one_bar():
     series = pl.DataFrame({
         "at": minutes(0, 10, 20, 40),
         **{name: [None] * 4 for name in parts.REASONS},
@@ -123,7 +121,7 @@ def test_reasons_of_bins_that_follow_each_other_are_one_bar() -> None:
     assert found["end_at"].to_list() == minutes(20, 50)
 
 
-def test_what_instances_repeat_is_drawn_once() -> None:
+def test_what_instances_repeat_is_drawn_once():
     series = pl.DataFrame({
         "gpu_uuid": ["GPU-a"] * 4, "gpu_instance": ["1", "1", "2", "2"],
         "at": [*minutes(0, 10), *minutes(0, 10)],
@@ -138,7 +136,7 @@ def test_what_instances_repeat_is_drawn_once() -> None:
     assert second.rows["sm_active_ratio"].to_list() == [0.3, 0.4]
 
 
-def test_a_line_is_named_once_and_hides_in_all_panels() -> None:
+def test_a_line_is_named_once_and_hides_in_all_panels():
     found = [
         figures.Line(name, line(power_w=[1.0, 2.0, 3.0], sm_clock_hz=[1e9] * 3).rows)
         for name in ("GPU 0", "GPU 1")

@@ -1,35 +1,24 @@
 """The Energy page, in-process: on a made-up cluster, without counters, and with hostile names."""
 
-from __future__ import annotations
-
 import json
 from datetime import timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs
 
 import pytest
+from tests.app.opened_page import HOSTILE, links, table
 from tests.queries.conftest import Evidence, at
 from tests.recorded_session import built
 
 from goodput_app.dashboard.data import energy
 from goodput_queries.scope import Scope
-from goodput_queries.storage.store import LocalStore
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from streamlit.testing.v1 import AppTest
-
-HOSTILE = '<script>alert(1)</script> [x](http://evil) "q" a/b|c :red[z] $x$'
 START_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
 HOURS = 2
 
 
 @pytest.fixture(scope="module")
-def world(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
+def world(new_store):
     """Give two hours of a node of two GPUs: one has a team with a hostile name, one is free."""
     made = Evidence(new_store())
     made.load("gpus", [
@@ -58,7 +47,7 @@ def world(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
 
 
 @pytest.fixture(scope="module")
-def unread(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
+def unread(new_store):
     """Give an hour of a node with a job and no readings."""
     made = Evidence(new_store())
     made.node("a", 1)
@@ -70,75 +59,55 @@ def unread(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
 
 
 @pytest.fixture(scope="module")
-def telemetry(
-    empty_database: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalStore]:
+def telemetry(empty_database, tmp_path_factory):
     """Give recorded telemetry alone."""
     yield from built(empty_database, tmp_path_factory, "nvml.jsonl.gz")
 
 
-@pytest.fixture
-def open_energy(visit: Callable[..., AppTest]) -> Callable[..., AppTest]:
-    """Give what opens the page of a store and holds it to being sound."""
-
-    def opened(store: LocalStore, **params: str) -> AppTest:
-        app = visit(store, "power_and_carbon", **params)
-        assert not app.exception, app.exception
-        assert not app.error, [error.value for error in app.error]
-        return app
-
-    return opened
+@pytest.fixture(scope="module")
+def open_energy(visit):
+    """Give what opens the page of a store."""
+    return lambda store, **params: visit(store, "power_and_carbon", **params)
 
 
-def captions(app: AppTest) -> str:
+@pytest.fixture(scope="module")
+def page(world, open_energy):
+    """Give the page of the whole cluster, drawn once."""
+    return open_energy(world)
+
+
+def captions(app):
     return "\n".join(str(element.value) for element in app.caption)
 
 
-def bars(app: AppTest) -> dict[str, Any]:
+def bars(app):
     (chart,) = app.get("plotly_chart")
     traces = json.loads(chart.proto.spec)["data"]
     return {trace["name"]: trace for trace in traces if trace["type"] == "bar"}
 
 
-def table(app: AppTest, column: str) -> Any:
-    return next(frame.value for frame in app.dataframe if column in frame.value.columns)
-
-
-def links(app: AppTest) -> dict[str, dict[str, list[str]]]:
-    found = [link.proto for link in app.get("page_link")]
-    return {link.label: parse_qs(link.query_string) for link in found}
-
-
-def test_power_is_stacked_by_account(
-    world: LocalStore, open_energy: Callable[..., AppTest]
-) -> None:
-    names = list(bars(open_energy(world)))
+def test_power_is_stacked_by_account(page):
+    names = list(bars(page))
 
     assert names[-1] == "Not allocated"
     assert names[0].startswith("&lt;script&gt;")
 
 
 @pytest.mark.parametrize(("by", "name"), [("node", "a"), ("rack", "&lt;script&gt;")])
-def test_the_link_says_what_power_is_stacked_by(
-    world: LocalStore, open_energy: Callable[..., AppTest], by: str, name: str
-) -> None:
+def test_the_link_says_what_power_is_stacked_by(world, open_energy, by, name):
     (found,) = bars(open_energy(world, by=by))
 
     assert found.startswith(name)
 
 
-def test_filters_that_do_not_apply_to_power_are_named(
-    world: LocalStore, open_energy: Callable[..., AppTest]
-) -> None:
+def test_filters_that_do_not_apply_to_power_are_named(world, open_energy):
     assert "does not apply" not in captions(open_energy(world, team=HOSTILE))
     assert "team and run does not apply to power by rack" in captions(
         open_energy(world, team=HOSTILE, by="rack")
     )
 
 
-def test_an_account_has_its_energy_and_a_link_to_its_cost(
-    world: LocalStore, open_energy: Callable[..., AppTest]
-) -> None:
+def test_an_account_has_its_energy_and_a_link_to_its_cost(world, open_energy):
     app = open_energy(world, account=f"c|held|{HOSTILE}")
 
     rows = table(app, "energy_kwh")
@@ -147,20 +116,14 @@ def test_an_account_has_its_energy_and_a_link_to_its_cost(
     assert cost["team"] == [HOSTILE]
 
 
-def test_hours_without_an_intensity_are_named(
-    world: LocalStore, open_energy: Callable[..., AppTest]
-) -> None:
-    app = open_energy(world)
-
-    rows = table(app, "carbon_kg")
+def test_hours_without_an_intensity_are_named(page):
+    rows = table(page, "carbon_kg")
     assert rows["carbon_kg"][0] == pytest.approx(0.24, rel=0.02)
     assert rows["unknown_carbon_kwh"][0] == pytest.approx(0.6, rel=0.02)
-    assert "1 hour between 2027-01-15 09:00:00" in captions(app)
+    assert "1 hour between 2027-01-15 09:00:00" in captions(page)
 
 
-def test_a_rack_has_its_heat_margin_and_a_link_to_its_hottest_node(
-    world: LocalStore, open_energy: Callable[..., AppTest]
-) -> None:
+def test_a_rack_has_its_heat_margin_and_a_link_to_its_hottest_node(world, open_energy):
     app = open_energy(world, **{"heat-margin": f"c|{HOSTILE}"})
 
     rows = table(app, "median_margin_c")
@@ -168,24 +131,16 @@ def test_a_rack_has_its_heat_margin_and_a_link_to_its_hottest_node(
     assert any(params["node"] == ["a"] for params in links(app).values() if "node" in params)
 
 
-def test_without_a_second_cap_the_panel_says_so(
-    world: LocalStore, open_energy: Callable[..., AppTest]
-) -> None:
-    assert "under two power caps" in captions(open_energy(world))
+def test_without_a_second_cap_the_panel_says_so(page):
+    assert "under two power caps" in captions(page)
 
 
-def test_without_a_tariff_energy_has_no_cost_and_the_page_says_how(
-    world: LocalStore, open_energy: Callable[..., AppTest]
-) -> None:
-    app = open_energy(world)
-
-    assert not any("electricity_cost" in frame.value.columns for frame in app.dataframe)
-    assert "goodput ingest tariffs" in captions(app)
+def test_without_a_tariff_energy_has_no_cost_and_the_page_says_how(page):
+    assert not any("electricity_cost" in frame.value.columns for frame in page.dataframe)
+    assert "goodput ingest tariffs" in captions(page)
 
 
-def test_a_node_has_its_headroom_and_a_link_to_its_page(
-    world: LocalStore, open_energy: Callable[..., AppTest]
-) -> None:
+def test_a_node_has_its_headroom_and_a_link_to_its_page(world, open_energy):
     app = open_energy(world, headroom="c|a|h100")
 
     rows = table(app, "p99_limit_percent")
@@ -194,17 +149,13 @@ def test_a_node_has_its_headroom_and_a_link_to_its_page(
     assert links(app)["Open node a"]["node"] == ["a"]
 
 
-def test_idle_power_is_that_of_the_free_gpu(
-    world: LocalStore, open_energy: Callable[..., AppTest]
-) -> None:
-    rows = table(open_energy(world), "measured_gpu_h")
+def test_idle_power_is_that_of_the_free_gpu(page):
+    rows = table(page, "measured_gpu_h")
 
     assert rows["power_w"].to_list() == [100.0]
 
 
-def test_without_readings_each_panel_names_what_to_add(
-    unread: LocalStore, open_energy: Callable[..., AppTest]
-) -> None:
+def test_without_readings_each_panel_names_what_to_add(unread, open_energy):
     app = open_energy(unread)
 
     codes = "\n".join(str(code.value) for code in app.code)
@@ -214,9 +165,7 @@ def test_without_readings_each_panel_names_what_to_add(
     assert not app.get("plotly_chart")
 
 
-def test_without_intensities_the_page_shows_the_file_to_write(
-    telemetry: LocalStore, open_energy: Callable[..., AppTest]
-) -> None:
+def test_without_intensities_the_page_shows_the_file_to_write(telemetry, open_energy):
     app = open_energy(telemetry)
 
     codes = [str(code.value) for code in app.code]
@@ -225,14 +174,14 @@ def test_without_intensities_the_page_shows_the_file_to_write(
     assert "carbon_kg" not in table(app, "energy_kwh").columns
 
 
-def test_few_gpus_are_read_from_their_readings_and_many_from_the_roll_up() -> None:
+def test_few_gpus_are_read_from_their_readings_and_many_from_the_roll_up():
     window = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS)
 
     assert energy.bucket_ms(window, 4) == timedelta(minutes=1) / timedelta(milliseconds=1)
     assert energy.bucket_ms(window, 1_000) == timedelta(minutes=10) / timedelta(milliseconds=1)
 
 
-def test_many_gpus_have_longer_buckets() -> None:
+def test_many_gpus_have_longer_buckets():
     day = Scope(from_ms=START_MS, to_ms=START_MS + 24 * HOUR_MS)
 
     assert energy.bucket_ms(day, 2_000) == timedelta(minutes=30) / timedelta(milliseconds=1)

@@ -1,113 +1,67 @@
 """The page of findings and the strip of the Overview, in-process."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
-from urllib.parse import parse_qs
 
 import polars as pl
 import pytest
-from tests.app.opened_page import assert_sound
+from tests.app.opened_page import HOSTILE, assert_sound, links, plain, press, table
 from tests.recorded_session import built
 
 from goodput_app.dashboard import flags
 from goodput_app.dashboard.data import findings, health
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from streamlit.testing.v1 import AppTest
-
-    from goodput_queries.scope import Scope
-    from goodput_queries.storage.store import LocalStore
-
-HOSTILE = "<script>alert(1)</script> [x](http://evil) |a| $x$"
-
-
 PARTS = "sacct.txt", "nvml.jsonl.gz", "job_events.jsonl.gz"
 
 
 @pytest.fixture(scope="module")
-def recorded(
-    empty_database: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalStore]:
+def recorded(empty_database, tmp_path_factory):
     """Give the recorded session with its faults."""
     yield from built(empty_database, tmp_path_factory, *PARTS)
 
 
 @pytest.fixture
-def writable(
-    empty_database: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalStore]:
+def writable(empty_database, tmp_path_factory):
     """Give the same session to a test that writes to it."""
     yield from built(empty_database, tmp_path_factory, *PARTS)
 
 
-def texts(app: AppTest) -> str:
-    kinds = (app.title, app.subheader, app.markdown, app.caption, app.info, app.warning)
-    shown = "\n".join(str(element.value) for kind in kinds for element in kind)
-    return shown.replace("\\", "")  # which escapes punctuation of Markdown
-
-
-def links(app: AppTest) -> dict[str, dict[str, list[str]]]:
-    found = [element.proto for element in app.get("page_link")]
-    return {link.label: parse_qs(link.query_string) for link in found}
-
-
-def table(app: AppTest, column: str) -> pl.DataFrame:
-    frames = (pl.from_pandas(frame.value) for frame in app.dataframe)
-    return next(frame for frame in frames if column in frame.columns)
-
-
-def named(store: LocalStore, rule: str) -> str:
+def named(store, rule):
     key = store.read("select finding_key from marts.findings where rule = $1", [rule]).item()
     return str(key)
 
 
-def test_fixes_come_first_and_findings_below(
-    recorded: LocalStore, visit: Callable[..., AppTest]
-) -> None:
+def test_fixes_come_first_and_findings_below(recorded, visit):
     app = visit(recorded, "open_findings")
 
-    assert_sound(app)
     fixes = recorded.read("select target from marts.fixes where back_ms > 0").height
     assert table(app, "target").height == fixes
     assert "back_week_cost" not in table(app, "target").columns, "of five minutes"
     assert table(app, "title").height == recorded.read("from marts.findings").height
 
 
-def test_filters_of_the_link_leave_what_they_name(
-    recorded: LocalStore, visit: Callable[..., AppTest]
-) -> None:
+def test_filters_of_the_link_leave_what_they_name(recorded, visit):
     app = visit(recorded, "open_findings", rules="input_stall,hang", state="open")
 
     assert table(app, "title")["title"].to_list() == ["Steps wait for input"]
     # for narrow screens it stands as a card, too, with the same way to open it
-    assert "What to do: Prefetch or cache the input; add loader workers" in texts(app)
+    assert "What to do: Prefetch or cache the input; add loader workers" in plain(app)
     assert app.button(key="card_finding_0").click().run().query_params["finding"]
-    assert "#### Steps wait for input" in texts(app)
+    assert "#### Steps wait for input" in plain(app)
     app.button(key="all_rules").click().run()
     assert table(app, "title").height > 1
 
 
-def test_a_picked_finding_shows_evidence_and_the_way_to_its_run(
-    recorded: LocalStore, visit: Callable[..., AppTest]
-) -> None:
+def test_a_picked_finding_shows_evidence_and_the_way_to_its_run(recorded, visit):
     app = visit(recorded, "open_findings", finding=named(recorded, "input_stall"))
 
-    assert_sound(app)
-    assert "24.0 GPU-s lost, 4.3 % of the allocated time" in texts(app)
+    assert "24.0 GPU-s lost, 4.3 % of the allocated time" in plain(app)
     assert links(app)["Open run main"]["run"] == ["lab/main"]
 
 
-def test_a_throttled_gpu_says_whether_it_is_chronic(
-    recorded: LocalStore, visit: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_throttled_gpu_says_whether_it_is_chronic(recorded, visit, monkeypatch):
     known = findings.known
 
-    def throttled(scope: Scope) -> findings.Found | None:
+    def throttled(scope):
         found = known(scope)
         rule = pl.lit("throttled_gpu").alias("rule")
         return found and replace(found, findings=found.findings.with_columns(rule))
@@ -119,45 +73,35 @@ def test_a_throttled_gpu_says_whether_it_is_chronic(
 
     app = visit(recorded, "open_findings", finding=named(recorded, "input_stall"))
 
-    assert_sound(app)
-    assert "**Recurrence:** hw_thermal chronic (3 of 12 h read)" in texts(app)
+    assert "**Recurrence:** hw_thermal chronic (3 of 12 h read)" in plain(app)
 
 
-def test_a_finding_is_acknowledged_on_the_page(
-    writable: LocalStore, visit: Callable[..., AppTest]
-) -> None:
+def test_a_finding_is_acknowledged_on_the_page(writable, visit):
     app = visit(writable, "open_findings", finding=named(writable, "input_stall"))
     app.text_input(key="said_by").input(HOSTILE)
-    next(b for b in app.button if b.label == "Acknowledge").click()
-    app.run()
 
-    assert_sound(app)
+    assert_sound(press(app, "Acknowledge"))
     said = writable.read("select action, said_by from state.finding_actions").row(0)
     assert said == ("acknowledge", HOSTILE)
     assert all("<script>" not in str(element.value) for element in app.markdown)
 
 
-def test_a_dismissal_without_a_reason_is_refused_in_a_sentence(
-    recorded: LocalStore, visit: Callable[..., AppTest]
-) -> None:
+def test_a_dismissal_without_a_reason_is_refused_in_a_sentence(recorded, visit):
     app = visit(recorded, "open_findings", finding=named(recorded, "input_stall"))
     app.text_input(key="said_by").input("ops")
-    next(b for b in app.button if b.label == "Dismiss").click()
-    app.run()
+
+    app = press(app, "Dismiss")
 
     assert [error.value.split(":")[0] for error in app.error] == ["A note is needed\\"]
     assert recorded.read("from state.finding_actions").is_empty()
 
 
-def test_the_overview_counts_what_is_wrong_and_links_to_it(
-    recorded: LocalStore, visit: Callable[..., AppTest]
-) -> None:
+def test_the_overview_counts_what_is_wrong_and_links_to_it(recorded, visit):
     app = visit(recorded, "fleet_overview", waste_team="research")
 
-    assert_sound(app)
     of_idle = links(app)["**1** Runs with idle GPUs"]
     assert (of_idle["rules"], of_idle["state"]) == (["idle_allocation"], ["open"])
-    assert ":gray[0 Hung runs]" in texts(app)
+    assert ":gray[0 Hung runs]" in plain(app)
     tiles = {metric.label: metric.value.replace("\\", "") for metric in app.metric}
     summary = recorded.read("from marts.goodput_summary").row(0, named=True)
     known = summary["held_ms"] - summary["unknown_ms"]
@@ -170,14 +114,11 @@ def test_the_overview_counts_what_is_wrong_and_links_to_it(
     assert links(app)["Statement of research"]["team"] == ["research"]
 
 
-def test_what_has_an_open_finding_carries_a_flag_that_opens_it(
-    recorded: LocalStore, visit: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_has_an_open_finding_carries_a_flag_that_opens_it(recorded, visit, monkeypatch):
     monkeypatch.setattr(flags, "IS_EVALUATED", True)
     monkeypatch.setattr(flags, "FIRST_WAIT_S", 30)
     app = visit(recorded, "one_run", run="lab/main", **{"from": "2026-11-20T12:29:00Z"})
 
-    assert_sound(app)
     found = recorded.read(
         "select finding_key, title, run_key, gpu_uuid from marts.findings where state = 'open'"
     )

@@ -1,34 +1,24 @@
 """The Fleet page, in-process, on a made-up fleet with racks; and what it reads at each level."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from tests.app.opened_page import HOSTILE, table, texts
 from tests.queries.conftest import Evidence
 
 from goodput_app.dashboard.data import fleet, metrics
 from goodput_app.dashboard.state import use_store
 from goodput_queries.scope import Scope
-from goodput_queries.storage.store import LocalStore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from streamlit.testing.v1 import AppTest
-
-    from goodput_app.dashboard.data.fleet import Level
 
 START_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
 WINDOW = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS)
-HOSTILE = '<script>alert(1)</script> [x](http://evil) "q" a/b|c :red[z] $x$'
 ROLLED_UP = metrics.Resolution(1_800_000, is_raw=False)
 
 
 @pytest.fixture(scope="module")
-def world(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
+def world(new_store):
     """Give three nodes of two GPUs: two in a rack with a hostile name, one in none.
 
     A job has both GPUs of `a` for half an hour; those of `a` are read, and one of `b` is busy with
@@ -56,64 +46,50 @@ def world(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
     made.store.close()
 
 
-@pytest.fixture
-def open_fleet(world: LocalStore, visit: Callable[..., AppTest]) -> Callable[..., AppTest]:
-    """Give what opens the page and holds it to being sound."""
-
-    def opened(**params: str) -> AppTest:
-        app = visit(world, "fleet_map", **params)
-        assert not app.exception, app.exception
-        assert not app.error, [error.value for error in app.error]
-        return app
-
-    return opened
+@pytest.fixture(scope="module")
+def open_fleet(world, visit):
+    """Give what opens the page."""
+    return lambda **params: visit(world, "fleet_map", **params)
 
 
-def texts(app: AppTest) -> str:
-    kinds = (app.title, app.subheader, app.markdown, app.caption, app.info, app.warning)
-    return "\n".join(str(element.value) for kind in kinds for element in kind)
+@pytest.fixture(scope="module")
+def page(open_fleet):
+    """Give the page of the whole fleet, drawn once."""
+    return open_fleet()
 
 
-def grid(app: AppTest) -> list[dict[str, Any]]:
+def grid(app):
     traces: list[dict[str, Any]] = json.loads(app.get("plotly_chart")[0].proto.spec)["data"]
     return [trace for trace in traces if trace["type"] == "bar"]
 
 
-def cells(app: AppTest) -> set[str]:
+def cells(app):
     return {mark[0] for trace in grid(app) for mark in trace["customdata"]}
 
 
-def table(app: AppTest, column: str) -> Any:
-    return next(frame.value for frame in app.dataframe if column in frame.value.columns)
+def test_every_gpu_has_a_cell_that_opens_it(page):
+    assert cells(page) == {f"gpu:c/{node}#{i}" for node in "abc" for i in (0, 1)}
+    assert "Each cell: a GPU, at 2027-01-15 09:00:00 UTC" in texts(page)
 
 
-def test_every_gpu_has_a_cell_that_opens_it(open_fleet: Callable[..., AppTest]) -> None:
-    app = open_fleet()
-
-    assert cells(app) == {f"gpu:c/{node}#{i}" for node in "abc" for i in (0, 1)}
-    assert "Each cell: a GPU, at 2027-01-15 09:00:00 UTC" in texts(app)
-
-
-def test_names_of_racks_and_runs_are_text(open_fleet: Callable[..., AppTest]) -> None:
-    app = open_fleet()
-
-    specs = "".join(chart.proto.spec for chart in app.get("plotly_chart"))
+def test_names_of_racks_and_runs_are_text(page):
+    specs = "".join(chart.proto.spec for chart in page.get("plotly_chart"))
     assert "<script>" not in specs
     assert "Rack unknown" in specs
-    assert "](http" not in texts(app)
+    assert "](http" not in texts(page)
 
 
-def test_a_rack_has_its_gpus_alone(open_fleet: Callable[..., AppTest]) -> None:
+def test_a_rack_has_its_gpus_alone(open_fleet):
     app = open_fleet(rack=f"c/{HOSTILE}")
 
     assert cells(app) == {f"gpu:c/{node}#{i}" for node in "ab" for i in (0, 1)}
 
 
-def test_nodes_without_a_rack_can_be_seen_alone(open_fleet: Callable[..., AppTest]) -> None:
+def test_nodes_without_a_rack_can_be_seen_alone(open_fleet):
     assert cells(open_fleet(rack="c/")) == {"gpu:c/c#0", "gpu:c/c#1"}
 
 
-def test_a_rack_that_is_not_there_offers_all_of_them(open_fleet: Callable[..., AppTest]) -> None:
+def test_a_rack_that_is_not_there_offers_all_of_them(open_fleet):
     app = open_fleet(rack="c/nowhere")
 
     assert "No GPU of this rack" in app.info[0].value
@@ -121,16 +97,14 @@ def test_a_rack_that_is_not_there_offers_all_of_them(open_fleet: Callable[..., A
     assert app.get("plotly_chart")
 
 
-def test_a_metric_colours_what_was_read_and_leaves_the_rest_grey(
-    open_fleet: Callable[..., AppTest],
-) -> None:
+def test_a_metric_colours_what_was_read_and_leaves_the_rest_grey(open_fleet):
     power, missing = grid(open_fleet(show="power_w"))
 
     assert len(power["customdata"]) == 3
     assert missing["name"] == "No data (3)"
 
 
-def test_a_metric_that_nobody_measured_says_so(open_fleet: Callable[..., AppTest]) -> None:
+def test_a_metric_that_nobody_measured_says_so(open_fleet):
     app = open_fleet(show="tensor_active_ratio")
 
     assert "No source measured Tensor active" in app.info[0].value
@@ -143,22 +117,18 @@ def test_a_metric_that_nobody_measured_says_so(open_fleet: Callable[..., AppTest
         {"sort": "deviation", "show": "errors"},
     ],
 )
-def test_any_choice_in_the_link_is_drawn(
-    open_fleet: Callable[..., AppTest], given: dict[str, str]
-) -> None:
+def test_any_choice_in_the_link_is_drawn(open_fleet, given):
     assert len(cells(open_fleet(**given))) == 6
 
 
-def test_filters_of_owners_do_not_hide_gpus_and_the_page_says_so(
-    open_fleet: Callable[..., AppTest],
-) -> None:
+def test_filters_of_owners_do_not_hide_gpus_and_the_page_says_so(open_fleet):
     app = open_fleet(team="team")
 
     assert len(cells(app)) == 6
     assert "team and run filters do not apply" in texts(app)
 
 
-def test_a_row_of_a_rack_and_of_a_busy_gpu(open_fleet: Callable[..., AppTest]) -> None:
+def test_a_row_of_a_rack_and_of_a_busy_gpu(open_fleet):
     app = open_fleet(busy="c/b#0")
 
     racks = table(app, "rack")
@@ -169,10 +139,8 @@ def test_a_row_of_a_rack_and_of_a_busy_gpu(open_fleet: Callable[..., AppTest]) -
     assert [link.proto.label for link in app.get("page_link") if "Open" in link.proto.label]
 
 
-def test_what_is_not_allocated_is_listed_with_the_reason(
-    open_fleet: Callable[..., AppTest],
-) -> None:
-    found = table(open_fleet(), "why")
+def test_what_is_not_allocated_is_listed_with_the_reason(page):
+    found = table(page, "why")
 
     assert found["why"].to_list() == ["Whole node"]
     assert found["largest_block"].to_list() == [6]
@@ -186,9 +154,7 @@ def test_what_is_not_allocated_is_listed_with_the_reason(
         ("rack", [f"c/{HOSTILE}", "c/"], {f"c/{HOSTILE}": 300.0}),
     ],
 )
-def test_rows_of_each_level_have_their_bins(
-    world: LocalStore, level: Level, rows: list[str], power: dict[str, float]
-) -> None:
+def test_rows_of_each_level_have_their_bins(world, level, rows, power):
     use_store(world)
 
     found = fleet.metric(WINDOW, level, rows, "power_w", ROLLED_UP)
@@ -209,9 +175,7 @@ def test_rows_of_each_level_have_their_bins(
         ("node", "c/a", {"throttled_ratio": 0.5, "memory_used_bytes": 2**31, "errors": 1}),
     ],
 )
-def test_rows_have_throttling_memory_and_incidents(
-    world: LocalStore, level: Level, key: str, values: dict[str, float]
-) -> None:
+def test_rows_have_throttling_memory_and_incidents(world, level, key, values):
     use_store(world)
 
     found = {
@@ -222,7 +186,7 @@ def test_rows_have_throttling_memory_and_incidents(
     assert found == values
 
 
-def test_a_gpu_that_is_not_read_has_no_health(world: LocalStore) -> None:
+def test_a_gpu_that_is_not_read_has_no_health(world):
     use_store(world)
 
     states = {row["gpu_uuid"]: row for row in fleet.gpu_states(WINDOW).to_dicts()}
@@ -231,7 +195,7 @@ def test_a_gpu_that_is_not_read_has_no_health(world: LocalStore) -> None:
     assert fleet.metric(WINDOW, "gpu", ["c/c#0"], "errors", ROLLED_UP).is_empty()
 
 
-def test_gpus_are_compared_with_the_others_of_their_job(world: LocalStore) -> None:
+def test_gpus_are_compared_with_the_others_of_their_job(world):
     use_store(world)
 
     found = dict(fleet.deviations(WINDOW, "gpu", "power_w").rows())
@@ -239,7 +203,7 @@ def test_gpus_are_compared_with_the_others_of_their_job(world: LocalStore) -> No
     assert found == {"c/a#0": 100, "c/a#1": 100}
 
 
-def test_a_row_of_several_gpus_has_the_hottest(world: LocalStore) -> None:
+def test_a_row_of_several_gpus_has_the_hottest(world):
     use_store(world)
 
     found = fleet.metric(WINDOW, "node", ["c/a"], "gpu_temperature_c", ROLLED_UP)
@@ -248,7 +212,7 @@ def test_a_row_of_several_gpus_has_the_hottest(world: LocalStore) -> None:
 
 
 @pytest.mark.parametrize("level", ["gpu", "node", "rack"])
-def test_waste_of_rows_adds_up_to_the_waste_of_racks(world: LocalStore, level: Level) -> None:
+def test_waste_of_rows_adds_up_to_the_waste_of_racks(world, level):
     use_store(world)
 
     wasted = fleet.wasted(WINDOW, level)["wasted_ms"].sum()
@@ -256,7 +220,7 @@ def test_waste_of_rows_adds_up_to_the_waste_of_racks(world: LocalStore, level: L
     assert wasted == fleet.racks(WINDOW)["wasted_ms"].sum() > 0
 
 
-def test_a_run_has_a_bar_for_the_time_it_had_gpus(world: LocalStore) -> None:
+def test_a_run_has_a_bar_for_the_time_it_had_gpus(world):
     use_store(world)
 
     (bar,) = fleet.allocations(WINDOW, None).to_dicts()

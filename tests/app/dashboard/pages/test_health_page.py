@@ -1,33 +1,20 @@
 """The page of health, in-process: figures of the marts, links, hostile texts, what is not read."""
 
-from __future__ import annotations
-
 from datetime import datetime
-from typing import TYPE_CHECKING
-from urllib.parse import parse_qs
 
 import polars as pl
 import pytest
-from tests.app.opened_page import assert_sound, texts
+from tests.app.opened_page import HOSTILE, links, table, texts
 from tests.recorded_session import built
 
 from goodput_queries.evidence.batch import Batch
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from streamlit.testing.v1 import AppTest
-
-    from goodput_queries.storage.store import LocalStore
-
-HOSTILE = '<script>alert(1)</script> [x](http://evil) "quoted" a/b|c :red[z] $x$'
 AT = datetime(2026, 11, 20, 12, 31)  # noqa: DTZ001 -- UTC
 EMPTY_WINDOW = {"from": "2020-01-01", "to": "2020-01-02"}
 
 
 @pytest.fixture(scope="module")
-def hit(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStore]:
+def hit(empty_database, tmp_path_factory):
     """Give the recorded session, in which a GPU has an Xid and the node is down for a moment."""
     for store in built(
         empty_database, tmp_path_factory, "sacct.txt", "nvml.jsonl.gz", "job_events.jsonl.gz"
@@ -38,34 +25,19 @@ def hit(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
             "ts": AT, "ts_precision": "exact", "kind": "xid", "code": 79, "message": HOSTILE,
         }  # fmt: skip
         state = {"state": "down", "start_at": AT, "end_at": AT, "reason": HOSTILE}
-        for table, row, names in (
+        for name, row, names in (
             ("gpu_events", event, ("cluster", "node", "gpu_uuid")),
             ("node_states", state, ("cluster", "node")),
         ):
             frame = pl.DataFrame({**gpu.select(names).row(0, named=True), **row, **source})
-            store.load(Batch(table, frame, "test", "test", table))
+            store.load(Batch(name, frame, "test", "test", name))
         store.build()
         yield store
 
 
-def links(app: AppTest) -> dict[str, dict[str, list[str]]]:
-    """Return the query parameters of each link on the page, by its label."""
-    found = [element.proto for element in app.get("page_link")]
-    return {link.label: parse_qs(link.query_string) for link in found}
-
-
-def table(app: AppTest, column: str) -> pl.DataFrame:
-    """Return the first table of the page that has the column."""
-    frames = (pl.from_pandas(frame.value) for frame in app.dataframe)
-    return next(frame for frame in frames if column in frame.columns)
-
-
-def test_the_worst_node_is_one_link_away_with_its_suggestion_and_action(
-    hit: LocalStore, visit: Callable[..., AppTest]
-) -> None:
+def test_the_worst_node_is_one_link_away_with_its_suggestion_and_action(hit, visit):
     app = visit(hit, "node_health")
 
-    assert_sound(app)
     node = hit.read("select node from marts.nodes").item()
     assert links(app)[node]["node"] == [node]
     row = table(app, "suggested").row(0, named=True)
@@ -76,24 +48,19 @@ def test_the_worst_node_is_one_link_away_with_its_suggestion_and_action(
     assert "Node failures: 1" in texts(app)
 
 
-def test_hostile_messages_and_reasons_are_text(
-    hit: LocalStore, visit: Callable[..., AppTest]
-) -> None:
+def test_hostile_messages_and_reasons_are_text(hit, visit):
     app = visit(hit, "node_health")
 
     assert table(app, "reason")["reason"].to_list() == [HOSTILE]
     assert "<script>" not in texts(app)
 
 
-def test_an_incident_links_to_its_gpu_its_node_and_the_run_that_it_hit(
-    hit: LocalStore, visit: Callable[..., AppTest]
-) -> None:
+def test_an_incident_links_to_its_gpu_its_node_and_the_run_that_it_hit(hit, visit):
     (incident,) = hit.read("select * from marts.gpu_incidents").to_dicts()
     named = [str(incident[name]) for name in ("cluster", "node", "device", "start_at")]
 
     app = visit(hit, "node_health", incident="|".join(named[:3]) + f"|{AT}.000000")
 
-    assert_sound(app)
     labels = [label for label in links(app) if label.startswith("Open")]
     assert labels == [
         f"Open GPU {incident['gpu_index']}, {incident['node']}",
@@ -103,18 +70,13 @@ def test_an_incident_links_to_its_gpu_its_node_and_the_run_that_it_hit(
 
 
 @pytest.mark.parametrize("kind", ["ecc_corrected", "nvlink", "thermal"])
-def test_counters_that_were_read_are_drawn_also_where_they_are_zero(
-    hit: LocalStore, visit: Callable[..., AppTest], kind: str
-) -> None:
+def test_counters_that_were_read_are_drawn_also_where_they_are_zero(hit, visit, kind):
     app = visit(hit, "node_health", kind=kind)
 
-    assert_sound(app)
     assert len(app.get("plotly_chart")) == 2
 
 
-def test_a_kind_that_nobody_reads_names_the_counter_to_enable(
-    store: LocalStore, visit: Callable[..., AppTest]
-) -> None:
+def test_a_kind_that_nobody_reads_names_the_counter_to_enable(store, visit):
     gpu = {"cluster": "lab", "node": "n", "gpu_uuid": "GPU-1", "source": "test"}
     reading = {"gpu_uuid": "GPU-1", "gpu_instance": "", "power_w": 99.0, "source": "test"}
     moments = [AT, AT.replace(minute=40)]
@@ -125,7 +87,6 @@ def test_a_kind_that_nobody_reads_names_the_counter_to_enable(
 
     app = visit(store, "node_health", kind="row_remap")
 
-    assert_sound(app)
     shown = texts(app)
     assert "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS" in shown
     assert "No source reports node states" in shown
@@ -133,17 +94,13 @@ def test_a_kind_that_nobody_reads_names_the_counter_to_enable(
     assert "Not read on any node: ECC, uncorrected; Row remaps; Thermal slowdown time." in shown
 
 
-def test_an_unknown_kind_is_named_and_nothing_is_drawn(
-    hit: LocalStore, visit: Callable[..., AppTest]
-) -> None:
+def test_an_unknown_kind_is_named_and_nothing_is_drawn(hit, visit):
     app = visit(hit, "node_health", kind="<b>x")
 
-    assert_sound(app)
     assert "is not a kind of error" in texts(app)
 
 
-def test_a_window_without_data_says_so(hit: LocalStore, visit: Callable[..., AppTest]) -> None:
+def test_a_window_without_data_says_so(hit, visit):
     app = visit(hit, "node_health", **EMPTY_WINDOW)
 
-    assert_sound(app)
     assert "No data in" in texts(app)

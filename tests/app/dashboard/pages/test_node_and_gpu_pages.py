@@ -1,34 +1,22 @@
 """The pages of nodes and of one GPU, in-process, on the recorded session and on parts of it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-from urllib.parse import parse_qs
-
 import pytest
 from streamlit.testing.v1 import AppTest
-from tests.app.opened_page import assert_sound
+from tests.app.conftest import PATIENCE_S
+from tests.app.opened_page import HOSTILE, assert_sound, links, texts
 from tests.queries.conftest import START, Evidence, at
 from tests.recorded_session import built
 
 from goodput_queries.evidence.batch import Batch
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from goodput_queries.storage.store import LocalStore
-
-HOSTILE = '<script>alert(1)</script> [x](http://evil) "quoted" a/b|c :red[z] $x$'
+PARTS = "sacct.txt", "nvml.jsonl.gz", "job_events.jsonl.gz"
 EMPTY_WINDOW = {"from": "2020-01-01", "to": "2020-01-02"}
 
 
 @pytest.fixture(scope="module")
-def capture(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStore]:
+def capture(empty_database, tmp_path_factory):
     """Give the recorded session, and an Xid of one of its GPUs with a hostile message."""
-    for store in built(
-        empty_database, tmp_path_factory, "sacct.txt", "nvml.jsonl.gz", "job_events.jsonl.gz"
-    ):
+    for store in built(empty_database, tmp_path_factory, *PARTS):
         gpu = store.read("select * from marts.gpus order by gpu_index limit 1")
         at = "timestamp '2026-11-20 12:31:00'"
         event = gpu.select("cluster", "node", "gpu_uuid").hstack(
@@ -44,42 +32,24 @@ def capture(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 @pytest.fixture
-def gpu(capture: LocalStore) -> str:
+def gpu(capture):
     """Give the GPU that had the Xid."""
     return str(capture.read("select gpu_uuid from marts.gpu_events").item())
 
 
-def texts(app: AppTest) -> str:
-    kinds = (app.title, app.subheader, app.markdown, app.caption, app.info)
-    shown = [str(element.value) for kind in kinds for element in kind]
-    return "\n".join([*shown, *(f"{m.label}: {m.value}" for m in app.metric)])
-
-
-def links(app: AppTest) -> dict[str, dict[str, list[str]]]:
-    """Return the query parameters of each link on the page, by its label."""
-    found = [element.proto for element in app.get("page_link")]
-    return {link.label: parse_qs(link.query_string) for link in found}
-
-
-def test_the_list_has_a_row_for_each_node(
-    capture: LocalStore, visit: Callable[..., AppTest]
-) -> None:
+def test_the_list_has_a_row_for_each_node(capture, visit):
     app = visit(capture, "nodes_and_one")
 
-    assert_sound(app)
     assert app.title[0].value == "Nodes"
     nodes = capture.read("select node from marts.nodes")["node"].to_list()
     assert app.dataframe[0].value["node"].to_list() == nodes
 
 
-def test_a_node_shows_its_gpus_on_one_axis_with_events_and_runs(
-    capture: LocalStore, visit: Callable[..., AppTest], gpu: str
-) -> None:
+def test_a_node_shows_its_gpus_on_one_axis_with_events_and_runs(capture, visit, gpu):
     node = capture.read("select node from marts.nodes").item()
 
     app = visit(capture, "nodes_and_one", node=node, of_gpu=gpu)
 
-    assert_sound(app)
     assert len(app.get("plotly_chart")) == 2
     assert links(app)["GPU 0"]["gpu"] == links(app)[f"Open GPU 0, {node}"]["gpu"] == [gpu]
     gpus, *_ = (frame.value for frame in app.dataframe)
@@ -88,14 +58,11 @@ def test_a_node_shows_its_gpus_on_one_axis_with_events_and_runs(
     assert "No data" not in texts(app)
 
 
-def test_a_gpu_opens_from_a_link_with_peers_events_and_what_held_it(
-    capture: LocalStore, visit: Callable[..., AppTest], gpu: str
-) -> None:
+def test_a_gpu_opens_from_a_link_with_peers_events_and_what_held_it(capture, visit, gpu):
     window = {"from": "2026-11-20T12:30:00Z", "to": "2026-11-20T12:34:00Z"}
 
     app = visit(capture, "one_gpu", gpu=gpu, **window)
 
-    assert_sound(app)
     assert app.title[0].value.startswith("GPU 0, ")
     shown = texts(app)
     assert "3 peers with readings" in shown
@@ -106,30 +73,22 @@ def test_a_gpu_opens_from_a_link_with_peers_events_and_what_held_it(
     assert node["from"] == [window["from"]]
 
 
-def test_the_peers_can_be_the_gpus_of_a_run(
-    capture: LocalStore, visit: Callable[..., AppTest], gpu: str
-) -> None:
+def test_the_peers_can_be_the_gpus_of_a_run(capture, visit, gpu):
     app = visit(capture, "one_gpu", gpu=gpu, peers="lab/main")
 
-    assert_sound(app)
     assert app.selectbox(key="scope_peers").value == "lab/main"
 
 
 @pytest.mark.parametrize("given", ["GPU-of-nobody", HOSTILE])
-def test_a_gpu_that_is_not_known_is_named_as_text(
-    capture: LocalStore, visit: Callable[..., AppTest], given: str
-) -> None:
+def test_a_gpu_that_is_not_known_is_named_as_text(capture, visit, given):
     app = visit(capture, "one_gpu", gpu=given)
 
-    assert_sound(app)
     assert app.info[0].value.startswith("No GPU ")
     assert app.info[0].value.endswith(" is in the inventory.")
     assert "](http" not in texts(app)
 
 
-def test_a_time_range_without_the_gpu_offers_its_last_data(
-    store: LocalStore, visit: Callable[..., AppTest]
-) -> None:
+def test_a_time_range_without_the_gpu_offers_its_last_data(store, visit):
     evidence = Evidence(store)
     evidence.node("a", 1)
     gone = {"gpu_uuid": "c/gone", "valid_from_at": START, "valid_to_at": at(600)}
@@ -140,78 +99,60 @@ def test_a_time_range_without_the_gpu_offers_its_last_data(
 
     app = visit(store, "one_gpu", gpu="c/gone", **window)
 
-    assert_sound(app)
     assert app.info[0].value.startswith("GPU c/gone has no evidence in ")
     app.button(key="gpu_jump").click().run()
     assert_sound(app)
     assert app.title[0].value == "GPU 0, b"
 
 
-def test_without_a_gpu_the_page_leads_to_the_nodes(
-    capture: LocalStore, visit: Callable[..., AppTest]
-) -> None:
+def test_without_a_gpu_the_page_leads_to_the_nodes(capture, visit):
     app = visit(capture, "one_gpu")
 
-    assert_sound(app)
     assert "Choose a GPU" in app.info[0].value
 
 
-def test_a_time_range_without_data_offers_the_last_data(
-    capture: LocalStore, visit: Callable[..., AppTest], gpu: str
-) -> None:
+def test_a_time_range_without_data_offers_the_last_data(capture, visit, gpu):
     for page in ("one_gpu", "nodes_and_one"):
         app = visit(capture, page, gpu=gpu, **EMPTY_WINDOW)
-        assert_sound(app)
         assert app.button(key="empty_jump")
 
 
-def test_without_telemetry_the_pages_say_so(
-    empty_database: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-    visit: Callable[..., AppTest],
-) -> None:
+def test_without_telemetry_the_pages_say_so(empty_database, tmp_path_factory, visit):
     for store in built(empty_database, tmp_path_factory, "sacct.txt"):
         node = store.read("select node from marts.nodes limit 1").item()
         app = visit(store, "nodes_and_one", node=node)
-        assert_sound(app)
         assert "inventory in this time range" in texts(app) or "Not measured here" in texts(app)
 
 
-def test_telemetry_alone_is_drawn(
-    empty_database: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-    visit: Callable[..., AppTest],
-) -> None:
+def test_telemetry_alone_is_drawn(empty_database, tmp_path_factory, visit):
     for store in built(empty_database, tmp_path_factory, "nvml.jsonl.gz"):
         gpu = store.read("select gpu_uuid from marts.gpus order by gpu_index limit 1").item()
         app = visit(store, "one_gpu", gpu=gpu)
-        assert_sound(app)
         assert app.get("plotly_chart")
 
 
 @pytest.fixture(scope="module")
-def lost_link(capture: LocalStore) -> LocalStore:
+def lost_link(empty_database, tmp_path_factory):
     """Give the recorded session with an InfiniBand link that was lost while its job ran."""
-    node = capture.read("select distinct node from marts.gpus").item()
-    at = "timestamp '2026-11-20 12:31:00'"
-    readings = capture.read(
-        f"""select 'test' as source, $1 as node, 'infiniband' as kind, $2 as device, '1' as port,
-            {at} + interval (n) minute as ts, n not in (2, 3) as is_up, n * 1000 as rx_bytes
-        from range(6) as minutes(n)""",
-        [node, "<b>mlx5_0</b>"],
-    )
-    capture.load(Batch("link_samples", readings, "test", "test", "a lost link"))
-    capture.build()
-    return capture
+    for store in built(empty_database, tmp_path_factory, *PARTS):
+        node = store.read("select distinct node from marts.gpus").item()
+        at = "timestamp '2026-11-20 12:31:00'"
+        readings = store.read(
+            f"""select 'test' as source, $1 as node, 'infiniband' as kind, $2 as device,
+                '1' as port, {at} + interval (n) minute as ts, n not in (2, 3) as is_up,
+                n * 1000 as rx_bytes
+            from range(6) as minutes(n)""",
+            [node, "<b>mlx5_0</b>"],
+        )
+        store.load(Batch("link_samples", readings, "test", "test", "a lost link"))
+        store.build()
+        yield store
 
 
-def test_a_lost_link_is_marked_and_names_the_runs_that_it_hit(
-    lost_link: LocalStore, visit: Callable[..., AppTest]
-) -> None:
+def test_a_lost_link_is_marked_and_names_the_runs_that_it_hit(lost_link, visit):
     node = lost_link.read("select distinct node from marts.gpus").item()
     app = visit(lost_link, "nodes_and_one", node=node)
 
-    assert_sound(app)
     (table,) = [t.value for t in app.dataframe if "link" in t.value.columns]
     assert table["link"].to_list() == ["InfiniBand and RoCE <b>mlx5_0</b> port 1"]
     assert table["length_s"].to_list() == [120.0]
@@ -231,14 +172,15 @@ def test_a_lost_link_is_marked_and_names_the_runs_that_it_hit(
     ],
     ids=["nothing", "cpu-alone"],
 )
-def test_what_a_host_does_not_report_is_named(series: str, caption: str) -> None:
+def test_what_a_host_does_not_report_is_named(series, caption):
     app = AppTest.from_string(
         f"""
 import polars as pl
 from goodput_app.dashboard.components.fleet import host_parts
 series = pl.DataFrame({series})
 host_parts.missing(series.with_columns(at=pl.datetime(2026, 1, 1)), "gpu-a01")
-"""
+""",
+        default_timeout=PATIENCE_S,
     ).run()
 
     assert_sound(app)
@@ -268,9 +210,7 @@ host_parts.missing(series.with_columns(at=pl.datetime(2026, 1, 1)), "gpu-a01")
     ],
     ids=["no-counter", "no-rise", "a-rise"],
 )
-def test_memory_errors_are_listed_or_none_or_not_reported(
-    rows: list[tuple[str, int | None, float]], tables: int, captions: list[str]
-) -> None:
+def test_memory_errors_are_listed_or_none_or_not_reported(rows, tables, captions):
     app = AppTest.from_string(
         f"""
 import polars as pl
@@ -279,7 +219,8 @@ schema = {{"kind": pl.String, "hour": pl.Int64, "rise": pl.Float64}}
 found = pl.DataFrame({rows}, schema=schema, orient="row")
 hours = pl.datetime(2026, 1, 1) + pl.duration(hours=pl.col("hour"))
 gpu_parts.memory_errors(found.with_columns(hour_at=hours, label=pl.col("kind")))
-"""
+""",
+        default_timeout=PATIENCE_S,
     ).run()
 
     assert_sound(app)
@@ -297,9 +238,7 @@ gpu_parts.memory_errors(found.with_columns(hour_at=hours, label=pl.col("kind")))
     ],
     ids=["chronic", "few-hours", "none", "not-reported"],
 )
-def test_throttling_of_a_gpu_is_chronic_passing_or_not_known(
-    recurrence: str | None, is_reported: bool, shown: list[str] | str
-) -> None:
+def test_throttling_of_a_gpu_is_chronic_passing_or_not_known(recurrence, is_reported, shown):
     app = AppTest.from_string(
         f"""
 import polars as pl
@@ -312,7 +251,8 @@ found = pl.DataFrame(row, schema_overrides={{"recurrence": pl.String}})
 sources = pl.DataFrame({{"has_readings": [True], "has_reasons": [{is_reported}],
                          "has_counters": [False]}})
 gpu_parts.throttling(found.filter(pl.col("recurrence").ne_missing("")), sources)
-"""
+""",
+        default_timeout=PATIENCE_S,
     ).run()
 
     assert_sound(app)

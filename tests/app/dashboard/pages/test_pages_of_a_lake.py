@@ -1,11 +1,8 @@
 """Pages of a database of a lake, which has single readings of recent days only."""
 
-from __future__ import annotations
-
 import re
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
@@ -19,20 +16,13 @@ from goodput_queries.lake.lake import Lake
 from goodput_queries.lake.pull import attach
 from goodput_queries.storage.lake_binding import LakeBinding, LakeOptions
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from goodput_queries.storage.store import LocalStore
-
 DAY_S = 86_400
 OPERATE = Path(__file__).parents[4] / "docs" / "operate.md"
 IN_OTHERS = {"marts.allocated_samples"}  # the Run page then draws the roll-up
 
 
 @pytest.fixture(scope="module")
-def store(
-    new_store: Callable[[], LocalStore], tmp_path_factory: pytest.TempPathFactory
-) -> LocalStore:
+def store(new_store, tmp_path_factory):
     """Give a built database with four days of a GPU, which has the readings of two of them."""
     lake = Lake.create(str(tmp_path_factory.mktemp("lake")), cluster="west", buckets=1)
     gpu = {"source": "inventory", "cluster": "west", "node": "n", "gpu_uuid": "GPU-0"}
@@ -45,15 +35,13 @@ def store(
     return found
 
 
-def captions(visit: Callable[..., Any], store: LocalStore, page: str, day: int) -> list[str]:
+def captions(visit, store, page, day):
     window = {"from": START + timedelta(days=day), "to": START + timedelta(days=day, hours=9)}
     app = visit(store, page, **{name: f"{at:%FT%TZ}" for name, at in window.items()})
     return [one.value for one in app.caption]
 
 
-def test_a_panel_says_which_readings_are_in_the_lake_only(
-    visit: Callable[..., Any], store: LocalStore
-) -> None:
+def test_a_panel_says_which_readings_are_in_the_lake_only(visit, store):
     """Power over time is drawn from the ten-minute roll-up and lacks nothing."""
     old, recent = (captions(visit, store, "power_and_carbon", day) for day in (0, 2))
     said = [text for text in old if "Single readings before 2026-11-22" in text]
@@ -62,12 +50,12 @@ def test_a_panel_says_which_readings_are_in_the_lake_only(
     assert not any("in the lake" in text for text in recent)
 
 
-def test_the_data_page_names_the_lake(visit: Callable[..., Any], store: LocalStore) -> None:
+def test_the_data_page_names_the_lake(visit, store):
     said = captions(visit, store, "data_health", 0)
     assert any(text.startswith("Loaded from the lake /") for text in said)
 
 
-def test_the_views_that_lack_readings_are_listed() -> None:
+def test_the_views_that_lack_readings_are_listed():
     """Those that read them themselves; what reads these lacks as much."""
     staged = {m.qualified_name for m in models.of_layer("staging").values()}
     of_readings = {name for name in staged if models.evidence(name)[0] & set(READINGS)}

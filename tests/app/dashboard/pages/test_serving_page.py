@@ -1,9 +1,6 @@
 """The page of serving engines, in-process: on a small fleet, and where nothing is configured."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -18,19 +15,12 @@ from goodput_app.dashboard import theme
 from goodput_app.dashboard.data import metrics
 from goodput_app.dashboard.figures import serving as figures
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from streamlit.testing.v1 import AppTest
-
-    from goodput_queries.storage.store import LocalStore
-
 TIMES = {"from": "2027-01-15T08:00:00Z", "to": "2027-01-15T10:00:00Z"}
 HOSTILE = "<b>moe</b> :red[x]"
 
 
 @pytest.fixture(scope="module")
-def store(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
+def store(new_store):
     """Give the fleet of the tests of marts, with a tenant of a hostile name."""
     evidence = Evidence(new_store())
     fleet(evidence)
@@ -51,13 +41,13 @@ def store(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
 
 
 @pytest.fixture(scope="module")
-def page(store: LocalStore) -> Iterator[AppTest]:
+def page(store):
     """Give the page of two hours, drawn once."""
     yield opened(store, "model_serving", **TIMES)
     st.cache_data.clear()
 
 
-def test_it_says_speed_in_total_and_per_gpu_and_what_tokens_cost(page: AppTest) -> None:
+def test_it_says_speed_in_total_and_per_gpu_and_what_tokens_cost(page):
     assert_sound(page)
     tiles = {metric.label: metric.value for metric in page.metric}
 
@@ -68,12 +58,12 @@ def test_it_says_speed_in_total_and_per_gpu_and_what_tokens_cost(page: AppTest) 
     assert any("per GPU, 4 GPUs" in text for text in captions)
 
 
-def test_every_table_can_be_downloaded_and_every_number_is_explained(page: AppTest) -> None:
+def test_every_table_can_be_downloaded_and_every_number_is_explained(page):
     assert_can_be_downloaded(page)
     assert unexplained(page) - {"GPUs"} == set()
 
 
-def test_a_quantile_is_shown_with_its_bounds_or_as_exact(page: AppTest) -> None:
+def test_a_quantile_is_shown_with_its_bounds_or_as_exact(page):
     tables = [t.value for t in page.dataframe if "p50_bounds" in t.value.columns]
     shown = {text for table in tables for text in table["p50_bounds"]}
 
@@ -81,9 +71,7 @@ def test_a_quantile_is_shown_with_its_bounds_or_as_exact(page: AppTest) -> None:
     assert "0.75 to 1.0" in shown
 
 
-def test_a_tenant_leads_to_its_slowest_engine_and_the_engine_to_its_gpu(
-    store: LocalStore,
-) -> None:
+def test_a_tenant_leads_to_its_slowest_engine_and_the_engine_to_its_gpu(store):
     """The row of the tenant sets `serving_engine`; the page then has the links."""
     asked = {"serving_engine": "c|pod-0||llama", "served_model": "llama", "served_by": "engine"}
     app = opened(store, "model_serving", **asked, **TIMES)
@@ -96,7 +84,7 @@ def test_a_tenant_leads_to_its_slowest_engine_and_the_engine_to_its_gpu(
     assert "Open node n1" in links
 
 
-def test_a_line_of_latencies_breaks_where_no_request_was_made() -> None:
+def test_a_line_of_latencies_breaks_where_no_request_was_made():
     begin = datetime(2027, 1, 15)  # noqa: DTZ001 -- UTC
     at = [begin + timedelta(minutes=minutes) for minutes in (0, 15, 30, 240, 255)]
     names = [f"{p}{bound}_s" for p in ("p50", "p99") for bound in ("", "_low", "_high")]
@@ -111,7 +99,7 @@ def test_a_line_of_latencies_breaks_where_no_request_was_made() -> None:
     assert line.customdata[3] == ""
 
 
-def test_a_latency_spike_has_its_cause(page: AppTest) -> None:
+def test_a_latency_spike_has_its_cause(page):
     (table,) = (t.value for t in page.dataframe if "cause_label" in t.value.columns)
     (row,) = table.to_dict("records")
 
@@ -119,9 +107,7 @@ def test_a_latency_spike_has_its_cause(page: AppTest) -> None:
     assert (row["cause_label"], row["evidence"]) == ("GPU event", "Xid 74 of GPU 1 at 08:29:55")
 
 
-def test_a_page_says_of_how_many_rows_it_has_the_first(
-    store: LocalStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_says_of_how_many_rows_it_has_the_first(store, monkeypatch):
     monkeypatch.setattr("goodput_app.dashboard.data.serving.ROWS_SHOWN", 2)
     app = opened(store, "model_serving", served_by="role", **TIMES)
 
@@ -131,7 +117,7 @@ def test_a_page_says_of_how_many_rows_it_has_the_first(
     assert any(text.startswith("The first 2 of ") and "latencies" in text for text in texts)
 
 
-def test_a_site_without_engines_is_told_the_source_and_the_lines(capture: LocalStore) -> None:
+def test_a_site_without_engines_is_told_the_source_and_the_lines(capture):
     """The recorded session has none."""
     app = opened(capture, "model_serving")
 

@@ -1,43 +1,24 @@
 """The Waste page: gaps, sums of what its table leaves out, links to it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-import pytest
-from tests.app.opened_page import assert_sound, texts
+from tests.app.opened_page import texts
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.data import marts
-from goodput_queries.scope import Scope
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from streamlit.testing.v1 import AppTest
-
-    from goodput_queries.storage.store import LocalStore
 
 
-def test_a_picked_gap_shows_what_its_gpu_did(
-    capture: LocalStore, visit: Callable[..., AppTest]
-) -> None:
+def test_a_picked_gap_shows_what_its_gpu_did(capture, visit):
     gap = capture.read("select gap_id from marts.idle_gaps order by gap_s desc limit 1").item()
     before = len(visit(capture, "idle_gaps").get("plotly_chart"))
     app = visit(capture, "idle_gaps", gap=gap)
-    assert_sound(app)
     assert len(app.get("plotly_chart")) == before + 1
 
 
-def test_gaps_that_the_table_leaves_out_are_in_the_sums(
-    capture: LocalStore, visit: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_gaps_that_the_table_leaves_out_are_in_the_sums(capture, visit, monkeypatch):
     gaps = capture.read("select count(*) from marts.idle_gaps").item()
     monkeypatch.setattr(marts, "GAPS_SHOWN", 1)
 
     app = visit(capture, "idle_gaps")
 
-    assert_sound(app)
     assert f"{gaps} idle gaps, " in texts(app)
     assert " with the highest cost, `goodput gaps` all." in texts(app)
     category, parts = capture.read(
@@ -48,9 +29,7 @@ def test_gaps_that_the_table_leaves_out_are_in_the_sums(
     assert "; the table has the 1 with the highest cost" in shown
 
 
-def test_the_number_of_a_loss_is_the_number_on_its_page(
-    capture: LocalStore, visit: Callable[..., AppTest]
-) -> None:
+def test_the_number_of_a_loss_is_the_number_on_its_page(capture, visit):
     losses = capture.read("select * from marts.loss_causes order by gpu_ms desc limit 3")
     for loss in losses.iter_rows(named=True):
         params = {name: loss[name] for name in ("cluster", "category", "blame")}
@@ -61,21 +40,17 @@ def test_the_number_of_a_loss_is_the_number_on_its_page(
         assert f"{theme.gpu_time(loss['gpu_ms'])}, " in shown
 
 
-def test_a_category_that_does_not_exist_is_named(
-    capture: LocalStore, visit: Callable[..., AppTest]
-) -> None:
+def test_a_category_that_does_not_exist_is_named(capture, visit):
     shown = texts(visit(capture, "idle_gaps", category="xyz"))
 
     assert "'xyz' is not a category; all categories are shown." in shown
 
 
-def test_gpus_that_did_nothing_while_their_job_worked_are_reported(
-    capture: LocalStore, visit: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_gpus_that_did_nothing_while_their_job_worked_are_reported(capture, visit, monkeypatch):
     assert "while their jobs stepped" not in texts(visit(capture, "idle_gaps"))
     found = marts.idle_gaps
 
-    def beside(scope: Scope) -> marts.IdleGaps:
+    def beside(scope):
         gaps = found(scope)
         return marts.IdleGaps(gaps.top_gaps, gaps.sums.with_columns(is_beside_work=True))
 

@@ -32,6 +32,7 @@ def cpu_counters(store):
     ).rows()
 
 
+@pytest.mark.machine
 def test_a_real_server_gives_the_host_that_a_real_exporter_reports(
     store, prometheus_of, node_exporter
 ):
@@ -57,6 +58,7 @@ def test_a_real_server_gives_the_host_that_a_real_exporter_reports(
     assert store.read("select count(*) from raw.rejects").item() == 0
 
 
+@pytest.mark.machine
 def test_its_page_says_the_same(store, node_exporter):
     """Values of one second: CPU of all cores, memory, the interfaces that are no bridge or lo."""
     url = f"http://{node_exporter}"

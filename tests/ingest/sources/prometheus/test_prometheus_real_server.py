@@ -9,6 +9,7 @@ import pytest
 
 from goodput_ingest.sources.prometheus import Prometheus
 
+pytestmark = pytest.mark.machine
 LABELS = (
     '{gpu="0",UUID="GPU-6f0c1c2e-3b7a-4d51-9a0e-0d1c2b3a4f50",pci_bus_id="00000000:19:00.0",'
     'device="nvidia0",modelName="NVIDIA H100 80GB HBM3",Hostname="gpu-a01"}'

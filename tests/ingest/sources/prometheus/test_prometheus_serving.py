@@ -6,6 +6,8 @@ import json
 import time
 from datetime import UTC, datetime
 
+import pytest
+
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.prometheus import Prometheus
@@ -31,6 +33,7 @@ def poll(store, source):
     return sum(store.load(batch).rows_new for batch in source.poll({}, now))
 
 
+@pytest.mark.machine
 def test_a_real_server_and_the_page_itself_give_the_same_engine(store, prometheus_of, exporter):
     load, now_ms = load_of_now()
     exporter.text = page(load, now_ms)

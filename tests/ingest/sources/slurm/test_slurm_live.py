@@ -32,6 +32,7 @@ SBIN = "/usr/sbin:/sbin"
 MISSING = [name for name in NEEDED if not shutil.which(name, path=f"{os.environ['PATH']}:{SBIN}")]
 WAIT_S = 30.0
 pytestmark = [
+    pytest.mark.machine,
     pytest.mark.skipif(bool(MISSING), reason=f"Slurm is not installed: {', '.join(MISSING)}"),
     pytest.mark.skipif(os.geteuid() != 0, reason="Slurm's daemons need root"),
     pytest.mark.xdist_group("slurm"),

@@ -147,7 +147,7 @@ def follow(scope: Scope, shown: findings.Found | None) -> None:
     if shown is None:
         states.follows("Findings", lambda: findings.has_newer(scope, shown))
     elif not findings.is_evaluated(scope):
-        states.draw_again_when(lambda: findings.has_newer(scope, shown))
+        scope_bar.draw_again_when("findings", lambda: findings.has_newer(scope, shown))
         if datetime.now(UTC).replace(tzinfo=None) - shown.evaluated_at > OLD:
             at = theme.moment(shown.evaluated_at)
             st.caption(f"Findings of {at}; newer ones are being evaluated.")

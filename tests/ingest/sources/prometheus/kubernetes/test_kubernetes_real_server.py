@@ -12,6 +12,7 @@ from goodput_ingest.live.scheduler import Collection
 from goodput_ingest.live.store_lease import Held
 from goodput_queries.check import check
 
+pytestmark = pytest.mark.machine
 NODE, GPUS = "gpu-a01", 4
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 -- naive UTC
 HELD = """select job_id, gpu_uuid, gpu_instance, method, from_ms(holds.start_ms) as start_at,

@@ -1,0 +1,48 @@
+"""`/healthz`: whether the server answers, and what it still has to do."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from goodput_app.dashboard.data import pending
+from goodput_app.distribution import version
+from goodput_queries.errors import GoodputError
+from goodput_queries.storage import remote
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from goodput_app.server.background import Upkeep
+    from goodput_queries.storage.store import LocalStore
+
+log = logging.getLogger(__name__)
+
+
+def health_route(store: LocalStore, instance: str, upkeep: Upkeep) -> Route:
+    """Return the route `/healthz`.
+
+    is_built: the last upkeep brought the ledger up to date. pending_evaluations: evaluations of
+    findings that run or wait for a thread; with none, no page is about to be redrawn.
+    """
+
+    def healthz(_request: Request) -> Response:
+        try:
+            store.read("select 1", timeout_s=remote.HEALTH_TIMEOUT_S)
+            status, code = "ok", 200
+        except GoodputError:  # after a full disk DuckDB answers nothing until it is opened again
+            log.exception("the database does not answer; free some space and start again")
+            status, code = "the database does not answer", 503
+        body = {
+            "status": status,
+            "version": version(),
+            "instance": instance,
+            "is_built": upkeep.is_built,
+            "pending_evaluations": pending.evaluations(),
+        }
+        return JSONResponse(body, status_code=code, headers={"Cache-Control": "no-store"})
+
+    return Route("/healthz", healthz)
