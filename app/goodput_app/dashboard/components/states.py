@@ -58,6 +58,16 @@ def first_run() -> None:
     _await_data(marts.state())
 
 
+def refused_build() -> None:
+    """Warn on every page that the ledger is that of an earlier build, where the last one failed."""
+    if marts.is_refused():
+        st.warning(
+            "The ledger is not up to date: the checks of the last build failed, and the ledger of "
+            "the build before is shown. Findings says which rows.",
+            icon=":material/sync_problem:",
+        )
+
+
 @st.fragment(run_every=5)
 def _await_data(seen: marts.State) -> None:
     if marts.state() != seen:

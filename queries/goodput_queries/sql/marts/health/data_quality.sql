@@ -166,6 +166,27 @@ with findings as (
     from state.reading_series anti join intermediate.int_gpu_inventory using (gpu_uuid)
     union all
     select
+        'GPUs in two places',
+        'a GPU is reported in two places at one time: it is counted in one of them (intermediate.int_gpu_units)',
+        count(distinct gpu_uuid), null, min(gpu_uuid || ' in ' || place || ' and in ' || other_place),
+        'Correct the wrong node or cluster: `goodput forget FILE`, then ingest it again; give each GPU a UUID of its own'
+    from (
+        select
+            claims.gpu_uuid,
+            claims.cluster || '/' || claims.node as place,
+            others.cluster || '/' || others.node as other_place
+        from intermediate.int_gpu_claims as claims
+        inner join intermediate.int_gpu_claims as others using (gpu_uuid)
+        where
+            (claims.cluster, claims.node) < (others.cluster, others.node)
+            and (
+                claims.start_ms = others.start_ms
+                or claims.start_ms < coalesce(others.end_ms, 9223372036854775807)
+                and others.start_ms < coalesce(claims.end_ms, 9223372036854775807)
+            )
+    )
+    union all
+    select
         'instances beyond a whole GPU',
         'more MIG slices are listed for a GPU than it has: what does not fit is left out of the ledger',
         count(*), null, min(gpu_uuid || '/' || gpu_instance || ' (' || profile || ')'),
