@@ -142,15 +142,17 @@ def whole_page() -> Iterator[None]:
 
 
 def runs_withheld(view: View) -> None:
-    """Say how many runs of the time range the reader does not see."""
+    """Say that a reader does not see all runs, and how many, on days that are over."""
     if rows.sees_all(view.scope):
         return
     runs, others = marts.runs_withheld(view.scope)
+    said = "Runs of other teams are not shown."
     if others:
-        st.caption(
-            f"{others:,} of {theme.count(runs, 'run')} in this time range "
-            f"{'is' if others == 1 else 'are'} of other teams and not shown."
+        said += (
+            f" On the days (UTC) of this time range that are over they are {others:,} of "
+            f"{theme.count(runs, 'run')}."
         )
+    st.caption(said)
 
 
 def follows(name: str, is_ready: Callable[[], bool]) -> None:

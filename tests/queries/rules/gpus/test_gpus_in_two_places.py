@@ -14,7 +14,8 @@ def listed(cluster, node, *, since=0, until=None, source="dcgm"):
     """Say that a source lists one GPU in a node."""
     row = {
         "cluster": cluster.name, "node": f"{cluster.name}-{node}",
-        "gpu_uuid": f"GPU-{cluster.name}", "gpu_index": 0, "valid_from_at": cluster.at(since), "valid_to_at": cluster.at(until),
+        "gpu_uuid": f"GPU-{cluster.name}", "gpu_index": 0,
+        "valid_from_at": cluster.at(since), "valid_to_at": cluster.at(until),
     }  # fmt: skip
     cluster.load("gpus", [row], source)
 
