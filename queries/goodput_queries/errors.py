@@ -9,7 +9,8 @@ GoodputError            a stated failure: one sentence, no traceback, exit code 
 │   ├── NoEvidenceError there is no evidence in the queried time
 │   └── NotPermittedError  a reader who sees some teams only asked for more
 ├── BuildError          a view or stage could not be built
-│   └── UnbuiltError    no build has processed the latest load
+│   ├── UnbuiltError    no build has processed the latest load
+│   └── UnbalancedError a build whose checks failed was not published
 └── IngestError         a source cannot be read at all (single bad rows are rejects, not errors)
     └── UnexpectedError a defect of ours met a file: class, place and message of the exception
 """
@@ -20,7 +21,10 @@ import re
 import shlex
 import sys
 from importlib import metadata
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 DISTRIBUTION: Final = "goodput-ledger"  # the name under which all packages are published
 
@@ -70,6 +74,28 @@ class BuildError(GoodputError):
 
 class UnbuiltError(BuildError):
     """No build has processed the latest load yet."""
+
+
+class UnbalancedError(BuildError):
+    """The checks of a build failed: it was rolled back, and the ledger is that of the build before.
+
+    broken: invariant, number of cases and the first case, a row each; empty in another process.
+    """
+
+    broken: Sequence[tuple[str, int, str]] = ()
+
+    @classmethod
+    def of(cls, broken: Sequence[tuple[str, int, str]]) -> UnbalancedError:
+        """Return the error for the invariants that do not hold."""
+        (invariant, n, example), *others = broken
+        more = f", and {len(others)} more checks" if others else ""
+        error = cls(
+            "The ledger is that of the last good build, since the checks of this one failed: "
+            f"{n} {invariant}, for example {example}{more}. `goodput findings` lists them; take "
+            "the evidence back with `goodput forget FILE`, and report it."
+        )
+        error.broken = broken
+        return error
 
 
 class IngestError(GoodputError):

@@ -224,9 +224,10 @@ class AccessSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sign_in: "oidc" or "proxy"; without it only the loopback is served. hosts: names in the URL of
     the dashboard, `*.example.org` for all below; loopback names always work. session_h: after so
     many hours people sign in again. default_role: of people that no member names; without it they
-    are refused. metrics_token_*: the bearer token of `/metrics`; without it `/metrics` is for the
-    loopback alone where people sign in. frame_ancestors: origins whose pages may frame these.
-    tokens: programs that ask `/api/v1`.
+    are refused. metrics_token_*: the bearer token of `/metrics`; without it, where people sign in,
+    `/metrics` is for tokens that see all teams, and for the loopback unless a proxy connects from
+    there. frame_ancestors: origins whose pages may frame these. tokens: programs that ask
+    `/api/v1`.
     """
 
     sign_in: str | None = None

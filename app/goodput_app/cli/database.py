@@ -13,9 +13,10 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn
 from rich.text import Text
 
+from goodput_app.cli.options import say
 from goodput_app.settings import settings
 from goodput_billing.render.printable import printable
-from goodput_queries.errors import StoreError
+from goodput_queries.errors import StoreError, UnbalancedError
 from goodput_queries.storage.store import IN_MEMORY, Store, open_store
 
 if TYPE_CHECKING:
@@ -79,9 +80,15 @@ def existing(db: str) -> Iterator[Store]:
 
 @contextlib.contextmanager
 def built(db: str) -> Iterator[Store]:
-    """Yield a database whose ledger contains everything that was ingested."""
+    """Yield a database whose ledger contains everything that was ingested.
+
+    Where that build is not published the ledger of the build before answers, and a warning says so.
+    """
     with existing(db) as store:
-        store.build()
+        try:
+            store.build()
+        except UnbalancedError as error:
+            say(str(error))
         yield store
 
 

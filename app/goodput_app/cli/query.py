@@ -9,7 +9,7 @@ import click
 import polars as pl
 
 from goodput_app.cli import output
-from goodput_app.cli.database import built, quoted
+from goodput_app.cli.database import built, existing, quoted
 from goodput_app.cli.failures import FailedWithRowsError
 from goodput_app.cli.options import (
     database_option,
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 @output_options
 def check(db: str) -> pl.DataFrame:
     """Test the invariants; exit code 1 if one fails."""
-    with built(db) as store:
+    with existing(db) as store:
+        store.build()
         frame = broken_rows(store)
     if (broken := frame.filter(frame["violations"] > 0).height) > 0:
         raise FailedWithRowsError(

@@ -178,6 +178,7 @@ else:
         account.show()
 
 replay_bar.show()
+states.refused_build()
 view = None
 with states.panel("", "marts.clusters"):
     view = scope_bar.show(scope_bar.COST_RANGE if page == COST else None)

@@ -43,7 +43,7 @@ from goodput_app.server.listen import (
     listen,
     url_of,
 )  # fmt: skip
-from goodput_app.server.local_request import is_direct_and_local
+from goodput_app.server.local_request import may_be_local
 from goodput_app.server.metrics.exposition import Metrics
 from goodput_app.server.sign_in import SignIn
 from goodput_app.settings import settings
@@ -354,7 +354,7 @@ def _collecting(store: LocalStore, sources: Sequence[Collector]) -> Iterator[Col
 
 def _refusal(request: Request, token: str) -> Response | None:
     """Return why a call for the database is refused, None where it is not."""
-    if not is_direct_and_local(request):
+    if not may_be_local(request, settings().access):
         return _stated(StoreError("the database is served to processes of its own machine."), 403)
     if not metrics_access.has_token(request, token):
         return _stated(StoreError("the token is missing or not this server's."), 401)

@@ -1,4 +1,4 @@
-"""Who may read `/metrics` where people sign in: the token of the settings, or this machine."""
+"""Who may read `/metrics` where people sign in: who has a token, or this machine."""
 
 from __future__ import annotations
 
@@ -7,25 +7,38 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import PlainTextResponse, Response
 
-from goodput_app.server.local_request import is_direct_and_local
+from goodput_app.access import tokens
+from goodput_app.server.local_request import is_local
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
     from goodput_app.access.settings import AccessSettings
 
+REFUSED = (
+    "/metrics needs a bearer token: that of metrics_token_file under [access], or one of "
+    "[[access.tokens]] that sees all teams.\n"
+)
+
 
 def refusal(request: Request, access: AccessSettings) -> Response | None:
-    """Return why a request is refused, None where it is not."""
+    """Return why a request is refused, None where it is not.
+
+    `/metrics` has the figures of all teams: a token that is limited to some of them is refused.
+    """
     token = access.metrics_token()
-    if token is None:
-        if access.sign_in is None or is_direct_and_local(request):
-            return None
-        sentence = "/metrics is for this machine; set metrics_token_file under [access].\n"
-        return PlainTextResponse(sentence, 403)
-    if has_token(request, token):
+    if token is None and (access.sign_in is None or is_local(request, access)):
         return None
-    return PlainTextResponse("The bearer token is missing or wrong.\n", 401)
+    if token is not None and has_token(request, token):
+        return None
+    given = tokens.bearer(request.headers.raw)
+    program = None if given is None else tokens.identity_of(given, access)
+    if program is not None:
+        sentence = "This token sees some teams only, and /metrics has the figures of all.\n"
+        return None if program.teams is None else PlainTextResponse(sentence, 403)
+    if "authorization" in request.headers or token is not None:
+        return PlainTextResponse("The bearer token is missing or wrong.\n", 401)
+    return PlainTextResponse(REFUSED, 403)
 
 
 def has_token(request: Request, token: str) -> bool:

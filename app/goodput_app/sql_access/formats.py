@@ -33,7 +33,7 @@ def content(answer: Answer, form: str) -> bytes:
         "row_limit": answer.rows_max,
         "is_truncated": answer.is_cut,
         "views": list(answer.views),
-        "rows_withheld": answer.withheld,
+        "rows_withheld": answer.is_limited,
     }
     text = json.dumps(head, ensure_ascii=False)
     return f'{text[:-1]}, "rows": {as_json(answer.rows).strip()}}}\n'.encode()

@@ -24,6 +24,7 @@ BARE_UUID: Final = r"^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4
 NO_NODE: Final = r"^(?:localhost|localhost\.localdomain|127\.[0-9.]+|::1)$"
 PORT: Final = r":[0-9]{1,5}$"
 WHOLE_PARTITION: Final = "spx"  # AMD: the whole GPU is one partition
+ABSENT: Final = ("n/a", "na", "none", "null", "unknown")  # in lower case: what has no such thing
 EXPORTER: Final = "exporter"  # in the name of an exporter's own container
 
 UUID: Final = ("uuid", "gpu_uuid")
@@ -46,9 +47,12 @@ INSTANCE, SCRAPE_JOB = "instance", "job"
 PARTS: Final = (
     *("afid_index", "clock_event", "clock_index", "clock_type", "cpu", "cpucore"),
     *("hbm_index", "health_error_code", "health_watch", "link_index", "link_status", "nvlink"),
-    *("nvswitch", "peer_gpu", "pid", "process_id", "severity", "vgpu", "xid"),
+    *("nvswitch", "peer_gpu", "pid", "process_id", "severity", "xid"),
 )
-"""Labels that split one metric of one GPU into several series: they become part of its name."""
+"""Labels that split one metric of one GPU into several series: they become part of its name.
+
+`vgpu` is none: the series of each share of a time-sliced GPU repeat the reading of the whole GPU.
+"""
 
 NAMES: Final = frozenset(
     {
@@ -94,20 +98,20 @@ def normalise(labels: pl.DataFrame, *, node: str | None = None) -> pl.DataFrame:
     """
     given = _Labels(labels)
     instance = _host(given.first(INSTANCE))
-    partitioning = given.first(PARTITIONING).str.to_lowercase()
-    partition = pl.when(partitioning != WHOLE_PARTITION).then(given.first(PARTITION))
+    partitioning = given.present(PARTITIONING).str.to_lowercase()
+    partition = pl.when(partitioning != WHOLE_PARTITION).then(given.present(PARTITION))
     wanted = {
         "gpu_uuid": _uuid(given),
-        "gpu_instance": pl.coalesce(given.first(MIG_ID), partition, pl.lit("")),
-        "mig_profile": given.first(MIG_PROFILE),
+        "gpu_instance": pl.coalesce(given.present(MIG_ID), partition, pl.lit("")),
+        "mig_profile": given.present(MIG_PROFILE),
         "is_other_partition": (partition != "0").fill_null(value=False),
         "node": _node(given, instance, node),
         "gpu_index": given.first(*INDEX).cast(pl.Int32, strict=False),
         "slurm_index": given.first(*MINOR).cast(pl.Int32, strict=False),
         "pci_bus_id": given.first(*PCI),
-        "gpu_model": given.first(*MODEL),
-        "driver_version": given.first(*DRIVER),
-        "vbios_version": given.first(*VBIOS),
+        "gpu_model": given.present(*MODEL),
+        "driver_version": given.present(*DRIVER),
+        "vbios_version": given.present(*VBIOS),
         **_owner(given),
         "hpc_job": given.first(*JOB),
         "message": given.first(MESSAGE, max_chars=MESSAGE_MAX_CHARS),
@@ -138,15 +142,23 @@ class _Labels:
         texts = [pl.when(column != "").then(column) for column in columns]
         return pl.coalesce(texts).str.slice(0, max_chars).str.replace_all(CONTROL, "\ufffd")
 
+    def present(self, *names: str) -> pl.Expr:
+        """Return the first of these labels that names something, not that there is none."""
+        texts = [self.first(name) for name in names]
+        return pl.coalesce(
+            pl.when(~text.str.strip_chars("[] ").str.to_lowercase().is_in(ABSENT)).then(text)
+            for text in texts
+        )
+
 
 def _uuid(given: _Labels) -> pl.Expr:
     """Return the GPU's UUID as NVML writes it; of an AMD GPU without one its serial number.
 
     The nvidia-smi exporter leaves out the `GPU-` of its label `uuid`; AMD's `gpu_uuid` has none.
     """
-    plain, amd = given.first(UUID[0]), given.first(UUID[1])
+    plain, amd = given.present(UUID[0]), given.present(UUID[1])
     named = pl.when(plain.str.contains(BARE_UUID)).then("GPU-" + plain).otherwise(plain)
-    return pl.coalesce(named, amd, "SN-" + given.first(SERIAL))
+    return pl.coalesce(named, amd, "SN-" + given.present(SERIAL))
 
 
 def _node(given: _Labels, instance: pl.Expr, node: str | None) -> pl.Expr:

@@ -159,3 +159,4 @@ def forget_ledger(cursor: duckdb.DuckDBPyConnection) -> None:
         if model.materialised == "hourly":
             cursor.execute(f"delete from {model.qualified_name} where hour_ms >= $1", [kept_ms])
     cursor.execute("delete from state.built")  # forces a full build
+    cursor.execute("delete from state.refused_builds")

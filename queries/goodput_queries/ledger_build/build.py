@@ -15,9 +15,10 @@ import polars as pl
 
 from goodput_queries import serving_objectives
 from goodput_queries.catalog import models
+from goodput_queries.errors import UnbalancedError
 from goodput_queries.evidence import forgetting, retention
 from goodput_queries.evidence.implausible import reject_implausible_rows
-from goodput_queries.ledger_build import dirty, dirty_runs, materialise, watermarks
+from goodput_queries.ledger_build import balance, dirty, dirty_runs, materialise, watermarks
 from goodput_queries.ledger_build.dirty import Change
 from goodput_queries.ledger_build.node_hours import ranges
 from goodput_queries.ledger_build.parts.distribute import Parts
@@ -38,14 +39,31 @@ SUMMARY_SCHEMA = {"stage": pl.String, "rows": pl.Int64, "seconds": pl.Float64}
 
 
 def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
-    """Build what changed since the last build; return stage, rows and seconds, one row a stage."""
+    """Build what changed since the last build; return stage, rows and seconds, one row a stage.
+
+    Raises UnbalancedError where its checks fail: the ledger stays as it was, and
+    `state.refused_builds` has the reason.
+    """
+    with store.cursor() as cursor:
+        sequence = _scalar(cursor, "select max(sequence) from state.ingested") or 0
+    try:
+        return _built(store, sequence, is_full=is_full)
+    except UnbalancedError as error:
+        with store.writing() as cursor:
+            balance.note_refused(cursor, sequence, error)
+        raise
+
+
+def _built(store: LocalStore, sequence: int, *, is_full: bool) -> pl.DataFrame:
+    """Build in one transaction, which an error rolls back."""
     with store.writing() as cursor:
-        sequence = _scalar(cursor, "select coalesce(max(sequence), 0) from state.ingested")
         before = _scalar(cursor, "select max(sequence) from state.built")
         has_other_objectives = serving_objectives.keep(cursor, store.serving_objectives)
         since = None if is_full or has_other_objectives else before
         if since == sequence:
             return pl.DataFrame([], schema=SUMMARY_SCHEMA)
+        if not (is_full or has_other_objectives):
+            balance.raise_if_refused(cursor, sequence)
         binding, parts = store.lake_binding, None
         dirty_set = dirty.of_loads(cursor, _after_clearing(cursor, binding, since))
         cursor.execute(f"set variable built_sequence = {dirty.last_load(dirty_set.since)}")
@@ -55,8 +73,10 @@ def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
         work = _Build(cursor, dirty_set, parts)
         for model in models.build_order():
             work.make(model)
+        balance.verify(cursor, work.dirty)
         if parts is not None:
-            note_unpublished_days(cursor, work.dirty, sequence or 0)
+            note_unpublished_days(cursor, work.dirty, sequence)
+        cursor.execute("delete from state.refused_builds")
         cursor.execute("delete from state.built")
         cursor.execute(
             "insert into state.built "

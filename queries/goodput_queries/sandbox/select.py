@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import io
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 class Answer:
     """The rows of a select.
 
-    is_cut: there were more than `rows_max`. views: what it read. withheld: of these, how many rows
-    of the time range and cluster are of other teams than the reader's; only where there are some.
+    is_cut: there were more than `rows_max`. views: what it read. is_limited: it has the rows of the
+    reader's teams only. How many others there are, and whether, would say when other teams worked.
     """
 
     rows: pl.DataFrame
     is_cut: bool
     rows_max: int
     views: tuple[str, ...]
-    withheld: dict[str, int]
+    is_limited: bool
 
 
 def select(
@@ -66,10 +66,12 @@ def select(
             worker.send({"schema": schema, "name": name}, packed(rows))
         worker.send({})
         head, content = worker.receive()
-        withheld = _withheld(store, views, scope, worker)
     rows = pl.read_ipc_stream(io.BytesIO(content))
     names = tuple(view.name for view in views)
-    return Answer(rows, bool(head["is_cut"]), limits.rows_max, names, withheld)
+    is_limited = scope.teams is not None and any(
+        view.has_team_rows and not view.name.startswith("reference.") for view in views
+    )
+    return Answer(rows, bool(head["is_cut"]), limits.rows_max, names, is_limited)
 
 
 def _views(known: dict[str, View], named: Iterable[Sequence[str]], scope: Scope) -> list[View]:
@@ -135,23 +137,3 @@ def _rows_of(
         f"{view.name} has more than {most} in this time range. Narrow the time range or the "
         "cluster, or name only the columns that are needed."
     )
-
-
-def _withheld(
-    store: Store, views: Iterable[View], scope: Scope, worker: WorkerProcess
-) -> dict[str, int]:
-    """Return how many rows of each view are of other teams, in the window and cluster alone."""
-    if scope.teams is None:
-        return {}
-    own = Scope(from_ms=scope.from_ms, to_ms=scope.to_ms, cluster=scope.cluster, teams=scope.teams)
-    found = {}
-    for view in views:
-        if view.has_team_rows and not view.name.startswith("reference."):
-            sql = f"select count(*) from {view.name}"
-            counts = [
-                int(store.read(sql, scope=one, timeout_s=worker.left_s).item())
-                for one in (replace(own, teams=None), own)
-            ]
-            if counts[0] > counts[1]:
-                found[view.name] = counts[0] - counts[1]
-    return found

@@ -55,6 +55,7 @@ def create_missing(
         cursor.execute(f"drop schema if exists {layer} cascade")
         cursor.execute(f"create schema {layer}")
     cursor.execute("delete from state.built")  # the next build is a full build
+    cursor.execute("delete from state.refused_builds")
     _create_views(cursor)
     if before:
         log.warning(

@@ -126,13 +126,6 @@ def test_every_other_view_is_refused(stores):
             stores[0].read(f"select * from {name}", scope=LIMITED)
 
 
-def test_runs_of_other_teams_are_counted(stores):
-    counts = "select runs, withheld from marts.runs_withheld"
-
-    assert stores[0].read(counts, scope=WHOLE).row(0) == (4, 0)
-    assert stores[0].read(counts, scope=LIMITED).row(0) == (4, 1)
-
-
 def test_a_run_that_two_teams_call_alike_is_distinguished(stores):
     """Its job runs of the other team are in no sum of it."""
     (row,) = (

@@ -58,6 +58,16 @@ def first_run() -> None:
     _await_data(marts.state())
 
 
+def refused_build() -> None:
+    """Warn on every page that the ledger is that of an earlier build, where the last one failed."""
+    if marts.is_refused():
+        st.warning(
+            "The ledger is not up to date: the checks of the last build failed, and the ledger of "
+            "the build before is shown. Findings says which rows.",
+            icon=":material/sync_problem:",
+        )
+
+
 @st.fragment(run_every=5)
 def _await_data(seen: marts.State) -> None:
     if marts.state() != seen:
@@ -132,15 +142,17 @@ def whole_page() -> Iterator[None]:
 
 
 def runs_withheld(view: View) -> None:
-    """Say how many runs of the time range the reader does not see."""
+    """Say that a reader does not see all runs, and how many, on days that are over."""
     if rows.sees_all(view.scope):
         return
     runs, others = marts.runs_withheld(view.scope)
+    said = "Runs of other teams are not shown."
     if others:
-        st.caption(
-            f"{others:,} of {theme.count(runs, 'run')} in this time range "
-            f"{'is' if others == 1 else 'are'} of other teams and not shown."
+        said += (
+            f" On the days (UTC) of this time range that are over they are {others:,} of "
+            f"{theme.count(runs, 'run')}."
         )
+    st.caption(said)
 
 
 def follows(name: str, is_ready: Callable[[], bool]) -> None:

@@ -76,6 +76,13 @@ def is_built() -> bool:
     return str(loaded) in {of_cluster.rsplit(":", 1)[-1] for of_cluster in built.split(",")}
 
 
+def is_refused() -> bool:
+    """Return whether the last build was not published, since its checks failed."""
+    return not is_built() and bool(
+        read("select exists (from state.refused_builds) as is_refused").item()
+    )
+
+
 @st.cache_data(max_entries=400, show_spinner=False)
 def _kept(
     sql: str, parameters: tuple[object, ...], scope: Scope, state: State

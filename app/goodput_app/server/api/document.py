@@ -212,9 +212,8 @@ def _schemas() -> dict[str, Any]:
             "is_truncated": {**FLAG, "description": "Whether there were more than row_limit rows."},
             "views": {**_list(TEXT), "description": "The views that were read."},
             "rows_withheld": {
-                "type": "object",
-                "additionalProperties": COUNT,
-                "description": "By view: its rows of other teams in the time range and cluster.",
+                **FLAG,
+                "description": "Whether the views were limited to the rows of the token's teams.",
             },
             "rows": _list({"type": "object"}),
         }

@@ -31,7 +31,7 @@ def response(answer: Answer, form: str) -> Response:
         "X-Goodput-Rows": str(answer.rows.height),
         "X-Goodput-Row-Limit": str(answer.rows_max),
         "X-Goodput-Truncated": "true" if answer.is_cut else "false",
-        "X-Goodput-Rows-Withheld": str(sum(answer.withheld.values())),
+        "X-Goodput-Rows-Withheld": "true" if answer.is_limited else "false",
         **NOT_KEPT,
     }
     if form != "json":

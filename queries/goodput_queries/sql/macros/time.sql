@@ -29,3 +29,8 @@ create or replace macro is_dated_by(from_ms, until_ms, reported_ms) as (
     coalesce(reported_ms, 9223372036854775806) >= coalesce(from_ms, 0)
     and coalesce(reported_ms, 9223372036854775806) < coalesce(until_ms, 9223372036854775807)
 );
+
+-- The instance whose readings are those of a unit: readings of a GPU in shares are of the whole GPU.
+create or replace macro read_instance(gpu_instance) as (
+    case when starts_with(gpu_instance, 'share.') then '' else gpu_instance end
+);

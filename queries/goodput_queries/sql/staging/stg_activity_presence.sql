@@ -15,6 +15,6 @@ where
     and ts < from_ms((select until_ms from untils))
     and case
         when engine_active_ratio is not null then engine_active_ratio > threshold('idle_engine_ratio')
-        else gpu_busy_ratio > threshold('idle_busy_ratio') and not coalesce(is_flagged, false)
+        else gpu_busy_ratio > threshold('idle_busy_ratio') and not coalesce(is_flagged and source = 'nvml', false)
     end
 group by gpu_uuid, block

@@ -33,13 +33,30 @@ records as (
         to_ms(listed.listed_at) as listed_ms
     from raw.job_runs as job_runs
     left join listed using (source, cluster)
+),
+
+-- GPUs that a source names for a job of which the accounting has none
+named as (
+    select cluster, job_id_raw, submit_at, max(gpus)::integer as gpus, max(load_sequence) as load_sequence
+    from (
+        select
+            cluster, job_id_raw, submit_at,
+            sum(coalesce(gpus, 1)) as gpus,
+            max(coalesce(load_sequence, 0)) as load_sequence
+        from raw.holds
+        where (cluster, job_id_raw, submit_at) in (
+            select (cluster, job_id_raw, submit_at) from raw.job_runs where gpus is null and start_at is not null
+        )
+        group by source, method, cluster, job_id_raw, submit_at, start_at
+    )
+    group by cluster, job_id_raw, submit_at
 )
 
 select
-    cluster || '/' || job_id_raw || '@' || to_ms(submit_at) // 1000 as job_run_key,
-    cluster,
+    records.cluster || '/' || records.job_id_raw || '@' || to_ms(records.submit_at) // 1000 as job_run_key,
+    records.cluster,
     job_id,
-    job_id_raw,
+    records.job_id_raw,
     coalesce(job_name, '') as job_name,
     coalesce(user_name, '') as user_name,
     coalesce(nullif(account, ''), '(no account)') as team,
@@ -61,31 +78,37 @@ select
         else 'failed'
     end as outcome,
     state in ('NODE_FAIL', 'BOOT_FAIL') as is_infrastructure,
-    to_ms(submit_at) as submit_ms,
+    to_ms(records.submit_at) as submit_ms,
     to_ms(eligible_at) as eligible_ms,
-    case when start_at is not null then to_ms(greatest(start_at, submit_at)) end as start_ms,
+    case when start_at is not null then to_ms(greatest(start_at, records.submit_at)) end as start_ms,
     case
         when start_at is null then null
         when end_at is not null then to_ms(end_at)
         when
             listed_ms - observed_ms
             > case source when 'mlperf' then threshold('silent_log_min_ms') else threshold('vanished_min_ms') end
-            then greatest(observed_ms, to_ms(greatest(start_at, submit_at)))
+            then greatest(observed_ms, to_ms(greatest(start_at, records.submit_at)))
     end as end_ms,
     to_ms(end_at) as record_end_ms,
     coalesce(observed_ms, to_ms(start_at)) as observed_ms,
     coalesce(nodes, []) as nodes,
-    gpus,
+    coalesce(records.gpus, named.gpus) as gpus,
     gpu_type,
-    coalesce(gpus_requested, gpus) as gpus_requested,
+    coalesce(gpus_requested, records.gpus, named.gpus) as gpus_requested,
     coalesce(gpu_type_requested, gpu_type) as gpu_type_requested,
     cpus,
     coalesce(suspended_s, 0) as suspended_s,
     false as is_inferred,
     'scheduler' as ownership,
     false as is_stalled,
-    coalesce(load_sequence, 0) as load_sequence  -- null: written by an earlier version
+    -- null: written by an earlier version; GPUs may be named later than the record
+    greatest(coalesce(records.load_sequence, 0), named.load_sequence) as load_sequence
 from records
+left join named
+    on records.gpus is null
+    and records.cluster = named.cluster
+    and records.job_id_raw = named.job_id_raw
+    and records.submit_at = named.submit_at
 union all
 select
     job_run_key,
@@ -110,9 +133,10 @@ select
     case when count(*) = count(end_ms) then max(end_ms) end,
     max(last_ms),
     list(distinct node order by node),
-    count(distinct (gpu_uuid, gpu_instance))::integer,
+    -- however its part of a shared GPU changes, it is one
+    count(distinct (gpu_uuid, regexp_replace(gpu_instance, '^share[.].*', '')))::integer,
     null,
-    count(distinct (gpu_uuid, gpu_instance))::integer,
+    count(distinct (gpu_uuid, regexp_replace(gpu_instance, '^share[.].*', '')))::integer,
     null,
     null,
     0,

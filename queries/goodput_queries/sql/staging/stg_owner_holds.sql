@@ -1,6 +1,7 @@
 -- Holds by labels of telemetry, for times without a scheduler: from its first record on a scheduler alone determines
 -- ownership in its cluster, since labels stay after the end of their job.
 -- grain: job_run_key, gpu_uuid, gpu_instance, start_ms
+-- Owners of one whole GPU at one time have equal parts of it: 'share.<n>/<of>', unless a source reports its parts.
 -- job_run_key: an owner from one absence of its labels to the next
 -- last_ms: where the label was read last
 -- end_ms: the same; null: on the latest reading of the GPU, which is no older in its cluster than a label may be away
@@ -66,24 +67,127 @@ numbered as (
 
 begun as (
     select *, min(first_ms) over (partition by cluster, kind, owner, presence) as submit_ms from numbered
+),
+
+holds as (
+    select
+        cluster || '/' || owner || '@' || submit_ms // 1000 as job_run_key,
+        cluster,
+        kind,
+        owner,
+        submit_ms,
+        any_value(node) as node,
+        gpu_uuid,
+        gpu_instance,
+        min(first_ms) as start_ms,
+        max(last_ms) as last_ms,
+        case
+            when max(last_ms) < coalesce(any_value(greatest(readings.read_ms, readings.since_ms)), 9223372036854775807)
+                then max(last_ms)
+        end as end_ms,
+        max(load_sequence) as load_sequence
+    from begun
+    left join readings using (cluster, gpu_uuid, gpu_instance)
+    group by cluster, kind, owner, submit_ms, gpu_uuid, gpu_instance, stay
+),
+
+-- GPUs of whose parts a source reports
+cut as (
+    select gpus.gpu_uuid
+    from staging.stg_gpus as gpus
+    where
+        gpus.gpu_uuid in (select gpu_uuid from raw.gpu_instances)
+        or gpus.node in (
+            select regexp_extract(gpu_uuid, '^(.*)#[0-9]+$', 1) from raw.gpu_instances where contains(gpu_uuid, '#')
+        )
+        or (gpus.cluster, gpus.node) in (
+            select (cluster, node) from staging.stg_time_sliced where replicas is not null
+        )
+),
+
+shared as (
+    select distinct gpu_uuid
+    from (
+        select
+            gpu_uuid,
+            start_ms < max(coalesce(end_ms, 9223372036854775807)) over (
+                partition by gpu_uuid order by start_ms, job_run_key rows between unbounded preceding and 1 preceding
+            ) as is_shared
+        from holds
+        where gpu_instance = ''
+    )
+    where is_shared and gpu_uuid not in (from cut)
+),
+
+whole as (select holds.* from holds semi join shared using (gpu_uuid) where gpu_instance = ''),
+
+edges as (
+    select gpu_uuid, start_ms as at_ms from whole
+    union
+    select gpu_uuid, coalesce(end_ms, 9223372036854775807) from whole
+),
+
+cells as (
+    select gpu_uuid, at_ms as from_ms, lead(at_ms) over (partition by gpu_uuid order by at_ms) as to_ms
+    from edges
+),
+
+ranked as (
+    select
+        whole.* exclude (gpu_instance),
+        cells.from_ms,
+        cells.to_ms,
+        row_number() over of_cell - 1 as place,
+        count(*) over (partition by cells.gpu_uuid, cells.from_ms) as sharers
+    from whole
+    inner join cells
+        on whole.gpu_uuid = cells.gpu_uuid
+        and whole.start_ms <= cells.from_ms
+        and coalesce(whole.end_ms, 9223372036854775807) >= cells.to_ms
+    window of_cell as (partition by cells.gpu_uuid, cells.from_ms order by whole.job_run_key)
+),
+
+parts as (
+    select * exclude (place, sharers), case when sharers > 1 then 'share.' || place || '/' || sharers else '' end as gpu_instance
+    from ranked
+),
+
+-- a part goes on from cell to cell
+turns as (
+    select
+        *,
+        (gpu_instance, from_ms) is distinct from (
+            lag(gpu_instance) over of_hold, lag(to_ms) over of_hold
+        ) as is_new
+    from parts
+    window of_hold as (partition by job_run_key, gpu_uuid, start_ms order by from_ms)
+),
+
+stretches as (
+    select
+        *,
+        count_if(is_new) over (
+            partition by job_run_key, gpu_uuid, start_ms order by from_ms rows unbounded preceding
+        ) as stretch
+    from turns
 )
 
+select holds.*
+from holds
+where not (gpu_instance = '' and gpu_uuid in (from shared))
+union all by name
 select
-    cluster || '/' || owner || '@' || submit_ms // 1000 as job_run_key,
-    cluster,
-    kind,
-    owner,
-    submit_ms,
+    job_run_key,
+    any_value(cluster) as cluster,
+    any_value(kind) as kind,
+    any_value(owner) as owner,
+    any_value(submit_ms) as submit_ms,
     any_value(node) as node,
     gpu_uuid,
-    gpu_instance,
-    min(first_ms) as start_ms,
-    max(last_ms) as last_ms,
-    case
-        when max(last_ms) < coalesce(any_value(greatest(readings.read_ms, readings.since_ms)), 9223372036854775807)
-            then max(last_ms)
-    end as end_ms,
+    any_value(gpu_instance) as gpu_instance,
+    min(from_ms) as start_ms,
+    least(max(last_ms), max(to_ms)) as last_ms,
+    nullif(max(to_ms), 9223372036854775807) as end_ms,
     max(load_sequence) as load_sequence
-from begun
-left join readings using (cluster, gpu_uuid, gpu_instance)
-group by cluster, kind, owner, submit_ms, gpu_uuid, gpu_instance, stay
+from stretches
+group by job_run_key, gpu_uuid, start_ms, stretch

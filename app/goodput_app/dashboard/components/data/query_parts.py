@@ -98,12 +98,8 @@ def result() -> None:
             f"There are more: an answer has at most {answer.rows_max:,} rows.",
             icon=":material/content_cut:",
         )
-    for name, count in answer.withheld.items():
-        st.info(
-            f"{theme.count(count, 'row')} of {name} in this time range "
-            f"{'is' if count == 1 else 'are'} of other teams and not part of the answer.",
-            icon=":material/visibility_off:",
-        )
+    if answer.is_limited:
+        st.info("Rows of other teams are not part of the answer.", icon=":material/visibility_off:")
     st.dataframe(answer.rows.head(ROWS_DRAWN), key="query_rows", hide_index=True)
     if answer.rows.height > ROWS_DRAWN:
         st.caption(f"The first {ROWS_DRAWN:,} are drawn; downloads have all of them.")

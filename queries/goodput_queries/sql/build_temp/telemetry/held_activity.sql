@@ -3,7 +3,13 @@
 -- grain: unit, start_ms
 -- activity: 1 idle for less than the threshold within the hold, 2 active, 3 idle for longer
 with holders as materialized (
-    select holds.unit, holds.hold, units.gpu_uuid, units.gpu_instance, holds.start_ms, holds.end_ms
+    select
+        holds.unit,
+        holds.hold,
+        units.gpu_uuid,
+        read_instance(units.gpu_instance) as gpu_instance,
+        holds.start_ms,
+        holds.end_ms
     from temp.holds as holds
     inner join temp.units as units using (unit)
     semi join temp.uncovered_holds as gaps on holds.unit = gaps.unit and holds.hold = gaps.hold

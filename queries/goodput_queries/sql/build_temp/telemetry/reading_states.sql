@@ -17,5 +17,5 @@ from staging.stg_gpu_samples
 where
     ts >= from_ms(build_from_ms() - reading_margin_ms())
     and ts < from_ms(build_to_ms() + reading_margin_ms())
-    -- a reading whose profiling shares are incomplete is no reading (rule 10)
-    and (engine_active_ratio is not null or gpu_busy_ratio is not null and not is_flagged)
+    -- a reading of NVML whose profiling shares are incomplete is no reading (rule 10); of exporters a flag is of another value
+    and (engine_active_ratio is not null or gpu_busy_ratio is not null and not (is_flagged and source = 'nvml'))

@@ -20,13 +20,60 @@ parts as (
     left join places on parts.gpu_uuid = places.slot and parts.slices_of is not null
 ),
 
+-- owners that labels report for one GPU at one time, where no source reports its parts
+shared as (
+    select distinct
+        'labels' as source,
+        gpu_uuid,
+        gpu_instance,
+        'shared 1/' || split_part(gpu_instance, '/', 2) as profile,
+        1 as compute_slices,
+        split_part(gpu_instance, '/', 2)::integer as slices_of,
+        null::integer as slurm_index,
+        start_ms as valid_from_ms,
+        end_ms as valid_to_ms
+    from staging.stg_owner_holds
+    where starts_with(gpu_instance, 'share.')
+),
+
+offered as (
+    select
+        'kubernetes' as source,
+        gpus.gpu_uuid,
+        'share.' || share || '/' || gpus.replicas as gpu_instance,
+        'shared 1/' || gpus.replicas as profile,
+        1 as compute_slices,
+        gpus.replicas::integer as slices_of,
+        (gpus.place * gpus.replicas + share)::integer as slurm_index,
+        null::bigint as valid_from_ms,
+        null::bigint as valid_to_ms
+    from (
+        select
+            inventory.gpu_uuid,
+            sliced.replicas,
+            dense_rank() over (
+                partition by inventory.cluster, inventory.node order by inventory.gpu_index, inventory.gpu_uuid
+            ) - 1 as place,
+            unnest(range(sliced.replicas)) as share
+        from intermediate.int_gpu_inventory as inventory
+        inner join staging.stg_time_sliced as sliced using (cluster, node)
+        where not inventory.is_slot and sliced.replicas is not null
+    ) as gpus
+),
+
 reported as (
     select
         parts.*,
         regexp_full_match(parts.gpu_instance, '[0-9]{1,9}') as is_id,
         coalesce(gpus.cluster || '/' || gpus.node, regexp_extract(parts.gpu_uuid, '^(.*)#[0-9]+$', 1)) as node,
         coalesce(gpus.slurm_index, gpus.gpu_index) as place
-    from parts
+    from (
+        select * from parts
+        union all by name
+        select * from shared
+        union all by name
+        select * from offered
+    ) as parts
     left join intermediate.int_gpu_inventory as gpus using (gpu_uuid)
     qualify row_number() over (
         partition by parts.source, parts.gpu_uuid, parts.gpu_instance, parts.valid_from_ms
@@ -92,6 +139,7 @@ named as (
         coalesce(chosen.slurm_index, by_id.slurm_index) as slurm_index,
         case
             when (not chosen.is_id and chosen.slices_of is null)
+                or chosen.source = 'labels'
                 or chosen.valid_from_ms > min(chosen.valid_from_ms) over (partition by chosen.gpu_uuid)
                 then chosen.valid_from_ms
         end as valid_from_ms,

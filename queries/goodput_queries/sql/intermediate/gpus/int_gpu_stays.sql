@@ -38,6 +38,10 @@ gpus as (
         coalesce(counted.place, gpus.slurm_index, gpus.gpu_index) as place
     from staging.stg_gpus as gpus
     left join (select distinct * from counted) as counted using (gpu_uuid)
+    -- what a node offers as GPUs may be shares of those that a source names
+    left join staging.stg_time_sliced as sliced
+        on gpus.cluster = sliced.cluster and gpus.node = sliced.node and gpus.is_slot
+    where sliced.replicas is null
 ),
 
 named as (

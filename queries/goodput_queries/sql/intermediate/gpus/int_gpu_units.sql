@@ -8,42 +8,29 @@
 -- method: inventory, or holds (no inventory: the GPUs that job runs had at one time)
 -- materialised: full, since every later stage joins it
 -- change_tracking: start_ms, end_ms of node
-with inventory as (select * from intermediate.int_gpu_inventory),
+with claims as (select * from intermediate.int_gpu_claims where start_ms is not null),
 
-clusters as (select * from intermediate.int_cluster_starts),
+-- a GPU is in one place at a time: an inventory comes before a node where only job runs held it, of two places from the same time
+-- on a dated one counts, then one that has not ended, then the first by name
+chosen as (
+    select claims.*
+    from claims
+    anti join claims as inventory
+        on claims.method = 'holds'
+        and inventory.method = 'inventory'
+        and claims.gpu_uuid = inventory.gpu_uuid
+        and claims.start_ms >= inventory.start_ms
+        and claims.start_ms < coalesce(inventory.end_ms, 9223372036854775807)
+    qualify row_number() over (
+        partition by claims.gpu_uuid, claims.start_ms
+        order by claims.method = 'inventory' desc, claims.is_dated desc, claims.end_ms desc nulls first, claims.cluster, claims.node
+    ) = 1
+),
 
-first_holds as (select * from intermediate.int_first_holds),
-
+-- and it has left a place when it came to another
 gpus as (
-    select
-        inventory.cluster,
-        inventory.node,
-        inventory.gpu_uuid,
-        inventory.gpu_model,
-        inventory.slurm_index,
-        inventory.gpu_index,
-        case
-            when inventory.is_dated then coalesce(inventory.start_ms, clusters.first_ms)
-            else least(coalesce(inventory.start_ms, clusters.first_ms), first_holds.start_ms)
-        end as start_ms,
-        inventory.end_ms,
-        'inventory' as method
-    from inventory
-    inner join clusters using (cluster)
-    left join first_holds using (cluster, gpu_uuid, node)
-    union all
-    select
-        first_holds.cluster,
-        first_holds.node,
-        first_holds.gpu_uuid,
-        first_holds.gpu_model,
-        first_holds.slurm_index,
-        null,
-        first_holds.start_ms,
-        null,
-        'holds'
-    from first_holds
-    anti join inventory using (cluster, gpu_uuid, node)
+    select * replace (least(end_ms, lead(start_ms) over (partition by gpu_uuid order by start_ms)) as end_ms)
+    from chosen
 ),
 
 parts as (select * from intermediate.int_gpu_instances where not is_beyond),

@@ -4,6 +4,36 @@
 -- from_ms, to_ms: as far as an inventory file or an instance's layout says; null: open
 -- materialised: full, since holds are placed on it
 -- change_tracking: all
+with shares as (
+    select gpu_uuid, valid_from_ms, valid_to_ms
+    from intermediate.int_gpu_instances
+    where starts_with(profile, 'shared ') and not is_beyond
+),
+
+-- a GPU that is shared at times is whole before, between and after them
+bounds as (
+    select gpu_uuid, valid_from_ms as at_ms from shares
+    union
+    select gpu_uuid, valid_to_ms from shares
+    union
+    select distinct gpu_uuid, 0 from shares
+),
+
+cells as (
+    select gpu_uuid, at_ms as from_ms, lead(at_ms) over (partition by gpu_uuid order by at_ms) as to_ms
+    from bounds
+    where at_ms is not null
+),
+
+unshared as (
+    select cells.*
+    from cells
+    anti join shares
+        on cells.gpu_uuid = shares.gpu_uuid
+        and coalesce(shares.valid_from_ms, 0) <= cells.from_ms
+        and coalesce(shares.valid_to_ms, 9223372036854775807) > cells.from_ms
+)
+
 select
     gpus.cluster,
     gpus.node,
@@ -15,3 +45,15 @@ select
     least(gpus.end_ms, parts.valid_to_ms) as to_ms
 from intermediate.int_gpu_inventory as gpus
 left join intermediate.int_gpu_instances as parts on gpus.gpu_uuid = parts.gpu_uuid and not parts.is_beyond
+union all
+select
+    gpus.cluster,
+    gpus.node,
+    gpus.gpu_uuid,
+    '',
+    coalesce(gpus.slurm_index, gpus.gpu_index),
+    lower(gpus.gpu_model),
+    greatest(case when gpus.is_dated then gpus.start_ms end, unshared.from_ms),
+    least(gpus.end_ms, unshared.to_ms)
+from intermediate.int_gpu_inventory as gpus
+inner join unshared using (gpu_uuid)

@@ -1,8 +1,8 @@
--- Sources that do not answer, contradictions and gaps of the evidence, and objectives whose error budget burns fast, as findings: of
+-- Builds that were not published, sources that do not answer, contradictions and gaps of the evidence, and objectives whose error budget burns fast, as findings: of
 -- the whole database, and none where the scope is a part of it.
 -- grain: rule, detail
 -- evaluated: first
--- detail: the source, what is wrong, or the objective
+-- detail: the source, what is wrong, the invariant, or the objective
 select
     'source_failing' as rule,
     null::varchar as cluster,
@@ -36,6 +36,20 @@ where
     and what_to_do is not null
     -- a time range without data has no findings; evidence without a cluster has no time
     and (select coalesce(bool_or(in_window(first_ms, as_of_ms)), true) from intermediate.int_clusters)
+union all
+select
+    'build_refused',
+    null,
+    invariant,
+    epoch_ms(refused_at),
+    null,
+    null,
+    'critical',
+    'Confirmed',
+    counted(n, 'case') || ', for example ' || example,
+    null
+from state.refused_builds
+where is_whole_fleet()
 union all
 select
     'objective_burn',

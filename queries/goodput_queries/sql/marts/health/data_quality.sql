@@ -152,6 +152,28 @@ with findings as (
     from intermediate.int_job_runs where ownership = 'label'
     union all
     select
+        'more GPUs offered than there are',
+        'nodes offer more GPUs to Kubernetes than telemetry lists: ' || case
+            when replicas is null then 'what they offer counts as GPUs'
+            else 'each GPU counts as one, in equal shares'
+        end,
+        count(*),
+        null,
+        min(cluster || '/' || node || ' offers ' || slots || ', ' || devices || ' listed'),
+        case
+            when replicas is null then 'Scrape all GPUs of the nodes; label them nvidia.com/gpu.count and nvidia.com/gpu.replicas'
+            else 'Label the nodes nvidia.com/gpu.replicas (GPU feature discovery), or scrape all of their GPUs'
+        end
+    from staging.stg_time_sliced
+    group by replicas is null, 2, 6
+    union all
+    select
+        'GPUs shared by owners',
+        'labels name several owners of one GPU at one time: each has an equal part of it',
+        count(distinct gpu_uuid), sum(end_ms - start_ms), min(job_run_key || ' on ' || gpu_uuid), null
+    from intermediate.int_holds where starts_with(gpu_instance, 'share.') and method = 'label'
+    union all
+    select
         'job runs inferred without a scheduler',
         'no scheduler covers their nodes: ownership comes from job events or lists of processes',
         count(*), null, min(job_run_key),
@@ -166,6 +188,27 @@ with findings as (
     from state.reading_series anti join intermediate.int_gpu_inventory using (gpu_uuid)
     union all
     select
+        'GPUs in two places',
+        'a GPU is reported in two places at one time: it is counted in one of them (intermediate.int_gpu_units)',
+        count(distinct gpu_uuid), null, min(gpu_uuid || ' in ' || place || ' and in ' || other_place),
+        'Correct the wrong node or cluster: `goodput forget FILE`, then ingest it again; give each GPU a UUID of its own'
+    from (
+        select
+            claims.gpu_uuid,
+            claims.cluster || '/' || claims.node as place,
+            others.cluster || '/' || others.node as other_place
+        from intermediate.int_gpu_claims as claims
+        inner join intermediate.int_gpu_claims as others using (gpu_uuid)
+        where
+            (claims.cluster, claims.node) < (others.cluster, others.node)
+            and (
+                claims.start_ms = others.start_ms
+                or claims.start_ms < coalesce(others.end_ms, 9223372036854775807)
+                and others.start_ms < coalesce(claims.end_ms, 9223372036854775807)
+            )
+    )
+    union all
+    select
         'instances beyond a whole GPU',
         'more MIG slices are listed for a GPU than it has: what does not fit is left out of the ledger',
         count(*), null, min(gpu_uuid || '/' || gpu_instance || ' (' || profile || ')'),
@@ -175,15 +218,26 @@ with findings as (
     select
         'allocated, GPUs not placed',
         'the scheduler allocated GPUs but '
-        || case reason when 'no_node_list' then 'names no node' else 'the nodes had fewer at the time' end
+        || case reason
+            when 'no_node_list' then 'names no node'
+            when 'part_of_gpu' then 'only parts of them (gres/shard, gres/mps), and does not name which'
+            else 'the nodes had fewer at the time'
+        end
         || ': this time is outside capacity, and charged (marts.unplaced)',
         count(distinct job_run_key), sum(gpu_ms), min(job_run_key),
         case reason
+            when 'part_of_gpu' then null
             when 'no_node_list' then 'Export the accounting with NodeList (`sacct --format`), or with allocated nodes'
             else 'Ingest `scontrol show node` or an inventory file with all GPUs of these nodes and their dates'
         end
     from marts.unplaced
     group by reason
+    union all
+    select
+        'jobs with shards of unknown size',
+        'no source says how many shards a GPU of their node has: their GPU time is not counted',
+        count(*), null, min(cluster || '/' || job_id_raw), 'Ingest `scontrol show node`, which lists gpu and shard in Gres'
+    from staging.stg_parts_of_gpus where gpus is null
     union all
     select
         'jobs without tracked GPUs', 'the accounting has no gres/gpu for them: their number of GPUs is unknown, not 0', count(*), null,

@@ -80,7 +80,7 @@ sums as (
 ),
 
 units as (
-    select *, coalesce(end_ms, 9223372036854775807) as until_ms
+    select *, coalesce(end_ms, 9223372036854775807) as until_ms, read_instance(gpu_instance) as read_as
     from intermediate.int_gpu_units
     where getvariable('scope_cluster') is null or cluster = getvariable('scope_cluster')
 ),
@@ -96,7 +96,7 @@ readings as (
         greatest(activity.start_ms, units.start_ms, scope_start(activity.start_ms)) as start_ms,
         least(activity.end_ms, units.until_ms, scope_end(activity.end_ms)) as end_ms
     from intermediate.int_gpu_activity as activity
-    inner join units using (gpu_uuid, gpu_instance)
+    inner join units on activity.gpu_uuid = units.gpu_uuid and activity.gpu_instance = units.read_as
     where in_window(activity.hour_ms, activity.hour_ms + 3600000)
 ),
 

@@ -1,9 +1,9 @@
--- Allocated time that placement cannot assign to a GPU, by hour: the scheduler reports no node (usual in exports), or
--- more GPUs than its nodes had at the time. It is not part of the ledger or its capacity: the scheduler's allocated
+-- Allocated time that placement cannot assign to a GPU, by hour: the scheduler reports no node (usual in exports),
+-- more GPUs than its nodes had at the time, or a part of a GPU, and not which. It is not part of the ledger or its capacity: the scheduler's allocated
 -- time is the ledger's plus this. Scope: window, cluster, model, team, user, run, partition.
 -- grain: job_run_key, hour_ms
 -- access: team
--- reason: no_node_list, no_such_gpu
+-- reason: no_node_list, no_such_gpu, part_of_gpu
 -- gpu_model: the model that the job requested, by its name in the cluster; null: unknown
 -- gpu_ms: milliseconds of GPUs or instances, as the scheduler counts them
 -- cost: null: the rate card has no price
@@ -114,10 +114,41 @@ unplaced as (
     group by cells.cluster, cells.job_run_key, cells.hour_ms
 ),
 
+-- shards and MPS: which GPU a part is of is not in the accounting
+of_parts as (
+    select
+        runs.cluster,
+        runs.job_run_key,
+        parts.gpus,
+        greatest(runs.start_ms, window_.from_ms) as start_ms,
+        least(coalesce(runs.end_ms, window_.to_ms), window_.to_ms) as end_ms
+    from staging.stg_parts_of_gpus as parts
+    inner join intermediate.int_job_runs as runs using (cluster, job_id_raw, submit_ms)
+    inner join window_ using (cluster)
+    where parts.gpus > 0
+),
+
+every as (
+    select * from unplaced
+    union all
+    select
+        cluster,
+        job_run_key,
+        hour_ms,
+        null,
+        'part_of_gpu',
+        round(gpus * (least(end_ms, hour_ms + 3600000) - greatest(start_ms, hour_ms)))::bigint
+    from (
+        select *, unnest(range(start_ms // 3600000, (end_ms - 1) // 3600000 + 1)) * 3600000 as hour_ms
+        from of_parts
+        where end_ms > start_ms
+    )
+),
+
 -- what a type is called in its cluster; without a type, where all GPUs are of one model
 models as (
     select types.cluster, types.gpu_type, min(units.gpu_model) as gpu_model
-    from (select distinct cluster, gpu_type from unplaced) as types
+    from (select distinct cluster, gpu_type from every) as types
     inner join (
         select distinct cluster, gpu_model from intermediate.int_gpu_units where gpu_model is not null
     ) as units
@@ -145,7 +176,7 @@ select
     prices.factor,
     prices.price_per_gpu_h,
     unplaced.gpu_ms / 3600000.0 * prices.price_per_gpu_h::double as cost
-from unplaced
+from every as unplaced
 left join models
     on unplaced.cluster = models.cluster and unplaced.gpu_type is not distinct from models.gpu_type
 left join intermediate.int_job_run_owners as owners using (job_run_key)

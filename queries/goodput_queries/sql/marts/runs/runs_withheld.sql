@@ -1,9 +1,22 @@
--- How many runs had GPUs in the window, and how many of them the reader does not see because they are of other teams.
--- Scope: window and cluster alone. Counts, and nothing else of these runs.
+-- How many runs had GPUs on the days of the window, and how many of them the reader does not see because they are of other teams.
+-- Scope: window and cluster alone; whole days in UTC that the evidence has passed, so that no count says when on a day another team
+-- had GPUs. Counts, and nothing else of these runs.
 -- grain: none (one row)
 -- access: everyone
--- runs: runs with an allocated GPU in the window, of all teams
+-- runs: runs with an allocated GPU on these days, of all teams
 -- withheld: of them, those without a job run of a team that the reader sees; 0 for who sees all
+with days as (
+    select
+        cluster,
+        coalesce(getvariable('scope_from_ms')::bigint, 0) // 86400000 * 86400000 as from_ms,
+        least(
+            (coalesce(getvariable('scope_to_ms')::bigint, as_of_ms) - 1) // 86400000 * 86400000 + 86400000,
+            as_of_ms // 86400000 * 86400000
+        ) as to_ms
+    from intermediate.int_clusters
+    where getvariable('scope_cluster') is null or cluster = getvariable('scope_cluster')
+)
+
 select
     count(*) as runs,
     count(*) filter (where not is_shown) as withheld
@@ -11,9 +24,10 @@ from (
     select bool_or(of_teams(owners.team)) as is_shown
     from intermediate.int_holds as holds
     inner join intermediate.int_job_run_owners as owners using (job_run_key)
+    inner join days on holds.cluster = days.cluster
     where
-        in_window(holds.start_ms, holds.end_ms)
+        holds.start_ms < days.to_ms
+        and coalesce(holds.end_ms, 9223372036854775807) > days.from_ms
         and owners.run_key is not null
-        and (getvariable('scope_cluster') is null or holds.cluster = getvariable('scope_cluster'))
     group by owners.run_key
 )

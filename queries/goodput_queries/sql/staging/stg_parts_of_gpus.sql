@@ -1,0 +1,42 @@
+-- Job runs of a scheduler that were allocated a part of a GPU: shards (gres/shard) or a percentage of MPS (gres/mps).
+-- grain: cluster, job_id_raw, submit_ms
+-- gpus: GPUs that the parts make; of shards null where no source says how many a GPU of the node has
+with asked as (
+    select
+        cluster,
+        job_id_raw,
+        to_ms(submit_at) as submit_ms,
+        max(nodes[1]) as node,
+        max(nullif(regexp_extract(alloc_tres, 'gres/shard(?::[^=,]+)?=([0-9]{1,9})', 1), '')::bigint) as shards,
+        max(nullif(regexp_extract(alloc_tres, 'gres/mps(?::[^=,]+)?=([0-9]{1,9})', 1), '')::bigint) as mps
+    from raw.job_runs
+    where
+        start_at is not null
+        and coalesce(gpus, 0) = 0
+        and regexp_matches(alloc_tres, 'gres/(shard|mps)[:=]')
+    group by all
+),
+
+-- what a node has of each, as Slurm prints it: gpu:a40:4(S:0-1),shard:a40:16(S:0-1)
+nodes as (
+    select
+        node,
+        max(list_sum(regexp_extract_all(gres, '(?:^|,)gpu(?::[^:,(]+)?:([0-9]{1,6})', 1)::bigint[])) as gpus,
+        max(list_sum(regexp_extract_all(gres, '(?:^|,)shard(?::[^:,(]+)?:([0-9]{1,6})', 1)::bigint[])) as shards,
+        max(list_sum(regexp_extract_all(gres, '(?:^|,)mps(?::[^:,(]+)?:([0-9]{1,6})', 1)::bigint[])) as mps
+    from raw.nodes
+    where gres is not null
+    group by node
+)
+
+select
+    asked.cluster,
+    asked.job_id_raw,
+    asked.submit_ms,
+    case
+        when asked.shards is not null then asked.shards * nodes.gpus / nullif(nodes.shards, 0)
+        -- without a count Slurm gives each GPU 100
+        else asked.mps / coalesce(nodes.mps / nullif(nodes.gpus, 0), 100)
+    end as gpus
+from asked
+left join nodes using (node)

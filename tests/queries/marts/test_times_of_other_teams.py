@@ -1,0 +1,95 @@
+"""No answer to a reader of one team says when, on a day, another team worked."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.queries.conftest import START_MS, Evidence
+from tests.two_teams import COBALTS, END_S, RED, load
+
+from goodput_app.sql_access.formats import content
+from goodput_queries.sandbox.select import select
+from goodput_queries.scope import Scope
+
+DAY_S = 86_400
+MIDNIGHT_S = 16 * 3600  # the first one after the start
+# the same runs of the other team on the same day, at other seconds of it
+MOVED = replace(COBALTS, fails_at=2_811, late_s=2.9, shared_from=4_251, shared_until=6_097)
+VIEWS = ("runs_withheld", "runs", "ledger_scoped", "attempts", "losses", "serving_requests",
+         "serving_tenants", "queue_waits", "run_gpus")  # fmt: skip
+COUNTS = "select runs, withheld from marts.runs_withheld"
+
+
+@pytest.fixture(scope="module")
+def worlds(new_store):
+    """Give two databases that differ in seconds of another team, a day after they are over."""
+    made = []
+    for other in (COBALTS, MOVED):
+        store = new_store()
+        load(store, other)
+        Evidence(store, _parts=iter(range(1000, 2000))).state("*", "up", 0, MIDNIGHT_S + DAY_S)
+        store.build()
+        made.append(store)
+    yield made
+    for store in made:
+        store.close()
+        shutil.rmtree(Path(store.path).parent)
+
+
+windows = st.tuples(
+    st.integers(-DAY_S, 3 * DAY_S) | st.integers(0, END_S), st.integers(1, END_S)
+).map(
+    lambda window: Scope(
+        START_MS + window[0] * 1000, START_MS + (window[0] + window[1]) * 1000, teams=(RED,)
+    )
+)
+property_of_windows = settings(
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+@property_of_windows
+@given(scope=windows)
+def test_views_of_any_window_are_the_same_wherever_on_a_day_another_team_worked(worlds, scope):
+    for view in VIEWS:
+        sql = f"select * from marts.{view} order by all"
+        first, second = (world.read(sql, scope=scope) for world in worlds)
+        assert first.equals(second), view
+
+
+@settings(property_of_windows, max_examples=4)
+@given(scope=windows)
+def test_answers_to_selects_are_the_same_too(worlds, scope):
+    sql = "select count(*) as n from marts.serving_requests, marts.attempts"
+    first, second = (content(select(world, sql, scope=scope), "json") for world in worlds)
+
+    assert first == second
+    assert b'"rows_withheld": true' in first
+
+
+def test_runs_of_other_teams_are_counted_by_days_that_are_over(worlds):
+    whole = Scope(START_MS, START_MS + 1000 * END_S)
+
+    assert worlds[0].read(COUNTS, scope=whole).row(0) == (4, 0)
+    assert worlds[0].read(COUNTS, scope=replace(whole, teams=(RED,))).row(0) == (4, 1)
+
+
+@pytest.mark.parametrize("second", [0, 2_569, 2_571, END_S, MIDNIGHT_S - 1])
+def test_any_second_of_a_day_counts_the_whole_day(worlds, second):
+    start = START_MS + 1000 * second
+
+    assert worlds[0].read(COUNTS, scope=Scope(start, start + 1000, teams=(RED,))).row(0) == (4, 1)
+
+
+def test_a_day_that_is_not_over_is_not_counted(evidence):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 100, ["a"], 1, account="cobaltteam")
+    evidence.watched(200)
+    evidence.store.build()
+
+    assert evidence.read(COUNTS, Scope(teams=(RED,))).row(0) == (0, 0)

@@ -1,0 +1,82 @@
+"""A GPU that evidence puts in two places at one time is counted in one, and named."""
+
+from __future__ import annotations
+
+import pytest
+from tests.queries.conftest import built_together
+
+PLACES = """select node, start_ms - 1800000000000 as from_ms, end_ms - 1800000000000 as to_ms
+    from intermediate.int_gpu_units where gpu_uuid = 'GPU-{}' order by start_ms"""
+NAMED = "select example from marts.data_quality where kind = 'GPUs in two places'"
+
+
+def listed(cluster, node, *, since=0, until=None, source="dcgm"):
+    """Say that a source lists one GPU in a node."""
+    row = {
+        "cluster": cluster.name, "node": f"{cluster.name}-{node}",
+        "gpu_uuid": f"GPU-{cluster.name}", "gpu_index": 0,
+        "valid_from_at": cluster.at(since), "valid_to_at": cluster.at(until),
+    }  # fmt: skip
+    cluster.load("gpus", [row], source)
+
+
+@built_together
+def test_of_two_nodes_from_the_same_time_on_one_counts(cluster):
+    listed(cluster, "a")
+    listed(cluster, "b", source="nvml")
+    cluster.watched(100)
+
+    yield
+
+    assert sum(cluster.gpu_s().values()) == 100
+    assert len(cluster.read(PLACES.format(cluster.name))) == 1
+    assert cluster.read(NAMED).height == 1
+
+
+@built_together
+def test_a_mig_gpu_in_two_nodes_is_one_gpu(cluster):
+    listed(cluster, "a")
+    listed(cluster, "b", source="nvml")
+    cluster.load("gpu_instances", [
+        {"cluster": cluster.name, "gpu_uuid": f"GPU-{cluster.name}", "gpu_instance": str(n),
+         "profile": "3g.40gb", "compute_slices": 3, "valid_from_at": cluster.at(0)}
+        for n in (1, 2)
+    ], "dcgm")  # fmt: skip
+    cluster.watched(70)
+
+    yield
+
+    assert sum(cluster.gpu_s().values()) == 70
+    assert cluster.violations() == 0
+
+
+@built_together
+def test_a_gpu_that_moves_is_in_its_new_node_from_then_on(cluster):
+    listed(cluster, "a")
+    listed(cluster, "b", since=60)
+    cluster.watched(100)
+
+    yield
+
+    assert cluster.read(PLACES.format(cluster.name)).rows() == [
+        (f"{cluster.name}-a", 0, 60_000),
+        (f"{cluster.name}-b", 60_000, None),
+    ]
+
+
+@pytest.mark.parametrize("since", [0, 40])
+@built_together
+def test_an_inventory_comes_before_a_node_where_only_a_job_held_the_gpu(cluster, since):
+    listed(cluster, "a")
+    cluster.job("1", since, 100, [f"{cluster.name}-b"], 1)
+    cluster.load("holds", [{
+        "cluster": cluster.name, "job_id_raw": "1", "submit_at": cluster.at(since),
+        "node": f"{cluster.name}-b", "slurm_index": 0, "gpu_uuid": f"GPU-{cluster.name}",
+        "method": "hpc_job",
+    }])  # fmt: skip
+    cluster.watched(100)
+
+    yield
+
+    assert cluster.read(PLACES.format(cluster.name))["node"].to_list() == [f"{cluster.name}-a"]
+    assert cluster.violations() == 0

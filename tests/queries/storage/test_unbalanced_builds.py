@@ -1,0 +1,123 @@
+"""A build whose checks fail is not published: the ledger stays, and a finding names the rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from goodput_queries.check import check
+from goodput_queries.errors import UnbalancedError
+from goodput_queries.ledger_build import build as builds
+from goodput_queries.ledger_build import materialise
+
+HOUR = 3600
+OF_THIS_BUILD = "hour_ms >= build_from_ms() and hour_ms < build_to_ms()"
+FAULTS = {
+    "counted twice": "insert into marts.ledger_segments "
+    f"from marts.ledger_segments where {OF_THIS_BUILD}",
+    "lost": f"delete from marts.ledger_segments where {OF_THIS_BUILD}",
+    "negative": f"update marts.ledger_segments set gpu_ms = -gpu_ms where {OF_THIS_BUILD}",
+    "too much": f"update marts.ledger_segments set gpu_ms = gpu_ms + 1 where {OF_THIS_BUILD}",
+    # as long as before, over a hole of the same length
+    "moved": "update marts.ledger_segments set start_ms = start_ms + 1000, end_ms = end_ms + 1000 "
+    f"where category = 'unknown' and {OF_THIS_BUILD}",
+    "of no category": "update marts.ledger_segments set category = 'banana' "
+    f"where category = 'unknown' and {OF_THIS_BUILD}",
+}
+READ = "select * from marts.ledger_segments order by gpu_uuid, start_ms"
+
+
+@pytest.fixture
+def built(evidence):
+    """Return a cluster of one GPU with a job in its first hour, built."""
+    evidence.node("a", 1)
+    evidence.watched(2 * HOUR)
+    evidence.job("1", 0, 1800, ["a"], 1)
+    evidence.store.build()
+    return evidence
+
+
+@pytest.fixture
+def break_segments(monkeypatch):
+    """Return what makes the stage of segments write wrong rows, by an SQL statement."""
+
+    def break_by(sql: str) -> None:
+        right = materialise.replace_hours
+
+        def wrong(cursor, models, *args, **kwargs):
+            done = right(cursor, models, *args, **kwargs)
+            if models[0].qualified_name == "marts.ledger_segments":
+                cursor.execute(sql)
+            return done
+
+        monkeypatch.setattr(builds.materialise, "replace_hours", wrong)
+
+    return break_by
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_build_whose_segments_are_wrong_leaves_the_ledger_of_the_build_before(
+    built, break_segments, fault
+):
+    before = built.read(READ)
+    built.job("2", 2000, 3000, ["a"], 1)
+    break_segments(FAULTS[fault])
+
+    with pytest.raises(UnbalancedError, match="the checks of this one failed"):
+        built.store.build()
+
+    assert built.read(READ).equals(before)
+    assert built.violations() == 0
+
+
+@pytest.mark.fires("build_refused")
+@pytest.mark.quiet("build_refused")
+def test_the_finding_names_the_gpu_and_closes_with_the_next_good_build(
+    built, break_segments, monkeypatch
+):
+    findings = "select severity, evidence from marts.findings where rule = 'build_refused'"
+    assert built.read(findings).rows() == []
+    built.job("2", 2000, 3000, ["a"], 1)
+    with monkeypatch.context():
+        break_segments(FAULTS["too much"])
+        with pytest.raises(UnbalancedError):
+            built.store.build()
+
+    ((severity, text),) = built.read(findings).rows()
+    assert severity == "critical"
+    assert text == (
+        "1 case, for example c/a#0  on c/a in the hour from 2027-01-15 08:00:00: "
+        "3600004 ms of 3600000 ms"
+    )
+
+    monkeypatch.undo()
+    built.store.build(is_full=True)
+
+    assert built.read(findings).rows() == []
+    assert built.violations() == 0
+
+
+def test_a_refused_build_is_not_computed_again_until_evidence_comes(built, break_segments):
+    built.job("2", 2000, 3000, ["a"], 1)
+    break_segments(FAULTS["lost"])
+    with pytest.raises(UnbalancedError) as first:
+        built.store.build()
+    break_segments("select error('computed again')")
+
+    with pytest.raises(UnbalancedError) as second:
+        built.store.build()
+
+    assert str(second.value) == str(first.value)
+
+
+def test_new_evidence_gives_a_refused_build_another_try(built, break_segments, monkeypatch):
+    built.job("2", 2000, 3000, ["a"], 1)
+    break_segments(FAULTS["lost"])
+    with pytest.raises(UnbalancedError):
+        built.store.build()
+    monkeypatch.undo()
+    built.job("3", 3000, 3600, ["a"], 1)
+
+    built.store.build()
+
+    assert built.gpu_s()["unknown"] == 1800 + 1000 + 600
+    assert check(built.store)["violations"].sum() == 0
