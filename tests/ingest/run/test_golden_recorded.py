@@ -10,6 +10,7 @@ import gzip
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+import polars.selectors as cs
 import pytest
 from tests.ingest.golden_cases import CASES, expected_of, input_of, name_of, options_of, rows_of
 
@@ -51,7 +52,8 @@ def read(name: str, path: Path, options: ReadOptions) -> Rows:
     """Return all rows of a file by table, in the file's order, and its rejects."""
     found: Rows = {}
     for batch in SOURCES[name](path, options).extract():
-        found.setdefault(batch.table, []).extend(batch.rows.to_dicts())
+        rows = batch.rows.with_columns(cs.float().fill_nan(None))  # NaN is not equal to itself
+        found.setdefault(batch.table, []).extend(rows.to_dicts())
         found.setdefault("rejects", []).extend(
             {"line": reject.line, "reason": reject.reason} for reject in batch.rejects
         )

@@ -25,6 +25,7 @@ STAMPED = re.compile(STAMP)
 STAMPS = re.compile(rb"^" + STAMP.encode(), re.MULTILINE)
 # `srun --label` writes "3: " before each line
 LABEL = rf"^(?:\s*(?:{STAMP})?(?:\d+:\s*)?(?=\{{)|{STAMP})"
+BEGINNING = re.compile(rb'\{\s*(?:["}]|$)')  # of an object; not of a dictionary that Python prints
 LABEL_OF_TEXT, LABEL_OF_BYTES = re.compile(LABEL), re.compile(LABEL.encode())
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 -- moments are stored naive, in UTC
 EPOCH_S_MAX = 7_258_118_400  # 2200-01-01: more is milliseconds or nonsense
@@ -40,13 +41,13 @@ class FieldError(ValueError):
 
 def objects(head: bytes) -> list[bytes]:
     """Return the first lines that begin an object, less labels."""
-    return [line for line in _unlabelled(head) if line[:1] == b"{"]
+    return [line for line in _unlabelled(head) if BEGINNING.match(line)]
 
 
 def are_most(head: bytes) -> bool:
     """Say whether at least half of the first lines begin an object: a document may show some."""
     lines = _unlabelled(head)
-    return bool(lines) and 2 * sum(line[:1] == b"{" for line in lines) >= len(lines)
+    return bool(lines) and 2 * sum(map(bool, map(BEGINNING.match, lines))) >= len(lines)
 
 
 def _unlabelled(head: bytes) -> list[bytes]:
