@@ -77,12 +77,6 @@ def test_without_any_time_a_scrape_is_refused(store: LocalStore, tmp_path: Path)
         read(store, path)
 
 
-def test_who_reads_it_in_may_say_when_it_was(store: LocalStore, tmp_path: Path) -> None:
-    read(store, write(tmp_path / "m.prom", line(600)), ReadOptions(observed_at=NOON))
-
-    assert readings(store) == [(NOON, 600.0)]
-
-
 def test_the_name_of_the_file_may_say_it(store: LocalStore, tmp_path: Path) -> None:
     read(store, write(tmp_path / "n1_20261120T120000Z.prom", line(600)))
 
@@ -198,21 +192,6 @@ def test_a_scrape_with_bad_lines_alone_keeps_them(store: LocalStore, tmp_path: P
     head = "".join(f'DCGM_FI_DEV_GPU_UTIL{{gpu="{n}"}} {n}\n' for n in range(9))
     read(store, write(path, mark(0) + head + text))
     assert store.read("select count(*) from raw.rejects where line is not null").item() == 5
-
-
-def test_a_file_of_another_format_is_refused(store: LocalStore, tmp_path: Path) -> None:
-    path = write(tmp_path / "m.prom", '{"v": 1, "event": "step"}\n')
-
-    with pytest.raises(IngestError, match="these are not metrics of a GPU exporter"):
-        read(store, path)
-
-
-def test_readings_of_the_same_gpu_from_two_sources_stay_apart(
-    store: LocalStore, tmp_path: Path
-) -> None:
-    read(store, write(tmp_path / "m.prom", mark(0) + line(600)))
-
-    assert store.read("select distinct source from raw.gpu_samples").item() == "dcgm"
 
 
 def test_a_label_bomb_is_rejected(store: LocalStore, tmp_path: Path) -> None:

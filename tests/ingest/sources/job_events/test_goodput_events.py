@@ -6,16 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from goodput_ingest.formats import files
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_ingest.sources.job_events.google import GoodputEvents
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
     from goodput_queries.storage.store import LocalStore
 
-GOLDEN = Path(__file__).parents[2] / "golden"
 T0 = 1_787_234_400.0
 
 
@@ -172,15 +169,6 @@ def test_a_broken_event_is_rejected(
 
     assert [row[0] for row in found] == ["job.start"]
     assert store.read("select line from raw.rejects").item() == 2
-
-
-@pytest.mark.parametrize(
-    "given",
-    [p for p in sorted(GOLDEN.glob("*/*/input.*")) if p.parent.parent.name != "goodput_events"],
-    ids=lambda p: p.parent.parent.name,
-)
-def test_files_of_other_sources_are_left_to_them(given: Path) -> None:
-    assert not GoodputEvents.recognises(given, files.head(given))
 
 
 def test_a_damaged_first_line_is_rejected_and_the_others_are_read(

@@ -10,7 +10,6 @@ import pytest
 from goodput_ingest.formats.files import LINE_MAX_BYTES
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -258,14 +257,6 @@ def test_reading_twice_changes_nothing_and_a_grown_file_adds_what_is_new(
 
     assert (again.rows_new, grown.rows_new) == (0, 1)
     assert store.read("select step from raw.job_events order by 1").rows() == [(401,), (402,)]
-
-
-def test_a_file_of_another_format_is_refused(store: LocalStore, tmp_path: Path) -> None:
-    path = tmp_path / "x.jsonl"
-    path.write_text('{"kind": "fast", "t": 1}\n{"kind": "slow", "t": 2}\n')
-
-    with pytest.raises(IngestError, match="no line is a job event"):
-        read(store, path)
 
 
 def test_a_document_that_shows_events_is_not_a_file_of_events(

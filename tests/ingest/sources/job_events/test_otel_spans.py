@@ -14,7 +14,6 @@ from goodput_ingest.sources.job_events.otel_spans import OtelSpans
 if TYPE_CHECKING:
     from goodput_queries.storage.store import LocalStore
 
-GOLDEN = Path(__file__).parents[2] / "golden"
 RESOURCE = {"nemo.run.id": "run7", "service.instance.id": "run7-rank31", "host.name": "node004"}
 FIRST = {"start_time": "2026-08-20T14:03:07Z", "end_time": "2026-08-20T14:03:11.5Z"}
 T0_NS = 1_787_234_587_000_000_000  # FIRST's start
@@ -142,12 +141,3 @@ def test_spans_of_other_programs_are_not_recognised(tmp_path: Path) -> None:
     path.write_text(json.dumps(sdk("GET /index.html")) + "\n")
 
     assert not OtelSpans.recognises(path, files.head(path))
-
-
-@pytest.mark.parametrize(
-    "given",
-    [p for p in sorted(GOLDEN.glob("*/*/input.*")) if p.parent.parent.name != "otel_spans"],
-    ids=lambda p: p.parent.parent.name,
-)
-def test_files_of_other_sources_are_left_to_them(given: Path) -> None:
-    assert not OtelSpans.recognises(given, files.head(given))

@@ -259,12 +259,6 @@ def test_a_grown_log_adds_only_what_is_new(store: LocalStore, tmp_path: Path) ->
     assert read(store, path).rows_new == 1
 
 
-@pytest.mark.parametrize("text", ["iteration 5/ 100 | loss 1.0\n" * 5, '{"v": 1}\n', "a\x00b\n"])
-def test_a_file_of_another_format_is_refused(store: LocalStore, tmp_path: Path, text: str) -> None:
-    with pytest.raises(IngestError, match="this is not a kernel log"):
-        read(store, write(tmp_path, text))
-
-
 @pytest.mark.parametrize(
     ("text", "normal"),
     [

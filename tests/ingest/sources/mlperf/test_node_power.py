@@ -6,16 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from goodput_ingest.formats import files
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_ingest.sources.mlperf.node_power import NodePower
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
     from goodput_queries.storage.store import LocalStore
 
-GOLDEN = Path(__file__).parents[2] / "golden"
 START_MS = 1_715_341_080_000
 NETWORK_MS = 1_652_749_794_206 - START_MS  # years away from the run
 
@@ -160,12 +157,3 @@ def test_repeating_changes_nothing_and_a_grown_file_gives_what_is_new(
     ]
 
     assert counts == [3, 0, 1]
-
-
-@pytest.mark.parametrize(
-    "given",
-    [p for p in sorted(GOLDEN.glob("*/*/input.*")) if p.parent.parent.name != "node_power"],
-    ids=lambda p: p.parent.parent.name,
-)
-def test_files_of_other_sources_are_left_to_them(given: Path) -> None:
-    assert not NodePower.recognises(given, files.head(given))

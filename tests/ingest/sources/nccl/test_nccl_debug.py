@@ -7,7 +7,6 @@ import pytest
 from goodput_ingest.formats import files
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.nccl.debug_log import NcclDebug
-from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -94,15 +93,6 @@ def test_words_of_launchers_before_the_host_are_passed_over(
         (2, "vm", 1181),
         (3, "vm", 1182),
     ]
-
-
-def test_reading_twice_changes_nothing(store: LocalStore, tmp_path: Path) -> None:
-    assert read(store, tmp_path, START) == read(store, tmp_path, START)
-
-
-def test_a_log_without_lines_of_nccl_is_refused(store: LocalStore, tmp_path: Path) -> None:
-    with pytest.raises(IngestError, match="this is not a log of NCCL"):
-        read(store, tmp_path, "iteration 1 loss 2.0")
 
 
 def test_a_job_log_with_some_lines_of_nccl_is_left_to_the_job_logs(tmp_path: Path) -> None:

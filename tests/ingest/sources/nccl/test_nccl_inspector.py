@@ -12,7 +12,6 @@ import pytest
 from goodput_ingest.formats import files
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
     from goodput_ingest.run.ingest import Summary
@@ -329,14 +328,6 @@ def test_reading_twice_changes_nothing_and_a_grown_file_adds_what_is_new(
     grown = read(store, path)
 
     assert (again.rows_new, grown.rows_new) == (0, 1)
-
-
-def test_a_file_of_another_format_is_refused(store: LocalStore, tmp_path: Path) -> None:
-    path = tmp_path / "x.log"
-    path.write_text("vm:937:937 [0] NCCL INFO Bootstrap: Using eth0\nvm:937:937 [0] NCCL INFO\n")
-
-    with pytest.raises(IngestError, match="no line is a record of the NCCL Inspector"):
-        read(store, path)
 
 
 @pytest.mark.external

@@ -308,12 +308,3 @@ def test_a_map_that_knows_the_gpu_outlives_a_later_one_that_does_not(
     read(store, tmp_path, asked(TEXT + BEHIND, ASKED_S + 60))
 
     assert store.read("select gpu_index from raw.rank_map").item() == 1
-
-
-def test_another_file_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "x.log"
-    path.write_text("vm:1:1 [0] NCCL INFO NCCL version 2.28.9+cuda13.0\n")
-
-    assert not NcclRas.recognises(path, files.head(path))
-    with pytest.raises(IngestError, match="this is not an answer of NCCL RAS"):
-        list(NcclRas(path, ReadOptions()).extract())

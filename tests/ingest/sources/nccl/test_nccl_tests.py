@@ -168,12 +168,6 @@ def test_a_size_measured_twice_is_two_rows(store: LocalStore, tmp_path: Path) ->
     ]
 
 
-def test_reading_twice_changes_nothing(store: LocalStore, tmp_path: Path) -> None:
-    read(store, tmp_path, HEAD + ROW)
-
-    assert len(read(store, tmp_path, HEAD + ROW)) == 2
-
-
 def test_a_broken_row_is_rejected(store: LocalStore, tmp_path: Path) -> None:
     found = read(store, tmp_path, HEAD + ROW[:90] + "\n" + ROW)
 

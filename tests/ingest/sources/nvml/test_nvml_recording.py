@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from goodput_ingest.formats import files
-from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
     from goodput_queries.storage.store import LocalStore
@@ -281,14 +280,6 @@ def test_a_cut_gzip_file_keeps_what_came_before_and_says_so(
 
     assert 0 < summary.rows_by_table["gpu_samples"] < 500
     assert any("cut or damaged" in reason for _, reason in reasons(store))
-
-
-def test_a_file_of_another_format_is_refused(store: LocalStore, tmp_path: Path) -> None:
-    path = tmp_path / "nvml.jsonl"
-    path.write_text('{"v": 1, "event": "step"}\n')
-
-    with pytest.raises(IngestError, match="this is not an NVML recording"):
-        read(store, path)
 
 
 def test_an_empty_file_has_no_rows(store: LocalStore, tmp_path: Path) -> None:
