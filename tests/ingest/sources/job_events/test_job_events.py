@@ -1,8 +1,6 @@
-# ruff: noqa: DTZ001 -- moments are stored naive, in UTC
 from __future__ import annotations
 
 import json
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -32,22 +30,6 @@ def read(store: LocalStore, path: Path, cluster: str | None = None) -> Summary:
 
 def reasons(store: LocalStore) -> list[str]:
     return [r for (r,) in store.read("select reason from raw.rejects order by line").rows()]
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
 
 
 @pytest.mark.parametrize("count", [1, 1000])
@@ -84,15 +66,11 @@ def test_long_texts_are_capped(store: LocalStore, tmp_path: Path) -> None:
     assert found == (2000, 200)
 
 
-
-
 def test_a_file_that_is_one_cut_line_is_no_error(store: LocalStore, tmp_path: Path) -> None:
     path = tmp_path / "job_events.jsonl"
     path.write_text('{"v": 1, "t')
 
     assert read(store, path).rejects == 1
-
-
 
 
 def test_reading_twice_changes_nothing_and_a_grown_file_adds_what_is_new(

@@ -1,7 +1,6 @@
 # ruff: noqa: DTZ001 -- moments are stored naive, in UTC
 from __future__ import annotations
 
-import json
 import os
 from datetime import datetime
 from pathlib import Path
@@ -45,10 +44,6 @@ def read(
 def when(store: LocalStore) -> list[tuple[datetime, str, str | None]]:
     rows = store.read("select ts, ts_precision, node from raw.gpu_events order by ts").rows()
     return [(ts, precision, node) for ts, precision, node in rows]
-
-
-
-
 
 
 @pytest.mark.parametrize(
@@ -99,20 +94,6 @@ def test_times_since_boot_are_refused_with_what_to_do(
 ) -> None:
     with pytest.raises(IngestError, match=r"count from boot.*dmesg -T.*journalctl"):
         read(store, write(tmp_path, stamp + XID), BERLIN)
-
-
-
-
-
-
-
-
-
-
-
-
-
-
 
 
 def test_a_kernel_log_without_a_fault_has_no_rows_and_was_read(
@@ -169,7 +150,3 @@ def test_a_published_log_has_five_xid_119_of_one_gpu(store: LocalStore) -> None:
 
     found = store.read("select code, pci_bus_id, count(*) from raw.gpu_events group by all").rows()
     assert found == [(119, "00000000:9b:00.0", 5)]
-
-
-
-
