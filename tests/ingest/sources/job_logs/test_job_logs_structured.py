@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 
@@ -30,10 +28,6 @@ def write(folder: Path, *lines: str) -> Path:
     return path
 
 
-
-
-
-
 def test_a_file_that_is_said_to_be_one_is_read_among_other_lines(
     store: LocalStore, tmp_path: Path
 ) -> None:
@@ -45,15 +39,9 @@ def test_a_file_that_is_said_to_be_one_is_read_among_other_lines(
     assert (summary.rows, summary.rejects) == (1, 3)
 
 
-
-
-
-
 def test_what_a_person_says_of_the_run_beats_the_folder(store: LocalStore, tmp_path: Path) -> None:
     path = write(tmp_path, line("step_end", 1000, value=1000.0))
 
     ingest(store, "auto", [path], ReadOptions(run_id="4711"))
 
     assert store.read("select run_id from raw.job_events").item() == "4711"
-
-

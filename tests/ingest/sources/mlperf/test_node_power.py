@@ -64,8 +64,6 @@ def test_the_two_sides_of_one_power_supply_are_kept_apart(
     assert len(readings(store)) == 6
 
 
-
-
 def test_the_networks_estimate_keeps_its_own_time_and_the_folders_name(
     store: LocalStore, tmp_path: Path
 ) -> None:
@@ -87,10 +85,6 @@ def test_outside_a_submission_the_node_has_to_be_given(store: LocalStore, tmp_pa
     assert {node for node, _, _ in readings(store)} == {"node001"}
 
 
-
-
-
-
 def test_readings_of_one_moment_are_counted_as_repeats(store: LocalStore, tmp_path: Path) -> None:
     text = SERIES + line("power_reading", 3_000, 2000) + line("power_reading", 5_000, 0)
 
@@ -98,8 +92,6 @@ def test_readings_of_one_moment_are_counted_as_repeats(store: LocalStore, tmp_pa
 
     assert (summary.rows, summary.rows_new, summary.repeats) == (5, 3, 2)
     assert [power for _, _, power in readings(store)] == [None, 2090.0, 0.0]
-
-
 
 
 def test_repeating_changes_nothing_and_a_grown_file_gives_what_is_new(

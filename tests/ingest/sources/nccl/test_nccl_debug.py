@@ -32,18 +32,6 @@ def read(store: LocalStore, folder: Path, *lines: str) -> list[tuple[object, ...
     return store.read(f"select {columns} from raw.rank_map order by all").rows()
 
 
-
-
-
-
-
-
-
-
-
-
-
-
 def test_a_job_log_with_some_lines_of_nccl_is_left_to_the_job_logs(tmp_path: Path) -> None:
     path = tmp_path / "job.log"
     path.write_text("\n".join([START, *["iteration 1 loss 2.0"] * 5]))
@@ -58,13 +46,3 @@ def test_a_job_log_with_some_lines_of_nccl_is_left_to_the_job_logs(tmp_path: Pat
 )
 def test_a_huge_line_costs_no_time(store: LocalStore, tmp_path: Path, hostile: str) -> None:
     assert [rank for _, _, rank, *_ in read(store, tmp_path, START, hostile, START)] == [3]
-
-
-
-
-
-
-
-
-
-
