@@ -137,9 +137,9 @@ class NcclRas:
                 starts = line.startswith((TEXT_START, "{"))
                 if (starts or chars > ANSWER_MAX_CHARS) and any(lines):
                     yield Answer(first, lines, at)
-                    first, lines, chars, at = number, [], 0, None
+                    first, lines, chars = number, [], 0
+                at = stamp if not lines else at or stamp
                 lines.append(line)
-                at = at or stamp
                 chars += len(line)
             if part.damage:
                 yield Reject(part.first_line + len(part.lines), part.damage)
@@ -198,13 +198,13 @@ class NcclRas:
             return at, ras_answers.complaints(reply.splitlines())
         if not text.startswith(TEXT_START):
             raise FieldError("these lines are not an answer of RAS")
-        at = answer.at or self.options.observed_at
-        if at is None:
+        asked_at = answer.at or self.options.observed_at
+        if asked_at is None:
             raise IngestError(
                 f"{self.path}: the text of RAS does not say when it was asked. Give the time with "
                 '--observed-at, or write lines {"t": <epoch seconds>, "reply": <text>}.'
             )
-        return at, ras_answers.complaints(answer.lines)
+        return asked_at, ras_answers.complaints(answer.lines)
 
     def _local(self, record: dict[str, Any], at: datetime | None) -> datetime:
         """Return the answer's own time, which is its host's local time, in UTC.
