@@ -92,7 +92,7 @@ def _one_by_one(
     at: list[int] = []
     rejects: list[Reject] = []
     for number in range(len(part.raw_lines)):
-        if number in known or not (line := part.line(number)).strip():
+        if number in known or json_lines.is_blank(line := part.line(number)):
             continue
         try:
             for item in rows_of(json_lines.record(line)):

@@ -19,12 +19,12 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 # what a collector writes before each line: `kubectl logs --timestamps`, container runtimes (CRI)
 STAMP = (
     r"(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:[Zz]|[+-]\d\d:?\d\d))"
-    r"(?: (?:stdout|stderr) [FP])?[ \t]+"
+    r"(?: (?:stdout|stderr) [FP])?[ \t]"
 )
 STAMPED = re.compile(STAMP)
 STAMPS = re.compile(rb"^" + STAMP.encode(), re.MULTILINE)
 # `srun --label` writes "3: " before each line
-LABEL = rf"^(?:\s*(?:{STAMP})?(?:\d+:\s*)?(?=\{{)|{STAMP})"
+LABEL = rf"^(?:\s*(?:{STAMP}\s*)?(?:\d+:\s*)?(?=\{{)|{STAMP})"
 BEGINNING = re.compile(rb'\{\s*(?:["}]|$)')  # of an object; not of a dictionary that Python prints
 LABEL_OF_TEXT, LABEL_OF_BYTES = re.compile(LABEL), re.compile(LABEL.encode())
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 -- moments are stored naive, in UTC
@@ -68,6 +68,12 @@ def split_stamp(text: str) -> tuple[datetime | None, str]:
 def without_stamps(head: bytes) -> bytes:
     """Return lines without the time that a collector wrote before each."""
     return STAMPS.sub(b"", head)
+
+
+def is_blank(line: str) -> bool:
+    """Say whether nothing stands on a line, behind a collector's time."""
+    stamp = STAMPED.match(line)
+    return not line[stamp.end() if stamp else 0 :].strip()
 
 
 def unlabelled(line: str) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # behind a collector's stamp and a rank label of `srun -l`; the shell's echo of the command that
 # prints the line is another
-LABEL = rf"^\s*(?:{json_lines.STAMP})?(?:\d+:\s*)?:::"
+LABEL = rf"^\s*(?:{json_lines.STAMP}\s*)?(?:\d+:\s*)?:::"
 MARKED = re.compile(LABEL + r"(?P<mark>MLLOG|SYSJSON)\s+(?P<object>\{.*)$")
 IN_HEAD = re.compile(LABEL.encode() + rb"(?:MLLOG|SYSJSON|DLPAL)\s", re.MULTILINE)
 POWER_KEYS = (b'"power_reading"', b'"power_measurement_start"', b'"interconnect_power_est"')

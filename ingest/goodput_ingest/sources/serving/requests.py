@@ -109,7 +109,7 @@ class ServingRequests:
 
     def _objects(self, part: files.Part, rejects: list[Reject]) -> Iterator[Line]:
         for number, line in enumerate(part.lines, part.first_line):
-            if not line.strip():
+            if json_lines.is_blank(line):
                 continue
             try:
                 yield number, json_lines.unlabelled(line), _texts(json_lines.record(line))
