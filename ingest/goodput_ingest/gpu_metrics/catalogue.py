@@ -45,6 +45,8 @@ EXPORTERS: Final = {
     "nvidia_smi_": "nvidia_smi",
     "gpu_": "amd",
 }
+ANYBODYS: Final = "gpu_"
+"""A beginning that metrics of serving engines have as well."""
 NAMES_REMEMBERED: Final = 65_536  # a hostile file may make up names
 
 
@@ -106,8 +108,9 @@ def resolve(raw_name: str) -> Metric | None:
 
 
 def is_exporters(raw_name: str) -> bool:
-    """Say whether a name is in the catalogue or begins as a GPU exporter's names do."""
-    return resolve(raw_name) is not None
+    """Say whether only a GPU exporter uses a name: others' begin with `gpu_`, too."""
+    found = resolve(raw_name)
+    return found is not None and (found.kind != "unknown" or not raw_name.startswith(ANYBODYS))
 
 
 def _with_unit(raw_name: str) -> Metric | None:

@@ -2,8 +2,8 @@
 
 Exporters and releases differ: `UUID`, `uuid` and `gpu_uuid`, `Hostname` and `hostname`, upper-case
 names in early AMD releases. Prometheus adds `instance`, and where it may not overwrite it renames
-what the exporter said to `exported_...`, so that plain `pod` is then the exporter's own pod. An
-empty value is the same as no label.
+what the exporter said to `exported_...`, so that plain `pod` is then the exporter's own pod. A
+value that is empty, `none` or `N/A` is the same as no label.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ CONTROL: Final = r"[\x00-\x1f\x7f]"
 BARE_UUID: Final = r"^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$"
 NO_NODE: Final = r"^(?:localhost|localhost\.localdomain|127\.[0-9.]+|::1)$"
 PORT: Final = r":[0-9]{1,5}$"
+NOT_THERE: Final = r"^(?i)(?:none|n/?a)?$"  # values with which exporters say that there is none
 WHOLE_PARTITION: Final = "spx"  # AMD: the whole GPU is one partition
 ABSENT: Final = ("n/a", "na", "none", "null", "unknown")  # in lower case: what has no such thing
 EXPORTER: Final = "exporter"  # in the name of an exporter's own container
@@ -139,7 +140,7 @@ class _Labels:
         columns = [pl.col(column) for name in names for column in self._columns.get(name, ())]
         if not columns:
             return pl.lit(None, dtype=pl.String)
-        texts = [pl.when(column != "").then(column) for column in columns]
+        texts = [pl.when(~column.str.contains(NOT_THERE)).then(column) for column in columns]
         return pl.coalesce(texts).str.slice(0, max_chars).str.replace_all(CONTROL, "\ufffd")
 
     def present(self, *names: str) -> pl.Expr:

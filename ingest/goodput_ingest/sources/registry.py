@@ -66,7 +66,6 @@ SOURCES: dict[str, type[Source]] = {
     NcclTests.name: NcclTests,
     NcclDebug.name: NcclDebug,
     Kineto.name: Kineto,
-    KernelLog.name: KernelLog,
     Bundle.name: Bundle,  # before other Parquet: it says what it is
     TelemetryParquet.name: TelemetryParquet,
     OperationTrace.name: OperationTrace,
@@ -76,6 +75,7 @@ SOURCES: dict[str, type[Source]] = {
     OtelSpans.name: OtelSpans,
     TorchtitanStructured.name: TorchtitanStructured,
     JobLog.name: JobLog,
+    KernelLog.name: KernelLog,  # last: a time and a text are lines of many formats
 }
 
 

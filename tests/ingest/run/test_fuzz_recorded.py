@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 NAMES = {
-    "nvml": "nvml",
-    "job_events": "job-events",
+    "nvml/four_gpus_with_incomplete_gpm": "nvml",
+    "job_events/killed_rank_and_restart": "job-events",
     "nccl_inspector/verbose_and_plain_of_two_versions": "nccl-inspector",
     "kernel_log": "kernel-log",
-    "torchtitan_structured": "torchtitan-structured",
-    "goodput_events": "goodput-events",
-    "otel_spans": "otel-spans",
+    "torchtitan_structured/one_rank_restores_steps_and_fails": "torchtitan-structured",
+    "goodput_events/two_lives_with_orbax": "goodput-events",
+    "otel_spans/sdk_and_otlp_lines": "otel-spans",
 }
 REAL = {
     name: [

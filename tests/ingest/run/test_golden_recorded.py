@@ -1,67 +1,127 @@
 """Recorded sources: real excerpts and exact formats in, the rows of the raw tables out.
 
-GOODPUT_REWRITE_GOLDEN=1 rewrites the expected files; review them as code.
+Each case is read as a user reads it: by name and recognised by its content, plain and gzipped, and
+a log as collectors hand it on, with a time before each line.
 """
 
 from __future__ import annotations
 
-import json
-import os
-from pathlib import Path
-from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo
+import gzip
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
-import polars as pl
+import polars.selectors as cs
 import pytest
+from tests.ingest.golden_cases import CASES, expected_of, input_of, name_of, options_of, rows_of
 
+from goodput_ingest.formats import files
+from goodput_ingest.formats.json_text.json_lines import STAMPED
 from goodput_ingest.run.ingest import ingest
-from goodput_ingest.source import ReadOptions
-from goodput_ingest.sources.registry import recognise
-from goodput_queries.catalog import models
+from goodput_ingest.sources.registry import SOURCES, recognise
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from goodput_ingest.source import ReadOptions
     from goodput_queries.storage.store import LocalStore
 
-GOLDEN = Path(__file__).parents[1] / "golden"
-OWN_TESTS = {"dcgm", "slurm"}  # by the files of one format each
-FOLDERS = sorted(folder for folder in GOLDEN.iterdir() if folder.name not in OWN_TESTS)
-CASES = [case for folder in FOLDERS for case in sorted(folder.iterdir())]
+Rows = dict[str, list[dict[str, Any]]]
+LOGS = {  # line by line, of programs whose output a collector may take in
+    *("goodput-events", "job-events", "job-log", "kernel-log", "mlperf", "nccl-debug"),
+    *("nccl-inspector", "nccl-ras", "nccl-tests", "node-power", "nvml", "otel-spans"),
+    *("serving-requests", "torchtitan-structured"),
+}
+TAKEN_IN = datetime(2026, 8, 20, 14)  # noqa: DTZ001 -- moments are stored naive, in UTC
+WITHOUT_TIMES = {  # what has no time is rejected, or placed by other lines: a collector's is better
+    *("hf_trainer_dictionaries_alone", "megatron_2020_without_time_or_samples"),
+    *("megatron_2021_without_times", "nccl_watchdog_without_a_year", "nemo_steps_between_saves"),
+}
+OF_TIMES = ("benchmark_id", "extra")  # columns in which a row's time may stand, too
+STAMPS = (
+    b"2026-08-20T14:00:00Z ",  # kubectl logs --timestamps
+    b"2026-08-20T14:00:00.000000000Z stdout F ",  # a container runtime (CRI)
+    b"2026-08-20T16:00:00+02:00 ",
+)
 
 
-def raw_rows(store: LocalStore, table: str) -> pl.DataFrame:
-    """Return a raw table's rows as texts, in one order, less what is the store's own."""
-    rows = store.read(f"select columns(*)::varchar from raw.{table} order by all")
-    return rows.drop("origin", "load_sequence", strict=False)
+def of_content(path: Path) -> str | None:
+    """Return the name of the source that recognises a file, as the only one."""
+    head = files.head(path)
+    (name, *others) = [s.name for s in SOURCES.values() if s.recognises(path, head)] or [None]
+    assert others == []
+    return name
 
 
-def as_csv(rows: pl.DataFrame) -> str:
-    return rows.select(c for c in rows.columns if rows[c].is_not_null().any()).write_csv()
+def read(name: str, path: Path, options: ReadOptions) -> Rows:
+    """Return all rows of a file by table, in the file's order, and its rejects."""
+    found: Rows = {}
+    for batch in SOURCES[name](path, options).extract():
+        rows = batch.rows.with_columns(cs.float().fill_nan(None))  # NaN is not equal to itself
+        found.setdefault(batch.table, []).extend(rows.to_dicts())
+        found.setdefault("rejects", []).extend(
+            {"line": reject.line, "reason": reject.reason} for reject in batch.rejects
+        )
+    return found
+
+
+def copy_of(path: Path, folder: Path, content: bytes) -> Path:
+    folder = folder / path.parent.parent.name / path.parent.name  # names that a source may read
+    folder.mkdir(parents=True)
+    copy = folder / path.name
+    copy.write_bytes(content)
+    return copy
+
+
+def is_line_based(case: Path) -> bool:
+    """Say whether the case is a log without a collector's times."""
+    path, name = input_of(case), name_of(case)
+    content = path.read_bytes()
+    is_document = name == "nccl-inspector" and path.suffix == ".txt"
+    is_table = path.suffix == ".csv"
+    has_stamps = STAMPED.match(content.decode("utf-8", "replace")) is not None
+    return name in LOGS and not (is_document or is_table or has_stamps)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}-{case.name}")
-def test_a_recorded_file_gives_these_rows(case: Path, store: LocalStore) -> None:
-    given = next(case.glob("input.*"))
-    beside = case / "options.json"
-    options = json.loads(beside.read_text()) if beside.exists() else {}
-    zone = ZoneInfo(options["zone"]) if "zone" in options else None
+def test_a_recorded_file_gives_these_rows(case: Path, store: LocalStore, tmp_path: Path) -> None:
+    given, name, options = input_of(case), name_of(case), options_of(case)
+    by_name = read(name, given, options)
 
-    name = case.parent.name.replace("_", "-")
-    read_options = ReadOptions(cluster=options.get("cluster"), zone=zone, node=options.get("node"))
-    ingest(store, name, [given], read_options)
+    ingest(store, "auto", [given], options)
+    found = rows_of(store, {*by_name})
+    again = ingest(store, name, [given], options)
 
-    kind = recognise(given)
-    assert kind is not None
-    assert kind.name == name
-    tables = list(models.of_layer("raw"))
-    found = {
-        f"expected_{table}.csv": as_csv(rows)
-        for table in tables
-        if not (rows := raw_rows(store, table)).is_empty()
-    }
-    if os.environ.get("GOODPUT_REWRITE_GOLDEN"):
-        for old in case.glob("expected_*.csv"):
-            old.unlink()
-        for file, text in found.items():
-            (case / file).write_text(text)
-    expected = {file.name: file.read_text() for file in case.glob("expected_*.csv")}
-    assert found == expected
+    assert found == expected_of(case, found) != {}
+    assert again.rows_new == 0
+    assert of_content(given) == name
+    packed = copy_of(given, tmp_path, gzip.compress(given.read_bytes()))
+    assert of_content(packed) == name
+    assert read(name, packed, options) == by_name
+
+
+@pytest.mark.parametrize("stamp", STAMPS, ids=["kubectl", "cri", "offset"])
+@pytest.mark.parametrize(
+    "case",
+    [case for case in CASES if is_line_based(case)],
+    ids=lambda case: f"{case.parent.name}-{case.name}",
+)
+def test_a_collectors_time_is_of_lines_that_have_none(
+    case: Path, stamp: bytes, tmp_path: Path
+) -> None:
+    given, name, options = input_of(case), name_of(case), options_of(case)
+    lines = given.read_bytes().splitlines(keepends=True)
+
+    stamped = copy_of(given, tmp_path, b"".join(stamp + line for line in lines))
+
+    assert recognise(stamped) is SOURCES[name]
+    rows, plain = read(name, stamped, options), read(name, given, options)
+    if case.name in WITHOUT_TIMES:
+        assert rows["job_events"]
+        assert len(rows["rejects"]) <= len(plain["rejects"])
+        return
+    assert rows.keys() == plain.keys()
+    for table, of_table in rows.items():
+        for row, as_was in zip(of_table, plain[table], strict=True):
+            changed = {column: row[column] for column in row if row[column] != as_was[column]}
+            times = [column for column, value in changed.items() if value == TAKEN_IN]
+            assert changed.keys() <= {*times, *(OF_TIMES if times else ())}

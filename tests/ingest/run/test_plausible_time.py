@@ -8,18 +8,18 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 import polars as pl
 import pytest
 from tests.ingest.fake_live import NOON, SetClock, at, batch, collector
+from tests.ingest.golden_cases import CASES, input_of, name_of, options_of, rows_of
 
 from goodput_ingest.live.scheduler import Collection
 from goodput_ingest.live.store_lease import Held
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.run.plausible_time import PlausibleTime
 from goodput_ingest.source import ReadOptions
-from goodput_ingest.sources.registry import SOURCES, recognise
+from goodput_ingest.sources.registry import SOURCES
 from goodput_queries.catalog import models
 from goodput_queries.evidence.batch import Batch
 
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
     from goodput_queries.storage.store import LocalStore
 
-GOLDEN = Path(__file__).parents[1] / "golden"
-CASES = [min(folder.iterdir()) for folder in sorted(GOLDEN.iterdir())]
+FIRST = {name_of(case): case for case in reversed(CASES)}
 STAMPS = {"1970": datetime(1970, 1, 1, 0, 5), "2036": datetime(2036, 2, 7, 6, 28)}  # noqa: DTZ001
 # moments that are no observations: what holds from and to when, and what the store writes itself
 NOT_ASKED = {
@@ -39,38 +38,11 @@ NOT_ASKED = {
 }
 
 
-def options_of(case: Path) -> ReadOptions:
-    file = case / "options.json"
-    reported = json.loads(file.read_text()) if file.exists() else {}
-    observed = reported.get("observed_at")
-    return ReadOptions(
-        cluster=reported.get("cluster"),
-        zone=ZoneInfo(reported["zone"]) if "zone" in reported else None,
-        node=reported.get("node"),
-        observed_at=None if observed is None else datetime.fromisoformat(observed),
-    )
-
-
-def raw_rows(store: LocalStore) -> dict[str, str]:
-    """Return the rows of each raw table that the golden files have, as they have them."""
-    found = {}
-    for table in models.of_layer("raw"):
-        rows = store.read(f"select columns(*)::varchar from raw.{table} order by all")
-        rows = rows.drop("origin", "load_sequence", strict=False)
-        if table != "rejects" and not rows.is_empty():
-            reported = rows.select(c for c in rows.columns if rows[c].is_not_null().any())
-            found[f"expected_{table}.csv"] = reported.write_csv()
-    return found
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.parent.name)
+@pytest.mark.parametrize("name", FIRST)
 def test_every_source_loses_its_rows_of_1970_and_2036_alone(
-    case: Path, store: LocalStore, monkeypatch: pytest.MonkeyPatch
+    name: str, store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = next(case.glob("input.*"))
-    kind = recognise(given)
-    assert kind is not None
-    added = 0
+    case, kind, added = FIRST[name], SOURCES[name], 0
 
     class WithBadRows(kind):  # type: ignore[misc, valid-type]
         def extract(self) -> Iterator[Batch]:
@@ -86,15 +58,16 @@ def test_every_source_loses_its_rows_of_1970_and_2036_alone(
                 added += len(bad)
                 yield replace(one, rows=pl.concat([one.rows, *bad]))
 
-    monkeypatch.setitem(SOURCES, kind.name, WithBadRows)
-    summary = ingest(store, kind.name, [given], options_of(case))
+    monkeypatch.setitem(SOURCES, name, WithBadRows)
+    summary = ingest(store, name, [input_of(case)], options_of(case))
 
     expected = {
         file.name: file.read_text()
         for file in case.glob("expected_*.csv")
         if file.name != "expected_rejects.csv"
     }
-    assert raw_rows(store) == expected
+    tables = {table for table in models.of_layer("raw") if table != "rejects"}
+    assert rows_of(store, tables) == expected
     assert summary.refused == []
     assert summary.rejects >= added
     reasons = store.read("select reason from raw.rejects").to_series().to_list()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -20,7 +19,6 @@ DURATION_MAX_S = 31 * 86_400  # nothing inside a job takes longer; milliseconds 
 INT32_MAX = 2**31 - 1
 MSG_MAX_CHARS = 2000
 EXTRA_MAX_CHARS = 8000
-SRUN_LABEL = re.compile(r"^\s*\d+:\s*(?=\{)")  # `srun --label` writes "3: " before each line
 SCHEMA: dict[str, Any] = {
     "source": pl.String,
     "cluster": pl.String,
@@ -94,10 +92,10 @@ def _one_by_one(
     at: list[int] = []
     rejects: list[Reject] = []
     for number in range(len(part.raw_lines)):
-        if number in known or not (line := part.line(number)).strip():
+        if number in known or json_lines.is_blank(line := part.line(number)):
             continue
         try:
-            for item in rows_of(_record(line)):
+            for item in rows_of(json_lines.record(line)):
                 if isinstance(item, FieldError):
                     rejects.append(_reject(part.first_line + number, item, line))
                 else:
@@ -110,10 +108,6 @@ def _one_by_one(
         return frame, rejects
     read = frame.with_columns(pl.Series(LINE, at, pl.Int64))
     return pl.concat([parsed, read]).sort(LINE, maintain_order=True).drop(LINE), rejects
-
-
-def _record(line: str) -> dict[str, Any]:
-    return json_lines.record(line if line[0] == "{" else SRUN_LABEL.sub("", line))
 
 
 def _reject(number: int, error: FieldError, line: str) -> Reject:

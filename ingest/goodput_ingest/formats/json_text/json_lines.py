@@ -16,7 +16,17 @@ from goodput_ingest.formats.files import LINE_MAX_BYTES
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
 HEAD_LINES = 50
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-SRUN_LABEL = re.compile(rb"^\s*(?:\d+:\s*)?(?=\{)")  # `srun --label` writes "3: " before each line
+# what a collector writes before each line: `kubectl logs --timestamps`, container runtimes (CRI)
+STAMP = (
+    r"(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:[Zz]|[+-]\d\d:?\d\d))"
+    r"(?: (?:stdout|stderr) [FP])?[ \t]"
+)
+STAMPED = re.compile(STAMP)
+STAMPS = re.compile(rb"^" + STAMP.encode(), re.MULTILINE)
+# `srun --label` writes "3: " before each line
+LABEL = rf"^(?:\s*(?:{STAMP}\s*)?(?:\d+:\s*)?(?=\{{)|{STAMP})"
+BEGINNING = re.compile(rb'\{\s*(?:["}]|$)')  # of an object; not of a dictionary that Python prints
+LABEL_OF_TEXT, LABEL_OF_BYTES = re.compile(LABEL), re.compile(LABEL.encode())
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 -- moments are stored naive, in UTC
 EPOCH_S_MAX = 7_258_118_400  # 2200-01-01: more is milliseconds or nonsense
 LATEST = EPOCH + timedelta(seconds=EPOCH_S_MAX)
@@ -31,22 +41,49 @@ class FieldError(ValueError):
 
 def objects(head: bytes) -> list[bytes]:
     """Return the first lines that begin an object, less labels."""
-    return [line for line in _unlabelled(head) if line[:1] == b"{"]
+    return [line for line in _unlabelled(head) if BEGINNING.match(line)]
 
 
 def are_most(head: bytes) -> bool:
     """Say whether at least half of the first lines begin an object: a document may show some."""
     lines = _unlabelled(head)
-    return bool(lines) and 2 * sum(line[:1] == b"{" for line in lines) >= len(lines)
+    return bool(lines) and 2 * sum(map(bool, map(BEGINNING.match, lines))) >= len(lines)
 
 
 def _unlabelled(head: bytes) -> list[bytes]:
     lines = [line for line in head.splitlines() if line.strip()]
-    return [SRUN_LABEL.sub(b"", line) for line in lines[:HEAD_LINES]]
+    return [LABEL_OF_BYTES.sub(b"", line) for line in lines[:HEAD_LINES]]
+
+
+def split_stamp(text: str) -> tuple[datetime | None, str]:
+    """Return the time that a collector wrote before a line, naive UTC, and the line."""
+    if (found := STAMPED.match(text)) is None:
+        return None, text
+    try:
+        return moment({"ts": found[1]}, "ts"), text[found.end() :]
+    except FieldError:
+        return None, text
+
+
+def without_stamps(head: bytes) -> bytes:
+    """Return lines without the time that a collector wrote before each."""
+    return STAMPS.sub(b"", head)
+
+
+def is_blank(line: str) -> bool:
+    """Say whether nothing stands on a line, behind a collector's time."""
+    stamp = STAMPED.match(line)
+    return not line[stamp.end() if stamp else 0 :].strip()
+
+
+def unlabelled(line: str) -> str:
+    """Return a line that is an object, without what collector and launcher wrote before it."""
+    return line if line[:1] == "{" else LABEL_OF_TEXT.sub("", line)
 
 
 def record(line: str) -> dict[str, Any]:
     """Return the object on a line; NaN and Infinity, which Python writes, are read."""
+    line = unlabelled(line)
     try:
         value = json.loads(line)
     except RecursionError:

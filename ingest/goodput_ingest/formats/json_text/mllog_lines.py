@@ -17,9 +17,11 @@ from goodput_ingest.formats.json_text.json_lines import FieldError
 if TYPE_CHECKING:
     from pathlib import Path
 
-# behind a rank label of `srun -l`; the shell's echo of the command that prints the line is another
-MARKED = re.compile(r"^\s*(?:\d+:\s*)?:::(MLLOG|SYSJSON)\s+(\{.*)$")
-IN_HEAD = re.compile(rb"^\s*(?:\d+:\s*)?:::(?:MLLOG|SYSJSON|DLPAL)\s", re.MULTILINE)
+# behind a collector's stamp and a rank label of `srun -l`; the shell's echo of the command that
+# prints the line is another
+LABEL = rf"^\s*(?:{json_lines.STAMP}\s*)?(?:\d+:\s*)?:::"
+MARKED = re.compile(LABEL + r"(?P<mark>MLLOG|SYSJSON)\s+(?P<object>\{.*)$")
+IN_HEAD = re.compile(LABEL.encode() + rb"(?:MLLOG|SYSJSON|DLPAL)\s", re.MULTILINE)
 POWER_KEYS = (b'"power_reading"', b'"power_measurement_start"', b'"interconnect_power_est"')
 EPOCH_MS_MAX = json_lines.EPOCH_S_MAX * 1000
 
@@ -76,7 +78,7 @@ def marked(line: str) -> tuple[str, dict[str, Any]] | None:
     Raises FieldError where the object is cut or none.
     """
     found = MARKED.match(line) if ":::" in line else None
-    return None if found is None else (found[1], json_lines.record(found[2]))
+    return None if found is None else (found["mark"], json_lines.record(found["object"]))
 
 
 def time_ms(event: dict[str, Any]) -> int:

@@ -14,7 +14,7 @@ from goodput_ingest.formats.prometheus_text import exposition
 from goodput_ingest.formats.prometheus_text.blocks import blocks
 from goodput_ingest.formats.prometheus_text.series import KnownSeries
 from goodput_ingest.formats.row_groups import Held
-from goodput_ingest.gpu_metrics import Memory, gpu_rows, labels, resolve
+from goodput_ingest.gpu_metrics import Memory, gpu_rows, is_exporters, labels
 from goodput_ingest.scrapes import recorded
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_queries.errors import IngestError
@@ -140,4 +140,4 @@ def with_rejects(parsed: list[Parsed], rejects: Sequence[Reject]) -> list[Parsed
 
 def is_of_gpus(head: bytes) -> bool:
     """Say whether at least half of the first lines are samples, some of a GPU exporter."""
-    return recorded.has_metric(head, resolve)
+    return recorded.has_metric(head, is_exporters)

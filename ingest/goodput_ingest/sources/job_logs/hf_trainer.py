@@ -40,7 +40,8 @@ class HfTrainer:
 
     name: ClassVar[str] = "hf-trainer"
     marks: ClassVar[re.Pattern[bytes]] = re.compile(
-        rb"\*{5} Running training \*{5}|\{'loss': '?[\d.naif]+|\{'train_runtime': "
+        rb"\*{5} Running training \*{5}|\{'loss': '?[\d.naif]+|\{'train_runtime': |\{'eval_loss': "
+        rb"|Saving model checkpoint to "
     )
     hints: ClassVar[tuple[str, ...]] = (
         "{'loss'",

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from goodput_ingest.formats.json_text import json_lines
-from goodput_ingest.formats.json_text.json_lines import FieldError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,10 +21,6 @@ if TYPE_CHECKING:
 TEXT_MAX_CHARS = 20_000  # a log line that says something is shorter; beyond, it is data
 LABELS_MAX = 8  # labels around labels
 COLOUR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
-MOMENT = re.compile(
-    r"(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:[Zz]|[+-]\d\d:?\d\d))"
-    r"(?: (?:stdout|stderr) [FP])?[ \t]+"
-)
 LABEL = re.compile(
     r"\s*(?:\[rank(?P<rank>\d{1,7})\]:(?=[ \[])|\[default\d{1,5}\]:|\[pod/[^\]\s]{1,300}\]"
     r"|\(\w{1,60} pid=\d{1,10}(?:, ip=[^)\s]{1,60})?\)|\d{1,7}: )\s?"
@@ -50,7 +45,7 @@ def cleaned(number: int, raw: str) -> Iterator[Line]:
     raw = raw[:TEXT_MAX_CHARS] if "\r" not in raw else raw
     if "\x1b" in raw:
         raw = COLOUR.sub("", raw)
-    at, raw = _moment(raw)
+    at, raw = json_lines.split_stamp(raw)
     shown = [text for text in raw.split("\r") if text.strip()][-1:] if "\r" in raw else [raw]
     for text in shown:
         rank, rest = None, text[:TEXT_MAX_CHARS]
@@ -61,17 +56,6 @@ def cleaned(number: int, raw: str) -> Iterator[Line]:
             rank = int(label["rank"]) if label["rank"] else rank
             rest = rest[label.end() :]
             if at is None:
-                at, rest = _moment(rest)
+                at, rest = json_lines.split_stamp(rest)
         if rest.strip():
             yield Line(number, rest, at, rank)
-
-
-def _moment(text: str) -> tuple[datetime | None, str]:
-    """Return the moment that a collector wrote at the start, with an offset, and the rest."""
-    found = MOMENT.match(text)
-    if found is None:
-        return None, text
-    try:
-        return json_lines.moment({"ts": found[1]}, "ts"), text[found.end() :]
-    except FieldError:
-        return None, text

@@ -52,6 +52,7 @@ class Megatron:
     name: ClassVar[str] = "megatron"
     marks: ClassVar[re.Pattern[bytes]] = re.compile(
         rb"time to initialize megatron \(seconds\)|elapsed time per iteration \(ms\)"
+        rb"|(?:saving checkpoint at|successfully saved checkpoint (?:at|from)) iteration "
         rb"|using world size: \d+, .*tensor-model-parallel|initializing torch distributed"
         rb"|\[(?:after megatron is initialized|before the start of training step)\] datetime"
     )

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from goodput_ingest.formats import files
+from goodput_ingest.formats import files, syslog
 from goodput_ingest.formats.json_text import json_lines, mllog_lines
 from goodput_ingest.formats.json_text.event_lines import EXTRA_MAX_CHARS, MSG_MAX_CHARS, SCHEMA
 from goodput_ingest.formats.json_text.json_lines import FieldError
@@ -92,6 +92,8 @@ class JobLog:
     def recognises(path: Path, head: bytes) -> bool:
         """Say whether a framework's marks stand in plain text, behind a long preamble, too."""
         if b"\x00" in head or json_lines.are_most(head) or mllog_lines.IN_HEAD.search(head):
+            return False
+        if syslog.is_of_nodes(head):  # in which any program's traceback may stand
             return False
         return _is_marked(head) or (len(head) >= PREAMBLE_BYTES and _is_marked(_beginning(path)))
 

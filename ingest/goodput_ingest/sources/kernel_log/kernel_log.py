@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from goodput_ingest.formats import files
+from goodput_ingest.formats import files, syslog
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.formats.pci import pci_bus_id
@@ -36,27 +36,9 @@ SOURCE = "kernel-log"
 MESSAGE_MAX_CHARS = 1000
 LINES_OF_A_NOTICE = 3  # "The NVIDIA GPU ..." and "fallen off the bus" stand on lines this near
 NEWEST_SLACK = timedelta(days=1)  # a line without a year may be this much after the collection
-
-_ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
-_OFFSET = r"(?:Z|[+-]\d\d:?\d\d)"
-_TAGGED = r" (?P<host>[^\s:]+) (?P<tag>[^\s:\[]+)(?:\[\d+\])?: (?P<message>.*)"
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_MONTH = f"(?:{'|'.join(_MONTHS)})"
-_DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
-FORMS = {  # how a line says when it was written; tried in this order
-    "dmesg_t": rf"\[{_DAY} (?P<when>{_MONTH} [ \d]\d \d\d:\d\d:\d\d \d{{4}})\] ?(?P<message>.*)",
-    "offset": rf"(?P<when>{_ISO}{_OFFSET}){_TAGGED}",
-    "dmesg_iso": rf"(?P<when>{_ISO}{_OFFSET}) (?P<message>.*)",
-    "local": rf"(?P<when>{_ISO}){_TAGGED}",
-    "full": rf"{_DAY} (?P<when>{_ISO}) UTC{_TAGGED}",
-    "unix": rf"(?P<when>\d{{9,10}}\.\d{{1,9}}){_TAGGED}",
-    "yearless": rf"(?P<when>{_MONTH} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{{1,9}})?){_TAGGED}",
-    "since_boot": r"(?:(?:<\d+>)?\[ *\d+\.\d{3,9}\]|\d+,\d+,\d+,[^;]{1,40};)(?P<message>.*)",
-}
-STAMPED = {name: re.compile(pattern, re.DOTALL) for name, pattern in FORMS.items()}
 # counted from boot: they drift over a suspend; and they name no node
 APPROXIMATE = ("dmesg_t", "dmesg_iso")
-BOOT_STAMP = re.compile(r"^\[ *\d+\.\d+\] ?")
+BOOT_STAMP = re.compile(r"^(?:<\d+>)?\[ *\d+\.\d+\] ?")
 
 WORTH_A_LOOK = re.compile(r'Xid|NVRM|"MESSAGE"\s*:\s*\[')
 
@@ -111,24 +93,17 @@ class KernelLog:
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all
         """Say whether the first lines are a kernel's, in one of the forms that are read."""
-        lines = [
-            line[:400]
-            for line in head.decode("utf-8", "replace").splitlines()[:200]
-            if line.strip()
-        ]
+        lines = syslog.first_lines(head)
         if not lines:
             return False
-        if lines[0].startswith("{"):
+        if json_lines.unlabelled(lines[0]).startswith("{"):
             return b'"__REALTIME_TIMESTAMP"' in head and bool(
                 re.search(rb'"(?:SYSLOG_IDENTIFIER|_TRANSPORT)"\s*:\s*"kernel"', head)
             )
-        kernel_lines = 0
-        for line in lines:
-            parsed = _split(line)
-            if parsed and (STAMPED[parsed.form].groupindex.get("host") is None or _is_kernel(line)):
-                kernel_lines += 1
-        tagged = any(_is_kernel(line) and _split(line) for line in lines)
-        return tagged or kernel_lines * 2 > len(lines)
+        parsed = [_split(line) for line in lines]
+        if any(line is not None and line.node is not None for line in parsed):
+            return True
+        return 2 * sum(map(_is_of_dmesg, parsed)) > len(lines) or any(map(_is_read, parsed))
 
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.gpu_events` and `raw.node_events`, part by part; often there are no rows."""
@@ -194,7 +169,7 @@ class KernelRows:
             if (killed := OOM_KILL.search(text)) is None:
                 continue
             try:
-                line = _journal_entry(text) if text.startswith("{") else _split(text)
+                line = _parsed(text)
                 node = None if line is None else line.node or self.options.node
                 if line is None or node is None:
                     continue  # a program that quotes the kernel, or a line without time or node
@@ -213,7 +188,7 @@ class KernelRows:
         return Batch("node_events", frame, SOURCE, self.origin, key, rejects)
 
     def _row(self, number: int, text: str) -> tuple[Any, ...] | None:
-        line = _journal_entry(text) if text.startswith("{") else _split(text)
+        line = _parsed(text)
         if line is None:
             is_event = finding(text[:MESSAGE_MAX_CHARS], None) is not None
             if is_event and _is_kernel(text, default=True):
@@ -316,16 +291,32 @@ class KernelRows:
         return self.options.zone
 
 
+def _parsed(text: str) -> Line | None:
+    line = json_lines.unlabelled(text)
+    return _journal_entry(line) if line.startswith("{") else _split(text)
+
+
 def _split(text: str) -> Line | None:
-    """Return a line by its parts; None where nothing says when it was written."""
-    for form, pattern in STAMPED.items():
-        if match := pattern.match(text):
-            found = match.groupdict()
-            if found.get("tag", "kernel") != "kernel":
-                return None  # a program that quotes the kernel
-            message = BOOT_STAMP.sub("", found["message"].lstrip())[:MESSAGE_MAX_CHARS]
-            return Line(form, found.get("when", ""), found.get("host"), message)
-    return None
+    """Return a kernel's line by its parts; None where nothing says when it was written."""
+    if (found := syslog.form_of(text)) is None:
+        return None
+    form, parts = found
+    if parts.get("tag", "kernel") != "kernel":
+        return None  # a program that quotes the kernel
+    message = BOOT_STAMP.sub("", (parts["message"] or "").lstrip())[:MESSAGE_MAX_CHARS]
+    return Line(form, parts.get("when") or "", parts.get("host"), message)
+
+
+def _is_of_dmesg(line: Line | None) -> bool:
+    """Say whether only dmesg writes so: its ISO times have a comma, those of collectors a point."""
+    return line is not None and line.node is None and (line.form != "dmesg_iso" or "," in line.when)
+
+
+def _is_read(line: Line | None) -> bool:
+    """Say whether the line is a message of the kernel that is read."""
+    if line is None:
+        return False
+    return finding(line.message, None) is not None or OOM_KILL.search(line.message) is not None
 
 
 def _journal_entry(text: str) -> Line | None:
@@ -353,12 +344,11 @@ def _is_kernel(text: str, *, default: bool = False) -> bool:
 
 def _is_stamped(head: bytes) -> bool:
     """Say whether some line carries a time in a form that is read: any program's log does."""
-    lines = head.decode("utf-8", "replace").splitlines()[:200]
-    return any(pattern.match(line[:400]) for line in lines for pattern in STAMPED.values())
+    return any(map(syslog.form_of, syslog.first_lines(head)))
 
 
 def _calendar(year: int, month: str, day: str, time: str) -> datetime:
-    number = _MONTHS.index(month) + 1
+    number = syslog.MONTHS.index(month) + 1
     return datetime.fromisoformat(f"{year:04}-{number:02}-{int(day):02}T{time}")
 
 

@@ -134,7 +134,7 @@ def _flat(lines: Sequence[bytes], at: Sequence[int]) -> pl.DataFrame:
                 continue
             except REFUSED:
                 pass
-        if line.strip():
+        if json_lines.without_stamps(line).strip():
             odd.append(_one(line) | {"line": number})
     try:
         typed = _frame(records, numbers)

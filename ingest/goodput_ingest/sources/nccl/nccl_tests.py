@@ -1,9 +1,9 @@
 """Output of nccl-tests (all_reduce_perf and the like): the printed table or `-J file.json`.
 
-The text may carry the prefixes of a launcher (`[1,0]<stdout>:`, `[0]`, `3: `) and anything else the
-job printed between its lines. Bandwidths are in 1e9 bytes/s, times in microseconds. The operation
-is named by newer headers (`# Collective test starting: all_reduce_perf`), else by the command line,
-if that was printed.
+The text may carry a collector's timestamps (the first is when a run started), the prefixes of a
+launcher (`[1,0]<stdout>:`, `[0]`, `3: `) and anything else the job printed between its lines.
+Bandwidths are in 1e9 bytes/s, times in microseconds. The operation is named by newer headers
+(`# Collective test starting: all_reduce_perf`), else by the command line, if that was printed.
 """
 
 from __future__ import annotations
@@ -283,10 +283,13 @@ def _of_text(lines: Sequence[str], rejects: list[Reject]) -> list[Run]:
     runs = [Run()]
     operation = ""  # the test that was named last, in a header or a command line
     for number, whole in enumerate(lines, 1):
-        line = PREFIX.sub("", whole[:LINE_MAX_CHARS]).lstrip()
+        stamp, text = json_lines.split_stamp(whole[:LINE_MAX_CHARS])
+        line = PREFIX.sub("", text).lstrip()
         if BEGINNING.match(line) and runs[-1].results:
             runs.append(Run(nccl_version=runs[-1].nccl_version))
         run = runs[-1]
+        if BEGINNING.match(line):
+            run.started_at = run.started_at or stamp
         operation = _operation(line) or operation
         if match := VERSION.search(line):
             run.nccl_version = _version(match[1] or match[2])

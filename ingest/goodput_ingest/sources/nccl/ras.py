@@ -68,10 +68,11 @@ RANK_MAP: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Answer:
-    """The lines of one answer and the number of the first."""
+    """The lines of one answer, the number of the first, and when a collector took that in."""
 
     first_line: int
     lines: list[str]
+    at: datetime | None
 
 
 @dataclass
@@ -97,7 +98,7 @@ class NcclRas:
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all
         """Say whether the file begins with an answer of RAS, in any of its forms."""
-        start = head.lstrip()
+        start = json_lines.without_stamps(head.lstrip())
         if start.startswith(b"{"):
             first = start.split(b"\n", 1)[0]
             is_wrapped = b'"reply"' in first and (JSON_MARK in first or b"NCCL version" in first)
@@ -129,18 +130,21 @@ class NcclRas:
     def _answers(self) -> Iterator[Answer | Reject]:
         """Yield answers as they stand in the file; at most one of them is held."""
         first, lines, chars = 1, list[str](), 0
+        at: datetime | None = None
         for part in files.parts(self.path):
-            for number, line in enumerate(part.lines, part.first_line):
+            for number, text in enumerate(part.lines, part.first_line):
+                stamp, line = json_lines.split_stamp(text)
                 starts = line.startswith((TEXT_START, "{"))
                 if (starts or chars > ANSWER_MAX_CHARS) and any(lines):
-                    yield Answer(first, lines)
+                    yield Answer(first, lines, at)
                     first, lines, chars = number, [], 0
+                at = stamp if not lines else at or stamp
                 lines.append(line)
                 chars += len(line)
             if part.damage:
                 yield Reject(part.first_line + len(part.lines), part.damage)
         if any(lines):
-            yield Answer(first, lines)
+            yield Answer(first, lines, at)
 
     def _batches(self, answers: list[Answer], rejects: list[Reject]) -> Iterator[Batch]:
         rows = Rows(rejects=rejects)
@@ -183,7 +187,7 @@ class NcclRas:
         if text.startswith("{"):
             record = ras_answers.of_json(text)
             if "reply" not in record:
-                return self._local(record), ras_answers.communicators(record)
+                return self._local(record, answer.at), ras_answers.communicators(record)
             at, reply = json_lines.moment(record, "t"), record["reply"]
             if isinstance(reply, str) and reply.lstrip().startswith("{"):
                 reply = ras_answers.of_json(reply)
@@ -194,18 +198,24 @@ class NcclRas:
             return at, ras_answers.complaints(reply.splitlines())
         if not text.startswith(TEXT_START):
             raise FieldError("these lines are not an answer of RAS")
-        if self.options.observed_at is None:
+        asked_at = answer.at or self.options.observed_at
+        if asked_at is None:
             raise IngestError(
                 f"{self.path}: the text of RAS does not say when it was asked. Give the time with "
                 '--observed-at, or write lines {"t": <epoch seconds>, "reply": <text>}.'
             )
-        return self.options.observed_at, ras_answers.complaints(answer.lines)
+        return asked_at, ras_answers.complaints(answer.lines)
 
-    def _local(self, record: dict[str, Any]) -> datetime:
-        """Return the answer's own time, which is its host's local time, in UTC."""
+    def _local(self, record: dict[str, Any], at: datetime | None) -> datetime:
+        """Return the answer's own time, which is its host's local time, in UTC.
+
+        at: of the collector, for an answer whose zone is not known
+        """
         if self.options.observed_at is not None:
             return self.options.observed_at
         if self.options.zone is None:
+            if at is not None:
+                return at
             raise IngestError(
                 f"{self.path}: RAS writes local time. Say which with --timezone (as "
                 "`--timezone UTC`), or when it was asked with --observed-at."

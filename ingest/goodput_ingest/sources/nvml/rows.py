@@ -108,7 +108,7 @@ class NvmlRows:
     def _read(self, part: files.Part) -> _Tables:
         tables = _Tables()
         for number, line in enumerate(part.lines, part.first_line):
-            if not line.strip():
+            if json_lines.is_blank(line):
                 continue
             try:
                 self._add(json_lines.record(line), tables)

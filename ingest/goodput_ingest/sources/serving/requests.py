@@ -55,7 +55,7 @@ class ServingRequests:
         """Yield `raw.serving_requests`, part by part; rows that cannot be read are rejects."""
         head = files.head(self.path)
         # new lines of a file that grows may be broken ones alone
-        is_json = head.lstrip()[:1] in {b"{", b"["}
+        is_json = json_lines.without_stamps(head.lstrip())[:1] in {b"{", b"["}
         if head.strip() and not is_json and not self.recognises(self.path, head):
             raise IngestError(
                 f"{self.path}: these are not requests; expected the fields arrival, first_token or "
@@ -109,10 +109,10 @@ class ServingRequests:
 
     def _objects(self, part: files.Part, rejects: list[Reject]) -> Iterator[Line]:
         for number, line in enumerate(part.lines, part.first_line):
-            if not line.strip():
+            if json_lines.is_blank(line):
                 continue
             try:
-                yield number, line, _texts(json_lines.record(line))
+                yield number, json_lines.unlabelled(line), _texts(json_lines.record(line))
             except FieldError as error:
                 rejects.append(self._reject(number, str(error), line))
 

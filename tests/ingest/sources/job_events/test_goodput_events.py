@@ -6,16 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from goodput_ingest.formats import files
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_ingest.sources.job_events.google import GoodputEvents
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
     from goodput_queries.storage.store import LocalStore
 
-GOLDEN = Path(__file__).parents[2] / "golden"
 T0 = 1_787_234_400.0
 
 
@@ -31,17 +28,6 @@ def ingested(store: LocalStore, folder: Path, *said: dict[str, Any]) -> list[tup
 
 def step(number: int, at_s: float) -> dict[str, Any]:
     return {"step_count": number, "step_start_time": T0 + at_s}
-
-
-def test_each_event_is_a_row_by_itself(store: LocalStore, tmp_path: Path) -> None:
-    """What follows from several (where a step ends) is worked out from all rows together."""
-    found = ingested(store, tmp_path, step(400, 0), step(401, 10.25), {"job_end_time": T0 + 500})
-
-    assert [(row[0], row[2]) for row in found] == [
-        ("step.start", 400),
-        ("step.start", 401),
-        ("job.end", None),
-    ]
 
 
 def entries(*said: dict[str, Any]) -> list[dict[str, Any]]:
@@ -69,54 +55,6 @@ def test_an_array_that_is_cut_is_refused(store: LocalStore, tmp_path: Path) -> N
 
     with pytest.raises(IngestError, match="the JSON array cannot be read"):
         ingest(store, "goodput-events", [path], ReadOptions())
-
-
-def test_elastic_waits_are_gang_waits_and_new_starts_are_start_up(
-    store: LocalStore, tmp_path: Path
-) -> None:
-    found = ingested(
-        store,
-        tmp_path,
-        {"job_start_time": T0},
-        {"elastic_wait_event_type": "slice_down", "elastic_wait_start_time": T0 + 1},
-        {"elastic_wait_event_type": "slice_down", "elastic_wait_end_time": T0 + 9},
-        {"elastic_reinit_start_time": T0 + 9},
-        {"elastic_reinit_end_time": T0 + 12},
-        {"active_slices": 3, "total_slices": 4, "elastic_slice_counts_timestamp": T0 + 13},
-    )
-
-    assert [(row[0], row[3]) for row in found] == [
-        ("job.start", None),
-        ("phase.start", "gang_wait"),
-        ("phase.end", "gang_wait"),
-        ("phase.start", "init"),
-        ("phase.end", "init"),
-        ("metric", None),
-    ]
-
-
-def test_phases_come_in_the_ledgers_words(store: LocalStore, tmp_path: Path) -> None:
-    found = ingested(
-        store,
-        tmp_path,
-        {"job_start_time": T0},
-        {"tpu_init_start_time": T0 + 1},
-        {"tpu_init_end_time": T0 + 2},
-        {"data_loading_start_time": T0 + 3},
-        {"data_loading_end_time": T0 + 4},
-        {"custom_badput_event_type": "eval_step", "custom_badput_event_start_time": T0 + 5},
-        {"custom_badput_event_type": "sdc_check", "custom_badput_event_start_time": T0 + 6},
-    )
-
-    assert [(row[0], row[3]) for row in found] == [
-        ("job.start", None),
-        ("phase.start", "init"),
-        ("phase.end", "init"),
-        ("phase.start", "data_wait"),
-        ("phase.end", "data_wait"),
-        ("phase.start", "eval"),
-        ("phase.start", "custom:sdc_check"),
-    ]
 
 
 @pytest.mark.parametrize(("synchronous", "durable"), [(True, [400]), (False, []), (None, [])])
@@ -151,36 +89,6 @@ def test_a_save_without_a_jobs_name_belongs_to_the_job_of_its_file(
     ingest(store, "auto", [path], ReadOptions())
 
     assert store.read("select distinct run_id from raw.job_events").rows() == [("run7",)]
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        {"job_start_time": "yesterday"},
-        {"step_start_time": T0},
-        {"step_count": 1.5, "step_start_time": T0},
-        {"event_type": "delete", "checkpointer_start_time": T0},
-        {"event_type": "save", "step": 4},
-        {"event_type": "save", "checkpoint_manager_blocking_start_time": T0,
-         "checkpoint_manager_blocking_duration_secs": 1e12},
-    ],
-)  # fmt: skip
-def test_a_broken_event_is_rejected(
-    store: LocalStore, tmp_path: Path, said: dict[str, Any]
-) -> None:
-    found = ingested(store, tmp_path, {"job_start_time": T0}, said)
-
-    assert [row[0] for row in found] == ["job.start"]
-    assert store.read("select line from raw.rejects").item() == 2
-
-
-@pytest.mark.parametrize(
-    "given",
-    [p for p in sorted(GOLDEN.glob("*/*/input.*")) if p.parent.parent.name != "goodput_events"],
-    ids=lambda p: p.parent.parent.name,
-)
-def test_files_of_other_sources_are_left_to_them(given: Path) -> None:
-    assert not GoodputEvents.recognises(given, files.head(given))
 
 
 def test_a_damaged_first_line_is_rejected_and_the_others_are_read(

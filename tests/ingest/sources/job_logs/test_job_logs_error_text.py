@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.ingest.job_log_lines import ITERATION, brief, parsed
+from tests.ingest.job_log_lines import parsed
 
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.job_logs.failure_kinds import HINTS, KINDS, kind_of
@@ -76,22 +76,6 @@ def test_each_kind_has_its_meaning_in_the_same_order() -> None:
     assert all(row["class"] and row["label"] and row["what_to_do"] for row in rows)
 
 
-def test_an_error_without_a_time_has_that_of_the_line_before_it(
-    store: LocalStore, tmp_path: Path
-) -> None:
-    text = (
-        ITERATION.format(second=20, step=3, ms=2000.0)
-        + "[rank5]: Traceback (most recent call last):\n"
-        + "[rank5]: FileNotFoundError: [Errno 2] No such file or directory: '/data/x'\n"
-        + "[rank6]: FileNotFoundError: [Errno 2] No such file or directory: '/data/x'\n"
-    )
-
-    events = parsed(store, tmp_path, text)
-
-    failures = [event for event in events if event["event"] == "failure"]
-    assert brief(failures, "kind", "at") == [("file_not_found", "14:03:20.500")]
-
-
 @pytest.mark.parametrize(
     ("text", "kind"),
     [("MemoryError\n", "host_memory"), ("bash: line 1: 77 Killed   python x.py\n", "sigkill")],
@@ -130,51 +114,3 @@ def test_the_loss_of_a_line(text: str, loss: float | None) -> None:
     found = loss_of(text)
 
     assert found == loss or (loss is not None and math.isnan(loss) and math.isnan(found or 0.0))
-
-
-def test_an_error_that_was_handled_begins_no_other_life(store: LocalStore, tmp_path: Path) -> None:
-    text = (
-        "[titan] 2026-08-20 14:03:11,482 - root - INFO - Starting job: x\n"
-        "ImportError: no fused kernels\n"
-        "2026-08-20T14:03:13Z ***** Running training *****\n"
-        "[titan] 2026-08-20 14:03:15,482 - root - INFO - step:  1  loss:  6.41230  tps: 8,214\n"
-    )
-
-    events = parsed(store, tmp_path, text)
-
-    assert brief(events, "event", "kind") == [
-        ("job.start", None),
-        ("failure", "missing_module"),
-        ("step", None),
-    ]
-
-
-def test_a_step_of_hugging_face_whose_loss_is_nan_is_a_step(
-    store: LocalStore, tmp_path: Path
-) -> None:
-    at = "2026-08-20T14:0{}:00Z "
-    text = (
-        at.format(0) + "***** Running training *****\n"
-        + at.format(0) + "  Num Epochs = 1\n"
-        + at.format(0) + "  Total optimization steps = 10\n"
-        + at.format(1) + "{'loss': '1.5', 'grad_norm': '0.8', 'epoch': '0.1'}\n"
-        + at.format(2) + "{'loss': 'nan', 'grad_norm': 'nan', 'epoch': '0.2'}\n"
-    )  # fmt: skip
-
-    parsed(store, tmp_path, text)
-
-    losses = store.read("select step, loss from raw.job_events where event = 'step' order by step")
-    assert losses["step"].to_list() == [1, 2]
-    assert losses["loss"][0] == 1.5
-    assert math.isnan(losses["loss"][1])
-
-
-def test_the_loss_of_a_line_is_that_of_its_last_step(store: LocalStore, tmp_path: Path) -> None:
-    first = ITERATION.format(second=10, step=10, ms=100.0)
-    parsed(
-        store, tmp_path, first + first.replace("03:10", "03:12").replace("      10/", "      12/")
-    )
-
-    losses = store.read("select step, loss from raw.job_events where event = 'step' order by step")
-
-    assert dict(losses.rows()) == {10: 7.1, 11: None, 12: 7.1}

@@ -19,7 +19,6 @@ from goodput_queries.errors import IngestError
 if TYPE_CHECKING:
     from goodput_queries.storage.store import LocalStore
 
-GOLDEN = Path(__file__).parents[2] / "golden"
 BERLIN = ReadOptions(cluster="alpha", zone=ZoneInfo("Europe/Berlin"))
 ITERATION = (
     " [2026-08-20 14:03:{second:02}.500000] iteration {step:8}/   50000 | consumed samples: 512 |"
@@ -346,15 +345,6 @@ def test_marks_behind_a_long_preamble_are_found(tmp_path: Path) -> None:
     preamble = "+++ export PATH=/usr/bin\n" * 20_000
 
     assert recognise(write(tmp_path, preamble + TEN)) is JobLog
-
-
-@pytest.mark.parametrize(
-    "given",
-    [p for p in sorted(GOLDEN.glob("*/*/input.*")) if p.parent.parent.name != "job_log"],
-    ids=lambda p: f"{p.parent.parent.name}-{p.parent.name}",
-)
-def test_files_of_other_sources_are_left_to_them(given: Path) -> None:
-    assert not JobLog.recognises(given, files.head(given))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 # ruff: noqa: DTZ001 -- moments are stored naive, in UTC
 from __future__ import annotations
 
-import json
 import os
 from datetime import datetime
 from pathlib import Path
@@ -23,7 +22,6 @@ EXTERNAL = Path(os.environ.get("GOODPUT_EXTERNAL_DATA", "nowhere"))
 XID_119_LOG = EXTERNAL / "dcgm" / "gpud__dmesg-with-xid-119.log"
 XID = "NVRM: Xid (PCI:0000:9b:00): 31, pid=7, name=python, MMU Fault"
 BERLIN = ZoneInfo("Europe/Berlin")
-NOON = datetime(2025, 11, 18, 12)
 
 
 def write(folder: Path, *lines: str) -> Path:
@@ -46,45 +44,6 @@ def read(
 def when(store: LocalStore) -> list[tuple[datetime, str, str | None]]:
     rows = store.read("select ts, ts_precision, node from raw.gpu_events order by ts").rows()
     return [(ts, precision, node) for ts, precision, node in rows]
-
-
-@pytest.mark.parametrize(
-    ("stamp", "precision"),
-    [
-        ("2025-11-18T12:00:00+0000 node7 kernel: ", "exact"),
-        ("2025-11-18T12:00:00.000000+00:00 node7 kernel: ", "exact"),
-        ("2025-11-18T13:00:00+0100 node7 kernel: [ 123.456789] ", "exact"),
-        ("2025-11-18T12:00:00,000000+00:00 ", "approximate"),
-        ("1763467200.000000 node7 kernel: ", "exact"),
-        ("Tue 2025-11-18 12:00:00 UTC node7 kernel: ", "exact"),
-        ("[Tue Nov 18 13:00:00 2025] ", "approximate"),
-        ("2025-11-18 13:00:00 node7 kernel: ", "exact"),
-        ("Nov 18 13:00:00 node7 kernel: [ 123.456789] ", "exact"),
-        ("Nov 18 13:00:00.000000 node7 kernel: ", "exact"),
-    ],
-)
-def test_every_form_of_time_becomes_utc(
-    store: LocalStore, tmp_path: Path, stamp: str, precision: str
-) -> None:
-    path = write(tmp_path, stamp + XID)
-
-    read(store, path, BERLIN, observed_at=datetime(2025, 12, 1))
-
-    assert when(store) == [(NOON, precision, "node7")]
-    assert store.read("select message from raw.gpu_events").item() == XID
-
-
-def test_an_entry_of_the_journal_as_json_is_exact(store: LocalStore, tmp_path: Path) -> None:
-    entry = {
-        "__REALTIME_TIMESTAMP": "1763467200000001",
-        "_HOSTNAME": "node7",
-        "_TRANSPORT": "kernel",
-        "MESSAGE": XID,
-    }
-
-    read(store, write(tmp_path, json.dumps(entry)))
-
-    assert when(store) == [(NOON.replace(microsecond=1), "exact", "node7")]
 
 
 @pytest.mark.parametrize(
@@ -137,96 +96,6 @@ def test_times_since_boot_are_refused_with_what_to_do(
         read(store, write(tmp_path, stamp + XID), BERLIN)
 
 
-@pytest.mark.parametrize(
-    ("hour", "what"), [("Oct 26 02:30", "comes twice"), ("Mar 30 02:30", "does not exist")]
-)
-def test_a_local_time_that_the_clocks_make_twice_or_never_is_rejected(
-    store: LocalStore, tmp_path: Path, hour: str, what: str
-) -> None:
-    read(store, write(tmp_path, f"[Sun {hour}:00 2025] {XID}"), BERLIN)
-
-    assert what in store.read("select reason from raw.rejects").item()
-    assert when(store) == []
-
-
-@pytest.mark.parametrize(
-    ("message", "kind", "code", "pci"),
-    [
-        ("NVRM: Xid (PCI:0000:9b:00): 79, GPU has fallen off the bus.", "xid", 79, "9b"),
-        ("NVRM: Xid (0000:9B:00): 13, 0001 00000000", "xid", 13, "9b"),
-        ("NVRM: Xid (PCI:00000000:9b:00.0): 45, Ch 1", "xid", 45, "9b"),
-        ("NVRM: Xid (PCI:0000:9b:00 GPU-I:05): 94, pid=1", "xid", 94, "9b"),
-        ("NVRM: Xid (PCI:0000:9b:00): 154, GPU recovery action changed", "xid", 154, "9b"),
-        ("nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 12028, Non-fatal", "sxid", 12028, "c1"),
-        ("NVRM: GPU 0000:9b:00.0: GPU has fallen off the bus.", "off_the_bus", 79, "9b"),
-        ("NVRM: GPU at PCI:0000:9b:00 has fallen off the bus.", "off_the_bus", 79, "9b"),
-        ("NVRM: fallen off the bus and is not responding.", "off_the_bus", 79, None),
-    ],
-)
-def test_every_form_of_a_fault_is_found(
-    store: LocalStore, tmp_path: Path, message: str, *, kind: str, code: int, pci: str | None
-) -> None:
-    read(store, write(tmp_path, f"2025-11-18T12:00:00+0000 node7 kernel: {message}"))
-
-    found = store.read("select kind, code, pci_bus_id from raw.gpu_events").row(0)
-    assert found == (kind, code, f"00000000:{pci}:00.0" if pci else None)
-
-
-def test_a_notice_over_several_lines_keeps_its_gpu(store: LocalStore, tmp_path: Path) -> None:
-    stamp = "2025-11-18T12:00:00+0000 node7 kernel: "
-    lines = (
-        stamp + "NVRM: The NVIDIA GPU 0000:b4:00.0",
-        stamp + "NVRM: (PCI ID: 10de:2330) installed in this system has",
-        stamp + "NVRM: fallen off the bus and is not responding to commands.",
-        stamp + "something else",
-        stamp + "NVRM: fallen off the bus, of which nothing is said nearby",
-    )
-
-    read(store, write(tmp_path, *lines))
-
-    found = store.read("select pci_bus_id from raw.gpu_events order by 1 nulls last").rows()
-    assert found == [("00000000:b4:00.0",), (None,)]
-
-
-def test_pid_and_process_are_taken_from_the_line(store: LocalStore, tmp_path: Path) -> None:
-    stamp = "2025-11-18T12:00:00+0000 node7 kernel: "
-    unknown = "NVRM: Xid (PCI:0000:9b:00): 63, pid='<unknown>', name=<unknown>, Row Remapper"
-
-    read(store, write(tmp_path, stamp + XID, stamp + unknown))
-
-    found = store.read("select code, pid, process_name from raw.gpu_events order by code").rows()
-    assert found == [(31, "7", "python"), (63, None, None)]
-
-
-def test_repeats_are_kept(store: LocalStore, tmp_path: Path) -> None:
-    lines = [f"2025-11-18T12:00:0{i}+0000 node7 kernel: {XID}" for i in (0, 1, 2)]
-
-    assert read(store, write(tmp_path, *lines)).rows_new == 3
-
-
-def test_a_program_that_quotes_the_kernel_is_no_evidence(store: LocalStore, tmp_path: Path) -> None:
-    lines = (
-        "2025-11-18T12:00:00+0000 node7 kernel: all is well",
-        f"2025-11-18T12:00:00+0000 node7 gpud[12]: {XID}",
-    )
-
-    summary = read(store, write(tmp_path, *lines))
-
-    assert (summary.rows, summary.rejects) == (0, 0)
-
-
-def test_a_fault_that_cannot_be_read_is_rejected(store: LocalStore, tmp_path: Path) -> None:
-    stamp = "2025-11-18T12:00:00+0000 node7 kernel: "
-    lines = (stamp + "NVRM: Xid (somewhere): a new form", XID)
-
-    read(store, write(tmp_path, *lines))
-
-    assert store.read("select line, reason from raw.rejects order by line").rows() == [
-        (1, "the line has an Xid in an unknown format"),
-        (2, "the line has no timestamp"),
-    ]
-
-
 def test_a_kernel_log_without_a_fault_has_no_rows_and_was_read(
     store: LocalStore, tmp_path: Path
 ) -> None:
@@ -259,12 +128,6 @@ def test_a_grown_log_adds_only_what_is_new(store: LocalStore, tmp_path: Path) ->
     assert read(store, path).rows_new == 1
 
 
-@pytest.mark.parametrize("text", ["iteration 5/ 100 | loss 1.0\n" * 5, '{"v": 1}\n', "a\x00b\n"])
-def test_a_file_of_another_format_is_refused(store: LocalStore, tmp_path: Path, text: str) -> None:
-    with pytest.raises(IngestError, match="this is not a kernel log"):
-        read(store, write(tmp_path, text))
-
-
 @pytest.mark.parametrize(
     ("text", "normal"),
     [
@@ -287,37 +150,3 @@ def test_a_published_log_has_five_xid_119_of_one_gpu(store: LocalStore) -> None:
 
     found = store.read("select code, pci_bus_id, count(*) from raw.gpu_events group by all").rows()
     assert found == [(119, "00000000:9b:00.0", 5)]
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        "Out of memory: Killed process 4711 (python) total-vm:1kB, anon-rss:1kB, file-rss:0kB",
-        "Memory cgroup out of memory: Killed process 4711 (python) total-vm:1kB, anon-rss:1kB",
-        "Out of memory: Kill process 4711 (python) score 900 or sacrifice child",
-    ],
-)
-def test_a_process_that_the_kernel_ended_for_memory_is_an_event_of_the_node(
-    store: LocalStore, tmp_path: Path, message: str
-) -> None:
-    path = write(tmp_path, f"2025-11-18T12:00:00+0000 node7 kernel: {message}")
-
-    read(store, path)
-
-    found = store.read("select node, ts, kind, pid, process_name from raw.node_events").rows()
-    assert found == [("node7", NOON, "oom_kill", "4711", "python")]
-
-
-def test_a_program_that_quotes_the_kernel_ended_no_process(
-    store: LocalStore, tmp_path: Path
-) -> None:
-    quoted = "Out of memory: Killed process 4711 (python)"
-    path = write(
-        tmp_path,
-        f"2025-11-18T12:00:00+0000 node7 watcher: {quoted}",
-        f"2025-11-18T12:00:00+0000 node7 kernel: {XID}",
-    )
-
-    read(store, path)
-
-    assert store.read("select count(*) from raw.node_events").item() == 0

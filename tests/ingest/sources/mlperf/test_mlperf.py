@@ -17,7 +17,6 @@ from goodput_queries.errors import IngestError
 if TYPE_CHECKING:
     from goodput_queries.storage.store import LocalStore
 
-GOLDEN = Path(__file__).parents[2] / "golden"
 SYSTEM = {"system_name": "Made-up", "number_of_nodes": "2", "accelerators_per_node": "4"}
 
 
@@ -163,24 +162,6 @@ def test_nodes_bear_the_names_of_their_power_readings(store: LocalStore, tmp_pat
         "org/sys/bert/result_0/node_0",
         "org/sys/bert/result_0/node_1",
     ]
-
-
-def test_repeating_changes_nothing(store: LocalStore, tmp_path: Path) -> None:
-    path = write(tmp_path, SYSJSON + RUN)
-
-    first = ingest(store, "auto", [path], ReadOptions())
-    again = ingest(store, "auto", [path], ReadOptions())
-
-    assert (first.rows_new, again.rows_new) == (1 + 8 + 5, 0)
-
-
-@pytest.mark.parametrize(
-    "given",
-    [p for p in sorted(GOLDEN.glob("*/*/input.*")) if p.parent.parent.name != "mlperf"],
-    ids=lambda p: p.parent.parent.name,
-)
-def test_files_of_other_sources_are_left_to_them(given: Path) -> None:
-    assert not Mlperf.recognises(given, files.head(given))
 
 
 def test_a_benchmark_log_of_a_framework_is_a_benchmark_log(tmp_path: Path) -> None:

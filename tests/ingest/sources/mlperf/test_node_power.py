@@ -6,16 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from goodput_ingest.formats import files
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_ingest.sources.mlperf.node_power import NodePower
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
     from goodput_queries.storage.store import LocalStore
 
-GOLDEN = Path(__file__).parents[2] / "golden"
 START_MS = 1_715_341_080_000
 NETWORK_MS = 1_652_749_794_206 - START_MS  # years away from the run
 
@@ -67,17 +64,6 @@ def test_the_two_sides_of_one_power_supply_are_kept_apart(
     assert len(readings(store)) == 6
 
 
-def test_a_stop_that_carries_the_start_is_rejected(store: LocalStore, tmp_path: Path) -> None:
-    text = SERIES.replace(
-        line("power_measurement_stop", 5_000), line("power_measurement_stop", 1_000)
-    )
-
-    ingest(store, "auto", [write(tmp_path, text)], ReadOptions())
-
-    assert [at for _, at, _ in readings(store)] == [1_000, 3_000, 5_000]
-    assert "carries the start's time" in store.read("select reason from raw.rejects").item()
-
-
 def test_the_networks_estimate_keeps_its_own_time_and_the_folders_name(
     store: LocalStore, tmp_path: Path
 ) -> None:
@@ -99,35 +85,6 @@ def test_outside_a_submission_the_node_has_to_be_given(store: LocalStore, tmp_pa
     assert {node for node, _, _ in readings(store)} == {"node001"}
 
 
-def test_a_conversion_factor_scales_the_readings_that_follow_it(
-    store: LocalStore, tmp_path: Path
-) -> None:
-    text = (
-        line("power_measurement_start", 1_000)
-        + line("power_reading", 3_000, 1000)
-        + line("conversion_eff", 3_000, 0.94)
-        + line("power_reading", 5_000, 1000)
-        + line("power_measurement_stop", 5_000)
-    )
-
-    ingest(store, "auto", [write(tmp_path, text)], ReadOptions())
-
-    assert [power for _, _, power in readings(store)] == [None, 1000.0, 940.0]
-    assert store.read("from raw.rejects").is_empty()
-
-
-@pytest.mark.parametrize("value", [None, 0, -1, 94, "0.94"])
-def test_a_conversion_factor_that_is_none_is_rejected_and_changes_nothing(
-    store: LocalStore, tmp_path: Path, value: object
-) -> None:
-    ingest(
-        store, "auto", [write(tmp_path, line("conversion_eff", 1, value) + SERIES)], ReadOptions()
-    )
-
-    assert [power for _, _, power in readings(store)] == [None, 2090.0, 0.0]
-    assert store.read("select line from raw.rejects").item() == 1
-
-
 def test_readings_of_one_moment_are_counted_as_repeats(store: LocalStore, tmp_path: Path) -> None:
     text = SERIES + line("power_reading", 3_000, 2000) + line("power_reading", 5_000, 0)
 
@@ -135,18 +92,6 @@ def test_readings_of_one_moment_are_counted_as_repeats(store: LocalStore, tmp_pa
 
     assert (summary.rows, summary.rows_new, summary.repeats) == (5, 3, 2)
     assert [power for _, _, power in readings(store)] == [None, 2090.0, 0.0]
-
-
-@pytest.mark.parametrize("value", [None, "null", "2090", -1, 1e30, [2090], True])
-def test_a_reading_that_is_no_number_of_watts_is_rejected(
-    store: LocalStore, tmp_path: Path, value: object
-) -> None:
-    text = SERIES + line("power_reading", 9_000, value)
-
-    ingest(store, "auto", [write(tmp_path, text)], ReadOptions())
-
-    assert len(readings(store)) == 3
-    assert store.read("select line from raw.rejects").item() == 5
 
 
 def test_repeating_changes_nothing_and_a_grown_file_gives_what_is_new(
@@ -160,12 +105,3 @@ def test_repeating_changes_nothing_and_a_grown_file_gives_what_is_new(
     ]
 
     assert counts == [3, 0, 1]
-
-
-@pytest.mark.parametrize(
-    "given",
-    [p for p in sorted(GOLDEN.glob("*/*/input.*")) if p.parent.parent.name != "node_power"],
-    ids=lambda p: p.parent.parent.name,
-)
-def test_files_of_other_sources_are_left_to_them(given: Path) -> None:
-    assert not NodePower.recognises(given, files.head(given))

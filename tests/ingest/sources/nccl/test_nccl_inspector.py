@@ -1,9 +1,7 @@
-# ruff: noqa: DTZ001 -- moments are stored naive, in UTC
 from __future__ import annotations
 
 import json
 import os
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +10,6 @@ import pytest
 from goodput_ingest.formats import files
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
     from goodput_ingest.run.ingest import Summary
@@ -91,140 +88,6 @@ def reasons(store: LocalStore) -> list[tuple[int, str]]:
     return [(number, reason) for number, reason in rows]
 
 
-@pytest.mark.parametrize("later_fields", [{}, {"of_a_later_version": float("nan")}])
-def test_a_verbose_record_says_when_the_operation_ran(
-    store: LocalStore, tmp_path: Path, later_fields: Record
-) -> None:
-    read(store, write(tmp_path, line(**TRACE) | later_fields))
-
-    (row,) = store.read("select * exclude (load_sequence) from raw.collectives").rows(named=True)
-    assert row == {
-        "source": "nccl-inspector",
-        "cluster": None,
-        "node": "vm",
-        "pid": 20896,
-        "comm_id": "0x9af1c2d3e4",
-        "comm_name": "dp",
-        "rank": 2,
-        "ranks": 4,
-        "nodes": 1,
-        "operation": "AllReduce",
-        "is_p2p": False,
-        "peer": None,
-        "sequence_number": 0,
-        "message_bytes": 100000000,
-        "exec_time_s": 450e-6,
-        "timing_source": "kernel_gpu",
-        "algbw_bytes_per_s": 222.25e9,
-        "busbw_bytes_per_s": 333.5e9,
-        "dumped_at": datetime(2026, 11, 20, 11, 44, 24, 709880),
-        "started_at": datetime(2026, 11, 20, 11, 44, 24, 708880),
-        "kernel_start_at": datetime(2026, 11, 20, 11, 44, 24, 708979),
-        "kernel_stop_at": datetime(2026, 11, 20, 11, 44, 24, 709440),
-        "channels": 3,
-        "plugin_version": "v2.30.7-1",
-    }
-
-
-def test_a_record_that_is_not_verbose_has_only_the_time_it_was_written(
-    store: LocalStore, tmp_path: Path
-) -> None:
-    read(store, write(tmp_path, line()))
-
-    columns = "started_at, kernel_start_at, kernel_stop_at, channels"
-    assert store.read(f"select {columns} from raw.collectives").row(0) == (None,) * 4
-
-
-def test_a_point_to_point_record_names_its_peer(store: LocalStore, tmp_path: Path) -> None:
-    p2p = {
-        "p2p": "Send",
-        "p2p_sn": 5,
-        "p2p_peer": 3,
-        "p2p_msg_size_bytes": 4096,
-        "p2p_exec_time_us": 8,
-        "p2p_timing_source": "kernel_gpu",
-        "p2p_algobw_gbs": 0.5,
-        "p2p_busbw_gbs": 0.5,
-        "event_trace_sn": {"p2p_start_sn": 1, "kernel_events": []},
-        "event_trace_ts": {
-            "p2p_start_ts": DUMPED_US - 7,
-            "kernel_events": [{"kernel_start_ts": DUMPED_US - 6, "kernel_stop_ts": DUMPED_US - 5}],
-        },
-    }
-
-    read(store, write(tmp_path, {"header": HEADER, "metadata": METADATA, "p2p_perf": p2p}))
-
-    columns = "operation, is_p2p, peer, sequence_number, message_bytes, exec_time_s, channels"
-    found = store.read(f"select {columns} from raw.collectives").row(0)
-    assert found == ("Send", True, 3, 5, 4096, 8e-6, 1)
-    started = store.read("select started_at, kernel_stop_at from raw.collectives").row(0)
-    assert started == (
-        datetime(2026, 11, 20, 11, 44, 24, 709873),
-        datetime(2026, 11, 20, 11, 44, 24, 709875),
-    )
-
-
-def test_the_wrapped_size_of_a_uint8_operation_is_put_right(
-    store: LocalStore, tmp_path: Path
-) -> None:
-    wrapped = 2**64 - 1_000_000
-
-    read(
-        store,
-        write(
-            tmp_path,
-            line(coll_msg_size_bytes=wrapped, coll_algobw_gbs=wrapped / 1e3, coll_busbw_gbs="nan"),
-        ),
-    )
-
-    columns = "message_bytes, algbw_bytes_per_s, busbw_bytes_per_s"
-    size, algbw, busbw = store.read(f"select {columns} from raw.collectives").row(0)
-    assert (size, busbw) == (1_000_000, None)
-    assert algbw == pytest.approx(1_000_000 / 1e3 * 1e9)
-
-
-@pytest.mark.parametrize("value", ["nan", "-nan", "inf", None, -1.0])
-def test_a_bandwidth_that_is_none_is_null(store: LocalStore, tmp_path: Path, value: object) -> None:
-    read(store, write(tmp_path, line(coll_algobw_gbs=value)))
-
-    assert store.read("select algbw_bytes_per_s from raw.collectives").item() is None
-    assert reasons(store) == []
-
-
-def test_an_operation_of_less_than_a_microsecond_is_kept(store: LocalStore, tmp_path: Path) -> None:
-    """Times are cut to whole ones; both bandwidths are 0 then."""
-    read(store, write(tmp_path, line(coll_exec_time_us=0, coll_algobw_gbs=0, coll_busbw_gbs=0)))
-
-    found = store.read("select exec_time_s, busbw_bytes_per_s from raw.collectives").rows()
-    assert found == [(0.0, 0.0)]
-
-
-def test_operations_are_numbered_each_for_itself(store: LocalStore, tmp_path: Path) -> None:
-    """The first AllReduce and the first AllGather of a communicator are both number 0."""
-    read(store, write(tmp_path, line(), line(coll="AllGather"), line(coll="Invalid")))
-
-    found = store.read("select operation, sequence_number from raw.collectives order by all")
-    assert found.rows() == [("AllGather", 0), ("AllReduce", 0), ("Invalid", 0)]
-
-
-def test_a_restart_makes_another_communicator_of_one_name(
-    store: LocalStore, tmp_path: Path
-) -> None:
-    again = line() | {"header": {**HEADER, "id": "0xbeef"}, "metadata": {**METADATA, "pid": 7}}
-
-    read(store, write(tmp_path, line(), again))
-
-    found = store.read("select comm_id, comm_name, pid from raw.collectives order by all")
-    assert found.rows() == [("0x9af1c2d3e4", "dp", 20896), ("0xbeef", "dp", 7)]
-
-
-def test_a_build_of_the_plugin_may_report_no_version(store: LocalStore, tmp_path: Path) -> None:
-    read(store, write(tmp_path, line() | {"metadata": {**METADATA, "git_rev": ""}}))
-
-    assert store.read("select count(*) from raw.collectives").item() == 1
-    assert reasons(store) == []
-
-
 def test_numbers_that_are_missing_are_reported(whole_store: LocalStore, tmp_path: Path) -> None:
     """They are the only word of what rings and samples lost; what comes twice counts once."""
     later = {"metadata": {**METADATA, "dump_timestamp_us": DUMPED_US + 5}}
@@ -251,17 +114,6 @@ def test_where_no_number_is_missing_nothing_is_reported(
 
     found = whole_store.read("from marts.data_quality where kind = 'collectives not recorded'")
     assert found.is_empty()
-
-
-def test_a_communicator_without_a_name_is_read(store: LocalStore, tmp_path: Path) -> None:
-    header = {k: v for k, v in HEADER.items() if k != "comm_name"}  # NCCL 2.28
-
-    read(store, write(tmp_path, {**line(), "header": header}))
-
-    assert store.read("select comm_name, comm_id from raw.collectives").row(0) == (
-        None,
-        "0x9af1c2d3e4",
-    )
 
 
 @pytest.mark.parametrize("lines_per_part", [1, 2, 3, 100])
@@ -329,14 +181,6 @@ def test_reading_twice_changes_nothing_and_a_grown_file_adds_what_is_new(
     grown = read(store, path)
 
     assert (again.rows_new, grown.rows_new) == (0, 1)
-
-
-def test_a_file_of_another_format_is_refused(store: LocalStore, tmp_path: Path) -> None:
-    path = tmp_path / "x.log"
-    path.write_text("vm:937:937 [0] NCCL INFO Bootstrap: Using eth0\nvm:937:937 [0] NCCL INFO\n")
-
-    with pytest.raises(IngestError, match="no line is a record of the NCCL Inspector"):
-        read(store, path)
 
 
 @pytest.mark.external

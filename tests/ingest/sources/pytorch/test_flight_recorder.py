@@ -281,13 +281,6 @@ def test_an_entry_that_is_none_is_rejected_and_the_others_are_read(
     assert reasons[0] == "entry 1: state is none of scheduled, started, completed"
 
 
-def test_reading_twice_changes_nothing(store: LocalStore, tmp_path: Path) -> None:
-    path = pickled(tmp_path, dump(entry()))
-    read(store, path)
-
-    assert [part.rows_new for part in read(store, path)] == [0, 0]
-
-
 def test_a_later_dump_of_the_process_completes_what_was_open(
     store: LocalStore, tmp_path: Path
 ) -> None:

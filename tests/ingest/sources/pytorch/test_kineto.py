@@ -152,12 +152,6 @@ def test_broken_kernels_are_rejected(store: LocalStore, tmp_path: Path) -> None:
     assert store.read("from raw.rejects").height == len(broken)
 
 
-def test_reading_twice_changes_nothing(store: LocalStore, tmp_path: Path) -> None:
-    read(store, tmp_path, trace(kernel(0, 1)))
-
-    assert len(read(store, tmp_path, trace(kernel(0, 1)))) == 1
-
-
 @pytest.mark.parametrize(
     "text",
     [

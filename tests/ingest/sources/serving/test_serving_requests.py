@@ -16,7 +16,6 @@ from goodput_ingest.synthetic_serving import (
     request_log_lines,
     serve,
 )
-from goodput_queries.errors import IngestError
 
 BEGIN_MS = 1_795_176_000_000
 
@@ -72,11 +71,3 @@ def test_a_request_without_an_id_is_the_same_when_it_is_read_again(tmp_path):
 
     assert read(path)["request_id"].to_list() == read(path)["request_id"].to_list()
     assert read(path)["request_id"].null_count() == 0
-
-
-def test_a_file_of_something_else_is_refused_with_the_fields_that_are_needed(tmp_path):
-    path = tmp_path / "log.csv"
-    path.write_text("time,what\n1,2\n")
-
-    with pytest.raises(IngestError, match="expected the fields arrival, first_token or end"):
-        list(ServingRequests(path, ReadOptions()).extract())

@@ -80,29 +80,6 @@ def test_a_gpu_in_mig_mode_joins_with_its_instances(tmp_path: Path) -> None:
     assert instances.rows["cluster"].unique().to_list() == ["lab"]
 
 
-@pytest.mark.parametrize(
-    ("row", "expected"),
-    [
-        ("node001,0,,,2026-11-20T00:00:00,", "has no offset"),
-        ("node001,0,,,yesterday,", "'yesterday' is not a time"),
-        ("node001,,,,,", "neither gpu_uuid nor slurm_index nor gpus"),
-        ("no de,0,,,,", "is not a node name"),
-        ("node001,x,,,,", "slurm_index 'x' is not a number"),
-        ("node001,,99999,,,", "gpus '99999' is not a number"),
-        ("node001,,1,4g.40gb:2,,", "fills 2 GPUs, the row has 1"),
-        ("node001,,1,h100:1,,", "where a profile as 3g.40gb is expected"),
-        ("node001,,1,,2026-11-20T00:00:00Z,2026-11-20T00:00:00Z", "valid_to is not after"),
-        ("node001,0", "another number of cells"),
-    ],
-)
-def test_a_row_that_cannot_be_used_is_rejected(tmp_path: Path, row: str, expected: str) -> None:
-    gpus, instances = read(tmp_path, f"node,slurm_index,gpus,mig,valid_from,valid_to\n{row}\n")
-
-    assert gpus.rows.is_empty()
-    assert instances.rows.is_empty()
-    assert expected in gpus.rejects[0].reason
-
-
 def test_a_node_has_the_rack_row_and_feed_of_its_gpus(tmp_path: Path) -> None:
     text = "node,slurm_index,rack,row,feed\nn1,0,r07,B,A+B\nn1,1,r07,B,A+B\nn2,0,,,\n"
 
@@ -129,19 +106,6 @@ def test_of_a_node_that_was_moved_the_latest_rack_is_used(tmp_path: Path) -> Non
     )
 
     assert [row["rack"] for row in racks(tmp_path, text)] == ["new"]
-
-
-@pytest.mark.parametrize(
-    ("place", "expected"),
-    [(",B,", "a row or a feed without a rack"), (f"{'r' * 101},,", "is longer than 100")],
-)
-def test_a_place_that_cannot_be_used_rejects_its_row(
-    tmp_path: Path, place: str, expected: str
-) -> None:
-    gpus, _ = read(tmp_path, f"node,gpus,rack,row,feed\nn1,8,{place}\n")
-
-    assert gpus.rows.is_empty()
-    assert expected in gpus.rejects[0].reason
 
 
 def test_racks_that_are_read_again_replace_those_before(

@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-import pytest
-
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.site.node_states import NodeStates
 
@@ -23,26 +21,6 @@ def states(folder: Path, rows: str) -> Batch:
     file.write_text(HEADER + rows)
     (batch,) = NodeStates(file, ReadOptions(cluster="east")).extract()
     return batch
-
-
-@pytest.mark.parametrize(
-    ("row", "expected"),
-    [
-        (",down,2026-11-02T04:10:00Z,,", "it names no node"),
-        ("a,broken,2026-11-02T04:10:00Z,,", "is none of up, down"),
-        ("a,down,,,", "it has no start"),
-        ("a,down,2026-11-02T04:10:00,,", "offset"),
-        ("a,down,yesterday,,", "'yesterday'"),
-        ("a,down,2026-11-02T04:10:00Z,2026-11-02T04:00:00Z,", "it ends before it starts"),
-        ("*,down,2026-11-02T04:10:00Z,,", "can only be up"),
-        ("a,down,2026-11-02T04:10:00Z,", "another number of cells"),
-    ],
-)
-def test_a_row_that_is_no_node_state_is_rejected(tmp_path: Path, row: str, expected: str) -> None:
-    batch = states(tmp_path, f"{row}\n")
-
-    assert batch.rows.is_empty()
-    assert expected in batch.rejects[0].reason
 
 
 def test_a_node_stays_down_while_one_of_the_faults_that_began_together_is_open(

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_ingest.sources.registry import recognise
 from goodput_ingest.sources.site.rates import Rates
 from goodput_queries.errors import IngestError
 
@@ -22,27 +21,12 @@ if TYPE_CHECKING:
     from goodput_queries.evidence.batch import Batch
     from goodput_queries.storage.store import LocalStore
 
-HEADER = "gpu_model,mig_profile,partition,qos,price_per_gpu_h,valid_from,valid_to,note\n"
-
 
 def read(folder: Path, text: str) -> Batch:
     file = folder / "rates.csv"
     file.write_text(text)
     (batch,) = Rates(file, ReadOptions()).extract()
     return batch
-
-
-def test_a_price_is_kept_exactly(tmp_path: Path, store: LocalStore) -> None:
-    file = tmp_path / "rates.csv"
-    file.write_text(HEADER + "H100,,,,2.850001,2026-01-01T01:00:00+01:00,,contract 4711\n")
-    assert recognise(file) is Rates
-
-    ingest(store, "auto", [file], ReadOptions())
-
-    found = store.read("select * from raw.rates").to_dicts()
-    assert [row["price_per_gpu_h"] for row in found] == [Decimal("2.850001")]
-    assert found[0]["valid_from_at"].isoformat() == "2026-01-01T00:00:00"
-    assert (found[0]["gpu_model"], found[0]["partition"]) == ("H100", None)
 
 
 def test_a_new_price_replaces_the_old_one_of_the_same_hour(
@@ -61,32 +45,6 @@ def test_prices_from_zero_on_are_taken(tmp_path: Path, price: str) -> None:
     batch = read(tmp_path, f"price_per_gpu_h\n{price}\n")
 
     assert batch.rows["price_per_gpu_h"].to_list() == [Decimal(price)]
-
-
-@pytest.mark.parametrize(
-    ("row", "expected"),
-    [
-        (",,,,-1,,,", "is not an amount"),
-        (",,,,NaN,,,", "is not an amount"),
-        (",,,,1e12,,,", "is not an amount"),
-        (",,,,two,,,", "is not a number"),
-        ("H100,,,,,,,", "this has none of them"),
-        (",,,,0.0000001,,,", "more than 6 decimals"),
-        (",,,,2,2026-01-01T00:30:00Z,,", "is not a whole hour"),
-        (",,,,2,2026-01-01T00:00:00+05:30,,", "is not a whole hour"),
-        (
-            ",,,,2,2026-01-01,,",
-            "time 2026-01-01T00:00:00 has no offset; write 2026-01-01T00:00:00Z or name --timezone",
-        ),
-        (",,,,2,2026-01-02T00:00:00Z,2026-01-01T00:00:00Z,", "valid_to is not after valid_from"),
-        (",,,,2", "another number of cells"),
-    ],
-)
-def test_a_row_that_is_no_price_is_rejected(tmp_path: Path, row: str, expected: str) -> None:
-    batch = read(tmp_path, HEADER + row + "\n")
-
-    assert batch.rows.is_empty()
-    assert expected in batch.rejects[0].reason
 
 
 def test_an_unknown_column_is_refused(tmp_path: Path) -> None:
@@ -128,28 +86,6 @@ def test_a_gpu_that_was_bought_costs_its_share_of_an_hour_it_can_be_expected_to_
 
     # 30,000 / (35,040 x 0.95) + 0.35
     assert batch.rows["price_per_gpu_h"].to_list() == [Decimal("1.251226")]
-
-
-@pytest.mark.parametrize(
-    ("row", "expected"),
-    [
-        ("30000,,0.95,", "purchase_cost needs life_h"),
-        ("30000,35040,0,", "purchase_cost needs life_h"),
-        ("30000,35040,1.1,", "purchase_cost needs life_h"),
-        ("30000,0,1,", "purchase_cost needs life_h"),
-        ("30000,1e-20,1,", "is no price"),
-        (",35040,,", "this has none of them"),
-    ],
-)
-def test_a_purchase_without_life_and_availability_is_no_price(
-    tmp_path: Path, row: str, expected: str
-) -> None:
-    header = "purchase_cost,life_h,availability_ratio,overhead_cost_per_gpu_h"
-
-    batch = read(tmp_path, f"{header}\n{row}\n")
-
-    assert batch.rows.is_empty()
-    assert expected in batch.rejects[0].reason
 
 
 def test_a_row_with_a_price_and_a_factor_is_rejected(tmp_path: Path) -> None:

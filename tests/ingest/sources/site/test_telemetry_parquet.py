@@ -149,14 +149,6 @@ def test_a_metric_of_text_is_refused_by_name(tmp_path):
         batches(write(tmp_path, readings(1, power_w=["612 W"])))
 
 
-def test_something_else_is_refused(tmp_path):
-    path = tmp_path / "gpu.parquet"
-    path.write_bytes(b"PAR1 and nothing that follows")
-
-    with pytest.raises(IngestError, match="not a Parquet file"):
-        batches(path)
-
-
 def test_times_without_a_zone_need_one(tmp_path):
     frame = readings(1).with_columns(pl.col("ts").dt.replace_time_zone(None))
     path = write(tmp_path, frame)
@@ -197,16 +189,6 @@ def test_a_row_group_larger_than_a_batch_is_cut(tmp_path, monkeypatch):
 
 def test_an_empty_file_yields_nothing(tmp_path):
     assert batches(write(tmp_path, readings(0))) == []
-
-
-def test_reading_twice_changes_nothing(tmp_path, store):
-    path = write(tmp_path, readings(5, ecc_corrected_volatile_total=[1, 1, 1, 1, 2]))
-
-    first = ingest(store, "telemetry-parquet", [path], ReadOptions())
-    again = ingest(store, "telemetry-parquet", [path], ReadOptions())
-
-    assert (first.rows_new, again.rows_new) == (10, 0)
-    assert store.read("select count(*) as n from raw.gpu_samples").item() == 5
 
 
 def test_rows_of_a_mig_instance_are_its_own(tmp_path, store):

@@ -45,25 +45,6 @@ def test_other_texts_are_not_claimed(text: str) -> None:
     assert not Slurm.recognises(Path("any"), text.encode())
 
 
-@pytest.mark.parametrize("given_file", INPUTS, ids=lambda path: path.parent.name)
-def test_a_compressed_file_is_read_like_a_plain_one(given_file: Path, tmp_path: Path) -> None:
-    packed = tmp_path / "input.gz"
-    packed.write_bytes(gzip.compress(given_file.read_bytes()))
-
-    plain, unpacked = (list(Slurm(f, OPTIONS).extract()) for f in (given_file, packed))
-
-    assert [(b.table, b.digest) for b in unpacked] == [(b.table, b.digest) for b in plain]
-    assert all(a.rows.equals(b.rows) for a, b in zip(plain, unpacked, strict=True))
-
-
-def test_a_file_that_is_none_of_slurms_texts_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "notes.txt"
-    file.write_text("call Bob about node003\n")
-
-    with pytest.raises(IngestError, match=r"notes\.txt: slurm: this is not a text of Slurm"):
-        list(Slurm(file, OPTIONS).extract())
-
-
 def test_a_cut_archive_keeps_what_came_before_and_says_so(tmp_path: Path) -> None:
     whole = GOLDEN / "22_05_sacct_steps_and_duplicates" / "input.txt"
     file = tmp_path / "cut.gz"

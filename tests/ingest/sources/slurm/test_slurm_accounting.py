@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
@@ -39,7 +38,6 @@ RECORD = {
     "AllocTRES": "billing=2,cpu=2,gres/gpu:h100=16,gres/gpu=16,mem=1000M,node=2",
     "ReqTRES": "billing=2,cpu=2,gres/gpu=16,mem=1000M,node=2",
 }
-SUBMITTED = datetime(2026, 11, 20, 11, 45, 39, tzinfo=UTC).replace(tzinfo=None)
 
 
 def sacct(*records: dict[str, str], separator: str = SEPARATOR, end: str = "") -> str:
@@ -61,13 +59,6 @@ def run(folder: Path, record: dict[str, str], **options: Any) -> dict[str, Any]:
     batch = read(folder, sacct(record), **options)["job_runs"]
     assert not batch.rejects
     return batch.rows.row(0, named=True)
-
-
-def reasons(folder: Path, record: dict[str, str], **options: Any) -> list[str]:
-    """Return the reason why a record was rejected."""
-    batch = read(folder, sacct(record), **options)["job_runs"]
-    assert batch.rows.is_empty()
-    return [reject.reason for reject in batch.rejects]
 
 
 @pytest.mark.parametrize("separator", ["\x1f", "|", "\t", ";", "^^", "¦"])
@@ -109,74 +100,9 @@ def test_a_cluster_that_nobody_names_is_asked_for(tmp_path: Path) -> None:
     assert run(tmp_path, record, cluster="lab")["cluster"] == "lab"
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["1795175139", "2026-11-20T11:45:39+0000", "2026-11-20T06:45:39-05:00", "2026-11-20T11:45:39Z"],
-)
-def test_a_time_with_its_own_offset_needs_no_zone(tmp_path: Path, text: str) -> None:
-    assert run(tmp_path, RECORD | {"Submit": text})["submit_at"] == SUBMITTED
-
-
-def test_a_local_time_is_read_in_the_zone_that_is_given(tmp_path: Path) -> None:
-    record = RECORD | {"Submit": "2026-11-20T06:45:39"}
-
-    found = run(tmp_path, record, zone=ZoneInfo("America/New_York"))
-
-    assert found["submit_at"] == SUBMITTED
-
-
 def test_a_local_time_without_a_zone_refuses_the_file(tmp_path: Path) -> None:
     with pytest.raises(IngestError, match=r"carries no offset.*--timezone.*SLURM_TIME_FORMAT=%s"):
         read(tmp_path, sacct(RECORD | {"Submit": "2026-11-20T11:45:39"}))
-
-
-def test_a_local_time_that_comes_twice_is_rejected(tmp_path: Path) -> None:
-    record = RECORD | {"Submit": "2026-11-01T01:30:00"}
-
-    found = reasons(tmp_path, record, zone=ZoneInfo("America/New_York"))
-
-    assert found == [
-        "slurm: Submit local time 2026-11-01T01:30:00 comes twice in America/New_York "
-        "(clocks go back)."
-    ]
-
-
-def test_a_local_time_that_never_was_is_rejected(tmp_path: Path) -> None:
-    record = RECORD | {"Submit": "2026-03-08T02:30:00"}
-
-    (reason,) = reasons(tmp_path, record, zone=ZoneInfo("America/New_York"))
-
-    assert "does not exist in America/New_York" in reason
-
-
-@pytest.mark.parametrize("text", ["Unknown", "None", "", "4294967294", "0"])
-def test_a_time_that_is_not_set_is_null(tmp_path: Path, text: str) -> None:
-    found = run(tmp_path, RECORD | {"State": "PENDING", "Start": text, "End": text})
-
-    assert (found["start_at"], found["end_at"]) == (None, None)
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "expected"),
-    [
-        ("Submit", "yesterday", "'yesterday' is not a time"),
-        ("Submit", "2026-13-40T00:00:00Z", "is not a time"),
-        ("Submit", "999999999999", "is not a time"),
-        ("Submit", "Unknown", "a job has Submit ''"),
-        ("End", "1795175000", "lies before Start or Submit"),
-        ("State", "", "is no State"),
-        ("State", "<b>", "is no State"),
-        ("JobID", "seven", "'seven' is no JobID"),
-        ("NodeList", "node[1-", "unbalanced brackets"),
-        ("NodeList", "node[0-9999999]", "too many hosts"),
-    ],
-)
-def test_a_record_that_cannot_be_placed_is_rejected(
-    tmp_path: Path, name: str, text: str, expected: str
-) -> None:
-    (reason,) = reasons(tmp_path, RECORD | {name: text})
-
-    assert expected in reason
 
 
 def test_a_row_with_the_delimiter_in_its_name_is_rejected_with_its_line(tmp_path: Path) -> None:
@@ -213,16 +139,6 @@ def test_of_two_texts_it_is_not_known_which_holds_the_delimiter(tmp_path: Path) 
     assert "a name holds a |?" in batch.rejects[0].reason
 
 
-def test_the_unit_separator_keeps_every_character_of_a_name(tmp_path: Path) -> None:
-    name = 'we|ird "n\'ame", näme 🚂 = <script> \u2028 ; --'
-
-    assert run(tmp_path, RECORD | {"JobName": name})["job_name"] == name
-
-
-def test_a_long_comment_is_cut(tmp_path: Path) -> None:
-    assert len(run(tmp_path, RECORD | {"Comment": "ü" * 50_000})["comment"]) == 4_096
-
-
 def test_files_put_together_may_repeat_their_header(tmp_path: Path) -> None:
     batch = read(tmp_path, sacct(RECORD) + "\n" + sacct(RECORD | {"JobID": "8"}))["job_runs"]
 
@@ -239,52 +155,6 @@ def test_lines_may_end_as_on_windows(tmp_path: Path) -> None:
     assert batch.rows["comment"].to_list() == ["x"]
 
 
-@pytest.mark.parametrize(
-    ("text", "state", "by"),
-    [
-        ("COMPLETED", "COMPLETED", None),
-        ("CANCELLED by 1001", "CANCELLED", "1001"),
-        ("CANCELLED+", "CANCELLED", None),
-        ("OUT_OF_MEMORY", "OUT_OF_MEMORY", None),
-    ],
-)
-def test_the_state_is_the_first_word(tmp_path: Path, text: str, state: str, by: str | None) -> None:
-    found = run(tmp_path, RECORD | {"State": text})
-
-    assert (found["state"], found["cancelled_by"]) == (state, by)
-
-
-@pytest.mark.parametrize(
-    ("tres", "gpus", "gpu_type"),
-    [
-        ("cpu=4,gres/gpu:h100=16,gres/gpu=16,node=2", 16, "h100"),
-        ("cpu=4,gres/gpu=1", 1, None),
-        ("cpu=4,gres/gpu:1g.10gb=2,gres/gpu=2", 2, "1g.10gb"),
-        ("gres/gpu:a100=2,gres/gpu:h100=2,gres/gpu=4", 4, None),
-        ("gres/gpu:a100=2,gres/gpu:h100=3", 5, None),
-        ("gres/gpu:h100=8", 8, "h100"),
-        ("gres/gpu:h100=8,gres/gpu=9", 9, None),
-        ("cpu=4,gres/shard=8,gres/gpu=2", 2, None),
-    ],
-)
-def test_gpus_are_the_total_and_a_type_that_covers_it(
-    tmp_path: Path, tres: str, gpus: int, gpu_type: str | None
-) -> None:
-    found = run(tmp_path, RECORD | {"AllocTRES": tres})
-
-    assert (found["gpus"], found["gpu_type"]) == (gpus, gpu_type)
-
-
-def test_a_job_without_gpus_had_none_where_accounting_names_gpus(tmp_path: Path) -> None:
-    cpu_job = RECORD | {"AllocTRES": "cpu=2,node=1", "ReqTRES": "cpu=2,node=1"}
-    never_ran = cpu_job | {"AllocTRES": "", "Start": "None", "State": "CANCELLED"}
-
-    batch = read(tmp_path, sacct(cpu_job, never_ran, RECORD))["job_runs"]
-
-    assert batch.rows["gpus"].to_list() == [0, 0, 16]
-    assert batch.rows["gpus_requested"].to_list() == [0, 0, 16]
-
-
 def test_gpus_are_unknown_where_accounting_names_none(tmp_path: Path) -> None:
     """A comment or a name that contains gres/gpu does not change that."""
     record = RECORD | {
@@ -294,26 +164,6 @@ def test_gpus_are_unknown_where_accounting_names_none(tmp_path: Path) -> None:
     }
 
     assert run(tmp_path, record)["gpus"] is None
-
-
-@pytest.mark.parametrize(
-    ("fields", "column", "seconds"),
-    [
-        ({"ElapsedRaw": "7"}, "elapsed_s", 7),
-        ({"Elapsed": "1-02:03:04"}, "elapsed_s", 93_784),
-        ({"Suspended": "00:00:15"}, "suspended_s", 15),
-        ({"Suspended": "15"}, "suspended_s", 15),
-        ({"Suspended": "1-00:00:01"}, "suspended_s", 86_401),
-        ({"Timelimit": "00:10:00"}, "time_limit_s", 600),
-        ({"TimelimitRaw": "10"}, "time_limit_s", 600),
-        ({"Timelimit": "UNLIMITED", "TimelimitRaw": "UNLIMITED"}, "time_limit_s", None),
-        ({"Timelimit": "Partition_Limit"}, "time_limit_s", None),
-    ],
-)
-def test_durations_become_seconds(
-    tmp_path: Path, fields: dict[str, str], column: str, seconds: int | None
-) -> None:
-    assert run(tmp_path, RECORD | fields)[column] == seconds
 
 
 def test_steps_go_to_their_own_table(tmp_path: Path) -> None:

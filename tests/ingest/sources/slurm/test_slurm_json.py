@@ -97,98 +97,6 @@ def run(folder: Path, **changes: Any) -> dict[str, Any]:
     return row
 
 
-def test_a_record_is_a_job_run(tmp_path: Path) -> None:
-    row = run(tmp_path)
-
-    assert (row["cluster"], row["job_id"], row["job_id_raw"]) == ("lab", "2", "2")
-    assert row["start_at"] == datetime.fromisoformat("2026-11-20T12:02:52")
-    assert row["nodes"] == ["node002", "node003"]
-    assert (row["gpus"], row["gpu_type"], row["cpus"]) == (16, "h100", 16)
-    assert row["alloc_tres"] == "cpu=16,gres/gpu:h100=16,gres/gpu=16"
-    assert (row["time_limit_s"], row["restarts"], row["exit_code"]) == (600, 1, "142:0")
-    assert row["comment"] == "run=exp42"
-
-
-@pytest.mark.parametrize("never", [0, None, 4294967294, number(None), number(0)])
-def test_a_time_that_is_not_set_is_null(tmp_path: Path, never: object) -> None:
-    row = run(tmp_path, time__start=never, time__end=never, nodes="None assigned")
-
-    assert (row["start_at"], row["end_at"], row["nodes"]) == (None, None, [])
-
-
-@pytest.mark.parametrize(
-    ("current", "start", "state"),
-    [
-        ("COMPLETED", 1795176172, "COMPLETED"),
-        (["PENDING", "REQUEUED"], 1795176172, "REQUEUED"),
-        (["PENDING", "RESIZING"], 1795176172, "RESIZING"),
-        (["PENDING", "REQUEUED"], 0, "PENDING"),
-        (["RUNNING", "COMPLETING"], 1795176172, "RUNNING"),
-    ],
-)
-def test_the_state_is_the_one_that_the_text_shows(
-    tmp_path: Path, current: object, start: int, state: str
-) -> None:
-    row = run(tmp_path, state__current=current, time__start=start)
-
-    assert row["state"] == state
-
-
-def test_who_cancelled_is_kept(tmp_path: Path) -> None:
-    row = run(tmp_path, state__current=["CANCELLED"], kill_request_user="root")
-
-    assert (row["state"], row["cancelled_by"]) == ("CANCELLED", "root")
-
-
-def test_an_old_release_that_says_success_of_a_failure_is_not_believed(tmp_path: Path) -> None:
-    said = {"status": "SUCCESS", "return_code": 0}
-
-    assert run(tmp_path, state__current="FAILED", exit_code=said)["exit_code"] is None
-    assert run(tmp_path, state__current="COMPLETED", exit_code=said)["exit_code"] == "0:0"
-
-
-@pytest.mark.parametrize(
-    ("array", "job_id"),
-    [
-        ({"job_id": 10, "task_id": number(3), "task": ""}, "10_3"),
-        ({"job_id": 10, "task_id": number(0), "task": ""}, "10_0"),
-        ({"job_id": 53, "task_id": number(None), "task": "0x1FFFFE"}, "53_[1-20%2]"),
-        ({"job_id": 53, "task_id": None, "task": "0x1FFFC6"}, "53_[1-2,6-20%2]"),
-        ({"job_id": 53, "task_id": None, "task": "1-9:2"}, "53_[1-9:2%2]"),
-    ],
-)
-def test_tasks_of_an_array_are_named_as_in_the_text(
-    tmp_path: Path, array: dict[str, Any], job_id: str
-) -> None:
-    array["limits"] = {"max": {"running": {"tasks": 2}}}
-
-    assert run(tmp_path, array=array)["job_id"] == job_id
-
-
-def test_a_component_of_a_heterogeneous_job_is_named_after_its_leader(tmp_path: Path) -> None:
-    row = run(tmp_path, job_id=13, het={"job_id": 12, "job_offset": number(1)})
-
-    assert (row["job_id"], row["job_id_raw"]) == ("12+1", "13")
-
-
-@pytest.mark.parametrize("step_id", ["2.batch", "batch"])
-def test_a_step_is_named_alike_in_both_releases(tmp_path: Path, step_id: str) -> None:
-    step = {
-        "step": {"id": step_id},
-        "state": ["OUT_OF_MEMORY"],
-        "time": {"start": number(1795176172), "end": number(1795176180)},
-        "nodes": {"range": "node002"},
-        "tres": {"allocated": GPUS},
-        "exit_code": {},
-    }
-    (row,) = read(tmp_path, {"jobs": [changed(steps=[step])], "meta": {}})[
-        "job_steps"
-    ].rows.to_dicts()
-
-    assert (row["job_id_raw"], row["step_id"], row["state"]) == ("2", "batch", "OUT_OF_MEMORY")
-    assert (row["nodes"], row["gpus"]) == (["node002"], 16)
-
-
 def test_a_listing_that_breaks_off_gives_what_came_before(tmp_path: Path) -> None:
     text = json.dumps({"jobs": [RECORD, RECORD | {"job_id": 3}], "meta": {}})
 
@@ -221,17 +129,6 @@ def test_a_time_without_jobs_is_no_error(tmp_path: Path) -> None:
     found = read(tmp_path, document)["job_runs"]
 
     assert (found.rows.height, found.rejects) == (0, [])
-
-
-def test_an_error_beside_records_is_kept_with_them(tmp_path: Path) -> None:
-    document = {"jobs": [RECORD], "meta": {}, "errors": [{"error": "partly"}]}
-
-    found = read(tmp_path, document)["job_runs"]
-
-    assert (found.rows.height, [r.reason for r in found.rejects]) == (
-        1,
-        ["slurm: the command failed: partly."],
-    )
 
 
 def test_a_long_listing_comes_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -345,11 +242,3 @@ def test_a_field_of_any_kind_gives_a_row_or_a_reject(
 
     read_or_not = sum(len(b.rejects) + b.rows.height for b in batches if b.table == "job_runs")
     assert read_or_not == 2
-
-
-@pytest.mark.parametrize("steps", [[{}], [7], {"a": 1}, "steps", [{"step": {"id": []}}]])
-def test_steps_of_any_kind_leave_their_record_whole(tmp_path: Path, steps: Any) -> None:
-    found = read(tmp_path, {"jobs": [RECORD | {"steps": steps}], "meta": {}})
-
-    assert found["job_runs"].rows["job_id"].to_list() == ["2"]
-    assert "job_steps" not in found or found["job_steps"].rows.is_empty()

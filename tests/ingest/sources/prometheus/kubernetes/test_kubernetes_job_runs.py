@@ -8,8 +8,6 @@ import pytest
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_ingest.sources.kubernetes import KubernetesRecording
-from goodput_ingest.sources.registry import recognise
 from goodput_queries.errors import IngestError
 
 START = datetime(2026, 8, 20, 13)  # noqa: DTZ001 -- naive UTC
@@ -341,14 +339,6 @@ def test_a_label_that_lingers_names_no_gpu_of_the_next_pod(cluster, store, load)
     assert store.read("select gpu_uuid from raw.holds").rows() == [("GPU-1",)]
 
 
-def test_reading_twice_changes_nothing(cluster, load):
-    cluster.pod("train-0").pod("train-1", "gpu-a02", ended_s=600, phase="Failed")
-
-    first, again = load(cluster), load(cluster)
-
-    assert (first.rows_new > 0, again.rows_new) == (True, 0)
-
-
 def test_a_longer_recording_completes_the_same_job_run(new_cluster, store, load):
     def after(until_s):
         return new_cluster(until_s=until_s).node("gpu-a01")
@@ -358,10 +348,6 @@ def test_a_longer_recording_completes_the_same_job_run(new_cluster, store, load)
 
     found = store.read("select state, start_at, end_at from raw.job_runs").rows()
     assert found == [("COMPLETED", at(10), at(1_200))]
-
-
-def test_the_format_is_recognised_by_its_content(cluster, tmp_path):
-    assert recognise(cluster.pod("train-0").save(tmp_path)) is KubernetesRecording
 
 
 def test_a_file_without_a_series_that_is_known_is_refused(new_cluster, load):

@@ -1,0 +1,59 @@
+"""Lines that say when they were written and of which node and program: syslog, journal, dmesg."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+MONTHS: Final = (
+    *("Jan", "Feb", "Mar", "Apr", "May", "Jun"),
+    *("Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
+)
+HEAD_LINES: Final = 200
+HEAD_LINE_MAX_CHARS: Final = 400
+_ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
+_OFFSET = r"(?:Z|[+-]\d\d:?\d\d)"
+_TAGGED = r" (?P<host>[^\s:]+) (?P<tag>[^\s:\[]+)(?:\[\d+\])?: (?P<message>.*)"
+_MONTH = f"(?:{'|'.join(MONTHS)})"
+_DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
+FORMS: Final = {  # how a line says when it was written; tried in this order
+    "dmesg_t": rf"\[{_DAY} (?P<when>{_MONTH} [ \d]\d \d\d:\d\d:\d\d \d{{4}})\] ?(?P<message>.*)",
+    "offset": rf"(?P<when>{_ISO}{_OFFSET}){_TAGGED}",
+    "dmesg_iso": rf"(?P<when>{_ISO}{_OFFSET})(?: (?:stdout|stderr) [FP])? (?P<message>.*)",
+    "local": rf"(?P<when>{_ISO}){_TAGGED}",
+    "full": rf"{_DAY} (?P<when>{_ISO}) UTC{_TAGGED}",
+    "unix": rf"(?P<when>\d{{9,10}}\.\d{{1,9}}){_TAGGED}",
+    "yearless": rf"(?P<when>{_MONTH} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{{1,9}})?){_TAGGED}",
+    "since_boot": r"(?:(?:<\d+>)?\[ *\d+\.\d{3,9}\]|\d+,\d+,\d+,[^;]{1,40};)(?P<message>.*)",
+}
+STAMPED: Final = {name: re.compile(pattern, re.DOTALL) for name, pattern in FORMS.items()}
+
+
+def form_of(text: str) -> tuple[str, dict[str, str | None]] | None:
+    """Return a line's form and its parts (when, host, tag, message); None for any other line.
+
+    A collector writes its own time before the line, just as `dmesg --time-format iso` does: it is
+    the line's only where that has none.
+    """
+    for form, pattern in STAMPED.items():
+        if (match := pattern.match(text)) is None:
+            continue
+        if form == "dmesg_iso":
+            inner = form_of(match["message"])
+            if inner is not None and inner[0] != "since_boot":
+                return inner
+        return form, match.groupdict()
+    return None
+
+
+def first_lines(head: bytes) -> list[str]:
+    """Return the first lines of a file that are not blank, each cut."""
+    lines = head.decode("utf-8", "replace").splitlines()[:HEAD_LINES]
+    return [line[:HEAD_LINE_MAX_CHARS] for line in lines if line.strip()]
+
+
+def is_of_nodes(head: bytes) -> bool:
+    """Say whether most of the first lines name node and program, and some are of the kernel."""
+    lines = first_lines(head)
+    tags = [found[1]["tag"] for line in lines if (found := form_of(line)) and "tag" in found[1]]
+    return 2 * len(tags) > len(lines) and "kernel" in tags

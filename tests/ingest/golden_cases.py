@@ -1,0 +1,69 @@
+"""Golden cases: folders with an input, its options and the rows of the raw tables expected of it.
+
+The folder is golden/<source>/<what the case shows>. GOODPUT_REWRITE_GOLDEN=1 rewrites the expected
+files; review them as code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+from goodput_ingest.source import ReadOptions
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from goodput_queries.storage.store import LocalStore
+
+GOLDEN = Path(__file__).parent / "golden"
+CASES = sorted(GOLDEN.glob("*/*"))
+
+
+def name_of(case: Path) -> str:
+    """Return the source of a case."""
+    return case.parent.name.replace("_", "-")
+
+
+def input_of(case: Path) -> Path:
+    return next(case.glob("input.*"))
+
+
+def options_of(case: Path) -> ReadOptions:
+    """Return the options with which a case is read."""
+    file = case / "options.json"
+    given = json.loads(file.read_text()) if file.exists() else {}
+    if "zone" in given:
+        given["zone"] = ZoneInfo(given["zone"])
+    if "observed_at" in given:
+        given["observed_at"] = datetime.fromisoformat(given["observed_at"])
+    return ReadOptions(**given)
+
+
+def rows_of(store: LocalStore, tables: set[str]) -> dict[str, str]:
+    """Return the rows of these raw tables as expected files, less columns of nulls."""
+    found = {}
+    for table in sorted(tables):
+        rows = store.read(f"select columns(*)::varchar from raw.{table} order by all")
+        if not rows.is_empty():
+            found[f"expected_{table}.csv"] = _as_csv(rows)
+    return found
+
+
+def _as_csv(rows: pl.DataFrame) -> str:
+    rows = rows.drop("origin", "load_sequence", strict=False)  # the store's own
+    return rows.select(c for c in rows.columns if rows[c].is_not_null().any()).write_csv()
+
+
+def expected_of(case: Path, found: dict[str, str]) -> dict[str, str]:
+    """Return the expected files of a case; where they are to be rewritten, what was found."""
+    if os.environ.get("GOODPUT_REWRITE_GOLDEN"):
+        for old in case.glob("expected_*.csv"):
+            old.unlink()
+        for file, text in found.items():
+            (case / file).write_text(text)
+    return {file.name: file.read_text() for file in case.glob("expected_*.csv")}
