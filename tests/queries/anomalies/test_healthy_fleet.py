@@ -1,7 +1,5 @@
 """Rules stay quiet on a made-up fleet in which nothing goes wrong, and speak of what does."""
 
-from __future__ import annotations
-
 import shutil
 from datetime import UTC, datetime
 

@@ -1,7 +1,5 @@
 """What on its hosts slows a job run down or endangers it."""
 
-from __future__ import annotations
-
 import pytest
 from tests.queries.anomalies.conftest import BUSY, IDLE, Gpus
 from tests.queries.conftest import built_together
@@ -57,9 +55,7 @@ def test_gpus_that_wait_for_their_host_are_found(cluster, rule, of_host):
     gpus = Gpus(cluster)
     job(gpus, WAITING)
     host(gpus, **of_host)
-
     yield
-
     (row,) = gpus.found("host_causes")
 
     assert (row["rule"], row["node"], row["gpu_uuid"]) == (rule, "a", None)
@@ -74,9 +70,7 @@ def test_busy_gpus_need_no_explanation(cluster):
     gpus = Gpus(cluster)
     job(gpus, BUSY)
     host(gpus, iowait=0.25, busy=0.97)
-
     yield
-
     assert found(gpus) == []
 
 
@@ -86,9 +80,7 @@ def test_idle_gpus_of_a_healthy_host_are_not_its_fault(cluster):
     gpus = Gpus(cluster)
     job(gpus, IDLE)
     host(gpus)
-
     yield
-
     assert found(gpus) == []
 
 
@@ -106,9 +98,7 @@ def test_a_host_that_endangers_a_busy_job_is_found(cluster, rule, of_host):
     gpus = Gpus(cluster)
     job(gpus, BUSY)
     host(gpus, **of_host)
-
     yield
-
     (row,) = gpus.found("host_causes")
 
     assert (row["rule"], row["gpu_ms"], row["confidence"]) == (rule, None, "Likely")
@@ -119,9 +109,7 @@ def test_a_host_that_endangers_a_busy_job_is_found(cluster, rule, of_host):
 def test_a_full_gpu_memory_is_found_and_not_confirmed(cluster):
     gpus = Gpus(cluster)
     job(gpus, {**BUSY, "memory_used_bytes": 79 * 10**9})
-
     yield
-
     rows = gpus.found("host_causes", "rule, gpu_uuid, confidence")
 
     assert [tuple(row.values()) for row in rows] == [
@@ -141,9 +129,7 @@ def test_several_processes_on_a_gpu_are_found(cluster, processes, is_found):
         for s in range(0, HOUR, 60)
     ]
     gpus.evidence.load("gpu_processes", rows)
-
     yield
-
     assert found(gpus) == ["gpu_oversubscribed"] * is_found
 
 
@@ -158,9 +144,7 @@ def test_driver_versions_that_differ_in_one_job_are_found(cluster, other, is_fou
     gpus.node("b", 2, driver_version=other)
     for gpu in ("a/0", "a/1", "b/0", "b/1"):
         gpus.read(gpu, HOUR, BUSY)
-
     yield
-
     rows = gpus.found("host_causes", "rule, node, evidence")
 
     text = "driver versions 550.54, 570.124 in one job"
@@ -180,9 +164,7 @@ def test_ecc_that_is_off_is_found(cluster, mode, is_found):
         for s in range(0, HOUR, 300)
     ]  # fmt: skip
     gpus.evidence.load("gpu_samples_other", rows, "dcgm")
-
     yield
-
     assert found(gpus) == ["ecc_off"] * is_found
 
 

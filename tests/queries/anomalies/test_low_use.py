@@ -1,7 +1,5 @@
 """Allocations that use little of their GPUs, and what would have been enough."""
 
-from __future__ import annotations
-
 import pytest
 from tests.queries.anomalies.conftest import BUSY, IDLE, Gpus
 from tests.queries.conftest import built_together
@@ -26,9 +24,7 @@ def world(gpus, values, *, end=HOUR):
 def test_low_use_of_one_gpu_is_found_with_the_profile_that_has_room(cluster):
     gpus = Gpus(cluster)
     world(gpus, [LOW])
-
     yield
-
     (row,) = gpus.found("low_use")
 
     assert (row["rule"], row["gpu_uuid"], row["gpus"], row["unused_gpus"]) == (
@@ -45,9 +41,7 @@ def test_low_use_of_one_gpu_is_found_with_the_profile_that_has_room(cluster):
 def test_a_busy_allocation_is_no_finding(cluster):
     gpus = Gpus(cluster)
     world(gpus, [BUSY, BUSY])
-
     yield
-
     assert gpus.found("low_use") == []
 
 
@@ -56,9 +50,7 @@ def test_a_memory_bound_load_is_used(cluster):
     """Inference reads memory all the time at a low SM activity."""
     gpus = Gpus(cluster)
     world(gpus, [{**LOW, "dram_active_ratio": 0.6}])
-
     yield
-
     assert gpus.found("low_use") == []
 
 
@@ -67,9 +59,7 @@ def test_a_memory_bound_load_is_used(cluster):
 def test_gpus_that_were_never_active_are_counted_beside_busy_ones(cluster):
     gpus = Gpus(cluster)
     world(gpus, [BUSY, BUSY, IDLE, IDLE])
-
     yield
-
     (row,) = gpus.found("low_use")
 
     assert (row["rule"], row["gpus"], row["unused_gpus"], row["needed_gpus"]) == (
@@ -82,9 +72,7 @@ def test_gpus_that_were_never_active_are_counted_beside_busy_ones(cluster):
 def test_fewer_gpus_have_room_for_a_low_load_of_many(cluster):
     gpus = Gpus(cluster)
     world(gpus, [LOW] * 4)
-
     yield
-
     (row,) = gpus.found("low_use")
 
     assert (row["rule"], row["needed_gpus"], row["mig_profile"]) == ("low_use", 1, None)
@@ -101,9 +89,7 @@ def test_start_up_is_left_out(cluster):
     events += [{"event": "step", "step": k, "t": 1800 + 60 * k, "dur_s": 60} for k in range(1, 30)]
     gpus.evidence.events("1", events)
     gpus.read("a/0", HOUR, lambda second: IDLE if second < 1740 else BUSY)
-
     yield
-
     assert gpus.found("low_use") == []
 
 
@@ -111,9 +97,7 @@ def test_start_up_is_left_out(cluster):
 def test_less_than_half_an_hour_is_not_judged(cluster):
     gpus = Gpus(cluster)
     world(gpus, [LOW], end=1_800)
-
     yield
-
     assert gpus.found("low_use") == []
 
 
@@ -123,9 +107,7 @@ def test_without_profiling_counters_it_rests_on_utilisation_and_is_likely(cluste
     none = dict.fromkeys(("sm_active_ratio", "engine_active_ratio", "tensor_active_ratio",
                           "dram_active_ratio"))  # fmt: skip
     world(gpus, [{**LOW, **none, "gpu_busy_ratio": 0.1}])
-
     yield
-
     (row,) = gpus.found("low_use", "use_metric, confidence, tensor_active_ratio")
 
     assert row == {

@@ -1,7 +1,5 @@
 """Series that stand still while their GPU works, and readings that are rejected."""
 
-from __future__ import annotations
-
 import pytest
 from tests.queries.anomalies.conftest import BUSY, IDLE, Gpus
 from tests.queries.conftest import built_together
@@ -31,9 +29,7 @@ def found(gpus):
 def test_an_energy_counter_that_gains_nothing_at_power_stands_still(cluster):
     gpus = Gpus(cluster)
     held(gpus, lambda second: varied(second, energy_j=5e6))
-
     yield
-
     (row,) = found(gpus)
 
     assert (row["rule"], row["samples"], row["confidence"]) == (
@@ -47,9 +43,7 @@ def test_an_energy_counter_that_gains_nothing_at_power_stands_still(cluster):
 def test_power_that_does_not_follow_the_load_stands_still(cluster):
     gpus = Gpus(cluster)
     held(gpus, lambda second: varied(second, power_w=431.0))
-
     yield
-
     (row,) = found(gpus)
 
     assert (row["rule"], row["confidence"]) == ("standing_power", "Likely")
@@ -63,9 +57,7 @@ def test_power_that_does_not_follow_the_load_stands_still(cluster):
 def test_temperature_that_does_not_follow_the_load_for_an_hour_stands_still(cluster):
     gpus = Gpus(cluster)
     held(gpus, lambda second: varied(second, gpu_temperature_c=62.0))
-
     yield
-
     rows = found(gpus)
 
     assert [row["rule"] for row in rows] == ["standing_temperature"]
@@ -77,9 +69,7 @@ def test_power_and_energy_that_stand_still_are_a_frozen_series(cluster):
     """A stalled host engine repeats its last values: that is not idle, and not work."""
     gpus = Gpus(cluster)
     held(gpus, {**BUSY, "energy_j": 5e6})
-
     yield
-
     (row,) = found(gpus)
 
     assert (row["rule"], row["confidence"]) == ("frozen_series", "Confirmed")
@@ -94,9 +84,7 @@ def test_no_engine_activity_at_full_utilisation_is_a_broken_counter(cluster):
     gpus.read("b/0", HOUR, IDLE)
     stuck = {"engine_active_ratio": 0.0, "sm_active_ratio": 0.0}
     held(gpus, {**BUSY, **stuck}, exact=False)
-
     yield
-
     (row,) = found(gpus)
 
     assert (row["rule"], row["confidence"]) == ("stuck_profiling", "Likely")
@@ -109,9 +97,7 @@ def test_rejected_values_are_counted(cluster):
     held(
         gpus, lambda second: varied(second, is_flagged=second % 300 == 0), exact=False
     )  # fmt: skip
-
     yield
-
     (row,) = found(gpus)
 
     assert (row["rule"], row["samples"]) == ("rejected_values", 12)
@@ -141,7 +127,5 @@ def test_rejected_values_are_counted(cluster):
 def test_healthy_series_are_no_finding(cluster, values, exact):
     gpus = Gpus(cluster)
     held(gpus, values, exact=exact)
-
     yield
-
     assert found(gpus) == []

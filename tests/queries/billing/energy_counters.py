@@ -1,7 +1,5 @@
 """Energy counters of GPUs, for tests of statements."""
 
-from __future__ import annotations
-
 
 def counter(evidence, gpu, readings):
     """Load a GPU's energy counter: joules by second."""

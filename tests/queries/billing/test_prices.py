@@ -1,7 +1,5 @@
 """Which price an hour of a GPU has."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 import pytest

@@ -1,7 +1,5 @@
 """The statement: worked example 3 of the accounting rules, to the cent, and its edge."""
 
-from __future__ import annotations
-
 from datetime import date
 from decimal import Decimal
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Notes and disputes stand beside the amounts; a credit is a line of the next statement, once."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import io

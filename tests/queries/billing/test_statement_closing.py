@@ -1,7 +1,5 @@
 """A closed day is what it was; late evidence adds rows."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """What a statement is made of: it ties to the ledger and to the scheduler, to the millisecond."""
 
-from __future__ import annotations
-
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -9,7 +7,7 @@ from fractions import Fraction
 import polars as pl
 import pytest
 from tests.queries.billing.energy_counters import counter, steady
-from tests.queries.conftest import Evidence
+from tests.queries.conftest import START_MS, Evidence, steps
 
 from goodput_billing.statement.amounts.charges import Policy
 from goodput_billing.statement.amounts.rows import exact_total
@@ -37,7 +35,7 @@ def lines(store, scope):
 
 
 @pytest.fixture(scope="module")
-def built_busy(new_store, job_events):
+def built_busy(new_store):
     """Load two nodes, one with a MIG instance, with jobs that begin and end at odd moments."""
     evidence = Evidence(new_store())
     evidence.node("a", 4, model="NVIDIA H100 80GB HBM3")
@@ -52,7 +50,7 @@ def built_busy(new_store, job_events):
     evidence.job("1", 123.457, 9_000.001, ["a"], 4, account="A")
     evidence.job("2", 10_000, 13_333.333, ["a"], 2, "NODE_FAIL", account="B", user_name="bob")
     evidence.job("3", 1_000, None, ["m"], 1, "RUNNING", account="B", gpu_type="3g.40gb")
-    evidence.events("1", [{"event": "job.start", "t": 200}, *job_events.steps(1, 400, 300, 20)])
+    evidence.events("1", [{"event": "job.start", "t": 200}, *steps(1, 400, 300, 20)])
     evidence.load("rates", [{"gpu_model": "H100", "price_per_gpu_h": Decimal("2.85")}])
     evidence.load(
         "tariffs",
@@ -70,8 +68,8 @@ def busy(new_evidence, built_busy):
 
 
 @pytest.mark.parametrize("cut_ms", [1, 1_800_000, 3_600_000, 5_432_109, 12_345_678])
-def test_splitting_a_day_changes_nothing(busy, job_events, cut_ms):
-    start, end = job_events.start_ms, job_events.start_ms + 6 * HOUR_S * 1000
+def test_splitting_a_day_changes_nothing(busy, cut_ms):
+    start, end = START_MS, START_MS + 6 * HOUR_S * 1000
     middle = start + cut_ms
 
     parts = [lines(busy, Scope(from_ms=a, to_ms=b)) for a, b in ((start, middle), (middle, end))]
@@ -102,19 +100,13 @@ def test_days_that_are_read_together_are_those_read_alone(busy, zone, day_starts
         assert found.equals(expected)
 
 
-def test_a_statement_is_the_ledger(busy, job_events):
-    day = Scope(from_ms=job_events.start_ms + 1_800_000, to_ms=job_events.start_ms + 20_000_000)
+def test_a_statement_is_the_ledger(busy):
+    day = Scope(from_ms=START_MS + 1_800_000, to_ms=START_MS + 20_000_000)
     by_team = "select team, sum(gpu_ms)::bigint as gpu_ms"
 
-    ledger = busy.read(
-        f"{by_team} from marts.ledger_scoped group by all order by all",
-        scope=day,
-    )
+    ledger = busy.read(f"{by_team} from marts.ledger_scoped group by all order by all", scope=day)
 
-    found = busy.read(
-        f"{by_team} from marts.statement_lines group by all order by all",
-        scope=day,
-    )
+    found = busy.read(f"{by_team} from marts.statement_lines group by all order by all", scope=day)
     assert found.rows() == ledger.rows()
 
 
@@ -127,12 +119,12 @@ def test_of_held_time_every_millisecond_has_one_use(busy):
     assert odd.is_empty()
 
 
-def test_what_a_node_failure_cost_can_be_credited(evidence, job_events):
+def test_what_a_node_failure_cost_can_be_credited(evidence):
     evidence.node("a", 2)
     for job, state, start in (("1", "NODE_FAIL", 0), ("2", "FAILED", 2_000)):
         evidence.job(job, start, start + 1_000, ["a"], 2, state, account=state, submit=start)
-        steps = job_events.steps(1, 80, start + 100, 10)
-        evidence.events(job, [{"event": "job.start", "t": start + 50}, *steps])
+        ran = steps(1, 80, start + 100, 10)
+        evidence.events(job, [{"event": "job.start", "t": start + 50}, *ran])
     evidence.store.build()
 
     found = evidence.store.read(
@@ -147,8 +139,8 @@ def test_what_a_node_failure_cost_can_be_credited(evidence, job_events):
     ]
 
 
-def test_differences_from_the_scheduler_are_named_and_add_up(busy, job_events):
-    start_ms = job_events.start_ms
+def test_differences_from_the_scheduler_are_named_and_add_up(busy):
+    start_ms = START_MS
     day = Day(date(2027, 1, 15), "UTC", start_ms, start_ms + 6 * HOUR_S * 1000)
     held = busy.read(
         "select sum(gpu_ms) from marts.statement_lines where line = 'usage'", scope=day.scope

@@ -1,7 +1,5 @@
 """A node's power meter on its statement lines: shared by what GPUs counted, then by time."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 import pytest

@@ -1,7 +1,5 @@
 """A statement of time whose owner is inferred, and of allocated time on no known GPU."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 import polars as pl
@@ -11,7 +9,7 @@ from msgspec.structs import replace as change
 from goodput_billing.render.focus import focus
 from goodput_billing.statement.amounts.charges import Policy
 from goodput_billing.statement.closing import computed
-from goodput_billing.statement.days import Day, day_of
+from goodput_billing.statement.days import day_of
 from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.statement import statement
 
@@ -19,7 +17,7 @@ HOUR_S = 3_600
 
 
 @pytest.fixture
-def day(evidence) -> Day:
+def day(evidence):
     return day_of(evidence.at(0).date(), StatementSettings())
 
 

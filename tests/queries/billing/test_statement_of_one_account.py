@@ -1,7 +1,5 @@
 """What one account is shown: its own rows as billed, and not a byte of anybody else."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re
@@ -12,7 +10,7 @@ import polars as pl
 import pypdfium2
 import pytest
 from msgspec.structs import replace as change
-from tests.queries.conftest import Evidence
+from tests.queries.conftest import Evidence, steps
 
 from goodput_billing.render import files
 from goodput_billing.statement.one_account import each_account, file_name, of_account
@@ -40,7 +38,7 @@ def open_statements(fleet):
 
 
 @pytest.fixture(scope="module")
-def built_fleet(new_store, job_events):
+def built_fleet(new_store):
     """Load two accounts that waste, fail, have budgets, quotas and a reservation."""
     evidence = Evidence(new_store())
     evidence.node("a", 8)
@@ -54,8 +52,8 @@ def built_fleet(new_store, job_events):
         ("7700123", "a", 3, "FAILED", others),
     ):
         evidence.job(job, 0, 5 * HOUR_S + 17, [node], gpus, state, **about)
-        steps = job_events.steps(1, 80, 100, 10)
-        evidence.events(job, [{"event": "job.start", "t": 50}, *steps], cluster="c", host=node)
+        ran = steps(1, 80, 100, 10)
+        evidence.events(job, [{"event": "job.start", "t": 50}, *ran], cluster="c", host=node)
     evidence.load("rates", [{"price_per_gpu_h": Decimal("2.37")}])
     evidence.load(
         "budgets",

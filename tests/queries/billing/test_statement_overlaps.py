@@ -1,7 +1,5 @@
 """A site that changes its zone or the beginning of its days bills no hour twice."""
 
-from __future__ import annotations
-
 from datetime import date, timedelta
 from decimal import Decimal
 
@@ -29,8 +27,7 @@ def closed(evidence):
 
 
 @pytest.mark.parametrize(
-    "changed",
-    [change(IN_UTC, zone="Europe/Berlin"), change(IN_UTC, day_starts_at="17:00")],
+    "changed", [change(IN_UTC, zone="Europe/Berlin"), change(IN_UTC, day_starts_at="17:00")]
 )
 def test_a_day_with_billed_hours_is_refused_under_other_bounds(closed, changed):
     with pytest.raises(QueryError, match=r"2027-01-15 00:00 to 2027-01-16 00:00 UTC\) billed\."):

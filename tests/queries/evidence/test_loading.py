@@ -1,7 +1,5 @@
 """Batches into raw tables: what a key, a repeat and a size do."""
 
-from __future__ import annotations
-
 import contextlib
 from datetime import datetime, timedelta
 from decimal import Decimal

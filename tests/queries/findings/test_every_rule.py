@@ -1,7 +1,5 @@
 """Every finding rule has a test that it fires and one that it stays quiet, by their marks."""
 
-from __future__ import annotations
-
 import ast
 import csv
 from importlib.resources import files
@@ -13,9 +11,9 @@ TESTS = Path(__file__).parents[2]
 RULES = files("goodput_queries") / "sql" / "reference" / "finding_rules.csv"
 
 
-def marked(kind: str) -> set[str]:
+def marked(kind):
     """Return the rules that tests say they show, by `@pytest.mark.<kind>("rule")`."""
-    found: set[str] = set()
+    found = set()
     for file in TESTS.rglob("test_*.py"):
         text = file.read_text()
         if f"@pytest.mark.{kind}(" not in text:
@@ -32,7 +30,7 @@ def marked(kind: str) -> set[str]:
 
 
 @pytest.mark.parametrize("kind", ["fires", "quiet"])
-def test_every_rule_has_such_a_test_and_no_other_is_named(kind: str) -> None:
+def test_every_rule_has_such_a_test_and_no_other_is_named(kind):
     rules = {row["rule"] for row in csv.DictReader(RULES.read_text().splitlines())}
 
     assert marked(kind) == rules

@@ -1,11 +1,9 @@
 """Rules about free, waiting and broken GPUs and about evidence: fires, and stays quiet."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest
-from tests.queries.conftest import built_together
+from tests.queries.conftest import built_together, durable, steps
 from tests.queries.findings.conftest import found_together, rules_together
 from tests.queries.findings.test_losses import GPUS, HOUR, run
 
@@ -17,28 +15,25 @@ def fleet(cluster, *, until=2 * HOUR, **more):
     """Load a node of four GPUs with 16 cores, watched."""
     cluster.node("a", GPUS)
     cluster.load(
-        "nodes",
-        [{"cluster": cluster.name, "node": "a", "cpus": 16, "partitions": ["p"], **more}],
+        "nodes", [{"cluster": cluster.name, "node": "a", "cpus": 16, "partitions": ["p"], **more}]
     )
     cluster.watched(until)
 
 
-def working(cluster, job_events, gpus=GPUS, **more):
+def working(cluster, gpus=GPUS, **more):
     """Load a job of the first GPUs of the node that is at work all the time."""
     cluster.job("1", 0, 2 * HOUR, ["a"], gpus, partition="p", **more)
     for rank in range(gpus):
-        own = [*job_events.steps(1, 119, 60, 60.0), job_events.durable(119, 2 * HOUR)]
+        own = [*steps(1, 119, 60, 60.0), durable(119, 2 * HOUR)]
         cluster.events("1", own, rank=rank, gpu_uuid=f"{cluster.name}/a#{rank}")
 
 
 @pytest.mark.fires("preempted")
 @pytest.mark.quiet("job_failure", "infrastructure_failure", "time_limit")
 @built_together
-def test_what_a_preemption_lost_is_a_finding_of_its_own(cluster, job_events):
-    run(cluster, job_events, job_events.steps(1, 60, 60, 60.0), state="PREEMPTED", end=HOUR + 360)
-
+def test_what_a_preemption_lost_is_a_finding_of_its_own(cluster):
+    run(cluster, steps(1, 60, 60, 60.0), state="PREEMPTED", end=HOUR + 360)
     yield
-
     rows = found_together(cluster, "rule, severity")
     assert ("preempted", "info") in rows
     assert not rules_together(cluster) & {"job_failure", "infrastructure_failure", "time_limit"}
@@ -55,9 +50,7 @@ def test_a_gang_that_waits_for_its_last_part_is_found(cluster):
           "gpu_uuid": f"{cluster.name}/a#{gpu}", "method": "pod",
           "start_at": cluster.at(HOUR if gpu == 3 else 0)} for gpu in range(GPUS)],
     )  # fmt: skip
-
     yield
-
     assert "gang_wait" in rules_together(cluster)
 
 
@@ -66,20 +59,16 @@ def test_a_gang_that_waits_for_its_last_part_is_found(cluster):
 def test_gpus_that_are_free_while_a_job_could_run_are_found(cluster):
     fleet(cluster)
     cluster.job("1", None, None, ["a"], GPUS, "PENDING", partition="p")
-
     yield
-
     assert rules_together(cluster) == {"idle_with_demand"}
 
 
 @pytest.mark.fires("stranded_gpus")
 @built_together
-def test_free_gpus_whose_cores_a_job_took_are_found(cluster, job_events):
+def test_free_gpus_whose_cores_a_job_took_are_found(cluster):
     fleet(cluster)
-    working(cluster, job_events, 1, cpus=16)
-
+    working(cluster, 1, cpus=16)
     yield
-
     ((rule, severity, gpu_ms),) = found_together(cluster, "rule, severity, gpu_ms")
     assert (rule, severity, gpu_ms) == ("stranded_gpus", "warning", 2 * HOUR * 1000 * (GPUS - 1))
 
@@ -89,9 +78,7 @@ def test_free_gpus_whose_cores_a_job_took_are_found(cluster, job_events):
 def test_a_reservation_that_nobody_uses_is_found(cluster):
     fleet(cluster)
     reserved(cluster)
-
     yield
-
     assert rules_together(cluster) == {"reservation_idle"}
 
 
@@ -106,14 +93,12 @@ def reserved(cluster):
 @pytest.mark.quiet("gang_wait", "idle_with_demand", "stranded_gpus", "reservation_idle")
 @pytest.mark.quiet("unclassified_time")
 @built_together
-def test_a_full_reserved_node_whose_queue_waits_has_no_finding(cluster, job_events):
+def test_a_full_reserved_node_whose_queue_waits_has_no_finding(cluster):
     fleet(cluster)
     reserved(cluster)
-    working(cluster, job_events, account="nlp", cpus=16)
+    working(cluster, account="nlp", cpus=16)
     cluster.job("2", None, None, ["a"], GPUS, "PENDING", partition="p")
-
     yield
-
     assert rules_together(cluster) == set()
 
 
@@ -124,9 +109,7 @@ def test_a_drained_node_is_found_however_many_wait(cluster):
     fleet(cluster)
     cluster.job("1", None, None, ["a"], GPUS, "PENDING", partition="p")
     cluster.state("a", "drained", 0, 2 * HOUR)
-
     yield
-
     assert found_together(cluster, "rule, node, severity") == [("node_drained", "a", "info")]
 
 
@@ -134,9 +117,7 @@ def test_a_drained_node_is_found_however_many_wait(cluster):
 @built_together
 def test_a_node_that_nobody_needs_is_neither_down_nor_drained(cluster):
     fleet(cluster)
-
     yield
-
     assert rules_together(cluster) == set()
 
 

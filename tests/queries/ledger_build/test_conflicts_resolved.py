@@ -1,7 +1,5 @@
 """A job run that lost its GPU to another gets it back when the other's record changes."""
 
-from __future__ import annotations
-
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 

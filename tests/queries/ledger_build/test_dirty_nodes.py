@@ -1,7 +1,5 @@
 """From which time a node is placed again, and what else becomes dirty by it."""
 
-from __future__ import annotations
-
 from goodput_queries.ledger_build.placement.dirty_nodes import (
     Since,
     add_before_named,

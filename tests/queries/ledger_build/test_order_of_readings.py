@@ -1,7 +1,5 @@
 """Readings are asked as they are stored: in whatever order they came, they say the same."""
 
-from __future__ import annotations
-
 import shutil
 from itertools import pairwise
 
@@ -131,9 +129,7 @@ def test_reading_oftener_later_changes_nothing_of_the_hour_before(what_is_made_o
     assert what_is_made_of(reported, builds=True) == what_is_made_of(reported, builds=False)
 
 
-def test_a_reading_covers_back_to_the_one_before_it_and_at_most_two_and_a_half_intervals(
-    whole,
-):
+def test_a_reading_covers_back_to_the_one_before_it_and_at_most_two_and_a_half_intervals(whole):
     covered = dict.fromkeys((f"c/{gpu}" for gpu in GPUS), 0)
     for row in whole["int_gpu_activity"]:
         covered[row[0]] += row[5] - row[4]

@@ -1,7 +1,5 @@
 """The readings of a build are looked at in parts of a worthwhile size."""
 
-from __future__ import annotations
-
 from goodput_queries.ledger_build.passes import READINGS_OF_A_PART, borders_of_parts
 
 

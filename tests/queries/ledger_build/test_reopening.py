@@ -1,7 +1,5 @@
 """An older hour is recomputed for the nodes that changed in it, and comes out as a full build's."""
 
-from __future__ import annotations
-
 import pytest
 from tests.queries.conftest import Evidence
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build

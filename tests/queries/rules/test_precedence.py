@@ -1,6 +1,6 @@
 """One fact after the other ends: what remains has the categories in their order of precedence."""
 
-from __future__ import annotations
+from tests.queries.conftest import durable, phase, steps
 
 from goodput_queries.scope import Scope
 
@@ -46,13 +46,13 @@ def test_each_category_has_a_precedence_of_its_own(evidence):
     assert repeated.is_empty()
 
 
-def test_what_the_job_declares_wins_over_a_gpu_without_a_process(evidence, job_events):
+def test_what_the_job_declares_wins_over_a_gpu_without_a_process(evidence):
     """A helper process may write the checkpoint: the GPU has none of its own meanwhile."""
     evidence.node("a", 1)
     evidence.watched(600)
     evidence.job("1", 0, 600, ["a"], 1)
-    saving = [*job_events.steps(1, 20, 0), job_events.phase("ckpt_save", 200, 500)]
-    evidence.events("1", [*saving, job_events.durable(20, 500)], gpu_uuid="c/a#0")
+    saving = [*steps(1, 20, 0), phase("ckpt_save", 200, 500)]
+    evidence.events("1", [*saving, durable(20, 500)], gpu_uuid="c/a#0")
     evidence.samples("a#0", evidence.every(0, 600), lambda second: second <= 200)
     none = [
         {"gpu_uuid": "c/a#0", "ts": evidence.at(second), "processes": 0}

@@ -1,7 +1,5 @@
 """Findings about serving engines: each fires on what it is about, and is quiet on the rest."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What models and engines do in total, on one GPU and for one request, and what tokens cost."""
 
-from __future__ import annotations
-
 import io
 import shutil
 from dataclasses import replace

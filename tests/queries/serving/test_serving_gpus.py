@@ -1,14 +1,7 @@
 """Which GPUs an engine of a serving endpoint has, and who owns them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
 from tests.queries.conftest import built_together
 from tests.queries.serving.engines import busy, engine
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 PLACES = """select engine, endpoint, gpu_uuid, method, is_in_order,
         (start_ms - 1800000000000) // 1000 as start_s, (end_ms - 1800000000000) // 1000 as end_s
@@ -16,7 +9,7 @@ PLACES = """select engine, endpoint, gpu_uuid, method, is_in_order,
 UNSETTLED = "busy_unclassified"
 
 
-def gpus(cluster: Any, node: str, count: int) -> list[str]:
+def gpus(cluster, node, count):
     """Load GPUs of a node as telemetry knows them; return their names."""
     names = [f"GPU-{cluster.name}-{node}-{index}" for index in range(count)]
     cluster.load(
@@ -32,7 +25,7 @@ def gpus(cluster: Any, node: str, count: int) -> list[str]:
     return names
 
 
-def active(cluster: Any, names: Sequence[str]) -> None:
+def active(cluster, names):
     """Load readings of an hour in which the GPUs are active."""
     cluster.load(
         "gpu_samples",
@@ -47,12 +40,12 @@ def active(cluster: Any, names: Sequence[str]) -> None:
     )  # fmt: skip
 
 
-def places(cluster: Any) -> list[tuple[Any, ...]]:
+def places(cluster):
     """Return where the engines of a cluster are."""
     return cluster.store.read(PLACES, [cluster.name]).rows()
 
 
-def time_of(cluster: Any) -> dict[tuple[str, str, bool], int]:
+def time_of(cluster):
     """Return GPU-seconds by category, phase and whether a job run had the GPUs."""
     rows = cluster.read(
         """select category, coalesce(phase, ''), job_run_key is not null,
@@ -111,8 +104,7 @@ def test_labels_of_the_series_name_the_gpus_of_each_engine(cluster):
         of = engine(cluster, "n", model="other", gpu_labels=labels) | {"engine": index}
         busy(cluster, of, 0, 3600, since=1800)
     yield
-    found = [(engine, gpu, method) for engine, _, gpu, method, *_ in places(cluster)]
-    assert found == [
+    assert [(engine, gpu, method) for engine, _, gpu, method, *_ in places(cluster)] == [
         ("0", names[3], "label"), ("1", names[0], "label"), ("1", names[1], "label"),
     ]  # fmt: skip
 

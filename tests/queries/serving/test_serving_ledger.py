@@ -1,11 +1,8 @@
 """Serving in the ledger: model load, standby, and requests within the objective or not."""
 
-from __future__ import annotations
-
 from math import inf
-from typing import Any
 
-from tests.queries.conftest import built_together
+from tests.queries.conftest import built_together, steps
 from tests.queries.serving.engines import buckets, busy, engine, request, scrapes
 
 from goodput_queries.serving_objectives import ServingObjective
@@ -19,12 +16,12 @@ PHASES = """select category, coalesce(phase, '') as phase, sum(gpu_ms)::bigint a
     group by all order by all"""
 
 
-def phases(cluster: Any) -> dict[tuple[str, str], int]:
+def phases(cluster):
     """Return GPU-milliseconds by category and phase."""
     return {(c, p): ms for c, p, ms in cluster.read(PHASES).rows()}
 
 
-def held(cluster: Any, gpus: int = 1, until: float = 3600) -> None:
+def held(cluster, gpus=1, until=3600):
     """Load a node that one job has, without events and readings."""
     cluster.store.serving_objectives = OBJECTIVES
     cluster.node("a", gpus)
@@ -157,9 +154,9 @@ def test_a_gap_in_which_tokens_were_generated_is_unknown(cluster):
 
 
 @built_together
-def test_steps_of_a_training_job_win(cluster, job_events):
+def test_steps_of_a_training_job_win(cluster):
     held(cluster)
-    cluster.events("1", [{"event": "job.start", "t": 0}, *job_events.steps(1, 360, 0)])
+    cluster.events("1", [{"event": "job.start", "t": 0}, *steps(1, 360, 0)])
     busy(cluster, engine(cluster), 0, 3600)
     yield
     assert phases(cluster) == {("step_unsplit", ""): 3_600_000}

@@ -1,7 +1,5 @@
 """Latency spikes of engines and what happened to their GPUs, hosts and links meanwhile (K02)."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

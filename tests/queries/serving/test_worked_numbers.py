@@ -1,7 +1,5 @@
 """Worked numbers of the requirements about serving: W21, W22, W24, W41; others: test_models."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Power, energy and carbon: sums of nodes, racks and teams, idle power, accounts, head-room."""
 
-from __future__ import annotations
-
 from datetime import date
 from decimal import Decimal
 

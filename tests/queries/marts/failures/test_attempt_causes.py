@@ -1,7 +1,5 @@
 """Ranked causes of failed attempts, their failure chains, loss anomalies and time to repair."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -271,11 +269,11 @@ def test_the_step_at_which_the_loss_became_nan(world):
     assert found["step_at"] == world.at(3_700)
 
 
-def test_an_error_in_a_log_without_times_is_not_taken_as_handled(evidence, job_events):
+def test_an_error_in_a_log_without_times_is_not_taken_as_handled(evidence):
     """Its time is that of the log's last line that has one, here of the start."""
     evidence.node("a", 1)
     evidence.job("1", 0, 210, ["a"], 1, "FAILED")
-    evidence.events("1", job_events.steps(1, 20, 0))
+    evidence.events("1", steps(1, 20, 0))
     evidence.log("1", [{"event": "failure", "kind": "permission", "msg": "no", "t": 2}])
     evidence.store.build()
 

@@ -1,8 +1,7 @@
 """Why an attempt ended badly, how sure that is, and what to do against it."""
 
-from __future__ import annotations
-
 import pytest
+from tests.queries.conftest import steps
 
 BUS = "00000000:19:00.0"
 
@@ -36,7 +35,7 @@ def cause(evidence):
 
 
 @pytest.mark.parametrize("listing", ["first", "last"])
-def test_an_xid_is_a_cause_though_the_inventory_names_no_bus_address(evidence, job_events, listing):
+def test_an_xid_is_a_cause_though_the_inventory_names_no_bus_address(evidence, listing):
     reported = [
         lambda: gpu(evidence, "inventory", slurm_index=0),
         lambda: gpu(evidence, "dcgm", pci_bus_id=BUS, gpu_model="NVIDIA H100"),
@@ -44,7 +43,7 @@ def test_an_xid_is_a_cause_though_the_inventory_names_no_bus_address(evidence, j
     for tell_of in reported if listing == "first" else reversed(reported):
         tell_of()
     evidence.job("1", 0, 200, ["a"], 1, "FAILED")
-    evidence.events("1", job_events.steps(1, 10, 0))
+    evidence.events("1", steps(1, 10, 0))
     xid(evidence, 79, 110)
 
     found = cause(evidence)
@@ -54,10 +53,10 @@ def test_an_xid_is_a_cause_though_the_inventory_names_no_bus_address(evidence, j
     assert models.rows() == [("NVIDIA H100",)]
 
 
-def test_what_to_do_against_an_xid_is_reported_with_its_losses(evidence, job_events):
+def test_what_to_do_against_an_xid_is_reported_with_its_losses(evidence):
     gpu(evidence, "dcgm", pci_bus_id=BUS)
     evidence.job("1", 0, 200, ["a"], 1, "FAILED")
-    evidence.events("1", job_events.steps(1, 10, 0))
+    evidence.events("1", steps(1, 10, 0))
     xid(evidence, 79, 110)
 
     found = cause(evidence)
@@ -68,11 +67,11 @@ def test_what_to_do_against_an_xid_is_reported_with_its_losses(evidence, job_eve
 
 
 @pytest.mark.parametrize("said", [None, "exception"])
-def test_a_job_that_ran_out_of_host_memory_is_confirmed_by_its_state(evidence, job_events, said):
+def test_a_job_that_ran_out_of_host_memory_is_confirmed_by_its_state(evidence, said):
     evidence.node("a", 1)
     evidence.job("1", 0, 200, ["a"], 1, "OUT_OF_MEMORY")
     failure = [{"event": "failure", "kind": said, "t": 150}] if said else []
-    evidence.events("1", [*job_events.steps(1, 10, 0), *failure])
+    evidence.events("1", [*steps(1, 10, 0), *failure])
 
     found = cause(evidence)
 

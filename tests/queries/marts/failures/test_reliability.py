@@ -1,7 +1,5 @@
 """Time between failures of nodes and of attempts by job size; outages; drivers."""
 
-from __future__ import annotations
-
 import pytest
 from tests.queries.conftest import START, START_MS, Evidence
 

@@ -1,7 +1,5 @@
 """What the Fleet page asks: racks, the state of each GPU, what is not allocated and why."""
 
-from __future__ import annotations
-
 import pytest
 from tests.queries.conftest import Evidence
 

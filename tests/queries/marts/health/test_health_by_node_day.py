@@ -1,7 +1,5 @@
 """Errors of nodes by day: rises of counters, incidents of Xids, thermal slowdown."""
 
-from __future__ import annotations
-
 from datetime import date
 
 import pytest

@@ -1,7 +1,5 @@
 """Nodes ranked by what they cost: whose fault an attempt was, and what to do with the node."""
 
-from __future__ import annotations
-
 import pytest
 from tests.queries.conftest import START, START_MS, Evidence, steps
 

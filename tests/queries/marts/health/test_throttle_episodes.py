@@ -1,7 +1,5 @@
 """Episodes of throttling: by clock event reasons, else by counters of throttled time."""
 
-from __future__ import annotations
-
 import pytest
 from tests.queries.conftest import built_together
 
@@ -74,18 +72,14 @@ def test_a_power_cap_counts_as_loss_only_where_it_costs_clock_below_the_limit(
     cluster, power_w, sm_clock_hz, is_loss
 ):
     read(cluster, clocks_event_reasons=POWER_CAP, power_w=power_w, sm_clock_hz=sm_clock_hz)
-
     yield
-
     assert episodes(cluster) == [("sw_power_cap", 110.0, is_loss, "clock event reasons")]
 
 
 @built_together
 def test_heat_counts_as_loss_whatever_the_gpu_draws(cluster):
     read(cluster, clocks_event_reasons=HW_THERMAL, power_w=170.0, sm_clock_hz=0.6e9)
-
     yield
-
     assert episodes(cluster) == [("hw_thermal", 110.0, True, "clock event reasons")]
 
 
@@ -93,9 +87,7 @@ def test_heat_counts_as_loss_whatever_the_gpu_draws(cluster):
 def test_without_reasons_an_episode_is_where_a_counter_goes_up(cluster):
     read(cluster)
     counts(cluster, "throttle_thermal_s", [5, 5, 9, 14, 14, 14, 20, 20, 20, 20, 20])
-
     yield
-
     assert episodes(cluster) == [
         ("thermal", 9.0, True, "throttle counters"),
         ("thermal", 6.0, True, "throttle counters"),
@@ -118,9 +110,7 @@ def test_without_reasons_an_episode_is_where_a_counter_goes_up(cluster):
 def test_a_counter_that_gained_nothing_believable_is_no_episode(cluster, values):
     read(cluster)
     counts(cluster, "throttle_power_s", values)
-
     yield
-
     assert episodes(cluster) == []
 
 
@@ -128,9 +118,7 @@ def test_a_counter_that_gained_nothing_believable_is_no_episode(cluster, values)
 def test_where_readings_carry_reasons_counters_add_nothing(cluster):
     read(cluster, clocks_event_reasons=0)
     counts(cluster, "throttle_thermal_s", [0, 9, 18])
-
     yield
-
     assert episodes(cluster) == []
 
 
@@ -146,9 +134,7 @@ def test_where_readings_carry_reasons_counters_add_nothing(cluster):
 def test_it_is_known_whether_a_source_reports_throttling(cluster, values, metric, expected):
     read(cluster, **values)
     counts(cluster, metric, [0, 0])
-
     yield
-
     assert cluster.read("from marts.throttle_sources").rows() == [expected]
 
 
@@ -189,9 +175,7 @@ def slowed(evidence, hours, of_hours, limit=90.0):
 @built_together
 def test_throttling_is_chronic_by_its_share_of_the_hours_read(cluster, hours, of_hours, recurrence):
     slowed(cluster, hours, of_hours)
-
     yield
-
     cluster.build()
     found = cluster.read(
         "select reason, throttled_hours, read_hours, recurrence, slowdown_margin_c "
@@ -209,9 +193,7 @@ def test_throttling_is_chronic_by_its_share_of_the_hours_read(cluster, hours, of
 def test_the_margin_is_to_the_limit_reported_last_or_unknown(cluster, limit, reported, margin):
     slowed(cluster, 3, 12, limit)
     counts(cluster, "slowdown_temperature_c", reported, 600)
-
     yield
-
     cluster.build()
     found = cluster.read("select slowdown_margin_c from marts.throttled_gpus")
     assert found.rows() == [(margin,)]
@@ -221,9 +203,7 @@ def test_the_margin_is_to_the_limit_reported_last_or_unknown(cluster, limit, rep
 def test_counters_of_throttled_time_count_where_there_are_no_reasons(cluster):
     read(cluster)
     counts(cluster, "throttle_thermal_s", [5, 5, 9, 14, 14])
-
     yield
-
     cluster.build()
     found = cluster.read(
         "select reason, throttled_hours, read_hours, recurrence, slowdown_margin_c "

@@ -1,7 +1,5 @@
 """What a number leads to adds up to it: every loss, category, team, gap and run of the demo."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -122,8 +120,7 @@ def test_intervals_of_one_gpu_and_category_do_not_touch(session):
 def test_the_parts_of_a_gap_add_up_to_the_gap(session, windows):
     for window in windows:
         whole = session.read(
-            "select gap_id, gpu_ms, cost from marts.idle_gaps order by 1",
-            scope=window,
+            "select gap_id, gpu_ms, cost from marts.idle_gaps order by 1", scope=window
         )
         parts = session.read(
             f"select gap_id, {ACCOUNTED} from marts.idle_gap_parts group by 1 order by 1",

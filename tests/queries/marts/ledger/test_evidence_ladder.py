@@ -1,7 +1,5 @@
 """The rung of evidence that the first tile can stand on, with its ratio and coverage."""
 
-from __future__ import annotations
-
 import pytest
 
 from goodput_queries.scope import EVERYTHING, Scope

@@ -1,7 +1,5 @@
 """The recorded H200 session against its reference ledger (sample_data/README.md, tests/truth)."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

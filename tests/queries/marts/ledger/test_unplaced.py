@@ -1,7 +1,5 @@
 """Allocated time that cannot be placed on a GPU is outside the ledger, but reported."""
 
-from __future__ import annotations
-
 import pytest
 from tests.queries.conftest import built_together
 
@@ -25,9 +23,7 @@ def test_a_job_without_a_node_list_is_outside_the_ledger(cluster):
     cluster.node("a", 2)
     cluster.job("1", 0, 5000, [], 2)
     cluster.job("2", 0, 1000, ["a"], 1)
-
     yield
-
     assert unplaced(cluster) == [("1", "no_node_list", 10_000)]
     assert cluster.gpu_s() == {"unknown": 1000, "free_unknown": 9000}
 
@@ -38,9 +34,7 @@ def test_a_window_has_its_part_of_what_is_unplaced(cluster):
     cluster.job("1", 0, 5000, [], 2)
 
     scope = Scope(from_ms=START_MS + 1_000_000, to_ms=START_MS + 4_000_000)
-
     yield
-
     assert unplaced(cluster, scope) == [("1", "no_node_list", 6000)]
 
 
@@ -48,9 +42,7 @@ def test_a_window_has_its_part_of_what_is_unplaced(cluster):
 def test_gpus_beyond_those_of_the_node_are_unplaced(cluster):
     cluster.node("a", 2)
     cluster.job("1", 0, 1000, ["a"], 3)
-
     yield
-
     assert unplaced(cluster) == [("1", "no_such_gpu", 1000)]
 
 
@@ -67,9 +59,7 @@ def test_a_hold_outside_of_the_dates_of_an_inventory_is_unplaced(cluster):
         "inventory",
     )  # fmt: skip
     cluster.job("1", 0, 1000, ["a"], 1)
-
     yield
-
     assert unplaced(cluster) == [("1", "no_such_gpu", 600)]
 
 
@@ -78,9 +68,7 @@ def test_what_is_placed_and_what_is_contested_is_not_unplaced(cluster):
     cluster.node("a", 1)
     cluster.job("1", 0, 1000, ["a"], 1)
     cluster.job("2", 900, 1500, ["a"], 1)
-
     yield
-
     assert unplaced(cluster) == []
 
 
@@ -103,7 +91,6 @@ def test_unplaced_time_has_the_price_of_its_kind_of_gpu(cluster, kind, priced):
     )
     cluster.job("1", 0, 7200, [], 2, gpu_type=kind)
     yield
-
     costs = cluster.read("select sum(cost) from marts.unplaced")
     assert costs.item() == pytest.approx(12)
 

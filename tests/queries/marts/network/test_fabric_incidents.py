@@ -1,7 +1,5 @@
 """One fault of a switch or baseboard is one incident, whatever number of links shows it."""
 
-from __future__ import annotations
-
 import pytest
 
 UP_S, DOWN_S, LENGTH_S = 600, 1_200, 3_600

@@ -1,7 +1,5 @@
 """Who held up a collective that never ended: by Flight Recorder dumps, by NCCL RAS, by both."""
 
-from __future__ import annotations
-
 import pytest
 
 from goodput_queries.scope import Scope
@@ -275,8 +273,7 @@ def test_both_sources_naming_one_rank_confirm_each_other(evidence, dumps, answer
     answers({t: {39: [1], 40: [0, 2, 3]} for t in (102, 120, 140)})
 
     columns = ("culprit_rank", "culprit_node", "evidence_sources", "confidence")
-    found = hangs(evidence, *columns)
-    assert found == [(1, "a", "flight-recorder, nccl-ras", "Confirmed")]
+    assert hangs(evidence, *columns) == [(1, "a", "flight-recorder, nccl-ras", "Confirmed")]
 
 
 @pytest.mark.usefixtures("gang")

@@ -1,7 +1,5 @@
 """Transfers between two ranks that never ended, by Flight Recorder dumps: pipelines hang so."""
 
-from __future__ import annotations
-
 import pytest
 
 
@@ -92,11 +90,7 @@ def test_ranks_of_a_group_become_those_of_the_job(evidence, dumps):
 
 @pytest.mark.parametrize(
     ("operation", "more"),
-    [
-        ("recv 1<-0", {"state": "completed"}),
-        ("recv 1<-0", {"since": 130}),
-        ("coalesced", {}),
-    ],
+    [("recv 1<-0", {"state": "completed"}), ("recv 1<-0", {"since": 130}), ("coalesced", {})],
 )
 def test_what_is_done_young_or_names_no_ranks_is_no_hang(evidence, dumps, operation, more):
     dumps({0: [], 1: [operation]}, ranks=(0, 1), **more)

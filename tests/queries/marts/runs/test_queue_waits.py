@@ -1,7 +1,5 @@
 """How long job runs waited for GPUs, by team, size and reason."""
 
-from __future__ import annotations
-
 import pytest
 from tests.queries.conftest import Evidence
 

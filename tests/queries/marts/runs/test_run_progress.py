@@ -1,19 +1,16 @@
 """How far a run came, and how it has been doing since its last restart."""
 
-from __future__ import annotations
-
 import pytest
+from tests.queries.conftest import durable, steps
 
 
-def test_a_run_that_crashed_and_went_on(evidence, job_events):
+def test_a_run_that_crashed_and_went_on(evidence):
     """40 of 100 steps before the crash are lost; the second life ends well."""
     evidence.node("a", 1)
     evidence.job("1", 0, 1000, ["a"], 1, state="FAILED", job_name="llm")
     evidence.job("2", 1100, 1700, ["a"], 1, job_name="llm")
-    evidence.events("llm", [*job_events.steps(1, 100, 0), job_events.durable(60, 605)])
-    evidence.events(
-        "llm", [*job_events.steps(61, 120, 1100), job_events.durable(120, 1700)], attempt=1
-    )
+    evidence.events("llm", [*steps(1, 100, 0), durable(60, 605)])
+    evidence.events("llm", [*steps(61, 120, 1100), durable(120, 1700)], attempt=1)
     evidence.store.build()
 
     (run,) = evidence.store.read("select * from marts.runs").rows(named=True)
@@ -25,10 +22,10 @@ def test_a_run_that_crashed_and_went_on(evidence, job_events):
     assert run["goodput_1d_ratio"] == pytest.approx(1200 / 1600)
 
 
-def test_an_interruption_that_ends_the_run_counts(evidence, job_events):
+def test_an_interruption_that_ends_the_run_counts(evidence):
     evidence.node("a", 1)
     evidence.job("1", 0, 1000, ["a"], 1, state="FAILED")
-    evidence.events("1", job_events.steps(1, 100, 0))
+    evidence.events("1", steps(1, 100, 0))
     evidence.store.build()
 
     assert evidence.store.read("select interruptions from marts.runs").item() == 1

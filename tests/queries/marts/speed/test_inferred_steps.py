@@ -1,10 +1,9 @@
 """The step rhythm of jobs that report no steps, from the starts of their collectives."""
 
-from __future__ import annotations
-
 import random
 
 import pytest
+from tests.queries.conftest import steps
 
 LENGTH_S = 600
 
@@ -106,13 +105,13 @@ def test_without_collectives_nothing_is_inferred(evidence):
     assert found["reason"].startswith("no starts of its collectives are known")
 
 
-def test_reported_steps_stay_the_only_ones_in_the_ledger(evidence, job_events):
+def test_reported_steps_stay_the_only_ones_in_the_ledger(evidence):
     """The inferred rhythm is 2 s; the job says 10 s."""
-    found = inferred(evidence, training(2.0), job_events.steps(1, 60, 0, 10.0))
+    found = inferred(evidence, training(2.0), steps(1, 60, 0, 10.0))
 
     assert found["has_reported_steps"]
-    steps = evidence.store.read("select count(*), median(step_s) from marts.train_steps").row(0)
-    assert steps == (60, pytest.approx(10))
+    ran = evidence.store.read("select count(*), median(step_s) from marts.train_steps").row(0)
+    assert ran == (60, pytest.approx(10))
 
 
 def test_a_rhythm_adds_nothing_to_the_ledger(evidence):

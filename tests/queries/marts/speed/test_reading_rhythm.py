@@ -1,7 +1,5 @@
 """The step rhythm from SM activity: steps of several readings are found, shorter ones unknown."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """Changes of step time: found where there is one, quiet where there is none."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """What the pages of nodes and GPUs ask: inventory, allocations, categories, events, gaps."""
 
-from __future__ import annotations
-
 import pytest
 from tests.queries.conftest import START, Evidence
 

@@ -1,7 +1,5 @@
 """Hosts and links between readings: shares of time, errors, lost links, over restarts."""
 
-from __future__ import annotations
-
 import pytest
 
 from goodput_queries.scope import Scope

@@ -1,7 +1,5 @@
 """Free GPU time with demand: MIG instances and the GPUs that could give one."""
 
-from __future__ import annotations
-
 import pytest
 from tests.queries.conftest import built_together
 
@@ -35,9 +33,7 @@ def test_free_instances_of_the_profile_that_a_job_waits_for_are_idle_with_demand
     cluster.node("m", 1, partitions=("p",))
     cut(cluster, "m#0")
     asks(cluster, gpu_type)
-
     yield
-
     assert cluster.gpu_s() == {"idle_with_demand": 60, "stranded": 10}
 
 
@@ -47,9 +43,7 @@ def test_instances_of_another_profile_meet_no_demand(cluster, gpu_type):
     cluster.node("m", 1, partitions=("p",))
     cut(cluster, "m#0")
     asks(cluster, gpu_type)
-
     yield
-
     assert cluster.gpu_s() == {"idle_no_demand": 60, "stranded": 10}
 
 
@@ -59,9 +53,5 @@ def test_a_free_gpu_that_could_give_the_profile_meets_the_demand(cluster):
     cluster.node("other", 1, model="l40s", partitions=("p",))
     cut(cluster, "m#0")
     asks(cluster, "3g.40gb")
-
     yield
-
-    found = cluster.gpu_s()
-
-    assert found == {"idle_with_demand": 60 + 70, "stranded": 10, "idle_no_demand": 70}
+    assert cluster.gpu_s() == {"idle_with_demand": 60 + 70, "stranded": 10, "idle_no_demand": 70}

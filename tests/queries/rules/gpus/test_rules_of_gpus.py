@@ -1,7 +1,5 @@
 """What scheduler and inventory say, rule by rule."""
 
-from __future__ import annotations
-
 import pytest
 from tests.queries.conftest import built_together
 
@@ -11,9 +9,7 @@ def test_idle_free_time_without_node_evidence_is_unknown_not_idle(cluster):
     cluster.node("a", 1)
     cluster.job("1", 0, 10, ["a"], 1)
     cluster.job("2", 20, 30, ["a"], 1)
-
     yield
-
     assert cluster.gpu_s() == {"unknown": 20, "free_unknown": 10}
 
 
@@ -23,9 +19,7 @@ def test_a_held_gpu_is_never_down(cluster):
     cluster.watched(100)
     cluster.state("a", "down", 0, 100)
     cluster.job("1", 20, 60, ["a"], 1)
-
     yield
-
     assert cluster.gpu_s() == {"down": 60, "unknown": 40}
 
 
@@ -36,9 +30,7 @@ def test_down_comes_before_maintenance_and_drained(cluster):
     cluster.state("a", "drained", 0, 60)
     cluster.state("a", "maintenance", 20, 60)
     cluster.state("a", "down", 40, 60)
-
     yield
-
     assert cluster.gpu_s() == {"drained": 20, "maintenance": 20, "down": 20, "idle_no_demand": 40}
 
 
@@ -51,9 +43,7 @@ def test_a_reservation_nobody_uses_is_its_owners(cluster):
         [{"cluster": cluster.name, "name": "r", "nodes": ["a"], "owner": "nlp",
           "start_at": cluster.at(0), "end_at": cluster.at(50)}],
     )  # fmt: skip
-
     yield
-
     assert cluster.gpu_s() == {"reserved_idle": 100, "idle_no_demand": 100}
 
 
@@ -63,12 +53,8 @@ def test_gpus_of_a_node_whose_cpus_are_all_held_are_stranded(cluster):
     cluster.load("nodes", [{"cluster": cluster.name, "node": "a", "cpus": 16, "partitions": ["p"]}])
     cluster.watched(100)
     cluster.job("1", 0, 50, ["a"], 1, cpus=16)
-
     yield
-
-    found = cluster.gpu_s()
-
-    assert found == {"unknown": 50, "stranded": 150, "idle_no_demand": 200}
+    assert cluster.gpu_s() == {"unknown": 50, "stranded": 150, "idle_no_demand": 200}
 
 
 @built_together
@@ -76,9 +62,7 @@ def test_demand_counts_from_eligible_not_from_submit(cluster):
     cluster.node("a", 2, partitions=("p",))
     cluster.watched(100)
     cluster.job("1", 60, 100, ["a"], 2, submit=0, eligible=40, partition="p", gpus_requested=2)
-
     yield
-
     assert cluster.gpu_s() == {"idle_no_demand": 80, "idle_with_demand": 40, "unknown": 80}
 
 
@@ -104,9 +88,7 @@ def test_a_job_the_controller_forgot_holds_its_gpu_until_the_node_goes_down(clus
     cluster.watched(1000)
     cluster.state("a", "down", 300, 1000)
     cluster.job("1", 0, None, ["a"], 1, "RUNNING")
-
     yield
-
     assert cluster.gpu_s() == {"unknown": 300, "down": 700}
 
 
@@ -120,9 +102,7 @@ def test_parts_of_a_mig_gpu_count_with_their_share_and_the_rest_is_stranded(clus
     )  # fmt: skip
     cluster.watched(7000)
     cluster.job("1", 0, 7000, ["m"], 1, gpu_type="3g.40gb")
-
     yield
-
     assert cluster.gpu_s() == {"unknown": 3000, "stranded": 4000}
 
 
@@ -141,9 +121,7 @@ def test_an_hour_without_a_price_is_unpriced_and_never_zero(cluster):
             }
         ],
     )
-
     yield
-
     row = cluster.read("select * from marts.ledger_by_category where gpu_ms > 0").row(0, named=True)
     assert row["cost"] == pytest.approx(2.5)
     assert row["unpriced_gpu_ms"] == 3_600_000
@@ -156,9 +134,7 @@ def test_an_hour_without_a_price_is_unpriced_and_never_zero(cluster):
 def test_a_running_job_holds_as_long_as_its_record_says_it_has_run(cluster):
     cluster.node("a", 1)
     cluster.job("1", 0, None, ["a"], 1, "RUNNING", elapsed_s=140, suspended_s=10)
-
     yield
-
     assert cluster.gpu_s() == {"unknown": 150}
 
 
@@ -166,9 +142,7 @@ def test_a_running_job_holds_as_long_as_its_record_says_it_has_run(cluster):
 def test_free_time_that_nobody_watched_is_not_called_waste(cluster):
     cluster.node("a", 2)
     cluster.job("1", 0, 100, ["a"], 1)
-
     yield
-
     summary = cluster.summary()
 
     assert summary["free_ms"] == 100_000
@@ -210,9 +184,7 @@ def test_a_replaced_gpu_breaks_no_hold(cluster):
     cluster.watched(1000)
     cluster.job("1", 0, 400, ["a"], 8)
     cluster.job("2", 500, 900, ["a"], 8, submit=500)
-
     yield
-
     assert cluster.gpu_s() == {"unknown": 6400, "idle_no_demand": 1600}
 
 
@@ -226,9 +198,7 @@ def test_a_gpu_that_moves_counts_for_each_node_while_it_is_there(cluster):
         "inventory",
     )  # fmt: skip
     cluster.watched(1000)
-
     yield
-
     rows = cluster.read(
         "select node, sum(gpu_ms)::bigint from marts.ledger_scoped group by 1 order by 1"
     )
@@ -247,9 +217,7 @@ def test_two_sources_that_name_one_gpu_name_one_hold(cluster):
               "gpu_uuid": f"{cluster.name}/a#{i}", "method": "hpc_job"} for i in range(2)],
             source,
         )  # fmt: skip
-
     yield
-
     assert cluster.gpu_s() == {"unknown": 200}
 
 
@@ -264,9 +232,7 @@ def test_an_a10_price_is_not_an_a100s(cluster):
             for m, p in (("A10", 1), ("A100", 3))
         ],
     )
-
     yield
-
     assert cluster.summary()["capacity_cost"] == pytest.approx(3)
 
 
@@ -285,9 +251,7 @@ def test_a_gpu_repartitioned_still_counts_once(cluster):
     )  # fmt: skip
     cluster.watched(1000)
     cluster.job("1", 600, 700, ["m"], 1, gpu_type="7g.80gb")
-
     yield
-
     assert cluster.gpu_s() == {"idle_no_demand": 900, "unknown": 100}
 
 
@@ -308,9 +272,7 @@ def test_a_gang_waits_until_the_last_of_its_parts_has_its_gpu(cluster):
     cluster.watched(200)
     cluster.job("1", 0, 200, ["a"], 4)
     pods(cluster, [0, 0, 0, 60])
-
     yield
-
     assert cluster.gpu_s() == {"gang_wait": 180, "idle_no_demand": 60, "unknown": 4 * 140}
 
 
@@ -320,9 +282,7 @@ def test_a_gang_that_never_gets_all_it_asked_for_waits_to_the_end(cluster):
     cluster.watched(200)
     cluster.job("1", 0, None, ["a"], 2, "RUNNING", gpus_requested=4)
     pods(cluster, [0, 10])
-
     yield
-
     assert cluster.gpu_s() == {"gang_wait": 390, "idle_no_demand": 410}
 
 
@@ -333,9 +293,7 @@ def test_waiting_for_the_gang_comes_before_what_the_job_says_of_that_time(cluste
     cluster.job("1", 0, 200, ["a"], 2)
     cluster.events("1", [{"event": "job.start", "t": 0}, {"event": "job.end", "t": 200}])
     pods(cluster, [0, 50])
-
     yield
-
     assert cluster.gpu_s()["gang_wait"] == 50
     assert sum(cluster.gpu_s().values()) == 400
 
@@ -345,8 +303,6 @@ def test_gpus_that_only_the_scheduler_knows_have_the_model_that_it_names(cluster
     cluster.job("1", 0, 3600, ["a"], 2, gpu_type="h100")
     cluster.job("2", 3600, 7200, ["a"], 2)
     cluster.load("rates", [{"cluster": cluster.name, "gpu_model": "H100", "price_per_gpu_h": 2.5}])
-
     yield
-
     row = cluster.read("from marts.ledger_by_category where gpu_ms > 0").row(0, named=True)
     assert (row["cost"], row["unpriced_gpu_ms"]) == (pytest.approx(10.0), 0)

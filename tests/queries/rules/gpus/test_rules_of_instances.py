@@ -1,7 +1,5 @@
 """MIG instances: telemetry knows them by id, schedulers by profile and number."""
 
-from __future__ import annotations
-
 import polars as pl
 import pytest
 from tests.queries.conftest import built_together
@@ -84,9 +82,7 @@ def test_readings_of_instances_are_those_of_the_parts_telemetry_reports(cluster)
     cluster.job("1", 0, 1000, ["m"], 2)
     readings(cluster, GPU, "1", cluster.every(0, 1000), active=True)
     readings(cluster, GPU, "2", cluster.every(0, 1000), active=False)
-
     yield
-
     assert by_instance(cluster) == {
         ("1", "busy_unclassified"): pytest.approx(1000 * 4 / 7, abs=0.001),
         ("2", "idle_held"): pytest.approx(1000 * 3 / 7, abs=0.001),
@@ -99,9 +95,7 @@ def test_a_job_that_began_before_the_first_reading_held_an_instance_from_its_sta
     gpu(cluster, "dcgm", GPU, 0, start=60)
     cut(cluster, "dcgm", GPU, [("1", "4g.40gb", None), ("2", "3g.40gb", None)], 60)
     cluster.job("1", 0, 700, ["m"], 2)
-
     yield
-
     assert cluster.gpu_s() == {"unknown": 700}
     assert cluster.violations() == 0
 
@@ -114,9 +108,7 @@ def test_an_instance_that_stays_when_others_are_repartitioned_stays_one_part(clu
     cut(cluster, "nvml", GPU, [("1", "4g.40gb", None), ("9", "1g.10gb", None)], 500)
     cluster.watched(700)
     cluster.job("1", 0, 700, ["m"], 1, gpu_type="4g.40gb")
-
     yield
-
     assert by_instance(cluster) == {
         ("1", "unknown"): 400,
         ("2", "idle_no_demand"): pytest.approx(500 * 3 / 7, abs=0.001),
@@ -132,9 +124,7 @@ def test_a_collector_that_starts_while_the_layout_is_the_same_changes_nothing(cl
     cut(cluster, "nvml", GPU, parts, 0)
     cut(cluster, "nvml", GPU, parts, 300)
     cluster.job("1", 0, 700, ["m"], 2)
-
     yield
-
     assert cluster.gpu_s() == {"unknown": 700}
     rows = units(cluster, "gpu_instance, start_ms")
     assert rows.height == 2
@@ -171,9 +161,7 @@ def test_names_of_an_inventory_meet_the_ids_of_telemetry(cluster, source, slot):
     )  # fmt: skip
     readings(cluster, GPU, "9", cluster.every(0, 700), active=False)
     readings(cluster, GPU, "11", cluster.every(0, 700), active=True)
-
     yield
-
     found = by_instance(cluster)
 
     assert {c: s for (i, c), s in found.items() if i == "11"} == {"busy_unclassified": 100}
@@ -189,9 +177,7 @@ def test_an_odd_name_among_the_ids_of_one_source_is_a_part_of_its_own(cluster):
     gpu(cluster, "dcgm", GPU, 0)
     cut(cluster, "dcgm", GPU, [("1", "3g.40gb", None), ("null", "3g.40gb", None)], 0)
     cluster.watched(700)
-
     yield
-
     found = by_instance(cluster)
 
     assert {instance for instance, _ in found} == {"1", "null", "rest"}
@@ -203,9 +189,7 @@ def test_an_instance_with_a_number_that_none_can_have_stops_no_build(cluster):
     gpu(cluster, "dcgm", GPU, 0)
     cut(cluster, "dcgm", GPU, [("9223372036854775808", "1g.10gb", None)], 0)
     cluster.watched(700)
-
     yield
-
     found = by_instance(cluster)
 
     assert sum(found.values()) == pytest.approx(700, abs=0.001)
@@ -236,9 +220,7 @@ def test_slots_of_a_cut_node_give_way_though_they_are_numbered_by_instances(clus
         [{"cluster": cluster.name, "job_id_raw": "1", "submit_at": cluster.at(0), "node": "m",
           "slurm_index": 3, "method": "scontrol"}],
     )  # fmt: skip
-
     yield
-
     assert cluster.violations() == 0
     of_cluster = f"where cluster = '{cluster.name}'"
     held = cluster.read(f"select gpu_uuid, gpu_instance from intermediate.int_holds {of_cluster}")
@@ -256,9 +238,7 @@ def test_an_inventory_that_says_otherwise_has_the_last_word(cluster):
     cut(cluster, "inventory", GPU, [("7g.80gb.0", "7g.80gb", 0)])
     cut(cluster, "dcgm", GPU, [("1", "4g.40gb", None), ("2", "3g.40gb", None)], 0)
     cluster.job("1", 0, 700, ["m"], 1)
-
     yield
-
     assert units(cluster, "gpu_instance").equals(pl.DataFrame({"gpu_instance": ["7g.80gb.0"]}))
 
 
@@ -293,7 +273,6 @@ def test_an_inventory_with_the_numbers_of_the_scheduler_names_its_gpus_past_cut_
         )
     cluster.watched(1000)
     yield
-
     rows = units(cluster, "distinct gpu_uuid")
     assert set(rows["gpu_uuid"]) == {gpu_id(cluster, GPU), gpu_id(cluster, OTHER)}
 
@@ -325,9 +304,7 @@ def test_an_instance_that_does_not_fit_beside_one_that_stays_is_left_out(cluster
     cluster.watched(700)
     cut(cluster, "nvml", GPU, [("1", "4g.40gb", None), ("2", "3g.40gb", None)], 0, 300)
     cut(cluster, "nvml", GPU, [("1", "4g.40gb", None), ("5", "4g.40gb", None)], 300)
-
     yield
-
     found = by_instance(cluster)
 
     assert {instance for instance, _ in found} == {"1", "2", "rest"}
@@ -342,9 +319,7 @@ def test_an_instance_that_is_listed_again_before_its_end_is_counted_once(cluster
     cut(cluster, "dcgm", GPU, [("1", "3g.40gb", None)], 0, 400)
     cut(cluster, "dcgm", GPU, [("1", "3g.40gb", None)], 300)
     cut(cluster, "dcgm", GPU, [("2", "3g.40gb", None)], 0)
-
     yield
-
     found = by_instance(cluster)
 
     by_part = {part: sum(s for (p, _), s in found.items() if p == part) for part in ("1", "2")}

@@ -1,7 +1,5 @@
 """Labels on series of GPUs: they name GPUs of known jobs, and holds without a scheduler."""
 
-from __future__ import annotations
-
 import polars as pl
 from tests.queries.conftest import built_together
 
@@ -79,9 +77,7 @@ def test_a_pod_on_the_series_of_gpus_has_held_them(cluster):
     labelled(cluster)
     for index in (0, 1):
         label(cluster, f"n-{index}", "nlp/train-0", 100, 900)
-
     yield
-
     assert cluster.gpu_s() == {"busy_unclassified": 1600, "free_unknown": 2400}
     (run,) = job_runs(cluster, "job_id, job_name, team, state, gpus, is_inferred")
     assert run == ("nlp/train-0", "train-0", "nlp", "UNKNOWN", 2, True)
@@ -93,9 +89,7 @@ def test_a_label_on_the_latest_reading_says_that_its_owner_goes_on(cluster):
     labelled(cluster)
     label(cluster, "n-0", "nlp/a", 100, 1000)
     label(cluster, "n-1", "nlp/b", 100, 900)
-
     yield
-
     assert holds(cluster) == [
         ("n-0", "nlp/a", 100, None, "label"), ("n-1", "nlp/b", 100, 900, "label"),
     ]  # fmt: skip
@@ -123,9 +117,7 @@ def test_two_sources_that_see_one_label_report_one_hold(cluster):
     labelled(cluster)
     label(cluster, "n-0", "nlp/a", 100, 600)
     label(cluster, "n-0", "nlp/a", 90, 900, source="prometheus")
-
     yield
-
     assert holds(cluster) == [("n-0", "nlp/a", 90, 900, "label")]
 
 
@@ -135,9 +127,7 @@ def test_a_label_that_is_away_for_minutes_has_not_gone(cluster):
     labelled(cluster)
     label(cluster, "n-0", "nlp/a", 100, 200)
     label(cluster, "n-0", "nlp/a", 700, 900)
-
     yield
-
     assert holds(cluster) == [("n-0", "nlp/a", 100, 900, "label")]
 
 
@@ -146,9 +136,7 @@ def test_a_label_that_comes_back_later_is_another_start(cluster):
     labelled(cluster)
     label(cluster, "n-0", "nlp/a", 0, 100)
     label(cluster, "n-0", "nlp/a", 800, 900)
-
     yield
-
     assert holds(cluster) == [
         ("n-0", "nlp/a", 0, 100, "label"), ("n-0", "nlp/a", 800, 900, "label"),
     ]  # fmt: skip
@@ -161,9 +149,7 @@ def test_parts_of_an_owner_that_are_read_apart_do_not_wait_for_each_other(cluste
     labelled(cluster)
     label(cluster, "n-0", "nlp/a", 100, 900)
     label(cluster, "n-1", "nlp/a", 130, 900)
-
     yield
-
     assert set(cluster.gpu_s()) == {"busy_unclassified", "free_unknown"}
 
 
@@ -172,9 +158,7 @@ def test_job_ids_go_before_pods_on_a_gpu_that_has_both(cluster):
     labelled(cluster)
     label(cluster, "n-0", "nlp/a", 100, 900)
     label(cluster, "n-0", "4711", 100, 900, kind="hpc_job")
-
     yield
-
     assert [row[1] for row in holds(cluster)] == ["4711"]
 
 
@@ -183,9 +167,7 @@ def test_from_its_first_record_on_the_scheduler_alone_reports(cluster):
     labelled(cluster)
     label(cluster, "n-0", "nlp/a", 0, 900)
     cluster.job("77", 500, 700, ["n"], 1)
-
     yield
-
     assert holds(cluster) == [
         ("n-0", "77", 500, 700, "assumed"), ("n-0", "nlp/a", 0, 500, "label"),
     ]  # fmt: skip
@@ -195,16 +177,12 @@ def test_from_its_first_record_on_the_scheduler_alone_reports(cluster):
 def test_a_scheduler_that_reports_earlier_times_takes_them_back(cluster):
     labelled(cluster)
     label(cluster, "n-0", "nlp/a", 100, 900)
-
     yield
-
     before = holds(cluster)
     cluster.job("77", 50, 60, ["n"], 1)
 
     assert [row[1] for row in before] == ["nlp/a"]
-
     yield
-
     assert [row[1] for row in holds(cluster)] == ["77"]
     assert cluster.gpu_s() == {"busy_unclassified": 10, "free_unknown": 3990}
 
@@ -230,9 +208,7 @@ def test_the_id_of_a_job_on_series_names_its_gpus(cluster):
     cluster.job("4711", 100, 900, ["n"], 2)
     for index in (1, 3):
         label(cluster, f"n-{index}", "4711", 130, 900, kind="hpc_job")
-
     yield
-
     assert holds(cluster) == [
         ("n-1", "4711", 100, 900, "hpc_job"), ("n-3", "4711", 100, 900, "hpc_job"),
     ]  # fmt: skip
@@ -245,9 +221,7 @@ def test_an_id_that_lingers_on_a_gpu_names_it_for_its_own_job_alone(cluster):
     cluster.job("2", 500, 900, ["n"], 1)
     label(cluster, "n-2", "1", 100, 800, kind="hpc_job")
     label(cluster, "n-3", "2", 510, 900, kind="hpc_job")
-
     yield
-
     assert [row[:4] for row in holds(cluster)] == [("n-2", "1", 100, 500), ("n-3", "2", 500, 900)]
 
 
@@ -261,9 +235,7 @@ def test_ids_on_series_go_before_what_the_scheduler_numbers(cluster):
         [{"cluster": cluster.name, "job_id_raw": "4711", "submit_at": cluster.at(100), "node": "n",
           "slurm_index": 0, "method": "scontrol"}],
     )  # fmt: skip
-
     yield
-
     assert [row[0] for row in holds(cluster)] == ["n-1"]
 
 
@@ -274,9 +246,7 @@ def test_a_job_whose_gpus_are_named_by_some_exporters_alone_keeps_their_number(c
     cluster.job("4711", 100, 900, ["n"], 3)
     for index in (2, 3):
         label(cluster, f"n-{index}", "4711", 130, 900, kind="hpc_job")
-
     yield
-
     assert [(row[0], row[4]) for row in holds(cluster)] == [
         ("n-0", "assumed"), ("n-2", "hpc_job"), ("n-3", "hpc_job"),
     ]  # fmt: skip
@@ -286,22 +256,16 @@ def test_a_job_whose_gpus_are_named_by_some_exporters_alone_keeps_their_number(c
 def test_an_id_that_comes_after_a_build_moves_the_hold(cluster):
     labelled(cluster)
     cluster.job("4711", 100, 900, ["n"], 1)
-
     yield
-
     before = holds(cluster)
     label(cluster, "n-2", "4711", 130, 300, kind="hpc_job")
-
     yield
-
     after = holds(cluster)
     label(cluster, "n-2", "4711", 130, 900, kind="hpc_job")
 
     assert [row[0] for row in before] == ["n-0"]
     assert [row[0] for row in after] == ["n-2"]
-
     yield
-
     assert holds(cluster) == after
 
 

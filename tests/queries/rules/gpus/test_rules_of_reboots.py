@@ -1,7 +1,5 @@
 """What a reboot changes: numbers of GPUs, and GPUs themselves; UUIDs say which is which."""
 
-from __future__ import annotations
-
 from goodput_queries.check import check
 
 A, B, C = (f"GPU-{letter}" for letter in "abc")

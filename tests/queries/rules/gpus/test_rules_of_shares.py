@@ -1,7 +1,5 @@
 """GPUs with time-slicing: each share is an equal part of one GPU."""
 
-from __future__ import annotations
-
 import pytest
 from tests.queries.conftest import built_together
 
@@ -80,9 +78,7 @@ def test_as_many_pods_as_shares_make_one_gpu(cluster, gpu, is_named):
     cluster.watched(3600)
     for number in range(4):
         pod(cluster, f"p{number}", 0, 3600, gpu if is_named and gpu != "n#0" else None)
-
     yield
-
     assert held_gpu_s(cluster) == {f"p{number}": 900 for number in range(4)}
 
 
@@ -91,9 +87,7 @@ def test_shares_that_nobody_has_are_free(cluster):
     shares(cluster, "n#0", 4)
     cluster.watched(3600)
     pod(cluster, "p", 0, 1800)
-
     yield
-
     assert held_gpu_s(cluster) == {"p": 450, None: 3150}
 
 
@@ -103,9 +97,7 @@ def test_shares_of_three_balance_to_the_millisecond(cluster):
     cluster.watched(1000)
     for number in range(3):
         pod(cluster, f"p{number}", 0, 1000)
-
     yield
-
     held = held_gpu_s(cluster)
 
     assert sum(held.values()) == pytest.approx(1000, abs=1e-9)
@@ -119,9 +111,7 @@ def test_pods_go_on_shares_of_one_gpu_after_the_other(cluster):
     cluster.watched(1000)
     for number in range(3):
         pod(cluster, f"p{number}", 0, 1000)
-
     yield
-
     assert held_gpu_s(cluster) == {"p0": 500, "p1": 500, "p2": 500, None: 500}
 
 
@@ -137,9 +127,7 @@ def test_shares_of_a_gpu_that_is_known_by_number_are_those_of_the_uuid(cluster):
     )  # fmt: skip
     cluster.watched(1000)
     pod(cluster, "p", 0, 1000)
-
     yield
-
     assert held_gpu_s(cluster) == {"p": 500, None: 500}
     units = cluster.store.read(
         "select gpu_uuid, gpu_instance, mig_profile, share_lo, share_hi, share_of "
@@ -158,9 +146,7 @@ def test_a_pod_that_began_before_shares_were_seen_had_a_share(cluster):
     shares(cluster, "n#0", 2, since=500)
     cluster.watched(1000)
     pod(cluster, "p", 0, 1000)
-
     yield
-
     assert held_gpu_s(cluster) == {"p": 500, None: 500}
 
 
@@ -171,7 +157,5 @@ def test_a_gpu_that_is_allocated_in_more_shares_is_repartitioned(cluster):
     cluster.watched(2000)
     pod(cluster, "p", 0, 1000)
     pod(cluster, "q", 1000, 2000)
-
     yield
-
     assert held_gpu_s(cluster) == {"p": 500, "q": 250, None: 1250}

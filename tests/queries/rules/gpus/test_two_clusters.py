@@ -1,9 +1,7 @@
 """Two clusters in one database whose nodes, GPUs' addresses and process ids are equal."""
 
-from __future__ import annotations
-
 import pytest
-from tests.queries.conftest import Evidence
+from tests.queries.conftest import Evidence, steps
 
 from goodput_queries.scope import EVERYTHING
 
@@ -24,11 +22,11 @@ def gpus(cluster):
     cluster.load("gpus", listed, "nvml")
 
 
-def gang(cluster, job_events, start):
+def gang(cluster, start):
     """Load a job of two ranks that fails after ten steps of 10 s."""
     cluster.job("1", start, start + 100, ["n"], 2, "FAILED")
     for rank in range(2):
-        cluster.events("train", job_events.steps(1, 10, start), rank=rank, host="n", pid=70 + rank)
+        cluster.events("train", steps(1, 10, start), rank=rank, host="n", pid=70 + rank)
 
 
 def collectives(cluster, comm, exec_time_s, node="n"):
@@ -106,7 +104,7 @@ def meter(cluster, power_w):
 
 
 @pytest.fixture(scope="module")
-def store(new_store, job_events):
+def store(new_store):
     """Give east, of which NCCL and the kernel log say something, and west, which is like it.
 
     Of north there are only NCCL's own records.
@@ -115,7 +113,7 @@ def store(new_store, job_events):
     east, west = Evidence(store, "east"), Evidence(store, "west")
     for cluster, start in ((east, 0), (west, 2)):
         gpus(cluster)
-        gang(cluster, job_events, start)
+        gang(cluster, start)
     collectives(east, EAST_COMM, [3.0, 1.0])
     ranks(east, EAST_COMM)
     behind(east, EAST_COMM)

@@ -1,6 +1,6 @@
 """How an attempt ended, where the scheduler's state alone does not say."""
 
-from __future__ import annotations
+from tests.queries.conftest import durable, steps
 
 
 def outcome(evidence):
@@ -11,47 +11,43 @@ def outcome(evidence):
     return rows[0]
 
 
-def requeued(evidence, job_events, exit_code, failure=None):
+def requeued(evidence, exit_code, failure=None):
     evidence.node("a", 1)
     evidence.job("7", 0, 200, ["a"], 1, "REQUEUED", exit_code=exit_code)
     evidence.job("7", 300, 600, ["a"], 1, submit=200, eligible=300)
-    reported = [
-        *job_events.steps(1, 10, 10),
-        job_events.durable(10, 111),
-        *([failure] if failure else []),
-    ]
+    reported = [*steps(1, 10, 10), durable(10, 111), *([failure] if failure else [])]
     evidence.events("7", reported, attempt=0)
-    evidence.events("7", job_events.steps(11, 20, 310), attempt=1)
+    evidence.events("7", steps(11, 20, 310), attempt=1)
 
 
-def test_a_job_that_crashed_and_was_requeued_has_failed(evidence, job_events):
+def test_a_job_that_crashed_and_was_requeued_has_failed(evidence):
     """`requeue-exit` of the recorded Slurm: state REQUEUED, exit code 14:0."""
-    requeued(evidence, job_events, "14:0")
+    requeued(evidence, "14:0")
 
     assert outcome(evidence)[:2] == ("failed", "FAILED")
     assert evidence.gpu_s()["fault_stall"] == 90
 
 
-def test_a_job_that_reports_a_crash_and_was_requeued_has_failed(evidence, job_events):
-    requeued(evidence, job_events, "0:0", {"event": "failure", "kind": "nan", "t": 115})
+def test_a_job_that_reports_a_crash_and_was_requeued_has_failed(evidence):
+    requeued(evidence, "0:0", {"event": "failure", "kind": "nan", "t": 115})
 
     assert outcome(evidence)[:2] == ("failed", "nan")
     assert evidence.gpu_s()["fault_stall"] == 90
 
 
-def test_a_job_that_was_requeued_by_the_operator_has_not_failed(evidence, job_events):
+def test_a_job_that_was_requeued_by_the_operator_has_not_failed(evidence):
     reported = {"event": "failure", "kind": "preempted", "t": 115}
-    requeued(evidence, job_events, "0:0", reported)
+    requeued(evidence, "0:0", reported)
 
     assert outcome(evidence)[0] == "limit"
 
 
-def test_steps_of_a_run_that_just_stops_stay_at_risk(evidence, job_events):
+def test_steps_of_a_run_that_just_stops_stay_at_risk(evidence):
     """Its log has a last line and no ending: whether it saved nobody says."""
     evidence.node("a", 1)
     evidence.job("1", 0, 200, ["a"], 1, "UNKNOWN")
     evidence.job("2", 200, 400, ["a"], 1)
-    evidence.events("1", job_events.steps(1, 10, 10))
+    evidence.events("1", steps(1, 10, 10))
 
     assert outcome(evidence)[0] == "unknown"
     assert evidence.gpu_s()["at_risk"] == 100

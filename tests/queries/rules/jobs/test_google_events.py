@@ -1,7 +1,5 @@
 """Runs recorded by Google's ml-goodput-measurement: what their events prove of steps and saves."""
 
-from __future__ import annotations
-
 import random
 
 import pytest
@@ -43,9 +41,7 @@ def steps(evidence):
 def test_a_step_ends_where_the_next_one_starts(cluster):
     job(cluster)
     record(cluster, {"event": "job.start", "t": 0}, step(7, 10), step(8, 20), step(9, 32))
-
     yield
-
     assert [row[:2] for row in steps(cluster)] == [(7, 10), (8, 12)]
 
 
@@ -53,9 +49,7 @@ def test_a_step_ends_where_the_next_one_starts(cluster):
 def test_the_last_step_of_a_life_is_proven_by_its_save(cluster):
     job(cluster)
     record(cluster, step(7, 10), step(8, 20), save(8, 30, 5), {"event": "job.end", "t": 40})
-
     yield
-
     assert [row[:2] for row in steps(cluster)] == [(7, 10), (8, 10)]
 
 
@@ -63,9 +57,7 @@ def test_the_last_step_of_a_life_is_proven_by_its_save(cluster):
 def test_the_last_step_of_a_life_is_proven_by_the_end_of_the_job(cluster):
     job(cluster)
     record(cluster, step(7, 10), step(8, 20), {"event": "job.end", "t": 31})
-
     yield
-
     assert [row[:2] for row in steps(cluster)] == [(7, 10), (8, 11)]
 
 
@@ -74,9 +66,7 @@ def test_a_step_is_not_stretched_over_a_restart(cluster):
     job(cluster)
     start = {"event": "job.start", "t": 50}
     record(cluster, step(7, 10), step(8, 20), start, step(8, 60), step(9, 70))
-
     yield
-
     assert [row[:2] for row in steps(cluster)] == [(7, 10), (8, 10)]
 
 
@@ -87,9 +77,7 @@ def test_a_save_proves_the_asynchronous_one_before_it(cluster):
         cluster, step(1, 10), step(2, 20), save(2, 30, 1), step(3, 31), step(4, 41),
         save(4, 51, 1), step(5, 52), step(6, 62),
     )  # fmt: skip
-
     yield
-
     kept = [number for number, _, fate in steps(cluster) if fate == "kept"]
     assert kept == [1, 2]
 
@@ -98,9 +86,7 @@ def test_a_save_proves_the_asynchronous_one_before_it(cluster):
 def test_the_end_of_the_job_waits_for_its_saves(cluster):
     job(cluster, "TIMEOUT")
     record(cluster, step(1, 10), step(2, 20), save(2, 30, 1), {"event": "job.end", "t": 35})
-
     yield
-
     assert [fate for _, _, fate in steps(cluster)] == ["kept", "kept"]
 
 
@@ -111,9 +97,7 @@ def test_the_last_asynchronous_save_of_a_killed_life_is_not_known_to_be_durable(
         cluster, step(1, 10), step(2, 20), save(2, 30, 1), step(3, 31), save(3, 41, 1),
         step(4, 42), step(5, 52),
     )  # fmt: skip
-
     yield
-
     fates = {number: fate for number, _, fate in steps(cluster)}
     assert fates == {1: "kept", 2: "kept", 3: "durability_unknown", 4: "lost"}
 
@@ -126,9 +110,7 @@ def test_only_the_first_load_of_data_of_a_life_blocks(cluster):
         for side, at in (("start", 2), ("end", 10), ("start", 22), ("end", 28))
     ]
     record(cluster, *loads, step(1, 10), step(2, 20), step(3, 30), {"event": "job.end", "t": 40})
-
     yield
-
     assert cluster.gpu_s()["data_stall"] == 8
 
 
@@ -140,9 +122,7 @@ def test_waiting_for_slices_is_gang_wait(cluster):
         for s, t in (("start", 20), ("end", 50))
     ]
     record(cluster, step(1, 10), *wait, step(2, 50), step(3, 60), {"event": "job.end", "t": 70})
-
     yield
-
     assert cluster.gpu_s()["gang_wait"] == 30
 
 
@@ -150,9 +130,7 @@ def test_waiting_for_slices_is_gang_wait(cluster):
 def test_events_without_a_host_go_to_the_only_job_run_of_their_name(cluster):
     job(cluster, job_name="llm")
     record(cluster, step(1, 10), step(2, 20), {"event": "job.end", "t": 40}, run="llm")
-
     yield
-
     assert len(steps(cluster)) == 2
 
 
@@ -162,9 +140,7 @@ def test_events_without_a_host_match_no_job_run_where_two_of_their_name_run(clus
     cluster.node("b", 1)
     cluster.job("2", 0, 100, ["b"], 1, job_name="llm")
     record(cluster, step(1, 10), step(2, 20), {"event": "job.end", "t": 40}, run="llm")
-
     yield
-
     assert steps(cluster) == []
 
 

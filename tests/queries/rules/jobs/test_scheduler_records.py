@@ -1,14 +1,12 @@
 """Scheduler records in several listings, and records missing from later listings."""
 
-from __future__ import annotations
-
 import pytest
 from tests.queries.conftest import built_together
 
 INDEX = 2798573628995141632  # of a record in the accounting's database
 
 
-def held(evidence) -> list[tuple[object, ...]]:
+def held(evidence):
     evidence.build()
     return evidence.read(
         f"""select job_run_key, (sum(gpu_ms) / 1000)::integer as gpu_s from marts.ledger_hourly
@@ -29,7 +27,6 @@ def test_a_record_with_and_without_the_index_of_the_database_is_one_job_run(
         if is_built_between:
             yield
     yield
-
     assert held(cluster) == [(f"{cluster.name}/1@1800000000", 200)]
     (run,) = cluster.read(f"select db_index from raw.job_runs where cluster = '{cluster.name}'")[
         "db_index"
@@ -43,9 +40,7 @@ def test_records_of_a_job_that_was_resubmitted_stay_apart(cluster):
     cluster.node("a", 4)
     cluster.job("1", 0, 40, ["a"], 4, "RESIZING", submit=0, db_index=73)
     cluster.job("1", 0, 100, ["a"], 2, submit=40, db_index=76)
-
     yield
-
     assert held(cluster) == [
         (f"{cluster.name}/1@1800000000", 160),
         (f"{cluster.name}/1@1800000040", 120),
@@ -89,9 +84,7 @@ def test_a_running_record_runs_on_while_listings_name_it(cluster):
     tell_of_a_running_job(cluster)
     cluster.job("1", 0, None, ["a"], 1, "RUNNING", elapsed_s=9_090, source="slurm")
     cluster.job("2", 9_000, 9_100, ["a"], 1, source="slurm")
-
     yield
-
     assert runs(cluster)[0] == ("1", None, "running")
 
 
@@ -99,9 +92,7 @@ def test_a_running_record_runs_on_while_listings_name_it(cluster):
 def test_a_running_record_runs_on_while_the_next_listing_is_not_an_hour_later(cluster):
     tell_of_a_running_job(cluster)
     cluster.job("2", 600, 4_100, ["a"], 1, source="slurm")
-
     yield
-
     assert runs(cluster)[0] == ("1", None, "running")
 
 
@@ -109,9 +100,7 @@ def test_a_running_record_runs_on_while_the_next_listing_is_not_an_hour_later(cl
 def test_a_running_record_runs_on_where_only_readings_came_later(cluster):
     tell_of_a_running_job(cluster)
     cluster.samples("a#0", cluster.every(0, 20_000, 100), lambda _: True)
-
     yield
-
     assert runs(cluster) == [("1", None, "running")]
 
 
@@ -121,9 +110,7 @@ def test_a_running_record_ends_when_a_late_listing_says_so(cluster):
     cluster.job("2", 9_000, 9_100, ["a"], 1, source="slurm")
     yield
     cluster.job("1", 0, 5_000, ["a"], 1, elapsed_s=5_000, source="slurm")
-
     yield
-
     assert runs(cluster)[0] == ("1", 5_000_000, "ok")
     assert held(cluster)[0] == (f"{cluster.name}/1@1800000000", 5_000)
 
@@ -141,9 +128,7 @@ def test_a_job_on_nodes_of_which_the_inventory_lacks_one_holds_its_gpus_on_all(c
     cluster.node("a", 8)
     cluster.watched(200)
     cluster.job("1", 0, 100, ["a", "b"], 16)
-
     yield
-
     assert by_node(cluster) == [("a", 8, 800), ("b", 8, 800)]
 
 
@@ -151,9 +136,7 @@ def test_a_job_on_nodes_of_which_the_inventory_lacks_one_holds_its_gpus_on_all(c
 def test_a_job_on_nodes_of_which_none_is_in_the_inventory_is_spread_whoever_else_is_there(cluster):
     cluster.job("1", 0, 100, ["a"], 1)
     cluster.job("2", 200, 300, ["a", "b"], 16)
-
     yield
-
     assert by_node(cluster) == [("a", 8, 900), ("b", 8, 800)]
 
 
@@ -162,9 +145,7 @@ def test_a_node_without_gpus_of_a_job_whose_others_have_enough_has_none(cluster)
     cluster.node("a", 8)
     cluster.watched(200)
     cluster.job("1", 0, 100, ["a", "login"], 8)
-
     yield
-
     assert by_node(cluster) == [("a", 8, 800)]
 
 
@@ -182,9 +163,7 @@ def test_records_that_were_read_in_two_zones_are_reported(cluster):
     cluster.node("a", 4)
     for hour in (0, 3_600):
         cluster.job("1", hour + 10, hour + 100, ["a"], 2, submit=hour)
-
     yield
-
     assert reported_twice(cluster) == [(1, f"{cluster.name}/1")]
 
 
@@ -193,9 +172,7 @@ def test_a_requeue_that_lasts_otherwise_is_no_duplicate_record(cluster):
     cluster.node("a", 4)
     cluster.job("1", 10, 100, ["a"], 2, submit=0)
     cluster.job("1", 3_610, 3_790, ["a"], 2, submit=3_600)
-
     yield
-
     assert reported_twice(cluster) == []
 
 
@@ -205,7 +182,5 @@ def test_a_job_that_starts_by_the_clock_is_no_duplicate_record(cluster):
     cluster.node("a", 4)
     for hour in (0, 3_600, 7_200):
         cluster.job("1", hour, hour + 60, ["a"], 2, submit=hour)
-
     yield
-
     assert reported_twice(cluster) == []

@@ -1,7 +1,5 @@
 """Runs that only job events report, and whose events stop without an end."""
 
-from __future__ import annotations
-
 import pytest
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 from tests.queries.rules.jobs.test_ownership_without_a_scheduler import (

@@ -1,9 +1,7 @@
 """What readings of telemetry say of held and free GPUs, rule by rule."""
 
-from __future__ import annotations
-
 import pytest
-from tests.queries.conftest import built_together
+from tests.queries.conftest import built_together, durable, steps
 
 
 @built_together
@@ -12,25 +10,21 @@ def test_busy_then_idle_is_one_gap_not_an_average(cluster):
     cluster.node("a", 1)
     cluster.job("1", 0, 36_300, ["a"], 1)
     cluster.samples("a#0", cluster.every(-10, 36_300), lambda s: s <= 300)
-
     yield
-
     assert cluster.gpu_s() == {"busy_unclassified": 300, "idle_held": 36_000}
     gap = cluster.read("select gap_s, category from marts.idle_gaps where is_held").rows()
     assert gap == [(36_000.0, "idle_held")]
 
 
 @built_together
-def test_a_gpu_that_does_nothing_while_its_job_steps_is_found(cluster, job_events):
+def test_a_gpu_that_does_nothing_while_its_job_steps_is_found(cluster):
     """The ledger counts its time with the steps: job events cover all GPUs of the job."""
     cluster.node("a", 2)
     cluster.job("1", 0, 1000, ["a"], 2)
-    cluster.events("1", [*job_events.steps(1, 100, 0), job_events.durable(100, 1000)])
+    cluster.events("1", [*steps(1, 100, 0), durable(100, 1000)])
     cluster.samples("a#0", cluster.every(-10, 1000), lambda _: True)
     cluster.samples("a#1", cluster.every(-10, 1000), lambda s: not (50 < s <= 150 or s > 400))
-
     yield
-
     assert cluster.gpu_s() == {"step_unsplit": 2000}
     found = cluster.read(
         "select gap_s, is_beside_work, cause, evidence from marts.idle_gaps where is_held "
@@ -53,9 +47,7 @@ def test_less_than_300_s_of_no_activity_is_not_called_idle(cluster):
     cluster.node("a", 1)
     cluster.job("1", 0, 1000, ["a"], 1)
     cluster.samples("a#0", cluster.every(-10, 1000), lambda s: not 400 < s <= 690)
-
     yield
-
     found = cluster.gpu_s()
 
     assert found["busy_unclassified"] == 1000
@@ -71,9 +63,7 @@ def test_a_hole_in_the_readings_is_unknown_not_idle(cluster):
     cluster.node("a", 1)
     cluster.job("1", 0, 1000, ["a"], 1)
     cluster.samples("a#0", [*cluster.every(-10, 200), *cluster.every(800, 1000)], lambda _: False)
-
     yield
-
     # each reading covers back at most 2.5 intervals of 10 s
     assert cluster.gpu_s()["unknown"] == 1000 - 200 - (200 + 25)
 
@@ -83,9 +73,7 @@ def test_a_broken_profiling_share_is_no_reading(cluster):
     cluster.node("a", 1)
     cluster.job("1", 0, 1000, ["a"], 1)
     cluster.samples("a#0", cluster.every(-10, 1000), lambda s: None if s % 100 == 0 else 1.0)
-
     yield
-
     # the reading after a broken one covers back over it; none comes after the last
     assert cluster.gpu_s() == {"busy_unclassified": 990, "unknown": 10}
 
@@ -95,9 +83,7 @@ def test_a_first_reading_covers_nothing(cluster):
     cluster.node("a", 1)
     cluster.job("1", 0, 100, ["a"], 1)
     cluster.samples("a#0", cluster.every(40, 100), lambda _: True)
-
     yield
-
     assert cluster.gpu_s() == {"unknown": 40, "busy_unclassified": 60}
 
 

@@ -1,7 +1,5 @@
 """One GPU that two sources read: DCGM and NVML on its node, each by its own name for the node."""
 
-from __future__ import annotations
-
 import pytest
 
 from goodput_queries.check import check

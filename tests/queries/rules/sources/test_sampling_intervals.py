@@ -1,7 +1,5 @@
 """How far a reading covers back hangs on its own series around it, and on nothing else."""
 
-from __future__ import annotations
-
 import pytest
 
 
@@ -26,10 +24,7 @@ def test_a_slow_series_keeps_its_interval_beside_a_fast_one(evidence):
     evidence.samples("slow#0", evidence.every(-60, 7200, 60), lambda _: False)
     evidence.samples("fast#0", evidence.every(-10, 7200, 10), lambda _: True)
 
-    assert by_node(evidence) == {
-        ("slow", "idle_held"): 7200,
-        ("fast", "busy_unclassified"): 7200,
-    }
+    assert by_node(evidence) == {("slow", "idle_held"): 7200, ("fast", "busy_unclassified"): 7200}
 
 
 def test_one_reading_after_a_hole_covers_no_more_than_its_series_interval(evidence):
