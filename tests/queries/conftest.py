@@ -93,11 +93,14 @@ class Evidence:
         rows = [{"ts": s, "pids": pids(s), "processes": len(pids(s))} for s in seconds]
         self.add("gpu_processes", *rows, source="nvml", gpu_uuid=self.gpu(gpu))
 
-    def hold(self, job_id: str, gpu: str | None = None, submit: float = 0, **more: Any) -> None:
+    def hold(
+        self, job_id: str, gpu: str | None = None, submit: float = 0, source: str = "test",
+        **more: Any,
+    ) -> None:  # fmt: skip
         """Add a GPU that a job run has: one of this cluster, or as `more` names it."""
         named = {} if gpu is None else {"gpu_uuid": self.gpu(gpu)}
         of_job = {"job_id_raw": job_id, "submit_at": submit, "node": "a", "method": "scontrol"}
-        self.add("holds", {**of_job, **named, **more})
+        self.add("holds", {**of_job, **named, **more}, source=source)
 
     def node(
         self, node: str, gpus: int, *, model: str = "h100", partitions: tuple[str, ...] = ()

@@ -36,11 +36,11 @@ def test_they_stay_matched_when_an_inventory_names_the_gpu_later(evidence):
     evidence.job("7", 0, 300, ["a"], 2)
     evidence.events(RUN, of_a_run(), gpu_uuid=UUID)
     evidence.store.build()
-    inventory = [
-        {"cluster": "c", "node": "a", "gpu_uuid": uuid, "slurm_index": i, "gpu_index": i}
+    named = [
+        {"gpu_uuid": uuid, "slurm_index": i, "gpu_index": i}
         for i, uuid in enumerate((UUID, "GPU-0b"))
     ]
-    evidence.load("gpus", inventory, "nvml")
+    evidence.add("gpus", *named, source="nvml", node="a")
 
     assert evidence.gpu_s()["step_unsplit"] == 540
     assert_equals_full_build(evidence)

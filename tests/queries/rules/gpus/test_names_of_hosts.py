@@ -31,29 +31,21 @@ def why_unmatched(evidence):
     ).item()
 
 
-def test_the_finding_says_that_the_host_is_not_known(evidence):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 100, ["a"], 1)
-    evidence.events("r", steps(1, 8, 10), host="elsewhere")
-
-    assert "in no inventory" in why_unmatched(evidence)
-
-
-def test_the_finding_says_that_no_job_was_there(evidence):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 100, ["a"], 1)
-    evidence.events("r", steps(1, 8, 1000), host="a")
-
-    assert "no job was allocated GPUs" in why_unmatched(evidence)
-
-
-def test_the_finding_says_that_several_jobs_were_there(evidence):
+@pytest.mark.parametrize(
+    ("jobs", "start", "host", "why"),
+    [
+        (1, 10, "elsewhere", "in no inventory"),
+        (1, 1000, "a", "no job was allocated GPUs"),
+        (2, 10, "a", "several jobs"),
+    ],
+)
+def test_the_finding_says_why_events_match_no_job(evidence, jobs, start, host, why):
     evidence.node("a", 2)
-    for job in ("1", "2"):
-        evidence.job(job, 0, 100, ["a"], 1)
-    evidence.events("r", steps(1, 8, 10), host="a")
+    for job in range(jobs):
+        evidence.job(str(job), 0, 100, ["a"], 1)
+    evidence.events("r", steps(1, 8, start), host=host)
 
-    assert "several jobs" in why_unmatched(evidence)
+    assert why in why_unmatched(evidence)
 
 
 def test_the_finding_says_that_a_log_without_a_cluster_has_its_job_in_another(evidence):
@@ -66,20 +58,18 @@ def test_the_finding_says_that_a_log_without_a_cluster_has_its_job_in_another(ev
     assert evidence.store.read(example).item() == "7 attempt 0 (cluster c)"
 
 
+GPU = {"gpu_uuid": "GPU-0", "gpu_index": 0}
+
+
 def listed(evidence, start, end):
     """Say of GPU-0 that it was in node `a` from one second to the other."""
-    evidence.load(
-        "gpus",
-        [{"cluster": "c", "node": "a", "gpu_uuid": "GPU-0", "gpu_index": 0, "gpu_model": "h100",
-          "valid_from_at": evidence.at(start), "valid_to_at": evidence.at(end)}],
-        "inventory",
-    )  # fmt: skip
+    times = {"valid_from_at": start, "valid_to_at": end, "gpu_model": "h100"}
+    evidence.add("gpus", GPU, source="inventory", node="a", **times)
 
 
 def seen_in_a_pod(evidence, second):
     """Say that an exporter, which calls itself after its pod, saw GPU-0 from then on."""
-    seen = {"cluster": "c", "node": "exporter-x7k", "gpu_uuid": "GPU-0", "gpu_index": 0}
-    evidence.load("gpus", [{**seen, "valid_from_at": evidence.at(second)}], "dcgm")
+    evidence.add("gpus", GPU, source="dcgm", node="exporter-x7k", valid_from_at=second)
 
 
 def s_by_node(evidence):

@@ -7,31 +7,15 @@ A, B, C = (f"GPU-{letter}" for letter in "abc")
 
 def inventory(evidence, second, source="dcgm", **gpus):
     """Load which GPU has which number from a moment on: `a=0`, GPU-a is number 0."""
-    evidence.load(
-        "gpus",
-        [
-            {
-                "cluster": "c", "node": "n", "gpu_uuid": f"GPU-{name}", "gpu_index": index,
-                "gpu_model": "h100", "valid_from_at": evidence.at(second),
-            }
-            for name, index in gpus.items()
-        ],
-        source,
-    )  # fmt: skip
+    rows = [{"gpu_uuid": f"GPU-{name}", "gpu_index": index} for name, index in gpus.items()]
+    placed = {"node": "n", "gpu_model": "h100", "valid_from_at": second}
+    evidence.add("gpus", *rows, source=source, **placed)
 
 
 def readings(evidence, gpu, first, until):
-    evidence.load(
-        "gpu_samples",
-        [
-            {
-                "gpu_uuid": gpu, "gpu_instance": "", "ts": evidence.at(second),
-                "engine_active_ratio": 0.9, "is_flagged": False,
-            }
-            for second in evidence.every(first, until)
-        ],
-        "dcgm",
-    )  # fmt: skip
+    rows = [{"ts": second} for second in evidence.every(first, until)]
+    read = {"gpu_uuid": gpu, "gpu_instance": "", "engine_active_ratio": 0.9, "is_flagged": False}
+    evidence.add("gpu_samples", *rows, source="dcgm", **read)
 
 
 def gpu_s(evidence):
@@ -49,11 +33,7 @@ def test_gpus_that_change_numbers_at_a_reboot_stay_two(evidence):
     inventory(evidence, 500, a=1, b=0)
     evidence.watched(1000)
     evidence.job("1", 600, 1000, ["n"], 1)
-    evidence.load(
-        "holds",
-        [{"cluster": "c", "job_id_raw": "1", "submit_at": evidence.at(600), "node": "n",
-          "slurm_index": 1, "method": "scontrol"}],
-    )  # fmt: skip
+    evidence.hold("1", submit=600, node="n", slurm_index=1)
 
     assert gpu_s(evidence) == {A: 1000, B: 1000}
     held = evidence.store.read("select gpu_uuid from intermediate.int_holds")

@@ -160,33 +160,28 @@ def test_a_late_line_is_no_clock_that_disagrees(evidence):
     assert offsets(evidence) == []
 
 
-@pytest.mark.parametrize("order", ["in order", "reversed"])
+STEPS_THAT_TOUCH = [
+    event(name, 10 * step + late, step=step)
+    for step in range(1, 9)
+    for name, late in (("step.start", 0), ("step", 10))
+]
+MOMENTARY_SAVE = [  # as logs with a resolution of seconds report short ones
+    *(event(f"phase.{end}", 50, phase="ckpt_save") for end in ("start", "end")),
+    *steps(1, 8, 10),
+]
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["in order", "reversed"])
+@pytest.mark.parametrize(
+    ("reported", "attempt"),
+    [(STEPS_THAT_TOUCH, None), (MOMENTARY_SAVE, 0)],
+    ids=["a step that ends as the next one starts", "a phase that begins and ends in one moment"],
+)
 @built_together
-def test_a_step_that_ends_as_the_next_one_starts_is_whole(cluster, order):
+def test_events_of_one_moment_in_any_order_leave_nothing_open(cluster, reported, attempt, order):
     cluster.node("a", 1)
     cluster.job("1", 0, 100, ["a"], 1)
-    reported = []
-    for step in range(1, 9):
-        reported += [
-            {"event": "step.start", "step": step, "t": 10 * step},
-            {"event": "step", "step": step, "t": 10 * step + 10},
-        ]
-    cluster.events("1", reported if order == "in order" else reported[::-1], attempt=None)
+    cluster.events("1", reported[::order], attempt=attempt)
     yield
     assert cluster.gpu_s() == {"startup": 10, "step_unsplit": 80, "teardown": 10}
     assert cluster.read("select steps from marts.attempts").item() == 8
-
-
-@pytest.mark.parametrize("order", ["in order", "reversed"])
-@built_together
-def test_a_phase_that_begins_and_ends_in_one_moment_leaves_none_open(cluster, order):
-    """Logs with a resolution of seconds report short saves so."""
-    cluster.node("a", 1)
-    cluster.job("1", 0, 100, ["a"], 1)
-    reported = [
-        *({"event": f"phase.{end}", "phase": "ckpt_save", "t": 50} for end in ("start", "end")),
-        *steps(1, 8, 10),
-    ]
-    cluster.events("1", reported if order == "in order" else reported[::-1])
-    yield
-    assert cluster.gpu_s() == {"startup": 10, "step_unsplit": 80, "teardown": 10}

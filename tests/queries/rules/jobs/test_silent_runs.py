@@ -2,8 +2,7 @@
 
 import pytest
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
-from tests.queries.rules.jobs.test_ownership_without_a_scheduler import (
-    gpus,
+from tests.queries.rules.jobs.without_a_scheduler import (
     holds,
     job,
     phases,
@@ -40,7 +39,7 @@ def state(evidence):
 @pytest.fixture
 def node(evidence):
     """Give a node of two GPUs that only telemetry reports."""
-    gpus(evidence, "n", 2)
+    evidence.telemetry("n", 2)
     return evidence
 
 
@@ -112,11 +111,7 @@ def test_a_recorded_run_ends_with_its_last_event(node):
 
 def test_processes_of_others_keep_no_run_alive(node):
     processes(node, "n-0", [7], 90, 500, until=510)
-    rows = [
-        {"gpu_uuid": f"{node.name}/n-0", "ts": node.at(second), "processes": 1, "pids": [8]}
-        for second in node.every(520, 3000)
-    ]
-    node.load("gpu_processes", rows, "nvml")
+    node.processes("n-0", lambda _: [8], node.every(520, 3000))
     silent(node)
 
     assert [row[1:] for row in holds(node) if row[2] >= 100] == [
@@ -158,7 +153,7 @@ def test_a_scheduler_record_ends_a_silent_run(node):
 @pytest.mark.parametrize("untils", [(1000, 2000, 4000), (4000, 1000)])
 def test_builds_on_the_way_give_the_rows_of_a_full_build(new_evidence, untils):
     one = new_evidence()
-    gpus(one, "n", 2)
+    one.telemetry("n", 2)
     silent(one, pid=7)
     one.store.build()
     for until in untils:

@@ -10,22 +10,11 @@ SHORT, LONG = "gpu-a01", "gpu-a01.cluster.example"
 
 def read_by(evidence, source, node, first, until, active):
     """Load that a source reads the GPU on a node of that name, every ten seconds."""
-    evidence.load(
-        "gpus",
-        [{"node": node, "gpu_uuid": GPU, "gpu_index": 0, "valid_from_at": evidence.at(first)}],
-        source,
-    )
-    evidence.load(
-        "gpu_samples",
-        [
-            {
-                "gpu_uuid": GPU, "gpu_instance": "", "ts": evidence.at(second),
-                "engine_active_ratio": 0.9 * active, "is_flagged": False,
-            }
-            for second in evidence.every(first, until)
-        ],
-        source,
-    )  # fmt: skip
+    seen = {"node": node, "gpu_index": 0, "valid_from_at": first, "cluster": None}
+    evidence.add("gpus", seen, source=source, gpu_uuid=GPU)
+    rows = [{"ts": second} for second in evidence.every(first, until)]
+    read = {"gpu_instance": "", "engine_active_ratio": 0.9 * active, "is_flagged": False}
+    evidence.add("gpu_samples", *rows, source=source, gpu_uuid=GPU, **read)
 
 
 @pytest.mark.parametrize("of_job", [SHORT, LONG])

@@ -54,18 +54,6 @@ def test_two_sources_whose_clocks_disagree_are_named(evidence, off_s, found):
     assert evidence.store.read(example).to_series().to_list() == found
 
 
-@built_together
-def test_a_step_that_the_job_began_and_only_the_log_ended_counts(cluster):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 100, ["a"], 1)
-    cluster.events("1", [*steps(1, 5, 10), {"event": "step.start", "step": 6, "t": 60}])
-    cluster.log(
-        "1", [{"event": "step", "step": 5, "t": 60.4}, {"event": "step", "step": 6, "t": 72}]
-    )
-    yield
-    assert cluster.gpu_s()["step_unsplit"] == 62
-
-
 @built_together(builds=2)
 def test_a_log_keeps_the_attempts_that_the_job_numbers_over_job_runs(cluster):
     cluster.node("a", 1)
@@ -89,52 +77,44 @@ def test_a_log_keeps_the_attempts_that_the_job_numbers_over_job_runs(cluster):
     assert found.rows() == [(0, "nan"), (1, None)]
 
 
+# what it shows: state of the job run, its own events, those of its log, GPU-s of some categories
+ADDED = {
+    "a step that the job began and only the log ended counts": (
+        "COMPLETED", [*steps(1, 5, 10), {"event": "step.start", "step": 6, "t": 60}],
+        [{"event": "step", "step": 5, "t": 60.4}, {"event": "step", "step": 6, "t": 72}],
+        {"step_unsplit": 62},
+    ),
+    "steps before and after those of the job count": (
+        "COMPLETED", [{**step, "attempt": None} for step in steps(6, 10, 60)], steps(1, 15, 10),
+        {"step_unsplit": 150},
+    ),
+    "a phase that only the log reports counts": (
+        "COMPLETED", [*steps(1, 5, 10), *steps(6, 12, 80)], [phase("ckpt_save", 60, 78)],
+        {"checkpoint_save": 18},
+    ),
+    "of a phase that both report the job has the last word": (
+        "COMPLETED", [*steps(1, 5, 10), phase("ckpt_save", 60, 79), *steps(6, 12, 80)],
+        [phase("ckpt_save", 56, 85)],
+        {"checkpoint_save": 19, "step_unsplit": 120},
+    ),
+    "a save that only the log proves keeps steps": (
+        "FAILED", steps(1, 8, 10), [durable(6, 75)], {"step_unsplit": 60, "lost_work": 20},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("state", "events", "log", "expected"), ADDED.values(), ids=ADDED)
 @built_together
-def test_a_log_reports_steps_before_and_after_those_of_the_job(cluster):
+def test_a_log_adds_what_the_job_does_not_report(cluster, state, events, log, expected):
     cluster.node("a", 1)
-    cluster.job("1", 0, 200, ["a"], 1)
-    cluster.events("1", steps(6, 10, 60), attempt=None)
-    cluster.log("1", steps(1, 15, 10))
-    yield
-    found = cluster.gpu_s()
-
-    assert found["step_unsplit"] == 150
-    assert cluster.read("select steps from marts.attempts").item() == 15
-
-
-@built_together
-def test_a_phase_that_only_the_log_reports_counts(cluster):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 200, ["a"], 1)
-    cluster.events("1", [*steps(1, 5, 10), *steps(6, 12, 80)])
-    cluster.log("1", [phase("ckpt_save", 60, 78)])
-    yield
-    assert cluster.gpu_s()["checkpoint_save"] == 18
-
-
-@built_together
-def test_of_a_phase_that_both_report_the_job_has_the_last_word(cluster):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 200, ["a"], 1)
-    events = [*steps(1, 5, 10), phase("ckpt_save", 60, 79), *steps(6, 12, 80)]
+    cluster.job("1", 0, 200, ["a"], 1, state)
     cluster.events("1", events)
-    cluster.log("1", [phase("ckpt_save", 56, 85)])
+    cluster.log("1", log)
     yield
     found = cluster.gpu_s()
-
-    assert (found["checkpoint_save"], found["step_unsplit"]) == (19, 120)
-
-
-@built_together
-def test_a_save_that_only_the_log_proves_keeps_steps(cluster):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 100, ["a"], 1, "FAILED")
-    cluster.events("1", steps(1, 8, 10))
-    cluster.log("1", [durable(6, 75)])
-    yield
-    found = cluster.gpu_s()
-
-    assert (found["step_unsplit"], found["lost_work"]) == (60, 20)
+    assert {category: found[category] for category in expected} == expected
+    steps_found = {row["step"] for row in (*events, *log) if row["event"] == "step"}
+    assert cluster.read("select steps from marts.attempts").item() == len(steps_found)
 
 
 @built_together(builds=2)
