@@ -76,8 +76,11 @@ class Evidence:
 
     def add(self, table: str, *rows: dict[str, Any], source: str = "test", **columns: Any) -> None:
         """Load rows with these columns in common, of this cluster, with times in seconds."""
+        self._add(table, rows or [{}], source, columns)
+
+    def _add(self, table: str, rows: Any, source: str, columns: dict[str, Any]) -> None:
         common = columns if table in WITHOUT_CLUSTER else {"cluster": self.name, **columns}
-        self.load(table, [_with_times({**common, **row}) for row in rows or [{}]], source)
+        self.load(table, [_with_times({**common, **row}) for row in rows], source)
 
     def gpu(self, name: str) -> str:
         """Return the UUID of a GPU that no other cluster has."""
@@ -91,7 +94,7 @@ class Evidence:
     def processes(self, gpu: str, pids: Any, seconds: Iterable[float]) -> None:
         """Add the processes of a GPU; `pids(second)` lists them."""
         rows = [{"ts": s, "pids": pids(s), "processes": len(pids(s))} for s in seconds]
-        self.add("gpu_processes", *rows, source="nvml", gpu_uuid=self.gpu(gpu))
+        self._add("gpu_processes", rows, "nvml", {"gpu_uuid": self.gpu(gpu)})
 
     def hold(
         self, job_id: str, gpu: str | None = None, submit: float = 0, source: str = "test",
@@ -161,15 +164,13 @@ class Evidence:
 
     def samples(self, gpu: str, seconds: list[float], active: Any, source: str = "dcgm") -> None:
         """Add readings of a GPU; `active(second)` says whether it worked, None for no profiling."""
+        works = {s: active(s) for s in seconds}
         rows = [
-            {
-                "ts": s, "engine_active_ratio": None if active(s) is None else 0.9 * active(s),
-            }
-            for s in seconds
-        ]  # fmt: skip
-        gpu_uuid = self.gpu(gpu)
-        common = {"gpu_uuid": gpu_uuid, "gpu_instance": "", "is_flagged": False}
-        self.add("gpu_samples", *rows, source=source, **common)
+            {"ts": s, "engine_active_ratio": None if ratio is None else 0.9 * ratio}
+            for s, ratio in works.items()
+        ]
+        read = {"gpu_uuid": self.gpu(gpu), "gpu_instance": "", "is_flagged": False}
+        self._add("gpu_samples", rows, source, read)
 
     def built(self) -> Path:
         """Build, close and return the file, of which tests get copies."""

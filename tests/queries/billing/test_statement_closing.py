@@ -34,7 +34,7 @@ def built_fleet(new_store):
     evidence.job("1", 0, 5 * HOUR_S, ["a"], 2, account="A", user_name="ann")
     evidence.job("2", 10 * HOUR_S, 20 * HOUR_S, ["a"], 1, account="B", user_name="bob",
                  submit=10 * HOUR_S)  # fmt: skip
-    evidence.load("rates", [{"gpu_model": "H100", "price_per_gpu_h": Decimal(2)}])
+    evidence.add("rates", gpu_model="H100", price_per_gpu_h=Decimal(2), cluster=None)
     return evidence.built()
 
 
@@ -195,7 +195,7 @@ def test_rows_of_corrections_add_up_across_and_down(ended):
 def test_a_new_price_changes_no_closed_day(ended):
     before = statement(ended.store, WHEN, SETTINGS)
 
-    ended.load("rates", [{"gpu_model": "H100", "price_per_gpu_h": Decimal(9)}])
+    ended.add("rates", gpu_model="H100", price_per_gpu_h=Decimal(9), cluster=None)
     ended.store.build()
     after = statement(ended.store, WHEN, SETTINGS)
 
@@ -206,7 +206,7 @@ def test_a_new_price_changes_no_closed_day(ended):
 
 def test_late_evidence_of_a_closed_day_is_charged_at_the_prices_of_that_day(ended):
     statement(ended.store, WHEN, SETTINGS)
-    ended.load("rates", [{"gpu_model": "H100", "price_per_gpu_h": Decimal(9)}])
+    ended.add("rates", gpu_model="H100", price_per_gpu_h=Decimal(9), cluster=None)
 
     late_job(ended)
     made = statement(ended.store, WHEN, SETTINGS)
@@ -226,8 +226,8 @@ def test_a_new_policy_changes_no_closed_day(ended):
 
 def test_prices_of_another_currency_are_refused_and_nothing_is_written(fleet):
     watched_until(fleet, 16 + 6)
-    fleet.load("rates", [{"gpu_model": "H200", "price_per_gpu_h": Decimal(3), "currency": "EUR"}])
-    fleet.load("budgets", [{"account": "A", "cost_per_month": Decimal(9), "currency": "CHF"}])
+    fleet.add("rates", gpu_model="H200", price_per_gpu_h=Decimal(3), currency="EUR", cluster=None)
+    fleet.add("budgets", account="A", cost_per_month=Decimal(9), currency="CHF", cluster=None)
 
     reported = "in USD, but there are budgets in CHF, rates in EUR; nothing is converted"
     with pytest.raises(QueryError, match=reported):
@@ -237,10 +237,9 @@ def test_prices_of_another_currency_are_refused_and_nothing_is_written(fleet):
 
 
 def test_prices_of_another_currency_that_hold_on_other_days_do_not_matter(fleet):
-    fleet.load(
-        "rates",
-        [{"gpu_model": "H100", "price_per_gpu_h": Decimal(3), "currency": "EUR",
-          "valid_from_at": fleet.at(40 * HOUR_S)}],
+    fleet.add(
+        "rates", gpu_model="H100", price_per_gpu_h=Decimal(3), currency="EUR",
+        valid_from_at=40 * HOUR_S, cluster=None,
     )  # fmt: skip
     watched_until(fleet, 16 + 6)
 
@@ -269,7 +268,7 @@ def test_time_without_a_price_is_listed_and_becomes_a_correction_once_it_has_one
         "gpu_ms"
     ].to_list() == [HOUR_S * 1000]
 
-    fleet.load("rates", [{"gpu_model": "B200", "price_per_gpu_h": Decimal(7)}])
+    fleet.add("rates", gpu_model="B200", price_per_gpu_h=Decimal(7), cluster=None)
     fleet.store.build()
     after = statement(fleet.store, WHEN, SETTINGS)
 
@@ -303,7 +302,7 @@ def test_a_closing_that_was_cut_off_is_done_again(ended):
 
 def test_days_beside_it_and_the_month_so_far(fleet):
     watched_until(fleet, 60)
-    fleet.load("budgets", [{"account": "B", "cost_per_month": Decimal(20)}])
+    fleet.add("budgets", account="B", cost_per_month=Decimal(20), cluster=None)
     fleet.store.build()
 
     made = statement(fleet.store, date(2027, 1, 16), StatementSettings())
@@ -335,7 +334,7 @@ def test_a_day_that_is_known_in_part_says_so_and_counts_so_in_the_forecast(fleet
 
 
 def test_a_budget_of_the_only_cluster_is_reported_once(fleet):
-    fleet.load("budgets", [{"cluster": "c", "account": "A", "cost_per_month": Decimal(900)}])
+    fleet.add("budgets", account="A", cost_per_month=Decimal(900))
     watched_until(fleet, 16)
 
     made = statement(fleet.store, WHEN, SETTINGS)
@@ -351,7 +350,7 @@ def test_a_day_without_evidence_is_no_statement_of_zeros(fleet):
 
 def test_a_job_that_still_runs_is_charged_as_far_as_evidence_reaches(evidence):
     evidence.node("a", 1)
-    evidence.load("rates", [{"price_per_gpu_h": Decimal(2)}])
+    evidence.add("rates", price_per_gpu_h=Decimal(2), cluster=None)
     evidence.job("1", 0, None, ["a"], 1, "RUNNING", account="A")
     evidence.watched(3 * HOUR_S)
     evidence.store.build()
@@ -370,11 +369,10 @@ def test_policy_none_leaves_idle_time_on_its_own_line(ended):
 
 
 def test_a_day_whose_readings_were_dropped_stands_as_billed(fleet):
-    fleet.load(
+    fleet.add(
         "gpu_samples",
-        [{"gpu_uuid": "c/a#0", "gpu_instance": "", "ts": fleet.at(s), "energy_j": 1e6 + 300.0 * s,
-          "engine_active_ratio": 0.5, "is_flagged": False} for s in range(0, 10 * HOUR_S, 600)],
-        "dcgm",
+        *({"ts": s, "energy_j": 1e6 + 300.0 * s} for s in range(0, 10 * HOUR_S, 600)),
+        source="dcgm", gpu_uuid="c/a#0", gpu_instance="", engine_active_ratio=0.5, is_flagged=False,
     )  # fmt: skip
     end_s = 24 * 10 * HOUR_S
     fleet.samples("a#0", fleet.every(end_s - 2 * HOUR_S, end_s, 600), lambda _: True)

@@ -40,10 +40,9 @@ def built_busy(new_store):
     evidence = Evidence(new_store())
     evidence.node("a", 4, model="NVIDIA H100 80GB HBM3")
     evidence.node("m", 1, model="NVIDIA H100 80GB HBM3")
-    evidence.load(
-        "gpu_instances",
-        [{"cluster": "c", "gpu_uuid": "m#0", "gpu_instance": "3g.40gb.0", "profile": "3g.40gb",
-          "compute_slices": 3, "slurm_index": 0}],
+    evidence.add(
+        "gpu_instances", gpu_uuid="m#0", gpu_instance="3g.40gb.0", profile="3g.40gb",
+        compute_slices=3, slurm_index=0,
     )  # fmt: skip
     evidence.watched(6 * HOUR_S)
     evidence.state("a", "down", 15_000, 16_000)
@@ -51,11 +50,10 @@ def built_busy(new_store):
     evidence.job("2", 10_000, 13_333.333, ["a"], 2, "NODE_FAIL", account="B", user_name="bob")
     evidence.job("3", 1_000, None, ["m"], 1, "RUNNING", account="B", gpu_type="3g.40gb")
     evidence.events("1", [{"event": "job.start", "t": 200}, *steps(1, 400, 300, 20)])
-    evidence.load("rates", [{"gpu_model": "H100", "price_per_gpu_h": Decimal("2.85")}])
-    evidence.load(
-        "tariffs",
-        [{"zone": "UTC", "from_hour": 0, "to_hour": 24, "price_per_kwh": Decimal("0.123457"),
-          "pue": Decimal("1.3"), "server_ratio": Decimal("1.25")}],
+    evidence.add("rates", gpu_model="H100", price_per_gpu_h=Decimal("2.85"), cluster=None)
+    evidence.add(
+        "tariffs", zone="UTC", from_hour=0, to_hour=24, price_per_kwh=Decimal("0.123457"),
+        pue=Decimal("1.3"), server_ratio=Decimal("1.25"), cluster=None,
     )  # fmt: skip
     for gpu in ("a#0", "a#1", "m#0"):
         counter(evidence, f"c/{gpu}", steady(6 * HOUR_S, 137.7))
@@ -240,11 +238,10 @@ def test_without_a_tariff_energy_is_known_and_its_cost_is_not(evidence):
 def test_a_node_that_changed_its_price_at_noon_is_charged_both(evidence):
     evidence.node("a", 2)
     evidence.job("1", 0, 8 * HOUR_S, ["a"], 2)
-    evidence.load(
-        "rates",
-        [{"gpu_model": "H100", "price_per_gpu_h": Decimal(2)},
-         {"gpu_model": "H100", "price_per_gpu_h": Decimal(3),
-          "valid_from_at": evidence.at(4 * HOUR_S)}],
+    evidence.add(
+        "rates", {"price_per_gpu_h": Decimal(2)},
+        {"price_per_gpu_h": Decimal(3), "valid_from_at": 4 * HOUR_S}, gpu_model="H100",
+        cluster=None,
     )  # fmt: skip
     evidence.store.build()
 
@@ -258,12 +255,12 @@ def test_a_node_that_changed_its_price_at_noon_is_charged_both(evidence):
 
 def test_a_gpu_that_moved_is_charged_at_one_place_at_a_time(evidence):
     stays = [("a", 0, 1_800), ("b", 1_800, None)]
-    evidence.load(
-        "gpus",
-        [{"cluster": "c", "node": node, "gpu_uuid": "GPU-1", "slurm_index": 0, "gpu_model": "h100",
-          "valid_from_at": evidence.at(begin), "valid_to_at": evidence.at(end)}
-         for node, begin, end in stays],
-        "inventory",
+    evidence.add(
+        "gpus", *(
+            {"node": node, "valid_from_at": begin, "valid_to_at": end}
+            for node, begin, end in stays
+        ),
+        source="inventory", gpu_uuid="GPU-1", slurm_index=0, gpu_model="h100",
     )  # fmt: skip
     evidence.watched(3_600)
     evidence.job("1", 0, 1_800, ["a"], 1, account="A")
@@ -290,11 +287,9 @@ def test_days_are_as_long_as_their_zone_makes_them(when, hours):
 def test_a_day_of_25_hours_charges_25_and_the_days_about_it_lose_nothing(evidence):
     evidence.node("a", 1)
     begin = -((1_800_000_000 - 1_793_404_800) // 1)  # 2026-10-31T00:00Z
-    evidence.load(
-        "gpus",
-        [{"cluster": "c", "node": "n", "gpu_uuid": "GPU-1", "slurm_index": 0, "gpu_model": "h100",
-          "valid_from_at": evidence.at(begin)}],
-        "inventory",
+    evidence.add(
+        "gpus", source="inventory", node="n", gpu_uuid="GPU-1", slurm_index=0, gpu_model="h100",
+        valid_from_at=begin,
     )  # fmt: skip
     evidence.job("1", begin, begin + 4 * 24 * HOUR_S, ["n"], 1)
     evidence.store.build()
@@ -313,7 +308,7 @@ def test_a_day_that_begins_at_half_past_in_utc_is_cut_there(evidence):
     """India is 5:30 ahead: its midnight is 18:30 UTC, ten and a half hours from 08:00."""
     evidence.node("a", 1)
     evidence.job("1", 0, 24 * HOUR_S, ["a"], 1)
-    evidence.load("rates", [{"price_per_gpu_h": Decimal(2)}])
+    evidence.add("rates", price_per_gpu_h=Decimal(2), cluster=None)
     evidence.store.build()
     settings = StatementSettings(zone="Asia/Kolkata")
 

@@ -10,11 +10,9 @@ HOUR_S = 3_600
 
 def meter(evidence, node, begin, end, watts, every=60):
     """Load a node's power meter: readings that cover back to the one before them."""
-    evidence.load(
-        "node_samples",
-        [{"node": node, "ts": evidence.at(second), "power_w": float(watts)}
-         for second in range(begin, end + 1, every)],
-        "meter",
+    evidence.add(
+        "node_samples", *({"ts": second} for second in range(begin, end + 1, every)),
+        source="meter", node=node, power_w=float(watts), cluster=None,
     )  # fmt: skip
 
 
@@ -26,10 +24,9 @@ def metered(evidence):
     evidence.job("1", 0, 2 * HOUR_S, ["a"], 1, account="A")
     counter(evidence, "c/a#0", steady(5 * HOUR_S, 100))
     counter(evidence, "c/a#1", steady(5 * HOUR_S, 300))
-    evidence.load(
-        "tariffs",
-        [{"zone": "UTC", "from_hour": 0, "to_hour": 24, "price_per_kwh": Decimal("0.1"),
-          "pue": Decimal("1.5"), "server_ratio": Decimal(2)}],
+    evidence.add(
+        "tariffs", zone="UTC", from_hour=0, to_hour=24, price_per_kwh=Decimal("0.1"),
+        pue=Decimal("1.5"), server_ratio=Decimal(2), cluster=None,
     )  # fmt: skip
     return evidence
 

@@ -31,21 +31,19 @@ def workstation(evidence):
     ]  # fmt: skip
     evidence.load("gpus", rows, "nvml")
     for gpu, last in (("n-0", HOUR_S), ("n-1", 600)):
-        evidence.load(
-            "gpu_samples",
-            [
-                {"gpu_uuid": gpu, "gpu_instance": "", "ts": evidence.at(second),
-                 "is_flagged": False, "engine_active_ratio": 0.9 * (second <= last)}
+        evidence.add(
+            "gpu_samples", *(
+                {"ts": second, "engine_active_ratio": 0.9 * (second <= last)}
                 for second in range(0, 2 * HOUR_S + 1, 60)
-            ],
-            "nvml",
+            ),
+            source="nvml", gpu_uuid=gpu, gpu_instance="", is_flagged=False,
         )  # fmt: skip
     reported = [{"t": 0, "event": "job.start"}]
     reported += [
         {"t": t, "event": "step", "step": t // 60, "dur_s": 60.0} for t in range(60, HOUR_S + 1, 60)
     ]
     evidence.events("train", reported, attempt=None, host="n", gpu_uuid="n-0")
-    evidence.load("rates", [{"gpu_model": "h100", "price_per_gpu_h": Decimal(3)}])
+    evidence.add("rates", gpu_model="h100", price_per_gpu_h=Decimal(3), cluster=None)
     evidence.store.build()
     return evidence.store
 
@@ -103,7 +101,7 @@ def test_shared_idle_cost_goes_to_those_who_are_charged(workstation, day):
 
 def test_unplaced_time_is_charged_beside_the_capacity(evidence, day):
     evidence.node("a", 2)
-    evidence.load("rates", [{"gpu_model": "h100", "price_per_gpu_h": Decimal(3)}])
+    evidence.add("rates", gpu_model="h100", price_per_gpu_h=Decimal(3), cluster=None)
     evidence.job("1", 0, 2 * HOUR_S, [], 4)
     evidence.job("2", 0, HOUR_S, ["a"], 2)
     made = statement(_built(evidence), day.date, change(StatementSettings(), lateness_h=0))

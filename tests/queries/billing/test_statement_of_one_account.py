@@ -54,16 +54,15 @@ def built_fleet(new_store):
         evidence.job(job, 0, 5 * HOUR_S + 17, [node], gpus, state, **about)
         ran = steps(1, 80, 100, 10)
         evidence.events(job, [{"event": "job.start", "t": 50}, *ran], cluster="c", host=node)
-    evidence.load("rates", [{"price_per_gpu_h": Decimal("2.37")}])
+    evidence.add("rates", price_per_gpu_h=Decimal("2.37"), cluster=None)
     evidence.load(
         "budgets",
         [{"account": name, "cost_per_month": Decimal(cost), "quota_gpus": Decimal(gpus)}
          for name, cost, gpus in (("ours", "1234.00", 2), ("rivals", "98765.43", 5))],
     )  # fmt: skip
-    evidence.load(
-        "reservations",
-        [{"cluster": "c", "name": "secretres", "owner": "rivals", "nodes": ["hiddennode"],
-          "start_at": evidence.at(6 * HOUR_S), "end_at": evidence.at(9 * HOUR_S), "flags": ""}],
+    evidence.add(
+        "reservations", name="secretres", owner="rivals", nodes=["hiddennode"], start_at=6 * HOUR_S,
+        end_at=9 * HOUR_S, flags="",
     )  # fmt: skip
     return evidence.built()
 
@@ -180,7 +179,7 @@ def test_its_corrections_are_its_own(fleet, tmp_path):
 
 
 def test_an_account_without_a_row_of_the_day_is_marked_unless_nobody_knows_it(fleet):
-    fleet.load("budgets", [{"account": "resting", "cost_per_month": Decimal(5)}])
+    fleet.add("budgets", account="resting", cost_per_month=Decimal(5), cluster=None)
     fleet.store.build()
     whole = statement(fleet.store, WHEN, CLOSED)
 

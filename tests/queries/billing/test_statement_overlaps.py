@@ -19,7 +19,7 @@ IN_UTC = StatementSettings(lateness_h=0)
 def closed(evidence):
     """Load two days and more; the first was closed in UTC."""
     evidence.node("a", 4)
-    evidence.load("rates", [{"gpu_model": "H100", "price_per_gpu_h": Decimal(2)}])
+    evidence.add("rates", gpu_model="H100", price_per_gpu_h=Decimal(2), cluster=None)
     evidence.watched(70 * HOUR_S)
     evidence.store.build()
     assert statement(evidence.store, WHEN, IN_UTC).is_closed

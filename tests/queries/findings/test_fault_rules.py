@@ -10,10 +10,9 @@ LATE = 3  # the rank
 
 
 def xid(evidence, code, second, gpu=LATE):
-    evidence.load(
-        "gpu_events",
-        [{"cluster": evidence.name, "node": "a", "gpu_uuid": f"{evidence.name}/a#{gpu}",
-          "ts": evidence.at(second), "kind": "xid", "ts_precision": "exact", "code": code}],
+    evidence.add(
+        "gpu_events", node="a", gpu_uuid=f"{evidence.name}/a#{gpu}", ts=second, kind="xid",
+        ts_precision="exact", code=code,
     )  # fmt: skip
 
 
@@ -81,17 +80,11 @@ def test_a_power_cap_throttles_nothing(cluster):
 @pytest.mark.fires("bad_node")
 @built_together
 def test_a_node_whose_memory_cannot_be_repaired_is_to_be_replaced(cluster):
-    cluster.load(
-        "gpus",
-        [{"cluster": cluster.name, "node": "a", "gpu_uuid": f"{cluster.name}/a#0",
-          "gpu_index": 0, "valid_from_at": cluster.at(0)}],
-    )  # fmt: skip
+    cluster.add("gpus", node="a", gpu_uuid=f"{cluster.name}/a#0", gpu_index=0, valid_from_at=0)
     cluster.watched(HOUR)
-    cluster.load(
-        "gpu_samples_other",
-        [{"gpu_uuid": f"{cluster.name}/a#0", "gpu_instance": "", "ts": cluster.at(second),
-          "metric": "row_remap_failed", "value": 1.0} for second in (0, 60)],
-        "dcgm",
+    cluster.add(
+        "gpu_samples_other", *({"ts": second} for second in (0, 60)), source="dcgm",
+        gpu_uuid=f"{cluster.name}/a#0", gpu_instance="", metric="row_remap_failed", value=1.0,
     )  # fmt: skip
     yield
     rows = found_together(cluster, "rule, node, severity, what_to_do")

@@ -14,9 +14,7 @@ from goodput_ingest.live.status import Status
 def fleet(cluster, *, until=2 * HOUR, **more):
     """Load a node of four GPUs with 16 cores, watched."""
     cluster.node("a", GPUS)
-    cluster.load(
-        "nodes", [{"cluster": cluster.name, "node": "a", "cpus": 16, "partitions": ["p"], **more}]
-    )
+    cluster.add("nodes", node="a", cpus=16, partitions=["p"], **more)
     cluster.watched(until)
 
 
@@ -83,11 +81,7 @@ def test_a_reservation_that_nobody_uses_is_found(cluster):
 
 
 def reserved(cluster):
-    cluster.load(
-        "reservations",
-        [{"cluster": cluster.name, "name": "r", "nodes": ["a"], "owner": "nlp",
-          "start_at": cluster.at(0), "end_at": cluster.at(2 * HOUR)}],
-    )  # fmt: skip
+    cluster.add("reservations", name="r", nodes=["a"], owner="nlp", start_at=0, end_at=2 * HOUR)
 
 
 @pytest.mark.quiet("gang_wait", "idle_with_demand", "stranded_gpus", "reservation_idle")
@@ -137,7 +131,7 @@ def of_evidence(store):
 def test_contradictions_and_sources_that_fail_are_findings_while_they_are_there(evidence):
     evidence.node("a", 1)
     evidence.watched(HOUR)
-    evidence.load("rates", [{"price_per_gpu_h": 2.0}])
+    evidence.add("rates", price_per_gpu_h=2.0, cluster=None)
     asked(evidence.store, "slurm", failures=0)
     evidence.store.build()
 

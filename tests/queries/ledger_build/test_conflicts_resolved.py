@@ -5,10 +5,8 @@ from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 def name_gpu(evidence, job, submit):
     """Load that a job had the first GPU of the node."""
-    evidence.load(
-        "holds",
-        [{"cluster": "c", "job_id_raw": job, "submit_at": evidence.at(submit), "node": "a",
-          "slurm_index": 0, "method": "scontrol"}],
+    evidence.add(
+        "holds", job_id_raw=job, submit_at=submit, node="a", slurm_index=0, method="scontrol",
     )  # fmt: skip
 
 

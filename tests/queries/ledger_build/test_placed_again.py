@@ -172,10 +172,8 @@ def test_naming_the_gpu_of_a_later_job_moves_an_earlier_one_that_was_assumed_the
     evidence.job("elsewhere", 60, 90, ["a"], 1)
     evidence.store.build()
 
-    evidence.load(
-        "holds",
-        [{"cluster": "c", "job_id_raw": "second", "submit_at": evidence.at(10), "node": "a",
-          "slurm_index": 0, "method": "scontrol"}],
+    evidence.add(
+        "holds", job_id_raw="second", submit_at=10, node="a", slurm_index=0, method="scontrol",
     )  # fmt: skip
 
     assert placed_again(evidence, monkeypatch) == {"first", "second", "elsewhere"}

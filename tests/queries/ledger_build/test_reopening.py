@@ -54,16 +54,9 @@ def test_a_node_that_was_down_hours_ago(two_nodes):
 
 
 def test_a_gpu_that_left_hours_ago(two_nodes):
-    two_nodes.load(
-        "gpus",
-        [
-            {
-                "cluster": "c", "node": "b", "gpu_uuid": "c/b#1", "slurm_index": 1, "gpu_index": 1,
-                "gpu_model": "h100", "valid_from_at": two_nodes.at(0),
-                "valid_to_at": two_nodes.at(2 * HOUR_S),
-            }
-        ],
-        "inventory",
+    two_nodes.add(
+        "gpus", source="inventory", node="b", gpu_uuid="c/b#1", slurm_index=1, gpu_index=1,
+        gpu_model="h100", valid_from_at=0, valid_to_at=2 * HOUR_S,
     )  # fmt: skip
 
     assert_equals_full_build(two_nodes)
@@ -81,23 +74,17 @@ def test_what_a_meter_counts_is_shared_again_where_time_changed_hands_hours_ago(
     two_nodes, shortened
 ):
     for gpu in ("c/a#0", "c/a#1"):
-        two_nodes.load(
-            "gpu_samples",
-            [
-                {"gpu_uuid": gpu, "gpu_instance": "", "ts": two_nodes.at(second),
-                 "energy_j": 200.0 * second, "is_flagged": False}
+        two_nodes.add(
+            "gpu_samples", *(
+                {"ts": second, "energy_j": 200.0 * second}
                 for second in two_nodes.every(0, 6 * HOUR_S, 60)
-            ],
-            "meters-of-gpus",
+            ),
+            source="meters-of-gpus", gpu_uuid=gpu, gpu_instance="", is_flagged=False,
         )  # fmt: skip
-    two_nodes.load(
-        "node_samples",
-        [
-            {"node": "a", "ts": two_nodes.at(second), "power_w": 1000.0}
-            for second in two_nodes.every(0, 6 * HOUR_S, 60)
-        ],
-        "meter",
-    )
+    two_nodes.add(
+        "node_samples", *({"ts": second} for second in two_nodes.every(0, 6 * HOUR_S, 60)),
+        source="meter", node="a", power_w=1000.0, cluster=None,
+    )  # fmt: skip
     two_nodes.store.build()
     walls = "select sum(wall_mj) from marts.statement_energy_hourly where availability = 'held'"
     held_mj = two_nodes.store.read(walls).item()

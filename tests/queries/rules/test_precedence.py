@@ -11,15 +11,11 @@ def test_free_time_takes_the_categories_in_the_order_of_their_precedence(evidenc
     """All facts hold at first, and each ends 100 s after the stronger one."""
     evidence.node("a", 2)
     evidence.node("b", 2, partitions=("p",))
-    evidence.load("nodes", [{"cluster": "c", "node": "a", "cpus": 16, "partitions": ["p"]}])
+    evidence.add("nodes", node="a", cpus=16, partitions=["p"])
     evidence.watched(1000)
     for place, state in enumerate(("down", "maintenance", "drained", "powered_off"), 1):
         evidence.state("a", state, 0, 100 * place)
-    evidence.load(
-        "reservations",
-        [{"cluster": "c", "name": "r", "nodes": ["a"], "start_at": evidence.at(0),
-          "end_at": evidence.at(500)}],
-    )  # fmt: skip
+    evidence.add("reservations", name="r", nodes=["a"], start_at=0, end_at=500)
     evidence.state("a", "planned", 0, 600)
     evidence.job("1", 0, 700, ["a"], 1, cpus=16)  # its CPUs strand the other GPU
     evidence.job("2", 800, 900, ["b"], 2, eligible=0, partition="p", gpus_requested=2)

@@ -12,31 +12,19 @@ UNSETTLED = "busy_unclassified"
 def gpus(cluster, node, count):
     """Load GPUs of a node as telemetry knows them; return their names."""
     names = [f"GPU-{cluster.name}-{node}-{index}" for index in range(count)]
-    cluster.load(
-        "gpus",
-        [
-            {
-                "cluster": cluster.name, "node": node, "gpu_uuid": name, "gpu_index": index,
-                "gpu_model": "h100", "valid_from_at": cluster.at(0),
-            }
-            for index, name in enumerate(names)
-        ],
+    cluster.add(
+        "gpus", *({"gpu_uuid": name, "gpu_index": index} for index, name in enumerate(names)),
+        node=node, gpu_model="h100", valid_from_at=0,
     )  # fmt: skip
     return names
 
 
 def active(cluster, names):
     """Load readings of an hour in which the GPUs are active."""
-    cluster.load(
+    cluster.add(
         "gpu_samples",
-        [
-            {
-                "gpu_uuid": name, "gpu_instance": "", "ts": cluster.at(second),
-                "engine_active_ratio": 0.9, "is_flagged": False,
-            }
-            for name in names
-            for second in range(0, 3601, 30)
-        ],
+        *({"gpu_uuid": name, "ts": second} for name in names for second in range(0, 3601, 30)),
+        gpu_instance="", engine_active_ratio=0.9, is_flagged=False,
     )  # fmt: skip
 
 
@@ -61,14 +49,12 @@ def test_processes_on_the_gpus_own_them(cluster):
     pid = cluster.first_pid
     first, second = gpus(cluster, "n", 2)
     active(cluster, [first, second])
-    cluster.load(
-        "gpu_processes",
-        [
-            {"gpu_uuid": gpu, "ts": cluster.at(s), "processes": len(pids), "pids": pids}
-            for gpu, pids in ((first, []), (second, [pid]))
-            for s in range(0, 3601, 30)
-        ],
-    )
+    cluster.add(
+        "gpu_processes", *(
+            {"gpu_uuid": gpu, "ts": s, "processes": len(pids), "pids": pids}
+            for gpu, pids in ((first, []), (second, [pid])) for s in range(0, 3601, 30)
+        ),
+    )  # fmt: skip
     busy(cluster, engine(cluster, "n", pid=pid, model="other"), 600, 3600, since=1800)
     yield
     (place,) = places(cluster)

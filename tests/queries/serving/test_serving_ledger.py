@@ -179,12 +179,9 @@ def test_requests_without_samples_are_enough(cluster):
     """Between requests the engine is on standby; after 15 minutes without one it is unknown."""
     cluster.store.serving_objectives = OBJECTIVES
     gpu = f"GPU-{cluster.name}"
-    cluster.load(
-        "gpus",
-        [{
-            "cluster": cluster.name, "node": "a", "gpu_uuid": gpu, "gpu_index": 0, "slurm_index": 0,
-            "gpu_model": "h100", "valid_from_at": cluster.at(0),
-        }],
+    cluster.add(
+        "gpus", node="a", gpu_uuid=gpu, gpu_index=0, slurm_index=0, gpu_model="h100",
+        valid_from_at=0,
     )  # fmt: skip
     cluster.watched(3600)
     cluster.job("1", 0, 3600, ["a"], 1)
@@ -196,15 +193,9 @@ def test_requests_without_samples_are_enough(cluster):
             request(cluster, "3", 3000, 3600, endpoint="llm/chat-0:8000", status="error"),
         ],
     )
-    cluster.load(
-        "gpu_owners",
-        [
-            {
-                "cluster": cluster.name, "gpu_uuid": gpu, "gpu_instance": "",
-                "kind": "pod", "owner": "llm/chat-0", "container": "",
-                "first_seen_at": cluster.at(0), "last_seen_at": cluster.at(3600),
-            }
-        ],
+    cluster.add(
+        "gpu_owners", gpu_uuid=gpu, gpu_instance="", kind="pod", owner="llm/chat-0", container="",
+        first_seen_at=0, last_seen_at=3600,
     )  # fmt: skip
     yield
     assert phases(cluster) == {

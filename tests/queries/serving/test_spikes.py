@@ -36,12 +36,9 @@ def world(new_store):
         )
     throttled(evidence, "n1#0", SPIKE)
     throttled(evidence, "n2#0", range(2 * HOUR))  # as it is all the time it explains no spike
-    evidence.load(
-        "gpu_events",
-        [
-            {"cluster": "c", "node": "n2", "gpu_uuid": "c/n2#0", "ts": evidence.at(3590),
-             "ts_precision": "exact", "kind": "xid", "code": 74}
-        ],
+    evidence.add(
+        "gpu_events", node="n2", gpu_uuid="c/n2#0", ts=3590, ts_precision="exact", kind="xid",
+        code=74,
     )  # fmt: skip
     hosts(evidence)
     evidence.job("noisy", 3570, 5000, ["n4"], 1, account="other")
@@ -64,14 +61,13 @@ def latency(engine, spike=SPIKE, usual=0.3, slow=4.0):
 
 
 def throttled(evidence, gpu, seconds):
-    evidence.load(
-        "gpu_samples",
-        [
-            {"gpu_uuid": f"c/{gpu}", "gpu_instance": "", "ts": evidence.at(s), "is_flagged": False,
-             "engine_active_ratio": 0.9, "clocks_event_reasons": HW_THERMAL * (s in seconds)}
+    evidence.add(
+        "gpu_samples", *(
+            {"ts": s, "clocks_event_reasons": HW_THERMAL * (s in seconds)}
             for s in range(0, 2 * HOUR, 60)
-        ],
-        "dcgm",
+        ),
+        source="dcgm", gpu_uuid=f"c/{gpu}", gpu_instance="", is_flagged=False,
+        engine_active_ratio=0.9,
     )  # fmt: skip
 
 

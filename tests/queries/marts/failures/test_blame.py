@@ -94,10 +94,9 @@ def hung(evidence):
 @built_together
 def test_a_hardware_xid_when_the_hang_began_is_the_cause_of_a_nccl_timeout(cluster):
     hung(cluster)
-    cluster.load(
-        "gpu_events",
-        [{"cluster": cluster.name, "node": "a", "gpu_uuid": f"{cluster.name}/a#0",
-          "ts": cluster.at(110), "kind": "xid", "ts_precision": "exact", "code": 79}],
+    cluster.add(
+        "gpu_events", node="a", gpu_uuid=f"{cluster.name}/a#0", ts=110, kind="xid",
+        ts_precision="exact", code=79,
     )  # fmt: skip
     yield
     assert lines(cluster) == {"team": (0, 1900, 1900)}

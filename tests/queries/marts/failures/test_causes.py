@@ -14,15 +14,9 @@ def gpu(evidence, source, **more):
 
 def xid(evidence, code, second):
     """Load an Xid as the kernel log does: by bus address."""
-    evidence.load(
-        "gpu_events",
-        [
-            {
-                "node": "a", "pci_bus_id": BUS, "ts": evidence.at(second), "kind": "xid",
-                "ts_precision": "exact", "code": code,
-            }
-        ],
-        "kernel-log",
+    evidence.add(
+        "gpu_events", source="kernel-log", node="a", pci_bus_id=BUS, ts=second, kind="xid",
+        ts_precision="exact", code=code, cluster=None,
     )  # fmt: skip
 
 

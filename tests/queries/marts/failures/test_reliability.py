@@ -10,33 +10,22 @@ OLD_DRIVER, NEW_DRIVER = "570.1", "580.2"
 
 
 def xid(made, node, second):
-    made.load("gpu_events", [
-        {
-            "node": node, "pci_bus_id": BUS, "ts": made.at(second), "kind": "xid", "code": 79,
-            "ts_precision": "exact",
-        }
-    ], "kernel-log")  # fmt: skip
+    made.add(
+        "gpu_events", source="kernel-log", node=node, pci_bus_id=BUS, ts=second, kind="xid",
+        code=79, ts_precision="exact", cluster=None,
+    )  # fmt: skip
 
 
 def gpu(made, node, driver, second=0.0, vbios=None):
-    made.load("gpus", [
-        {
-            "cluster": "c", "node": node, "gpu_uuid": f"GPU-{node}", "gpu_index": 0,
-            "pci_bus_id": BUS, "gpu_model": "h100", "driver_version": driver,
-            "vbios_version": vbios,
-            "valid_from_at": made.at(second),
-        }
-    ], "dcgm")  # fmt: skip
+    made.add(
+        "gpus", source="dcgm", node=node, gpu_uuid=f"GPU-{node}", gpu_index=0, pci_bus_id=BUS,
+        gpu_model="h100", driver_version=driver, vbios_version=vbios, valid_from_at=second,
+    )  # fmt: skip
 
 
 def listing(made, node, state, second):
     """Load what a listing of nodes shows: a state at a moment."""
-    made.load("node_states", [
-        {
-            "cluster": "c", "node": node, "state": state, "start_at": made.at(second),
-            "end_at": made.at(second),
-        }
-    ], "slurm")  # fmt: skip
+    made.add("node_states", source="slurm", node=node, state=state, start_at=second, end_at=second)
 
 
 @pytest.fixture(scope="module")
@@ -50,18 +39,16 @@ def world(new_store):
         {"cluster": cluster, "node": node, "gpu_uuid": f"GPU-{node}", "valid_from_at": START}
         for cluster, node in (("c", "n"), ("x", "y"))
     ], "inventory")  # fmt: skip
-    made.load("gpu_samples", [
-        {"gpu_uuid": "GPU-y", "gpu_instance": "", "ts": made.at(s), "power_w": 70.0}
-        for s in (0, 60)
-    ])  # fmt: skip
+    made.add(
+        "gpu_samples", *({"ts": s} for s in (0, 60)), gpu_uuid="GPU-y", gpu_instance="",
+        power_w=70.0,
+    )  # fmt: skip
     made.watched(3_600)
     made.state("a", "down", 100, 400)
-    made.load("node_states", [
-        {
-            "cluster": "c", "node": "a", "state": "down", "start_at": made.at(300),
-            "end_at": made.at(600), "reason": "fan",
-        }
-    ], "node-states")  # fmt: skip
+    made.add(
+        "node_states", source="node-states", node="a", state="down", start_at=300, end_at=600,
+        reason="fan",
+    )  # fmt: skip
     made.state("a", "down", 2_000, 2_000)  # over at once
     made.state("b", "drained", 500, 900)
     for second, state in ((1_000, "down"), (1_060, "down"), (1_120, "up"), (1_180, "down")):

@@ -15,20 +15,18 @@ HW_THERMAL = 0x40
 
 
 def place(made, node, gpu, bus, start=0.0, end=None):
-    made.load("gpus", [
-        {
-            "cluster": "c", "node": node, "gpu_uuid": gpu, "gpu_index": 0, "pci_bus_id": bus,
-            "gpu_model": "h100", "valid_from_at": made.at(start), "valid_to_at": made.at(end),
-        }
-    ], "inventory")  # fmt: skip
+    made.add(
+        "gpus", source="inventory", node=node, gpu_uuid=gpu, gpu_index=0, pci_bus_id=bus,
+        gpu_model="h100", valid_from_at=start, valid_to_at=end,
+    )  # fmt: skip
 
 
 def count(made, gpu, metric, samples, source="dcgm"):
     """Load samples of a counter: (second, value) each."""
-    made.load("gpu_samples_other", [
-        {"gpu_uuid": gpu, "gpu_instance": "", "ts": made.at(s), "metric": metric, "value": v}
-        for s, v in samples
-    ], source)  # fmt: skip
+    made.add(
+        "gpu_samples_other", *({"ts": s, "value": v} for s, v in samples), source=source,
+        gpu_uuid=gpu, gpu_instance="", metric=metric,
+    )  # fmt: skip
 
 
 def xid(made, node, bus, code, second, **more):
@@ -63,13 +61,13 @@ def world(new_store):
     count(made, "GPU-a", "ecc_uncorrected_volatile_total", [(0, 3), (60, 3)])
     count(made, "GPU-old", "ecc_uncorrected_volatile_total", [(0, 10), (60, 10)])
     count(made, "GPU-old", "throttle_thermal_s", [(0, 0), (100, 40)])
-    made.load("gpu_samples", [
-        {
-            "gpu_uuid": "GPU-a", "gpu_instance": "", "ts": made.at(s),
-            "clocks_event_reasons": HW_THERMAL if s < 200 else 0,
-        }
-        for s in range(0, 600, 100)
-    ])  # fmt: skip
+    made.add(
+        "gpu_samples", *(
+            {"ts": s, "clocks_event_reasons": HW_THERMAL if s < 200 else 0}
+            for s in range(0, 600, 100)
+        ),
+        gpu_uuid="GPU-a", gpu_instance="",
+    )  # fmt: skip
     for code, second in ((48, 90), (79, 100), (45, 110)):
         xid(made, "a", BUS_A, code, second)
     gauge(made, "a", "GPU-a", 79, 130)

@@ -10,12 +10,10 @@ BUS = "00000000:19:00.0"
 
 
 def xid(made, node, code, second):
-    made.load("gpu_events", [
-        {
-            "node": node, "pci_bus_id": BUS, "ts": made.at(second), "kind": "xid", "code": code,
-            "ts_precision": "exact",
-        }
-    ], "kernel-log")  # fmt: skip
+    made.add(
+        "gpu_events", source="kernel-log", node=node, pci_bus_id=BUS, ts=second, kind="xid",
+        code=code, ts_precision="exact", cluster=None,
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -26,14 +24,11 @@ def world(new_store):
     with its node twice. Node e repairs no memory any more.
     """
     made = Evidence(new_store())
-    made.load("gpus", [
-        {
-            "cluster": "c", "node": node, "gpu_uuid": f"GPU-{node}", "gpu_index": 0,
-            "pci_bus_id": BUS, "gpu_model": "h100", "valid_from_at": START,
-        }
-        for node in "abcde"
-    ], "inventory")  # fmt: skip
-    made.load("rates", [{"price_per_gpu_h": 36}], "rates")
+    made.add(
+        "gpus", *({"node": node, "gpu_uuid": f"GPU-{node}"} for node in "abcde"),
+        source="inventory", gpu_index=0, pci_bus_id=BUS, gpu_model="h100", valid_from_at=START,
+    )  # fmt: skip
+    made.add("rates", source="rates", price_per_gpu_h=36, cluster=None)
     made.watched(1_000)
     made.job("gang", 0, 130, ["a", "b", "c"], 3, "FAILED")
     made.events("gang", steps(1, 10, 0), host="a")

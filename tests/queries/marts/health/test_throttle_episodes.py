@@ -8,43 +8,23 @@ POWER_CAP, HW_THERMAL = 0x4, 0x40
 
 def read(evidence, **values):
     """Load readings of one H100 of 700 W and 1,980 MHz, every 10 s to 100 s."""
-    evidence.load(
-        "gpus",
-        [
-            {
-                "cluster": evidence.name, "node": "a", "gpu_uuid": "a#0",
-                "slurm_index": 0, "gpu_index": 0,
-                "power_limit_w": 700.0, "sm_clock_max_hz": 1.98e9, "valid_from_at": evidence.at(0),
-            }
-        ],
+    evidence.add(
+        "gpus", node="a", gpu_uuid="a#0", slurm_index=0, gpu_index=0, power_limit_w=700.0,
+        sm_clock_max_hz=1.98e9, valid_from_at=0,
     )  # fmt: skip
 
-    evidence.load(
-        "gpu_samples",
-        [
-            {
-                "gpu_uuid": f"{evidence.name}/a#0", "gpu_instance": "", "ts": evidence.at(second),
-                "engine_active_ratio": 0.9, **values,
-            }
-            for second in evidence.every(0, 100)
-        ],
-        "dcgm",
+    evidence.add(
+        "gpu_samples", *({"ts": second} for second in evidence.every(0, 100)), source="dcgm",
+        gpu_uuid=f"{evidence.name}/a#0", gpu_instance="", engine_active_ratio=0.9, **values,
     )  # fmt: skip
 
 
 def counts(evidence, metric, values, step=10):
     """Load a counter of throttled seconds, a value every ten seconds."""
-    evidence.load(
+    evidence.add(
         "gpu_samples_other",
-        [
-            {
-                "gpu_uuid": f"{evidence.name}/a#0", "gpu_instance": "",
-                "ts": evidence.at(step * number),
-                "metric": metric, "value": float(value),
-            }
-            for number, value in enumerate(values)
-        ],
-        "dcgm",
+        *({"ts": step * number, "value": float(value)} for number, value in enumerate(values)),
+        source="dcgm", gpu_uuid=f"{evidence.name}/a#0", gpu_instance="", metric=metric,
     )  # fmt: skip
 
 
@@ -140,15 +120,9 @@ def test_it_is_known_whether_a_source_reports_throttling(cluster, values, metric
 
 def slowed(evidence, hours, of_hours, limit=90.0):
     """Load a reading every ten minutes, which has a thermal reason in the first hours."""
-    evidence.load(
-        "gpus",
-        [
-            {
-                "cluster": evidence.name, "node": "a", "gpu_uuid": "a#0",
-                "slurm_index": 0, "gpu_index": 0,
-                "valid_from_at": evidence.at(0), "slowdown_temperature_c": limit,
-            }
-        ],
+    evidence.add(
+        "gpus", node="a", gpu_uuid="a#0", slurm_index=0, gpu_index=0, valid_from_at=0,
+        slowdown_temperature_c=limit,
     )  # fmt: skip
     evidence.load(
         "gpu_samples",

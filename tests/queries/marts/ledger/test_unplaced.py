@@ -48,15 +48,9 @@ def test_gpus_beyond_those_of_the_node_are_unplaced(cluster):
 
 @built_together
 def test_a_hold_outside_of_the_dates_of_an_inventory_is_unplaced(cluster):
-    cluster.load(
-        "gpus",
-        [
-            {
-                "cluster": cluster.name, "node": "a", "gpu_uuid": f"GPU-{cluster.name}",
-                "slurm_index": 0, "gpu_model": "h100", "valid_from_at": cluster.at(600),
-            }
-        ],
-        "inventory",
+    cluster.add(
+        "gpus", source="inventory", node="a", gpu_uuid=f"GPU-{cluster.name}", slurm_index=0,
+        gpu_model="h100", valid_from_at=600,
     )  # fmt: skip
     cluster.job("1", 0, 1000, ["a"], 1)
     yield
@@ -78,17 +72,7 @@ def test_what_is_placed_and_what_is_contested_is_not_unplaced(cluster):
 @built_together
 def test_unplaced_time_has_the_price_of_its_kind_of_gpu(cluster, kind, priced):
     cluster.node("a", 2, model="NVIDIA H100 80GB HBM3")
-    cluster.load(
-        "rates",
-        [
-            {
-                "cluster": cluster.name,
-                "gpu_model": priced,
-                "price_per_gpu_h": 3,
-                "valid_from_at": cluster.at(-86400),
-            }
-        ],
-    )
+    cluster.add("rates", gpu_model=priced, price_per_gpu_h=3, valid_from_at=-86400)
     cluster.job("1", 0, 7200, [], 2, gpu_type=kind)
     yield
     costs = cluster.read("select sum(cost) from marts.unplaced")

@@ -20,15 +20,13 @@ def number(given):
 
 def counter(evidence, gpu, kwh_per_h, hours):
     """Load an energy counter that rises by so much each hour."""
-    evidence.load(
-        "gpu_samples",
-        [
-            {"gpu_uuid": f"c/{gpu}", "gpu_instance": "", "ts": evidence.at(second),
-             "energy_j": 1e9 + second * kwh_per_h * 1000, "engine_active_ratio": 0.9,
-             "is_flagged": False}
+    evidence.add(
+        "gpu_samples", *(
+            {"ts": second, "energy_j": 1e9 + second * kwh_per_h * 1000}
             for second in range(0, hours * HOUR_S + 1, 60)
-        ],
-        "dcgm",
+        ),
+        source="dcgm", gpu_uuid=f"c/{gpu}", gpu_instance="", engine_active_ratio=0.9,
+        is_flagged=False,
     )  # fmt: skip
 
 
@@ -51,12 +49,11 @@ def node(evidence):
 def built_priced(new_store):
     """Give the same node with a price, a factor and a tariff."""
     node = a_node(Evidence(new_store()))
-    node.load("rates", [{"price_per_gpu_h": Decimal(2)}])
-    node.load("rate_factors", [{"partition": "batch", "factor": Decimal("0.5")}])
-    node.load(
-        "tariffs",
-        [{"zone": "UTC", "from_hour": 0, "to_hour": 24, "price_per_kwh": Decimal("0.1"),
-          "pue": Decimal("1.5"), "server_ratio": Decimal(1)}],
+    node.add("rates", price_per_gpu_h=Decimal(2), cluster=None)
+    node.add("rate_factors", partition="batch", factor=Decimal("0.5"), cluster=None)
+    node.add(
+        "tariffs", zone="UTC", from_hour=0, to_hour=24, price_per_kwh=Decimal("0.1"),
+        pue=Decimal("1.5"), server_ratio=Decimal(1), cluster=None,
     )  # fmt: skip
     return node.built()
 
@@ -148,7 +145,7 @@ def saving(evidence):
             )
         ]
         evidence.events("1", reported, attempt=attempt)
-    evidence.load("rates", [{"price_per_gpu_h": Decimal(2)}])
+    evidence.add("rates", price_per_gpu_h=Decimal(2), cluster=None)
     evidence.store.build()
     return evidence.store
 

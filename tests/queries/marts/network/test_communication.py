@@ -20,17 +20,14 @@ def gang(cluster, ranks=2, count=5):
 
 def trace(cluster, rank, kernels, ranks=2):
     """Load a rank's profiler trace: start, duration and exposed seconds of NCCL kernels."""
-    cluster.load(
-        "profiled_collectives",
-        [
-            {"cluster": cluster.name, "trace_id": f"{cluster.name}-{rank}", "rank": rank,
-             "ranks_total": ranks, "pid": cluster.first_pid + rank, "device": rank, "stream": 7,
-             "start_at": cluster.at(start), "duration_s": duration, "exposed_s": exposed,
-             "kernel": "ncclDevKernel_AllReduce", "operation": "allreduce",
-             "group_name": "default_pg", "ranks": ranks, "place": place}
+    cluster.add(
+        "profiled_collectives", *(
+            {"start_at": start, "duration_s": duration, "exposed_s": exposed, "place": place}
             for place, (start, duration, exposed) in enumerate(kernels)
-        ],
-        "kineto",
+        ),
+        source="kineto", trace_id=f"{cluster.name}-{rank}", rank=rank, ranks_total=ranks,
+        pid=cluster.first_pid + rank, device=rank, stream=7, kernel="ncclDevKernel_AllReduce",
+        operation="allreduce", group_name="default_pg", ranks=ranks,
     )  # fmt: skip
 
 

@@ -42,20 +42,14 @@ def collectives(
 
 
 def benchmark(cluster, number, busbw, *, size=256 * MIB, nodes=("a", "b"), second=0, wrong=0):
-    cluster.load(
-        "nccl_benchmarks",
-        [
-            {
-                "cluster": cluster.name, "benchmark_id": f"{cluster.name}-{number}",
-                "operation": "AllReduce",
-                "size_bytes": size, "dtype": "float", "reduction": "sum", "root": -1,
-                "is_in_place": is_in_place, "repeat": 0, "is_cpu_time": False,
-                "busbw_bytes_per_s": busbw * GB - is_in_place, "wrong": wrong, "ranks": 4,
-                "nodes": list(nodes), "gpu_model": H200, "started_at": cluster.at(second),
-            }
+    cluster.add(
+        "nccl_benchmarks", *(
+            {"is_in_place": is_in_place, "busbw_bytes_per_s": busbw * GB - is_in_place}
             for is_in_place in (False, True)
-        ],
-        f"bench-{number}",
+        ),
+        source=f"bench-{number}", benchmark_id=f"{cluster.name}-{number}", operation="AllReduce",
+        size_bytes=size, dtype="float", reduction="sum", root=-1, repeat=0, is_cpu_time=False,
+        wrong=wrong, ranks=4, nodes=list(nodes), gpu_model=H200, started_at=second,
     )  # fmt: skip
 
 
@@ -175,13 +169,9 @@ def test_a_slow_node_is_confirmed_by_trouble_of_its_link_alone(evidence):
         [(["a", "b"], 200.0), (["a", "c"], 200.0), (["a", "d"], 90.0), (["b", "d"], 80.0)]
     ):
         collectives(evidence, f"0x{number}", pair, [busbw])
-    evidence.load(
-        "link_samples",
-        [
-            {"node": "b", "kind": "infiniband", "device": "mlx5_0", "port": "1", "is_up": True,
-             "ts": evidence.at(60 * n), "symbol_errors": 5 * n}
-            for n in range(3)
-        ],
+    evidence.add(
+        "link_samples", *({"ts": 60 * n, "symbol_errors": 5 * n} for n in range(3)), node="b",
+        kind="infiniband", device="mlx5_0", port="1", is_up=True, cluster=None,
     )  # fmt: skip
     evidence.store.build()
 

@@ -249,7 +249,7 @@ def test_ranks_that_ras_only_counts_are_not_named(evidence, answers):
 
 def test_an_address_of_ras_becomes_a_node_and_a_gpu(evidence, answers):
     """The Inspector knows the node of the same rank and process, and cuts hashes."""
-    evidence.load("gpus", [{"cluster": "c", "node": "a", "gpu_uuid": "GPU-5", "gpu_index": 5}])
+    evidence.add("gpus", node="a", gpu_uuid="GPU-5", gpu_index=5)
     place = {"comm_id": COMM, "rank": 1, "ranks": 4, "node": "192.0.2.2", "pid": 71}
     evidence.load("rank_map", [{**place, "gpu_index": 5, "seen_at": evidence.at(100)}], "nccl-ras")
     operation = {"comm_id": COMM[:16], "rank": 1, "ranks": 4, "node": "a", "pid": 71}

@@ -35,28 +35,15 @@ def attributes(evidence, run, scope=None):
 def test_a_run_has_what_its_job_and_the_inventory_report(cluster):
     extra = {"commit": "abc", "image": "torch:1", "nccl_version": "2.28.9", "env_hash": "e1"}
     trained(cluster, "1", samples=4.0, extra={**extra, "driver_version": "said"})
-    cluster.load(
-        "gpus",
-        [
-            {
-                "cluster": cluster.name, "node": "n1", "gpu_uuid": f"n1#{i}", "slurm_index": i,
-                "driver_version": "580.1", "power_limit_w": 700.0, "gpu_model": "h100",
-                "valid_from_at": START,
-            }
-            for i in range(2)
-        ],
-        "nvml",
+    cluster.add(
+        "gpus", *({"gpu_uuid": f"n1#{i}", "slurm_index": i} for i in range(2)), source="nvml",
+        node="n1", driver_version="580.1", power_limit_w=700.0, gpu_model="h100",
+        valid_from_at=START,
     )  # fmt: skip
 
-    cluster.load(
-        "gpu_samples_other",
-        [
-            {
-                "gpu_uuid": f"{cluster.name}/n1#0", "gpu_instance": "", "ts": cluster.at(60),
-                "metric": "power_limit_enforced_w", "value": 500.0,
-            }
-        ],
-        "dcgm",
+    cluster.add(
+        "gpu_samples_other", source="dcgm", gpu_uuid=f"{cluster.name}/n1#0", gpu_instance="", ts=60,
+        metric="power_limit_enforced_w", value=500.0,
     )  # fmt: skip
     yield
     found = attributes(cluster, "1")

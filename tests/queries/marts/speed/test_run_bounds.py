@@ -75,15 +75,12 @@ def test_the_sentence_has_the_number_or_what_is_missing(cluster):
 
 @built_together
 def test_gpus_that_wait_for_busy_processors_are_bound_by_the_host(cluster):
-    cluster.load(
-        "node_samples",
-        [
-            {
-                "cluster": cluster.name, "node": "a", "ts": cluster.at(t),
-                "cpu_busy_s": 9.0 * t, "cpu_total_s": 10.0 * t,
-            }
+    cluster.add(
+        "node_samples", *(
+            {"ts": t, "cpu_busy_s": 9.0 * t, "cpu_total_s": 10.0 * t}
             for t in range(0, HOUR_S + 1, 60)
-        ],
+        ),
+        node="a",
     )  # fmt: skip
 
     run(cluster, sm_active_ratio=0.25)
@@ -97,10 +94,9 @@ def test_gpus_that_wait_for_busy_processors_are_bound_by_the_host(cluster):
 
 def job_that_uses(cluster, used, hours=8):
     """Load a running job of one GPU whose used memory is `used(second)`."""
-    cluster.load(
-        "gpus",
-        [{"cluster": cluster.name, "node": "a", "gpu_uuid": "a#0", "slurm_index": 0, "gpu_index": 0,
-          "gpu_model": "h100", "memory_bytes": MEMORY, "valid_from_at": cluster.at(0)}],
+    cluster.add(
+        "gpus", node="a", gpu_uuid="a#0", slurm_index=0, gpu_index=0, gpu_model="h100",
+        memory_bytes=MEMORY, valid_from_at=0,
     )  # fmt: skip
     cluster.job("1", 0, int(hours * HOUR_S), ["a"], 1)
     readings(

@@ -180,16 +180,10 @@ def test_retained_tokens_are_held_against_all_allocated_time(cluster):
     cluster.job("1", 0, 1000, ["a"], 1, state="FAILED")
     events = steps(1, 100, 0, 10.0, tokens=600.0)
     cluster.events("1", [*events, durable(50, 505)])
-    cluster.load("rates", [{"cluster": cluster.name, "price_per_gpu_h": 3.6, "currency": "USD"}])
-    cluster.load(
-        "gpu_samples",
-        [
-            {
-                "gpu_uuid": f"{cluster.name}/a#0", "gpu_instance": "", "ts": cluster.at(t),
-                "energy_j": 100.0 * t, "is_flagged": False,
-            }
-            for t in range(0, 1001, 10)
-        ],
+    cluster.add("rates", price_per_gpu_h=3.6, currency="USD")
+    cluster.add(
+        "gpu_samples", *({"ts": t, "energy_j": 100.0 * t} for t in range(0, 1001, 10)),
+        gpu_uuid=f"{cluster.name}/a#0", gpu_instance="", is_flagged=False,
     )  # fmt: skip
     yield
     found = speed(cluster, "run_token_costs")
@@ -214,7 +208,7 @@ def test_tokens_of_an_account_are_held_against_its_runs_that_report_them(evidenc
     for name, tokens in (("1", 10.0), ("2", 30.0), ("3", None)):
         more = {} if tokens is None else {"tokens": tokens}
         trained(evidence, name=name, **more)
-    evidence.load("rates", [{"price_per_gpu_h": 3.6, "currency": "USD"}])
+    evidence.add("rates", price_per_gpu_h=3.6, currency="USD", cluster=None)
 
     evidence.store.build()
     found = evidence.store.read("select * from marts.tokens_by_account").row(0, named=True)

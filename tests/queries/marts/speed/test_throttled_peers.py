@@ -13,13 +13,13 @@ HW_THERMAL = 0x40
 def readings(evidence, hot, gpus=2, until=249):
     """Load telemetry every 5 s: GPU `hot` carries a slowdown reason after 100 s."""
     for gpu in range(gpus):
-        evidence.load(
-            "gpu_samples",
-            [{"gpu_uuid": f"{evidence.name}/a#{gpu}", "gpu_instance": "",
-              "ts": evidence.at(s + 0.5), "engine_active_ratio": 0.9,
-              "clocks_event_reasons": HW_THERMAL if gpu == hot and s > 100 else 0}
-             for s in evidence.every(0, until, 5)],
-            f"dcgm{gpu}",
+        evidence.add(
+            "gpu_samples", *(
+                {"ts": s + 0.5, "clocks_event_reasons": HW_THERMAL if gpu == hot and s > 100 else 0}
+                for s in evidence.every(0, until, 5)
+            ),
+            source=f"dcgm{gpu}", gpu_uuid=f"{evidence.name}/a#{gpu}", gpu_instance="",
+            engine_active_ratio=0.9,
         )  # fmt: skip
 
 
@@ -81,7 +81,7 @@ def test_where_one_rank_reports_for_all_any_throttled_gpu_is_distinguished(clust
 def test_the_loss_names_the_throttled_gpu_and_what_it_cost_the_gang(cluster):
     slow_gang(cluster, 4)
     readings(cluster, hot=3, gpus=4)
-    cluster.load("rates", [{"cluster": cluster.name, "price_per_gpu_h": 3.6}])
+    cluster.add("rates", price_per_gpu_h=3.6)
     yield
     radius = cluster.read("select * from marts.blast_radius").row(0, named=True)
     assert radius["gpu_uuid"] == f"{cluster.name}/a#3"
@@ -164,10 +164,9 @@ def test_a_straggler_with_a_hardware_error_passes_the_blame_on(cluster):
     yield
     assert parts(cluster) == {("straggler_wait", None, "own"): 55}
 
-    cluster.load(
-        "gpu_events",
-        [{"cluster": cluster.name, "node": "a", "gpu_uuid": f"{cluster.name}/a#1",
-          "ts": cluster.at(90), "kind": "xid", "ts_precision": "exact", "code": 63}],
+    cluster.add(
+        "gpu_events", node="a", gpu_uuid=f"{cluster.name}/a#1", ts=90, kind="xid",
+        ts_precision="exact", code=63,
     )  # fmt: skip
     yield
     assert parts(cluster) == {("straggler_wait", "faulty_peer", "platform"): 55}
@@ -192,12 +191,12 @@ def test_steps_shorter_than_the_sampling_interval_are_judged_by_the_reading_that
             gpu_uuid=f"{cluster.name}/a#{rank}",
         )
     for gpu in (0, 1):
-        cluster.load(
-            "gpu_samples",
-            [{"gpu_uuid": f"{cluster.name}/a#{gpu}", "gpu_instance": "", "ts": cluster.at(s),
-              "clocks_event_reasons": HW_THERMAL if gpu and s > 100 else 0}
-             for s in cluster.every(-5, 265, 15)],
-            f"dcgm{gpu}",
+        cluster.add(
+            "gpu_samples", *(
+                {"ts": s, "clocks_event_reasons": HW_THERMAL if gpu and s > 100 else 0}
+                for s in cluster.every(-5, 265, 15)
+            ),
+            source=f"dcgm{gpu}", gpu_uuid=f"{cluster.name}/a#{gpu}", gpu_instance="",
         )  # fmt: skip
     yield
     assert parts(cluster) == {
@@ -214,17 +213,12 @@ def late_by_the_traces(evidence, first_pid):
 
     def traced():
         for rank in (0, 1):
-            evidence.load(
+            evidence.add(
                 "profiled_collectives",
-                [
-                    {"cluster": evidence.name, "trace_id": f"{evidence.name}-{rank}", "rank": rank,
-                     "pid": first_pid + rank, "device": rank, "stream": 7,
-                     "start_at": evidence.at(101 + 15 * step),
-                     "duration_s": 6.0 - 5.5 * rank, "exposed_s": 6.0 - 5.5 * rank,
-                     "kernel": "ncclDevKernel", "group_name": "pg", "ranks": 2, "place": step}
-                    for step in range(10)
-                ],
-                "kineto",
+                *({"start_at": 101 + 15 * step, "place": step} for step in range(10)),
+                source="kineto", trace_id=f"{evidence.name}-{rank}", rank=rank,
+                pid=first_pid + rank, device=rank, stream=7, duration_s=6.0 - 5.5 * rank,
+                exposed_s=6.0 - 5.5 * rank, kernel="ncclDevKernel", group_name="pg", ranks=2,
             )  # fmt: skip
 
     def reported():
@@ -239,10 +233,9 @@ def late_by_the_traces(evidence, first_pid):
             )
 
     def erred():
-        evidence.load(
-            "gpu_events",
-            [{"cluster": evidence.name, "node": "a", "gpu_uuid": f"{evidence.name}/a#1",
-              "ts": evidence.at(90), "kind": "xid", "ts_precision": "exact", "code": 63}],
+        evidence.add(
+            "gpu_events", node="a", gpu_uuid=f"{evidence.name}/a#1", ts=90, kind="xid",
+            ts_precision="exact", code=63,
         )  # fmt: skip
 
     return {

@@ -126,7 +126,7 @@ def test_a_busy_disk_explains_a_gap_that_the_job_does_not(evidence):
 @built_together
 def test_a_gap_costs_its_gpu_time_at_its_price(cluster):
     gang(cluster, [(1000, 1100)])
-    cluster.load("rates", [{"cluster": cluster.name, "price_per_gpu_h": 3.6, "currency": "USD"}])
+    cluster.add("rates", price_per_gpu_h=3.6, currency="USD")
     yield
     assert gang_gaps(cluster, "cost")["cost"].to_list() == [pytest.approx(0.44)]
 
