@@ -73,41 +73,30 @@ def by_account(made):
     return dict(made.accounts.select("account", "total_cost").rows())
 
 
-def test_a_day_is_open_until_evidence_reaches_the_lateness_beyond_its_end(fleet):
-    watched_until(fleet, 16 + 5.9)
-    assert not statement(fleet.store, WHEN, SETTINGS).is_closed
+@pytest.mark.parametrize(
+    ("hours", "by_hand", "is_closed"),
+    [(16 + 5.9, False, False), (16 + 6, False, True), (15, True, True)],
+    ids=["short of the lateness", "the lateness beyond its end", "by hand, once it has ended"],
+)
+def test_a_day_is_open_until_evidence_reaches_beyond_its_end(fleet, hours, by_hand, is_closed):
+    watched_until(fleet, hours)  # a job runs until 20
 
-    watched_until(fleet, 16 + 6)
-    assert statement(fleet.store, WHEN, SETTINGS).is_closed
-
-
-def test_an_open_day_can_be_closed_by_hand_once_it_has_ended(fleet):
-    watched_until(fleet, 15)
-    job_runs_until_20 = statement(fleet.store, WHEN, SETTINGS, closes_now=True)
-
-    assert job_runs_until_20.is_closed
-
-
-def test_a_day_that_has_not_ended_cannot_be_closed(evidence):
-    evidence.node("a", 1)
-    evidence.watched(15 * HOUR_S)
-    evidence.store.build()
-    noon = datetime(2027, 1, 15, 12, tzinfo=UTC)
-
-    assert not statement(evidence.store, WHEN, SETTINGS, closes_now=True, now=noon).is_closed
+    assert statement(fleet.store, WHEN, SETTINGS, closes_now=by_hand).is_closed == is_closed
 
 
 def test_a_past_day_is_closed_by_hand_however_far_the_evidence_reaches(evidence):
     evidence.node("a", 1)
     evidence.watched(15 * HOUR_S)
     evidence.store.build()
-    later = datetime(2027, 1, 17, tzinfo=UTC)
+    noon, later = datetime(2027, 1, 15, 12, tzinfo=UTC), datetime(2027, 1, 17, tzinfo=UTC)
+    unended = statement(evidence.store, WHEN, SETTINGS, closes_now=True, now=noon)
 
     made = statement(evidence.store, WHEN, SETTINGS, closes_now=True, now=later)
     evidence.state("*", "up", 0, 40 * HOUR_S)
     evidence.store.build()
     corrected = statement(evidence.store, WHEN, SETTINGS, now=later)
 
+    assert not unended.is_closed
     assert made.is_closed
     assert made.bookings[0].evidence_ms < made.day.to_ms
     assert corrected.was_corrected
@@ -180,48 +169,25 @@ def test_corrections_add_up_to_the_difference(ended):
     assert by_account(corrected)["C"] > 0
 
 
-def test_rows_of_corrections_add_up_across_and_down(ended):
-    statement(ended.store, WHEN, SETTINGS)
-    late_job(ended)
-
-    made = statement(ended.store, WHEN, SETTINGS)
-
-    for row in made.rows.iter_rows(named=True):
-        known = [row[name] for name in AMOUNTS if row[name] is not None]
-        assert row["total_cost"] is None or row["total_cost"] == sum(known)
-    assert sum(by_account(made).values()) == made.total_cost
-
-
-def test_a_new_price_changes_no_closed_day(ended):
+def test_new_prices_and_policies_are_those_of_later_days(ended):
+    """Late evidence of a closed day too is charged at its prices, by its policy."""
     before = statement(ended.store, WHEN, SETTINGS)
-
     ended.add("rates", gpu_model="H100", price_per_gpu_h=Decimal(9), cluster=None)
     ended.store.build()
-    after = statement(ended.store, WHEN, SETTINGS)
-
-    assert after.rows.rows() == before.rows.rows()
-    next_day = statement(ended.store, date(2027, 1, 16), SETTINGS)
-    assert set(next_day.rows["price_per_gpu_h"]) == {Decimal(9)}
-
-
-def test_late_evidence_of_a_closed_day_is_charged_at_the_prices_of_that_day(ended):
-    statement(ended.store, WHEN, SETTINGS)
-    ended.add("rates", gpu_model="H100", price_per_gpu_h=Decimal(9), cluster=None)
-
-    late_job(ended)
-    made = statement(ended.store, WHEN, SETTINGS)
-
-    late = made.rows.filter((pl.col("team") == "C") & (pl.col("line") == "usage"))
-    assert late["direct_cost"].to_list() == [Decimal("24.00")]
-
-
-def test_a_new_policy_changes_no_closed_day(ended):
-    before = statement(ended.store, WHEN, SETTINGS)
-
     after = statement(ended.store, WHEN, StatementSettings(idle_policy="none"))
+    late_job(ended)
+    corrected = statement(ended.store, WHEN, SETTINGS)
 
     assert after.policy.idle == "proportional"
     assert after.rows.rows() == before.rows.rows()
+    late = corrected.rows.filter((pl.col("team") == "C") & (pl.col("line") == "usage"))
+    assert late["direct_cost"].to_list() == [Decimal("24.00")]
+    for row in corrected.rows.iter_rows(named=True):
+        known = [row[name] for name in AMOUNTS if row[name] is not None]
+        assert row["total_cost"] is None or row["total_cost"] == sum(known)
+    assert sum(by_account(corrected).values()) == corrected.total_cost
+    next_day = statement(ended.store, date(2027, 1, 16), SETTINGS)
+    assert set(next_day.rows["price_per_gpu_h"]) == {Decimal(9)}
 
 
 def test_prices_of_another_currency_are_refused_and_nothing_is_written(fleet):
@@ -362,7 +328,6 @@ def test_a_job_that_still_runs_is_charged_as_far_as_evidence_reaches(evidence):
 
 
 def test_policy_none_leaves_idle_time_on_its_own_line(ended):
-
     exact = computed(ended.store, statement(ended.store, WHEN, SETTINGS).day, Policy())
 
     assert set(exact.filter(pl.col("line") == "idle")["idle_share_cost"]) == {0}

@@ -7,7 +7,7 @@ from fractions import Fraction
 import polars as pl
 import pytest
 from tests.queries.billing.energy_counters import counter, steady
-from tests.queries.conftest import START_MS, Evidence, steps
+from tests.queries.conftest import START_MS, Evidence, built_together, steps
 
 from goodput_billing.statement.amounts.charges import Policy
 from goodput_billing.statement.amounts.rows import exact_total
@@ -117,15 +117,15 @@ def test_of_held_time_every_millisecond_has_one_use(busy):
     assert odd.is_empty()
 
 
-def test_what_a_node_failure_cost_can_be_credited(evidence):
-    evidence.node("a", 2)
+@built_together
+def test_what_a_node_failure_cost_can_be_credited(cluster):
+    cluster.node("a", 2)
     for job, state, start in (("1", "NODE_FAIL", 0), ("2", "FAILED", 2_000)):
-        evidence.job(job, start, start + 1_000, ["a"], 2, state, account=state, submit=start)
+        cluster.job(job, start, start + 1_000, ["a"], 2, state, account=state, submit=start)
         ran = steps(1, 80, start + 100, 10)
-        evidence.events(job, [{"event": "job.start", "t": start + 50}, *ran])
-    evidence.store.build()
-
-    found = evidence.store.read(
+        cluster.events(job, [{"event": "job.start", "t": start + 50}, *ran])
+    yield
+    found = cluster.read(
         "select team, gpu_ms, own_waste_ms, platform_waste_ms, credit_ms "
         "from marts.statement_lines where line = 'usage' order by team"
     )
@@ -159,75 +159,67 @@ def test_energy_that_was_counted_is_charged_once(busy):
     assert sum(found["mj"]) == pytest.approx(3 * 6 * HOUR_S * 137_700, abs=3)
 
 
-def test_a_counter_that_restarts_counts_from_0(evidence):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 7_200, ["a"], 1)
-    counter(evidence, "c/a#0", ((0, 5e6), (600, 5.3e6), (1200, 2e5), (1800, 5e5)))
-    evidence.store.build()
-
-    found = evidence.store.read("select sum(energy_mj) from marts.statement_energy_hourly").item()
-
-    # 300 kJ, then at least the 200 kJ since the reset, then 300 kJ
-    assert found == 800_000_000
-
-
-def test_a_jump_that_no_gpu_makes_is_no_energy(evidence):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 7_200, ["a"], 1)
-    counter(
-        evidence, "c/a#0", ((0, 5e6), (600, 9.2e18), (1200, 9.2e18), (4000, 5e6), (4600, 5.1e6))
-    )
-    evidence.store.build()
-
-    found = evidence.store.read("select sum(energy_mj) from marts.statement_energy_hourly").item()
-
-    assert found == 100_000_000
+@pytest.mark.parametrize(
+    ("readings", "energy_mj"),
+    [
+        # 300 kJ, then at least the 200 kJ since the reset, then 300 kJ
+        (((0, 5e6), (600, 5.3e6), (1200, 2e5), (1800, 5e5)), 800_000_000),
+        (((0, 5e6), (600, 9.2e18), (1200, 9.2e18), (4000, 5e6), (4600, 5.1e6)), 100_000_000),
+    ],
+    ids=["a counter that restarts counts from 0", "a jump that no GPU makes is no energy"],
+)
+@built_together
+def test_energy_of_a_counter(cluster, readings, energy_mj):
+    cluster.node("a", 1)
+    cluster.job("1", 0, 7_200, ["a"], 1)
+    counter(cluster, cluster.gpu("a#0"), readings)
+    yield
+    sql = "select sum(energy_mj) from marts.statement_energy_hourly"
+    assert cluster.read(sql).item() == energy_mj
 
 
-def test_energy_goes_to_who_held_the_gpu_when_it_was_used(evidence):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 1_800, ["a"], 1, account="A")
-    evidence.job("2", 1_800, 3_600, ["a"], 1, account="B", submit=1_800)
+@built_together
+def test_energy_goes_to_who_held_the_gpu_when_it_was_used(cluster):
+    cluster.node("a", 1)
+    cluster.job("1", 0, 1_800, ["a"], 1, account="A")
+    cluster.job("2", 1_800, 3_600, ["a"], 1, account="B", submit=1_800)
     readings = [
         (second, 1e6 + 100 * min(second, 1_800) + 500 * max(0, second - 1_800))
         for second in range(0, 3_601, 30)
     ]
-    counter(evidence, "c/a#0", readings)
-    evidence.store.build()
-
-    found = evidence.store.read(
-        "select team, energy_mj from marts.statement_lines where line = 'usage'"
-    )
+    counter(cluster, cluster.gpu("a#0"), readings)
+    yield
+    found = cluster.read("select team, energy_mj from marts.statement_lines where line = 'usage'")
 
     assert dict(found.rows()) == {"A": 180_000_000, "B": 900_000_000}
 
 
-def test_the_tariff_is_that_of_the_hour_in_its_own_zone(evidence):
+@built_together
+def test_the_tariff_is_that_of_the_hour_in_its_own_zone(cluster):
     """08:00 to 12:00 UTC is 03:00 to 07:00 in New York: two hours by night, two by day."""
-    evidence.node("a", 1)
-    evidence.watched(4 * HOUR_S)
-    counter(evidence, "c/a#0", steady(4 * HOUR_S, 1000))
+    cluster.node("a", 1)
+    cluster.watched(4 * HOUR_S)
+    counter(cluster, cluster.gpu("a#0"), steady(4 * HOUR_S, 1000))
     zone = "America/New_York"
-    evidence.load(
+    cluster.load(
         "tariffs",
         [{"zone": zone, "from_hour": begin, "to_hour": end, "price_per_kwh": Decimal(cost),
           "pue": Decimal(1), "server_ratio": Decimal(1)}
          for begin, end, cost in ((22, 5, "0.05"), (5, 22, "0.20"))],
     )  # fmt: skip
-    evidence.store.build()
-
-    metered = evidence.store.read("select sum(metered_mj_price) from marts.statement_lines").item()
+    yield
+    metered = cluster.read("select sum(metered_mj_price) from marts.statement_lines").item()
 
     assert Fraction(metered) / 3_600_000_000 == Fraction(2 * 5 + 2 * 20, 100)
 
 
-def test_without_a_tariff_energy_is_known_and_its_cost_is_not(evidence):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 3_600, ["a"], 1)
-    counter(evidence, "c/a#0", steady(3_600, 100))
-    evidence.store.build()
-
-    (row,) = evidence.store.read(
+@built_together
+def test_without_a_tariff_energy_is_known_and_its_cost_is_not(cluster):
+    cluster.node("a", 1)
+    cluster.job("1", 0, 3_600, ["a"], 1)
+    counter(cluster, cluster.gpu("a#0"), steady(3_600, 100))
+    yield
+    (row,) = cluster.read(
         "select energy_mj, metered_mj_price, untariffed_mj from marts.statement_lines "
         "where line = 'usage'"
     ).to_dicts()
@@ -235,17 +227,16 @@ def test_without_a_tariff_energy_is_known_and_its_cost_is_not(evidence):
     assert row == {"energy_mj": 360_000_000, "metered_mj_price": None, "untariffed_mj": 360_000_000}
 
 
-def test_a_node_that_changed_its_price_at_noon_is_charged_both(evidence):
-    evidence.node("a", 2)
-    evidence.job("1", 0, 8 * HOUR_S, ["a"], 2)
-    evidence.add(
+@built_together
+def test_a_node_that_changed_its_price_at_noon_is_charged_both(cluster):
+    cluster.node("a", 2)
+    cluster.job("1", 0, 8 * HOUR_S, ["a"], 2)
+    cluster.add(
         "rates", {"price_per_gpu_h": Decimal(2)},
         {"price_per_gpu_h": Decimal(3), "valid_from_at": 4 * HOUR_S}, gpu_model="H100",
-        cluster=None,
     )  # fmt: skip
-    evidence.store.build()
-
-    found = evidence.store.read(
+    yield
+    found = cluster.read(
         "select price_per_gpu_h, gpu_ms from marts.statement_lines where line = 'usage' order by 1"
     )
 
@@ -253,22 +244,22 @@ def test_a_node_that_changed_its_price_at_noon_is_charged_both(evidence):
     assert found.rows() == [(Decimal(2), half), (Decimal(3), half)]
 
 
-def test_a_gpu_that_moved_is_charged_at_one_place_at_a_time(evidence):
+@built_together
+def test_a_gpu_that_moved_is_charged_at_one_place_at_a_time(cluster):
     stays = [("a", 0, 1_800), ("b", 1_800, None)]
-    evidence.add(
+    cluster.add(
         "gpus", *(
             {"node": node, "valid_from_at": begin, "valid_to_at": end}
             for node, begin, end in stays
         ),
-        source="inventory", gpu_uuid="GPU-1", slurm_index=0, gpu_model="h100",
+        source="inventory", gpu_uuid=f"GPU-{cluster.name}", slurm_index=0, gpu_model="h100",
     )  # fmt: skip
-    evidence.watched(3_600)
-    evidence.job("1", 0, 1_800, ["a"], 1, account="A")
-    evidence.job("2", 1_800, 3_600, ["b"], 1, account="B", submit=1_800)
-    counter(evidence, "GPU-1", steady(3_600, 100))
-    evidence.store.build()
-
-    found = evidence.store.read(
+    cluster.watched(3_600)
+    cluster.job("1", 0, 1_800, ["a"], 1, account="A")
+    cluster.job("2", 1_800, 3_600, ["b"], 1, account="B", submit=1_800)
+    counter(cluster, f"GPU-{cluster.name}", steady(3_600, 100))
+    yield
+    found = cluster.read(
         "select team, gpu_ms, energy_mj from marts.statement_lines where gpu_ms > 0 order by team"
     )
 

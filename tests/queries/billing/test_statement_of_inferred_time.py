@@ -24,12 +24,8 @@ def day(evidence):
 @pytest.fixture
 def workstation(evidence):
     """Give two GPUs at 3 an hour, one at work for an hour of two, for a job that sends events."""
-    rows = [
-        {"cluster": "c", "node": "n", "gpu_uuid": f"n-{i}", "gpu_index": i, "gpu_model": "h100",
-         "valid_from_at": evidence.at(0)}
-        for i in (0, 1)
-    ]  # fmt: skip
-    evidence.load("gpus", rows, "nvml")
+    gpus = [{"gpu_uuid": f"n-{i}", "gpu_index": i} for i in (0, 1)]
+    evidence.add("gpus", *gpus, source="nvml", node="n", gpu_model="h100", valid_from_at=0)
     for gpu, last in (("n-0", HOUR_S), ("n-1", 600)):
         evidence.add(
             "gpu_samples", *(
@@ -62,24 +58,26 @@ def amounts(rows):
     }
 
 
-def test_inferred_time_is_shown_and_not_charged(workstation, day):
-    rows = computed(workstation, day, Policy())
-
-    assert amounts(rows)["inferred"] == (round(1 + 600 / HOUR_S, 6), 0)
-    assert amounts(rows)["idle"][1] == pytest.approx(3 * (4 - 1 - 600 / HOUR_S), abs=1e-5)
+INFERRED_H = 1 + 600 / HOUR_S
 
 
-def test_inferred_time_has_its_price_where_a_site_charges_it(workstation, day):
-    rows = computed(workstation, day, Policy(charge_inferred=True))
+@pytest.mark.parametrize(
+    ("charges", "expected"),
+    [
+        (False, {"inferred": (INFERRED_H, 0), "idle": (4 - INFERRED_H, 3 * (4 - INFERRED_H))}),
+        (True, {"inferred": (INFERRED_H, 3 * INFERRED_H),
+                "idle": (4 - INFERRED_H, 3 * (4 - INFERRED_H))}),
+        (None, {"idle": (4, 12)}),
+    ],
+    ids=["not charged", "where a site charges it", "closed before ownership was inferred"],
+)  # fmt: skip
+def test_cost_of_inferred_time(workstation, day, charges, expected):
+    policy = Policy() if charges is False else Policy(charge_inferred=charges)
+    found = amounts(computed(workstation, day, policy))
 
-    assert amounts(rows)["inferred"][1] == pytest.approx(3 * (1 + 600 / HOUR_S), abs=1e-5)
-
-
-def test_a_day_closed_before_ownership_was_inferred_keeps_it_as_idle_time(workstation, day):
-    rows = computed(workstation, day, Policy(charge_inferred=None))
-
-    assert amounts(rows) == {"idle": (4, 12)}
-    assert rows.height == 1
+    assert found.keys() == expected.keys()
+    for line, amount in expected.items():
+        assert found[line] == pytest.approx(amount, abs=1e-5)
 
 
 def test_a_statement_with_inferred_time_balances(workstation, day):

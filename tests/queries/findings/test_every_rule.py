@@ -12,21 +12,16 @@ RULES = files("goodput_queries") / "sql" / "reference" / "finding_rules.csv"
 
 
 def marked(kind):
-    """Return the rules that tests say they show, by `@pytest.mark.<kind>("rule")`."""
-    found = set()
-    for file in TESTS.rglob("test_*.py"):
-        text = file.read_text()
-        if f"@pytest.mark.{kind}(" not in text:
-            continue
-        for test in ast.parse(text).body:
-            if isinstance(test, ast.FunctionDef) and test.name.startswith("test_"):
-                for mark in test.decorator_list:
-                    if (
-                        isinstance(mark, ast.Call)
-                        and ast.unparse(mark.func) == f"pytest.mark.{kind}"
-                    ):
-                        found |= {ast.literal_eval(rule) for rule in mark.args}
-    return found
+    """Return the rules that tests or their cases are marked with, by `pytest.mark.<kind>("rule")`."""
+    mark = f"pytest.mark.{kind}"
+    return {
+        ast.literal_eval(rule)
+        for file in TESTS.rglob("test_*.py")
+        if f"{mark}(" in (text := file.read_text())
+        for call in ast.walk(ast.parse(text))
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == mark
+        for rule in call.args
+    }
 
 
 @pytest.mark.parametrize("kind", ["fires", "quiet"])

@@ -48,33 +48,31 @@ def slower_in_the_second_hour(evidence, reasons):
     ran = [*steps(1, 58, 60, 60.0), *steps(59, 98, HOUR - 60, 90.0)]
     run(evidence, ran)
     for gpu in range(GPUS):
-        evidence.load(
+        hot = [(s, gpu == LATE and s > HOUR - 60) for s in evidence.every(0, 2 * HOUR, 30)]
+        evidence.add(
             "gpu_samples",
-            [{"gpu_uuid": f"{evidence.name}/a#{gpu}", "gpu_instance": "",
-              "ts": evidence.at(second), "engine_active_ratio": 0.9,
-              "clocks_event_reasons": reasons if gpu == LATE and second > HOUR - 60 else 0}
-             for second in evidence.every(0, 2 * HOUR, 30)],
-            "dcgm",
+            *({"ts": s, "clocks_event_reasons": reasons if is_hot else 0} for s, is_hot in hot),
+            source="dcgm", gpu_uuid=evidence.gpu(f"a#{gpu}"), gpu_instance="",
+            engine_active_ratio=0.9,
         )  # fmt: skip
 
 
-@pytest.mark.fires("throttled_gpu")
+@pytest.mark.parametrize(
+    ("reasons", "gpu_ms"),
+    [
+        pytest.param(THERMAL, 40 * 30_000 * GPUS, marks=pytest.mark.fires("throttled_gpu")),
+        pytest.param(POWER_CAP, None, marks=pytest.mark.quiet("throttled_gpu")),
+    ],
+    ids=["hot", "power cap"],
+)
 @built_together
-def test_steps_that_a_hot_gpu_makes_longer_are_put_on_it(cluster):
-    slower_in_the_second_hour(cluster, THERMAL)
+def test_steps_that_a_hot_gpu_makes_longer_are_put_on_it(cluster, reasons, gpu_ms):
+    slower_in_the_second_hour(cluster, reasons)
     yield
     rows = found_together(cluster, "rule, gpu_uuid, gpu_ms")
-    (row,) = [row for row in rows if row[0] == "throttled_gpu"]
-    assert row[1] == f"{cluster.name}/a#{LATE}"
-    assert row[2] == pytest.approx(40 * 30_000 * GPUS, rel=0.05)
-
-
-@pytest.mark.quiet("throttled_gpu")
-@built_together
-def test_a_power_cap_throttles_nothing(cluster):
-    slower_in_the_second_hour(cluster, POWER_CAP)
-    yield
-    assert "throttled_gpu" not in rules_together(cluster)
+    found = [row[1:] for row in rows if row[0] == "throttled_gpu"]
+    near = pytest.approx(gpu_ms, rel=0.05)
+    assert found == ([] if gpu_ms is None else [(cluster.gpu(f"a#{LATE}"), near)])
 
 
 @pytest.mark.fires("bad_node")
@@ -97,30 +95,35 @@ def transports(evidence, *rows):
     for node in ("a", "b"):
         evidence.node(node, 1)
     evidence.watched(HOUR)
-    evidence.load(
-        "comm_transports",
-        [{"cluster": evidence.name, "comm_id": evidence.name, "node": node, "nodes": 2,
-          "pid": evidence.first_pid + number, "transport": transport}
-         for number, (node, transport) in enumerate(rows)],
-    )  # fmt: skip
+    processes = [
+        {"node": node, "pid": evidence.first_pid + number, "transport": transport}
+        for number, (node, transport) in enumerate(rows)
+    ]
+    evidence.add("comm_transports", *processes, comm_id=evidence.name, nodes=2)
 
 
-@pytest.mark.fires("socket_fallback")
+FALL_BACK = "1 process of NCCL use NET/Socket between nodes"
+
+
+@pytest.mark.parametrize(
+    ("used", "expected"),
+    [
+        pytest.param(
+            [("a", "NET/Socket"), ("b", "NET/IB/GDRDMA")],
+            [("socket_fallback", "a", "warning", "Confirmed", FALL_BACK)],
+            id="beside InfiniBand", marks=pytest.mark.fires("socket_fallback"),
+        ),
+        pytest.param(
+            [("a", "NET/Socket"), ("b", "NET/Socket"), ("b", "P2P/CUMEM")], [],
+            id="where nothing else was seen", marks=pytest.mark.quiet("socket_fallback"),
+        ),
+    ],
+)  # fmt: skip
 @built_together
-def test_sockets_beside_infiniband_are_a_fall_back(cluster):
-    transports(cluster, ("a", "NET/Socket"), ("b", "NET/IB/GDRDMA"))
+def test_sockets_beside_infiniband_are_a_fall_back(cluster, used, expected):
+    transports(cluster, *used)
     yield
-    rows = found_together(cluster, "rule, node, severity, confidence, evidence")
-    text = "1 process of NCCL use NET/Socket between nodes"
-    assert rows == [("socket_fallback", "a", "warning", "Confirmed", text)]
-
-
-@pytest.mark.quiet("socket_fallback")
-@built_together
-def test_sockets_where_nothing_else_was_seen_are_no_fall_back(cluster):
-    transports(cluster, ("a", "NET/Socket"), ("b", "NET/Socket"), ("b", "P2P/CUMEM"))
-    yield
-    assert rules_together(cluster) == set()
+    assert found_together(cluster, "rule, node, severity, confidence, evidence") == expected
 
 
 def losses(evidence, loss_of):

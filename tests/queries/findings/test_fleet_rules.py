@@ -37,82 +37,70 @@ def test_what_a_preemption_lost_is_a_finding_of_its_own(cluster):
     assert not rules_together(cluster) & {"job_failure", "infrastructure_failure", "time_limit"}
 
 
-@pytest.mark.fires("gang_wait")
-@built_together
-def test_a_gang_that_waits_for_its_last_part_is_found(cluster):
-    fleet(cluster)
-    cluster.job("1", 0, 2 * HOUR, ["a"], GPUS)
-    cluster.load(
-        "holds",
-        [{"cluster": cluster.name, "job_id_raw": "1", "submit_at": cluster.at(0), "node": "a",
-          "gpu_uuid": f"{cluster.name}/a#{gpu}", "method": "pod",
-          "start_at": cluster.at(HOUR if gpu == 3 else 0)} for gpu in range(GPUS)],
-    )  # fmt: skip
-    yield
-    assert "gang_wait" in rules_together(cluster)
-
-
-@pytest.mark.fires("idle_with_demand")
-@built_together
-def test_gpus_that_are_free_while_a_job_could_run_are_found(cluster):
-    fleet(cluster)
-    cluster.job("1", None, None, ["a"], GPUS, "PENDING", partition="p")
-    yield
-    assert rules_together(cluster) == {"idle_with_demand"}
-
-
-@pytest.mark.fires("stranded_gpus")
-@built_together
-def test_free_gpus_whose_cores_a_job_took_are_found(cluster):
-    fleet(cluster)
-    working(cluster, 1, cpus=16)
-    yield
-    ((rule, severity, gpu_ms),) = found_together(cluster, "rule, severity, gpu_ms")
-    assert (rule, severity, gpu_ms) == ("stranded_gpus", "warning", 2 * HOUR * 1000 * (GPUS - 1))
-
-
-@pytest.mark.fires("reservation_idle")
-@built_together
-def test_a_reservation_that_nobody_uses_is_found(cluster):
-    fleet(cluster)
-    reserved(cluster)
-    yield
-    assert rules_together(cluster) == {"reservation_idle"}
+def pending(cluster, job="1"):
+    cluster.job(job, None, None, ["a"], GPUS, "PENDING", partition="p")
 
 
 def reserved(cluster):
     cluster.add("reservations", name="r", nodes=["a"], owner="nlp", start_at=0, end_at=2 * HOUR)
 
 
-@pytest.mark.quiet("gang_wait", "idle_with_demand", "stranded_gpus", "reservation_idle")
-@pytest.mark.quiet("unclassified_time")
+def waiting_for_its_last_gpu(cluster):
+    cluster.job("1", 0, 2 * HOUR, ["a"], GPUS)
+    for gpu in range(GPUS):
+        cluster.hold("1", f"a#{gpu}", method="pod", start_at=HOUR if gpu == 3 else 0)
+
+
+STRANDED_MS = 2 * HOUR * 1000 * (GPUS - 1)
+# what it shows: what is loaded besides the node, columns and rows of the findings
+FLEETS = [
+    pytest.param(
+        waiting_for_its_last_gpu, "rule", [("gang_wait",), ("unclassified_time",)],
+        id="a gang waits for its last part", marks=pytest.mark.fires("gang_wait"),
+    ),
+    pytest.param(
+        pending, "rule", [("idle_with_demand",)],
+        id="GPUs are free while a job could run", marks=pytest.mark.fires("idle_with_demand"),
+    ),
+    pytest.param(
+        lambda c: working(c, 1, cpus=16), "rule, severity, gpu_ms",
+        [("stranded_gpus", "warning", STRANDED_MS)],
+        id="a job took the cores of free GPUs", marks=pytest.mark.fires("stranded_gpus"),
+    ),
+    pytest.param(
+        reserved, "rule", [("reservation_idle",)],
+        id="nobody uses a reservation", marks=pytest.mark.fires("reservation_idle"),
+    ),
+    pytest.param(
+        lambda c: [reserved(c), working(c, account="nlp", cpus=16), pending(c, "2")], "rule", [],
+        id="a full reserved node whose queue waits",
+        marks=pytest.mark.quiet(
+            "gang_wait", "idle_with_demand", "stranded_gpus", "reservation_idle",
+            "unclassified_time",
+        ),
+    ),
+    pytest.param(
+        lambda c: [pending(c), c.state("a", "drained", 0, 2 * HOUR)], "rule, node, severity",
+        [("node_drained", "a", "info")],
+        id="a drained node is found however many wait",
+        marks=[
+            pytest.mark.fires("node_drained"), pytest.mark.quiet("node_down", "idle_with_demand"),
+        ],
+    ),
+    pytest.param(
+        lambda _: None, "rule", [],
+        id="a node that nobody needs", marks=pytest.mark.quiet("node_drained", "node_down"),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("load", "columns", "expected"), FLEETS)
 @built_together
-def test_a_full_reserved_node_whose_queue_waits_has_no_finding(cluster):
+def test_findings_of_a_node(cluster, load, columns, expected):
     fleet(cluster)
-    reserved(cluster)
-    working(cluster, account="nlp", cpus=16)
-    cluster.job("2", None, None, ["a"], GPUS, "PENDING", partition="p")
+    load(cluster)
     yield
-    assert rules_together(cluster) == set()
-
-
-@pytest.mark.fires("node_drained")
-@pytest.mark.quiet("node_down", "idle_with_demand")
-@built_together
-def test_a_drained_node_is_found_however_many_wait(cluster):
-    fleet(cluster)
-    cluster.job("1", None, None, ["a"], GPUS, "PENDING", partition="p")
-    cluster.state("a", "drained", 0, 2 * HOUR)
-    yield
-    assert found_together(cluster, "rule, node, severity") == [("node_drained", "a", "info")]
-
-
-@pytest.mark.quiet("node_drained", "node_down")
-@built_together
-def test_a_node_that_nobody_needs_is_neither_down_nor_drained(cluster):
-    fleet(cluster)
-    yield
-    assert rules_together(cluster) == set()
+    assert found_together(cluster, columns) == expected
 
 
 def asked(store, source, *, failures):

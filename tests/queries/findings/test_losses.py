@@ -14,7 +14,8 @@ def found(evidence, columns="rule"):
     """Build, and return the findings without those about evidence."""
     evidence.build()
     return evidence.read(
-        f"select {columns} from marts.findings where kind <> 'data quality' order by rule, since_at"
+        f"""select {columns} from marts.findings where kind <> 'data quality'
+        order by all"""
     ).rows()
 
 
@@ -34,72 +35,76 @@ def run(
     evidence.events(job_id, [durable(STEPS, 7200), *more])
 
 
-@pytest.mark.quiet(
-    "infrastructure_failure",
-    "job_failure",
-    "preempted",
-    "time_limit",
-    "rank_skew",
-    "slow_rank",
-    "checkpoint_overhead",
-    "idle_allocation",
-    "hang",
-)
+LOST = STEPS * 12 * GPUS * 1000
+# what it shows: how a run of two hours differs from a healthy one, columns and rows of its findings
+# (`c` is the cluster), rules that it fires and rules that stay quiet
+RUNS = [
+    pytest.param(
+        {}, "rule", [], id="a healthy run has no finding",
+        marks=pytest.mark.quiet(
+            "infrastructure_failure", "job_failure", "preempted", "time_limit", "rank_skew",
+            "slow_rank", "checkpoint_overhead", "idle_allocation", "hang", "input_stall",
+            "slow_start",
+        ),
+    ),
+    pytest.param(
+        {"per_rank": lambda *_: {"data_s": 12.0}},
+        "rule, run_key, severity, gpu_ms, back_ms, back_low_ms, evidence",
+        [("input_stall", "c/1", "warning", LOST, LOST, LOST,
+          "1.6 GPU-h lost, 19.8 % of the allocated time")],
+        id="waiting for input is found with what was lost",
+        marks=pytest.mark.fires("input_stall"),
+    ),
+    pytest.param(
+        {"per_rank": lambda *_: {"data_s": 0.9}}, "rule", [],
+        id="a small share of waiting for input is no finding",
+        marks=pytest.mark.quiet("input_stall"),
+    ),
+    pytest.param(
+        {"per_rank": lambda *_: {"data_s": 6.0}}, "rule, severity", [("input_stall", "info")],
+        id="a loss of less than a GPU-hour is information",
+    ),
+    pytest.param(
+        {"per_rank": lambda rank, _: {"comm_s": 1 if rank == 3 else 10}},
+        "rule, gpu_uuid, gpu_index, run_key, gpu_ms",
+        [("slow_rank", "c/a#3", 3, "c/1", (STEPS - 1) * 3 * 9000)],  # but for the first step
+        id="a late rank is put on its GPU", marks=pytest.mark.fires("slow_rank"),
+    ),
+    pytest.param(
+        {"per_rank": lambda rank, event: {"comm_s": 1 if event["step"] % GPUS == rank else 5.5}},
+        "distinct rule", [("rank_skew",)],
+        id="ranks that are late by turns are put on nobody",
+        marks=[pytest.mark.fires("rank_skew"), pytest.mark.quiet("slow_rank")],
+    ),
+    pytest.param(
+        {"ran": steps(1, 60, 3540, 60.0)}, "rule", [("slow_start",)],
+        id="a long start is found on a long run", marks=pytest.mark.fires("slow_start"),
+    ),
+    pytest.param(
+        {"ran": steps(1, 5, 600, 60.0), "end": 900}, "rule", [],
+        id="the start of a short run is no finding", marks=pytest.mark.quiet("slow_start"),
+    ),
+    pytest.param(
+        {"ran": steps(1, 80, 60, 60.0), "state": "FAILED", "end": 5100}, "rule, run_key, node",
+        [("job_failure", "c/1", None)],
+        id="a run that fails for its own reasons is put on the run",
+        marks=pytest.mark.fires("job_failure"),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("differs", "columns", "expected"), RUNS)
 @built_together
-def test_a_healthy_run_has_no_finding(cluster):
-    run(cluster)
+def test_findings_of_a_run(cluster, differs, columns, expected):
+    run(cluster, **differs)
     yield
-    assert found(cluster) == []
-    assert cluster.read("from marts.run_verdicts", scope=Scope(run=f"{cluster.name}/1")).is_empty()
-
-
-@pytest.mark.fires("input_stall")
-@built_together
-def test_waiting_for_input_is_found_with_what_was_lost(cluster):
-    run(cluster, per_rank=lambda _rank, _event: {"data_s": 12.0})
-    yield
-    row = found(cluster, "rule, run_key, severity, gpu_ms, back_ms, back_low_ms, evidence")
-    lost = STEPS * 12 * GPUS * 1000
-    sentence = "1.6 GPU-h lost, 19.8 % of the allocated time"
-    assert row == [("input_stall", f"{cluster.name}/1", "warning", lost, lost, lost, sentence)]
-
-
-@pytest.mark.quiet("input_stall")
-@built_together
-def test_a_small_share_of_waiting_for_input_is_no_finding(cluster):
-    run(cluster, per_rank=lambda _rank, _event: {"data_s": 0.9})
-    yield
-    assert found(cluster) == []
-
-
-@built_together
-def test_a_loss_of_less_than_a_gpu_hour_is_information(cluster):
-    run(cluster, per_rank=lambda _rank, _event: {"data_s": 6.0})
-    yield
-    assert found(cluster, "rule, severity") == [("input_stall", "info")]
-
-
-@pytest.mark.fires("slow_rank")
-@built_together
-def test_a_late_rank_is_put_on_its_gpu(cluster):
-    run(cluster, per_rank=lambda rank, _event: {"comm_s": 1 if rank == 3 else 10})
-    yield
-    rows = found(cluster, "rule, gpu_uuid, gpu_index, run_key, gpu_ms")
-    waits = 3 * 9000
-    assert rows == [
-        ("slow_rank", f"{cluster.name}/a#3", 3, f"{cluster.name}/1", (STEPS - 1) * waits)
-    ], "but for the first step"
-
-
-@pytest.mark.quiet("slow_rank")
-@pytest.mark.fires("rank_skew")
-@built_together
-def test_ranks_that_are_late_by_turns_are_put_on_nobody(cluster):
-    run(
-        cluster, per_rank=lambda rank, event: {"comm_s": 1 if event["step"] % GPUS == rank else 5.5}
-    )
-    yield
-    assert {row[0] for row in found(cluster)} == {"rank_skew"}
+    rows = [
+        tuple(x.replace(f"{cluster.name}/", "c/") if isinstance(x, str) else x for x in row)
+        for row in found(cluster, columns)
+    ]
+    assert rows == expected
+    verdicts = cluster.read("from marts.run_verdicts", scope=Scope(run=f"{cluster.name}/1"))
+    assert verdicts.height == bool(expected)
 
 
 @pytest.mark.fires("checkpoint_overhead")
@@ -117,22 +122,6 @@ def test_saves_that_block_long_are_found_once_they_are_a_large_share(cluster):
     rows = found(cluster, "rule, run_key, back_ms / gpu_ms")
     (row,) = [row for row in rows if row[0] == "checkpoint_overhead"]
     assert row == ("checkpoint_overhead", f"{cluster.name}/1", pytest.approx(back, abs=0.001))
-
-
-@pytest.mark.fires("slow_start")
-@built_together
-def test_a_long_start_is_found_on_a_long_run(cluster):
-    run(cluster, steps(1, 60, 3540, 60.0))
-    yield
-    assert ("slow_start",) in found(cluster)
-
-
-@pytest.mark.quiet("slow_start")
-@built_together
-def test_the_start_of_a_short_run_is_no_finding(cluster):
-    run(cluster, steps(1, 5, 600, 60.0), end=900)
-    yield
-    assert ("slow_start",) not in found(cluster)
 
 
 @pytest.mark.fires("idle_allocation")
@@ -164,17 +153,6 @@ def test_a_node_that_is_down_is_found_however_small_its_share(cluster):
     yield
     rows = [row for row in found(cluster, "rule, node, is_open") if row[0] == "node_down"]
     assert rows == [("node_down", "b7", True)]
-
-
-@pytest.mark.fires("job_failure")
-@built_together
-def test_a_run_that_fails_for_its_own_reasons_is_put_on_the_run(cluster):
-    run(cluster, steps(1, 80, 60, 60.0), state="FAILED", end=5100)
-    yield
-    rows = found(cluster, "rule, run_key, node")
-    assert [row for row in rows if row[0] == "job_failure"] == [
-        ("job_failure", f"{cluster.name}/1", None)
-    ]
 
 
 @pytest.mark.fires("infrastructure_failure")
@@ -250,27 +228,20 @@ def test_a_hang_that_the_scheduler_ended_is_put_on_the_rank_that_held_up_the_oth
     run(evidence, steps(1, 80, 60, 60.0), state="PREEMPTED", end=7000)
     group = {"dump_set": "job/rank_*", "group_name": "dp", "group_description": "dp"}
     came = {rank: 44 if rank == 1 else 45 for rank in range(GPUS)}
-    evidence.load(
-        "flight_groups",
-        [
-            {**group, "rank": rank, "ranks": list(range(GPUS)), "last_enqueued": last,
-             "last_completed": 44, "last_moment_at": evidence.at(5500)}
-            for rank, last in came.items()
-        ],
-        "flight-recorder",
+    groups = [
+        {"rank": rank, "last_enqueued": last, "ranks": list(range(GPUS))}
+        for rank, last in came.items()
+    ]
+    records = [{"rank": rank} for rank, last in came.items() if last == 45]
+    evidence.add(
+        "flight_groups", *groups, source="flight-recorder", cluster=None, last_completed=44,
+        last_moment_at=5500, **group,
     )  # fmt: skip
-    evidence.load(
-        "flight_records",
-        [
-            {**group, "rank": rank, "record_id": 45, "sequence_number": 45, "is_p2p": False,
-             "operation": "all_reduce", "state": "started", "created_at": evidence.at(4900),
-             "timeout_s": 14.0, "input_dtype": "Float", "input_elements": 8}
-            for rank, last in came.items()
-            if last == 45
-        ],
-        "flight-recorder",
+    evidence.add(
+        "flight_records", *records, source="flight-recorder", cluster=None, record_id=45,
+        sequence_number=45, is_p2p=False, operation="all_reduce", state="started",
+        created_at=4900, timeout_s=14.0, input_dtype="Float", input_elements=8, **group,
     )  # fmt: skip
-
     evidence.build()
 
     rows = evidence.read(
