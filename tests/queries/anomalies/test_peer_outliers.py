@@ -80,19 +80,27 @@ def test_a_gpu_that_waits_is_one_finding_though_all_of_it_differs(cluster):
     assert [row["rule"] for row in gpus.found("peer_outliers")] == ["peer_sm_active"]
 
 
+def low_power(is_low):
+    """Return readings with half the power in some of the times of ten minutes."""
+    return lambda second: {**BUSY, "power_w": 300.0 if is_low(second // 600) else 600.0}
+
+
 @pytest.mark.quiet("peer_power", "peer_sm_clock", "peer_temperature")
 @pytest.mark.parametrize(
-    "odd",
+    ("odd", "size"),
     [
-        pytest.param({"gpu_temperature_c": 40.0}, id="cooler than the others"),
-        pytest.param({"sm_clock_hz": 2.2e9}, id="faster than the others"),
-        pytest.param({"power_w": 640.0}, id="a little more power"),
+        pytest.param({**BUSY, "gpu_temperature_c": 40.0}, GANG, id="cooler than the others"),
+        pytest.param({**BUSY, "sm_clock_hz": 2.2e9}, GANG, id="faster than the others"),
+        pytest.param({**BUSY, "power_w": 640.0}, GANG, id="a little more power"),
+        pytest.param(low_power(lambda place: place == 2), GANG, id="ten minutes alone"),
+        pytest.param(low_power(lambda place: place % 2), GANG, id="ten minutes now and then"),
+        pytest.param({**BUSY, "power_w": 300.0}, 4, id="too few peers in a gang of four"),
     ],
 )
 @built_together
-def test_a_gpu_that_is_better_or_a_little_different_is_no_finding(cluster, odd):
+def test_other_gpus_of_a_gang_are_no_finding(cluster, odd, size):
     gpus = Gpus(cluster)
-    gang(gpus, {**BUSY, **odd})
+    gang(gpus, odd, size=size)
     yield
     assert gpus.found("peer_outliers") == []
 
@@ -125,22 +133,6 @@ def test_readings_that_stand_still_are_compared_with_nobody(cluster, stale, rule
 
 
 @built_together
-def test_ten_minutes_alone_are_no_finding(cluster):
-    gpus = Gpus(cluster)
-    gang(gpus, lambda second: {**BUSY, "power_w": 300.0 if 1200 <= second < 1800 else 600.0})
-    yield
-    assert gpus.found("peer_outliers") == []
-
-
-@built_together
-def test_ten_minutes_now_and_then_are_no_finding(cluster):
-    gpus = Gpus(cluster)
-    gang(gpus, lambda second: {**BUSY, "power_w": 300.0 if second // 600 % 2 else 600.0})
-    yield
-    assert gpus.found("peer_outliers") == []
-
-
-@built_together
 def test_half_an_hour_of_a_longer_run_is_found(cluster):
     """A GPU that is throttled for a part of the run."""
     gpus = Gpus(cluster)
@@ -156,14 +148,6 @@ def test_half_an_hour_of_a_longer_run_is_found(cluster):
         "rule": "peer_sm_clock", "start_at": gpus.evidence.at(3600),
         "end_at": gpus.evidence.at(5400), "bins": 3, "of_bins": 23, "gpu_ms": 1_800_000,
     }  # fmt: skip
-
-
-@built_together
-def test_a_gang_of_four_has_too_few_peers(cluster):
-    gpus = Gpus(cluster)
-    gang(gpus, {**BUSY, "power_w": 300.0}, size=4)
-    yield
-    assert gpus.found("peer_outliers") == []
 
 
 @pytest.mark.quiet("peer_sm_active")

@@ -12,7 +12,7 @@ RULES = files("goodput_queries") / "sql" / "reference" / "finding_rules.csv"
 
 
 def marked(kind):
-    """Return the rules that tests or their cases are marked with, by `pytest.mark.<kind>("rule")`."""
+    """Return the rules that tests or cases are marked with, by `pytest.mark.<kind>("rule")`."""
     mark = f"pytest.mark.{kind}"
     return {
         ast.literal_eval(rule)
