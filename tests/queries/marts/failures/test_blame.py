@@ -22,73 +22,47 @@ def lines(cluster):
     return {team: tuple(map(int, rest)) for team, *rest in found.rows()}
 
 
-def ending(evidence, state, failure=None, **more):
-    """Load one attempt of 200 s that saved nothing, with this state."""
-    evidence.node("a", 1)
-    evidence.job("1", 0, 200, ["a"], 1, state, **more)
-    evidence.events("1", [*steps(1, 10, 0), *([failure] if failure else [])])
+def failure(kind, second=150, **more):
+    return {"event": "failure", "kind": kind, "t": second, **more}
 
 
-@pytest.mark.parametrize(
-    ("state", "expected"),
-    [
-        ("NODE_FAIL", (0, 200, 200)),
-        ("PREEMPTED", (0, 200, 0)),
-        ("REQUEUED", (0, 200, 0)),
-        ("FAILED", (200, 0, 0)),
-        ("TIMEOUT", (200, 0, 0)),
-        ("CANCELLED", (200, 0, 0)),
-    ],
-)
+OWN = (200, 0, 0)
+# state of an attempt, what the job says; waste of its own and of the infrastructure, credit:
+# credits are for failures of the infrastructure alone, not for an operator's policy
+ENDINGS = {
+    "NODE_FAIL": ("NODE_FAIL", None, (0, 200, 200)),
+    "PREEMPTED": ("PREEMPTED", None, (0, 200, 0)),
+    "REQUEUED": ("REQUEUED", None, (0, 200, 0)),
+    "FAILED": ("FAILED", None, OWN),
+    "TIMEOUT": ("TIMEOUT", None, OWN),
+    "CANCELLED": ("CANCELLED", None, OWN),
+    "a crash before a requeue": ("REQUEUED", failure("exception"), OWN),
+    "a requeue that the job asked for": (
+        "REQUEUED", failure("preempted", msg="Requeued SLURM job: 1"), OWN,
+    ),
+    "SIGTERM at a time limit": ("TIMEOUT", failure("preempted"), OWN),
+    "a NCCL timeout without an infrastructure cause": (
+        "FAILED", failure("nccl_timeout", 190), OWN,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("state", "said", "expected"), ENDINGS.values(), ids=ENDINGS)
 @built_together
-def test_the_cause_of_an_ending_decides_whose_waste_it_is(cluster, state, expected):
-    """Credits are for failures of the infrastructure alone, not for an operator's policy."""
-    ending(cluster, state)
+def test_the_cause_of_an_ending_decides_whose_waste_it_is(cluster, state, said, expected):
+    """The attempt lasts 200 s and saves nothing."""
+    cluster.node("a", 1)
+    cluster.job("1", 0, 200, ["a"], 1, state)
+    cluster.events("1", [*steps(1, 10, 0), *([said] if said else [])])
     yield
     assert lines(cluster) == {"team": expected}
-
-
-@built_together
-def test_a_crash_before_a_requeue_is_the_jobs_own(cluster):
-    ending(cluster, "REQUEUED", {"event": "failure", "kind": "exception", "t": 150})
-    yield
-    assert lines(cluster) == {"team": (200, 0, 0)}
-
-
-@built_together
-def test_a_requeue_that_the_job_asked_for_is_its_own(cluster):
-    asked = {"event": "failure", "kind": "preempted", "msg": "Requeued SLURM job: 1", "t": 150}
-    ending(cluster, "REQUEUED", asked)
-    yield
-    assert lines(cluster) == {"team": (200, 0, 0)}
-
-
-@built_together
-def test_sigterm_at_a_time_limit_is_not_preemption(cluster):
-    ending(cluster, "TIMEOUT", {"event": "failure", "kind": "preempted", "t": 150})
-    yield
-    assert lines(cluster) == {"team": (200, 0, 0)}
-
-
-@built_together
-def test_a_nccl_timeout_without_an_infrastructure_cause_is_the_jobs_own(cluster):
-    ending(cluster, "FAILED", {"event": "failure", "kind": "nccl_timeout", "t": 190})
-    yield
-    assert lines(cluster) == {"team": (200, 0, 0)}
 
 
 def hung(evidence):
     """Load a job that steps for 100 s, hangs for 1,900 s and is ended by NCCL's watchdog."""
     evidence.node("a", 1)
     evidence.job("1", 0, 2000, ["a"], 1, "FAILED")
-    evidence.events(
-        "1",
-        [
-            *steps(1, 10, 0),
-            durable(10, 100),
-            {"event": "failure", "kind": "nccl_timeout", "t": 1990},
-        ],
-    )
+    evidence.events("1", [*steps(1, 10, 0), durable(10, 100), failure("nccl_timeout", 1990)])
 
 
 @built_together
