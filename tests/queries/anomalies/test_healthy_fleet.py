@@ -27,7 +27,9 @@ def fleet(empty_database, folder, seed, plan=plans.eventful):
     return store
 
 
-@pytest.fixture(scope="module", params=[101, 102])
+@pytest.fixture(
+    scope="module", params=[101, pytest.param(102, marks=pytest.mark.slow)]
+)  # fmt: skip
 def healthy(request, empty_database, tmp_path_factory):
     """Give a fleet whose jobs train to their end, without outages and holes in the readings."""
     store = fleet(empty_database, tmp_path_factory.mktemp("healthy"), request.param, plans.quiet)

@@ -2,6 +2,7 @@
 
 from math import inf
 
+import pytest
 from tests.queries.conftest import built_together, steps
 from tests.queries.serving.engines import buckets, busy, engine, request, scrapes
 
@@ -52,24 +53,50 @@ def test_the_serving_example_in_numbers(cluster):
     }
 
 
-@built_together
-def test_a_model_without_an_objective_is_not_split(cluster):
-    held(cluster)
-    busy(cluster, engine(cluster, model="other"), 600, 3600, since=1800)
-    yield
-    assert phases(cluster) == {
-        ("startup", "model_load"): 600_000,
-        ("idle_held", "standby"): 1_200_000,
-        ("step_unsplit", "serving"): 1_800_000,
-    }
+OTHER = {"model": "other"}
+# what it shows: the model (of `limited` there is an objective), its scrapes, GPU-ms by phase
+ENGINES = {
+    "a model without an objective is not split": (
+        OTHER, lambda c, of: busy(c, of, 600, 3600, since=1800),
+        {
+            ("startup", "model_load"): 600_000, ("idle_held", "standby"): 1_200_000,
+            ("step_unsplit", "serving"): 1_800_000,
+        },
+    ),
+    "an objective without latencies leaves the time open": (
+        {}, lambda c, of: busy(c, of, 0, 3600), {("at_risk", "objective_unknown"): 3_600_000},
+    ),
+    "a restart is start-up and counts from zero": (
+        OTHER, lambda c, of: [busy(c, of, 0, 1200), busy(c, of, 1800, 3600, since=1790)],
+        {
+            ("step_unsplit", "serving"): 1_200_000 + 1_800_000 + 25_000,
+            ("startup", "model_load"): 575_000,
+        },
+    ),
+    "an idle engine may fall silent and one that vanishes is unknown": (
+        OTHER,
+        lambda c, of: scrapes(c, of, [*range(0, 601, 10), *range(1200, 1801, 10)], lambda _: 7),
+        {("idle_held", "standby"): 1_800_000, ("unknown", ""): 1_800_000},
+    ),
+    "a gap in which tokens were generated is unknown": (
+        OTHER,
+        lambda c, of: [scrapes(c, of, range(0, 601, 10), lambda _: 7),
+                       scrapes(c, of, range(1000, 3601, 10), lambda _: 8)],
+        {
+            ("idle_held", "standby"): 600_000 + 2_600_000, ("step_unsplit", "serving"): 25_000,
+            ("unknown", ""): 375_000,
+        },
+    ),
+}  # fmt: skip
 
 
+@pytest.mark.parametrize(("model", "scraped", "expected"), ENGINES.values(), ids=ENGINES)
 @built_together
-def test_an_objective_without_latencies_leaves_the_time_open(cluster):
+def test_phases_of_an_engine(cluster, model, scraped, expected):
     held(cluster)
-    busy(cluster, engine(cluster), 0, 3600)
+    scraped(cluster, engine(cluster, **model))
     yield
-    assert phases(cluster) == {("at_risk", "objective_unknown"): 3_600_000}
+    assert phases(cluster) == expected
 
 
 @built_together
@@ -114,42 +141,6 @@ def test_the_engines_of_a_model_share_its_latencies(cluster):
     assert phases(cluster) == {
         ("productive", "serving"): 1_800_000,
         ("lost_work", "slo_miss"): 1_800_000,
-    }
-
-
-@built_together
-def test_a_restart_is_start_up_and_counts_from_zero(cluster):
-    held(cluster)
-    of = engine(cluster, model="other")
-    busy(cluster, of, 0, 1200)
-    busy(cluster, of, 1800, 3600, since=1790)
-    yield
-    assert phases(cluster) == {
-        ("step_unsplit", "serving"): 1_200_000 + 1_800_000 + 25_000,
-        ("startup", "model_load"): 575_000,
-    }
-
-
-@built_together
-def test_an_idle_engine_may_fall_silent_and_one_that_vanishes_is_unknown(cluster):
-    held(cluster)
-    of = engine(cluster, model="other")
-    scrapes(cluster, of, [*range(0, 601, 10), *range(1200, 1801, 10)], lambda _: 7)
-    yield
-    assert phases(cluster) == {("idle_held", "standby"): 1_800_000, ("unknown", ""): 1_800_000}
-
-
-@built_together
-def test_a_gap_in_which_tokens_were_generated_is_unknown(cluster):
-    held(cluster, until=1200)
-    of = engine(cluster, model="other")
-    scrapes(cluster, of, range(0, 601, 10), lambda _: 7)
-    scrapes(cluster, of, range(1000, 1201, 10), lambda _: 8)
-    yield
-    assert phases(cluster) == {
-        ("idle_held", "standby"): 600_000 + 200_000,
-        ("step_unsplit", "serving"): 25_000,
-        ("unknown", ""): 375_000,
     }
 
 

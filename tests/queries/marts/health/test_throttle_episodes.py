@@ -38,29 +38,24 @@ def episodes(evidence):
 
 
 @pytest.mark.parametrize(
-    ("power_w", "sm_clock_hz", "is_loss"),
+    ("reason", "power_w", "sm_clock_hz", "is_loss"),
     [
-        pytest.param(690.0, 1.4e9, False, id="at its limit"),
-        pytest.param(170.0, 0.6e9, False, id="far below its limit"),
-        pytest.param(500.0, 1.9e9, False, id="at full clock"),
-        pytest.param(500.0, 1.0e9, True, id="low clock below its limit"),
-        pytest.param(None, None, False, id="nothing known"),
+        pytest.param(HW_THERMAL, 170.0, 0.6e9, True, id="heat, whatever the GPU draws"),
+        pytest.param(POWER_CAP, 690.0, 1.4e9, False, id="at its limit"),
+        pytest.param(POWER_CAP, 170.0, 0.6e9, False, id="far below its limit"),
+        pytest.param(POWER_CAP, 500.0, 1.9e9, False, id="at full clock"),
+        pytest.param(POWER_CAP, 500.0, 1.0e9, True, id="low clock below its limit"),
+        pytest.param(POWER_CAP, None, None, False, id="nothing known"),
     ],
 )
 @built_together
 def test_a_power_cap_counts_as_loss_only_where_it_costs_clock_below_the_limit(
-    cluster, power_w, sm_clock_hz, is_loss
+    cluster, reason, power_w, sm_clock_hz, is_loss
 ):
-    read(cluster, clocks_event_reasons=POWER_CAP, power_w=power_w, sm_clock_hz=sm_clock_hz)
+    read(cluster, clocks_event_reasons=reason, power_w=power_w, sm_clock_hz=sm_clock_hz)
     yield
-    assert episodes(cluster) == [("sw_power_cap", 110.0, is_loss, "clock event reasons")]
-
-
-@built_together
-def test_heat_counts_as_loss_whatever_the_gpu_draws(cluster):
-    read(cluster, clocks_event_reasons=HW_THERMAL, power_w=170.0, sm_clock_hz=0.6e9)
-    yield
-    assert episodes(cluster) == [("hw_thermal", 110.0, True, "clock event reasons")]
+    name = {POWER_CAP: "sw_power_cap", HW_THERMAL: "hw_thermal"}[reason]
+    assert episodes(cluster) == [(name, 110.0, is_loss, "clock event reasons")]
 
 
 @built_together
@@ -124,18 +119,12 @@ def slowed(evidence, hours, of_hours, limit=90.0):
         "gpus", node="a", gpu_uuid="a#0", slurm_index=0, gpu_index=0, valid_from_at=0,
         slowdown_temperature_c=limit,
     )  # fmt: skip
-    evidence.load(
-        "gpu_samples",
-        [
-            {
-                "gpu_uuid": f"{evidence.name}/a#0", "gpu_instance": "", "ts": evidence.at(second),
-                "gpu_temperature_c": 84.0,
-                "clocks_event_reasons": HW_THERMAL if second < 3600 * hours else POWER_CAP,
-            }
-            for second in range(0, 3600 * of_hours, 600)
-        ],
-        "dcgm",
-    )  # fmt: skip
+    rows = [
+        {"ts": s, "clocks_event_reasons": HW_THERMAL if s < 3600 * hours else POWER_CAP}
+        for s in range(0, 3600 * of_hours, 600)
+    ]
+    read = {"gpu_uuid": evidence.gpu("a#0"), "gpu_instance": "", "gpu_temperature_c": 84.0}
+    evidence.add("gpu_samples", *rows, source="dcgm", **read)
 
 
 @pytest.mark.parametrize(

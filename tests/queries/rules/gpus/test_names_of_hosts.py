@@ -1,27 +1,24 @@
 """Job events and exporters find their node by its short and its full name, else by its GPUs."""
 
 import pytest
-from tests.queries.conftest import steps
-
-SHORT, FULL = "gpu-a01", "gpu-a01.cluster.example"
+from tests.queries.conftest import built_together, steps
 
 
-@pytest.mark.parametrize("of_job", [SHORT, FULL])
-@pytest.mark.parametrize("of_events", [SHORT, FULL])
-def test_a_host_is_its_node_with_and_without_its_domain(evidence, of_job, of_events):
+@pytest.mark.parametrize("of_job", ["", ".cluster.example"])
+@pytest.mark.parametrize("of_events", ["", ".cluster.example"])
+@built_together
+def test_a_host_is_its_node_with_and_without_its_domain(cluster, of_job, of_events):
     """The run is known by its name, which needs the host, and each rank has its GPU."""
-    evidence.node(of_job, 2)
-    evidence.job("1", 0, 100, [of_job], 2, job_name="r")
+    node = f"gpu-{cluster.name}"
+    cluster.node(node + of_job, 2)
+    cluster.job("1", 0, 100, [node + of_job], 2, job_name="r")
     for rank in (0, 1):
-        waits = {"data_s": 1.0 + rank}
-        evidence.events("r", steps(1, 8, 10, **waits), rank=rank, host=of_events, cluster=None)
-
-    found = evidence.gpu_s()
-
+        ran = steps(1, 8, 10, data_s=1.0 + rank)
+        cluster.events("r", ran, rank=rank, host=node + of_events, cluster=None)
+    yield
+    found = cluster.gpu_s()
     assert (found["step_unsplit"], found["data_stall"]) == (2 * 80 - 24, 24)
-    assert evidence.store.read(
-        "select kind from marts.data_quality where kind like 'unm%'"
-    ).is_empty()
+    assert cluster.read("select kind from marts.data_quality where kind like 'unm%'").is_empty()
 
 
 def why_unmatched(evidence):
