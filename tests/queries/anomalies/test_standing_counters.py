@@ -49,11 +49,12 @@ STANDING = [
     ),
     pytest.param(
         {**BUSY, "engine_active_ratio": 0.0, "sm_active_ratio": 0.0}, False,
-        ("stuck_profiling", 121, "Likely"), "",
+        ("stuck_profiling", 120, "Likely"), "",
         id="no engine activity at full utilisation", marks=pytest.mark.fires("stuck_profiling"),
     ),
     pytest.param(
-        lambda s: varied(s, is_flagged=s % 300 == 0), False, ("rejected_values", 12, "Likely"), "",
+        lambda s: varied(s, is_flagged=s % 300 == 0), False,
+        ("rejected_values", 12, "Confirmed"), "",
         id="rejected values", marks=pytest.mark.fires("rejected_values"),
     ),
 ]  # fmt: skip
