@@ -107,14 +107,14 @@ def test_a_recorded_run_ends_with_its_last_event(cluster):
     assert of_run(cluster)[0] == {(100, 500)}
 
 
-@built_together
-def test_processes_of_others_keep_no_run_alive(cluster):
-    cluster.telemetry("n", 2)
-    processes(cluster, "n-0", [7], 90, 500, until=510)
-    cluster.processes("n-0", lambda _: [8], cluster.every(520, 3000))
-    silent(cluster)
-    yield
-    assert [row[1:] for row in holds(cluster) if row[2] >= 100] == [
+def test_processes_of_others_keep_no_run_alive(evidence):
+    """In a database of its own, in which no list is later."""
+    evidence.telemetry("n", 2)
+    processes(evidence, "n-0", [7], 90, 500, until=510)
+    evidence.processes("n-0", lambda _: [8], evidence.every(520, 3000))
+    silent(evidence)
+
+    assert [row[1:] for row in holds(evidence) if row[2] >= 100] == [
         ("pid 8 on n", 520, None, "process"),
         ("train", 100, 500, "job_event"),
     ]
@@ -145,14 +145,13 @@ def test_one_gpu_that_works_keeps_the_gang(cluster):
     assert ledger["fault_stall"] == 2 * 2500
 
 
-@built_together
-def test_a_scheduler_record_ends_a_silent_run(cluster):
-    cluster.telemetry("n", 2)
-    readings(cluster, "n-0", [(90, 3000)], until=3000)
-    silent(cluster)
-    cluster.job("77", 2000, 2500, ["n"], 1)
-    yield
-    assert of_run(cluster)[0] == {(100, 1990)}, "the last reading before it decides"
+def test_a_scheduler_record_ends_a_silent_run(evidence):
+    evidence.telemetry("n", 2)
+    readings(evidence, "n-0", [(90, 3000)], until=3000)
+    silent(evidence)
+    evidence.job("77", 2000, 2500, ["n"], 1)
+
+    assert of_run(evidence)[0] == {(100, 1990)}, "the last reading before it decides"
 
 
 @pytest.mark.slow
