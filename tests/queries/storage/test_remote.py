@@ -83,13 +83,10 @@ def test_a_note_behind_a_link_is_refused(note, tmp_path):
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "[]",
-        "{",
-        '{"url": "http://127.0.0.1:9"}',
+        "", "[]", "{", '{"url": "http://127.0.0.1:9"}',
         '{"url": 1, "token": 2, "pid": 3, "instance": 4, "database": 5}',
     ],
-)
+)  # fmt: skip
 def test_a_note_that_cannot_be_understood_is_none(note, text):
     write_note(note)
     note_path(note.database).write_text(text)
