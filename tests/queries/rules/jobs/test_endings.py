@@ -13,7 +13,7 @@ def outcome(cluster):
 REQUEUED = {
     "crashed, as `requeue-exit` of the recorded Slurm": ("14:0", None, ("failed", "FAILED")),
     "reports a crash": ("0:0", "nan", ("failed", "nan")),
-    "requeued by the operator": ("0:0", "preempted", ("limit", "preempted")),
+    "requeued by the operator": ("0:0", "preempted", ("limit", "REQUEUED")),
 }
 
 

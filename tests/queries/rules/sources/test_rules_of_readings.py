@@ -63,7 +63,7 @@ READINGS = {
     # each reading covers back at most 2.5 intervals of 10 s
     "a hole in the readings is unknown, not idle": (
         1000, [*range(-10, 201, 10), *range(800, 1001, 10)], lambda _: False,
-        {"idle_held": 200 + 225, "unknown": 1000 - 200 - 225},
+        {"busy_unclassified": 200 + 225, "unknown": 1000 - 200 - 225},
     ),
     # the reading after a broken one covers back over it; none comes after the last
     "a broken profiling share is no reading": (
