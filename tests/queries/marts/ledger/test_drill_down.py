@@ -25,7 +25,10 @@ def assert_same(found, expected):
     assert found["cost"].to_list() == pytest.approx(expected["cost"].to_list(), abs=1e-5)
 
 
-@pytest.fixture(scope="module", params=["recorded session", "with a fleet"])
+@pytest.fixture(
+    scope="module",
+    params=["recorded session", pytest.param("with a fleet", marks=pytest.mark.slow)],
+)
 def session(request, recorded_demo, tmp_path_factory):
     """Give the demo: the recorded session alone, and with twelve hours of a made-up fleet."""
     folder = tmp_path_factory.mktemp("demo")
