@@ -71,8 +71,8 @@ def test_steps_that_a_hot_gpu_makes_longer_are_put_on_it(cluster, reasons, gpu_m
     yield
     rows = found_together(cluster, "rule, gpu_uuid, gpu_ms")
     found = [row[1:] for row in rows if row[0] == "throttled_gpu"]
-    near = pytest.approx(gpu_ms, rel=0.05)
-    assert found == ([] if gpu_ms is None else [(cluster.gpu(f"a#{LATE}"), near)])
+    expected = [(cluster.gpu(f"a#{LATE}"), pytest.approx(gpu_ms, rel=0.05))] if gpu_ms else []
+    assert found == expected
 
 
 @pytest.mark.fires("bad_node")

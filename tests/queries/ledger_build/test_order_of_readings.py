@@ -9,7 +9,12 @@ from tests.queries.conftest import Evidence
 from goodput_queries.ledger_build import materialise, passes
 
 UNTIL_S = 2 * 3600 + 600
-STAGES = ("int_sample_intervals", "int_gpu_activity")
+STAGES = {
+    "int_sample_intervals": """select gpu_uuid, found.* exclude (series)
+        from intermediate.int_sample_intervals as found
+        inner join state.reading_series using (series)""",
+    "int_gpu_activity": "from intermediate.int_gpu_activity",
+}
 GPUS = ("a#0", "a#1", "a#2")
 
 
@@ -85,13 +90,8 @@ def what_is_made_of(new_store):
 
 def rows_of(store, stage, cluster):
     """Return the rows of the GPUs of a cluster, without its name."""
-    rows = store.read(f"from intermediate.{stage} where starts_with(gpu_uuid, $1)", [f"{cluster}/"])
-    return sorted(
-        tuple(
-            x.removeprefix(f"{cluster}/") if isinstance(x, str) else x for x in row if x != cluster
-        )
-        for row in rows.rows()
-    )
+    rows = store.read(f"{STAGES[stage]} where starts_with(gpu_uuid, $1)", [f"{cluster}/"])
+    return sorted((row[0].removeprefix(f"{cluster}/"), *row[1:]) for row in rows.rows())
 
 
 ORDERS = {
