@@ -3,23 +3,21 @@
 COMM = "6e279b23072b2176"
 
 
-def dumps(
-    cluster, came, *, group="dp", ranks=(0, 1, 2, 3), sequence=45, since=100, last=115, **more
-):
+def dumps(site, came, *, group="dp", ranks=(0, 1, 2, 3), sequence=45, since=100, last=115, **more):
     """Load dumps: how far each rank had come in a group, and the operation that stood open.
 
     came: (last enqueued, last completed) by rank; differing: what a rank recorded otherwise
     """
-    differing, of_cluster = more.pop("differing", {}), more.pop("cluster", cluster.name)
+    differing, of_cluster = more.pop("differing", {}), more.pop("cluster", site.name)
     named = {
-        "dump_set": more.pop("dump_set", f"{cluster.name}/rank_*"), "group_name": group,
+        "dump_set": more.pop("dump_set", f"{site.name}/rank_*"), "group_name": group,
         "group_description": group, "cluster": of_cluster,
     }  # fmt: skip
     groups = [
         {"rank": rank, "last_enqueued": enqueued, "last_completed": completed}
         for rank, (enqueued, completed) in came.items()
     ]
-    cluster.add(
+    site.add(
         "flight_groups", *groups, source="flight-recorder", ranks=list(ranks),
         last_moment_at=last, **named,
     )  # fmt: skip
@@ -31,7 +29,7 @@ def dumps(
     for rank, (enqueued, _) in came.items():
         if enqueued is not None and enqueued >= sequence:
             own = {**record, "rank": rank, **differing.get(rank, {})}
-            cluster.add("flight_records", own, source="flight-recorder")
+            site.add("flight_records", own, source="flight-recorder")
 
 
 def transfers(cluster, reported, *, ranks=(0, 1, 2, 3), since=100, last=140, state="started"):
@@ -58,7 +56,7 @@ def comm(cluster):
     return f"0x{cluster.first_pid:04x}{COMM[4:]}"
 
 
-def answers(cluster, reported, *, size=4, **more):
+def answers(site, reported, *, size=4, **more):
     """Load RAS answers: at each second, launched -> ranks (or how many)."""
     rows = [
         {
@@ -69,8 +67,8 @@ def answers(cluster, reported, *, size=4, **more):
         for second, groups in reported.items()
         for launched, who in groups.items()
     ]  # fmt: skip
-    cluster.add(
-        "comm_counts", *rows, source="nccl-ras", comm_id=comm(cluster), comm_ranks=size,
+    site.add(
+        "comm_counts", *rows, source="nccl-ras", comm_id=comm(site), comm_ranks=size,
         operation="AllReduce", **more,
     )  # fmt: skip
 
