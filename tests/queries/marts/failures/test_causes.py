@@ -25,29 +25,27 @@ def cause(cluster):
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["inventory first", "inventory last"])
-@built_together
-def test_an_xid_is_a_cause_though_the_inventory_names_no_bus_address(cluster, order):
+def test_an_xid_is_a_cause_though_the_inventory_names_no_bus_address(evidence, order):
     """What to do against it is reported with its losses."""
     listings = [
         ("inventory", {"slurm_index": 0}),
         ("dcgm", {"pci_bus_id": BUS, "gpu_model": "NVIDIA H100"}),
     ]
     for source, known in listings[::order]:
-        gpu(cluster, source, **known)
-    failed(cluster)
-    cluster.add(
+        gpu(evidence, source, **known)
+    failed(evidence)
+    evidence.add(
         "gpu_events", source="kernel-log", node="a", pci_bus_id=BUS, ts=110, kind="xid",
-        ts_precision="exact", code=79,
+        ts_precision="exact", code=79, cluster=None,
     )  # fmt: skip
-    yield
-    found = cause(cluster)
+    evidence.store.build()
+
+    found = cause(evidence)
     assert found[:2] == ("Xid 79", "Confirmed")
     assert found[3].startswith("Drain the node and restart it")
-    fixes = cluster.read("select distinct fix from marts.losses where cause = 'Xid 79'")
+    fixes = evidence.read("select distinct fix from marts.losses where cause = 'Xid 79'")
     assert [fix.startswith("Drain the node and restart it") for (fix,) in fixes.rows()] == [True]
-    models = cluster.read(
-        f"select distinct gpu_model from marts.ledger_segments where cluster = '{cluster.name}'"
-    )
+    models = evidence.read("select distinct gpu_model from marts.ledger_segments")
     assert models.rows() == [("NVIDIA H100",)]
 
 

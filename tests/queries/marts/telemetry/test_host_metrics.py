@@ -11,10 +11,10 @@ EVENTS = "select * from marts.link_events order by node, start_at"
 GB = 10**9
 
 
-def host(cluster, rows, node="a", source="node-exporter", step_s=60, **more):
+def host(site, rows, node="a", source="node-exporter", step_s=60, **more):
     """Load readings of node `a`, a minute apart: a row of columns each."""
     read = [{"ts": step_s * number, **row} for number, row in enumerate(rows)]
-    cluster.add("node_samples", *read, source=source, node=node, **more)
+    site.add("node_samples", *read, source=source, node=node, **more)
 
 
 def port(cluster, rows, device="mlx5_0", kind="infiniband", port="1", node="a", first_s=0):
