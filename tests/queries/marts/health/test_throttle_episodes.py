@@ -21,11 +21,11 @@ def read(evidence, **values):
 
 def counts(evidence, metric, values, step=10):
     """Load a counter of throttled seconds, a value every ten seconds."""
-    evidence.add(
-        "gpu_samples_other",
-        *({"ts": step * number, "value": float(value)} for number, value in enumerate(values)),
-        source="dcgm", gpu_uuid=f"{evidence.name}/a#0", gpu_instance="", metric=metric,
-    )  # fmt: skip
+    for number, value in enumerate(values):
+        evidence.add(
+            "gpu_samples_other", source="dcgm", gpu_uuid=evidence.gpu("a#0"), gpu_instance="",
+            metric=metric, ts=step * number, value=float(value),
+        )  # fmt: skip
 
 
 def episodes(evidence):
