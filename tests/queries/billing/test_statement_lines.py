@@ -174,7 +174,8 @@ def test_energy_of_a_counter(cluster, readings, energy_mj):
     cluster.job("1", 0, 7_200, ["a"], 1)
     counter(cluster, cluster.gpu("a#0"), readings)
     yield
-    sql = "select sum(energy_mj) from marts.statement_energy_hourly"
+    sql = f"""select sum(energy_mj) from marts.statement_energy_hourly
+        where cluster = '{cluster.name}'"""
     assert cluster.read(sql).item() == energy_mj
 
 
@@ -201,25 +202,24 @@ def test_the_tariff_is_that_of_the_hour_in_its_own_zone(cluster):
     cluster.watched(4 * HOUR_S)
     counter(cluster, cluster.gpu("a#0"), steady(4 * HOUR_S, 1000))
     zone = "America/New_York"
-    cluster.load(
-        "tariffs",
-        [{"zone": zone, "from_hour": begin, "to_hour": end, "price_per_kwh": Decimal(cost),
-          "pue": Decimal(1), "server_ratio": Decimal(1)}
-         for begin, end, cost in ((22, 5, "0.05"), (5, 22, "0.20"))],
-    )  # fmt: skip
+    bands = [
+        {"from_hour": begin, "to_hour": end, "price_per_kwh": Decimal(cost)}
+        for begin, end, cost in ((22, 5, "0.05"), (5, 22, "0.20"))
+    ]
+    cluster.add("tariffs", *bands, zone=zone, pue=Decimal(1), server_ratio=Decimal(1))
     yield
     metered = cluster.read("select sum(metered_mj_price) from marts.statement_lines").item()
 
     assert Fraction(metered) / 3_600_000_000 == Fraction(2 * 5 + 2 * 20, 100)
 
 
-@built_together
-def test_without_a_tariff_energy_is_known_and_its_cost_is_not(cluster):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 3_600, ["a"], 1)
-    counter(cluster, cluster.gpu("a#0"), steady(3_600, 100))
-    yield
-    (row,) = cluster.read(
+def test_without_a_tariff_energy_is_known_and_its_cost_is_not(evidence):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 3_600, ["a"], 1)
+    counter(evidence, evidence.gpu("a#0"), steady(3_600, 100))
+    evidence.store.build()
+
+    (row,) = evidence.read(
         "select energy_mj, metered_mj_price, untariffed_mj from marts.statement_lines "
         "where line = 'usage'"
     ).to_dicts()
