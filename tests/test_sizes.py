@@ -20,7 +20,6 @@ LONG_MODULES = {
     "tests/ingest/sources/slurm/test_slurm_accounting.py": "a case for each oddity of one format",
     "tests/ingest/sources/slurm/test_slurm_live.py": "one made-up Slurm, whose commands all ask",
     "tests/queries/marts/energy/test_energy.py": "one world, built once, that every test reads",
-    "tests/queries/rules/jobs/test_ownership_without_a_scheduler.py": "its worlds share parts",
 }
 LARGE_FOLDERS = {
     "app/goodput_app/cli": "a command is found by the name of its module",

@@ -80,12 +80,16 @@ class UnbalancedError(BuildError):
     """The checks of a build failed: it was rolled back, and the ledger is that of the build before.
 
     broken: invariant, number of cases and the first case, a row each; empty in another process.
+    sequence: the last load that the build has processed; None where it was refused before.
     """
 
     broken: Sequence[tuple[str, int, str]] = ()
+    sequence: int | None = None
 
     @classmethod
-    def of(cls, broken: Sequence[tuple[str, int, str]]) -> UnbalancedError:
+    def of(
+        cls, broken: Sequence[tuple[str, int, str]], sequence: int | None = None
+    ) -> UnbalancedError:
         """Return the error for the invariants that do not hold."""
         (invariant, n, example), *others = broken
         more = f", and {len(others)} more checks" if others else ""
@@ -94,7 +98,7 @@ class UnbalancedError(BuildError):
             f"{n} {invariant}, for example {example}{more}. `goodput findings` lists them; take "
             "the evidence back with `goodput forget FILE`, and report it."
         )
-        error.broken = broken
+        error.broken, error.sequence = broken, sequence
         return error
 
 

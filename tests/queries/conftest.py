@@ -28,11 +28,25 @@ if TYPE_CHECKING:
 START = datetime(2027, 1, 15, 8, tzinfo=UTC).replace(tzinfo=None)  # a whole hour
 START_MS = 1_800_000_000_000
 LOADS_OF_A_COPY = 10_000
+WITHOUT_CLUSTER = ("gpu_samples", "gpu_samples_other", "gpu_processes", "gpu_owners")
 
 
 def at(second: float | None) -> datetime | None:
     """Return the moment `second` seconds after the start."""
     return None if second is None else START + timedelta(seconds=second)
+
+
+def _with_times(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row whose times, given as seconds, are moments."""
+    return {
+        name: at(value) if is_time(name) and isinstance(value, int | float) else value
+        for name, value in row.items()
+    }
+
+
+def is_time(column: str) -> bool:
+    """Say whether a column of the raw tables is a moment."""
+    return column == "ts" or column.endswith("_at")
 
 
 @dataclass
@@ -60,24 +74,45 @@ class Evidence:
         digest = f"{self.name}-{table}-{next(self._parts)}"
         self.store.load(Batch(table, frame, source, "test", digest))
 
+    def add(self, table: str, *rows: dict[str, Any], source: str = "test", **columns: Any) -> None:
+        """Load rows with these columns in common, of this cluster, with times in seconds."""
+        self._add(table, rows or [{}], source, columns)
+
+    def _add(self, table: str, rows: Any, source: str, columns: dict[str, Any]) -> None:
+        common = columns if table in WITHOUT_CLUSTER else {"cluster": self.name, **columns}
+        self.load(table, [_with_times({**common, **row}) for row in rows], source)
+
+    def gpu(self, name: str) -> str:
+        """Return the UUID of a GPU that no other cluster has."""
+        return f"{self.name}/{name}"
+
+    def telemetry(self, node: str, count: int, source: str = "nvml", start: float = 0) -> None:
+        """Add GPUs of a node as telemetry reports them, named `<node>-0` and so on."""
+        gpus = [{"gpu_uuid": self.gpu(f"{node}-{i}"), "gpu_index": i} for i in range(count)]
+        self.add("gpus", *gpus, source=source, node=node, gpu_model="h100", valid_from_at=start)
+
+    def processes(self, gpu: str, pids: Any, seconds: Iterable[float]) -> None:
+        """Add the processes of a GPU; `pids(second)` lists them."""
+        rows = [{"ts": s, "pids": pids(s), "processes": len(pids(s))} for s in seconds]
+        self._add("gpu_processes", rows, "nvml", {"gpu_uuid": self.gpu(gpu)})
+
+    def hold(
+        self, job_id: str, gpu: str | None = None, submit: float = 0, source: str = "test",
+        **more: Any,
+    ) -> None:  # fmt: skip
+        """Add a GPU that a job run has: one of this cluster, or as `more` names it."""
+        named = {} if gpu is None else {"gpu_uuid": self.gpu(gpu)}
+        of_job = {"job_id_raw": job_id, "submit_at": submit, "node": "a", "method": "scontrol"}
+        self.add("holds", {**of_job, **named, **more}, source=source)
+
     def node(
         self, node: str, gpus: int, *, model: str = "h100", partitions: tuple[str, ...] = ()
     ) -> None:
         """Add a node with numbered GPUs, in the inventory from the start."""
-        self.load(
-            "gpus",
-            [
-                {
-                    "cluster": self.name, "node": node, "gpu_uuid": f"{node}#{i}", "slurm_index": i,
-                    "gpu_index": i, "gpu_model": model, "valid_from_at": START,
-                }
-                for i in range(gpus)
-            ],
-        )  # fmt: skip
+        slots = [{"gpu_uuid": f"{node}#{i}", "slurm_index": i, "gpu_index": i} for i in range(gpus)]
+        self.add("gpus", *slots, node=node, gpu_model=model, valid_from_at=0)
         if partitions:
-            self.load(
-                "nodes", [{"cluster": self.name, "node": node, "partitions": list(partitions)}]
-            )
+            self.add("nodes", node=node, partitions=list(partitions))
 
     def watched(self, until: float) -> None:
         """Say that the scheduler watched the cluster from the start."""
@@ -85,18 +120,7 @@ class Evidence:
 
     def state(self, node: str, state: str, start: float, end: float | None) -> None:
         """Add a node state."""
-        self.load(
-            "node_states",
-            [
-                {
-                    "cluster": self.name,
-                    "node": node,
-                    "state": state,
-                    "start_at": at(start),
-                    "end_at": at(end),
-                }
-            ],
-        )
+        self.add("node_states", {"node": node, "state": state, "start_at": start, "end_at": end})
 
     def job(
         self, job_id: str, start: float | None, end: float | None, nodes: list[str], gpus: int,
@@ -140,18 +164,13 @@ class Evidence:
 
     def samples(self, gpu: str, seconds: list[float], active: Any, source: str = "dcgm") -> None:
         """Add readings of a GPU; `active(second)` says whether it worked, None for no profiling."""
-        self.load(
-            "gpu_samples",
-            [
-                {
-                    "gpu_uuid": f"{self.name}/{gpu}", "gpu_instance": "", "ts": at(second),
-                    "engine_active_ratio": None if active(second) is None else 0.9 * active(second),
-                    "is_flagged": False,
-                }
-                for second in seconds
-            ],
-            source,
-        )  # fmt: skip
+        works = {s: active(s) for s in seconds}
+        rows = [
+            {"ts": s, "engine_active_ratio": None if ratio is None else 0.9 * ratio}
+            for s, ratio in works.items()
+        ]
+        read = {"gpu_uuid": self.gpu(gpu), "gpu_instance": "", "is_flagged": False}
+        self._add("gpu_samples", rows, source, read)
 
     def built(self) -> Path:
         """Build, close and return the file, of which tests get copies."""
@@ -323,12 +342,6 @@ def evidence(new_evidence: Any) -> Any:
     return new_evidence()
 
 
-@pytest.fixture
-def start_of_time_ms() -> int:
-    """Return the start of made-up time in epoch milliseconds."""
-    return START_MS
-
-
 def steps(
     first: int, last: int, start: float, length: float = 10.0, **more: Any
 ) -> list[dict[str, Any]]:
@@ -352,20 +365,3 @@ def durable(step: int, second: float) -> dict[str, Any]:
 def printed(reported: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the same steps as a log prints them: a little late, without their length."""
     return [{"event": "step", "step": row["step"], "t": row["t"] + 0.4} for row in reported]
-
-
-@pytest.fixture(scope="session")
-def job_events() -> Any:
-    """Return the makers of events: steps, phase, durable, printed."""
-
-    class JobEvents:
-        pass
-
-    JobEvents.steps, JobEvents.phase, JobEvents.durable, JobEvents.printed = (
-        staticmethod(steps),
-        staticmethod(phase),
-        staticmethod(durable),
-        staticmethod(printed),
-    )
-    JobEvents.start_ms = START_MS
-    return JobEvents

@@ -1,7 +1,5 @@
 """Settled hours are counted once: counters add up to the capacity and never fall."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 import pytest
@@ -53,7 +51,7 @@ def counters(world, label_values=20):
 
 
 def by_team(world, label_values=20):
-    sums: dict[str, int] = {}
+    sums = {}
     for (_, _, team, _, _), gpu_ms in counters(world, label_values).items():
         sums[team] = sums.get(team, 0) + gpu_ms
     return sums

@@ -1,7 +1,5 @@
 """The Python API: the examples of docs/python-api.md, and what its errors say."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
@@ -23,7 +21,7 @@ EXAMPLES = BLOCK.findall(PAGE.read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
-def database(recorded_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def database(recorded_demo, tmp_path_factory):
     """Give the recorded session as `goodput.duckdb`."""
     path = tmp_path_factory.mktemp("api") / "goodput.duckdb"
     shutil.copyfile(recorded_demo, path)
@@ -31,14 +29,14 @@ def database(recorded_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=range(len(EXAMPLES)))
-def test_an_example_runs(example: str, database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_example_runs(example, database, monkeypatch):
     monkeypatch.chdir(database.parent)
     imports = "import goodput_queries\n"  # of the first example
 
     exec(imports + example, {})  # noqa: S102 -- our own documentation
 
 
-def test_importing_the_package_imports_no_database() -> None:
+def test_importing_the_package_imports_no_database():
     program = "import goodput_queries, sys; print({'duckdb', 'polars', 'httpx'} & {*sys.modules})"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, check=False, text=True
@@ -47,7 +45,7 @@ def test_importing_the_package_imports_no_database() -> None:
     assert done.stdout == "set()\n", done.stderr
 
 
-def test_the_same_answer_comes_from_the_file_its_server_and_its_url(database: Path) -> None:
+def test_the_same_answer_comes_from_the_file_its_server_and_its_url(database):
     with goodput_queries.open(database) as db:
         alone = db.ledger(by=["team", "category"])
 
@@ -65,7 +63,7 @@ def test_the_same_answer_comes_from_the_file_its_server_and_its_url(database: Pa
     "moment",
     ["2026-11-20T12:31Z", "2026-11-20T13:31+01:00", datetime(2026, 11, 20, 12, 31, tzinfo=UTC)],
 )
-def test_a_window_cuts_the_capacity(database: Path, moment: str | datetime) -> None:
+def test_a_window_cuts_the_capacity(database, moment):
     with goodput_queries.open(database) as db:
         whole = db.ledger()["gpu_ms"].sum()
         parts = [db.ledger(to=moment)["gpu_ms"].sum(), db.ledger(from_=moment)["gpu_ms"].sum()]
@@ -75,7 +73,7 @@ def test_a_window_cuts_the_capacity(database: Path, moment: str | datetime) -> N
         assert db.ledger(from_=date(2026, 11, 21)).is_empty()
 
 
-def test_what_cannot_be_answered_says_what_to_do(database: Path) -> None:
+def test_what_cannot_be_answered_says_what_to_do(database):
     with goodput_queries.open(database) as db:
         naive = db.runs()["first_start_at"].to_list()[0]
         with pytest.raises(QueryError, match=r"has no time zone. Times in frames are UTC"):
@@ -93,7 +91,7 @@ def test_what_cannot_be_answered_says_what_to_do(database: Path) -> None:
         )
 
 
-def test_a_database_that_is_not_there_is_not_created(tmp_path: Path) -> None:
+def test_a_database_that_is_not_there_is_not_created(tmp_path):
     missing = tmp_path / "fleet.duckdb"
 
     with pytest.raises(StoreError, match=r"there is no such database. Create it with `goodput"):
@@ -101,7 +99,7 @@ def test_a_database_that_is_not_there_is_not_created(tmp_path: Path) -> None:
     assert not missing.exists()
 
 
-def test_a_url_needs_a_token_and_its_own_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_url_needs_a_token_and_its_own_machine(monkeypatch):
     monkeypatch.delenv("GOODPUT_TOKEN", raising=False)
 
     with pytest.raises(StoreError, match=r"`token` in DATABASE.server.json"):

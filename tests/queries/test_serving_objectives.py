@@ -1,22 +1,11 @@
 """Serving objectives in the database: builds keep those of the settings."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from goodput_queries.serving_objectives import ServingObjective
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from goodput_queries.storage.store import LocalStore
 
 KEPT = "select model, ttft_s, inter_token_s, e2e_s, target from state.serving_objectives"
 
 
-def test_a_build_keeps_them_and_is_a_full_one_where_they_are_others(
-    new_store: Callable[..., LocalStore],
-) -> None:
+def test_a_build_keeps_them_and_is_a_full_one_where_they_are_others(new_store):
     store = new_store()
     store.build()
     store.serving_objectives = (

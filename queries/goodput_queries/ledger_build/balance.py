@@ -122,8 +122,11 @@ class Broken:
     example: str
 
 
-def verify(cursor: duckdb.DuckDBPyConnection, dirty: DirtySet) -> None:
-    """Check what a build recomputed; raises UnbalancedError that names what is wrong."""
+def verify(cursor: duckdb.DuckDBPyConnection, dirty: DirtySet, sequence: int) -> None:
+    """Check what a build recomputed; raises UnbalancedError that names what is wrong.
+
+    sequence: the last load that the build has processed.
+    """
     found: list[Broken] = []
     if UNITS in dirty.stages and not dirty.stages[UNITS].is_none:
         found += _broken(cursor, _PARTS)
@@ -137,17 +140,17 @@ def verify(cursor: duckdb.DuckDBPyConnection, dirty: DirtySet) -> None:
             found += _broken(cursor, _HOURS)
             found += _broken(cursor, _ROLL_UP)
     if found:
-        raise UnbalancedError.of(_together(found))
+        raise UnbalancedError.of(_together(found), sequence)
 
 
-def note_refused(cursor: duckdb.DuckDBPyConnection, sequence: int, error: UnbalancedError) -> None:
+def note_refused(cursor: duckdb.DuckDBPyConnection, error: UnbalancedError) -> None:
     """Record why a build was not published, in place of what was recorded before."""
     cursor.execute("delete from state.refused_builds")
     now = datetime.now(UTC).replace(tzinfo=None, microsecond=0)
     for invariant, n, example in error.broken:
         cursor.execute(
             "insert into state.refused_builds values ($1, $2, $3, $4, $5)",
-            [sequence, now, invariant, n, example],
+            [error.sequence, now, invariant, n, example],
         )
 
 

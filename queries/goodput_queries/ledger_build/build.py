@@ -44,19 +44,19 @@ def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
     Raises UnbalancedError where its checks fail: the ledger stays as it was, and
     `state.refused_builds` has the reason.
     """
-    with store.cursor() as cursor:
-        sequence = _scalar(cursor, "select max(sequence) from state.ingested") or 0
     try:
-        return _built(store, sequence, is_full=is_full)
+        return _built(store, is_full=is_full)
     except UnbalancedError as error:
-        with store.writing() as cursor:
-            balance.note_refused(cursor, sequence, error)
+        if error.sequence is not None:
+            with store.writing() as cursor:
+                balance.note_refused(cursor, error)
         raise
 
 
-def _built(store: LocalStore, sequence: int, *, is_full: bool) -> pl.DataFrame:
+def _built(store: LocalStore, *, is_full: bool) -> pl.DataFrame:
     """Build in one transaction, which an error rolls back."""
     with store.writing() as cursor:
+        sequence = _scalar(cursor, "select max(sequence) from state.ingested") or 0
         before = _scalar(cursor, "select max(sequence) from state.built")
         has_other_objectives = serving_objectives.keep(cursor, store.serving_objectives)
         since = None if is_full or has_other_objectives else before
@@ -73,7 +73,7 @@ def _built(store: LocalStore, sequence: int, *, is_full: bool) -> pl.DataFrame:
         work = _Build(cursor, dirty_set, parts)
         for model in models.build_order():
             work.make(model)
-        balance.verify(cursor, work.dirty)
+        balance.verify(cursor, work.dirty, sequence)
         if parts is not None:
             note_unpublished_days(cursor, work.dirty, sequence)
         cursor.execute("delete from state.refused_builds")

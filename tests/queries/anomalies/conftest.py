@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.queries.conftest import START, Evidence
+from tests.queries.conftest import Evidence
 
 from goodput_queries.scope import Scope
 
@@ -39,14 +39,11 @@ class Gpus:
     def node(self, node: str, gpus: int, **more: Any) -> None:
         """Put GPUs into a node."""
         rows = [
-            {
-                "cluster": self.evidence.name, "node": node, "gpu_uuid": self.uuid(f"{node}/{i}"),
-                "gpu_index": i, "slurm_index": i, "gpu_model": "h100", "memory_bytes": 80 * 10**9,
-                "valid_from_at": START, **more,
-            }
+            {"gpu_uuid": self.uuid(f"{node}/{i}"), "gpu_index": i, "slurm_index": i}
             for i in range(gpus)
-        ]  # fmt: skip
-        self.evidence.load("gpus", rows)
+        ]
+        of_model = {"gpu_model": "h100", "memory_bytes": 80 * 10**9}
+        self.evidence.add("gpus", *rows, node=node, valid_from_at=0, **of_model, **more)
 
     def read(
         self,
@@ -72,14 +69,8 @@ class Gpus:
             if not exact:
                 row["power_w"] += 2.0 * (number % 3 - 1)
                 row["gpu_temperature_c"] += number % 2
-            rows.append(
-                {
-                    "gpu_uuid": self.uuid(gpu),
-                    "gpu_instance": "",
-                    "ts": self.evidence.at(second),
-                    **row,
-                }
-            )
+            named = {"gpu_uuid": self.uuid(gpu), "gpu_instance": ""}
+            rows.append({**named, "ts": self.evidence.at(second), **row})
         self.evidence.load("gpu_samples", rows, source)
 
     def found(self, mart: str, columns: str = "*", **scope: Any) -> list[dict[str, Any]]:
@@ -88,9 +79,13 @@ class Gpus:
         sql = f"select {columns} from marts.{mart} order by all"
         rows = self.evidence.read(sql, Scope(**scope)).to_dicts()
         for row in rows:
-            if row.get("gpu_uuid") is not None:
+            if row.get("gpu_uuid"):
                 row["gpu_uuid"] = row["gpu_uuid"].removeprefix(self.uuid(""))
         return rows
+
+    def rows(self, mart: str, columns: str = "rule", **scope: Any) -> list[tuple[Any, ...]]:
+        """Return what `found` does, as tuples."""
+        return [tuple(row.values()) for row in self.found(mart, columns, **scope)]
 
 
 @pytest.fixture

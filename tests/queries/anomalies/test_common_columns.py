@@ -1,7 +1,5 @@
 """Marts of findings have the columns by which one view can join them."""
 
-from __future__ import annotations
-
 import polars as pl
 import pytest
 

@@ -1,7 +1,5 @@
 """Rules stay quiet on a made-up fleet in which nothing goes wrong, and speak of what does."""
 
-from __future__ import annotations
-
 import shutil
 from datetime import UTC, datetime
 
@@ -29,7 +27,9 @@ def fleet(empty_database, folder, seed, plan=plans.eventful):
     return store
 
 
-@pytest.fixture(scope="module", params=[101, 102])
+@pytest.fixture(
+    scope="module", params=[101, pytest.param(102, marks=pytest.mark.slow)]
+)  # fmt: skip
 def healthy(request, empty_database, tmp_path_factory):
     """Give a fleet whose jobs train to their end, without outages and holes in the readings."""
     store = fleet(empty_database, tmp_path_factory.mktemp("healthy"), request.param, plans.quiet)

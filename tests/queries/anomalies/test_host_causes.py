@@ -1,7 +1,5 @@
 """What on its hosts slows a job run down or endangers it."""
 
-from __future__ import annotations
-
 import pytest
 from tests.queries.anomalies.conftest import BUSY, IDLE, Gpus
 from tests.queries.conftest import built_together
@@ -16,16 +14,17 @@ def host(gpus, *, busy=0.3, iowait=0.01, disks=0.1, memory=0.4, swap=0.0, load=2
     """Load readings of the host of node `a`, a minute apart; swap: bytes of growth over an hour."""
     rows = [
         {
-            "cluster": gpus.evidence.name, "node": "a", "ts": gpus.evidence.at(s),
-            "cpu_total_s": CORES * s, "load1": load,
-            "cpu_busy_s": CORES * s * busy, "cpu_iowait_s": CORES * s * iowait,
-            "disk_busy_s": s * disks, "memory_total_bytes": 10**12,
-            "memory_available_bytes": int(10**12 * (1 - memory)), "swap_total_bytes": 10**11,
+            "ts": s, "cpu_total_s": CORES * s, "cpu_busy_s": CORES * s * busy,
+            "cpu_iowait_s": CORES * s * iowait, "disk_busy_s": s * disks,
             "swap_free_bytes": int(10**11 - swap * s / HOUR),
         }
         for s in range(0, HOUR + 1, 60)
     ]  # fmt: skip
-    gpus.evidence.load("node_samples", rows, "node-exporter")
+    gpus.evidence.add(
+        "node_samples", *rows, source="node-exporter", node="a", load1=load,
+        memory_total_bytes=10**12, memory_available_bytes=int(10**12 * (1 - memory)),
+        swap_total_bytes=10**11,
+    )  # fmt: skip
 
 
 def job(gpus, values, nodes=("a",), **more):
@@ -35,8 +34,7 @@ def job(gpus, values, nodes=("a",), **more):
         gpus.node(node, 2, **more)
         for i in range(2):
             gpus.read(f"{node}/{i}", HOUR, values)
-        row = {"cluster": gpus.evidence.name, "node": node, "cpus": CORES}
-        gpus.evidence.load("nodes", [{**row, "observed_at": gpus.evidence.at(0)}])
+        gpus.evidence.add("nodes", node=node, cpus=CORES, observed_at=0)
 
 
 def found(gpus):
@@ -57,9 +55,7 @@ def test_gpus_that_wait_for_their_host_are_found(cluster, rule, of_host):
     gpus = Gpus(cluster)
     job(gpus, WAITING)
     host(gpus, **of_host)
-
     yield
-
     (row,) = gpus.found("host_causes")
 
     assert (row["rule"], row["node"], row["gpu_uuid"]) == (rule, "a", None)
@@ -68,27 +64,27 @@ def test_gpus_that_wait_for_their_host_are_found(cluster, rule, of_host):
     assert row["score"] > 1
 
 
-@pytest.mark.quiet("io_starved", "cpu_starved")
+@pytest.mark.parametrize(
+    ("values", "of_host"),
+    [
+        pytest.param(
+            BUSY, {"iowait": 0.25, "busy": 0.97}, id="busy GPUs need no explanation",
+            marks=pytest.mark.quiet("io_starved", "cpu_starved"),
+        ),
+        pytest.param(
+            IDLE, {}, id="idle GPUs of a healthy host are not its fault",
+            marks=pytest.mark.quiet(
+                "cpu_oversubscribed", "swap_in_use", "host_memory_full", "gpu_memory_full"
+            ),
+        ),
+    ],
+)  # fmt: skip
 @built_together
-def test_busy_gpus_need_no_explanation(cluster):
+def test_hosts_that_slow_nothing_down_are_not_found(cluster, values, of_host):
     gpus = Gpus(cluster)
-    job(gpus, BUSY)
-    host(gpus, iowait=0.25, busy=0.97)
-
+    job(gpus, values)
+    host(gpus, **of_host)
     yield
-
-    assert found(gpus) == []
-
-
-@pytest.mark.quiet("cpu_oversubscribed", "swap_in_use", "host_memory_full", "gpu_memory_full")
-@built_together
-def test_idle_gpus_of_a_healthy_host_are_not_its_fault(cluster):
-    gpus = Gpus(cluster)
-    job(gpus, IDLE)
-    host(gpus)
-
-    yield
-
     assert found(gpus) == []
 
 
@@ -106,9 +102,7 @@ def test_a_host_that_endangers_a_busy_job_is_found(cluster, rule, of_host):
     gpus = Gpus(cluster)
     job(gpus, BUSY)
     host(gpus, **of_host)
-
     yield
-
     (row,) = gpus.found("host_causes")
 
     assert (row["rule"], row["gpu_ms"], row["confidence"]) == (rule, None, "Likely")
@@ -119,9 +113,7 @@ def test_a_host_that_endangers_a_busy_job_is_found(cluster, rule, of_host):
 def test_a_full_gpu_memory_is_found_and_not_confirmed(cluster):
     gpus = Gpus(cluster)
     job(gpus, {**BUSY, "memory_used_bytes": 79 * 10**9})
-
     yield
-
     rows = gpus.found("host_causes", "rule, gpu_uuid, confidence")
 
     assert [tuple(row.values()) for row in rows] == [
@@ -136,14 +128,9 @@ def test_a_full_gpu_memory_is_found_and_not_confirmed(cluster):
 def test_several_processes_on_a_gpu_are_found(cluster, processes, is_found):
     gpus = Gpus(cluster)
     job(gpus, BUSY)
-    rows = [
-        {"gpu_uuid": gpus.uuid("a/0"), "ts": gpus.evidence.at(s), "processes": processes}
-        for s in range(0, HOUR, 60)
-    ]
-    gpus.evidence.load("gpu_processes", rows)
-
+    rows = [{"ts": s} for s in range(0, HOUR, 60)]
+    cluster.add("gpu_processes", *rows, gpu_uuid=gpus.uuid("a/0"), processes=processes)
     yield
-
     assert found(gpus) == ["gpu_oversubscribed"] * is_found
 
 
@@ -158,9 +145,7 @@ def test_driver_versions_that_differ_in_one_job_are_found(cluster, other, is_fou
     gpus.node("b", 2, driver_version=other)
     for gpu in ("a/0", "a/1", "b/0", "b/1"):
         gpus.read(gpu, HOUR, BUSY)
-
     yield
-
     rows = gpus.found("host_causes", "rule, node, evidence")
 
     text = "driver versions 550.54, 570.124 in one job"
@@ -174,15 +159,11 @@ def test_driver_versions_that_differ_in_one_job_are_found(cluster, other, is_fou
 def test_ecc_that_is_off_is_found(cluster, mode, is_found):
     gpus = Gpus(cluster)
     job(gpus, BUSY)
-    rows = [
-        {"gpu_uuid": gpus.uuid("a/0"), "gpu_instance": "", "ts": gpus.evidence.at(s),
-         "metric": "ecc_mode", "value": mode}
-        for s in range(0, HOUR, 300)
-    ]  # fmt: skip
-    gpus.evidence.load("gpu_samples_other", rows, "dcgm")
-
+    cluster.add(
+        "gpu_samples_other", *({"ts": s} for s in range(0, HOUR, 300)), source="dcgm",
+        gpu_uuid=gpus.uuid("a/0"), gpu_instance="", metric="ecc_mode", value=mode,
+    )  # fmt: skip
     yield
-
     assert found(gpus) == ["ecc_off"] * is_found
 
 

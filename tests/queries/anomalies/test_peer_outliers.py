@@ -1,7 +1,5 @@
 """GPUs that differ from their gang, and nodes that differ from others of their model."""
 
-from __future__ import annotations
-
 import pytest
 from tests.queries.anomalies.conftest import BUSY, IDLE, Gpus
 from tests.queries.conftest import built_together
@@ -43,9 +41,7 @@ def nodes(gpus, odd, *, count=6, usual=IDLE):
 def test_a_gpu_that_differs_from_its_gang_is_found(cluster, rule, odd, text):
     gpus = Gpus(cluster)
     gang(gpus, {**BUSY, **odd})
-
     yield
-
     (row,) = gpus.found("peer_outliers")
 
     assert (row["rule"], row["gpu_uuid"], row["peers"]) == (rule, "a/7", 7)
@@ -69,9 +65,7 @@ def test_a_gpu_is_as_warm_as_its_place_unless_it_becomes_warmer(cluster, hot_s, 
         return {**BUSY, "gpu_temperature_c": 60.0 + rise}
 
     gpus.read(f"a/{GANG - 1}", 4 * HOUR, last)
-
     yield
-
     found = gpus.found("peer_outliers")
 
     assert [row["gpu_uuid"] for row in found] == expected
@@ -82,28 +76,32 @@ def test_a_gpu_is_as_warm_as_its_place_unless_it_becomes_warmer(cluster, hot_s, 
 def test_a_gpu_that_waits_is_one_finding_though_all_of_it_differs(cluster):
     gpus = Gpus(cluster)
     gang(gpus, IDLE)
-
     yield
-
     assert [row["rule"] for row in gpus.found("peer_outliers")] == ["peer_sm_active"]
+
+
+def low_power(is_low):
+    """Return readings with half the power in some of the times of ten minutes."""
+    return lambda second: {**BUSY, "power_w": 300.0 if is_low(second // 600) else 600.0}
 
 
 @pytest.mark.quiet("peer_power", "peer_sm_clock", "peer_temperature")
 @pytest.mark.parametrize(
-    "odd",
+    ("odd", "size"),
     [
-        pytest.param({"gpu_temperature_c": 40.0}, id="cooler than the others"),
-        pytest.param({"sm_clock_hz": 2.2e9}, id="faster than the others"),
-        pytest.param({"power_w": 640.0}, id="a little more power"),
+        pytest.param({**BUSY, "gpu_temperature_c": 40.0}, GANG, id="cooler than the others"),
+        pytest.param({**BUSY, "sm_clock_hz": 2.2e9}, GANG, id="faster than the others"),
+        pytest.param({**BUSY, "power_w": 640.0}, GANG, id="a little more power"),
+        pytest.param(low_power(lambda place: place == 2), GANG, id="ten minutes alone"),
+        pytest.param(low_power(lambda place: place % 2), GANG, id="ten minutes now and then"),
+        pytest.param({**BUSY, "power_w": 300.0}, 4, id="too few peers in a gang of four"),
     ],
 )
 @built_together
-def test_a_gpu_that_is_better_or_a_little_different_is_no_finding(cluster, odd):
+def test_other_gpus_of_a_gang_are_no_finding(cluster, odd, size):
     gpus = Gpus(cluster)
-    gang(gpus, {**BUSY, **odd})
-
+    gang(gpus, odd, size=size)
     yield
-
     assert gpus.found("peer_outliers") == []
 
 
@@ -129,31 +127,9 @@ def test_readings_that_stand_still_are_compared_with_nobody(cluster, stale, rule
         lambda second: {**BUSY, "gpu_temperature_c": 60 + second % 7, **stale(second)},
         exact=True,
     )
-
     yield
-
     assert gpus.found("peer_outliers") == []
     assert [row["rule"] for row in gpus.found("standing_counters")] == [rule]
-
-
-@built_together
-def test_ten_minutes_alone_are_no_finding(cluster):
-    gpus = Gpus(cluster)
-    gang(gpus, lambda second: {**BUSY, "power_w": 300.0 if 1200 <= second < 1800 else 600.0})
-
-    yield
-
-    assert gpus.found("peer_outliers") == []
-
-
-@built_together
-def test_ten_minutes_now_and_then_are_no_finding(cluster):
-    gpus = Gpus(cluster)
-    gang(gpus, lambda second: {**BUSY, "power_w": 300.0 if second // 600 % 2 else 600.0})
-
-    yield
-
-    assert gpus.found("peer_outliers") == []
 
 
 @built_together
@@ -165,25 +141,13 @@ def test_half_an_hour_of_a_longer_run_is_found(cluster):
         lambda second: {**BUSY, "sm_clock_hz": 1.2e9 if 3600 <= second < 5400 else 1.98e9},
         end=4 * HOUR,
     )
-
     yield
-
     (row,) = gpus.found("peer_outliers", "rule, start_at, end_at, bins, of_bins, gpu_ms")
 
     assert row == {
         "rule": "peer_sm_clock", "start_at": gpus.evidence.at(3600),
         "end_at": gpus.evidence.at(5400), "bins": 3, "of_bins": 23, "gpu_ms": 1_800_000,
     }  # fmt: skip
-
-
-@built_together
-def test_a_gang_of_four_has_too_few_peers(cluster):
-    gpus = Gpus(cluster)
-    gang(gpus, {**BUSY, "power_w": 300.0}, size=4)
-
-    yield
-
-    assert gpus.found("peer_outliers") == []
 
 
 @pytest.mark.quiet("peer_sm_active")
@@ -195,27 +159,20 @@ def test_a_gang_that_differs_from_ten_minutes_to_ten_minutes_is_compared_in_each
     gpus.evidence.job("1", 0, HOUR, ["a"], GANG)
     for i in range(GANG):
         gpus.read(f"a/{i}", HOUR, lambda second: BUSY if second // 600 % 2 else IDLE)
-
     yield
-
     assert gpus.found("peer_outliers") == []
 
 
 @pytest.mark.fires("node_idle_power", "node_temperature")
 @pytest.mark.parametrize(
     ("rule", "odd"),
-    [
-        ("node_idle_power", {"power_w": 130.0}),
-        ("node_temperature", {"gpu_temperature_c": 55.0}),
-    ],
+    [("node_idle_power", {"power_w": 130.0}), ("node_temperature", {"gpu_temperature_c": 55.0})],
 )
 @built_together
 def test_a_node_that_differs_from_its_model_is_found(cluster, rule, odd):
     gpus = Gpus(cluster)
     nodes(gpus, odd)
-
     yield
-
     (row,) = gpus.found("peer_outliers", "rule, node, gpu_uuid, peers, gpu_ms")
 
     assert row == {
@@ -229,7 +186,5 @@ def test_a_node_at_work_is_compared_with_nodes_at_work(cluster):
     """A busy node is warmer than idle ones."""
     gpus = Gpus(cluster)
     nodes(gpus, BUSY)
-
     yield
-
     assert gpus.found("peer_outliers") == []

@@ -1,10 +1,8 @@
 """Running jobs whose steps have stopped coming, before anything ends them."""
 
-from __future__ import annotations
-
 import pytest
 from tests.queries.anomalies.conftest import BUSY, Gpus
-from tests.queries.conftest import built_together
+from tests.queries.conftest import built_together, phase, steps
 
 END = 1200
 # as GPUs of the recorded session while they waited in a collective that hung
@@ -13,9 +11,7 @@ WAITING = {**BUSY, "sm_active_ratio": 0.09, "tensor_active_ratio": 0.0, "dram_ac
 UNREAD = {**BUSY, "power_w": None}
 
 
-def job(
-    gpus, job_events, last_step, *, events=(), first=1, others_until=END, then=WAITING, **ending
-):
+def job(gpus, last_step, *, events=(), first=1, others_until=END, then=WAITING, **ending):
     """Load a running job of a step every 2 s, beside one whose steps go on.
 
     then: what its GPUs do after the last step
@@ -24,9 +20,9 @@ def job(
     gpus.node("b", 1)
     gpus.evidence.job("1", 0, ending.pop("end", None), ["a"], 2, **{"state": "RUNNING", **ending})
     gpus.evidence.job("2", 0, None, ["b"], 1, state="RUNNING")
-    steps = job_events.steps(first, last_step, 2.0 * (first - 1), 2.0)
-    gpus.evidence.events("1", [*steps, *events], host="a")
-    gpus.evidence.events("2", job_events.steps(1, int(others_until // 10), 0, 10.0), host="b")
+    ran = steps(first, last_step, 2.0 * (first - 1), 2.0)
+    gpus.evidence.events("1", [*ran, *events], host="a")
+    gpus.evidence.events("2", steps(1, int(others_until // 10), 0, 10.0), host="b")
     before = UNREAD if then is UNREAD else BUSY
     for i in range(2):
         gpus.read(f"a/{i}", END, lambda s: before if s <= 2 * last_step else then, exact=True)
@@ -35,12 +31,10 @@ def job(
 
 @pytest.mark.fires("no_step")
 @built_together
-def test_a_job_without_a_step_for_much_longer_than_usual_is_found(cluster, job_events):
+def test_a_job_without_a_step_for_much_longer_than_usual_is_found(cluster):
     gpus = Gpus(cluster)
-    job(gpus, job_events, 500)
-
+    job(gpus, 500)
     yield
-
     (row,) = gpus.found("stalled_runs")
 
     assert (row["rule"], row["confidence"], row["end_at"]) == ("no_step", "Likely", None)
@@ -69,21 +63,19 @@ def test_a_job_without_a_step_for_much_longer_than_usual_is_found(cluster, job_e
 )
 @built_together
 def test_a_silence_in_which_gpus_may_work_is_not_confirmed(
-    cluster, job_events, then, last_step, end_of_evidence
+    cluster, then, last_step, end_of_evidence
 ):
     gpus = Gpus(cluster)
-    job(gpus, job_events, last_step, then=then)
-
+    job(gpus, last_step, then=then)
     yield
-
     (row,) = gpus.found("stalled_runs")
     assert row["confidence"] == "Not confirmed"
     assert row["evidence"].endswith(end_of_evidence)
 
 
-def two_paces(job_events):
+def two_paces():
     """Return steps of a job that paused for two minutes once before."""
-    return job_events.steps(441, 500, 120 + 880, 2.0)
+    return steps(441, 500, 120 + 880, 2.0)
 
 
 @pytest.mark.quiet("no_step")
@@ -102,15 +94,13 @@ def two_paces(job_events):
     ],
 )
 @built_together
-def test_other_silences_are_none(cluster, job_events, load):
+def test_other_silences_are_none(cluster, load):
     gpus = Gpus(cluster)
     given = dict(load)
     if given.get("events") == "paused":
-        given["events"] = two_paces(job_events)
+        given["events"] = two_paces()
     elif "events" in given:
-        given["events"] = [job_events.phase(*given["events"][0][1:])]
-    job(gpus, job_events, given.pop("last_step"), **given)
-
+        given["events"] = [phase(*given["events"][0][1:])]
+    job(gpus, given.pop("last_step"), **given)
     yield
-
     assert gpus.found("stalled_runs") == []

@@ -1,7 +1,5 @@
 """Series that stand still while their GPU works, and readings that are rejected."""
 
-from __future__ import annotations
-
 import pytest
 from tests.queries.anomalies.conftest import BUSY, IDLE, Gpus
 from tests.queries.conftest import built_together
@@ -23,108 +21,61 @@ def held(gpus, values, *, exact=True):
 
 
 def found(gpus):
-    return gpus.found("standing_counters", "rule, samples, confidence, evidence")
+    return gpus.rows("standing_counters", "rule, samples, confidence, evidence")
 
 
-@pytest.mark.fires("standing_energy")
+ENERGY = "the energy counter stood still at a mean power of 500 W"
+POWER = "power stood at 431.0 W, 120 samples; activity changed by 60 % meanwhile"
+# readings, whether they are as given; rule, samples and confidence of the finding, its evidence
+STANDING = [
+    pytest.param(
+        lambda s: varied(s, energy_j=5e6), True, ("standing_energy", 120, "Confirmed"), ENERGY,
+        id="an energy counter that gains nothing at power",
+        marks=pytest.mark.fires("standing_energy"),
+    ),
+    pytest.param(
+        lambda s: varied(s, power_w=431.0), True, ("standing_power", 120, "Likely"), POWER,
+        id="power that does not follow the load", marks=pytest.mark.fires("standing_power"),
+    ),
+    pytest.param(
+        lambda s: varied(s, gpu_temperature_c=62.0), True,
+        ("standing_temperature", 120, "Likely"), "",
+        id="temperature that does not follow the load for an hour",
+        marks=pytest.mark.fires("standing_temperature"),
+    ),
+    pytest.param(  # a stalled host engine repeats its last values: that is not idle, and not work
+        {**BUSY, "energy_j": 5e6}, True, ("frozen_series", 120, "Confirmed"), "",
+        id="power and energy", marks=pytest.mark.fires("frozen_series"),
+    ),
+    pytest.param(
+        {**BUSY, "engine_active_ratio": 0.0, "sm_active_ratio": 0.0}, False,
+        ("stuck_profiling", 120, "Likely"), "",
+        id="no engine activity at full utilisation", marks=pytest.mark.fires("stuck_profiling"),
+    ),
+    pytest.param(
+        lambda s: varied(s, is_flagged=s % 300 == 0), False,
+        ("rejected_values", 12, "Confirmed"), "",
+        id="rejected values", marks=pytest.mark.fires("rejected_values"),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("values", "exact", "expected", "evidence"), STANDING)
 @built_together
-def test_an_energy_counter_that_gains_nothing_at_power_stands_still(cluster):
+def test_what_stands_still_is_found(cluster, values, exact, expected, evidence):
     gpus = Gpus(cluster)
-    held(gpus, lambda second: varied(second, energy_j=5e6))
-
-    yield
-
-    (row,) = found(gpus)
-
-    assert (row["rule"], row["samples"], row["confidence"]) == (
-        "standing_energy", 120, "Confirmed",
-    )  # fmt: skip
-    assert row["evidence"].startswith("the energy counter stood still at a mean power of 500 W")
-
-
-@pytest.mark.fires("standing_power")
-@built_together
-def test_power_that_does_not_follow_the_load_stands_still(cluster):
-    gpus = Gpus(cluster)
-    held(gpus, lambda second: varied(second, power_w=431.0))
-
-    yield
-
-    (row,) = found(gpus)
-
-    assert (row["rule"], row["confidence"]) == ("standing_power", "Likely")
-    assert row["evidence"] == (
-        "power stood at 431.0 W, 120 samples; activity changed by 60 % meanwhile"
-    )
-
-
-@pytest.mark.fires("standing_temperature")
-@built_together
-def test_temperature_that_does_not_follow_the_load_for_an_hour_stands_still(cluster):
-    gpus = Gpus(cluster)
-    held(gpus, lambda second: varied(second, gpu_temperature_c=62.0))
-
-    yield
-
-    rows = found(gpus)
-
-    assert [row["rule"] for row in rows] == ["standing_temperature"]
-
-
-@pytest.mark.fires("frozen_series")
-@built_together
-def test_power_and_energy_that_stand_still_are_a_frozen_series(cluster):
-    """A stalled host engine repeats its last values: that is not idle, and not work."""
-    gpus = Gpus(cluster)
-    held(gpus, {**BUSY, "energy_j": 5e6})
-
-    yield
-
-    (row,) = found(gpus)
-
-    assert (row["rule"], row["confidence"]) == ("frozen_series", "Confirmed")
-
-
-@pytest.mark.fires("stuck_profiling")
-@built_together
-def test_no_engine_activity_at_full_utilisation_is_a_broken_counter(cluster):
-    gpus = Gpus(cluster)
-    gpus.node("b", 1)
-    gpus.evidence.job("2", 0, HOUR, ["b"], 1)
+    gpus.node("b", 1)  # which is idle
+    cluster.job("2", 0, HOUR, ["b"], 1)
     gpus.read("b/0", HOUR, IDLE)
-    stuck = {"engine_active_ratio": 0.0, "sm_active_ratio": 0.0}
-    held(gpus, {**BUSY, **stuck}, exact=False)
-
+    held(gpus, values, exact=exact)
     yield
-
-    (row,) = found(gpus)
-
-    assert (row["rule"], row["confidence"]) == ("stuck_profiling", "Likely")
-
-
-@pytest.mark.fires("rejected_values")
-@built_together
-def test_rejected_values_are_counted(cluster):
-    gpus = Gpus(cluster)
-    held(
-        gpus, lambda second: varied(second, is_flagged=second % 300 == 0), exact=False
-    )  # fmt: skip
-
-    yield
-
-    (row,) = found(gpus)
-
-    assert (row["rule"], row["samples"]) == ("rejected_values", 12)
+    ((*row, text),) = found(gpus)
+    assert tuple(row) == expected
+    assert text.startswith(evidence)
 
 
-@pytest.mark.quiet(
-    "standing_energy",
-    "standing_power",
-    "standing_temperature",
-    "frozen_series",
-    "stuck_profiling",
-    "rejected_values",
-)
+@pytest.mark.quiet("standing_energy", "standing_power", "standing_temperature")
+@pytest.mark.quiet("frozen_series", "stuck_profiling", "rejected_values")
 @pytest.mark.parametrize(
     ("values", "exact"),
     [
@@ -141,7 +92,5 @@ def test_rejected_values_are_counted(cluster):
 def test_healthy_series_are_no_finding(cluster, values, exact):
     gpus = Gpus(cluster)
     held(gpus, values, exact=exact)
-
     yield
-
     assert found(gpus) == []

@@ -1,10 +1,8 @@
 """Falls of the use of a running job that stay."""
 
-from __future__ import annotations
-
 import pytest
 from tests.queries.anomalies.conftest import BUSY, IDLE, Gpus
-from tests.queries.conftest import built_together
+from tests.queries.conftest import built_together, phase, steps
 
 HOUR = 3_600
 END = 4 * HOUR
@@ -25,9 +23,7 @@ def job(gpus, values, *, size=2, events=()):
 def test_use_that_falls_and_stays_is_found(cluster):
     gpus = Gpus(cluster)
     job(gpus, lambda second: BUSY if second < 2 * HOUR else SLOW)
-
     yield
-
     found = gpus.found("sudden_drops")
 
     assert [row["rule"] for row in found] == ["power_drop", "use_drop"]
@@ -44,9 +40,7 @@ def test_use_that_falls_and_stays_is_found(cluster):
 def test_it_ends_when_use_comes_back(cluster):
     gpus = Gpus(cluster)
     job(gpus, lambda second: SLOW if 2 * HOUR <= second < 3 * HOUR else BUSY)
-
     yield
-
     found = gpus.found("sudden_drops")
 
     assert {row["end_at"] for row in found} == {gpus.evidence.at(3 * HOUR)}
@@ -77,25 +71,21 @@ def test_it_ends_when_use_comes_back(cluster):
 def test_other_changes_are_no_sudden_drops(cluster, values):
     gpus = Gpus(cluster)
     job(gpus, values)
-
     yield
-
     assert gpus.found("sudden_drops") == []
 
 
 @built_together
-def test_a_declared_evaluation_explains_it(cluster, job_events):
+def test_a_declared_evaluation_explains_it(cluster):
     gpus = Gpus(cluster)
     events = [
-        *job_events.steps(1, 120, 0, 60.0),
-        job_events.phase("eval", 2 * HOUR, 3 * HOUR),
-        *job_events.steps(121, 179, 3 * HOUR, 60.0),
+        *steps(1, 120, 0, 60.0),
+        phase("eval", 2 * HOUR, 3 * HOUR),
+        *steps(121, 179, 3 * HOUR, 60.0),
     ]
 
     job(gpus, lambda second: SLOW if 2 * HOUR <= second < 3 * HOUR else BUSY, events=events)
-
     yield
-
     found = gpus.found("sudden_drops")
 
     assert found == []

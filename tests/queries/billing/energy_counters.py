@@ -1,18 +1,11 @@
 """Energy counters of GPUs, for tests of statements."""
 
-from __future__ import annotations
-
 
 def counter(evidence, gpu, readings):
     """Load a GPU's energy counter: joules by second."""
-    evidence.load(
-        "gpu_samples",
-        [
-            {"gpu_uuid": gpu, "gpu_instance": "", "ts": evidence.at(second), "energy_j": joules,
-             "engine_active_ratio": 0.5, "is_flagged": False}
-            for second, joules in readings
-        ],
-        "dcgm",
+    evidence.add(
+        "gpu_samples", *({"ts": second, "energy_j": joules} for second, joules in readings),
+        source="dcgm", gpu_uuid=gpu, gpu_instance="", engine_active_ratio=0.5, is_flagged=False,
     )  # fmt: skip
 
 

@@ -1,33 +1,23 @@
 """Energy of a window that cuts hours: it belongs to the time there is evidence of."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 from tests.recorded_session import built, extent_ms
 
 from goodput_queries.scope import Scope
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from goodput_queries.storage.store import LocalStore
-
 
 @pytest.fixture(scope="module")
-def capture(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStore]:
+def capture(empty_database, tmp_path_factory):
     """Give six minutes of four GPUs, in the middle of an hour."""
     yield from built(empty_database, tmp_path_factory, "sacct.txt", "nvml.jsonl.gz")
 
 
-def energy_mj(store: LocalStore, from_ms: int | None = None, to_ms: int | None = None) -> int:
+def energy_mj(store, from_ms=None, to_ms=None):
     scope = Scope(from_ms=from_ms, to_ms=to_ms)
     return store.read("select sum(energy_mj)::bigint from marts.gpu_models", scope=scope).item()
 
 
-def test_a_window_of_all_evidence_has_all_energy(capture: LocalStore) -> None:
+def test_a_window_of_all_evidence_has_all_energy(capture):
     first, last = extent_ms(capture)
 
     assert energy_mj(capture) > 0
@@ -35,7 +25,7 @@ def test_a_window_of_all_evidence_has_all_energy(capture: LocalStore) -> None:
     assert energy_mj(capture, first - 600_000, last + 600_000) == energy_mj(capture)
 
 
-def test_energies_of_windows_that_follow_each_other_add_up(capture: LocalStore) -> None:
+def test_energies_of_windows_that_follow_each_other_add_up(capture):
     first, last = extent_ms(capture)
     middle = (first + last) // 2
 

@@ -1,87 +1,105 @@
 """Which price an hour of a GPU has."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 import pytest
+from tests.queries.conftest import built_together
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 
 HEADER = "cluster,gpu_model,mig_profile,partition,qos,price_per_gpu_h,factor,valid_from,valid_to\n"
+H100, LONG = "H100", "NVIDIA H100 80GB HBM3"
+
+
+def rate(price, model=None, from_h=None, **more):
+    """Return a rate of this cluster, from an hour on."""
+    since = None if from_h is None else from_h * 3600
+    return "rates", {
+        "price_per_gpu_h": Decimal(price), "gpu_model": model, "valid_from_at": since, **more
+    }  # fmt: skip
+
+
+def factor(by, **more):
+    return "rate_factors", {"factor": Decimal(by), **more}
+
+
+# what it shows: rates; price of each hour of a job of QOS scavenger in partition gpu, on an H100
+PRICES = {
+    "the price of the GPU's model comes before that of partition and QOS": (
+        [rate(1), rate(2, qos="scavenger"), rate(3, partition="gpu"), rate(4, H100)], [4] * 4,
+    ),
+    "a price of the partition comes before one of the QOS": (
+        [rate(2, qos="scavenger"), rate(3, partition="gpu"), rate(1)], [3] * 4,
+    ),
+    "a price of the QOS comes before one for all": (
+        [rate(2, qos="scavenger"), rate(9)], [2] * 4,
+    ),
+    "a price of another cluster is none": ([rate(9, H100, cluster="d")], [None] * 4),
+    "all factors that match multiply": (
+        [rate(2, H100), factor("0.5", qos="scavenger"), factor("0.9", partition="gpu"),
+         factor("0.1", partition="cpu")],
+        [0.9] * 4,
+    ),
+    "a factor alone makes no price": ([factor("0.5", qos="scavenger")], [None] * 4),
+    "a price changes on its hour": ([rate(2, H100), rate(3, H100, from_h=2)], [2, 2, 3, 3]),
+    # two names of one model are two rates, neither of which replaces the other
+    "of equally specific prices the later one applies": (
+        [rate(2, LONG, from_h=2), rate(9, H100, from_h=0)], [9, 9, 2, 2],
+    ),
+    "of equally specific prices the later one applies, whichever its name": (
+        [rate(2, H100, from_h=2), rate(9, LONG, from_h=0)], [9, 9, 2, 2],
+    ),
+    "of equally specific prices of one moment the higher one applies": (
+        [rate(3, H100), rate(2, LONG)], [3] * 4,
+    ),
+    "of equally specific prices of one moment the higher one, whichever its name": (
+        [rate(2, H100), rate(3, LONG)], [3] * 4,
+    ),
+}  # fmt: skip
+
+
+def held(evidence):
+    """Load a job of four hours on an H100."""
+    evidence.node("a", 1, model=LONG)
+    evidence.job("1", 0, 4 * 3600, ["a"], 1, partition="gpu", qos="scavenger")
+
+
+def prices(evidence):
+    rows = evidence.read(
+        "select price_per_gpu_h from marts.ledger_scoped where job_run_key is not null "
+        "order by hour_ms"
+    )
+    return [None if cost is None else float(cost) for cost in rows["price_per_gpu_h"]]
+
+
+@pytest.mark.parametrize(("rates", "expected"), PRICES.values(), ids=PRICES)
+@built_together
+def test_price_of_an_hour(cluster, rates, expected):
+    held(cluster)
+    for table, row in rates:
+        cluster.add(table, row)
+    yield
+    assert prices(cluster) == expected
 
 
 @pytest.fixture
 def priced(evidence, tmp_path):
     """Return what reads a rate card and gives the price of each hour of a job on an H100."""
-    evidence.node("a", 1, model="NVIDIA H100 80GB HBM3")
-    evidence.job("1", 0, 4 * 3600, ["a"], 1, partition="gpu", qos="scavenger")
+    held(evidence)
 
-    def prices(card):
+    def priced_by(card):
         file = tmp_path / "rates.csv"
         file.write_text(HEADER + card)
         ingest(evidence.store, "rates", [file], ReadOptions())
         evidence.store.build()
-        rows = evidence.store.read(
-            "select price_per_gpu_h from marts.ledger_scoped where job_run_key is not null "
-            "order by hour_ms"
-        )
-        return [None if cost is None else float(cost) for cost in rows["price_per_gpu_h"]]
+        return prices(evidence)
 
-    return prices
-
-
-def test_the_price_of_the_gpus_model_comes_before_that_of_partition_and_qos(priced):
-    card = ",,,,,1,,,\n,,,,scavenger,2,,,\n,,,gpu,,3,,,\n,H100,,,,4,,,\n"
-
-    assert priced(card) == [4] * 4
-
-
-def test_a_price_of_the_qos_comes_before_one_for_all(priced):
-    assert priced(",,,,scavenger,2,,,\n,,,,,9,,,\n") == [2] * 4
-
-
-def test_a_price_of_another_cluster_is_none(priced):
-    assert priced("d,H100,,,,9,,,\n") == [None] * 4
+    return priced_by
 
 
 def test_the_clusters_own_price_comes_before_one_for_all(priced):
     assert priced(",H100,,,,9,,,\nc,,,,,2,,,\n") == [2] * 4
-
-
-def test_all_factors_that_match_multiply(priced):
-    card = ",H100,,,,2,,,\n,,,,scavenger,,0.5,,\n,,,gpu,,,0.9,,\n,,,cpu,,,0.1,,\n"
-
-    assert priced(card) == [0.9] * 4
-
-
-def test_a_factor_alone_makes_no_price(priced):
-    assert priced(",,,,scavenger,,0.5,,\n") == [None] * 4
-
-
-def test_a_price_changes_on_its_hour(priced):
-    card = ",H100,,,,2,,,\n,H100,,,,3,,2027-01-15T10:00:00Z,\n"
-
-    assert priced(card) == [2, 2, 3, 3]
-
-
-@pytest.mark.parametrize(
-    ("earlier", "later"), [("H100", "NVIDIA H100 80GB HBM3"), ("NVIDIA H100 80GB HBM3", "H100")]
-)
-def test_of_equally_specific_prices_the_later_one_applies(priced, earlier, later):
-    """Two names of one model are two rates, neither of which replaces the other."""
-    card = f",{later},,,,2,,2027-01-15T10:00:00Z,\n,{earlier},,,,9,,2027-01-15T08:00:00Z,\n"
-
-    assert priced(card) == [9, 9, 2, 2]
-
-
-@pytest.mark.parametrize("dear", ["H100", "NVIDIA H100 80GB HBM3"])
-def test_of_equally_specific_prices_of_one_moment_the_higher_one_applies(priced, dear):
-    names = ("H100", "NVIDIA H100 80GB HBM3")
-    card = "".join(f",{name},,,,{3 if name == dear else 2},,,\n" for name in names)
-
-    assert priced(card) == [3] * 4
 
 
 def test_an_hour_that_was_charged_keeps_its_price(evidence, priced):
@@ -120,10 +138,6 @@ def test_factors_are_exact(evidence, priced):
         "list_price_per_gpu_h": Decimal("2.850001"),
         "factor": Decimal("0.333333"),
     }
-
-
-def test_a_price_of_the_partition_comes_before_one_of_the_qos(priced):
-    assert priced(",,,,scavenger,2,,,\n,,,gpu,,3,,,\n,,,,,1,,,\n") == [3] * 4
 
 
 def test_the_price_of_a_mig_profile_comes_before_that_of_its_gpus_model(evidence, tmp_path):

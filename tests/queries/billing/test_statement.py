@@ -1,7 +1,5 @@
 """The statement: worked example 3 of the accounting rules, to the cent, and its edge."""
 
-from __future__ import annotations
-
 from datetime import date
 from decimal import Decimal
 from itertools import pairwise
@@ -28,14 +26,10 @@ def counter(evidence, gpu, kwh_by_second):
             kwh = kwh_by_second[begin] + share * (kwh_by_second[end] - kwh_by_second[begin])
             readings.append((second, kwh))
     readings.append((moments[-1], kwh_by_second[moments[-1]]))
-    evidence.load(
-        "gpu_samples",
-        [
-            {"gpu_uuid": f"c/{gpu}", "gpu_instance": "", "ts": evidence.at(second),
-             "energy_j": 1e9 + kwh * 3.6e6, "engine_active_ratio": 0.5, "is_flagged": False}
-            for second, kwh in readings
-        ],
-        "dcgm",
+    evidence.add(
+        "gpu_samples", *({"ts": second, "energy_j": 1e9 + kwh * 3.6e6} for second, kwh in readings),
+        source="dcgm", gpu_uuid=f"c/{gpu}", gpu_instance="", engine_active_ratio=0.5,
+        is_flagged=False,
     )  # fmt: skip
 
 
@@ -43,17 +37,15 @@ def counter(evidence, gpu, kwh_by_second):
 def node(evidence):
     """Give a node of 8 H100, the seventh of which has a 3g instance, with its prices."""
     evidence.node("n", 8)
-    evidence.load(
-        "gpu_instances",
-        [{"cluster": "c", "gpu_uuid": "n#6", "gpu_instance": "3g.40gb.0", "profile": "3g.40gb",
-          "compute_slices": 3, "slurm_index": 6}],
+    evidence.add(
+        "gpu_instances", gpu_uuid="n#6", gpu_instance="3g.40gb.0", profile="3g.40gb",
+        compute_slices=3, slurm_index=6,
     )  # fmt: skip
     evidence.watched(24 * HOUR_S)
-    evidence.load("rates", [{"gpu_model": "H100", "price_per_gpu_h": Decimal(2)}])
-    evidence.load(
-        "tariffs",
-        [{"zone": "UTC", "from_hour": 0, "to_hour": 24, "price_per_kwh": Decimal("0.15"),
-          "pue": Decimal("1.4"), "server_ratio": Decimal(1)}],
+    evidence.add("rates", gpu_model="H100", price_per_gpu_h=Decimal(2), cluster=None)
+    evidence.add(
+        "tariffs", zone="UTC", from_hour=0, to_hour=24, price_per_kwh=Decimal("0.15"),
+        pue=Decimal("1.4"), server_ratio=Decimal(1), cluster=None,
     )  # fmt: skip
     return evidence
 

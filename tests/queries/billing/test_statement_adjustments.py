@@ -1,7 +1,5 @@
 """Notes and disputes stand beside the amounts; a credit is a line of the next statement, once."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import io
@@ -41,7 +39,7 @@ def built_fleet(new_store):
     evidence.job("1", 0, 5 * HOUR_S, ["a"], 2, account="A", user_name="ann")
     evidence.job("2", 10 * HOUR_S, 20 * HOUR_S, ["a"], 1, account="B", user_name="bob",
                  submit=10 * HOUR_S)  # fmt: skip
-    evidence.load("rates", [{"gpu_model": "H100", "price_per_gpu_h": Decimal(2)}])
+    evidence.add("rates", gpu_model="H100", price_per_gpu_h=Decimal(2), cluster=None)
     evidence.store.build()
     statement(evidence.store, FIRST, SETTINGS)
     return evidence.built()
@@ -275,7 +273,7 @@ def test_a_rule_gives_credits_of_a_closed_day_once(new_store):
     evidence.watched(72 * HOUR_S)
     for number, (account, gpu_hours) in enumerate((("A", 10), ("B", 6))):
         evidence.job(str(number), 0, gpu_hours * HOUR_S, ["a"], 1, account=account)
-    evidence.load("rates", [{"gpu_model": "H100", "price_per_gpu_h": Decimal(2)}])
+    evidence.add("rates", gpu_model="H100", price_per_gpu_h=Decimal(2), cluster=None)
     evidence.store.build()
     ruled = change(SETTINGS, credits=RULES)
 

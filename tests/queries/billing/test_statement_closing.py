@@ -1,7 +1,5 @@
 """A closed day is what it was; late evidence adds rows."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -36,7 +34,7 @@ def built_fleet(new_store):
     evidence.job("1", 0, 5 * HOUR_S, ["a"], 2, account="A", user_name="ann")
     evidence.job("2", 10 * HOUR_S, 20 * HOUR_S, ["a"], 1, account="B", user_name="bob",
                  submit=10 * HOUR_S)  # fmt: skip
-    evidence.load("rates", [{"gpu_model": "H100", "price_per_gpu_h": Decimal(2)}])
+    evidence.add("rates", gpu_model="H100", price_per_gpu_h=Decimal(2), cluster=None)
     return evidence.built()
 
 
@@ -75,41 +73,30 @@ def by_account(made):
     return dict(made.accounts.select("account", "total_cost").rows())
 
 
-def test_a_day_is_open_until_evidence_reaches_the_lateness_beyond_its_end(fleet):
-    watched_until(fleet, 16 + 5.9)
-    assert not statement(fleet.store, WHEN, SETTINGS).is_closed
+@pytest.mark.parametrize(
+    ("hours", "by_hand", "is_closed"),
+    [(16 + 5.9, False, False), (16 + 6, False, True), (15, True, True)],
+    ids=["short of the lateness", "the lateness beyond its end", "by hand, once it has ended"],
+)
+def test_a_day_is_open_until_evidence_reaches_beyond_its_end(fleet, hours, by_hand, is_closed):
+    watched_until(fleet, hours)  # a job runs until 20
 
-    watched_until(fleet, 16 + 6)
-    assert statement(fleet.store, WHEN, SETTINGS).is_closed
-
-
-def test_an_open_day_can_be_closed_by_hand_once_it_has_ended(fleet):
-    watched_until(fleet, 15)
-    job_runs_until_20 = statement(fleet.store, WHEN, SETTINGS, closes_now=True)
-
-    assert job_runs_until_20.is_closed
-
-
-def test_a_day_that_has_not_ended_cannot_be_closed(evidence):
-    evidence.node("a", 1)
-    evidence.watched(15 * HOUR_S)
-    evidence.store.build()
-    noon = datetime(2027, 1, 15, 12, tzinfo=UTC)
-
-    assert not statement(evidence.store, WHEN, SETTINGS, closes_now=True, now=noon).is_closed
+    assert statement(fleet.store, WHEN, SETTINGS, closes_now=by_hand).is_closed == is_closed
 
 
 def test_a_past_day_is_closed_by_hand_however_far_the_evidence_reaches(evidence):
     evidence.node("a", 1)
     evidence.watched(15 * HOUR_S)
     evidence.store.build()
-    later = datetime(2027, 1, 17, tzinfo=UTC)
+    noon, later = datetime(2027, 1, 15, 12, tzinfo=UTC), datetime(2027, 1, 17, tzinfo=UTC)
+    unended = statement(evidence.store, WHEN, SETTINGS, closes_now=True, now=noon)
 
     made = statement(evidence.store, WHEN, SETTINGS, closes_now=True, now=later)
     evidence.state("*", "up", 0, 40 * HOUR_S)
     evidence.store.build()
     corrected = statement(evidence.store, WHEN, SETTINGS, now=later)
 
+    assert not unended.is_closed
     assert made.is_closed
     assert made.bookings[0].evidence_ms < made.day.to_ms
     assert corrected.was_corrected
@@ -182,54 +169,31 @@ def test_corrections_add_up_to_the_difference(ended):
     assert by_account(corrected)["C"] > 0
 
 
-def test_rows_of_corrections_add_up_across_and_down(ended):
-    statement(ended.store, WHEN, SETTINGS)
+def test_new_prices_and_policies_are_those_of_later_days(ended):
+    """Late evidence of a closed day too is charged at its prices, by its policy."""
+    before = statement(ended.store, WHEN, SETTINGS)
+    ended.add("rates", gpu_model="H100", price_per_gpu_h=Decimal(9), cluster=None)
+    ended.store.build()
+    after = statement(ended.store, WHEN, StatementSettings(idle_policy="none"))
     late_job(ended)
+    corrected = statement(ended.store, WHEN, SETTINGS)
 
-    made = statement(ended.store, WHEN, SETTINGS)
-
-    for row in made.rows.iter_rows(named=True):
+    assert after.policy.idle == "proportional"
+    assert after.rows.rows() == before.rows.rows()
+    late = corrected.rows.filter((pl.col("team") == "C") & (pl.col("line") == "usage"))
+    assert late["direct_cost"].to_list() == [Decimal("24.00")]
+    for row in corrected.rows.iter_rows(named=True):
         known = [row[name] for name in AMOUNTS if row[name] is not None]
         assert row["total_cost"] is None or row["total_cost"] == sum(known)
-    assert sum(by_account(made).values()) == made.total_cost
-
-
-def test_a_new_price_changes_no_closed_day(ended):
-    before = statement(ended.store, WHEN, SETTINGS)
-
-    ended.load("rates", [{"gpu_model": "H100", "price_per_gpu_h": Decimal(9)}])
-    ended.store.build()
-    after = statement(ended.store, WHEN, SETTINGS)
-
-    assert after.rows.rows() == before.rows.rows()
+    assert sum(by_account(corrected).values()) == corrected.total_cost
     next_day = statement(ended.store, date(2027, 1, 16), SETTINGS)
     assert set(next_day.rows["price_per_gpu_h"]) == {Decimal(9)}
 
 
-def test_late_evidence_of_a_closed_day_is_charged_at_the_prices_of_that_day(ended):
-    statement(ended.store, WHEN, SETTINGS)
-    ended.load("rates", [{"gpu_model": "H100", "price_per_gpu_h": Decimal(9)}])
-
-    late_job(ended)
-    made = statement(ended.store, WHEN, SETTINGS)
-
-    late = made.rows.filter((pl.col("team") == "C") & (pl.col("line") == "usage"))
-    assert late["direct_cost"].to_list() == [Decimal("24.00")]
-
-
-def test_a_new_policy_changes_no_closed_day(ended):
-    before = statement(ended.store, WHEN, SETTINGS)
-
-    after = statement(ended.store, WHEN, StatementSettings(idle_policy="none"))
-
-    assert after.policy.idle == "proportional"
-    assert after.rows.rows() == before.rows.rows()
-
-
 def test_prices_of_another_currency_are_refused_and_nothing_is_written(fleet):
     watched_until(fleet, 16 + 6)
-    fleet.load("rates", [{"gpu_model": "H200", "price_per_gpu_h": Decimal(3), "currency": "EUR"}])
-    fleet.load("budgets", [{"account": "A", "cost_per_month": Decimal(9), "currency": "CHF"}])
+    fleet.add("rates", gpu_model="H200", price_per_gpu_h=Decimal(3), currency="EUR", cluster=None)
+    fleet.add("budgets", account="A", cost_per_month=Decimal(9), currency="CHF", cluster=None)
 
     reported = "in USD, but there are budgets in CHF, rates in EUR; nothing is converted"
     with pytest.raises(QueryError, match=reported):
@@ -239,10 +203,9 @@ def test_prices_of_another_currency_are_refused_and_nothing_is_written(fleet):
 
 
 def test_prices_of_another_currency_that_hold_on_other_days_do_not_matter(fleet):
-    fleet.load(
-        "rates",
-        [{"gpu_model": "H100", "price_per_gpu_h": Decimal(3), "currency": "EUR",
-          "valid_from_at": fleet.at(40 * HOUR_S)}],
+    fleet.add(
+        "rates", gpu_model="H100", price_per_gpu_h=Decimal(3), currency="EUR",
+        valid_from_at=40 * HOUR_S, cluster=None,
     )  # fmt: skip
     watched_until(fleet, 16 + 6)
 
@@ -271,7 +234,7 @@ def test_time_without_a_price_is_listed_and_becomes_a_correction_once_it_has_one
         "gpu_ms"
     ].to_list() == [HOUR_S * 1000]
 
-    fleet.load("rates", [{"gpu_model": "B200", "price_per_gpu_h": Decimal(7)}])
+    fleet.add("rates", gpu_model="B200", price_per_gpu_h=Decimal(7), cluster=None)
     fleet.store.build()
     after = statement(fleet.store, WHEN, SETTINGS)
 
@@ -305,7 +268,7 @@ def test_a_closing_that_was_cut_off_is_done_again(ended):
 
 def test_days_beside_it_and_the_month_so_far(fleet):
     watched_until(fleet, 60)
-    fleet.load("budgets", [{"account": "B", "cost_per_month": Decimal(20)}])
+    fleet.add("budgets", account="B", cost_per_month=Decimal(20), cluster=None)
     fleet.store.build()
 
     made = statement(fleet.store, date(2027, 1, 16), StatementSettings())
@@ -337,7 +300,7 @@ def test_a_day_that_is_known_in_part_says_so_and_counts_so_in_the_forecast(fleet
 
 
 def test_a_budget_of_the_only_cluster_is_reported_once(fleet):
-    fleet.load("budgets", [{"cluster": "c", "account": "A", "cost_per_month": Decimal(900)}])
+    fleet.add("budgets", account="A", cost_per_month=Decimal(900))
     watched_until(fleet, 16)
 
     made = statement(fleet.store, WHEN, SETTINGS)
@@ -353,7 +316,7 @@ def test_a_day_without_evidence_is_no_statement_of_zeros(fleet):
 
 def test_a_job_that_still_runs_is_charged_as_far_as_evidence_reaches(evidence):
     evidence.node("a", 1)
-    evidence.load("rates", [{"price_per_gpu_h": Decimal(2)}])
+    evidence.add("rates", price_per_gpu_h=Decimal(2), cluster=None)
     evidence.job("1", 0, None, ["a"], 1, "RUNNING", account="A")
     evidence.watched(3 * HOUR_S)
     evidence.store.build()
@@ -365,18 +328,16 @@ def test_a_job_that_still_runs_is_charged_as_far_as_evidence_reaches(evidence):
 
 
 def test_policy_none_leaves_idle_time_on_its_own_line(ended):
-
     exact = computed(ended.store, statement(ended.store, WHEN, SETTINGS).day, Policy())
 
     assert set(exact.filter(pl.col("line") == "idle")["idle_share_cost"]) == {0}
 
 
 def test_a_day_whose_readings_were_dropped_stands_as_billed(fleet):
-    fleet.load(
+    fleet.add(
         "gpu_samples",
-        [{"gpu_uuid": "c/a#0", "gpu_instance": "", "ts": fleet.at(s), "energy_j": 1e6 + 300.0 * s,
-          "engine_active_ratio": 0.5, "is_flagged": False} for s in range(0, 10 * HOUR_S, 600)],
-        "dcgm",
+        *({"ts": s, "energy_j": 1e6 + 300.0 * s} for s in range(0, 10 * HOUR_S, 600)),
+        source="dcgm", gpu_uuid="c/a#0", gpu_instance="", engine_active_ratio=0.5, is_flagged=False,
     )  # fmt: skip
     end_s = 24 * 10 * HOUR_S
     fleet.samples("a#0", fleet.every(end_s - 2 * HOUR_S, end_s, 600), lambda _: True)

@@ -1,7 +1,5 @@
 """What a statement is made of: it ties to the ledger and to the scheduler, to the millisecond."""
 
-from __future__ import annotations
-
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -9,7 +7,7 @@ from fractions import Fraction
 import polars as pl
 import pytest
 from tests.queries.billing.energy_counters import counter, steady
-from tests.queries.conftest import Evidence
+from tests.queries.conftest import START_MS, Evidence, built_together, steps
 
 from goodput_billing.statement.amounts.charges import Policy
 from goodput_billing.statement.amounts.rows import exact_total
@@ -37,27 +35,25 @@ def lines(store, scope):
 
 
 @pytest.fixture(scope="module")
-def built_busy(new_store, job_events):
+def built_busy(new_store):
     """Load two nodes, one with a MIG instance, with jobs that begin and end at odd moments."""
     evidence = Evidence(new_store())
     evidence.node("a", 4, model="NVIDIA H100 80GB HBM3")
     evidence.node("m", 1, model="NVIDIA H100 80GB HBM3")
-    evidence.load(
-        "gpu_instances",
-        [{"cluster": "c", "gpu_uuid": "m#0", "gpu_instance": "3g.40gb.0", "profile": "3g.40gb",
-          "compute_slices": 3, "slurm_index": 0}],
+    evidence.add(
+        "gpu_instances", gpu_uuid="m#0", gpu_instance="3g.40gb.0", profile="3g.40gb",
+        compute_slices=3, slurm_index=0,
     )  # fmt: skip
     evidence.watched(6 * HOUR_S)
     evidence.state("a", "down", 15_000, 16_000)
     evidence.job("1", 123.457, 9_000.001, ["a"], 4, account="A")
     evidence.job("2", 10_000, 13_333.333, ["a"], 2, "NODE_FAIL", account="B", user_name="bob")
     evidence.job("3", 1_000, None, ["m"], 1, "RUNNING", account="B", gpu_type="3g.40gb")
-    evidence.events("1", [{"event": "job.start", "t": 200}, *job_events.steps(1, 400, 300, 20)])
-    evidence.load("rates", [{"gpu_model": "H100", "price_per_gpu_h": Decimal("2.85")}])
-    evidence.load(
-        "tariffs",
-        [{"zone": "UTC", "from_hour": 0, "to_hour": 24, "price_per_kwh": Decimal("0.123457"),
-          "pue": Decimal("1.3"), "server_ratio": Decimal("1.25")}],
+    evidence.events("1", [{"event": "job.start", "t": 200}, *steps(1, 400, 300, 20)])
+    evidence.add("rates", gpu_model="H100", price_per_gpu_h=Decimal("2.85"), cluster=None)
+    evidence.add(
+        "tariffs", zone="UTC", from_hour=0, to_hour=24, price_per_kwh=Decimal("0.123457"),
+        pue=Decimal("1.3"), server_ratio=Decimal("1.25"), cluster=None,
     )  # fmt: skip
     for gpu in ("a#0", "a#1", "m#0"):
         counter(evidence, f"c/{gpu}", steady(6 * HOUR_S, 137.7))
@@ -70,8 +66,8 @@ def busy(new_evidence, built_busy):
 
 
 @pytest.mark.parametrize("cut_ms", [1, 1_800_000, 3_600_000, 5_432_109, 12_345_678])
-def test_splitting_a_day_changes_nothing(busy, job_events, cut_ms):
-    start, end = job_events.start_ms, job_events.start_ms + 6 * HOUR_S * 1000
+def test_splitting_a_day_changes_nothing(busy, cut_ms):
+    start, end = START_MS, START_MS + 6 * HOUR_S * 1000
     middle = start + cut_ms
 
     parts = [lines(busy, Scope(from_ms=a, to_ms=b)) for a, b in ((start, middle), (middle, end))]
@@ -102,19 +98,13 @@ def test_days_that_are_read_together_are_those_read_alone(busy, zone, day_starts
         assert found.equals(expected)
 
 
-def test_a_statement_is_the_ledger(busy, job_events):
-    day = Scope(from_ms=job_events.start_ms + 1_800_000, to_ms=job_events.start_ms + 20_000_000)
+def test_a_statement_is_the_ledger(busy):
+    day = Scope(from_ms=START_MS + 1_800_000, to_ms=START_MS + 20_000_000)
     by_team = "select team, sum(gpu_ms)::bigint as gpu_ms"
 
-    ledger = busy.read(
-        f"{by_team} from marts.ledger_scoped group by all order by all",
-        scope=day,
-    )
+    ledger = busy.read(f"{by_team} from marts.ledger_scoped group by all order by all", scope=day)
 
-    found = busy.read(
-        f"{by_team} from marts.statement_lines group by all order by all",
-        scope=day,
-    )
+    found = busy.read(f"{by_team} from marts.statement_lines group by all order by all", scope=day)
     assert found.rows() == ledger.rows()
 
 
@@ -127,15 +117,15 @@ def test_of_held_time_every_millisecond_has_one_use(busy):
     assert odd.is_empty()
 
 
-def test_what_a_node_failure_cost_can_be_credited(evidence, job_events):
-    evidence.node("a", 2)
+@built_together
+def test_what_a_node_failure_cost_can_be_credited(cluster):
+    cluster.node("a", 2)
     for job, state, start in (("1", "NODE_FAIL", 0), ("2", "FAILED", 2_000)):
-        evidence.job(job, start, start + 1_000, ["a"], 2, state, account=state, submit=start)
-        steps = job_events.steps(1, 80, start + 100, 10)
-        evidence.events(job, [{"event": "job.start", "t": start + 50}, *steps])
-    evidence.store.build()
-
-    found = evidence.store.read(
+        cluster.job(job, start, start + 1_000, ["a"], 2, state, account=state, submit=start)
+        ran = steps(1, 80, start + 100, 10)
+        cluster.events(job, [{"event": "job.start", "t": start + 50}, *ran])
+    yield
+    found = cluster.read(
         "select team, gpu_ms, own_waste_ms, platform_waste_ms, credit_ms "
         "from marts.statement_lines where line = 'usage' order by team"
     )
@@ -147,8 +137,8 @@ def test_what_a_node_failure_cost_can_be_credited(evidence, job_events):
     ]
 
 
-def test_differences_from_the_scheduler_are_named_and_add_up(busy, job_events):
-    start_ms = job_events.start_ms
+def test_differences_from_the_scheduler_are_named_and_add_up(busy):
+    start_ms = START_MS
     day = Day(date(2027, 1, 15), "UTC", start_ms, start_ms + 6 * HOUR_S * 1000)
     held = busy.read(
         "select sum(gpu_ms) from marts.statement_lines where line = 'usage'", scope=day.scope
@@ -169,64 +159,56 @@ def test_energy_that_was_counted_is_charged_once(busy):
     assert sum(found["mj"]) == pytest.approx(3 * 6 * HOUR_S * 137_700, abs=3)
 
 
-def test_a_counter_that_restarts_counts_from_0(evidence):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 7_200, ["a"], 1)
-    counter(evidence, "c/a#0", ((0, 5e6), (600, 5.3e6), (1200, 2e5), (1800, 5e5)))
-    evidence.store.build()
-
-    found = evidence.store.read("select sum(energy_mj) from marts.statement_energy_hourly").item()
-
-    # 300 kJ, then at least the 200 kJ since the reset, then 300 kJ
-    assert found == 800_000_000
-
-
-def test_a_jump_that_no_gpu_makes_is_no_energy(evidence):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 7_200, ["a"], 1)
-    counter(
-        evidence, "c/a#0", ((0, 5e6), (600, 9.2e18), (1200, 9.2e18), (4000, 5e6), (4600, 5.1e6))
-    )
-    evidence.store.build()
-
-    found = evidence.store.read("select sum(energy_mj) from marts.statement_energy_hourly").item()
-
-    assert found == 100_000_000
+@pytest.mark.parametrize(
+    ("readings", "energy_mj"),
+    [
+        # 300 kJ, then at least the 200 kJ since the reset, then 300 kJ
+        (((0, 5e6), (600, 5.3e6), (1200, 2e5), (1800, 5e5)), 800_000_000),
+        (((0, 5e6), (600, 9.2e18), (1200, 9.2e18), (4000, 5e6), (4600, 5.1e6)), 100_000_000),
+    ],
+    ids=["a counter that restarts counts from 0", "a jump that no GPU makes is no energy"],
+)
+@built_together
+def test_energy_of_a_counter(cluster, readings, energy_mj):
+    cluster.node("a", 1)
+    cluster.job("1", 0, 7_200, ["a"], 1)
+    counter(cluster, cluster.gpu("a#0"), readings)
+    yield
+    sql = f"""select sum(energy_mj) from marts.statement_energy_hourly
+        where cluster = '{cluster.name}'"""
+    assert cluster.read(sql).item() == energy_mj
 
 
-def test_energy_goes_to_who_held_the_gpu_when_it_was_used(evidence):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 1_800, ["a"], 1, account="A")
-    evidence.job("2", 1_800, 3_600, ["a"], 1, account="B", submit=1_800)
+@built_together
+def test_energy_goes_to_who_held_the_gpu_when_it_was_used(cluster):
+    cluster.node("a", 1)
+    cluster.job("1", 0, 1_800, ["a"], 1, account="A")
+    cluster.job("2", 1_800, 3_600, ["a"], 1, account="B", submit=1_800)
     readings = [
         (second, 1e6 + 100 * min(second, 1_800) + 500 * max(0, second - 1_800))
         for second in range(0, 3_601, 30)
     ]
-    counter(evidence, "c/a#0", readings)
-    evidence.store.build()
-
-    found = evidence.store.read(
-        "select team, energy_mj from marts.statement_lines where line = 'usage'"
-    )
+    counter(cluster, cluster.gpu("a#0"), readings)
+    yield
+    found = cluster.read("select team, energy_mj from marts.statement_lines where line = 'usage'")
 
     assert dict(found.rows()) == {"A": 180_000_000, "B": 900_000_000}
 
 
-def test_the_tariff_is_that_of_the_hour_in_its_own_zone(evidence):
+@built_together
+def test_the_tariff_is_that_of_the_hour_in_its_own_zone(cluster):
     """08:00 to 12:00 UTC is 03:00 to 07:00 in New York: two hours by night, two by day."""
-    evidence.node("a", 1)
-    evidence.watched(4 * HOUR_S)
-    counter(evidence, "c/a#0", steady(4 * HOUR_S, 1000))
+    cluster.node("a", 1)
+    cluster.watched(4 * HOUR_S)
+    counter(cluster, cluster.gpu("a#0"), steady(4 * HOUR_S, 1000))
     zone = "America/New_York"
-    evidence.load(
-        "tariffs",
-        [{"zone": zone, "from_hour": begin, "to_hour": end, "price_per_kwh": Decimal(cost),
-          "pue": Decimal(1), "server_ratio": Decimal(1)}
-         for begin, end, cost in ((22, 5, "0.05"), (5, 22, "0.20"))],
-    )  # fmt: skip
-    evidence.store.build()
-
-    metered = evidence.store.read("select sum(metered_mj_price) from marts.statement_lines").item()
+    bands = [
+        {"from_hour": begin, "to_hour": end, "price_per_kwh": Decimal(cost)}
+        for begin, end, cost in ((22, 5, "0.05"), (5, 22, "0.20"))
+    ]
+    cluster.add("tariffs", *bands, zone=zone, pue=Decimal(1), server_ratio=Decimal(1))
+    yield
+    metered = cluster.read("select sum(metered_mj_price) from marts.statement_lines").item()
 
     assert Fraction(metered) / 3_600_000_000 == Fraction(2 * 5 + 2 * 20, 100)
 
@@ -234,10 +216,10 @@ def test_the_tariff_is_that_of_the_hour_in_its_own_zone(evidence):
 def test_without_a_tariff_energy_is_known_and_its_cost_is_not(evidence):
     evidence.node("a", 1)
     evidence.job("1", 0, 3_600, ["a"], 1)
-    counter(evidence, "c/a#0", steady(3_600, 100))
+    counter(evidence, evidence.gpu("a#0"), steady(3_600, 100))
     evidence.store.build()
 
-    (row,) = evidence.store.read(
+    (row,) = evidence.read(
         "select energy_mj, metered_mj_price, untariffed_mj from marts.statement_lines "
         "where line = 'usage'"
     ).to_dicts()
@@ -245,18 +227,16 @@ def test_without_a_tariff_energy_is_known_and_its_cost_is_not(evidence):
     assert row == {"energy_mj": 360_000_000, "metered_mj_price": None, "untariffed_mj": 360_000_000}
 
 
-def test_a_node_that_changed_its_price_at_noon_is_charged_both(evidence):
-    evidence.node("a", 2)
-    evidence.job("1", 0, 8 * HOUR_S, ["a"], 2)
-    evidence.load(
-        "rates",
-        [{"gpu_model": "H100", "price_per_gpu_h": Decimal(2)},
-         {"gpu_model": "H100", "price_per_gpu_h": Decimal(3),
-          "valid_from_at": evidence.at(4 * HOUR_S)}],
+@built_together
+def test_a_node_that_changed_its_price_at_noon_is_charged_both(cluster):
+    cluster.node("a", 2)
+    cluster.job("1", 0, 8 * HOUR_S, ["a"], 2)
+    cluster.add(
+        "rates", {"price_per_gpu_h": Decimal(2)},
+        {"price_per_gpu_h": Decimal(3), "valid_from_at": 4 * HOUR_S}, gpu_model="H100",
     )  # fmt: skip
-    evidence.store.build()
-
-    found = evidence.store.read(
+    yield
+    found = cluster.read(
         "select price_per_gpu_h, gpu_ms from marts.statement_lines where line = 'usage' order by 1"
     )
 
@@ -264,22 +244,22 @@ def test_a_node_that_changed_its_price_at_noon_is_charged_both(evidence):
     assert found.rows() == [(Decimal(2), half), (Decimal(3), half)]
 
 
-def test_a_gpu_that_moved_is_charged_at_one_place_at_a_time(evidence):
+@built_together
+def test_a_gpu_that_moved_is_charged_at_one_place_at_a_time(cluster):
     stays = [("a", 0, 1_800), ("b", 1_800, None)]
-    evidence.load(
-        "gpus",
-        [{"cluster": "c", "node": node, "gpu_uuid": "GPU-1", "slurm_index": 0, "gpu_model": "h100",
-          "valid_from_at": evidence.at(begin), "valid_to_at": evidence.at(end)}
-         for node, begin, end in stays],
-        "inventory",
+    cluster.add(
+        "gpus", *(
+            {"node": node, "valid_from_at": begin, "valid_to_at": end}
+            for node, begin, end in stays
+        ),
+        source="inventory", gpu_uuid=f"GPU-{cluster.name}", slurm_index=0, gpu_model="h100",
     )  # fmt: skip
-    evidence.watched(3_600)
-    evidence.job("1", 0, 1_800, ["a"], 1, account="A")
-    evidence.job("2", 1_800, 3_600, ["b"], 1, account="B", submit=1_800)
-    counter(evidence, "GPU-1", steady(3_600, 100))
-    evidence.store.build()
-
-    found = evidence.store.read(
+    cluster.watched(3_600)
+    cluster.job("1", 0, 1_800, ["a"], 1, account="A")
+    cluster.job("2", 1_800, 3_600, ["b"], 1, account="B", submit=1_800)
+    counter(cluster, f"GPU-{cluster.name}", steady(3_600, 100))
+    yield
+    found = cluster.read(
         "select team, gpu_ms, energy_mj from marts.statement_lines where gpu_ms > 0 order by team"
     )
 
@@ -298,11 +278,9 @@ def test_days_are_as_long_as_their_zone_makes_them(when, hours):
 def test_a_day_of_25_hours_charges_25_and_the_days_about_it_lose_nothing(evidence):
     evidence.node("a", 1)
     begin = -((1_800_000_000 - 1_793_404_800) // 1)  # 2026-10-31T00:00Z
-    evidence.load(
-        "gpus",
-        [{"cluster": "c", "node": "n", "gpu_uuid": "GPU-1", "slurm_index": 0, "gpu_model": "h100",
-          "valid_from_at": evidence.at(begin)}],
-        "inventory",
+    evidence.add(
+        "gpus", source="inventory", node="n", gpu_uuid="GPU-1", slurm_index=0, gpu_model="h100",
+        valid_from_at=begin,
     )  # fmt: skip
     evidence.job("1", begin, begin + 4 * 24 * HOUR_S, ["n"], 1)
     evidence.store.build()
@@ -321,7 +299,7 @@ def test_a_day_that_begins_at_half_past_in_utc_is_cut_there(evidence):
     """India is 5:30 ahead: its midnight is 18:30 UTC, ten and a half hours from 08:00."""
     evidence.node("a", 1)
     evidence.job("1", 0, 24 * HOUR_S, ["a"], 1)
-    evidence.load("rates", [{"price_per_gpu_h": Decimal(2)}])
+    evidence.add("rates", price_per_gpu_h=Decimal(2), cluster=None)
     evidence.store.build()
     settings = StatementSettings(zone="Asia/Kolkata")
 

@@ -1,7 +1,5 @@
 """A node's power meter on its statement lines: shared by what GPUs counted, then by time."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 import pytest
@@ -12,11 +10,9 @@ HOUR_S = 3_600
 
 def meter(evidence, node, begin, end, watts, every=60):
     """Load a node's power meter: readings that cover back to the one before them."""
-    evidence.load(
-        "node_samples",
-        [{"node": node, "ts": evidence.at(second), "power_w": float(watts)}
-         for second in range(begin, end + 1, every)],
-        "meter",
+    evidence.add(
+        "node_samples", *({"ts": second} for second in range(begin, end + 1, every)),
+        source="meter", node=node, power_w=float(watts), cluster=None,
     )  # fmt: skip
 
 
@@ -28,10 +24,9 @@ def metered(evidence):
     evidence.job("1", 0, 2 * HOUR_S, ["a"], 1, account="A")
     counter(evidence, "c/a#0", steady(5 * HOUR_S, 100))
     counter(evidence, "c/a#1", steady(5 * HOUR_S, 300))
-    evidence.load(
-        "tariffs",
-        [{"zone": "UTC", "from_hour": 0, "to_hour": 24, "price_per_kwh": Decimal("0.1"),
-          "pue": Decimal("1.5"), "server_ratio": Decimal(2)}],
+    evidence.add(
+        "tariffs", zone="UTC", from_hour=0, to_hour=24, price_per_kwh=Decimal("0.1"),
+        pue=Decimal("1.5"), server_ratio=Decimal(2), cluster=None,
     )  # fmt: skip
     return evidence
 
@@ -46,30 +41,27 @@ def energies(evidence):
     return {line: pytest.approx(values) for line, *values in found.rows()}
 
 
-def test_a_nodes_meter_is_shared_by_what_gpus_counted_and_the_rest_by_their_time(metered):
-    meter(metered, "a", 0, 5 * HOUR_S, 1_000)
+# of 1,000 W 400 W are the GPUs' own; 600 W are the server's: 300 W for each of two GPUs
+METERS = {
+    "shared by what GPUs counted and the rest by their time": (
+        (0, 1_000), {"usage": [0.2, 0.8, 0.8 * 0.1 * 1.5], "idle": [1.8, 4.2, 4.2 * 0.1 * 1.5]},
+    ),
+    "hours that it does not cover whole are those of the counters": (
+        (1_800, 1_000), {"usage": [0.2, 0.4, 0.1 * 0.1 * 1.5 * 2 + 0.4 * 0.1 * 1.5]},
+    ),
+    "a meter that counts less than its GPUs is not believed": (
+        (0, 399), {"usage": [0.2, None, 0.2 * 0.1 * 1.5 * 2]},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("read", "expected"), METERS.values(), ids=METERS)
+def test_a_nodes_meter(metered, read, expected):
+    begin, watts = read
+    meter(metered, "a", begin, 5 * HOUR_S, watts)
     metered.store.build()
 
-    # of 1,000 W 400 W are the GPUs' own; 600 W are the server's: 300 W for each of two GPUs
-    assert energies(metered) == {
-        "usage": [0.2, 0.8, 0.8 * 0.1 * 1.5],
-        "idle": [1.8, 4.2, 4.2 * 0.1 * 1.5],
-    }
-
-
-def test_hours_that_a_meter_does_not_cover_whole_are_those_of_the_counters(metered):
-    meter(metered, "a", 1_800, 5 * HOUR_S, 1_000)
-    metered.store.build()
-
-    first, others = 0.1 * 0.1 * 1.5 * 2, 0.4 * 0.1 * 1.5
-    assert energies(metered)["usage"] == [0.2, 0.4, first + others]
-
-
-def test_a_meter_that_counts_less_than_its_gpus_is_not_believed(metered):
-    meter(metered, "a", 0, 5 * HOUR_S, 399)
-    metered.store.build()
-
-    assert energies(metered)["usage"] == [0.2, None, 0.2 * 0.1 * 1.5 * 2]
+    assert energies(metered).items() >= expected.items()
 
 
 def test_a_meter_that_comes_later_than_the_build_is_seen_by_the_next(metered):

@@ -1,7 +1,5 @@
 """A statement of time whose owner is inferred, and of allocated time on no known GPU."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 import polars as pl
@@ -11,7 +9,7 @@ from msgspec.structs import replace as change
 from goodput_billing.render.focus import focus
 from goodput_billing.statement.amounts.charges import Policy
 from goodput_billing.statement.closing import computed
-from goodput_billing.statement.days import Day, day_of
+from goodput_billing.statement.days import day_of
 from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.statement import statement
 
@@ -19,35 +17,29 @@ HOUR_S = 3_600
 
 
 @pytest.fixture
-def day(evidence) -> Day:
+def day(evidence):
     return day_of(evidence.at(0).date(), StatementSettings())
 
 
 @pytest.fixture
 def workstation(evidence):
     """Give two GPUs at 3 an hour, one at work for an hour of two, for a job that sends events."""
-    rows = [
-        {"cluster": "c", "node": "n", "gpu_uuid": f"n-{i}", "gpu_index": i, "gpu_model": "h100",
-         "valid_from_at": evidence.at(0)}
-        for i in (0, 1)
-    ]  # fmt: skip
-    evidence.load("gpus", rows, "nvml")
+    gpus = [{"gpu_uuid": f"n-{i}", "gpu_index": i} for i in (0, 1)]
+    evidence.add("gpus", *gpus, source="nvml", node="n", gpu_model="h100", valid_from_at=0)
     for gpu, last in (("n-0", HOUR_S), ("n-1", 600)):
-        evidence.load(
-            "gpu_samples",
-            [
-                {"gpu_uuid": gpu, "gpu_instance": "", "ts": evidence.at(second),
-                 "is_flagged": False, "engine_active_ratio": 0.9 * (second <= last)}
+        evidence.add(
+            "gpu_samples", *(
+                {"ts": second, "engine_active_ratio": 0.9 * (second <= last)}
                 for second in range(0, 2 * HOUR_S + 1, 60)
-            ],
-            "nvml",
+            ),
+            source="nvml", gpu_uuid=gpu, gpu_instance="", is_flagged=False,
         )  # fmt: skip
     reported = [{"t": 0, "event": "job.start"}]
     reported += [
         {"t": t, "event": "step", "step": t // 60, "dur_s": 60.0} for t in range(60, HOUR_S + 1, 60)
     ]
     evidence.events("train", reported, attempt=None, host="n", gpu_uuid="n-0")
-    evidence.load("rates", [{"gpu_model": "h100", "price_per_gpu_h": Decimal(3)}])
+    evidence.add("rates", gpu_model="h100", price_per_gpu_h=Decimal(3), cluster=None)
     evidence.store.build()
     return evidence.store
 
@@ -66,24 +58,26 @@ def amounts(rows):
     }
 
 
-def test_inferred_time_is_shown_and_not_charged(workstation, day):
-    rows = computed(workstation, day, Policy())
-
-    assert amounts(rows)["inferred"] == (round(1 + 600 / HOUR_S, 6), 0)
-    assert amounts(rows)["idle"][1] == pytest.approx(3 * (4 - 1 - 600 / HOUR_S), abs=1e-5)
+INFERRED_H = 1 + 600 / HOUR_S
 
 
-def test_inferred_time_has_its_price_where_a_site_charges_it(workstation, day):
-    rows = computed(workstation, day, Policy(charge_inferred=True))
+@pytest.mark.parametrize(
+    ("charges", "expected"),
+    [
+        (False, {"inferred": (INFERRED_H, 0), "idle": (4 - INFERRED_H, 3 * (4 - INFERRED_H))}),
+        (True, {"inferred": (INFERRED_H, 3 * INFERRED_H),
+                "idle": (4 - INFERRED_H, 3 * (4 - INFERRED_H))}),
+        (None, {"idle": (4, 12)}),
+    ],
+    ids=["not charged", "where a site charges it", "closed before ownership was inferred"],
+)  # fmt: skip
+def test_cost_of_inferred_time(workstation, day, charges, expected):
+    policy = Policy() if charges is False else Policy(charge_inferred=charges)
+    found = amounts(computed(workstation, day, policy))
 
-    assert amounts(rows)["inferred"][1] == pytest.approx(3 * (1 + 600 / HOUR_S), abs=1e-5)
-
-
-def test_a_day_closed_before_ownership_was_inferred_keeps_it_as_idle_time(workstation, day):
-    rows = computed(workstation, day, Policy(charge_inferred=None))
-
-    assert amounts(rows) == {"idle": (4, 12)}
-    assert rows.height == 1
+    assert found.keys() == expected.keys()
+    for line, amount in expected.items():
+        assert found[line] == pytest.approx(amount, abs=1e-5)
 
 
 def test_a_statement_with_inferred_time_balances(workstation, day):
@@ -105,7 +99,7 @@ def test_shared_idle_cost_goes_to_those_who_are_charged(workstation, day):
 
 def test_unplaced_time_is_charged_beside_the_capacity(evidence, day):
     evidence.node("a", 2)
-    evidence.load("rates", [{"gpu_model": "h100", "price_per_gpu_h": Decimal(3)}])
+    evidence.add("rates", gpu_model="h100", price_per_gpu_h=Decimal(3), cluster=None)
     evidence.job("1", 0, 2 * HOUR_S, [], 4)
     evidence.job("2", 0, HOUR_S, ["a"], 2)
     made = statement(_built(evidence), day.date, change(StatementSettings(), lateness_h=0))

@@ -1,7 +1,5 @@
 """What one account is shown: its own rows as billed, and not a byte of anybody else."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re
@@ -12,7 +10,7 @@ import polars as pl
 import pypdfium2
 import pytest
 from msgspec.structs import replace as change
-from tests.queries.conftest import Evidence
+from tests.queries.conftest import Evidence, steps
 
 from goodput_billing.render import files
 from goodput_billing.statement.one_account import each_account, file_name, of_account
@@ -31,16 +29,8 @@ POLICIES = ("none", "proportional", "uniform", "by_quota")
 CLOSED = StatementSettings(idle_policy="proportional", credit_infra_failures=True, lateness_h=6)
 
 
-def open_statements(fleet):
-    """Return the whole statement and the account's own, under each policy."""
-    for idle in POLICIES:
-        settings = change(CLOSED, idle_policy=idle, lateness_h=10_000)
-        whole = statement(fleet.store, WHEN, settings)
-        yield idle, whole, of_account(fleet.store, whole, "ours")
-
-
 @pytest.fixture(scope="module")
-def built_fleet(new_store, job_events):
+def built_fleet(new_store):
     """Load two accounts that waste, fail, have budgets, quotas and a reservation."""
     evidence = Evidence(new_store())
     evidence.node("a", 8)
@@ -54,18 +44,17 @@ def built_fleet(new_store, job_events):
         ("7700123", "a", 3, "FAILED", others),
     ):
         evidence.job(job, 0, 5 * HOUR_S + 17, [node], gpus, state, **about)
-        steps = job_events.steps(1, 80, 100, 10)
-        evidence.events(job, [{"event": "job.start", "t": 50}, *steps], cluster="c", host=node)
-    evidence.load("rates", [{"price_per_gpu_h": Decimal("2.37")}])
+        ran = steps(1, 80, 100, 10)
+        evidence.events(job, [{"event": "job.start", "t": 50}, *ran], cluster="c", host=node)
+    evidence.add("rates", price_per_gpu_h=Decimal("2.37"), cluster=None)
     evidence.load(
         "budgets",
         [{"account": name, "cost_per_month": Decimal(cost), "quota_gpus": Decimal(gpus)}
          for name, cost, gpus in (("ours", "1234.00", 2), ("rivals", "98765.43", 5))],
     )  # fmt: skip
-    evidence.load(
-        "reservations",
-        [{"cluster": "c", "name": "secretres", "owner": "rivals", "nodes": ["hiddennode"],
-          "start_at": evidence.at(6 * HOUR_S), "end_at": evidence.at(9 * HOUR_S), "flags": ""}],
+    evidence.add(
+        "reservations", name="secretres", owner="rivals", nodes=["hiddennode"], start_at=6 * HOUR_S,
+        end_at=9 * HOUR_S, flags="",
     )  # fmt: skip
     return evidence.built()
 
@@ -73,6 +62,30 @@ def built_fleet(new_store, job_events):
 @pytest.fixture
 def fleet(new_evidence, built_fleet):
     return new_evidence(copy_of=built_fleet)
+
+
+@pytest.fixture(scope="module")
+def store(new_store, built_fleet):
+    """Return the same fleet for tests that close no day."""
+    return new_store(copy_of=built_fleet)
+
+
+@pytest.fixture(scope="module")
+def statements(store):
+    """Return the whole statement and the account's own of the open day, by policy."""
+    found = {}
+    for idle in POLICIES:
+        whole = statement(store, WHEN, change(CLOSED, idle_policy=idle, lateness_h=10_000))
+        found[idle] = whole, of_account(store, whole, "ours")
+    return found
+
+
+@pytest.fixture(scope="module")
+def own_files(statements, tmp_path_factory):
+    """Return what the files of the account's own statement hold, by policy and name."""
+    return {
+        idle: texts(own, tmp_path_factory.mktemp(idle)) for idle, (_, own) in statements.items()
+    }
 
 
 def texts(made, folder):
@@ -91,26 +104,28 @@ def texts(made, folder):
     return found
 
 
-def test_no_name_of_another_account_is_in_any_file_of_the_own_statement(fleet, tmp_path):
-    _, whole, _ = next(open_statements(fleet))
-    reported = texts(whole, tmp_path / "whole").values()
+def test_no_name_of_another_account_is_in_any_file_of_the_own_statement(
+    statements, own_files, tmp_path
+):
+    reported = texts(statements["none"][0], tmp_path).values()
     assert [word for word in IN_THE_WHOLE if not any(word in text for text in reported)] == []
 
-    for idle, _, own in open_statements(fleet):
-        for name, text in texts(own, tmp_path / idle).items():
+    for idle, of_policy in own_files.items():
+        for name, text in of_policy.items():
             found = [word for word in (*IN_THE_WHOLE, *HIDDEN) if word in text.lower()]
             assert found == [], (idle, name)
 
 
-def test_no_amount_of_others_or_of_all_is_in_any_file_of_the_own_statement(fleet, tmp_path):
-    for idle, whole, own in open_statements(fleet):
-        frames = [*whole.accounts.to_dicts(), *whole.rows.to_dicts(), *whole.budgets.to_dicts()]
-        mine = [*own.accounts.to_dicts(), *own.rows.to_dicts(), *own.budgets.to_dicts()]
-        searched = amounts(frames) | {whole.total_cost}
-        searched -= amounts(mine)
+def test_no_amount_of_others_or_of_all_is_in_any_file_of_the_own_statement(statements, own_files):
+    for idle, (whole, own) in statements.items():
+        of_all, mine = (
+            amounts([*made.accounts.to_dicts(), *made.rows.to_dicts(), *made.budgets.to_dicts()])
+            for made in (whole, own)
+        )
+        searched = (of_all | {whole.total_cost}) - mine
         assert len(searched) > 3
 
-        for name, text in texts(own, tmp_path / idle).items():
+        for name, text in own_files[idle].items():
             found = [
                 cost for cost in searched if re.search(rf"(?<![\d.,]){cost}(?!\d)", bare(text))
             ]
@@ -128,8 +143,8 @@ def bare(text):
     return re.sub(r"(?<=\d),(?=\d{3}\b)", "", text)
 
 
-def test_what_a_cluster_came_to_is_left_out(fleet):
-    for _, _, own in open_statements(fleet):
+def test_what_a_cluster_came_to_is_left_out(statements):
+    for _, own in statements.values():
         assert own.balance.is_empty()
         assert own.differences.is_empty()
         assert set(own.rows["line"]) <= {"usage", "credit", "idle_share"}
@@ -137,9 +152,9 @@ def test_what_a_cluster_came_to_is_left_out(fleet):
         assert {account for _, account in own.policy.quotas} <= {"ours"}
 
 
-def test_ratios_of_shared_idle_time_are_of_the_own_share(fleet, tmp_path):
+def test_ratios_of_shared_idle_time_are_of_the_own_share(statements, tmp_path):
     """A part of all, with the own share in money, would reveal what all others carry."""
-    for idle, _, own in open_statements(fleet):
+    for idle, (_, own) in statements.items():
         (path,) = files.write(own, tmp_path / idle, ["focus"], "1.3")
 
         rows = list(csv.DictReader(io.StringIO(path.read_text())))
@@ -150,9 +165,9 @@ def test_ratios_of_shared_idle_time_are_of_the_own_share(fleet, tmp_path):
         assert not ratios or sum(ratios) == pytest.approx(1)
 
 
-def test_its_rows_are_those_of_the_whole_statement_and_all_accounts_make_it_up(fleet):
-    for _, whole, own in open_statements(fleet):
-        parts = list(each_account(fleet.store, whole))
+def test_its_rows_are_those_of_the_whole_statement_and_all_accounts_make_it_up(store, statements):
+    for whole, own in statements.values():
+        parts = list(each_account(store, whole))
 
         assert [part.account for part in parts] == ["ours", "rivals"]
         billed = whole.rows.filter(pl.col("line").is_in(["usage", "credit", "idle_share"]))
@@ -182,7 +197,7 @@ def test_its_corrections_are_its_own(fleet, tmp_path):
 
 
 def test_an_account_without_a_row_of_the_day_is_marked_unless_nobody_knows_it(fleet):
-    fleet.load("budgets", [{"account": "resting", "cost_per_month": Decimal(5)}])
+    fleet.add("budgets", account="resting", cost_per_month=Decimal(5), cluster=None)
     fleet.store.build()
     whole = statement(fleet.store, WHEN, CLOSED)
 

@@ -1,7 +1,5 @@
 """A site that changes its zone or the beginning of its days bills no hour twice."""
 
-from __future__ import annotations
-
 from datetime import date, timedelta
 from decimal import Decimal
 
@@ -21,7 +19,7 @@ IN_UTC = StatementSettings(lateness_h=0)
 def closed(evidence):
     """Load two days and more; the first was closed in UTC."""
     evidence.node("a", 4)
-    evidence.load("rates", [{"gpu_model": "H100", "price_per_gpu_h": Decimal(2)}])
+    evidence.add("rates", gpu_model="H100", price_per_gpu_h=Decimal(2), cluster=None)
     evidence.watched(70 * HOUR_S)
     evidence.store.build()
     assert statement(evidence.store, WHEN, IN_UTC).is_closed
@@ -29,8 +27,7 @@ def closed(evidence):
 
 
 @pytest.mark.parametrize(
-    "changed",
-    [change(IN_UTC, zone="Europe/Berlin"), change(IN_UTC, day_starts_at="17:00")],
+    "changed", [change(IN_UTC, zone="Europe/Berlin"), change(IN_UTC, day_starts_at="17:00")]
 )
 def test_a_day_with_billed_hours_is_refused_under_other_bounds(closed, changed):
     with pytest.raises(QueryError, match=r"2027-01-15 00:00 to 2027-01-16 00:00 UTC\) billed\."):

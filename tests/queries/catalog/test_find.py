@@ -1,7 +1,5 @@
 """A view is found by its name, with or without its layer."""
 
-from __future__ import annotations
-
 import pytest
 
 from goodput_queries.catalog.find import find_view
@@ -17,10 +15,10 @@ from goodput_queries.errors import QueryError
         ("rejects", "raw.rejects"),
     ],
 )
-def test_a_name_finds_a_view(name: str, found: str) -> None:
+def test_a_name_finds_a_view(name, found):
     assert find_view(name).qualified_name == found
 
 
-def test_a_name_that_is_nearly_one_says_which() -> None:
+def test_a_name_that_is_nearly_one_says_which():
     with pytest.raises(QueryError, match="Did you mean 'runs'"):
         find_view("rnus")

@@ -1,13 +1,9 @@
 """Which layer of the SQL files reads which."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from goodput_queries.catalog import models
 
 
-def test_only_staging_reads_raw() -> None:
+def test_only_staging_reads_raw():
     """A rename, a unit or a rule of a source is then settled in one view for all readers."""
     read = {
         (model.qualified_name, table)
@@ -20,7 +16,7 @@ def test_only_staging_reads_raw() -> None:
     assert read == set()
 
 
-def test_base_tables_have_names_of_their_own() -> None:
+def test_base_tables_have_names_of_their_own():
     """A batch names its table alone."""
     names = [
         model.name for layer in models.BASE_LAYERS for model in models.of_layer(layer).values()
@@ -29,7 +25,7 @@ def test_base_tables_have_names_of_their_own() -> None:
     assert len(names) == len(set(names))
 
 
-def test_counts_of_marts_are_64_bit_integers(evidence: Any) -> None:
+def test_counts_of_marts_are_64_bit_integers(evidence):
     """DuckDB's count_if is of 128 bits, which readers get as a float."""
     wide = evidence.store.read(
         """select table_name || '.' || column_name from duckdb_columns()

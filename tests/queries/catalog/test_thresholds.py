@@ -1,20 +1,13 @@
 """Thresholds stand in the SQL of views and stages as constants."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import polars as pl
 import pytest
 
 from goodput_queries.catalog import models, thresholds
 from goodput_queries.storage.store import LocalStore
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-
-def test_a_named_threshold_is_replaced_by_its_value(empty_database: Path) -> None:
+def test_a_named_threshold_is_replaced_by_its_value(empty_database):
     store = LocalStore(empty_database, threads=1)
     try:
         rows = store.read("select name, value from reference.thresholds").rows()
@@ -27,13 +20,13 @@ def test_a_named_threshold_is_replaced_by_its_value(empty_database: Path) -> Non
     assert set(written.dtypes) == {pl.Float64()}
 
 
-def test_no_view_or_stage_looks_a_threshold_up() -> None:
+def test_no_view_or_stage_looks_a_threshold_up():
     """Each would be a join of the plan."""
     looking = [m.qualified_name for m in models.build_order() if "threshold('" in m.sql]
 
     assert looking == []
 
 
-def test_a_threshold_that_is_not_in_the_list_is_refused() -> None:
+def test_a_threshold_that_is_not_in_the_list_is_refused():
     with pytest.raises(KeyError, match="no_such_limit"):
         thresholds.with_values("select threshold('no_such_limit')")

@@ -1,9 +1,6 @@
 """What was read in by mistake goes, and the database is as if it had never seen it."""
 
-from __future__ import annotations
-
 import contextlib
-from typing import Any
 
 import polars as pl
 import pytest
@@ -19,7 +16,7 @@ DAY_S = 86_400
 BOOKS = {"built", "ingested", "kept_from", "source_status"}  # of loads, which differ by nature
 
 
-def job(at, job_id: str, start: float, end: float | None, **more: Any) -> dict[str, Any]:
+def job(at, job_id, start, end, **more):
     return {
         "source": "slurm", "cluster": "c", "job_id": job_id, "job_id_raw": job_id,
         "submit_at": at(start), "eligible_at": at(start), "start_at": at(start), "end_at": at(end),
@@ -27,7 +24,7 @@ def job(at, job_id: str, start: float, end: float | None, **more: Any) -> dict[s
     }  # fmt: skip
 
 
-def readings(at, gpu: str, seconds: range, engine_active_ratio: float) -> list[dict[str, Any]]:
+def readings(at, gpu, seconds, engine_active_ratio):
     return [
         {
             "source": "dcgm", "gpu_uuid": f"c/{gpu}", "gpu_instance": "", "ts": at(second),
@@ -37,14 +34,14 @@ def readings(at, gpu: str, seconds: range, engine_active_ratio: float) -> list[d
     ]  # fmt: skip
 
 
-def load(evidence, table: str, rows: list[dict[str, Any]], origin: str, *rejects: Reject) -> int:
+def load(evidence, table, rows, origin, *rejects):
     frame = pl.DataFrame(rows, infer_schema_length=None)
     digest = f"{origin} {table}"  # of one file
     batch = Batch(table, frame, rows[0]["source"], origin, digest, list(rejects))
     return evidence.store.load(batch).rows_new
 
 
-def everything(evidence) -> dict[str, list[tuple[Any, ...]]]:
+def everything(evidence):
     evidence.store.build()
     tables = [
         (
@@ -68,7 +65,7 @@ def everything(evidence) -> dict[str, list[tuple[Any, ...]]]:
     }
 
 
-def the_right(evidence) -> None:
+def the_right(evidence):
     evidence.node("a", 2)
     load(evidence, "job_runs", [job(evidence.at, "1", 0, 1000)], "right/sacct.txt")
     load(
@@ -76,7 +73,7 @@ def the_right(evidence) -> None:
     )
 
 
-def the_wrong(evidence) -> None:
+def the_wrong(evidence):
     load(
         evidence, "job_runs", [job(evidence.at, "2", 200, 90_000)], "wrong/sacct.txt",
         Reject(7, "no job"),

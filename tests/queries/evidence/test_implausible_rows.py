@@ -1,22 +1,14 @@
 """A database that has rows of implausible time already is built as if they had never come."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
 
 from goodput_queries.check import check
 from goodput_queries.evidence.batch import Batch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from goodput_queries.storage.store import LocalStore
 
 START = datetime(2026, 11, 16, 8)  # noqa: DTZ001 -- naive UTC
 AT_1970, AT_2036 = datetime(1970, 2, 7), datetime(2036, 2, 7)  # noqa: DTZ001
@@ -31,7 +23,7 @@ EVENT = {
     "reports_durability": False,
 }
 STATE = {"source": "slurm", "cluster": "c", "node": "n", "state": "down"}
-STRAYS: list[tuple[str, dict[str, Any]]] = [
+STRAYS = [
     ("gpu_samples", {**READING, "ts": AT_1970}),
     ("gpu_samples", {**READING, "ts": AT_2036}),
     ("gpu_processes", {"source": "nvml", "gpu_uuid": "GPU-0", "ts": AT_2036, "processes": 0}),
@@ -43,12 +35,12 @@ STRAYS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def load(store: LocalStore, table: str, rows: list[dict[str, Any]], digest: str) -> None:
+def load(store, table, rows, digest):
     frame = pl.DataFrame(rows, infer_schema_length=None)
     store.load(Batch(table, frame, str(rows[0]["source"]), f"{digest}.txt", digest))
 
 
-def fill(store: LocalStore) -> None:
+def fill(store):
     """Load six hours of two GPUs and a job that holds one of them for an hour."""
     gpus = [
         {"source": "inventory", "cluster": "c", "node": "n", "gpu_uuid": f"GPU-{i}",
@@ -64,7 +56,7 @@ def fill(store: LocalStore) -> None:
     load(store, "job_runs", [job], "jobs")
 
 
-def ledger(store: LocalStore) -> dict[str, list[tuple[Any, ...]]]:
+def ledger(store):
     return {
         table: store.read(f"from {table} order by all").rows()
         for table in ("marts.ledger_segments", "marts.clusters", "state.reading_series")
@@ -72,7 +64,7 @@ def ledger(store: LocalStore) -> dict[str, list[tuple[Any, ...]]]:
 
 
 @pytest.fixture(scope="module")
-def expected(new_store: Callable[..., LocalStore]) -> dict[str, list[tuple[Any, ...]]]:
+def expected(new_store):
     """Return the ledger of a database that never saw a stray."""
     with contextlib.closing(new_store()) as store:
         fill(store)
@@ -82,8 +74,8 @@ def expected(new_store: Callable[..., LocalStore]) -> dict[str, list[tuple[Any, 
 
 @pytest.mark.parametrize("is_built_before", [False, True])
 def test_strays_of_any_table_change_nothing_and_are_among_the_rejects(
-    store: LocalStore, expected: dict[str, Any], is_built_before: bool
-) -> None:
+    store, expected, is_built_before
+):
     fill(store)
     if is_built_before:
         store.build()
@@ -104,9 +96,7 @@ def test_strays_of_any_table_change_nothing_and_are_among_the_rejects(
 
 
 @pytest.mark.parametrize("stamp", ["2036-02-07", "2003-02-07"])
-def test_a_stray_in_the_load_of_good_rows_goes_alone(
-    store: LocalStore, expected: dict[str, Any], stamp: str
-) -> None:
+def test_a_stray_in_the_load_of_good_rows_goes_alone(store, expected, stamp):
     fill(store)
     with store.writing() as cursor:
         cursor.execute(
@@ -127,7 +117,7 @@ def test_a_stray_in_the_load_of_good_rows_goes_alone(
     assert ledger(store) == expected
 
 
-def test_hours_frozen_until_a_reading_of_the_future_count_again(store: LocalStore) -> None:
+def test_hours_frozen_until_a_reading_of_the_future_count_again(store):
     fill(store)
     load(store, "gpu_samples", [{**READING, "ts": AT_2036}], "stray")
     with store.writing() as cursor:  # what `prune` did before
@@ -147,7 +137,7 @@ def test_hours_frozen_until_a_reading_of_the_future_count_again(store: LocalStor
     )
 
 
-def test_evidence_that_lies_ahead_as_a_whole_is_kept(evidence) -> None:
+def test_evidence_that_lies_ahead_as_a_whole_is_kept(evidence):
     evidence.node("a", 1)
     evidence.samples("c/a#0", evidence.every(0, 7_200, 60), lambda _: True)
     evidence.job("1", 0, 3_600, ["a"], 1)

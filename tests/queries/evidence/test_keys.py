@@ -1,21 +1,18 @@
 """What the frame of a batch says of its keys."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
-from typing import Any
 
 import polars as pl
 import pytest
 
-from goodput_queries.evidence.batch_keys import Keys, are_as_stored, keys_of
+from goodput_queries.evidence.batch_keys import are_as_stored, keys_of
 
 KEY = ("source", "gpu", "ts")
 KINDS = {"source": "VARCHAR", "gpu": "VARCHAR", "ts": "TIMESTAMP", "step": "BIGINT"}
 BEGIN = datetime(2026, 11, 20)  # noqa: DTZ001 -- moments are stored naive, in UTC
 
 
-def readings(gpus: str, seconds: list[int | None]) -> pl.DataFrame:
+def readings(gpus, seconds):
     """Return readings of GPUs named by one letter, one a letter, so many seconds after BEGIN."""
     ts = [None if s is None else BEGIN + timedelta(seconds=s) for s in seconds]
     return pl.DataFrame(
@@ -23,7 +20,7 @@ def readings(gpus: str, seconds: list[int | None]) -> pl.DataFrame:
     )
 
 
-def found(rows: pl.DataFrame, key: tuple[str, ...] = KEY) -> Keys:
+def found(rows, key=KEY):
     assert are_as_stored(rows, key, KINDS)
     return keys_of(rows, key)
 
@@ -44,27 +41,25 @@ def found(rows: pl.DataFrame, key: tuple[str, ...] = KEY) -> Keys:
         ("a" * 20, [*range(19), None], False),
     ],
 )
-def test_a_key_that_comes_twice_is_found_in_any_order(
-    gpus: str, seconds: list[int | None], may_repeat: bool
-) -> None:
+def test_a_key_that_comes_twice_is_found_in_any_order(gpus, seconds, may_repeat):
     assert found(readings(gpus, seconds)).may_repeat is may_repeat
 
 
-def test_a_key_of_constants_alone_repeats_from_two_rows_on() -> None:
+def test_a_key_of_constants_alone_repeats_from_two_rows_on():
     rows = readings("aa", [1, 2])
 
     assert found(rows, ("source", "gpu")).may_repeat
     assert not found(rows.head(1), ("source", "gpu")).may_repeat
 
 
-def test_nulls_are_keys_and_a_column_that_is_not_given_is_null() -> None:
+def test_nulls_are_keys_and_a_column_that_is_not_given_is_null():
     rows = pl.DataFrame({"source": ["x", "x", "x"], "step": [1, None, None]})
 
     assert found(rows, ("source", "gpu", "step")).may_repeat
     assert not found(rows.head(2), ("source", "gpu", "step")).may_repeat
 
 
-def test_ends_are_of_moments_and_whole_numbers_without_nulls() -> None:
+def test_ends_are_of_moments_and_whole_numbers_without_nulls():
     rows = readings("aab", [5, 3, 9]).with_columns(step=pl.Series([7, None, 8]))
 
     ends = found(rows, (*KEY, "step")).ends
@@ -81,12 +76,12 @@ def test_ends_are_of_moments_and_whole_numbers_without_nulls() -> None:
         pl.col("ts").to_physical().cast(pl.Float64),
     ],
 )
-def test_keys_that_the_database_is_to_cast_are_left_to_it(other: pl.Expr) -> None:
+def test_keys_that_the_database_is_to_cast_are_left_to_it(other):
     assert not are_as_stored(readings("a", [1]).with_columns(ts=other), KEY, KINDS)
 
 
 @pytest.mark.parametrize("kind", [pl.Categorical(), pl.Enum(["a", "b"])])
-def test_texts_may_be_categories(kind: Any) -> None:
+def test_texts_may_be_categories(kind):
     rows = readings("ab" * 9, [n // 2 for n in range(18)]).with_columns(pl.col("gpu").cast(kind))
 
     assert not found(rows).may_repeat

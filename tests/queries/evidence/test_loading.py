@@ -1,7 +1,5 @@
 """Batches into raw tables: what a key, a repeat and a size do."""
 
-from __future__ import annotations
-
 import contextlib
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -163,43 +161,44 @@ def valid_from_minutes(store, table, *loads):
     return [(moment - START) / timedelta(minutes=1) for moment in moments]
 
 
-@pytest.mark.parametrize("again", [{}, {"power_limit_w": None}])
-def test_a_gpu_that_is_reported_again_is_no_new_row(store, again):
-    """As by each collector that starts: its first reading may know less than the last one did."""
-    assert valid_from_minutes(store, "gpus", [gpu(0)], [gpu(5, **again)], [gpu(9)]) == [0]
+GONE = gpu(0, valid_to_at=START + timedelta(minutes=3))
+ENDED = part(0, "1", valid_to_at=START + timedelta(minutes=3))
+# what it shows: table, rows by batch, minutes from which rows stand in the table
+REPORTED = {
+    # as by each collector that starts
+    "a GPU that is reported again": ("gpus", [[gpu(0)], [gpu(5)], [gpu(9)]], [0]),
+    "a first reading that knows less": (
+        "gpus", [[gpu(0)], [gpu(5, power_limit_w=None)], [gpu(9)]], [0],
+    ),
+    "another node and its way back": (
+        "gpus", [[gpu(0)], [gpu(5, node="b")], [gpu(9)]], [0, 5, 9],
+    ),
+    "another limit and its way back": (
+        "gpus", [[gpu(0)], [gpu(5, power_limit_w=500.0)], [gpu(9)]], [0, 5, 9],
+    ),
+    "another number and its way back": (
+        "gpus", [[gpu(0)], [gpu(5, gpu_index=3)], [gpu(9)]], [0, 5, 9],
+    ),
+    "a change and its way back in one batch": (
+        "gpus", [[gpu(0)], [gpu(5, node="b"), gpu(9)]], [0, 5, 9],
+    ),
+    "a GPU that was there earlier": ("gpus", [[gpu(5)], [gpu(0)]], [0, 5]),
+    "a GPU that was removed comes back": ("gpus", [[GONE], [gpu(5)]], [0, 5]),
+    "GPUs of two sources or clusters": (
+        "gpus", [[gpu(0)], [gpu(5, cluster="c")], [gpu(9, source="other")]], [0, 5, 9],
+    ),
+    "a layout that is reported again": (
+        "gpu_instances", [[part(0, "1"), part(0, "2")], [part(5, "1"), part(5, "2")]], [0],
+    ),
+    "a layout that comes back after its end": (
+        "gpu_instances", [[part(0, "1")], [ENDED], [part(5, "1")]], [0, 5],
+    ),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("other", [{"node": "b"}, {"power_limit_w": 500.0}, {"gpu_index": 3}])
-def test_a_gpu_that_has_changed_is_reported_and_so_is_its_way_back(store, other):
-    rows = [gpu(0), gpu(5, **other), gpu(9)]
-
-    assert valid_from_minutes(store, "gpus", *[[row] for row in rows]) == [0, 5, 9]
-
-
-def test_a_change_and_its_way_back_may_come_in_one_batch(store):
-    assert valid_from_minutes(store, "gpus", [gpu(0)], [gpu(5, node="b"), gpu(9)]) == [0, 5, 9]
-
-
-def test_a_gpu_that_was_there_earlier_than_was_reported_is_distinguished_from_then(store):
-    assert valid_from_minutes(store, "gpus", [gpu(5)], [gpu(0)]) == [0, 5]
-
-
-def test_a_gpu_that_was_reported_as_removed_comes_back(store):
-    gone = gpu(0, valid_to_at=START + timedelta(minutes=3))
-
-    assert valid_from_minutes(store, "gpus", [gone], [gpu(5)]) == [0, 5]
-
-
-def test_gpus_of_two_sources_or_clusters_are_reported_each(store):
-    loads = [[gpu(0)], [gpu(5, cluster="c")], [gpu(9, source="other")]]
-
-    assert valid_from_minutes(store, "gpus", *loads) == [0, 5, 9]
-
-
-def test_a_layout_that_is_reported_again_is_no_new_rows(store):
-    layout = [part(0, "1"), part(0, "2")]
-
-    assert valid_from_minutes(store, "gpu_instances", layout, [part(5, "1"), part(5, "2")]) == [0]
+@pytest.mark.parametrize(("table", "loads", "minutes"), REPORTED.values(), ids=REPORTED)
+def test_only_what_has_changed_is_a_new_row(store, table, loads, minutes):
+    assert valid_from_minutes(store, table, *loads) == minutes
 
 
 @pytest.mark.parametrize(
@@ -213,12 +212,3 @@ def test_a_layout_that_is_reported_again_is_no_new_rows(store):
 def test_a_layout_that_differs_in_one_part_is_reported_whole(store, other):
     assert valid_from_minutes(store, "gpu_instances", [part(0, "1"), part(0, "2")], other) == [0, 5]
     assert store.read("from raw.gpu_instances").height == 2 + len(other)
-
-
-def test_a_layout_that_comes_back_after_its_end_is_reported_again(store):
-    ended = part(0, "1", valid_to_at=START + timedelta(minutes=3))
-
-    assert valid_from_minutes(store, "gpu_instances", [part(0, "1")], [ended], [part(5, "1")]) == [
-        0,
-        5,
-    ]

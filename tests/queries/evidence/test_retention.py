@@ -1,7 +1,5 @@
 """Old evidence goes by age; the GPU-hours computed from it stay."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """Evidence of serving engines as it is stored and read."""
 
-from __future__ import annotations
-
 import math
 
 ENGINE = {

@@ -1,7 +1,5 @@
 """What people say of findings: kept apart from evidence, and for how long it holds."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

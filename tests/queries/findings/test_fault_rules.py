@@ -1,9 +1,7 @@
 """Rules about faults of GPUs, nodes, links and losses: when each fires, when it is quiet."""
 
-from __future__ import annotations
-
 import pytest
-from tests.queries.conftest import built_together
+from tests.queries.conftest import built_together, steps
 from tests.queries.findings.conftest import found_together, rules_together
 from tests.queries.findings.test_losses import GPUS, HOUR, run
 
@@ -12,30 +10,23 @@ LATE = 3  # the rank
 
 
 def xid(evidence, code, second, gpu=LATE):
-    evidence.load(
-        "gpu_events",
-        [{"cluster": evidence.name, "node": "a", "gpu_uuid": f"{evidence.name}/a#{gpu}",
-          "ts": evidence.at(second), "kind": "xid", "ts_precision": "exact", "code": code}],
+    evidence.add(
+        "gpu_events", node="a", gpu_uuid=f"{evidence.name}/a#{gpu}", ts=second, kind="xid",
+        ts_precision="exact", code=code,
     )  # fmt: skip
 
 
-def waiting_for_a_rank(evidence, job_events):
+def waiting_for_a_rank(evidence):
     """Load a run in which three ranks wait 9 s of each minute for the fourth."""
-    run(
-        evidence,
-        job_events,
-        per_rank=lambda rank, _event: {"comm_s": 1 if rank == LATE else 10},
-    )
+    run(evidence, per_rank=lambda rank, _event: {"comm_s": 1 if rank == LATE else 10})
 
 
 @pytest.mark.fires("faulty_gpu", "gpu_error")
 @built_together
-def test_waits_for_a_gpu_are_put_on_its_hardware_error_in_the_hour_after_it(cluster, job_events):
-    waiting_for_a_rank(cluster, job_events)
+def test_waits_for_a_gpu_are_put_on_its_hardware_error_in_the_hour_after_it(cluster):
+    waiting_for_a_rank(cluster)
     xid(cluster, 94, 60 + 1)
-
     yield
-
     rows = {row[0]: row[1:] for row in found_together(cluster, "rule, gpu_uuid, severity, gpu_ms")}
     gpu, severity, faulty_ms = rows["faulty_gpu"]
     assert (gpu, severity) == (f"{cluster.name}/a#{LATE}", "critical")
@@ -46,73 +37,54 @@ def test_waits_for_a_gpu_are_put_on_its_hardware_error_in_the_hour_after_it(clus
 
 @pytest.mark.quiet("faulty_gpu", "gpu_error", "bad_node")
 @built_together
-def test_an_error_of_the_application_makes_no_gpu_faulty(cluster, job_events):
-    waiting_for_a_rank(cluster, job_events)
+def test_an_error_of_the_application_makes_no_gpu_faulty(cluster):
+    waiting_for_a_rank(cluster)
     xid(cluster, 13, 60 + 1)
-
     yield
-
     assert rules_together(cluster) == {"slow_rank"}
 
 
-def slower_in_the_second_hour(evidence, job_events, reasons):
-    steps = [
-        *job_events.steps(1, 58, 60, 60.0),
-        *job_events.steps(59, 98, HOUR - 60, 90.0),
-    ]
-    run(evidence, job_events, steps)
+def slower_in_the_second_hour(evidence, reasons):
+    ran = [*steps(1, 58, 60, 60.0), *steps(59, 98, HOUR - 60, 90.0)]
+    run(evidence, ran)
     for gpu in range(GPUS):
-        evidence.load(
+        hot = [(s, gpu == LATE and s > HOUR - 60) for s in evidence.every(0, 2 * HOUR, 30)]
+        evidence.add(
             "gpu_samples",
-            [{"gpu_uuid": f"{evidence.name}/a#{gpu}", "gpu_instance": "",
-              "ts": evidence.at(second), "engine_active_ratio": 0.9,
-              "clocks_event_reasons": reasons if gpu == LATE and second > HOUR - 60 else 0}
-             for second in evidence.every(0, 2 * HOUR, 30)],
-            "dcgm",
+            *({"ts": s, "clocks_event_reasons": reasons if is_hot else 0} for s, is_hot in hot),
+            source="dcgm", gpu_uuid=evidence.gpu(f"a#{gpu}"), gpu_instance="",
+            engine_active_ratio=0.9,
         )  # fmt: skip
 
 
-@pytest.mark.fires("throttled_gpu")
+@pytest.mark.parametrize(
+    ("reasons", "gpu_ms"),
+    [
+        pytest.param(THERMAL, 40 * 30_000 * GPUS, marks=pytest.mark.fires("throttled_gpu")),
+        pytest.param(POWER_CAP, None, marks=pytest.mark.quiet("throttled_gpu")),
+    ],
+    ids=["hot", "power cap"],
+)
 @built_together
-def test_steps_that_a_hot_gpu_makes_longer_are_put_on_it(cluster, job_events):
-    slower_in_the_second_hour(cluster, job_events, THERMAL)
-
+def test_steps_that_a_hot_gpu_makes_longer_are_put_on_it(cluster, reasons, gpu_ms):
+    slower_in_the_second_hour(cluster, reasons)
     yield
-
     rows = found_together(cluster, "rule, gpu_uuid, gpu_ms")
-    (row,) = [row for row in rows if row[0] == "throttled_gpu"]
-    assert row[1] == f"{cluster.name}/a#{LATE}"
-    assert row[2] == pytest.approx(40 * 30_000 * GPUS, rel=0.05)
-
-
-@pytest.mark.quiet("throttled_gpu")
-@built_together
-def test_a_power_cap_throttles_nothing(cluster, job_events):
-    slower_in_the_second_hour(cluster, job_events, POWER_CAP)
-
-    yield
-
-    assert "throttled_gpu" not in rules_together(cluster)
+    found = [row[1:] for row in rows if row[0] == "throttled_gpu"]
+    expected = [(cluster.gpu(f"a#{LATE}"), pytest.approx(gpu_ms, rel=0.05))] if gpu_ms else []
+    assert found == expected
 
 
 @pytest.mark.fires("bad_node")
 @built_together
 def test_a_node_whose_memory_cannot_be_repaired_is_to_be_replaced(cluster):
-    cluster.load(
-        "gpus",
-        [{"cluster": cluster.name, "node": "a", "gpu_uuid": f"{cluster.name}/a#0",
-          "gpu_index": 0, "valid_from_at": cluster.at(0)}],
-    )  # fmt: skip
+    cluster.add("gpus", node="a", gpu_uuid=f"{cluster.name}/a#0", gpu_index=0, valid_from_at=0)
     cluster.watched(HOUR)
-    cluster.load(
-        "gpu_samples_other",
-        [{"gpu_uuid": f"{cluster.name}/a#0", "gpu_instance": "", "ts": cluster.at(second),
-          "metric": "row_remap_failed", "value": 1.0} for second in (0, 60)],
-        "dcgm",
+    cluster.add(
+        "gpu_samples_other", *({"ts": second} for second in (0, 60)), source="dcgm",
+        gpu_uuid=f"{cluster.name}/a#0", gpu_instance="", metric="row_remap_failed", value=1.0,
     )  # fmt: skip
-
     yield
-
     rows = found_together(cluster, "rule, node, severity, what_to_do")
     (row,) = [row for row in rows if row[0] == "bad_node"]
     assert row[1:3] == ("a", "critical")
@@ -123,49 +95,48 @@ def transports(evidence, *rows):
     for node in ("a", "b"):
         evidence.node(node, 1)
     evidence.watched(HOUR)
-    evidence.load(
-        "comm_transports",
-        [{"cluster": evidence.name, "comm_id": evidence.name, "node": node, "nodes": 2,
-          "pid": evidence.first_pid + number, "transport": transport}
-         for number, (node, transport) in enumerate(rows)],
-    )  # fmt: skip
+    processes = [
+        {"node": node, "pid": evidence.first_pid + number, "transport": transport}
+        for number, (node, transport) in enumerate(rows)
+    ]
+    evidence.add("comm_transports", *processes, comm_id=evidence.name, nodes=2)
 
 
-@pytest.mark.fires("socket_fallback")
+FALL_BACK = "1 process of NCCL use NET/Socket between nodes"
+
+
+@pytest.mark.parametrize(
+    ("used", "expected"),
+    [
+        pytest.param(
+            [("a", "NET/Socket"), ("b", "NET/IB/GDRDMA")],
+            [("socket_fallback", "a", "warning", "Confirmed", FALL_BACK)],
+            id="beside InfiniBand", marks=pytest.mark.fires("socket_fallback"),
+        ),
+        pytest.param(
+            [("a", "NET/Socket"), ("b", "NET/Socket"), ("b", "P2P/CUMEM")], [],
+            id="where nothing else was seen", marks=pytest.mark.quiet("socket_fallback"),
+        ),
+    ],
+)  # fmt: skip
 @built_together
-def test_sockets_beside_infiniband_are_a_fall_back(cluster):
-    transports(cluster, ("a", "NET/Socket"), ("b", "NET/IB/GDRDMA"))
-
+def test_sockets_beside_infiniband_are_a_fall_back(cluster, used, expected):
+    transports(cluster, *used)
     yield
-
-    rows = found_together(cluster, "rule, node, severity, confidence, evidence")
-    text = "1 process of NCCL use NET/Socket between nodes"
-    assert rows == [("socket_fallback", "a", "warning", "Confirmed", text)]
+    assert found_together(cluster, "rule, node, severity, confidence, evidence") == expected
 
 
-@pytest.mark.quiet("socket_fallback")
-@built_together
-def test_sockets_where_nothing_else_was_seen_are_no_fall_back(cluster):
-    transports(cluster, ("a", "NET/Socket"), ("b", "NET/Socket"), ("b", "P2P/CUMEM"))
-
-    yield
-
-    assert rules_together(cluster) == set()
-
-
-def losses(evidence, job_events, loss_of):
-    steps = job_events.steps(1, 119, 60, 60.0)
-    run(evidence, job_events, [step | {"loss": loss_of(step["step"])} for step in steps])
+def losses(evidence, loss_of):
+    ran = steps(1, 119, 60, 60.0)
+    run(evidence, [step | {"loss": loss_of(step["step"])} for step in ran])
 
 
 @pytest.mark.fires("loss_diverged")
 @pytest.mark.quiet("loss_not_finite")
 @built_together
-def test_a_loss_that_stays_far_over_the_steps_before_it_diverged(cluster, job_events):
-    losses(cluster, job_events, lambda step: 2.0 if step <= 80 else 50.0)
-
+def test_a_loss_that_stays_far_over_the_steps_before_it_diverged(cluster):
+    losses(cluster, lambda step: 2.0 if step <= 80 else 50.0)
     yield
-
     rows = found_together(cluster, "rule, run_key, since_at, severity, confidence, evidence")
     ((rule, run_key, since_at, severity, confidence, text),) = rows
     assert (rule, run_key, severity) == ("loss_diverged", f"{cluster.name}/1", "info")
@@ -175,22 +146,18 @@ def test_a_loss_that_stays_far_over_the_steps_before_it_diverged(cluster, job_ev
 
 @pytest.mark.quiet("loss_diverged", "loss_not_finite")
 @built_together
-def test_single_high_losses_and_a_slow_rise_are_no_divergence(cluster, job_events):
-    losses(cluster, job_events, lambda step: 50.0 if step % 20 == 0 else 2.0 + step / 100)
-
+def test_single_high_losses_and_a_slow_rise_are_no_divergence(cluster):
+    losses(cluster, lambda step: 50.0 if step % 20 == 0 else 2.0 + step / 100)
     yield
-
     assert rules_together(cluster) == set()
 
 
 @pytest.mark.fires("loss_not_finite")
 @pytest.mark.quiet("loss_diverged")
 @built_together
-def test_a_loss_that_is_not_a_number_is_found_with_its_step(cluster, job_events):
-    losses(cluster, job_events, lambda step: 2.0 if step <= 80 else float("nan"))
-
+def test_a_loss_that_is_not_a_number_is_found_with_its_step(cluster):
+    losses(cluster, lambda step: 2.0 if step <= 80 else float("nan"))
     yield
-
     ((rule, severity, text),) = found_together(cluster, "rule, severity, evidence")
     assert (rule, severity) == ("loss_not_finite", "warning")
     assert text.endswith("the last finite loss was 2.0 at step 80")

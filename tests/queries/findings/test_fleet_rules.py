@@ -1,11 +1,9 @@
 """Rules about free, waiting and broken GPUs and about evidence: fires, and stays quiet."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest
-from tests.queries.conftest import built_together
+from tests.queries.conftest import built_together, durable, steps
 from tests.queries.findings.conftest import found_together, rules_together
 from tests.queries.findings.test_losses import GPUS, HOUR, run
 
@@ -16,128 +14,93 @@ from goodput_ingest.live.status import Status
 def fleet(cluster, *, until=2 * HOUR, **more):
     """Load a node of four GPUs with 16 cores, watched."""
     cluster.node("a", GPUS)
-    cluster.load(
-        "nodes",
-        [{"cluster": cluster.name, "node": "a", "cpus": 16, "partitions": ["p"], **more}],
-    )
+    cluster.add("nodes", node="a", cpus=16, partitions=["p"], **more)
     cluster.watched(until)
 
 
-def working(cluster, job_events, gpus=GPUS, **more):
+def working(cluster, gpus=GPUS, **more):
     """Load a job of the first GPUs of the node that is at work all the time."""
     cluster.job("1", 0, 2 * HOUR, ["a"], gpus, partition="p", **more)
     for rank in range(gpus):
-        own = [*job_events.steps(1, 119, 60, 60.0), job_events.durable(119, 2 * HOUR)]
+        own = [*steps(1, 119, 60, 60.0), durable(119, 2 * HOUR)]
         cluster.events("1", own, rank=rank, gpu_uuid=f"{cluster.name}/a#{rank}")
 
 
 @pytest.mark.fires("preempted")
 @pytest.mark.quiet("job_failure", "infrastructure_failure", "time_limit")
 @built_together
-def test_what_a_preemption_lost_is_a_finding_of_its_own(cluster, job_events):
-    run(cluster, job_events, job_events.steps(1, 60, 60, 60.0), state="PREEMPTED", end=HOUR + 360)
-
+def test_what_a_preemption_lost_is_a_finding_of_its_own(cluster):
+    run(cluster, steps(1, 60, 60, 60.0), state="PREEMPTED", end=HOUR + 360)
     yield
-
     rows = found_together(cluster, "rule, severity")
     assert ("preempted", "info") in rows
     assert not rules_together(cluster) & {"job_failure", "infrastructure_failure", "time_limit"}
 
 
-@pytest.mark.fires("gang_wait")
-@built_together
-def test_a_gang_that_waits_for_its_last_part_is_found(cluster):
-    fleet(cluster)
-    cluster.job("1", 0, 2 * HOUR, ["a"], GPUS)
-    cluster.load(
-        "holds",
-        [{"cluster": cluster.name, "job_id_raw": "1", "submit_at": cluster.at(0), "node": "a",
-          "gpu_uuid": f"{cluster.name}/a#{gpu}", "method": "pod",
-          "start_at": cluster.at(HOUR if gpu == 3 else 0)} for gpu in range(GPUS)],
-    )  # fmt: skip
-
-    yield
-
-    assert "gang_wait" in rules_together(cluster)
-
-
-@pytest.mark.fires("idle_with_demand")
-@built_together
-def test_gpus_that_are_free_while_a_job_could_run_are_found(cluster):
-    fleet(cluster)
-    cluster.job("1", None, None, ["a"], GPUS, "PENDING", partition="p")
-
-    yield
-
-    assert rules_together(cluster) == {"idle_with_demand"}
-
-
-@pytest.mark.fires("stranded_gpus")
-@built_together
-def test_free_gpus_whose_cores_a_job_took_are_found(cluster, job_events):
-    fleet(cluster)
-    working(cluster, job_events, 1, cpus=16)
-
-    yield
-
-    ((rule, severity, gpu_ms),) = found_together(cluster, "rule, severity, gpu_ms")
-    assert (rule, severity, gpu_ms) == ("stranded_gpus", "warning", 2 * HOUR * 1000 * (GPUS - 1))
-
-
-@pytest.mark.fires("reservation_idle")
-@built_together
-def test_a_reservation_that_nobody_uses_is_found(cluster):
-    fleet(cluster)
-    reserved(cluster)
-
-    yield
-
-    assert rules_together(cluster) == {"reservation_idle"}
+def pending(cluster, job="1"):
+    cluster.job(job, None, None, ["a"], GPUS, "PENDING", partition="p")
 
 
 def reserved(cluster):
-    cluster.load(
-        "reservations",
-        [{"cluster": cluster.name, "name": "r", "nodes": ["a"], "owner": "nlp",
-          "start_at": cluster.at(0), "end_at": cluster.at(2 * HOUR)}],
-    )  # fmt: skip
+    cluster.add("reservations", name="r", nodes=["a"], owner="nlp", start_at=0, end_at=2 * HOUR)
 
 
-@pytest.mark.quiet("gang_wait", "idle_with_demand", "stranded_gpus", "reservation_idle")
-@pytest.mark.quiet("unclassified_time")
+def waiting_for_its_last_gpu(cluster):
+    cluster.job("1", 0, 2 * HOUR, ["a"], GPUS)
+    for gpu in range(GPUS):
+        cluster.hold("1", f"a#{gpu}", method="pod", start_at=HOUR if gpu == 3 else 0)
+
+
+STRANDED_MS = 2 * HOUR * 1000 * (GPUS - 1)
+# what it shows: what is loaded besides the node, columns and rows of the findings
+FLEETS = [
+    pytest.param(
+        waiting_for_its_last_gpu, "rule", [("gang_wait",), ("unclassified_time",)],
+        id="a gang waits for its last part", marks=pytest.mark.fires("gang_wait"),
+    ),
+    pytest.param(
+        pending, "rule", [("idle_with_demand",)],
+        id="GPUs are free while a job could run", marks=pytest.mark.fires("idle_with_demand"),
+    ),
+    pytest.param(
+        lambda c: working(c, 1, cpus=16), "rule, severity, gpu_ms",
+        [("stranded_gpus", "warning", STRANDED_MS)],
+        id="a job took the cores of free GPUs", marks=pytest.mark.fires("stranded_gpus"),
+    ),
+    pytest.param(
+        reserved, "rule", [("reservation_idle",)],
+        id="nobody uses a reservation", marks=pytest.mark.fires("reservation_idle"),
+    ),
+    pytest.param(
+        lambda c: [reserved(c), working(c, account="nlp", cpus=16), pending(c, "2")], "rule", [],
+        id="a full reserved node whose queue waits",
+        marks=pytest.mark.quiet(
+            "gang_wait", "idle_with_demand", "stranded_gpus", "reservation_idle",
+            "unclassified_time",
+        ),
+    ),
+    pytest.param(
+        lambda c: [pending(c), c.state("a", "drained", 0, 2 * HOUR)], "rule, node, severity",
+        [("node_drained", "a", "info")],
+        id="a drained node is found however many wait",
+        marks=[
+            pytest.mark.fires("node_drained"), pytest.mark.quiet("node_down", "idle_with_demand"),
+        ],
+    ),
+    pytest.param(
+        lambda _: None, "rule", [],
+        id="a node that nobody needs", marks=pytest.mark.quiet("node_drained", "node_down"),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("load", "columns", "expected"), FLEETS)
 @built_together
-def test_a_full_reserved_node_whose_queue_waits_has_no_finding(cluster, job_events):
+def test_findings_of_a_node(cluster, load, columns, expected):
     fleet(cluster)
-    reserved(cluster)
-    working(cluster, job_events, account="nlp", cpus=16)
-    cluster.job("2", None, None, ["a"], GPUS, "PENDING", partition="p")
-
+    load(cluster)
     yield
-
-    assert rules_together(cluster) == set()
-
-
-@pytest.mark.fires("node_drained")
-@pytest.mark.quiet("node_down", "idle_with_demand")
-@built_together
-def test_a_drained_node_is_found_however_many_wait(cluster):
-    fleet(cluster)
-    cluster.job("1", None, None, ["a"], GPUS, "PENDING", partition="p")
-    cluster.state("a", "drained", 0, 2 * HOUR)
-
-    yield
-
-    assert found_together(cluster, "rule, node, severity") == [("node_drained", "a", "info")]
-
-
-@pytest.mark.quiet("node_drained", "node_down")
-@built_together
-def test_a_node_that_nobody_needs_is_neither_down_nor_drained(cluster):
-    fleet(cluster)
-
-    yield
-
-    assert rules_together(cluster) == set()
+    assert found_together(cluster, columns) == expected
 
 
 def asked(store, source, *, failures):
@@ -156,7 +119,7 @@ def of_evidence(store):
 def test_contradictions_and_sources_that_fail_are_findings_while_they_are_there(evidence):
     evidence.node("a", 1)
     evidence.watched(HOUR)
-    evidence.load("rates", [{"price_per_gpu_h": 2.0}])
+    evidence.add("rates", price_per_gpu_h=2.0, cluster=None)
     asked(evidence.store, "slurm", failures=0)
     evidence.store.build()
 

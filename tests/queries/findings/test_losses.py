@@ -1,9 +1,7 @@
 """Losses become findings by one rule each, put on what is named; small ones do not."""
 
-from __future__ import annotations
-
 import pytest
-from tests.queries.conftest import built_together
+from tests.queries.conftest import built_together, durable, phase, steps
 
 from goodput_queries.scope import Scope
 
@@ -16,145 +14,114 @@ def found(evidence, columns="rule"):
     """Build, and return the findings without those about evidence."""
     evidence.build()
     return evidence.read(
-        f"select {columns} from marts.findings where kind <> 'data quality' order by rule, since_at"
+        f"""select {columns} from marts.findings where kind <> 'data quality'
+        order by all"""
     ).rows()
 
 
 def run(
-    evidence, job_events, steps=None, *, end=2 * HOUR, state="COMPLETED", job_id="1", more=(),
+    evidence, ran=None, *, end=2 * HOUR, state="COMPLETED", job_id="1", more=(),
     per_rank=None,
 ):  # fmt: skip
     """Load a run of two hours on node a; by default a healthy one."""
     evidence.node("a", GPUS)
     evidence.watched(2 * HOUR)
-    if steps is None:
-        steps = job_events.steps(1, STEPS, 60, 60.0)
+    if ran is None:
+        ran = steps(1, STEPS, 60, 60.0)
     evidence.job(job_id, 0, end, ["a"], GPUS, state=state)
     for rank in range(GPUS):
-        own = [{**event, **(per_rank(rank, event) if per_rank else {})} for event in steps]
+        own = [{**event, **(per_rank(rank, event) if per_rank else {})} for event in ran]
         evidence.events(job_id, own, rank=rank, gpu_uuid=f"{evidence.name}/a#{rank}")
-    evidence.events(job_id, [job_events.durable(STEPS, 7200), *more])
+    evidence.events(job_id, [durable(STEPS, 7200), *more])
 
 
-@pytest.mark.quiet(
-    "infrastructure_failure",
-    "job_failure",
-    "preempted",
-    "time_limit",
-    "rank_skew",
-    "slow_rank",
-    "checkpoint_overhead",
-    "idle_allocation",
-    "hang",
-)
+LOST = STEPS * 12 * GPUS * 1000
+# what it shows: how a run of two hours differs from a healthy one, columns and rows of its findings
+# (`c` is the cluster), rules that it fires and rules that stay quiet
+RUNS = [
+    pytest.param(
+        {}, "rule", [], id="a healthy run has no finding",
+        marks=pytest.mark.quiet(
+            "infrastructure_failure", "job_failure", "preempted", "time_limit", "rank_skew",
+            "slow_rank", "checkpoint_overhead", "idle_allocation", "hang", "input_stall",
+            "slow_start",
+        ),
+    ),
+    pytest.param(
+        {"per_rank": lambda *_: {"data_s": 12.0}},
+        "rule, run_key, severity, gpu_ms, back_ms, back_low_ms, evidence",
+        [("input_stall", "c/1", "warning", LOST, LOST, LOST,
+          "1.6 GPU-h lost, 19.8 % of the allocated time")],
+        id="waiting for input is found with what was lost",
+        marks=pytest.mark.fires("input_stall"),
+    ),
+    pytest.param(
+        {"per_rank": lambda *_: {"data_s": 0.9}}, "rule", [],
+        id="a small share of waiting for input is no finding",
+        marks=pytest.mark.quiet("input_stall"),
+    ),
+    pytest.param(
+        {"per_rank": lambda *_: {"data_s": 6.0}}, "rule, severity", [("input_stall", "info")],
+        id="a loss of less than a GPU-hour is information",
+    ),
+    pytest.param(
+        {"per_rank": lambda rank, _: {"comm_s": 1 if rank == 3 else 10}},
+        "rule, gpu_uuid, gpu_index, run_key, gpu_ms",
+        [("slow_rank", "c/a#3", 3, "c/1", (STEPS - 1) * 3 * 9000)],  # but for the first step
+        id="a late rank is put on its GPU", marks=pytest.mark.fires("slow_rank"),
+    ),
+    pytest.param(
+        {"per_rank": lambda rank, event: {"comm_s": 1 if event["step"] % GPUS == rank else 5.5}},
+        "distinct rule", [("rank_skew",)],
+        id="ranks that are late by turns are put on nobody",
+        marks=[pytest.mark.fires("rank_skew"), pytest.mark.quiet("slow_rank")],
+    ),
+    pytest.param(
+        {"ran": steps(1, 60, 3540, 60.0)}, "rule", [("slow_start",)],
+        id="a long start is found on a long run", marks=pytest.mark.fires("slow_start"),
+    ),
+    pytest.param(
+        {"ran": steps(1, 5, 600, 60.0), "end": 900}, "rule", [],
+        id="the start of a short run is no finding", marks=pytest.mark.quiet("slow_start"),
+    ),
+    pytest.param(
+        {"ran": steps(1, 80, 60, 60.0), "state": "FAILED", "end": 5100}, "rule, run_key, node",
+        [("job_failure", "c/1", None)],
+        id="a run that fails for its own reasons is put on the run",
+        marks=pytest.mark.fires("job_failure"),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("differs", "columns", "expected"), RUNS)
 @built_together
-def test_a_healthy_run_has_no_finding(cluster, job_events):
-    run(cluster, job_events)
-
+def test_findings_of_a_run(cluster, differs, columns, expected):
+    run(cluster, **differs)
     yield
-
-    assert found(cluster) == []
-    assert cluster.read("from marts.run_verdicts", scope=Scope(run=f"{cluster.name}/1")).is_empty()
-
-
-@pytest.mark.fires("input_stall")
-@built_together
-def test_waiting_for_input_is_found_with_what_was_lost(cluster, job_events):
-    run(cluster, job_events, per_rank=lambda _rank, _event: {"data_s": 12.0})
-
-    yield
-
-    row = found(cluster, "rule, run_key, severity, gpu_ms, back_ms, back_low_ms, evidence")
-    lost = STEPS * 12 * GPUS * 1000
-    sentence = "1.6 GPU-h lost, 19.8 % of the allocated time"
-    assert row == [("input_stall", f"{cluster.name}/1", "warning", lost, lost, lost, sentence)]
-
-
-@pytest.mark.quiet("input_stall")
-@built_together
-def test_a_small_share_of_waiting_for_input_is_no_finding(cluster, job_events):
-    run(cluster, job_events, per_rank=lambda _rank, _event: {"data_s": 0.9})
-
-    yield
-
-    assert found(cluster) == []
-
-
-@built_together
-def test_a_loss_of_less_than_a_gpu_hour_is_information(cluster, job_events):
-    run(cluster, job_events, per_rank=lambda _rank, _event: {"data_s": 6.0})
-
-    yield
-
-    assert found(cluster, "rule, severity") == [("input_stall", "info")]
-
-
-@pytest.mark.fires("slow_rank")
-@built_together
-def test_a_late_rank_is_put_on_its_gpu(cluster, job_events):
-    run(cluster, job_events, per_rank=lambda rank, _event: {"comm_s": 1 if rank == 3 else 10})
-
-    yield
-
-    rows = found(cluster, "rule, gpu_uuid, gpu_index, run_key, gpu_ms")
-    waits = 3 * 9000
-    assert rows == [
-        ("slow_rank", f"{cluster.name}/a#3", 3, f"{cluster.name}/1", (STEPS - 1) * waits)
-    ], "but for the first step"
-
-
-@pytest.mark.quiet("slow_rank")
-@pytest.mark.fires("rank_skew")
-@built_together
-def test_ranks_that_are_late_by_turns_are_put_on_nobody(cluster, job_events):
-    run(
-        cluster,
-        job_events,
-        per_rank=lambda rank, event: {"comm_s": 1 if event["step"] % GPUS == rank else 5.5},
-    )
-
-    yield
-
-    assert {row[0] for row in found(cluster)} == {"rank_skew"}
+    rows = [
+        tuple(x.replace(f"{cluster.name}/", "c/") if isinstance(x, str) else x for x in row)
+        for row in found(cluster, columns)
+    ]
+    assert rows == expected
+    verdicts = cluster.read("from marts.run_verdicts", scope=Scope(run=f"{cluster.name}/1"))
+    assert verdicts.height == bool(expected)
 
 
 @pytest.mark.fires("checkpoint_overhead")
 @built_together
-def test_saves_that_block_long_are_found_once_they_are_a_large_share(cluster, job_events):
+def test_saves_that_block_long_are_found_once_they_are_a_large_share(cluster):
     """What fewer would save goes by the failures of the run, not by those of the whole cluster."""
-    saves = [job_events.phase("ckpt_save", 600 * k, 600 * k + 60) for k in range(1, 12)]
-    steps = [s for s in job_events.steps(1, STEPS, 60, 60.0) if s["t"] % 600 != 60 or s["t"] < 600]
+    saves = [phase("ckpt_save", 600 * k, 600 * k + 60) for k in range(1, 12)]
+    ran = [s for s in steps(1, STEPS, 60, 60.0) if s["t"] % 600 != 60 or s["t"] < 600]
     cluster.node("b", GPUS)
     cluster.job("2", 0, 2 * HOUR, ["b"], GPUS)
-    run(cluster, job_events, steps, more=saves, state="NODE_FAIL")
+    run(cluster, ran, more=saves, state="NODE_FAIL")
     best = (2 * 60 * 2 * HOUR) ** 0.5  # Young: save 60 s every 540 s, a failure in two hours
     back = 1 - 600 / (best + 60) - (best - 540) / 2 / (2 * HOUR) * 10
-
     yield
-
     rows = found(cluster, "rule, run_key, back_ms / gpu_ms")
     (row,) = [row for row in rows if row[0] == "checkpoint_overhead"]
     assert row == ("checkpoint_overhead", f"{cluster.name}/1", pytest.approx(back, abs=0.001))
-
-
-@pytest.mark.fires("slow_start")
-@built_together
-def test_a_long_start_is_found_on_a_long_run(cluster, job_events):
-    run(cluster, job_events, job_events.steps(1, 60, 3540, 60.0))
-
-    yield
-
-    assert ("slow_start",) in found(cluster)
-
-
-@pytest.mark.quiet("slow_start")
-@built_together
-def test_the_start_of_a_short_run_is_no_finding(cluster, job_events):
-    run(cluster, job_events, job_events.steps(1, 5, 600, 60.0), end=900)
-
-    yield
-
-    assert ("slow_start",) not in found(cluster)
 
 
 @pytest.mark.fires("idle_allocation")
@@ -168,9 +135,7 @@ def test_what_one_loss_explains_is_one_finding(cluster):
     cluster.job("1", 0, 2 * HOUR, ["a"], GPUS)
     for gpu in range(GPUS):
         cluster.samples(f"a#{gpu}", cluster.every(0, 2 * HOUR, 30), lambda _second: False)
-
     yield
-
     idle, down = found(cluster, "rule, run_key, node, share_ratio, evidence")
     assert idle[:4] == ("idle_allocation", f"{cluster.name}/1", None, pytest.approx(1.0))
     assert idle[4].endswith("4 of 4 GPUs were active in no reading"), "no finding of unused GPUs"
@@ -180,39 +145,22 @@ def test_what_one_loss_explains_is_one_finding(cluster):
 
 @pytest.mark.fires("node_down")
 @built_together
-def test_a_node_that_is_down_is_found_however_small_its_share(cluster, job_events):
-    run(cluster, job_events)
+def test_a_node_that_is_down_is_found_however_small_its_share(cluster):
+    run(cluster)
     for number in range(60):
         cluster.node(f"b{number}", 8)
     cluster.state("b7", "down", 600, 2 * HOUR)
-
     yield
-
     rows = [row for row in found(cluster, "rule, node, is_open") if row[0] == "node_down"]
     assert rows == [("node_down", "b7", True)]
 
 
-@pytest.mark.fires("job_failure")
-@built_together
-def test_a_run_that_fails_for_its_own_reasons_is_put_on_the_run(cluster, job_events):
-    run(cluster, job_events, job_events.steps(1, 80, 60, 60.0), state="FAILED", end=5100)
-
-    yield
-
-    rows = found(cluster, "rule, run_key, node")
-    assert [row for row in rows if row[0] == "job_failure"] == [
-        ("job_failure", f"{cluster.name}/1", None)
-    ]
-
-
 @pytest.mark.fires("infrastructure_failure")
 @built_together
-def test_an_attempt_that_a_node_failure_ended_is_put_on_the_node(cluster, job_events):
-    run(cluster, job_events, job_events.steps(1, 80, 60, 60.0), state="NODE_FAIL", end=5100)
+def test_an_attempt_that_a_node_failure_ended_is_put_on_the_node(cluster):
+    run(cluster, steps(1, 80, 60, 60.0), state="NODE_FAIL", end=5100)
     cluster.state("a", "down", 5090, 7000)
-
     yield
-
     rows = {row[0]: row[1:] for row in found(cluster, "rule, node, run_key, gpu_ms, finding_key")}
     node, of_run, lost, key = rows["infrastructure_failure"]
     assert (node, of_run) == ("a", None)
@@ -233,27 +181,25 @@ def test_an_attempt_that_a_node_failure_ended_is_put_on_the_node(cluster, job_ev
     assert cluster.read("from marts.run_verdicts").rows(named=True) == [verdict]
 
 
-def failing_run(cluster, job_events, job_id, start, minutes, lost_s, nodes, gpus):
+def failing_run(cluster, job_id, start, minutes, lost_s, nodes, gpus):
     """Load a run whose node a failed `lost_s` after its last save."""
     end = start + 60 * minutes
     cluster.job(job_id, start, end, nodes, gpus, state="NODE_FAIL")
-    steps = job_events.steps(1, minutes, start, 60.0)
-    kept = [step for step in steps if step["t"] <= end - lost_s]
-    cluster.events(job_id, [*kept, job_events.durable(len(kept), kept[-1]["t"])])
+    ran = steps(1, minutes, start, 60.0)
+    kept = [step for step in ran if step["t"] <= end - lost_s]
+    cluster.events(job_id, [*kept, durable(len(kept), kept[-1]["t"])])
     cluster.state("a", "down", end - 1, end + 300)
 
 
 @built_together
-def test_what_a_node_cost_a_small_run_is_not_hidden_by_a_large_one(cluster, job_events):
+def test_what_a_node_cost_a_small_run_is_not_hidden_by_a_large_one(cluster):
     """Of both together it is a percent, of the small run a fifth."""
     cluster.node("a", GPUS)
     cluster.node("b", 20)
     cluster.watched(3 * HOUR)
-    failing_run(cluster, job_events, "large", 0, 120, 60, ["a", "b"], 24)
-    failing_run(cluster, job_events, "small", 7600, 10, 120, ["a"], GPUS)
-
+    failing_run(cluster, "large", 0, 120, 60, ["a", "b"], 24)
+    failing_run(cluster, "small", 7600, 10, 120, ["a"], GPUS)
     yield
-
     rows = found(cluster, "rule, node, share_ratio")
     ((node, share),) = [row[1:] for row in rows if row[0] == "infrastructure_failure"]
     assert node == "a"
@@ -264,14 +210,12 @@ def test_what_a_node_cost_a_small_run_is_not_hidden_by_a_large_one(cluster, job_
 
 
 @built_together
-def test_an_end_that_cost_a_gpu_hour_is_found_however_large_its_run(cluster, job_events):
+def test_an_end_that_cost_a_gpu_hour_is_found_however_large_its_run(cluster):
     cluster.node("a", GPUS)
     cluster.node("b", 60)
     cluster.watched(3 * HOUR)
-    failing_run(cluster, job_events, "1", 0, 120, 60, ["a", "b"], 64)
-
+    failing_run(cluster, "1", 0, 120, 60, ["a", "b"], 64)
     yield
-
     rows = found(cluster, "rule, gpu_ms, share_ratio")
     ((lost, share),) = [row[1:] for row in rows if row[0] == "infrastructure_failure"]
     assert lost == 64 * 60_000
@@ -279,34 +223,25 @@ def test_an_end_that_cost_a_gpu_hour_is_found_however_large_its_run(cluster, job
 
 
 @pytest.mark.fires("hang")
-def test_a_hang_that_the_scheduler_ended_is_put_on_the_rank_that_held_up_the_others(
-    evidence, job_events
-):
+def test_a_hang_that_the_scheduler_ended_is_put_on_the_rank_that_held_up_the_others(evidence):
     """The job run was preempted, but had done nothing since."""
-    run(evidence, job_events, job_events.steps(1, 80, 60, 60.0), state="PREEMPTED", end=7000)
+    run(evidence, steps(1, 80, 60, 60.0), state="PREEMPTED", end=7000)
     group = {"dump_set": "job/rank_*", "group_name": "dp", "group_description": "dp"}
     came = {rank: 44 if rank == 1 else 45 for rank in range(GPUS)}
-    evidence.load(
-        "flight_groups",
-        [
-            {**group, "rank": rank, "ranks": list(range(GPUS)), "last_enqueued": last,
-             "last_completed": 44, "last_moment_at": evidence.at(5500)}
-            for rank, last in came.items()
-        ],
-        "flight-recorder",
+    groups = [
+        {"rank": rank, "last_enqueued": last, "ranks": list(range(GPUS))}
+        for rank, last in came.items()
+    ]
+    records = [{"rank": rank} for rank, last in came.items() if last == 45]
+    evidence.add(
+        "flight_groups", *groups, source="flight-recorder", cluster=None, last_completed=44,
+        last_moment_at=5500, **group,
     )  # fmt: skip
-    evidence.load(
-        "flight_records",
-        [
-            {**group, "rank": rank, "record_id": 45, "sequence_number": 45, "is_p2p": False,
-             "operation": "all_reduce", "state": "started", "created_at": evidence.at(4900),
-             "timeout_s": 14.0, "input_dtype": "Float", "input_elements": 8}
-            for rank, last in came.items()
-            if last == 45
-        ],
-        "flight-recorder",
+    evidence.add(
+        "flight_records", *records, source="flight-recorder", cluster=None, record_id=45,
+        sequence_number=45, is_p2p=False, operation="all_reduce", state="started",
+        created_at=4900, timeout_s=14.0, input_dtype="Float", input_elements=8, **group,
     )  # fmt: skip
-
     evidence.build()
 
     rows = evidence.read(
@@ -323,15 +258,13 @@ def test_a_hang_that_the_scheduler_ended_is_put_on_the_rank_that_held_up_the_oth
 
 @pytest.mark.fires("time_limit")
 @built_together
-def test_work_lost_at_the_time_limit_has_a_rule_of_its_own(cluster, job_events):
+def test_work_lost_at_the_time_limit_has_a_rule_of_its_own(cluster):
     cluster.job("1", 0, 2 * HOUR, ["a"], GPUS, state="TIMEOUT")
     cluster.node("a", GPUS)
-    cluster.events("1", [*job_events.steps(1, STEPS, 60, 60.0), job_events.durable(60, 3660)])
+    cluster.events("1", [*steps(1, STEPS, 60, 60.0), durable(60, 3660)])
 
     lost = (STEPS - 60) * 60 * GPUS * 1000
-
     yield
-
     assert ("time_limit", f"{cluster.name}/1", lost) in found(cluster, "rule, run_key, gpu_ms")
 
 
@@ -343,9 +276,7 @@ def test_what_nothing_classifies_is_no_loss_and_named_by_team(cluster):
     for job in ("1", "2"):
         start = (int(job) - 1) * HOUR
         cluster.job(job, start, start + HOUR, ["a"], GPUS)
-
     yield
-
     rows = cluster.read(
         "select subject, run_key, gpu_ms, back_ms, evidence like '%lost%' from marts.findings "
         "where rule = 'unclassified_time'"
@@ -354,22 +285,16 @@ def test_what_nothing_classifies_is_no_loss_and_named_by_team(cluster):
 
 
 @built_together
-def test_the_parts_of_a_loss_add_up_to_the_ledger(cluster, job_events):
+def test_the_parts_of_a_loss_add_up_to_the_ledger(cluster):
     run(
         cluster,
-        job_events,
-        job_events.steps(1, 80, 600, 60.0),
+        steps(1, 80, 600, 60.0),
         state="FAILED",
         end=6000,
-        per_rank=lambda rank, _event: {
-            "data_s": 5,
-            "comm_s": 1 if rank == 3 else 10,
-        },
+        per_rank=lambda rank, _event: {"data_s": 5, "comm_s": 1 if rank == 3 else 10},
     )
     cluster.state("a", "drained", 6500, 2 * HOUR)
-
     yield
-
     claimed, lost = cluster.read(
         """select
             (select sum(gpu_ms) from marts.loss_claims),

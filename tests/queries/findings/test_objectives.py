@@ -1,8 +1,7 @@
 """Goodput objectives: what is attained, error budgets, burn rates, and when they are a finding."""
 
-from __future__ import annotations
-
 import pytest
+from tests.queries.conftest import durable, steps
 
 from goodput_queries.objectives import Objective, as_variable
 from goodput_queries.scope import Scope
@@ -29,12 +28,12 @@ def burning(store, **scope):
 
 @pytest.mark.quiet("objective_burn")
 @pytest.mark.fires("objective_burn")
-def test_an_objective_burns_its_budget_when_gpus_are_of_no_use(evidence, job_events):
+def test_an_objective_burns_its_budget_when_gpus_are_of_no_use(evidence):
     evidence.node("a", 4)
     evidence.watched(12 * HOUR)
     evidence.job("1", 0, 5 * HOUR, ["a"], 4)
-    steps = job_events.steps(1, 299, 60, 60.0)
-    evidence.events("1", [*steps, job_events.durable(299, 5 * HOUR)])
+    ran = steps(1, 299, 60, 60.0)
+    evidence.events("1", [*ran, durable(299, 5 * HOUR)])
     evidence.store.build()
     store = evidence.store
     assert objectives(store) == {}, "none is configured"
@@ -70,14 +69,14 @@ def test_an_objective_burns_its_budget_when_gpus_are_of_no_use(evidence, job_eve
     assert burning(store, team="team") == []
 
 
-def test_a_budget_that_burns_slowly_for_a_day_is_a_finding(evidence, job_events):
+def test_a_budget_that_burns_slowly_for_a_day_is_a_finding(evidence):
     """From hour 20 on one of five GPUs is free: 0.2 of no use, of 0.05 that may be."""
     evidence.node("a", 5)
     evidence.watched(44 * HOUR)
     for name, gpus, hours in (("1", 4, 44), ("2", 1, 20)):
         evidence.job(name, 0, hours * HOUR, ["a"], gpus)
-        steps = job_events.steps(1, hours, 0, float(HOUR))
-        evidence.events(name, [*steps, job_events.durable(hours, hours * HOUR)])
+        ran = steps(1, hours, 0, float(HOUR))
+        evidence.events(name, [*ran, durable(hours, hours * HOUR)])
     evidence.store.build()
     store = evidence.store
     store.objectives = as_variable((Objective(0.95, cluster="c", window_days=1),))

@@ -1,7 +1,5 @@
 """Open findings with what a notification says: the owner of the job, and its GPUs idle now."""
 
-from __future__ import annotations
-
 import pytest
 
 HOUR = 3600

@@ -1,15 +1,9 @@
 """The fix list gives back what the ledger gains when it is computed again without the losses."""
 
-from __future__ import annotations
-
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from tests.queries.conftest import Cluster, Evidence, built_together, load_together
 from tests.queries.findings.lossy_runs import LOSSES, load, make
-
-if TYPE_CHECKING:
-    from goodput_queries.storage.store import LocalStore
 
 USEFUL = "('productive', 'step_unsplit', 'exposed_comm')"
 FIXES = {
@@ -21,7 +15,7 @@ SEEDS = range(12)
 HOUR = 3600
 
 
-def test_the_fix_list_is_the_difference_to_the_runs_without_their_losses(store: LocalStore) -> None:
+def test_the_fix_list_is_the_difference_to_the_runs_without_their_losses(store):
     """To the millisecond, for each fix and in total; a loss inside a loss counts once."""
     runs = {f"c{seed}": make(seed) for seed in SEEDS}
     clusters = {name: Cluster(store, name) for name in runs}
@@ -57,9 +51,7 @@ def test_free_time_that_is_lost_in_two_ways_comes_back_once(cluster):
     cluster.state("b", "drained", 4000, 6000.002)
     cluster.job("1", 1000, 3000, ["b"], 2, partition="gpu")
     cluster.job("2", None, 5500.003, [], 2, state="CANCELLED", partition="gpu", submit=2000)
-
     yield
-
     fixes = dict(cluster.read("select fix, back_ms from marts.fixes where back_ms > 0").rows())
     waited = (3500.003 - 1000) + (3500.003 - (5000 - 2000)) + 3500.003  # b, a, c
     waited -= 5500.003 - 4000  # b is drained

@@ -1,9 +1,6 @@
 """Small batches of made-up clusters, and a lake in a folder."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -11,21 +8,15 @@ import pytest
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.lake.lake import Lake
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
 START = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- as all moments of the store: naive UTC
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Lake:
+def lake(tmp_path):
     return Lake.create(str(tmp_path / "lake"), cluster="west")
 
 
-def readings(
-    digest: str, seconds: Sequence[int] = (0, 30), *, gpus: int = 2, power_w: float = 300.0
-) -> Batch:
+def readings(digest, seconds=(0, 30), *, gpus=2, power_w=300.0):
     """Return readings of some GPUs so many seconds after the start, GPU by GPU."""
     found = [
         ("dcgm", f"GPU-{gpu}", "", START + timedelta(seconds=second), power_w)

@@ -5,8 +5,6 @@ and then stores it, and a conditional put must be one step. A process of its own
 deltalake hold the interpreter.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os
@@ -14,19 +12,15 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import httpx
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 BUCKET = "metrics"
 ACCESS = {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_REGION": "us-east-1"}
 
 
 @contextlib.contextmanager
-def s3_server() -> Iterator[dict[str, str]]:
+def s3_server():
     """Run a server with an empty bucket; yield the environment by which it is reached."""
     process = subprocess.Popen(
         [sys.executable, "-m", __spec__.name if __spec__ else __name__],
@@ -45,12 +39,12 @@ def s3_server() -> Iterator[dict[str, str]]:
         process.communicate()
 
 
-def requests(url: str) -> int:
+def requests(url):
     """Return how many requests the server has answered."""
     return int(httpx.get(f"{url}/answered").text)
 
 
-def main() -> None:
+def main():
     """Serve until killed."""
     from moto.server import DomainDispatcherApplication, create_backend_app  # noqa: PLC0415
     from werkzeug.serving import make_server  # noqa: PLC0415
@@ -59,7 +53,7 @@ def main() -> None:
     application, one_at_a_time = DomainDispatcherApplication(create_backend_app), threading.Lock()
     answered = 0
 
-    def answer(environ: dict[str, Any], start_response: Any) -> Any:
+    def answer(environ, start_response):
         nonlocal answered
         if environ["PATH_INFO"] == "/answered":
             start_response("200 OK", [])

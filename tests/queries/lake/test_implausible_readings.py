@@ -1,10 +1,7 @@
 """Readings of implausible time change nothing, in a lake as in a single database."""
 
-from __future__ import annotations
-
 import re
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from tests.queries.lake.conftest import START
@@ -13,12 +10,6 @@ from goodput_queries.evidence.batch import Batch
 from goodput_queries.lake.lake import Lake
 from goodput_queries.lake.pull import attach
 from goodput_queries.ledger_build.parts.engines import InProcess
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from goodput_queries.storage.store import LocalStore
 
 AT_1970, AT_2003, AT_2036 = (datetime(year, 2, 7) for year in (1970, 2003, 2036))  # noqa: DTZ001
 AT_2037 = datetime(2037, 2, 7)  # noqa: DTZ001
@@ -33,7 +24,7 @@ LEDGER = (
 LOADS = "select source, origin, digest, rejects, window_start_at, window_end_at from state.ingested"
 
 
-def of_gpus(digest: str, *times: datetime, gpus: int = 2) -> Batch:
+def of_gpus(digest, *times, gpus=2):
     rows = [("nvml", f"GPU-{gpu}", "", at, 1.0, 300.0) for gpu in range(gpus) for at in times]
     names = ["source", "gpu_uuid", "gpu_instance", "ts", "gpu_busy_ratio", "power_w"]
     return Batch(
@@ -41,22 +32,22 @@ def of_gpus(digest: str, *times: datetime, gpus: int = 2) -> Batch:
     )
 
 
-def of_node(digest: str, *times: datetime) -> Batch:
+def of_node(digest, *times):
     rows = pl.DataFrame({"source": "node", "cluster": "c", "node": "n", "ts": times, "load1": 2.0})
     return Batch("node_samples", rows, "node", digest, digest)
 
 
-def inventory() -> Batch:
+def inventory():
     gpus = {"gpu_uuid": ["GPU-0", "GPU-1"], "gpu_index": [0, 1], "slurm_index": [0, 1]}
     rows = pl.DataFrame({"source": "inventory", "cluster": "c", "node": "n", **gpus})
     return Batch("gpus", rows, "inventory", "gpus", "gpus")
 
 
-def each_minute(first: int, last: int) -> list[datetime]:
+def each_minute(first, last):
     return [START + timedelta(minutes=minute) for minute in range(first, last)]
 
 
-def loads_with_strays() -> list[Batch]:
+def loads_with_strays():
     """Return loads with readings of other times in them and between them."""
     return [
         inventory(),
@@ -68,20 +59,17 @@ def loads_with_strays() -> list[Batch]:
     ]
 
 
-def answers(store: LocalStore) -> dict[str, list[tuple[Any, ...]]]:
+def answers(store):
     return {name: store.read(f"from {name} order by all").rows() for name in LEDGER}
 
 
-def rejects(store: LocalStore) -> set[tuple[Any, ...]]:
+def rejects(store):
     """Return what was rejected, without the numbers of loads."""
     found = store.read("select source, origin, reason, content from raw.rejects").rows()
     return {(*row[:3], re.sub(r"'load_sequence': \d+", "", row[3])) for row in found}
 
 
-def test_strays_change_nothing_and_are_rejected_as_in_a_database(
-    tmp_path: Path,
-    new_store: Callable[..., LocalStore],
-) -> None:
+def test_strays_change_nothing_and_are_rejected_as_in_a_database(tmp_path, new_store):
     lake = Lake.create(str(tmp_path / "lake"), buckets=2)
     single, of_lake = new_store(), new_store()
     of_lake.lake_binding.recent_days = 3650

@@ -1,8 +1,5 @@
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -14,11 +11,8 @@ from goodput_queries.lake.arrange import lake_table
 from goodput_queries.lake.lake import Lake
 from goodput_queries.lake.selection import Selection
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-
-def test_a_repeated_batch_adds_nothing(lake: Lake) -> None:
+def test_a_repeated_batch_adds_nothing(lake):
     batch = replace(readings("d1"), rejects=[Reject(7, "no number", "x")])
     assert [lake.append(batch).rows_new for _ in range(2)] == [4, 0]
     assert lake.rows("gpu_samples").read_all().num_rows == 4
@@ -27,13 +21,10 @@ def test_a_repeated_batch_adds_nothing(lake: Lake) -> None:
     ]
     (commit,) = lake.commits("gpu_samples")
     assert (commit.digest, commit.rows, commit.rejects) == ("d1 of west", 4, 1)
-    assert (commit.window_start_at, commit.window_end_at) == (
-        START,
-        START + timedelta(seconds=30),
-    )
+    assert (commit.window_start_at, commit.window_end_at) == (START, START + timedelta(seconds=30))
 
 
-def test_rows_are_selected_by_time_bucket_digest_and_version(lake: Lake) -> None:
+def test_rows_are_selected_by_time_bucket_digest_and_version(lake):
     day = 86_400
     lake.append(readings("d1", (0, day), gpus=40))
     lake.append(readings("d2", (day + 30,), gpus=40))
@@ -53,10 +44,10 @@ def test_rows_are_selected_by_time_bucket_digest_and_version(lake: Lake) -> None
     assert "lake_day=2026-11-21/lake_bucket=3" in of_files[0]
 
 
-def test_of_a_price_list_the_last_one_holds(lake: Lake) -> None:
+def test_of_a_price_list_the_last_one_holds(lake):
     """A list that was replaced and comes back is a load again; a repeat of the last is none."""
 
-    def prices(digest: str) -> Batch:
+    def prices(digest):
         rows = pl.DataFrame({"source": "rates", "account": "a", "cost_per_month": digest})
         return Batch("budgets", rows, "rates", "budgets.csv", digest)
 
@@ -67,7 +58,7 @@ def test_of_a_price_list_the_last_one_holds(lake: Lake) -> None:
     ]
 
 
-def test_rows_that_a_database_refuses_are_refused(lake: Lake) -> None:
+def test_rows_that_a_database_refuses_are_refused(lake):
     batch = readings("d1")
     for rows in (batch.rows.drop("ts"), batch.rows.with_columns(power_w=pl.lit("much"))):
         with pytest.raises(RowsRefusedError, match="http://exporter: its rows do not fit"):
@@ -75,7 +66,7 @@ def test_rows_that_a_database_refuses_are_refused(lake: Lake) -> None:
     assert lake.tables() == []
 
 
-def test_an_unknown_folder_is_no_lake(tmp_path: Path) -> None:
+def test_an_unknown_folder_is_no_lake(tmp_path):
     with pytest.raises(StoreError, match="there is no lake"):
         Lake.open(str(tmp_path / "none"))
     Lake.create(str(tmp_path / "some"), buckets=4)

@@ -1,10 +1,7 @@
 """A lake as ingest and collect see a database: batches, statuses, and how far sources were read."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.queries.lake.conftest import START, readings
@@ -16,17 +13,14 @@ from goodput_queries.lake import statuses
 from goodput_queries.lake.lake import Lake
 from goodput_queries.lake.store import LakeStore
 
-if TYPE_CHECKING:
-    from datetime import datetime
-
 ORIGIN = "http://exporter"
 
 
-def seconds(count: int) -> datetime:
+def seconds(count):
     return START + timedelta(seconds=count)
 
 
-def test_sources_go_on_where_an_earlier_process_ended(lake: Lake) -> None:
+def test_sources_go_on_where_an_earlier_process_ended(lake):
     first = LakeStore(lake)
     first.load(readings("d1", (0, 90)))
     first.load(readings("late", (30,)))
@@ -40,7 +34,7 @@ def test_sources_go_on_where_an_earlier_process_ended(lake: Lake) -> None:
     assert status.reached(first, "dcgm", seconds(600))[ORIGIN] == seconds(120)
 
 
-def test_clusters_with_equal_sources_are_kept_apart(lake: Lake) -> None:
+def test_clusters_with_equal_sources_are_kept_apart(lake):
     """Both may poll `localhost`, and both may have sent the very same rows."""
     west, east = LakeStore(lake), LakeStore(Lake.open(lake.url, cluster="east"))
     assert west.load(readings("d1")).rows_new == 4
@@ -51,7 +45,7 @@ def test_clusters_with_equal_sources_are_kept_apart(lake: Lake) -> None:
     assert sorted(rows) == ["east"] * 4 + ["west"] * 4
 
 
-def test_a_status_is_replaced_and_survives_its_process(lake: Lake) -> None:
+def test_a_status_is_replaced_and_survives_its_process(lake):
     store = LakeStore(lake)
     asked = Status("slurm", "commands", seconds(0), 60.0)
     status.write(store, [asked.answered(seconds(0))])
@@ -64,7 +58,7 @@ def test_a_status_is_replaced_and_survives_its_process(lake: Lake) -> None:
     assert (row["cluster"], row["failures"], row["interval_s"]) == ("west", 1, 60.0)
 
 
-def test_a_lake_answers_no_queries(lake: Lake) -> None:
+def test_a_lake_answers_no_queries(lake):
     store = LakeStore(lake)
     with pytest.raises(QueryError, match="a lake answers no queries; build a database from it"):
         store.read("from marts.goodput_by_team")
@@ -72,7 +66,7 @@ def test_a_lake_answers_no_queries(lake: Lake) -> None:
         store.build()
 
 
-def test_a_broken_status_is_named(lake: Lake) -> None:
+def test_a_broken_status_is_named(lake):
     lake.objects.write("status/x.json", "[]")
     with pytest.raises(StoreError, match=r"status/x\.json: this is not a status of a source"):
         statuses.read(lake)

@@ -1,27 +1,15 @@
 """A database of a lake has the same ledger as one that holds every row itself, row for row."""
 
-from __future__ import annotations
-
 import contextlib
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
-from tests.evidence_over_time import (
-    assert_same,
-    batches,
-    load,
-    made_up_evidence,
-    stored_stages,
-)
+from tests.evidence_over_time import assert_same, batches, load, made_up_evidence, stored_stages
 
 from goodput_queries.lake.lake import Lake
 from goodput_queries.lake.pull import attach
 from goodput_queries.lake.upkeep import Compaction, compact
 from goodput_queries.ledger_build.parts.engines import InProcess
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +64,7 @@ def test_a_lake_has_the_ledger_of_a_single_database(new_store, lake, single):
 
 
 @pytest.mark.slow
-def test_loads_in_any_order_give_the_same_ledger(tmp_path: Path, new_store, evidence, single):
+def test_loads_in_any_order_give_the_same_ledger(tmp_path, new_store, evidence, single):
     """Slices of shuffled rows, some twice, with a build and a compaction after each."""
     lake = Lake.create(str(tmp_path / "lake"), buckets=4)
     store = new_store()
@@ -99,7 +87,7 @@ def test_loads_in_any_order_give_the_same_ledger(tmp_path: Path, new_store, evid
 
 
 @pytest.mark.slow
-def test_workers_of_ray_that_die_change_nothing(tmp_path: Path, new_store, lake, single):
+def test_workers_of_ray_that_die_change_nothing(tmp_path, new_store, lake, single):
     """Each worker is killed in the middle of its first task; what it did is done again."""
     ray = pytest.importorskip("ray", reason="the package ray is not installed")
     from goodput_queries.ledger_build.parts.ray_engine import RETRIES, RayEngine  # noqa: PLC0415

@@ -1,58 +1,47 @@
 """Closed hours of a ledger in a lake."""
 
-from __future__ import annotations
-
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
 from deltalake import DeltaTable
+from tests.queries.conftest import START_MS
 from tests.queries.lake.conftest import START, readings
 
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.lake import publish as publishing
 from goodput_queries.lake.lake import Lake
 from goodput_queries.lake.loads import EPOCH
-from goodput_queries.lake.publish import LEDGER, METRICS, Published, publish
+from goodput_queries.lake.publish import LEDGER, METRICS, publish
 from goodput_queries.lake.pull import attach
 from goodput_queries.lake.upkeep import compact
 from goodput_queries.storage.lake_binding import LakeBinding, LakeOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from goodput_queries.storage.store import LocalStore
 
 HOUR_S, DAY_S = 3_600, 86_400
 FIRST, SECOND = date(2027, 1, 15), date(2027, 1, 16)
 
 
-def published(lake: Lake, table: Published = LEDGER) -> pl.DataFrame:
-    found: Any = pl.DataFrame(DeltaTable(f"{lake.url}/{table.path}").to_pyarrow_table())
+def published(lake, table=LEDGER):
+    found = pl.DataFrame(DeltaTable(f"{lake.url}/{table.path}").to_pyarrow_table())
     return found.drop("lake_cluster", "lake_day").sort(pl.all())
 
 
-def ms(seconds: float) -> int:
+def ms(seconds):
     """Return a time so many seconds after the first reading."""
     return (START + timedelta(seconds=seconds) - EPOCH) // timedelta(milliseconds=1)
 
 
-def closed(store: LocalStore, until_ms: int) -> pl.DataFrame:
-    found: pl.DataFrame = store.read(
-        "from marts.ledger_hourly where hour_ms + 3600000 <= $1", [until_ms]
-    )
+def closed(store, until_ms):
+    found = store.read("from marts.ledger_hourly where hour_ms + 3600000 <= $1", [until_ms])
     return found.sort(pl.all())
 
 
-def test_closed_hours_of_changed_days_are_replaced(
-    lake: Lake, evidence: Any, start_of_time_ms: int
-) -> None:
+def test_closed_hours_of_changed_days_are_replaced(lake, evidence):
     evidence.node("n1", 1)
     evidence.watched(DAY_S + HOUR_S / 2)  # the last hour is open
     evidence.job("1", 0, 7_200, ["n1"], 1)
     evidence.store.build()
-    until_ms = start_of_time_ms + DAY_S * 1000
+    until_ms = START_MS + DAY_S * 1000
 
     written = publish(evidence.store, lake)
     days = written.filter(table=LEDGER.name).select("cluster", "day").rows()
@@ -72,9 +61,7 @@ def test_closed_hours_of_changed_days_are_replaced(
     assert publish(evidence.store, Lake.open(lake.url)).is_empty()
 
 
-def test_builds_of_a_lake_publish_what_they_changed(
-    lake: Lake, new_store: Callable[[], LocalStore], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_builds_of_a_lake_publish_what_they_changed(lake, new_store, monkeypatch):
     """A process that ends between two commits leaves the rest to the next one."""
     store = new_store()
     attach(store, lake.url)
@@ -83,7 +70,7 @@ def test_builds_of_a_lake_publish_what_they_changed(
     lake.append(Batch("gpus", rows, "inventory", "inventory", "gpus"))
     lake.append(readings("d0", range(0, DAY_S + 1800, 60)))
 
-    def build() -> None:
+    def build():
         """Build as a new process does."""
         store.lake_binding = LakeBinding(store, LakeOptions(publishes=True))
         store.build()

@@ -1,9 +1,6 @@
 """What a database takes over from a lake that others load into, compact and clean up."""
 
-from __future__ import annotations
-
-from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING
+from datetime import date, timedelta
 
 import polars as pl
 from tests.queries.lake.conftest import START, readings
@@ -17,31 +14,21 @@ from goodput_queries.lake.pull import attach, pull
 from goodput_queries.lake.upkeep import Compaction, compact
 from goodput_queries.scope import Scope
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from goodput_queries.storage.store import LocalStore
-
 DAY_S = 86_400
 
 
-def inventory(cluster: str, gpu: str, digest: str) -> Batch:
+def inventory(cluster, gpu, digest):
     rows = pl.DataFrame(
         {"source": "inventory", "cluster": cluster, "gpu_uuid": gpu, "node": "node01"}
     )
     return Batch("gpus", rows, "inventory", "inventory.csv", digest)
 
 
-def clusters_of(store: LocalStore) -> list[tuple[str, str]]:
-    rows: list[tuple[str, str]] = store.read(
-        "select cluster, gpu_uuid from raw.gpus order by all"
-    ).rows()
-    return rows
+def clusters_of(store):
+    return store.read("select cluster, gpu_uuid from raw.gpus order by all").rows()
 
 
-def test_loads_from_before_a_compaction_are_taken_over(
-    lake: Lake, new_store: Callable[[], LocalStore]
-) -> None:
+def test_loads_from_before_a_compaction_are_taken_over(lake, new_store):
     """Their files are gone, their rows are in the merged ones."""
     for number in range(3):
         lake.append(inventory("west", f"GPU-{number}", f"d{number}"))
@@ -53,9 +40,7 @@ def test_loads_from_before_a_compaction_are_taken_over(
     assert clusters_of(store) == [("west", f"GPU-{number}") for number in range(3)]
 
 
-def test_loads_whose_days_were_pruned_are_known_without_their_rows(
-    lake: Lake, new_store: Callable[[], LocalStore]
-) -> None:
+def test_loads_whose_days_were_pruned_are_known_without_their_rows(lake, new_store):
     lake.append(readings("d0"))
     for day in (0, 1):
         rows = readings(f"p{day}", (86_400 * day,)).rows.select("source", "gpu_uuid", "ts")
@@ -73,9 +58,7 @@ def test_loads_whose_days_were_pruned_are_known_without_their_rows(
     )
 
 
-def test_the_same_file_of_two_clusters_is_two_loads(
-    lake: Lake, new_store: Callable[[], LocalStore]
-) -> None:
+def test_the_same_file_of_two_clusters_is_two_loads(lake, new_store):
     """It does not name its cluster, so that only `--cluster` distinguishes its rows."""
     east = Lake.open(lake.url, cluster="east")
     store = new_store()
@@ -88,9 +71,7 @@ def test_the_same_file_of_two_clusters_is_two_loads(
     assert clusters_of(store) == [("east", "GPU-1"), ("west", "GPU-1")]
 
 
-def test_readings_of_recent_days_are_in_the_database_too(
-    lake: Lake, new_store: Callable[[], LocalStore]
-) -> None:
+def test_readings_of_recent_days_are_in_the_database_too(lake, new_store):
     store = new_store()
     attach(store, lake.url)
     lake.append(readings("d1", (0, 30)))
@@ -106,9 +87,7 @@ def test_readings_of_recent_days_are_in_the_database_too(
     assert loads["rows_new"].to_list() == [4, 4]
 
 
-def test_readings_that_are_in_the_lake_alone_are_read_from_there(
-    lake: Lake, new_store: Callable[[], LocalStore]
-) -> None:
+def test_readings_that_are_in_the_lake_alone_are_read_from_there(lake, new_store):
     store = new_store()
     attach(store, lake.url)
     lake.append(readings("d1", (0, 30, 60), gpus=40))
@@ -123,9 +102,7 @@ def test_readings_that_are_in_the_lake_alone_are_read_from_there(
     assert found.rows() == [("GPU-7", ms(START) + at, 300.0) for at in (0, 30_000)]
 
 
-def test_readings_of_a_host_are_read_from_there_too(
-    lake: Lake, new_store: Callable[[], LocalStore]
-) -> None:
+def test_readings_of_a_host_are_read_from_there_too(lake, new_store):
     store = new_store()
     attach(store, lake.url)
     times = [START + timedelta(minutes=minute) for minute in range(3)]
@@ -144,9 +121,7 @@ def test_readings_of_a_host_are_read_from_there_too(
     assert store.lake_binding.read(sql, [], bounds, None, Scope(*bounds)).height == 4
 
 
-def test_a_reading_of_the_future_drops_no_recent_ones(
-    lake: Lake, new_store: Callable[[], LocalStore]
-) -> None:
+def test_a_reading_of_the_future_drops_no_recent_ones(lake, new_store):
     store = new_store()
     attach(store, lake.url)
     lake.append(readings("d1"))
@@ -155,10 +130,9 @@ def test_a_reading_of_the_future_drops_no_recent_ones(
     assert store.read("select count(*) from raw.gpu_samples").item() == 6
 
 
-def count(store: LocalStore) -> int:
-    found: int = store.read("select count(*) from raw.gpu_samples").item()
-    return found
+def count(store):
+    return store.read("select count(*) from raw.gpu_samples").item()
 
 
-def ms(moment: datetime) -> int:
+def ms(moment):
     return (moment - EPOCH) // timedelta(milliseconds=1)

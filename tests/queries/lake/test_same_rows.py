@@ -12,13 +12,7 @@ import polars as pl
 import pytest
 from deltalake import DeltaTable
 from tests.conftest import SAMPLE_DATA
-from tests.evidence_over_time import (
-    assert_same,
-    batches,
-    load,
-    made_up_evidence,
-    stored_stages,
-)
+from tests.evidence_over_time import assert_same, batches, load, made_up_evidence, stored_stages
 
 from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest

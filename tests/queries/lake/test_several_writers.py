@@ -1,10 +1,7 @@
 """Processes that write to one lake at once, and killed ones: nothing is lost or doubled."""
 
-from __future__ import annotations
-
 import random
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.queries.lake.s3_server import s3_server
@@ -14,19 +11,16 @@ from goodput_queries.errors import StoreError
 from goodput_queries.lake.lake import Lake
 from goodput_queries.lake.upkeep import Compaction, compact, status
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 @pytest.fixture(scope="module")
-def aws() -> Iterator[dict[str, str]]:
+def aws():
     with pytest.MonkeyPatch.context() as patch, s3_server() as environment:
         for name, value in environment.items():
             patch.setenv(name, value)
         yield environment
 
 
-def test_batches_of_several_processes_are_each_there_once(lake: Lake) -> None:
+def test_batches_of_several_processes_are_each_there_once(lake):
     """They create the tables at once; each batch is sent by two of them."""
     shares = (range(6), range(3, 9), [*range(6, 9), *range(3)])
     writers = [Writer(lake.url, list(share)) for share in shares]
@@ -34,7 +28,7 @@ def test_batches_of_several_processes_are_each_there_once(lake: Lake) -> None:
     assert_whole(lake, 9)
 
 
-def killed_and_finished(lake: Lake, kills: int, batches: int) -> int:
+def killed_and_finished(lake, kills, batches):
     """Kill writers and a compaction at any moment, then let them finish; return true kills."""
     chance = random.Random(24)  # noqa: S311 -- moments to kill at, no secrets
     true_kills = 0
@@ -48,19 +42,19 @@ def killed_and_finished(lake: Lake, kills: int, batches: int) -> int:
 
 
 @pytest.mark.slow
-def test_a_killed_writer_loses_and_doubles_nothing(lake: Lake) -> None:
+def test_a_killed_writer_loses_and_doubles_nothing(lake):
     assert killed_and_finished(lake, 2, 12) > 0
     assert_whole(lake, 12)
 
 
 @pytest.mark.slow
-def test_many_killed_writers_lose_and_double_nothing(lake: Lake) -> None:
+def test_many_killed_writers_lose_and_double_nothing(lake):
     assert killed_and_finished(lake, 40, 200) > 60
     assert_whole(lake, 200)
 
 
 @pytest.mark.machine
-def test_a_lake_in_an_object_store_takes_threads_and_processes(aws: dict[str, str]) -> None:
+def test_a_lake_in_an_object_store_takes_threads_and_processes(aws):
     """Commits are conditional puts: of two writers of one version the second one tries again."""
     lake = Lake.create("s3://metrics/goodput", cluster="west", buckets=2)
     writer = Writer(lake.url, list(range(4)), aws)
@@ -75,6 +69,6 @@ def test_a_lake_in_an_object_store_takes_threads_and_processes(aws: dict[str, st
 
 @pytest.mark.machine
 @pytest.mark.usefixtures("aws")
-def test_an_object_store_without_the_bucket_is_named() -> None:
+def test_an_object_store_without_the_bucket_is_named():
     with pytest.raises(StoreError, match=r"s3://none/goodput"):
         Lake.open("s3://none/goodput")

@@ -1,13 +1,10 @@
 """Compaction, retention and what a lake says of itself."""
 
-from __future__ import annotations
-
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -21,26 +18,23 @@ from goodput_queries.lake.lake import Lake
 from goodput_queries.lake.prune import drop_old_days
 from goodput_queries.lake.upkeep import Compaction, compact, status
 
-if TYPE_CHECKING:
-    from datetime import datetime
-
 DAY_S = 86_400
 
 
-def rows_of(lake: Lake, table: str = "gpu_samples") -> pl.DataFrame:
+def rows_of(lake, table="gpu_samples"):
     found = pl.DataFrame(lake.rows(table).read_all())
     return found.sort(pl.all())
 
 
-def data_files(lake: Lake) -> list[Path]:
+def data_files(lake):
     return sorted(Path(lake.url, "raw").rglob("part-*.parquet"))
 
 
-def is_removed_at_once(lake: Lake) -> pl.DataFrame:
+def is_removed_at_once(lake):
     return compact(lake, Compaction(kept_h=0), today=date(2026, 11, 21))
 
 
-def test_compaction_merges_files_and_changes_no_row(lake: Lake) -> None:
+def test_compaction_merges_files_and_changes_no_row(lake):
     """Collectors go on meanwhile; files of killed writers go too."""
     for number in range(6):
         lake.append(readings(f"d{number}", (30 * number, DAY_S + 30 * number)))
@@ -62,7 +56,7 @@ def test_compaction_merges_files_and_changes_no_row(lake: Lake) -> None:
     assert lake.commits("gpu_samples")[: len(loads)] == loads
 
 
-def test_loads_outlast_their_log(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loads_outlast_their_log(lake, monkeypatch):
     for number in range(4):
         lake.append(readings(f"d{number}", (30 * number,)))
     loads = lake.commits("gpu_samples")
@@ -83,7 +77,7 @@ def test_loads_outlast_their_log(lake: Lake, monkeypatch: pytest.MonkeyPatch) ->
     assert again.commits("gpu_samples") == found
 
 
-def test_a_writer_that_slept_goes_on_after_the_log_was_cleaned_up(lake: Lake) -> None:
+def test_a_writer_that_slept_goes_on_after_the_log_was_cleaned_up(lake):
     lake.append(readings("d0"))
     other = Lake.open(lake.url, cluster="west")
     for number in range(1, 4):
@@ -95,7 +89,7 @@ def test_a_writer_that_slept_goes_on_after_the_log_was_cleaned_up(lake: Lake) ->
     assert lake.append(readings("d2", (60,))).is_repeat
 
 
-def test_compacting_twice_changes_nothing(lake: Lake) -> None:
+def test_compacting_twice_changes_nothing(lake):
     for number in range(3):
         lake.append(readings(f"d{number}", (30 * number,)))
     compact(lake, today=date(2026, 11, 21))
@@ -105,7 +99,7 @@ def test_compacting_twice_changes_nothing(lake: Lake) -> None:
     assert again["files"].to_list() == again["files_before"].to_list()
 
 
-def days_of_readings(lake: Lake, days: int) -> datetime:
+def days_of_readings(lake, days):
     """Load readings, and a hold for which no retention is set; return the time of the last day."""
     for day in range(days):
         lake.append(readings(f"d{day}", (DAY_S * day,)))
@@ -114,7 +108,7 @@ def days_of_readings(lake: Lake, days: int) -> datetime:
     return START + timedelta(days=days - 1)
 
 
-def test_days_beyond_retention_go_and_the_rest_stays(lake: Lake) -> None:
+def test_days_beyond_retention_go_and_the_rest_stays(lake):
     now = days_of_readings(lake, 12)
     dropped = drop_old_days(lake, Retention(samples_days=11), now=now)
     assert dropped.rows() == [("gpu_samples", 2, date(2026, 11, 21))]
@@ -127,7 +121,7 @@ def test_days_beyond_retention_go_and_the_rest_stays(lake: Lake) -> None:
     assert drop_old_days(lake, Retention(samples_days=11), now=now)["rows"].to_list() == [2]
 
 
-def test_more_than_a_tenth_goes_only_when_confirmed(lake: Lake) -> None:
+def test_more_than_a_tenth_goes_only_when_confirmed(lake):
     now = days_of_readings(lake, 4)
     with pytest.raises(TooMuchDroppedError, match=r"4 of 8 rows of gpu_samples \(50%\)"):
         drop_old_days(lake, Retention(samples_days=2), now=now)
@@ -136,13 +130,13 @@ def test_more_than_a_tenth_goes_only_when_confirmed(lake: Lake) -> None:
     assert rows_of(lake).height == 4
 
 
-def test_a_clock_that_runs_ahead_drops_nothing(lake: Lake) -> None:
+def test_a_clock_that_runs_ahead_drops_nothing(lake):
     now = days_of_readings(lake, 3)
     ahead = now + timedelta(days=400)
     assert drop_old_days(lake, Retention(samples_days=3), now=ahead).is_empty()
 
 
-def test_the_status_has_a_row_for_each_table_and_cluster(lake: Lake) -> None:
+def test_the_status_has_a_row_for_each_table_and_cluster(lake):
     assert status(lake).is_empty()
     days_of_readings(lake, 2)
     Lake.open(lake.url, cluster="east").append(readings("d0", gpus=1))

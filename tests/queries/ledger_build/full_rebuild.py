@@ -1,7 +1,5 @@
 """Compares the result of an incremental build with a full build of the same evidence."""
 
-from __future__ import annotations
-
 from goodput_queries.catalog import models as sql_models
 
 

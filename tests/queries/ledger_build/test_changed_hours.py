@@ -1,25 +1,17 @@
 """Which hours a build reopens when intervals differ from those of the build before."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import duckdb
 import pytest
 
 from goodput_queries.ledger_build.differences import changed_hours
 from goodput_queries.ledger_build.node_hours import HOUR_MS
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 MINUTE_MS = 60_000
 END_OF_EVIDENCE_HOUR = 10
-Interval = tuple[str, int, int | None]  # job, start, end in minutes
 
 
 @pytest.fixture
-def cursor() -> Iterator[duckdb.DuckDBPyConnection]:
+def cursor():
     with duckdb.connect() as connection:
         connection.execute("create schema intermediate")
         connection.execute(
@@ -29,9 +21,7 @@ def cursor() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-def _hours(
-    cursor: duckdb.DuckDBPyConnection, new: list[Interval], old: list[Interval]
-) -> list[int]:
+def _hours(cursor, new, old):
     for name, rows in (("new", new), ("old", old)):
         cursor.execute(f"create or replace table {name}_rows (job text, start bigint, stop bigint)")
         for job, start, end in rows:
@@ -42,47 +32,24 @@ def _hours(
     return sorted(changed_hours(cursor, "from new_rows", "from old_rows", ("start", "stop")).hours)
 
 
-def test_a_job_seen_to_run_on_reopens_only_what_was_added(
-    cursor: duckdb.DuckDBPyConnection,
-) -> None:
-    assert _hours(cursor, [("a", 0, 330)], [("a", 0, 320)]) == [5]
+IN_75_YEARS = 75 * 365 * 24 * 60
+# what it shows: intervals in minutes, those of the build before, hours that are opened again
+DIFFERENCES = {
+    "a job seen to run on": ([("a", 0, 330)], [("a", 0, 320)], [5]),
+    "a job that is new": ([("a", 10, 170)], [], [0, 1, 2]),
+    "near the end of an hour": ([("a", 0, 358)], [("a", 0, 356)], [5, 6]),
+    "near the begin of an hour": ([("a", 62, 100)], [("a", 64, 100)], [0, 1]),
+    "an open end is that of the evidence": ([("a", 0, None)], [("a", 0, 600)], []),
+    "an open end after another one": ([("a", 0, None)], [("a", 0, 560)], [9, 10]),
+    "the same time in pieces": ([("a", 0, 90), ("a", 90, 200)], [("a", 0, 200)], []),
+    "another job takes over": ([("b", 10, 50)], [("a", 10, 50)], [0]),
+    "two equal intervals": ([("a", 10, 50), ("a", 10, 50)], [("a", 10, 50)], [0]),
+    "a plan that ends after the evidence": ([("a", 490, IN_75_YEARS)], [], [8, 9, 10]),
+    "a plan that ends later": ([("a", 0, IN_75_YEARS)], [("a", 0, IN_75_YEARS + 60)], []),
+    "a plan that is cut": ([("a", 0, 570)], [("a", 0, IN_75_YEARS)], [9, 10]),
+}
 
 
-def test_a_job_that_is_new_reopens_every_hour_of_it(cursor: duckdb.DuckDBPyConnection) -> None:
-    assert _hours(cursor, [("a", 10, 170)], []) == [0, 1, 2]
-
-
-def test_a_difference_near_an_hour_reopens_the_hour_beside_it(
-    cursor: duckdb.DuckDBPyConnection,
-) -> None:
-    assert _hours(cursor, [("a", 0, 358)], [("a", 0, 356)]) == [5, 6]
-    assert _hours(cursor, [("a", 62, 100)], [("a", 64, 100)]) == [0, 1]
-
-
-def test_an_open_end_is_compared_at_the_end_of_the_evidence(
-    cursor: duckdb.DuckDBPyConnection,
-) -> None:
-    assert _hours(cursor, [("a", 0, None)], [("a", 0, 600)]) == []
-    assert _hours(cursor, [("a", 0, None)], [("a", 0, 560)]) == [9, 10]
-
-
-def test_an_interval_reported_in_pieces_is_the_same_time(cursor: duckdb.DuckDBPyConnection) -> None:
-    assert _hours(cursor, [("a", 0, 90), ("a", 90, 200)], [("a", 0, 200)]) == []
-
-
-def test_time_that_another_job_takes_over_differs(cursor: duckdb.DuckDBPyConnection) -> None:
-    assert _hours(cursor, [("b", 10, 50)], [("a", 10, 50)]) == [0]
-
-
-def test_two_equal_intervals_are_more_than_one(cursor: duckdb.DuckDBPyConnection) -> None:
-    assert _hours(cursor, [("a", 10, 50), ("a", 10, 50)], [("a", 10, 50)]) == [0]
-
-
-def test_a_plan_that_ends_after_the_evidence_reopens_no_later_hour(
-    cursor: duckdb.DuckDBPyConnection,
-) -> None:
-    in_75_years = 75 * 365 * 24 * 60
-
-    assert _hours(cursor, [("a", 8 * 60 + 10, in_75_years)], []) == [8, 9, 10]
-    assert _hours(cursor, [("a", 0, in_75_years)], [("a", 0, in_75_years + 60)]) == []
-    assert _hours(cursor, [("a", 0, 9 * 60 + 30)], [("a", 0, in_75_years)]) == [9, 10]
+@pytest.mark.parametrize(("new", "old", "hours"), DIFFERENCES.values(), ids=DIFFERENCES)
+def test_hours_in_which_intervals_differ_are_opened_again(cursor, new, old, hours):
+    assert _hours(cursor, new, old) == hours

@@ -1,16 +1,13 @@
 """A job run that lost its GPU to another gets it back when the other's record changes."""
 
-from __future__ import annotations
-
+import pytest
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 
 def name_gpu(evidence, job, submit):
     """Load that a job had the first GPU of the node."""
-    evidence.load(
-        "holds",
-        [{"cluster": "c", "job_id_raw": job, "submit_at": evidence.at(submit), "node": "a",
-          "slurm_index": 0, "method": "scontrol"}],
+    evidence.add(
+        "holds", job_id_raw=job, submit_at=submit, node="a", slurm_index=0, method="scontrol",
     )  # fmt: skip
 
 
@@ -40,7 +37,13 @@ def test_a_job_run_that_lost_all_its_time_gets_back_what_the_other_gives_up(evid
     assert_equals_full_build(evidence)
 
 
-def test_a_job_run_that_lost_the_end_of_its_time_gets_it_back(evidence):
+@pytest.mark.parametrize(
+    ("record", "held", "conflicts"),
+    [({"end": 60}, {"1": 90, "2": 10}, None), ({"account": "b"}, {"1": 50, "2": 50}, 1)],
+    ids=["the other ends earlier", "the record of who kept the GPU moves nothing"],
+)
+def test_a_job_run_that_lost_the_end_of_its_time(evidence, record, held, conflicts):
+    """It gets back what the other gives up; else its loss stays a conflict."""
     evidence.node("a", 1)
     evidence.job("1", 0, 100, ["a"], 1)
     name_gpu(evidence, "1", 0)
@@ -48,23 +51,11 @@ def test_a_job_run_that_lost_the_end_of_its_time_gets_it_back(evidence):
     name_gpu(evidence, "2", 50)
     assert held_s(evidence) == {"1": 50, "2": 50}
 
-    evidence.job("2", 50, 60, ["a"], 1, submit=50, observed_at=evidence.at(200))
+    again = {"submit": 50, "observed_at": evidence.at(200), **record}
+    evidence.job("2", 50, again.pop("end", 100), ["a"], 1, **again)
 
-    assert_equals_full_build(evidence)
-
-
-def test_a_conflict_stays_when_the_record_of_who_kept_the_gpu_says_more(evidence):
-    """The record moves nothing: the other's loss of its time stays a conflict."""
-    evidence.node("a", 1)
-    evidence.job("1", 0, 100, ["a"], 1)
-    name_gpu(evidence, "1", 0)
-    evidence.job("2", 50, 100, ["a"], 1, submit=50)
-    name_gpu(evidence, "2", 50)
-    assert held_s(evidence) == {"1": 50, "2": 50}
-
-    evidence.job("2", 50, 100, ["a"], 1, submit=50, account="b", observed_at=evidence.at(200))
-    assert held_s(evidence) == {"1": 50, "2": 50}
-
-    conflicts = evidence.store.read("select job_run_key from intermediate.int_hold_conflicts")
-    assert conflicts.height == 1
+    assert held_s(evidence) == held
+    if conflicts:
+        sql = "select job_run_key from intermediate.int_hold_conflicts"
+        assert evidence.store.read(sql).height == conflicts
     assert_equals_full_build(evidence)

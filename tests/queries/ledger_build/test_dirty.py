@@ -1,7 +1,5 @@
 """What of a stage depends on what is dirty, and which runs on readings of some hours."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import duckdb

@@ -1,6 +1,6 @@
 """From which time a node is placed again, and what else becomes dirty by it."""
 
-from __future__ import annotations
+import pytest
 
 from goodput_queries.ledger_build.placement.dirty_nodes import (
     Since,
@@ -40,18 +40,22 @@ def since_named(*, named, assumed):
     return since.by_node[NODE]
 
 
-def test_a_node_is_dirty_from_an_assumed_job_run_that_overlaps_a_new_claim_by_name():
-    assert since_named(named=(120, 150), assumed=(90, 130)) == 90
-    assert since_named(named=(120, 150), assumed=(90, 500)) == 90
-
-
-def test_an_assumed_job_run_that_only_touches_a_new_claim_by_name_stays():
-    assert since_named(named=(120, 150), assumed=(90, 120)) == DIRTY_FROM
-    assert since_named(named=(50, 80), assumed=(80, 95)) == DIRTY_FROM
-
-
-def test_an_assumed_job_run_at_another_time_than_a_new_claim_by_name_stays():
-    assert since_named(named=(120, 150), assumed=(90, 110)) == DIRTY_FROM
+@pytest.mark.parametrize(
+    ("named", "assumed", "since"),
+    [
+        ((120, 150), (90, 130), 90),
+        ((120, 150), (90, 500), 90),
+        ((120, 150), (90, 120), DIRTY_FROM),
+        ((50, 80), (80, 95), DIRTY_FROM),
+        ((120, 150), (90, 110), DIRTY_FROM),
+    ],
+    ids=["overlaps its begin", "lasts over it", "ends with its begin", "begins with its end",
+         "at another time"],
+)  # fmt: skip
+def test_a_node_is_dirty_from_an_assumed_job_run_that_overlaps_a_new_claim_by_name(
+    named, assumed, since
+):
+    assert since_named(named=named, assumed=assumed) == since
 
 
 def test_a_claim_by_name_that_is_as_it_was_makes_nothing_dirty():
@@ -83,17 +87,20 @@ def since_stored(start, end, phase):
     return since.by_node[NODE]
 
 
-def test_a_spread_job_run_that_was_there_when_the_node_became_dirty_is_placed_again():
-    assert since_stored(50, DIRTY_FROM + 1, Phase.SPREAD) == 50
-
-
-def test_a_spread_job_run_that_had_ended_by_then_stays():
-    assert since_stored(50, DIRTY_FROM, Phase.SPREAD) == DIRTY_FROM
-    assert since_stored(50, 60, Phase.SPREAD) == DIRTY_FROM
-
-
-def test_a_job_run_of_one_node_is_not_placed_again_for_the_sake_of_a_later_one():
-    assert since_stored(50, 200, Phase.ASSUMED) == DIRTY_FROM
+@pytest.mark.parametrize(
+    ("start", "end", "phase", "since"),
+    [
+        (50, DIRTY_FROM + 1, Phase.SPREAD, 50),
+        (50, DIRTY_FROM, Phase.SPREAD, DIRTY_FROM),
+        (50, 60, Phase.SPREAD, DIRTY_FROM),
+        (50, 200, Phase.ASSUMED, DIRTY_FROM),
+    ],
+    ids=["spread, there then", "spread, ended then", "spread, ended before", "of one node"],
+)
+def test_a_spread_job_run_that_was_there_when_the_node_became_dirty_is_placed_again(
+    start, end, phase, since
+):
+    assert since_stored(start, end, phase) == since
 
 
 def test_all_nodes_of_a_spread_job_run_become_dirty_from_its_start():

@@ -1,11 +1,10 @@
 """Lives, attempts and owners of changed runs equal a full build's."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
+from tests.queries.conftest import steps
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 
@@ -17,16 +16,16 @@ def two_nodes(evidence):
     return evidence
 
 
-def runs(evidence) -> list[tuple[object, ...]]:
+def runs(evidence):
     evidence.store.build()
     return evidence.store.read(
         "select run_id, attempt, job_id from intermediate.int_attempts order by all"
     ).rows()
 
 
-def test_a_job_that_gets_another_name_leaves_the_lives_of_the_old_one(two_nodes, job_events):
+def test_a_job_that_gets_another_name_leaves_the_lives_of_the_old_one(two_nodes):
     two_nodes.job("7", 0, None, ["a"], 2, state="RUNNING", job_name="r")
-    two_nodes.events("r", job_events.steps(1, 8, 10))
+    two_nodes.events("r", steps(1, 8, 10))
     assert runs(two_nodes) == [("r", 0, "7")]
 
     two_nodes.job("7", 0, 300, ["a"], 2, job_name="q")
@@ -34,24 +33,22 @@ def test_a_job_that_gets_another_name_leaves_the_lives_of_the_old_one(two_nodes,
     assert_equals_full_build(two_nodes)
 
 
-def test_an_earlier_job_run_that_is_reported_late_moves_the_numbers_of_later_ones(
-    two_nodes, job_events
-):
+def test_an_earlier_job_run_that_is_reported_late_moves_the_numbers_of_later_ones(two_nodes):
     for job, start in (("8", 200), ("9", 400)):
         two_nodes.job(job, start, start + 100, ["a"], 2, job_name="r")
-        two_nodes.events("r", job_events.steps(1, 8, start + 10), attempt=int(job))
+        two_nodes.events("r", steps(1, 8, start + 10), attempt=int(job))
     assert runs(two_nodes) == [("r", 0, "8"), ("r", 1, "9")]
 
     two_nodes.job("7", 0, 100, ["a"], 2, job_name="r")
-    two_nodes.events("r", job_events.steps(1, 8, 10), attempt=7)
+    two_nodes.events("r", steps(1, 8, 10), attempt=7)
 
     assert runs(two_nodes) == [("r", 0, "7"), ("r", 1, "8"), ("r", 2, "9")]
     assert_equals_full_build(two_nodes)
 
 
-def test_a_life_known_by_its_node_has_no_owner_once_two_jobs_may_have_it(two_nodes, job_events):
+def test_a_life_known_by_its_node_has_no_owner_once_two_jobs_may_have_it(two_nodes):
     two_nodes.job("7", 0, 300, ["a"], 1)
-    two_nodes.events("elsewhere", job_events.steps(1, 8, 10))
+    two_nodes.events("elsewhere", steps(1, 8, 10))
     assert runs(two_nodes) == [("elsewhere", 0, "7")]
 
     two_nodes.job("8", 0, 300, ["a"], 1)
@@ -83,7 +80,7 @@ EVENTS = st.builds(
         [("events", "", 0, 210, "b")],
     ]
 )
-def test_any_evidence_in_any_order(new_evidence, job_events, reported):
+def test_any_evidence_in_any_order(new_evidence, reported):
     evidence = new_evidence()
     for node in ("a", "b"):
         evidence.node(node, 2)
@@ -96,7 +93,7 @@ def test_any_evidence_in_any_order(new_evidence, job_events, reported):
                 evidence.job(job, start, end, [node], 1, state, job_name=name, submit=start)
             else:
                 run, attempt, start, host = what
-                evidence.events(run, job_events.steps(1, 8, start), attempt=attempt, host=host)
+                evidence.events(run, steps(1, 8, start), attempt=attempt, host=host)
         evidence.store.build()
 
     assert_equals_full_build(evidence)

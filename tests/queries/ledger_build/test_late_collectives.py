@@ -1,7 +1,6 @@
 """Operations that the NCCL Inspector logged and that come after their steps were built."""
 
-from __future__ import annotations
-
+from tests.queries.conftest import durable
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 
@@ -21,7 +20,7 @@ def operations(evidence, late_rank, steps):
     )  # fmt: skip
 
 
-def test_collectives_that_come_late_split_the_steps_they_belong_to(evidence, job_events):
+def test_collectives_that_come_late_split_the_steps_they_belong_to(evidence):
     evidence.node("a", 2)
     evidence.job("1", 0, 93, ["a"], 2)
     lengths = [10.0] * 4 + [13.0] + [10.0] * 4
@@ -32,11 +31,7 @@ def test_collectives_that_come_late_split_the_steps_they_belong_to(evidence, job
             at += length
             events.append({"event": "step", "t": at, "step": number, "dur_s": length})
         evidence.events(
-            "1",
-            [*events, job_events.durable(8, 93)],
-            rank=rank,
-            gpu_uuid=f"c/a#{rank}",
-            pid=100 + rank,
+            "1", [*events, durable(8, 93)], rank=rank, gpu_uuid=f"c/a#{rank}", pid=100 + rank
         )
     evidence.job("2", 20_000, 20_100, ["a"], 2)  # hours later, so that theirs is closed
     evidence.store.build()

@@ -1,18 +1,20 @@
 """Readings are asked as they are stored: in whatever order they came, they say the same."""
 
-from __future__ import annotations
-
-import shutil
+import itertools
 from itertools import pairwise
 
 import pytest
 from tests.queries.conftest import Evidence
 
 from goodput_queries.ledger_build import materialise, passes
-from goodput_queries.storage.store import LocalStore
 
 UNTIL_S = 2 * 3600 + 600
-STAGES = ("int_sample_intervals", "int_gpu_activity")
+STAGES = {
+    "int_sample_intervals": """select gpu_uuid, found.* exclude (series)
+        from intermediate.int_sample_intervals as found
+        inner join state.reading_series using (series)""",
+    "int_gpu_activity": "from intermediate.int_gpu_activity",
+}
 GPUS = ("a#0", "a#1", "a#2")
 
 
@@ -60,63 +62,68 @@ def the_last_hour_first():
     ]
 
 
-@pytest.fixture(scope="module")
-def what_is_made_of(empty_database, tmp_path_factory):
-    """Return a function: the rows of the stages of readings, by builds at the end or every load."""
+@pytest.fixture
+def what_is_made_of(new_store):
+    """Return a function: the rows of the stages of readings by order, built at the end or often.
 
-    def made_of(loads, *, builds):
-        path = tmp_path_factory.mktemp("readings") / "fleet.duckdb"
-        shutil.copyfile(empty_database, path)
-        evidence = Evidence(LocalStore(path))
-        evidence.node("a", len(GPUS))
-        for load in loads:
-            for gpu, seconds in load:
-                evidence.samples(gpu, seconds, worked)
+    Each order is a cluster of one database.
+    """
+
+    def made_of(orders, *, builds):
+        store = new_store()
+        clusters = {name: Evidence(store, name) for name in orders}
+        for cluster in clusters.values():
+            cluster.node("a", len(GPUS))
+        for loads in itertools.zip_longest(*orders.values(), fillvalue=[]):
+            for cluster, load in zip(clusters.values(), loads, strict=True):
+                for gpu, seconds in load:
+                    cluster.samples(gpu, seconds, worked)
             if builds:
-                evidence.store.build()
-        evidence.store.build()
-        rows = {
-            name: sorted(evidence.store.read(f"from intermediate.{name}").rows()) for name in STAGES
-        }
-        evidence.store.close()
-        return rows
+                store.build()
+        store.build()
+        found = {name: {stage: rows_of(store, stage, name) for stage in STAGES} for name in orders}
+        store.close()
+        return found
 
     return made_of
 
 
-@pytest.fixture(scope="module")
-def whole(what_is_made_of):
-    """Return what is made of all readings, in order and at once."""
-    return what_is_made_of(in_order(), builds=False)
+def rows_of(store, stage, cluster):
+    """Return the rows of the GPUs of a cluster, without its name."""
+    rows = store.read(f"{STAGES[stage]} where starts_with(gpu_uuid, $1)", [f"{cluster}/"])
+    return sorted((row[0].removeprefix(f"{cluster}/"), *row[1:]) for row in rows.rows())
+
+
+ORDERS = {
+    order.__name__: order()
+    for order in (
+        in_order, backwards, in_no_order, scrape_by_scrape, every_other_later, the_last_hour_first,
+    )
+}  # fmt: skip
+
+
+def the_same(found):
+    """Say whether all orders gave the same rows, of each stage some."""
+    first, *others = found.values()
+    return all(first.values()) and all(other == first for other in others)
 
 
 @pytest.mark.parametrize("builds", [False, True])
-@pytest.mark.parametrize(
-    "reported",
-    [backwards, in_no_order, scrape_by_scrape, every_other_later, the_last_hour_first],
-    ids=lambda reported: reported.__name__,
-)
-def test_readings_say_the_same_in_whatever_order_they_came(
-    what_is_made_of, whole, reported, builds
-):
-    assert what_is_made_of(reported(), builds=builds) == whole
+def test_readings_say_the_same_in_whatever_order_they_came(what_is_made_of, builds):
+    assert the_same(what_is_made_of(ORDERS, builds=builds))
 
 
-@pytest.mark.parametrize("reported", [in_order, every_other_later, in_no_order])
-def test_it_does_not_matter_where_the_table_is_parted(
-    monkeypatch, what_is_made_of, whole, reported
-):
+def test_it_does_not_matter_where_the_table_is_parted(monkeypatch, what_is_made_of):
+    whole = what_is_made_of(ORDERS, builds=False)
     monkeypatch.setattr(passes, "READINGS_OF_A_PART", 100)
 
-    assert what_is_made_of(reported(), builds=False) == whole
+    assert what_is_made_of(ORDERS, builds=False) == whole
 
 
-@pytest.mark.parametrize("reported", [in_order, every_other_later, the_last_hour_first])
-def test_it_does_not_matter_how_many_hours_a_pass_has(
-    monkeypatch, what_is_made_of, whole, reported
-):
-    known_before = [[], *reported()]  # the GPUs are known before anything is read of them
-
+def test_it_does_not_matter_how_many_hours_a_pass_has(monkeypatch, what_is_made_of):
+    # the GPUs are known before anything is read of them
+    known_before = {name: [[], *loads] for name, loads in ORDERS.items()}
+    whole = what_is_made_of(known_before, builds=False)
     monkeypatch.setattr(materialise, "PASS_MAX_GPU_HOURS", 1)
     monkeypatch.setattr(materialise, "LEDGER_PASS_MAX_GPU_HOURS", 1)
 
@@ -126,20 +133,20 @@ def test_it_does_not_matter_how_many_hours_a_pass_has(
 def test_reading_oftener_later_changes_nothing_of_the_hour_before(what_is_made_of):
     slow = [*range(0, 3600, 30), *range(3620, 4600, 30)]  # 50 s pass at the turn of the hour
     fast = range(4700, 7100, 5)
-    reported = [[("a#0", slow)], [("a#0", fast)]]
+    reported = {"c": [[("a#0", slow)], [("a#0", fast)]]}
 
     assert what_is_made_of(reported, builds=True) == what_is_made_of(reported, builds=False)
 
 
 def test_a_reading_covers_back_to_the_one_before_it_and_at_most_two_and_a_half_intervals(
-    whole,
+    what_is_made_of,
 ):
-    covered = dict.fromkeys((f"c/{gpu}" for gpu in GPUS), 0)
-    for row in whole["int_gpu_activity"]:
-        covered[row[0]] += row[5] - row[4]
+    found = what_is_made_of({"c": in_order()}, builds=False)
+    covered = dict.fromkeys(GPUS, 0)
+    for gpu, *row in found["c"]["int_gpu_activity"]:
+        covered[gpu] += row[4] - row[3]
 
     assert covered == {
-        f"c/{gpu}": sum(min(later - earlier, 25) for earlier, later in pairwise(moments(gpu)))
-        * 1000
+        gpu: sum(min(later - earlier, 25) for earlier, later in pairwise(moments(gpu))) * 1000
         for gpu in GPUS
     }

@@ -1,27 +1,21 @@
 """The readings of a build are looked at in parts of a worthwhile size."""
 
-from __future__ import annotations
+import pytest
 
 from goodput_queries.ledger_build.passes import READINGS_OF_A_PART, borders_of_parts
 
-
-def test_few_readings_are_one_part():
-    assert borders_of_parts(7, 7 + 2 * READINGS_OF_A_PART - 1, most=8) == [
-        7,
-        7 + 2 * READINGS_OF_A_PART - 1,
-    ]
-    assert borders_of_parts(0, 0, most=8) == [0, 0]
+SIZE = READINGS_OF_A_PART
 
 
-def test_many_readings_are_parts_of_equal_size():
-    size = READINGS_OF_A_PART
-
-    assert borders_of_parts(7, 7 + 3 * size, most=8) == [7, 7 + size, 7 + 2 * size, 7 + 3 * size]
-
-
-def test_there_are_no_more_parts_than_asked_for():
-    assert borders_of_parts(0, 100 * READINGS_OF_A_PART, most=2) == [
-        0,
-        50 * READINGS_OF_A_PART,
-        100 * READINGS_OF_A_PART,
-    ]
+@pytest.mark.parametrize(
+    ("first", "last", "most", "borders"),
+    [
+        (7, 7 + 2 * SIZE - 1, 8, [7, 7 + 2 * SIZE - 1]),
+        (0, 0, 8, [0, 0]),
+        (7, 7 + 3 * SIZE, 8, [7, 7 + SIZE, 7 + 2 * SIZE, 7 + 3 * SIZE]),
+        (0, 100 * SIZE, 2, [0, 50 * SIZE, 100 * SIZE]),
+    ],
+    ids=["few are one part", "none", "many are parts of equal size", "no more than asked for"],
+)
+def test_borders_of_parts(first, last, most, borders):
+    assert borders_of_parts(first, last, most=most) == borders

@@ -4,18 +4,12 @@ Job runs share few GPUs, contradict each other, arrive late and change; a build 
 what a change concerns, however long the GPUs of a node were held without a pause before.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
-from tests.queries.conftest import Evidence
 
 from goodput_queries.ledger_build.placement import incremental, place
-from goodput_queries.storage.store import LocalStore
 
 GPUS_OF_NODES = {"a": 4, "b": 4, "d": 2}
 MOMENTS = st.integers(0, 40).map(lambda n: 5 * n)
@@ -23,7 +17,7 @@ NODES = st.sampled_from([*GPUS_OF_NODES, "unknown"])
 
 
 @st.composite
-def job_runs(draw: st.DrawFn) -> dict[str, Any]:
+def job_runs(draw):
     """Return a job run with its later evidence, in steps after the first."""
     is_spread = draw(st.integers(0, 3)) == 0
     return {
@@ -41,9 +35,7 @@ def job_runs(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-def load_job_run(
-    evidence: Evidence, number: int, job: dict[str, Any], moment: int, step: int
-) -> None:
+def load_job_run(evidence, number, job, moment, step):
     """Load the evidence of a job run at a time; `step`: how often it was loaded before."""
     start, end = job["start"], job["start"] + job["length"]
     if step == 0:
@@ -67,7 +59,7 @@ def load_job_run(
         evidence.load("holds", [{**row, **of_node, "method": "scontrol"} for of_node in reported])
 
 
-def assert_placed_as_in_a_full_build(store: LocalStore) -> None:
+def assert_placed_as_in_a_full_build(store):
     with store.cursor() as cursor:
         cursor.execute("begin")
         placed = place.place(cursor)
@@ -92,7 +84,7 @@ def test_after_every_build_holds_equal_a_full_placement(new_evidence, jobs, mome
     evidence = new_evidence()
     for node, gpus in GPUS_OF_NODES.items():
         evidence.node(node, gpus, model="a100" if node == "b" else "h100")
-    begun: dict[int, int] = {}
+    begun = {}
     for step, moment in enumerate(sorted(moments)):
         evidence.state("*", "up", 0, moment)
         if down and down[1] <= moment:
@@ -180,10 +172,8 @@ def test_naming_the_gpu_of_a_later_job_moves_an_earlier_one_that_was_assumed_the
     evidence.job("elsewhere", 60, 90, ["a"], 1)
     evidence.store.build()
 
-    evidence.load(
-        "holds",
-        [{"cluster": "c", "job_id_raw": "second", "submit_at": evidence.at(10), "node": "a",
-          "slurm_index": 0, "method": "scontrol"}],
+    evidence.add(
+        "holds", job_id_raw="second", submit_at=10, node="a", slurm_index=0, method="scontrol",
     )  # fmt: skip
 
     assert placed_again(evidence, monkeypatch) == {"first", "second", "elsewhere"}

@@ -1,7 +1,5 @@
 """An older hour is recomputed for the nodes that changed in it, and comes out as a full build's."""
 
-from __future__ import annotations
-
 import pytest
 from tests.queries.conftest import Evidence
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
@@ -31,51 +29,36 @@ def two_nodes(new_evidence, built_two_nodes):
     return new_evidence(copy_of=built_two_nodes)
 
 
-def test_a_job_that_turns_out_to_have_ended_hours_ago(two_nodes):
-    end = 2.5 * HOUR_S
-    two_nodes.job("job-a", 600, end, ["a"], 2, state="FAILED")
-
-    assert_equals_full_build(two_nodes)
-
-
-def test_a_run_that_sends_events_hours_later(two_nodes):
-    steps = [{"t": 700 + 60 * n, "event": "step", "step": n, "dur_s": 50.0} for n in range(200)]
-    start = {"t": 620, "event": "job.start"}
-    saved = {"t": 9000, "event": "ckpt.durable", "step": 100}
-    two_nodes.events("job-a", [start, *steps, saved])
-    assert_equals_full_build(two_nodes)
-
-    two_nodes.events("job-a", [{"t": 6 * HOUR_S - 60, "event": "job.end"}])
-    assert_equals_full_build(two_nodes)
-
-
-def test_a_node_that_was_down_hours_ago(two_nodes):
-    two_nodes.state("b", "down", 1.5 * HOUR_S, 1.6 * HOUR_S)
-
-    assert_equals_full_build(two_nodes)
-
-
-def test_a_gpu_that_left_hours_ago(two_nodes):
-    two_nodes.load(
-        "gpus",
-        [
-            {
-                "cluster": "c", "node": "b", "gpu_uuid": "c/b#1", "slurm_index": 1, "gpu_index": 1,
-                "gpu_model": "h100", "valid_from_at": two_nodes.at(0),
-                "valid_to_at": two_nodes.at(2 * HOUR_S),
-            }
-        ],
-        "inventory",
-    )  # fmt: skip
-
-    assert_equals_full_build(two_nodes)
+RAN = [
+    {"event": "job.start", "t": 620},
+    *({"event": "step", "step": n, "t": 700 + 60 * n, "dur_s": 50.0} for n in range(200)),
+]
+SAVED = {"event": "ckpt.durable", "step": 100, "t": 9000}
+LEFT = {"gpu_uuid": "c/b#1", "slurm_index": 1, "gpu_index": 1, "valid_to_at": 2 * HOUR_S}
+# what turns out hours later: what is loaded before each of the next builds
+LATE = {
+    "a job has ended": [lambda c: c.job("job-a", 600, 2.5 * HOUR_S, ["a"], 2, state="FAILED")],
+    "a run sends events": [
+        lambda c: c.events("job-a", [*RAN, SAVED]),
+        lambda c: c.events("job-a", [{"event": "job.end", "t": 6 * HOUR_S - 60}]),
+    ],
+    "a node was down": [lambda c: c.state("b", "down", 1.5 * HOUR_S, 1.6 * HOUR_S)],
+    "a GPU has left": [
+        lambda c: c.add(
+            "gpus", LEFT, source="inventory", node="b", gpu_model="h100", valid_from_at=0
+        )
+    ],
+    "a node is new": [
+        lambda c: [c.node("d", 4), c.job("job-d", HOUR_S, 2 * HOUR_S, ["d"], 4)],
+    ],
+}
 
 
-def test_a_node_that_is_new(two_nodes):
-    two_nodes.node("d", 4)
-    two_nodes.job("job-d", HOUR_S, 2 * HOUR_S, ["d"], 4)
-
-    assert_equals_full_build(two_nodes)
+@pytest.mark.parametrize("loads", LATE.values(), ids=LATE)
+def test_what_turns_out_hours_later_gives_the_rows_of_a_full_build(two_nodes, loads):
+    for load in loads:
+        load(two_nodes)
+        assert_equals_full_build(two_nodes)
 
 
 @pytest.mark.parametrize("shortened", [False, True])
@@ -83,23 +66,17 @@ def test_what_a_meter_counts_is_shared_again_where_time_changed_hands_hours_ago(
     two_nodes, shortened
 ):
     for gpu in ("c/a#0", "c/a#1"):
-        two_nodes.load(
-            "gpu_samples",
-            [
-                {"gpu_uuid": gpu, "gpu_instance": "", "ts": two_nodes.at(second),
-                 "energy_j": 200.0 * second, "is_flagged": False}
+        two_nodes.add(
+            "gpu_samples", *(
+                {"ts": second, "energy_j": 200.0 * second}
                 for second in two_nodes.every(0, 6 * HOUR_S, 60)
-            ],
-            "meters-of-gpus",
+            ),
+            source="meters-of-gpus", gpu_uuid=gpu, gpu_instance="", is_flagged=False,
         )  # fmt: skip
-    two_nodes.load(
-        "node_samples",
-        [
-            {"node": "a", "ts": two_nodes.at(second), "power_w": 1000.0}
-            for second in two_nodes.every(0, 6 * HOUR_S, 60)
-        ],
-        "meter",
-    )
+    two_nodes.add(
+        "node_samples", *({"ts": second} for second in two_nodes.every(0, 6 * HOUR_S, 60)),
+        source="meter", node="a", power_w=1000.0, cluster=None,
+    )  # fmt: skip
     two_nodes.store.build()
     walls = "select sum(wall_mj) from marts.statement_energy_hourly where availability = 'held'"
     held_mj = two_nodes.store.read(walls).item()
@@ -107,10 +84,7 @@ def test_what_a_meter_counts_is_shared_again_where_time_changed_hands_hours_ago(
     if shortened:
         two_nodes.job("job-a", 600, 2.5 * HOUR_S, ["a"], 2, state="FAILED")
     else:
-        reported = [
-            {"t": 700 + 60 * n, "event": "step", "step": n, "dur_s": 50.0} for n in range(200)
-        ]
-        two_nodes.events("job-a", [{"t": 620, "event": "job.start"}, *reported])
+        two_nodes.events("job-a", RAN)
 
     assert_equals_full_build(two_nodes)
     assert (two_nodes.store.read(walls).item() < held_mj) is shortened

@@ -1,7 +1,5 @@
 """However the evidence of a fleet arrives, the ledger is the same: in slices, shuffled, threads."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import polars as pl

@@ -3,10 +3,6 @@
 Job runs and reports are written without loads and builds: an example takes milliseconds.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -27,7 +23,7 @@ SLOTS = [
     ("c", "d", "GPU-d2", "", 2, 0, 100),
 ]
 NODES = ("a", "b", "m", "d")
-REPORTS: dict[str, list[dict[str, Any]]] = {
+REPORTS = {
     node: [
         name
         for index, (_, _, uuid, instance, *_) in enumerate(s for s in SLOTS if s[1] == node)
@@ -45,12 +41,12 @@ ODD_REPORTS = st.sampled_from(
 
 
 @st.composite
-def job_runs(draw: st.DrawFn) -> dict[str, Any]:
+def job_runs(draw):
     """Return a job run: of whole nodes, with named GPUs, or with what is less certain."""
     start = 10 * draw(st.integers(0, 14))
     kind = draw(st.sampled_from(["whole", "named", "named", "named", "odd"]))
     nodes = draw(st.lists(st.sampled_from(NODES), min_size=1, max_size=2, unique=True))
-    reports: list[dict[str, Any]] = []
+    reports = []
     if kind != "whole":
         for node in nodes:
             names = st.lists(st.sampled_from(REPORTS[node]), max_size=3, unique_by=str)
@@ -83,7 +79,7 @@ def store(tmp_path_factory):
     store.close()
 
 
-def write_job_run(cursor, number: int, job: dict[str, Any]) -> None:
+def write_job_run(cursor, number, job):
     cursor.execute(
         """insert into intermediate.int_job_runs by name select
             $1 as job_run_key, 'c' as cluster, $1 as job_id_raw, $2 as submit_ms, $2 as start_ms,

@@ -1,7 +1,5 @@
 """The GPUs and hours of a build are divided into tasks that keep its workers busy."""
 
-from __future__ import annotations
-
 from itertools import product
 
 from goodput_queries.ledger_build.parts.plan import parts_of

@@ -1,7 +1,5 @@
 """Stages of readings are built in the one transaction of a build, in passes of bounded size."""
 
-from __future__ import annotations
-
 import pytest
 from tests.queries.conftest import Evidence
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build, stored

@@ -1,7 +1,5 @@
 """Who sees the rows of one team only learns nothing of the others, from any view."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path

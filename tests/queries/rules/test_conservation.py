@@ -1,7 +1,5 @@
 """Properties of the ledger that hold for any evidence, however contradictory."""
 
-from __future__ import annotations
-
 import random
 from itertools import pairwise
 from math import inf
@@ -10,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
-from tests.queries.conftest import at
+from tests.queries.conftest import START_MS, at, steps
 
 from goodput_queries.check import check
 from goodput_queries.ledger import capacity_ms, ledger
@@ -31,7 +29,7 @@ relaxed = settings(
 )
 
 
-def seconds(lo: float = 0, hi: float = SPAN_S) -> st.SearchStrategy[float]:
+def seconds(lo=0, hi=SPAN_S):
     """Return moments with millisecond fractions, so that floors are exercised."""
     return st.integers(int(lo * 1000), int(hi * 1000)).map(lambda ms: ms / 1000)
 
@@ -165,15 +163,15 @@ def test_every_gpu_millisecond_is_in_exactly_one_category(new_evidence, calls):
 
 @relaxed
 @given(calls=contradictory_evidence(), cuts=st.lists(seconds(), min_size=1, max_size=4))
-def test_splitting_the_window_changes_no_total(new_evidence, start_of_time_ms, calls, cuts):
+def test_splitting_the_window_changes_no_total(new_evidence, calls, cuts):
     evidence = new_evidence()
     fleet(evidence)
     replay(evidence, calls)
     evidence.store.build()
     whole = dict(ledger(evidence.store).select("category", "gpu_ms").rows())
 
-    bounds = [None, *sorted({start_of_time_ms + int(c * 1000) for c in cuts}), None]
-    parts: dict[str, int] = {}
+    bounds = [None, *sorted({START_MS + int(c * 1000) for c in cuts}), None]
+    parts = {}
     for lo, hi in pairwise(bounds):
         for category, gpu_ms in (
             ledger(evidence.store, scope=Scope(from_ms=lo, to_ms=hi))
@@ -235,13 +233,11 @@ def test_shares_of_a_gpu_add_up_wherever_one_cuts(evidence):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_the_number_of_threads_never_matters(new_evidence, job_events, threads):
+def test_the_number_of_threads_never_matters(new_evidence, threads):
     evidence = new_evidence(threads=threads)
     fleet(evidence)
     evidence.job("1", 10, 9000, ["a", "b"], 8)
-    evidence.events("1", [{"event": "job.start", "t": 11}, *job_events.steps(1, 300, 60)])
+    evidence.events("1", [{"event": "job.start", "t": 11}, *steps(1, 300, 60)])
 
-    found = evidence.gpu_s()
-
-    assert found == {"startup": 8 * 50, "step_unsplit": 8 * 3000, "teardown": 8 * 5940,
+    assert evidence.gpu_s() == {"startup": 8 * 50, "step_unsplit": 8 * 3000, "teardown": 8 * 5940,
                      "idle_no_demand": 8 * (SPAN_S - 8990)}  # fmt: skip

@@ -1,6 +1,6 @@
 """One fact after the other ends: what remains has the categories in their order of precedence."""
 
-from __future__ import annotations
+from tests.queries.conftest import durable, phase, steps
 
 from goodput_queries.scope import Scope
 
@@ -11,15 +11,11 @@ def test_free_time_takes_the_categories_in_the_order_of_their_precedence(evidenc
     """All facts hold at first, and each ends 100 s after the stronger one."""
     evidence.node("a", 2)
     evidence.node("b", 2, partitions=("p",))
-    evidence.load("nodes", [{"cluster": "c", "node": "a", "cpus": 16, "partitions": ["p"]}])
+    evidence.add("nodes", node="a", cpus=16, partitions=["p"])
     evidence.watched(1000)
     for place, state in enumerate(("down", "maintenance", "drained", "powered_off"), 1):
         evidence.state("a", state, 0, 100 * place)
-    evidence.load(
-        "reservations",
-        [{"cluster": "c", "name": "r", "nodes": ["a"], "start_at": evidence.at(0),
-          "end_at": evidence.at(500)}],
-    )  # fmt: skip
+    evidence.add("reservations", name="r", nodes=["a"], start_at=0, end_at=500)
     evidence.state("a", "planned", 0, 600)
     evidence.job("1", 0, 700, ["a"], 1, cpus=16)  # its CPUs strand the other GPU
     evidence.job("2", 800, 900, ["b"], 2, eligible=0, partition="p", gpus_requested=2)
@@ -46,13 +42,13 @@ def test_each_category_has_a_precedence_of_its_own(evidence):
     assert repeated.is_empty()
 
 
-def test_what_the_job_declares_wins_over_a_gpu_without_a_process(evidence, job_events):
+def test_what_the_job_declares_wins_over_a_gpu_without_a_process(evidence):
     """A helper process may write the checkpoint: the GPU has none of its own meanwhile."""
     evidence.node("a", 1)
     evidence.watched(600)
     evidence.job("1", 0, 600, ["a"], 1)
-    saving = [*job_events.steps(1, 20, 0), job_events.phase("ckpt_save", 200, 500)]
-    evidence.events("1", [*saving, job_events.durable(20, 500)], gpu_uuid="c/a#0")
+    saving = [*steps(1, 20, 0), phase("ckpt_save", 200, 500)]
+    evidence.events("1", [*saving, durable(20, 500)], gpu_uuid="c/a#0")
     evidence.samples("a#0", evidence.every(0, 600), lambda second: second <= 200)
     none = [
         {"gpu_uuid": "c/a#0", "ts": evidence.at(second), "processes": 0}

@@ -1,13 +1,12 @@
 """The worked examples of the accounting rules, with the numbers given there (GPU-seconds)."""
 
-from __future__ import annotations
-
 import pytest
+from tests.queries.conftest import durable, phase, steps
 
 from goodput_queries.check import check
 
 
-def test_example_1_a_fleet_hour(evidence, job_events):
+def test_example_1_a_fleet_hour(evidence):
     evidence.node("a", 8, partitions=("a",))
     evidence.node("b", 8, partitions=("b",))
     evidence.watched(3600)
@@ -18,15 +17,15 @@ def test_example_1_a_fleet_hour(evidence, job_events):
         "1",
         [
             {"event": "job.start", "t": 100},
-            job_events.phase("restore", 120, 180),
-            *job_events.steps(1, 100, 200, **losses),
-            job_events.phase("ckpt_save", 1200, 1220),
-            *job_events.steps(101, 200, 1220, **losses),
-            job_events.phase("ckpt_save", 2220, 2240),
-            job_events.phase("eval", 2240, 2340),
-            job_events.phase("ckpt_save", 2340, 2360),
-            *job_events.steps(201, 260, 2360, **losses),
-            job_events.durable(260, 2959),
+            phase("restore", 120, 180),
+            *steps(1, 100, 200, **losses),
+            phase("ckpt_save", 1200, 1220),
+            *steps(101, 200, 1220, **losses),
+            phase("ckpt_save", 2220, 2240),
+            phase("eval", 2240, 2340),
+            phase("ckpt_save", 2340, 2360),
+            *steps(201, 260, 2360, **losses),
+            durable(260, 2959),
         ],
     )
     evidence.job("2", 600, 3600, ["b"], 4, partition="b", qos="normal")
@@ -36,9 +35,7 @@ def test_example_1_a_fleet_hour(evidence, job_events):
         )
     evidence.job("3", None, None, [], 0, "PENDING", eligible=600, partition="b", gpus_requested=8)
 
-    found = evidence.gpu_s()
-
-    assert found == {
+    assert evidence.gpu_s() == {
         "down": 4800, "idle_no_demand": 4800, "idle_with_demand": 12000, "startup": 1120,
         "restore": 480, "checkpoint_save": 480, "other_declared": 800, "straggler_wait": 416,
         "exposed_comm": 2080,
@@ -62,7 +59,7 @@ def test_example_1_a_fleet_hour(evidence, job_events):
     assert check(evidence.store)["violations"].sum() == 0
 
 
-def failure_hang_restart(evidence, job_events):
+def failure_hang_restart(evidence):
     """Load 16 GPUs, 10 s a step, a save every 100 steps, a hang, a restart (example 2)."""
     evidence.node("a", 8)
     evidence.node("b", 8)
@@ -71,25 +68,25 @@ def failure_hang_restart(evidence, job_events):
     first = [{"event": "job.start", "t": 60}]
     for save in range(4):
         begin = 300 + save * 1020
-        first += job_events.steps(save * 100 + 1, save * 100 + 100, begin)
-        first += [job_events.phase("ckpt_save", begin + 1000, begin + 1020)]
-        first += [job_events.durable(save * 100 + 100, begin + 1020)]
-    first += job_events.steps(401, 455, 4380)
+        first += steps(save * 100 + 1, save * 100 + 100, begin)
+        first += [phase("ckpt_save", begin + 1000, begin + 1020)]
+        first += [durable(save * 100 + 100, begin + 1020)]
+    first += steps(401, 455, 4380)
     second = [
         {"event": "job.start", "t": 5900},
-        job_events.phase("restore", 6070, 6130),
-        *job_events.steps(401, 500, 6130),
-        job_events.phase("ckpt_save", 7130, 7150),
-        job_events.durable(500, 7150),
-        *job_events.steps(501, 600, 7150),
-        job_events.phase("ckpt_save", 8150, 8170),
-        job_events.durable(600, 8170),
+        phase("restore", 6070, 6130),
+        *steps(401, 500, 6130),
+        phase("ckpt_save", 7130, 7150),
+        durable(500, 7150),
+        *steps(501, 600, 7150),
+        phase("ckpt_save", 8150, 8170),
+        durable(600, 8170),
     ]
     return first, second
 
 
-def test_example_2_failure_hang_restart(evidence, job_events):
-    first, second = failure_hang_restart(evidence, job_events)
+def test_example_2_failure_hang_restart(evidence):
+    first, second = failure_hang_restart(evidence)
     evidence.events("run7", first, attempt=1)
     evidence.events("run7", second, attempt=2)
 
@@ -100,8 +97,7 @@ def test_example_2_failure_hang_restart(evidence, job_events):
         from marts.ledger_scoped join intermediate.int_attempts as attempts using (attempt_key)
         group by all"""
     )
-    found = {(row[0], row[1]): row[2] for row in by_attempt.iter_rows()}
-    assert found == {
+    assert {(row[0], row[1]): row[2] for row in by_attempt.iter_rows()} == {
         (0, "startup"): 4800, (0, "step_unsplit"): 64000, (0, "checkpoint_save"): 1280,
         (0, "lost_work"): 8800, (0, "fault_stall"): 9600,
         (1, "startup"): 3840, (1, "restore"): 960, (1, "step_unsplit"): 32000,
@@ -123,8 +119,8 @@ def test_example_2_failure_hang_restart(evidence, job_events):
     assert run["goodput_of_held_ratio"] == pytest.approx(0.761421, abs=1e-6)
 
 
-def test_example_2b_without_a_log_nothing_is_booked_as_lost_or_productive(evidence, job_events):
-    failure_hang_restart(evidence, job_events)
+def test_example_2b_without_a_log_nothing_is_booked_as_lost_or_productive(evidence):
+    failure_hang_restart(evidence)
     for node in "ab":
         for gpu in range(8):
             evidence.samples(

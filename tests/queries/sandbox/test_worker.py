@@ -1,7 +1,5 @@
 """What a select of a person cannot do: reach files, the network, settings, or more time."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import time

@@ -1,13 +1,9 @@
 """Evidence of serving engines for made-up clusters."""
 
-from __future__ import annotations
-
-from typing import Any
-
 SERIES = {"engine": "0", "role": "both", "product": "vllm"}
 
 
-def engine(cluster: Any, node: str = "a", *, model: str = "limited", **more: Any) -> dict[str, Any]:
+def engine(cluster, node="a", *, model="limited", **more):
     """Return what identifies an engine of a cluster."""
     return {
         "cluster": cluster.name, "endpoint": f"{node}:8000", "node": node, "model": model,
@@ -15,9 +11,7 @@ def engine(cluster: Any, node: str = "a", *, model: str = "limited", **more: Any
     }  # fmt: skip
 
 
-def scrapes(
-    cluster: Any, of: dict[str, Any], seconds: Any, generated: Any, *, running: Any = lambda _: 0
-) -> None:
+def scrapes(cluster, of, seconds, generated, *, running=lambda _: 0):
     """Load scrapes of an engine: what it has generated and how many requests run."""
     values = {"generation_tokens": generated, "requests_running": running}
     cluster.load(
@@ -30,7 +24,7 @@ def scrapes(
     )
 
 
-def busy(cluster: Any, of: dict[str, Any], first: int, last: int, *, since: int = 0) -> None:
+def busy(cluster, of, first, last, *, since=0):
     """Load scrapes of an engine that generates ten tokens a second from `since` on, every 10 s."""
     scrapes(
         cluster, of, range(first, last + 1, 10),
@@ -38,14 +32,7 @@ def busy(cluster: Any, of: dict[str, Any], first: int, last: int, *, since: int 
     )  # fmt: skip
 
 
-def buckets(
-    cluster: Any,
-    of: dict[str, Any],
-    metric: str,
-    counts: dict[float, int],
-    *,
-    minutes: Any = range(61),
-) -> None:
+def buckets(cluster, of, metric, counts, *, minutes=range(61)):
     """Load a histogram, read every minute, that grows by these counts up to each bound."""
     cluster.load(
         "serving_histograms",
@@ -60,7 +47,7 @@ def buckets(
     )  # fmt: skip
 
 
-def request(cluster: Any, key: str, start: float, end: float, **more: Any) -> dict[str, Any]:
+def request(cluster, key, start, end, **more):
     """Return a request whose first token came after 0.1 s."""
     return {
         "cluster": cluster.name, "endpoint": "a:8000", "request_id": key, "model": "limited",

@@ -165,7 +165,7 @@ def fleet(evidence: Evidence) -> None:
     evidence.watched(2 * HOUR)
     evidence.node("n1", 4)
     evidence.job("serve", 0, 2 * HOUR, ["n1"], 4, job_name="serve")
-    evidence.load("rates", [{"price_per_gpu_h": PRICE}])
+    evidence.add("rates", price_per_gpu_h=PRICE, cluster=None)
     for gpu in range(4):
         rows = [
             {

@@ -1,7 +1,5 @@
 """Findings about serving engines: each fires on what it is about, and is quiet on the rest."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
@@ -82,71 +80,43 @@ def _standby(serving):
     engine.samples({s: values for s, values in readings.items() if s <= 1.4 * HOUR})
 
 
-@pytest.fixture(scope="module")
-def findings(world):
-    """Give the findings of the whole time."""
-    return world.read("select rule, detail, evidence from marts.serving_findings").rows()
+FULL_CACHE = (
+    "full, cache-a: KV cache over 95.0 % with requests waiting or preempted for 120 min, "
+    "100.0 % of the time read"
+)
+TAIL = (  # K01: a fiftieth of the requests takes 30 s, the median under 0.5 s: from 20 s on
+    "tail-0, tail: p99 of the time to the first token is over 20 s, p50 at most 0.5 s: at "
+    "least 40 times, of 2000 requests"
+)
+QUEUE = "queue: in 60 minutes requests waited at one replica (queueing"
+STANDBY = "standby, idle: no request running or waiting for 2.0 h, 100.0 % of the time read"
+# rule: of what it is found, and of nothing else; what its evidence contains
+FOUND = {
+    "kv_cache_full": {"full": FULL_CACHE},
+    "replica_imbalance": {"uneven": "crowded has 20.0 requests on average", "queue": ""},
+    "queue_beside_idle": {"queue": QUEUE},
+    "latency_tail": {"tail-0": TAIL},
+    "serving_standby": {"standby": STANDBY},
+}
 
 
-def found(findings, rule):
-    return {detail: evidence for of_rule, detail, evidence in findings if of_rule == rule}
+@pytest.mark.fires("kv_cache_full", "replica_imbalance", "queue_beside_idle")
+@pytest.mark.fires("latency_tail", "serving_standby")
+@pytest.mark.quiet("kv_cache_full", "replica_imbalance", "queue_beside_idle")
+@pytest.mark.quiet("latency_tail", "serving_standby")
+@pytest.mark.parametrize(("rule", "expected"), FOUND.items(), ids=FOUND)
+def test_each_rule_finds_its_own_model_alone(world, rule, expected):
+    sql = "select detail, evidence from marts.serving_findings where rule = '{}'"
+    found = dict(world.read(sql.format(rule)).rows())
+
+    assert found.keys() == expected.keys()
+    assert all(text in found[subject] for subject, text in expected.items())
 
 
-@pytest.mark.quiet("kv_cache_full")
-@pytest.mark.fires("kv_cache_full")
-def test_a_full_kv_cache_is_a_finding_while_requests_wait(findings):
-    ((engine, evidence),) = found(findings, "kv_cache_full").items()
-
-    assert engine == "full"
-    assert evidence == (
-        "full, cache-a: KV cache over 95.0 % with requests waiting or preempted for 120 min, "
-        "100.0 % of the time read"
-    )
-
-
-@pytest.mark.quiet("replica_imbalance")
-@pytest.mark.fires("replica_imbalance")
-def test_a_replica_with_far_more_requests_than_the_others_is_a_finding(findings):
-    found_, evidence = found(findings, "replica_imbalance"), "crowded has 20.0 requests on average"
-
-    assert set(found_) == {"uneven", "queue"}
-    assert evidence in found_["uneven"]
-
-
-@pytest.mark.quiet("queue_beside_idle")
-@pytest.mark.fires("queue_beside_idle")
-def test_a_queue_beside_an_idle_replica_of_the_same_role_is_a_finding(world, findings):
-    ((replicas, evidence),) = found(findings, "queue_beside_idle").items()
-
-    assert replicas == "queue"
-    assert evidence.startswith("queue: in 60 minutes requests waited at one replica (queueing")
+def test_a_queue_that_is_over_is_no_finding_of_a_later_window(world):
     later = Scope(START_MS + 1000 * HOUR + 60_000)
     sql = "select count(*) from marts.serving_findings where rule = 'queue_beside_idle'"
     assert world.read(sql, later).item() == 0
-
-
-@pytest.mark.quiet("latency_tail")
-@pytest.mark.fires("latency_tail")
-def test_a_long_tail_is_a_finding_where_the_bounds_of_the_buckets_leave_no_doubt(findings):
-    """K01: a fiftieth of the requests takes 30 s, the median under 0.5 s: from 20 s on."""
-    ((engine, evidence),) = found(findings, "latency_tail").items()
-
-    assert engine == "tail-0"
-    assert evidence == (
-        "tail-0, tail: p99 of the time to the first token is over 20 s, p50 at most 0.5 s: at "
-        "least 40 times, of 2000 requests"
-    )
-
-
-@pytest.mark.quiet("serving_standby")
-@pytest.mark.fires("serving_standby")
-def test_an_engine_without_requests_is_a_finding_with_its_cost(findings):
-    ((engine, evidence),) = found(findings, "serving_standby").items()
-
-    assert engine == "standby"
-    assert evidence == (
-        "standby, idle: no request running or waiting for 2.0 h, 100.0 % of the time read"
-    )
 
 
 def test_they_are_findings_with_the_node_and_the_gpu(world):

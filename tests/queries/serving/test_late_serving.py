@@ -1,7 +1,5 @@
 """Serving telemetry that comes late gives the ledger of evidence that came in order."""
 
-from __future__ import annotations
-
 from math import inf
 
 import pytest
@@ -15,7 +13,7 @@ HOUR_S = 3600
 OBJECTIVES = (ServingObjective("limited*", ttft_s=0.5, inter_token_s=0.05),)
 
 
-def tokens(second: float) -> float:
+def tokens(second):
     """Return what an engine has generated that works every other ten minutes."""
     return 10 * (second // 1200 * 600 + min(second % 1200, 600))
 
@@ -45,7 +43,7 @@ def served(new_evidence, built):
 def hours(evidence):
     """Return the categories of node a in each hour, with seconds."""
     evidence.store.build()
-    found: dict[int, dict[str, float]] = {}
+    found = {}
     for hour, category, gpu_ms in evidence.store.read(
         """select (hour_ms - 1800000000000) // 3600000, category, sum(gpu_ms)::bigint
         from marts.ledger_hourly where node = 'a' group by all order by all"""
@@ -98,7 +96,4 @@ def test_a_restart_and_engines_that_come_late(served):
     assert served.store.read(
         """select endpoint, gpu_uuid, method, is_in_order from intermediate.int_serving_gpus
         where node = 'b' order by all"""
-    ).rows() == [
-        ("b:8000", "c/b#0", "job_run", True),
-        ("b:8001", "c/b#1", "job_run", True),
-    ]
+    ).rows() == [("b:8000", "c/b#0", "job_run", True), ("b:8001", "c/b#1", "job_run", True)]

@@ -1,7 +1,5 @@
 """Latencies of requests: quantiles of histograms with their bounds, and exact ones of logs."""
 
-from __future__ import annotations
-
 import math
 import random
 

@@ -1,7 +1,5 @@
 """What models and engines do in total, on one GPU and for one request, and what tokens cost."""
 
-from __future__ import annotations
-
 import io
 import shutil
 from dataclasses import replace
@@ -56,52 +54,60 @@ def engine(world, endpoint, scope=EVERYTHING):
     return world.read(sql, scope).row(0, named=True)
 
 
-def test_twice_the_tokens_on_the_same_gpus_halve_the_cost_of_a_token(models):
-    """W25; cost and energy are those of the GPU, whatever it did."""
-    first, second = models("llama", FIRST), models("llama", SECOND)
+ENERGY_J = GPU_POWER_W * HOUR
+TOKENS = (50 + 100) * HOUR  # of `llama` in the first hour, of which the second has twice as many
+# what it shows (W25, K04, K05, K11, K13): model, scope, role, columns
+MODELS = {
+    "cost and energy are those of the GPU, whatever it did": (
+        "llama", FIRST, None,
+        {"cost": PRICE, "energy_j": ENERGY_J, "cost_per_m_tokens": PRICE / TOKENS * 1e6,
+         "joules_per_m_tokens": ENERGY_J / TOKENS * 1e6, "reason": ""},
+    ),
+    "twice the tokens on the same GPU halve the cost of a token": (
+        "llama", SECOND, None,
+        {"cost": PRICE, "cost_per_m_tokens": PRICE / TOKENS * 1e6 / 2,
+         "joules_per_m_tokens": ENERGY_J / TOKENS * 1e6 / 2},
+    ),
+    # by the seconds that requests spent in prefill and decode: one and three
+    "cost of input and output tokens adds up to the cost": (
+        "llama", FIRST, None,
+        {"input_share_ratio": 0.25, "cost_per_m_input_tokens": PRICE / 4 / (50 * HOUR) * 1e6,
+         "cost_per_m_output_tokens": PRICE * 3 / 4 / (100 * HOUR) * 1e6},
+    ),
+    # one request at a tenth of a second a token
+    "speed is shown in total, per GPU and per request": (
+        "llama", SECOND, None,
+        {"output_tokens_per_s": 200, "output_tokens_per_gpu_s": 200, "request_tokens_per_s": 10},
+    ),
+    "speed of two GPUs": (
+        "moe", SECOND, None,
+        {"gpus": 2, "output_tokens_per_s": 150, "output_tokens_per_gpu_s": 75},
+    ),
+    "input is of prefill and output of decode, a token counts once": (
+        "moe", FIRST, None,
+        {"input_tokens": 9 * HOUR, "output_tokens": 4 * HOUR, "engines": 2, "cost": 2 * PRICE,
+         "cost_per_m_input_tokens": PRICE / (9 * HOUR) * 1e6,
+         "cost_per_m_output_tokens": PRICE / (4 * HOUR) * 1e6},
+    ),
+    "a role has its own row": ("moe", FIRST, "prefill", {"output_tokens": HOUR}),
+    "a frontend has no GPU and no cost": ("moe", FIRST, "frontend", {"cost": None}),
+    "idle serving has a cost": (
+        "rare", EVERYTHING, None, {"idle_ms": HOUR_MS, "idle_cost": PRICE},
+    ),
+    "an hour with requests is not idle": ("rare", FIRST, None, {"idle_cost": 0}),
+    "without a token there is no cost of one": (
+        "rare", SECOND, None, {"cost_per_m_tokens": None},
+    ),
+}  # fmt: skip
 
-    assert first["cost"] == second["cost"] == pytest.approx(PRICE)
-    assert first["energy_j"] == pytest.approx(GPU_POWER_W * HOUR)
-    tokens = (50 + 100) * HOUR
-    assert first["cost_per_m_tokens"] == pytest.approx(PRICE / tokens * 1e6)
-    assert second["cost_per_m_tokens"] == pytest.approx(first["cost_per_m_tokens"] / 2)
-    assert first["joules_per_m_tokens"] == pytest.approx(GPU_POWER_W * HOUR / tokens * 1e6)
-    assert second["joules_per_m_tokens"] == pytest.approx(first["joules_per_m_tokens"] / 2)
 
+@pytest.mark.parametrize(("name", "scope", "role", "expected"), MODELS.values(), ids=MODELS)
+def test_figures_of_a_model(models, name, scope, role, expected):
+    found = models(name, scope, role)
 
-def test_cost_of_input_and_output_tokens_adds_up_to_the_cost(models):
-    """By the seconds that requests spent in prefill and decode: one and three."""
-    found = models("llama", FIRST)
-
-    assert found["input_share_ratio"] == pytest.approx(0.25)
-    of_input = found["cost_per_m_input_tokens"] * found["input_tokens"] / 1e6
-    of_output = found["cost_per_m_output_tokens"] * found["output_tokens"] / 1e6
-    assert (of_input, of_output) == (pytest.approx(PRICE / 4), pytest.approx(PRICE * 3 / 4))
-    assert found["reason"] == ""
-
-
-def test_speed_is_shown_in_total_per_gpu_and_per_request(models):
-    """K04, K13: 2 GPUs of a model, and one request at a tenth of a second a token."""
-    found, moe = models("llama", SECOND), models("moe", SECOND)
-
-    assert found["output_tokens_per_s"] == found["output_tokens_per_gpu_s"] == pytest.approx(200)
-    assert found["request_tokens_per_s"] == pytest.approx(10)
-    assert moe["gpus"] == 2
-    assert moe["output_tokens_per_s"] == pytest.approx(150)
-    assert moe["output_tokens_per_gpu_s"] * moe["gpus"] == pytest.approx(150)
-
-
-def test_prefill_decode_and_frontend_count_a_token_once(models):
-    """K05: targets of each role are its own row; input is of prefill, output of decode."""
-    found = models("moe", FIRST)
-
-    assert (found["input_tokens"], found["output_tokens"]) == (9 * HOUR, 4 * HOUR)
-    assert found["engines"] == 2
-    assert found["cost"] == pytest.approx(2 * PRICE)
-    assert found["cost_per_m_input_tokens"] == pytest.approx(PRICE / (9 * HOUR) * 1e6)
-    assert found["cost_per_m_output_tokens"] == pytest.approx(PRICE / (4 * HOUR) * 1e6)
-    assert models("moe", FIRST, "prefill")["output_tokens"] == HOUR
-    assert models("moe", FIRST, "frontend")["cost"] is None, "it has no GPU"
+    assert {column: found[column] for column in expected} == pytest.approx(expected)
+    if expected.get("cost_per_m_tokens", 0) is None:
+        assert found["reason"].startswith("no token was counted")
 
 
 def test_a_faster_engine_is_30_to_50_times_as_fast_and_first_tokens_come_100_times_as_soon(
@@ -136,17 +142,6 @@ def test_an_engine_has_its_gauges_cache_and_owner(world):
     assert found["waiting_requests"] == pytest.approx(0.5)
     assert found["queue_ms"] == HOUR_MS
     assert found["preemptions"] is None, "it does not report them"
-
-
-def test_idle_serving_has_a_cost(models):
-    """K11: the second hour has no request."""
-    found = models("rare")
-
-    assert found["idle_ms"] == HOUR_MS
-    assert found["idle_cost"] == pytest.approx(PRICE)
-    assert models("rare", FIRST)["idle_cost"] == 0
-    assert models("rare", SECOND)["cost_per_m_tokens"] is None
-    assert models("rare", SECOND)["reason"].startswith("no token was counted")
 
 
 def test_the_window_has_each_token_once(world, models):

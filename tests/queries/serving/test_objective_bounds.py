@@ -1,10 +1,7 @@
 """The bounds that histograms give contain the share that a request log gives."""
 
-from __future__ import annotations
-
 import random
 from math import inf
-from typing import Any
 
 from tests.queries.conftest import Evidence
 from tests.queries.serving.engines import engine, request, scrapes
@@ -25,7 +22,7 @@ SHARES = """select endpoint,
     where category in ('productive', 'at_risk', 'lost_work') group by all"""
 
 
-def load(number: int) -> list[tuple[float, float]]:
+def load(number):
     """Return the time to the first token and between tokens of some requests."""
     rng = random.Random(number)  # noqa: S311 -- a made-up load, no secret
     slow = round(rng.random(), 3)  # whole milliseconds, as times are stored
@@ -35,7 +32,7 @@ def load(number: int) -> list[tuple[float, float]]:
     ]
 
 
-def histogram(values: list[float], of: dict[str, Any], metric: str) -> list[dict[str, Any]]:
+def histogram(values, of, metric):
     """Return two readings of a histogram: empty, and with these values."""
     return [
         {
@@ -54,8 +51,8 @@ def test_bounds_of_histograms_contain_the_share_of_the_request_log(evidence):
     )
     evidence.node("a", 1)
     evidence.watched(3600)
-    buckets: list[dict[str, Any]] = []
-    requests: list[dict[str, Any]] = []
+    buckets = []
+    requests = []
     truth = {}
     for number in range(LOADS):
         latencies = load(number)

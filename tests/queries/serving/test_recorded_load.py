@@ -1,7 +1,5 @@
 """Figures of scrapes against those of the request log of the same load, ingested as files."""
 
-from __future__ import annotations
-
 import math
 import shutil
 from collections import defaultdict
@@ -12,14 +10,7 @@ from tests.queries.serving.load import nearest_rank
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_ingest.synthetic_serving import (
-    Engine,
-    Life,
-    arrivals,
-    request_log,
-    scrapes,
-    serve,
-)
+from goodput_ingest.synthetic_serving import Engine, Life, arrivals, request_log, scrapes, serve
 
 MINUTE_MS = 60_000
 FROM_MS = 1_795_176_000_000

@@ -1,14 +1,7 @@
 """Which GPUs an engine of a serving endpoint has, and who owns them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
 from tests.queries.conftest import built_together
 from tests.queries.serving.engines import busy, engine
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 PLACES = """select engine, endpoint, gpu_uuid, method, is_in_order,
         (start_ms - 1800000000000) // 1000 as start_s, (end_ms - 1800000000000) // 1000 as end_s
@@ -16,43 +9,31 @@ PLACES = """select engine, endpoint, gpu_uuid, method, is_in_order,
 UNSETTLED = "busy_unclassified"
 
 
-def gpus(cluster: Any, node: str, count: int) -> list[str]:
+def gpus(cluster, node, count):
     """Load GPUs of a node as telemetry knows them; return their names."""
     names = [f"GPU-{cluster.name}-{node}-{index}" for index in range(count)]
-    cluster.load(
-        "gpus",
-        [
-            {
-                "cluster": cluster.name, "node": node, "gpu_uuid": name, "gpu_index": index,
-                "gpu_model": "h100", "valid_from_at": cluster.at(0),
-            }
-            for index, name in enumerate(names)
-        ],
+    cluster.add(
+        "gpus", *({"gpu_uuid": name, "gpu_index": index} for index, name in enumerate(names)),
+        node=node, gpu_model="h100", valid_from_at=0,
     )  # fmt: skip
     return names
 
 
-def active(cluster: Any, names: Sequence[str]) -> None:
+def active(cluster, names):
     """Load readings of an hour in which the GPUs are active."""
-    cluster.load(
+    cluster.add(
         "gpu_samples",
-        [
-            {
-                "gpu_uuid": name, "gpu_instance": "", "ts": cluster.at(second),
-                "engine_active_ratio": 0.9, "is_flagged": False,
-            }
-            for name in names
-            for second in range(0, 3601, 30)
-        ],
+        *({"gpu_uuid": name, "ts": second} for name in names for second in range(0, 3601, 30)),
+        gpu_instance="", engine_active_ratio=0.9, is_flagged=False,
     )  # fmt: skip
 
 
-def places(cluster: Any) -> list[tuple[Any, ...]]:
+def places(cluster):
     """Return where the engines of a cluster are."""
     return cluster.store.read(PLACES, [cluster.name]).rows()
 
 
-def time_of(cluster: Any) -> dict[tuple[str, str, bool], int]:
+def time_of(cluster):
     """Return GPU-seconds by category, phase and whether a job run had the GPUs."""
     rows = cluster.read(
         """select category, coalesce(phase, ''), job_run_key is not null,
@@ -68,14 +49,12 @@ def test_processes_on_the_gpus_own_them(cluster):
     pid = cluster.first_pid
     first, second = gpus(cluster, "n", 2)
     active(cluster, [first, second])
-    cluster.load(
-        "gpu_processes",
-        [
-            {"gpu_uuid": gpu, "ts": cluster.at(s), "processes": len(pids), "pids": pids}
-            for gpu, pids in ((first, []), (second, [pid]))
-            for s in range(0, 3601, 30)
-        ],
-    )
+    cluster.add(
+        "gpu_processes", *(
+            {"gpu_uuid": gpu, "ts": s, "processes": len(pids), "pids": pids}
+            for gpu, pids in ((first, []), (second, [pid])) for s in range(0, 3601, 30)
+        ),
+    )  # fmt: skip
     busy(cluster, engine(cluster, "n", pid=pid, model="other"), 600, 3600, since=1800)
     yield
     (place,) = places(cluster)
@@ -111,8 +90,7 @@ def test_labels_of_the_series_name_the_gpus_of_each_engine(cluster):
         of = engine(cluster, "n", model="other", gpu_labels=labels) | {"engine": index}
         busy(cluster, of, 0, 3600, since=1800)
     yield
-    found = [(engine, gpu, method) for engine, _, gpu, method, *_ in places(cluster)]
-    assert found == [
+    assert [(engine, gpu, method) for engine, _, gpu, method, *_ in places(cluster)] == [
         ("0", names[3], "label"), ("1", names[0], "label"), ("1", names[1], "label"),
     ]  # fmt: skip
 

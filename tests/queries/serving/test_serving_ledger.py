@@ -1,11 +1,9 @@
 """Serving in the ledger: model load, standby, and requests within the objective or not."""
 
-from __future__ import annotations
-
 from math import inf
-from typing import Any
 
-from tests.queries.conftest import built_together
+import pytest
+from tests.queries.conftest import built_together, steps
 from tests.queries.serving.engines import buckets, busy, engine, request, scrapes
 
 from goodput_queries.serving_objectives import ServingObjective
@@ -19,12 +17,12 @@ PHASES = """select category, coalesce(phase, '') as phase, sum(gpu_ms)::bigint a
     group by all order by all"""
 
 
-def phases(cluster: Any) -> dict[tuple[str, str], int]:
+def phases(cluster):
     """Return GPU-milliseconds by category and phase."""
     return {(c, p): ms for c, p, ms in cluster.read(PHASES).rows()}
 
 
-def held(cluster: Any, gpus: int = 1, until: float = 3600) -> None:
+def held(cluster, gpus=1, until=3600):
     """Load a node that one job has, without events and readings."""
     cluster.store.serving_objectives = OBJECTIVES
     cluster.node("a", gpus)
@@ -55,24 +53,50 @@ def test_the_serving_example_in_numbers(cluster):
     }
 
 
-@built_together
-def test_a_model_without_an_objective_is_not_split(cluster):
-    held(cluster)
-    busy(cluster, engine(cluster, model="other"), 600, 3600, since=1800)
-    yield
-    assert phases(cluster) == {
-        ("startup", "model_load"): 600_000,
-        ("idle_held", "standby"): 1_200_000,
-        ("step_unsplit", "serving"): 1_800_000,
-    }
+OTHER = {"model": "other"}
+# what it shows: the model (of `limited` there is an objective), its scrapes, GPU-ms by phase
+ENGINES = {
+    "a model without an objective is not split": (
+        OTHER, lambda c, of: busy(c, of, 600, 3600, since=1800),
+        {
+            ("startup", "model_load"): 600_000, ("idle_held", "standby"): 1_200_000,
+            ("step_unsplit", "serving"): 1_800_000,
+        },
+    ),
+    "an objective without latencies leaves the time open": (
+        {}, lambda c, of: busy(c, of, 0, 3600), {("at_risk", "objective_unknown"): 3_600_000},
+    ),
+    "a restart is start-up and counts from zero": (
+        OTHER, lambda c, of: [busy(c, of, 0, 1200), busy(c, of, 1800, 3600, since=1790)],
+        {
+            ("step_unsplit", "serving"): 1_200_000 + 1_800_000 + 25_000,
+            ("startup", "model_load"): 575_000,
+        },
+    ),
+    "an idle engine may fall silent and one that vanishes is unknown": (
+        OTHER,
+        lambda c, of: scrapes(c, of, [*range(0, 601, 10), *range(1200, 1801, 10)], lambda _: 7),
+        {("idle_held", "standby"): 1_800_000, ("unknown", ""): 1_800_000},
+    ),
+    "a gap in which tokens were generated is unknown": (
+        OTHER,
+        lambda c, of: [scrapes(c, of, range(0, 601, 10), lambda _: 7),
+                       scrapes(c, of, range(1000, 3601, 10), lambda _: 8)],
+        {
+            ("idle_held", "standby"): 600_000 + 2_600_000, ("step_unsplit", "serving"): 25_000,
+            ("unknown", ""): 375_000,
+        },
+    ),
+}  # fmt: skip
 
 
+@pytest.mark.parametrize(("model", "scraped", "expected"), ENGINES.values(), ids=ENGINES)
 @built_together
-def test_an_objective_without_latencies_leaves_the_time_open(cluster):
+def test_phases_of_an_engine(cluster, model, scraped, expected):
     held(cluster)
-    busy(cluster, engine(cluster), 0, 3600)
+    scraped(cluster, engine(cluster, **model))
     yield
-    assert phases(cluster) == {("at_risk", "objective_unknown"): 3_600_000}
+    assert phases(cluster) == expected
 
 
 @built_together
@@ -121,45 +145,9 @@ def test_the_engines_of_a_model_share_its_latencies(cluster):
 
 
 @built_together
-def test_a_restart_is_start_up_and_counts_from_zero(cluster):
+def test_steps_of_a_training_job_win(cluster):
     held(cluster)
-    of = engine(cluster, model="other")
-    busy(cluster, of, 0, 1200)
-    busy(cluster, of, 1800, 3600, since=1790)
-    yield
-    assert phases(cluster) == {
-        ("step_unsplit", "serving"): 1_200_000 + 1_800_000 + 25_000,
-        ("startup", "model_load"): 575_000,
-    }
-
-
-@built_together
-def test_an_idle_engine_may_fall_silent_and_one_that_vanishes_is_unknown(cluster):
-    held(cluster)
-    of = engine(cluster, model="other")
-    scrapes(cluster, of, [*range(0, 601, 10), *range(1200, 1801, 10)], lambda _: 7)
-    yield
-    assert phases(cluster) == {("idle_held", "standby"): 1_800_000, ("unknown", ""): 1_800_000}
-
-
-@built_together
-def test_a_gap_in_which_tokens_were_generated_is_unknown(cluster):
-    held(cluster, until=1200)
-    of = engine(cluster, model="other")
-    scrapes(cluster, of, range(0, 601, 10), lambda _: 7)
-    scrapes(cluster, of, range(1000, 1201, 10), lambda _: 8)
-    yield
-    assert phases(cluster) == {
-        ("idle_held", "standby"): 600_000 + 200_000,
-        ("step_unsplit", "serving"): 25_000,
-        ("unknown", ""): 375_000,
-    }
-
-
-@built_together
-def test_steps_of_a_training_job_win(cluster, job_events):
-    held(cluster)
-    cluster.events("1", [{"event": "job.start", "t": 0}, *job_events.steps(1, 360, 0)])
+    cluster.events("1", [{"event": "job.start", "t": 0}, *steps(1, 360, 0)])
     busy(cluster, engine(cluster), 0, 3600)
     yield
     assert phases(cluster) == {("step_unsplit", ""): 3_600_000}
@@ -182,12 +170,9 @@ def test_requests_without_samples_are_enough(cluster):
     """Between requests the engine is on standby; after 15 minutes without one it is unknown."""
     cluster.store.serving_objectives = OBJECTIVES
     gpu = f"GPU-{cluster.name}"
-    cluster.load(
-        "gpus",
-        [{
-            "cluster": cluster.name, "node": "a", "gpu_uuid": gpu, "gpu_index": 0, "slurm_index": 0,
-            "gpu_model": "h100", "valid_from_at": cluster.at(0),
-        }],
+    cluster.add(
+        "gpus", node="a", gpu_uuid=gpu, gpu_index=0, slurm_index=0, gpu_model="h100",
+        valid_from_at=0,
     )  # fmt: skip
     cluster.watched(3600)
     cluster.job("1", 0, 3600, ["a"], 1)
@@ -199,15 +184,9 @@ def test_requests_without_samples_are_enough(cluster):
             request(cluster, "3", 3000, 3600, endpoint="llm/chat-0:8000", status="error"),
         ],
     )
-    cluster.load(
-        "gpu_owners",
-        [
-            {
-                "cluster": cluster.name, "gpu_uuid": gpu, "gpu_instance": "",
-                "kind": "pod", "owner": "llm/chat-0", "container": "",
-                "first_seen_at": cluster.at(0), "last_seen_at": cluster.at(3600),
-            }
-        ],
+    cluster.add(
+        "gpu_owners", gpu_uuid=gpu, gpu_instance="", kind="pod", owner="llm/chat-0", container="",
+        first_seen_at=0, last_seen_at=3600,
     )  # fmt: skip
     yield
     assert phases(cluster) == {

@@ -1,7 +1,5 @@
 """Worked numbers of the requirements about serving: W21, W22, W24, W41; others: test_models."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
@@ -41,13 +39,13 @@ def world(new_store):
         labels = [f"{node}#{n}" for n in range(gpus)]
         engines[model] = serving.engine(f"pod-{model}", model, node=node, gpus=labels)
         engines[model].samples({s: {"generation_tokens": s * speed} for s in HOURS})
-    evidence.load(
-        "rates",
-        [
+    evidence.add(
+        "rates", *(
             {"gpu_model": gpu_model, "price_per_gpu_h": price}
             for gpu_model, price in (("h100", H100_PRICE), ("gh200", GH200_PRICE))
-        ],
-    )
+        ),
+        cluster=None,
+    )  # fmt: skip
     tokens = [(60.0 + n, 1 / 253) for n in range(100)]
     engines["batch"].histogram("inter_token_s", tokens, HOURS[:2])
     copies = engines["offload-h100"]

@@ -1,11 +1,8 @@
 """A backup is a consistent copy of a database in use; restoring puts it back."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import threading
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.app.served import goodput, rows_of
@@ -16,15 +13,11 @@ from goodput_queries.errors import StoreError
 from goodput_queries.storage.backup import back_up, backups_of, restore
 from goodput_queries.storage.store import LocalStore
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
 SAMPLES = "select source, count(*) as n from raw.gpu_samples group by source order by source"
 
 
 @pytest.fixture
-def store(tmp_path: Path, empty_database: Path) -> Iterator[LocalStore]:
+def store(tmp_path, empty_database):
     path = tmp_path / "fleet.duckdb"
     path.write_bytes(empty_database.read_bytes())
     with contextlib.closing(LocalStore(path)) as opened:
@@ -32,14 +25,12 @@ def store(tmp_path: Path, empty_database: Path) -> Iterator[LocalStore]:
         yield opened
 
 
-def samples(path: Path) -> list[tuple[str, int]]:
+def samples(path):
     with contextlib.closing(LocalStore(path)) as opened:
         return opened.read(SAMPLES).rows()
 
 
-def test_a_backup_has_what_was_committed_with_its_log_merged(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_a_backup_has_what_was_committed_with_its_log_merged(store, tmp_path):
     found = back_up(store, tmp_path / "copy.duckdb")
 
     assert found["file"].to_list() == [str(tmp_path / "copy.duckdb")]
@@ -49,12 +40,10 @@ def test_a_backup_has_what_was_committed_with_its_log_merged(
     assert sorted(path.name for path in tmp_path.glob("copy*")) == ["copy.duckdb"]
 
 
-def test_what_is_loaded_during_a_backup_is_in_it_whole_or_not_at_all(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_what_is_loaded_during_a_backup_is_in_it_whole_or_not_at_all(store, tmp_path):
     is_over = threading.Event()
 
-    def load() -> None:
+    def load():
         number = 0
         while not is_over.is_set():
             number += 1
@@ -81,17 +70,15 @@ LEDGER = """select cluster, node, gpu_uuid, category, hour_ms, gpu_ms
 BUILT = "select max(sequence) from state.built"
 
 
-def test_a_restored_backup_has_the_ledger_of_the_moment_and_passes_its_checks(
-    new_store: Callable[..., LocalStore], tmp_path: Path
-) -> None:
+def test_a_restored_backup_has_the_ledger_of_the_moment_and_passes_its_checks(new_store, tmp_path):
     """Evidence is loaded and built all the time meanwhile."""
     store, copy = new_store(), tmp_path / "copy.duckdb"
     made = Evidence(store)
     made.node("a", 2)
-    ledgers: dict[int, list[tuple[object, ...]]] = {}
+    ledgers = {}
     is_over, is_begun = threading.Event(), threading.Event()
 
-    def load() -> None:
+    def load():
         for number in itertools.count():
             made.watched(600 * (number + 1))
             made.job(f"j{number}", 600 * number, 600 * number + 500, ["a"], 1 + number % 2)
@@ -120,7 +107,7 @@ def test_a_restored_backup_has_the_ledger_of_the_moment_and_passes_its_checks(
         assert check(restored)["violations"].sum() == 0
 
 
-def test_the_database_stays_locked_after_its_backup(store: LocalStore, tmp_path: Path) -> None:
+def test_the_database_stays_locked_after_its_backup(store, tmp_path):
     back_up(store, tmp_path / "copy.duckdb")
 
     done = goodput(*("restore", "copy.duckdb", "--replace", "--db", "fleet.duckdb"), cwd=tmp_path)
@@ -131,7 +118,7 @@ def test_the_database_stays_locked_after_its_backup(store: LocalStore, tmp_path:
     )
 
 
-def test_a_backup_replaces_no_file(store: LocalStore, tmp_path: Path) -> None:
+def test_a_backup_replaces_no_file(store, tmp_path):
     (tmp_path / "copy.duckdb").write_text("precious")
 
     with pytest.raises(StoreError, match="this file exists; name another one"):
@@ -139,7 +126,7 @@ def test_a_backup_replaces_no_file(store: LocalStore, tmp_path: Path) -> None:
     assert (tmp_path / "copy.duckdb").read_text() == "precious"
 
 
-def test_a_backup_into_a_folder_is_named_by_the_time(store: LocalStore, tmp_path: Path) -> None:
+def test_a_backup_into_a_folder_is_named_by_the_time(store, tmp_path):
     folder = tmp_path / "backups"
     folder.mkdir()
     (folder / "fleet-of-others.duckdb").touch()
@@ -149,9 +136,7 @@ def test_a_backup_into_a_folder_is_named_by_the_time(store: LocalStore, tmp_path
     assert [str(path) for path in backups_of(store.path, folder)] == found["file"].to_list()
 
 
-def test_a_restored_database_is_the_backup_and_the_other_is_kept(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_a_restored_database_is_the_backup_and_the_other_is_kept(store, tmp_path):
     back_up(store, tmp_path / "copy.duckdb")
     store.load(rows_of("dcgm", 2))
     store.close()
@@ -165,7 +150,7 @@ def test_a_restored_database_is_the_backup_and_the_other_is_kept(
     assert samples(replaced) == [("dcgm", 2), ("nvml", 3)]
 
 
-def test_a_damaged_database_can_be_replaced(store: LocalStore, tmp_path: Path) -> None:
+def test_a_damaged_database_can_be_replaced(store, tmp_path):
     back_up(store, tmp_path / "copy.duckdb")
     store.close()
     (tmp_path / "fleet.duckdb").write_bytes(b"cut")
@@ -175,7 +160,7 @@ def test_a_damaged_database_can_be_replaced(store: LocalStore, tmp_path: Path) -
     assert samples(tmp_path / "fleet.duckdb") == [("nvml", 3)]
 
 
-def test_what_is_no_backup_replaces_nothing(store: LocalStore, tmp_path: Path) -> None:
+def test_what_is_no_backup_replaces_nothing(store, tmp_path):
     store.close()
     (tmp_path / "copy.duckdb").write_text("this is text, and long enough to have a head")
 

@@ -1,14 +1,11 @@
 """A truncated or changed database file is reported as damaged; only its user can read it."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random
 import shutil
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
@@ -19,18 +16,15 @@ from goodput_queries.evidence.batch import Batch
 from goodput_queries.storage import opening, private
 from goodput_queries.storage.store import LocalStore
 
-if TYPE_CHECKING:
-    import duckdb
-
 HEADERS_BYTES = 12_288  # three blocks of 4 KiB before the data
 
 
-def prices(number: int) -> Batch:
+def prices(number):
     row = {"source": "rates", "cluster": f"c{number}", "gpu_model": "H100", "price_per_gpu_h": 2.0}
     return Batch("rates", pl.DataFrame([row]), "rates", "rates.csv", str(number))
 
 
-def use(path: Path) -> None:
+def use(path):
     """Open a file, read, write and build, as commands do."""
     with contextlib.closing(LocalStore(path)) as store:
         store.read("select * from raw.rates")
@@ -40,7 +34,7 @@ def use(path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def healthy(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def healthy(empty_database, tmp_path_factory):
     path = tmp_path_factory.mktemp("healthy") / "fleet.duckdb"
     shutil.copyfile(empty_database, path)
     use(path)
@@ -48,12 +42,12 @@ def healthy(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 @pytest.fixture
-def path(healthy: Path, tmp_path: Path) -> Path:
+def path(healthy, tmp_path):
     return Path(shutil.copyfile(healthy, tmp_path / "fleet.duckdb"))
 
 
 @pytest.mark.parametrize("bytes_left", [12, 4_096, 5_000, HEADERS_BYTES, 300_000])
-def test_a_cut_file_is_called_damaged_and_not_a_full_disk(path: Path, bytes_left: int) -> None:
+def test_a_cut_file_is_called_damaged_and_not_a_full_disk(path, bytes_left):
     os.truncate(path, bytes_left)
 
     with pytest.raises(StoreError, match="the database file is damaged") as got:
@@ -64,7 +58,7 @@ def test_a_cut_file_is_called_damaged_and_not_a_full_disk(path: Path, bytes_left
     assert str(path) in str(got.value)
 
 
-def test_a_file_that_is_cut_while_it_is_open_is_called_damaged(path: Path) -> None:
+def test_a_file_that_is_cut_while_it_is_open_is_called_damaged(path):
     with contextlib.closing(LocalStore(path)) as store:
         os.truncate(path, HEADERS_BYTES)
 
@@ -73,7 +67,7 @@ def test_a_file_that_is_cut_while_it_is_open_is_called_damaged(path: Path) -> No
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_file_with_changed_bytes_is_called_damaged_or_works(path: Path, seed: int) -> None:
+def test_a_file_with_changed_bytes_is_called_damaged_or_works(path, seed):
     chance, content = random.Random(seed), bytearray(path.read_bytes())  # noqa: S311
     at = chance.randrange(12, len(content))
     for place in range(at, min(at + 300_000, len(content)), 1_000):
@@ -85,9 +79,7 @@ def test_a_file_with_changed_bytes_is_called_damaged_or_works(path: Path, seed: 
 
 
 @pytest.mark.parametrize("content", [b"abc", bytes(100), bytes(range(256)) * 20])
-def test_a_write_ahead_log_that_cannot_be_read_is_kept_and_named(
-    path: Path, content: bytes, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_write_ahead_log_that_cannot_be_read_is_kept_and_named(path, content, caplog):
     wal = Path(f"{path}.wal")
     wal.write_bytes(content)
 
@@ -97,9 +89,7 @@ def test_a_write_ahead_log_that_cannot_be_read_is_kept_and_named(
     assert Path(f"{wal}.unreadable").read_bytes() == content
 
 
-def test_a_write_ahead_log_that_is_read_is_not_named(
-    path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_write_ahead_log_that_is_read_is_not_named(path, tmp_path, caplog):
     with contextlib.closing(LocalStore(path)) as store:
         store.load(prices(1))
         copy = Path(shutil.copyfile(path, tmp_path / "copy.duckdb"))
@@ -111,13 +101,13 @@ def test_a_write_ahead_log_that_is_read_is_not_named(
 
 
 def test_a_write_ahead_log_that_its_owner_removes_at_that_moment_is_not_named(
-    path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    path, caplog, monkeypatch
+):
     wal = Path(f"{path}.wal")
     wal.write_bytes(bytes(100))
     opened = opening.connect
 
-    def opened_once_it_is_free(*args: Any, **options: Any) -> duckdb.DuckDBPyConnection:
+    def opened_once_it_is_free(*args, **options):
         wal.unlink(missing_ok=True)
         return opened(*args, **options)
 
@@ -128,9 +118,7 @@ def test_a_write_ahead_log_that_its_owner_removes_at_that_moment_is_not_named(
     assert not Path(f"{wal}.unreadable").exists()
 
 
-def test_a_write_ahead_log_that_is_damaged_within_is_refused_with_the_way_on(
-    path: Path, tmp_path: Path
-) -> None:
+def test_a_write_ahead_log_that_is_damaged_within_is_refused_with_the_way_on(path, tmp_path):
     with contextlib.closing(LocalStore(path)) as store:
         for number in range(20):
             store.load(prices(number))
@@ -147,7 +135,7 @@ def test_a_write_ahead_log_that_is_damaged_within_is_refused_with_the_way_on(
     use(copy)
 
 
-def test_the_database_and_all_beside_it_are_readable_by_its_user_only(tmp_path: Path) -> None:
+def test_the_database_and_all_beside_it_are_readable_by_its_user_only(tmp_path):
     path = tmp_path / "fleet.duckdb"
     with contextlib.closing(LocalStore(path)) as store:
         store.load(prices(1))
@@ -158,8 +146,8 @@ def test_the_database_and_all_beside_it_are_readable_by_its_user_only(tmp_path: 
 
 
 def test_what_is_written_for_others_has_the_rights_that_the_process_was_given(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(private, "_given", 0o022)
     before = os.umask(0o077)
     try:

@@ -1,9 +1,5 @@
 """Views that are evaluated before the query that reads them: which are skipped without evidence."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 from tests import recorded_session
 
@@ -11,26 +7,18 @@ from goodput_queries.catalog import models
 from goodput_queries.storage import evaluated_first
 from goodput_queries.storage.store import LocalStore
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    import duckdb
-
-    from goodput_queries.catalog.models import Model
-
 SKIPPED = [m for m in models.build_order() if m.is_evaluated_first and m.sources]
 
 
 @pytest.fixture(scope="module")
-def store(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStore]:
+def store(empty_database, tmp_path_factory):
     """Give the recorded session, built."""
     yield from recorded_session.built(
         empty_database, tmp_path_factory, "nvml.jsonl.gz", "job_events.jsonl.gz", "sacct.txt"
     )
 
 
-def test_a_view_is_skipped_only_where_its_evidence_would_give_no_row(store: LocalStore) -> None:
+def test_a_view_is_skipped_only_where_its_evidence_would_give_no_row(store):
     with store.cursor() as cursor:
         tables = evaluated(cursor, SKIPPED)
         with_rows = [m.name for m in SKIPPED if rows(cursor, f"from {tables[m.qualified_name]}")]
@@ -41,12 +29,12 @@ def test_a_view_is_skipped_only_where_its_evidence_would_give_no_row(store: Loca
     assert wrong == []
 
 
-def test_a_skipped_view_has_the_columns_of_its_select(empty_database: Path) -> None:
+def test_a_skipped_view_has_the_columns_of_its_select(empty_database):
     store = LocalStore(empty_database, threads=1)
     try:
         with store.cursor() as cursor:
             selected = columns(cursor, evaluated(cursor, SKIPPED))
-            skipped: dict[str, str] = {}
+            skipped = {}
             for model in evaluated_first.named_in(" ".join(selected)):
                 name = evaluated_first.as_temporary(cursor, model, skipped)
                 skipped[model.qualified_name] = name
@@ -55,9 +43,7 @@ def test_a_skipped_view_has_the_columns_of_its_select(empty_database: Path) -> N
         store.close()
 
 
-def columns(
-    cursor: duckdb.DuckDBPyConnection, tables: dict[str, str]
-) -> dict[str, list[tuple[str, str]]]:
+def columns(cursor, tables):
     """Return name and type of the columns of tables."""
     return {
         name: [(c[0], str(c[1])) for c in cursor.execute(f"from {table} limit 0").description]
@@ -65,9 +51,9 @@ def columns(
     }
 
 
-def evaluated(cursor: duckdb.DuckDBPyConnection, wanted: list[Model]) -> dict[str, str]:
+def evaluated(cursor, wanted):
     """Evaluate views, skipping none; return where their rows are."""
-    tables: dict[str, str] = {}
+    tables = {}
     for model in evaluated_first.named_in(" ".join(m.qualified_name for m in wanted)):
         select = evaluated_first.reading(model.sql, tables)
         kind = "table" if model.is_evaluated_first else "view"
@@ -76,9 +62,7 @@ def evaluated(cursor: duckdb.DuckDBPyConnection, wanted: list[Model]) -> dict[st
     return tables
 
 
-def has_rows_without(
-    cursor: duckdb.DuckDBPyConnection, model: Model, tables: dict[str, str]
-) -> bool:
+def has_rows_without(cursor, model, tables):
     """Say whether a view has rows once the tables of its header have none."""
     cursor.execute("begin")
     try:
@@ -89,6 +73,6 @@ def has_rows_without(
         cursor.execute("rollback")
 
 
-def rows(cursor: duckdb.DuckDBPyConnection, select: str) -> int:
+def rows(cursor, select):
     """Return how many rows a select has."""
     return int(cursor.execute(f"select count(*) from ({select})").fetchall()[0][0])

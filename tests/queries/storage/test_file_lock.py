@@ -1,10 +1,7 @@
 """A lock file: who holds it, who may read it, and what becomes of it."""
 
-from __future__ import annotations
-
 import os
 import stat
-from pathlib import Path
 
 import pytest
 
@@ -12,11 +9,11 @@ from goodput_queries.errors import StoreError
 from goodput_queries.storage.file_lock import hold_lock_file, is_held
 
 
-def refusal(pid: str) -> str:
+def refusal(pid):
     return f"process {pid} works here"
 
 
-def test_a_second_holder_is_refused_with_the_process_id_of_the_first(tmp_path: Path) -> None:
+def test_a_second_holder_is_refused_with_the_process_id_of_the_first(tmp_path):
     path = tmp_path / "lock"
 
     with hold_lock_file(path, refusal):
@@ -33,7 +30,7 @@ def test_a_second_holder_is_refused_with_the_process_id_of_the_first(tmp_path: P
     assert not path.exists()
 
 
-def test_a_file_left_by_a_killed_process_is_taken_over(tmp_path: Path) -> None:
+def test_a_file_left_by_a_killed_process_is_taken_over(tmp_path):
     path = tmp_path / "lock"
     path.write_text("4194304999")
 
@@ -42,7 +39,7 @@ def test_a_file_left_by_a_killed_process_is_taken_over(tmp_path: Path) -> None:
         assert path.read_text() == str(os.getpid())
 
 
-def test_a_link_is_not_followed(tmp_path: Path) -> None:
+def test_a_link_is_not_followed(tmp_path):
     target = tmp_path / "target"
     target.write_text("precious")
     path = tmp_path / "lock"
@@ -54,7 +51,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     assert target.read_text() == "precious"
 
 
-def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_is_missing_is_named(tmp_path):
     path = tmp_path / "none" / "lock"
 
     assert not is_held(path)

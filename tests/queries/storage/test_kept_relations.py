@@ -1,7 +1,5 @@
 """Evaluated views are kept for the next reads, and never longer than their rows are true."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest
@@ -28,7 +26,7 @@ def fleet(new_store):
     evidence.store.close()
 
 
-def kept(store) -> int:
+def kept(store):
     return store.read(MADE).item()
 
 
@@ -154,7 +152,7 @@ def test_every_macro_that_reads_the_scope_is_found():
     assert found.count("getvariable('scope_") == text.count("getvariable('scope_") > 0
 
 
-def test_what_is_kept_for_readers_of_some_teams_is_theirs_alone() -> None:
+def test_what_is_kept_for_readers_of_some_teams_is_theirs_alone():
     """A view that a filter by team changes is kept apart by the teams of the reader, too."""
     by_team = [
         model.qualified_name

@@ -1,9 +1,6 @@
 """A database of an older version is migrated with a sentence; one of a newer version is refused."""
 
-from __future__ import annotations
-
 import logging
-from typing import TYPE_CHECKING
 
 import duckdb
 import polars as pl
@@ -15,22 +12,19 @@ from goodput_queries.storage import migrations, schema
 from goodput_queries.storage.migrations import Migration
 from goodput_queries.storage.store import LocalStore
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 NOTE = Migration(1, "GPU power is stored twice.", "create table raw.note as select 1 as x")
 MORE = Migration(2, "A second note.", "insert into raw.note values (2)")
 BROKEN = Migration(2, "A table that is not there.", "insert into raw.nowhere values (2)")
 
 
 @pytest.fixture(autouse=True)
-def _without_views(monkeypatch: pytest.MonkeyPatch) -> None:
+def _without_views(monkeypatch):
     """Make no views, which takes seconds: migrations are of tables, test_upgrade.py has both."""
     monkeypatch.setattr(schema, "_create_views", lambda _: None)
 
 
 @pytest.fixture
-def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def database(tmp_path, monkeypatch):
     """Return a database of schema version 0 with one reading."""
     path = tmp_path / "fleet.duckdb"
     monkeypatch.setattr(migrations, "migrations", list)
@@ -41,11 +35,11 @@ def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def known(monkeypatch: pytest.MonkeyPatch, *found: Migration) -> None:
+def known(monkeypatch, *found):
     monkeypatch.setattr(migrations, "migrations", lambda: list(found))
 
 
-def rows(path: Path, sql: str) -> list[tuple[object, ...]]:
+def rows(path, sql):
     store = LocalStore(path)
     try:
         return store.read(sql).rows()
@@ -53,9 +47,7 @@ def rows(path: Path, sql: str) -> list[tuple[object, ...]]:
         store.close()
 
 
-def test_pending_migrations_run_in_order_and_say_one_sentence_each(
-    database: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_pending_migrations_run_in_order_and_say_one_sentence_each(database, monkeypatch, caplog):
     known(monkeypatch, NOTE, MORE)
 
     with caplog.at_level(logging.WARNING):
@@ -71,9 +63,7 @@ def test_pending_migrations_run_in_order_and_say_one_sentence_each(
     assert list(database.parent.iterdir()) == [database]  # no copy is left
 
 
-def test_a_migrated_database_opens_without_a_word(
-    database: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_migrated_database_opens_without_a_word(database, monkeypatch, caplog):
     known(monkeypatch, NOTE)
     LocalStore(database).close()
     caplog.clear()
@@ -82,9 +72,7 @@ def test_a_migrated_database_opens_without_a_word(
     assert caplog.records == []
 
 
-def test_a_file_made_before_versions_were_recorded_is_of_version_0(
-    database: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_made_before_versions_were_recorded_is_of_version_0(database, monkeypatch):
     with duckdb.connect(database) as connection:
         connection.execute("alter table raw.catalog drop column schema_version")
     known(monkeypatch, NOTE)
@@ -92,15 +80,13 @@ def test_a_file_made_before_versions_were_recorded_is_of_version_0(
     assert rows(database, "select x from raw.note") == [(1,)]
 
 
-def test_a_new_database_runs_no_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_database_runs_no_migration(tmp_path, monkeypatch):
     known(monkeypatch, BROKEN)
 
     assert rows(tmp_path / "new.duckdb", "select schema_version from raw.catalog") == [(2,)]
 
 
-def test_a_failed_migration_changes_nothing_and_keeps_a_copy(
-    database: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_migration_changes_nothing_and_keeps_a_copy(database, monkeypatch):
     known(monkeypatch, NOTE, BROKEN)
 
     with pytest.raises(StoreError, match="was undone; a copy from before it is"):
@@ -114,9 +100,7 @@ def test_a_failed_migration_changes_nothing_and_keeps_a_copy(
         assert rows(path, "select 1 from duckdb_tables() where table_name = 'note'") == []
 
 
-def test_a_database_of_a_newer_version_is_refused_and_left_alone(
-    database: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_database_of_a_newer_version_is_refused_and_left_alone(database, monkeypatch):
     known(monkeypatch, NOTE, MORE)
     LocalStore(database).close()
     before = database.read_bytes()
@@ -133,10 +117,8 @@ def test_a_database_of_a_newer_version_is_refused_and_left_alone(
     assert database.read_bytes() == before
 
 
-def test_a_migration_without_space_for_its_copy_says_so(
-    database: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object) -> None:
+def test_a_migration_without_space_for_its_copy_says_so(database, monkeypatch):
+    def full(*_):
         raise OSError(28, "No space left on device")
 
     known(monkeypatch, NOTE)
@@ -146,7 +128,7 @@ def test_a_migration_without_space_for_its_copy_says_so(
         LocalStore(database)
 
 
-def test_the_shipped_migrations_are_numbered_without_a_gap() -> None:
+def test_the_shipped_migrations_are_numbered_without_a_gap():
     versions = [migration.version for migration in migrations.migrations()]
 
     assert versions == list(range(1, len(versions) + 1))

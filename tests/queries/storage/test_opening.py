@@ -1,10 +1,7 @@
 """Opening a database: whose file it is, what is refused, and what a reader of it may do."""
 
-from __future__ import annotations
-
 import contextlib
 import os
-from typing import TYPE_CHECKING
 
 import duckdb
 import polars as pl
@@ -14,16 +11,13 @@ from goodput_queries.errors import StoreError
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.storage.store import LocalStore, open_store
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-
-def gpus(uuid: str = "GPU-1") -> Batch:
+def gpus(uuid="GPU-1"):
     rows = pl.DataFrame([{"source": "test", "gpu_uuid": uuid, "node": "n1"}])
     return Batch("gpus", rows, "test", "file", uuid)
 
 
-def test_a_database_outlives_its_process(tmp_path: Path) -> None:
+def test_a_database_outlives_its_process(tmp_path):
     path = tmp_path / "fleet.duckdb"
     with contextlib.closing(LocalStore(path)) as store:
         store.load(gpus())
@@ -32,7 +26,7 @@ def test_a_database_outlives_its_process(tmp_path: Path) -> None:
         assert store.read("select gpu_uuid from raw.gpus").item() == "GPU-1"
 
 
-def test_what_is_no_database_is_refused_at_once(tmp_path: Path) -> None:
+def test_what_is_no_database_is_refused_at_once(tmp_path):
     path = tmp_path / "fleet.duckdb"
     path.write_text("not a database, whatever lock it names\n" * 500)
 
@@ -40,7 +34,7 @@ def test_what_is_no_database_is_refused_at_once(tmp_path: Path) -> None:
         open_store(path)
 
 
-def test_a_damaged_database_is_refused(tmp_path: Path) -> None:
+def test_a_damaged_database_is_refused(tmp_path):
     path = tmp_path / "fleet.duckdb"
     path.write_bytes(b"12345678DUCK" + b"no more of it" * 1_000)
 
@@ -50,8 +44,8 @@ def test_a_damaged_database_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_for_reading_only", [False, True])
 def test_the_database_of_another_program_is_left_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_for_reading_only: bool
-) -> None:
+    tmp_path, monkeypatch, *, is_for_reading_only
+):
     """Schemas `staging` and `marts` are what others call theirs, too."""
     monkeypatch.setattr("os.access", lambda _, mode: mode != os.W_OK or not is_for_reading_only)
     path = tmp_path / "theirs.duckdb"
@@ -67,7 +61,7 @@ def test_the_database_of_another_program_is_left_as_it_is(
 
 
 @pytest.mark.parametrize("folder", ["nowhere", "file"])
-def test_a_database_that_cannot_be_made_is_a_store_error(tmp_path: Path, folder: str) -> None:
+def test_a_database_that_cannot_be_made_is_a_store_error(tmp_path, folder):
     (tmp_path / "file").touch()
 
     with pytest.raises(StoreError, match=r"fleet.duckdb: "):
@@ -75,14 +69,12 @@ def test_a_database_that_cannot_be_made_is_a_store_error(tmp_path: Path, folder:
 
 
 @pytest.fixture
-def unwritable(monkeypatch: pytest.MonkeyPatch) -> None:
+def unwritable(monkeypatch):
     """Let no file be written, as for a user who is not its owner."""
     monkeypatch.setattr(os, "access", lambda _path, mode: mode != os.W_OK)
 
 
-def test_a_built_database_of_another_user_is_read(
-    store: LocalStore, request: pytest.FixtureRequest
-) -> None:
+def test_a_built_database_of_another_user_is_read(store, request):
     store.load(gpus())
     store.build()
     store.close()
@@ -95,9 +87,7 @@ def test_a_built_database_of_another_user_is_read(
             opened.load(gpus("GPU-2"))
 
 
-def test_a_database_of_another_user_that_is_not_built_says_who_can(
-    store: LocalStore, request: pytest.FixtureRequest
-) -> None:
+def test_a_database_of_another_user_that_is_not_built_says_who_can(store, request):
     store.build()
     store.load(gpus())
     store.close()
@@ -107,7 +97,7 @@ def test_a_database_of_another_user_that_is_not_built_says_who_can(
         open_store(store.path)
 
 
-def test_a_closed_database_says_so(tmp_path: Path) -> None:
+def test_a_closed_database_says_so(tmp_path):
     store = LocalStore(tmp_path / "fleet.duckdb")
     store.close()
 
@@ -115,7 +105,7 @@ def test_a_closed_database_says_so(tmp_path: Path) -> None:
         store.read("select 1")
 
 
-def test_a_process_opens_a_file_once(tmp_path: Path) -> None:
+def test_a_process_opens_a_file_once(tmp_path):
     path = tmp_path / "site's.duckdb"
     with (
         contextlib.closing(LocalStore(path)),
@@ -124,7 +114,7 @@ def test_a_process_opens_a_file_once(tmp_path: Path) -> None:
         LocalStore(path)
 
 
-def test_what_does_not_fit_into_memory_spills_next_to_the_file(tmp_path: Path) -> None:
+def test_what_does_not_fit_into_memory_spills_next_to_the_file(tmp_path):
     path = tmp_path / "goodput.duckdb"
     with contextlib.closing(LocalStore(path)) as store:
         assert store.read("select current_setting('temp_directory')").item() == f"{path}.tmp"

@@ -1,7 +1,5 @@
 """Who sees some teams only reads what is declared to be for them, however they write it."""
 
-from __future__ import annotations
-
 import pytest
 
 from goodput_queries.errors import NotPermittedError, QueryError

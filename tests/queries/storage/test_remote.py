@@ -1,13 +1,10 @@
 """A second process connects to the server through the note next to its database."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import asdict, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -18,19 +15,16 @@ from goodput_queries.scope import Scope
 from goodput_queries.storage import remote
 from goodput_queries.storage.remote import ServerNote, find_server, note_path, read_note, write_note
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 NOBODY_LISTENS = "http://127.0.0.1:9"
 
 
 @pytest.fixture
-def note(tmp_path: Path) -> ServerNote:
+def note(tmp_path):
     database = str((tmp_path / "fleet.duckdb").resolve())
     return ServerNote(NOBODY_LISTENS, "secret", os.getpid(), "instance", database)
 
 
-def test_a_note_is_readable_by_its_owner_only(note: ServerNote) -> None:
+def test_a_note_is_readable_by_its_owner_only(note):
     write_note(note)
 
     assert note_path(note.database).stat().st_mode & 0o777 == 0o600
@@ -38,14 +32,14 @@ def test_a_note_is_readable_by_its_owner_only(note: ServerNote) -> None:
     assert list(note_path(note.database).parent.iterdir()) == [note_path(note.database)]
 
 
-def test_a_note_replaces_the_one_of_a_server_that_was_killed(note: ServerNote) -> None:
+def test_a_note_replaces_the_one_of_a_server_that_was_killed(note):
     write_note(replace(note, instance="before"))
     write_note(note)
 
     assert read_note(note.database) == note
 
 
-def test_a_server_removes_its_own_note_only(note: ServerNote) -> None:
+def test_a_server_removes_its_own_note_only(note):
     write_note(note)
 
     remote.remove_note(replace(note, instance="another"))
@@ -54,7 +48,7 @@ def test_a_server_removes_its_own_note_only(note: ServerNote) -> None:
     assert read_note(note.database) is None
 
 
-def test_a_note_that_others_can_read_is_refused(note: ServerNote) -> None:
+def test_a_note_that_others_can_read_is_refused(note):
     write_note(note)
     path = note_path(note.database)
     path.chmod(0o640)
@@ -68,7 +62,7 @@ def test_a_note_that_others_can_read_is_refused(note: ServerNote) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
-def test_a_note_of_another_user_is_refused(note: ServerNote) -> None:
+def test_a_note_of_another_user_is_refused(note):
     write_note(note)
     os.chown(note_path(note.database), 65534, 65534)
 
@@ -76,7 +70,7 @@ def test_a_note_of_another_user_is_refused(note: ServerNote) -> None:
         find_server(note.database)
 
 
-def test_a_note_behind_a_link_is_refused(note: ServerNote, tmp_path: Path) -> None:
+def test_a_note_behind_a_link_is_refused(note, tmp_path):
     write_note(note)
     path = note_path(note.database)
     path.rename(tmp_path / "elsewhere")
@@ -89,27 +83,24 @@ def test_a_note_behind_a_link_is_refused(note: ServerNote, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "[]",
-        "{",
-        '{"url": "http://127.0.0.1:9"}',
+        "", "[]", "{", '{"url": "http://127.0.0.1:9"}',
         '{"url": 1, "token": 2, "pid": 3, "instance": 4, "database": 5}',
     ],
-)
-def test_a_note_that_cannot_be_understood_is_none(note: ServerNote, text: str) -> None:
+)  # fmt: skip
+def test_a_note_that_cannot_be_understood_is_none(note, text):
     write_note(note)
     note_path(note.database).write_text(text)
 
     assert read_note(note.database) is None
 
 
-def test_a_note_that_points_away_from_this_machine_is_none(note: ServerNote) -> None:
+def test_a_note_that_points_away_from_this_machine_is_none(note):
     write_note(replace(note, url="http://example.org:8501"))
 
     assert read_note(note.database) is None
 
 
-def test_a_note_that_was_copied_with_the_database_is_none(note: ServerNote, tmp_path: Path) -> None:
+def test_a_note_that_was_copied_with_the_database_is_none(note, tmp_path):
     copy = tmp_path / "copy.duckdb"
     write_note(note)
     note_path(note.database).rename(note_path(copy))
@@ -117,17 +108,17 @@ def test_a_note_that_was_copied_with_the_database_is_none(note: ServerNote, tmp_
     assert read_note(copy) is None
 
 
-def test_a_note_of_a_server_that_is_gone_is_ignored(note: ServerNote) -> None:
+def test_a_note_of_a_server_that_is_gone_is_ignored(note):
     write_note(note)
 
     assert find_server(note.database) is None
 
 
-def test_memory_has_no_server() -> None:
+def test_memory_has_no_server():
     assert find_server(":memory:") is None
 
 
-def test_a_batch_travels_whole() -> None:
+def test_a_batch_travels_whole():
     rows = pl.DataFrame(
         {
             "at": [datetime(2026, 11, 20, 12, 0, 0, 123456), None],  # noqa: DTZ001
@@ -160,7 +151,7 @@ def test_a_batch_travels_whole() -> None:
         {"team": "vision", "since": datetime(2026, 11, 20)},  # noqa: DTZ001
     ],
 )
-def test_parameters_keep_their_types(parameters: object) -> None:
+def test_parameters_keep_their_types(parameters):
     head = {"sql": "select 1", "scope": asdict(Scope(team="a")), "timeout_s": 1.5}
 
     arrived = remote.query_of(remote.pack(head, remote._as_frame(parameters)))
@@ -178,6 +169,6 @@ def test_parameters_keep_their_types(parameters: object) -> None:
         (2).to_bytes(8, "big") + b"{}nonsense",
     ],
 )
-def test_bytes_that_are_no_call_are_refused(body: bytes) -> None:
+def test_bytes_that_are_no_call_are_refused(body):
     with pytest.raises((ValueError, json.JSONDecodeError)):
         remote.unpack(body)

@@ -1,7 +1,5 @@
 """Databases of earlier revisions open, keep what was billed, and have the ledger of a new one."""
 
-from __future__ import annotations
-
 import contextlib
 import logging.handlers
 import lzma
@@ -11,7 +9,6 @@ import sys
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import duckdb
 import pytest
@@ -24,9 +21,6 @@ from goodput_queries.check import check
 from goodput_queries.storage.migrations import current_version, migrations
 from goodput_queries.storage.store import LocalStore
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
 OLDER = Path(__file__).with_name("older_databases")
 REVISIONS = ["2026-11-22", "2026-11-23", "2026-11-24"]
 LEDGER = """select cluster, attempt_key, category, sum(gpu_ms) as gpu_ms
@@ -34,7 +28,7 @@ LEDGER = """select cluster, attempt_key, category, sum(gpu_ms) as gpu_ms
 
 
 @pytest.fixture(scope="module")
-def fresh(new_store: Callable[..., LocalStore]) -> list[tuple[object, ...]]:
+def fresh(new_store):
     """Return the ledger of a new database with the same files."""
     store = new_store()
     paths = [SAMPLE / "sacct.txt", SAMPLE / "job_events.jsonl.gz"]
@@ -45,28 +39,25 @@ def fresh(new_store: Callable[..., LocalStore]) -> list[tuple[object, ...]]:
     return rows
 
 
-def unpacked(revision: str, folder: Path) -> Path:
+def unpacked(revision, folder):
     path = folder / "older.duckdb"
     path.write_bytes(lzma.decompress((OLDER / f"{revision}.duckdb.xz").read_bytes()))
     return path
 
 
 @pytest.fixture
-def older(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+def older(request, tmp_path):
     return unpacked(request.param, tmp_path)
 
 
 @pytest.fixture(scope="module", params=REVISIONS)
-def revision(request: pytest.FixtureRequest) -> str:
+def revision(request):
     """Return the day of an earlier revision."""
-    day: str = request.param
-    return day
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def opened(
-    revision: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[LocalStore, list[str]]]:
+def opened(revision, tmp_path_factory):
     """Give a database of an earlier revision, opened and built, and what was logged on opening."""
     path = unpacked(revision, tmp_path_factory.mktemp("upgraded"))
     log = logging.handlers.BufferingHandler(100)
@@ -81,14 +72,12 @@ def opened(
 
 
 @pytest.fixture
-def upgraded(opened: tuple[LocalStore, list[str]]) -> LocalStore:
+def upgraded(opened):
     """Return a database of an earlier revision for tests that only read it."""
     return opened[0]
 
 
-def test_it_opens_with_a_sentence_for_each_change(
-    opened: tuple[LocalStore, list[str]], revision: str
-) -> None:
+def test_it_opens_with_a_sentence_for_each_change(opened, revision):
     store, sentences = opened
 
     versions = [2] if revision == "2026-11-24" else [1, 2]
@@ -98,14 +87,12 @@ def test_it_opens_with_a_sentence_for_each_change(
     assert "the next build recomputes the ledger" in sentences[-1]
 
 
-def test_it_has_the_ledger_of_a_new_database(
-    upgraded: LocalStore, fresh: list[tuple[object, ...]]
-) -> None:
+def test_it_has_the_ledger_of_a_new_database(upgraded, fresh):
     assert upgraded.read(LEDGER).rows() == fresh
     assert check(upgraded)["violations"].sum() == 0
 
 
-def test_its_prices_are_kept(upgraded: LocalStore) -> None:
+def test_its_prices_are_kept(upgraded):
     assert upgraded.read("select price_per_gpu_h from raw.rates").rows() == [(Decimal(3),)]
 
 
@@ -120,7 +107,7 @@ LocalStore(sys.argv[1])
 
 @pytest.mark.machine
 @pytest.mark.parametrize("older", ["2026-11-22"], indirect=True)
-def test_a_kill_in_the_middle_of_a_migration_leaves_the_database_as_it_was(older: Path) -> None:
+def test_a_kill_in_the_middle_of_a_migration_leaves_the_database_as_it_was(older):
     """It is killed after the last migration ran, before its transaction is committed."""
     before = older.read_bytes()
 
@@ -136,7 +123,7 @@ def test_a_kill_in_the_middle_of_a_migration_leaves_the_database_as_it_was(older
 
 
 @pytest.mark.parametrize("older", ["2026-11-24"], indirect=True)
-def test_tables_change_their_schema_and_no_row(older: Path) -> None:
+def test_tables_change_their_schema_and_no_row(older):
     """Every table that left `raw` has the rows that it had, those of the old schema are gone."""
     moved = {m.name: m.qualified_name for m in models.base_tables().values() if m.layer != "raw"}
     del moved["built"]  # what the next build writes
@@ -172,7 +159,7 @@ def test_tables_change_their_schema_and_no_row(older: Path) -> None:
 
 
 @pytest.mark.parametrize("older", ["2026-11-24"], indirect=True)
-def test_its_gpus_can_be_given_racks(older: Path, tmp_path: Path) -> None:
+def test_its_gpus_can_be_given_racks(older, tmp_path):
     """A new raw table needs no migration: opening makes what a file lacks."""
     store = LocalStore(older)
     node = store.read("select node from raw.job_runs, unnest(nodes) as of(node) limit 1").item()
@@ -186,7 +173,7 @@ def test_its_gpus_can_be_given_racks(older: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("revision", ["2026-11-23", "2026-11-24"], indirect=True)
-def test_a_closed_day_stays_as_it_was_billed(upgraded: LocalStore) -> None:
+def test_a_closed_day_stays_as_it_was_billed(upgraded):
     billed = upgraded.read("select day, billed_cost, digest from billing.statement_days").rows()
     assert billed == [(date(2026, 11, 20), Decimal("1.11"), "081c8f62e1d4eb59d6453da37bd5cd20")]
     kept = upgraded.read("select sum(billed_cost) from billing.statement_rows").item()

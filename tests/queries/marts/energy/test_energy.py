@@ -1,7 +1,5 @@
 """Power, energy and carbon: sums of nodes, racks and teams, idle power, accounts, head-room."""
 
-from __future__ import annotations
-
 from datetime import date
 from decimal import Decimal
 
@@ -23,10 +21,10 @@ HALF_HOURS = Scope(from_ms=START_MS, to_ms=START_MS + 2 * HOUR_MS, bucket_ms=HOU
 
 def place(made, node, **limits):
     """Add a node of one GPU."""
-    made.load("gpus", [
-        {"cluster": "c", "node": node, "gpu_uuid": f"GPU-{node}", "gpu_index": 0, "slurm_index": 0,
-         "gpu_model": "h100", "valid_from_at": at(0), **limits}
-    ])  # fmt: skip
+    made.add(
+        "gpus", node=node, gpu_uuid=f"GPU-{node}", gpu_index=0, slurm_index=0, gpu_model="h100",
+        valid_from_at=0, **limits,
+    )  # fmt: skip
 
 
 def read(made, node, watts, until=7200, **more):
@@ -52,10 +50,7 @@ def world(new_store):
     place(made, "a", power_limit_w=700.0, slowdown_temperature_c=90.0)
     place(made, "b")
     place(made, "c")
-    made.load(
-        "node_racks",
-        [{"cluster": "c", "node": n, "rack": r, "feed": f} for n, (r, f) in PLACES.items()],
-    )
+    made.add("node_racks", *({"node": n, "rack": r, "feed": f} for n, (r, f) in PLACES.items()))
     made.watched(7200)
     made.job("1", 0, 3600, ["a"], 1, account="A")
     made.job("2", 3600, 7200, ["a"], 1, account="B")
@@ -70,18 +65,18 @@ def world(new_store):
         durable(659, 7195), {"event": "job.end", "t": 7199},
     ])  # fmt: skip
     read(made, "d", lambda s: BUSY_W if s <= 3600 else CAPPED_W)
-    made.load("gpu_samples_other", [
-        {"gpu_uuid": "GPU-d", "gpu_instance": "", "ts": at(s), "metric": "power_limit_enforced_w",
-         "value": 700.0 if s < 3600 else 450.0}
-        for s in range(0, 7200, 60)
-    ], "dcgm")  # fmt: skip
+    made.add(
+        "gpu_samples_other",
+        *({"ts": s, "value": 700.0 if s < 3600 else 450.0} for s in range(0, 7200, 60)),
+        source="dcgm", gpu_uuid="GPU-d", gpu_instance="", metric="power_limit_enforced_w",
+    )  # fmt: skip
     read(made, "a", lambda s: BUSY_W if s < 3600 else IDLE_W, gpu_temperature_c=80.0,
          clocks_event_reasons=4, memory_used_bytes=8 * 2**30)  # fmt: skip
     read(made, "b", lambda _: IDLE_W)
-    made.load("power_feeds", [
-        {"feed": "A", "capacity_w": 750.0, "server_ratio": 1.0},
-        {"feed": "B", "capacity_w": 750.0, "server_ratio": 1.2},
-    ])  # fmt: skip
+    made.add(
+        "power_feeds", {"feed": "A", "server_ratio": 1.0}, {"feed": "B", "server_ratio": 1.2},
+        capacity_w=750.0, cluster=None,
+    )  # fmt: skip
     first_hour = {"valid_from_at": at(0), "valid_to_at": at(3600)}
     made.load("carbon", [
         {"g_per_kwh": Decimal(400), "carbon_free_ratio": Decimal("0.4"), "pue": Decimal("1.5"),
@@ -188,10 +183,9 @@ def test_idle_time_of_hours_without_a_tariff_has_no_cost(world):
 
 def test_a_gpu_with_one_idle_part_has_no_idle_power(evidence):
     place(evidence, "m")
-    evidence.load(
-        "gpu_instances",
-        [{"cluster": "c", "gpu_uuid": "GPU-m", "gpu_instance": "3g.40gb.0", "profile": "3g.40gb",
-          "compute_slices": 3, "slurm_index": 0}],
+    evidence.add(
+        "gpu_instances", gpu_uuid="GPU-m", gpu_instance="3g.40gb.0", profile="3g.40gb",
+        compute_slices=3, slurm_index=0,
     )  # fmt: skip
     evidence.watched(3600)
     evidence.job("1", 0, 3600, ["m"], 1, gpu_type="3g.40gb")

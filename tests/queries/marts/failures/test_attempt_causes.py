@@ -1,7 +1,5 @@
 """Ranked causes of failed attempts, their failure chains, loss anomalies and time to repair."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -14,32 +12,26 @@ END = 4_000  # of the first attempts
 
 
 def xid(made, node, code, second, bus=BUS):
-    made.load("gpu_events", [
-        {
-            "cluster": "c", "node": node, "pci_bus_id": bus, "ts": made.at(second), "kind": "xid",
-            "code": code, "ts_precision": "exact",
-        }
-    ], "kernel-log")  # fmt: skip
+    made.add(
+        "gpu_events", source="kernel-log", node=node, pci_bus_id=bus, ts=second, kind="xid",
+        code=code, ts_precision="exact",
+    )  # fmt: skip
 
 
 def counter(made, gpu, metric, values):
     """Load readings of a counter, one a minute from second 3,500."""
-    made.load("gpu_samples_other", [
-        {
-            "gpu_uuid": gpu, "gpu_instance": "", "ts": made.at(3_500 + 60 * n), "metric": metric,
-            "value": float(value),
-        }
-        for n, value in enumerate(values)
-    ], "dcgm")  # fmt: skip
+    made.add(
+        "gpu_samples_other",
+        *({"ts": 3_500 + 60 * n, "value": float(value)} for n, value in enumerate(values)),
+        source="dcgm", gpu_uuid=gpu, gpu_instance="", metric=metric,
+    )  # fmt: skip
 
 
 def gpu(made, node):
-    made.load("gpus", [
-        {
-            "cluster": "c", "node": node, "gpu_uuid": f"GPU-{node}", "gpu_index": 3,
-            "pci_bus_id": BUS, "gpu_model": "h100", "valid_from_at": made.at(0),
-        }
-    ], "dcgm")  # fmt: skip
+    made.add(
+        "gpus", source="dcgm", node=node, gpu_uuid=f"GPU-{node}", gpu_index=3, pci_bus_id=BUS,
+        gpu_model="h100", valid_from_at=0,
+    )  # fmt: skip
 
 
 def run(made, name, node, events, state="FAILED", begin=0, end=END):
@@ -60,13 +52,10 @@ def load_other_causes(made, work):
     run(made, "app", "app", work)
     xid(made, "app", 31, 3_980)
     run(made, "killed", "killed", [*work, said("sigkill", 3_990)])
-    made.load("node_events", [
-        {
-            "cluster": "c", "node": "killed", "ts": made.at(second), "kind": "oom_kill",
-            "pid": "77", "process_name": "python", "message": "Out of memory",
-        }
-        for second in (1_000, 3_985)
-    ], "kernel-log")  # fmt: skip
+    made.add(
+        "node_events", *({"ts": second} for second in (1_000, 3_985)), source="kernel-log",
+        node="killed", kind="oom_kill", pid="77", process_name="python", message="Out of memory",
+    )  # fmt: skip
     # the same Xid 79 on a GPU whose attempt went on, and one on a GPU that nobody held
     run(made, "other", "other", work, "COMPLETED")
     xid(made, "other", 79, 1_000)
@@ -113,12 +102,10 @@ def world(new_store):
     run(made, "late", "late", [*work, said("assertion", 3_950)])
     xid(made, "late", 79, 3_990)
     run(made, "down", "down", work)
-    made.load("node_states", [
-        {
-            "cluster": "c", "node": "down", "state": "down", "start_at": made.at(3_960),
-            "end_at": made.at(5_000), "reason": "not responding",
-        }
-    ])  # fmt: skip
+    made.add(
+        "node_states", node="down", state="down", start_at=3_960, end_at=5_000,
+        reason="not responding",
+    )  # fmt: skip
     load_other_causes(made, work)
     made.store.build()
     yield made
@@ -248,12 +235,10 @@ def test_a_failure_chain_is_bounded(new_evidence):
     gpu(made, "a")
     run(made, "a", "a", steps(1, 39, 0, 100))
     for second in range(80):
-        made.load("node_states", [
-            {
-                "cluster": "c", "node": "a", "state": "drained",
-                "start_at": made.at(3_800 + second), "end_at": made.at(3_800.5 + second),
-            }
-        ])  # fmt: skip
+        made.add(
+            "node_states", node="a", state="drained", start_at=3_800 + second,
+            end_at=3_800.5 + second,
+        )  # fmt: skip
     made.store.build()
 
     chain = made.store.read("select position, what from marts.failure_chains order by position")
@@ -271,11 +256,11 @@ def test_the_step_at_which_the_loss_became_nan(world):
     assert found["step_at"] == world.at(3_700)
 
 
-def test_an_error_in_a_log_without_times_is_not_taken_as_handled(evidence, job_events):
+def test_an_error_in_a_log_without_times_is_not_taken_as_handled(evidence):
     """Its time is that of the log's last line that has one, here of the start."""
     evidence.node("a", 1)
     evidence.job("1", 0, 210, ["a"], 1, "FAILED")
-    evidence.events("1", job_events.steps(1, 20, 0))
+    evidence.events("1", steps(1, 20, 0))
     evidence.log("1", [{"event": "failure", "kind": "permission", "msg": "no", "t": 2}])
     evidence.store.build()
 

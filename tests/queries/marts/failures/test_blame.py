@@ -1,12 +1,10 @@
 """Who caused lost GPU time: one rule for the ledger, losses, statements and credits."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 
 import pytest
-from tests.queries.conftest import built_together
+from tests.queries.conftest import built_together, durable, steps
 
 from goodput_queries.ledger import ledger
 from goodput_queries.scope import Scope
@@ -24,104 +22,65 @@ def lines(cluster):
     return {team: tuple(map(int, rest)) for team, *rest in found.rows()}
 
 
-def ending(evidence, job_events, state, failure=None, **more):
-    """Load one attempt of 200 s that saved nothing, with this state."""
-    evidence.node("a", 1)
-    evidence.job("1", 0, 200, ["a"], 1, state, **more)
-    evidence.events("1", [*job_events.steps(1, 10, 0), *([failure] if failure else [])])
+def failure(kind, second=150, **more):
+    return {"event": "failure", "kind": kind, "t": second, **more}
 
 
-@pytest.mark.parametrize(
-    ("state", "expected"),
-    [
-        ("NODE_FAIL", (0, 200, 200)),
-        ("PREEMPTED", (0, 200, 0)),
-        ("REQUEUED", (0, 200, 0)),
-        ("FAILED", (200, 0, 0)),
-        ("TIMEOUT", (200, 0, 0)),
-        ("CANCELLED", (200, 0, 0)),
-    ],
-)
+OWN = (200, 0, 0)
+# state of an attempt, what the job says; waste of its own and of the infrastructure, credit:
+# credits are for failures of the infrastructure alone, not for an operator's policy
+ENDINGS = {
+    "NODE_FAIL": ("NODE_FAIL", None, (0, 200, 200)),
+    "PREEMPTED": ("PREEMPTED", None, (0, 200, 0)),
+    "REQUEUED": ("REQUEUED", None, (0, 200, 0)),
+    "FAILED": ("FAILED", None, OWN),
+    "TIMEOUT": ("TIMEOUT", None, OWN),
+    "CANCELLED": ("CANCELLED", None, OWN),
+    "a crash before a requeue": ("REQUEUED", failure("exception"), OWN),
+    "a requeue that the job asked for": (
+        "REQUEUED", failure("preempted", msg="Requeued SLURM job: 1"), OWN,
+    ),
+    "SIGTERM at a time limit": ("TIMEOUT", failure("preempted"), OWN),
+    "a NCCL timeout without an infrastructure cause": (
+        "FAILED", failure("nccl_timeout", 190), OWN,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("state", "said", "expected"), ENDINGS.values(), ids=ENDINGS)
 @built_together
-def test_the_cause_of_an_ending_decides_whose_waste_it_is(cluster, job_events, state, expected):
-    """Credits are for failures of the infrastructure alone, not for an operator's policy."""
-    ending(cluster, job_events, state)
-
+def test_the_cause_of_an_ending_decides_whose_waste_it_is(cluster, state, said, expected):
+    """The attempt lasts 200 s and saves nothing."""
+    cluster.node("a", 1)
+    cluster.job("1", 0, 200, ["a"], 1, state)
+    cluster.events("1", [*steps(1, 10, 0), *([said] if said else [])])
     yield
-
     assert lines(cluster) == {"team": expected}
 
 
-@built_together
-def test_a_crash_before_a_requeue_is_the_jobs_own(cluster, job_events):
-    ending(cluster, job_events, "REQUEUED", {"event": "failure", "kind": "exception", "t": 150})
-
-    yield
-
-    assert lines(cluster) == {"team": (200, 0, 0)}
-
-
-@built_together
-def test_a_requeue_that_the_job_asked_for_is_its_own(cluster, job_events):
-    asked = {"event": "failure", "kind": "preempted", "msg": "Requeued SLURM job: 1", "t": 150}
-    ending(cluster, job_events, "REQUEUED", asked)
-
-    yield
-
-    assert lines(cluster) == {"team": (200, 0, 0)}
-
-
-@built_together
-def test_sigterm_at_a_time_limit_is_not_preemption(cluster, job_events):
-    ending(cluster, job_events, "TIMEOUT", {"event": "failure", "kind": "preempted", "t": 150})
-
-    yield
-
-    assert lines(cluster) == {"team": (200, 0, 0)}
-
-
-@built_together
-def test_a_nccl_timeout_without_an_infrastructure_cause_is_the_jobs_own(cluster, job_events):
-    ending(cluster, job_events, "FAILED", {"event": "failure", "kind": "nccl_timeout", "t": 190})
-
-    yield
-
-    assert lines(cluster) == {"team": (200, 0, 0)}
-
-
-def hung(evidence, job_events):
+def hung(evidence):
     """Load a job that steps for 100 s, hangs for 1,900 s and is ended by NCCL's watchdog."""
     evidence.node("a", 1)
     evidence.job("1", 0, 2000, ["a"], 1, "FAILED")
-    evidence.events(
-        "1",
-        [
-            *job_events.steps(1, 10, 0),
-            job_events.durable(10, 100),
-            {"event": "failure", "kind": "nccl_timeout", "t": 1990},
-        ],
-    )
+    evidence.events("1", [*steps(1, 10, 0), durable(10, 100), failure("nccl_timeout", 1990)])
 
 
 @built_together
-def test_a_hardware_xid_when_the_hang_began_is_the_cause_of_a_nccl_timeout(cluster, job_events):
-    hung(cluster, job_events)
-    cluster.load(
-        "gpu_events",
-        [{"cluster": cluster.name, "node": "a", "gpu_uuid": f"{cluster.name}/a#0",
-          "ts": cluster.at(110), "kind": "xid", "ts_precision": "exact", "code": 79}],
+def test_a_hardware_xid_when_the_hang_began_is_the_cause_of_a_nccl_timeout(cluster):
+    hung(cluster)
+    cluster.add(
+        "gpu_events", node="a", gpu_uuid=f"{cluster.name}/a#0", ts=110, kind="xid",
+        ts_precision="exact", code=79,
     )  # fmt: skip
     yield
-
     assert lines(cluster) == {"team": (0, 1900, 1900)}
 
 
 @built_together
-def test_a_node_that_went_down_in_a_hang_is_the_cause_of_a_nccl_timeout(cluster, job_events):
-    hung(cluster, job_events)
+def test_a_node_that_went_down_in_a_hang_is_the_cause_of_a_nccl_timeout(cluster):
+    hung(cluster)
     cluster.state("a", "down", 200, None)
     yield
-
     assert lines(cluster) == {"team": (0, 1900, 1900)}
     assert cluster.read("select cause from marts.losses where category = 'fault_stall'")[
         "cause"
@@ -129,7 +88,7 @@ def test_a_node_that_went_down_in_a_hang_is_the_cause_of_a_nccl_timeout(cluster,
 
 
 @built_together
-def test_ledger_losses_and_statement_say_the_same_of_who_caused_it(cluster, job_events):
+def test_ledger_losses_and_statement_say_the_same_of_who_caused_it(cluster):
     cluster.node("a", 2)
     for job, start, state in (("1", 0, "PREEMPTED"), ("2", 300, "FAILED"), ("3", 600, "COMPLETED")):
         cluster.job(job, start, start + 200, ["a"], 2, state, job_name="r")
@@ -137,13 +96,12 @@ def test_ledger_losses_and_statement_say_the_same_of_who_caused_it(cluster, job_
         cluster.events(
             "r",
             [
-                *job_events.steps(5 * attempt + 1, 5 * attempt + 10, start),
-                job_events.durable(5 * attempt + 5, start + 50),
+                *steps(5 * attempt + 1, 5 * attempt + 10, start),
+                durable(5 * attempt + 5, start + 50),
             ],
             attempt=attempt,
         )  # fmt: skip
     yield
-
     by_blame = ledger(cluster.store, by=["blame"], scope=Scope(cluster=cluster.name))
     losses = cluster.read(
         "select blame, sum(gpu_ms)::bigint as gpu_ms from marts.losses "

@@ -1,9 +1,7 @@
 """Time between failures of nodes and of attempts by job size; outages; drivers."""
 
-from __future__ import annotations
-
 import pytest
-from tests.queries.conftest import START, START_MS, Evidence
+from tests.queries.conftest import START, START_MS, Evidence, at
 
 from goodput_queries.scope import Scope
 
@@ -12,33 +10,22 @@ OLD_DRIVER, NEW_DRIVER = "570.1", "580.2"
 
 
 def xid(made, node, second):
-    made.load("gpu_events", [
-        {
-            "node": node, "pci_bus_id": BUS, "ts": made.at(second), "kind": "xid", "code": 79,
-            "ts_precision": "exact",
-        }
-    ], "kernel-log")  # fmt: skip
+    made.add(
+        "gpu_events", source="kernel-log", node=node, pci_bus_id=BUS, ts=second, kind="xid",
+        code=79, ts_precision="exact", cluster=None,
+    )  # fmt: skip
 
 
 def gpu(made, node, driver, second=0.0, vbios=None):
-    made.load("gpus", [
-        {
-            "cluster": "c", "node": node, "gpu_uuid": f"GPU-{node}", "gpu_index": 0,
-            "pci_bus_id": BUS, "gpu_model": "h100", "driver_version": driver,
-            "vbios_version": vbios,
-            "valid_from_at": made.at(second),
-        }
-    ], "dcgm")  # fmt: skip
+    made.add(
+        "gpus", source="dcgm", node=node, gpu_uuid=f"GPU-{node}", gpu_index=0, pci_bus_id=BUS,
+        gpu_model="h100", driver_version=driver, vbios_version=vbios, valid_from_at=second,
+    )  # fmt: skip
 
 
 def listing(made, node, state, second):
     """Load what a listing of nodes shows: a state at a moment."""
-    made.load("node_states", [
-        {
-            "cluster": "c", "node": node, "state": state, "start_at": made.at(second),
-            "end_at": made.at(second),
-        }
-    ], "slurm")  # fmt: skip
+    made.add("node_states", source="slurm", node=node, state=state, start_at=second, end_at=second)
 
 
 @pytest.fixture(scope="module")
@@ -52,18 +39,16 @@ def world(new_store):
         {"cluster": cluster, "node": node, "gpu_uuid": f"GPU-{node}", "valid_from_at": START}
         for cluster, node in (("c", "n"), ("x", "y"))
     ], "inventory")  # fmt: skip
-    made.load("gpu_samples", [
-        {"gpu_uuid": "GPU-y", "gpu_instance": "", "ts": made.at(s), "power_w": 70.0}
-        for s in (0, 60)
-    ])  # fmt: skip
+    made.add(
+        "gpu_samples", *({"ts": s} for s in (0, 60)), gpu_uuid="GPU-y", gpu_instance="",
+        power_w=70.0,
+    )  # fmt: skip
     made.watched(3_600)
     made.state("a", "down", 100, 400)
-    made.load("node_states", [
-        {
-            "cluster": "c", "node": "a", "state": "down", "start_at": made.at(300),
-            "end_at": made.at(600), "reason": "fan",
-        }
-    ], "node-states")  # fmt: skip
+    made.add(
+        "node_states", source="node-states", node="a", state="down", start_at=300, end_at=600,
+        reason="fan",
+    )  # fmt: skip
     made.state("a", "down", 2_000, 2_000)  # over at once
     made.state("b", "drained", 500, 900)
     for second, state in ((1_000, "down"), (1_060, "down"), (1_120, "up"), (1_180, "down")):
@@ -98,38 +83,57 @@ def test_the_interval_of_a_number_of_events_is_the_exact_one(world, counted, low
     assert found[0] == pytest.approx((low, high), abs=1e-6)
 
 
-def test_states_that_overlap_are_one_outage_whoever_reports_them(world):
-    found = rows(
-        world,
+# what it shows: the query, its scope, its rows
+ROWS = {
+    "states that overlap are one outage whoever reports them": (
         "select start_at, end_at, reports, reason, sources from marts.node_outages "
-        "where node = 'a' order by start_at",
-    )
-
-    assert found[0] == (world.at(100), world.at(600), 2, "fan", "node states, test")
-
-
-def test_an_outage_that_is_over_at_once_counts(world):
-    found = rows(world, "select outage_ms from marts.node_outages where node = 'a'")
-
-    assert sorted(found) == [(0,), (500_000,)]
-
-
-def test_listings_that_show_the_same_state_are_one_outage(world):
-    found = rows(
-        world,
+        "where node = 'a' order by start_at limit 1", {},
+        [(at(100), at(600), 2, "fan", "node states, test")],
+    ),
+    "an outage that is over at once counts": (
+        "select outage_ms from marts.node_outages where node = 'a' order by 1", {},
+        [(0,), (500_000,)],
+    ),
+    "listings that show the same state are one outage": (
         "select start_at, end_at from marts.node_outages "
-        "where node = 'b' and state = 'down' order by start_at",
-    )
+        "where node = 'b' and state = 'down' order by start_at", {},
+        [(at(1_000), at(1_060)), (at(1_180), at(1_180))],
+    ),
+    "a drained node is an outage": (
+        "select state from marts.node_outages where node = 'b' order by state", {},
+        [("down",), ("down",), ("drained",)],
+    ),
+    "a drained node is no failure": (
+        "select failures from marts.fleet_reliability where cluster = 'c'", {}, [(4,)],
+    ),
+    "without node states it is not known how often nodes fail": (
+        "select has_states, failures, mtbf_s from marts.fleet_reliability where cluster = 'x'",
+        {}, [(False, None, None)],
+    ),
+    "an outage that began before the window is no failure in it": (
+        "select failures, down_ms from marts.fleet_reliability where cluster = 'c'",
+        {"from_ms": START_MS + 200_000, "to_ms": START_MS + 500_000}, [(0, 300_000)],
+    ),
+    "the window cuts run time and counts the failures in it": (
+        "select run_ms, failures from marts.reliability_by_job_size where gpus_to = 1",
+        {"to_ms": START_MS + 1_250_000}, [(750_000, 0)],
+    ),
+    "an incident counts for the driver that the GPU had then": (
+        "select driver_version, vbios_version, gpus, gpu_ms, errors, "
+        "round(errors_per_1000_gpu_h, 6) from marts.driver_versions where cluster = 'c' "
+        "order by driver_version", {},
+        [
+            (OLD_DRIVER, "96.00.01", 2, 5_400_000, 1, 666.666667),
+            (NEW_DRIVER, "96.00.01", 1, 1_800_000, 1, 2_000),
+            (None, None, 1, 3_600_000, 0, 0),  # nobody reports it
+        ],
+    ),
+}  # fmt: skip
 
-    assert found == [(world.at(1_000), world.at(1_060)), (world.at(1_180), world.at(1_180))]
 
-
-def test_a_drained_node_is_an_outage_and_no_failure(world):
-    states = rows(world, "select state from marts.node_outages where node = 'b' order by state")
-    failures = rows(world, "select failures from marts.fleet_reliability where cluster = 'c'")
-
-    assert states == [("down",), ("down",), ("drained",)]
-    assert failures == [(4,)]
+@pytest.mark.parametrize(("sql", "scope", "expected"), ROWS.values(), ids=ROWS)
+def test_outages_and_failures(world, sql, scope, expected):
+    assert rows(world, sql, **scope) == expected
 
 
 def test_time_between_failures_is_time_not_down_over_failures(world):
@@ -143,24 +147,6 @@ def test_time_between_failures_is_time_not_down_over_failures(world):
     assert found["mtbf_low_s"] == pytest.approx(up_s / 10.241589, rel=1e-6)
     assert found["mtbf_high_s"] == pytest.approx(up_s / 1.089866, rel=1e-6)
     assert found["mttr_s"] == pytest.approx((500 + 0 + 60 + 0) / 4)
-
-
-def test_without_node_states_it_is_not_known_how_often_nodes_fail(world):
-    found = rows(world, "select has_states, failures, mtbf_s from marts.fleet_reliability "
-                 "where cluster = 'x'")  # fmt: skip
-
-    assert found == [(False, None, None)]
-
-
-def test_an_outage_that_began_before_the_window_is_no_failure_in_it(world):
-    found = rows(
-        world,
-        "select failures, down_ms from marts.fleet_reliability where cluster = 'c'",
-        from_ms=START_MS + 200_000,
-        to_ms=START_MS + 500_000,
-    )
-
-    assert found == [(0, 300_000)]
 
 
 def test_attempts_fail_where_the_infrastructure_is_the_cause(world):
@@ -185,27 +171,3 @@ def test_sizes_are_counted_up_to_powers_of_two_and_without_a_failure_the_interva
     assert found[0][:5] == (2, 2, 7_200_000, 0, None)
     assert found[0][5] == pytest.approx(3_600 / 3.688879, rel=1e-6)
     assert found[0][6] is None
-
-
-def test_the_window_cuts_run_time_and_counts_the_failures_in_it(world):
-    found = rows(
-        world,
-        "select run_ms, failures from marts.reliability_by_job_size where gpus_to = 1",
-        to_ms=START_MS + 1_250_000,
-    )
-
-    assert found == [(750_000, 0)]
-
-
-def test_an_incident_counts_for_the_driver_that_the_gpu_had_then(world):
-    found = rows(
-        world,
-        "select driver_version, vbios_version, gpus, gpu_ms, errors, errors_per_1000_gpu_h "
-        "from marts.driver_versions where cluster = 'c' order by driver_version",
-    )
-
-    assert found == [
-        (OLD_DRIVER, "96.00.01", 2, 5_400_000, 1, pytest.approx(1_000 / 1.5)),
-        (NEW_DRIVER, "96.00.01", 1, 1_800_000, 1, pytest.approx(1_000 / 0.5)),
-        (None, None, 1, 3_600_000, 0, 0),  # nobody reports it
-    ]

@@ -1,7 +1,5 @@
 """What the Fleet page asks: racks, the state of each GPU, what is not allocated and why."""
 
-from __future__ import annotations
-
 import pytest
 from tests.queries.conftest import Evidence
 
@@ -43,10 +41,10 @@ def store(new_store):
         for gpu, power, end in (("a#0", 300.0, 3541), ("c#0", 500.0, 1801), ("b#1", 100.0, 3601))
         for s in range(0, end, 60)
     ], "dcgm")  # fmt: skip
-    made.load("gpu_events", [
-        {"cluster": "c", "node": "a", "gpu_uuid": "c/a#1", "ts": made.at(1000),
-         "ts_precision": "exact", "kind": "xid", "code": 79, "message": "off the bus"},
-    ])  # fmt: skip
+    made.add(
+        "gpu_events", node="a", gpu_uuid="c/a#1", ts=1000, ts_precision="exact", kind="xid",
+        code=79, message="off the bus",
+    )  # fmt: skip
     made.store.build()
     yield made.store
     made.store.close()

@@ -1,7 +1,5 @@
 """The ledger of a made-up fleet against its truth: 64 GPUs, six hours, every kind of loss."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from datetime import UTC, datetime

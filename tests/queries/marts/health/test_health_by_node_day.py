@@ -1,7 +1,5 @@
 """Errors of nodes by day: rises of counters, incidents of Xids, thermal slowdown."""
 
-from __future__ import annotations
-
 from datetime import date
 
 import pytest
@@ -17,20 +15,18 @@ HW_THERMAL = 0x40
 
 
 def place(made, node, gpu, bus, start=0.0, end=None):
-    made.load("gpus", [
-        {
-            "cluster": "c", "node": node, "gpu_uuid": gpu, "gpu_index": 0, "pci_bus_id": bus,
-            "gpu_model": "h100", "valid_from_at": made.at(start), "valid_to_at": made.at(end),
-        }
-    ], "inventory")  # fmt: skip
+    made.add(
+        "gpus", source="inventory", node=node, gpu_uuid=gpu, gpu_index=0, pci_bus_id=bus,
+        gpu_model="h100", valid_from_at=start, valid_to_at=end,
+    )  # fmt: skip
 
 
 def count(made, gpu, metric, samples, source="dcgm"):
     """Load samples of a counter: (second, value) each."""
-    made.load("gpu_samples_other", [
-        {"gpu_uuid": gpu, "gpu_instance": "", "ts": made.at(s), "metric": metric, "value": v}
-        for s, v in samples
-    ], source)  # fmt: skip
+    made.add(
+        "gpu_samples_other", *({"ts": s, "value": v} for s, v in samples), source=source,
+        gpu_uuid=gpu, gpu_instance="", metric=metric,
+    )  # fmt: skip
 
 
 def xid(made, node, bus, code, second, **more):
@@ -65,13 +61,13 @@ def world(new_store):
     count(made, "GPU-a", "ecc_uncorrected_volatile_total", [(0, 3), (60, 3)])
     count(made, "GPU-old", "ecc_uncorrected_volatile_total", [(0, 10), (60, 10)])
     count(made, "GPU-old", "throttle_thermal_s", [(0, 0), (100, 40)])
-    made.load("gpu_samples", [
-        {
-            "gpu_uuid": "GPU-a", "gpu_instance": "", "ts": made.at(s),
-            "clocks_event_reasons": HW_THERMAL if s < 200 else 0,
-        }
-        for s in range(0, 600, 100)
-    ])  # fmt: skip
+    made.add(
+        "gpu_samples", *(
+            {"ts": s, "clocks_event_reasons": HW_THERMAL if s < 200 else 0}
+            for s in range(0, 600, 100)
+        ),
+        gpu_uuid="GPU-a", gpu_instance="",
+    )  # fmt: skip
     for code, second in ((48, 90), (79, 100), (45, 110)):
         xid(made, "a", BUS_A, code, second)
     gauge(made, "a", "GPU-a", 79, 130)
@@ -106,24 +102,43 @@ def incidents(world, node):
     ).to_dicts()
 
 
-def test_a_counter_counts_by_its_rise_and_a_reset_begins_at_zero(world):
-    """877 is as old as the GPU: 3 until the driver is loaded again, then 2, 3, and 4 by 09:30.
+ONE_HOUR = {"from_ms": START_MS + HOUR_MS, "to_ms": START_MS + 2 * HOUR_MS}
+# what it shows: node, kind, day, scope, value
+VALUES = {
+    # 877 is as old as the GPU: 3 until the driver is loaded again, then 2, 3, and 4 by 09:30; the
+    # counter of the GPU's life, and the second source that reads it, count the same errors
+    "a counter counts by its rise and a reset begins at zero": (
+        "a", "ecc_corrected", FIRST_DAY, {}, 3 + 2 + 3 + 4,
+    ),
+    "a rise counts on the day that shows it": ("a", "ecc_corrected", SECOND_DAY, {}, 1),
+    "the last value before the window is what its first rises from": (
+        "a", "ecc_corrected", FIRST_DAY, ONE_HOUR, 4,
+    ),
+    "parts of a kind add up": ("a", "nvlink", FIRST_DAY, {}, 1 + 2),
+    "a counter that stays is zero": ("a", "ecc_uncorrected", FIRST_DAY, {}, 0),
+    "one that nobody reads is missing": ("a", "row_remap", FIRST_DAY, {}, None),
+    "one of a node that nobody reads is missing": ("c", "ecc_uncorrected", FIRST_DAY, {}, None),
+    # the old GPU had counted 10 errors, the new one brings 100
+    "a GPU in place of another begins with its own counters": (
+        "b", "ecc_uncorrected", FIRST_DAY, {}, 0,
+    ),
+    "thermal slowdown is the share of readings with a reason": (
+        "a", "thermal", FIRST_DAY, {}, 600 * 2 / 6,
+    ),
+    "without reasons it is the rise of its counter": ("b", "thermal", FIRST_DAY, {}, 40),
+    "an incident ends after five quiet minutes": ("a", "xid_hardware", FIRST_DAY, {}, 3),
+    "an Xid that programs cause is no fault of the node": (
+        "b", "xid_application", FIRST_DAY, {}, 1,
+    ),
+    "the 94 eight hours later is one": ("b", "xid_hardware", FIRST_DAY, {}, 1),
+    "days between the events of a cluster were read": ("c", "xid_hardware", FIRST_DAY, {}, 0),
+    "days after them were not": ("c", "xid_hardware", SECOND_DAY, {}, None),
+}  # fmt: skip
 
-    The counter of the GPU's life, and the second source that reads it, count the same errors.
-    """
-    assert value(world, "a", "ecc_corrected") == 3 + 2 + 3 + 4
 
-
-def test_a_rise_counts_on_the_day_that_shows_it(world):
-    assert value(world, "a", "ecc_corrected", SECOND_DAY) == 1
-
-
-def test_the_last_value_before_the_window_is_what_its_first_rises_from(world):
-    found = value(
-        world, "a", "ecc_corrected", from_ms=START_MS + HOUR_MS, to_ms=START_MS + 2 * HOUR_MS
-    )
-
-    assert found == 4
+@pytest.mark.parametrize(("node", "kind", "day", "scope", "expected"), VALUES.values(), ids=VALUES)
+def test_value_of_a_day(world, node, kind, day, scope, expected):
+    assert value(world, node, kind, day, **scope) == pytest.approx(expected)
 
 
 def test_memory_errors_of_a_gpu_are_listed_by_hour_and_a_counter_that_stays_has_no_hour(world):
@@ -141,29 +156,6 @@ def test_memory_errors_of_a_gpu_are_listed_by_hour_and_a_counter_that_stays_has_
     ]
 
 
-def test_parts_of_a_kind_add_up(world):
-    assert value(world, "a", "nvlink") == 1 + 2
-
-
-def test_a_counter_that_stays_is_zero_and_one_that_nobody_reads_is_missing(world):
-    assert value(world, "a", "ecc_uncorrected") == 0
-    assert value(world, "a", "row_remap") is None
-    assert value(world, "c", "ecc_uncorrected") is None
-
-
-def test_a_gpu_that_was_put_in_place_of_another_begins_with_its_own_counters(world):
-    """The old GPU had counted 10 errors, the new one brings 100."""
-    assert value(world, "b", "ecc_uncorrected") == 0
-
-
-def test_thermal_slowdown_is_the_share_of_readings_with_a_reason(world):
-    assert value(world, "a", "thermal") == pytest.approx(600 * 2 / 6)
-
-
-def test_without_reasons_thermal_slowdown_is_the_rise_of_its_counter(world):
-    assert value(world, "b", "thermal") == 40
-
-
 def test_what_two_sources_report_of_one_fault_is_one_incident_of_its_worst_xid(world):
     first = incidents(world, "a")[0]
 
@@ -172,16 +164,10 @@ def test_what_two_sources_report_of_one_fault_is_one_incident_of_its_worst_xid(w
     assert first["what_to_do"].startswith("Drain the node and restart it")
 
 
-def test_an_incident_ends_after_five_quiet_minutes(world):
+def test_incidents_of_a_node_are_apart_by_five_quiet_minutes(world):
     found = [(row["code"], row["events"]) for row in incidents(world, "a")]
 
     assert found == [(79, 3), (119, 3), (119, 1)]
-    assert value(world, "a", "xid_hardware") == 3
-
-
-def test_an_xid_that_programs_cause_is_no_fault_of_the_node(world):
-    assert value(world, "b", "xid_application") == 1
-    assert value(world, "b", "xid_hardware") == 1  # the 94 eight hours later
 
 
 def test_an_xid_by_bus_address_belongs_to_the_gpu_that_was_there_then(world):
@@ -190,11 +176,6 @@ def test_an_xid_by_bus_address_belongs_to_the_gpu_that_was_there_then(world):
 
 def test_a_latch_that_was_set_before_it_was_first_read_is_no_incident(world):
     assert 79 not in [row["code"] for row in incidents(world, "b")]
-
-
-def test_days_between_the_events_of_a_cluster_were_read_and_days_after_them_were_not(world):
-    assert value(world, "c", "xid_hardware") == 0
-    assert value(world, "c", "xid_hardware", SECOND_DAY) is None
 
 
 def test_xids_by_code_count_each_incident_once(world):

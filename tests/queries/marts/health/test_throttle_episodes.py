@@ -1,7 +1,5 @@
 """Episodes of throttling: by clock event reasons, else by counters of throttled time."""
 
-from __future__ import annotations
-
 import pytest
 from tests.queries.conftest import built_together
 
@@ -10,44 +8,24 @@ POWER_CAP, HW_THERMAL = 0x4, 0x40
 
 def read(evidence, **values):
     """Load readings of one H100 of 700 W and 1,980 MHz, every 10 s to 100 s."""
-    evidence.load(
-        "gpus",
-        [
-            {
-                "cluster": evidence.name, "node": "a", "gpu_uuid": "a#0",
-                "slurm_index": 0, "gpu_index": 0,
-                "power_limit_w": 700.0, "sm_clock_max_hz": 1.98e9, "valid_from_at": evidence.at(0),
-            }
-        ],
+    evidence.add(
+        "gpus", node="a", gpu_uuid="a#0", slurm_index=0, gpu_index=0, power_limit_w=700.0,
+        sm_clock_max_hz=1.98e9, valid_from_at=0,
     )  # fmt: skip
 
-    evidence.load(
-        "gpu_samples",
-        [
-            {
-                "gpu_uuid": f"{evidence.name}/a#0", "gpu_instance": "", "ts": evidence.at(second),
-                "engine_active_ratio": 0.9, **values,
-            }
-            for second in evidence.every(0, 100)
-        ],
-        "dcgm",
+    evidence.add(
+        "gpu_samples", *({"ts": second} for second in evidence.every(0, 100)), source="dcgm",
+        gpu_uuid=f"{evidence.name}/a#0", gpu_instance="", engine_active_ratio=0.9, **values,
     )  # fmt: skip
 
 
 def counts(evidence, metric, values, step=10):
     """Load a counter of throttled seconds, a value every ten seconds."""
-    evidence.load(
-        "gpu_samples_other",
-        [
-            {
-                "gpu_uuid": f"{evidence.name}/a#0", "gpu_instance": "",
-                "ts": evidence.at(step * number),
-                "metric": metric, "value": float(value),
-            }
-            for number, value in enumerate(values)
-        ],
-        "dcgm",
-    )  # fmt: skip
+    for number, value in enumerate(values):
+        evidence.add(
+            "gpu_samples_other", source="dcgm", gpu_uuid=evidence.gpu("a#0"), gpu_instance="",
+            metric=metric, ts=step * number, value=float(value),
+        )  # fmt: skip
 
 
 def episodes(evidence):
@@ -60,42 +38,31 @@ def episodes(evidence):
 
 
 @pytest.mark.parametrize(
-    ("power_w", "sm_clock_hz", "is_loss"),
+    ("reason", "power_w", "sm_clock_hz", "is_loss"),
     [
-        pytest.param(690.0, 1.4e9, False, id="at its limit"),
-        pytest.param(170.0, 0.6e9, False, id="far below its limit"),
-        pytest.param(500.0, 1.9e9, False, id="at full clock"),
-        pytest.param(500.0, 1.0e9, True, id="low clock below its limit"),
-        pytest.param(None, None, False, id="nothing known"),
+        pytest.param(HW_THERMAL, 170.0, 0.6e9, True, id="heat, whatever the GPU draws"),
+        pytest.param(POWER_CAP, 690.0, 1.4e9, False, id="at its limit"),
+        pytest.param(POWER_CAP, 170.0, 0.6e9, False, id="far below its limit"),
+        pytest.param(POWER_CAP, 500.0, 1.9e9, False, id="at full clock"),
+        pytest.param(POWER_CAP, 500.0, 1.0e9, True, id="low clock below its limit"),
+        pytest.param(POWER_CAP, None, None, False, id="nothing known"),
     ],
 )
 @built_together
 def test_a_power_cap_counts_as_loss_only_where_it_costs_clock_below_the_limit(
-    cluster, power_w, sm_clock_hz, is_loss
+    cluster, reason, power_w, sm_clock_hz, is_loss
 ):
-    read(cluster, clocks_event_reasons=POWER_CAP, power_w=power_w, sm_clock_hz=sm_clock_hz)
-
+    read(cluster, clocks_event_reasons=reason, power_w=power_w, sm_clock_hz=sm_clock_hz)
     yield
-
-    assert episodes(cluster) == [("sw_power_cap", 110.0, is_loss, "clock event reasons")]
-
-
-@built_together
-def test_heat_counts_as_loss_whatever_the_gpu_draws(cluster):
-    read(cluster, clocks_event_reasons=HW_THERMAL, power_w=170.0, sm_clock_hz=0.6e9)
-
-    yield
-
-    assert episodes(cluster) == [("hw_thermal", 110.0, True, "clock event reasons")]
+    name = {POWER_CAP: "sw_power_cap", HW_THERMAL: "hw_thermal"}[reason]
+    assert episodes(cluster) == [(name, 110.0, is_loss, "clock event reasons")]
 
 
 @built_together
 def test_without_reasons_an_episode_is_where_a_counter_goes_up(cluster):
     read(cluster)
     counts(cluster, "throttle_thermal_s", [5, 5, 9, 14, 14, 14, 20, 20, 20, 20, 20])
-
     yield
-
     assert episodes(cluster) == [
         ("thermal", 9.0, True, "throttle counters"),
         ("thermal", 6.0, True, "throttle counters"),
@@ -118,9 +85,7 @@ def test_without_reasons_an_episode_is_where_a_counter_goes_up(cluster):
 def test_a_counter_that_gained_nothing_believable_is_no_episode(cluster, values):
     read(cluster)
     counts(cluster, "throttle_power_s", values)
-
     yield
-
     assert episodes(cluster) == []
 
 
@@ -128,9 +93,7 @@ def test_a_counter_that_gained_nothing_believable_is_no_episode(cluster, values)
 def test_where_readings_carry_reasons_counters_add_nothing(cluster):
     read(cluster, clocks_event_reasons=0)
     counts(cluster, "throttle_thermal_s", [0, 9, 18])
-
     yield
-
     assert episodes(cluster) == []
 
 
@@ -146,36 +109,22 @@ def test_where_readings_carry_reasons_counters_add_nothing(cluster):
 def test_it_is_known_whether_a_source_reports_throttling(cluster, values, metric, expected):
     read(cluster, **values)
     counts(cluster, metric, [0, 0])
-
     yield
-
     assert cluster.read("from marts.throttle_sources").rows() == [expected]
 
 
 def slowed(evidence, hours, of_hours, limit=90.0):
     """Load a reading every ten minutes, which has a thermal reason in the first hours."""
-    evidence.load(
-        "gpus",
-        [
-            {
-                "cluster": evidence.name, "node": "a", "gpu_uuid": "a#0",
-                "slurm_index": 0, "gpu_index": 0,
-                "valid_from_at": evidence.at(0), "slowdown_temperature_c": limit,
-            }
-        ],
+    evidence.add(
+        "gpus", node="a", gpu_uuid="a#0", slurm_index=0, gpu_index=0, valid_from_at=0,
+        slowdown_temperature_c=limit,
     )  # fmt: skip
-    evidence.load(
-        "gpu_samples",
-        [
-            {
-                "gpu_uuid": f"{evidence.name}/a#0", "gpu_instance": "", "ts": evidence.at(second),
-                "gpu_temperature_c": 84.0,
-                "clocks_event_reasons": HW_THERMAL if second < 3600 * hours else POWER_CAP,
-            }
-            for second in range(0, 3600 * of_hours, 600)
-        ],
-        "dcgm",
-    )  # fmt: skip
+    rows = [
+        {"ts": s, "clocks_event_reasons": HW_THERMAL if s < 3600 * hours else POWER_CAP}
+        for s in range(0, 3600 * of_hours, 600)
+    ]
+    read = {"gpu_uuid": evidence.gpu("a#0"), "gpu_instance": "", "gpu_temperature_c": 84.0}
+    evidence.add("gpu_samples", *rows, source="dcgm", **read)
 
 
 @pytest.mark.parametrize(
@@ -189,9 +138,7 @@ def slowed(evidence, hours, of_hours, limit=90.0):
 @built_together
 def test_throttling_is_chronic_by_its_share_of_the_hours_read(cluster, hours, of_hours, recurrence):
     slowed(cluster, hours, of_hours)
-
     yield
-
     cluster.build()
     found = cluster.read(
         "select reason, throttled_hours, read_hours, recurrence, slowdown_margin_c "
@@ -209,9 +156,7 @@ def test_throttling_is_chronic_by_its_share_of_the_hours_read(cluster, hours, of
 def test_the_margin_is_to_the_limit_reported_last_or_unknown(cluster, limit, reported, margin):
     slowed(cluster, 3, 12, limit)
     counts(cluster, "slowdown_temperature_c", reported, 600)
-
     yield
-
     cluster.build()
     found = cluster.read("select slowdown_margin_c from marts.throttled_gpus")
     assert found.rows() == [(margin,)]
@@ -221,9 +166,7 @@ def test_the_margin_is_to_the_limit_reported_last_or_unknown(cluster, limit, rep
 def test_counters_of_throttled_time_count_where_there_are_no_reasons(cluster):
     read(cluster)
     counts(cluster, "throttle_thermal_s", [5, 5, 9, 14, 14])
-
     yield
-
     cluster.build()
     found = cluster.read(
         "select reason, throttled_hours, read_hours, recurrence, slowdown_margin_c "

@@ -1,10 +1,9 @@
 """What counts as useful, and figures of an earlier definition stay as they were."""
 
-from __future__ import annotations
-
 from datetime import date
 
 import pytest
+from tests.queries.conftest import durable, phase, steps
 
 from goodput_billing.render import files
 from goodput_billing.statement import closing
@@ -19,7 +18,7 @@ SETTINGS = StatementSettings(lateness_h=6)
 
 
 @pytest.fixture
-def measured(evidence, job_events):
+def measured(evidence):
     """Load two GPUs for 100 steps with a tenth of communication, then of an evaluation."""
     evidence.node("a", 2)
     evidence.watched(60 * HOUR_S)
@@ -28,9 +27,9 @@ def measured(evidence, job_events):
         "1",
         [
             {"event": "job.start", "t": 0},
-            *job_events.steps(1, 100, 0, comm_s=1.0, straggler_s=0.0),
-            job_events.phase("eval", 1000, 1100),
-            job_events.durable(100, 1100),
+            *steps(1, 100, 0, comm_s=1.0, straggler_s=0.0),
+            phase("eval", 1000, 1100),
+            durable(100, 1100),
         ],
     )
     evidence.store.build()

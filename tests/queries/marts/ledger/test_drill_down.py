@@ -1,7 +1,5 @@
 """What a number leads to adds up to it: every loss, category, team, gap and run of the demo."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -27,7 +25,10 @@ def assert_same(found, expected):
     assert found["cost"].to_list() == pytest.approx(expected["cost"].to_list(), abs=1e-5)
 
 
-@pytest.fixture(scope="module", params=["recorded session", "with a fleet"])
+@pytest.fixture(
+    scope="module",
+    params=["recorded session", pytest.param("with a fleet", marks=pytest.mark.slow)],
+)
 def session(request, recorded_demo, tmp_path_factory):
     """Give the demo: the recorded session alone, and with twelve hours of a made-up fleet."""
     folder = tmp_path_factory.mktemp("demo")
@@ -122,8 +123,7 @@ def test_intervals_of_one_gpu_and_category_do_not_touch(session):
 def test_the_parts_of_a_gap_add_up_to_the_gap(session, windows):
     for window in windows:
         whole = session.read(
-            "select gap_id, gpu_ms, cost from marts.idle_gaps order by 1",
-            scope=window,
+            "select gap_id, gpu_ms, cost from marts.idle_gaps order by 1", scope=window
         )
         parts = session.read(
             f"select gap_id, {ACCOUNTED} from marts.idle_gap_parts group by 1 order by 1",

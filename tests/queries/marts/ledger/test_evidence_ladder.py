@@ -1,93 +1,65 @@
 """The rung of evidence that the first tile can stand on, with its ratio and coverage."""
 
-from __future__ import annotations
-
 import pytest
+from tests.queries.conftest import START_MS, built_together, steps
 
-from goodput_queries.scope import EVERYTHING, Scope
-
-START_MS = 1_800_000_000_000
+from goodput_queries.scope import Scope
 
 
-def ladder(evidence, scope=EVERYTHING):
-    """Build and return the one row of the ladder."""
-    evidence.store.build()
-    frame = evidence.store.read("from marts.evidence_ladder", scope=scope)
+def ladder(cluster, **scope):
+    frame = cluster.read("from marts.evidence_ladder", scope=Scope(**scope))
     return frame.row(0, named=True)
 
 
-@pytest.fixture
-def node_read(evidence):
-    """Give a node of two GPUs, one at work, read for 1,000 s."""
-    evidence.node("a", 2)
-    evidence.samples("a#0", evidence.every(0, 1000), lambda _: True)
-    evidence.samples("a#1", evidence.every(0, 1000), lambda _: False)
-    return evidence
+def node_read(cluster):
+    """Load a node of two GPUs, one at work, read for 1,000 s."""
+    cluster.node("a", 2)
+    cluster.samples("a#0", cluster.every(0, 1000), lambda _: True)
+    cluster.samples("a#1", cluster.every(0, 1000), lambda _: False)
 
 
-def steps(evidence, run, until):
-    events = [{"t": 0, "event": "job.start"}]
-    events += [
-        {"t": t, "event": "step", "step": t // 10, "dur_s": 10} for t in range(10, until + 1, 10)
-    ]
-    evidence.events(run, events)
+# what it shows: GPUs of the job runs, of which the first reports steps; rung, ratio and coverage,
+# what the next step is about
+RUNGS = {
+    "attempts that report steps in half of the allocated time give goodput": (
+        [2], True, ("goodput", 1.0, 1.0), None,
+    ),
+    "of jobs that report nothing it is the share of allocated time that was active": (
+        [2], False, ("active_while_allocated", 0.5, 1.0), "five lines of Python",
+    ),
+    "few attempts that report steps do not represent the rest": (
+        [2, 6], True, ("active_while_allocated", None, 0.25), "telemetry",
+    ),
+    "without a scheduler the activity of GPUs is all there is": (
+        [], False, ("gpu_activity", 0.5, 1.0), "scheduler",
+    ),
+}  # fmt: skip
 
 
-def test_attempts_that_report_steps_in_half_of_the_allocated_time_give_goodput(node_read):
-    node_read.job("1", 0, 1000, ["a"], 2)
-    steps(node_read, "1", 1000)
-
-    row = ladder(node_read)
-
-    assert (row["rung"], row["coverage"], row["next_step"]) == ("goodput", 1.0, None)
-    assert row["ratio"] == pytest.approx(1.0)
-
-
-def test_jobs_that_report_nothing_give_the_share_of_allocated_time_that_was_active(node_read):
-    node_read.job("1", 0, 1000, ["a"], 2)
-
-    row = ladder(node_read)
-
-    assert row["rung"] == "active_while_allocated"
-    assert row["ratio"] == pytest.approx(0.5)
-    assert row["coverage"] == pytest.approx(1.0)
-    assert "five lines of Python" in row["next_step"]
+@pytest.mark.parametrize(("jobs", "has_steps", "expected", "about"), RUNGS.values(), ids=RUNGS)
+@built_together
+def test_rung_of_the_evidence(cluster, jobs, has_steps, expected, about):
+    node_read(cluster)
+    for number, gpus in enumerate(jobs):
+        if number:
+            cluster.node("b", gpus)
+        cluster.job(str(number), 0, 1000, ["ab"[number]], gpus)
+    if has_steps:
+        cluster.events("0", [{"t": 0, "event": "job.start"}, *steps(1, 100, 0)])
+    yield
+    row = ladder(cluster)
+    assert (row["rung"], row["ratio"], row["coverage"]) == pytest.approx(expected)
+    assert row["next_step"] is None if about is None else about in row["next_step"]
+    if has_steps:  # filters finer than the cluster change no rung
+        assert ladder(cluster, team="other")["rung"] == expected[0]
 
 
-def test_few_attempts_that_report_steps_do_not_represent_the_rest(node_read):
-    node_read.node("b", 6)
-    node_read.job("1", 0, 1000, ["a"], 2)
-    node_read.job("2", 0, 1000, ["b"], 6)
-    steps(node_read, "1", 1000)
-
-    row = ladder(node_read)
-
-    assert (row["rung"], row["ratio"]) == ("active_while_allocated", None)
-    assert row["coverage"] == pytest.approx(0.25)
-    assert "telemetry" in row["next_step"]
-
-
-def test_without_a_scheduler_the_activity_of_gpus_is_all_there_is(node_read):
-    row = ladder(node_read)
-
-    assert row["rung"] == "gpu_activity"
-    assert row["ratio"] == pytest.approx(0.5)
-    assert row["coverage"] == pytest.approx(1.0)
-    assert "scheduler" in row["next_step"]
-
-
-def test_a_window_of_minutes_counts_those_minutes_alone(node_read):
-    node_read.samples("a#1", node_read.every(1010, 2000), lambda _: True)
-    node_read.samples("a#0", node_read.every(1010, 2000), lambda _: True)
-
-    row = ladder(node_read, Scope(from_ms=START_MS + 1_000_000, to_ms=START_MS + 2_000_000))
-
+@built_together
+def test_a_window_of_minutes_counts_those_minutes_alone(cluster):
+    node_read(cluster)
+    for gpu in ("a#0", "a#1"):
+        cluster.samples(gpu, cluster.every(1010, 2000), lambda _: True)
+    yield
+    row = ladder(cluster, from_ms=START_MS + 1_000_000, to_ms=START_MS + 2_000_000)
     assert row["ratio"] == pytest.approx(1.0)
     assert row["capacity_ms"] == 2_000_000
-
-
-def test_filters_finer_than_the_cluster_do_not_change_the_rung(node_read):
-    node_read.job("1", 0, 1000, ["a"], 2)
-    steps(node_read, "1", 1000)
-
-    assert ladder(node_read, Scope(team="other"))["rung"] == "goodput"

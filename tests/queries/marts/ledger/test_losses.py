@@ -1,7 +1,5 @@
 """Causes of losses."""
 
-from __future__ import annotations
-
 
 def test_the_phase_that_lost_most_reports_the_cause_not_the_longest_in_one_hour(evidence):
     """Initialisation takes 100 s of one hour, compilation 70 s of that and 70 s of the next."""

@@ -1,7 +1,5 @@
 """The recorded H200 session against its reference ledger (sample_data/README.md, tests/truth)."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -142,8 +140,8 @@ def test_a_power_cap_at_full_power_is_an_episode_and_no_loss(session):
 
 def test_every_mart_answers_and_explains_its_columns(session):
     for mart in models.of_layer("marts").values():
-        select = f"select * from {mart.qualified_name} limit 1"
-        columns = session.read(select, is_kept=True).columns
+        select = f"select * from {mart.qualified_name} limit 0"
+        columns = session.read(select).columns
         assert mart.description, mart.name
         assert mart.grain, mart.name
         assert set(mart.columns) <= set(columns), (mart.name, set(mart.columns) - set(columns))

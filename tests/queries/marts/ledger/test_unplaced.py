@@ -1,13 +1,9 @@
 """Allocated time that cannot be placed on a GPU is outside the ledger, but reported."""
 
-from __future__ import annotations
-
 import pytest
-from tests.queries.conftest import built_together
+from tests.queries.conftest import START_MS, built_together
 
 from goodput_queries.scope import EVERYTHING, Scope
-
-START_MS = 1_800_000_000_000
 
 
 def unplaced(cluster, scope=EVERYTHING):
@@ -25,9 +21,7 @@ def test_a_job_without_a_node_list_is_outside_the_ledger(cluster):
     cluster.node("a", 2)
     cluster.job("1", 0, 5000, [], 2)
     cluster.job("2", 0, 1000, ["a"], 1)
-
     yield
-
     assert unplaced(cluster) == [("1", "no_node_list", 10_000)]
     assert cluster.gpu_s() == {"unknown": 1000, "free_unknown": 9000}
 
@@ -38,50 +32,30 @@ def test_a_window_has_its_part_of_what_is_unplaced(cluster):
     cluster.job("1", 0, 5000, [], 2)
 
     scope = Scope(from_ms=START_MS + 1_000_000, to_ms=START_MS + 4_000_000)
-
     yield
-
     assert unplaced(cluster, scope) == [("1", "no_node_list", 6000)]
 
 
+@pytest.mark.parametrize(
+    ("gpus", "listed_from", "jobs", "expected"),
+    [
+        (2, 0, [(0, 1000, 3)], [("0", "no_such_gpu", 1000)]),
+        (1, 600, [(0, 1000, 1)], [("0", "no_such_gpu", 600)]),
+        (1, 0, [(0, 1000, 1), (900, 1500, 1)], []),
+    ],
+    ids=["beyond the GPUs of the node", "before the dates of the inventory", "contested"],
+)
 @built_together
-def test_gpus_beyond_those_of_the_node_are_unplaced(cluster):
-    cluster.node("a", 2)
-    cluster.job("1", 0, 1000, ["a"], 3)
-
+def test_allocated_time_on_no_known_gpu_is_unplaced(cluster, gpus, listed_from, jobs, expected):
+    for index in range(gpus):
+        cluster.add(
+            "gpus", source="inventory", node="a", gpu_uuid=f"GPU-{cluster.name}-{index}",
+            slurm_index=index, gpu_model="h100", valid_from_at=listed_from,
+        )  # fmt: skip
+    for number, (start, end, count) in enumerate(jobs):
+        cluster.job(str(number), start, end, ["a"], count)
     yield
-
-    assert unplaced(cluster) == [("1", "no_such_gpu", 1000)]
-
-
-@built_together
-def test_a_hold_outside_of_the_dates_of_an_inventory_is_unplaced(cluster):
-    cluster.load(
-        "gpus",
-        [
-            {
-                "cluster": cluster.name, "node": "a", "gpu_uuid": f"GPU-{cluster.name}",
-                "slurm_index": 0, "gpu_model": "h100", "valid_from_at": cluster.at(600),
-            }
-        ],
-        "inventory",
-    )  # fmt: skip
-    cluster.job("1", 0, 1000, ["a"], 1)
-
-    yield
-
-    assert unplaced(cluster) == [("1", "no_such_gpu", 600)]
-
-
-@built_together
-def test_what_is_placed_and_what_is_contested_is_not_unplaced(cluster):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 1000, ["a"], 1)
-    cluster.job("2", 900, 1500, ["a"], 1)
-
-    yield
-
-    assert unplaced(cluster) == []
+    assert unplaced(cluster) == expected
 
 
 @pytest.mark.parametrize(
@@ -90,20 +64,9 @@ def test_what_is_placed_and_what_is_contested_is_not_unplaced(cluster):
 @built_together
 def test_unplaced_time_has_the_price_of_its_kind_of_gpu(cluster, kind, priced):
     cluster.node("a", 2, model="NVIDIA H100 80GB HBM3")
-    cluster.load(
-        "rates",
-        [
-            {
-                "cluster": cluster.name,
-                "gpu_model": priced,
-                "price_per_gpu_h": 3,
-                "valid_from_at": cluster.at(-86400),
-            }
-        ],
-    )
+    cluster.add("rates", gpu_model=priced, price_per_gpu_h=3, valid_from_at=-86400)
     cluster.job("1", 0, 7200, [], 2, gpu_type=kind)
     yield
-
     costs = cluster.read("select sum(cost) from marts.unplaced")
     assert costs.item() == pytest.approx(12)
 
@@ -124,17 +87,12 @@ def test_data_quality_names_unplaced_time_with_its_gpu_hours(evidence):
 def test_data_quality_names_collectives_of_processes_that_no_run_has(evidence):
     evidence.node("a", 2)
     evidence.job("1", 0, 5000, ["a"], 2)
-    evidence.load(
-        "collectives",
-        [
-            {
-                "cluster": "c", "node": "a", "pid": 7, "comm_id": "0x1", "comm_name": "", "rank": 0,
-                "ranks": 2, "operation": "AllReduce", "is_p2p": False, "sequence_number": n,
-                "started_at": evidence.at(100 + n), "dumped_at": evidence.at(101 + n),
-                "exec_time_s": 0.1,
-            }
-            for n in range(10)
-        ],
+    operations = [
+        {"sequence_number": n, "started_at": 100 + n, "dumped_at": 101 + n} for n in range(10)
+    ]
+    evidence.add(
+        "collectives", *operations, node="a", pid=7, comm_id="0x1", comm_name="", rank=0, ranks=2,
+        operation="AllReduce", is_p2p=False, exec_time_s=0.1,
     )  # fmt: skip
     evidence.store.build()
 

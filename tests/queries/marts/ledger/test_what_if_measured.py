@@ -1,11 +1,9 @@
 """What scenarios know from a site's own ledger, each value with the view it comes from."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 import pytest
-from tests.queries.conftest import Evidence
+from tests.queries.conftest import START_MS, Evidence, durable, phase, steps
 
 from goodput_queries.scope import EVERYTHING, Scope
 from goodput_scenarios.measured import EVERY_MODEL, choices, measured
@@ -22,15 +20,13 @@ def number(given):
 
 def counter(evidence, gpu, kwh_per_h, hours):
     """Load an energy counter that rises by so much each hour."""
-    evidence.load(
-        "gpu_samples",
-        [
-            {"gpu_uuid": f"c/{gpu}", "gpu_instance": "", "ts": evidence.at(second),
-             "energy_j": 1e9 + second * kwh_per_h * 1000, "engine_active_ratio": 0.9,
-             "is_flagged": False}
+    evidence.add(
+        "gpu_samples", *(
+            {"ts": second, "energy_j": 1e9 + second * kwh_per_h * 1000}
             for second in range(0, hours * HOUR_S + 1, 60)
-        ],
-        "dcgm",
+        ),
+        source="dcgm", gpu_uuid=f"c/{gpu}", gpu_instance="", engine_active_ratio=0.9,
+        is_flagged=False,
     )  # fmt: skip
 
 
@@ -53,12 +49,11 @@ def node(evidence):
 def built_priced(new_store):
     """Give the same node with a price, a factor and a tariff."""
     node = a_node(Evidence(new_store()))
-    node.load("rates", [{"price_per_gpu_h": Decimal(2)}])
-    node.load("rate_factors", [{"partition": "batch", "factor": Decimal("0.5")}])
-    node.load(
-        "tariffs",
-        [{"zone": "UTC", "from_hour": 0, "to_hour": 24, "price_per_kwh": Decimal("0.1"),
-          "pue": Decimal("1.5"), "server_ratio": Decimal(1)}],
+    node.add("rates", price_per_gpu_h=Decimal(2), cluster=None)
+    node.add("rate_factors", partition="batch", factor=Decimal("0.5"), cluster=None)
+    node.add(
+        "tariffs", zone="UTC", from_hour=0, to_hour=24, price_per_kwh=Decimal("0.1"),
+        pue=Decimal("1.5"), server_ratio=Decimal(1), cluster=None,
     )  # fmt: skip
     return node.built()
 
@@ -115,10 +110,8 @@ def test_use_has_the_bounds_of_what_is_not_settled(priced):
     assert "cost_per_productive_gpu_h" not in known
 
 
-def test_a_window_counts_its_own_hours_alone(priced, start_of_time_ms):
-    scope = Scope(
-        from_ms=start_of_time_ms + 5 * HOUR_S * 1000, to_ms=start_of_time_ms + 10 * HOUR_S * 1000
-    )
+def test_a_window_counts_its_own_hours_alone(priced):
+    scope = Scope(from_ms=START_MS + 5 * HOUR_S * 1000, to_ms=START_MS + 10 * HOUR_S * 1000)
 
     known = measured(priced, "upgrade", scope, EVERY_MODEL)
 
@@ -135,7 +128,7 @@ def test_the_largest_model_is_offered_first_and_all_together_last(priced):
 
 
 @pytest.fixture
-def saving(evidence, job_events):
+def saving(evidence):
     """Give a run of two GPUs that saves for 30 s each 10 minutes and fails once in two hours."""
     evidence.node("n", 2)
     evidence.watched(2 * HOUR_S)
@@ -146,13 +139,13 @@ def saving(evidence, job_events):
             event
             for n, begin in enumerate(cycles)
             for event in (
-                *job_events.steps(60 * n + 300 * attempt, 60 * n + 59 + 300 * attempt, begin),
-                job_events.phase("ckpt_save", begin + 600, begin + 630),
-                job_events.durable(60 * n + 59 + 300 * attempt, begin + 630),
+                *steps(60 * n + 300 * attempt, 60 * n + 59 + 300 * attempt, begin),
+                phase("ckpt_save", begin + 600, begin + 630),
+                durable(60 * n + 59 + 300 * attempt, begin + 630),
             )
         ]
         evidence.events("1", reported, attempt=attempt)
-    evidence.load("rates", [{"price_per_gpu_h": Decimal(2)}])
+    evidence.add("rates", price_per_gpu_h=Decimal(2), cluster=None)
     evidence.store.build()
     return evidence.store
 
@@ -170,13 +163,13 @@ def test_a_run_is_known_by_its_own_saves_and_failures(saving):
     assert number(known["price_per_gpu_h"]) == 2
 
 
-def test_a_run_that_has_not_failed_reckons_with_the_platforms_failures(evidence, job_events):
+def test_a_run_that_has_not_failed_reckons_with_the_platforms_failures(evidence):
     evidence.node("n", 2)
     evidence.node("m", 8)
     evidence.watched(10 * HOUR_S)
     evidence.job("1", 0, 10 * HOUR_S, ["n"], 2)
-    reported = [job_events.phase("ckpt_save", begin, begin + 30) for begin in (600, 1200, 1800)]
-    evidence.events("1", [*job_events.steps(0, 59, 0), *reported])
+    reported = [phase("ckpt_save", begin, begin + 30) for begin in (600, 1200, 1800)]
+    evidence.events("1", [*steps(0, 59, 0), *reported])
     evidence.job("2", 0, 5 * HOUR_S, ["m"], 8, state="NODE_FAIL")
     evidence.store.build()
 
@@ -187,12 +180,12 @@ def test_a_run_that_has_not_failed_reckons_with_the_platforms_failures(evidence,
     assert "it has not failed in 10.0 h; the platform ended 1 attempts" in known["mtbf_s"].source
 
 
-def test_where_nothing_ever_failed_the_time_between_failures_is_not_known(evidence, job_events):
+def test_where_nothing_ever_failed_the_time_between_failures_is_not_known(evidence):
     evidence.node("n", 2)
     evidence.watched(HOUR_S)
     evidence.job("1", 0, HOUR_S, ["n"], 2)
-    reported = [job_events.phase("ckpt_save", begin, begin + 30) for begin in (600, 1200)]
-    evidence.events("1", [*job_events.steps(0, 59, 0), *reported])
+    reported = [phase("ckpt_save", begin, begin + 30) for begin in (600, 1200)]
+    evidence.events("1", [*steps(0, 59, 0), *reported])
     evidence.store.build()
 
     known = measured(evidence.store, "checkpoints", EVERYTHING, "c/1")

@@ -1,19 +1,17 @@
 """Communication inside steps, by what the site has: comm_s, profiler traces, NCCL durations."""
 
-from __future__ import annotations
-
 import pytest
-from tests.queries.conftest import built_together
+from tests.queries.conftest import built_together, steps
 
 
-def gang(cluster, job_events, ranks=2, steps=5):
+def gang(cluster, ranks=2, count=5):
     """Load steps of 10 s without a word on communication, each rank with its process."""
     cluster.node("a", ranks)
-    cluster.job("1", 0, 10 * steps, ["a"], ranks)
+    cluster.job("1", 0, 10 * count, ["a"], ranks)
     for rank in range(ranks):
         cluster.events(
             "1",
-            job_events.steps(1, steps, 0),
+            steps(1, count, 0),
             rank=rank,
             gpu_uuid=f"{cluster.name}/a#{rank}",
             pid=cluster.first_pid + rank,
@@ -22,21 +20,18 @@ def gang(cluster, job_events, ranks=2, steps=5):
 
 def trace(cluster, rank, kernels, ranks=2):
     """Load a rank's profiler trace: start, duration and exposed seconds of NCCL kernels."""
-    cluster.load(
-        "profiled_collectives",
-        [
-            {"cluster": cluster.name, "trace_id": f"{cluster.name}-{rank}", "rank": rank,
-             "ranks_total": ranks, "pid": cluster.first_pid + rank, "device": rank, "stream": 7,
-             "start_at": cluster.at(start), "duration_s": duration, "exposed_s": exposed,
-             "kernel": "ncclDevKernel_AllReduce", "operation": "allreduce",
-             "group_name": "default_pg", "ranks": ranks, "place": place}
+    cluster.add(
+        "profiled_collectives", *(
+            {"start_at": start, "duration_s": duration, "exposed_s": exposed, "place": place}
             for place, (start, duration, exposed) in enumerate(kernels)
-        ],
-        "kineto",
+        ),
+        source="kineto", trace_id=f"{cluster.name}-{rank}", rank=rank, ranks_total=ranks,
+        pid=cluster.first_pid + rank, device=rank, stream=7, kernel="ncclDevKernel_AllReduce",
+        operation="allreduce", group_name="default_pg", ranks=ranks,
     )  # fmt: skip
 
 
-def operations(cluster, exec_time_s, steps=5):
+def operations(cluster, exec_time_s, count=5):
     """Load one AllReduce a step from the NCCL Inspector; seconds by rank."""
     cluster.load(
         "collectives",
@@ -46,7 +41,7 @@ def operations(cluster, exec_time_s, steps=5):
              "operation": "AllReduce", "is_p2p": False,
              "sequence_number": step, "exec_time_s": seconds,
              "dumped_at": cluster.at(10 * step + 9), "started_at": cluster.at(10 * step + 5)}
-            for step in range(steps)
+            for step in range(count)
             for rank, seconds in enumerate(exec_time_s)
         ],
         "nccl-inspector",
@@ -54,14 +49,12 @@ def operations(cluster, exec_time_s, steps=5):
 
 
 @built_together
-def test_traces_of_all_ranks_split_exposed_time_into_waiting_and_transfer(cluster, job_events):
+def test_traces_of_all_ranks_split_exposed_time_into_waiting_and_transfer(cluster):
     """Of 3 s on rank 0 one overlaps compute; rank 1 comes 1.5 s later and only transfers."""
-    gang(cluster, job_events)
+    gang(cluster)
     trace(cluster, 0, [(12, 3.0, 2.0)])
     trace(cluster, 1, [(13.5, 1.5, 1.5)])
-
     yield
-
     assert cluster.gpu_s() == {
         "straggler_wait": 1.5,
         "exposed_comm": 2.0,
@@ -71,49 +64,39 @@ def test_traces_of_all_ranks_split_exposed_time_into_waiting_and_transfer(cluste
 
 
 @built_together
-def test_a_trace_of_one_rank_measures_no_waiting(cluster, job_events):
-    gang(cluster, job_events)
+def test_a_trace_of_one_rank_measures_no_waiting(cluster):
+    gang(cluster)
     trace(cluster, 0, [(12, 3.0, 2.0)])
-
     yield
-
     assert cluster.gpu_s() == {"exposed_comm": 2.0, "step_unsplit": 98}
 
 
 @built_together(builds=2)
-def test_a_trace_that_comes_after_the_steps_gives_the_same_ledger(cluster, job_events):
-    gang(cluster, job_events)
-
+def test_a_trace_that_comes_after_the_steps_gives_the_same_ledger(cluster):
+    gang(cluster)
     yield
-
     assert cluster.gpu_s() == {"step_unsplit": 100}
     trace(cluster, 0, [(12, 3.0, 2.0)])
     trace(cluster, 1, [(13.5, 1.5, 1.5)])
-
     yield
-
     assert cluster.gpu_s()["productive"] == 16.5
 
 
 @built_together
-def test_a_step_that_the_trace_has_in_part_is_left_out(cluster, job_events):
-    gang(cluster, job_events)
+def test_a_step_that_the_trace_has_in_part_is_left_out(cluster):
+    gang(cluster)
     whole = [(20 + s, 0.5, 0.5) for s in range(1, 6)]
     for rank in (0, 1):
         trace(cluster, rank, [(19.5, 0.25, 0.25), *whole, (30.5, 0.25, 0.25)])
-
     yield
-
     assert cluster.gpu_s() == {"exposed_comm": 5.0, "productive": 15.0, "step_unsplit": 80}
 
 
 @built_together
-def test_durations_alone_bound_communication_and_leave_steps_unsplit(cluster, job_events):
-    gang(cluster, job_events)
+def test_durations_alone_bound_communication_and_leave_steps_unsplit(cluster):
+    gang(cluster)
     operations(cluster, [2.0, 2.0])
-
     yield
-
     assert cluster.gpu_s() == {"step_unsplit": 100}
     found = cluster.read("select * from marts.communication").row(0, named=True)
     assert (found["unsplit_ms"], found["timed_step_ms"]) == (100_000, 100_000)
@@ -122,27 +105,22 @@ def test_durations_alone_bound_communication_and_leave_steps_unsplit(cluster, jo
 
 
 @built_together
-def test_where_exposed_time_is_measured_nothing_is_bounded(cluster, job_events):
+def test_where_exposed_time_is_measured_nothing_is_bounded(cluster):
     cluster.node("a", 2)
     cluster.job("1", 0, 50, ["a"], 2)
     for rank in (0, 1):
-        cluster.events(
-            "1", job_events.steps(1, 5, 0, comm_s=1.0), rank=rank, pid=cluster.first_pid + rank
-        )
+        cluster.events("1", steps(1, 5, 0, comm_s=1.0), rank=rank, pid=cluster.first_pid + rank)
     operations(cluster, [2.0, 2.0])
-
     yield
-
     assert cluster.gpu_s() == {"exposed_comm": 10, "productive": 90}
     found = cluster.read("select * from marts.communication").row(0, named=True)
     assert (found["unsplit_ms"], found["comm_at_most_ms"]) == (0, None)
 
 
 @built_together
-def test_the_advice_for_unsplit_steps_names_what_splits_them(cluster, job_events):
-    gang(cluster, job_events)
+def test_the_advice_for_unsplit_steps_names_what_splits_them(cluster):
+    gang(cluster)
     yield
-
     fix = cluster.read("select fix from reference.fixes where category = 'step_unsplit'").item()
     assert "comm_s" in fix
     assert "Kineto" in fix
@@ -160,9 +138,7 @@ def test_the_time_between_measured_steps_is_measured_too(cluster):
             for k in range(1, 101)
         ]
         cluster.events("1", steps, rank=rank, gpu_uuid=f"{cluster.name}/a#{rank}")
-
     yield
-
     found = cluster.gpu_s()
 
     assert "step_unsplit" not in found

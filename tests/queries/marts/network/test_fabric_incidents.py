@@ -1,7 +1,5 @@
 """One fault of a switch or baseboard is one incident, whatever number of links shows it."""
 
-from __future__ import annotations
-
 import pytest
 
 UP_S, DOWN_S, LENGTH_S = 600, 1_200, 3_600
@@ -27,16 +25,12 @@ def fabric(evidence):
             for second in range(0, LENGTH_S, 600)
         ],
     )  # fmt: skip
-    evidence.load(
-        "gpu_events",
-        [
-            {
-                "cluster": "c", "node": node, "gpu_uuid": f"{node}{index}",
-                "ts": evidence.at(second), "kind": "xid", "code": 74, "message": "NVLink",
-                "ts_precision": "exact",
-            }
+    evidence.add(
+        "gpu_events", *(
+            {"node": node, "gpu_uuid": f"{node}{index}", "ts": second}
             for node, index, second in (("c", 0, 100), ("c", 1, 160), ("f", 0, 100))
-        ],
+        ),
+        kind="xid", code=74, message="NVLink", ts_precision="exact",
     )  # fmt: skip
     evidence.store.build()
     return evidence.store

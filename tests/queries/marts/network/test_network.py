@@ -1,7 +1,5 @@
 """Bandwidth of collectives against what is to be expected; nodes and transports that stand out."""
 
-from __future__ import annotations
-
 import pytest
 from tests.queries.conftest import built_together
 
@@ -44,20 +42,14 @@ def collectives(
 
 
 def benchmark(cluster, number, busbw, *, size=256 * MIB, nodes=("a", "b"), second=0, wrong=0):
-    cluster.load(
-        "nccl_benchmarks",
-        [
-            {
-                "cluster": cluster.name, "benchmark_id": f"{cluster.name}-{number}",
-                "operation": "AllReduce",
-                "size_bytes": size, "dtype": "float", "reduction": "sum", "root": -1,
-                "is_in_place": is_in_place, "repeat": 0, "is_cpu_time": False,
-                "busbw_bytes_per_s": busbw * GB - is_in_place, "wrong": wrong, "ranks": 4,
-                "nodes": list(nodes), "gpu_model": H200, "started_at": cluster.at(second),
-            }
+    cluster.add(
+        "nccl_benchmarks", *(
+            {"is_in_place": is_in_place, "busbw_bytes_per_s": busbw * GB - is_in_place}
             for is_in_place in (False, True)
-        ],
-        f"bench-{number}",
+        ),
+        source=f"bench-{number}", benchmark_id=f"{cluster.name}-{number}", operation="AllReduce",
+        size_bytes=size, dtype="float", reduction="sum", root=-1, repeat=0, is_cpu_time=False,
+        wrong=wrong, ranks=4, nodes=list(nodes), gpu_model=H200, started_at=second,
     )  # fmt: skip
 
 
@@ -74,7 +66,6 @@ def test_an_operation_has_the_bandwidth_of_the_rank_that_did_not_wait(cluster):
     four_nodes(cluster)
     collectives(cluster, "0x1", ["a", "b"], [300.0, 340.0, 320.0])
     yield
-
     (row,) = comms(cluster)
     assert (row["p50_bytes_per_s"], row["operations"], row["coverage_ratio"]) == (320e9, 3, 1.0)
     assert (row["node_names"], row["ranks"], row["nodes"]) == (["a", "b"], 4, 2)
@@ -85,7 +76,6 @@ def test_sizes_of_an_all_gather_are_those_of_nccl_tests(cluster):
     four_nodes(cluster)
     collectives(cluster, "0x1", ["a"], [300.0], size=16 * MIB, operation="AllGather")
     yield
-
     assert [row["size_from_bytes"] for row in comms(cluster)] == [32 * MIB]
 
 
@@ -100,7 +90,6 @@ def test_what_the_sites_own_nccl_tests_reach_is_expected(cluster):
     collectives(cluster, "0x1", ["a", "b"], [285.0])
     collectives(cluster, "0x2", ["c", "d"], [370.0])
     yield
-
     slow, good = comms(cluster)
     assert (slow["expected_bytes_per_s"], slow["expected_by"]) == (380e9, "nccl-tests")
     assert (slow["is_slow"], slow["of_expected_ratio"]) == (True, 0.75)
@@ -115,7 +104,6 @@ def test_a_published_figure_is_expected_where_the_site_has_none(cluster):
     collectives(cluster, "0x1", eight, [400.0])
     collectives(cluster, "0x2", ["a", "b"], [400.0])
     yield
-
     one_node, two_nodes = comms(cluster)
     assert (one_node["expected_by"], one_node["expected_bytes_per_s"]) == ("reference", 367e9)
     assert one_node["expected_source"].endswith("NVLS off, NVLink ring")
@@ -129,7 +117,6 @@ def test_without_a_curve_a_communicator_is_compared_with_its_peers(cluster):
     for number, pair in enumerate((["a", "b"], ["a", "c"], ["b", "c"], ["c", "d"])):
         collectives(cluster, f"0x{number}", pair, [100.0 if "d" in pair else 200.0])
     yield
-
     found = comms(cluster)
     assert [row["is_slow"] for row in found] == [False, False, False, True]
     assert found[-1]["of_expected_ratio"] == 0.5
@@ -143,7 +130,6 @@ def test_small_operations_are_never_called_slow(cluster):
     benchmark(cluster, 1, 300.0, size=MIB)
     collectives(cluster, "0x1", ["a", "b"], [3.0], size=MIB)
     yield
-
     (row,) = comms(cluster)
     assert (row["is_slow"], row["of_expected_ratio"]) == (None, 0.01)
 
@@ -154,7 +140,6 @@ def test_operations_outside_the_window_do_not_count(cluster):
     collectives(cluster, "0x1", ["a", "b"], [300.0])
     collectives(cluster, "0x1", ["a", "b"], [10.0], first=9, second=7200)
     yield
-
     window = Scope(from_ms=1_800_000_000_000, to_ms=1_800_003_600_000)
     (row,) = comms(cluster, window)
     assert row["p50_bytes_per_s"] == 300e9
@@ -169,7 +154,6 @@ def test_all_communicators_of_a_shape_make_one_row(cluster):
     collectives(cluster, "0x1", ["a", "b"], [100.0, 100.0])
     collectives(cluster, "0x2", ["c", "d"], [400.0, 400.0, 400.0])
     yield
-
     (row,) = cluster.read("select * from marts.bus_bandwidth").to_dicts()
     assert (row["communicators"], row["slow_communicators"], row["operations"]) == (2, 1, 5)
     assert (row["p50_bytes_per_s"], row["of_expected_ratio"]) == (400e9, 1.0)
@@ -185,13 +169,9 @@ def test_a_slow_node_is_confirmed_by_trouble_of_its_link_alone(evidence):
         [(["a", "b"], 200.0), (["a", "c"], 200.0), (["a", "d"], 90.0), (["b", "d"], 80.0)]
     ):
         collectives(evidence, f"0x{number}", pair, [busbw])
-    evidence.load(
-        "link_samples",
-        [
-            {"node": "b", "kind": "infiniband", "device": "mlx5_0", "port": "1", "is_up": True,
-             "ts": evidence.at(60 * n), "symbol_errors": 5 * n}
-            for n in range(3)
-        ],
+    evidence.add(
+        "link_samples", *({"ts": 60 * n, "symbol_errors": 5 * n} for n in range(3)), node="b",
+        kind="infiniband", device="mlx5_0", port="1", is_up=True, cluster=None,
     )  # fmt: skip
     evidence.store.build()
 
@@ -221,7 +201,6 @@ def test_a_run_that_never_gets_what_others_get_between_the_same_nodes_is_limited
         collectives(cluster, "0x2", ["a", "b"], busbw, size=size, first=first)
         collectives(cluster, "0x3", ["a", "c"], [200.0], size=size, first=first)
     yield
-
     found = cluster.read(
         "select node, slow_communicators, communicators, verdict from marts.slow_nodes"
     )
@@ -242,7 +221,6 @@ def test_sockets_between_nodes_are_a_fall_back_and_infiniband_elsewhere_is_named
         ],
     )  # fmt: skip
     yield
-
     found = cluster.read(
         "select node, transport, is_fallback, has_infiniband from marts.transports order by all"
     )
@@ -259,9 +237,7 @@ def test_a_benchmark_is_compared_with_the_one_of_its_shape_before_it(cluster):
     benchmark(cluster, 1, 400.0, second=0)
     benchmark(cluster, 2, 300.0, second=86_400)
     benchmark(cluster, 3, 200.0, second=86_500, nodes=("c", "d"))
-
     yield
-
     found = cluster.read("select * from marts.nccl_benchmarks order by run_at")
     assert found["busbw_bytes_per_s"].to_list() == [400e9, 300e9, 200e9]
     assert found["change_ratio"].to_list() == [None, -0.25, None]

@@ -1,7 +1,5 @@
 """Replayed steps: which part makes the difference, what a worker costs, which trace counts."""
 
-from __future__ import annotations
-
 import pytest
 
 from goodput_queries.scope import Scope

@@ -1,7 +1,5 @@
 """How long job runs waited for GPUs, by team, size and reason."""
 
-from __future__ import annotations
-
 import pytest
 from tests.queries.conftest import Evidence
 
@@ -36,19 +34,31 @@ def waits(store, group_by, scope=SCOPE):
     return {row["name"]: row for row in found if row["group_by"] == group_by}
 
 
-def test_a_wait_goes_from_eligible_to_start(store):
-    nlp = waits(store, "team")["nlp"]
+EARLY = Scope(from_ms=START_MS, to_ms=START_MS + 300_000)
+# what it shows: scope, group and name, columns
+WAITS = {
+    "a wait goes from eligible to start": (
+        SCOPE, "team", "nlp",
+        {"started": 2, "waiting": 0, "wait_p50_s": 400, "wait_max_s": 600, "wait_p90_s": 560},
+    ),
+    "what waits is counted until the end of the window": (
+        SCOPE, "team", "cv",
+        {"started": 0, "waiting": 1, "waiting_gpus": 16, "wait_p50_s": None,
+         "longest_waiting_s": 600},
+    ),
+    "job runs that wait at the end of an earlier window": (
+        EARLY, "team", "nlp", {"started": 0, "waiting": 2, "longest_waiting_s": 300},
+    ),
+    "reasons are those of the scheduler": (SCOPE, "reason", "QOSMaxGRESPerUser", {"waiting": 1}),
+    "reasons that it does not give": (SCOPE, "reason", "not given", {"started": 2}),
+}  # fmt: skip
 
-    assert (nlp["started"], nlp["waiting"]) == (2, 0)
-    assert (nlp["wait_p50_s"], nlp["wait_max_s"]) == (400, 600)
-    assert nlp["wait_p90_s"] == pytest.approx(560)
 
+@pytest.mark.parametrize(("scope", "group_by", "name", "expected"), WAITS.values(), ids=WAITS)
+def test_waits_of_a_group(store, scope, group_by, name, expected):
+    row = waits(store, group_by, scope)[name]
 
-def test_what_waits_is_counted_until_the_end_of_the_window(store):
-    cv = waits(store, "team")["cv"]
-
-    assert (cv["started"], cv["waiting"], cv["waiting_gpus"]) == (0, 1, 16)
-    assert (cv["wait_p50_s"], cv["longest_waiting_s"]) == (None, 600)
+    assert {column: row[column] for column in expected} == pytest.approx(expected)
 
 
 def test_sizes_are_by_the_gpus_asked_for(store):
@@ -57,21 +67,6 @@ def test_sizes_are_by_the_gpus_asked_for(store):
     assert {name: row["started"] for name, row in found.items()} == {
         "1 GPU": 1, "2 to 8 GPUs": 1, "9 to 64 GPUs": 0,
     }  # fmt: skip
-
-
-def test_reasons_are_those_of_the_scheduler(store):
-    found = waits(store, "reason")
-
-    assert found["QOSMaxGRESPerUser"]["waiting"] == 1
-    assert found["not given"]["started"] == 2
-
-
-def test_a_job_run_waited_at_the_end_of_an_earlier_window(store):
-    early = Scope(from_ms=START_MS, to_ms=START_MS + 300_000)
-
-    nlp = waits(store, "team", early)["nlp"]
-
-    assert (nlp["started"], nlp["waiting"], nlp["longest_waiting_s"]) == (0, 2, 300)
 
 
 def test_a_team_has_its_own_waits(store):

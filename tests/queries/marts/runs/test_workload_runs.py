@@ -1,25 +1,23 @@
 """Workloads of runs: what they ran with, what disturbs a comparison, baselines and scaling."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
-from tests.queries.conftest import START, built_together
+from tests.queries.conftest import START, START_MS, built_together, steps
 
 from goodput_queries.scope import Scope
 from goodput_scenarios.measured import measured
 
 
-def trained(evidence, job_events, name, *, gpus=2, length=2.0, steps=60, start=0, **more):
+def trained(evidence, name, *, gpus=2, length=2.0, count=60, start=0, **more):
     """Load a run on a node of its own; more: fields of each step, and `extra` of job.start."""
     extra = more.pop("extra", None)
     evidence.node(f"n{name}", gpus, model=more.pop("model", "h100"))
     evidence.job(
-        name, start, start + steps * length, [f"n{name}"], gpus, job_name=more.pop("job", "llm")
+        name, start, start + count * length, [f"n{name}"], gpus, job_name=more.pop("job", "llm")
     )
     events = [{"event": "job.start", "t": start, "extra": json.dumps(extra) if extra else None}]
-    events += job_events.steps(1, steps, start, length, **more)
+    events += steps(1, count, start, length, **more)
     evidence.events(name, [{"extra": None, **event} for event in events], host=f"n{name}")
 
 
@@ -34,35 +32,20 @@ def attributes(evidence, run, scope=None):
 
 
 @built_together
-def test_a_run_has_what_its_job_and_the_inventory_report(cluster, job_events):
+def test_a_run_has_what_its_job_and_the_inventory_report(cluster):
     extra = {"commit": "abc", "image": "torch:1", "nccl_version": "2.28.9", "env_hash": "e1"}
-    trained(cluster, job_events, "1", samples=4.0, extra={**extra, "driver_version": "said"})
-    cluster.load(
-        "gpus",
-        [
-            {
-                "cluster": cluster.name, "node": "n1", "gpu_uuid": f"n1#{i}", "slurm_index": i,
-                "driver_version": "580.1", "power_limit_w": 700.0, "gpu_model": "h100",
-                "valid_from_at": START,
-            }
-            for i in range(2)
-        ],
-        "nvml",
+    trained(cluster, "1", samples=4.0, extra={**extra, "driver_version": "said"})
+    cluster.add(
+        "gpus", *({"gpu_uuid": f"n1#{i}", "slurm_index": i} for i in range(2)), source="nvml",
+        node="n1", driver_version="580.1", power_limit_w=700.0, gpu_model="h100",
+        valid_from_at=START,
     )  # fmt: skip
 
-    cluster.load(
-        "gpu_samples_other",
-        [
-            {
-                "gpu_uuid": f"{cluster.name}/n1#0", "gpu_instance": "", "ts": cluster.at(60),
-                "metric": "power_limit_enforced_w", "value": 500.0,
-            }
-        ],
-        "dcgm",
+    cluster.add(
+        "gpu_samples_other", source="dcgm", gpu_uuid=f"{cluster.name}/n1#0", gpu_instance="", ts=60,
+        metric="power_limit_enforced_w", value=500.0,
     )  # fmt: skip
-
     yield
-
     found = attributes(cluster, "1")
     assert found.items() >= {**extra, "driver_version": "580.1", "power_limit_w": "500"}.items()
     assert (found["batch"], found["gpus"], found["nodes"]) == ("4.0 samples", "2", "1")
@@ -70,26 +53,22 @@ def test_a_run_has_what_its_job_and_the_inventory_report(cluster, job_events):
 
 
 @built_together
-def test_a_window_has_the_version_that_held_in_it(cluster, job_events):
-    trained(cluster, job_events, "1", steps=300, extra={"commit": "old"})
+def test_a_window_has_the_version_that_held_in_it(cluster):
+    trained(cluster, "1", count=300, extra={"commit": "old"})
     cluster.events(
         "1", [{"event": "metric", "t": 300, "extra": json.dumps({"commit": "new"})}], host="n1"
     )
-
     yield
-
-    begin = job_events.start_ms
+    begin = START_MS
     assert attributes(cluster, "1", Scope(begin, begin + 200_000))["commit"] == "old"
     assert attributes(cluster, "1", Scope(begin + 400_000, begin + 500_000))["commit"] == "new"
 
 
 @built_together
-def test_runs_of_one_name_size_and_model_are_one_workload(cluster, job_events):
-    trained(cluster, job_events, "1", samples=8.0)
-    trained(cluster, job_events, "2", samples=16.0, length=2.5, start=0.0)
-
+def test_runs_of_one_name_size_and_model_are_one_workload(cluster):
+    trained(cluster, "1", samples=8.0)
+    trained(cluster, "2", samples=16.0, length=2.5, start=0.0)
     yield
-
     rows = cluster.read(
         "select workload, gpus, gpu_models, speed_unit, speed, step_s, batch, steps, "
         "not_comparable from marts.workload_runs order by run_key"
@@ -101,28 +80,23 @@ def test_runs_of_one_name_size_and_model_are_one_workload(cluster, job_events):
 
 
 @built_together
-def test_names_that_only_number_runs_are_one_workload(cluster, job_events):
+def test_names_that_only_number_runs_are_one_workload(cluster):
     """Sizes do not follow each other, and a name of several runs is a name."""
     names = ("train-001", "train-002", "train-004", "bs-16", "bs-32", "bs-64", "llama-2", "llama-3")
     for place, name in enumerate((*names, "llama-3", "a.9", "a.8", "a.7")):
-        trained(cluster, job_events, str(place), samples=8.0, start=10 * place, job=name)
-
+        trained(cluster, str(place), samples=8.0, start=10 * place, job=name)
     yield
-
-    found = cluster.read("select workload, runs from marts.baselines order by all").rows()
-    assert found == [
+    assert cluster.read("select workload, runs from marts.baselines order by all").rows() == [
         ("a.7", 1), ("a.8", 1), ("a.9", 1), ("bs-16", 1), ("bs-32", 1), ("bs-64", 1),
         ("llama-2", 1), ("llama-3", 2), ("train-#", 3),
     ]  # fmt: skip
 
 
 @built_together
-def test_a_run_with_few_steps_or_throttled_ones_is_not_comparable(cluster, job_events):
-    trained(cluster, job_events, "1", steps=25)
-    trained(cluster, job_events, "2", steps=60, throttle_s=0.2)
-
+def test_a_run_with_few_steps_or_throttled_ones_is_not_comparable(cluster):
+    trained(cluster, "1", count=25)
+    trained(cluster, "2", count=60, throttle_s=0.2)
     yield
-
     few, throttled = (
         row[0]
         for row in cluster.read(
@@ -135,13 +109,11 @@ def test_a_run_with_few_steps_or_throttled_ones_is_not_comparable(cluster, job_e
 
 
 @built_together
-def test_a_new_commit_or_size_is_a_change_from_the_run_before(cluster, job_events):
-    trained(cluster, job_events, "1", samples=8.0, extra={"commit": "a", "image": "i"})
-    trained(cluster, job_events, "2", samples=8.0, start=200, extra={"commit": "b", "image": "i"})
-    trained(cluster, job_events, "3", samples=8.0, start=400, extra={"commit": "c"}, job="other")
-
+def test_a_new_commit_or_size_is_a_change_from_the_run_before(cluster):
+    trained(cluster, "1", samples=8.0, extra={"commit": "a", "image": "i"})
+    trained(cluster, "2", samples=8.0, start=200, extra={"commit": "b", "image": "i"})
+    trained(cluster, "3", samples=8.0, start=400, extra={"commit": "c"}, job="other")
     yield
-
     rows = cluster.read(
         "select attribute, value_before, value_after, run_id_before, run_id "
         "from marts.version_changes"
@@ -150,14 +122,12 @@ def test_a_new_commit_or_size_is_a_change_from_the_run_before(cluster, job_event
 
 
 @built_together
-def test_the_baseline_of_a_workload_is_its_best_and_its_usual_run(cluster, job_events):
+def test_the_baseline_of_a_workload_is_its_best_and_its_usual_run(cluster):
     """Speeds 4, 5, 4, then 2: the last run is half as fast as the others; a short one is out."""
     for name, length in (("1", 2.0), ("2", 1.6), ("3", 2.0), ("4", 4.0)):
-        trained(cluster, job_events, name, samples=8.0, length=length, start=250 * int(name))
-    trained(cluster, job_events, "5", samples=8.0, steps=15)
-
+        trained(cluster, name, samples=8.0, length=length, start=250 * int(name))
+    trained(cluster, "5", samples=8.0, count=15)
     yield
-
     found = cluster.read(
         "select runs, left_out_runs, best_speed, best_run_id, usual_speed, run_variation_ratio, "
         "last_run_id, last_change_ratio from marts.baselines"
@@ -166,14 +136,12 @@ def test_the_baseline_of_a_workload_is_its_best_and_its_usual_run(cluster, job_e
 
 
 @built_together
-def test_a_workload_that_scales_badly_is_told_not_to(cluster, job_events):
+def test_a_workload_that_scales_badly_is_told_not_to(cluster):
     """Eight GPUs are 2.4 times as fast as two: each is worth 0.6 of them, and 3 add nothing."""
-    trained(cluster, job_events, "1", samples=8.0, gpus=2, length=2.4)
-    trained(cluster, job_events, "2", samples=8.0, gpus=8, length=1.0)
-    trained(cluster, job_events, "3", samples=8.0, gpus=2, job="alone")
-
+    trained(cluster, "1", samples=8.0, gpus=2, length=2.4)
+    trained(cluster, "2", samples=8.0, gpus=8, length=1.0)
+    trained(cluster, "3", samples=8.0, gpus=2, job="alone")
     yield
-
     rows = cluster.read(
         "select workload, gpus, efficiency_ratio, idle_gpus, advice "
         "from marts.scaling_efficiency order by gpus"
@@ -191,15 +159,11 @@ def test_a_workload_that_scales_badly_is_told_not_to(cluster, job_events):
 
 
 @built_together
-def test_what_a_new_model_is_worth_is_measured_on_workloads_of_both(cluster, job_events):
+def test_what_a_new_model_is_worth_is_measured_on_workloads_of_both(cluster):
     for place, (job, length) in enumerate([("llm", 1.0), ("vlm", 0.8)]):
-        trained(cluster, job_events, f"a{place}", samples=8.0, job=job, model="A100-SXM4-80GB")
-        trained(
-            cluster, job_events, f"h{place}", samples=8.0, job=job, length=length, model="H100 SXM"
-        )
-
+        trained(cluster, f"a{place}", samples=8.0, job=job, model="A100-SXM4-80GB")
+        trained(cluster, f"h{place}", samples=8.0, job=job, length=length, model="H100 SXM")
     yield
-
     row = cluster.read(
         "select speed_up, lowest_speed_up, highest_speed_up, workloads, runs "
         "from marts.gpu_model_speed_ups where old_model = 'A100-SXM4-80GB'"
@@ -211,11 +175,9 @@ def test_what_a_new_model_is_worth_is_measured_on_workloads_of_both(cluster, job
 
 
 @built_together
-def test_runs_of_a_benchmark_stand_beside_published_times(cluster, job_events):
-    trained(cluster, job_events, "1", gpus=8, job="bert", steps=327, length=2.0)
-
+def test_runs_of_a_benchmark_stand_beside_published_times(cluster):
+    trained(cluster, "1", gpus=8, job="bert", count=327, length=2.0)
     yield
-
     row = cluster.read(
         "select published_time_s, own_runs, own_time_s, time_ratio from marts.reference_results "
         "where benchmark = 'bert' and gpus = 8"

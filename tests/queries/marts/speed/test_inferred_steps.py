@@ -1,40 +1,48 @@
 """The step rhythm of jobs that report no steps, from the starts of their collectives."""
 
-from __future__ import annotations
-
 import random
 
 import pytest
+from tests.queries.conftest import built_together, steps
 
 LENGTH_S = 600
 
 
-def collectives(evidence, starts):
+def collectives(cluster, starts):
     """Load operations of two ranks; starts: seconds of (operation, bytes)."""
-    rows = []
-    for (operation, size), seconds in starts.items():
-        for number, second in enumerate(seconds):
-            rows += [
-                {
-                    "cluster": "c", "node": "a", "pid": 100 + rank, "comm_id": "1", "rank": rank,
-                    "ranks": 2, "nodes": 1, "operation": operation, "is_p2p": False,
-                    "sequence_number": number, "message_bytes": size, "exec_time_s": 0.001,
-                    "started_at": evidence.at(second), "dumped_at": evidence.at(second + 0.1),
-                }
-                for rank in (0, 1)
-            ]  # fmt: skip
-    evidence.load("collectives", rows)
+    rows = [
+        {
+            "pid": cluster.first_pid + rank, "rank": rank, "operation": operation,
+            "sequence_number": number, "message_bytes": size, "started_at": second,
+            "dumped_at": second + 0.1,
+        }
+        for (operation, size), seconds in starts.items()
+        for number, second in enumerate(seconds)
+        for rank in (0, 1)
+    ]  # fmt: skip
+    common = {"node": "a", "comm_id": cluster.name, "ranks": 2, "nodes": 1, "is_p2p": False}
+    if rows:
+        cluster.add("collectives", *rows, exec_time_s=0.001, **common)
 
 
-def inferred(evidence, starts, events=None):
-    evidence.node("a", 2)
-    evidence.job("1", 0, LENGTH_S, ["a"], 2)
-    if starts:
-        collectives(evidence, starts)
+def job(cluster, starts, events=()):
+    cluster.node("a", 2)
+    cluster.job("1", 0, LENGTH_S, ["a"], 2)
+    collectives(cluster, starts)
     if events:
-        evidence.events("1", events)
-    evidence.store.build()
-    return evidence.store.read("select * from marts.inferred_steps").row(0, named=True)
+        cluster.events("1", list(events))
+
+
+def inferred(cluster):
+    return cluster.read("select * from marts.inferred_steps").row(0, named=True)
+
+
+def train_steps(cluster):
+    """Return how many steps its runs have, and their median length."""
+    return cluster.read(
+        "select count(*), median(step_s) from marts.train_steps "
+        f"where starts_with(run_key, '{cluster.name}/')"
+    ).row(0)
 
 
 def steps_of(length_s, until=LENGTH_S):
@@ -57,66 +65,70 @@ def training(length_s):
     }
 
 
-def test_the_rhythm_is_that_of_what_a_step_calls_once(evidence):
-    found = inferred(evidence, training(2.0))
-
+@built_together
+def test_the_rhythm_is_that_of_what_a_step_calls_once(cluster):
+    """It adds nothing to the ledger."""
+    job(cluster, training(2.0))
+    yield
+    found = inferred(cluster)
     assert found["period_ms"] == pytest.approx(2000, rel=0.01)
     assert 0 < found["error_ms"] < 30
     assert found["message_bytes"] == 200_000_000
     assert (found["confidence"], found["has_reported_steps"]) == ("Likely", False)
     assert found["method"] == "inferred from collectives"
+    assert train_steps(cluster) == (0, None)
+    assert "step_unsplit" not in cluster.gpu_s()
 
 
-def test_it_has_its_changes_over_time(evidence):
+@built_together
+def test_it_has_its_changes_over_time(cluster):
     begins = [*steps_of(1.0, until=300), *(300 + 2.0 * k for k in range(140))]
-
-    periods = inferred(evidence, {("AllReduce", 1000): begins})["part_periods"]
-
+    job(cluster, {("AllReduce", 1000): begins})
+    yield
+    periods = inferred(cluster)["part_periods"]
     assert len(periods) == 20
     assert periods[5] == pytest.approx(1000, rel=0.03)
     assert periods[15] == pytest.approx(2000, rel=0.03)
 
 
-def test_operations_without_rhythm_have_none(evidence):
+def without_rhythm():
     chance = random.Random(2)  # noqa: S311 -- noise, no secret
-    starts = sorted(round(chance.uniform(20, 590), 3) for _ in range(300))
+    return {("AllReduce", 1000): sorted(round(chance.uniform(20, 590), 3) for _ in range(300))}
 
-    found = inferred(evidence, {("AllReduce", 1000): starts})
 
+@pytest.mark.parametrize(
+    ("starts", "reason"),
+    [
+        (without_rhythm(), "no collective comes at a steady distance"),
+        ({}, "no starts of its collectives are known"),
+    ],
+    ids=["without rhythm", "without collectives"],
+)
+@built_together
+def test_operations_without_rhythm_have_none(cluster, starts, reason):
+    job(cluster, starts)
+    yield
+    found = inferred(cluster)
     assert found["period_ms"] is found["confidence"] is None
-    assert found["reason"] == "no collective comes at a steady distance"
+    assert found["reason"].startswith(reason)
 
 
-def test_of_a_shared_node_nothing_is_inferred(evidence):
+@built_together
+def test_of_a_shared_node_nothing_is_inferred(cluster):
     """The Inspector does not say which job a process belongs to."""
-    evidence.job("2", 100, LENGTH_S, ["a"], 1)
-    evidence.job("1", 0, LENGTH_S, ["a"], 1)
-    evidence.node("a", 2)
-    collectives(evidence, training(2.0))
-    evidence.store.build()
-
-    found = evidence.store.read("select period_ms from marts.inferred_steps")
+    cluster.job("2", 100, LENGTH_S, ["a"], 1)
+    cluster.job("1", 0, LENGTH_S, ["a"], 1)
+    cluster.node("a", 2)
+    collectives(cluster, training(2.0))
+    yield
+    found = cluster.read("select period_ms from marts.inferred_steps")
     assert found["period_ms"].to_list() == [None, None]
 
 
-def test_without_collectives_nothing_is_inferred(evidence):
-    found = inferred(evidence, None)
-
-    assert found["period_ms"] is None
-    assert found["reason"].startswith("no starts of its collectives are known")
-
-
-def test_reported_steps_stay_the_only_ones_in_the_ledger(evidence, job_events):
+@built_together
+def test_reported_steps_stay_the_only_ones_in_the_ledger(cluster):
     """The inferred rhythm is 2 s; the job says 10 s."""
-    found = inferred(evidence, training(2.0), job_events.steps(1, 60, 0, 10.0))
-
-    assert found["has_reported_steps"]
-    steps = evidence.store.read("select count(*), median(step_s) from marts.train_steps").row(0)
-    assert steps == (60, pytest.approx(10))
-
-
-def test_a_rhythm_adds_nothing_to_the_ledger(evidence):
-    inferred(evidence, training(2.0))
-
-    assert evidence.store.read("select count(*) from marts.train_steps").item() == 0
-    assert "step_unsplit" not in evidence.gpu_s()
+    job(cluster, training(2.0), steps(1, 60, 0, 10.0))
+    yield
+    assert inferred(cluster)["has_reported_steps"]
+    assert train_steps(cluster) == (60, pytest.approx(10))

@@ -1,7 +1,5 @@
 """The step rhythm from SM activity: steps of several readings are found, shorter ones unknown."""
 
-from __future__ import annotations
-
 import random
 
 import pytest
@@ -32,15 +30,12 @@ def rhythms(evidence):
     ):
         evidence.node(node, 1)
         evidence.job(job, 0, LENGTH_S, [node], 1)
-        evidence.load(
-            "gpu_samples",
-            [
-                {
-                    "gpu_uuid": f"c/{node}#0", "gpu_instance": "", "ts": evidence.at(at),
-                    "sm_active_ratio": ratio, "engine_active_ratio": ratio,
-                }
+        evidence.add(
+            "gpu_samples", *(
+                {"ts": at, "sm_active_ratio": ratio, "engine_active_ratio": ratio}
                 for at, ratio in readings
-            ],
+            ),
+            gpu_uuid=f"c/{node}#0", gpu_instance="",
         )  # fmt: skip
     evidence.store.build()
     return evidence.store

@@ -1,12 +1,10 @@
 """What runs are bound by, and GPUs whose memory grows until it is full."""
 
-from __future__ import annotations
-
 import math
 import random
 
 import pytest
-from tests.queries.conftest import built_together
+from tests.queries.conftest import built_together, steps
 
 HOUR_S = 3600
 MEMORY = 80 * 2**30
@@ -27,12 +25,12 @@ def readings(cluster, gpu, until, every=60, **values):
     )  # fmt: skip
 
 
-def run(cluster, job_events, of_a_step=None, **values):
+def run(cluster, of_a_step=None, **values):
     """Load a run of an hour on two GPUs, of which one reads `values`."""
     cluster.node("a", 2, model="NVIDIA H100 80GB HBM3")
     cluster.job("1", 0, HOUR_S, ["a"], 2)
     for rank in (0, 1):
-        events = job_events.steps(1, 360, 0, 10.0, **(of_a_step or {}))
+        events = steps(1, 360, 0, 10.0, **(of_a_step or {}))
         cluster.events("1", events, rank=rank, gpu_uuid=f"{cluster.name}/a#{rank}")
     readings(cluster, "a#0", HOUR_S, **values)
 
@@ -57,20 +55,16 @@ def bound(cluster):
     ],
 )  # fmt: skip
 @built_together
-def test_a_run_is_bound_by(cluster, job_events, of_a_step, values, expected):
-    run(cluster, job_events, of_a_step, **values)
-
+def test_a_run_is_bound_by(cluster, of_a_step, values, expected):
+    run(cluster, of_a_step, **values)
     yield
-
     assert bound(cluster)["bound_by"] == expected
 
 
 @built_together
-def test_the_sentence_has_the_number_or_what_is_missing(cluster, job_events):
-    run(cluster, job_events, power_w=300.0)
-
+def test_the_sentence_has_the_number_or_what_is_missing(cluster):
+    run(cluster, power_w=300.0)
     yield
-
     found = bound(cluster)
 
     assert found["sm_active_ratio"] is None
@@ -80,22 +74,17 @@ def test_the_sentence_has_the_number_or_what_is_missing(cluster, job_events):
 
 
 @built_together
-def test_gpus_that_wait_for_busy_processors_are_bound_by_the_host(cluster, job_events):
-    cluster.load(
-        "node_samples",
-        [
-            {
-                "cluster": cluster.name, "node": "a", "ts": cluster.at(t),
-                "cpu_busy_s": 9.0 * t, "cpu_total_s": 10.0 * t,
-            }
+def test_gpus_that_wait_for_busy_processors_are_bound_by_the_host(cluster):
+    cluster.add(
+        "node_samples", *(
+            {"ts": t, "cpu_busy_s": 9.0 * t, "cpu_total_s": 10.0 * t}
             for t in range(0, HOUR_S + 1, 60)
-        ],
+        ),
+        node="a",
     )  # fmt: skip
 
-    run(cluster, job_events, sm_active_ratio=0.25)
-
+    run(cluster, sm_active_ratio=0.25)
     yield
-
     found = bound(cluster)
 
     assert found["bound_by"] == "host"
@@ -105,10 +94,9 @@ def test_gpus_that_wait_for_busy_processors_are_bound_by_the_host(cluster, job_e
 
 def job_that_uses(cluster, used, hours=8):
     """Load a running job of one GPU whose used memory is `used(second)`."""
-    cluster.load(
-        "gpus",
-        [{"cluster": cluster.name, "node": "a", "gpu_uuid": "a#0", "slurm_index": 0, "gpu_index": 0,
-          "gpu_model": "h100", "memory_bytes": MEMORY, "valid_from_at": cluster.at(0)}],
+    cluster.add(
+        "gpus", node="a", gpu_uuid="a#0", slurm_index=0, gpu_index=0, gpu_model="h100",
+        memory_bytes=MEMORY, valid_from_at=0,
     )  # fmt: skip
     cluster.job("1", 0, int(hours * HOUR_S), ["a"], 1)
     readings(
@@ -128,9 +116,7 @@ def test_memory_that_leaks_is_listed_with_the_time_until_it_is_full(cluster):
     chance = random.Random(1)  # noqa: S311 -- noise, no secret
 
     job_that_uses(cluster, lambda t: (40 + 2 * t / HOUR_S + chance.uniform(-0.1, 0.1)) * 2**30)
-
     yield
-
     (found,) = growth(cluster)
 
     assert found["growth_bytes_per_h"] == pytest.approx(2 * 2**30, rel=0.05)
@@ -153,9 +139,7 @@ def test_memory_that_leaks_is_listed_with_the_time_until_it_is_full(cluster):
 @built_together
 def test_other_memory_is_not_listed(cluster, used):
     job_that_uses(cluster, used)
-
     yield
-
     assert growth(cluster) == []
 
 
@@ -183,16 +167,12 @@ def in_an_hour(*used_gib):
 @built_together
 def test_a_short_attempt_has_to_grow_more_and_all_the_time(cluster, used, is_listed):
     job_that_uses(cluster, used, hours=1)
-
     yield
-
     assert [row["windows"] for row in growth(cluster)] == ([4] if is_listed else [])
 
 
 @built_together
 def test_half_an_hour_is_too_short_to_call_it_growth(cluster):
     job_that_uses(cluster, lambda t: (40 + 10 * t / HOUR_S) * 2**30, hours=0.5)
-
     yield
-
     assert growth(cluster) == []

@@ -1,7 +1,5 @@
 """How fast runs are inside their steps: throughput, MFU, against their best and their peers."""
 
-from __future__ import annotations
-
 import csv
 import io
 from datetime import date
@@ -10,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from pypdfium2 import PdfDocument
-from tests.queries.conftest import built_together
+from tests.queries.conftest import built_together, durable, steps
 
 from goodput_billing.render import files, token_table
 from goodput_billing.statement.settings import StatementSettings
@@ -21,14 +19,14 @@ H100 = "NVIDIA H100 80GB HBM3"
 
 
 def trained(
-    evidence, job_events, *, model=H100, ranks=2, steps=200, length=2.0, name="1", metric=None,
+    evidence, *, model=H100, ranks=2, count=200, length=2.0, name="1", metric=None,
     **of_a_step,
 ):  # fmt: skip
     """Load a run whose ranks report steps; metric: fields of a `metric` event, as JSON."""
     evidence.node(name, ranks, model=model)
-    evidence.job(name, 0, steps * length, [name], ranks, job_name="llm")
+    evidence.job(name, 0, count * length, [name], ranks, job_name="llm")
     for rank in range(ranks):
-        events = job_events.steps(1, steps, 0, length, **of_a_step)
+        events = steps(1, count, 0, length, **of_a_step)
         evidence.events(name, events, rank=rank, host=name, gpu_uuid=f"c/{name}#{rank}")
     if metric:
         evidence.events(name, [{"event": "metric", "t": 1, "extra": metric}], host=name)
@@ -40,12 +38,10 @@ def speed(evidence, mart="run_speed"):
 
 
 @built_together
-def test_tokens_of_all_ranks_over_step_time(cluster, job_events):
+def test_tokens_of_all_ranks_over_step_time(cluster):
     """The first step is left out: 199 of 200 count."""
-    trained(cluster, job_events, tokens=1000.0, samples=4.0)
-
+    trained(cluster, tokens=1000.0, samples=4.0)
     yield
-
     found = speed(cluster)
 
     assert found["steps"] == 199
@@ -58,11 +54,9 @@ def test_tokens_of_all_ranks_over_step_time(cluster, job_events):
 
 
 @built_together
-def test_mfu_of_reported_flops_is_of_the_dense_bf16_peak(cluster, job_events):
-    trained(cluster, job_events, flops=2.0 * 0.4 * 989.4e12)
-
+def test_mfu_of_reported_flops_is_of_the_dense_bf16_peak(cluster):
+    trained(cluster, flops=2.0 * 0.4 * 989.4e12)
     yield
-
     found = speed(cluster)
 
     assert found["mfu_ratio"] == pytest.approx(0.4)
@@ -73,11 +67,9 @@ def test_mfu_of_reported_flops_is_of_the_dense_bf16_peak(cluster, job_events):
 
 
 @built_together
-def test_mfu_of_tokens_and_parameters(cluster, job_events):
-    trained(cluster, job_events, tokens=10_000.0, metric='{"params": 7e9, "dtype": "FP8"}')
-
+def test_mfu_of_tokens_and_parameters(cluster):
+    trained(cluster, tokens=10_000.0, metric='{"params": 7e9, "dtype": "FP8"}')
     yield
-
     found = speed(cluster)
 
     assert found["mfu_method"] == "6 x parameters x tokens"
@@ -86,22 +78,16 @@ def test_mfu_of_tokens_and_parameters(cluster, job_events):
 
 
 @built_together
-def test_a_sparse_peak_counts_where_the_job_declares_it(cluster, job_events):
-    trained(
-        cluster, job_events, flops=2.0 * 989.4e12, metric='{"dtype": "bf16", "is_sparse": true}'
-    )
-
+def test_a_sparse_peak_counts_where_the_job_declares_it(cluster):
+    trained(cluster, flops=2.0 * 989.4e12, metric='{"dtype": "bf16", "is_sparse": true}')
     yield
-
     assert speed(cluster)["mfu_ratio"] == pytest.approx(0.5)
 
 
 @built_together
-def test_mfu_above_1_is_shown_with_its_reason(cluster, job_events):
-    trained(cluster, job_events, flops=3.0 * 989.4e12)
-
+def test_mfu_above_1_is_shown_with_its_reason(cluster):
+    trained(cluster, flops=3.0 * 989.4e12)
     yield
-
     found = speed(cluster)
 
     assert found["mfu_ratio"] == pytest.approx(1.5)
@@ -117,13 +103,11 @@ def test_mfu_above_1_is_shown_with_its_reason(cluster, job_events):
     ],
 )
 @built_together
-def test_without_a_peak_there_is_no_mfu(cluster, job_events, model, dtype, reason):
+def test_without_a_peak_there_is_no_mfu(cluster, model, dtype, reason):
     """The name `h100` does not say whether it is SXM, PCIe or NVL, whose peaks differ."""
     metric = None if dtype is None else f'{{"dtype": "{dtype}"}}'
-    trained(cluster, job_events, model=model, flops=1e12, metric=metric)
-
+    trained(cluster, model=model, flops=1e12, metric=metric)
     yield
-
     found = speed(cluster)
 
     assert found["mfu_ratio"] is None
@@ -132,14 +116,12 @@ def test_without_a_peak_there_is_no_mfu(cluster, job_events, model, dtype, reaso
 
 
 @built_together
-def test_rates_per_gpu_of_a_log_are_of_all_gpus_of_the_gang(cluster, job_events):
+def test_rates_per_gpu_of_a_log_are_of_all_gpus_of_the_gang(cluster):
     cluster.node("a", 8, model=H100)
     cluster.job("1", 0, 400, ["a"], 8)
     line = {"gpu_tokens": 100.0, "gpu_flops": 2.0 * 0.3 * 989.4e12}
-    cluster.log("1", job_events.steps(1, 200, 0, 2.0, **line))
-
+    cluster.log("1", steps(1, 200, 0, 2.0, **line))
     yield
-
     found = speed(cluster)
 
     assert found["tokens_per_s"] == pytest.approx(400)
@@ -147,13 +129,11 @@ def test_rates_per_gpu_of_a_log_are_of_all_gpus_of_the_gang(cluster, job_events)
 
 
 @built_together
-def test_the_jobs_own_mfu_where_nothing_else_is_known(cluster, job_events):
+def test_the_jobs_own_mfu_where_nothing_else_is_known(cluster):
     cluster.node("a", 1, model="h100")
     cluster.job("1", 0, 400, ["a"], 1)
-    cluster.log("1", job_events.steps(1, 200, 0, 2.0, mfu_ratio=0.41))
-
+    cluster.log("1", steps(1, 200, 0, 2.0, mfu_ratio=0.41))
     yield
-
     found = speed(cluster)
 
     assert (found["mfu_ratio"], found["mfu_method"]) == (pytest.approx(0.41), "reported MFU")
@@ -161,15 +141,13 @@ def test_the_jobs_own_mfu_where_nothing_else_is_known(cluster, job_events):
 
 
 @built_together
-def test_the_best_is_the_best_tenth_of_windows(cluster, job_events):
+def test_the_best_is_the_best_tenth_of_windows(cluster):
     """20 % of the steps at 1 s, the others at 2 s: half of the best."""
     cluster.node("a", 1)
     cluster.job("1", 0, 1000, ["a"], 1)
-    events = [*job_events.steps(1, 100, 0, 1.0), *job_events.steps(101, 500, 100, 2.0)]
+    events = [*steps(1, 100, 0, 1.0), *steps(101, 500, 100, 2.0)]
     cluster.events("1", events)
-
     yield
-
     found = speed(cluster)
 
     assert found["speed_unit"] == "steps"
@@ -178,21 +156,17 @@ def test_the_best_is_the_best_tenth_of_windows(cluster, job_events):
 
 
 @built_together
-def test_few_steps_have_no_best(cluster, job_events):
-    trained(cluster, job_events, steps=50)
-
+def test_few_steps_have_no_best(cluster):
+    trained(cluster, count=50)
     yield
-
     assert speed(cluster)["best_reason"] == "fewer than ten windows of ten steps"
 
 
 @built_together
-def test_peers_are_runs_of_the_same_name_model_and_size(cluster, job_events):
+def test_peers_are_runs_of_the_same_name_model_and_size(cluster):
     for name, length, ranks in (("1", 2.0, 2), ("2", 1.0, 2), ("3", 1.0, 2), ("4", 0.5, 1)):
-        trained(cluster, job_events, name=name, length=length, ranks=ranks, tokens=10.0, steps=20)
-
+        trained(cluster, name=name, length=length, ranks=ranks, tokens=10.0, count=20)
     yield
-
     found = speed(cluster, "run_peers")
 
     assert (found["run_key"], found["peers"]) == (f"{cluster.name}/1", 2)
@@ -200,26 +174,18 @@ def test_peers_are_runs_of_the_same_name_model_and_size(cluster, job_events):
 
 
 @built_together
-def test_retained_tokens_are_held_against_all_allocated_time(cluster, job_events):
+def test_retained_tokens_are_held_against_all_allocated_time(cluster):
     """Steps 51 to 100 are lost; a GPU-hour costs 3.60, so that 1,000 s cost 1; 100 W."""
     cluster.node("a", 1)
     cluster.job("1", 0, 1000, ["a"], 1, state="FAILED")
-    events = job_events.steps(1, 100, 0, 10.0, tokens=600.0)
-    cluster.events("1", [*events, job_events.durable(50, 505)])
-    cluster.load("rates", [{"cluster": cluster.name, "price_per_gpu_h": 3.6, "currency": "USD"}])
-    cluster.load(
-        "gpu_samples",
-        [
-            {
-                "gpu_uuid": f"{cluster.name}/a#0", "gpu_instance": "", "ts": cluster.at(t),
-                "energy_j": 100.0 * t, "is_flagged": False,
-            }
-            for t in range(0, 1001, 10)
-        ],
+    events = steps(1, 100, 0, 10.0, tokens=600.0)
+    cluster.events("1", [*events, durable(50, 505)])
+    cluster.add("rates", price_per_gpu_h=3.6, currency="USD")
+    cluster.add(
+        "gpu_samples", *({"ts": t, "energy_j": 100.0 * t} for t in range(0, 1001, 10)),
+        gpu_uuid=f"{cluster.name}/a#0", gpu_instance="", is_flagged=False,
     )  # fmt: skip
-
     yield
-
     found = speed(cluster, "run_token_costs")
 
     assert found["tokens"] == 30_000
@@ -228,25 +194,21 @@ def test_retained_tokens_are_held_against_all_allocated_time(cluster, job_events
 
 
 @built_together
-def test_without_price_tokens_and_energy_there_is_a_reason(cluster, job_events):
-    trained(cluster, job_events)
-
+def test_without_price_tokens_and_energy_there_is_a_reason(cluster):
+    trained(cluster)
     yield
-
     found = speed(cluster, "run_token_costs")
 
     assert found["tokens_per_cost"] is None
     assert found["cost_reason"] == found["energy_reason"] == "the job reports no tokens"
 
 
-def test_tokens_of_an_account_are_held_against_its_runs_that_report_them(
-    evidence, job_events, tmp_path
-):
+def test_tokens_of_an_account_are_held_against_its_runs_that_report_them(evidence, tmp_path):
     """Two runs of 400 s on two GPUs at 3.60 an hour cost 0.80 each; the third says nothing."""
     for name, tokens in (("1", 10.0), ("2", 30.0), ("3", None)):
         more = {} if tokens is None else {"tokens": tokens}
-        trained(evidence, job_events, name=name, **more)
-    evidence.load("rates", [{"price_per_gpu_h": 3.6, "currency": "USD"}])
+        trained(evidence, name=name, **more)
+    evidence.add("rates", price_per_gpu_h=3.6, currency="USD", cluster=None)
 
     evidence.store.build()
     found = evidence.store.read("select * from marts.tokens_by_account").row(0, named=True)

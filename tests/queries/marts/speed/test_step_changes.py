@@ -1,10 +1,9 @@
 """Changes of step time: found where there is one, quiet where there is none."""
 
-from __future__ import annotations
-
 import random
 
 import pytest
+from tests.queries.conftest import built_together
 
 STEPS, BASE_S = 1500, 0.5
 AUTOCORRELATIONS = (0.5, 0.8, 0.95)
@@ -43,14 +42,13 @@ def place(evidence, name, end, gpus=2):
     evidence.job(name, 0, end, [name], gpus)
 
 
-def changes(evidence):
-    evidence.store.build()
-    return evidence.store.read("select * from marts.step_changes order by run_key, since_ms").rows(
-        named=True
-    )
+def changes(cluster):
+    rows = cluster.read("select * from marts.step_changes order by run_key, since_ms")
+    return rows.rows(named=True)
 
 
-def test_of_24_series_changes_of_5_to_10_percent_are_found_and_nothing_else(evidence):
+@built_together
+def test_of_24_series_changes_of_5_to_10_percent_are_found_and_nothing_else(cluster):
     chance = random.Random(7)  # noqa: S311 -- noise, no secret
     expected = {}
     for seed in range(24):
@@ -60,11 +58,10 @@ def test_of_24_series_changes_of_5_to_10_percent_are_found_and_nothing_else(evid
             end = STEPS if seed % 4 == 1 else begin + int(STEPS * chance.uniform(0.15, 0.3))
             size = chance.uniform(1.05, 1.1)
             factors = [f * size if begin <= k < end else f for k, f in enumerate(factors)]
-            expected[f"c/{name}"] = (begin + 1, end, size)
-        place(evidence, name, run(evidence, name, factors) + 1)
-
-    found = changes(evidence)
-
+            expected[f"{cluster.name}/{name}"] = (begin + 1, end, size)
+        place(cluster, name, run(cluster, name, factors) + 1)
+    yield
+    found = changes(cluster)
     right = [
         row
         for row in found
@@ -77,12 +74,12 @@ def test_of_24_series_changes_of_5_to_10_percent_are_found_and_nothing_else(evid
     assert len({row["run_key"] for row in right}) / len(expected) >= 0.9, "recall"
 
 
-def test_a_slow_window_that_recovers_is_one_episode_with_its_loss(evidence):
+@built_together
+def test_a_slow_window_that_recovers_is_one_episode_with_its_loss(cluster):
     slow = [1.5 if 600 < k <= 900 else 1.0 for k in range(1, STEPS + 1)]
-    place(evidence, "a", run(evidence, "a", slow) + 1)
-
-    (episode,) = changes(evidence)
-
+    place(cluster, "a", run(cluster, "a", slow) + 1)
+    yield
+    (episode,) = changes(cluster)
     assert episode["first_step"] == pytest.approx(601, abs=10)
     assert episode["last_step"] == pytest.approx(900, abs=10)
     assert episode["ratio"] == pytest.approx(1.5)
@@ -91,42 +88,47 @@ def test_a_slow_window_that_recovers_is_one_episode_with_its_loss(evidence):
     assert episode["sentence"].startswith("Step time rose from 500 to 750 ms (+50.0 %) at step ")
 
 
-def test_steps_that_become_slower_twice_are_one_episode(evidence):
+@built_together
+def test_steps_that_become_slower_twice_are_one_episode(cluster):
     factors = [1.0 if k < 500 else 1.2 if k < 1000 else 1.5 for k in range(STEPS)]
-    place(evidence, "a", run(evidence, "a", factors) + 1)
-
-    (episode,) = changes(evidence)
-
+    place(cluster, "a", run(cluster, "a", factors) + 1)
+    yield
+    (episode,) = changes(cluster)
     assert episode["before_ms"] == pytest.approx(500)
     assert episode["until_at"] is None
     assert episode["lost_gpu_ms"] == pytest.approx(2 * 500 * (100 + 250), rel=0.05)
 
 
 @pytest.mark.quiet("steps_slower")
-def test_checkpoints_data_stalls_and_restarts_are_no_change(evidence):
+@built_together
+def test_checkpoints_data_stalls_and_restarts_are_no_change(cluster):
     """The second life begins again at step 1, on the same node."""
     saves = dict.fromkeys(range(100, STEPS, 100), 20.0)
     stalls = dict.fromkeys(range(700, 900), 0.4)
-    end = run(evidence, "a", noise(3), gap=saves, data_s=stalls)
-    end = run(evidence, "a", noise(4), until=end + 60, attempt=1)
-    place(evidence, "a", end + 1)
+    end = run(cluster, "a", noise(3), gap=saves, data_s=stalls)
+    end = run(cluster, "a", noise(4), until=end + 60, attempt=1)
+    place(cluster, "a", end + 1)
+    yield
+    assert changes(cluster) == []
 
-    assert changes(evidence) == []
 
-
-def test_a_larger_batch_is_no_slower_step(evidence):
+@built_together
+def test_a_larger_batch_is_no_slower_step(cluster):
     """Twice the samples in 1.4 times the time is faster: throughput is compared."""
     factors = [1.0 if k <= 700 else 1.4 for k in range(1, STEPS + 1)]
-    batch = lambda step: {"samples": 16.0 if step <= 700 else 32.0}  # noqa: E731 -- a line of numbers
-    place(evidence, "a", run(evidence, "a", factors, more=batch) + 1)
 
-    (episode,) = changes(evidence)
+    def batch(step):
+        return {"samples": 16.0 if step <= 700 else 32.0}
 
+    place(cluster, "a", run(cluster, "a", factors, more=batch) + 1)
+    yield
+    (episode,) = changes(cluster)
     assert episode["ratio"] == pytest.approx(0.7, abs=0.01)
     assert episode["lost_gpu_ms"] == 0
 
 
-def test_an_attempt_of_few_steps_has_no_changes(evidence):
-    place(evidence, "a", run(evidence, "a", [1.0] * 60 + [2.0] * 60) + 1)
-
-    assert changes(evidence) == []
+@built_together
+def test_an_attempt_of_few_steps_has_no_changes(cluster):
+    place(cluster, "a", run(cluster, "a", [1.0] * 60 + [2.0] * 60) + 1)
+    yield
+    assert changes(cluster) == []

@@ -1,82 +1,74 @@
 """Which rank is named as the one that the others waited for, and from what."""
 
-from __future__ import annotations
-
 import pytest
+from tests.queries.conftest import built_together, steps
 
 
-def gang(evidence, job_events, comm_s, steps=20, length=2.0):
-    """Load a rank for each of `comm_s`: a number, or a function of the step; build."""
-    evidence.node("a", len(comm_s))
-    evidence.job("1", 0, steps * length, ["a"], len(comm_s))
+def gang(cluster, comm_s, count=20, length=2.0):
+    """Load a rank for each of `comm_s`: a number, or a function of the step."""
+    cluster.node("a", len(comm_s))
+    cluster.job("1", 0, count * length, ["a"], len(comm_s))
     for rank, reported in enumerate(comm_s):
-        events = job_events.steps(1, steps, 0, length)
+        events = steps(1, count, 0, length)
         for event in events:
             value = reported(event["step"]) if callable(reported) else reported
             if value is not None:
                 event["comm_s"] = value
-        evidence.events("1", events, rank=rank, gpu_uuid=f"c/a#{rank}")
-    return evidence.gpu_s()
+        cluster.events("1", events, rank=rank, gpu_uuid=cluster.gpu(f"a#{rank}"))
 
 
-def named(evidence):
-    """Return rank, steps and imposed wait of each episode."""
-    return evidence.store.read(
+def late_ones(step):
+    """Return how long the others wait in a step of which four are late."""
+    return 0.9 if 5 <= step <= 8 else 0.1
+
+
+# what it shows: comm_s by rank, steps and their length; rank, steps and imposed wait of stragglers,
+# the first step names nobody; GPU-seconds by category
+GANGS = {
+    "the one that waits least": (
+        [0.9, 0.9, 0.9, 0.1], 20, 2.0, [(3, 19, 19 * 3 * 0.8)],
+        {"straggler_wait": 48, "exposed_comm": 8, "productive": 160 - 48 - 8},
+    ),
+    "a rank that is late in some steps": (
+        [late_ones, late_ones, late_ones, 0.1], 20, 2.0, [(3, 4, 4 * 3 * 0.8)],
+        {"straggler_wait": 9.6, "exposed_comm": 8, "productive": 160 - 9.6 - 8},
+    ),
+    "equal communication names nobody": (
+        [0.9] * 4, 20, 2.0, [], {"exposed_comm": 72, "productive": 88},
+    ),
+    "comm_s of some ranks names nobody and splits no wait": (
+        [0.9, None, None, 0.1], 20, 2.0, [], {"exposed_comm": 20, "step_unsplit": 140},
+    ),
+    # as the ranks of a job that hangs after some short steps do
+    "waits below a GPU-second name nobody": (
+        [0.02, 0.02, 0.02, 0.0], 10, 0.1, [], {"straggler_wait": 0.6, "productive": 3.4},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("comm_s", "count", "length", "late", "ledger"), GANGS.values(), ids=GANGS)
+@built_together
+def test_stragglers_of_a_gang(cluster, comm_s, count, length, late, ledger):
+    gang(cluster, comm_s, count, length)
+    yield
+    found = cluster.read(
         "select rank, steps, round(imposed_wait_gpu_s, 3), evidence from marts.stragglers "
         "order by rank, first_step"
     ).rows()
+    assert [row[:3] for row in found] == [pytest.approx(row) for row in late]
+    assert all("comm_s" in row[3] for row in found)
+    assert cluster.gpu_s() == pytest.approx(ledger)
+    if not late:
+        own = f"where starts_with(run_key, '{cluster.name}/')"
+        named = cluster.read(f"select straggler_rank from marts.train_steps {own}")
+        assert named["straggler_rank"].null_count() == count
 
 
-def test_the_ranks_own_comm_s_names_the_one_that_waits_least(evidence, job_events):
-    found = gang(evidence, job_events, [0.9, 0.9, 0.9, 0.1])
-
-    rank, steps, imposed, evidence_of_it = named(evidence)[0]
-    assert len(named(evidence)) == 1
-    assert (rank, steps) == (3, 19), "the first step names nobody"
-    assert imposed == pytest.approx(19 * 3 * 0.8)
-    assert "comm_s" in evidence_of_it
-    assert found == {
-        "straggler_wait": pytest.approx(20 * 3 * 0.8),
-        "exposed_comm": pytest.approx(20 * 4 * 0.1),
-        "productive": pytest.approx(160 - 48 - 8),
-    }
-
-
-def test_a_rank_that_is_late_in_some_steps_is_named_in_those(evidence, job_events):
-    slow = lambda step: 0.9 if 5 <= step <= 8 else 0.1  # noqa: E731 -- a line of numbers
-    gang(evidence, job_events, [slow, slow, slow, 0.1])
-
-    assert [row[:3] for row in named(evidence)] == [(3, 4, pytest.approx(4 * 3 * 0.8))]
-
-
-def test_equal_communication_names_nobody(evidence, job_events):
-    found = gang(evidence, job_events, [0.9, 0.9, 0.9, 0.9])
-
-    assert named(evidence) == []
-    assert found == {"exposed_comm": pytest.approx(72), "productive": pytest.approx(88)}
-
-
-def test_comm_s_of_some_ranks_names_nobody_and_splits_no_wait(evidence, job_events):
-    found = gang(evidence, job_events, [0.9, None, None, 0.1])
-
-    assert named(evidence) == []
-    assert "straggler_wait" not in found
-    assert "productive" not in found
-
-
-def test_waits_below_a_gpu_second_name_nobody(evidence, job_events):
-    """As the ranks of a job that hangs after some short steps do."""
-    gang(evidence, job_events, [0.02, 0.02, 0.02, 0.0], steps=10, length=0.1)
-
-    assert named(evidence) == []
-    steps = evidence.store.read("select straggler_rank from marts.train_steps")
-    assert steps["straggler_rank"].null_count() == 10
-
-
-def test_evidence_of_a_straggler_names_the_source_there_is(evidence, job_events):
-    gang(evidence, job_events, [0.9, 0.9, 0.9, 0.1])
-
-    loss = evidence.store.read(
+@built_together
+def test_evidence_of_a_straggler_names_the_source_there_is(cluster):
+    gang(cluster, [0.9, 0.9, 0.9, 0.1])
+    yield
+    loss = cluster.read(
         "select evidence from marts.loss_causes where category = 'straggler_wait'"
     ).item()
     cost = "GPU 3 of a cost the gang 45.6 GPU-s"

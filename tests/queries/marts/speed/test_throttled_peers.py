@@ -1,9 +1,7 @@
 """A GPU that is held back or faulty: what it costs its gang, and who is blamed for the waits."""
 
-from __future__ import annotations
-
 import pytest
-from tests.queries.conftest import Evidence, built_together
+from tests.queries.conftest import Evidence, built_together, steps
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 from goodput_queries.ledger import ledger
@@ -15,17 +13,17 @@ HW_THERMAL = 0x40
 def readings(evidence, hot, gpus=2, until=249):
     """Load telemetry every 5 s: GPU `hot` carries a slowdown reason after 100 s."""
     for gpu in range(gpus):
-        evidence.load(
-            "gpu_samples",
-            [{"gpu_uuid": f"{evidence.name}/a#{gpu}", "gpu_instance": "",
-              "ts": evidence.at(s + 0.5), "engine_active_ratio": 0.9,
-              "clocks_event_reasons": HW_THERMAL if gpu == hot and s > 100 else 0}
-             for s in evidence.every(0, until, 5)],
-            f"dcgm{gpu}",
+        evidence.add(
+            "gpu_samples", *(
+                {"ts": s + 0.5, "clocks_event_reasons": HW_THERMAL if gpu == hot and s > 100 else 0}
+                for s in evidence.every(0, until, 5)
+            ),
+            source=f"dcgm{gpu}", gpu_uuid=f"{evidence.name}/a#{gpu}", gpu_instance="",
+            engine_active_ratio=0.9,
         )  # fmt: skip
 
 
-def slow_gang(evidence, job_events, gpus=2, ranks=None, **of_rank):
+def slow_gang(evidence, gpus=2, ranks=None, **of_rank):
     """Load steps of 10 s for 100 s, then of 15 s for 150 s; `of_rank`: more by rank."""
     evidence.node("a", gpus)
     evidence.job("1", 0, 250, ["a"], gpus)
@@ -33,7 +31,7 @@ def slow_gang(evidence, job_events, gpus=2, ranks=None, **of_rank):
         more = of_rank.get(f"r{rank}", {})
         evidence.events(
             "1",
-            [*job_events.steps(1, 10, 0), *job_events.steps(11, 20, 100, 15, **more)],
+            [*steps(1, 10, 0), *steps(11, 20, 100, 15, **more)],
             rank=rank,
             gpu_uuid=f"{evidence.name}/a#{rank}" if ranks != 1 else None,
         )
@@ -54,12 +52,10 @@ def parts(evidence):
 
 
 @built_together
-def test_healthy_gpus_that_wait_for_a_throttled_one_are_not_blamed(cluster, job_events):
-    slow_gang(cluster, job_events, 4)
+def test_healthy_gpus_that_wait_for_a_throttled_one_are_not_blamed(cluster):
+    slow_gang(cluster, 4)
     readings(cluster, hot=3, gpus=4)
-
     yield
-
     assert parts(cluster) == {
         ("throttled", None, "platform"): 50,
         ("straggler_wait", "throttled_peer", "platform"): 150,
@@ -67,12 +63,10 @@ def test_healthy_gpus_that_wait_for_a_throttled_one_are_not_blamed(cluster, job_
 
 
 @built_together
-def test_where_one_rank_reports_for_all_any_throttled_gpu_is_distinguished(cluster, job_events):
-    slow_gang(cluster, job_events, 4, ranks=1)
+def test_where_one_rank_reports_for_all_any_throttled_gpu_is_distinguished(cluster):
+    slow_gang(cluster, 4, ranks=1)
     readings(cluster, hot=2, gpus=4)
-
     yield
-
     assert parts(cluster) == {
         ("throttled", None, "platform"): 50,
         ("straggler_wait", "throttled_peer", "platform"): 150,
@@ -84,12 +78,11 @@ def test_where_one_rank_reports_for_all_any_throttled_gpu_is_distinguished(clust
 
 
 @built_together
-def test_the_loss_names_the_throttled_gpu_and_what_it_cost_the_gang(cluster, job_events):
-    slow_gang(cluster, job_events, 4)
+def test_the_loss_names_the_throttled_gpu_and_what_it_cost_the_gang(cluster):
+    slow_gang(cluster, 4)
     readings(cluster, hot=3, gpus=4)
-    cluster.load("rates", [{"cluster": cluster.name, "price_per_gpu_h": 3.6}])
+    cluster.add("rates", price_per_gpu_h=3.6)
     yield
-
     radius = cluster.read("select * from marts.blast_radius").row(0, named=True)
     assert radius["gpu_uuid"] == f"{cluster.name}/a#3"
     assert (radius["gpu_index"], radius["reason"]) == (3, "throttled")
@@ -105,13 +98,11 @@ def test_the_loss_names_the_throttled_gpu_and_what_it_cost_the_gang(cluster, job
 
 
 @built_together
-def test_a_straggler_that_is_throttled_passes_the_blame_on(cluster, job_events):
+def test_a_straggler_that_is_throttled_passes_the_blame_on(cluster):
     """Rank 1 waits least by the ranks' own measure, and its GPU is held back."""
-    slow_gang(cluster, job_events, 2, r0={"comm_s": 6.0}, r1={"comm_s": 0.5})
+    slow_gang(cluster, 2, r0={"comm_s": 6.0}, r1={"comm_s": 0.5})
     readings(cluster, hot=1)
-
     yield
-
     found = parts(cluster)
 
     assert found["straggler_wait", "throttled_peer", "platform"] == 55
@@ -119,13 +110,11 @@ def test_a_straggler_that_is_throttled_passes_the_blame_on(cluster, job_events):
 
 
 @built_together
-def test_a_straggler_beside_a_throttled_gpu_keeps_the_blame(cluster, job_events):
+def test_a_straggler_beside_a_throttled_gpu_keeps_the_blame(cluster):
     """Rank 0 is late though rank 1 is throttled: rank 1 waits, its clocks cost nothing."""
-    slow_gang(cluster, job_events, 2, r0={"comm_s": 0.5}, r1={"comm_s": 6.0})
+    slow_gang(cluster, 2, r0={"comm_s": 0.5}, r1={"comm_s": 6.0})
     readings(cluster, hot=1)
-
     yield
-
     assert parts(cluster) == {("straggler_wait", None, "own"): 55}
 
 
@@ -137,16 +126,14 @@ def test_a_straggler_beside_a_throttled_gpu_keeps_the_blame(cluster, job_events)
     ],
 )
 @built_together
-def test_nccl_durations_report_whether_the_throttled_gpu_is_the_late_one(
-    cluster, job_events, late, expected
-):
+def test_nccl_durations_report_whether_the_throttled_gpu_is_the_late_one(cluster, late, expected):
     """The attempt's median is that of its unthrottled steps: 12 of them and 10 slow ones."""
     cluster.node("a", 2)
     cluster.job("1", 0, 270, ["a"], 2)
     for rank in (0, 1):
         cluster.events(
             "1",
-            [*job_events.steps(1, 12, 0), *job_events.steps(13, 22, 120, 15)],
+            [*steps(1, 12, 0), *steps(13, 22, 120, 15)],
             rank=rank,
             gpu_uuid=f"{cluster.name}/a#{rank}",
             pid=cluster.first_pid + rank,
@@ -166,29 +153,22 @@ def test_nccl_durations_report_whether_the_throttled_gpu_is_the_late_one(
         ],
         "nccl-inspector",
     )  # fmt: skip
-
     yield
-
     assert {(category, phase): s for (category, phase, _), s in parts(cluster).items()} == expected
 
 
 @built_together(builds=2)
-def test_a_straggler_with_a_hardware_error_passes_the_blame_on(cluster, job_events):
+def test_a_straggler_with_a_hardware_error_passes_the_blame_on(cluster):
     """The error comes in later than the steps, as a kernel log does."""
-    slow_gang(cluster, job_events, 2, r0={"comm_s": 6.0}, r1={"comm_s": 0.5})
-
+    slow_gang(cluster, 2, r0={"comm_s": 6.0}, r1={"comm_s": 0.5})
     yield
-
     assert parts(cluster) == {("straggler_wait", None, "own"): 55}
 
-    cluster.load(
-        "gpu_events",
-        [{"cluster": cluster.name, "node": "a", "gpu_uuid": f"{cluster.name}/a#1",
-          "ts": cluster.at(90), "kind": "xid", "ts_precision": "exact", "code": 63}],
+    cluster.add(
+        "gpu_events", node="a", gpu_uuid=f"{cluster.name}/a#1", ts=90, kind="xid",
+        ts_precision="exact", code=63,
     )  # fmt: skip
-
     yield
-
     assert parts(cluster) == {("straggler_wait", "faulty_peer", "platform"): 55}
     assert cluster.read("select reason, peers_wait_gpu_s from marts.blast_radius").row(0) == (
         "faulty",
@@ -198,7 +178,7 @@ def test_a_straggler_with_a_hardware_error_passes_the_blame_on(cluster, job_even
 
 @built_together
 def test_steps_shorter_than_the_sampling_interval_are_judged_by_the_reading_that_covers_them(
-    cluster, job_events
+    cluster,
 ):
     """Of 100 slow steps the first has a reading of its own, still without a reason."""
     cluster.node("a", 2)
@@ -206,28 +186,26 @@ def test_steps_shorter_than_the_sampling_interval_are_judged_by_the_reading_that
     for rank in (0, 1):
         cluster.events(
             "1",
-            [*job_events.steps(1, 100, 0, 1), *job_events.steps(101, 200, 100, 1.5)],
+            [*steps(1, 100, 0, 1), *steps(101, 200, 100, 1.5)],
             rank=rank,
             gpu_uuid=f"{cluster.name}/a#{rank}",
         )
     for gpu in (0, 1):
-        cluster.load(
-            "gpu_samples",
-            [{"gpu_uuid": f"{cluster.name}/a#{gpu}", "gpu_instance": "", "ts": cluster.at(s),
-              "clocks_event_reasons": HW_THERMAL if gpu and s > 100 else 0}
-             for s in cluster.every(-5, 265, 15)],
-            f"dcgm{gpu}",
+        cluster.add(
+            "gpu_samples", *(
+                {"ts": s, "clocks_event_reasons": HW_THERMAL if gpu and s > 100 else 0}
+                for s in cluster.every(-5, 265, 15)
+            ),
+            source=f"dcgm{gpu}", gpu_uuid=f"{cluster.name}/a#{gpu}", gpu_instance="",
         )  # fmt: skip
-
     yield
-
     assert parts(cluster) == {
         ("throttled", None, "platform"): 49.5,
         ("straggler_wait", "throttled_peer", "platform"): 49.5,
     }
 
 
-def late_by_the_traces(evidence, job_events, first_pid):
+def late_by_the_traces(evidence, first_pid):
     """Return what loads each piece of a gang of two, by its letter.
 
     Rank 1 is late by the traces; its GPU has an Xid in one half, a slowdown in the other.
@@ -235,17 +213,12 @@ def late_by_the_traces(evidence, job_events, first_pid):
 
     def traced():
         for rank in (0, 1):
-            evidence.load(
+            evidence.add(
                 "profiled_collectives",
-                [
-                    {"cluster": evidence.name, "trace_id": f"{evidence.name}-{rank}", "rank": rank,
-                     "pid": first_pid + rank, "device": rank, "stream": 7,
-                     "start_at": evidence.at(101 + 15 * step),
-                     "duration_s": 6.0 - 5.5 * rank, "exposed_s": 6.0 - 5.5 * rank,
-                     "kernel": "ncclDevKernel", "group_name": "pg", "ranks": 2, "place": step}
-                    for step in range(10)
-                ],
-                "kineto",
+                *({"start_at": 101 + 15 * step, "place": step} for step in range(10)),
+                source="kineto", trace_id=f"{evidence.name}-{rank}", rank=rank,
+                pid=first_pid + rank, device=rank, stream=7, duration_s=6.0 - 5.5 * rank,
+                exposed_s=6.0 - 5.5 * rank, kernel="ncclDevKernel", group_name="pg", ranks=2,
             )  # fmt: skip
 
     def reported():
@@ -253,17 +226,16 @@ def late_by_the_traces(evidence, job_events, first_pid):
         for rank in (0, 1):
             evidence.events(
                 "1",
-                [*job_events.steps(1, 10, 0), *job_events.steps(11, 20, 100, 15)],
+                [*steps(1, 10, 0), *steps(11, 20, 100, 15)],
                 rank=rank,
                 pid=first_pid + rank,
                 gpu_uuid=f"{evidence.name}/a#{rank}",
             )
 
     def erred():
-        evidence.load(
-            "gpu_events",
-            [{"cluster": evidence.name, "node": "a", "gpu_uuid": f"{evidence.name}/a#1",
-              "ts": evidence.at(90), "kind": "xid", "ts_precision": "exact", "code": 63}],
+        evidence.add(
+            "gpu_events", node="a", gpu_uuid=f"{evidence.name}/a#1", ts=90, kind="xid",
+            ts_precision="exact", code=63,
         )  # fmt: skip
 
     return {
@@ -275,16 +247,14 @@ def late_by_the_traces(evidence, job_events, first_pid):
 
 
 @pytest.mark.slow
-def test_readings_errors_traces_and_holds_in_any_order_give_the_same_waits(
-    new_evidence, job_events
-):
+def test_readings_errors_traces_and_holds_in_any_order_give_the_same_waits(new_evidence):
     """A cluster for each order, all in one database: a piece of each is loaded before a build."""
     store = new_evidence().store
     clusters = {order: Evidence(store, order) for order in ("reth", "hter", "thre", "erht")}
     pieces = {}
     for number, (order, evidence) in enumerate(clusters.items()):
         evidence.node("a", 2)
-        pieces[order] = late_by_the_traces(evidence, job_events, 100 * number)
+        pieces[order] = late_by_the_traces(evidence, 100 * number)
 
     for place in range(4):
         for order in clusters:

@@ -1,7 +1,5 @@
 """Metrics of GPUs by ten minutes: what a bucket says, and which buckets a build replaces."""
 
-from __future__ import annotations
-
 import pytest
 from tests.queries.conftest import START, Evidence
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build

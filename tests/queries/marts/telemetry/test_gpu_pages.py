@@ -1,7 +1,5 @@
 """What the pages of nodes and GPUs ask: inventory, allocations, categories, events, gaps."""
 
-from __future__ import annotations
-
 import pytest
 from tests.queries.conftest import START, Evidence
 
@@ -16,16 +14,12 @@ FIRST, SECOND = "GPU-first", "GPU-second"
 def store(new_store):
     """Give two GPUs in a node: a job holds both for half an hour, one is read with a hole."""
     made = Evidence(new_store())
-    made.load(
-        "gpus",
-        [
-            {
-                "cluster": "c", "node": "n", "gpu_uuid": gpu, "gpu_index": i, "slurm_index": i,
-                "pci_bus_id": f"00000000:{i}0:00.0", "gpu_model": "h100", "valid_from_at": START,
-                "power_limit_w": 700.0,
-            }
+    made.add(
+        "gpus", *(
+            {"gpu_uuid": gpu, "gpu_index": i, "slurm_index": i, "pci_bus_id": f"00000000:{i}0:00.0"}
             for i, gpu in enumerate((FIRST, SECOND))
-        ],
+        ),
+        node="n", gpu_model="h100", valid_from_at=START, power_limit_w=700.0,
     )  # fmt: skip
     made.watched(HOUR_MS / 1000)
     made.job("7", 0, 1800, ["n"], 2, job_name="train")
@@ -36,12 +30,12 @@ def store(new_store):
         for s in read
     ]  # fmt: skip
     made.load("gpu_samples", rows, "dcgm")
-    made.load("gpu_events", [
-        {"cluster": "c", "node": "n", "pci_bus_id": "00000000:10:00.0", "ts": made.at(900),
-         "ts_precision": "exact", "kind": "xid", "code": 79, "message": "<b>off</b>"},
-        {"cluster": "c", "node": "n", "gpu_uuid": FIRST, "ts": made.at(1000),
-         "ts_precision": "exact", "kind": "xid", "code": 63, "message": "remap"},
-    ])  # fmt: skip
+    made.add(
+        "gpu_events",
+        {"pci_bus_id": "00000000:10:00.0", "ts": 900, "code": 79, "message": "<b>off</b>"},
+        {"gpu_uuid": FIRST, "ts": 1000, "code": 63, "message": "remap"}, node="n",
+        ts_precision="exact", kind="xid",
+    )  # fmt: skip
     made.store.build()
     yield made.store
     made.store.close()

@@ -1,8 +1,7 @@
 """Hosts and links between readings: shares of time, errors, lost links, over restarts."""
 
-from __future__ import annotations
-
 import pytest
+from tests.queries.conftest import at, built_together
 
 from goodput_queries.scope import Scope
 
@@ -12,42 +11,16 @@ EVENTS = "select * from marts.link_events order by node, start_at"
 GB = 10**9
 
 
-@pytest.fixture
-def host(evidence):
+def host(site, rows, node="a", source="node-exporter", step_s=60, **more):
     """Load readings of node `a`, a minute apart: a row of columns each."""
-    evidence.node("a", 8)
-
-    def load(rows, node="a", source="node-exporter", step_s=60):
-        evidence.load(
-            "node_samples",
-            [
-                {"node": node, "ts": evidence.at(step_s * number), **row}
-                for number, row in enumerate(rows)
-            ],
-            source,
-        )
-
-    return load
+    read = [{"ts": step_s * number, **row} for number, row in enumerate(rows)]
+    site.add("node_samples", *read, source=source, node=node, **more)
 
 
-@pytest.fixture
-def port(evidence):
+def port(cluster, rows, device="mlx5_0", kind="infiniband", port="1", node="a", first_s=0):
     """Load readings of a port of node `a`, a minute apart."""
-    evidence.node("a", 8)
-
-    def load(rows, device="mlx5_0", kind="infiniband", port="1", node="a", first_s=0):
-        evidence.load(
-            "link_samples",
-            [
-                {
-                    "node": node, "kind": kind, "device": device, "port": port,
-                    "ts": evidence.at(first_s + 60 * number), **row,
-                }
-                for number, row in enumerate(rows)
-            ],
-        )  # fmt: skip
-
-    return load
+    read = [{"ts": first_s + 60 * number, **row} for number, row in enumerate(rows)]
+    cluster.add("link_samples", *read, node=node, kind=kind, device=device, port=port)
 
 
 def cpu(busy, total, iowait=0.0, steal=0.0):
@@ -56,146 +29,155 @@ def cpu(busy, total, iowait=0.0, steal=0.0):
     }  # fmt: skip
 
 
-def test_cpu_time_of_an_interval_is_shared_out(evidence, host):
-    host([cpu(100.0, 1000.0), cpu(130.0, 1120.0, iowait=12.0, steal=6.0)])
-
-    (row,) = evidence.store.read(INTERVALS).to_dicts()
-    assert row["end_ms"] - row["start_ms"] == 60_000
-    assert (row["cpu_busy_ratio"], row["cpu_iowait_ratio"], row["cpu_steal_ratio"]) == (
-        0.25,
-        0.1,
-        0.05,
-    )
+def memory(available, swap_total, swap_free):
+    return {
+        "memory_total_bytes": 100, "memory_available_bytes": available,
+        "swap_total_bytes": swap_total, "swap_free_bytes": swap_free,
+    }  # fmt: skip
 
 
-def test_the_interval_of_a_restart_is_unknown_and_those_after_it_are_not(evidence, host):
-    host([cpu(100.0, 1000.0), cpu(1.0, 30.0), cpu(31.0, 150.0)])
-
-    found = evidence.store.read(INTERVALS)
-    assert found["cpu_busy_ratio"].to_list() == [None, 0.25]
-
-
-def test_memory_and_swap_are_what_is_in_use_and_no_swap_is_not_zero(evidence, host):
-    host(
-        [
-            {"memory_total_bytes": 100, "memory_available_bytes": 60, "swap_total_bytes": 0,
-             "swap_free_bytes": 0},
-            {"memory_total_bytes": 100, "memory_available_bytes": 20, "swap_total_bytes": 50,
-             "swap_free_bytes": 45},
-            {"memory_total_bytes": 100, "memory_available_bytes": 30, "swap_total_bytes": 0,
-             "swap_free_bytes": 0},
-        ]
-    )  # fmt: skip
-
-    found = evidence.store.read(INTERVALS)
-    assert found["memory_used_bytes"].to_list() == [80, 70]
-    assert found["swap_used_bytes"].to_list() == [5, None]
-    assert found["cpu_busy_ratio"].null_count() == 2
+# what it shows: readings of the host by source and seconds between them, columns of its intervals
+HOSTS = {
+    "CPU time of an interval is shared out": (
+        {"node-exporter": (60, [cpu(100.0, 1000.0), cpu(130.0, 1120.0, iowait=12.0, steal=6.0)])},
+        {"cpu_busy_ratio": [0.25], "cpu_iowait_ratio": [0.1], "cpu_steal_ratio": [0.05]},
+    ),
+    "the interval of a restart is unknown and those after it are not": (
+        {"node-exporter": (60, [cpu(100.0, 1000.0), cpu(1.0, 30.0), cpu(31.0, 150.0)])},
+        {"cpu_busy_ratio": [None, 0.25]},
+    ),
+    "memory and swap are what is in use and no swap is not zero": (
+        {"node-exporter": (60, [memory(60, 0, 0), memory(20, 50, 45), memory(30, 0, 0)])},
+        {"memory_used_bytes": [80, 70], "swap_used_bytes": [5, None],
+         "cpu_busy_ratio": [None, None]},
+    ),
+    "of two sources the one with more readings counts": (
+        {"node-exporter": (60, [cpu(0.0, 0.0), cpu(60.0, 60.0), cpu(120.0, 120.0)]),
+         "nvml": (90, [cpu(0.0, 0.0), cpu(0.0, 90.0)])},
+        {"cpu_busy_ratio": [1.0, 1.0]},
+    ),
+}  # fmt: skip
 
 
-def test_of_two_sources_the_one_with_more_readings_counts(evidence, host):
-    host([cpu(0.0, 0.0), cpu(60.0, 60.0), cpu(120.0, 120.0)])
-    host([cpu(0.0, 0.0), cpu(0.0, 90.0)], source="nvml", step_s=90)
+@pytest.mark.parametrize(("read", "expected"), HOSTS.values(), ids=HOSTS)
+@built_together
+def test_intervals_of_a_host(cluster, read, expected):
+    cluster.node("a", 8)
+    for source, (step_s, rows) in read.items():
+        host(cluster, rows, source=source, step_s=step_s)
+    yield
+    found = cluster.read(INTERVALS)
+    assert {column: found[column].to_list() for column in expected} == expected
+    assert set(found["end_ms"] - found["start_ms"]) == {60_000}
 
-    assert evidence.store.read(INTERVALS)["cpu_busy_ratio"].to_list() == [1.0, 1.0]
 
-
-def test_a_name_with_its_domain_is_the_node_that_the_scheduler_knows(evidence, host):
+def test_a_name_with_its_domain_is_the_node_that_the_scheduler_knows(evidence):
+    evidence.node("a", 8)
     evidence.job("7", 0, 600, ["a"], 8)
-    host([cpu(0.0, 0.0), cpu(30.0, 60.0)], node="a.cluster.example")
+    rows = [cpu(0.0, 0.0), cpu(30.0, 60.0)]
+    host(evidence, rows, node="a.cluster.example", cluster=None)
     evidence.store.build()
 
     found = evidence.store.read(INTERVALS, scope=Scope(node="a"))
     assert found.select("cluster", "node", "cpu_busy_ratio").rows() == [("c", "a", 0.5)]
 
 
-def test_errors_of_a_port_are_the_increase_over_hours_and_resets(evidence, port):
-    """60 symbol errors, then the counter begins again and reaches 3; received and sent add up."""
-    counters = [{"rx_errors": n, "tx_errors": 2 * n, "tx_drops": n} for n in range(61)]
-    port(counters, device="eth0", kind="ethernet", port="")
-    port([{"symbol_errors": 100 + n, "rx_bytes": n * GB} for n in range(61)])
-    port([{"symbol_errors": 3, "rx_bytes": 61 * GB}], first_s=61 * 60)
-    evidence.store.build()
+ETHERNET = {"device": "eth0", "kind": "ethernet", "port": ""}
 
-    both, row = evidence.store.read(LINKS).to_dicts()
+
+@built_together
+def test_errors_of_a_port_are_the_increase_over_hours_and_resets(cluster):
+    """60 symbol errors, then the counter begins again and reaches 3; received and sent add up."""
+    cluster.node("a", 8)
+    port(cluster, [{"rx_errors": n, "tx_errors": 2 * n, "tx_drops": n} for n in range(61)],
+         **ETHERNET)  # fmt: skip
+    port(cluster, [{"symbol_errors": 100 + n, "rx_bytes": n * GB} for n in range(61)])
+    port(cluster, [{"symbol_errors": 3, "rx_bytes": 61 * GB}], first_s=61 * 60)
+    yield
+    both, row = cluster.read(LINKS).to_dicts()
     assert (both["errors"], both["drops"]) == (180, 60)
     assert (row["symbol_errors"], row["rx_bytes"], row["trouble"]) == (63, 61 * GB, "errors")
     assert (row["errors"], row["drops"], row["link_downs"]) == (None, None, None)
 
 
-def test_two_interfaces_are_two_rows_and_one_never_connected_has_no_trouble(evidence, port):
-    port([{"is_up": True, "rx_drops": 0}] * 3, device="eth0", kind="ethernet", port="")
-    port([{"is_up": False, "rx_drops": 0}] * 3, device='<b>eth"1</b>', kind="ethernet", port="")
-    evidence.store.build()
-
-    found = evidence.store.read(LINKS)
+@built_together
+def test_two_interfaces_are_two_rows_and_one_never_connected_has_no_trouble(cluster):
+    cluster.node("a", 8)
+    port(cluster, [{"is_up": True, "rx_drops": 0}] * 3, **ETHERNET)
+    other = {**ETHERNET, "device": '<b>eth"1</b>'}
+    port(cluster, [{"is_up": False, "rx_drops": 0}] * 3, **other)
+    yield
+    found = cluster.read(LINKS)
     assert found.select("device", "trouble", "is_up", "down_ratio").rows() == [
         ('<b>eth"1</b>', None, False, 1.0),
         ("eth0", None, True, 0.0),
     ]
 
 
-def test_a_lost_link_is_an_event_from_the_reading_that_shows_it_to_the_one_that_ends_it(
-    evidence, port
-):
-    port([{"is_up": up, "link_downs": down} for up, down in
-          [(True, 0), (True, 0), (False, 1), (False, 1), (True, 1)]])  # fmt: skip
-    evidence.store.build()
-
-    (row,) = evidence.store.read(LINKS).to_dicts()
-    (event,) = evidence.store.read(EVENTS).to_dicts()
-    assert (row["trouble"], row["link_downs"], row["down_ratio"]) == ("lost", 1, pytest.approx(0.4))
-    assert (event["after_at"], event["start_at"], event["end_at"], event["is_seen_down"]) == (
-        evidence.at(60),
-        evidence.at(120),
-        evidence.at(240),
-        True,
-    )
+# what it shows: whether the link is up and its counter by minute, lost links and the event
+LOST = {
+    "from the reading that shows it to the one that ends it": (
+        [(True, 0), (True, 0), (False, 1), (False, 1), (True, 1)],
+        (1, 0.4), (at(60), at(120), at(240), True),
+    ),
+    "down between two readings, shown by its counter": (
+        [(True, 4), (True, 6)], (2, 0), (at(0), at(60), at(60), False),
+    ),
+}  # fmt: skip
 
 
-def test_a_link_that_was_down_between_two_readings_shows_by_its_counter(evidence, port):
-    port([{"is_up": True, "link_downs": 4}, {"is_up": True, "link_downs": 6}])
-    evidence.store.build()
+@pytest.mark.parametrize(("read", "lost", "event"), LOST.values(), ids=LOST)
+@built_together
+def test_a_lost_link_is_an_event(cluster, read, lost, event):
+    cluster.node("a", 8)
+    port(cluster, [{"is_up": up, "link_downs": down} for up, down in read])
+    yield
+    (row,) = cluster.read(LINKS).to_dicts()
+    assert (row["link_downs"], row["down_ratio"]) == (lost[0], pytest.approx(lost[1]))
+    assert row["trouble"] == "lost"
+    (found,) = cluster.read(EVENTS).to_dicts()
+    assert (found["after_at"], found["start_at"], found["is_seen_down"]) == (*event[:2], event[3])
+    assert found["end_at"] == event[2] or not event[3]
 
-    (event,) = evidence.store.read(EVENTS).to_dicts()
-    assert (event["start_at"], event["is_seen_down"]) == (evidence.at(60), False)
-    assert evidence.store.read(LINKS)["link_downs"].to_list() == [2]
 
-
-def test_the_runs_that_held_the_node_then_are_hit_and_no_others(evidence, port):
-    evidence.node("b", 8)
-    evidence.job("before", 0, 60, ["a"], 8)
-    evidence.job("hit", 61, 600, ["a"], 8)
-    evidence.job("elsewhere", 61, 600, ["b"], 8)
-    port([{"is_up": up} for up in (True, True, True, False, False)])
-    evidence.store.build()
-
-    found = evidence.store.read("select run_id, gpus, end_at from marts.link_event_runs")
+@built_together
+def test_the_runs_that_held_the_node_then_are_hit_and_no_others(cluster):
+    for node in "ab":
+        cluster.node(node, 8)
+    cluster.job("before", 0, 60, ["a"], 8)
+    cluster.job("hit", 61, 600, ["a"], 8)
+    cluster.job("elsewhere", 61, 600, ["b"], 8)
+    port(cluster, [{"is_up": up} for up in (True, True, True, False, False)])
+    yield
+    found = cluster.read("select run_id, gpus, end_at from marts.link_event_runs")
     assert found.rows() == [("hit", 8, None)]
 
 
-def test_hosts_that_are_no_nodes_of_the_fleet_are_left_out(evidence, port):
-    port([{"is_up": True}, {"is_up": False}], node="login")
-    evidence.store.build()
+@built_together
+def test_hosts_that_are_no_nodes_of_the_fleet_are_left_out(cluster):
+    cluster.node("a", 8)
+    port(cluster, [{"is_up": True}, {"is_up": False}], node="login")
+    yield
+    assert cluster.read(LINKS).is_empty()
 
-    assert evidence.store.read(LINKS).is_empty()
 
-
-def test_retransmits_are_counted_over_the_hours_of_the_window(evidence, host):
-    host([{"memory_total_bytes": 1, "tcp_sent_segments": 1000 * n,
-           "tcp_retransmitted_segments": 5 * n} for n in range(90)])  # fmt: skip
-    evidence.store.build()
-
-    (row,) = evidence.store.read("select * from marts.tcp_retransmits").to_dicts()
+@built_together
+def test_retransmits_are_counted_over_the_hours_of_the_window(cluster):
+    cluster.node("a", 8)
+    host(cluster, [{"memory_total_bytes": 1, "tcp_sent_segments": 1000 * n,
+                    "tcp_retransmitted_segments": 5 * n} for n in range(90)])  # fmt: skip
+    yield
+    (row,) = cluster.read("select * from marts.tcp_retransmits").to_dicts()
     assert (row["sent_segments"], row["retransmitted_segments"]) == (89_000, 445)
     assert row["retransmit_ratio"] == 0.005
 
 
-def test_readings_that_come_later_are_counted_as_if_all_had_come_at_once(evidence, port):
+def test_readings_that_come_later_are_counted_as_if_all_had_come_at_once(evidence):
     """Two builds, the second with readings of the first hour too, then a full one."""
-    port([{"symbol_errors": 2 * n} for n in range(40)])
+    evidence.node("a", 8)
+    port(evidence, [{"symbol_errors": 2 * n} for n in range(40)])
     evidence.store.build()
-    port([{"symbol_errors": 2 * n} for n in range(40, 90)], first_s=40 * 60)
+    port(evidence, [{"symbol_errors": 2 * n} for n in range(40, 90)], first_s=40 * 60)
     evidence.store.build()
     later = evidence.store.read(LINKS)
     evidence.store.build(is_full=True)

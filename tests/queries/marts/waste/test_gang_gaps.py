@@ -1,10 +1,8 @@
 """Gaps of a gang: one row for its GPUs, what they coincide with, which come back regularly."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from tests.queries.conftest import built_together
+from tests.queries.conftest import built_together, durable, phase, steps
 
 from goodput_queries.scope import Scope
 
@@ -45,9 +43,7 @@ def every(period, length, end=LENGTH_S, first=300):
 @built_together
 def test_gpus_that_are_idle_together_are_one_gap(cluster):
     gang(cluster, [(1000, 1100)])
-
     yield
-
     found = gang_gaps(cluster, "rule, gap_s, gpus, held_gpus, gpu_ms, node, gpu_uuid, score")
 
     # from the last active reading to the first active one
@@ -57,18 +53,14 @@ def test_gpus_that_are_idle_together_are_one_gap(cluster):
 @built_together
 def test_a_gpu_that_is_idle_alone_is_no_gap_of_the_gang(cluster):
     gang(cluster, [(1000, 1100)], idle_gpus=1)
-
     yield
-
     assert gang_gaps(cluster).is_empty()
 
 
 @built_together
 def test_three_of_four_gpus_are_most_of_them(cluster):
     gang(cluster, [(1000, 1100)], idle_gpus=3)
-
     yield
-
     assert gang_gaps(cluster, "gpus, held_gpus, gpu_ms").rows() == [(3, 4, 330_000)]
 
 
@@ -78,18 +70,14 @@ def test_idle_gpus_that_nobody_holds_are_no_gang(cluster):
     cluster.watched(600)
     for gpu in range(2):
         cluster.samples(f"a#{gpu}", cluster.every(-10, 600), lambda _: False)
-
     yield
-
     assert gang_gaps(cluster).is_empty()
 
 
 @built_together
 def test_without_job_events_nothing_is_known_of_a_gap(cluster):
     gang(cluster, [(1000, 1100)])
-
     yield
-
     found = gang_gaps(cluster, "coincides, coincides_ratio, confidence, evidence")
 
     text = "4 of 4 GPUs of the job were idle together for 110 s; no job events cover it"
@@ -106,21 +94,17 @@ def test_without_job_events_nothing_is_known_of_a_gap(cluster):
     ],
 )
 @built_together
-def test_a_gap_coincides_with_what_the_job_declares(
-    cluster, job_events, declared, coincides, confidence
-):
+def test_a_gap_coincides_with_what_the_job_declares(cluster, declared, coincides, confidence):
     gang(cluster, [(1000, 1100)])
     before, after = declared
-    steps = [
-        *job_events.steps(1, before // 10, 0),
-        job_events.phase("ckpt_save", before, after),
-        *job_events.steps(before // 10 + 1, 500, max(after, 1110)),
-        job_events.durable(500, 7000),
+    ran = [
+        *steps(1, before // 10, 0),
+        phase("ckpt_save", before, after),
+        *steps(before // 10 + 1, 500, max(after, 1110)),
+        durable(500, 7000),
     ]
-    cluster.events("1", steps)
-
+    cluster.events("1", ran)
     yield
-
     found = gang_gaps(cluster, "coincides, confidence")
 
     assert found.rows() == [(coincides, confidence)]
@@ -142,19 +126,15 @@ def test_a_busy_disk_explains_a_gap_that_the_job_does_not(evidence):
 @built_together
 def test_a_gap_costs_its_gpu_time_at_its_price(cluster):
     gang(cluster, [(1000, 1100)])
-    cluster.load("rates", [{"cluster": cluster.name, "price_per_gpu_h": 3.6, "currency": "USD"}])
-
+    cluster.add("rates", price_per_gpu_h=3.6, currency="USD")
     yield
-
     assert gang_gaps(cluster, "cost")["cost"].to_list() == [pytest.approx(0.44)]
 
 
 @built_together
 def test_sums_are_of_the_gpus_in_the_scope_and_the_gang_stays_whole(cluster):
     gang(cluster, [(1000, 1100)])
-
     yield
-
     found = gang_gaps(cluster, "gpus, gpu_ms", gpu_uuid=f"{cluster.name}/a#0")
 
     assert found.rows() == [(4, 110_000)]
@@ -163,9 +143,7 @@ def test_sums_are_of_the_gpus_in_the_scope_and_the_gang_stays_whole(cluster):
 @built_together
 def test_the_gaps_of_a_gang_have_no_more_time_than_those_of_its_gpus(cluster):
     gang(cluster, every(500, 60), idle_gpus=3)
-
     yield
-
     in_gang, in_all = cluster.read(
         "select (select sum(gpu_ms) from marts.gang_gaps)::bigint, "
         "(select sum(gpu_ms) from marts.idle_gaps)::bigint"
@@ -177,9 +155,7 @@ def test_the_gaps_of_a_gang_have_no_more_time_than_those_of_its_gpus(cluster):
 @built_together
 def test_regular_gaps_are_found_by_telemetry_alone(cluster):
     gang(cluster, every(300, 40))
-
     yield
-
     (row,) = periodic(cluster).to_dicts()
 
     assert (row["rule"], row["period_s"], row["gaps"]) == ("periodic_gaps", 300.0, 23)
@@ -193,43 +169,39 @@ def test_regular_gaps_are_found_by_telemetry_alone(cluster):
 
 
 @built_together
-def test_regular_gaps_are_tied_to_the_saves_that_they_come_with(cluster, job_events):
+def test_regular_gaps_are_tied_to_the_saves_that_they_come_with(cluster):
     saves = every(600, 40, first=600)
     gang(cluster, saves)
     events, step = [], 1
     for (start, end), after in zip([(0, 0), *saves], [*saves, (LENGTH_S, 0)], strict=True):
         last = step + (after[0] - end) // 20
         if end:
-            events.append(job_events.phase("ckpt_save", start, end))
-            events.append(job_events.durable(step - 1, end))
-        events += job_events.steps(step, last - 1, end, 20.0)
+            events.append(phase("ckpt_save", start, end))
+            events.append(durable(step - 1, end))
+        events += steps(step, last - 1, end, 20.0)
         step = last
     cluster.events("1", events)
-
     yield
-
     (row,) = periodic(cluster, "coincides, period_s, confidence").rows()
 
     assert row == ("Checkpoint save", 600.0, "Confirmed")
 
 
 @built_together
-def test_regular_saves_in_which_gpus_spin_are_pauses(cluster, job_events):
+def test_regular_saves_in_which_gpus_spin_are_pauses(cluster):
     """They wait in a barrier, which telemetry shows as activity."""
     gang(cluster, [])
     events = [
         event
         for start in range(0, LENGTH_S, 600)
         for event in (
-            *job_events.steps(start // 10, start // 10 + 53, start),
-            job_events.phase("ckpt_save", start + 540, start + 600),
-            job_events.durable(start // 10 + 53, start + 600),
+            *steps(start // 10, start // 10 + 53, start),
+            phase("ckpt_save", start + 540, start + 600),
+            durable(start // 10 + 53, start + 600),
         )
     ]
     cluster.events("1", events)
-
     yield
-
     (row,) = periodic(
         cluster, "coincides, period_s, gap_s, gaps, idle_gaps, confidence, evidence"
     ).rows()
@@ -242,9 +214,7 @@ def test_regular_saves_in_which_gpus_spin_are_pauses(cluster, job_events):
 @built_together
 def test_pauses_that_take_next_to_nothing_are_left_out(cluster):
     gang(cluster, every(1200, 10))  # 1.7 % of the time
-
     yield
-
     assert periodic(cluster).is_empty()
     assert gang_gaps(cluster, "gap_s")["gap_s"].to_list() == [20.0] * 6
 
@@ -253,9 +223,7 @@ def test_pauses_that_take_next_to_nothing_are_left_out(cluster):
 def test_repeats_that_readings_missed_do_not_hide_the_period(cluster):
     kept = [gap for n, gap in enumerate(every(300, 40)) if n % 5 != 2]
     gang(cluster, kept, gpus=1)
-
     yield
-
     (row,) = periodic(cluster, "period_s, missed, gpu_uuid").rows()
 
     assert row == (300.0, 4, f"{cluster.name}/a#0")
@@ -264,9 +232,7 @@ def test_repeats_that_readings_missed_do_not_hide_the_period(cluster):
 @built_together
 def test_three_repeats_are_no_period(cluster):
     gang(cluster, every(1500, 40)[:4])
-
     yield
-
     assert periodic(cluster).is_empty()
 
 
@@ -299,9 +265,7 @@ def test_gaps_at_random_times_are_not_called_regular(cluster):
         cluster.job(str(seed), 0, LENGTH_S * 2, ["a"], 1)
         seconds = cluster.every(-10, LENGTH_S * 2)
         cluster.samples(f"a#{seed}", seconds, works_outside(random_gaps(seed)))
-
     yield
-
     found = periodic(cluster)
 
     jobs = gang_gaps(cluster, "distinct on (job_run_key) job_run_key")
@@ -321,9 +285,7 @@ def test_short_gaps_of_nodes_that_are_read_every_half_minute_are_found(cluster):
         for gpu in range(2):
             seconds = [s + 7.0 * place for s in cluster.every(-30, LENGTH_S - 30, 30)]
             cluster.samples(f"{node}#{gpu}", seconds, gaps)
-
     yield
-
     (row,) = periodic(cluster, "period_s, gaps, gap_s, gpus, node").rows()
 
     period_s, number, gap_s, gpus, node = row

@@ -1,67 +1,33 @@
 """Free GPU time with demand: MIG instances and the GPUs that could give one."""
 
-from __future__ import annotations
-
 import pytest
 from tests.queries.conftest import built_together
 
+# what a job asks for that waits 70 s and never runs; are there other, whole GPUs; GPU-seconds
+DEMANDS = {
+    "its profile": ("3g.40gb", False, {"idle_with_demand": 60, "stranded": 10}),
+    "its profile and model": (
+        "nvidia_h100_3g.40gb", False, {"idle_with_demand": 60, "stranded": 10},
+    ),
+    "any": (None, False, {"idle_with_demand": 60, "stranded": 10}),
+    "another profile": ("1g.10gb", False, {"idle_no_demand": 60, "stranded": 10}),
+    "a whole GPU": ("h100", False, {"idle_no_demand": 60, "stranded": 10}),
+    "a profile that another GPU could give": (
+        "3g.40gb", True, {"idle_with_demand": 60 + 70, "stranded": 10, "idle_no_demand": 70},
+    ),
+}  # fmt: skip
 
-def cut(cluster, gpu, profile="3g.40gb", slices=3, count=2):
-    """Cut a GPU into instances of one profile."""
-    cluster.load(
-        "gpu_instances",
-        [
-            {
-                "cluster": cluster.name, "gpu_uuid": gpu, "gpu_instance": f"{profile}.{number}",
-                "profile": profile, "compute_slices": slices, "slurm_index": number,
-            }
-            for number in range(count)
-        ],
-    )  # fmt: skip
 
-
-def asks(cluster, gpu_type):
-    """Let a job wait on node m for the first 70 s, and never run."""
+@pytest.mark.parametrize(("gpu_type", "has_others", "expected"), DEMANDS.values(), ids=DEMANDS)
+@built_together
+def test_demand_for_two_free_instances(cluster, gpu_type, has_others, expected):
+    cluster.node("m", 1 + has_others, partitions=("p",))
+    if has_others:
+        cluster.node("other", 1, model="l40s", partitions=("p",))
+    parts = [{"gpu_instance": f"3g.40gb.{n}", "slurm_index": n} for n in range(2)]
+    cluster.add("gpu_instances", *parts, gpu_uuid="m#0", profile="3g.40gb", compute_slices=3)
     cluster.watched(70)
-    cluster.job(
-        "1", None, 70, [], 0, "CANCELLED",
-        submit=0, partition="p", gpus_requested=1, gpu_type_requested=gpu_type,
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize("gpu_type", ["3g.40gb", "nvidia_h100_3g.40gb", None])
-@built_together
-def test_free_instances_of_the_profile_that_a_job_waits_for_are_idle_with_demand(cluster, gpu_type):
-    cluster.node("m", 1, partitions=("p",))
-    cut(cluster, "m#0")
-    asks(cluster, gpu_type)
-
+    asked = {"gpus_requested": 1, "gpu_type_requested": gpu_type, "partition": "p"}
+    cluster.job("1", None, 70, [], 0, "CANCELLED", submit=0, **asked)
     yield
-
-    assert cluster.gpu_s() == {"idle_with_demand": 60, "stranded": 10}
-
-
-@pytest.mark.parametrize("gpu_type", ["1g.10gb", "h100"])
-@built_together
-def test_instances_of_another_profile_meet_no_demand(cluster, gpu_type):
-    cluster.node("m", 1, partitions=("p",))
-    cut(cluster, "m#0")
-    asks(cluster, gpu_type)
-
-    yield
-
-    assert cluster.gpu_s() == {"idle_no_demand": 60, "stranded": 10}
-
-
-@built_together
-def test_a_free_gpu_that_could_give_the_profile_meets_the_demand(cluster):
-    cluster.node("m", 2, partitions=("p",))
-    cluster.node("other", 1, model="l40s", partitions=("p",))
-    cut(cluster, "m#0")
-    asks(cluster, "3g.40gb")
-
-    yield
-
-    found = cluster.gpu_s()
-
-    assert found == {"idle_with_demand": 60 + 70, "stranded": 10, "idle_no_demand": 70}
+    assert cluster.gpu_s() == expected

@@ -1,30 +1,24 @@
 """Job events and exporters find their node by its short and its full name, else by its GPUs."""
 
-from __future__ import annotations
-
 import pytest
+from tests.queries.conftest import built_together, steps
 
-SHORT, FULL = "gpu-a01", "gpu-a01.cluster.example"
 
-
-@pytest.mark.parametrize("of_job", [SHORT, FULL])
-@pytest.mark.parametrize("of_events", [SHORT, FULL])
-def test_a_host_is_its_node_with_and_without_its_domain(evidence, job_events, of_job, of_events):
+@pytest.mark.parametrize("of_job", ["", ".cluster.example"])
+@pytest.mark.parametrize("of_events", ["", ".cluster.example"])
+@built_together
+def test_a_host_is_its_node_with_and_without_its_domain(cluster, of_job, of_events):
     """The run is known by its name, which needs the host, and each rank has its GPU."""
-    evidence.node(of_job, 2)
-    evidence.job("1", 0, 100, [of_job], 2, job_name="r")
+    node = f"gpu-{cluster.name}"
+    cluster.node(node + of_job, 2)
+    cluster.job("1", 0, 100, [node + of_job], 2, job_name="r")
     for rank in (0, 1):
-        waits = {"data_s": 1.0 + rank}
-        evidence.events(
-            "r", job_events.steps(1, 8, 10, **waits), rank=rank, host=of_events, cluster=None
-        )
-
-    found = evidence.gpu_s()
-
+        ran = steps(1, 8, 10, data_s=1.0 + rank)
+        cluster.events("r", ran, rank=rank, host=node + of_events, cluster=None)
+    yield
+    found = cluster.gpu_s()
     assert (found["step_unsplit"], found["data_stall"]) == (2 * 80 - 24, 24)
-    assert evidence.store.read(
-        "select kind from marts.data_quality where kind like 'unm%'"
-    ).is_empty()
+    assert cluster.read("select kind from marts.data_quality where kind like 'unm%'").is_empty()
 
 
 def why_unmatched(evidence):
@@ -34,55 +28,45 @@ def why_unmatched(evidence):
     ).item()
 
 
-def test_the_finding_says_that_the_host_is_not_known(evidence, job_events):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 100, ["a"], 1)
-    evidence.events("r", job_events.steps(1, 8, 10), host="elsewhere")
-
-    assert "in no inventory" in why_unmatched(evidence)
-
-
-def test_the_finding_says_that_no_job_was_there(evidence, job_events):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 100, ["a"], 1)
-    evidence.events("r", job_events.steps(1, 8, 1000), host="a")
-
-    assert "no job was allocated GPUs" in why_unmatched(evidence)
-
-
-def test_the_finding_says_that_several_jobs_were_there(evidence, job_events):
+@pytest.mark.parametrize(
+    ("jobs", "start", "host", "why"),
+    [
+        (1, 10, "elsewhere", "in no inventory"),
+        (1, 1000, "a", "no job was allocated GPUs"),
+        (2, 10, "a", "several jobs"),
+    ],
+)
+def test_the_finding_says_why_events_match_no_job(evidence, jobs, start, host, why):
     evidence.node("a", 2)
-    for job in ("1", "2"):
-        evidence.job(job, 0, 100, ["a"], 1)
-    evidence.events("r", job_events.steps(1, 8, 10), host="a")
+    for job in range(jobs):
+        evidence.job(str(job), 0, 100, ["a"], 1)
+    evidence.events("r", steps(1, 8, start), host=host)
 
-    assert "several jobs" in why_unmatched(evidence)
+    assert why in why_unmatched(evidence)
 
 
-def test_the_finding_says_that_a_log_without_a_cluster_has_its_job_in_another(evidence, job_events):
+def test_the_finding_says_that_a_log_without_a_cluster_has_its_job_in_another(evidence):
     evidence.node("a", 1)
     evidence.job("7", 0, 100, ["a"], 1)
-    evidence.log("7", job_events.steps(1, 8, 10), cluster=None)
+    evidence.log("7", steps(1, 8, 10), cluster=None)
 
     assert "job of another cluster" in why_unmatched(evidence)
     example = "select example from marts.data_quality where kind = 'unmatched job events'"
     assert evidence.store.read(example).item() == "7 attempt 0 (cluster c)"
 
 
+GPU = {"gpu_uuid": "GPU-0", "gpu_index": 0}
+
+
 def listed(evidence, start, end):
     """Say of GPU-0 that it was in node `a` from one second to the other."""
-    evidence.load(
-        "gpus",
-        [{"cluster": "c", "node": "a", "gpu_uuid": "GPU-0", "gpu_index": 0, "gpu_model": "h100",
-          "valid_from_at": evidence.at(start), "valid_to_at": evidence.at(end)}],
-        "inventory",
-    )  # fmt: skip
+    times = {"valid_from_at": start, "valid_to_at": end, "gpu_model": "h100"}
+    evidence.add("gpus", GPU, source="inventory", node="a", **times)
 
 
 def seen_in_a_pod(evidence, second):
     """Say that an exporter, which calls itself after its pod, saw GPU-0 from then on."""
-    seen = {"cluster": "c", "node": "exporter-x7k", "gpu_uuid": "GPU-0", "gpu_index": 0}
-    evidence.load("gpus", [{**seen, "valid_from_at": evidence.at(second)}], "dcgm")
+    evidence.add("gpus", GPU, source="dcgm", node="exporter-x7k", valid_from_at=second)
 
 
 def s_by_node(evidence):

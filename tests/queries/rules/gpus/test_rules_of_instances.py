@@ -1,7 +1,5 @@
 """MIG instances: telemetry knows them by id, schedulers by profile and number."""
 
-from __future__ import annotations
-
 import polars as pl
 import pytest
 from tests.queries.conftest import built_together
@@ -15,48 +13,36 @@ def gpu_id(cluster, name):
     return name if "#" in name else f"{name}-{cluster.name}"
 
 
-def cut(cluster, source, gpu, parts, start=None, end=None, **more):
+def cut(cluster, source, gpu, parts, start=None, end=None):
     """Load instances of a GPU: (instance, profile, index of the scheduler)."""
-    cluster.load(
-        "gpu_instances",
-        [
-            {
-                "cluster": cluster.name, "gpu_uuid": gpu_id(cluster, gpu), "gpu_instance": instance,
-                "profile": profile, "compute_slices": int(profile[0]), "slurm_index": index,
-                "valid_from_at": cluster.at(start) if start is not None else None,
-                "valid_to_at": cluster.at(end) if end is not None else None, **more,
-            }
-            for instance, profile, index in parts
-        ],
-        source,
+    rows = [
+        {"gpu_instance": instance, "profile": profile, "slurm_index": index,
+         "compute_slices": int(profile[0])}
+        for instance, profile, index in parts
+    ]  # fmt: skip
+    cluster.add(
+        "gpu_instances", *rows, source=source, gpu_uuid=gpu_id(cluster, gpu),
+        valid_from_at=start, valid_to_at=end,
     )  # fmt: skip
 
 
-def gpu(cluster, source, uuid, index, node="m", start=0):
-    cluster.load(
-        "gpus",
-        [
-            {
-                "cluster": cluster.name, "node": node, "gpu_uuid": gpu_id(cluster, uuid),
-                "gpu_index": index, "gpu_model": "h100", "valid_from_at": cluster.at(start),
-            }
-        ],
-        source,
+def gpu(cluster, source, uuid, index, start=0):
+    cluster.add(
+        "gpus", source=source, node="m", gpu_uuid=gpu_id(cluster, uuid), gpu_index=index,
+        gpu_model="h100", valid_from_at=start,
     )  # fmt: skip
 
 
-def readings(cluster, uuid, instance, seconds, active):
-    cluster.load(
-        "gpu_samples",
-        [
-            {
-                "gpu_uuid": gpu_id(cluster, uuid), "gpu_instance": instance,
-                "ts": cluster.at(second),
-                "engine_active_ratio": 0.9 * active, "is_flagged": False,
-            }
-            for second in seconds
-        ],
-        "dcgm",
+def slot(cluster, source, uuid, number, **more):
+    """Load a GPU by the number that the scheduler gives it."""
+    cluster.add("gpus", source=source, node="m", gpu_uuid=uuid, slurm_index=number, **more)
+
+
+def readings(cluster, uuid, instance, until, active):
+    rows = [{"ts": second} for second in cluster.every(0, until)]
+    cluster.add(
+        "gpu_samples", *rows, source="dcgm", gpu_uuid=gpu_id(cluster, uuid),
+        gpu_instance=instance, engine_active_ratio=0.9 * active, is_flagged=False,
     )  # fmt: skip
 
 
@@ -82,11 +68,9 @@ def test_readings_of_instances_are_those_of_the_parts_telemetry_reports(cluster)
     cut(cluster, "dcgm", GPU, [("1", "4g.40gb", None), ("2", "3g.40gb", None)], 0)
     cluster.watched(1000)
     cluster.job("1", 0, 1000, ["m"], 2)
-    readings(cluster, GPU, "1", cluster.every(0, 1000), active=True)
-    readings(cluster, GPU, "2", cluster.every(0, 1000), active=False)
-
+    readings(cluster, GPU, "1", 1000, active=True)
+    readings(cluster, GPU, "2", 1000, active=False)
     yield
-
     assert by_instance(cluster) == {
         ("1", "busy_unclassified"): pytest.approx(1000 * 4 / 7, abs=0.001),
         ("2", "idle_held"): pytest.approx(1000 * 3 / 7, abs=0.001),
@@ -99,9 +83,7 @@ def test_a_job_that_began_before_the_first_reading_held_an_instance_from_its_sta
     gpu(cluster, "dcgm", GPU, 0, start=60)
     cut(cluster, "dcgm", GPU, [("1", "4g.40gb", None), ("2", "3g.40gb", None)], 60)
     cluster.job("1", 0, 700, ["m"], 2)
-
     yield
-
     assert cluster.gpu_s() == {"unknown": 700}
     assert cluster.violations() == 0
 
@@ -114,9 +96,7 @@ def test_an_instance_that_stays_when_others_are_repartitioned_stays_one_part(clu
     cut(cluster, "nvml", GPU, [("1", "4g.40gb", None), ("9", "1g.10gb", None)], 500)
     cluster.watched(700)
     cluster.job("1", 0, 700, ["m"], 1, gpu_type="4g.40gb")
-
     yield
-
     assert by_instance(cluster) == {
         ("1", "unknown"): 400,
         ("2", "idle_no_demand"): pytest.approx(500 * 3 / 7, abs=0.001),
@@ -132,30 +112,24 @@ def test_a_collector_that_starts_while_the_layout_is_the_same_changes_nothing(cl
     cut(cluster, "nvml", GPU, parts, 0)
     cut(cluster, "nvml", GPU, parts, 300)
     cluster.job("1", 0, 700, ["m"], 2)
-
     yield
-
     assert cluster.gpu_s() == {"unknown": 700}
     rows = units(cluster, "gpu_instance, start_ms")
     assert rows.height == 2
 
 
-@pytest.mark.parametrize("slot", [GPU, "m#0"])
+@pytest.mark.parametrize("place", [GPU, "m#0"])
 @pytest.mark.parametrize("source", ["inventory", "slurm"])
 @built_together
-def test_names_of_an_inventory_meet_the_ids_of_telemetry(cluster, source, slot):
+def test_names_of_an_inventory_meet_the_ids_of_telemetry(cluster, source, place):
     """Within a profile both go by number: 1g.10gb.0 is the lowest id among those."""
     gpu(cluster, "dcgm", GPU, 0)
-    if slot == GPU:
+    if place == GPU:
         gpu(cluster, source, GPU, 0)
     else:
-        cluster.load(
-            "gpus",
-            [{"cluster": cluster.name, "node": "m", "gpu_uuid": slot, "slurm_index": 0}],
-            source,
-        )
+        slot(cluster, source, place, 0)
     cut(
-        cluster, source, slot,
+        cluster, source, place,
         [("3g.40gb.0", "3g.40gb", 2), ("1g.10gb.0", "1g.10gb", 0), ("1g.10gb.1", "1g.10gb", 1)],
     )  # fmt: skip
     cut(
@@ -164,16 +138,10 @@ def test_names_of_an_inventory_meet_the_ids_of_telemetry(cluster, source, slot):
     )  # fmt: skip
     cluster.watched(700)
     cluster.job("1", 0, 700, ["m"], 1)
-    cluster.load(
-        "holds",
-        [{"cluster": cluster.name, "job_id_raw": "1", "submit_at": cluster.at(0), "node": "m",
-          "slurm_index": 1, "method": "scontrol"}],
-    )  # fmt: skip
-    readings(cluster, GPU, "9", cluster.every(0, 700), active=False)
-    readings(cluster, GPU, "11", cluster.every(0, 700), active=True)
-
+    cluster.hold("1", node="m", slurm_index=1)
+    readings(cluster, GPU, "9", 700, active=False)
+    readings(cluster, GPU, "11", 700, active=True)
     yield
-
     found = by_instance(cluster)
 
     assert {c: s for (i, c), s in found.items() if i == "11"} == {"busy_unclassified": 100}
@@ -184,31 +152,23 @@ def test_names_of_an_inventory_meet_the_ids_of_telemetry(cluster, source, slot):
     assert sum(found.values()) == pytest.approx(700, abs=0.001)
 
 
+@pytest.mark.parametrize(
+    ("parts", "found"),
+    [
+        ([("1", "3g.40gb", None), ("null", "3g.40gb", None)], {"1", "null", "rest"}),
+        ([("9223372036854775808", "1g.10gb", None)], {"9223372036854775808", "rest"}),
+    ],
+    ids=["no number", "a number that none can have"],
+)
 @built_together
-def test_an_odd_name_among_the_ids_of_one_source_is_a_part_of_its_own(cluster):
+def test_an_odd_name_among_the_ids_of_one_source_is_a_part_of_its_own(cluster, parts, found):
     gpu(cluster, "dcgm", GPU, 0)
-    cut(cluster, "dcgm", GPU, [("1", "3g.40gb", None), ("null", "3g.40gb", None)], 0)
+    cut(cluster, "dcgm", GPU, parts, 0)
     cluster.watched(700)
-
     yield
-
-    found = by_instance(cluster)
-
-    assert {instance for instance, _ in found} == {"1", "null", "rest"}
-    assert sum(found.values()) == pytest.approx(700, abs=0.001)
-
-
-@built_together
-def test_an_instance_with_a_number_that_none_can_have_stops_no_build(cluster):
-    gpu(cluster, "dcgm", GPU, 0)
-    cut(cluster, "dcgm", GPU, [("9223372036854775808", "1g.10gb", None)], 0)
-    cluster.watched(700)
-
-    yield
-
-    found = by_instance(cluster)
-
-    assert sum(found.values()) == pytest.approx(700, abs=0.001)
+    seconds = by_instance(cluster)
+    assert {instance for instance, _ in seconds} == found
+    assert sum(seconds.values()) == pytest.approx(700, abs=0.001)
 
 
 @built_together
@@ -218,12 +178,7 @@ def test_slots_of_a_cut_node_give_way_though_they_are_numbered_by_instances(clus
     for index, uuid in enumerate((GPU, other)):
         gpu(cluster, "dcgm", uuid, index)
         cut(cluster, "dcgm", uuid, [("1", "4g.40gb", None), ("2", "3g.40gb", None)], 0)
-        cluster.load(
-            "gpus",
-            [{"cluster": cluster.name, "node": "m", "gpu_uuid": f"m#{2 * index}",
-              "slurm_index": 2 * index}],
-            "slurm",
-        )  # fmt: skip
+        slot(cluster, "slurm", f"m#{2 * index}", 2 * index)
         cut(
             cluster, "slurm", f"m#{2 * index}",
             [(f"4g.40gb.{index}", "4g.40gb", 2 * index),
@@ -231,14 +186,8 @@ def test_slots_of_a_cut_node_give_way_though_they_are_numbered_by_instances(clus
         )  # fmt: skip
     cluster.watched(700)
     cluster.job("1", 0, 700, ["m"], 1)
-    cluster.load(
-        "holds",
-        [{"cluster": cluster.name, "job_id_raw": "1", "submit_at": cluster.at(0), "node": "m",
-          "slurm_index": 3, "method": "scontrol"}],
-    )  # fmt: skip
-
+    cluster.hold("1", node="m", slurm_index=3)
     yield
-
     assert cluster.violations() == 0
     of_cluster = f"where cluster = '{cluster.name}'"
     held = cluster.read(f"select gpu_uuid, gpu_instance from intermediate.int_holds {of_cluster}")
@@ -256,44 +205,22 @@ def test_an_inventory_that_says_otherwise_has_the_last_word(cluster):
     cut(cluster, "inventory", GPU, [("7g.80gb.0", "7g.80gb", 0)])
     cut(cluster, "dcgm", GPU, [("1", "4g.40gb", None), ("2", "3g.40gb", None)], 0)
     cluster.job("1", 0, 700, ["m"], 1)
-
     yield
-
     assert units(cluster, "gpu_instance").equals(pl.DataFrame({"gpu_instance": ["7g.80gb.0"]}))
 
 
 @built_together
 def test_an_inventory_with_the_numbers_of_the_scheduler_names_its_gpus_past_cut_ones(cluster):
     halves = ("3g.40gb.0", "3g.40gb.1")
-    for uuid, number, is_known_by in ((GPU, 0, "inventory"), (OTHER, 2, "inventory")):
-        cluster.load(
-            "gpus",
-            [
-                {
-                    "cluster": cluster.name, "node": "m", "gpu_uuid": gpu_id(cluster, uuid),
-                    "gpu_index": number // 2, "slurm_index": number, "gpu_model": "h100",
-                }
-            ],
-            is_known_by,
-        )  # fmt: skip
+    for uuid, number in ((GPU, 0), (OTHER, 2)):
+        known = {"gpu_index": number // 2, "gpu_model": "h100"}
+        slot(cluster, "inventory", gpu_id(cluster, uuid), number, **known)
         for source, whose in (("inventory", uuid), ("slurm", f"m#{number}")):
-            parts = [(h, "3g.40gb", number + i) for i, h in enumerate(halves)]
+            parts = [(half, "3g.40gb", number + i) for i, half in enumerate(halves)]
             cut(cluster, source, whose, parts)
-        cluster.load(
-            "gpus",
-            [
-                {
-                    "cluster": cluster.name,
-                    "node": "m",
-                    "gpu_uuid": f"m#{number}",
-                    "slurm_index": number,
-                }
-            ],
-            "slurm",
-        )
+        slot(cluster, "slurm", f"m#{number}", number)
     cluster.watched(1000)
     yield
-
     rows = units(cluster, "distinct gpu_uuid")
     assert set(rows["gpu_uuid"]) == {gpu_id(cluster, GPU), gpu_id(cluster, OTHER)}
 
@@ -307,7 +234,7 @@ def test_instances_beyond_a_whole_gpu_are_left_out_and_named(evidence, order):
     evidence.watched(700)
     evidence.job("1", 0, 700, ["m"], 2)
     for instance, _, _ in parts:
-        readings(evidence, GPU, instance, evidence.every(0, 700), active=True)
+        readings(evidence, GPU, instance, 700, active=True)
 
     found = by_instance(evidence)
 
@@ -325,9 +252,7 @@ def test_an_instance_that_does_not_fit_beside_one_that_stays_is_left_out(cluster
     cluster.watched(700)
     cut(cluster, "nvml", GPU, [("1", "4g.40gb", None), ("2", "3g.40gb", None)], 0, 300)
     cut(cluster, "nvml", GPU, [("1", "4g.40gb", None), ("5", "4g.40gb", None)], 300)
-
     yield
-
     found = by_instance(cluster)
 
     assert {instance for instance, _ in found} == {"1", "2", "rest"}
@@ -342,9 +267,7 @@ def test_an_instance_that_is_listed_again_before_its_end_is_counted_once(cluster
     cut(cluster, "dcgm", GPU, [("1", "3g.40gb", None)], 0, 400)
     cut(cluster, "dcgm", GPU, [("1", "3g.40gb", None)], 300)
     cut(cluster, "dcgm", GPU, [("2", "3g.40gb", None)], 0)
-
     yield
-
     found = by_instance(cluster)
 
     by_part = {part: sum(s for (p, _), s in found.items() if p == part) for part in ("1", "2")}

@@ -1,65 +1,21 @@
 """Labels on series of GPUs: they name GPUs of known jobs, and holds without a scheduler."""
 
-from __future__ import annotations
-
 import polars as pl
+import pytest
 from tests.queries.conftest import built_together
-
-START_MS = 1_800_000_000_000
-
-
-def gpus(cluster, node, count, start=0):
-    """Load GPUs of a node, named <node>-0 and so on, by telemetry."""
-    cluster.load(
-        "gpus",
-        [
-            {
-                "cluster": cluster.name, "node": node, "gpu_index": index,
-                "gpu_uuid": f"{cluster.name}/{node}-{index}", "gpu_model": "h100",
-                "valid_from_at": cluster.at(start),
-            }
-            for index in range(count)
-        ],
-        "dcgm",
-    )  # fmt: skip
+from tests.queries.rules.jobs.without_a_scheduler import holds
 
 
-def label(cluster, gpu, owner, start, end, kind="pod", source="dcgm", **more):
+def label(cluster, gpu, owner, start, end, kind="pod", source="dcgm"):
     """Load that a GPU bore a label from its first reading with it to its last."""
-    row = {
-        "gpu_uuid": f"{cluster.name}/{gpu}", "gpu_instance": "", "kind": kind,
-        "owner": owner, "container": "",
-        "first_seen_at": cluster.at(start), "last_seen_at": cluster.at(end), **more,
-    }  # fmt: skip
-    cluster.load("gpu_owners", [row], source)
-
-
-def readings(cluster, gpu, until, active=True):
-    cluster.load(
-        "gpu_samples",
-        [
-            {
-                "gpu_uuid": f"{cluster.name}/{gpu}", "gpu_instance": "", "ts": cluster.at(second),
-                "engine_active_ratio": 0.9 * active, "is_flagged": False,
-            }
-            for second in cluster.every(0, until)
-        ],
-        "dcgm",
+    cluster.add(
+        "gpu_owners", source=source, gpu_uuid=cluster.gpu(gpu), gpu_instance="", kind=kind,
+        owner=owner, container="", first_seen_at=start, last_seen_at=end,
     )  # fmt: skip
 
 
-def holds(cluster):
-    """Return GPU, owner, begin, end and method of what was held, in seconds."""
-    cluster.build()
-    assert cluster.violations() == 0
-    return cluster.read(
-        f"""select replace(gpu_uuid, '{cluster.name}/', ''), job_id,
-            (holds.start_ms - {START_MS}) / 1000, (holds.end_ms - {START_MS}) / 1000, method
-        from intermediate.int_holds as holds
-        inner join intermediate.int_job_runs using (job_run_key)
-        where holds.cluster = '{cluster.name}'
-        order by all"""
-    ).rows()
+def working(cluster, gpu, until):
+    cluster.samples(gpu, cluster.every(0, until), lambda _: True)
 
 
 def job_runs(cluster, columns):
@@ -69,9 +25,9 @@ def job_runs(cluster, columns):
 
 def labelled(cluster):
     """Load what telemetry alone reports: four GPUs, read for a thousand seconds."""
-    gpus(cluster, "n", 4)
+    cluster.telemetry("n", 4, "dcgm")
     for index in range(4):
-        readings(cluster, f"n-{index}", 1000)
+        working(cluster, f"n-{index}", 1000)
 
 
 @built_together
@@ -79,9 +35,7 @@ def test_a_pod_on_the_series_of_gpus_has_held_them(cluster):
     labelled(cluster)
     for index in (0, 1):
         label(cluster, f"n-{index}", "nlp/train-0", 100, 900)
-
     yield
-
     assert cluster.gpu_s() == {"busy_unclassified": 1600, "free_unknown": 2400}
     (run,) = job_runs(cluster, "job_id, job_name, team, state, gpus, is_inferred")
     assert run == ("nlp/train-0", "train-0", "nlp", "UNKNOWN", 2, True)
@@ -93,9 +47,7 @@ def test_a_label_on_the_latest_reading_says_that_its_owner_goes_on(cluster):
     labelled(cluster)
     label(cluster, "n-0", "nlp/a", 100, 1000)
     label(cluster, "n-1", "nlp/b", 100, 900)
-
     yield
-
     assert holds(cluster) == [
         ("n-0", "nlp/a", 100, None, "label"), ("n-1", "nlp/b", 100, 900, "label"),
     ]  # fmt: skip
@@ -111,8 +63,8 @@ def test_an_exporter_that_has_gone_holds_nothing_for_ever(evidence):
     label(evidence, "n-0", "nlp/a", 100, 1000)
 
     before = holds(evidence)
-    gpus(evidence, "m", 1)
-    readings(evidence, "m-0", 2000)
+    evidence.telemetry("m", 1, "dcgm")
+    working(evidence, "m-0", 2000)
 
     assert [row[3] for row in before] == [None]
     assert [row[3] for row in holds(evidence)] == [1000]
@@ -123,36 +75,68 @@ def test_two_sources_that_see_one_label_report_one_hold(cluster):
     labelled(cluster)
     label(cluster, "n-0", "nlp/a", 100, 600)
     label(cluster, "n-0", "nlp/a", 90, 900, source="prometheus")
-
     yield
-
     assert holds(cluster) == [("n-0", "nlp/a", 90, 900, "label")]
 
 
+# what it shows: (id, begin, end, GPUs) of the scheduler's records; (GPU, owner, first, last) of
+# labels, those of digits with the id of a job; what was held: GPU, owner, begin, end, method
+HELD = {
+    "a label that is away for minutes, as while an exporter restarts, has not gone": (
+        [], [(0, "nlp/a", 100, 200), (0, "nlp/a", 700, 900)],
+        [("n-0", "nlp/a", 100, 900, "label")],
+    ),
+    "a label that comes back later is another start": (
+        [], [(0, "nlp/a", 0, 100), (0, "nlp/a", 800, 900)],
+        [("n-0", "nlp/a", 0, 100, "label"), ("n-0", "nlp/a", 800, 900, "label")],
+    ),
+    "job ids go before pods on a GPU that has both": (
+        [], [(0, "nlp/a", 100, 900), (0, "4711", 100, 900)],
+        [("n-0", "4711", 100, 900, "label")],
+    ),
+    "from its first record on the scheduler alone reports": (
+        [("77", 500, 700, 1)], [(0, "nlp/a", 0, 900)],
+        [("n-0", "77", 500, 700, "assumed"), ("n-0", "nlp/a", 0, 500, "label")],
+    ),
+    "the id of a job on series names its GPUs": (
+        [("4711", 100, 900, 2)], [(1, "4711", 130, 900), (3, "4711", 130, 900)],
+        [("n-1", "4711", 100, 900, "hpc_job"), ("n-3", "4711", 100, 900, "hpc_job")],
+    ),
+    "an id that lingers on a GPU names it for its own job alone": (
+        [("1", 100, 500, 1), ("2", 500, 900, 1)], [(2, "1", 100, 800), (3, "2", 510, 900)],
+        [("n-2", "1", 100, 500, "hpc_job"), ("n-3", "2", 500, 900, "hpc_job")],
+    ),
+    "the third GPU of a job of which exporters name two is another one of the node": (
+        [("4711", 100, 900, 3)], [(2, "4711", 130, 900), (3, "4711", 130, 900)],
+        [("n-0", "4711", 100, 900, "assumed"), ("n-2", "4711", 100, 900, "hpc_job"),
+         ("n-3", "4711", 100, 900, "hpc_job")],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("jobs", "labels", "expected"), HELD.values(), ids=HELD)
 @built_together
-def test_a_label_that_is_away_for_minutes_has_not_gone(cluster):
-    """As while a collector or an exporter restarts."""
+def test_what_labels_hold(cluster, jobs, labels, expected):
     labelled(cluster)
-    label(cluster, "n-0", "nlp/a", 100, 200)
-    label(cluster, "n-0", "nlp/a", 700, 900)
-
+    for job_id, start, end, gpus in jobs:
+        cluster.job(job_id, start, end, ["n"], gpus)
+    for gpu, owner, first, last in labels:
+        kind = "hpc_job" if owner.isdigit() else "pod"
+        label(cluster, f"n-{gpu}", owner, first, last, kind)
     yield
-
-    assert holds(cluster) == [("n-0", "nlp/a", 100, 900, "label")]
+    assert holds(cluster) == expected
+    starts = {(owner, begin) for _, owner, begin, *_ in expected}
+    assert len(job_runs(cluster, "job_run_key")) == len(starts)
 
 
 @built_together
-def test_a_label_that_comes_back_later_is_another_start(cluster):
+def test_ids_on_series_go_before_what_the_scheduler_numbers(cluster):
     labelled(cluster)
-    label(cluster, "n-0", "nlp/a", 0, 100)
-    label(cluster, "n-0", "nlp/a", 800, 900)
-
+    cluster.job("4711", 100, 900, ["n"], 1)
+    label(cluster, "n-1", "4711", 130, 900, kind="hpc_job")
+    cluster.hold("4711", submit=100, node="n", slurm_index=0)
     yield
-
-    assert holds(cluster) == [
-        ("n-0", "nlp/a", 0, 100, "label"), ("n-0", "nlp/a", 800, 900, "label"),
-    ]  # fmt: skip
-    assert len(job_runs(cluster, "job_run_key")) == 2
+    assert [row[0] for row in holds(cluster)] == ["n-1"]
 
 
 @built_together
@@ -161,50 +145,20 @@ def test_parts_of_an_owner_that_are_read_apart_do_not_wait_for_each_other(cluste
     labelled(cluster)
     label(cluster, "n-0", "nlp/a", 100, 900)
     label(cluster, "n-1", "nlp/a", 130, 900)
-
     yield
-
     assert set(cluster.gpu_s()) == {"busy_unclassified", "free_unknown"}
-
-
-@built_together
-def test_job_ids_go_before_pods_on_a_gpu_that_has_both(cluster):
-    labelled(cluster)
-    label(cluster, "n-0", "nlp/a", 100, 900)
-    label(cluster, "n-0", "4711", 100, 900, kind="hpc_job")
-
-    yield
-
-    assert [row[1] for row in holds(cluster)] == ["4711"]
-
-
-@built_together
-def test_from_its_first_record_on_the_scheduler_alone_reports(cluster):
-    labelled(cluster)
-    label(cluster, "n-0", "nlp/a", 0, 900)
-    cluster.job("77", 500, 700, ["n"], 1)
-
-    yield
-
-    assert holds(cluster) == [
-        ("n-0", "77", 500, 700, "assumed"), ("n-0", "nlp/a", 0, 500, "label"),
-    ]  # fmt: skip
 
 
 @built_together(builds=2)
 def test_a_scheduler_that_reports_earlier_times_takes_them_back(cluster):
     labelled(cluster)
     label(cluster, "n-0", "nlp/a", 100, 900)
-
     yield
-
     before = holds(cluster)
     cluster.job("77", 50, 60, ["n"], 1)
 
     assert [row[1] for row in before] == ["nlp/a"]
-
     yield
-
     assert [row[1] for row in holds(cluster)] == ["77"]
     assert cluster.gpu_s() == {"busy_unclassified": 10, "free_unknown": 3990}
 
@@ -212,8 +166,8 @@ def test_a_scheduler_that_reports_earlier_times_takes_them_back(cluster):
 def test_polls_that_see_a_label_again_and_again_give_what_one_look_gives(new_evidence):
     polled, whole = new_evidence(), new_evidence()
     for one in (polled, whole):
-        gpus(one, "n", 1)
-        readings(one, "n-0", 1000)
+        one.telemetry("n", 1, "dcgm")
+        working(one, "n-0", 1000)
     for second in (200, 500, 800):
         label(polled, "n-0", "nlp/a", 100, second)
         polled.store.build()
@@ -224,84 +178,20 @@ def test_polls_that_see_a_label_again_and_again_give_what_one_look_gives(new_evi
     assert polled.store.read(sql).equals(whole.store.read(sql))
 
 
-@built_together
-def test_the_id_of_a_job_on_series_names_its_gpus(cluster):
-    labelled(cluster)
-    cluster.job("4711", 100, 900, ["n"], 2)
-    for index in (1, 3):
-        label(cluster, f"n-{index}", "4711", 130, 900, kind="hpc_job")
-
-    yield
-
-    assert holds(cluster) == [
-        ("n-1", "4711", 100, 900, "hpc_job"), ("n-3", "4711", 100, 900, "hpc_job"),
-    ]  # fmt: skip
-
-
-@built_together
-def test_an_id_that_lingers_on_a_gpu_names_it_for_its_own_job_alone(cluster):
-    labelled(cluster)
-    cluster.job("1", 100, 500, ["n"], 1)
-    cluster.job("2", 500, 900, ["n"], 1)
-    label(cluster, "n-2", "1", 100, 800, kind="hpc_job")
-    label(cluster, "n-3", "2", 510, 900, kind="hpc_job")
-
-    yield
-
-    assert [row[:4] for row in holds(cluster)] == [("n-2", "1", 100, 500), ("n-3", "2", 500, 900)]
-
-
-@built_together
-def test_ids_on_series_go_before_what_the_scheduler_numbers(cluster):
-    labelled(cluster)
-    cluster.job("4711", 100, 900, ["n"], 1)
-    label(cluster, "n-1", "4711", 130, 900, kind="hpc_job")
-    cluster.load(
-        "holds",
-        [{"cluster": cluster.name, "job_id_raw": "4711", "submit_at": cluster.at(100), "node": "n",
-          "slurm_index": 0, "method": "scontrol"}],
-    )  # fmt: skip
-
-    yield
-
-    assert [row[0] for row in holds(cluster)] == ["n-1"]
-
-
-@built_together
-def test_a_job_whose_gpus_are_named_by_some_exporters_alone_keeps_their_number(cluster):
-    """Two of its three GPUs bear the id: the third is another one of the node."""
-    labelled(cluster)
-    cluster.job("4711", 100, 900, ["n"], 3)
-    for index in (2, 3):
-        label(cluster, f"n-{index}", "4711", 130, 900, kind="hpc_job")
-
-    yield
-
-    assert [(row[0], row[4]) for row in holds(cluster)] == [
-        ("n-0", "assumed"), ("n-2", "hpc_job"), ("n-3", "hpc_job"),
-    ]  # fmt: skip
-
-
 @built_together(builds=3)
 def test_an_id_that_comes_after_a_build_moves_the_hold(cluster):
     labelled(cluster)
     cluster.job("4711", 100, 900, ["n"], 1)
-
     yield
-
     before = holds(cluster)
     label(cluster, "n-2", "4711", 130, 300, kind="hpc_job")
-
     yield
-
     after = holds(cluster)
     label(cluster, "n-2", "4711", 130, 900, kind="hpc_job")
 
     assert [row[0] for row in before] == ["n-0"]
     assert [row[0] for row in after] == ["n-2"]
-
     yield
-
     assert holds(cluster) == after
 
 

@@ -1,7 +1,5 @@
 """GPUs with time-slicing: each share is an equal part of one GPU."""
 
-from __future__ import annotations
-
 import pytest
 from tests.queries.conftest import built_together
 
@@ -16,48 +14,24 @@ def uuid(cluster):
 def shares(evidence, gpu, count, since=0, first=0):
     """Load a GPU, by UUID or slot, with so many shares from a time on."""
     index = int(gpu.split("#")[1]) if "#" in gpu else 0
-    evidence.load(
-        "gpus",
-        [
-            {
-                "cluster": evidence.name,
-                "node": "n",
-                "gpu_uuid": gpu,
-                "slurm_index": index,
-                "gpu_model": "a10",
-            }
-        ],
-        "kubernetes",
-    )
-    evidence.load(
-        "gpu_instances",
-        [
-            {
-                "cluster": evidence.name, "gpu_uuid": gpu,
-                "gpu_instance": f"share.{number}/{count}",
-                "profile": f"shared 1/{count}", "compute_slices": 1, "slices_of": count,
-                "slurm_index": first + number, "valid_from_at": evidence.at(since),
-            }
-            for number in range(count)
-        ],
-        "kubernetes",
+    named = {"node": "n", "gpu_uuid": gpu, "slurm_index": index, "gpu_model": "a10"}
+    evidence.add("gpus", named, source="kubernetes")
+    parts = [
+        {"gpu_instance": f"share.{number}/{count}", "slurm_index": first + number}
+        for number in range(count)
+    ]
+    evidence.add(
+        "gpu_instances", *parts, source="kubernetes", gpu_uuid=gpu, valid_from_at=since,
+        profile=f"shared 1/{count}", compute_slices=1, slices_of=count,
     )  # fmt: skip
 
 
 def pod(evidence, name, start, end, gpu=None):
     """Add a pod that has one share, of a GPU that telemetry names or of any."""
     evidence.job(name, start, end, ["n"], 1)
-    hold = {"gpus": 1} if gpu is None else {"gpu_uuid": gpu, "gpu_instance": ""}
-    evidence.load(
-        "holds",
-        [
-            {
-                "cluster": evidence.name, "job_id_raw": name, "submit_at": evidence.at(start),
-                "node": "n", "method": "pod", "start_at": evidence.at(start),
-                "end_at": evidence.at(end), **hold,
-            }
-        ],
-    )  # fmt: skip
+    named = {"gpus": 1} if gpu is None else {"gpu_uuid": gpu, "gpu_instance": ""}
+    times = {"start_at": start, "end_at": end}
+    evidence.hold(name, submit=start, node="n", method="pod", **times, **named)
 
 
 def held_gpu_s(evidence):
@@ -80,21 +54,8 @@ def test_as_many_pods_as_shares_make_one_gpu(cluster, gpu, is_named):
     cluster.watched(3600)
     for number in range(4):
         pod(cluster, f"p{number}", 0, 3600, gpu if is_named and gpu != "n#0" else None)
-
     yield
-
     assert held_gpu_s(cluster) == {f"p{number}": 900 for number in range(4)}
-
-
-@built_together
-def test_shares_that_nobody_has_are_free(cluster):
-    shares(cluster, "n#0", 4)
-    cluster.watched(3600)
-    pod(cluster, "p", 0, 1800)
-
-    yield
-
-    assert held_gpu_s(cluster) == {"p": 450, None: 3150}
 
 
 @built_together
@@ -103,9 +64,7 @@ def test_shares_of_three_balance_to_the_millisecond(cluster):
     cluster.watched(1000)
     for number in range(3):
         pod(cluster, f"p{number}", 0, 1000)
-
     yield
-
     held = held_gpu_s(cluster)
 
     assert sum(held.values()) == pytest.approx(1000, abs=1e-9)
@@ -113,33 +72,14 @@ def test_shares_of_three_balance_to_the_millisecond(cluster):
 
 
 @built_together
-def test_pods_go_on_shares_of_one_gpu_after_the_other(cluster):
-    for index in range(2):
-        shares(cluster, f"n#{index}", 2, first=2 * index)
-    cluster.watched(1000)
-    for number in range(3):
-        pod(cluster, f"p{number}", 0, 1000)
-
-    yield
-
-    assert held_gpu_s(cluster) == {"p0": 500, "p1": 500, "p2": 500, None: 500}
-
-
-@built_together
 def test_shares_of_a_gpu_that_is_known_by_number_are_those_of_the_uuid(cluster):
     """One Prometheus has Kubernetes, the exporter is scraped by another: it names the GPU."""
     shares(cluster, "n#0", 2)
-    cluster.load(
-        "gpus",
-        [{"cluster": cluster.name, "node": "n", "gpu_uuid": uuid(cluster), "gpu_index": 0,
-          "gpu_model": "a10"}],
-        "dcgm",
-    )  # fmt: skip
+    known = {"gpu_uuid": uuid(cluster), "gpu_index": 0, "gpu_model": "a10"}
+    cluster.add("gpus", known, source="dcgm", node="n")
     cluster.watched(1000)
     pod(cluster, "p", 0, 1000)
-
     yield
-
     assert held_gpu_s(cluster) == {"p": 500, None: 500}
     units = cluster.store.read(
         "select gpu_uuid, gpu_instance, mig_profile, share_lo, share_hi, share_of "
@@ -152,26 +92,32 @@ def test_shares_of_a_gpu_that_is_known_by_number_are_those_of_the_uuid(cluster):
     ]
 
 
+# what it shows: (GPU, shares, from when, first number), (pod, begin, end), end, GPU-seconds held
+HELD = {
+    "shares that nobody has are free": (
+        [("n#0", 4, 0, 0)], [("p", 0, 1800)], 3600, {"p": 450, None: 3150},
+    ),
+    "pods go on shares of one GPU after the other": (
+        [("n#0", 2, 0, 0), ("n#1", 2, 0, 2)], [(f"p{n}", 0, 1000) for n in range(3)], 1000,
+        {"p0": 500, "p1": 500, "p2": 500, None: 500},
+    ),
+    "a pod that began before the first sharing was seen had a share": (
+        [("n#0", 2, 500, 0)], [("p", 0, 1000)], 1000, {"p": 500, None: 500},
+    ),
+    "a GPU that is allocated in more shares is repartitioned": (
+        [("n#0", 2, 0, 0), ("n#0", 4, 1000, 0)], [("p", 0, 1000), ("q", 1000, 2000)], 2000,
+        {"p": 500, "q": 250, None: 1250},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("cut", "pods", "end", "expected"), HELD.values(), ids=HELD)
 @built_together
-def test_a_pod_that_began_before_shares_were_seen_had_a_share(cluster):
-    """The first reported sharing of a GPU also holds before."""
-    shares(cluster, "n#0", 2, since=500)
-    cluster.watched(1000)
-    pod(cluster, "p", 0, 1000)
-
+def test_held_shares(cluster, cut, pods, end, expected):
+    for gpu, count, since, first in cut:
+        shares(cluster, gpu, count, since, first)
+    cluster.watched(end)
+    for name, start, until in pods:
+        pod(cluster, name, start, until)
     yield
-
-    assert held_gpu_s(cluster) == {"p": 500, None: 500}
-
-
-@built_together
-def test_a_gpu_that_is_allocated_in_more_shares_is_repartitioned(cluster):
-    shares(cluster, "n#0", 2)
-    shares(cluster, "n#0", 4, since=1000)
-    cluster.watched(2000)
-    pod(cluster, "p", 0, 1000)
-    pod(cluster, "q", 1000, 2000)
-
-    yield
-
-    assert held_gpu_s(cluster) == {"p": 500, "q": 250, None: 1250}
+    assert held_gpu_s(cluster) == expected

@@ -1,9 +1,7 @@
 """Two clusters in one database whose nodes, GPUs' addresses and process ids are equal."""
 
-from __future__ import annotations
-
 import pytest
-from tests.queries.conftest import Evidence
+from tests.queries.conftest import Evidence, steps
 
 from goodput_queries.scope import EVERYTHING
 
@@ -14,99 +12,76 @@ PCI = ["00000000:1b:00.0", "00000000:9b:00.0"]
 
 def gpus(cluster):
     listed = [
-        {
-            "cluster": cluster.name, "node": "n", "gpu_uuid": f"{cluster.name}-{i}",
-            "gpu_index": i, "slurm_index": i, "pci_bus_id": PCI[i], "gpu_model": "h100",
-            "valid_from_at": cluster.at(0),
-        }
-        for i in range(2)
-    ]  # fmt: skip
-    cluster.load("gpus", listed, "nvml")
+        {"gpu_uuid": f"{cluster.name}-{i}", "gpu_index": i, "slurm_index": i, "pci_bus_id": pci}
+        for i, pci in enumerate(PCI)
+    ]
+    cluster.add("gpus", *listed, source="nvml", node="n", gpu_model="h100", valid_from_at=0)
 
 
-def gang(cluster, job_events, start):
+def gang(cluster, start):
     """Load a job of two ranks that fails after ten steps of 10 s."""
     cluster.job("1", start, start + 100, ["n"], 2, "FAILED")
     for rank in range(2):
-        cluster.events("train", job_events.steps(1, 10, start), rank=rank, host="n", pid=70 + rank)
+        cluster.events("train", steps(1, 10, start), rank=rank, host="n", pid=70 + rank)
 
 
 def collectives(cluster, comm, exec_time_s, node="n"):
     """Load one AllReduce a step; its seconds by rank."""
     operations = [
         {
-            "cluster": cluster.name, "node": node, "pid": 70 + rank, "comm_id": comm[:16],
-            "rank": rank, "ranks": 2, "nodes": 1, "operation": "AllReduce", "is_p2p": False,
-            "sequence_number": step, "message_bytes": 2**28, "busbw_bytes_per_s": 1e9,
-            "exec_time_s": seconds, "started_at": cluster.at(10 * step + 5),
-            "dumped_at": cluster.at(10 * step + 9),
+            "pid": 70 + rank, "rank": rank, "sequence_number": step, "exec_time_s": seconds,
+            "started_at": 10 * step + 5, "dumped_at": 10 * step + 9,
         }
         for step in range(10)
         for rank, seconds in enumerate(exec_time_s)
     ]  # fmt: skip
-    cluster.load("collectives", operations, "nccl-inspector")
+    cluster.add(
+        "collectives", *operations, source="nccl-inspector", node=node, comm_id=comm[:16],
+        ranks=2, nodes=1, operation="AllReduce", is_p2p=False, message_bytes=2**28,
+        busbw_bytes_per_s=1e9,
+    )  # fmt: skip
 
 
 def ranks(cluster, comm):
     """Load that NCCL gave rank 0 the second GPU, and rank 1 the first."""
-    listed = [
-        {
-            "cluster": cluster.name, "comm_id": comm, "rank": rank, "ranks": 2,
-            "node": ADDRESS, "pid": 70 + rank, "gpu_index": 1 - rank, "seen_at": cluster.at(20),
-        }
-        for rank in range(2)
-    ]  # fmt: skip
-    cluster.load("rank_map", listed, "nccl-ras")
+    listed = [{"rank": rank, "pid": 70 + rank, "gpu_index": 1 - rank} for rank in range(2)]
+    of = {"comm_id": comm, "ranks": 2, "node": ADDRESS, "seen_at": 20}
+    cluster.add("rank_map", *listed, source="nccl-ras", **of)
 
 
 def transport(cluster, comm, name):
-    row = {"cluster": cluster.name, "comm_id": comm, "node": "n", "pid": 70, "transport": name}
-    cluster.load("comm_transports", [row], "nccl-log")
+    row = {"comm_id": comm, "node": "n", "pid": 70, "transport": name}
+    cluster.add("comm_transports", row, source="nccl-log")
 
 
 def behind(cluster, comm):
     """Load that rank 1 launches one operation less than rank 0."""
     counts = [
-        {
-            "cluster": cluster.name, "comm_id": comm, "comm_ranks": 2, "ts": cluster.at(second),
-            "operation": "AllReduce", "launched": 40 - rank, "rank_count": 1, "ranks": [rank],
-        }
+        {"ts": second, "launched": 40 - rank, "ranks": [rank]}
         for second in (40, 60, 80)
         for rank in range(2)
-    ]  # fmt: skip
-    cluster.load("comm_counts", counts, "nccl-ras")
+    ]
+    of = {"comm_id": comm, "comm_ranks": 2, "operation": "AllReduce", "rank_count": 1}
+    cluster.add("comm_counts", *counts, source="nccl-ras", **of)
 
 
 def labelled(cluster, until):
     """Load a GPU of another node that bears a label until its last reading."""
-    gpu = f"{cluster.name}-label"
-    listed = {"cluster": cluster.name, "node": "l", "gpu_uuid": gpu, "gpu_index": 0}
-    cluster.load("gpus", [{**listed, "valid_from_at": cluster.at(0)}], "dcgm")
-    owner = {
-        "gpu_uuid": gpu, "gpu_instance": "", "kind": "pod", "owner": "nlp/a", "container": "",
-        "first_seen_at": cluster.at(0), "last_seen_at": cluster.at(until),
-    }  # fmt: skip
-    cluster.load("gpu_owners", [owner], "dcgm")
-    read = [
-        {
-            "gpu_uuid": gpu, "gpu_instance": "", "ts": cluster.at(second),
-            "engine_active_ratio": 0.9, "is_flagged": False,
-        }
-        for second in cluster.every(0, until)
-    ]  # fmt: skip
-    cluster.load("gpu_samples", read, "dcgm")
+    cluster.telemetry("l", 1, "dcgm")
+    cluster.add(
+        "gpu_owners", source="dcgm", gpu_uuid=cluster.gpu("l-0"), gpu_instance="", kind="pod",
+        owner="nlp/a", container="", first_seen_at=0, last_seen_at=until,
+    )  # fmt: skip
+    cluster.samples("l-0", cluster.every(0, until), lambda _: True)
 
 
 def meter(cluster, power_w):
-    read = [
-        {"cluster": cluster.name, "node": "n", "ts": cluster.at(second), "power_w": power_w}
-        for second in cluster.every(0, 100)
-    ]
-    cluster.load("node_samples", read, "ipmi")
+    read = [{"ts": second} for second in cluster.every(0, 100)]
+    cluster.add("node_samples", *read, source="ipmi", node="n", power_w=power_w)
 
 
 @pytest.fixture(scope="module")
-def store(new_store, job_events):
+def store(new_store):
     """Give east, of which NCCL and the kernel log say something, and west, which is like it.
 
     Of north there are only NCCL's own records.
@@ -115,7 +90,7 @@ def store(new_store, job_events):
     east, west = Evidence(store, "east"), Evidence(store, "west")
     for cluster, start in ((east, 0), (west, 2)):
         gpus(cluster)
-        gang(cluster, job_events, start)
+        gang(cluster, start)
     collectives(east, EAST_COMM, [3.0, 1.0])
     ranks(east, EAST_COMM)
     behind(east, EAST_COMM)
@@ -123,9 +98,8 @@ def store(new_store, job_events):
     collectives(north, NORTH_COMM, [1.0, 1.0], node="m")
     ranks(north, NORTH_COMM)
     collectives(Evidence(store, "south"), WEST_COMM, [1.0, 1.0])
-    error = {"cluster": "east", "node": "n", "pci_bus_id": PCI[0], "ts": east.at(99)}
-    error |= {"ts_precision": "exact", "kind": "xid", "code": 79}
-    east.load("gpu_events", [error], "kernel-log")
+    error = {"ts_precision": "exact", "kind": "xid", "code": 79}
+    east.add("gpu_events", error, source="kernel-log", node="n", pci_bus_id=PCI[0], ts=99)
     transport(east, EAST_COMM, "NET/IB")
     transport(west, WEST_COMM, "NET/Socket")
     for cluster, name, until in ((east, "east-label", 1000), (west, "west-label", 3000)):
@@ -146,47 +120,55 @@ def rows(store):
     return read
 
 
-def test_nccl_names_the_gpus_of_its_own_clusters_ranks(rows):
-    found = rows(
-        "select cluster, rank, gpu_uuid, method from intermediate.int_rank_gpus order by all"
-    )
-
-    assert found == [
-        ("east", 0, "east-1", "mapped"),
-        ("east", 1, "east-0", "mapped"),
-        ("west", 0, "west-0", "assumed"),
-        ("west", 1, "west-1", "assumed"),
-    ]
-
-
-def test_collectives_are_in_the_steps_of_their_own_cluster(rows):
-    found = rows(
+# what is of its own cluster: the query, its rows
+OF_THEIR_CLUSTER = {
+    "GPUs of ranks": (
+        "select cluster, rank, gpu_uuid, method from intermediate.int_rank_gpus order by all",
+        [
+            ("east", 0, "east-1", "mapped"), ("east", 1, "east-0", "mapped"),
+            ("west", 0, "west-0", "assumed"), ("west", 1, "west-1", "assumed"),
+        ],
+    ),
+    "collectives in steps": (
         """select split_part(attempt_key, '/', 1), sum(comm_at_most_ms)
-        from intermediate.int_rank_step_losses group by all order by all"""
-    )
-
-    assert found == [("east", 40_000)]
-
-
-def test_a_bandwidth_is_of_a_run_of_its_own_cluster(rows):
-    found = rows("select cluster, run_key from marts.comm_bandwidth order by all")
-
-    assert found == [("east", "east/train"), ("north", None), ("south", None)]
-
-
-def test_a_transport_is_of_a_run_of_its_own_cluster(rows):
-    found = rows("select cluster, transport, run_key from marts.transports order by all")
-
-    assert found == [("east", "NET/IB", "east/train"), ("west", "NET/Socket", "west/train")]
-
-
-def test_a_hang_is_of_an_attempt_of_its_own_cluster(rows):
-    found = rows(
+        from intermediate.int_rank_step_losses group by all order by all""",
+        [("east", 40_000)],
+    ),
+    "bandwidths of runs": (
+        "select cluster, run_key from marts.comm_bandwidth order by all",
+        [("east", "east/train"), ("north", None), ("south", None)],
+    ),
+    "transports of runs": (
+        "select cluster, transport, run_key from marts.transports order by all",
+        [("east", "NET/IB", "east/train"), ("west", "NET/Socket", "west/train")],
+    ),
+    "hangs of attempts": (
         """select distinct cluster, split_part(attempt_key, '/', 1), gpu_uuid
-        from intermediate.int_hang_ranks order by all"""
-    )
+        from intermediate.int_hang_ranks order by all""",
+        [("east", "east", "east-0"), ("east", "east", "east-1")],
+    ),
+    "collectives of unknown ranks": (
+        "select n, example from marts.data_quality where kind = 'collectives of unknown ranks'",
+        [(4, "m, pid 70")],
+    ),
+    "nodes of addresses": (
+        "select distinct cluster, node from staging.stg_rank_map order by all",
+        [("east", "n"), ("north", "m")],
+    ),
+    "labels, which last while no cluster but their own is read further": (
+        "select cluster, end_ms from staging.stg_owner_holds order by all",
+        [("east-label", None), ("west-label", None)],
+    ),
+    "meters of nodes": (
+        "select cluster, node, energy_mj from intermediate.int_node_energy order by all",
+        [("east", "n", 100_000_000), ("west", "n", 100_000_000)],
+    ),
+}  # fmt: skip
 
-    assert found == [("east", "east", "east-0"), ("east", "east", "east-1")]
+
+@pytest.mark.parametrize(("sql", "expected"), OF_THEIR_CLUSTER.values(), ids=OF_THEIR_CLUSTER)
+def test_each_is_of_its_own_cluster(rows, sql, expected):
+    assert rows(sql) == expected
 
 
 def test_an_error_at_an_address_is_of_the_gpu_of_its_own_cluster(rows):
@@ -198,29 +180,3 @@ def test_an_error_at_an_address_is_of_the_gpu_of_its_own_cluster(rows):
     )
 
     assert events == xids == chain == [("east", "east-0")]
-
-
-def test_collectives_of_unknown_ranks_are_counted_by_cluster(rows):
-    found = rows(
-        "select n, example from marts.data_quality where kind = 'collectives of unknown ranks'"
-    )
-
-    assert found == [(4, "m, pid 70")]
-
-
-def test_an_address_is_a_node_of_its_own_cluster(rows):
-    found = rows("select distinct cluster, node from staging.stg_rank_map order by all")
-
-    assert found == [("east", "n"), ("north", "m")]
-
-
-def test_a_label_lasts_while_its_own_cluster_is_read_no_further(rows):
-    found = rows("select cluster, end_ms from staging.stg_owner_holds order by all")
-
-    assert found == [("east-label", None), ("west-label", None)]
-
-
-def test_a_meter_is_of_the_node_of_its_own_cluster(rows):
-    found = rows("select cluster, node, energy_mj from intermediate.int_node_energy order by all")
-
-    assert found == [("east", "n", 100_000_000), ("west", "n", 100_000_000)]

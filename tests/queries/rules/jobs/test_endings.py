@@ -1,60 +1,47 @@
 """How an attempt ended, where the scheduler's state alone does not say."""
 
-from __future__ import annotations
+import pytest
+from tests.queries.conftest import built_together, durable, steps
 
 
-def outcome(evidence):
-    evidence.store.build()
-    rows = evidence.store.read(
-        "select outcome, cause, cause_evidence from marts.attempts order by attempt"
-    ).rows()
+def outcome(cluster):
+    rows = cluster.read("select outcome, cause from marts.attempts order by attempt").rows()
     return rows[0]
 
 
-def requeued(evidence, job_events, exit_code, failure=None):
-    evidence.node("a", 1)
-    evidence.job("7", 0, 200, ["a"], 1, "REQUEUED", exit_code=exit_code)
-    evidence.job("7", 300, 600, ["a"], 1, submit=200, eligible=300)
-    reported = [
-        *job_events.steps(1, 10, 10),
-        job_events.durable(10, 111),
-        *([failure] if failure else []),
-    ]
-    evidence.events("7", reported, attempt=0)
-    evidence.events("7", job_events.steps(11, 20, 310), attempt=1)
+# what it shows: exit code, what the job says of its end; outcome and cause
+REQUEUED = {
+    "crashed, as `requeue-exit` of the recorded Slurm": ("14:0", None, ("failed", "FAILED")),
+    "reports a crash": ("0:0", "nan", ("failed", "nan")),
+    "requeued by the operator": ("0:0", "preempted", ("limit", "REQUEUED")),
+}
 
 
-def test_a_job_that_crashed_and_was_requeued_has_failed(evidence, job_events):
-    """`requeue-exit` of the recorded Slurm: state REQUEUED, exit code 14:0."""
-    requeued(evidence, job_events, "14:0")
-
-    assert outcome(evidence)[:2] == ("failed", "FAILED")
-    assert evidence.gpu_s()["fault_stall"] == 90
-
-
-def test_a_job_that_reports_a_crash_and_was_requeued_has_failed(evidence, job_events):
-    requeued(evidence, job_events, "0:0", {"event": "failure", "kind": "nan", "t": 115})
-
-    assert outcome(evidence)[:2] == ("failed", "nan")
-    assert evidence.gpu_s()["fault_stall"] == 90
-
-
-def test_a_job_that_was_requeued_by_the_operator_has_not_failed(evidence, job_events):
-    reported = {"event": "failure", "kind": "preempted", "t": 115}
-    requeued(evidence, job_events, "0:0", reported)
-
-    assert outcome(evidence)[0] == "limit"
+@pytest.mark.parametrize(("exit_code", "said", "expected"), REQUEUED.values(), ids=REQUEUED)
+@built_together
+def test_an_attempt_that_was_requeued(cluster, exit_code, said, expected):
+    cluster.node("a", 1)
+    cluster.job("7", 0, 200, ["a"], 1, "REQUEUED", exit_code=exit_code)
+    cluster.job("7", 300, 600, ["a"], 1, submit=200, eligible=300)
+    failure = [{"event": "failure", "kind": said, "t": 115}] if said else []
+    cluster.events("7", [*steps(1, 10, 10), durable(10, 111), *failure], attempt=0)
+    cluster.events("7", steps(11, 20, 310), attempt=1)
+    yield
+    assert outcome(cluster) == expected
+    if expected[0] == "failed":
+        assert cluster.gpu_s()["fault_stall"] == 90
 
 
-def test_steps_of_a_run_that_just_stops_stay_at_risk(evidence, job_events):
+@built_together
+def test_steps_of_a_run_that_just_stops_stay_at_risk(cluster):
     """Its log has a last line and no ending: whether it saved nobody says."""
-    evidence.node("a", 1)
-    evidence.job("1", 0, 200, ["a"], 1, "UNKNOWN")
-    evidence.job("2", 200, 400, ["a"], 1)
-    evidence.events("1", job_events.steps(1, 10, 10))
-
-    assert outcome(evidence)[0] == "unknown"
-    assert evidence.gpu_s()["at_risk"] == 100
+    cluster.node("a", 1)
+    cluster.job("1", 0, 200, ["a"], 1, "UNKNOWN")
+    cluster.job("2", 200, 400, ["a"], 1)
+    cluster.events("1", steps(1, 10, 10))
+    yield
+    assert outcome(cluster)[0] == "unknown"
+    assert cluster.gpu_s()["at_risk"] == 100
 
 
 def test_a_followed_log_that_falls_silent_ends_with_its_last_line(evidence):

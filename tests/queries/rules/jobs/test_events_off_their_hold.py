@@ -1,9 +1,7 @@
 """Events that a job writes before its hold begins or after it ends stay with that job."""
 
-from __future__ import annotations
-
 import pytest
-from tests.queries.conftest import built_together
+from tests.queries.conftest import built_together, durable, steps
 
 from goodput_queries.scope import Scope
 
@@ -21,47 +19,35 @@ def gpu_s_of(evidence, run):
     return dict(rows.rows())
 
 
-def ann_and_bob(evidence, job_events, *, late, attempt=None, **more):
+def ann_and_bob(evidence, *, late, attempt=None, **more):
     """Two jobs of one GPU each on a node; ann's hits its limit at 600 s and saves as it ends."""
     evidence.node("a", 2)
     evidence.job("1", 0, 600, ["a"], 1, "TIMEOUT", user_name="ann")
     evidence.job("2", 1, 3600, ["a"], 1, user_name="bob")
-    ann = [event("job.start", 2), *job_events.steps(1, 58, 10), job_events.durable(58, 600 + late)]
+    ann = [event("job.start", 2), *steps(1, 58, 10), durable(58, 600 + late)]
     evidence.events("1", ann, attempt=attempt, **more)
-    evidence.events("2", [event("job.start", 5), *job_events.steps(1, 350, 20)], attempt=attempt)
+    evidence.events("2", [event("job.start", 5), *steps(1, 350, 20)], attempt=attempt)
 
 
 @pytest.mark.parametrize("attempt", [None, 0])
 @pytest.mark.parametrize("late", [-0.1, 12])
 @built_together
-def test_a_save_that_completes_after_the_hold_keeps_the_jobs_own_steps(
-    cluster, job_events, late, attempt
-):
-    ann_and_bob(cluster, job_events, late=late, attempt=attempt)
-
+def test_a_save_that_completes_after_the_hold_keeps_the_jobs_own_steps(cluster, late, attempt):
+    ann_and_bob(cluster, late=late, attempt=attempt)
     yield
-
     assert gpu_s_of(cluster, "1")["step_unsplit"] == 580
     assert gpu_s_of(cluster, "2") == {"startup": 19, "step_unsplit": 3500, "teardown": 80}
 
 
 @pytest.mark.parametrize("late", [5, 15, 400])
 @built_together
-def test_a_save_that_completes_while_the_requeued_job_starts_keeps_the_steps_before(
-    cluster, job_events, late
-):
+def test_a_save_that_completes_while_the_requeued_job_starts_keeps_the_steps_before(cluster, late):
     cluster.node("a", 1)
     cluster.job("1", 0, 600, ["a"], 1, "NODE_FAIL")
     cluster.job("1", 610, 1200, ["a"], 1, submit=600)
-    reported = [
-        event("job.start", 2),
-        *job_events.steps(1, 50, 10),
-        job_events.durable(50, 600 + late),
-    ]
+    reported = [event("job.start", 2), *steps(1, 50, 10), durable(50, 600 + late)]
     cluster.events("1", reported, attempt=None)
-
     yield
-
     found = cluster.gpu_s()
 
     assert (found["startup"], found["step_unsplit"], found["fault_stall"]) == (10, 500, 90)
@@ -70,23 +56,17 @@ def test_a_save_that_completes_while_the_requeued_job_starts_keeps_the_steps_bef
 
 @built_together
 def test_a_save_of_an_attempt_whose_number_the_requeued_job_has_not_reached_is_no_attempt_of_it(
-    cluster, job_events
+    cluster,
 ):
     cluster.node("a", 1)
     cluster.job("1", 0, 600, ["a"], 1, "NODE_FAIL")
     cluster.job("1", 610, 1200, ["a"], 1, submit=600)
-    cluster.events(
-        "1", [event("job.start", 2), *job_events.steps(1, 20, 10), job_events.durable(20, 210)]
-    )
-    late = job_events.durable(50, 640)
-    cluster.events("1", [event("job.start", 250), *job_events.steps(21, 50, 260), late], attempt=1)
-    cluster.events("1", [event("job.start", 615), *job_events.steps(51, 100, 650)])
-
+    cluster.events("1", [event("job.start", 2), *steps(1, 20, 10), durable(20, 210)])
+    late = durable(50, 640)
+    cluster.events("1", [event("job.start", 250), *steps(21, 50, 260), late], attempt=1)
+    cluster.events("1", [event("job.start", 615), *steps(51, 100, 650)])
     yield
-
-    found = cluster.gpu_s()
-
-    assert found == {
+    assert cluster.gpu_s() == {
         "startup": 10 + 10 + 40, "step_unsplit": 200 + 300 + 500, "fault_stall": 40 + 40,
         "teardown": 50, "free_unknown": 10,
     }  # fmt: skip
@@ -95,17 +75,15 @@ def test_a_save_of_an_attempt_whose_number_the_requeued_job_has_not_reached_is_n
 @pytest.mark.parametrize("attempt", [None, 0])
 @pytest.mark.parametrize("late", [0.9, 25])
 @built_together
-def test_a_late_line_is_not_a_life_of_the_next_job_on_the_node(cluster, job_events, late, attempt):
+def test_a_late_line_is_not_a_life_of_the_next_job_on_the_node(cluster, late, attempt):
     cluster.node("a", 2)
     cluster.job("1", 0, 600, ["a"], 2)
     cluster.job("2", 601, 3600, ["a"], 2)
-    first = [event("job.start", 1), *job_events.steps(1, 58, 10), event("job.end", 600 + late)]
+    first = [event("job.start", 1), *steps(1, 58, 10), event("job.end", 600 + late)]
     cluster.events("1", first, attempt=attempt)
-    second = [event("job.start", 605), *job_events.steps(1, 290, 620)]
+    second = [event("job.start", 605), *steps(1, 290, 620)]
     cluster.events("2", second, attempt=attempt)
-
     yield
-
     assert gpu_s_of(cluster, "1") == {"startup": 20, "step_unsplit": 1160, "teardown": 20}
     assert gpu_s_of(cluster, "2") == {"startup": 38, "step_unsplit": 5800, "teardown": 160}
 
@@ -113,45 +91,39 @@ def test_a_late_line_is_not_a_life_of_the_next_job_on_the_node(cluster, job_even
 @pytest.mark.parametrize("attempt", [None, 0])
 @built_together
 def test_a_start_that_is_reported_before_the_hold_belongs_to_the_job_that_reports_it(
-    cluster, job_events, attempt
+    cluster, attempt
 ):
     cluster.node("a", 1)
     cluster.job("1", 0, 600, ["a"], 1)
     cluster.job("2", 601, 1200, ["a"], 1)
-    cluster.events("1", [event("job.start", 1), *job_events.steps(1, 58, 10)], attempt=attempt)
-    cluster.events("2", [event("job.start", 596), *job_events.steps(1, 50, 620)], attempt=attempt)
-
+    cluster.events("1", [event("job.start", 1), *steps(1, 58, 10)], attempt=attempt)
+    cluster.events("2", [event("job.start", 596), *steps(1, 50, 620)], attempt=attempt)
     yield
-
     assert gpu_s_of(cluster, "1") == {"startup": 10, "step_unsplit": 580, "teardown": 10}
     assert gpu_s_of(cluster, "2") == {"startup": 19, "step_unsplit": 500, "teardown": 80}
 
 
 @pytest.mark.parametrize("attempt", [None, 1])
 @built_together
-def test_a_start_after_the_hold_is_no_further_attempt(cluster, job_events, attempt):
+def test_a_start_after_the_hold_is_no_further_attempt(cluster, attempt):
     """It proves nothing of the hold: neither a restart nor time beyond it."""
     cluster.node("a", 1)
     cluster.job("1", 0, 600, ["a"], 1)
-    cluster.events("1", job_events.steps(1, 58, 10), attempt=None if attempt is None else 0)
+    cluster.events("1", steps(1, 58, 10), attempt=None if attempt is None else 0)
     cluster.events("1", [event("job.start", 604)], attempt=attempt)
-
     yield
-
     assert gpu_s_of(cluster, "1") == {"startup": 10, "step_unsplit": 580, "teardown": 10}
     assert cluster.read("select attempts from marts.runs").rows()[0][0] == 1
 
 
 @built_together
-def test_all_events_of_a_job_may_lie_behind_its_hold(cluster, job_events):
+def test_all_events_of_a_job_may_lie_behind_its_hold(cluster):
     cluster.node("a", 1)
     cluster.job("1", 0, 600, ["a"], 1, "TIMEOUT")
     cluster.job("2", 601, 3600, ["a"], 1)
-    cluster.events("1", [job_events.durable(58, 605)], attempt=0)
-    cluster.events("2", job_events.steps(1, 290, 620))
-
+    cluster.events("1", [durable(58, 605)], attempt=0)
+    cluster.events("2", steps(1, 290, 620))
     yield
-
     assert gpu_s_of(cluster, "2")["step_unsplit"] == 2900
     lives = cluster.read("select run_id, job_run_key, match from intermediate.int_event_lives")
     assert ("1", f"{cluster.name}/1@1800000000", "job_id") in lives.rows()
@@ -166,14 +138,12 @@ def offsets(evidence):
 
 
 @pytest.mark.parametrize("off", [600, -900, 3600])
-def test_a_host_whose_events_all_lie_off_their_holds_by_a_like_amount_is_named(
-    evidence, job_events, off
-):
+def test_a_host_whose_events_all_lie_off_their_holds_by_a_like_amount_is_named(evidence, off):
     evidence.node("a", 1)
     for job in range(3):
         start = 10_000 + job * 2000
         evidence.job(str(job), start, start + 1000, ["a"], 1)
-        evidence.events(str(job), job_events.steps(1, 98, start + 10 + off), attempt=0)
+        evidence.events(str(job), steps(1, 98, start + 10 + off), attempt=0)
 
     ((n, example, what_to_do),) = offsets(evidence)
 
@@ -184,43 +154,34 @@ def test_a_host_whose_events_all_lie_off_their_holds_by_a_like_amount_is_named(
     assert "chrony" in what_to_do
 
 
-def test_a_late_line_is_no_clock_that_disagrees(evidence, job_events):
-    ann_and_bob(evidence, job_events, late=25)
+def test_a_late_line_is_no_clock_that_disagrees(evidence):
+    ann_and_bob(evidence, late=25)
 
     assert offsets(evidence) == []
 
 
-@pytest.mark.parametrize("order", ["in order", "reversed"])
+STEPS_THAT_TOUCH = [
+    event(name, 10 * step + late, step=step)
+    for step in range(1, 9)
+    for name, late in (("step.start", 0), ("step", 10))
+]
+MOMENTARY_SAVE = [  # as logs with a resolution of seconds report short ones
+    *(event(f"phase.{end}", 50, phase="ckpt_save") for end in ("start", "end")),
+    *steps(1, 8, 10),
+]
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["in order", "reversed"])
+@pytest.mark.parametrize(
+    ("reported", "attempt"),
+    [(STEPS_THAT_TOUCH, None), (MOMENTARY_SAVE, 0)],
+    ids=["a step that ends as the next one starts", "a phase that begins and ends in one moment"],
+)
 @built_together
-def test_a_step_that_ends_as_the_next_one_starts_is_whole(cluster, order):
+def test_events_of_one_moment_in_any_order_leave_nothing_open(cluster, reported, attempt, order):
     cluster.node("a", 1)
     cluster.job("1", 0, 100, ["a"], 1)
-    reported = []
-    for step in range(1, 9):
-        reported += [
-            {"event": "step.start", "step": step, "t": 10 * step},
-            {"event": "step", "step": step, "t": 10 * step + 10},
-        ]
-    cluster.events("1", reported if order == "in order" else reported[::-1], attempt=None)
-
+    cluster.events("1", reported[::order], attempt=attempt)
     yield
-
     assert cluster.gpu_s() == {"startup": 10, "step_unsplit": 80, "teardown": 10}
     assert cluster.read("select steps from marts.attempts").item() == 8
-
-
-@pytest.mark.parametrize("order", ["in order", "reversed"])
-@built_together
-def test_a_phase_that_begins_and_ends_in_one_moment_leaves_none_open(cluster, job_events, order):
-    """Logs with a resolution of seconds report short saves so."""
-    cluster.node("a", 1)
-    cluster.job("1", 0, 100, ["a"], 1)
-    reported = [
-        *({"event": f"phase.{end}", "phase": "ckpt_save", "t": 50} for end in ("start", "end")),
-        *job_events.steps(1, 8, 10),
-    ]
-    cluster.events("1", reported if order == "in order" else reported[::-1])
-
-    yield
-
-    assert cluster.gpu_s() == {"startup": 10, "step_unsplit": 80, "teardown": 10}

@@ -1,7 +1,5 @@
 """Runs recorded by Google's ml-goodput-measurement: what their events prove of steps and saves."""
 
-from __future__ import annotations
-
 import random
 
 import pytest
@@ -39,83 +37,61 @@ def steps(evidence):
     ).rows()
 
 
+START, END = ({"event": f"job.{side}", "t": 0} for side in ("start", "end"))
+# what it shows: events, lengths of steps in seconds
+LENGTHS = {
+    "a step ends where the next one starts": (
+        [START, step(7, 10), step(8, 20), step(9, 32)], [(7, 10), (8, 12)],
+    ),
+    "the last step of a life is proven by its save": (
+        [step(7, 10), step(8, 20), save(8, 30, 5), END | {"t": 40}], [(7, 10), (8, 10)],
+    ),
+    "the last step of a life is proven by the end of the job": (
+        [step(7, 10), step(8, 20), END | {"t": 31}], [(7, 10), (8, 11)],
+    ),
+    "a step is not stretched over a restart": (
+        [step(7, 10), step(8, 20), START | {"t": 50}, step(8, 60), step(9, 70)],
+        [(7, 10), (8, 10)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("events", "expected"), LENGTHS.values(), ids=LENGTHS)
 @built_together
-def test_a_step_ends_where_the_next_one_starts(cluster):
+def test_lengths_of_steps(cluster, events, expected):
     job(cluster)
-    record(cluster, {"event": "job.start", "t": 0}, step(7, 10), step(8, 20), step(9, 32))
-
+    record(cluster, *events)
     yield
+    assert [row[:2] for row in steps(cluster)] == expected
 
-    assert [row[:2] for row in steps(cluster)] == [(7, 10), (8, 12)]
+
+# what it shows: state of the job run, events, fates of its steps from the first on
+FATES = {
+    "a save proves the asynchronous one before it": (
+        "FAILED",
+        [step(1, 10), step(2, 20), save(2, 30, 1), step(3, 31), step(4, 41), save(4, 51, 1),
+         step(5, 52), step(6, 62)],
+        ["kept", "kept", "durability_unknown", "durability_unknown", "lost"],
+    ),
+    "the end of the job waits for its saves": (
+        "TIMEOUT", [step(1, 10), step(2, 20), save(2, 30, 1), END | {"t": 35}], ["kept", "kept"],
+    ),
+    "the last asynchronous save of a killed life is not known to be durable": (
+        "TIMEOUT",
+        [step(1, 10), step(2, 20), save(2, 30, 1), step(3, 31), save(3, 41, 1), step(4, 42),
+         step(5, 52)],
+        ["kept", "kept", "durability_unknown", "lost"],
+    ),
+}  # fmt: skip
 
 
+@pytest.mark.parametrize(("state", "events", "expected"), FATES.values(), ids=FATES)
 @built_together
-def test_the_last_step_of_a_life_is_proven_by_its_save(cluster):
-    job(cluster)
-    record(cluster, step(7, 10), step(8, 20), save(8, 30, 5), {"event": "job.end", "t": 40})
-
+def test_fates_of_steps(cluster, state, events, expected):
+    job(cluster, state)
+    record(cluster, *events)
     yield
-
-    assert [row[:2] for row in steps(cluster)] == [(7, 10), (8, 10)]
-
-
-@built_together
-def test_the_last_step_of_a_life_is_proven_by_the_end_of_the_job(cluster):
-    job(cluster)
-    record(cluster, step(7, 10), step(8, 20), {"event": "job.end", "t": 31})
-
-    yield
-
-    assert [row[:2] for row in steps(cluster)] == [(7, 10), (8, 11)]
-
-
-@built_together
-def test_a_step_is_not_stretched_over_a_restart(cluster):
-    job(cluster)
-    start = {"event": "job.start", "t": 50}
-    record(cluster, step(7, 10), step(8, 20), start, step(8, 60), step(9, 70))
-
-    yield
-
-    assert [row[:2] for row in steps(cluster)] == [(7, 10), (8, 10)]
-
-
-@built_together
-def test_a_save_proves_the_asynchronous_one_before_it(cluster):
-    job(cluster, "FAILED")
-    record(
-        cluster, step(1, 10), step(2, 20), save(2, 30, 1), step(3, 31), step(4, 41),
-        save(4, 51, 1), step(5, 52), step(6, 62),
-    )  # fmt: skip
-
-    yield
-
-    kept = [number for number, _, fate in steps(cluster) if fate == "kept"]
-    assert kept == [1, 2]
-
-
-@built_together
-def test_the_end_of_the_job_waits_for_its_saves(cluster):
-    job(cluster, "TIMEOUT")
-    record(cluster, step(1, 10), step(2, 20), save(2, 30, 1), {"event": "job.end", "t": 35})
-
-    yield
-
-    assert [fate for _, _, fate in steps(cluster)] == ["kept", "kept"]
-
-
-@built_together
-def test_the_last_asynchronous_save_of_a_killed_life_is_not_known_to_be_durable(cluster):
-    job(cluster, "TIMEOUT")
-    record(
-        cluster, step(1, 10), step(2, 20), save(2, 30, 1), step(3, 31), save(3, 41, 1),
-        step(4, 42), step(5, 52),
-    )  # fmt: skip
-
-    yield
-
-    fates = {number: fate for number, _, fate in steps(cluster)}
-    assert fates == {1: "kept", 2: "kept", 3: "durability_unknown", 4: "lost"}
+    assert [fate for _, _, fate in steps(cluster)] == expected
 
 
 @built_together
@@ -126,9 +102,7 @@ def test_only_the_first_load_of_data_of_a_life_blocks(cluster):
         for side, at in (("start", 2), ("end", 10), ("start", 22), ("end", 28))
     ]
     record(cluster, *loads, step(1, 10), step(2, 20), step(3, 30), {"event": "job.end", "t": 40})
-
     yield
-
     assert cluster.gpu_s()["data_stall"] == 8
 
 
@@ -140,32 +114,20 @@ def test_waiting_for_slices_is_gang_wait(cluster):
         for s, t in (("start", 20), ("end", 50))
     ]
     record(cluster, step(1, 10), *wait, step(2, 50), step(3, 60), {"event": "job.end", "t": 70})
-
     yield
-
     assert cluster.gpu_s()["gang_wait"] == 30
 
 
+@pytest.mark.parametrize(("others", "found"), [(0, 2), (1, 0)])
 @built_together
-def test_events_without_a_host_go_to_the_only_job_run_of_their_name(cluster):
+def test_events_without_a_host_go_to_the_only_job_run_of_their_name(cluster, others, found):
     job(cluster, job_name="llm")
-    record(cluster, step(1, 10), step(2, 20), {"event": "job.end", "t": 40}, run="llm")
-
+    for _ in range(others):
+        cluster.node("b", 1)
+        cluster.job("2", 0, 100, ["b"], 1, job_name="llm")
+    record(cluster, step(1, 10), step(2, 20), END | {"t": 40}, run="llm")
     yield
-
-    assert len(steps(cluster)) == 2
-
-
-@built_together
-def test_events_without_a_host_match_no_job_run_where_two_of_their_name_run(cluster):
-    job(cluster, job_name="llm")
-    cluster.node("b", 1)
-    cluster.job("2", 0, 100, ["b"], 1, job_name="llm")
-    record(cluster, step(1, 10), step(2, 20), {"event": "job.end", "t": 40}, run="llm")
-
-    yield
-
-    assert steps(cluster) == []
+    assert len(steps(cluster)) == found
 
 
 @pytest.mark.parametrize("seed", SEEDS)

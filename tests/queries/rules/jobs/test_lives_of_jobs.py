@@ -1,12 +1,10 @@
 """Which life of its gang an event belongs to, by what the job numbers and what it leaves out."""
 
-from __future__ import annotations
-
 import pytest
-from tests.queries.conftest import built_together
+from tests.queries.conftest import built_together, durable, steps
 
 
-def lives(evidence) -> list[tuple[object, ...]]:
+def lives(evidence):
     evidence.build()
     return evidence.store.read(
         """select job_id, attempt, (start_ms - $1) // 1000, (end_ms - $1) // 1000, outcome
@@ -16,16 +14,14 @@ def lives(evidence) -> list[tuple[object, ...]]:
 
 
 @built_together
-def test_a_number_that_each_job_run_restarts_names_two_lives(cluster, job_events):
+def test_a_number_that_each_job_run_restarts_names_two_lives(cluster):
     """The restart count of torchrun is 0 again after a requeue."""
     cluster.node("a", 1)
     cluster.job("7", 0, 100, ["a"], 1, "FAILED", job_name="r")
     cluster.job("8", 150, 300, ["a"], 1, job_name="r")
-    cluster.events("r", [*job_events.steps(1, 8, 10), job_events.durable(4, 50)], attempt=0)
-    cluster.events("r", job_events.steps(5, 18, 160), attempt=0)
-
+    cluster.events("r", [*steps(1, 8, 10), durable(4, 50)], attempt=0)
+    cluster.events("r", steps(5, 18, 160), attempt=0)
     yield
-
     assert lives(cluster) == [("7", 0, 0, 100, "failed"), ("8", 1, 150, 300, "ok")]
     found = cluster.gpu_s()
     assert (found["lost_work"], found["step_unsplit"]) == (40, 40 + 140)
@@ -33,75 +29,65 @@ def test_a_number_that_each_job_run_restarts_names_two_lives(cluster, job_events
 
 
 @built_together
-def test_lives_inside_a_job_run_keep_their_order_where_numbers_restart(cluster, job_events):
+def test_lives_inside_a_job_run_keep_their_order_where_numbers_restart(cluster):
     cluster.node("a", 1)
     for job, start in (("7", 0), ("8", 200)):
         cluster.job(job, start, start + 200, ["a"], 1, job_name="r")
         for attempt in (0, 1):
             began = start + 100 * attempt
-            events = [{"event": "job.start", "t": began + 5}, *job_events.steps(1, 5, began + 10)]
+            events = [{"event": "job.start", "t": began + 5}, *steps(1, 5, began + 10)]
             cluster.events("r", events, attempt=attempt)
-
     yield
-
     assert [row[:4] for row in lives(cluster)] == [
         ("7", 0, 0, 105), ("7", 1, 105, 200), ("8", 2, 200, 305), ("8", 3, 305, 400),
     ]  # fmt: skip
 
 
 @built_together
-def test_a_life_of_a_job_that_was_resized_goes_on_in_the_next_record(cluster, job_events):
+def test_a_life_of_a_job_that_was_resized_goes_on_in_the_next_record(cluster):
     cluster.node("a", 2)
     cluster.job("7", 0, 100, ["a"], 2, "RESIZING")
     cluster.job("7", 0, 200, ["a"], 1, submit=100)
-    cluster.events("7", job_events.steps(1, 20, 0), attempt=0)
-
+    cluster.events("7", steps(1, 20, 0), attempt=0)
     yield
-
     assert cluster.gpu_s()["step_unsplit"] == 2 * 100 + 100
 
 
 @built_together
-def test_a_rank_that_reports_no_start_lives_as_long_as_the_gang(cluster, job_events):
+def test_a_rank_that_reports_no_start_lives_as_long_as_the_gang(cluster):
     """Its steps go on where the gang was restarted from its last save."""
     cluster.node("a", 2)
     cluster.job("1", 0, 200, ["a"], 2)
     for start, first in ((0, 1), (100, 9)):
         begun = {"event": "job.start", "t": start + 5}
         for rank, reported in ((0, [begun]), (1, [])):
-            rows = [*reported, *job_events.steps(first, first + 7, start + 10)]
+            rows = [*reported, *steps(first, first + 7, start + 10)]
             cluster.events("1", rows, attempt=None, rank=rank)
-
     yield
-
     assert [row[2:] for row in lives(cluster)] == [(0, 105, "failed"), (105, 200, "ok")]
 
 
 @built_together
-def test_ranks_that_report_no_start_restart_where_their_steps_do(cluster, job_events):
+def test_ranks_that_report_no_start_restart_where_their_steps_do(cluster):
     cluster.node("a", 2)
     cluster.job("1", 0, 200, ["a"], 2)
     for start, first in ((0, 1), (100, 5)):
         begun = {"event": "job.start", "t": start + 5}
         for rank, reported in ((0, [begun] if start else []), (1, [])):
-            rows = [*reported, *job_events.steps(first, first + 7, start + 10)]
+            rows = [*reported, *steps(first, first + 7, start + 10)]
             cluster.events("1", rows, attempt=None, rank=rank)
-
     yield
-
     assert [row[2:] for row in lives(cluster)] == [(0, 105, "failed"), (105, 200, "ok")]
 
 
 @built_together
-def test_a_run_that_has_only_the_schedulers_number_is_named_after_its_job(cluster, job_events):
+def test_a_run_that_has_only_the_schedulers_number_is_named_after_its_job(cluster):
     cluster.node("a", 4)
     cluster.job("7", 0, 100, ["a"], 1, job_name="pretrain")
     cluster.job("8", 0, 100, ["a"], 1, job_name="")
     cluster.job("9", 0, 100, ["a"], 1, job_name="exp42")
-    cluster.events("exp42", job_events.steps(1, 9, 10))
-
+    cluster.events("exp42", steps(1, 9, 10))
     yield
-
     found = cluster.read("select run_id, run_name from marts.runs order by all").rows()
 
     assert found == [("7", "pretrain (7)"), ("8", "8"), ("exp42", "exp42")]
@@ -109,12 +95,12 @@ def test_a_run_that_has_only_the_schedulers_number_is_named_after_its_job(cluste
 
 @pytest.mark.parametrize("rank", [0, None])
 @built_together
-def test_starts_that_two_sources_report_are_one_life(cluster, job_events, rank):
+def test_starts_that_two_sources_report_are_one_life(cluster, rank):
     """The job's own events, and the lines that its framework or NVRx printed about the same."""
     cluster.node("a", 1)
     cluster.job("1", 0, 300, ["a"], 1)
     for start, first in ((0, 1), (150, 6)):
-        reported = job_events.steps(first, first + 8, start + 10)
+        reported = steps(first, first + 8, start + 10)
         for source, late, host in (("job-events", 1.0, "a"), ("job-log", 1.4, None)):
             begun = {"event": "job.start", "t": start + late}
             rows = [begun, *reported] if source == "job-events" else [begun]
@@ -130,8 +116,6 @@ def test_starts_that_two_sources_report_are_one_life(cluster, job_events, rank):
                 ],
                 source,
             )  # fmt: skip
-
     yield
-
     assert [row[2:] for row in lives(cluster)] == [(0, 151, "failed"), (151, 300, "ok")]
     assert cluster.read("select restarts from marts.runs").item() == 1

@@ -1,14 +1,12 @@
 """Scheduler records in several listings, and records missing from later listings."""
 
-from __future__ import annotations
-
 import pytest
 from tests.queries.conftest import built_together
 
 INDEX = 2798573628995141632  # of a record in the accounting's database
 
 
-def held(evidence) -> list[tuple[object, ...]]:
+def held(evidence):
     evidence.build()
     return evidence.read(
         f"""select job_run_key, (sum(gpu_ms) / 1000)::integer as gpu_s from marts.ledger_hourly
@@ -29,7 +27,6 @@ def test_a_record_with_and_without_the_index_of_the_database_is_one_job_run(
         if is_built_between:
             yield
     yield
-
     assert held(cluster) == [(f"{cluster.name}/1@1800000000", 200)]
     (run,) = cluster.read(f"select db_index from raw.job_runs where cluster = '{cluster.name}'")[
         "db_index"
@@ -43,9 +40,7 @@ def test_records_of_a_job_that_was_resubmitted_stay_apart(cluster):
     cluster.node("a", 4)
     cluster.job("1", 0, 40, ["a"], 4, "RESIZING", submit=0, db_index=73)
     cluster.job("1", 0, 100, ["a"], 2, submit=40, db_index=76)
-
     yield
-
     assert held(cluster) == [
         (f"{cluster.name}/1@1800000000", 160),
         (f"{cluster.name}/1@1800000040", 120),
@@ -84,35 +79,24 @@ def test_a_running_record_that_later_listings_leave_out_holds_up_to_when_it_was_
     assert found == (1, "c/1@1800000000")
 
 
+@pytest.mark.parametrize(
+    "later",
+    [
+        lambda one: [
+            one.job("1", 0, None, ["a"], 1, "RUNNING", elapsed_s=9_090, source="slurm"),
+            one.job("2", 9_000, 9_100, ["a"], 1, source="slurm"),
+        ],
+        lambda one: one.job("2", 600, 4_100, ["a"], 1, source="slurm"),
+        lambda one: one.samples("a#0", one.every(0, 20_000, 100), lambda _: True),
+    ],
+    ids=["listings name it", "the next listing is not an hour later", "only readings came later"],
+)
 @built_together
-def test_a_running_record_runs_on_while_listings_name_it(cluster):
+def test_a_running_record_runs_on(cluster, later):
     tell_of_a_running_job(cluster)
-    cluster.job("1", 0, None, ["a"], 1, "RUNNING", elapsed_s=9_090, source="slurm")
-    cluster.job("2", 9_000, 9_100, ["a"], 1, source="slurm")
-
+    later(cluster)
     yield
-
     assert runs(cluster)[0] == ("1", None, "running")
-
-
-@built_together
-def test_a_running_record_runs_on_while_the_next_listing_is_not_an_hour_later(cluster):
-    tell_of_a_running_job(cluster)
-    cluster.job("2", 600, 4_100, ["a"], 1, source="slurm")
-
-    yield
-
-    assert runs(cluster)[0] == ("1", None, "running")
-
-
-@built_together
-def test_a_running_record_runs_on_where_only_readings_came_later(cluster):
-    tell_of_a_running_job(cluster)
-    cluster.samples("a#0", cluster.every(0, 20_000, 100), lambda _: True)
-
-    yield
-
-    assert runs(cluster) == [("1", None, "running")]
 
 
 @built_together(builds=2)
@@ -121,9 +105,7 @@ def test_a_running_record_ends_when_a_late_listing_says_so(cluster):
     cluster.job("2", 9_000, 9_100, ["a"], 1, source="slurm")
     yield
     cluster.job("1", 0, 5_000, ["a"], 1, elapsed_s=5_000, source="slurm")
-
     yield
-
     assert runs(cluster)[0] == ("1", 5_000_000, "ok")
     assert held(cluster)[0] == (f"{cluster.name}/1@1800000000", 5_000)
 
@@ -136,76 +118,53 @@ def by_node(cluster):
     ).rows()
 
 
+# what it shows: (start, end, nodes, GPUs) of job runs, whether `a` is listed, what is held
+NODES = {
+    "of a node that the inventory lacks it holds the rest of its GPUs": (
+        [(0, 100, ["a", "b"], 16)], True, [("a", 8, 800), ("b", 8, 800)],
+    ),
+    "over nodes that the inventory lacks it is spread whoever else is there": (
+        [(0, 100, ["a"], 1), (200, 300, ["a", "b"], 16)], False, [("a", 8, 900), ("b", 8, 800)],
+    ),
+    "a node without GPUs has none where the others have enough": (
+        [(0, 100, ["a", "login"], 8)], True, [("a", 8, 800)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("jobs", "is_listed", "expected"), NODES.values(), ids=NODES)
 @built_together
-def test_a_job_on_nodes_of_which_the_inventory_lacks_one_holds_its_gpus_on_all(cluster):
-    cluster.node("a", 8)
-    cluster.watched(200)
-    cluster.job("1", 0, 100, ["a", "b"], 16)
-
+def test_gpus_of_a_job_on_nodes_that_the_inventory_lacks(cluster, jobs, is_listed, expected):
+    if is_listed:
+        cluster.node("a", 8)
+        cluster.watched(200)
+    for number, (start, end, nodes, gpus) in enumerate(jobs):
+        cluster.job(str(number), start, end, nodes, gpus)
     yield
+    assert by_node(cluster) == expected
 
-    assert by_node(cluster) == [("a", 8, 800), ("b", 8, 800)]
+
+# what it shows: (start, end, submission) of the records of job 1, whether they are reported
+LISTED_TWICE = {
+    "records read in two zones, an hour apart, differ in nothing but their times": (
+        [(10, 100, 0), (3_610, 3_700, 3_600)], True,
+    ),
+    "a requeue lasts otherwise": ([(10, 100, 0), (3_610, 3_790, 3_600)], False),
+    "a job of scrontab keeps its number and starts by the clock": (
+        [(hour, hour + 60, hour) for hour in (0, 3_600, 7_200)], False,
+    ),
+}  # fmt: skip
 
 
+@pytest.mark.parametrize(("records", "is_reported"), LISTED_TWICE.values(), ids=LISTED_TWICE)
 @built_together
-def test_a_job_on_nodes_of_which_none_is_in_the_inventory_is_spread_whoever_else_is_there(cluster):
-    cluster.job("1", 0, 100, ["a"], 1)
-    cluster.job("2", 200, 300, ["a", "b"], 16)
-
+def test_duplicate_records_are_reported(cluster, records, is_reported):
+    cluster.node("a", 4)
+    for start, end, submit in records:
+        cluster.job("1", start, end, ["a"], 2, submit=submit)
     yield
-
-    assert by_node(cluster) == [("a", 8, 900), ("b", 8, 800)]
-
-
-@built_together
-def test_a_node_without_gpus_of_a_job_whose_others_have_enough_has_none(cluster):
-    cluster.node("a", 8)
-    cluster.watched(200)
-    cluster.job("1", 0, 100, ["a", "login"], 8)
-
-    yield
-
-    assert by_node(cluster) == [("a", 8, 800)]
-
-
-def reported_twice(cluster):
-    """Return the finding of all clusters, of which one has such a record, where it names this."""
-    return cluster.read(
+    found = cluster.read(
         f"""select n, example from marts.data_quality
         where kind = 'duplicate scheduler records' and example like '{cluster.name}/%'"""
-    ).rows()
-
-
-@built_together
-def test_records_that_were_read_in_two_zones_are_reported(cluster):
-    """Berlin is an hour ahead of UTC; the records differ in nothing but their times."""
-    cluster.node("a", 4)
-    for hour in (0, 3_600):
-        cluster.job("1", hour + 10, hour + 100, ["a"], 2, submit=hour)
-
-    yield
-
-    assert reported_twice(cluster) == [(1, f"{cluster.name}/1")]
-
-
-@built_together
-def test_a_requeue_that_lasts_otherwise_is_no_duplicate_record(cluster):
-    cluster.node("a", 4)
-    cluster.job("1", 10, 100, ["a"], 2, submit=0)
-    cluster.job("1", 3_610, 3_790, ["a"], 2, submit=3_600)
-
-    yield
-
-    assert reported_twice(cluster) == []
-
-
-@built_together
-def test_a_job_that_starts_by_the_clock_is_no_duplicate_record(cluster):
-    """A job of `scrontab` keeps its number."""
-    cluster.node("a", 4)
-    for hour in (0, 3_600, 7_200):
-        cluster.job("1", hour, hour + 60, ["a"], 2, submit=hour)
-
-    yield
-
-    assert reported_twice(cluster) == []
+    )
+    assert found.rows() == ([(1, f"{cluster.name}/1")] if is_reported else [])

@@ -1,11 +1,9 @@
 """Runs that only job events report, and whose events stop without an end."""
 
-from __future__ import annotations
-
 import pytest
+from tests.queries.conftest import built_together
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
-from tests.queries.rules.jobs.test_ownership_without_a_scheduler import (
-    gpus,
+from tests.queries.rules.jobs.without_a_scheduler import (
     holds,
     job,
     phases,
@@ -21,146 +19,146 @@ def silent(evidence, start=100, last=500, run="train", **said):
     evidence.events(run, steps(start, last), attempt=None, host="n", **said)
 
 
-def of_run(evidence, run="train"):
-    """Build; return begin, end and state of a run's holds, and what the ledger says of it."""
-    times = {row[2:4] for row in holds(evidence) if row[1] == run}
-    rows = evidence.store.read(
-        """select category, sum(gpu_ms) / 1000 from marts.ledger_segments
-        inner join intermediate.int_job_runs using (job_run_key)
-        where job_id = $1 group by all""",
-        [run],
+def of_run(cluster, run="train"):
+    """Return begin, end and state of a run's holds, and what the ledger says of it."""
+    times = {row[2:4] for row in holds(cluster) if row[1] == run}
+    rows = cluster.store.read(
+        """select category, sum(gpu_ms) / 1000 from marts.ledger_segments as segments
+        inner join intermediate.int_job_runs as runs using (job_run_key)
+        where job_id = $1 and runs.cluster = $2 group by all""",
+        [run, cluster.name],
     )
     return times, dict(rows.rows())
 
 
-def state(evidence):
-    return evidence.store.read(
-        "select state from intermediate.int_job_runs where job_id = 'train'"
+def state(cluster):
+    return cluster.store.read(
+        "select state from intermediate.int_job_runs where job_id = 'train' and cluster = $1",
+        [cluster.name],
     ).item()
 
 
-@pytest.fixture
-def node(evidence):
-    """Give a node of two GPUs that only telemetry reports."""
-    gpus(evidence, "n", 2)
-    return evidence
+STALLED = {"at_risk": 400, "fault_stall": 2500}
+GONE = {"at_risk": 400, "fault_stall": 1500}
+# what it shows: when the first GPU works, until when it is read and its process is listed (None: no
+# list of processes), end of the run, what the ledger says of it, its state
+SILENT = {
+    "a busy run whose processes go on stalls": (
+        [(100, 3000)], 3000, 3000, None, STALLED, "RUNNING",
+    ),
+    "an idle run whose processes go on stalls": (
+        [(100, 500)], 3000, 3000, None, STALLED, "RUNNING",
+    ),
+    "without lists of processes it stalls while its GPU is active": (
+        [(90, 2000)], 4000, None, 2000, GONE, "UNKNOWN",
+    ),
+    "a hung run ends when its processes do": ([(90, 2000)], 4000, 2000, 2000, GONE, "UNKNOWN"),
+    "without a sign of life it goes on for 15 minutes": (
+        [(90, 500)], 1390, None, None, {"at_risk": 400, "idle_held": 890}, "RUNNING",
+    ),
+    "without a sign of life it has ended after 15 minutes": (
+        [(90, 500)], 1400, None, 500, {"at_risk": 400}, "UNKNOWN",
+    ),
+    "silence of less than 15 minutes is no stall": (
+        [(90, 1390)], 1390, None, None, {"at_risk": 400, "busy_unclassified": 890}, "RUNNING",
+    ),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("active", [[(100, 3000)], [(100, 500)]], ids=["busy", "idle"])
-def test_a_silent_run_whose_processes_go_on_stalls(node, active):
-    readings(node, "n-0", active, until=3000)
-    processes(node, "n-0", [7], 90, 3000, until=3000)
-    silent(node, pid=7)
-
-    assert of_run(node) == ({(100, None)}, {"at_risk": 400, "fault_stall": 2500})
-    assert state(node) == "RUNNING"
-
-
-def test_a_silent_run_without_lists_of_processes_stalls_while_its_gpu_is_active(node):
-    readings(node, "n-0", [(90, 2000)], until=4000)
-    silent(node)
-
-    assert of_run(node) == ({(100, 2000)}, {"at_risk": 400, "fault_stall": 1500})
-    assert state(node) == "UNKNOWN"
-    assert phases(node)["idle_no_demand", "demand_unknown"] == 90 + 2000
+@pytest.mark.parametrize(
+    ("active", "until", "listed", "end", "ledger", "outcome"), SILENT.values(), ids=SILENT
+)
+@built_together
+def test_what_a_silent_run_does(cluster, active, until, listed, end, ledger, outcome):
+    cluster.telemetry("n", 2)
+    readings(cluster, "n-0", active, until=until)
+    if listed:
+        processes(cluster, "n-0", [7], 90, listed, until=until)
+    silent(cluster, **({"pid": 7} if listed else {}))
+    yield
+    assert of_run(cluster) == ({(100, end)}, ledger)
+    assert state(cluster) == outcome
+    if not listed and end == 2000:
+        assert phases(cluster)["idle_no_demand", "demand_unknown"] == 90 + 2000
 
 
-def test_a_hung_run_ends_when_its_processes_do(node):
-    readings(node, "n-0", [(90, 2000)], until=4000)
-    processes(node, "n-0", [7], 90, 2000, until=4000)
-    silent(node, pid=7)
-
-    assert of_run(node) == ({(100, 2000)}, {"at_risk": 400, "fault_stall": 1500})
-
-
-@pytest.mark.parametrize(("until", "end"), [(1390, None), (1400, 500)])
-def test_a_run_without_a_sign_of_life_has_ended_after_15_minutes(node, until, end):
-    readings(node, "n-0", [(90, 500)], until=until)
-    silent(node)
-
-    times, ledger = of_run(node)
-    assert times == {(100, end)}
-    assert ledger.keys() == ({"at_risk", "idle_held"} if end is None else {"at_risk"})
-    assert state(node) == ("RUNNING" if end is None else "UNKNOWN")
-
-
-def test_silence_of_less_than_15_minutes_is_no_stall(node):
-    readings(node, "n-0", [(90, 1390)], until=1390)
-    silent(node)
-
-    assert of_run(node) == ({(100, None)}, {"at_risk": 400, "busy_unclassified": 890})
-
-
-def test_a_run_with_events_again_was_not_stalled(node):
-    readings(node, "n-0", [(90, 3000)], until=3000)
-    silent(node)
-    of_run(node)
+@built_together(builds=2)
+def test_a_run_with_events_again_was_not_stalled(cluster):
+    cluster.telemetry("n", 2)
+    readings(cluster, "n-0", [(90, 3000)], until=3000)
+    silent(cluster)
+    yield
     again = [*steps(2500, 2600, first=41)[1:], {"t": 2600, "event": "job.end"}]
-    node.events("train", again, attempt=None, host="n", local_rank=0)
-
-    times, ledger = of_run(node)
+    cluster.events("train", again, attempt=None, host="n", local_rank=0)
+    yield
+    times, ledger = of_run(cluster)
     assert times == {(100, 2600)}
     assert "fault_stall" not in ledger
 
 
-def test_a_recorded_run_ends_with_its_last_event(node):
+@built_together
+def test_a_recorded_run_ends_with_its_last_event(cluster):
     """No reading of its GPUs comes after it: nobody watched it go on."""
-    readings(node, "n-0", [(90, 500)], until=500)
-    readings(node, "n-1", [], until=700)
-    silent(node)
+    cluster.telemetry("n", 2)
+    readings(cluster, "n-0", [(90, 500)], until=500)
+    readings(cluster, "n-1", [], until=700)
+    silent(cluster)
+    yield
+    assert of_run(cluster)[0] == {(100, 500)}
 
-    assert of_run(node)[0] == {(100, 500)}
 
+def test_processes_of_others_keep_no_run_alive(evidence):
+    """In a database of its own, in which no list is later."""
+    evidence.telemetry("n", 2)
+    processes(evidence, "n-0", [7], 90, 500, until=510)
+    evidence.processes("n-0", lambda _: [8], evidence.every(520, 3000))
+    silent(evidence)
 
-def test_processes_of_others_keep_no_run_alive(node):
-    processes(node, "n-0", [7], 90, 500, until=510)
-    rows = [
-        {"gpu_uuid": f"{node.name}/n-0", "ts": node.at(second), "processes": 1, "pids": [8]}
-        for second in node.every(520, 3000)
-    ]
-    node.load("gpu_processes", rows, "nvml")
-    silent(node)
-
-    assert [row[1:] for row in holds(node) if row[2] >= 100] == [
+    assert [row[1:] for row in holds(evidence) if row[2] >= 100] == [
         ("pid 8 on n", 520, None, "process"),
         ("train", 100, 500, "job_event"),
     ]
 
 
-def test_the_next_run_on_its_gpu_ends_a_silent_one(node):
-    readings(node, "n-0", [(90, 4000)], until=4000)
-    silent(node)
-    job(node, "next", [{"local_rank": 0}], start=1000, end=2000)
+@built_together
+def test_the_next_run_on_its_gpu_ends_a_silent_one(cluster):
+    cluster.telemetry("n", 2)
+    readings(cluster, "n-0", [(90, 4000)], until=4000)
+    silent(cluster)
+    job(cluster, "next", [{"local_rank": 0}], start=1000, end=2000)
+    yield
+    assert of_run(cluster)[0] == {(100, 1000)}
+    assert of_run(cluster, "next")[0] == {(1000, 2000)}
 
-    assert of_run(node)[0] == {(100, 1000)}
-    assert of_run(node, "next")[0] == {(1000, 2000)}
 
-
-def test_one_gpu_that_works_keeps_the_gang(node):
-    readings(node, "n-0", [(90, 500)], until=3000)
-    readings(node, "n-1", [(90, 3000)], until=3000)
-    silent(node)
-    reported = [{"t": 100, "event": "job.start"}]
-    node.events("train", reported, attempt=None, host="n", rank=1, local_rank=1)
-
-    times, ledger = of_run(node)
+@built_together
+def test_one_gpu_that_works_keeps_the_gang(cluster):
+    cluster.telemetry("n", 2)
+    readings(cluster, "n-0", [(90, 500)], until=3000)
+    readings(cluster, "n-1", [(90, 3000)], until=3000)
+    silent(cluster)
+    begun = [{"t": 100, "event": "job.start"}]
+    cluster.events("train", begun, attempt=None, host="n", rank=1, local_rank=1)
+    yield
+    times, ledger = of_run(cluster)
     assert times == {(100, None)}
     assert ledger["fault_stall"] == 2 * 2500
 
 
-def test_a_scheduler_record_ends_a_silent_run(node):
-    readings(node, "n-0", [(90, 3000)], until=3000)
-    silent(node)
-    node.job("77", 2000, 2500, ["n"], 1)
+def test_a_scheduler_record_ends_a_silent_run(evidence):
+    evidence.telemetry("n", 2)
+    readings(evidence, "n-0", [(90, 3000)], until=3000)
+    silent(evidence)
+    evidence.job("77", 2000, 2500, ["n"], 1)
 
-    assert of_run(node)[0] == {(100, 1990)}, "the last reading before it decides"
+    assert of_run(evidence)[0] == {(100, 1990)}, "the last reading before it decides"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("untils", [(1000, 2000, 4000), (4000, 1000)])
 def test_builds_on_the_way_give_the_rows_of_a_full_build(new_evidence, untils):
     one = new_evidence()
-    gpus(one, "n", 2)
+    one.telemetry("n", 2)
     silent(one, pid=7)
     one.store.build()
     for until in untils:

@@ -1,9 +1,7 @@
 """Two sources that name one job run differently: RUN_ID in events, Slurm's number in a log."""
 
-from __future__ import annotations
-
 import pytest
-from tests.queries.conftest import Evidence, built_together
+from tests.queries.conftest import Evidence, built_together, durable, printed, steps
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 JOB = "7"
@@ -25,37 +23,37 @@ def attempts(evidence):
     ).rows()
 
 
-def one_life(job_events):
+def one_life():
     """Return what events and log say of a job that runs through."""
-    steps = job_events.steps(1, 27, 10)
-    return [{"event": "job.start", "t": 4}, *steps], [
-        {"event": "job.start", "t": 2}, *job_events.printed(steps)[::4]
+    ran = steps(1, 27, 10)
+    return [{"event": "job.start", "t": 4}, *ran], [
+        {"event": "job.start", "t": 2}, *printed(ran)[::4]
     ]  # fmt: skip
 
 
-def two_lives(job_events):
+def two_lives():
     """Return what events and log say of a gang that is restarted from its save of step 8."""
-    first, second = job_events.steps(1, 11, 10), job_events.steps(9, 22, 140)
+    first, second = steps(1, 11, 10), steps(9, 22, 140)
     events = [
         *({**row, "attempt": 0} for row in [{"event": "job.start", "t": 4}, *first]),
-        {**job_events.durable(8, 92), "attempt": 0},
+        {**durable(8, 92), "attempt": 0},
         *({**row, "attempt": 1} for row in [{"event": "job.start", "t": 130}, *second]),
     ]
     log = [
-        {"event": "job.start", "t": 2}, *job_events.printed(first),
-        {"event": "job.start", "t": 128}, *job_events.printed(second),
+        {"event": "job.start", "t": 2}, *printed(first),
+        {"event": "job.start", "t": 128}, *printed(second),
     ]  # fmt: skip
     return events, log
 
 
 @pytest.fixture(scope="module")
-def of_events_alone(new_store, job_events):
+def of_events_alone(new_store):
     """Return what the ledger says without a log, by lives: of this job, and with a later one."""
     found = {}
     for lives in (one_life, two_lives):
         alone = Evidence(new_store())
         one_job(alone)
-        alone.events(RUN, lives(job_events)[0])
+        alone.events(RUN, lives()[0])
         of_one = alone.gpu_s(), attempts(alone)
         alone.job("8", 400, 500, ["a"], 2)
         found[lives] = of_one, (alone.gpu_s(), attempts(alone))
@@ -66,11 +64,9 @@ def of_events_alone(new_store, job_events):
 @pytest.mark.parametrize("order", ["same build", "events first", "log first", "log late"])
 @pytest.mark.parametrize("lives", [one_life, two_lives])
 @built_together(builds=3)
-def test_a_log_under_slurms_number_changes_nothing(
-    cluster, of_events_alone, job_events, lives, order
-):
+def test_a_log_under_slurms_number_changes_nothing(cluster, of_events_alone, lives, order):
     one_job(cluster)
-    events, log = lives(job_events)
+    events, log = lives()
     expected = of_events_alone[lives][order == "log late"]
 
     if order == "log first":
@@ -87,41 +83,33 @@ def test_a_log_under_slurms_number_changes_nothing(
         cluster.log(JOB, log[3:])
     elif order != "log first":
         cluster.log(JOB, log)
-
     yield
-
     assert (cluster.gpu_s(), attempts(cluster)) == expected
 
 
 @built_together
-def test_a_restart_in_both_sources_gives_two_attempts(cluster, job_events):
+def test_a_restart_in_both_sources_gives_two_attempts(cluster):
     one_job(cluster)
-    events, log = two_lives(job_events)
+    events, log = two_lives()
     cluster.events(RUN, events)
     cluster.log(JOB, log)
-
     yield
-
     assert attempts(cluster) == [(RUN, 0, 0, 130, "failed"), (RUN, 1, 130, 300, "ok")]
     found = cluster.gpu_s()
     assert (found["step_unsplit"], found["lost_work"]) == (2 * (80 + 140), 2 * 30)
 
 
 @built_together(builds=2)
-def test_a_log_that_sees_no_restart_is_of_both_attempts(cluster, job_events):
+def test_a_log_that_sees_no_restart_is_of_both_attempts(cluster):
     one_job(cluster)
-    events, _ = two_lives(job_events)
+    events, _ = two_lives()
     cluster.events(RUN, events)
-
     yield
-
     expected = cluster.gpu_s()
 
     cluster.log(JOB, [{"event": "step", "step": k, "t": 10 * k + 5, "tokens": 5.0} for k in (3, 9)])
     cluster.log(JOB, [{"event": "step", "step": 20, "t": 265, "tokens": 5.0}])
-
     yield
-
     assert cluster.gpu_s() == expected
     assert cluster.read(
         "select attempt, sum(tokens) from marts.train_steps group by all order by all"
@@ -130,33 +118,30 @@ def test_a_log_that_sees_no_restart_is_of_both_attempts(cluster, job_events):
 
 @pytest.mark.parametrize("is_log_first", [False, True])
 @built_together(builds=4)
-def test_job_runs_stay_attempts_of_one_run(cluster, job_events, is_log_first):
+def test_job_runs_stay_attempts_of_one_run(cluster, is_log_first):
     """Their logs, each under its own number, make no runs of them."""
     one_job(cluster)
     cluster.job("8", 400, 600, ["a"], 2, job_name="train.sh")
-    first, second = job_events.steps(1, 27, 10), job_events.steps(28, 40, 420)
+    first, second = steps(1, 27, 10), steps(28, 40, 420)
     reported = [
         lambda: cluster.events(RUN, first, attempt=0),
         lambda: cluster.events(RUN, second, attempt=1),
-        lambda: cluster.log(JOB, [{"event": "job.start", "t": 1}, *job_events.printed(first)]),
-        lambda: cluster.log("8", [{"event": "job.start", "t": 401}, *job_events.printed(second)]),
+        lambda: cluster.log(JOB, [{"event": "job.start", "t": 1}, *printed(first)]),
+        lambda: cluster.log("8", [{"event": "job.start", "t": 401}, *printed(second)]),
     ]
     for tell_more in reversed(reported) if is_log_first else reported:
         tell_more()
         yield
-
     assert attempts(cluster) == [(RUN, 0, 0, 300, "ok"), (RUN, 1, 400, 600, "ok")]
 
 
 @built_together
-def test_a_failure_that_only_the_log_reports_is_the_attempts(cluster, job_events):
+def test_a_failure_that_only_the_log_reports_is_the_attempts(cluster):
     one_job(cluster)
     cluster.job("9", 400, 600, ["a"], 2, "REQUEUED", job_name="train.sh")
-    cluster.events("exp-9", job_events.steps(1, 10, 410))
+    cluster.events("exp-9", steps(1, 10, 410))
     cluster.log("9", [{"event": "failure", "kind": "oom", "t": 515}])
-
     yield
-
     assert [row for row in attempts(cluster) if row[0] == "exp-9"] == [
         ("exp-9", 0, 400, 600, "failed")
     ]
@@ -168,114 +153,89 @@ def test_a_failure_that_only_the_log_reports_is_the_attempts(cluster, job_events
 
 
 @built_together(builds=2)
-def test_a_job_that_runs_two_trainings_has_two_attempts(cluster, job_events):
+def test_a_job_that_runs_two_trainings_has_two_attempts(cluster):
     one_job(cluster)
-    cluster.events("pretrain", job_events.steps(1, 10, 10))
-    cluster.events("finetune", job_events.steps(1, 10, 150))
-    log = [
-        *job_events.printed(job_events.steps(1, 10, 10)),
-        *job_events.printed(job_events.steps(1, 10, 150)),
-    ]
-
+    cluster.events("pretrain", steps(1, 10, 10))
+    cluster.events("finetune", steps(1, 10, 150))
+    log = [*printed(steps(1, 10, 10)), *printed(steps(1, 10, 150))]
     yield
-
     expected = attempts(cluster)
 
     cluster.log(JOB, log)
-
     yield
-
     assert attempts(cluster) == expected
     assert [row[2:] for row in expected] == [(0, 150, "failed"), (150, 300, "ok")]
 
 
 @built_together
-def test_a_training_that_only_the_log_reports_is_an_attempt(cluster, job_events):
+def test_a_training_that_only_the_log_reports_is_an_attempt(cluster):
     one_job(cluster)
-    log = [{"event": "job.start", "t": 2}, *job_events.printed(job_events.steps(1, 8, 10))]
+    log = [{"event": "job.start", "t": 2}, *printed(steps(1, 8, 10))]
     cluster.log(JOB, log)
-    cluster.events(RUN, [{"event": "job.start", "t": 150}, *job_events.steps(1, 10, 160)])
-
+    cluster.events(RUN, [{"event": "job.start", "t": 150}, *steps(1, 10, 160)])
     yield
-
     assert [row[2:] for row in attempts(cluster)] == [(0, 150, "failed"), (150, 300, "ok")]
 
 
 @built_together
-def test_a_save_that_finishes_after_the_next_start_joins_nothing(cluster, job_events):
+def test_a_save_that_finishes_after_the_next_start_joins_nothing(cluster):
     one_job(cluster)
-    log = [*job_events.printed(job_events.steps(1, 8, 10)), job_events.durable(8, 155)]
+    log = [*printed(steps(1, 8, 10)), durable(8, 155)]
     cluster.log(JOB, log)
-    cluster.events(RUN, [{"event": "job.start", "t": 150}, *job_events.steps(1, 10, 160)])
-
+    cluster.events(RUN, [{"event": "job.start", "t": 150}, *steps(1, 10, 160)])
     yield
-
     assert [row[2:] for row in attempts(cluster)] == [(0, 150, "failed"), (150, 300, "ok")]
 
 
 @built_together(builds=2)
-def test_a_stray_save_of_the_job_joins_no_training_that_only_the_log_reports(cluster, job_events):
+def test_a_stray_save_of_the_job_joins_no_training_that_only_the_log_reports(cluster):
     one_job(cluster)
-    cluster.events(RUN, job_events.steps(1, 9, 10), attempt=0)
-    cluster.events("another", [job_events.durable(9, 220)], attempt=0)
-
+    cluster.events(RUN, steps(1, 9, 10), attempt=0)
+    cluster.events("another", [durable(9, 220)], attempt=0)
     yield
-
     before = attempts(cluster)
-    cluster.log(
-        JOB, [{"event": "job.start", "t": 150}, *job_events.printed(job_events.steps(1, 12, 160))]
-    )
-
+    cluster.log(JOB, [{"event": "job.start", "t": 150}, *printed(steps(1, 12, 160))])
     yield
-
     assert [row[2:] for row in before] == [(0, 220, "failed"), (220, 300, "ok")]
     assert [row[2:4] for row in attempts(cluster)] == [(0, 150), (150, 220), (220, 300)]
 
 
 @pytest.mark.parametrize("ahead", ["log", "events"])
 @built_together
-def test_events_that_one_source_reports_first_continue_the_life(cluster, job_events, ahead):
+def test_events_that_one_source_reports_first_continue_the_life(cluster, ahead):
     """A log that is followed is often a few steps ahead of events that are still in a buffer."""
     one_job(cluster)
-    steps = job_events.steps(1, 27, 10)
-    early, late = steps[:10], steps[14:]
+    ran = steps(1, 27, 10)
+    early, late = ran[:10], ran[14:]
     cluster.events(RUN, early if ahead == "log" else late)
-    cluster.log(JOB, job_events.printed(late if ahead == "log" else early))
-
+    cluster.log(JOB, printed(late if ahead == "log" else early))
     yield
-
     assert [row[2:] for row in attempts(cluster)] == [(0, 300, "ok")]
     found = cluster.gpu_s()
     assert all(name not in found for name in LOST)
 
 
 @built_together(builds=2)
-def test_events_that_report_no_steps_begin_no_attempt_beside_a_log_that_does(cluster, job_events):
+def test_events_that_report_no_steps_begin_no_attempt_beside_a_log_that_does(cluster):
     one_job(cluster)
-    steps = job_events.printed(job_events.steps(1, 27, 10))
-    cluster.log(JOB, steps)
-
+    ran = printed(steps(1, 27, 10))
+    cluster.log(JOB, ran)
     yield
-
     alone = cluster.gpu_s()
 
     cluster.events(RUN, [{"event": "job.end", "t": 290}])
-
     yield
-
     assert cluster.gpu_s() == alone
     assert attempts(cluster) == [(RUN, 0, 0, 300, "ok")]
 
 
 @built_together
-def test_a_log_with_a_clock_that_is_hours_off_begins_no_attempt(cluster, job_events):
+def test_a_log_with_a_clock_that_is_hours_off_begins_no_attempt(cluster):
     one_job(cluster)
-    steps = job_events.steps(1, 27, 10)
-    cluster.events(RUN, steps)
-    cluster.log(JOB, [{**row, "t": row["t"] + 7200} for row in job_events.printed(steps)])
-
+    ran = steps(1, 27, 10)
+    cluster.events(RUN, ran)
+    cluster.log(JOB, [{**row, "t": row["t"] + 7200} for row in printed(ran)])
     yield
-
     assert attempts(cluster) == [(RUN, 0, 0, 300, "ok")]
     assert all(name not in cluster.gpu_s() for name in LOST)
 
@@ -286,30 +246,27 @@ def test_all_that_was_built_bit_by_bit_has_the_rows_of_a_full_build(cluster):
     one_job(cluster)
     for _ in range(4):
         yield
-
     assert_equals_full_build(cluster)
 
 
-def test_events_whose_clock_puts_them_after_the_job_begin_no_attempt_beside_its_log(
-    evidence, job_events
-):
+def test_events_whose_clock_puts_them_after_the_job_begin_no_attempt_beside_its_log(evidence):
     evidence.node("a", 2)
     evidence.job(JOB, 0, 300, ["a"], 2, job_name="train.sh")
-    steps = job_events.steps(1, 27, 10)
-    evidence.log(JOB, job_events.printed(steps))
-    evidence.events("train.sh", [{**row, "t": row["t"] + 400} for row in steps])
+    ran = steps(1, 27, 10)
+    evidence.log(JOB, printed(ran))
+    evidence.events("train.sh", [{**row, "t": row["t"] + 400} for row in ran])
 
     assert attempts(evidence) == [("train.sh", 0, 0, 300, "ok")]
     assert all(name not in evidence.gpu_s() for name in LOST)
     assert_equals_full_build(evidence)
 
 
-def test_a_log_that_turns_out_to_be_of_another_job_leaves_no_trace(evidence, job_events):
+def test_a_log_that_turns_out_to_be_of_another_job_leaves_no_trace(evidence):
     """The name of its job is known only later: until then the host decides."""
     one_job(evidence)
-    steps = job_events.steps(1, 27, 10)
-    evidence.events(RUN, steps)
-    evidence.log("late", job_events.printed(steps), host="a")
+    ran = steps(1, 27, 10)
+    evidence.events(RUN, ran)
+    evidence.log("late", printed(ran), host="a")
     evidence.store.build()
 
     evidence.job("late", 100, 250, ["a"], 0)
@@ -317,22 +274,22 @@ def test_a_log_that_turns_out_to_be_of_another_job_leaves_no_trace(evidence, job
     assert_equals_full_build(evidence)
 
 
-def test_a_log_under_another_name_whose_clock_is_off_is_named_with_its_offset(evidence, job_events):
+def test_a_log_under_another_name_whose_clock_is_off_is_named_with_its_offset(evidence):
     """Of jobs on other nodes, one starts again and the others say nothing twice."""
     for job, node in enumerate(("a", "b", "d", "e"), start=7):
         evidence.node(node, 2)
         evidence.job(str(job), 0, 1000, [node], 2, job_name="train.sh")
-    steps = job_events.steps(1, 27, 10)
-    evidence.events("exp-7", steps, host="a")
-    evidence.log("7", [{**row, "t": row["t"] + 400} for row in job_events.printed(steps)[::2]])
-    events, log = two_lives(job_events)
+    ran = steps(1, 27, 10)
+    evidence.events("exp-7", ran, host="a")
+    evidence.log("7", [{**row, "t": row["t"] + 400} for row in printed(ran)[::2]])
+    events, log = two_lives()
     evidence.events("exp-8", events, host="b")
     evidence.log("8", log)
-    evidence.events("exp-9", job_events.steps(1, 18, 10), host="d")  # another training
-    evidence.log("9", job_events.printed(job_events.steps(1, 27, 410)))
-    evidence.events("exp-10", steps, host="e")  # the same one again, at its own pace
-    again = [{**row, "t": 400 + 1.3 * row["t"]} for row in steps]
-    evidence.log("10", job_events.printed(again))
+    evidence.events("exp-9", steps(1, 18, 10), host="d")  # another training
+    evidence.log("9", printed(steps(1, 27, 410)))
+    evidence.events("exp-10", ran, host="e")  # the same one again, at its own pace
+    again = [{**row, "t": 400 + 1.3 * row["t"]} for row in ran]
+    evidence.log("10", printed(again))
     evidence.store.build()
 
     found = evidence.store.read(

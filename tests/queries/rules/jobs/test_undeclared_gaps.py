@@ -1,197 +1,99 @@
 """What an undeclared gap between two steps was: decided by what the gang's readings say of it."""
 
-from __future__ import annotations
-
 import pytest
-from tests.queries.conftest import built_together
+from tests.queries.conftest import built_together, durable, phase, steps
 
 
-def gap(evidence, job_events, gpus=1, seconds=100):
-    """Load ten steps, a gap from second 100 on, ten steps."""
-    end = 100 + seconds
-    evidence.node("a", gpus)
-    evidence.job("1", 0, end + 100, ["a"], gpus)
-    evidence.events("1", [*job_events.steps(1, 10, 0), *job_events.steps(11, 20, end)])
-    return end + 100
+def readings(gpu, interval, active, first=None):
+    """Return what reads a GPU from before the job on; `active` says when it works in the gap."""
+    return gpu, interval, active, -interval if first is None else first
 
 
-def of_gap(evidence):
-    """Build and return the categories of the gap."""
-    evidence.build()
-    rows = evidence.read(
+# what it shows: GPUs, length of the gap from second 100 on, readings, category of the gap
+GAPS = {
+    "one active reading of one GPU does not make a gap active": (
+        4, 100, [readings(g, 10, lambda s, g=g: g == 0 and s == 150) for g in range(4)],
+        {"idle_held"},
+    ),
+    "a gap in which over a tenth of the readings show activity is not idle": (
+        4, 100, [readings(g, 10, lambda s, g=g: g == 0 and s > 140) for g in range(4)],
+        {"busy_unclassified"},
+    ),
+    "readings at the ends of a gap cover the steps beside it": (
+        1, 100, [readings(0, 10, lambda s: s <= 106 or s > 196, first=-5)], {"idle_held"},
+    ),
+    "a gap shorter than two sampling intervals is not called idle": (
+        1, 15, [readings(0, 10, lambda _: False)], {"busy_unclassified"},
+    ),
+    "a gap without a reading is unknown": (1, 100, [], {"unknown"}),
+    "GPUs read too seldom to describe a gap leave it to those read often": (
+        2, 60, [readings(0, 10, lambda _: False), readings(1, 60, lambda _: False, first=-60)],
+        {"idle_held"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("gpus", "length", "read", "expected"), GAPS.values(), ids=GAPS)
+@built_together
+def test_what_a_gap_between_two_steps_was(cluster, gpus, length, read, expected):
+    end = 100 + length
+    cluster.node("a", gpus)
+    cluster.job("1", 0, end + 100, ["a"], gpus)
+    cluster.events("1", [*steps(1, 10, 0), *steps(11, 20, end)])
+    for gpu, interval, active, first in read:
+        seconds = cluster.every(first, end + 100, interval)
+        cluster.samples(
+            f"a#{gpu}", seconds, lambda s, active=active: not 100 < s <= end or active(s)
+        )
+    yield
+    rows = cluster.read(
         f"""select distinct category from marts.ledger_segments
-        where phase = 'undeclared_gap' and cluster = '{evidence.name}'"""
+        where phase = 'undeclared_gap' and cluster = '{cluster.name}'"""
     )
-    return set(rows["category"])
+    assert set(rows["category"]) == expected
 
 
+SPLIT = {"straggler_s": 1.0, "comm_s": 1.0}
+WAITS_ALONE = {"straggler_s": 4.0, "comm_s": 7.0}
+# what it shows: end and state of the job run, its events, GPU-seconds
+SHORT = {
+    "a few milliseconds between two steps belong to the step before": (
+        1000, "COMPLETED", [e for k in range(1, 100) for e in steps(k, k, 10.005 * (k - 1))],
+        {"step_unsplit": 990.49, "teardown": 9.51},
+    ),
+    "a few milliseconds between two measured steps are productive": (
+        1000, "COMPLETED",
+        [e for k in range(1, 100) for e in steps(k, k, 10.005 * (k - 1), **SPLIT)],
+        {"straggler_wait": 99, "exposed_comm": 99, "productive": 792.49, "teardown": 9.51},
+    ),
+    "a few milliseconds after a step belong to it however short steps are": (
+        100, "COMPLETED", [e for k in range(500) for e in steps(k, k, 0.108 * k, 0.1)],
+        {"step_unsplit": 53.992, "teardown": 46.008},
+    ),
+    "a short gap after a phase belongs to the phase however short the phase is": (
+        1000, "COMPLETED",
+        [*steps(1, 50, 0), phase("ckpt_save", 500, 500.3), *steps(51, 90, 500.304),
+         phase("eval", 900.304, 900.5), *steps(91, 99, 900.53)],
+        {"step_unsplit": 990, "checkpoint_save": 0.304, "other_declared": 0.226,
+         "teardown": 9.47},
+    ),
+    "a short gap after a step of waits alone is productive": (
+        100, "COMPLETED", [*steps(1, 5, 0, **WAITS_ALONE), *steps(6, 9, 50.06, **WAITS_ALONE)],
+        {"straggler_wait": 36, "exposed_comm": 54, "productive": 0.06, "teardown": 9.94},
+    ),
+    "a short gap after a measured step is productive whatever follows it": (
+        100, "FAILED", [*steps(1, 5, 0, **SPLIT), *steps(6, 9, 50.06, **SPLIT), durable(5, 50)],
+        {"straggler_wait": 5, "exposed_comm": 5, "productive": 40.06, "lost_work": 40,
+         "fault_stall": 9.94},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("end", "state", "events", "expected"), SHORT.values(), ids=SHORT)
 @built_together
-def test_one_active_reading_of_one_gpu_does_not_make_a_gap_active(cluster, job_events):
-    end = gap(cluster, job_events, gpus=4)
-    for index in range(4):
-        cluster.samples(
-            f"a#{index}",
-            cluster.every(-10, end),
-            lambda s, odd=index == 0: not 100 < s <= 200 or (odd and s == 150),
-        )
-
-    yield
-
-    assert of_gap(cluster) == {"idle_held"}
-
-
-@built_together
-def test_a_gap_in_which_more_than_a_tenth_of_the_readings_show_activity_is_not_idle(
-    cluster, job_events
-):
-    end = gap(cluster, job_events, gpus=4)
-    for index in range(4):
-        cluster.samples(
-            f"a#{index}",
-            cluster.every(-10, end),
-            lambda s, odd=index == 0: not 100 < s <= 200 or (odd and s > 140),
-        )
-
-    yield
-
-    assert of_gap(cluster) == {"busy_unclassified"}
-
-
-@built_together
-def test_readings_at_the_ends_of_a_gap_cover_the_steps_beside_it(cluster, job_events):
-    end = gap(cluster, job_events)
-    cluster.samples("a#0", cluster.every(-5, end, 10), lambda s: not 106 < s <= 196)
-
-    yield
-
-    assert of_gap(cluster) == {"idle_held"}
-
-
-@built_together
-def test_a_gap_shorter_than_two_sampling_intervals_is_not_called_idle(cluster, job_events):
-    end = gap(cluster, job_events, seconds=15)
-    cluster.samples("a#0", cluster.every(-10, end), lambda s: not 100 < s <= 115)
-
-    yield
-
-    assert of_gap(cluster) == {"busy_unclassified"}
-
-
-@built_together
-def test_a_gap_without_a_reading_is_unknown(cluster, job_events):
-    gap(cluster, job_events)
-
-    yield
-
-    assert of_gap(cluster) == {"unknown"}
-
-
-@pytest.mark.parametrize("measured", [True, False], ids=["split", "not split"])
-@built_together
-def test_a_few_milliseconds_between_two_steps_belong_to_the_step_before(
-    cluster, job_events, measured
-):
-    waits = {"straggler_s": 1.0, "comm_s": 1.0} if measured else {}
+def test_ledger_of_short_gaps(cluster, end, state, events, expected):
     cluster.node("a", 1)
-    cluster.job("1", 0, 1000, ["a"], 1)
-    cluster.events(
-        "1", [e for k in range(1, 100) for e in job_events.steps(k, k, 10.005 * (k - 1), **waits)]
-    )
-
+    cluster.job("1", 0, end, ["a"], 1, state)
+    cluster.events("1", events)
     yield
-
-    found = cluster.gpu_s()
-
-    assert set(found) == (
-        {"straggler_wait", "exposed_comm", "productive", "teardown"}
-        if measured
-        else {"step_unsplit", "teardown"}
-    )
-
-
-@built_together
-def test_a_few_milliseconds_after_a_step_belong_to_it_however_short_steps_are(cluster, job_events):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 100, ["a"], 1)
-    cluster.events("1", [e for k in range(500) for e in job_events.steps(k, k, 0.108 * k, 0.1)])
-
-    yield
-
-    found = cluster.gpu_s()
-
-    assert found == {"step_unsplit": 53.992, "teardown": 46.008}
-
-
-@built_together
-def test_a_short_gap_after_a_phase_belongs_to_the_phase_however_short_the_phase_is(
-    cluster, job_events
-):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 1000, ["a"], 1)
-    cluster.events(
-        "1",
-        [
-            *job_events.steps(1, 50, 0),
-            job_events.phase("ckpt_save", 500, 500.3),
-            *job_events.steps(51, 90, 500.304),
-            job_events.phase("eval", 900.304, 900.5),
-            *job_events.steps(91, 99, 900.53),
-        ],
-    )
-
-    yield
-
-    found = cluster.gpu_s()
-
-    assert found == {
-        "step_unsplit": 990, "checkpoint_save": 0.304, "other_declared": 0.226, "teardown": 9.47
-    }  # fmt: skip
-
-
-@built_together
-def test_a_short_gap_after_a_step_of_waits_alone_is_productive(cluster, job_events):
-    """Its waits were measured in full, so nothing of it or after it is left without a split."""
-    waits = {"straggler_s": 4.0, "comm_s": 7.0}
-    cluster.node("a", 1)
-    cluster.job("1", 0, 100, ["a"], 1)
-    cluster.events(
-        "1", [*job_events.steps(1, 5, 0, **waits), *job_events.steps(6, 9, 50.06, **waits)]
-    )
-
-    yield
-
-    found = cluster.gpu_s()
-
-    assert found == {
-        "straggler_wait": 36, "exposed_comm": 54, "productive": 0.06, "teardown": 9.94
-    }  # fmt: skip
-
-
-@built_together
-def test_a_short_gap_after_a_measured_step_is_productive_whatever_follows_it(cluster, job_events):
-    waits = {"straggler_s": 1.0, "comm_s": 1.0}
-    cluster.node("a", 1)
-    cluster.job("1", 0, 100, ["a"], 1, "FAILED")
-    reported = [*job_events.steps(1, 5, 0, **waits), *job_events.steps(6, 9, 50.06, **waits)]
-    cluster.events("1", [*reported, job_events.durable(5, 50)])
-
-    yield
-
-    found = cluster.gpu_s()
-
-    assert found == {
-        "straggler_wait": 5, "exposed_comm": 5, "productive": 40.06, "lost_work": 40,
-        "fault_stall": 9.94,
-    }  # fmt: skip
-
-
-@built_together
-def test_gpus_read_too_seldom_to_describe_a_gap_leave_it_to_those_read_often(cluster, job_events):
-    end = gap(cluster, job_events, gpus=2, seconds=60)
-    for index, interval in enumerate((10, 60)):
-        readings = cluster.every(-60, end, interval)
-        cluster.samples(f"a#{index}", readings, lambda s: not 100 < s <= 160)
-
-    yield
-
-    assert of_gap(cluster) == {"idle_held"}
+    assert cluster.gpu_s() == expected

@@ -1,9 +1,7 @@
 """What readings of telemetry say of held and free GPUs, rule by rule."""
 
-from __future__ import annotations
-
 import pytest
-from tests.queries.conftest import built_together
+from tests.queries.conftest import built_together, durable, steps
 
 
 @built_together
@@ -12,25 +10,21 @@ def test_busy_then_idle_is_one_gap_not_an_average(cluster):
     cluster.node("a", 1)
     cluster.job("1", 0, 36_300, ["a"], 1)
     cluster.samples("a#0", cluster.every(-10, 36_300), lambda s: s <= 300)
-
     yield
-
     assert cluster.gpu_s() == {"busy_unclassified": 300, "idle_held": 36_000}
     gap = cluster.read("select gap_s, category from marts.idle_gaps where is_held").rows()
     assert gap == [(36_000.0, "idle_held")]
 
 
 @built_together
-def test_a_gpu_that_does_nothing_while_its_job_steps_is_found(cluster, job_events):
+def test_a_gpu_that_does_nothing_while_its_job_steps_is_found(cluster):
     """The ledger counts its time with the steps: job events cover all GPUs of the job."""
     cluster.node("a", 2)
     cluster.job("1", 0, 1000, ["a"], 2)
-    cluster.events("1", [*job_events.steps(1, 100, 0), job_events.durable(100, 1000)])
+    cluster.events("1", [*steps(1, 100, 0), durable(100, 1000)])
     cluster.samples("a#0", cluster.every(-10, 1000), lambda _: True)
     cluster.samples("a#1", cluster.every(-10, 1000), lambda s: not (50 < s <= 150 or s > 400))
-
     yield
-
     assert cluster.gpu_s() == {"step_unsplit": 2000}
     found = cluster.read(
         "select gap_s, is_beside_work, cause, evidence from marts.idle_gaps where is_held "
@@ -53,9 +47,7 @@ def test_less_than_300_s_of_no_activity_is_not_called_idle(cluster):
     cluster.node("a", 1)
     cluster.job("1", 0, 1000, ["a"], 1)
     cluster.samples("a#0", cluster.every(-10, 1000), lambda s: not 400 < s <= 690)
-
     yield
-
     found = cluster.gpu_s()
 
     assert found["busy_unclassified"] == 1000
@@ -66,62 +58,54 @@ def test_less_than_300_s_of_no_activity_is_not_called_idle(cluster):
     assert phases.rows() == [("short_idle", 290_000)]
 
 
-@built_together
-def test_a_hole_in_the_readings_is_unknown_not_idle(cluster):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 1000, ["a"], 1)
-    cluster.samples("a#0", [*cluster.every(-10, 200), *cluster.every(800, 1000)], lambda _: False)
-
-    yield
-
+# what it shows: end of the job run, seconds of the readings, whether the GPU works, GPU-seconds
+READINGS = {
     # each reading covers back at most 2.5 intervals of 10 s
-    assert cluster.gpu_s()["unknown"] == 1000 - 200 - (200 + 25)
-
-
-@built_together
-def test_a_broken_profiling_share_is_no_reading(cluster):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 1000, ["a"], 1)
-    cluster.samples("a#0", cluster.every(-10, 1000), lambda s: None if s % 100 == 0 else 1.0)
-
-    yield
-
+    "a hole in the readings is unknown, not idle": (
+        1000, [*range(-10, 201, 10), *range(800, 1001, 10)], lambda _: False,
+        {"busy_unclassified": 200 + 225, "unknown": 1000 - 200 - 225},
+    ),
     # the reading after a broken one covers back over it; none comes after the last
-    assert cluster.gpu_s() == {"busy_unclassified": 990, "unknown": 10}
+    "a broken profiling share is no reading": (
+        1000, range(-10, 1001, 10), lambda s: None if s % 100 == 0 else 1.0,
+        {"busy_unclassified": 990, "unknown": 10},
+    ),
+    "a first reading covers nothing": (
+        100, range(40, 101, 10), lambda _: True, {"unknown": 40, "busy_unclassified": 60},
+    ),
+}  # fmt: skip
 
 
+@pytest.mark.parametrize(("end", "seconds", "active", "expected"), READINGS.values(), ids=READINGS)
 @built_together
-def test_a_first_reading_covers_nothing(cluster):
+def test_what_readings_cover(cluster, end, seconds, active, expected):
     cluster.node("a", 1)
-    cluster.job("1", 0, 100, ["a"], 1)
-    cluster.samples("a#0", cluster.every(40, 100), lambda _: True)
-
+    cluster.job("1", 0, end, ["a"], 1)
+    cluster.samples("a#0", seconds, active)
     yield
+    assert cluster.gpu_s() == expected
 
-    assert cluster.gpu_s() == {"unknown": 40, "busy_unclassified": 60}
 
-
-def test_work_that_no_job_accounts_for_is_reported(evidence):
+@pytest.mark.parametrize(
+    ("node", "job", "active", "found"),
+    [
+        # without a scheduler the work would be somebody's
+        ("b", (0, 100), lambda s: s <= 100, [(1, 100_000)]),
+        ("a", (105, 200), lambda s: s > 100, []),
+        ("a", (0, 95), lambda s: s <= 100, []),
+    ],
+    ids=[
+        "no job was there",
+        "a job begins between two readings",
+        "a job ends between two readings",
+    ],
+)
+def test_work_that_no_job_accounts_for_is_reported(evidence, node, job, active, found):
     evidence.node("a", 1)
     evidence.node("b", 1)
-    evidence.job("1", 0, 100, ["b"], 1)  # without a scheduler the work would be somebody's
-    evidence.samples("a#0", evidence.every(0, 100), lambda _: True)
-
+    evidence.job("1", *job, [node], 1)
+    evidence.samples("a#0", evidence.every(0, 200), active)
     evidence.store.build()
 
-    found = evidence.store.read(
-        "select n, gpu_ms from marts.data_quality where kind = 'busy with no job'"
-    )
-    assert found.rows() == [(1, 100_000)]
-
-
-@pytest.mark.parametrize("start", [105, 95], ids=["begins", "ends"])
-def test_a_job_that_begins_or_ends_between_two_readings_is_no_work_without_a_job(evidence, start):
-    evidence.node("a", 1)
-    evidence.job("1", *((105, 200) if start == 105 else (0, 95)), ["a"], 1)
-    evidence.samples("a#0", evidence.every(0, 200), lambda s: s > 100 if start == 105 else s <= 100)
-
-    evidence.store.build()
-
-    found = evidence.store.read("select n from marts.data_quality where kind = 'busy with no job'")
-    assert found.rows() == []
+    rows = evidence.read("select n, gpu_ms from marts.data_quality where kind = 'busy with no job'")
+    assert rows.rows() == found

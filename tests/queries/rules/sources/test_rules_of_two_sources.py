@@ -1,51 +1,35 @@
 """One GPU that two sources read: DCGM and NVML on its node, each by its own name for the node."""
 
-from __future__ import annotations
-
 import pytest
-
-from goodput_queries.check import check
-
-GPU = "GPU-6f0c1c2e-3b7a-4d51-9a0e-0d1c2b3a4f50"
-SHORT, LONG = "gpu-a01", "gpu-a01.cluster.example"
+from tests.queries.conftest import built_together
 
 
-def read_by(evidence, source, node, first, until, active):
+def read_by(cluster, source, node, first, until):
     """Load that a source reads the GPU on a node of that name, every ten seconds."""
-    evidence.load(
-        "gpus",
-        [{"node": node, "gpu_uuid": GPU, "gpu_index": 0, "valid_from_at": evidence.at(first)}],
-        source,
-    )
-    evidence.load(
-        "gpu_samples",
-        [
-            {
-                "gpu_uuid": GPU, "gpu_instance": "", "ts": evidence.at(second),
-                "engine_active_ratio": 0.9 * active, "is_flagged": False,
-            }
-            for second in evidence.every(first, until)
-        ],
-        source,
-    )  # fmt: skip
+    gpu = {"gpu_uuid": cluster.gpu("gpu")}
+    seen = {"node": node, "gpu_index": 0, "valid_from_at": first, "cluster": None}
+    cluster.add("gpus", seen, source=source, **gpu)
+    cluster.samples("gpu", cluster.every(first, until), lambda _: True, source)
 
 
-@pytest.mark.parametrize("of_job", [SHORT, LONG])
-@pytest.mark.parametrize("of_dcgm", [SHORT, LONG])
-@pytest.mark.parametrize("of_nvml", [SHORT, LONG])
-def test_a_gpu_that_two_sources_read_is_there_once(evidence, of_dcgm, of_nvml, of_job):
-    read_by(evidence, "dcgm", of_dcgm, 0, 1000, active=True)
-    read_by(evidence, "nvml", of_nvml, 5, 1005, active=True)
-    evidence.job("1", 0, 1000, [of_job], 1)
-
-    assert evidence.gpu_s() == {"busy_unclassified": 1000, "free_unknown": 5}
-    assert check(evidence.store)["violations"].sum() == 0
+@pytest.mark.parametrize("of_job", ["", ".cluster.example"])
+@pytest.mark.parametrize("of_dcgm", ["", ".cluster.example"])
+@pytest.mark.parametrize("of_nvml", ["", ".cluster.example"])
+@built_together
+def test_a_gpu_that_two_sources_read_is_there_once(cluster, of_dcgm, of_nvml, of_job):
+    node = f"gpu-{cluster.name}"
+    read_by(cluster, "dcgm", node + of_dcgm, 0, 1000)
+    read_by(cluster, "nvml", node + of_nvml, 5, 1005)
+    cluster.job("1", 0, 1000, [node + of_job], 1)
+    yield
+    assert cluster.gpu_s() == {"busy_unclassified": 1000, "free_unknown": 5}
+    assert cluster.violations() == 0
 
 
 def test_nodes_of_one_short_name_in_two_domains_are_two(evidence):
     """The GPU was taken from one to the other, as its names say."""
-    read_by(evidence, "dcgm", "a.east", 0, 500, active=True)
-    read_by(evidence, "nvml", "a.west", 600, 1000, active=True)
+    read_by(evidence, "dcgm", "a.east", 0, 500)
+    read_by(evidence, "nvml", "a.west", 600, 1000)
     evidence.store.build()
 
     nodes = evidence.store.read("select node from intermediate.int_gpu_units order by start_ms")

@@ -1,55 +1,43 @@
 """How far a reading covers back hangs on its own series around it, and on nothing else."""
 
-from __future__ import annotations
-
 import pytest
+from tests.queries.conftest import built_together
 
-
-def held(evidence, *nodes, until=7200):
-    """Put one GPU in each node, held from the start."""
-    for number, node in enumerate(nodes):
-        evidence.node(node, 1)
-        evidence.job(str(number), 0, until, [node], 1)
-
-
-def by_node(evidence):
-    """Build and return GPU-seconds by node and category."""
-    evidence.store.build()
-    rows = evidence.store.read(
-        "select node, category, sum(gpu_ms)::bigint // 1000 from marts.ledger_hourly group by all"
-    )
-    return {(node, category): gpu_s for node, category, gpu_s in rows.rows()}
-
-
-def test_a_slow_series_keeps_its_interval_beside_a_fast_one(evidence):
-    held(evidence, "slow", "fast")
-    evidence.samples("slow#0", evidence.every(-60, 7200, 60), lambda _: False)
-    evidence.samples("fast#0", evidence.every(-10, 7200, 10), lambda _: True)
-
-    assert by_node(evidence) == {
-        ("slow", "idle_held"): 7200,
-        ("fast", "busy_unclassified"): 7200,
-    }
-
-
-def test_one_reading_after_a_hole_covers_no_more_than_its_series_interval(evidence):
-    held(evidence, "a", until=4200)
-    evidence.samples("a#0", [*evidence.every(-10, 3600), 4000], lambda _: True)
-
+# what it shows: seconds of the readings, end of the job run, GPU-seconds
+READINGS = {
     # the only distance that ends in the second hour is the hole itself
-    assert by_node(evidence) == {("a", "busy_unclassified"): 3600 + 25, ("a", "unknown"): 600 - 25}
+    "one reading after a hole covers no more than its series' interval": (
+        [*range(-10, 3601, 10), 4000], 4200,
+        {"busy_unclassified": 3600 + 25, "unknown": 600 - 25},
+    ),
+    "the first reading after an hour without one covers back into it": (
+        [*range(-60, 3001, 60), *range(7220, 7401, 60)], 7400,
+        {"busy_unclassified": 3000 + 150 + 180, "unknown": 4400 - 150 - 180},
+    ),
+}  # fmt: skip
 
 
-def test_the_first_reading_after_an_hour_without_one_covers_back_into_it(evidence):
-    held(evidence, "a", until=7400)
-    evidence.samples(
-        "a#0", [*evidence.every(-60, 3000, 60), *evidence.every(7220, 7400, 60)], lambda _: True
-    )
+@pytest.mark.parametrize(("seconds", "end", "expected"), READINGS.values(), ids=READINGS)
+@built_together
+def test_how_far_a_reading_covers_back(cluster, seconds, end, expected):
+    cluster.node("a", 1)
+    cluster.job("1", 0, end, ["a"], 1)
+    cluster.samples("a#0", seconds, lambda _: True)
+    yield
+    assert cluster.gpu_s() == expected
 
-    assert by_node(evidence) == {
-        ("a", "busy_unclassified"): 3000 + 150 + 180,
-        ("a", "unknown"): 4400 - 150 - 180,
-    }
+
+@built_together
+def test_a_slow_series_keeps_its_interval_beside_a_fast_one(cluster):
+    for node, interval in (("slow", 60), ("fast", 10)):
+        cluster.node(node, 1)
+        cluster.job(node, 0, 7200, [node], 1)
+        works = node == "fast"
+        cluster.samples(
+            f"{node}#0", cluster.every(-interval, 7200, interval), lambda _, works=works: works
+        )
+    yield
+    assert cluster.gpu_s() == {"idle_held": 7200, "busy_unclassified": 7200}
 
 
 @pytest.mark.slow

@@ -1,28 +1,22 @@
 """Several sources report one attempt: one is used for its steps, others add what it lacks."""
 
-from __future__ import annotations
-
 import pytest
-from tests.queries.conftest import built_together
+from tests.queries.conftest import built_together, durable, phase, printed, steps
 
 
 @pytest.mark.parametrize("attempt", [None, 0])
 @built_together(builds=2)
-def test_a_log_that_prints_the_same_steps_changes_nothing(cluster, job_events, attempt):
+def test_a_log_that_prints_the_same_steps_changes_nothing(cluster, attempt):
     cluster.node("a", 1)
     cluster.job("1", 0, 200, ["a"], 1)
-    steps = [*job_events.steps(1, 5, 10, data_s=2.0), *job_events.steps(6, 12, 100)]  # 40 s apart
+    ran = [*steps(1, 5, 10, data_s=2.0), *steps(6, 12, 100)]  # 40 s apart
     cluster.samples("a#0", cluster.every(0, 200, 1), lambda s: not 60 < s < 100)
-    cluster.events("1", steps, attempt=attempt)
-
+    cluster.events("1", ran, attempt=attempt)
     yield
-
     alone = cluster.gpu_s()
 
-    cluster.log("1", [{"event": "job.start", "t": 5}, *job_events.printed(steps)])
-
+    cluster.log("1", [{"event": "job.start", "t": 5}, *printed(ran)])
     yield
-
     assert cluster.gpu_s() == alone
     assert alone["idle_held"] == 40
     assert cluster.read("select attempts from marts.runs").item() == 1
@@ -31,71 +25,49 @@ def test_a_log_that_prints_the_same_steps_changes_nothing(cluster, job_events, a
 @pytest.mark.parametrize("attempt", [None, 0])
 @pytest.mark.parametrize("off_s", [-7200, -300, 55, 300, 7200])
 @built_together(builds=2)
-def test_a_log_whose_clock_is_off_lengthens_no_step(cluster, job_events, off_s, attempt):
+def test_a_log_whose_clock_is_off_lengthens_no_step(cluster, off_s, attempt):
     cluster.node("a", 1)
     cluster.job("1", 0, 30_000, ["a"], 1)
-    steps = [*job_events.steps(1, 5, 10_010), *job_events.steps(6, 12, 10_100)]
-    events = [*steps, {**job_events.phase("ckpt_save", 10_060, 10_080), "step": 5}]
+    ran = [*steps(1, 5, 10_010), *steps(6, 12, 10_100)]
+    events = [*ran, {**phase("ckpt_save", 10_060, 10_080), "step": 5}]
     cluster.events("1", events, attempt=attempt)
-
     yield
-
     alone = cluster.gpu_s()
     assert (alone["step_unsplit"], alone["checkpoint_save"]) == (120, 20)
 
-    printed = [*job_events.printed(steps), events[-1]]
-    cluster.log("1", [{**line, "t": line["t"] + off_s} for line in printed])
-
+    lines = [*printed(ran), events[-1]]
+    cluster.log("1", [{**line, "t": line["t"] + off_s} for line in lines])
     yield
-
     assert cluster.gpu_s() == alone
 
 
 @pytest.mark.parametrize(("off_s", "found"), [(7200, ["c/1#0: +7200 s"]), (3, [])])
-def test_two_sources_whose_clocks_disagree_are_named(evidence, job_events, off_s, found):
+def test_two_sources_whose_clocks_disagree_are_named(evidence, off_s, found):
     evidence.node("a", 1)
     evidence.job("1", 0, 30_000, ["a"], 1)
-    steps = job_events.steps(1, 12, 10_010)
-    evidence.events("1", steps)
-    evidence.log("1", [{**line, "t": line["t"] + off_s} for line in steps])
+    ran = steps(1, 12, 10_010)
+    evidence.events("1", ran)
+    evidence.log("1", [{**line, "t": line["t"] + off_s} for line in ran])
     evidence.store.build()
 
     example = "select example from marts.data_quality where kind = 'clocks that disagree'"
     assert evidence.store.read(example).to_series().to_list() == found
 
 
-@built_together
-def test_a_step_that_the_job_began_and_only_the_log_ended_counts(cluster, job_events):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 100, ["a"], 1)
-    cluster.events("1", [*job_events.steps(1, 5, 10), {"event": "step.start", "step": 6, "t": 60}])
-    cluster.log(
-        "1", [{"event": "step", "step": 5, "t": 60.4}, {"event": "step", "step": 6, "t": 72}]
-    )
-
-    yield
-
-    assert cluster.gpu_s()["step_unsplit"] == 62
-
-
 @built_together(builds=2)
-def test_a_log_keeps_the_attempts_that_the_job_numbers_over_job_runs(cluster, job_events):
+def test_a_log_keeps_the_attempts_that_the_job_numbers_over_job_runs(cluster):
     cluster.node("a", 1)
     cluster.job("7", 0, 100, ["a"], 1, "FAILED", job_name="r")
     cluster.job("8", 150, 310, ["a"], 1, job_name="r")
-    first, second = job_events.steps(1, 8, 10), job_events.steps(5, 18, 160)
-    cluster.events("r", [*first, job_events.durable(4, 50)], attempt=0)
+    first, second = steps(1, 8, 10), steps(5, 18, 160)
+    cluster.events("r", [*first, durable(4, 50)], attempt=0)
     cluster.events("r", second, attempt=1)
-
     yield
-
     alone = cluster.gpu_s()
 
-    cluster.log("r", [*job_events.printed(first), {"event": "failure", "kind": "nan", "t": 95}])
-    cluster.log("r", [{"event": "job.start", "t": 152}, *job_events.printed(second)])
-
+    cluster.log("r", [*printed(first), {"event": "failure", "kind": "nan", "t": 95}])
+    cluster.log("r", [{"event": "job.start", "t": 152}, *printed(second)])
     yield
-
     assert cluster.gpu_s() == alone
     found = cluster.read(
         f"""select attempt, kind from intermediate.int_attempts
@@ -105,126 +77,97 @@ def test_a_log_keeps_the_attempts_that_the_job_numbers_over_job_runs(cluster, jo
     assert found.rows() == [(0, "nan"), (1, None)]
 
 
+# what it shows: state of the job run, its own events, those of its log, GPU-s of some categories
+ADDED = {
+    "a step that the job began and only the log ended counts": (
+        "COMPLETED", [*steps(1, 5, 10), {"event": "step.start", "step": 6, "t": 60}],
+        [{"event": "step", "step": 5, "t": 60.4}, {"event": "step", "step": 6, "t": 72}],
+        {"step_unsplit": 62},
+    ),
+    "steps before and after those of the job count": (
+        "COMPLETED", [{**step, "attempt": None} for step in steps(6, 10, 60)], steps(1, 15, 10),
+        {"step_unsplit": 150},
+    ),
+    "a phase that only the log reports counts": (
+        "COMPLETED", [*steps(1, 5, 10), *steps(6, 12, 80)], [phase("ckpt_save", 60, 78)],
+        {"checkpoint_save": 18},
+    ),
+    "of a phase that both report the job has the last word": (
+        "COMPLETED", [*steps(1, 5, 10), phase("ckpt_save", 60, 79), *steps(6, 12, 80)],
+        [phase("ckpt_save", 56, 85)],
+        {"checkpoint_save": 19, "step_unsplit": 120},
+    ),
+    "a save that only the log proves keeps steps": (
+        "FAILED", steps(1, 8, 10), [durable(6, 75)], {"step_unsplit": 60, "lost_work": 20},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("state", "events", "log", "expected"), ADDED.values(), ids=ADDED)
 @built_together
-def test_a_log_reports_steps_before_and_after_those_of_the_job(cluster, job_events):
+def test_a_log_adds_what_the_job_does_not_report(cluster, state, events, log, expected):
     cluster.node("a", 1)
-    cluster.job("1", 0, 200, ["a"], 1)
-    cluster.events("1", job_events.steps(6, 10, 60), attempt=None)
-    cluster.log("1", job_events.steps(1, 15, 10))
-
-    yield
-
-    found = cluster.gpu_s()
-
-    assert found["step_unsplit"] == 150
-    assert cluster.read("select steps from marts.attempts").item() == 15
-
-
-@built_together
-def test_a_phase_that_only_the_log_reports_counts(cluster, job_events):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 200, ["a"], 1)
-    cluster.events("1", [*job_events.steps(1, 5, 10), *job_events.steps(6, 12, 80)])
-    cluster.log("1", [job_events.phase("ckpt_save", 60, 78)])
-
-    yield
-
-    assert cluster.gpu_s()["checkpoint_save"] == 18
-
-
-@built_together
-def test_of_a_phase_that_both_report_the_job_has_the_last_word(cluster, job_events):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 200, ["a"], 1)
-    events = [
-        *job_events.steps(1, 5, 10),
-        job_events.phase("ckpt_save", 60, 79),
-        *job_events.steps(6, 12, 80),
-    ]
+    cluster.job("1", 0, 200, ["a"], 1, state)
     cluster.events("1", events)
-    cluster.log("1", [job_events.phase("ckpt_save", 56, 85)])
-
+    cluster.log("1", log)
     yield
-
     found = cluster.gpu_s()
-
-    assert (found["checkpoint_save"], found["step_unsplit"]) == (19, 120)
-
-
-@built_together
-def test_a_save_that_only_the_log_proves_keeps_steps(cluster, job_events):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 100, ["a"], 1, "FAILED")
-    cluster.events("1", job_events.steps(1, 8, 10))
-    cluster.log("1", [job_events.durable(6, 75)])
-
-    yield
-
-    found = cluster.gpu_s()
-
-    assert (found["step_unsplit"], found["lost_work"]) == (60, 20)
+    assert {category: found[category] for category in expected} == expected
+    steps_found = {row["step"] for row in (*events, *log) if row["event"] == "step"}
+    assert cluster.read("select steps from marts.attempts").item() == len(steps_found)
 
 
 @built_together(builds=2)
-def test_a_log_that_cannot_report_saves_makes_no_doubt_of_what_the_job_says(cluster, job_events):
+def test_a_log_that_cannot_report_saves_makes_no_doubt_of_what_the_job_says(cluster):
     cluster.node("a", 1)
     cluster.job("1", 0, 100, ["a"], 1, "FAILED")
     cluster.job("2", 100, 200, ["a"], 1)
-    steps = job_events.steps(1, 8, 10)
-    cluster.events("1", [*steps, job_events.durable(6, 75)])
-    cluster.events("2", job_events.steps(7, 9, 110))
-
+    ran = steps(1, 8, 10)
+    cluster.events("1", [*ran, durable(6, 75)])
+    cluster.events("2", steps(7, 9, 110))
     yield
-
     alone = cluster.gpu_s()
 
-    cluster.log("1", job_events.printed(steps))
-
+    cluster.log("1", printed(ran))
     yield
-
     assert cluster.gpu_s() == alone
 
 
 @built_together
-def test_tokens_that_only_the_log_counts_are_counted(cluster, job_events):
+def test_tokens_that_only_the_log_counts_are_counted(cluster):
     cluster.node("a", 1)
     cluster.job("1", 0, 100, ["a"], 1)
-    steps = job_events.steps(1, 8, 10)
-    cluster.events("1", steps)
-    cluster.log("1", [{**row, "tokens": 50.0} for row in job_events.printed(steps)])
+    ran = steps(1, 8, 10)
+    cluster.events("1", ran)
+    cluster.log("1", [{**row, "tokens": 50.0} for row in printed(ran)])
     yield
-
     assert cluster.read("select sum(tokens) from marts.train_steps").item() == 400
 
 
 @pytest.mark.parametrize("others", ["silent", "job.start", "steps"])
 @built_together
-def test_rank_0_reports_the_waits_of_its_gang(cluster, job_events, others):
+def test_rank_0_reports_the_waits_of_its_gang(cluster, others):
     cluster.node("a", 4)
     cluster.job("1", 0, 200, ["a"], 4)
     waits = {"data_s": 2.0, "comm_s": 1.0, "straggler_s": 1.0}
-    cluster.events("1", [{"event": "job.start", "t": 1}, *job_events.steps(1, 15, 10, **waits)])
+    cluster.events("1", [{"event": "job.start", "t": 1}, *steps(1, 15, 10, **waits)])
     for rank in (1, 2, 3):
         begun = [{"event": "job.start", "t": 1}]
-        rows = {"silent": [], "job.start": begun, "steps": [*begun, *job_events.steps(1, 15, 10)]}
+        rows = {"silent": [], "job.start": begun, "steps": [*begun, *steps(1, 15, 10)]}
         if rows[others]:
             cluster.events("1", rows[others], rank=rank)
-
     yield
-
     found = cluster.gpu_s()
 
     assert (found["data_stall"], found["exposed_comm"], found["straggler_wait"]) == (120, 60, 60)
 
 
 @built_together
-def test_where_several_ranks_report_waits_each_counts_for_itself(cluster, job_events):
+def test_where_several_ranks_report_waits_each_counts_for_itself(cluster):
     cluster.node("a", 4)
     cluster.job("1", 0, 200, ["a"], 4)
     for rank in range(4):
         waits = {"data_s": 2.0} if rank < 2 else {}
-        cluster.events("1", job_events.steps(1, 15, 10, **waits), rank=rank)
-
+        cluster.events("1", steps(1, 15, 10, **waits), rank=rank)
     yield
-
     assert cluster.gpu_s()["data_stall"] == 2 * 30

@@ -4,8 +4,6 @@ Each subset of the sources of its main run is held against the same with one mor
 the accounting.
 """
 
-from __future__ import annotations
-
 import itertools
 import shutil
 from datetime import UTC, datetime, timedelta
