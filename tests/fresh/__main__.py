@@ -5,7 +5,6 @@ Each environment has what the project itself asks for and nothing else.
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import sys
@@ -19,6 +18,7 @@ from tests.fresh.steps import StepFailedError, Steps, plain_environment
 ROOT = Path(__file__).parents[2]
 SESSION = "sample_data/h200x4-a"
 DAY = "2026-11-20"  # of the recorded session
+UV = ("-m", "uv", "pip", "install", "--quiet", "--python")  # as pip, in a tenth of its time
 PIP = ("-m", "pip", "--disable-pip-version-check", "--quiet")
 
 
@@ -32,20 +32,19 @@ class Newcomer:
         self.env = plain_environment(folder / "home")
         self.steps = steps
 
-    def check_all(self, *, has_extras: bool) -> None:
+    def check_all(self) -> None:
         """Do all steps; raises StepFailedError at the first that fails."""
         self._clone()
         self._demo()
         wheel = self._wheel()
         pythons = supported_pythons()
         for place, python in enumerate(pythons):
-            installed = self._installed(python, wheel)
+            installed = self._installed(python, wheel, is_by_pip=place == 0)
             self._commands(installed)
             if place == 0:
-                self._documents(installed)
-            if has_extras and place == 0:
-                self._lake(installed, wheel)
-            if has_extras and place == len(pythons) - 1:
+                site = self._documents(installed)
+                self._lake(installed, wheel, site)
+            if place == len(pythons) - 1:
                 self._ray(installed, wheel)
         self._lowest(wheel)
 
@@ -96,25 +95,33 @@ class Newcomer:
             commands.run([python, "-m", "venv", folder], cwd=self.folder, env=self.env)
         return folder / "bin" / "python"
 
-    def _installed(self, python: str, wheel: Path) -> Path:
+    def _installed(self, python: str, wheel: Path, *, is_by_pip: bool) -> Path:
         """Return the Python of an environment with the wheel alone."""
         version = commands.run([python, "--version"], cwd=self.folder, env=self.env).strip()
-        with self.steps.step(f"{version}: pip install WHEEL") as seen:
+        with self.steps.step(f"{version}: install the wheel") as seen:
             ours = self._environment(version.replace(" ", "-"), python)
-            commands.run([ours, *PIP, "install", wheel], cwd=self.folder, env=self.env)
+            if is_by_pip:
+                install = [ours, *PIP, "install", "--no-compile", wheel]
+                commands.run(install, cwd=self.folder, env=self.env)
+            else:
+                self._install(ours, wheel)
             seen.append(self._packages(ours))
         return ours
+
+    def _install(self, ours: Path, *what: str | Path) -> None:
+        uv = self.folder / "environments" / "uv" / "bin" / "python"
+        if not uv.exists():
+            self._environment("uv", sys.executable)
+            commands.run([uv, *PIP, "install", "uv"], cwd=self.folder, env=self.env)
+        commands.run([uv, *UV, ours, *what], cwd=self.folder, env=self.env)
 
     def _lowest(self, wheel: Path) -> None:
         """Run the commands with the lowest versions that `pyproject.toml` allows."""
         with self.steps.step("lowest versions of dependencies") as seen:
-            uv = self._environment("uv", sys.executable)
             ours = self._environment("lowest", sys.executable)
-            commands.run([uv, *PIP, "install", "uv"], cwd=self.folder, env=self.env)
-            install = [uv, "-m", "uv", "pip", "install", "--quiet", "--python", ours]
             lowest = ["--resolution", "lowest-direct", "-r", self.clone / "pyproject.toml"]
-            commands.run([*install, *lowest], cwd=self.folder, env=self.env)
-            commands.run([*install, "--no-deps", wheel], cwd=self.folder, env=self.env)
+            self._install(ours, *lowest)
+            self._install(ours, "--no-deps", wheel)
             seen.append(self._packages(ours))
         self._commands(ours)
 
@@ -147,7 +154,8 @@ class Newcomer:
             ):
                 seen.append(f"{len(commands.get(url)):,} characters of a page")
 
-    def _documents(self, ours: Path) -> None:
+    def _documents(self, ours: Path) -> documents.Site:
+        """Run what the documents show; return the folder in which they ran."""
         site = documents.Site(
             self.folder / "documents", ours.parent, self.env, self.clone / SESSION
         )
@@ -157,8 +165,9 @@ class Newcomer:
                 text = (self.clone / name).read_text(encoding="utf-8")
                 seen.append(f"{documents.run_commands(site, text)} commands")
                 seen.append(f"{documents.run_python(site, name, text)} examples in Python")
+        return site
 
-    def _lake(self, ours: Path, wheel: Path) -> None:
+    def _lake(self, ours: Path, wheel: Path, site: documents.Site) -> None:
         goodput, lake = ours.with_name("goodput"), self.folder / "lake"
         with self.steps.step("a lake without its extra") as seen:
             create = [goodput, "lake", "create", "--lake", lake]
@@ -171,6 +180,9 @@ class Newcomer:
             ingest = [goodput, "ingest", "slurm", self.clone / SESSION / "sacct.txt", *loaded]
             commands.run(ingest, cwd=self.folder, env=self.env)
             seen.append("created and loaded")
+        with self.steps.step("docs/operate.md, a lake") as seen:
+            text = (self.clone / "docs" / "operate.md").read_text(encoding="utf-8")
+            seen.append(f"{documents.run_commands(site, text, has_lake=True)} commands")
 
     def _ray(self, ours: Path, wheel: Path) -> None:
         goodput, lake = ours.with_name("goodput"), self.folder / "lake"
@@ -185,19 +197,16 @@ class Newcomer:
             seen.append("built from a lake by a worker, balanced")
 
     def _install_extra(self, ours: Path, wheel: Path, extra: str) -> None:
-        commands.run([ours, *PIP, "install", f"{wheel}[{extra}]"], cwd=self.folder, env=self.env)
+        self._install(ours, f"{wheel}[{extra}]")
 
 
 def main() -> None:
     """Do the steps in a temporary folder, which is removed if all of them pass."""
-    parser = argparse.ArgumentParser(prog="make fresh", description=__doc__)
-    parser.add_argument("--no-extras", action="store_true", help="leave out the lake and Ray")
-    chosen = parser.parse_args()
     os.chdir(ROOT)
     folder = Path(tempfile.mkdtemp(prefix="goodput-fresh-"))
     steps = Steps()
     try:
-        Newcomer(folder, steps).check_all(has_extras=not chosen.no_extras)
+        Newcomer(folder, steps).check_all()
     except StepFailedError as error:
         sys.exit(f"failed after {steps.are_passed} steps: {error}\n(left in {folder})")
     shutil.rmtree(folder)
