@@ -45,29 +45,35 @@ hypothesis.settings.register_profile("untimed", deadline=None)  # a busy machine
 hypothesis.settings.load_profile("untimed")
 
 
+def make_empty(folders: pytest.TempPathFactory) -> Path:
+    """Return a database with all tables and views and no rows, to be copied."""
+    return made_once(folders, "empty", lambda path: LocalStore(path).close())
+
+
 @pytest.fixture(scope="session")
 def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give a database with all tables and views and no rows, to be copied: making it takes time."""
-    made = made_once(tmp_path_factory, "empty", lambda path: LocalStore(path).close())
-    return Path(shutil.copyfile(made, tmp_path_factory.mktemp("empty") / "empty.duckdb"))
+    return make_empty(tmp_path_factory)
 
 
 @pytest.fixture(scope="session", autouse=True)
-def new_databases_are_copies(request: pytest.FixtureRequest) -> Iterator[None]:
+def new_databases_are_copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Let a database that a test creates be a copy of the empty one: making each takes 2 s.
 
     Databases have one thread, unless a test asks for more: a process a core runs tests already.
     """
     opened, known = opening.connect, migrations.migrations
-    is_making = False  # the empty database itself
+    is_making = False  # the empty database itself, when it is first asked for
 
     def copied(path: str, *, threads: int | None, **options: Any) -> duckdb.DuckDBPyConnection:
         nonlocal is_making
         is_new = path != opening.IN_MEMORY and not Path(path).exists()
         if is_new and migrations.migrations is known and not is_making:
             is_making = True
-            empty = request.getfixturevalue("empty_database")
-            is_making = False
+            try:
+                empty = make_empty(tmp_path_factory)
+            finally:
+                is_making = False
             with contextlib.suppress(OSError):  # what cannot be created is refused as ever
                 shutil.copyfile(empty, path)
         return opened(path, threads=threads or 1, **options)
