@@ -45,9 +45,17 @@ hypothesis.settings.register_profile("untimed", deadline=None)  # a busy machine
 hypothesis.settings.load_profile("untimed")
 
 
+MADE_EMPTY: set[str] = set()  # paths of databases that are no copy
+
+
 def make_empty(folders: pytest.TempPathFactory) -> Path:
     """Return a database with all tables and views and no rows, to be copied."""
-    return made_once(folders, "empty", lambda path: LocalStore(path).close())
+
+    def make(path: Path) -> None:
+        MADE_EMPTY.add(str(path))
+        LocalStore(path).close()
+
+    return made_once(folders, "empty", make)
 
 
 @pytest.fixture(scope="session")
@@ -63,17 +71,11 @@ def new_databases_are_copies(tmp_path_factory: pytest.TempPathFactory) -> Iterat
     Databases have one thread, unless a test asks for more: a process a core runs tests already.
     """
     opened, known = opening.connect, migrations.migrations
-    is_making = False  # the empty database itself, when it is first asked for
 
     def copied(path: str, *, threads: int | None, **options: Any) -> duckdb.DuckDBPyConnection:
-        nonlocal is_making
-        is_new = path != opening.IN_MEMORY and not Path(path).exists()
-        if is_new and migrations.migrations is known and not is_making:
-            is_making = True
-            try:
-                empty = make_empty(tmp_path_factory)
-            finally:
-                is_making = False
+        is_new = path not in MADE_EMPTY | {opening.IN_MEMORY} and not Path(path).exists()
+        if is_new and migrations.migrations is known:
+            empty = make_empty(tmp_path_factory)
             with contextlib.suppress(OSError):  # what cannot be created is refused as ever
                 shutil.copyfile(empty, path)
         return opened(path, threads=threads or 1, **options)
