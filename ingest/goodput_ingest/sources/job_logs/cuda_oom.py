@@ -38,11 +38,11 @@ class CudaOom:
     def __init__(self) -> None:
         """Keep nothing: each line stands for itself."""
 
-    def take(self, line: Line, moments: Moments) -> Iterable[Event]:
+    def take(self, line: Line, moments: Moments) -> Iterable[Event] | None:
         """Return the failure of a line."""
         found = OUT_OF_MEMORY.search(line.text)
         if found is None:
-            return ()
+            return None
         extra: dict[str, Any] = {} if line.rank is None else {"rank": line.rank}
         if line.at is None:
             extra["at"] = "the last time before it"

@@ -46,7 +46,7 @@ class ErrorText:
         """Begin with no failure seen."""
         self.seen: dict[str, datetime] = {}
 
-    def take(self, line: Line, moments: Moments) -> Iterable[Event]:
+    def take(self, line: Line, moments: Moments) -> Iterable[Event] | None:
         """Return the failure of a line."""
         text = line.text
         if (
@@ -55,7 +55,7 @@ class ErrorText:
             or nccl_watchdog.TIMEOUT.search(text)
             or (kind := kind_of(text)) is None
         ):
-            return ()
+            return None
         extra: dict[str, Any] = {} if line.rank is None else {"rank": line.rank}
         at = line.at
         if at is None and moments.last is not None:

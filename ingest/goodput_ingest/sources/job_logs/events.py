@@ -52,5 +52,8 @@ class LogFormat(Protocol):
     hints: ClassVar[tuple[str, ...]]
     reports_durability: ClassVar[bool]
 
-    def take(self, line: Line, moments: Moments) -> Iterable[Event]:
-        """Return the events in a line; raises FieldError for a broken line."""
+    def take(self, line: Line, moments: Moments) -> Iterable[Event] | None:
+        """Return the events in a line; None: it has not the form of this format.
+
+        Raises FieldError for a broken line.
+        """

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from goodput_ingest.sources.job_logs.moments import Moments
 
 DICT_MAX_CHARS = 4_000
-LOGGED = re.compile(r"\{'(?:loss|eval_loss|eval_runtime|train_runtime)'.*\}\s*$")
+LOGGED = re.compile(r"\{'(?:loss|eval_loss|eval_runtime|train_runtime)'[^{}]*\}")
 STAMP = re.compile(r"\[[A-Z]+\|\S+?:\d+\] (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[,.]\d{1,6}) >> ?")
 NUMBER = re.compile(r"\b(Num Epochs|Total optimization steps) = ([\d,]{1,15})(?:\s|$)")
 SAVING = re.compile(r"Saving model checkpoint to \S*checkpoint-(\d{1,12})\s*$")
@@ -60,7 +60,7 @@ class HfTrainer:
         self.totals: dict[str, int] = {}
         self.save_from: tuple[int, datetime] | None = None
 
-    def take(self, line: Line, moments: Moments) -> Iterable[Event]:
+    def take(self, line: Line, moments: Moments) -> Iterable[Event] | None:
         """Return the events of a line."""
         if found := LOGGED.search(line.text):
             # a loss that is NaN is no number, but its step was completed
@@ -77,6 +77,8 @@ class HfTrainer:
             return self._point(int(saving[1]), at)
         elif (part := PART.search(line.text)) and at is not None:
             return self._saved_part(int(part[1]), at)
+        else:
+            return None
         return ()
 
     def _logged(

@@ -47,7 +47,7 @@ class Lightning:
         """Begin with nothing known of the job."""
         self.progress = Progress()
 
-    def take(self, line: Line, moments: Moments) -> Iterable[Event]:  # noqa: ARG002 -- none printed
+    def take(self, line: Line, moments: Moments) -> Iterable[Event] | None:  # noqa: ARG002 -- none printed
         """Return the events of a line."""
         if bar := BAR.search(line.text):
             step = int(bar["epoch"]) * int(bar["total"]) + int(bar["done"])
@@ -63,4 +63,4 @@ class Lightning:
             return (Event("job.end", line.at),)
         if REQUEUE.search(line.text):
             return (Event("failure", line.at, kind="preempted", msg=line.text.strip()[:200]),)
-        return ()
+        return None

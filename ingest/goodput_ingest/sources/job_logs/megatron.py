@@ -1,4 +1,4 @@
-"""Megatron-LM (megatron/training/training.py, checkpointing.py), from 2021 to 2026.
+"""Megatron-LM (megatron/training/training.py, checkpointing.py), from 2020 to 2026, and forks of it.
 
  [2026-08-20 14:03:11.482913] iteration      120/   50000 | ... | elapsed time per iteration (ms): 4021.7 | ...
 
@@ -6,6 +6,7 @@ The last rank prints iterations, rank 0 the rest. Releases before 2023 print no 
 iteration: they follow each other from the printed start of training. "successfully saved" comes
 when a save is final, which for an asynchronous one is long after training went on: then the save is
 durable, but no time was lost to it.
+Some forks print the mean of all iterations behind the time of this one, `15995.5/16030.1`.
 """  # noqa: E501 -- the line as it is printed
 
 from __future__ import annotations
@@ -31,10 +32,13 @@ ITERATION = re.compile(STAMP + r"\biteration\s+(?P<step>\d{1,12})/\s*\d+ \|(?P<r
 BATCH = re.compile(r"\bglobal batch size:\s+(\d{1,12}) \|")
 CONSUMED = re.compile(r"\bconsumed samples:\s+(\d{1,18}) \|")
 # by Megatron's own count of model FLOPs
-RATE = re.compile(r"throughput per GPU \(TFLOP/s/GPU\): (\d{1,9}(?:\.\d{1,9})?) \|")
-ELAPSED = re.compile(r"elapsed time per iteration \(ms\): ([\d.]{1,20}) \|")
-SAVING = re.compile(STAMP + r"saving checkpoint at iteration\s+(?P<step>\d{1,12}) to ")
-SAVED = re.compile(STAMP + r"successfully saved checkpoint from iteration\s+(?P<step>\d{1,12}) to ")
+MEAN = r"(?:/[\d.]{1,20})?"  # of all iterations, behind the number of this one
+RATE = re.compile(rf"throughput per GPU \(TFLOP/s/GPU\): (\d{{1,9}}(?:\.\d{{1,9}})?){MEAN} \|")
+ELAPSED = re.compile(rf"elapsed time per iteration \(ms\): ([\d.]{{1,20}}){MEAN} \|")
+SAVING = re.compile(STAMP + r"saving checkpoint at iteration\s+(?P<step>\d{1,12})\b")
+SAVED = re.compile(
+    STAMP + r"successfully saved checkpoint (?:at|from) iteration\s+(?P<step>\d{1,12})\b"
+)
 LOADED = re.compile(r"successfully loaded checkpoint from .* at iteration (\d{1,12})\s*$")
 TIMER = re.compile(
     r"\b(save|load)-checkpoint(?: \.+)?: \(?(?:[\d.]+, )?([\d.]{1,20})(?:\)| \||\s*$)"
@@ -75,7 +79,7 @@ class Megatron:
         self.is_async = False
         self.save_from: datetime | None = None
 
-    def take(self, line: Line, moments: Moments) -> Iterable[Event]:
+    def take(self, line: Line, moments: Moments) -> Iterable[Event] | None:
         """Return the events of a line."""
         text = line.text
         if (found := ITERATION.search(text)) and (elapsed := ELAPSED.search(found["rest"])):
@@ -97,6 +101,10 @@ class Megatron:
             return self._saved(int(found["step"]), self._moment(found["at"], line, moments))
         if found := DATETIME.search(text + " "):
             return self._datetime(found["what"], moments.of(line, found["at"]))
+        return self._state(text)
+
+    def _state(self, text: str) -> Iterable[Event] | None:
+        """Keep what a line says of the events after it."""
         if found := LOADED.search(text):
             self.progress.begin(int(found[1]), self.progress.at)
         elif found := TIMER.search(text):
@@ -108,6 +116,8 @@ class Megatron:
                 self.is_async = found[2] == "True"
             elif found[2].isdecimal():
                 self.progress.log_interval = int(found[2])
+        else:
+            return None
         return ()
 
     def _samples(self, step: int, rest: str) -> float | None:

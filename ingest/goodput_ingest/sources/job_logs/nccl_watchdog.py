@@ -42,11 +42,11 @@ class NcclWatchdog:
     def __init__(self) -> None:
         """Keep nothing: each line stands for itself."""
 
-    def take(self, line: Line, moments: Moments) -> Iterable[Event]:
+    def take(self, line: Line, moments: Moments) -> Iterable[Event] | None:
         """Return the failure of a line."""
         found = TIMEOUT.search(line.text)
         if found is None:
-            return ()
+            return None
         at, stamp = line.at, STAMP.search(line.text)
         if at is None and stamp is not None:
             clock = stamp["clock"][: len("14:41:09.114302")]

@@ -20,6 +20,7 @@ from goodput_ingest.sources.job_logs.progress import Progress, with_amounts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import datetime
 
     from goodput_ingest.sources.job_logs.lines import Line
     from goodput_ingest.sources.job_logs.moments import Moments
@@ -27,12 +28,16 @@ if TYPE_CHECKING:
 ITERATION = re.compile(
     r"Training epoch \d+, iteration \d{1,12}/\d+ \|.*\bglobal_step: (?P<step>\d{1,12}) \|"
 )
-BATCH = re.compile(r"\| global_batch_size: (\d{1,12}) \|")
+FIELD = re.compile(
+    r"\| (global_batch_size|train_step_timing in s|TFLOPS_per_GPU): "
+    r"(\d{1,12}(?:\.\d{1,12})?)(?=\s|$)"
+)
 SPAN = re.compile(
     r"Global Checkpoint (?P<what>Save|Load) : Rank ?: \d+ : (?:Iteration: (?P<step>\d{1,12}) : )?"
-    r"Start time ?: (?P<start>\d{9,11}(?:\.\d+)?)s : "
+    r"(?:Start time ?: (?P<start>\d{9,11}(?:\.\d+)?)s : )?"
     r"(?:Save duration|Time spent in load_checkpoint): (?P<length>[\d.]{1,20})s"
 )
+PHASES = {"Save": "ckpt_save", "Load": "restore"}
 STAMP = re.compile(r"\[NeMo [A-Z] (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) ")
 FINAL = re.compile(
     r"Async checkpoint save for step (?P<step>\d{1,12}) \(.*\) finalized successfully"
@@ -59,45 +64,69 @@ class Nemo:
         """Begin with nothing known of the job."""
         self.progress = Progress()
         self.is_labelled = False
-        self.samples: float | None = None
+        self.amounts: dict[str, float | None] = {}  # of a step, by the last line
 
-    def take(self, line: Line, moments: Moments) -> Iterable[Event]:
+    def take(self, line: Line, moments: Moments) -> Iterable[Event] | None:
         """Return the events of a line."""
         if found := ITERATION.search(line.text):
             step = int(found["step"]) + 1
-            batch = BATCH.search(line.text)
-            self.samples = None if batch is None else float(batch[1])
-            if line.at is None:
-                # placed by the next save; until one comes there is no moment
-                return () if self.progress.at is not None else (Event("step", None, step=step),)
-            self.is_labelled = True
-            return with_amounts(self.progress.point(step, line.at), samples=self.samples)
+            return self._steps(step, dict(FIELD.findall(line.text)), line.at)
         if found := SPAN.search(line.text):
-            return self._span(found, moments)
+            return self._span(found, line, moments)
         if found := FINAL.search(line.text):
             stamp = STAMP.search(line.text)
             at = line.at if stamp is None else moments.of(line, stamp[1])
             step = int(found["step"]) if found["step"] else int(found["iteration"]) + 1
             return (Event("ckpt.durable", at, step=step),)
-        return ()
+        return None
 
-    def _span(self, found: re.Match[str], moments: Moments) -> Iterable[Event]:
+    def _steps(self, step: int, said: dict[str, str], at: datetime | None) -> Iterable[Event]:
+        """Return the steps up to this one; `train_step_timing in s` is the length of each."""
+        each_s = _number(said, "train_step_timing in s")
+        tflops = _number(said, "TFLOPS_per_GPU")
+        self.amounts = {
+            "samples": _number(said, "global_batch_size"),
+            "gpu_flops": None if each_s is None or tflops is None else tflops * 1e12 * each_s,
+        }
+        self.is_labelled = self.is_labelled or at is not None
+        if each_s is not None and each_s <= DURATION_MAX_S:
+            return with_amounts(self.progress.mean(step, each_s, at), **self.amounts)
+        if at is None:
+            # placed by the next save; until one comes there is no moment
+            return () if self.progress.at is not None else (Event("step", None, step=step),)
+        return with_amounts(self.progress.point(step, at), **self.amounts)
+
+    def _span(self, found: re.Match[str], line: Line, moments: Moments) -> Iterable[Event]:
+        """Return a save or load; one without a start ends when its line was written."""
         length_s = _seconds(found["length"])
         if length_s > DURATION_MAX_S:
             raise FieldError("a save or load of more than 31 days")
-        start = moments.epoch(_seconds(found["start"]))
-        end = moments.keep(start + timedelta(seconds=length_s))
+        length = timedelta(seconds=length_s)
+        if found["start"] is not None:
+            start = moments.epoch(_seconds(found["start"]))
+            end = moments.keep(start + length)
+        else:
+            stamp = STAMP.search(line.text)
+            end = line.at if stamp is None else moments.of(line, stamp[1])
+            if end is None:
+                return (Event("phase", None, phase=PHASES[found["what"]], dur_s=length_s),)
+            start = end - length
         if found["what"] == "Load":
             self.progress.begin(None, end)
-            return (Event("phase", end, phase="restore", dur_s=length_s),)
+            return (Event("phase", end, phase=PHASES["Load"], dur_s=length_s),)
         events: list[Event] = []
         step = int(found["step"]) + 1 if found["step"] else None
         if step is not None and not self.is_labelled:
-            events += with_amounts(self.progress.point(step, start), samples=self.samples)
+            if step != self.progress.step:
+                events += with_amounts(self.progress.point(step, start), **self.amounts)
             self.progress.begin(step, end)
         else:
             self.progress.block(start, end)
-        return (*events, Event("phase", end, phase="ckpt_save", dur_s=length_s))
+        return (*events, Event("phase", end, phase=PHASES["Save"], dur_s=length_s))
+
+
+def _number(said: dict[str, str], name: str) -> float | None:
+    return float(said[name]) if name in said else None
 
 
 def _seconds(text: str) -> float:

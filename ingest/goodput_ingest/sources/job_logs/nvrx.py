@@ -39,11 +39,11 @@ class Nvrx:
         """Begin before the first cycle."""
         self.seen: dict[str, int] = {STARTS: -1, FAILS: -1}
 
-    def take(self, line: Line, moments: Moments) -> Iterable[Event]:
+    def take(self, line: Line, moments: Moments) -> Iterable[Event] | None:
         """Return the event of a line, if it is the first of its cycle."""
         found = CYCLE.search(line.text)
         if found is None:
-            return ()
+            return None
         at = moments.keep(json_lines.moment({"at": found["at"] + "Z"}, "at"))
         name, cycle = found["event"], int(found["cycle"])
         if name not in self.seen or cycle <= self.seen[name]:

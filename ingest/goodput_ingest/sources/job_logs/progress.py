@@ -48,6 +48,9 @@ class Progress:
 
         Without a finished step before it, how long it took is not known.
         """
+        if step == 0:  # before the first
+            self.begin(step, at)
+            return []
         done, since = self.step, self.at
         if done is not None and since is not None and step > done and at > since:
             events = _laid_out(done + 1, step, since, at, self.blocks)

@@ -35,11 +35,11 @@ class Slurmd:
     def __init__(self) -> None:
         """Keep nothing: each line stands for itself."""
 
-    def take(self, line: Line, moments: Moments) -> Iterable[Event]:
+    def take(self, line: Line, moments: Moments) -> Iterable[Event] | None:
         """Return the failure and the end of a line."""
         found = CANCELLED.search(line.text)
         if found is None:
-            return ()
+            return None
         at = moments.of(line, found["at"])
         kind = "preempted" if found["why"] == "PREEMPTION" else "other"
         extra = {"host": found["host"], "job": found["job"]}

@@ -4,8 +4,8 @@ A log belongs to one gang: a line of one rank applies to all, so events have no 
 the gang), and `extra.log` names the log format. Steps come from the first format with steps,
 failures from every format. Each life of the processes in a log starts with its own `job.start`.
 
-A line without a time cannot be placed: the first such line of a log is rejected, for all of them.
-A log without any time is refused.
+A line without a time cannot be placed, and one that has only half of a known form cannot be read:
+they are rejected, a bounded number of each reason. A log without any time is refused.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -23,6 +24,7 @@ from goodput_ingest.formats.json_text import json_lines, mllog_lines
 from goodput_ingest.formats.json_text.event_lines import EXTRA_MAX_CHARS, MSG_MAX_CHARS, SCHEMA
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.source import Batch, ReadOptions, Reject
+from goodput_ingest.sources.job_logs import half_matched
 from goodput_ingest.sources.job_logs.cuda_oom import CudaOom
 from goodput_ingest.sources.job_logs.deepspeed import DeepSpeed
 from goodput_ingest.sources.job_logs.error_text import ErrorText
@@ -68,6 +70,7 @@ ROWS_PER_BATCH = 100_000
 PREAMBLE_BYTES = files.HEAD_BYTES // 2  # a shorter file has been seen whole
 BEGINNING_BYTES = 4 * 1024 * 1024
 STEP_MAX = 2**62
+LISTED_MAX = 1_000  # rejects of one reason: a log may have millions
 # NCCL prints it with NCCL_DEBUG=VERSION and above
 NCCL_HINT = "NCCL version "
 NCCL_VERSION = re.compile(r"NCCL version (\d[\w.]{0,30})(?:\+cuda(\d{1,3}(?:\.\d{1,3})?))?")
@@ -144,6 +147,10 @@ class JobLog:
         )
 
 
+def _hints() -> Iterator[str]:
+    return (hint for log_format in FORMATS for hint in log_format.hints)
+
+
 def _is_marked(text: bytes) -> bool:
     return any(log_format.marks.search(text) for log_format in FORMATS)
 
@@ -164,7 +171,7 @@ class _Reader:
         self.formats = [log_format() for log_format in FORMATS]
         self.moments = Moments(origin, options.zone, options.observed_at)
         self.any_hint = re.compile(
-            "|".join(re.escape(h) for h in {NCCL_HINT, *(h for t in FORMATS for h in t.hints)})
+            "|".join(map(re.escape, sorted({NCCL_HINT, *half_matched.HINTS, *_hints()})))
         )
         self.versions: dict[str, str] = {}  # printed since the last event
         self.steps_of: str | None = None
@@ -172,6 +179,7 @@ class _Reader:
         self.placed = 0
         self.first_line: int | None = None  # with an event that has a moment
         self.without_moment = 0
+        self.listed: Counter[str] = Counter()  # rejects by reason
         self.first_problem = ""
 
     def read(self, part: Part) -> Iterator[tuple[list[dict[str, Any]], list[Reject]]]:
@@ -188,7 +196,8 @@ class _Reader:
                 self._keep_versions(line)
                 for log_format, event in self._events(line, rejects):
                     if event.at is None:
-                        self._count_without_moment(line, rejects)
+                        self.without_moment += 1
+                        self._reject(line, "the line has no timestamp", rejects)
                     else:
                         self.first_line = self.first_line or number
                         rows.append(_row(log_format, event, self.versions))
@@ -209,12 +218,13 @@ class _Reader:
             if found[2] is not None:
                 self.versions["cuda_version"] = found[2]
 
-    def _count_without_moment(self, line: Line, rejects: list[Reject]) -> None:
-        """Reject the first line without a time; there may be millions of others."""
-        if not self.without_moment:
-            reason = "the line has no timestamp; others after it may have none either"
-            rejects.append(Reject(line.number, reason, json_lines.printable(line.text, 500)))
-        self.without_moment += 1
+    def _reject(self, line: Line, reason: str, rejects: list[Reject]) -> None:
+        """Reject a line; of very many with one reason the last that is listed says so."""
+        self.listed[reason] += 1
+        if self.listed[reason] > LISTED_MAX:
+            return
+        more = "; further such lines are not listed" if self.listed[reason] == LISTED_MAX else ""
+        rejects.append(Reject(line.number, reason + more, json_lines.printable(line.text, 500)))
 
     def _note(self, raw: str) -> None:
         """Keep the time of a line without events: timestamps without a year need one."""
@@ -230,19 +240,26 @@ class _Reader:
     def _events(self, line: Line, rejects: list[Reject]) -> Iterator[tuple[LogFormat, Event]]:
         if line.at is not None:
             self.moments.keep(line.at)
+        has_form = False
         for log_format in self.formats:
             if not any(hint in line.text for hint in log_format.hints):
                 continue
             try:
-                for event in _with_loss(log_format.take(line, self.moments), line.text):
+                if (taken := log_format.take(line, self.moments)) is None:
+                    continue
+                has_form = True
+                for event in _with_loss(taken, line.text):
                     if self._counts(log_format, event):
                         yield log_format, event
             except (FieldError, OverflowError) as error:
                 beyond = "a moment or a duration is beyond the calendar"
                 reason = str(error) if isinstance(error, FieldError) else beyond
-                content = json_lines.printable(line.text, 500)
+                has_form = True
                 self.first_problem = self.first_problem or f"line {line.number}: {reason}"
-                rejects.append(Reject(line.number, reason, content))
+                self._reject(line, reason, rejects)
+        if not has_form and (reason := half_matched.missing(line.text)) is not None:
+            self.first_problem = self.first_problem or f"line {line.number}: it {reason}"
+            self._reject(line, f"the line {reason}", rejects)
 
     def _counts(self, log_format: LogFormat, event: Event) -> bool:
         """Say whether an event is new: not another format's step, not a life's second start."""

@@ -50,13 +50,13 @@ class Torchrun:
         """Begin outside a block."""
         self.said: dict[str, str] | None = None
 
-    def take(self, line: Line, moments: Moments) -> Iterable[Event]:
+    def take(self, line: Line, moments: Moments) -> Iterable[Event] | None:
         """Return the failure after the last field of the block."""
         if "Root Cause" in line.text:
             self.said = {}
             return ()
         if self.said is None or (found := FIELD.match(line.text)) is None:
-            return ()
+            return None
         self.said[found[1]] = found[2][:300]
         if found[1] != "traceback":
             return ()

@@ -50,11 +50,11 @@ class Torchtitan:
         self.has_reporting_rank = False
         self.phase_from: datetime | None = None
 
-    def take(self, line: Line, moments: Moments) -> Iterable[Event]:
+    def take(self, line: Line, moments: Moments) -> Iterable[Event] | None:
         """Return the events of a line; of the ranks that repeat it, only one is read."""
         found = TITAN.search(line.text)
         if found is None:
-            return ()
+            return None
         if not self.has_reporting_rank:
             self.reporting_rank, self.has_reporting_rank = line.rank, True
         elif line.rank != self.reporting_rank:
@@ -73,6 +73,8 @@ class Torchtitan:
             return (Event("job.start", at),)
         elif said.startswith("Training completed"):
             return (Event("job.end", at),)
+        else:
+            return None
         return ()
 
     def _steps(self, step: int, at: datetime, amounts: dict[str, str]) -> Iterable[Event]:

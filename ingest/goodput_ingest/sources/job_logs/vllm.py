@@ -41,12 +41,12 @@ class Vllm:
     def __init__(self) -> None:
         """Keep nothing: each line stands for itself."""
 
-    def take(self, line: Line, moments: Moments) -> Iterable[Event]:
+    def take(self, line: Line, moments: Moments) -> Iterable[Event] | None:
         """Return a metric of a line; truncated lines, which lack the queue, have none."""
         found = STATS.search(line.text)
         requests = dict(REQUESTS.findall(found["rest"])) if found else {}
         if found is None or len(requests) < 2:
-            return ()
+            return None
         at = line.at
         if at is None:
             at = moments.without_year(int(found["month"]), int(found["day"]), found["clock"])

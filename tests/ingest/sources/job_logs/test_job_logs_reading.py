@@ -12,6 +12,7 @@ import pytest
 from goodput_ingest.formats import files
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.job_logs import source as job_log
 from goodput_ingest.sources.job_logs.source import JobLog
 from goodput_ingest.sources.registry import recognise
 from goodput_queries.errors import IngestError
@@ -187,9 +188,24 @@ def test_lines_without_a_moment_beside_others_are_counted_and_rejected(
     ingest(store, "job-log", [write(tmp_path, text)], BERLIN)
 
     assert store.read("select line, reason from raw.rejects").rows() == [
-        (1, "the line has no timestamp; others after it may have none either")
+        (1, "the line has no timestamp"),
+        (2, "the line has no timestamp"),
     ]
     assert [event for event, _ in events(store)] == ["failure", "job.end"]
+
+
+def test_of_very_many_lines_without_a_moment_the_last_that_is_listed_says_so(
+    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_log, "LISTED_MAX", 2)
+    text = "{'loss': 1.9321, 'epoch': 0.12}\n" * 5 + TEN
+
+    ingest(store, "job-log", [write(tmp_path, text)], BERLIN)
+
+    assert store.read("select line, reason from raw.rejects order by line").rows() == [
+        (1, "the line has no timestamp"),
+        (2, "the line has no timestamp; further such lines are not listed"),
+    ]
 
 
 # lives and formats

@@ -1,0 +1,79 @@
+"""Lines that look like a known framework's step or save and have not its whole form.
+
+Another release, a fork or a cut line: no format reads it; the line is rejected with what it lacks.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+
+class HalfMatched(NamedTuple):
+    """What such a line looks like, and what a line that is read has besides."""
+
+    pattern: re.Pattern[str]
+    reason: str
+
+
+RULES: Final = tuple(
+    HalfMatched(re.compile(pattern), f"looks like {what}, which has {form}; this line has not")
+    for pattern, what, form in (
+        (
+            r"(?<!, )\biteration\s+\d+\s*/\s*\d+.*(?:elapsed time|consumed samples)",
+            "an iteration of Megatron",
+            "`iteration N/ TOTAL |` and `elapsed time per iteration (ms): N |`",
+        ),
+        (
+            r"\bsaved checkpoint\b(?=.*\biteration\b)",
+            "a finished save of Megatron",
+            "`successfully saved checkpoint from iteration N` (or `at iteration N`)",
+        ),
+        (
+            r"Training epoch \d+, iteration ",
+            "an iteration of NeMo",
+            "`iteration N/TOTAL |` and `global_step: N |`",
+        ),
+        (
+            r"Global Checkpoint (?:Save|Load) : ",
+            "a save or load of NeMo",
+            "a rank and `Save duration: Ns` (or `Time spent in load_checkpoint: Ns`)",
+        ),
+        (
+            r"Async checkpoint save for step|[Ss]ave.{0,40}finalized success",
+            "a finished save of NeMo",
+            "`Async checkpoint save for step N (PATH) finalized successfully`",
+        ),
+        (
+            r"\[titan\].*\bstep: *\d+ .*\bloss:",
+            "a step of torchtitan",
+            "`[titan] DATE TIME - NAME - LEVEL - step: N  loss: X`",
+        ),
+        (
+            r"\{'(?:loss|eval_loss|eval_runtime|train_runtime)': ",
+            "a dictionary of the Hugging Face Trainer",
+            "its closing brace on the same line",
+        ),
+        (
+            r"(?:\[Rank \d+\] |\bglobal_)step=\d+, .*\blr=",
+            "a step of DeepSpeed",
+            "`[DATE TIME,MS] [LEVEL] [FILE:LINE:FUNCTION]` and `step=N, skipped=N`",
+        ),
+        (
+            r"Checkpoint global_step\d+ is ",
+            "a save of DeepSpeed",
+            "`[ENGINE] Checkpoint global_stepN is ready now!` (or `about to be saved!`)",
+        ),
+        (
+            r"Epoch \d+:.*\b\d+/\d+ \[",
+            "a progress bar of Lightning",
+            "`Epoch N: P%|...| DONE/TOTAL [ELAPSED<LEFT]`",
+        ),
+    )
+)
+HINTS: Final = ("consumed samples", "TFLOP/s/GPU", "saved checkpoint")
+
+
+def missing(text: str) -> str | None:
+    """Return why a line that no format reads is rejected; None: it looks like none of theirs."""
+    return next((rule.reason for rule in RULES if rule.pattern.search(text)), None)
