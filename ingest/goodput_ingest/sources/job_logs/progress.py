@@ -3,6 +3,9 @@
 Logs print every n-th step and the mean of the n, or only that the n-th is done. The steps between
 two such lines share the time between them, less what the job was blocked in meanwhile: a save
 there lengthens the step that it fell into, and the ledger gives that time to the save.
+
+Where all ranks write into one log without labels, each step is printed once a rank. To do a step
+again takes at least as long as the step: the same number sooner is another rank's line.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 
 STEPS_MAX = 2_000  # of one line; more become one event
 BLOCKS_MAX = 1_000
+SHORTEST_STEP = timedelta(seconds=1)  # assumed until the length of one is known
 Span = tuple["datetime", "datetime"]
 
 
@@ -27,11 +31,13 @@ class Progress:
     """Progress of the gang in one life: its last finished step and the time of it.
 
     log_interval: number of steps between log lines, where the log shows it.
+    length: of the last step; None: not known yet.
     """
 
     step: int | None = None
     at: datetime | None = None
     log_interval: int | None = None
+    length: timedelta | None = None
     blocks: list[Span] = field(default_factory=list)
 
     def begin(self, step: int | None, at: datetime | None) -> None:
@@ -48,12 +54,15 @@ class Progress:
 
         Without a finished step before it, how long it took is not known.
         """
-        if step == 0:  # before the first
+        if self._is_repeat(step, at):
+            return []
+        if step == 0:  # nothing is finished yet
             self.begin(step, at)
             return []
         done, since = self.step, self.at
         if done is not None and since is not None and step > done and at > since:
             events = _laid_out(done + 1, step, since, at, self.blocks)
+            self.length = (at - since) / (step - done)
         else:
             events = [Event("step", at, step=step)]
         self.begin(step, at)
@@ -64,6 +73,8 @@ class Progress:
 
         Without one, they follow the step before them; nothing known before them either: no moment.
         """
+        if self._is_repeat(step, at):
+            return []
         count = self._count(step)
         length = timedelta(seconds=count * mean_s)
         if at is not None:
@@ -77,7 +88,16 @@ class Progress:
             return [Event("step", None, step=step)]
         events = _laid_out(step - count + 1, step, start, at, self.blocks)
         self.begin(step, at)
+        self.length = timedelta(seconds=mean_s)
         return events
+
+    def _is_repeat(self, step: int, at: datetime | None) -> bool:
+        """Say whether another rank prints what one has printed: sooner than it could be redone."""
+        if self.step is None or self.at is None:
+            return False
+        if step == self.step:
+            return at is None or at < self.at + (self.length or SHORTEST_STEP)
+        return step < self.step and at is not None and at < self.at
 
     def _count(self, step: int) -> int:
         """Return how many steps a line covers: those since the previous line."""

@@ -3,9 +3,10 @@
 [titan] 2026-08-20 14:03:11,482 - root - INFO - step: 120  loss:  6.41230  ... tps: 8,214  ...
 
 Every rank writes the same lines when the launcher lets it; the first rank with an event reports
-for the gang. Step durations are not printed: the steps between two lines share their time. `tps`
-and `tflops` are of one GPU over that time; `mfu` is N/A where the model is quantised, since
-torchtitan does not choose a peak then.
+for the gang. Without labels a rank that repeats a line is known by the time and the last phase.
+Step durations are not printed: the steps between two lines share their time. `tps` and `tflops` are
+of one GPU over that time; `mfu` is N/A where the model is quantised, since torchtitan does not
+choose a peak then.
 A synchronous save is durable when it is finished; an asynchronous one ("Staging") never says so.
 """
 
@@ -49,6 +50,7 @@ class Torchtitan:
         self.reporting_rank: int | None = None
         self.has_reporting_rank = False
         self.phase_from: datetime | None = None
+        self.last_said: tuple[str, bool] | None = None  # a phase and whether it ended
 
     def take(self, line: Line, moments: Moments) -> Iterable[Event] | None:
         """Return the events of a line; of the ranks that repeat it, only one is read."""
@@ -69,7 +71,7 @@ class Torchtitan:
         if begins := BEGINS.match(said):
             self.progress.begin(int(begins[1]) - 1, at)
         elif said.startswith("Starting job"):
-            self.progress = Progress()
+            self.progress, self.last_said = Progress(), None
             return (Event("job.start", at),)
         elif said.startswith("Training completed"):
             return (Event("job.end", at),)
@@ -79,6 +81,7 @@ class Torchtitan:
 
     def _steps(self, step: int, at: datetime, amounts: dict[str, str]) -> Iterable[Event]:
         """Return the steps up to this one with their tokens and FLOPs, where the line has them."""
+        self.last_said = None
         done, since = self.progress.step, self.progress.at
         each_s = None
         if done is not None and since is not None and step > done and at > since:
@@ -96,12 +99,15 @@ class Torchtitan:
 
     def _save(self, found: re.Match[str], at: datetime) -> Iterable[Event]:
         events = list(self._phase("ckpt_save", at, is_end=found[2] is not None))
-        if found[2] == "saving" and self.progress.step is not None:
+        if events and found[2] == "saving" and self.progress.step is not None:
             # the last step in the log is at most the one that was saved
             events.append(Event("ckpt.durable", at, step=self.progress.step))
         return events
 
     def _phase(self, phase: str, at: datetime, *, is_end: bool) -> Iterable[Event]:
+        if self.last_said == (phase, is_end):
+            return ()  # by another rank
+        self.last_said = phase, is_end
         start, self.phase_from = self.phase_from, None if is_end else at
         if is_end and start is not None:
             self.progress.block(start, at)
