@@ -1,7 +1,9 @@
 """Kernel logs: Xid and SXid lines of NVIDIA's drivers, GPUs that fell off the bus, OOM kills.
 
-Read are `dmesg -T`, `dmesg --time-format iso`, journalctl (short, short-iso, short-unix, json) and
-syslog files. Repeats of a line are kept: joining them into incidents is the ledger's job.
+A message may go over several lines: those that are indented belong to the line before, which has
+the time and the node. Read are `dmesg -T`, `dmesg --time-format iso`, journalctl (short, short-iso,
+short-unix, json) and syslog files. Repeats of a line are kept: joining them into incidents is the
+ledger's job.
 """
 
 from __future__ import annotations
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 
 SOURCE = "kernel-log"
 MESSAGE_MAX_CHARS = 1000
+JOINED_MAX = 10  # lines of a message
+INDENTS = (" " * 4, "\t")  # of lines that go on with a message; a message may begin with one space
 LINES_OF_A_NOTICE = 3  # "The NVIDIA GPU ..." and "fallen off the bus" stand on lines this near
 NEWEST_SLACK = timedelta(days=1)  # a line without a year may be this much after the collection
 # counted from boot: they drift over a suspend; and they name no node
@@ -131,6 +135,7 @@ class KernelRows:
         self.origin = origin
         self.options = options
         self._notice: tuple[int, str | None, str] | None = None  # line, node, PCI address
+        self._begun = ""  # the last line of the part before that began a message
 
     def batch(self, part: files.Part) -> Batch:
         """Return the events of some consecutive lines; raises IngestError for what is needed."""
@@ -143,12 +148,11 @@ class KernelRows:
             options.observed_at,
             options.node,
             self._notice,
+            self._begun,
         )
         rows: list[tuple[Any, ...]] = []
         rejects: list[Reject] = []
-        for number, text in enumerate(part.lines, part.first_line):
-            if not WORTH_A_LOOK.search(text):
-                continue
+        for number, text in self._messages(part):
             try:
                 row = self._row(number, text)
             except FieldError as error:
@@ -160,6 +164,28 @@ class KernelRows:
             rejects.append(Reject(part.first_line + len(part.lines), part.damage))
         frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
         return Batch("gpu_events", frame, SOURCE, self.origin, key, rejects)
+
+    def _messages(self, part: files.Part) -> Iterator[tuple[int, str]]:
+        """Yield the messages that may hold an event, each with its first line's number, joined.
+
+        A message whose beginning was in the part before has been looked at without these lines:
+        they come with its time and node alone.
+        """
+        lines, read_to = part.lines, 0
+        for index, text in enumerate(lines):
+            if index < read_to or not WORTH_A_LOOK.search(text):
+                continue
+            begin, read_to = index, index + 1
+            while begin >= 0 and _continues(lines[begin]):
+                begin -= 1
+            while read_to < len(lines) and _continues(lines[read_to]):
+                read_to += 1
+            rest = [
+                _continued(line) for line in lines[begin + 1 : min(read_to, begin + JOINED_MAX)]
+            ]
+            first = lines[begin] if begin >= 0 else self._begun[: -len(_said(self._begun)) or None]
+            yield part.first_line + max(begin, 0), " ".join([first, *rest])
+        self._begun = next((text for text in reversed(lines) if not _continues(text)), self._begun)
 
     def oom_kills(self, part: files.Part) -> Batch | None:
         """Return the processes that the out-of-memory killer ended; None: there are none."""
@@ -289,6 +315,25 @@ class KernelRows:
                 "`journalctl -k -o short-iso-precise`."
             )
         return self.options.zone
+
+
+def _continues(text: str) -> bool:
+    """Say whether a line belongs to the message of the line before, behind a collector's time."""
+    stamp = json_lines.STAMPED.match(text)
+    rest = text[stamp.end() :] if stamp else text
+    return rest.startswith(INDENTS) and syslog.form_of(rest.lstrip()) is None
+
+
+def _continued(text: str) -> str:
+    """Return what a line adds to a message."""
+    stamp = json_lines.STAMPED.match(text)
+    return text[stamp.end() if stamp else 0 :].strip()
+
+
+def _said(text: str) -> str:
+    """Return the message of a line that begins one, as it stands at the line's end."""
+    line = _parsed(text)
+    return "" if line is None or not text.endswith(line.message) else line.message
 
 
 def _parsed(text: str) -> Line | None:

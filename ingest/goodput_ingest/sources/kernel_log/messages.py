@@ -12,11 +12,14 @@ from goodput_ingest.formats.json_text import json_lines
 
 OFF_THE_BUS_XID = 79
 
-_PCI = r"(?:PCI:)?(?P<pci>(?:[0-9a-fA-F]{1,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?)"
-XID = re.compile(
-    rf"NVRM: Xid \({_PCI}[^)]{{0,100}}\)[^:]{{0,100}}: (?P<code>\d{{1,6}}),? ?(?P<rest>.*)"
+_PCI = (
+    r"(?:PCI:)?(?P<pci>(?:[0-9a-fA-F]{1,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}"
+    r"(?:\.[0-7])?(?![0-9a-fA-F]|[.:][0-9a-fA-F]))"
 )
-SXID = re.compile(rf"SXid \({_PCI}[^)]{{0,100}}\): (?P<code>\d{{1,6}}),? ?(?P<rest>.*)")
+XID = re.compile(
+    rf"NVRM: Xid \({_PCI}[^)]{{0,100}}\)[^:]{{0,100}}: (?P<code>\d{{1,6}})(?!\d),? ?(?P<rest>.*)"
+)
+SXID = re.compile(rf"SXid \({_PCI}[^)]{{0,100}}\): (?P<code>\d{{1,6}})(?!\d),? ?(?P<rest>.*)")
 OFF_THE_BUS = "fallen off the bus"
 NOTICE = re.compile(rf"NVRM: (?:The NVIDIA )?GPU (?:at )?{_PCI}")
 LOOKS_LIKE_XID = re.compile(r"\bS?Xid \(")

@@ -9,7 +9,9 @@ select
     events.pci_bus_id,
     events.ts,
     to_ms(events.ts) as ts_ms,
-    events.code
+    events.code,
+    events.kind,
+    events.message
 from raw.gpu_events as events
 left join staging.stg_node_clusters as node_clusters on events.node = node_clusters.node
 -- a latch first seen at start-up may have been set months ago

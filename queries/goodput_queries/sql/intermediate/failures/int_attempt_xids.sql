@@ -28,14 +28,15 @@ matched as (
         events.code,
         codes.meaning,
         codes.recommended_action as action,
+        error_severity(events.kind, codes.severity, events.message) as event_severity,
         case
             when
-                codes.severity in ('gpu_fatal', 'node_fatal')
-                or (codes.severity = 'job_fatal' and codes.fault_domain = 'hardware')
+                event_severity in ('gpu_fatal', 'node_fatal')
+                or (event_severity = 'job_fatal' and codes.fault_domain = 'hardware')
                 then 'hardware'
-            when codes.severity = 'job_fatal' and codes.fault_domain = 'user' then 'application'
+            when event_severity = 'job_fatal' and codes.fault_domain = 'user' then 'application'
         end as class,
-        case codes.severity when 'node_fatal' then 0 when 'gpu_fatal' then 1 else 2 end as badness
+        case event_severity when 'node_fatal' then 0 when 'gpu_fatal' then 1 else 2 end as badness
     from intermediate.int_failed_attempts as attempts
     inner join held using (job_run_key)
     inner join intermediate.int_gpu_inventory as gpus on held.gpu_uuid = gpus.gpu_uuid

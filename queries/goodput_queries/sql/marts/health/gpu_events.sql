@@ -6,6 +6,7 @@
 -- kind: xid, sxid, off_the_bus, reset_required, unresponsive
 -- pci_bus_id: as reported, else the one of the GPU
 -- code: of an Xid; meaning, severity, fault_domain, code_class, what_to_do: of the code, by the vendor's catalogue
+-- severity: where it varies, and of an sxid, by the word in the message
 -- message: as it was logged
 with found as (
     select
@@ -47,7 +48,7 @@ select
     found.kind,
     found.code,
     codes.meaning,
-    codes.severity,
+    error_severity(found.kind, codes.severity, found.message) as severity,
     codes.fault_domain,
     codes.class as code_class,
     codes.recommended_action as what_to_do,

@@ -26,7 +26,7 @@ with signs as (
     left join reference.xid_codes as codes on events.kind = 'xid' and events.code = codes.xid
     where
         -- errors of the switches themselves, and of links at GPUs
-        (events.kind = 'sxid' or codes.class = 'nvlink' and codes.severity <> 'info')
+        (events.kind = 'sxid' or codes.class = 'nvlink' and events.severity <> 'info')
         and (events.ts_precision <> 'at_or_before' or events.source not in ('dcgm', 'prometheus'))
     union all
     select

@@ -1,0 +1,10 @@
+-- Severity of an error of a GPU or a switch: of its code by the vendor's catalogue; of codes whose severity varies, and of
+-- switches, the word in the message (Fatal, Nonfatal, Non-fatal).
+create or replace macro error_severity(kind, of_code, message) as (
+    case
+        when coalesce(of_code, case kind when 'sxid' then 'varies' end) is distinct from 'varies' then of_code
+        when regexp_matches(message, '\bnon-?fatal\b', 'i') then 'warning'
+        when regexp_matches(message, '\bfatal\b', 'i') then 'gpu_fatal'
+        else of_code
+    end
+);
