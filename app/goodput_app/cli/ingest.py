@@ -20,7 +20,7 @@ from goodput_app.cli.options import (
     say,
     zone,
 )
-from goodput_app.cli.skipped_files import named, skipped_files
+from goodput_app.cli.skipped_files import gaps_of_files, named, skipped_files
 from goodput_app.dashboard.theme import count
 from goodput_app.settings import settings
 from goodput_ingest.run import ingest as load
@@ -105,7 +105,8 @@ def _reported(
     db: the database that was loaded; None: a lake.
     """
     skipped = list(skipped_files(summary.refused, summary.unrecognised, source))
-    for sentence in (*skipped, *summary.failed, *sorted(summary.notes)):
+    gaps = list(gaps_of_files([*summary.hints, *summary.gaps]))
+    for sentence in (*skipped, *summary.failed, *sorted(summary.notes), *gaps):
         say(sentence)
     if summary.rejects:
         where = "" if db is None else f", see `goodput show raw.rejects --db {quoted(db)}`"
@@ -139,7 +140,6 @@ def _reported(
     if summary.rows == 0:
         if summary.rejects:
             raise FailedWithRowsError("nothing was ingested: every row was rejected.", frame)
-        say(f"There are no rows in {named(paths)}; reading met no errors.")
         return frame
     if db is not None:
         say(f"Next: `goodput ledger --db {quoted(db)}`, or `goodput serve --db {quoted(db)}`.")

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from goodput_ingest.formats import files
 from goodput_ingest.formats.prefetch import prefetch
 from goodput_ingest.run import find_files
+from goodput_ingest.run.contents import Contents
 from goodput_ingest.run.find_files import Found, SkippedFile
+from goodput_ingest.run.hints import hint_of
 from goodput_ingest.run.plausible_time import PlausibleTime
 from goodput_ingest.run.unexpected import CAUGHT, unexpected
 from goodput_ingest.sources.registry import SOURCES, recognise
@@ -40,6 +42,8 @@ class Summary:
     rejects: int = 0
     repeats: int = 0  # rows that were there already, or twice in a file
     unrecognised: list[str] = field(default_factory=list)
+    hints: list[str] = field(default_factory=list)  # what would be read instead, a sentence a file
+    gaps: list[str] = field(default_factory=list)  # what files did not give, a sentence each
     refused: list[str] = field(default_factory=list)  # why, a sentence a file
     failed: list[str] = field(default_factory=list)  # files that met a defect of ours, the same
     rows_by_table: dict[str, int] = field(default_factory=dict)
@@ -67,8 +71,8 @@ def ingest(
     """Ingest files, folders and archives as source `name` (`auto`: recognised by content).
 
     A refused file (another format, or a required option such as the time zone is missing) is
-    listed in the summary and the others are read. Only a file that is itself in `paths` of a
-    named source raises IngestError at once. A file whose parser fails is listed too.
+    listed in the summary and the others are read. Only the one file that is all of `paths` of a
+    named source raises IngestError. A file whose parser fails is listed too.
 
     is_reopening: load parts again whose readings retention has dropped.
     """
@@ -81,10 +85,11 @@ def ingest(
             summary.refused.append(event.reason)
         elif isinstance(event, _Unrecognised):
             summary.unrecognised.append(event.origin)
+            summary.hints += [f"{event.origin}: {event.hint}"] if event.hint else []
         elif isinstance(event, _Refused) and isinstance(event.error, UnexpectedError):
             summary.failed.append(str(event.error))
         elif isinstance(event, _Refused):
-            if name != "auto" and event.found.is_named:
+            if name != "auto" and event.found.is_named and len(paths) == 1:
                 raise event.error
             reason = str(event.error).replace(str(event.found.path), event.found.origin)
             summary.refused.append(reason)
@@ -107,6 +112,7 @@ def ingest(
             on_progress(Path(event.origin), loaded.rows)
         else:
             summary.files += 1
+            summary.gaps += [f"{event.origin}: {gap}" for gap in event.gaps]
     return summary
 
 
@@ -134,6 +140,7 @@ class _FrozenTime:
 @dataclass(frozen=True)
 class _Unrecognised:
     origin: str
+    hint: str = ""
 
 
 @dataclass(frozen=True)
@@ -144,7 +151,10 @@ class _Refused:
 
 @dataclass(frozen=True)
 class _ReadThrough:
-    """A file was read to its end."""
+    """A file was read to its end; what it did not give, a sentence each."""
+
+    origin: str
+    gaps: tuple[str, ...]
 
 
 IngestEvent = Batch | SkippedFile | _Unrecognised | _Refused | _ReadThrough
@@ -160,10 +170,13 @@ def _read_files(name: str, paths: Sequence[Path], options: ReadOptions) -> Itera
         try:
             kind = recognise(found.path) if name == "auto" else SOURCES[name]
             if kind is None:
-                yield _Unrecognised(found.origin)
+                yield _Unrecognised(found.origin, hint_of(files.head(found.path)))
                 continue
-            for batch in kind(found.path, options).extract():
-                yield prepared(plausible.checked(replace(batch, origin=found.origin)))
+            source, contents = kind(found.path, options), Contents(kind.name)
+            for batch in source.extract():
+                checked = plausible.checked(replace(batch, origin=found.origin))
+                contents.add(checked)
+                yield prepared(checked)
         except IngestError as error:
             is_companion = _is_companion(found, name)
             yield _Unrecognised(found.origin) if is_companion else _refused(found, name, error)
@@ -172,7 +185,7 @@ def _read_files(name: str, paths: Sequence[Path], options: ReadOptions) -> Itera
         except CAUGHT as error:
             yield _Refused(found, unexpected(found.origin, error))
         else:
-            yield _ReadThrough()
+            yield _ReadThrough(found.origin, tuple(contents.gaps(source)))
 
 
 def _refused(found: Found, name: str, error: IngestError) -> _Refused:

@@ -233,7 +233,7 @@ def test_reading_nothing_is_reported_and_suggests_no_next_command(here):
     result = run("ingest", "dcgm", "scrape.txt", "--format", "json")
 
     assert (result.exit_code, json.loads(result.stdout)[0]["rows"]) == (0, 0)
-    assert result.stderr == "There are no rows in scrape.txt; reading met no errors.\n"
+    assert result.stderr == "scrape.txt: dcgm: no row was read.\n"
 
 
 @pytest.fixture

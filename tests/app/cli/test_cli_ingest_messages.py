@@ -55,7 +55,108 @@ def test_a_text_without_rows_is_no_failure(folder):
 
     assert result.exit_code == 0
     none = folder / "none.txt"
-    assert result.stderr == f"There are no rows in {none}; reading met no errors.\n"
+    assert result.stderr == f"{none}: slurm: it lists nothing.\n"
+
+
+STARTED = "[after megatron is initialized] datetime: 2026-11-20 14:00:00 \n"
+LAST_STEP = (
+    "[2026-11-20 14:00:0{}] iteration {}/ 9 | elapsed time per iteration (ms): 1000.0 | loss: 1 |\n"
+)
+OPTIONS = ("--timezone", "UTC", "--node", "n1", "--observed-at", "2026-11-20T15:00Z")
+SAID = {
+    "no_step.log": (
+        STARTED + " iteration 1/ 9 | consumed samples: 1 | elapsed time: 1 s |\n",
+        "job-log: no step was read; line 2 (iteration 1/ 9 | consumed samples: 1 | elapsed time: "
+        "1 s |) was rejected: the line looks like an iteration of Megatron, which has",
+    ),
+    "no_save.log": (
+        STARTED + LAST_STEP.format(1, 1),
+        "job-log: steps and no finished save were read; until the job completes its steps count as",
+    ),
+    "half_saved.log": (
+        STARTED + LAST_STEP.format(1, 1) + "successfully saved checkpoint for iteration: 1\n",
+        "job-log: steps and no finished save were read; line 3 (successfully saved checkpoint for",
+    ),
+    "plain_loop.log": (
+        "Traceback (most recent call last):\nstep 12 loss 2.3\n" + STARTED,
+        "job-log: no step was read; line 2 (step 12 loss 2.3) looks like a training step of no",
+    ),
+    "epochs.log": (
+        "2026-11-20T14:00:00Z {'loss': 2.3, 'epoch': 0.1}\n",
+        "job-log: no step was read; the dictionaries of the Hugging Face Trainer have an epoch",
+    ),
+    "dmesg.txt": (
+        "2026-11-20T14:00:00+0000 n1 kernel: all is well\n",
+        "kernel-log: no line of it is an error of a GPU or a process killed for memory.",
+    ),
+    "page.prom": (
+        'DCGM_FI_DEV_GPU_UTIL{gpu="0"} 5\n',
+        "dcgm: no r",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "given"), SAID.items(), ids=SAID.keys())
+def test_a_recognised_file_says_what_it_did_not_give(folder, name, given):
+    text, said = given
+
+    result = ingested(folder, "auto", name, text, *OPTIONS)
+
+    assert f"{folder / name}: {said}" in result.stderr
+
+
+UNKNOWN = {
+    "smi.csv": (
+        "timestamp, name, utilization.gpu [%]\n2026/11/20 14:00:00.000, H100, 5 %\n",
+        "a table of nvidia-smi is not read",
+    ),
+    "maxtext.log": (
+        "completed step: 12, seconds: 5.1, TFLOP/s/device: 103.2, loss: 2.3\n",
+        "a log of MaxText is not read",
+    ),
+    "trainer_log.jsonl": (
+        '{"current_steps": 5, "total_steps": 100, "loss": 2.3, "epoch": 0.1}\n',
+        "trainer_log.jsonl of LLaMA-Factory is not read",
+    ),
+    "verl.log": (
+        "step:1 - global_seqlen/min:10 - actor/entropy:0.4 - timing_s/step:20.1\n",
+        "a log of verl is not read",
+    ),
+    "loop.log": (
+        "hello\nstep 12 loss 2.3\n",
+        "line 2 (step 12 loss 2.3) looks like a training step of no known format",
+    ),
+    "bar.log": (
+        " 12%|#   | 12/100 [00:05<00:40,  2.2it/s]\n",
+        "line 1 (12%|#   | 12/100 [00:05<00:40,  2.2it/s]) looks like a training step",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "given"), UNKNOWN.items(), ids=UNKNOWN.keys())
+def test_a_file_that_no_source_reads_names_what_would_be_read(folder, name, given):
+    text, said = given
+
+    result = ingested(folder, "auto", name, text)
+
+    assert result.exit_code == 1
+    assert f"{folder / name}: {said}" in result.stderr
+
+
+def test_a_refused_file_does_not_stop_those_after_it(folder):
+    for name, text in (("a.out", STARTED + LAST_STEP.format(1, 1)), ("b.out", "hello\n")):
+        (folder / name).write_text(text)
+    (folder / "c.out").write_text(STARTED + LAST_STEP.format(2, 2))
+    paths = [str(folder / name) for name in ("a.out", "b.out", "c.out")]
+
+    result = run(
+        "ingest", "job-log", *paths, "--timezone", "UTC", "--db", str(folder / "three.duckdb")
+    )
+
+    assert result.exit_code == 1
+    assert f"skipped: {paths[1]}: no line has the log format of a known framework" in result.stderr
+    assert "1 file could not be read as job-log; all others were ingested." in result.stderr
+    assert result.stdout.split("\n")[1].split()[:3] == ["2", "4", "4"]  # files, rows, new
 
 
 def test_node_states_without_a_time_are_asked_for(folder):

@@ -47,9 +47,10 @@ _PATTERNS: Final[dict[str, tuple[str, ...]]] = {
         r"\[Errno 12\]|Cannot allocate memory|std::bad_alloc|DefaultCPUAllocator: ",
         r"Exceeded (?:job|step) memory limit|srun: error: .*: Out Of Memory\s*$",
     ),
-    "bus_error": (r"\bBus error\b|\bSIGBUS\b|Unexpected bus error|insufficient shared memory",),
+    "bus_error": (r"\b[Bb]us error\b|\bSIGBUS\b|Unexpected bus error|insufficient shared memory",),
     "nan": (
         r"\bloss['\"]?\s*[:=]\s*['\"]?[+-]?(?:nan|inf(?:inity)?)\b",
+        r"\bloss\s+[+-]?(?:nan|inf(?:inity)?)\b",
         r"\bnan\b.{0,60}\bloss(?:es)?\b(?!.scal)|\bloss(?:es)? (?:is|was|became|turned)\b.{0,30}\b"
         r"(?:nan|inf|infinite|non-?finite)\b|\bnon-?finite loss\b",
     ),
@@ -74,7 +75,7 @@ _PATTERNS: Final[dict[str, tuple[str, ...]]] = {
         r"\b(?:CUBLAS|CUDNN|CUSPARSE)_STATUS_[A-Z_]+",
         _exception("AcceleratorError"),
     ),
-    "division_by_zero": (_exception("ZeroDivisionError"), r"\bFloating point exception\b"),
+    "division_by_zero": (_exception("ZeroDivisionError"), r"\b[Ff]loating point exception\b"),
     "assertion": (_exception("AssertionError"), r"\bAssertion [`'].*' failed\."),
     "nccl_timeout": (
         r"Watchdog caught collective operation timeout",
@@ -97,11 +98,11 @@ _PATTERNS: Final[dict[str, tuple[str, ...]]] = {
         r"connectFullMesh|Network is unreachable|No route to host|Socket Timeout)",
     ),
     "segfault": (
-        r"\bSegmentation fault\b|\bSIGSEGV\b|Signal code: Address not mapped",
+        r"\b[Ss]egmentation fault\b|\bSIGSEGV\b|Signal code: Address not mapped",
         r"(?:exit|exited with)(?:ed)? (?:exit )?code:? 139\b",
     ),
     "sigabrt": (
-        r"\bSIGABRT\b|\bAborted\s+\(core dumped\)|terminate called (?:after|without)",
+        r"\bSIGABRT\b|\b[Aa]borted\s+\(core dumped\)|terminate called (?:after|without)",
         r"(?:exit|exited with)(?:ed)? (?:exit )?code:? 134\b",
     ),
     "sigkill": (
@@ -124,8 +125,10 @@ KINDS: Final = tuple(_PATTERNS)  # the most specific first
 # only a line with one of these is looked at: each costs a little of every line of every log
 HINTS: Final = (
     *("Error", "error", "Exception", "exit code", "[Errno", "bad_alloc", "fallen off", "Assertion"),
-    *("Killed", "Segmentation", "Aborted", "SIG", "Floating point", "terminate called"),
-    *("NaN", "NAN", "oss: nan", "oss = nan", "oss=nan", "oss is n", "finite loss"),
+    *("Killed", "egmentation fault", "borted", "us error", "SIG", "loating point"),
+    "terminate called",
+    *("NaN", "NAN", "oss: nan", "oss = nan", "oss=nan", "oss is n", "oss nan"),
+    *("finite loss", "oss inf"),
     *("oss: inf", "oss = inf", "oss=inf", "oss is inf"),
 )
 TEXT_MAX_CHARS: Final = 2_000  # what a line says it says early

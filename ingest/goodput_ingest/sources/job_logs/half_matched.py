@@ -20,22 +20,22 @@ RULES: Final = tuple(
     HalfMatched(re.compile(pattern), f"looks like {what}, which has {form}; this line has not")
     for pattern, what, form in (
         (
-            r"(?<!, )\biteration\s+\d+\s*/\s*\d+.*(?:elapsed time|consumed samples)",
+            r"(?<!, )iteration\b.*(?:\| (?:elapsed time|consumed samples)|time per iteration)",
             "an iteration of Megatron",
             "`iteration N/ TOTAL |` and `elapsed time per iteration (ms): N |`",
         ),
         (
-            r"\bsaved checkpoint\b(?=.*\biteration\b)",
+            r"\bsaved checkpoint(?=.*\biteration\b)",
             "a finished save of Megatron",
             "`successfully saved checkpoint from iteration N` (or `at iteration N`)",
         ),
         (
-            r"Training epoch \d+, iteration ",
+            r"Training epoch\b.*\biteration\b",
             "an iteration of NeMo",
             "`iteration N/TOTAL |` and `global_step: N |`",
         ),
         (
-            r"Global Checkpoint (?:Save|Load) : ",
+            r"Global Checkpoint (?:Save|Load)\b",
             "a save or load of NeMo",
             "a rank and `Save duration: Ns` (or `Time spent in load_checkpoint: Ns`)",
         ),
@@ -45,7 +45,7 @@ RULES: Final = tuple(
             "`Async checkpoint save for step N (PATH) finalized successfully`",
         ),
         (
-            r"\[titan\].*\bstep: *\d+ .*\bloss:",
+            r"\[titan\].*\bstep:.*\bloss:",
             "a step of torchtitan",
             "`[titan] DATE TIME - NAME - LEVEL - step: N  loss: X`",
         ),
@@ -55,23 +55,40 @@ RULES: Final = tuple(
             "its closing brace on the same line",
         ),
         (
-            r"(?:\[Rank \d+\] |\bglobal_)step=\d+, .*\blr=",
+            r"\bstep=.*(?:\bskipped=|\blr=)",
             "a step of DeepSpeed",
             "`[DATE TIME,MS] [LEVEL] [FILE:LINE:FUNCTION]` and `step=N, skipped=N`",
         ),
         (
-            r"Checkpoint global_step\d+ is ",
+            r"Checkpoint global_step",
             "a save of DeepSpeed",
             "`[ENGINE] Checkpoint global_stepN is ready now!` (or `about to be saved!`)",
         ),
         (
-            r"Epoch \d+:.*\b\d+/\d+ \[",
+            r"Epoch \d*:.*it/s",
             "a progress bar of Lightning",
             "`Epoch N: P%|...| DONE/TOTAL [ELAPSED<LEFT]`",
         ),
+        (
+            r"Avg generation throughput:.*\bRunning:",
+            "a line of vLLM",
+            "`MM-DD HH:MM:SS [FILE:LINE]`, two throughputs in tokens/s, Running, Waiting in reqs",
+        ),
     )
 )
+_STEP = r"\b(?:global_?)?(?:step|iter(?:ation)?)s?['\"\]]?\s*[:=#]?\s*\[?\d"
+PLAIN: Final = re.compile(
+    rf"{_STEP}.*loss|\bloss\b.*{_STEP}"
+    r"|\d/\d+ \[[\d:]+<[\d:?]+,\s*[\d.?]+\s*(?:it/s|s/it)",  # a progress bar of tqdm
+    re.IGNORECASE,
+)
+PLAIN_MAX_CHARS: Final = 1_000
 HINTS: Final = ("consumed samples", "TFLOP/s/GPU", "saved checkpoint")
+
+
+def looks_like_step(text: str) -> bool:
+    """Say whether a line looks like a step that a loop of no known framework prints."""
+    return PLAIN.search(text[:PLAIN_MAX_CHARS]) is not None
 
 
 def missing(text: str) -> str | None:

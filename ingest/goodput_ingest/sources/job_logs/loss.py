@@ -1,6 +1,7 @@
 """The training loss that a log line prints, whatever framework wrote the line.
 
-`lm loss: 7.1E+00 |`, `loss:  6.41230`, `'loss': '1.932'`, `train_loss=1.93`, `loss = nan`
+`lm loss: 7.1E+00 |`, `loss:  6.41230`, `'loss': '1.932'`, `train_loss=1.93`,
+`loss = nan`, `loss 2.31`
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import re
 
 LOSS = re.compile(
-    r"loss['\"]?\s*[:=]\s*['\"]?"
+    r"loss(?:['\"]?\s*[:=]\s*['\"]?|\s+)"
     r"(?P<loss>[+-]?(?:nan|inf(?:inity)?|\d{1,30}(?:\.\d{0,30})?(?:e[+-]?\d{1,3})?))(?![\w.])",
     re.IGNORECASE,
 )

@@ -28,6 +28,7 @@ from goodput_ingest.sources.job_logs import half_matched
 from goodput_ingest.sources.job_logs.cuda_oom import CudaOom
 from goodput_ingest.sources.job_logs.deepspeed import DeepSpeed
 from goodput_ingest.sources.job_logs.error_text import ErrorText
+from goodput_ingest.sources.job_logs.half_matched import looks_like_step
 from goodput_ingest.sources.job_logs.hf_trainer import HfTrainer
 from goodput_ingest.sources.job_logs.lightning import Lightning
 from goodput_ingest.sources.job_logs.lines import Line, cleaned
@@ -70,6 +71,7 @@ ROWS_PER_BATCH = 100_000
 PREAMBLE_BYTES = files.HEAD_BYTES // 2  # a shorter file has been seen whole
 BEGINNING_BYTES = 4 * 1024 * 1024
 STEP_MAX = 2**62
+SHOWN_MAX_CHARS = 80
 LISTED_MAX = 1_000  # rejects of one reason: a log may have millions
 # NCCL prints it with NCCL_DEBUG=VERSION and above
 NCCL_HINT = "NCCL version "
@@ -118,8 +120,27 @@ class JobLog:
                 if reader.without_moment
                 else f"{self.path}: {reader.first_problem}."
                 if reader.first_problem
-                else f"{self.path}: no line has the log format of a known framework."
+                else f"{self.path}: no line has the log format of a known framework{self.unread}."
             )
+
+    @property
+    def unread(self) -> str:
+        """Say of a log without steps what its steps lack, or which line looks like one."""
+        found = self._reader.plain_step
+        if self._reader.steps_of is not None:
+            return ""
+        if self._reader.has_epochs:
+            return (
+                "; the dictionaries of the Hugging Face Trainer have an epoch and no step, and the "
+                "lines `Num Epochs = N` and `Total optimization steps = N` before them are missing"
+            )
+        if found is None:
+            return ""
+        shown = json_lines.printable(found.text.strip(), SHOWN_MAX_CHARS)
+        return (
+            f"; line {found.number} ({shown}) looks like a training step of no known format: let "
+            "the job write job events (goodput_emitter.py)"
+        )
 
     def read(self, part: Part) -> Iterator[Batch]:
         """Yield the events of the next lines; raises ZoneNeededError as `extract` does."""
@@ -175,6 +196,8 @@ class _Reader:
         )
         self.versions: dict[str, str] = {}  # printed since the last event
         self.steps_of: str | None = None
+        self.plain_step: Line | None = None  # the first line like a step of no known format
+        self.has_epochs = False  # dictionaries of which the step is not known
         self.is_life_begun = False
         self.placed = 0
         self.first_line: int | None = None  # with an event that has a moment
@@ -190,12 +213,15 @@ class _Reader:
         rejects: list[Reject] = []
         for number, raw in enumerate(part.lines, part.first_line):
             if "\x1b" not in raw and not self.any_hint.search(raw):
-                self._note(raw)
+                self._note(number, raw)
                 continue
-            for line in cleaned(number, raw):
+            for text in cleaned(number, raw):
+                line = self._with_time(text)
                 self._keep_versions(line)
                 for log_format, event in self._events(line, rejects):
                     if event.at is None:
+                        if self.moments.zone is None and (found := LOCAL_MOMENT.match(line.text)):
+                            self.moments.local(found[1])  # raises: its zone is not known
                         self.without_moment += 1
                         self._reject(line, "the line has no timestamp", rejects)
                     else:
@@ -210,6 +236,17 @@ class _Reader:
             rejects.append(Reject(part.first_line + len(part.raw_lines), part.damage))
         self.placed += len(rows)
         yield rows, rejects
+
+    def _with_time(self, line: Line) -> Line:
+        """Return a line with the local time that a program's logger wrote at its beginning."""
+        if line.at is not None or (found := LOCAL_MOMENT.match(line.text)) is None:
+            return line
+        if self.moments.zone is None:
+            return line
+        try:
+            return replace(line, at=self.moments.local(found[1]))
+        except FieldError:
+            return line  # whichever format reads the line says so
 
     def _keep_versions(self, line: Line) -> None:
         """Keep the versions in a line for the event after it: alone they are none."""
@@ -226,8 +263,9 @@ class _Reader:
         more = "; further such lines are not listed" if self.listed[reason] == LISTED_MAX else ""
         rejects.append(Reject(line.number, reason + more, json_lines.printable(line.text, 500)))
 
-    def _note(self, raw: str) -> None:
+    def _note(self, number: int, raw: str) -> None:
         """Keep the time of a line without events: timestamps without a year need one."""
+        self._note_plain_step(Line(number, raw))
         if raw[:2] == "20":
             for line in cleaned(0, raw):
                 if line.at is not None:
@@ -236,6 +274,10 @@ class _Reader:
         if self.moments.zone is not None and (found := LOCAL_MOMENT.match(raw)) is not None:
             with contextlib.suppress(FieldError):
                 self.moments.local(found[1])
+
+    def _note_plain_step(self, line: Line) -> None:
+        if self.plain_step is None and self.steps_of is None and looks_like_step(line.text):
+            self.plain_step = line
 
     def _events(self, line: Line, rejects: list[Reject]) -> Iterator[tuple[LogFormat, Event]]:
         if line.at is not None:
@@ -257,6 +299,8 @@ class _Reader:
                 has_form = True
                 self.first_problem = self.first_problem or f"line {line.number}: {reason}"
                 self._reject(line, reason, rejects)
+        if not has_form:
+            self._note_plain_step(line)
         if not has_form and (reason := half_matched.missing(line.text)) is not None:
             self.first_problem = self.first_problem or f"line {line.number}: it {reason}"
             self._reject(line, f"the line {reason}", rejects)
@@ -271,6 +315,8 @@ class _Reader:
             if self.steps_of != log_format.name or (event.step or 0) > STEP_MAX:
                 return False
             self.is_life_begun = False
+        elif event.event == "metric":
+            self.has_epochs = self.has_epochs or log_format.name == HfTrainer.name
         elif event.event == "job.end" or (
             # an error in the text may have been handled
             event.event == "failure" and log_format.name != ErrorText.name

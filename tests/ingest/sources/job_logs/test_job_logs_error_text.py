@@ -44,6 +44,9 @@ LINES = {
     "    AssertionError": "assertion",
     "found NaN in local forward loss calculation": "nan",
     "loss = inf, stopping": "nan",
+    "Epoch 2 | step 4100 | loss nan": "nan",
+    "run.sh: line 7:   71 segmentation fault (core dumped)  python train.py": "segfault",
+    "run.sh: line 7:   71 aborted (core dumped)  python train.py": "sigabrt",
 }
 NO_FAILURE = [
     "RuntimeError: DataLoader worker (pid 7) is killed by signal: Terminated.",

@@ -171,6 +171,22 @@ def test_a_collectors_stamp_places_lines_that_have_none_and_needs_no_zone(
     assert str(store.read("select ts from raw.job_events").item()) == "2026-08-20 12:03:10.250000"
 
 
+LOGGED = "[2026-08-20 14:03:10,500] INFO {'loss': 1.9321, 'epoch': 0.12}\n"
+
+
+def test_the_time_that_a_programs_logger_writes_is_that_of_its_line(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    ingest(store, "job-log", [write(tmp_path, LOGGED)], BERLIN)
+
+    assert str(store.read("select ts from raw.job_events").item()) == "2026-08-20 12:03:10.500000"
+
+
+def test_the_zone_of_such_a_time_is_asked_for(store: LocalStore, tmp_path: Path) -> None:
+    with pytest.raises(IngestError, match="Name their time zone with --timezone"):
+        ingest(store, "job-log", [write(tmp_path, LOGGED)], ReadOptions())
+
+
 def test_a_log_in_which_nothing_has_a_moment_is_refused(store: LocalStore, tmp_path: Path) -> None:
     text = "***** Running training *****\n" + "{'loss': 1.9321, 'epoch': 0.12}\n" * 3
 

@@ -28,7 +28,7 @@ RUNGS = {
         [2], False, ("active_while_allocated", 0.5, 1.0), "five lines of Python",
     ),
     "few attempts that report steps do not represent the rest": (
-        [2, 6], True, ("active_while_allocated", None, 0.25), "telemetry",
+        [2, 6], True, ("active_while_allocated", None, 0.25), "it covers a part",
     ),
     "without a scheduler the activity of GPUs is all there is": (
         [], False, ("gpu_activity", 0.5, 1.0), "scheduler",

@@ -170,6 +170,8 @@ select
     coverage,
     case
         when rung = 'goodput' then null
+        when coalesce(coverage, 0) < 0.5 and observed_ms > 0
+            then 'Read GPU telemetry of all nodes and of the whole time: it covers a part'
         when coalesce(coverage, 0) < 0.5 then 'Add GPU telemetry: [[collect]] source = "nvml" or "dcgm"'
         when rung = 'active_while_allocated' then 'Let jobs report their steps: job events, five lines of Python'
         else 'Add the scheduler, [[collect]] source = "slurm" or "kubernetes"; without one, let jobs write job events'
