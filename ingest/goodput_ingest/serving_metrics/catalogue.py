@@ -34,8 +34,9 @@ PREFIXES: Final = {
 """Beginnings of names, for metrics that are in no row; the product that exports them."""
 ABOVE_ENGINES: Final = ("dynamo", "triton", "inference-gateway")
 """Products that may export on the page of an engine what the engine exports itself."""
-UNDER_RAY: Final = re.compile("^ray_vllm[_:]")
-"""What Ray makes of `vllm:`; it also repeats each counter as a gauge without `_total`."""
+SPELLINGS: Final = re.compile("^(?P<ray>ray_)?(?P<product>vllm|sglang)[_:]")
+"""What Prometheus (OpenMetrics without colons) and Ray make of `vllm:` and `sglang:`; Ray also
+repeats each counter as a gauge without `_total`."""
 NOT_READ: Final = "_created"  # when a series began, which prometheus_client writes for each
 BUCKET, SUM = "_bucket", "_sum"
 NAMES_REMEMBERED: Final = 65_536  # a hostile file may make up names
@@ -76,16 +77,21 @@ def meanings(name: str) -> tuple[Meaning, ...]:
 
     Of a histogram that is in no row the buckets are not read: its sum and count are.
     """
-    exported, is_ray = UNDER_RAY.subn("vllm:", name)
+    exported = as_exported(name)
     if known := _catalogue().get(exported):
         return known
-    if is_ray and exported + "_total" in _catalogue():
+    if name.startswith("ray_") and exported + "_total" in _catalogue():
         return ()
     name = exported
     product = next((of for prefix, of in PREFIXES.items() if name.startswith(prefix)), None)
     if product is None or name.endswith((NOT_READ, BUCKET)) or _is_count_of_known(name):
         return ()
     return (Meaning(product, None),)
+
+
+def as_exported(name: str) -> str:
+    """Return the name that an engine itself gives a metric, whoever has stored it."""
+    return SPELLINGS.sub(r"\g<product>:", name)
 
 
 def is_serving_metric(name: str) -> bool:

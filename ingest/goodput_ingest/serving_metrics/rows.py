@@ -101,6 +101,11 @@ def _of_meaning(
         *(labels.first(name).fill_null("") for name in meaning.summed_over),
         *([labels.first("le").fill_null("")] if meaning.part == "bucket" else []),
     ]
+    # one metric under two spellings is one
+    exported = pl.col("metric").replace_strict(
+        {name: catalogue.as_exported(name) for name in of_series["metric"].unique()},
+        return_dtype=pl.String(),
+    )
     return of_series.select(
         "series",
         pl.col("labels").cast(pl.UInt32),
@@ -113,7 +118,7 @@ def _of_meaning(
         pl.lit(meaning.alternative).alias("alternative"),
         pl.lit(meaning.is_ratio).alias("is_ratio"),
         (labels.first("le").cast(pl.Float64, strict=False) * meaning.factor).alias("le_s"),
-        pl.concat_str([pl.col("metric"), *child], separator="\x1f").alias("child"),
+        pl.concat_str([exported, *child], separator="\x1f").alias("child"),
     )
 
 

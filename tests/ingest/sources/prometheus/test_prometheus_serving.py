@@ -74,10 +74,11 @@ def test_a_server_without_engines_is_not_asked_for_them(fake, reply_types, store
     assert not [request for request in fake.queries() if "vllm" in request.fields["query"]]
 
 
-def test_a_saved_answer_has_the_engines_of_all_products(store, tmp_path, reply_types):
+@pytest.mark.parametrize("colon", [":", "_"])  # which OpenMetrics does not have in names
+def test_a_saved_answer_has_the_engines_of_all_products(store, tmp_path, reply_types, colon):
     names = {
-        "vllm:num_requests_running": {"engine": "0", "model_name": "m"},
-        "sglang:num_queue_reqs": {"model_name": "m"},
+        f"vllm{colon}num_requests_running": {"engine": "0", "model_name": "m"},
+        f"sglang{colon}num_queue_reqs": {"model_name": "m"},
         "tgi_queue_size": {},
         "go_goroutines": {},
     }

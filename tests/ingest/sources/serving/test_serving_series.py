@@ -69,6 +69,29 @@ def test_a_renamed_metric_that_is_exported_under_both_names_counts_once():
     ) == {"kv_cache_ratio": 0.25, "kv_offload_bytes": 42, "kv_load_s": 3}
 
 
+PAGE = (
+    'vllm:num_requests_running{engine="0"} 3\nvllm:generation_tokens_total{engine="0"} 90\n'
+    'vllm:time_to_first_token_seconds_bucket{engine="0",le="+Inf"} 7\n'
+)
+
+
+def test_a_colon_that_became_an_underscore_changes_nothing():
+    """Prometheus stores the names of OpenMetrics without colons."""
+    for page in (PAGE, 'sglang:num_running_reqs{tp_rank="0"} 3\n'):
+        of_colons, of_underscores = parsed(page), parsed(page.replace(":", "_"))
+
+        assert [one.table for one in of_underscores] == [one.table for one in of_colons]
+        for one, other in zip(of_colons, of_underscores, strict=True):
+            assert (
+                one.rows.drop("native", strict=False).rows()
+                == other.rows.drop("native", strict=False).rows()
+            )
+
+
+def test_a_metric_under_both_spellings_counts_once():
+    assert values(PAGE + PAGE.replace(":", "_")) == {"requests_running": 3, "generation_tokens": 90}
+
+
 def test_ranks_that_report_the_same_requests_count_once():
     assert values(
         'sglang:num_running_reqs{tp_rank="0",dp_rank="1"} 3\n'
