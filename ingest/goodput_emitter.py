@@ -47,6 +47,7 @@ MSG_MAX_CHARS = 300  # of an exception; job logs have the whole
 RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 LOCAL_RANKS = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK")
 UUIDS = ("GPU-", "MIG-")
+START_MAX_S = 600.0  # before the first life; a process that is older did something else until then
 
 
 class Emitter:
@@ -77,6 +78,7 @@ class Emitter:
         self._is_broken = False
         self._lock = threading.Lock()
         self.is_in_run = False
+        self.is_alive = False  # between job.start and how the process ended
 
     def emit(self, event: str, *, ts: float | None = None, **fields: Any) -> None:
         """Write one event; `ts` is epoch seconds, default now. Never raises."""
@@ -108,11 +110,26 @@ class Emitter:
             path.parent.mkdir(parents=True, exist_ok=True)
         return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 
+    def is_of(self, run_id: str | None, path: str | os.PathLike[str] | None) -> bool:
+        """Say whether this process writes these events here; None: wherever it does."""
+        is_path = path is None or Path(path) == self.path
+        is_process = self.identity["pid"] == os.getpid()
+        return run_id in (None, self.run_id) and is_path and is_process
+
+    def begin(self) -> None:
+        """Write `job.start` where a life has not begun yet.
+
+        The process's first life began when the process did: imports are start-up of the job.
+        """
+        if not self.is_alive:
+            self.is_alive = True
+            self.emit("job.start", ts=_begin_of_first_life())
+
     @contextlib.contextmanager
     def run(self) -> Iterator[Emitter]:
         """One life of this process: `job.start`, then `job.end`, or `failure` for an exception."""
         self.is_in_run = True
-        self.emit("job.start")
+        self.begin()
         try:
             yield self
         except BaseException as error:
@@ -124,6 +141,7 @@ class Emitter:
 
     def ended(self, error: BaseException | None = None) -> None:
         """Write how the process ended: `failure` with the exception, or `job.end`."""
+        self.is_alive = False
         if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
             self.emit("job.end")
         else:
@@ -245,6 +263,24 @@ def _gpu_uuid(local_rank: int | None) -> str | None:
     return None if uuid is None else f"GPU-{uuid}"
 
 
+def _begin_of_first_life() -> float | None:
+    """Return when this process began, epoch seconds, once; None: it is now, or not known.
+
+    A notebook's process, or one much older than the job, began for something else.
+    """
+    global _has_lived  # noqa: PLW0603 -- a process begins once
+    if _has_lived == os.getpid() or "ipykernel" in sys.modules or hasattr(sys, "ps1"):
+        return None
+    _has_lived = os.getpid()
+    with contextlib.suppress(Exception):
+        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        began_s = int(fields[19]) / os.sysconf("SC_CLK_TCK")  # since boot
+        age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - began_s
+        if 0 <= age_s <= START_MAX_S:
+            return time.time() - age_s
+    return None
+
+
 def _versions() -> dict[str, str]:
     """Return the versions of PyTorch, of what it was built with, and of all packages as a hash."""
     found: dict[str, str] = {}
@@ -280,6 +316,7 @@ def _report(text: str) -> None:
 
 # The functions below share one emitter a process: the one that `run` opened, else one of defaults.
 _current: Emitter | None = None
+_has_lived: int | None = None  # the process that has
 
 
 def current() -> Emitter:
@@ -297,9 +334,14 @@ def current() -> Emitter:
 def run(
     run_id: str | None = None, path: str | os.PathLike[str] | None = None, **fields: Any
 ) -> Iterator[Emitter]:
-    """One life of this process under `run_id`; see `Emitter` for what the arguments mean."""
+    """One life of this process under `run_id`; see `Emitter` for what the arguments mean.
+
+    A life that a call-back has begun goes on, under its run and path; after its end another begins.
+    """
     global _current  # noqa: PLW0603 -- as above
-    _current = Emitter(run_id, path, **fields)
+    if _current is None or not _current.is_of(run_id, path):
+        _current = Emitter(run_id, path)
+    _current.identity.update(fields)
     with _current.run() as emitter:
         yield emitter
 
@@ -369,7 +411,7 @@ def _shared(run_id: str | None, path: str | os.PathLike[str] | None) -> Emitter:
     global _current  # noqa: PLW0603 -- as above
     if _current is None or not _current.is_in_run:
         _current = Emitter(run_id, path)
-        _current.emit("job.start")
+        _current.begin()
     return _current
 
 

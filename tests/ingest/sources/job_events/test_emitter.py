@@ -32,6 +32,7 @@ def no_job_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("RUN_ID", "SLURM_JOB_ID", "JOB_EVENTS", "CUDA_VISIBLE_DEVICES"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(goodput_emitter, "_current", None)
+    monkeypatch.setattr(goodput_emitter, "_has_lived", os.getpid())  # the tests' own process
 
 
 def train(path: Path) -> None:
@@ -189,6 +190,56 @@ def test_a_forked_child_writes_no_events_of_the_rank(tmp_path: Path) -> None:
 
     assert [e["event"] for e in events(tmp_path / "e.jsonl")] == ["job.start", "job.end"]
     assert [path.name for path in tmp_path.iterdir()] == ["e.jsonl"]
+
+
+@pytest.mark.parametrize("run_id", [None, "hf"])
+def test_a_call_back_made_before_run_and_run_are_one_life(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_id: str | None
+) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", SimpleNamespace(TrainerCallback=object))
+    monkeypatch.setenv("JOB_EVENTS", str(tmp_path / "e.jsonl"))
+    state = SimpleNamespace(global_step=1)
+    callback = goodput_emitter.hf_callback("hf")
+
+    for _ in range(2):  # a second life of the process begins with its own start
+        with goodput_emitter.run(run_id):
+            callback.on_train_end(None, state, None)
+
+    seen = events(tmp_path / "e.jsonl")
+    assert [e["event"] for e in seen] == ["job.start", "job.end"] * 2
+    assert seen[0]["run_id"] == "hf"
+
+
+def test_another_run_is_another_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", SimpleNamespace(TrainerCallback=object))
+    goodput_emitter.hf_callback("hf", tmp_path / "e.jsonl")
+
+    with goodput_emitter.run("other", tmp_path / "e.jsonl"):
+        pass
+
+    assert [(e["run_id"], e["event"]) for e in events(tmp_path / "e.jsonl")] == [
+        ("hf", "job.start"), ("other", "job.start"), ("other", "job.end"),
+    ]  # fmt: skip
+
+
+def test_the_first_life_begins_with_the_process_and_the_next_when_it_does(tmp_path: Path) -> None:
+    script = (
+        "import sys, time; sys.path.insert(0, sys.argv[1])\n"
+        "imported = time.time()\n"
+        "import goodput_emitter\n"
+        "while time.time() < imported + 0.1: pass\n"
+        "with goodput_emitter.run('run7', sys.argv[2]):\n"
+        "    goodput_emitter.current().emit('metric', imported=imported)\n"
+        "with goodput_emitter.run('run7', sys.argv[2]): pass\n"
+    )
+    folder = str(Path(goodput_emitter.__file__).parent)
+    arguments = [*STANDARD_LIBRARY_ALONE, "-c", script, folder, str(tmp_path / "e.jsonl")]
+
+    subprocess.run(arguments, cwd=tmp_path, check=True)
+
+    first, metric, ended, second, _ = events(tmp_path / "e.jsonl")
+    assert metric["imported"] - 10 < first["ts"] <= metric["imported"]
+    assert second["ts"] >= ended["ts"]
 
 
 @pytest.mark.filterwarnings("ignore")  # theirs
