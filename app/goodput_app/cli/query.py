@@ -180,6 +180,12 @@ def _balance(store: Store, scope: Scope, ledger_ms: int) -> str:
     if ledger_ms == 0:
         if data := extent(store):
             return f"{total}: no rows in this scope{data}."
+        listed = store.read("select count(distinct gpu_uuid) from raw.gpus").item()
+        if listed:
+            return (
+                f"{total}: {count(listed, 'GPU')} listed, and no source says of any time what they "
+                "did; add accounting, node states or readings."
+            )
         return (
             f"{total}: no GPU of a node is known; `goodput show data_quality` says what is missing."
         )

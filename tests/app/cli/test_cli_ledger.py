@@ -64,6 +64,17 @@ def test_an_empty_ledger_leads_to_data_quality(here, empty_database):
     assert "no GPU of a node is known; `goodput show data_quality` says" in result.stderr
 
 
+def test_a_ledger_of_an_inventory_alone_names_the_listed_gpus(here):
+    rows = "node,gpu_index,gpu_uuid,gpu_model,valid_from\nn1,0,GPU-a,h100,\nn1,1,GPU-b,h100,\n"
+    (here / "inventory.csv").write_text(rows)
+
+    run("ingest", "inventory", "inventory.csv", "--cluster", "lab")
+    result = run("ledger")
+
+    assert "2 GPUs listed, and no source says of any time what they did; add" in result.stderr
+    assert "no GPU of a node is known" not in result.stderr
+
+
 @pytest.mark.usefixtures("loaded")
 def test_the_ledger_is_built_first_and_balances():
     result = run("ledger", "--cluster", "lab")

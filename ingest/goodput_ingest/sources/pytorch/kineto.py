@@ -85,6 +85,7 @@ class Kineto:
         """Take the file and its cluster."""
         self.path = path
         self.options = options
+        self.unread = ""  # why there are no rows
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all
@@ -101,6 +102,7 @@ class Kineto:
         trace, digest = self._document()
         rejects: list[Reject] = []
         kernels = list(_kernels(trace, rejects))
+        self.unread = "" if any(NCCL_KERNEL.match(k.name) for k in kernels) else _lack(kernels)
         try:
             about = _about(trace, digest)
             base_us = (json_lines.whole(trace, "baseTimeNanoseconds", 0) or 0) / 1000
@@ -157,6 +159,16 @@ class Kineto:
         if not isinstance(trace, dict) or not isinstance(trace.get("traceEvents"), list):
             raise IngestError(f"{self.path}: this is not a trace: it has no list of traceEvents.")
         return trace, hashlib.sha256(content).hexdigest()
+
+
+def _lack(kernels: list[Kernel]) -> str:
+    """Return what a trace without kernels of NCCL lacks."""
+    if not kernels:
+        return (
+            ": the trace has no kernels of GPUs; record it with "
+            "`activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]`"
+        )
+    return ": none of the trace's kernels is of NCCL; a job of one GPU has none"
 
 
 def _kernels(trace: dict[str, Any], rejects: list[Reject]) -> Iterator[Kernel]:

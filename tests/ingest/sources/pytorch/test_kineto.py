@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from goodput_ingest.formats import files
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.pytorch.kineto import Kineto
 from goodput_queries.errors import IngestError
@@ -110,6 +111,29 @@ def test_what_other_kernels_run_beside_is_not_exposed(store: LocalStore, tmp_pat
 
     assert found[0]["duration_s"] == pytest.approx(100e-6)
     assert found[0]["exposed_s"] == pytest.approx(65e-6)
+
+
+@pytest.mark.parametrize(
+    ("kernels", "lack"),
+    [
+        (
+            [],
+            "the trace has no kernels of GPUs; record it with `activities=[ProfilerActivity.CPU, ",
+        ),
+        ([kernel(0, 5, "gemm")], "none of the trace's kernels is of NCCL"),
+    ],
+    ids=["of a CPU alone", "of one GPU"],
+)
+def test_a_trace_without_collectives_says_what_it_lacks(
+    store: LocalStore, tmp_path: Path, kernels: list[Fields], lack: str
+) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(trace(*kernels)))
+
+    summary = ingest(store, "auto", [path], ReadOptions())
+
+    (gap,) = summary.gaps
+    assert gap.startswith(f"{path}: kineto: no row was read: {lack}")
 
 
 def test_a_trace_without_a_base_has_whole_times(store: LocalStore, tmp_path: Path) -> None:
