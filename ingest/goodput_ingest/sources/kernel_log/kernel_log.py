@@ -20,6 +20,7 @@ from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.formats.pci import pci_bus_id
 from goodput_ingest.source import Batch, ReadOptions, Reject
+from goodput_ingest.sources.kernel_log.continued import Continued
 from goodput_ingest.sources.kernel_log.messages import (
     LOOKS_LIKE_XID,
     NOTICE,
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
 
 SOURCE = "kernel-log"
 MESSAGE_MAX_CHARS = 1000
-JOINED_MAX = 10  # lines of a message
-INDENTS = (" " * 4, "\t")  # of lines that go on with a message; a message may begin with one space
 LINES_OF_A_NOTICE = 3  # "The NVIDIA GPU ..." and "fallen off the bus" stand on lines this near
 NEWEST_SLACK = timedelta(days=1)  # a line without a year may be this much after the collection
 # counted from boot: they drift over a suspend; and they name no node
@@ -135,7 +134,7 @@ class KernelRows:
         self.origin = origin
         self.options = options
         self._notice: tuple[int, str | None, str] | None = None  # line, node, PCI address
-        self._begun = ""  # the last line of the part before that began a message
+        self._continued = Continued()
 
     def batch(self, part: files.Part) -> Batch:
         """Return the events of some consecutive lines; raises IngestError for what is needed."""
@@ -148,11 +147,11 @@ class KernelRows:
             options.observed_at,
             options.node,
             self._notice,
-            self._begun,
+            self._continued.begun,
         )
         rows: list[tuple[Any, ...]] = []
         rejects: list[Reject] = []
-        for number, text in self._messages(part):
+        for number, text in self._continued.messages(part, WORTH_A_LOOK):
             try:
                 row = self._row(number, text)
             except FieldError as error:
@@ -164,28 +163,6 @@ class KernelRows:
             rejects.append(Reject(part.first_line + len(part.lines), part.damage))
         frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
         return Batch("gpu_events", frame, SOURCE, self.origin, key, rejects)
-
-    def _messages(self, part: files.Part) -> Iterator[tuple[int, str]]:
-        """Yield the messages that may hold an event, each with its first line's number, joined.
-
-        A message whose beginning was in the part before has been looked at without these lines:
-        they come with its time and node alone.
-        """
-        lines, read_to = part.lines, 0
-        for index, text in enumerate(lines):
-            if index < read_to or not WORTH_A_LOOK.search(text):
-                continue
-            begin, read_to = index, index + 1
-            while begin >= 0 and _continues(lines[begin]):
-                begin -= 1
-            while read_to < len(lines) and _continues(lines[read_to]):
-                read_to += 1
-            rest = [
-                _continued(line) for line in lines[begin + 1 : min(read_to, begin + JOINED_MAX)]
-            ]
-            first = lines[begin] if begin >= 0 else self._begun[: -len(_said(self._begun)) or None]
-            yield part.first_line + max(begin, 0), " ".join([first, *rest])
-        self._begun = next((text for text in reversed(lines) if not _continues(text)), self._begun)
 
     def oom_kills(self, part: files.Part) -> Batch | None:
         """Return the processes that the out-of-memory killer ended; None: there are none."""
@@ -315,25 +292,6 @@ class KernelRows:
                 "`journalctl -k -o short-iso-precise`."
             )
         return self.options.zone
-
-
-def _continues(text: str) -> bool:
-    """Say whether a line belongs to the message of the line before, behind a collector's time."""
-    stamp = json_lines.STAMPED.match(text)
-    rest = text[stamp.end() :] if stamp else text
-    return rest.startswith(INDENTS) and syslog.form_of(rest.lstrip()) is None
-
-
-def _continued(text: str) -> str:
-    """Return what a line adds to a message."""
-    stamp = json_lines.STAMPED.match(text)
-    return text[stamp.end() if stamp else 0 :].strip()
-
-
-def _said(text: str) -> str:
-    """Return the message of a line that begins one, as it stands at the line's end."""
-    line = _parsed(text)
-    return "" if line is None or not text.endswith(line.message) else line.message
 
 
 def _parsed(text: str) -> Line | None:

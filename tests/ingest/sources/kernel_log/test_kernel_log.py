@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from goodput_ingest.formats import files
 from goodput_ingest.formats.pci import pci_bus_id
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
@@ -150,3 +151,24 @@ def test_a_published_log_has_five_xid_119_of_one_gpu(store: LocalStore) -> None:
 
     found = store.read("select code, pci_bus_id, count(*) from raw.gpu_events group by all").rows()
     assert found == [(119, "00000000:9b:00.0", 5)]
+
+
+@pytest.mark.parametrize("lines_per_part", [1, 2, 3, 50])
+def test_a_message_goes_on_over_the_border_of_two_parts(
+    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines_per_part: int
+) -> None:
+    whole = files.parts
+    monkeypatch.setattr(files, "parts", lambda path: whole(path, lines_per_part=lines_per_part))
+    path = write(
+        tmp_path,
+        "2025-11-18T12:00:00+0000 node7 kernel: NVRM: The NVIDIA GPU 0000:b3:00.0",
+        "                                       NVRM: (PCI ID: 10de:2330) installed has",
+        "                                       NVRM: fallen off the bus and is not responding.",
+        "2025-11-18T12:00:01+0000 node7 kernel: all is well",
+    )
+
+    read(store, path)
+
+    rows = store.read("select node, kind, pci_bus_id, ts from raw.gpu_events").rows()
+    assert rows == [("node7", "off_the_bus", "00000000:b3:00.0", datetime(2025, 11, 18, 12))]
+    assert store.read("select count(*) from raw.rejects").item() == 0
