@@ -107,10 +107,10 @@ class Nemo:
             end = moments.keep(start + length)
         else:
             stamp = STAMP.search(line.text)
-            end = line.at if stamp is None else moments.of(line, stamp[1])
-            if end is None:
+            said = line.at if stamp is None else moments.of(line, stamp[1])
+            if said is None:
                 return (Event("phase", None, phase=PHASES[found["what"]], dur_s=length_s),)
-            start = end - length
+            start, end = said - length, said
         if found["what"] == "Load":
             self.progress.begin(None, end)
             return (Event("phase", end, phase=PHASES["Load"], dur_s=length_s),)

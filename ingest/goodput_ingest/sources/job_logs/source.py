@@ -72,6 +72,7 @@ PREAMBLE_BYTES = files.HEAD_BYTES // 2  # a shorter file has been seen whole
 BEGINNING_BYTES = 4 * 1024 * 1024
 STEP_MAX = 2**62
 SHOWN_MAX_CHARS = 80
+NUMBER = re.compile(r"\d+")
 LISTED_MAX = 1_000  # rejects of one reason: a log may have millions
 # NCCL prints it with NCCL_DEBUG=VERSION and above
 NCCL_HINT = "NCCL version "
@@ -257,10 +258,11 @@ class _Reader:
 
     def _reject(self, line: Line, reason: str, rejects: list[Reject]) -> None:
         """Reject a line; of very many with one reason the last that is listed says so."""
-        self.listed[reason] += 1
-        if self.listed[reason] > LISTED_MAX:
+        alike = NUMBER.sub("0", reason)
+        self.listed[alike] += 1
+        if self.listed[alike] > LISTED_MAX:
             return
-        more = "; further such lines are not listed" if self.listed[reason] == LISTED_MAX else ""
+        more = "; further such lines are not listed" if self.listed[alike] == LISTED_MAX else ""
         rejects.append(Reject(line.number, reason + more, json_lines.printable(line.text, 500)))
 
     def _note(self, number: int, raw: str) -> None:
@@ -299,11 +301,12 @@ class _Reader:
                 has_form = True
                 self.first_problem = self.first_problem or f"line {line.number}: {reason}"
                 self._reject(line, reason, rejects)
-        if not has_form:
-            self._note_plain_step(line)
-        if not has_form and (reason := half_matched.missing(line.text)) is not None:
-            self.first_problem = self.first_problem or f"line {line.number}: it {reason}"
-            self._reject(line, f"the line {reason}", rejects)
+        if has_form:
+            return
+        self._note_plain_step(line)
+        if (lack := half_matched.missing(line.text)) is not None:
+            self.first_problem = self.first_problem or f"line {line.number}: it {lack}"
+            self._reject(line, f"the line {lack}", rejects)
 
     def _counts(self, log_format: LogFormat, event: Event) -> bool:
         """Say whether an event is new: not another format's step, not a life's second start."""
