@@ -198,6 +198,7 @@ class _Reader:
         self.versions: dict[str, str] = {}  # printed since the last event
         self.steps_of: str | None = None
         self.plain_step: Line | None = None  # the first line like a step of no known format
+        self.undated_error: Event | None = None  # the last failure in the text, without a time
         self.has_epochs = False  # dictionaries of which the step is not known
         self.is_life_begun = False
         self.placed = 0
@@ -294,7 +295,7 @@ class _Reader:
                 has_form = True
                 for event in _with_loss(taken, line.text):
                     if self._counts(log_format, event):
-                        yield log_format, event
+                        yield log_format, self._with_error(log_format, event)
             except (FieldError, OverflowError) as error:
                 beyond = "a moment or a duration is beyond the calendar"
                 reason = str(error) if isinstance(error, FieldError) else beyond
@@ -307,6 +308,16 @@ class _Reader:
         if (lack := half_matched.missing(line.text)) is not None:
             self.first_problem = self.first_problem or f"line {line.number}: it {lack}"
             self._reject(line, f"the line {lack}", rejects)
+
+    def _with_error(self, log_format: LogFormat, event: Event) -> Event:
+        """Return a failure; the one that torchrun dates names the error printed before it."""
+        if log_format.name == ErrorText.name:
+            self.undated_error = event if event.at is None else None
+        elif log_format.name == Torchrun.name and self.undated_error is not None:
+            error, self.undated_error = self.undated_error, None
+            if event.kind == "exception":
+                return replace(event, kind=error.kind, msg=f"{error.msg} ({event.msg})")
+        return event
 
     def _counts(self, log_format: LogFormat, event: Event) -> bool:
         """Say whether an event is new: not another format's step, not a life's second start."""
