@@ -135,17 +135,6 @@ def test_ledger_of_a_run_of_several_job_runs(cluster, jobs, attempts, expected):
         assert cluster.read("select ettr_ratio from marts.runs").item() == pytest.approx(1)
 
 
-@built_together
-def test_a_phase_that_never_ends_on_silent_gpus_is_a_hang(cluster):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 2000, ["a"], 1, "FAILED")
-    open_save = event("phase.start", 100, phase="ckpt_save")
-    cluster.events("1", [*steps(1, 10, 0), durable(10, 100), open_save])
-    cluster.samples("a#0", cluster.every(-10, 2000), lambda s: s <= 200)
-    yield
-    assert cluster.gpu_s() == {"step_unsplit": 100, "checkpoint_save": 100, "fault_stall": 1800}
-
-
 def test_losses_in_a_step_are_cut_at_its_end_and_reported(evidence):
     evidence.node("a", 1)
     evidence.job("1", 0, 100, ["a"], 1)
