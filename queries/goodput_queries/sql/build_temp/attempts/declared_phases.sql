@@ -29,11 +29,30 @@ marks as (
         event,
         phase,
         ts,
+        event_id,
+        source,
         end_ms,
         lead(event) over same_phase as next_mark,
         lead(end_ms) over same_phase as next_mark_ms
     from turns
     window same_phase as (partition by attempt_key, rank, host, phase order by ts, event_id)
+),
+
+-- saves during which a step of the same rank and source ended: how long they blocked is not known
+asynchronous as (
+    select distinct marks.event_id
+    from marks
+    asof join (select * from temp.attempt_events where event = 'step') as steps
+        on marks.attempt_key = steps.attempt_key
+        and marks.source = steps.source
+        and coalesce(marks.rank, -1) = coalesce(steps.rank, -1)
+        and coalesce(marks.host, '') = coalesce(steps.host, '')
+        and marks.next_mark_ms > steps.end_ms
+    where
+        marks.event = 'phase.start'
+        and marks.next_mark = 'phase.end'
+        and marks.phase = 'ckpt_save'
+        and steps.end_ms > marks.end_ms
 ),
 
 unended as (
@@ -75,7 +94,8 @@ spans as (
     union all
     select attempt_key, attempt_start_ms, attempt_end_ms, phase, end_ms, next_mark_ms, false
     from marks
-    where event = 'phase.start' and next_mark = 'phase.end'
+    left join asynchronous using (event_id)
+    where event = 'phase.start' and next_mark = 'phase.end' and asynchronous.event_id is null
     union all
     select attempt_key, attempt_start_ms, attempt_end_ms, phase, start_ms, end_ms, is_open
     from ended_by_next
