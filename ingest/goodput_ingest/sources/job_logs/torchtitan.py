@@ -33,7 +33,8 @@ STEP = re.compile(r"\s*step:\s+(\d{1,12})\s+\S+:\s")
 AMOUNT = re.compile(r"\b(tps|tflops|mfu): +([\d,]{1,15}(?:\.\d{1,6})?|N/A)")
 SAVE = re.compile(
     r"(Saving|Staging) the checkpoint\b"
-    r"|Finished (saving|staging) the checkpoint(?P<either> \(or staging if async is enabled\))? ?in "
+    r"|Finished (saving|staging) the checkpoint"
+    r"(?P<either> \(or staging if async is enabled\))? ?in "
 )
 LOAD = re.compile(r"Loading the checkpoint from |(Finished) loading the checkpoint in ")
 BEGINS = re.compile(r"Training starts at step (\d{1,12})\s*$")

@@ -6,6 +6,8 @@
 -- outcome: ok, failed, limit (time limit, cancelled, preempted), unknown (its source fell silent), running, pending,
 --     never_started; what ended with an exit code of its own before it was requeued has failed
 -- is_infrastructure: the scheduler itself blames a node
+-- is_demand: its waiting was for GPUs that others could have used: no reservation, and no reason that holds it whatever is
+--  free (reference.pending_reasons; the last one that the accounting has)
 -- gpus: allocated; null where accounting does not track GPUs
 -- is_inferred: from labels of telemetry, job events or lists of processes, without a scheduler record
 -- ownership: source of ownership: scheduler, label, job_event, process
@@ -33,6 +35,16 @@ records as (
         to_ms(listed.listed_at) as listed_ms
     from raw.job_runs as job_runs
     left join listed using (source, cluster)
+),
+
+-- reasons that start with the name of one, and a family of them (QOS*) by its first letters
+held as (
+    select reasons.reason, not bool_and(known.is_demand) as is_held
+    from (select distinct reason from raw.job_runs where reason is not null) as reasons
+    inner join reference.pending_reasons as known
+        on regexp_extract(reasons.reason, '^\w+') = known.reason
+        or (known.reason like '%*' and starts_with(reasons.reason, left(known.reason, -1)))
+    group by reasons.reason
 ),
 
 -- GPUs that a source names for a job of which the accounting has none
@@ -101,6 +113,7 @@ select
     false as is_inferred,
     'scheduler' as ownership,
     false as is_stalled,
+    reservation is null and not coalesce(held.is_held, false) as is_demand,
     -- null: written by an earlier version; GPUs may be named later than the record
     greatest(coalesce(records.load_sequence, 0), named.load_sequence) as load_sequence
 from records
@@ -109,6 +122,7 @@ left join named
     and records.cluster = named.cluster
     and records.job_id_raw = named.job_id_raw
     and records.submit_at = named.submit_at
+left join held on records.reason = held.reason
 union all
 select
     job_run_key,
@@ -143,6 +157,7 @@ select
     true,
     'label',
     false,
+    true,
     max(load_sequence)
 from staging.stg_owner_holds
 group by job_run_key, cluster, kind, owner, submit_ms
@@ -186,6 +201,7 @@ select
     true,
     kind,
     bool_or(is_stalled),
+    true,
     -1  -- the build knows which differ (temp.changed_inferred_holds)
 from staging.stg_inferred_holds
 group by job_run_key, cluster, kind, owner, submit_ms
