@@ -8,6 +8,7 @@
 -- is_infrastructure: the scheduler itself blames a node
 -- is_demand: its waiting was for GPUs that others could have used: no reservation, and no reason that holds it whatever is
 --  free (reference.pending_reasons; the last one that the accounting has)
+-- is_time_ambiguous: it started or ended in an hour that came twice, and nothing settles which: no node then
 -- gpus: allocated; null where accounting does not track GPUs
 -- is_inferred: from labels of telemetry, job events or lists of processes, without a scheduler record
 -- ownership: source of ownership: scheduler, label, job_event, process
@@ -103,7 +104,8 @@ select
     end as end_ms,
     to_ms(end_at) as record_end_ms,
     coalesce(observed_ms, to_ms(start_at)) as observed_ms,
-    coalesce(nodes, []) as nodes,
+    -- GPUs are not placed at a time that nobody knows
+    case when is_time_ambiguous then [] else coalesce(nodes, []) end as nodes,
     coalesce(records.gpus, named.gpus) as gpus,
     gpu_type,
     coalesce(gpus_requested, records.gpus, named.gpus) as gpus_requested,
@@ -114,6 +116,7 @@ select
     'scheduler' as ownership,
     false as is_stalled,
     reservation is null and not coalesce(held.is_held, false) as is_demand,
+    coalesce(is_time_ambiguous, false) as is_time_ambiguous,
     -- null: written by an earlier version; GPUs may be named later than the record
     greatest(coalesce(records.load_sequence, 0), named.load_sequence) as load_sequence
 from records
@@ -158,6 +161,7 @@ select
     'label',
     false,
     true,
+    false,
     max(load_sequence)
 from staging.stg_owner_holds
 group by job_run_key, cluster, kind, owner, submit_ms
@@ -202,6 +206,7 @@ select
     kind,
     bool_or(is_stalled),
     true,
+    false,
     -1  -- the build knows which differ (temp.changed_inferred_holds)
 from staging.stg_inferred_holds
 group by job_run_key, cluster, kind, owner, submit_ms

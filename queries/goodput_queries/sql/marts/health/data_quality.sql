@@ -220,6 +220,7 @@ with findings as (
         'the scheduler allocated GPUs but '
         || case reason
             when 'no_node_list' then 'names no node'
+            when 'ambiguous_time' then 'says only the local time in an hour that came twice (clocks went back)'
             when 'part_of_gpu' then 'only parts of them (gres/shard, gres/mps), and does not name which'
             else 'the nodes had fewer at the time'
         end
@@ -227,6 +228,7 @@ with findings as (
         count(distinct job_run_key), sum(gpu_ms), min(job_run_key),
         case reason
             when 'part_of_gpu' then null
+            when 'ambiguous_time' then 'Export the accounting again with SLURM_TIME_FORMAT=%s'
             when 'no_node_list' then 'Export the accounting with NodeList (`sacct --format`), or with allocated nodes'
             else 'Ingest `scontrol show node` or an inventory file with all GPUs of these nodes and their dates'
         end
