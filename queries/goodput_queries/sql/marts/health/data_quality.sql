@@ -216,6 +216,13 @@ with findings as (
     from intermediate.int_gpu_instances where is_beyond
     union all
     select
+        'steps that were not reached',
+        'an attempt began at a step that its run had not reached: what was rolled back before it is not known, and counts as retained',
+        count(*), null, min(run_key || ' at step ' || resumed_step || ' after ' || reached_step),
+        'Number the steps of a run on from the saved step, also when the batch size changes'
+    from intermediate.int_skipped_steps having count(*) > 0
+    union all
+    select
         'allocated, GPUs not placed',
         'the scheduler allocated GPUs but '
         || case reason
