@@ -21,7 +21,7 @@ test: $(VENV)/.stamp-dev ## everything a change must pass: lint, types, layers, 
 	$(PYTEST) -q --collect-only >/dev/null & $(BIN)/mypy && $(BIN)/lint-imports && wait
 	$(PYTEST) -n 4
 
-machine: $(VENV)/.stamp-dev ## tests that need a browser, a server program or kill processes
+machine: $(VENV)/.stamp-dev ## tests that need a browser or a server program, kill processes or try random worlds
 	$(PYTEST) -n 3 -m "machine and not slow"
 
 fresh: ## what a newcomer does, in plain environments: clone, make demo, wheel, extras, documents

@@ -30,5 +30,7 @@ def _path(minor: int) -> str | None:
     name = f"python3.{minor}"
     if sys.version_info[:2] == (3, minor) and sys.prefix == sys.base_prefix:
         return sys.executable
-    kept = sorted(PYENV.glob(f"3.{minor}.*/bin/{name}"))
-    return shutil.which(name) or (str(kept[-1]) if kept else None)
+    installed = sorted(PYENV.glob(f"3.{minor}.*/bin/{name}"))
+    if installed:  # the command of this name on the path may be pyenv's, which asks for a choice
+        return str(installed[-1])
+    return shutil.which(name)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.fuzz.corpus import corpus
 from tests.fuzz.worker import made, run
 
@@ -46,6 +47,7 @@ def test_mutated_files_break_no_reader(store: LocalStore, tmp_path: Path) -> Non
     assert raw["violations"].sum() == 0
 
 
+@pytest.mark.machine
 def test_the_command_says_what_it_did(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.fuzz", "--files", "4", "--seed", "3", "--no-build"]
     done = subprocess.run(

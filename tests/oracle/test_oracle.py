@@ -23,6 +23,7 @@ def test_the_ledger_of_a_random_world_is_the_oracles_to_the_millisecond(
     assert compare(make(seed), tmp_path / "world", empty_database) == []
 
 
+@pytest.mark.machine
 def test_the_ledger_is_the_oracles_however_evidence_arrives(
     tmp_path: Path, empty_database: Path
 ) -> None:

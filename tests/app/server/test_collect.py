@@ -121,6 +121,7 @@ def test_collect_alone_follows_and_ends_cleanly(site, signal_number):
     assert {path.name for path in site.iterdir()} == {"goodput.duckdb", "goodput.toml", "events"}
 
 
+@pytest.mark.machine
 def test_commands_and_a_starting_server_get_the_database_from_a_collector(site):
     """Then the collector works through the server, which says so, and when that ends, without."""
     database = site / "goodput.duckdb"

@@ -27,6 +27,7 @@ def database(tmp_path, empty_database):
     return path
 
 
+@pytest.mark.machine
 @pytest.mark.parametrize(
     ("signal_number", "is_new"), [(signal.SIGTERM, True), (signal.SIGINT, False)]
 )
@@ -110,6 +111,7 @@ def ingest_at_once(folder, database, names):
     return sorted(json.loads(process.stdout)[0]["rows_new"] for process in done)
 
 
+@pytest.mark.machine
 def test_two_ingests_without_a_server_wait_for_each_other(tmp_path):
     names = [event_file(tmp_path, "r1"), event_file(tmp_path, "r2")]
 
@@ -118,6 +120,7 @@ def test_two_ingests_without_a_server_wait_for_each_other(tmp_path):
         assert here.read("select count(*) from raw.job_events").item() == 2
 
 
+@pytest.mark.machine
 def test_two_ingests_go_through_the_server(database, tmp_path):
     name = event_file(tmp_path, "r1")
 

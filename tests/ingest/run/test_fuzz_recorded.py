@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -42,7 +43,12 @@ REAL = {
     for folder, name in NAMES.items()
 }
 FIRST = {name: lines[0] for name, lines in REAL.items()}  # makes the file recognisable
-OPTIONS = ReadOptions(cluster="c", zone=ZoneInfo("Europe/Berlin"), node="n")
+OPTIONS = ReadOptions(
+    cluster="c",
+    zone=ZoneInfo("Europe/Berlin"),
+    node="n",
+    observed_at=datetime(2026, 8, 21),  # noqa: DTZ001 -- naive UTC
+)
 SIZES = settings(
     max_examples=15,  # `make fuzz` tries thousands
     deadline=None,

@@ -69,6 +69,7 @@ EVENTS = st.builds(
 )  # fmt: skip
 
 
+@pytest.mark.machine
 @settings(
     max_examples=examples(3), deadline=None, derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],

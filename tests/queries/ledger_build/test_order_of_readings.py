@@ -120,6 +120,7 @@ def test_it_does_not_matter_where_the_table_is_parted(monkeypatch, what_is_made_
     assert what_is_made_of(ORDERS, builds=False) == whole
 
 
+@pytest.mark.machine
 def test_it_does_not_matter_how_many_hours_a_pass_has(monkeypatch, what_is_made_of):
     # the GPUs are known before anything is read of them
     known_before = {name: [[], *loads] for name, loads in ORDERS.items()}

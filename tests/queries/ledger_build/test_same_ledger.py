@@ -52,6 +52,7 @@ def test_a_fleet_that_is_watched_live_has_the_ledger_of_one_read_at_the_end(
     store.close()
 
 
+@pytest.mark.machine
 @pytest.mark.parametrize("threads", [1, 2])
 def test_rows_in_any_order_and_number_of_slices_give_the_same_ledger(
     new_store, evidence, whole, threads

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
 from tests.queries.conftest import START_MS, Evidence
 from tests.two_teams import COBALTS, END_S, RED, load
 
@@ -53,13 +54,15 @@ property_of_windows = settings(
 )
 
 
+@pytest.mark.machine
 @property_of_windows
 @given(scope=windows)
 def test_views_of_any_window_are_the_same_wherever_on_a_day_another_team_worked(worlds, scope):
     for view in VIEWS:
         sql = f"select * from marts.{view} order by all"
         first, second = (world.read(sql, scope=scope) for world in worlds)
-        assert first.equals(second), view
+        # a sum of amounts of money differs in its last digit by the order of its rows
+        assert_frame_equal(first, second, check_exact=False, rel_tol=1e-12, abs_tol=0)
 
 
 @settings(property_of_windows, max_examples=4)

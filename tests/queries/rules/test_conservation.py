@@ -147,6 +147,7 @@ def segments(store):
     ).rows()
 
 
+@pytest.mark.machine
 @relaxed
 @given(calls=contradictory_evidence())
 def test_every_gpu_millisecond_is_in_exactly_one_category(new_evidence, calls):
@@ -201,6 +202,7 @@ def test_the_order_of_ingest_never_matters(new_evidence, calls, seed):
     assert segments(first.store) == segments(second.store)
 
 
+@pytest.mark.machine
 @relaxed
 @given(calls=contradictory_evidence(), cut=st.integers(1, 10))
 def test_incremental_build_equals_full_build(new_evidence, calls, cut):

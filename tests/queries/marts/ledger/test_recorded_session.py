@@ -138,6 +138,7 @@ def test_a_power_cap_at_full_power_is_an_episode_and_no_loss(session):
     assert all("normal" in verdict for verdict in episodes["verdict"])
 
 
+@pytest.mark.machine
 def test_every_mart_answers_and_explains_its_columns(session):
     for mart in models.of_layer("marts").values():
         select = f"select * from {mart.qualified_name} limit 0"

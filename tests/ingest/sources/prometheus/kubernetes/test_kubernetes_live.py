@@ -74,6 +74,7 @@ def test_it_is_a_live_source():
     assert isinstance(Kubernetes(url="http://a"), LiveSource)
 
 
+@pytest.mark.machine
 def test_many_polls_give_the_rows_of_one_look(store, busy, served, tmp_path):
     polled = source(served(busy))
     for minute in range(4, 65, 3):
