@@ -207,3 +207,13 @@ def test_unnumbered_attempts_of_a_requeued_job_belong_to_their_own_job_runs(clus
     cluster.events("7", [event("job.start", 201), *steps(9, 16, 210)], attempt=None, host="b")
     yield
     assert cluster.gpu_s()["step_unsplit"] == 160
+
+
+@built_together
+def test_comm_s_of_a_job_on_one_gpu(cluster):
+    """No other rank can have been late: all of it is communication."""
+    cluster.node("a", 1)
+    cluster.job("1", 0, 100, ["a"], 1)
+    cluster.events("1", steps(1, 10, 0, comm_s=2.0))
+    yield
+    assert cluster.gpu_s() == {"step_unsplit": 80, "exposed_comm": 20}
