@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -30,36 +31,18 @@ def settled(rows: pl.DataFrame, texts: pl.DataFrame, zone: ZoneInfo | None) -> p
     ]  # fmt: skip
     if zone is None or not are_twice:
         return rows
-    for name in texts.columns:
-        earlier, later = repeated(texts[name], zone)
-        at = pl.col(name)
-        rows = rows.with_columns(
-            pl.coalesce(earlier, at).alias(f"{name} earlier"),
-            pl.coalesce(later, at).alias(f"{name} later"),
-            pl.when(earlier.is_null()).then(f"{name} problem").alias(f"{name} problem"),
-        )
-    rows = rows.with_columns(Submit="Submit earlier", Eligible="Eligible earlier")
-    length = pl.duration(
-        seconds=pl.coalesce(
-            pl.col("ElapsedRaw").cast(pl.Int64, strict=False), seconds(pl.col("Elapsed"))
-        )
-        + seconds(pl.col("Suspended")).fill_null(0)
+    rows = _with_both(rows, texts, zone).with_columns(
+        Submit="Submit earlier", Eligible="Eligible earlier"
     )
-    pairs = [(start, end) for start in ("earlier", "later") for end in ("earlier", "later")]
-    fits = {
-        pair: (
-            (pl.col(f"End {pair[1]}") - pl.col(f"Start {pair[0]}") == length) | length.is_null()
-        ).fill_null(value=True)
-        & (pl.col(f"Start {pair[0]}") >= pl.col("Submit")).fill_null(value=True)
-        for pair in pairs
-    }
-    for name, place in (("Start", 0), ("End", 1)):
+    fits = {pair: _fits(*pair) for pair in product(("earlier", "later"), repeat=2)}
+    for place, (name, certain, other) in enumerate(
+        (("Start", "later", "earlier"), ("End", "earlier", "later"))
+    ):
         can = {
-            choice: pl.any_horizontal(fits[pair] for pair in pairs if pair[place] == choice)
+            choice: pl.any_horizontal(fits[pair] for pair in fits if pair[place] == choice)
             for choice in ("earlier", "later")
         }
         is_open = (pl.col(f"{name} earlier") != pl.col(f"{name} later")).fill_null(value=False)
-        certain, other = ("later", "earlier") if name == "Start" else ("earlier", "later")
         rows = rows.with_columns(
             pl.when(is_open & can[other] & ~can[certain])
             .then(f"{name} {other}")
@@ -75,6 +58,32 @@ def settled(rows: pl.DataFrame, texts: pl.DataFrame, zone: ZoneInfo | None) -> p
         .then("Start earlier")
         .otherwise("Start"),
     )
+
+
+def _with_both(rows: pl.DataFrame, texts: pl.DataFrame, zone: ZoneInfo) -> pl.DataFrame:
+    """Return the rows with `<name> earlier` and `<name> later` of each time; mostly they are equal.
+
+    That a time comes twice is no problem then.
+    """
+    for name in texts.columns:
+        earlier, later = repeated(texts[name], zone)
+        rows = rows.with_columns(
+            pl.coalesce(earlier, pl.col(name)).alias(f"{name} earlier"),
+            pl.coalesce(later, pl.col(name)).alias(f"{name} later"),
+            pl.when(earlier.is_null()).then(f"{name} problem").alias(f"{name} problem"),
+        )
+    return rows
+
+
+def _fits(start: str, end: str) -> pl.Expr:
+    """Say whether a start and an end are as far apart as the record says, after the submission."""
+    elapsed_s = pl.coalesce(
+        pl.col("ElapsedRaw").cast(pl.Int64, strict=False), seconds(pl.col("Elapsed"))
+    )
+    length = pl.duration(seconds=elapsed_s + seconds(pl.col("Suspended")).fill_null(0))
+    is_as_long = pl.col(f"End {end}") - pl.col(f"Start {start}") == length
+    is_after = pl.col(f"Start {start}") >= pl.col("Submit")
+    return is_as_long.fill_null(value=True) & is_after.fill_null(value=True)
 
 
 def unsettled(rows: pl.DataFrame) -> pl.DataFrame:
