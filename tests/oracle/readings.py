@@ -7,6 +7,7 @@ from itertools import pairwise
 from tests.oracle.world import HOUR_MS
 
 IDLE_MIN_MS = 300_000
+PAUSE_INTERVAL_MS = 60_000
 TRIM_MIN_MS = 150
 IDLE_SHARE = 0.9
 SAMPLE_REACH = 2.5
@@ -59,17 +60,37 @@ def covers(readings: list[tuple[int, bool]]) -> list[tuple[int, int, bool, int]]
 
 
 def telemetry(readings: list[tuple[int, bool]], begin: int, end: int) -> list[tuple[int, int, str]]:
-    """A14 where no activity lasts 300 s inside the allocation, else A19."""
-    islands: list[tuple[int, int, bool]] = []
-    for a, b, active, _ in covers(readings):
-        low, high = max(a, begin), min(b, end)
-        if low >= high:
+    """Amendment 15: A14 where two readings in a row show no activity, else A19.
+
+    Of readings over a minute apart only what lasts 300 s inside the allocation is A14.
+    """
+    found: list[tuple[int, int, str]] = []
+    for stretch in _stretches(readings):
+        inside = [(max(a, begin), min(b, end), i) for a, b, _, i in stretch]
+        inside = [cover for cover in inside if cover[0] < cover[1]]
+        if not inside:
             continue
-        if islands and islands[-1][1] == low and islands[-1][2] == active:
-            islands[-1] = (islands[-1][0], high, active)
+        low, high = inside[0][0], inside[-1][1]
+        are_far_apart = max(i for a, _, i in inside if a < low + IDLE_MIN_MS) > PAUSE_INTERVAL_MS
+        is_idle = not stretch[0][2] and _count(stretch, readings) > 1
+        if are_far_apart:
+            is_idle = is_idle and high - low >= IDLE_MIN_MS
+        found.append((low, high, "idle_held" if is_idle else "busy_unclassified"))
+    return found
+
+
+def _stretches(readings: list[tuple[int, bool]]) -> list[list[tuple[int, int, bool, int]]]:
+    """Return covers that touch and agree, together."""
+    found: list[list[tuple[int, int, bool, int]]] = []
+    for cover in covers(readings):
+        last = found[-1][-1] if found else None
+        if last and last[1] == cover[0] and last[2] == cover[2]:
+            found[-1].append(cover)
         else:
-            islands.append((low, high, active))
-    return [
-        (a, b, "idle_held" if not active and b - a >= IDLE_MIN_MS else "busy_unclassified")
-        for a, b, active in islands
-    ]
+            found.append([cover])
+    return found
+
+
+def _count(stretch: list[tuple[int, int, bool, int]], readings: list[tuple[int, bool]]) -> int:
+    """Return how many readings a stretch has; the first of all covers nothing, but is one."""
+    return len(stretch) + (readings[0] == (stretch[0][0], stretch[0][2]))

@@ -110,6 +110,26 @@ def _with_iso(
     return lines["at"].rename(name), lines["problem"]
 
 
+def repeated(texts: pl.Series, zone: ZoneInfo) -> tuple[pl.Series, pl.Series]:
+    """Return the earlier and the later instant of local times that come twice; others are null."""
+    clock = (
+        texts.cast(pl.String)
+        .str.strip_chars()
+        .str.replace("T", " ", literal=True)
+        .str.to_datetime("%Y-%m-%d %H:%M:%S%.f", strict=False, time_unit="us")
+    )
+    earlier, later = (
+        clock.dt.replace_time_zone(zone.key, ambiguous=choice, non_existent="null")
+        .dt.convert_time_zone("UTC")
+        .dt.replace_time_zone(None)
+        .cast(INSTANT)
+        for choice in ("earliest", "latest")
+    )
+    is_twice = (earlier != later).fill_null(value=False)
+    none = pl.Series([None], dtype=INSTANT)
+    return earlier.zip_with(is_twice, none), later.zip_with(is_twice, none)
+
+
 def _offset_s(field: dict[str, pl.Expr]) -> pl.Expr:
     """Return how far the clock that a text names is ahead of UTC; null where it names none."""
     return (

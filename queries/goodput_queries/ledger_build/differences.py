@@ -38,7 +38,7 @@ _OWNER_COLUMNS = {
 _DEMAND = """select job_run_key, cluster, partition, gpu_type_requested, gpus_requested,
         null as nodes, null as cpus,
         eligible_ms as start_ms, coalesce(start_ms, record_end_ms) as end_ms
-    from {0} where eligible_ms is not null and gpus_requested > 0
+    from {0} where eligible_ms is not null and gpus_requested > 0 and is_demand
     union all
     select job_run_key, cluster, null, null, null, nodes, cpus, start_ms, end_ms
     from {0} where start_ms is not null and cpus > 0"""

@@ -49,6 +49,7 @@ class DeepSpeed:
         """Begin with nothing known of the job."""
         self.progress = Progress()
         self.save_from: datetime | None = None
+        self.has_trained_since_save = False
 
     def take(self, line: Line, moments: Moments) -> Iterable[Event] | None:
         """Return the events of a line."""
@@ -57,7 +58,7 @@ class DeepSpeed:
         if (found := LOGGED.search(line.text)) is None:
             return None
         if step := STEP.match(found["said"]):
-            self.save_from = None
+            self.has_trained_since_save = True
             return self.progress.point(int(step[1]), moments.of(line, found["at"]))
         if checkpoint := CHECKPOINT.match(found["said"]):
             return self._checkpoint(checkpoint, moments.of(line, found["at"]))
@@ -74,11 +75,12 @@ class DeepSpeed:
         if found["what"] != "ready now":
             if found["engine"] != "Torch":
                 return ()  # the others save in the background
-            self.save_from = at
+            self.save_from, self.has_trained_since_save = at, False
             return (Event("phase.start", at, phase="ckpt_save"),)
         durable = Event("ckpt.durable", at, step=int(found["step"]))
         start, self.save_from = self.save_from, None
         if start is None:
             return (durable,)
-        self.progress.block(start, at)
+        if not self.has_trained_since_save:
+            self.progress.block(start, at)
         return (Event("phase.end", at, phase="ckpt_save"), durable)

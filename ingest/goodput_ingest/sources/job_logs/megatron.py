@@ -4,8 +4,8 @@
 
 The last rank prints iterations, rank 0 the rest. Releases before 2023 print no moment with an
 iteration: they follow each other from the printed start of training. "successfully saved" comes
-when a save is final, which for an asynchronous one is long after training went on: then the save is
-durable, but no time was lost to it.
+when a save is final, which for an asynchronous one is long after training went on: it blocked until
+"scheduled an async checkpoint save", without that line for no known time.
 Some forks print the mean of all iterations behind the time of this one, `15995.5/16030.1`.
 """  # noqa: E501 -- the line as it is printed
 
@@ -36,6 +36,7 @@ MEAN = r"(?:/[\d.]{1,20})?"  # of all iterations, behind the number of this one
 RATE = re.compile(rf"throughput per GPU \(TFLOP/s/GPU\): (\d{{1,9}}(?:\.\d{{1,9}})?){MEAN} \|")
 ELAPSED = re.compile(rf"elapsed time per iteration \(ms\): ([\d.]{{1,20}}){MEAN} \|")
 SAVING = re.compile(STAMP + r"saving checkpoint at iteration\s+(?P<step>\d{1,12})\b")
+SCHEDULED = re.compile(STAMP + r"scheduled an async checkpoint save at iteration\s+\d{1,12} to ")
 SAVED = re.compile(
     STAMP + r"successfully saved checkpoint (?:at|from) iteration\s+(?P<step>\d{1,12})\b"
 )
@@ -78,17 +79,20 @@ class Megatron:
         self.restore_s: float | None = None
         self.is_async = False
         self.save_from: datetime | None = None
+        self.save_step: int | None = None
+        self.has_trained_since_save = False
 
     def take(self, line: Line, moments: Moments) -> Iterable[Event] | None:
         """Return the events of a line."""
         text = line.text
         if (found := ITERATION.search(text)) and (elapsed := ELAPSED.search(found["rest"])):
             at = self._moment(found["at"], line, moments)
-            self.save_from = None  # a save now continues in the background
             mean_s = _seconds(elapsed[1]) / 1000
             if mean_s > DURATION_MAX_S:
                 raise FieldError("an iteration of more than 31 days")
             step, rest = int(found["step"]), found["rest"]
+            # a save now continues in the background: its end blocks nothing
+            self.has_trained_since_save = self.save_step is not None and step > self.save_step
             rate = RATE.search(rest)
             return with_amounts(
                 self.progress.mean(step, mean_s, at),
@@ -96,7 +100,9 @@ class Megatron:
                 gpu_flops=None if rate is None else float(rate[1]) * 1e12 * mean_s,
             )
         if found := SAVING.search(text):
-            return self._saving(self._moment(found["at"], line, moments))
+            return self._saving(int(found["step"]), self._moment(found["at"], line, moments))
+        if found := SCHEDULED.search(text):
+            return self._scheduled(self._moment(found["at"], line, moments))
         if found := SAVED.search(text):
             return self._saved(int(found["step"]), self._moment(found["at"], line, moments))
         if found := DATETIME.search(text + " "):
@@ -134,29 +140,44 @@ class Megatron:
     def _moment(stamp: str | None, line: Line, moments: Moments) -> datetime | None:
         return line.at if stamp is None else moments.of(line, stamp)
 
-    def _saving(self, at: datetime | None) -> Iterable[Event]:
+    def _saving(self, step: int, at: datetime | None) -> Iterable[Event]:
+        self.save_from, self.save_step, self.has_trained_since_save = at, step, False
         if self.is_async or at is None:
             return ()
-        self.save_from = at
         return (Event("phase.start", at, phase="ckpt_save"),)
+
+    def _scheduled(self, at: datetime | None) -> Iterable[Event]:
+        """Return the part of an asynchronous save that blocked."""
+        start, self.save_from = self.save_from, None
+        was_async, self.is_async = self.is_async, True
+        if start is None:
+            return ()
+        end = start if at is None else at  # without a moment it is not known how long it blocked
+        self.progress.block(start, end)
+        if not was_async:
+            return (Event("phase.end", end, phase="ckpt_save"),)
+        length_s = (end - start).total_seconds()
+        return (Event("phase", end, phase="ckpt_save", dur_s=length_s),) if length_s > 0 else ()
 
     def _saved(self, step: int, at: datetime | None) -> Iterable[Event]:
         """Return that a step is durable; where no line trained in between, the save ends too."""
         extra = {} if at is not None else {"at": "the end of the last step"}
         durable = Event("ckpt.durable", at or self.progress.at, step=step, extra=extra)
         start, self.save_from = self.save_from, None
-        if start is None or at is None:
+        if start is None or at is None or self.is_async:
             return (durable,)
-        self.progress.block(start, at)
+        if not self.has_trained_since_save:
+            self.progress.block(start, at)
         return (Event("phase.end", at, phase="ckpt_save"), durable)
 
     def _timer(self, what: str, length_s: float) -> Iterable[Event]:
-        """Add the duration of a save or load: the only log of saves without timestamps."""
+        """Add how long a save or load blocked, where no lines show it."""
         if what == "load":
             self.restore_s = length_s
             return ()
-        start = self.progress.at
-        if self.progress.blocks or self.save_from or start is None or length_s > DURATION_MAX_S:
+        start = self.save_from or self.progress.at
+        is_known = self.progress.blocks or (self.save_from and not self.is_async)
+        if is_known or start is None or length_s > DURATION_MAX_S:
             return ()
         end = start + timedelta(seconds=length_s)
         self.progress.block(start, end)
@@ -172,6 +193,7 @@ class Megatron:
         if what == "after megatron is initialized":
             log_interval = self.progress.log_interval
             self.progress, self.save_from = Progress(log_interval=log_interval), None
+            self.save_step = None
             self.consumed = None
             init_s, self.init_s = self.init_s or 0.0, None
             init_s = init_s if init_s <= DURATION_MAX_S else 0.0  # clocks of nodes differ

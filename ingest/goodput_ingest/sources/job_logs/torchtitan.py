@@ -7,7 +7,8 @@ for the gang. Without labels a rank that repeats a line is known by the time and
 Step durations are not printed: the steps between two lines share their time. `tps` and `tflops` are
 of one GPU over that time; `mfu` is N/A where the model is quantised, since torchtitan does not
 choose a peak then.
-A synchronous save is durable when it is finished; an asynchronous one ("Staging") never says so.
+A synchronous save is durable when it is finished; an asynchronous one ("Staging") never says so,
+nor do releases before 2026, whose lines are the same for both ("saving ... (or staging ...)").
 """
 
 from __future__ import annotations
@@ -31,7 +32,11 @@ TITAN = re.compile(
 )
 STEP = re.compile(r"\s*step:\s+(\d{1,12})\s+\S+:\s")
 AMOUNT = re.compile(r"\b(tps|tflops|mfu): +([\d,]{1,15}(?:\.\d{1,6})?|N/A)")
-SAVE = re.compile(r"(Saving|Staging) the checkpoint\b|Finished (saving|staging) the checkpoint in ")
+SAVE = re.compile(
+    r"(Saving|Staging) the checkpoint\b"
+    r"|Finished (saving|staging) the checkpoint"
+    r"(?P<either> \(or staging if async is enabled\))? ?in "
+)
 LOAD = re.compile(r"Loading the checkpoint from |(Finished) loading the checkpoint in ")
 BEGINS = re.compile(r"Training starts at step (\d{1,12})\s*$")
 
@@ -99,7 +104,8 @@ class Torchtitan:
 
     def _save(self, found: re.Match[str], at: datetime) -> Iterable[Event]:
         events = list(self._phase("ckpt_save", at, is_end=found[2] is not None))
-        if events and found[2] == "saving" and self.progress.step is not None:
+        is_synchronous = found[2] == "saving" and found["either"] is None
+        if events and is_synchronous and self.progress.step is not None:
             # the last step in the log is at most the one that was saved
             events.append(Event("ckpt.durable", at, step=self.progress.step))
         return events

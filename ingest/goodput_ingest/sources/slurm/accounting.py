@@ -14,7 +14,7 @@ import polars as pl
 
 from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed
 from goodput_ingest.formats.timestamps import instants, seconds
-from goodput_ingest.sources.slurm import node_lists
+from goodput_ingest.sources.slurm import node_lists, repeated_hours
 from goodput_queries.errors import IngestError
 from goodput_queries.evidence.batch import REJECT_CONTENT_MAX_CHARS, Reject
 
@@ -143,9 +143,9 @@ def parse(rows: pl.DataFrame, accounting: Accounting, delimiter: str) -> list[Pa
     known, problem = node_lists.with_nodes(known)
     problems += [*_record_problems(), problem]
     known = known.with_columns(pl.coalesce(problems).alias("problem"))
-    rejects: list[Reject] = []
+    rejects = _rejects(repeated_hours.unsettled(known), printed, delimiter)
     if known["problem"].null_count() < known.height:  # to filter is to copy
-        rejects = _rejects(known.filter(pl.col("problem").is_not_null()), printed, delimiter)
+        rejects += _rejects(known.filter(pl.col("problem").is_not_null()), printed, delimiter)
         known = known.filter(pl.col("problem").is_null())
     is_step = pl.col("JobID").str.contains(".", literal=True)
     has_steps = known.select(is_step.any()).item()
@@ -167,12 +167,12 @@ def _first_known(column: str, otherwise: str | None) -> pl.Expr:
 
 def _with_times(rows: pl.DataFrame, zone: ZoneInfo | None) -> tuple[pl.DataFrame, list[pl.Expr]]:
     """Return the rows with their times read, and for each time what was wrong with it."""
-    problems = []
+    texts = rows.select(list(TIMES))
     for name in TIMES:
         at, problem = instants(rows[name], zone)
         rows = rows.with_columns(at, problem.alias(f"{name} problem"))
-        problems.append(pl.format("slurm: {} {}.", pl.lit(name), f"{name} problem"))
-    return rows, problems
+    rows = repeated_hours.settled(rows, texts, zone)
+    return rows, [pl.format("slurm: {} {}.", pl.lit(name), f"{name} problem") for name in TIMES]
 
 
 def _record_problems() -> list[pl.Expr]:
@@ -289,6 +289,7 @@ def _job_runs(rows: pl.DataFrame, accounting: Accounting) -> pl.DataFrame:
         ),
         suspended_s="suspended_s",
         time_limit_s=time_limit_s,
+        is_time_ambiguous=pl.when("is_time_ambiguous").then(pl.lit(value=True)),
         restarts=number["restarts"],
         observed_at=pl.lit(accounting.observed_at, dtype=INSTANT),
     )

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from goodput_ingest.synthetic.scrapes import Scrapes
 
 IDLE_MIN_MS = 300 * SECOND
+PAUSE_INTERVAL_MAX_MS = 60 * SECOND
 # later ones win
 NODE_STATES = ("reserved", "powered_off", "drained", "maintenance", "down")
 STATE_CATEGORY = {"reserved": "reserved_idle"}
@@ -99,7 +100,10 @@ def _settled(rows: Rows, fleet: Fleet, scrapes: Scrapes, total_ms: int) -> Rows:
     node = fleet.unit_node[asked.unit]
     asked = overlay(asked, node, scrapes.unseen(total_ms), expected=CODE["unknown"])
     is_idle = asked.expected == CODE["telemetry idle"]
-    is_long = asked.end - asked.start >= IDLE_MIN_MS
+    # two readings show a pause, unless they are far apart
+    interval_ms = scrapes.interval_ms
+    least_ms = 2 * interval_ms if interval_ms <= PAUSE_INTERVAL_MAX_MS else IDLE_MIN_MS
+    is_long = asked.end - asked.start >= least_ms
     expected = asked.expected.copy()
     expected[is_idle & is_long] = CODE["idle_held"]
     expected[(is_idle & ~is_long) | (expected == CODE["telemetry busy"])] = CODE[

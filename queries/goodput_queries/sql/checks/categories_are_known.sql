@@ -9,5 +9,6 @@ having categories.group is null
     or bool_or(
         (categories.group = 'held') <> (segments.job_run_key is not null)
         and not (segments.category = 'busy_unclassified' and segments.phase in ('owner_unknown', 'short_idle'))
+        and not (segments.category = 'idle_held' and segments.phase = 'pause')
         and not is_serving(segments.phase)
     )

@@ -1,3 +1,8 @@
+-- Whether a reading shows activity, by all shares of time that it has, else by utilisation; null: it has none of them.
+create or replace macro is_active_reading(engine_ratio, sm_ratio, tensor_ratio, dram_ratio, busy_ratio) as (
+    coalesce(greatest(engine_ratio, sm_ratio, tensor_ratio, dram_ratio) >= threshold('idle_share_ratio'), busy_ratio > 0)
+);
+
 -- A state (power, clock, temperature, memory in use) over some samples; parts are null, and n is 0, where no sample
 -- has it.
 create or replace macro rolled_up_state(metric, moment) as ({
@@ -62,4 +67,15 @@ create or replace macro sum_increase(counter, before) as (case when counter >= b
 -- power cap is none, since a busy GPU runs at it. Null: no sample has reasons.
 create or replace macro slowed_ratio(reasons) as (
     greatest(reasons.hw_slowdown, reasons.sw_thermal, reasons.hw_thermal, reasons.power_brake) / nullif(reasons.n, 0)
+);
+
+-- What a stretch of no activity without job evidence is: `pause` (idle time after idle_min_ms), `idle` from its first
+-- moment on, or `short`: of a single reading, or too short for readings that are far apart.
+create or replace macro inactivity_kind(has_two_readings, interval_ms, is_long) as (
+    case
+        when not has_two_readings then 'short'
+        when interval_ms <= threshold('pause_interval_max_ms') then 'pause'
+        when is_long then 'idle'
+        else 'short'
+    end
 );

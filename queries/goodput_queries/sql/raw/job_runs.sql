@@ -39,6 +39,7 @@ create table raw.job_runs (
     suspended_s bigint,
     time_limit_s bigint,
     restarts integer,
+    is_time_ambiguous boolean,          -- start or end in the hour that comes twice, and nothing settles which
     flags varchar,
     comment varchar,
     alloc_tres varchar,

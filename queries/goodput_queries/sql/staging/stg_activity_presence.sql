@@ -13,8 +13,6 @@ from raw.gpu_samples
 where
     coalesce(load_sequence, 0) > merged_sequence()
     and ts < from_ms((select until_ms from untils))
-    and case
-        when engine_active_ratio is not null then engine_active_ratio > threshold('idle_engine_ratio')
-        else gpu_busy_ratio > threshold('idle_busy_ratio') and not coalesce(is_flagged and source = 'nvml', false)
-    end
+    and is_active_reading(engine_active_ratio, sm_active_ratio, tensor_active_ratio, dram_active_ratio, gpu_busy_ratio)
+    and not coalesce(is_flagged and source = 'nvml' and engine_active_ratio is null, false)
 group by gpu_uuid, block

@@ -6,6 +6,9 @@
 -- outcome: ok, failed, limit (time limit, cancelled, preempted), unknown (its source fell silent), running, pending,
 --     never_started; what ended with an exit code of its own before it was requeued has failed
 -- is_infrastructure: the scheduler itself blames a node
+-- is_demand: its waiting was for GPUs that others could have used: no reservation, and no reason that holds it whatever is
+--  free (reference.pending_reasons; the last one that the accounting has)
+-- is_time_ambiguous: it started or ended in an hour that came twice, and nothing settles which: no node then
 -- gpus: allocated; null where accounting does not track GPUs
 -- is_inferred: from labels of telemetry, job events or lists of processes, without a scheduler record
 -- ownership: source of ownership: scheduler, label, job_event, process
@@ -33,6 +36,16 @@ records as (
         to_ms(listed.listed_at) as listed_ms
     from raw.job_runs as job_runs
     left join listed using (source, cluster)
+),
+
+-- reasons that start with the name of one, and a family of them (QOS*) by its first letters
+held as (
+    select reasons.reason, not bool_and(known.is_demand) as is_held
+    from (select distinct reason from raw.job_runs where reason is not null) as reasons
+    inner join reference.pending_reasons as known
+        on regexp_extract(reasons.reason, '^\w+') = known.reason
+        or (known.reason like '%*' and starts_with(reasons.reason, left(known.reason, -1)))
+    group by reasons.reason
 ),
 
 -- GPUs that a source names for a job of which the accounting has none
@@ -91,7 +104,8 @@ select
     end as end_ms,
     to_ms(end_at) as record_end_ms,
     coalesce(observed_ms, to_ms(start_at)) as observed_ms,
-    coalesce(nodes, []) as nodes,
+    -- GPUs are not placed at a time that nobody knows
+    case when is_time_ambiguous then [] else coalesce(nodes, []) end as nodes,
     coalesce(records.gpus, named.gpus) as gpus,
     gpu_type,
     coalesce(gpus_requested, records.gpus, named.gpus) as gpus_requested,
@@ -101,6 +115,8 @@ select
     false as is_inferred,
     'scheduler' as ownership,
     false as is_stalled,
+    reservation is null and not coalesce(held.is_held, false) as is_demand,
+    coalesce(is_time_ambiguous, false) as is_time_ambiguous,
     -- null: written by an earlier version; GPUs may be named later than the record
     greatest(coalesce(records.load_sequence, 0), named.load_sequence) as load_sequence
 from records
@@ -109,6 +125,7 @@ left join named
     and records.cluster = named.cluster
     and records.job_id_raw = named.job_id_raw
     and records.submit_at = named.submit_at
+left join held on records.reason = held.reason
 union all
 select
     job_run_key,
@@ -142,6 +159,8 @@ select
     0,
     true,
     'label',
+    false,
+    true,
     false,
     max(load_sequence)
 from staging.stg_owner_holds
@@ -186,6 +205,8 @@ select
     true,
     kind,
     bool_or(is_stalled),
+    true,
+    false,
     -1  -- the build knows which differ (temp.changed_inferred_holds)
 from staging.stg_inferred_holds
 group by job_run_key, cluster, kind, owner, submit_ms

@@ -24,7 +24,7 @@ ACTIVITY = {
         [(100, 900), (1000, 1500)], 2000, [],
         {
             ("busy_unclassified", "owner_unknown"): 1300,
-            ("busy_unclassified", "short_idle"): 100,
+            ("idle_held", "pause"): 100,
             ("idle_no_demand", "demand_unknown"): 600 + 2000,
         },
     ),
@@ -66,7 +66,8 @@ def test_a_process_holds_its_gpus_while_it_is_listed(cluster):
     ]
     assert phases(cluster) == {
         ("busy_unclassified", None): 600,
-        ("idle_held", None): 2200,
+        ("idle_held", "pause"): 600,
+        ("idle_held", "idle"): 1600,
         ("idle_no_demand", "demand_unknown"): 1200,
     }
     (run,) = inferred(cluster, "is_inferred, ownership, gpus, outcome")

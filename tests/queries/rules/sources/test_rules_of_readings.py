@@ -42,28 +42,12 @@ def test_a_gpu_that_does_nothing_while_its_job_steps_is_found(cluster):
     ]
 
 
-@built_together
-def test_less_than_300_s_of_no_activity_is_not_called_idle(cluster):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 1000, ["a"], 1)
-    cluster.samples("a#0", cluster.every(-10, 1000), lambda s: not 400 < s <= 690)
-    yield
-    found = cluster.gpu_s()
-
-    assert found["busy_unclassified"] == 1000
-    phases = cluster.read(
-        "select phase, sum(gpu_ms)::bigint from marts.ledger_scoped "
-        "where phase is not null group by all"
-    )
-    assert phases.rows() == [("short_idle", 290_000)]
-
-
 # what it shows: end of the job run, seconds of the readings, whether the GPU works, GPU-seconds
 READINGS = {
     # each reading covers back at most 2.5 intervals of 10 s
     "a hole in the readings is unknown, not idle": (
         1000, [*range(-10, 201, 10), *range(800, 1001, 10)], lambda _: False,
-        {"busy_unclassified": 200 + 225, "unknown": 1000 - 200 - 225},
+        {"idle_held": 200 + 225, "unknown": 1000 - 200 - 225},
     ),
     # the reading after a broken one covers back over it; none comes after the last
     "a broken profiling share is no reading": (

@@ -4,7 +4,8 @@
 -- skip_if_empty: temp.attempt_events
 -- category: the ledger's word for the phase
 -- reported_start_ms: before the attempt where the job said so: of two that overlap, the one that began later counts
--- is_open: no rank said that it ended; it ends with the next event of that rank
+-- is_open: nobody reported its end, and nothing of that rank follows: it lasts to the end of the attempt
+-- end_ms: 9223372036854775807: the attempt still runs
 with events as (
     select * from temp.attempt_events where phase is not null and is_authoritative
 ),
@@ -28,11 +29,30 @@ marks as (
         event,
         phase,
         ts,
+        event_id,
+        source,
         end_ms,
         lead(event) over same_phase as next_mark,
         lead(end_ms) over same_phase as next_mark_ms
     from turns
     window same_phase as (partition by attempt_key, rank, host, phase order by ts, event_id)
+),
+
+-- saves during which a step of the same rank and source ended: how long they blocked is not known
+asynchronous as (
+    select distinct marks.event_id
+    from marks
+    asof join (select * from temp.attempt_events where event = 'step') as steps
+        on marks.attempt_key = steps.attempt_key
+        and marks.source = steps.source
+        and coalesce(marks.rank, -1) = coalesce(steps.rank, -1)
+        and coalesce(marks.host, '') = coalesce(steps.host, '')
+        and marks.next_mark_ms > steps.end_ms
+    where
+        marks.event = 'phase.start'
+        and marks.next_mark = 'phase.end'
+        and marks.phase = 'ckpt_save'
+        and steps.end_ms > marks.end_ms
 ),
 
 unended as (
@@ -53,13 +73,18 @@ ended_by_next as (
         unended.attempt_end_ms,
         unended.phase,
         unended.end_ms as start_ms,
-        coalesce(following.end_ms, unended.attempt_end_ms, unended.end_ms) as end_ms
+        coalesce(following.end_ms, unended.attempt_end_ms, 9223372036854775807) as end_ms,
+        following.end_ms is null as is_open
     from unended
     asof left join following
         on unended.attempt_key = following.attempt_key
         and coalesce(unended.rank, -1) = coalesce(following.rank, -1)
         and coalesce(unended.host, '') = coalesce(following.host, '')
         and unended.ts < following.ts
+    where
+        following.end_ms is not null
+        -- in a run that no scheduler knows, silence ends a phase as it ends steps: with the last event
+        or unended.attempt_key not in (select attempt_key from temp.int_attempts where is_stalled)
 ),
 
 spans as (
@@ -69,9 +94,10 @@ spans as (
     union all
     select attempt_key, attempt_start_ms, attempt_end_ms, phase, end_ms, next_mark_ms, false
     from marks
-    where event = 'phase.start' and next_mark = 'phase.end'
+    left join asynchronous using (event_id)
+    where event = 'phase.start' and next_mark = 'phase.end' and asynchronous.event_id is null
     union all
-    select attempt_key, attempt_start_ms, attempt_end_ms, phase, start_ms, end_ms, true
+    select attempt_key, attempt_start_ms, attempt_end_ms, phase, start_ms, end_ms, is_open
     from ended_by_next
 ),
 
@@ -130,7 +156,7 @@ declared as (
     group by attempt_key, phase, occurrence
 ),
 
--- a phase that nobody ended and whose GPUs have all gone quiet until its end is a hang from then on
+-- a phase that the end of its attempt ended, and whose GPUs have all gone quiet until then, is a hang from then on
 watched as (
     select
         declared.attempt_key,
@@ -143,7 +169,7 @@ watched as (
     from declared
     inner join temp.int_attempts as attempts using (attempt_key)
     inner join intermediate.int_holds as holds using (job_run_key)
-    where declared.is_open
+    where declared.is_open and attempts.end_ms is not null
 ),
 
 seen as (

@@ -24,13 +24,14 @@ select
                 when is_served then serving_category(states.serving)
                 when pieces.category is not null then pieces.category
                 when states.emptiness = 1 then 'idle_held'
-                when states.activity = 3 then 'idle_held'
+                when states.activity in (3, 7) then 'idle_held'
                 when states.activity in (1, 2) then 'busy_unclassified'
                 else 'unknown'
             end
         -- nobody is known to have it, and nobody could say so
-        when states.activity in (4, 5, 6) and states.serving > 0 then serving_category(states.serving)
-        when states.activity in (4, 5) then 'busy_unclassified'
+        when states.activity in (4, 5, 6, 8) and states.serving > 0 then serving_category(states.serving)
+        when states.activity in (4, 8) then 'busy_unclassified'
+        when states.activity = 5 then 'idle_held'
         when facts.state is not null then facts.state
         when facts.is_reserved then 'reserved_idle'
         when facts.is_planned then 'planned'
@@ -52,10 +53,13 @@ select
                 when pieces.category is not null then pieces.phase
                 when states.emptiness = 1 then 'no_process'
                 when states.activity = 1 then 'short_idle'
+                when states.activity = 3 then 'idle'
+                when states.activity = 7 then 'pause'
             end
-        when states.activity in (4, 5, 6) and states.serving > 0 then serving_phase(states.serving)
+        when states.activity in (4, 5, 6, 8) and states.serving > 0 then serving_phase(states.serving)
         when states.activity = 4 then 'owner_unknown'
-        when states.activity = 5 then 'short_idle'
+        when states.activity = 8 then 'short_idle'
+        when states.activity = 5 then 'pause'
         when facts.is_watched and facts.state is null and not facts.is_demand_known then 'demand_unknown'
         when
             states.activity = 6

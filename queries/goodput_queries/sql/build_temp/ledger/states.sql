@@ -1,8 +1,7 @@
 -- The state of every layer of a unit between one change and the next; 0: the layer has no evidence.
 -- grain: unit, start_ms
 -- inline: intervals_classified alone asks it
--- activity: 2 active, 1 idle for a short time, 3 idle for long, 0 no telemetry; of unallocated time
---  temp.inferred_activity
+-- activity: of temp.held_activity, of unallocated time of temp.inferred_activity; 0: no telemetry
 with moments as (
     select unit, at_ms, sum(change) as change
     from temp.changes

@@ -1,7 +1,8 @@
 -- Telemetry activity of allocated units in time that no attempt's events cover.
 -- inline: asked once
 -- grain: unit, start_ms
--- activity: 1 idle for less than the threshold within the hold, 2 active, 3 idle for longer
+-- activity: 2 active; no activity: 7 in the first idle_min_ms of a stretch within the hold (a pause), 3 after it,
+--  1 in a single reading, or too short for the interval of the readings
 with holders as materialized (
     select
         holds.unit,
@@ -15,13 +16,17 @@ with holders as materialized (
     semi join temp.uncovered_holds as gaps on holds.unit = gaps.unit and holds.hold = gaps.hold
 ),
 
+-- has_more: further readings of the run than its first
 seen as (
     select
         holders.unit,
         holders.hold,
         activity.is_active,
         greatest(activity.start_ms, holders.start_ms) as start_ms,
-        least(activity.end_ms, holders.end_ms) as end_ms
+        least(activity.end_ms, holders.end_ms) as end_ms,
+        activity.first_reading_ms,
+        activity.end_ms > activity.first_reading_ms as has_more,
+        activity.interval_ms
     from intermediate.int_gpu_activity as activity
     inner join holders using (gpu_uuid, gpu_instance)
     where
@@ -51,21 +56,42 @@ numbered as (
     from marked
 ),
 
-long_stretches as (
-    select stretch
+pauses as (
+    select stretch, min(start_ms) + threshold('idle_min_ms')::bigint as until_ms
     from numbered
+    where not is_active
     group by stretch
-    having sum(end_ms - start_ms) >= threshold('idle_min_ms')
+),
+
+-- by what is known when a pause ends: what follows changes nothing before
+kinds as (
+    select
+        numbered.stretch,
+        pauses.until_ms,
+        inactivity_kind(
+            count(distinct numbered.first_reading_ms) > 1 or bool_or(numbered.has_more),
+            max(numbered.interval_ms),
+            max(numbered.end_ms) >= pauses.until_ms
+        ) as kind
+    from numbered
+    inner join pauses using (stretch)
+    where numbered.start_ms < pauses.until_ms
+    group by numbered.stretch, pauses.until_ms
 )
 
+select unit, hold, 2 as activity, start_ms, end_ms from numbered where is_active
+union all
 select
     unit,
     hold,
-    case
-        when is_active then 2
-        when stretch in (from long_stretches) then 3
-        else 1
-    end as activity,
+    case kinds.kind when 'short' then 1 when 'pause' then 7 else 3 end,
     start_ms,
-    end_ms
+    case kinds.kind when 'pause' then least(end_ms, kinds.until_ms) else end_ms end
 from numbered
+inner join kinds using (stretch)
+where kinds.kind <> 'pause' or start_ms < kinds.until_ms
+union all
+select unit, hold, 3, greatest(start_ms, kinds.until_ms), end_ms
+from numbered
+inner join kinds using (stretch)
+where kinds.kind = 'pause' and end_ms > kinds.until_ms

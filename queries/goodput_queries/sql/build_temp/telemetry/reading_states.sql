@@ -2,20 +2,21 @@
 -- grain: series, ts_ms
 -- inline: it is the widest table of a build, and all that is asked of it is asked in passing
 -- reader: hash of the source: numbers pass faster than names
--- is_active: the GPU did something: by its profiling counters, else by its utilisation
 select
     place,
     gpu_uuid,
     hash(source, gpu_uuid, gpu_instance) as series,
     hash(source) as reader,
     ts_ms,
-    coalesce(
-        engine_active_ratio > threshold('idle_engine_ratio'),
-        gpu_busy_ratio > threshold('idle_busy_ratio')
+    is_active_reading(
+        engine_active_ratio, sm_active_ratio, tensor_active_ratio, dram_active_ratio, gpu_busy_ratio
     ) as is_active
 from staging.stg_gpu_samples
 where
     ts >= from_ms(build_from_ms() - reading_margin_ms())
     and ts < from_ms(build_to_ms() + reading_margin_ms())
     -- a reading of NVML whose profiling shares are incomplete is no reading (rule 10); of exporters a flag is of another value
-    and (engine_active_ratio is not null or gpu_busy_ratio is not null and not (is_flagged and source = 'nvml'))
+    and not (is_flagged and source = 'nvml' and engine_active_ratio is null)
+    and coalesce(
+        engine_active_ratio, sm_active_ratio, tensor_active_ratio, dram_active_ratio, gpu_busy_ratio
+    ) is not null

@@ -188,7 +188,8 @@ by_category as materialized (
         arg_max(cells.place, cells.start_ms) as place,
         min(cells.start_ms) as part_start_ms,
         max(cells.end_ms) as part_end_ms,
-        arg_max(coalesce(cells.phase, ''), cells.gpu_ms) as phase,
+        -- what is a pause at first is idle when it goes on
+        arg_max(coalesce(cells.phase, ''), (cells.phase is distinct from 'pause', cells.gpu_ms)) as phase,
         sum(cells.gpu_ms)::bigint as gpu_ms,
         sum(cells.gpu_ms / 3600000.0 * prices.price_per_gpu_h) as cost
     from cells

@@ -5,7 +5,7 @@
 -- is_watched: a source reports states of the node
 -- is_planned: kept empty for a bigger job
 -- is_stranded: all CPUs of the node are allocated
--- has_demand: an eligible pending job asks for this kind of GPU in a partition of the node, or for a MIG profile that
+-- has_demand: an eligible pending job that no reservation or limit holds asks for this kind of GPU in a partition of the node, or for a MIG profile that
 --  such a GPU could give
 -- demanded_profiles: what eligible pending jobs ask of MIG instances: ',1g.10gb,3g.40gb,'; '*' where any will do
 -- is_demand_known: the accounting says since when jobs were eligible
@@ -33,7 +33,7 @@ asked as (
         asked_from_ms as start_ms,
         asked_to_ms as end_ms
     from job_runs
-    where gpus_requested > 0 and eligible_ms is not null
+    where gpus_requested > 0 and eligible_ms is not null and is_demand
 ),
 
 asked_marked as (

@@ -19,7 +19,7 @@ select
     min(use_metric) as use_metric,
     avg(use_ratio) as use_ratio,
     max(use_ratio) as busy_ratio,
-    max(coalesce(engine_max_ratio, use_max_ratio)) <= threshold('idle_engine_ratio') as is_unused,
+    max(greatest(engine_max_ratio, use_max_ratio)) < threshold('idle_share_ratio') as is_unused,
     avg(tensor_active_ratio) as tensor_active_ratio,
     avg(dram_active_ratio) as dram_active_ratio,
     max(memory_used_bytes) as memory_peak_bytes

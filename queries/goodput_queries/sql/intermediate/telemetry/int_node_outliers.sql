@@ -20,7 +20,7 @@ readings as materialized (
         metrics.power_w.mean::double as power_w,
         metrics.gpu_temperature_c.mean::double as gpu_temperature_c,
         -- engine activity may be stuck at 0 while kernels run
-        greatest(metrics.engine_active_ratio.max, metrics.gpu_busy_ratio.max) <= threshold('idle_engine_ratio') as is_idle
+        greatest(metrics.engine_active_ratio.max, metrics.gpu_busy_ratio.max) < threshold('idle_share_ratio') as is_idle
     from intermediate.int_gpu_metrics as metrics
     inner join places using (gpu_uuid)
     where

@@ -22,7 +22,7 @@ with bins as materialized (
         count(*) as gpus,
         median(use_ratio)::double as use_ratio,
         median(power_w)::double as power_w,
-        coalesce(bool_and(coalesce(engine_max_ratio, use_max_ratio) <= threshold('idle_engine_ratio')), false) as is_idle,
+        coalesce(bool_and(greatest(engine_max_ratio, use_max_ratio) < threshold('idle_share_ratio')), false) as is_idle,
         bool_or(in_place(cluster, node, gpu_uuid, gpu_model)) as is_in_place
     from intermediate.int_held_bins
     where not is_starting

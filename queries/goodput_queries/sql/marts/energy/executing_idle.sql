@@ -10,10 +10,10 @@
 with bins as (
     select
         bins.*,
-        coalesce(engine_max_ratio, use_max_ratio) <= threshold('idle_engine_ratio')
+        greatest(engine_max_ratio, use_max_ratio) < threshold('idle_share_ratio')
         and memory_used_bytes >= threshold('loaded_memory_bytes') as is_idle
     from intermediate.int_held_bins as bins
-    where not is_starting and memory_used_bytes is not null and coalesce(engine_max_ratio, use_max_ratio) is not null
+    where not is_starting and memory_used_bytes is not null and greatest(engine_max_ratio, use_max_ratio) is not null
 )
 
 select

@@ -231,7 +231,9 @@ parts as (
     left join lives using (attempt_key)
     left join endings as before on lives.previous_key = before.attempt_key
     where
-        ledger.category in (
+        -- a pause is over before anybody could use the GPU
+        not (ledger.category = 'idle_held' and ledger.phase = 'pause')
+        and ledger.category in (
             'data_stall', 'checkpoint_save', 'idle_held', 'gang_wait', 'suspended', 'unknown', 'busy_unclassified',
             'idle_with_demand', 'stranded', 'reserved_idle', 'down', 'drained'
         )

@@ -216,10 +216,18 @@ with findings as (
     from intermediate.int_gpu_instances where is_beyond
     union all
     select
+        'steps that were not reached',
+        'an attempt began at a step that its run had not reached: what was rolled back before it is not known, and counts as retained',
+        count(*), null, min(run_key || ' at step ' || resumed_step || ' after ' || reached_step),
+        'Number the steps of a run on from the saved step, also when the batch size changes'
+    from intermediate.int_skipped_steps having count(*) > 0
+    union all
+    select
         'allocated, GPUs not placed',
         'the scheduler allocated GPUs but '
         || case reason
             when 'no_node_list' then 'names no node'
+            when 'ambiguous_time' then 'says only the local time in an hour that came twice (clocks went back)'
             when 'part_of_gpu' then 'only parts of them (gres/shard, gres/mps), and does not name which'
             else 'the nodes had fewer at the time'
         end
@@ -227,6 +235,7 @@ with findings as (
         count(distinct job_run_key), sum(gpu_ms), min(job_run_key),
         case reason
             when 'part_of_gpu' then null
+            when 'ambiguous_time' then 'Export the accounting again with SLURM_TIME_FORMAT=%s'
             when 'no_node_list' then 'Export the accounting with NodeList (`sacct --format`), or with allocated nodes'
             else 'Ingest `scontrol show node` or an inventory file with all GPUs of these nodes and their dates'
         end

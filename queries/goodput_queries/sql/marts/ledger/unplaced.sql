@@ -3,7 +3,7 @@
 -- time is the ledger's plus this. Scope: window, cluster, model, team, user, run, partition.
 -- grain: job_run_key, hour_ms
 -- access: team
--- reason: no_node_list, no_such_gpu, part_of_gpu
+-- reason: no_node_list, no_such_gpu, part_of_gpu, ambiguous_time (start or end in an hour that came twice)
 -- gpu_model: the model that the job requested, by its name in the cluster; null: unknown
 -- gpu_ms: milliseconds of GPUs or instances, as the scheduler counts them
 -- cost: null: the rate card has no price
@@ -23,6 +23,7 @@ allocated as (
         runs.gpus,
         lower(runs.gpu_type) as gpu_type,
         len(runs.nodes) = 0 as is_nowhere,
+        runs.is_time_ambiguous,
         runs.end_ms is null as is_running,
         greatest(runs.start_ms, window_.from_ms) as start_ms,
         least(coalesce(runs.end_ms, window_.to_ms), window_.to_ms) as end_ms
@@ -102,7 +103,11 @@ unplaced as (
         cells.job_run_key,
         cells.hour_ms,
         any_value(cells.gpu_type) as gpu_type,
-        case when any_value(cells.is_nowhere) then 'no_node_list' else 'no_such_gpu' end as reason,
+        case
+            when any_value(cells.is_time_ambiguous) then 'ambiguous_time'
+            when any_value(cells.is_nowhere) then 'no_node_list'
+            else 'no_such_gpu'
+        end as reason,
         any_value(cells.gpus * (cells.end_ms - cells.start_ms)) - coalesce(sum(
             least(placed.end_ms, cells.end_ms) - greatest(placed.start_ms, cells.start_ms)
         ) filter (where placed.job_run_key is not null), 0)::bigint as gpu_ms

@@ -4,6 +4,7 @@
 -- end_at: null while it runs
 -- outcome: ok, failed, limit, unknown, running
 -- has_events: the job sent events
+-- lost_steps: rolled back; null: the next attempt began at a step that was not reached before, so that none shows it
 -- cause: failure reason, where evidence shows one; marts.attempt_causes has further ones
 -- cause_class: hardware, node, network, host memory, storage, numerics, user code, scheduler, unknown
 -- cause_fix: recommended action, where one is known
@@ -41,7 +42,7 @@ select
     steps.first_step,
     steps.last_step,
     coalesce(steps.kept_steps, 0) as kept_steps,
-    coalesce(steps.lost_steps, 0) as lost_steps,
+    case when skipped.attempt_key is null or steps.lost_steps > 0 then coalesce(steps.lost_steps, 0) end as lost_steps,
     steps.median_step_s,
     steps.tokens,
     attempts.has_events,
@@ -52,6 +53,7 @@ select
     causes.fix as cause_fix
 from intermediate.int_attempts as attempts
 left join steps using (attempt_key)
+left join intermediate.int_skipped_steps as skipped using (attempt_key)
 left join intermediate.int_attempt_causes as causes using (attempt_key)
 where
     in_window(attempts.start_ms, attempts.end_ms)

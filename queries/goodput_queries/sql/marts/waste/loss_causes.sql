@@ -40,14 +40,14 @@ grouped as (
     group by cluster, run_key, category, blame
 ),
 
--- the cause of a loss is that of the attempt and phase that lost most
+-- the cause of a loss is that of the attempt and phase that lost most; a pause is one of idle time only where nothing else is
 most as (
     select
         cluster,
         run_key,
         category,
         blame,
-        max({gpu_ms: gpu_ms, attempt_key: attempt_key, phase: phase}) as part
+        max({is_over: phase <> 'pause', gpu_ms: gpu_ms, attempt_key: attempt_key, phase: phase}) as part
     from (
         select cluster, run_key, category, blame, attempt_key, coalesce(phase, '') as phase, sum(gpu_ms) as gpu_ms
         from rows_
@@ -172,7 +172,7 @@ select
     end || coalesce('; ' || culprits.gpu || ' cost the gang ' || printf('%.1f', culprits.gang_gpu_s) || ' GPU-s', '')
         as evidence,
     case
-        when most.part.phase in ('slo_miss', 'objective_unknown') then null
+        when most.part.phase in ('slo_miss', 'objective_unknown', 'pause') then null
         when grouped.category in ('fault_stall', 'lost_work', 'failed_without_progress')
             then nullif(concat_ws('. ', causes.fix, fixes.fix), '')
         else fixes.fix

@@ -1,0 +1,48 @@
+"""Times of the accounting in the hour that comes twice: 01:00 to 02:00 in New York, 2026-11-01."""
+
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from goodput_ingest.run.ingest import ingest
+from goodput_ingest.source import ReadOptions
+
+FIELDS = "JobID|Submit|Eligible|Start|End|ElapsedRaw|State|NodeList|AllocTRES"
+DAY = "2026-11-01T"
+UNSETTLED = (
+    "slurm: Start or End lies in the hour that comes twice (clocks go back), and ElapsedRaw does "
+    "not settle which: its GPU time is not placed. Ask sacct again with SLURM_TIME_FORMAT=%s."
+)
+# what it shows: submitted, started, ended (local time), elapsed; start, end (UTC), is it ambiguous
+RECORDS = {
+    "the end in the first of the two": (
+        ("00:10", "00:30", "01:30", 3600), ("04:30", "05:30", False),
+    ),
+    "the end in the second": (("00:10", "00:30", "01:30", 7200), ("04:30", "06:30", False)),
+    "the start in the first": (("00:10", "01:30", "02:30", 7200), ("05:30", "07:30", False)),
+    "the start in the second": (("00:10", "01:30", "02:30", 3600), ("06:30", "07:30", False)),
+    "from the first into the second": (
+        ("00:10", "01:30", "01:10", 2400), ("05:30", "06:10", False),
+    ),
+    "the submission alone": (("01:30", "02:30", "03:30", 3600), ("07:30", "08:30", False)),
+    "both within either": (("00:10", "01:10", "01:30", 1200), ("05:10", "05:30", True)),
+    "the end without elapsed time": (("00:10", "00:30", "01:30", ""), ("04:30", "05:30", True)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("record", "expected"), RECORDS.values(), ids=RECORDS)
+def test_which_of_the_two_is_meant(store, tmp_path, record, expected):
+    submit, start, end, elapsed = record
+    times = [f"{DAY}{clock}:00" for clock in (submit, submit, start, end)]
+    row = ["7", *times, str(elapsed), "COMPLETED", "node001", "gres/gpu=4"]
+    (tmp_path / "sacct.txt").write_text(f"{FIELDS}\n{'|'.join(row)}\n")
+    options = ReadOptions(cluster="lab", zone=ZoneInfo("America/New_York"))
+    ingest(store, "slurm", [tmp_path / "sacct.txt"], options)
+
+    found = store.read(
+        "select strftime(start_at, '%H:%M'), strftime(end_at, '%H:%M'), "
+        "coalesce(is_time_ambiguous, false) from raw.job_runs"
+    )
+    assert found.rows() == [expected]
+    rejects = store.read("select reason from raw.rejects")["reason"].to_list()
+    assert rejects == ([UNSETTLED] if expected[2] else [])

@@ -1,0 +1,80 @@
+"""Phases without an end: how long each lasts, whatever the GPUs show meanwhile."""
+
+import pytest
+from tests.queries.conftest import built_together, durable, steps
+from tests.queries.rules.jobs.test_rules_of_jobs import event
+
+READ = range(-10, 701, 10)
+STEPS = [*steps(1, 10, 0), durable(10, 100)]
+
+
+def opened(phase, second=100):
+    return event("phase.start", second, phase=phase)
+
+
+# what it shows: state of the job run, events, readings, when the GPU is active, GPU-seconds
+OPEN_PHASES = {
+    "a save of a running job with an active GPU": (
+        "RUNNING", [*STEPS, opened("ckpt_save")], READ, lambda _: True,
+        {"step_unsplit": 100, "checkpoint_save": 600},
+    ),
+    "a save of a running job with an inactive GPU": (
+        "RUNNING", [*STEPS, opened("ckpt_save")], READ, lambda s: s <= 100,
+        {"step_unsplit": 100, "checkpoint_save": 600},
+    ),
+    "a restore of a running job without readings": (
+        "RUNNING", [event("job.start", 100), opened("restore")], [], None,
+        {"startup": 100, "restore": 600},
+    ),
+    "a save that the next step of its rank ended, with an inactive GPU": (
+        "RUNNING", [*STEPS, opened("ckpt_save"), *steps(11, 30, 500)], READ, lambda s: s <= 100,
+        {"step_unsplit": 100, "checkpoint_save": 410, "at_risk": 190},
+    ),
+    "a save that the end of a failed job ended, with an active GPU": (
+        "FAILED", [*STEPS, opened("ckpt_save")], READ, lambda _: True,
+        {"step_unsplit": 100, "checkpoint_save": 600},
+    ),
+    "a save that the end of a failed job ended is a hang once its GPU is inactive": (
+        "FAILED", [*STEPS, opened("ckpt_save")], READ, lambda s: s <= 200,
+        {"step_unsplit": 100, "checkpoint_save": 100, "fault_stall": 500},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("state", "events", "read", "active", "expected"), OPEN_PHASES.values(), ids=OPEN_PHASES
+)
+@built_together
+def test_an_open_phase_of_a_scheduled_job(cluster, state, events, read, active, expected):
+    cluster.node("a", 1)
+    cluster.job("1", 0, None if state == "RUNNING" else 700, ["a"], 1, state)
+    cluster.watched(700)
+    cluster.events("1", events)
+    if active:
+        cluster.samples("a#0", list(read), active)
+    yield
+    assert cluster.gpu_s() == expected
+
+
+# what it shows: until when the GPU is read, GPU-seconds of a run that saves from second 100 on
+WITHOUT_A_SCHEDULER = {
+    "lasts while less than 15 minutes have passed": (
+        990, {"step_unsplit": 100, "checkpoint_save": 890},
+    ),
+    "is silence after 15 minutes: the job stalled with its last event": (
+        2000, {"step_unsplit": 100, "fault_stall": 1900},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("until", "expected"), WITHOUT_A_SCHEDULER.values(), ids=WITHOUT_A_SCHEDULER
+)
+@built_together
+def test_an_open_phase_of_a_run_known_from_events_alone(cluster, until, expected):
+    cluster.telemetry("a", 1)
+    events = [event("job.start", 0), *STEPS, opened("ckpt_save")]
+    cluster.events("train", events, attempt=None, host="a", local_rank=0)
+    cluster.samples("a-0", cluster.every(-10, until), lambda _: True, source="nvml")
+    yield
+    assert cluster.gpu_s() == expected
