@@ -27,7 +27,10 @@ BUSY = {
     "dram_active_ratio": 0.5, "power_w": 600.0, "sm_clock_hz": 1.9e9, "gpu_temperature_c": 62.0,
     "memory_used_bytes": 60 * 10**9, "clocks_event_reasons": 0,
 }  # fmt: skip
-IDLE = {**BUSY, "engine_active_ratio": 0.0, "sm_active_ratio": 0.0, "power_w": 80.0}
+IDLE = {
+    **BUSY, "engine_active_ratio": 0.0, "sm_active_ratio": 0.0, "tensor_active_ratio": 0.0,
+    "dram_active_ratio": 0.0, "power_w": 80.0,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,7 @@ def test_rows_in_any_order_and_number_of_slices_give_the_same_ledger(
     store.close()
 
 
+@pytest.mark.machine
 def test_events_that_name_only_their_host_find_the_cluster_that_is_reported_later(
     new_store, evidence
 ):
