@@ -67,6 +67,7 @@ def test_it_writes_the_files_of_a_day_and_names_them(here):
     assert "Closed with evidence up to 2026-11-20 10:00 UTC" in result.stderr
 
 
+@pytest.mark.machine
 def test_other_processes_in_other_places_write_the_same_bytes_of_a_closed_day(here):
     report("--date", "2026-11-19", "--out", "first")
 

@@ -108,6 +108,7 @@ def test_once_fails_where_a_source_does_and_reads_the_others(site):
     assert steps_of(site) == [1]
 
 
+@pytest.mark.machine
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
 def test_collect_alone_follows_and_ends_cleanly(site, signal_number):
     with collecting(site) as process:
@@ -142,6 +143,7 @@ def test_commands_and_a_starting_server_get_the_database_from_a_collector(site):
         assert process.wait(PATIENCE_S) == 0
 
 
+@pytest.mark.machine
 def test_a_server_collects_by_itself_alone_shows_it_and_ends_cleanly(site):
     database = site / "goodput.duckdb"
     with serving(site) as server:
@@ -166,6 +168,7 @@ def test_a_server_collects_by_itself_alone_shows_it_and_ends_cleanly(site):
     assert 'goodput_live_source_failures{origin="events",source="job-events"} 0.0' in text
 
 
+@pytest.mark.machine
 def test_a_server_that_is_stopped_during_a_build_ends_it_first(site):
     """The first build begins as the server does; a file in use could not be closed."""
     assert run("collect", "--once").exit_code == 0

@@ -4,6 +4,7 @@ import re
 from datetime import datetime, timedelta
 
 import polars as pl
+import pytest
 from tests.queries.lake.conftest import START
 
 from goodput_queries.evidence.batch import Batch
@@ -69,6 +70,7 @@ def rejects(store):
     return {(*row[:3], re.sub(r"'load_sequence': \d+", "", row[3])) for row in found}
 
 
+@pytest.mark.machine
 def test_strays_change_nothing_and_are_rejected_as_in_a_database(tmp_path, new_store):
     lake = Lake.create(str(tmp_path / "lake"), buckets=2)
     single, of_lake = new_store(), new_store()

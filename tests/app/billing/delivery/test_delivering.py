@@ -237,6 +237,7 @@ def test_without_a_time_of_day_nothing_is_delivered(store, plan, caplog):
     assert caplog.records == []
 
 
+@pytest.mark.machine
 def test_goodput_serve_delivers_and_a_command_meanwhile_finds_nothing_due(here, post):
     text = (here / "goodput.toml").read_text()
     (here / "goodput.toml").write_text(text.replace("[report]", '[report]\nat = "00:00"', 1))
