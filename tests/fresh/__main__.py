@@ -209,8 +209,8 @@ def main() -> None:
         Newcomer(folder, steps).check_all()
     except StepFailedError as error:
         sys.exit(f"failed after {steps.are_passed} steps: {error}\n(left in {folder})")
+    print(f"{steps.are_passed} passed, 0 failed", flush=True)  # noqa: T201
     shutil.rmtree(folder)
-    print(f"{steps.are_passed} passed, 0 failed")  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -61,6 +61,7 @@ def test_closed_hours_of_changed_days_are_replaced(lake, evidence):
     assert publish(evidence.store, Lake.open(lake.url)).is_empty()
 
 
+@pytest.mark.machine
 def test_builds_of_a_lake_publish_what_they_changed(lake, new_store, monkeypatch):
     """A process that ends between two commits leaves the rest to the next one."""
     store = new_store()

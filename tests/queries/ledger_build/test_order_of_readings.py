@@ -108,6 +108,7 @@ def the_same(found):
     return all(first.values()) and all(other == first for other in others)
 
 
+@pytest.mark.machine
 @pytest.mark.parametrize("builds", [False, True])
 def test_readings_say_the_same_in_whatever_order_they_came(what_is_made_of, builds):
     assert the_same(what_is_made_of(ORDERS, builds=builds))
