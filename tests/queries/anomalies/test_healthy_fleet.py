@@ -28,7 +28,7 @@ def fleet(empty_database, folder, seed, plan=plans.eventful):
 
 
 @pytest.fixture(
-    scope="module", params=[101, pytest.param(102, marks=pytest.mark.slow)]
+    scope="module", params=[101, pytest.param(102, marks=pytest.mark.machine)]
 )  # fmt: skip
 def healthy(request, empty_database, tmp_path_factory):
     """Give a fleet whose jobs train to their end, without outages and holes in the readings."""

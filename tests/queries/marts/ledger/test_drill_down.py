@@ -27,7 +27,7 @@ def assert_same(found, expected):
 
 @pytest.fixture(
     scope="module",
-    params=["recorded session", pytest.param("with a fleet", marks=pytest.mark.slow)],
+    params=["recorded session", pytest.param("with a fleet", marks=pytest.mark.machine)],
 )
 def session(request, recorded_demo, tmp_path_factory):
     """Give the demo: the recorded session alone, and with twelve hours of a made-up fleet."""

@@ -141,8 +141,8 @@ def test_a_power_cap_at_full_power_is_an_episode_and_no_loss(session):
 @pytest.mark.machine
 def test_every_mart_answers_and_explains_its_columns(session):
     for mart in models.of_layer("marts").values():
-        select = f"select * from {mart.qualified_name} limit 0"
-        columns = session.read(select).columns
+        select = f"select * from {mart.qualified_name} limit 1"
+        columns = session.read(select, is_kept=True).columns
         assert mart.description, mart.name
         assert mart.grain, mart.name
         assert set(mart.columns) <= set(columns), (mart.name, set(mart.columns) - set(columns))

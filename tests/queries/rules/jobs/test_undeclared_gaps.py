@@ -19,7 +19,7 @@ GAPS = {
         4, 100, [readings(g, 10, lambda s, g=g: g == 0 and s > 140) for g in range(4)],
         {"busy_unclassified"},
     ),
-    "readings at the ends of a gap cover the steps beside it": (
+    "readings at the ends of a gap cover the steps next to it": (
         1, 100, [readings(0, 10, lambda s: s <= 106 or s > 196, first=-5)], {"idle_held"},
     ),
     "a gap shorter than two sampling intervals is not called idle": (
