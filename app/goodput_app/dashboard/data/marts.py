@@ -28,6 +28,7 @@ TIMEOUT_S = 20.0
 LOSSES_SHOWN = 500
 GAPS_SHOWN = 2_000
 INTERVALS_SHOWN = 1_000
+JOBS_SHOWN = 200
 RUNS_SHOWN = 2_000
 REJECTS_SHOWN = 500
 STEPS_DRAWN = 350  # each gives its bucket's slowest and fastest, in two lines
@@ -228,6 +229,12 @@ def category_intervals(scope: Scope, category: str, blame: str | None) -> pl.Dat
         *(category, blame),
     )
     return with_run_names(found, scope)
+
+
+def waiting_jobs(scope: Scope) -> pl.DataFrame:
+    """Return jobs that waited while GPUs were free, largest first; all_jobs: how many there are."""
+    view = "(select *, count(*) over () as all_jobs from marts.waiting_jobs)"
+    return in_order(view, scope, "gpus * waited_s desc, job_run_key", limit=JOBS_SHOWN)
 
 
 def throttle_episodes(scope: Scope) -> pl.DataFrame:
