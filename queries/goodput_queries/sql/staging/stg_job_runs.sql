@@ -180,7 +180,8 @@ select
     coalesce(observed_ms, to_ms(start_at)) as observed_ms,
     -- GPUs are not placed at a time that nobody knows
     case when is_time_ambiguous then [] else coalesce(nodes, []) end as nodes,
-    coalesce(records.gpus, named.gpus) as gpus,
+    -- a part of a GPU is one
+    coalesce(nullif(records.gpus, 0), case when parts.is_of_one_gpu then 1 end, records.gpus, named.gpus) as gpus,
     gpu_type,
     coalesce(gpus_requested, records.gpus, named.gpus) as gpus_requested,
     coalesce(gpu_type_requested, gpu_type) as gpu_type_requested,
@@ -221,6 +222,10 @@ left join named
     and records.cluster = named.cluster
     and records.job_id_raw = named.job_id_raw
     and records.submit_at = named.submit_at
+left join staging.stg_parts_of_gpus as parts
+    on records.cluster = parts.cluster
+    and records.job_id_raw = parts.job_id_raw
+    and to_ms(records.submit_at) = parts.submit_ms
 left join held on records.reason = held.reason
 left join requests
     on records.cluster = requests.cluster
