@@ -355,6 +355,11 @@ def coverage_by_hour(scope: Scope) -> pl.DataFrame:
     return read("select * from marts.coverage_by_hour order by source, hour_at", scope)
 
 
+def reading_precision(scope: Scope) -> pl.DataFrame:
+    """Return how exactly readings place changes between active and idle, by cluster."""
+    return read("select * from marts.reading_precision order by cluster", scope)
+
+
 def has_telemetry(scope: Scope) -> bool:
     """Return whether any reading covers any GPU in the window of the scope."""
     if not rows.sees_all(scope):
