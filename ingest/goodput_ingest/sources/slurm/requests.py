@@ -45,12 +45,9 @@ def of_text(text: str) -> dict[str, object] | None:
     if any(len(values) > 1 for values in found):
         raise ValueError("a field of its request appears twice")
     state, nodes, count, features = (values[0] if values else "" for values in found)
-    return _request(
-        state[1] if state and state[0] == "PENDING" else None,
-        *(nodes or ("", "")),
-        features,
-        int(count) if count else None,
-    )
+    requested, excluded = nodes or ("", "")
+    reason = state[1] if state and state[0] == "PENDING" else None
+    return _request(reason, requested, excluded, features, int(count) if count else None)
 
 
 def of_json(record: dict[str, Any]) -> dict[str, object] | None:
@@ -60,13 +57,10 @@ def of_json(record: dict[str, Any]) -> dict[str, object] | None:
     states, count = record.get("job_state"), record.get("node_count")
     is_waiting = "PENDING" in (states if isinstance(states, list) else [states])
     number = count.get("number") if isinstance(count, dict) else count
-    names = ("required_nodes", "excluded_nodes", "features")
-    texts = (str(record.get(name) or "") for name in names)
-    return _request(
-        str(record.get("state_reason") or "") if is_waiting else None,
-        *texts,
-        number if isinstance(number, int) and 0 <= number < 10**6 else None,
-    )
+    names = ("state_reason", "required_nodes", "excluded_nodes", "features")
+    reason, requested, excluded, features = (str(record.get(name) or "") for name in names)
+    nodes = number if isinstance(number, int) and 0 <= number < 10**6 else None
+    return _request(reason if is_waiting else None, requested, excluded, features, nodes)
 
 
 def _request(
