@@ -291,18 +291,23 @@ def test_a_job_is_seen_running_with_its_gpus_and_then_ended(
     ]
 
 
-def test_a_waiting_job_is_demand_even_if_it_may_only_start_later(
-    lab: Lab, store: LocalStore
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_waiting_job_is_listed_with_its_reason_and_nodes(
+    lab: Lab, store: LocalStore, form: Any
 ) -> None:
-    job = lab.submit("true", "--gpus=1", "--begin=now+1hour")
+    """It may start later, beyond the time that sacct is asked for."""
+    job = lab.submit("true", "--gpus=1", "--begin=now+1hour", "--nodelist=gpu1", "--exclude=gpu2")
     lab.until(lambda: lab.accounted(job) == "PENDING")
     try:
-        load(store, SlurmLive(backfill_s=3_600))
+        load(store, SlurmLive(form=form, backfill_s=3_600))
     finally:
         lab.run("scancel", job)
 
     waiting = "select state, gpus_requested, eligible_at > submit_at from raw.job_runs"
     assert store.read(f"{waiting} where job_id = $1", [job]).rows() == [("PENDING", 1, True)]
+    asked = "select reason, requested_nodes, excluded_nodes from raw.job_requests"
+    found = store.read(f"{asked} where job_id_raw = $1", [job]).rows()
+    assert found == [("BeginTime", ["gpu1"], ["gpu2"])]
 
 
 @pytest.mark.parametrize(("form", "drained"), [("text", "gpu1"), ("json", "gpu2")])
