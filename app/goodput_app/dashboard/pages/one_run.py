@@ -46,6 +46,7 @@ with panel("", "marts.runs"):
     flag_parts.title(run_key=scope.run)
     run_parts.of_finding(findings.run_verdicts(scope), run)
     tiles.of_run(run)
+    run_parts.wall_clock(run, marts.run_wall_clock(scope))
 attempts = marts.attempts(scope)
 last_attempt = failures.failed_last(attempts, scope)
 if last_attempt is not None:

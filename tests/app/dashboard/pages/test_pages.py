@@ -8,6 +8,7 @@ import streamlit as st
 from tests.app.opened_page import HOSTILE, texts
 
 import goodput_app
+from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import scope_bar
 from goodput_queries.scope import Scope
 
@@ -97,6 +98,8 @@ def test_a_run_is_judged_in_a_sentence_with_evidence(capture, visit):
     link = next(one.proto for one in app.get("page_link") if one.proto.label == "Open the finding")
     assert "finding=" in link.query_string
     assert "Restarts: 1" in texts(app)
+    run = capture.read("from marts.runs where run_key = 'lab/main'").row(0, named=True)
+    assert f"Engine {theme.percent(run['nvcre_goodput_ratio'])} (lost " in texts(app)
 
 
 def test_the_runs_page_says_of_each_run_what_its_own_page_says(capture, visit):

@@ -112,6 +112,27 @@ def of_finding(found: pl.DataFrame, run: dict[str, Any]) -> None:
     )
 
 
+def wall_clock(run: dict[str, Any], frame: pl.DataFrame) -> None:
+    """Draw the run's goodput as other tools define it.
+
+    run: its row of marts.runs. frame: its row of marts.run_wall_clock, or none.
+    """
+    if frame.is_empty():
+        return
+    parts = frame.row(0, named=True)
+    lost = ", ".join(
+        f"{label} {theme.duration(parts[f'{label}_ms'] / 1000)}"
+        for label in ("lost", "rescheduling", "resuming", "saving")
+        if parts[f"{label}_ms"]
+    )
+    google = theme.percent(run["google_goodput_ratio"])
+    nvcre = theme.percent(parts["nvcre_goodput_ratio"])
+    st.caption(
+        f"As other tools define goodput, of wall clock: Google's library {google}, NVIDIA Cluster "
+        f"Readiness Engine {nvcre}{f' ({lost})' if lost else ''}."
+    )
+
+
 def communication(frame: pl.DataFrame) -> None:
     """Say how much communication the steps can hold at most; `frame`: marts.communication."""
     for row in frame.iter_rows(named=True):
