@@ -134,7 +134,12 @@ with panel(
         st.info("No hour of this window has evidence.", icon=":material/hourglass_empty:")
     else:
         charts.draw(waste.coverage(covered), covered, "coverage", "Coverage by source and hour")
-with panel("Findings", "marts.data_quality", help="What the evidence contradicts or lacks."):
+with panel(
+    "Findings",
+    "marts.data_quality",
+    help="What the evidence contradicts or lacks. Time of the ledger is that of the time range; "
+    "other cases are of all data.",
+):
     findings = marts.data_quality(scope)
     if findings.is_empty():
         st.caption("No contradiction and no missing evidence was found.")
