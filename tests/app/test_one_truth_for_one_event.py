@@ -141,7 +141,8 @@ def test_overview_says_since_when_a_node_is_down(world, visit):
 
 
 SUMS = {  # what adds up the waste of a scope in another way: its select of milliseconds and cost
-    "categories": "select sum(gpu_ms), sum(cost) from marts.ledger_by_category where kind = 'badput'",
+    "categories": "select sum(gpu_ms), sum(cost) from marts.ledger_by_category "
+    "where kind = 'badput'",
     "teams": "select sum(gpu_ms), sum(cost) from marts.waste_by_team",
     "nodes": "select sum(wasted_ms), sum(wasted_cost) from marts.nodes",
     "hours": "select sum(wasted_ms), sum(wasted_cost) from marts.goodput_over_time",
