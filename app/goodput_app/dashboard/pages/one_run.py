@@ -12,7 +12,7 @@ from goodput_app.dashboard.components.runs import (
     speed_parts,
 )
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.data import failures, findings, marts, speed
+from goodput_app.dashboard.data import energy, failures, findings, marts, speed
 from goodput_app.dashboard.figures import ledger as figures
 from goodput_app.dashboard.figures import runs as figures_runs
 
@@ -67,6 +67,7 @@ with panel(
         "run-ledger",
         "The run's GPU time by category",
     )
+    run_parts.executing_idle(energy.executing(scope))
 with panel(
     "On one time axis",
     "marts.run_timeline",

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard import theme
+from goodput_app.dashboard import headline, theme
 from goodput_app.dashboard.components import places, scope_bar, tables, telemetry_parts
 from goodput_app.dashboard.components.findings import finding_parts
 
@@ -131,6 +131,13 @@ def wall_clock(run: dict[str, Any], frame: pl.DataFrame) -> None:
         f"As other tools define goodput, of wall clock: Google's library {google}, NVIDIA Cluster "
         f"Readiness Engine {nvcre}{f' ({lost})' if lost else ''}."
     )
+
+
+def executing_idle(frame: pl.DataFrame) -> None:
+    """Say how long the run's programs were loaded and nothing ran. frame: marts.executing_idle."""
+    said = headline.executing_idle(int(frame["idle_ms"].sum()), int(frame["held_ms"].sum()))
+    if said is not None:
+        st.caption(theme.markdown_text(said))
 
 
 def communication(frame: pl.DataFrame) -> None:
