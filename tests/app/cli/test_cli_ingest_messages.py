@@ -110,10 +110,6 @@ UNKNOWN = {
         "timestamp, name, utilization.gpu [%]\n2026/11/20 14:00:00.000, H100, 5 %\n",
         "a table of nvidia-smi is not read",
     ),
-    "maxtext.log": (
-        "completed step: 12, seconds: 5.1, TFLOP/s/device: 103.2, loss: 2.3\n",
-        "a log of MaxText is not read",
-    ),
     "trainer_log.jsonl": (
         '{"current_steps": 5, "total_steps": 100, "loss": 2.3, "epoch": 0.1}\n',
         "trainer_log.jsonl of LLaMA-Factory is not read",

@@ -53,6 +53,8 @@ with right:
     scope_bar.choice("least", "Gaps of at least", LEAST, none="any length")
 if category:
     waste_parts.intervals(scope, category)
+if category == "idle_with_demand":
+    waste_parts.waiting_jobs(scope)
 gaps, sums = waste_parts.gaps_of(found, category)
 if (least := st.query_params.get("least", "")) in LEAST:
     gaps = gaps.filter(pl.col("gap_s") >= float(least))

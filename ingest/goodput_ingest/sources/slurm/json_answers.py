@@ -17,6 +17,7 @@ from goodput_ingest.formats.json_text.json_lines import moment, printable
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.sources.slurm import accounting as slurm_accounting
 from goodput_ingest.sources.slurm import nodes as slurm_nodes
+from goodput_ingest.sources.slurm import requests
 from goodput_ingest.sources.slurm.jobs import HOLDS, on_node
 from goodput_queries.evidence.batch import Reject
 
@@ -241,29 +242,38 @@ def _tasks(mask: str) -> str:
     return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in zip(starts, ends, strict=True))
 
 
-def parse_queue(records: Sequence[tuple[int, Any]], *, cluster: str | None) -> list[Parsed]:
-    """Return `raw.holds` from `squeue --json` or `scontrol show jobs --json`: who has which GPU."""
+def parse_queue(
+    records: Sequence[tuple[int, Any]], cluster: str | None, observed_at: datetime | None
+) -> list[Parsed]:
+    """Return who has and who asks for which GPUs, of `squeue` and `scontrol`."""
     holds: list[dict[str, object]] = []
+    asked = []
     rejects: list[Reject] = []
     for number, record in records:
         try:
-            holds += _holds(record if isinstance(record, dict) else {}, cluster)
+            job = record if isinstance(record, dict) else {}
+            key = _job_key(job, cluster)
+            holds += [key | {"method": "scontrol"} | row for row in _holds(job)]
+            request = requests.of_json(job)
+            asked += [] if request is None else [(key, request)]
         except ValueError as error:
             rejects.append(Reject(number, f"slurm: job {number} rejected: {error}."))
-    return [Parsed("holds", frame(holds, HOLDS), rejects)]
+    return [Parsed("holds", frame(holds, HOLDS), rejects), requests.parsed(asked, observed_at)]
 
 
-def _holds(record: dict[str, Any], cluster: str | None) -> list[dict[str, object]]:
+def _job_key(record: dict[str, Any], cluster: str | None) -> dict[str, object]:
     job_id, submitted = _number(record.get("job_id")), _number(record.get("submit_time"))
     cluster = _text(record.get("cluster")) or cluster
     if not job_id or not submitted or cluster is None:
         raise ValueError("it has no job_id, no submit_time or no cluster")
-    key = {
+    return {
         "cluster": cluster,
         "job_id_raw": job_id,
         "submit_at": moment({"submit_time": int(submitted)}, "submit_time"),
-        "method": "scontrol",
     }
+
+
+def _holds(record: dict[str, Any]) -> list[dict[str, object]]:
     detail = record.get("gres_detail")
     listed = [_text(entry) for entry in detail] if isinstance(detail, list) else []
     if not any(listed):
@@ -272,7 +282,7 @@ def _holds(record: dict[str, Any], cluster: str | None) -> list[dict[str, object
     if len(nodes) != len(listed):
         raise ValueError(f"gres_detail has {len(listed)} entries for {len(nodes)} nodes")
     return [
-        key | row
+        row
         for node, text in zip(nodes, listed, strict=True)
         for row in on_node(node, gres.gpu_gres(text))
     ]
@@ -288,10 +298,7 @@ def _allocated_nodes(record: dict[str, Any]) -> list[str]:
 
 
 def parse_nodes(
-    records: Sequence[tuple[int, Any]],
-    *,
-    cluster: str | None,
-    observed_at: datetime | None,
+    records: Sequence[tuple[int, Any]], cluster: str | None, observed_at: datetime | None
 ) -> list[Parsed]:
     """Return nodes, GPU slots, MIG instances and states from a list of nodes or of sinfo's groups.
 
@@ -318,12 +325,14 @@ def _nodes(record: dict[str, Any], number: int) -> list[slurm_nodes.Node]:
         state, reason = _object(record, "node").get("state"), _object(record, "reason")
         size = (_alike(cpus), _alike(memory), _text(_object(record, "gres").get("total")))
         partitions = _words(_object(record, "partition").get("name"))
+        features = _object(record, "features").get("active")
         why, user = _text(reason.get("description")), _text(reason.get("user"))
         names = [_text(name, 255) for name in group]
     else:
         state = [*_words(record.get("state")), *_words(record.get("state_flags"))]
         size = (record.get("cpus"), record.get("real_memory"), _text(record.get("gres")))
         partitions = _words(record.get("partitions"))
+        features = record.get("active_features")
         why, user = _text(record.get("reason")), _text(record.get("reason_set_by_user"))
         names = [_text(record.get("name"), 255)]
     words = "+".join(_words(state)).upper()
@@ -338,12 +347,20 @@ def _nodes(record: dict[str, Any], number: int) -> list[slurm_nodes.Node]:
             memory_mib=int(memory_mib) if memory_mib else None,
             gres=size[2],
             partitions=partitions,
+            features=_features(features),
             states=[words],
             reason=why or None,
             user=user or None,
         )
         for name in names
     ]
+
+
+def _features(value: object) -> list[str] | None:
+    """Return the features of a node: a list, or one text with commas."""
+    if value is None:
+        return None
+    return [name for text in _words(value) for name in text.split(",") if name]
 
 
 def _alike(amounts: dict[str, Any]) -> object:

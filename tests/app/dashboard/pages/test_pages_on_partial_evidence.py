@@ -5,6 +5,7 @@ import json
 import polars as pl
 import pytest
 from tests.app.opened_page import HOSTILE, texts
+from tests.queries.conftest import Evidence
 from tests.recorded_session import SAMPLE, built
 
 from goodput_ingest.run import ingest
@@ -97,3 +98,18 @@ def test_rejected_rows_are_listed_with_their_reason(store, visit):
     app = visit(store, "data_health")
     frames = [frame.value for frame in app.dataframe]
     assert any("not JSON" in frame.to_csv() for frame in frames)
+
+
+def test_the_data_page_says_how_exact_readings_are(store, visit):
+    made = Evidence(store)
+    made.node("a", 1)
+    made.job("1", 0, 600, ["a"], 1)
+    made.samples("a#0", made.every(-30, 600, 30), lambda second: not 120 < second <= 300)
+    store.build()
+
+    app = visit(store, "data_health")
+
+    exact = (
+        "readings at least every 30.0 s place 2 changes between active and idle to ± 1.0 GPU-min"
+    )
+    assert f"c: {exact}; idle time under 1m 30s may count as active." in texts(app)

@@ -1,6 +1,7 @@
 """The Waste page: gaps, sums of what its table leaves out, links to it."""
 
-from tests.app.opened_page import texts
+from tests.app.opened_page import HOSTILE, table, texts
+from tests.queries.conftest import Evidence
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.data import marts
@@ -57,3 +58,18 @@ def test_gpus_that_did_nothing_while_their_job_worked_are_reported(capture, visi
     monkeypatch.setattr(marts, "idle_gaps", beside)
 
     assert "GPUs were idle while their jobs ran steps: " in texts(visit(capture, "idle_gaps"))
+
+
+def test_free_time_with_demand_names_the_jobs_that_waited(store, visit):
+    made = Evidence(store)
+    made.node("a", 4, partitions=("p",))
+    made.watched(7_200)
+    asked = {"submit": 0, "gpus_requested": 4, "partition": "p"}
+    for job in ("7", "8"):
+        made.job(job, None, None, [], 0, "PENDING", **{**asked, "job_name": HOSTILE})
+    store.build()
+
+    app = visit(store, "idle_gaps", category="idle_with_demand")
+
+    assert table(app, "waited_s")["job_id"].to_list() == ["7", "8"]
+    assert "2 jobs." in texts(app)

@@ -60,6 +60,19 @@ LINES = {
         "global_step400 is ready now!",
         (" Checkpoint global_step",),
     ),
+    "maxtext step": (
+        "2026-08-20T14:03:11Z completed step: 119, seconds: 4.021, Tokens/s/device: 8214, loss: 7",
+        ("completed step:",),
+    ),
+    "orbax save": (
+        "2026-08-20T14:03:11Z [process=0] [async] Finished blocking save in 2.31 seconds. "
+        "Continuing save @ gs://b/c/119.",
+        (" Finished blocking save ", " seconds"),
+    ),
+    "composer batch": (
+        "2026-08-20T14:03:11Z \t Train time/batch: 119",
+        ("Train time/batch:",),
+    ),
     "vllm": (
         "2026-08-20T14:03:11Z INFO 08-20 14:03:11 [loggers.py:123] Engine 000: Avg prompt "
         "throughput: 812.4 tokens/s, Avg generation throughput: 1530.2 tokens/s, Running: 24 reqs, "

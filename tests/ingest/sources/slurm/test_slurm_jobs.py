@@ -29,7 +29,7 @@ def on(node: str, gres: str) -> str:
 
 
 def parse(text: str) -> Parsed:
-    (parsed,) = parse_jobs(text, cluster="lab", zone=ZoneInfo("UTC"))
+    parsed, _ = parse_jobs(text, cluster="lab", zone=ZoneInfo("UTC"))
     return parsed
 
 

@@ -29,6 +29,19 @@ INTERVALS = {
     "gpu_ms": "GPU time",
     "cost": "Cost",
 }
+WAITING = {
+    "job_name": "Job name",
+    "job_id": "Job",
+    "user_name": "User",
+    "team": "Team",
+    "gpus": "GPUs requested",
+    "waited_s": "Waited",
+    "free_gpu_ms": "Free GPU time",
+    "reason": "Pending reason",
+    "since_at": "Since",
+    "partition": "Partition",
+}
+WAITING_HIDDEN = ("user_name", "partition")
 
 PERIODIC = {
     "job_name": "Job name",
@@ -106,6 +119,24 @@ def intervals(scope: Scope, category: str) -> None:
         st.caption(f"{number}.")
         of = ("gpu_uuid", "gpu_instance", "start_at")
         places.pick(found, INTERVALS, "interval", of, rows=8)
+
+
+def waiting_jobs(scope: Scope) -> None:
+    """Draw the jobs that waited while GPUs that they could have used were free."""
+    with panel(
+        "Jobs that waited",
+        "marts.waiting_jobs",
+        help="Jobs that could have used the free GPUs. Free GPU time counts for each of them.",
+    ):
+        found = marts.waiting_jobs(scope)
+        if found.is_empty():
+            st.caption("No waiting job of this scope could have used free GPUs.")
+            return
+        text = theme.count(found["all_jobs"][0], "job")
+        if found.height < found["all_jobs"][0]:
+            text += f"; the table has the {found.height:,} that asked for most GPU time"
+        st.caption(f"{text}.")
+        tables.show(found, WAITING, "waiting", rows=8, hidden=WAITING_HIDDEN)
 
 
 def gaps_of(found: marts.IdleGaps, category: str | None) -> tuple[pl.DataFrame, pl.DataFrame]:
