@@ -70,8 +70,10 @@ class Contents:
         return any(n for table, n in self.tables.items() if table.startswith(READINGS))
 
     def _why(self) -> str:
-        if self.reject is None or self.reject.line is None:
+        if self.reject is None:
             return ""
+        if self.reject.line is None:
+            return f"; {self.reject.reason.removeprefix(f'{self.source}: ').rstrip('.')}"
         content = self.reject.content.strip()[:CONTENT_MAX_CHARS]
         return f"; line {self.reject.line} ({content}) was rejected: {self.reject.reason}"
 
