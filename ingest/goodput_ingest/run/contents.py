@@ -43,10 +43,11 @@ class Contents:
             if self.reject is None or (_is_almost(reject) and not _is_almost(self.reject)):
                 self.reject = reject
 
-    def gaps(self, source: Source) -> Iterator[str]:
+    def gaps(self, source: Source | None) -> Iterator[str]:
         """Yield what is missing, a sentence each.
 
-        source: after it was read; `unread` of it says of a line that looked like what is missing.
+        source: after it was read, if it is still there; `unread` of it says of a line that looked
+            like what is missing.
         """
         why = getattr(source, "unread", "") or self._why()
         if not self.tables.total():
