@@ -68,7 +68,7 @@ def in_units(points: pl.DataFrame, plan: Plan) -> Points:
 
 def wide(points: Points, plan: Plan) -> pl.DataFrame:
     """Return rows of raw.gpu_samples (without `source`): a GPU or instance at a moment."""
-    points = points.where(plan.column[points.series] != NARROW)
+    points = points.where(plan.column[points.series] >= 0)
     entities = plan.entities.height
     key = points.moment * entities + plan.entity[points.series]
     row, keys = rows_of(key, entities * len(points.moments))

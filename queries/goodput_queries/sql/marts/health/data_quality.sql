@@ -373,6 +373,12 @@ findings as (
     where samples.ts < from_ms(kept.kept_from_ms)
     union all
     select
+        'logs without a cluster',
+        'job logs that were taken as of ' || min(cluster) || ', the only cluster, since it has a job of their id (Likely)',
+        count(*), null, min(run_id), 'Ingest them with --cluster, or set `cluster` of the followed folder'
+    from state.claimed_logs
+    union all
+    select
         'rejected rows', 'rows that could not be parsed', count(*), null, min(reason), 'See the rejects below'
     from staging.stg_rejects
 )
