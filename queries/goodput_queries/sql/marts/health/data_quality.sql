@@ -143,6 +143,18 @@ findings as (
     from marts.attempts_reported_twice
     union all
     select
+        'instruments that disagree',
+        'two instruments report the ' || fact || ' differently',
+        count(*), null, min(subject || ': ' || said),
+        case fact
+            when 'outcome' then 'Let the command of the job end with the exit code of its program, so that the scheduler fails it'
+            when 'energy of a GPU' then 'Compare `nvidia-smi -q -d POWER` with the readings; prefer the source that agrees'
+            else 'Check which server and which power supplies the meter of this node measures'
+        end
+    from marts.disagreeing_instruments
+    group by fact
+    union all
+    select
         'GPUs placed by assumption',
         'the accounting does not report which GPUs; sums are exact, use per GPU is unknown',
         count(distinct job_run_key), null, min(job_run_key),
