@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from goodput_ingest.formats import gres, hostlist
+from goodput_ingest.formats.json_text.json_lines import EPOCH
 from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.sources.slurm.features import feature_sets
 
@@ -18,6 +20,7 @@ REQUESTS = {
     "cluster": pl.String(),
     "job_id_raw": pl.String(),
     "submit_at": INSTANT,
+    "period_at": INSTANT,
     "observed_at": INSTANT,
     "reason": pl.String(),
     "requested_nodes": pl.List(pl.String()),
@@ -32,6 +35,7 @@ _COUNT = re.compile(r" NumNodes=(\d{1,6})(?:-\d{1,6})? NumCPUs=")
 _FEATURES = re.compile(r" Features=(\S*) DelayBoot=")
 _GPUS = re.compile(r" (?:ReqTRES|TresPer\w+)=\S*\bgres[/:]gpu")
 _NO_TEXT = {"", "(null)", "None"}
+PERIOD = timedelta(minutes=10)
 
 
 def of_text(text: str) -> dict[str, object] | None:
@@ -44,13 +48,11 @@ def of_text(text: str) -> dict[str, object] | None:
     found = [pattern.findall(text) for pattern in (_STATE, _NODES, _COUNT, _FEATURES)]
     if any(len(values) > 1 for values in found):
         raise ValueError("a field of its request appears twice")
-    state, nodes, count, features = (values[0] if values else "" for values in found)
-    return _request(
-        state[1] if state and state[0] == "PENDING" else None,
-        *(nodes or ("", "")),
-        features,
-        int(count) if count else None,
-    )
+    first: list[Any] = [values[0] if values else "" for values in found]
+    state, nodes, count, features = first
+    requested, excluded = nodes or ("", "")
+    reason = state[1] if state and state[0] == "PENDING" else None
+    return _request(reason, requested, excluded, features, int(count) if count else None)
 
 
 def of_json(record: dict[str, Any]) -> dict[str, object] | None:
@@ -60,13 +62,10 @@ def of_json(record: dict[str, Any]) -> dict[str, object] | None:
     states, count = record.get("job_state"), record.get("node_count")
     is_waiting = "PENDING" in (states if isinstance(states, list) else [states])
     number = count.get("number") if isinstance(count, dict) else count
-    names = ("required_nodes", "excluded_nodes", "features")
-    texts = (str(record.get(name) or "") for name in names)
-    return _request(
-        str(record.get("state_reason") or "") if is_waiting else None,
-        *texts,
-        number if isinstance(number, int) and 0 <= number < 10**6 else None,
-    )
+    names = ("state_reason", "required_nodes", "excluded_nodes", "features")
+    reason, requested, excluded, features = (str(record.get(name) or "") for name in names)
+    nodes = number if isinstance(number, int) and 0 <= number < 10**6 else None
+    return _request(reason if is_waiting else None, requested, excluded, features, nodes)
 
 
 def _request(
@@ -90,7 +89,8 @@ def _expanded(text: str) -> list[str] | None:
 def parsed(found: list[tuple[dict[str, object], dict[str, object]]], at: datetime | None) -> Parsed:
     """Return `raw.job_requests` of keys (cluster, job_id_raw, submit_at) and requests."""
     keys = ("cluster", "job_id_raw", "submit_at")
-    rows = [
-        {name: key[name] for name in keys} | request | {"observed_at": at} for key, request in found
-    ]
+    # a listing a minute of each waiting job would be far more rows than its reasons change
+    period_at = None if at is None else at - (at - EPOCH) % PERIOD
+    seen = {"period_at": period_at, "observed_at": at}
+    rows = [{name: key[name] for name in keys} | request | seen for key, request in found]
     return Parsed("job_requests", frame(rows, REQUESTS))

@@ -1,6 +1,6 @@
 """What jobs ask of nodes and why they wait, as the controller lists them."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -104,3 +104,16 @@ FEATURES = {
 @pytest.mark.parametrize(("text", "nodes", "sets"), [(k, *v) for k, v in FEATURES.items()])
 def test_features_as_slurm_reads_them(text, nodes, sets):
     assert feature_sets(text, nodes) == sets
+
+
+def test_listings_with_one_reason_are_one_row_in_ten_minutes(store):
+    for minute, reason in enumerate(("Priority", "Priority", "Resources", "Resources")):
+        at = NOON + timedelta(minutes=6 * minute)
+        text = JOB.format(**{**PENDING, "reason": reason})
+        _, asked = parse_jobs(text, cluster="lab", zone=ZoneInfo("UTC"), observed_at=at)
+        store.load(asked.batch(source="slurm", origin="here", digest=f"{minute}"))
+
+    rows = store.read(
+        "select minute(observed_at), reason from raw.job_requests order by all"
+    ).rows()
+    assert rows == [(6, "Priority"), (18, "Resources")]
