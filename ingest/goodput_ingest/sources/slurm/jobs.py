@@ -14,7 +14,8 @@ import polars as pl
 
 from goodput_ingest.formats import gres, hostlist
 from goodput_ingest.formats.parsed import INSTANT, Parsed, frame
-from goodput_ingest.formats.timestamps import instants
+from goodput_ingest.formats.timestamps import instants, repeated
+from goodput_ingest.sources.slurm import repeated_hours
 from goodput_queries.errors import IngestError
 from goodput_queries.evidence.batch import Reject
 
@@ -78,7 +79,7 @@ def parse_jobs(text: str, *, cluster: str | None, zone: ZoneInfo | None) -> list
     for record in found:
         match = _SUBMIT.search(record.text)
         submits.append(match[1] if match else None)
-    submit_at, problems = instants(pl.Series("submit_at", submits, pl.String), zone)
+    submit_at, problems = _submits(pl.Series("submit_at", submits, pl.String), zone)
     holds: list[dict[str, object]] = []
     for record, at, problem in zip(found, submit_at, problems, strict=True):
         try:
@@ -91,6 +92,16 @@ def parse_jobs(text: str, *, cluster: str | None, zone: ZoneInfo | None) -> list
         key = {"cluster": cluster, "job_id_raw": job_id, "submit_at": at, "method": "scontrol"}
         holds += [key | row for row in rows]
     return [Parsed("holds", frame(holds, HOLDS), rejects)]
+
+
+def _submits(texts: pl.Series, zone: ZoneInfo | None) -> tuple[pl.Series, pl.Series]:
+    """Return submit times and what is wrong; one that comes twice is the earlier, as in sacct's."""
+    at, problems = instants(texts, zone)
+    if zone is None or not problems.str.contains(repeated_hours.TWICE, literal=True).any():
+        return at, problems
+    earlier, _ = repeated(texts, zone)
+    is_twice = earlier.is_not_null()
+    return at.zip_with(~is_twice, earlier), problems.set(is_twice, None)
 
 
 def _job(text: str) -> tuple[str, list[dict[str, object]]]:

@@ -110,10 +110,10 @@ def _texts(record: dict[str, Any]) -> list[dict[str, str]]:
         "ExitCode": _exit_code(record.get("exit_code"), state),
         "DerivedExitCode": _exit_code(record.get("derived_exit_code"), state),
         "Reason": _text(_object(record, "state").get("reason")),
-        "Submit": _number(time.get("submission")),
-        "Eligible": _number(time.get("eligible")),
-        "Start": _number(time.get("start")),
-        "End": _number(time.get("end")),
+        "Submit": _time(time.get("submission")),
+        "Eligible": _time(time.get("eligible")),
+        "Start": _time(time.get("start")),
+        "End": _time(time.get("end")),
         "ElapsedRaw": _number(time.get("elapsed")),
         "Suspended": _number(time.get("suspended")),
         "TimelimitRaw": _number(time.get("limit")),
@@ -138,8 +138,8 @@ def _step(job: dict[str, str], step: dict[str, Any]) -> dict[str, str]:
         "Cluster": job["Cluster"],
         "JobID": f"{job['JobID']}.{step_id.rpartition('.')[2]}",  # 24.11: 2.batch, 22.05: batch
         "JobIDRaw": f"{job['JobIDRaw']}.{step_id.rpartition('.')[2]}",
-        "Start": _number(time.get("start")),
-        "End": _number(time.get("end")),
+        "Start": _time(time.get("start")),
+        "End": _time(time.get("end")),
         "State": _cancelled(state, step.get("kill_request_user")),
         "ExitCode": _exit_code(step.get("exit_code"), state),
         "NodeList": _text(_object(step, "nodes").get("range"), NODE_LIST_MAX_CHARS),
@@ -171,8 +171,13 @@ def _number(value: object) -> str:
     return str(value) if 0 <= value <= INTEGER_MAX else ""
 
 
+def _time(value: object) -> str:
+    """Return epoch seconds as text, or a time as text, which SLURM_TIME_FORMAT may have made."""
+    return _number(value) or _text(value, 40)
+
+
 def _is_set(value: object) -> bool:
-    return _number(value) not in {"", "0", "4294967294"}
+    return _time(value) not in {"", "0", "4294967294"}
 
 
 def _state(value: object, *, has_started: bool) -> str:
