@@ -360,6 +360,24 @@ with findings as (
     )
     union all
     select
+        'blank values', string_agg(share, '; ' order by blank desc), sum(blank), null, min(example),
+        'The exporter or the driver does not give these values: see its log, or leave the counters out'
+    from (
+        select
+            blanks.metric || ' blank in ' || sum(blanks.blank) || ' of ' || sum(read.samples) || ' readings' as share,
+            sum(blanks.blank) as blank,
+            min(blanks.gpu_uuid) as example
+        from intermediate.int_blank_values as blanks
+        inner join (
+            select source, gpu_uuid, gpu_instance, hour_ms, sum(samples) as samples
+            from intermediate.int_gpu_metrics
+            group by all
+        ) as read using (source, gpu_uuid, gpu_instance, hour_ms)
+        group by blanks.metric
+    )
+    having count(*) > 0
+    union all
+    select
         'readings of frozen hours', 'they came after [retention] dropped the others of their hours, and are not used',
         count(*), null, min(samples.gpu_uuid),
         'Ingest all files of that time with --reopen: hours reopen once all their readings are back'
