@@ -33,6 +33,16 @@ HOLDS = {
     "gpus": pl.Int32(),
     "method": pl.String(),
 }
+GPU_PARTS = {
+    "cluster": pl.String(),
+    "job_id_raw": pl.String(),
+    "submit_at": INSTANT,
+    "node": pl.String(),
+    "kind": pl.String(),
+    "amount": pl.Int32(),
+}
+_NODE_LIST = re.compile(r" NodeList=(\S+)")
+_PER_NODE = re.compile(r" TresPerNode=(\S+)")
 _RECORD = re.compile(r"^JobId=([0-9]{1,18}) ")
 _NODES = re.compile(
     r" CoreSpec=\S*(?: JOB_GRES=(?P<job_gres>\S*))?"
@@ -66,7 +76,7 @@ def records(text: str, start: str) -> Iterator[Record]:
 
 
 def parse_jobs(text: str, *, cluster: str | None, zone: ZoneInfo | None) -> list[Parsed]:
-    """Return `raw.holds`: a row a GPU, or a row a node where only the number is known.
+    """Return `raw.holds`, a row a GPU or a row a node with the number alone; and `raw.gpu_parts`.
 
     Raises IngestError where the cluster or the zone of the submit times is missing.
     """
@@ -81,9 +91,11 @@ def parse_jobs(text: str, *, cluster: str | None, zone: ZoneInfo | None) -> list
         submits.append(match[1] if match else None)
     submit_at, problems = _submits(pl.Series("submit_at", submits, pl.String), zone)
     holds: list[dict[str, object]] = []
+    parts: list[dict[str, object]] = []
     for record, at, problem in zip(found, submit_at, problems, strict=True):
         try:
             job_id, rows = _job(record.text)
+            of_parts = [] if rows else _parts(record.text)
             if problem is not None or at is None:
                 raise ValueError(problem or "it has no SubmitTime")
         except ValueError as error:
@@ -91,7 +103,12 @@ def parse_jobs(text: str, *, cluster: str | None, zone: ZoneInfo | None) -> list
             continue
         key = {"cluster": cluster, "job_id_raw": job_id, "submit_at": at, "method": "scontrol"}
         holds += [key | row for row in rows]
-    return [Parsed("holds", frame(holds, HOLDS), rejects)]
+        del key["method"]
+        parts += [key | row for row in of_parts]
+    return [
+        Parsed("holds", frame(holds, HOLDS), rejects),
+        Parsed("gpu_parts", frame(parts, GPU_PARTS)),
+    ]
 
 
 def _submits(texts: pl.Series, zone: ZoneInfo | None) -> tuple[pl.Series, pl.Series]:
@@ -124,6 +141,28 @@ def _job(text: str) -> tuple[str, list[dict[str, object]]]:
     if not rows and len(nodes) == 1 and found["job_gres"]:
         rows = on_node(nodes[0], [gres.Gres(g.type, g.gpus) for g in _job_gres(found)])
     return match[1], rows
+
+
+def _parts(text: str) -> list[dict[str, object]]:
+    """Return shards and MPS of a job that has no whole GPU, a row a node and kind."""
+    found = _NODES.search(text)
+    listed = _NODE.findall(found["nodes"]) if found else []
+    if not any(gres.parts(one) for _, one in listed):
+        nodes, per_node = _NODE_LIST.findall(text), _PER_NODE.findall(text)
+        # a name or a comment may imitate them
+        listed = [(nodes[0], per_node[0])] if len(nodes) == len(per_node) == 1 else []
+    return [
+        row
+        for nodes, one in listed
+        if nodes != "(null)"
+        for node in hostlist.expand(nodes, gres.GPUS_PER_NODE_MAX * 64)
+        for row in parts_on_node(node, one)
+    ]
+
+
+def parts_on_node(node: str, text: str) -> list[dict[str, object]]:
+    """Return a row for each kind of part in a GRES text of a node."""
+    return [{"node": node, "kind": kind, "amount": n} for kind, n in gres.parts(text).items()]
 
 
 def _job_gres(found: re.Match[str]) -> list[gres.Gres]:

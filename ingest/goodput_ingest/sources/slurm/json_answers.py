@@ -17,7 +17,7 @@ from goodput_ingest.formats.json_text.json_lines import moment, printable
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.sources.slurm import accounting as slurm_accounting
 from goodput_ingest.sources.slurm import nodes as slurm_nodes
-from goodput_ingest.sources.slurm.jobs import HOLDS, on_node
+from goodput_ingest.sources.slurm.jobs import GPU_PARTS, HOLDS, on_node, parts_on_node
 from goodput_queries.evidence.batch import Reject
 
 if TYPE_CHECKING:
@@ -247,18 +247,26 @@ def _tasks(mask: str) -> str:
 
 
 def parse_queue(records: Sequence[tuple[int, Any]], *, cluster: str | None) -> list[Parsed]:
-    """Return `raw.holds` from `squeue --json` or `scontrol show jobs --json`: who has which GPU."""
+    """Return `raw.holds` and `raw.gpu_parts` of `squeue --json` or `scontrol show jobs --json`."""
     holds: list[dict[str, object]] = []
+    parts: list[dict[str, object]] = []
     rejects: list[Reject] = []
     for number, record in records:
         try:
-            holds += _holds(record if isinstance(record, dict) else {}, cluster)
+            of_job, of_parts = _holds(record if isinstance(record, dict) else {}, cluster)
+            holds, parts = [*holds, *of_job], [*parts, *of_parts]
         except ValueError as error:
             rejects.append(Reject(number, f"slurm: job {number} rejected: {error}."))
-    return [Parsed("holds", frame(holds, HOLDS), rejects)]
+    return [
+        Parsed("holds", frame(holds, HOLDS), rejects),
+        Parsed("gpu_parts", frame(parts, GPU_PARTS)),
+    ]
 
 
-def _holds(record: dict[str, Any], cluster: str | None) -> list[dict[str, object]]:
+Rows = list[dict[str, object]]
+
+
+def _holds(record: dict[str, Any], cluster: str | None) -> tuple[Rows, Rows]:
     job_id, submitted = _number(record.get("job_id")), _number(record.get("submit_time"))
     cluster = _text(record.get("cluster")) or cluster
     if not job_id or not submitted or cluster is None:
@@ -267,20 +275,22 @@ def _holds(record: dict[str, Any], cluster: str | None) -> list[dict[str, object
         "cluster": cluster,
         "job_id_raw": job_id,
         "submit_at": moment({"submit_time": int(submitted)}, "submit_time"),
-        "method": "scontrol",
     }
     detail = record.get("gres_detail")
     listed = [_text(entry) for entry in detail] if isinstance(detail, list) else []
-    if not any(listed):
-        return []
-    nodes = _allocated_nodes(record)
-    if len(nodes) != len(listed):
+    per_node = _text(record.get("tres_per_node"))
+    nodes = _allocated_nodes(record) if any(listed) or gres.parts(per_node) else []
+    if any(listed) and len(nodes) != len(listed):
         raise ValueError(f"gres_detail has {len(listed)} entries for {len(nodes)} nodes")
-    return [
-        key | row
-        for node, text in zip(nodes, listed, strict=True)
-        for row in on_node(node, gres.gpu_gres(text))
+    texts = listed if any(listed) else [per_node] * len(nodes)
+    by_node = list(zip(nodes, texts, strict=True))
+    found = [
+        key | {"method": "scontrol"} | row
+        for node, text in by_node
+        for row in on_node(node, gres.gpu_gres(text) if any(listed) else [])
     ]
+    parts = [key | row for node, text in by_node for row in parts_on_node(node, text)]
+    return found, [] if found else parts
 
 
 def _allocated_nodes(record: dict[str, Any]) -> list[str]:
@@ -342,6 +352,7 @@ def _nodes(record: dict[str, Any], number: int) -> list[slurm_nodes.Node]:
             cpus=int(cpus_count) if cpus_count and int(cpus_count) <= INT32_MAX else None,
             memory_mib=int(memory_mib) if memory_mib else None,
             gres=size[2],
+            gres_used=_text(record.get("gres_used")) or None,
             partitions=partitions,
             states=[words],
             reason=why or None,

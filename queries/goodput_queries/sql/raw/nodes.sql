@@ -11,6 +11,8 @@ create table raw.nodes (
     gpus integer,                       -- configured GPUs (MIG instances count each)
     gres varchar,                       -- as printed
     partitions varchar[],
+    gpus_used integer,                  -- of GresUsed, when it was observed
+    used_indices integer[],             -- their Slurm indices; null: not listed
     observed_at timestamp,
     load_sequence bigint not null       -- state.ingested: the load that wrote the row as it is
 );

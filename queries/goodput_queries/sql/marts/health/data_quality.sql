@@ -251,7 +251,9 @@ with findings as (
     select
         'jobs without tracked GPUs', 'the accounting has no gres/gpu for them: their number of GPUs is unknown, not 0', count(*), null,
         min(job_run_key), 'Set AccountingStorageTRES=gres/gpu'
-    from intermediate.int_job_runs where gpus is null and start_ms is not null
+    from intermediate.int_job_runs as runs
+    anti join staging.stg_parts_of_gpus as parts using (cluster, job_id_raw, submit_ms)
+    where runs.gpus is null and start_ms is not null
     union all
     select
         'capacity known from jobs alone', 'GPUs seen only because they were allocated to a job', count(distinct gpu_uuid), null,
