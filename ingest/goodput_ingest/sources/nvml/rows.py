@@ -240,15 +240,8 @@ class NvmlRows:
             whole = by_name[name]
             by_name[name] = None if whole is None else int(whole)
         instance = "" if gi is None else str(gi)
-        return (
-            SOURCE,
-            gpu.uuid,
-            instance,
-            ts,
-            *by_name.values(),
-            bool(flags),
-            ",".join(flags) or None,
-        )
+        flagged = ",".join(flags) or None
+        return SOURCE, gpu.uuid, instance, ts, *by_name.values(), bool(flags), flagged
 
     def _slow(self, line: dict[str, Any], ts: datetime, tables: _Tables) -> None:
         gpu = self._gpu(line)
