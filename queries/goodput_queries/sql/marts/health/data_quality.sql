@@ -268,7 +268,9 @@ findings as (
     select
         'jobs without tracked GPUs', 'the accounting has no gres/gpu for them: their number of GPUs is unknown, not 0', count(*), null,
         min(job_run_key), 'Set AccountingStorageTRES=gres/gpu'
-    from intermediate.int_job_runs where gpus is null and start_ms is not null
+    from intermediate.int_job_runs as runs
+    anti join staging.stg_parts_of_gpus as parts using (cluster, job_id_raw, submit_ms)
+    where runs.gpus is null and start_ms is not null
     union all
     select
         'capacity known from jobs alone', 'GPUs seen only because they were allocated to a job', count(distinct gpu_uuid), null,
@@ -375,6 +377,24 @@ findings as (
         from staging.stg_collectives
         group by cluster, node, pid, comm_id, comm, rank, counted
     )
+    union all
+    select
+        'blank values', string_agg(share, '; ' order by blank desc), sum(blank), null, min(example),
+        'The exporter or the driver does not give these values: see its log, or leave the counters out'
+    from (
+        select
+            blanks.metric || ' blank in ' || sum(blanks.blank) || ' of ' || sum(read.samples) || ' readings' as share,
+            sum(blanks.blank) as blank,
+            min(blanks.gpu_uuid) as example
+        from intermediate.int_blank_values as blanks
+        inner join (
+            select source, gpu_uuid, gpu_instance, hour_ms, sum(samples) as samples
+            from intermediate.int_gpu_metrics
+            group by all
+        ) as read using (source, gpu_uuid, gpu_instance, hour_ms)
+        group by blanks.metric
+    )
+    having count(*) > 0
     union all
     select
         'readings of frozen hours', 'they came after [retention] dropped the others of their hours, and are not used',
