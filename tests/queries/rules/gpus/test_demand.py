@@ -32,14 +32,13 @@ def test_a_job_that_waits(cluster, job, expected):
     assert cluster.gpu_s() == expected
 
 
-def test_the_last_reason_that_the_accounting_has_decides(evidence):
-    evidence.node("a", 1, partitions=("p",))
-    evidence.watched(100)
+@built_together(builds=2)
+def test_the_last_reason_that_the_accounting_has_decides(cluster):
+    cluster.node("a", 1, partitions=("p",))
+    cluster.watched(100)
     asked = {"gpus_requested": 1, "partition": "p", "submit": 0}
-    held = {"reason": "QOSMaxGRESPerUser", "observed_at": evidence.at(50)}
-    evidence.job("1", None, None, [], 0, "PENDING", **asked, **held)
-    assert evidence.gpu_s() == NONE
-    waits = {"reason": "Priority", "observed_at": evidence.at(90)}
-    evidence.job("1", None, None, [], 0, "PENDING", **asked, **waits)
-
-    assert evidence.gpu_s() == DEMAND
+    for reason, second, expected in (("QOSMaxGRESPerUser", 50, NONE), ("Priority", 90, DEMAND)):
+        known = {"reason": reason, "observed_at": cluster.at(second)}
+        cluster.job("1", None, None, [], 0, "PENDING", **asked, **known)
+        yield
+        assert cluster.gpu_s() == expected

@@ -1,10 +1,12 @@
 """One job with an asynchronous save that blocks it for 5 s, in the log styles it may have."""
 
+import tempfile
 from datetime import timedelta
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
-from tests.queries.conftest import START, durable, steps
+from tests.queries.conftest import START, built_together, durable, steps
 
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.job_logs.source import JobLog
@@ -65,14 +67,25 @@ LOGS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("log", "expected"), LOGS.values(), ids=LOGS)
-def test_a_log_gives_the_part_that_blocked(evidence, tmp_path, log, expected):
-    (tmp_path / "train.log").write_text(log)
-    options = ReadOptions(cluster="c", run_id="7", zone=ZoneInfo("UTC"))
-    for batch in JobLog(tmp_path / "train.log", options).extract():
-        evidence.store.load(batch)
+def one_gpu(cluster):
+    """Load the job, whose GPU rests for the 5 s that its save may block it."""
+    cluster.node("a", 1)
+    cluster.job("7", 0, 200, ["a"], 1)
+    cluster.samples("a#0", cluster.every(-1, 200, 1), lambda s: not 100 < s <= 105)
 
-    assert ledger(evidence) == expected
+
+@pytest.mark.parametrize(("log", "expected"), LOGS.values(), ids=LOGS)
+@built_together
+def test_a_log_gives_the_part_that_blocked(cluster, log, expected):
+    options = ReadOptions(cluster=cluster.name, run_id="7", zone=ZoneInfo("UTC"))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "train.log")
+        path.write_text(log)
+        for batch in JobLog(path, options).extract():
+            cluster.load(batch.table, batch.rows.drop("source").to_dicts(), batch.source)
+    one_gpu(cluster)
+    yield
+    assert cluster.gpu_s() == expected
 
 
 # what it shows: what job events say of the save, the ledger
@@ -88,15 +101,10 @@ EVENTS = {
 
 
 @pytest.mark.parametrize(("marks", "expected"), EVENTS.values(), ids=EVENTS)
-def test_job_events_give_the_part_that_blocked(evidence, marks, expected):
+@built_together
+def test_job_events_give_the_part_that_blocked(cluster, marks, expected):
     save = [{"event": event, "t": at, "phase": "ckpt_save"} for at, event in marks]
-    evidence.events("7", [*steps(1, 10, 0), *steps(11, 19, 105), *save, durable(10, 160)])
-
-    assert ledger(evidence) == expected
-
-
-def ledger(evidence):
-    evidence.node("a", 1)
-    evidence.job("7", 0, 200, ["a"], 1)
-    evidence.samples("a#0", evidence.every(-1, 200, 1), lambda s: not 100 < s <= 105)
-    return evidence.gpu_s()
+    cluster.events("7", [*steps(1, 10, 0), *steps(11, 19, 105), *save, durable(10, 160)])
+    one_gpu(cluster)
+    yield
+    assert cluster.gpu_s() == expected
