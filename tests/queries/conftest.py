@@ -360,6 +360,15 @@ def new_evidence(new_store: Any) -> Any:
         shutil.rmtree(Path(cluster.store.path).parent)
 
 
+@pytest.fixture(scope="module")
+def shared_evidence(new_store: Any) -> Iterator[Evidence]:
+    """Return a cluster for a fixture that all tests of a module read, and none of them changes."""
+    shared = Evidence(new_store())
+    yield shared
+    shared.store.close()
+    shutil.rmtree(Path(shared.store.path).parent)
+
+
 @pytest.fixture
 def evidence(new_evidence: Any) -> Any:
     """Return an empty cluster to load evidence into."""
