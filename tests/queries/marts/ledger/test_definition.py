@@ -41,8 +41,8 @@ def measured(new_evidence, built_measured):
     return new_evidence(copy_of=built_measured)
 
 
-def test_statements_and_database_count_by_the_same_definition(measured):
-    assert measured.store.read("select definition_version()").item() == DEFINITION_VERSION
+def test_statements_and_database_count_by_the_same_definition(shared_evidence):
+    assert shared_evidence.read("select definition_version()").item() == DEFINITION_VERSION
 
 
 def test_communication_is_useful_and_evaluation_is_not_unless_it_counts(measured):
@@ -123,12 +123,14 @@ def test_availability_needs_node_states_or_accounting(cluster):
     ],
 )
 def test_a_ratio_is_measured_where_at_least_half_of_its_base_is_settled(
-    measured, ratio, is_measured
+    shared_evidence, ratio, is_measured
 ):
-    assert measured.read(f"select {ratio}").item() is is_measured
+    assert shared_evidence.read(f"select {ratio}").item() is is_measured
 
 
-def test_idle_gpus_and_those_that_wait_for_a_gang_are_not_active(measured):
+def test_idle_gpus_and_those_that_wait_for_a_gang_are_not_active(shared_evidence):
     # of 90 allocated with evidence 9 were idle or waiting
-    assert measured.read("select active_ratio(9, 10, 100)").item() == pytest.approx(0.9)
-    assert measured.read("select active_ratio(0, 100, 100)").item() is None, "nothing is known"
+    assert shared_evidence.read("select active_ratio(9, 10, 100)").item() == pytest.approx(0.9)
+    assert shared_evidence.read("select active_ratio(0, 100, 100)").item() is None, (
+        "nothing is known"
+    )
