@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import polars.selectors as cs
 import pytest
-from tests.ingest.golden_cases import CASES, expected_of, input_of, name_of, options_of, rows_of
+from tests.ingest.golden_cases import (
+    CASES,
+    GOLDEN,
+    expected_of,
+    input_of,
+    name_of,
+    options_of,
+    rows_of,
+)
 
 from goodput_ingest.formats import files
 from goodput_ingest.formats.json_text.json_lines import STAMPED
@@ -128,3 +136,52 @@ def test_a_collectors_time_is_of_lines_that_have_none(
             changed = {column: row[column] for column in row if row[column] != as_was[column]}
             times = [column for column, value in changed.items() if value == TAKEN_IN]
             assert changed.keys() <= {*times, *(OF_TIMES if times else ())}
+
+
+def growing() -> list[Path]:
+    """Return a case of each source whose files grow line by line."""
+    cases = [case for case in CASES if is_line_based(case) and name_of(case) != "nccl-tests"]
+    by_source = {name_of(case): case for case in cases}
+    return [*(by_source | {name_of(case): case for case in LONG}).values()]
+
+
+LONG = [
+    GOLDEN / "job_log" / "megatron_two_lives_and_a_hang",
+    GOLDEN / "slurm" / "22_05_sacct_steps_and_duplicates",
+]
+OF_LINES = pytest.mark.parametrize("case", growing(), ids=name_of)
+
+
+@OF_LINES
+def test_a_file_that_has_grown_gives_what_is_new_and_in_the_end_its_rows(
+    case: Path, store: LocalStore, tmp_path: Path
+) -> None:
+    given, name, options = input_of(case), name_of(case), options_of(case)
+    lines = given.read_bytes().splitlines(keepends=True)
+    path = copy_of(given, tmp_path, b"".join(lines[: len(lines) * 2 // 3]))
+
+    first = ingest(store, name, [path], options)
+    path.write_bytes(given.read_bytes())
+    grown = ingest(store, name, [path], options)
+    again = ingest(store, name, [path], options)
+
+    expected = expected_of(case, {})
+    assert rows_of(store, {file[9:-4] for file in expected} - {"rejects"}) == {
+        file: rows for file, rows in expected.items() if file != "expected_rejects.csv"
+    }
+    assert first.rows_new > 0
+    assert grown.rows_new < sum(rows.count("\n") for rows in expected.values())
+    assert again.rows_new == 0
+
+
+@OF_LINES
+def test_of_a_gzip_file_that_was_cut_what_came_before_is_kept_and_a_reject_says_so(
+    case: Path, tmp_path: Path
+) -> None:
+    given, name, options = input_of(case), name_of(case), options_of(case)
+    packed = gzip.compress(given.read_bytes())
+
+    cut = read(name, copy_of(given, tmp_path, packed[: -len(packed) // 8]), options)
+
+    assert any("cut or damaged" in reject["reason"] for reject in cut["rejects"])
+    assert any(rows for table, rows in cut.items() if table != "rejects")

@@ -20,7 +20,6 @@ from goodput_queries.errors import QueryError, StoreError
 from goodput_queries.evidence.retention import Retention, drop_old
 
 HOUR_S = 3_600
-DAY_END_S = 16 * HOUR_S  # made-up time begins at 08:00 UTC
 WHEN = date(2027, 1, 15)
 SETTINGS = StatementSettings(lateness_h=6, idle_policy="proportional")
 

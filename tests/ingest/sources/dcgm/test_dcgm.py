@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import gzip
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -165,21 +164,6 @@ def test_rejects_keep_their_line_over_blocks(
 
     lines = store.read("select line from raw.rejects order by line")["line"].to_list()
     assert lines == [3 * n for n in range(1, 10)]
-
-
-def test_a_cut_gzip_file_keeps_what_came_before_and_says_so(
-    store: LocalStore, tmp_path: Path
-) -> None:
-    text = "".join(mark(m) + line(600 + m, gpu=f"{m}{n}") for m in range(60) for n in range(50))
-    packed = gzip.compress(text.encode())
-    path = tmp_path / "m.prom.gz"
-    path.write_bytes(packed[: len(packed) // 2])
-
-    read(store, path)
-
-    assert 0 < len(readings(store)) < 3000
-    reasons = store.read("select reason from raw.rejects")["reason"].to_list()
-    assert any("cut or damaged" in reason for reason in reasons)
 
 
 def test_a_scrape_with_bad_lines_alone_keeps_them(store: LocalStore, tmp_path: Path) -> None:

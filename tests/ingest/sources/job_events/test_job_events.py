@@ -73,20 +73,6 @@ def test_a_file_that_is_one_cut_line_is_no_error(store: LocalStore, tmp_path: Pa
     assert read(store, path).rejects == 1
 
 
-def test_reading_twice_changes_nothing_and_a_grown_file_adds_what_is_new(
-    store: LocalStore, tmp_path: Path
-) -> None:
-    path = write(tmp_path, STEP)
-    read(store, path)
-    again = read(store, path)
-    with path.open("a") as file:
-        file.write(json.dumps({**STEP, "step": 402, "ts": STEP["ts"] + 10}) + "\n")
-    grown = read(store, path)
-
-    assert (again.rows_new, grown.rows_new) == (0, 1)
-    assert store.read("select step from raw.job_events order by 1").rows() == [(401,), (402,)]
-
-
 def test_a_document_that_shows_events_is_not_a_file_of_events(
     store: LocalStore, tmp_path: Path
 ) -> None:

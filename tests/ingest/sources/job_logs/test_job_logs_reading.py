@@ -305,17 +305,6 @@ def test_a_line_that_is_still_being_written_says_nothing_until_it_is_whole(
     assert events(store, "step, dur_s") == [(n, 1.0) for n in range(1, 11)]
 
 
-def test_repeating_changes_nothing_and_a_grown_log_gives_only_what_is_new(
-    store: LocalStore, tmp_path: Path
-) -> None:
-    first = ingest(store, "job-log", [write(tmp_path, TEN)], BERLIN)
-    again = ingest(store, "job-log", [write(tmp_path, TEN)], BERLIN)
-    more = TEN + ITERATION.format(second=21, step=11)
-    grown = ingest(store, "job-log", [write(tmp_path, more)], BERLIN)
-
-    assert (first.rows_new, again.rows_new, grown.rows_new) == (10, 0, 1)
-
-
 def test_what_a_part_means_depends_on_the_parts_before_it(
     store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -327,17 +316,6 @@ def test_what_a_part_means_depends_on_the_parts_before_it(
     ingest(store, "job-log", [write(tmp_path, text)], BERLIN)
 
     assert [step for _, step in events(store)] == [1, 2, 3, 4, 5]
-
-
-def test_a_cut_archive_gives_what_came_before_the_cut(store: LocalStore, tmp_path: Path) -> None:
-    path = tmp_path / "train.log.gz"
-    noise = "".join(f"loading shard {n * 7919 % 10007}\n" for n in range(3000))
-    path.write_bytes(gzip.compress((TEN + noise).encode())[:-3000])
-
-    ingest(store, "job-log", [path], BERLIN)
-
-    assert len(events(store)) == 10
-    assert "cut or damaged" in store.read("select reason from raw.rejects").item()
 
 
 @pytest.mark.parametrize(

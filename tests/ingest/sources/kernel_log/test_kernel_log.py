@@ -120,15 +120,6 @@ def test_the_same_log_in_another_zone_is_read_again(store: LocalStore, tmp_path:
     assert (first.rows_new, again.rows_new, other.rows_new) == (1, 0, 1)
 
 
-def test_a_grown_log_adds_only_what_is_new(store: LocalStore, tmp_path: Path) -> None:
-    path = write(tmp_path, f"2025-11-18T12:00:00+0000 node7 kernel: {XID}")
-    read(store, path)
-    with path.open("a") as file:
-        file.write(f"2025-11-18T12:00:05+0000 node7 kernel: {XID}\n")
-
-    assert read(store, path).rows_new == 1
-
-
 @pytest.mark.parametrize(
     ("text", "normal"),
     [

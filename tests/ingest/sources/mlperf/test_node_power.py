@@ -92,16 +92,3 @@ def test_readings_of_one_moment_are_counted_as_repeats(store: LocalStore, tmp_pa
 
     assert (summary.rows, summary.rows_new, summary.repeats) == (5, 3, 2)
     assert [power for _, _, power in readings(store)] == [None, 2090.0, 0.0]
-
-
-def test_repeating_changes_nothing_and_a_grown_file_gives_what_is_new(
-    store: LocalStore, tmp_path: Path
-) -> None:
-    open_end = SERIES.replace(line("power_measurement_stop", 5_000), "")
-
-    counts = [
-        ingest(store, "auto", [write(tmp_path, text)], ReadOptions()).rows_new
-        for text in (open_end, open_end, open_end + line("power_reading", 7_000, 5))
-    ]
-
-    assert counts == [3, 0, 1]

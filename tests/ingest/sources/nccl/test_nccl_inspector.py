@@ -170,19 +170,6 @@ def test_lines_that_are_no_record_are_rejected_where_they_stand(
     assert all(reason.startswith("the line is cut or not JSON") for _, reason in found[5:])
 
 
-def test_reading_twice_changes_nothing_and_a_grown_file_adds_what_is_new(
-    store: LocalStore, tmp_path: Path
-) -> None:
-    path = write(tmp_path, line(), line(coll_sn=1))
-    read(store, path)
-    again = read(store, path)
-    with path.open("a") as file:
-        file.write(json.dumps(line(coll_sn=2)) + "\n")
-    grown = read(store, path)
-
-    assert (again.rows_new, grown.rows_new) == (0, 1)
-
-
 @pytest.mark.external
 @pytest.mark.skipif(not CAPTURE.exists(), reason="needs $GOODPUT_EXTERNAL_DATA")
 def test_the_recorded_logs_are_read_whole(store: LocalStore) -> None:

@@ -131,16 +131,6 @@ def test_an_answer_without_a_time_in_utc_asks_for_it(
     assert store.read("select distinct ts from raw.comm_counts").item() == ASKED_AT
 
 
-def test_a_grown_file_gives_only_what_is_new(store: LocalStore, tmp_path: Path) -> None:
-    first = asked(answer(rank(0, 1)))
-    read(store, tmp_path, first)
-    again = read(store, tmp_path, first)
-    grown = read(store, tmp_path, first + asked(answer(rank(0, 2)), ASKED_S + 3))
-
-    assert [part.rows_new for part in again] == [0, 0, 0]
-    assert [part.rows_new for part in grown] == [2, 1, 0]  # the map is the same, seen later
-
-
 def test_a_map_that_knows_the_gpu_outlives_a_later_one_that_does_not(
     store: LocalStore, tmp_path: Path
 ) -> None:

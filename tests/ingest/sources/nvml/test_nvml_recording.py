@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,9 +18,7 @@ from tests.ingest.nvml_lines import (
     FAST,
     MANY,
     META,
-    SLOW,
     read,
-    reasons,
     record,
 )
 
@@ -54,35 +50,6 @@ def test_the_same_lines_under_another_meta_line_are_other_samples(
 
     found = store.read("select gpu_uuid from raw.gpu_samples order by 1").rows()
     assert found == [("GPU-a",), ("GPU-b",)]
-
-
-def test_reading_twice_changes_nothing_and_a_grown_file_adds_what_is_new(
-    store: LocalStore, tmp_path: Path
-) -> None:
-    path = record(tmp_path / "nvml.jsonl", META, FAST, SLOW | {"procs": []})
-    read(store, path)
-    again = read(store, path)
-    with path.open("a") as file:
-        file.write(json.dumps({**FAST, "t": 1795177775.0}) + "\n")
-    grown = read(store, path)
-
-    assert again.rows_new == 0
-    assert grown.rows_by_table["gpu_samples"] == 1
-    assert sum(grown.rows_by_table.values()) == 1
-
-
-def test_a_cut_gzip_file_keeps_what_came_before_and_says_so(
-    store: LocalStore, tmp_path: Path
-) -> None:
-    lines = [META, *({**FAST, "t": 1795177771.0 + i, "energy_mj": i * 7919} for i in range(500))]
-    whole = gzip.compress("".join(json.dumps(x) + "\n" for x in lines).encode())
-    path = tmp_path / "nvml.jsonl.gz"
-    path.write_bytes(whole[: len(whole) // 2])
-
-    summary = read(store, path)
-
-    assert 0 < summary.rows_by_table["gpu_samples"] < 500
-    assert any("cut or damaged" in reason for _, reason in reasons(store))
 
 
 def test_an_empty_file_has_no_rows(store: LocalStore, tmp_path: Path) -> None:

@@ -214,17 +214,6 @@ def test_rows_of_open_xdmod_need_no_header(tmp_path: Path) -> None:
     assert found["time_limit_s"] == 37 * 86_400 + 14 * 3_600
 
 
-def test_a_growing_file_adds_only_what_is_new(tmp_path: Path, store: LocalStore) -> None:
-    file = tmp_path / "sacct.txt"
-    file.write_text(sacct(RECORD))
-    ingest(store, "slurm", [file], ReadOptions())
-    file.write_text(sacct(RECORD, RECORD | {"JobID": "8", "JobIDRaw": "8"}))
-
-    second = ingest(store, "slurm", [file], ReadOptions())
-
-    assert (second.rows, second.rows_new) == (2, 1)
-
-
 def test_the_zone_is_part_of_what_was_read(tmp_path: Path) -> None:
     text = sacct(RECORD)
 

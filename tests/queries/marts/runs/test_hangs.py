@@ -183,8 +183,9 @@ def test_an_address_of_ras_becomes_a_node_and_a_gpu(evidence):
 def test_both_sources_naming_one_rank_confirm_each_other(evidence):
     gang(evidence)
     evidence.add(
-        "rank_map", *({"rank": r, "pid": evidence.first_pid + r} for r in range(4)), source="nccl-ras",
-        cluster=None, comm_id=comm(evidence), ranks=4, node="192.0.2.2", seen_at=6,
+        "rank_map", *({"rank": r, "pid": evidence.first_pid + r} for r in range(4)),
+        source="nccl-ras", cluster=None, comm_id=comm(evidence), ranks=4, node="192.0.2.2",
+        seen_at=6,
     )  # fmt: skip
     dumps(evidence, THREE_WAIT, cluster=None)
     answers(evidence, {t: {39: [1], 40: [0, 2, 3]} for t in (102, 120, 140)}, cluster=None)
