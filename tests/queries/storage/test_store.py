@@ -152,13 +152,15 @@ def test_the_note_of_a_load_is_in_utc(store):
     assert (start.minute, end.minute) == (1, 3)
 
 
-def test_the_clock_of_the_machine_may_be_in_any_zone(tmp_path):
+def test_the_clock_of_the_machine_may_be_in_any_zone(tmp_path, empty_database):
+    path = shutil.copyfile(empty_database, tmp_path / "fleet.duckdb")
     code = (
-        "from goodput_queries.storage.store import LocalStore\n"
-        "print(LocalStore().read('select current_setting($1)', ['TimeZone']).item())"
+        "import sys; from goodput_queries.storage.store import LocalStore\n"
+        "store = LocalStore(sys.argv[1])\n"
+        "print(store.read('select current_setting($1)', ['TimeZone']).item())"
     )
     ran = subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-c", code, path],
         capture_output=True,
         text=True,
         check=True,
