@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gzip
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars.selectors as cs
 import pytest
@@ -26,12 +26,6 @@ from goodput_ingest.formats import files
 from goodput_ingest.formats.json_text.json_lines import STAMPED
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.sources.registry import SOURCES, recognise
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from goodput_ingest.source import ReadOptions
-    from goodput_queries.storage.store import LocalStore
 
 Rows = dict[str, list[dict[str, Any]]]
 LOGS = {  # line by line, of programs whose output a collector may take in
@@ -55,7 +49,7 @@ STAMPS = (
 )
 
 
-def of_content(path: Path) -> str | None:
+def of_content(path):
     """Return the name of the source that recognises a file, as the only one."""
     head = files.head(path)
     (name, *others) = [s.name for s in SOURCES.values() if s.recognises(path, head)] or [None]
@@ -63,7 +57,7 @@ def of_content(path: Path) -> str | None:
     return name
 
 
-def read(name: str, path: Path, options: ReadOptions) -> Rows:
+def read(name, path, options):
     """Return all rows of a file by table, in the file's order, and its rejects."""
     found: Rows = {}
     for batch in SOURCES[name](path, options).extract():
@@ -75,7 +69,7 @@ def read(name: str, path: Path, options: ReadOptions) -> Rows:
     return found
 
 
-def copy_of(path: Path, folder: Path, content: bytes) -> Path:
+def copy_of(path, folder, content):
     folder = folder / path.parent.parent.name / path.parent.name  # names that a source may read
     folder.mkdir(parents=True)
     copy = folder / path.name
@@ -83,7 +77,7 @@ def copy_of(path: Path, folder: Path, content: bytes) -> Path:
     return copy
 
 
-def is_line_based(case: Path) -> bool:
+def is_line_based(case):
     """Say whether the case is a log without a collector's times."""
     path, name = input_of(case), name_of(case)
     content = path.read_bytes()
@@ -94,7 +88,7 @@ def is_line_based(case: Path) -> bool:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}-{case.name}")
-def test_a_recorded_file_gives_these_rows(case: Path, store: LocalStore, tmp_path: Path) -> None:
+def test_a_recorded_file_gives_these_rows(case, store, tmp_path):
     given, name, options = input_of(case), name_of(case), options_of(case)
     by_name = read(name, given, options)
 
@@ -116,9 +110,7 @@ def test_a_recorded_file_gives_these_rows(case: Path, store: LocalStore, tmp_pat
     [case for case in CASES if is_line_based(case)],
     ids=lambda case: f"{case.parent.name}-{case.name}",
 )
-def test_a_collectors_time_is_of_lines_that_have_none(
-    case: Path, stamp: bytes, tmp_path: Path
-) -> None:
+def test_a_collectors_time_is_of_lines_that_have_none(case, stamp, tmp_path):
     given, name, options = input_of(case), name_of(case), options_of(case)
     lines = given.read_bytes().splitlines(keepends=True)
 
@@ -138,7 +130,7 @@ def test_a_collectors_time_is_of_lines_that_have_none(
             assert changed.keys() <= {*times, *(OF_TIMES if times else ())}
 
 
-def growing() -> list[Path]:
+def growing():
     """Return a case of each source whose files grow line by line."""
     cases = [case for case in CASES if is_line_based(case) and name_of(case) != "nccl-tests"]
     by_source = {name_of(case): case for case in cases}
@@ -153,9 +145,7 @@ OF_LINES = pytest.mark.parametrize("case", growing(), ids=name_of)
 
 
 @OF_LINES
-def test_a_file_that_has_grown_gives_what_is_new_and_in_the_end_its_rows(
-    case: Path, store: LocalStore, tmp_path: Path
-) -> None:
+def test_a_file_that_has_grown_gives_what_is_new_and_in_the_end_its_rows(case, store, tmp_path):
     given, name, options = input_of(case), name_of(case), options_of(case)
     lines = given.read_bytes().splitlines(keepends=True)
     path = copy_of(given, tmp_path, b"".join(lines[: len(lines) * 2 // 3]))
@@ -175,9 +165,7 @@ def test_a_file_that_has_grown_gives_what_is_new_and_in_the_end_its_rows(
 
 
 @OF_LINES
-def test_of_a_gzip_file_that_was_cut_what_came_before_is_kept_and_a_reject_says_so(
-    case: Path, tmp_path: Path
-) -> None:
+def test_of_a_gzip_file_that_was_cut_what_came_before_is_kept_and_a_reject_says_so(case, tmp_path):
     given, name, options = input_of(case), name_of(case), options_of(case)
     packed = gzip.compress(given.read_bytes())
 

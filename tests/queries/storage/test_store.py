@@ -7,11 +7,11 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 from datetime import UTC, datetime
 
 import polars as pl
 import pytest
+from tests.until import until
 
 from goodput_queries.catalog import models as sql_models
 from goodput_queries.errors import QueryError, StoreError
@@ -248,7 +248,7 @@ def test_closing_stops_the_reads_of_other_threads(empty_database, tmp_path):
 
     thread = threading.Thread(target=read)
     thread.start()
-    time.sleep(0.3)  # until DuckDB has begun with it
+    until(lambda: any(c.query_progress() >= 0 for c in [*store._cursors]), "the read has begun")
     store.close()
     thread.join(20)
 

@@ -1,7 +1,5 @@
 """A build whose checks fail is not published: the ledger stays, and a finding names the rows."""
 
-from __future__ import annotations
-
 import pytest
 from tests.queries.conftest import Evidence
 
@@ -46,7 +44,7 @@ def built(new_evidence, built_once):
 def break_segments(monkeypatch):
     """Return what makes the stage of segments write wrong rows, by an SQL statement."""
 
-    def break_by(sql: str) -> None:
+    def break_by(sql):
         right = materialise.replace_hours
 
         def wrong(cursor, models, *args, **kwargs):

@@ -73,14 +73,14 @@ LINES = {
 }
 
 
-def part(text: str, first_line: int) -> files.Part:
+def part(text, first_line):
     """Return lines as a part of a file."""
     data = text.encode()
     return files.Part(first_line, data, hashlib.sha256(data).hexdigest())
 
 
 @st.composite
-def altered(draw, line: str) -> str:
+def altered(draw, line):
     """Return a line of another release or a fork, or one that was cut: a slice is gone or new."""
     begin = draw(st.integers(0, len(line)))
     end = draw(st.integers(begin, min(begin + 12, len(line))))
@@ -107,7 +107,7 @@ def test_an_altered_line_gives_a_row_or_is_rejected(line, words, data):
     assert [text for text in lost if all(word in text for word in words)] == []
 
 
-def outcome(line: str) -> tuple[int, int]:
+def outcome(line):
     """Return the rows and the rejects that one line gives in a log of its own."""
     kind = KernelLog if " kernel: " in line or "Xid" in line else JobLog
     source = kind(Path("x.log"), OPTIONS)

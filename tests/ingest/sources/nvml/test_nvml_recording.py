@@ -1,18 +1,6 @@
 """A recording of NVML: readings in base units, rejects, files that grow or are truncated."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 import pytest
-
-from goodput_ingest.formats import files
-
-if TYPE_CHECKING:
-    from goodput_queries.storage.store import LocalStore
-
-
 from tests.ingest.nvml_lines import (
     CAPTURE,
     FAST,
@@ -22,10 +10,10 @@ from tests.ingest.nvml_lines import (
     record,
 )
 
+from goodput_ingest.formats import files
 
-def test_the_meta_line_of_an_earlier_part_still_counts(
-    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+
+def test_the_meta_line_of_an_earlier_part_still_counts(store, tmp_path, monkeypatch):
     monkeypatch.setattr(
         files.parts, "__kwdefaults__", {"lines_per_part": 2, "bytes_per_part": MANY}
     )
@@ -37,9 +25,7 @@ def test_the_meta_line_of_an_earlier_part_still_counts(
     assert store.read("select count(*) from state.ingested").item() == 6  # five parts and the GPUs
 
 
-def test_the_same_lines_under_another_meta_line_are_other_samples(
-    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_same_lines_under_another_meta_line_are_other_samples(store, tmp_path, monkeypatch):
     monkeypatch.setattr(
         files.parts, "__kwdefaults__", {"lines_per_part": 1, "bytes_per_part": MANY}
     )
@@ -52,7 +38,7 @@ def test_the_same_lines_under_another_meta_line_are_other_samples(
     assert found == [("GPU-a",), ("GPU-b",)]
 
 
-def test_an_empty_file_has_no_rows(store: LocalStore, tmp_path: Path) -> None:
+def test_an_empty_file_has_no_rows(store, tmp_path):
     path = tmp_path / "nvml.jsonl"
     path.touch()
 
@@ -61,7 +47,7 @@ def test_an_empty_file_has_no_rows(store: LocalStore, tmp_path: Path) -> None:
 
 @pytest.mark.external
 @pytest.mark.skipif(not CAPTURE.exists(), reason="needs $GOODPUT_EXTERNAL_DATA")
-def test_the_recorded_session_is_read_whole(store: LocalStore) -> None:
+def test_the_recorded_session_is_read_whole(store):
     summary = read(store, CAPTURE / "nvml.jsonl.gz")
 
     assert summary.rejects == 0

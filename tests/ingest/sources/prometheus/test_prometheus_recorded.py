@@ -1,7 +1,5 @@
 """Saved answers: one or many in a file, whole or cut, and what is not an answer."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import random

@@ -1,7 +1,5 @@
 """Which texts of Slurm are known by their content, and what happens with those that are damaged."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -28,19 +26,17 @@ from goodput_queries.errors import IngestError
         "NODELIST STATE\nnode001 idle\n",
     ],
 )
-def test_other_texts_are_not_claimed(text: str) -> None:
+def test_other_texts_are_not_claimed(text):
     assert not Slurm.recognises(Path("any"), text.encode())
 
 
-def accounting(*clusters: str) -> str:
+def accounting(*clusters):
     """Return `sacct -P` of a job in each of these clusters."""
     rows = [f"{name}|{n}|COMPLETED|10{n}|11{n}|12{n}\n" for n, name in enumerate(clusters, 1)]
     return "Cluster|JobIDRaw|State|Submit|Start|End\n" + "".join(rows)
 
 
-def test_row_groups_of_accounting_are_written_two_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_row_groups_of_accounting_are_written_two_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr(delimited, "LINES_PER_BLOCK", 2)
     file = tmp_path / "file"
     file.write_text(accounting(*["lab"] * 7))
@@ -54,9 +50,7 @@ def test_row_groups_of_accounting_are_written_two_at_once(
     assert after[1].digest != before[1].digest
 
 
-def test_accounting_before_what_is_refused_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_accounting_before_what_is_refused_is_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(delimited, "LINES_PER_BLOCK", 2)
     file = tmp_path / "file"
     file.write_text(accounting("lab", "lab", "lab", ""))

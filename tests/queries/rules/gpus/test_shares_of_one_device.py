@@ -13,15 +13,13 @@ HELD = """select split_part(job_run_key, '/', -1) as job_run, sum(gpu_ms) / 1000
     where cluster = '{}' and job_run_key is not null group by all order by all"""
 
 
-def label(
-    owner: str, start: int, end: int, *, kind: str = "pod", container: str = "", instance: str = ""
-) -> dict[str, Any]:
+def label(owner, start, end, *, kind="pod", container="", instance=""):
     """Return what a label on the series of the GPU says."""
     return {"owner": owner, "start": start, "end": end, "kind": kind, "container": container,
             "instance": instance}  # fmt: skip
 
 
-def loaded(cluster: Any, labels: list[dict[str, Any]], *, until: int = HOUR) -> str:
+def loaded(cluster, labels, *, until=HOUR):
     """Load one GPU that is read to the end, with its owners by labels; return its UUID."""
     gpu = f"GPU-{cluster.name}"
     cluster.load("gpus", [
@@ -45,7 +43,7 @@ def loaded(cluster: Any, labels: list[dict[str, Any]], *, until: int = HOUR) -> 
     return gpu
 
 
-def held(cluster: Any) -> dict[str, float]:
+def held(cluster):
     """Return the GPU-seconds of each owner."""
     rows = cluster.store.read(HELD.format(cluster.name)).rows()
     return {name.rpartition("@")[0]: float(gpu_s) for name, gpu_s in rows}
@@ -78,7 +76,7 @@ GIVEN_EXPECTED: dict[str, tuple[list[dict[str, Any]], dict[str, float]]] = {
 
 @pytest.mark.parametrize("given", GIVEN_EXPECTED)
 @built_together
-def test_owners_by_labels_share_one_device(cluster: Any, given: str) -> None:
+def test_owners_by_labels_share_one_device(cluster, given):
     labels, expected = GIVEN_EXPECTED[given]
     loaded(cluster, labels)
 
@@ -90,7 +88,7 @@ def test_owners_by_labels_share_one_device(cluster: Any, given: str) -> None:
 
 
 @built_together
-def test_readings_of_the_device_count_for_each_of_its_shares(cluster: Any) -> None:
+def test_readings_of_the_device_count_for_each_of_its_shares(cluster):
     loaded(cluster, [label("a", 0, HOUR), label("b", 1800, HOUR)])
 
     yield
@@ -99,7 +97,7 @@ def test_readings_of_the_device_count_for_each_of_its_shares(cluster: Any) -> No
 
 
 @built_together
-def test_mig_instances_are_sevenths_and_the_rest_is_nobodys(cluster: Any) -> None:
+def test_mig_instances_are_sevenths_and_the_rest_is_nobodys(cluster):
     gpu = loaded(cluster, [label("a", 0, HOUR, instance="1"), label("b", 1800, HOUR, instance="2")])
     cluster.load("gpu_instances", [
         {"cluster": cluster.name, "gpu_uuid": gpu, "gpu_instance": n, "profile": "3g.40gb",
@@ -117,7 +115,7 @@ def test_mig_instances_are_sevenths_and_the_rest_is_nobodys(cluster: Any) -> Non
 
 
 @built_together
-def test_shares_that_a_node_offers_are_those_of_the_scheduler(cluster: Any) -> None:
+def test_shares_that_a_node_offers_are_those_of_the_scheduler(cluster):
     node = f"{cluster.name}-n"
     cluster.load("gpus", [
         {"cluster": cluster.name, "node": node, "gpu_uuid": f"{node}#0", "slurm_index": 0,
@@ -139,7 +137,7 @@ def test_shares_that_a_node_offers_are_those_of_the_scheduler(cluster: Any) -> N
 
 
 @built_together
-def test_from_its_first_record_on_the_scheduler_has_the_whole_device(cluster: Any) -> None:
+def test_from_its_first_record_on_the_scheduler_has_the_whole_device(cluster):
     """What labels say of shares ends where a scheduler speaks."""
     gpu = loaded(cluster, [label("a", 0, HOUR), label("b", 0, HOUR)])
     cluster.job("1", 1800, HOUR, [f"{cluster.name}-a"], 1)
@@ -155,7 +153,7 @@ def test_from_its_first_record_on_the_scheduler_has_the_whole_device(cluster: An
 
 
 @built_together
-def test_gpus_that_another_source_names_count_where_the_accounting_has_none(cluster: Any) -> None:
+def test_gpus_that_another_source_names_count_where_the_accounting_has_none(cluster):
     cluster.node(f"{cluster.name}-a", 8)
     cluster.job("1", 0, HOUR, [f"{cluster.name}-a"], None)
     cluster.load("holds", [
@@ -172,7 +170,7 @@ def test_gpus_that_another_source_names_count_where_the_accounting_has_none(clus
 
 
 @built_together
-def test_a_value_that_is_blank_does_not_void_the_utilisation_beside_it(cluster: Any) -> None:
+def test_a_value_that_is_blank_does_not_void_the_utilisation_beside_it(cluster):
     gpu = loaded(cluster, [label("a", 0, HOUR)], until=0)
     cluster.load("gpu_samples", [
         {"gpu_uuid": gpu, "gpu_instance": "", "ts": cluster.at(second), "gpu_busy_ratio": 0.9,
@@ -190,9 +188,7 @@ UNPLACED = """select split_part(split_part(job_run_key, '/', -1), '@', 1) as job
 
 
 @built_together
-def test_shards_and_mps_of_the_accounting_are_parts_that_add_up_to_one_device(
-    cluster: Any,
-) -> None:
+def test_shards_and_mps_of_the_accounting_are_parts_that_add_up_to_one_device(cluster):
     node = f"{cluster.name}-g"
     cluster.node(node, 4)
     cluster.load("nodes", [
@@ -215,7 +211,7 @@ def test_shards_and_mps_of_the_accounting_are_parts_that_add_up_to_one_device(
 
 
 @built_together
-def test_shards_of_unknown_size_are_named_and_not_guessed(cluster: Any) -> None:
+def test_shards_of_unknown_size_are_named_and_not_guessed(cluster):
     cluster.node(f"{cluster.name}-g", 1)
     cluster.job("1", 0, HOUR, [f"{cluster.name}-g"], 0, alloc_tres="gres/shard=2")
     cluster.watched(HOUR)
@@ -230,7 +226,7 @@ def test_shards_of_unknown_size_are_named_and_not_guessed(cluster: Any) -> None:
 OFFERED = "select example from marts.data_quality where kind = 'more GPUs offered than there are'"
 
 
-def offered(cluster: Any, devices: int, slots: int) -> str:
+def offered(cluster, devices, slots):
     """Load a node that offers so many GPUs and of which telemetry lists so many; return it."""
     node = f"{cluster.name}-n"
     cluster.load("gpus", [
@@ -248,9 +244,7 @@ def offered(cluster: Any, devices: int, slots: int) -> str:
 
 @pytest.mark.parametrize(("devices", "slots"), [(1, 12), (2, 8)])
 @built_together
-def test_a_node_without_labels_has_as_many_gpus_as_telemetry_lists(
-    cluster: Any, devices: int, slots: int
-) -> None:
+def test_a_node_without_labels_has_as_many_gpus_as_telemetry_lists(cluster, devices, slots):
     node = offered(cluster, devices, slots)
     cluster.job("a", 0, HOUR, [node], 1)
     cluster.job("b", 0, HOUR, [node], slots // 2)
@@ -266,7 +260,7 @@ def test_a_node_without_labels_has_as_many_gpus_as_telemetry_lists(
 
 
 @built_together
-def test_a_node_that_lost_a_gpu_of_its_telemetry_keeps_its_gpus(cluster: Any) -> None:
+def test_a_node_that_lost_a_gpu_of_its_telemetry_keeps_its_gpus(cluster):
     node = offered(cluster, 7, 8)
     cluster.watched(HOUR)
 
