@@ -276,7 +276,7 @@ def test_what_nothing_classifies_is_no_loss_and_named_by_team(cluster):
         start = (int(job) - 1) * HOUR
         cluster.job(job, start, start + HOUR, ["a"], GPUS)
     yield
-    rows = found(cluster, "rule, subject, run_key, gpu_ms, back_ms, evidence")
+    rows = found_together(cluster, "rule, subject, run_key, gpu_ms, back_ms, evidence")
     ((*row, evidence),) = [row[1:] for row in rows if row[0] == "unclassified_time"]
     assert row == ["team", None, 2 * HOUR * GPUS * 1000, 0]
     assert "lost" not in evidence
