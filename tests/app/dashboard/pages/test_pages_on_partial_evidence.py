@@ -53,9 +53,6 @@ def test_rows_that_name_no_gpu_say_what_to_read_in_as_well(events_alone, visit):
     app = visit(events_alone)
     assert "contain neither a GPU inventory nor a job" in app.info[0].value
     assert "goodput build" not in texts(app)
-
-
-def test_the_data_page_is_there_without_any_gpu(events_alone, visit):
     app = visit(events_alone, "data_health")
     assert {title.value for title in app.title} == {"Goodput", "Data"}
     assert any("job-events" in frame.value.to_csv() for frame in app.dataframe)
@@ -73,6 +70,12 @@ def test_without_job_events_lateness_and_goodput_of_a_run_are_not_known(accounti
     assert "Goodput (% of allocated): not measured" in texts(app)
 
 
+def test_without_telemetry_a_node_says_so(accounting, visit):
+    node = accounting.read("select node from marts.nodes limit 1").item()
+    shown = texts(visit(accounting, "nodes_and_one", node=node))
+    assert "inventory in this time range" in shown or "Not measured here" in shown
+
+
 @pytest.mark.parametrize(("by", "name"), [("", "research"), ("size", "2 to 8 GPUs")])
 def test_the_runs_page_says_who_waited(accounting, visit, by, name):
     app = visit(accounting, "all_runs", waits=by)
@@ -81,11 +84,12 @@ def test_the_runs_page_says_who_waited(accounting, visit, by, name):
     assert waits["started"].sum() > 0
 
 
-def test_partial_evidence_is_marked(telemetry, visit):
-    app = visit(telemetry)
-    shown = texts(app)
+def test_telemetry_alone_is_drawn_and_marked_as_partial(telemetry, visit):
+    shown = texts(visit(telemetry))
     assert "Capacity" in shown
     assert "no price" in shown
+    gpu = telemetry.read("select gpu_uuid from marts.gpus order by gpu_index limit 1").item()
+    assert visit(telemetry, "one_gpu", gpu=gpu).get("plotly_chart")
 
 
 def test_rejected_rows_are_listed_with_their_reason(store, visit):
