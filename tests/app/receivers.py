@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import ssl
 import threading
-import time
 from dataclasses import dataclass, field
 from email import message_from_bytes, policy
 from email.message import EmailMessage
@@ -107,6 +106,7 @@ class Hook:
     answers: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     said: bytes = b""
     pause_s: float = 0.0  # between the bytes of an answer
+    is_over: threading.Event = field(default_factory=threading.Event)  # nobody waits any more
 
 
 @contextlib.contextmanager
@@ -123,7 +123,7 @@ def web(context: ssl.SSLContext | None = None, *, port: int = 0) -> Iterator[Hoo
             with contextlib.suppress(OSError):
                 for byte in b"HTTP/1.0 200 OK\r\n" if hook.pause_s else b"":
                     self.wfile.write(bytes([byte]))
-                    time.sleep(hook.pause_s)
+                    hook.is_over.wait(hook.pause_s)
                 self.send_response(status)
                 for name, value in headers.items():
                     self.send_header(name, value)
@@ -142,6 +142,7 @@ def web(context: ssl.SSLContext | None = None, *, port: int = 0) -> Iterator[Hoo
     scheme = "http" if context is None else "https"
     hook.url = f"{scheme}://127.0.0.1:{http.server_address[1]}"
     yield hook
+    hook.is_over.set()
     http.shutdown()
     thread.join()
     http.server_close()
