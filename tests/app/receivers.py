@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import ssl
 import threading
 from dataclasses import dataclass, field
@@ -146,3 +147,9 @@ def web(context: ssl.SSLContext | None = None, *, port: int = 0) -> Iterator[Hoo
     http.shutdown()
     thread.join()
     http.server_close()
+
+
+def free_port() -> int:
+    """Return a port that nothing listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return int(listening.getsockname()[1])

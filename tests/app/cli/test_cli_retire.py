@@ -79,5 +79,3 @@ def test_a_source_that_is_not_known_is_an_error_that_lists_those_that_are(databa
     assert "no live source nvml is reported. Reported: dcgm (dcgm a), slurm (slurm a)." in (
         refused.stderr
     )
-
-

@@ -9,8 +9,8 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.app.notify.conftest import free_port
 from tests.app.notify.notices import HANG, HOSTILE, IDLE, changed
+from tests.app.receivers import free_port
 from tests.until import until
 
 from goodput_app.notify.message import Message, message

@@ -1,6 +1,5 @@
 """One process owns the database; every other one works through it and never sees a lock."""
 
-import asyncio
 import contextlib
 import json
 import re
@@ -12,6 +11,7 @@ import httpx
 import polars as pl
 import pytest
 from starlette.applications import Starlette
+from tests.app.asgi import ask
 from tests.app.command_line import run
 from tests.app.served import PATIENCE_S, rows_of, serving
 from tests.until import until
@@ -240,12 +240,7 @@ def test_a_database_that_does_not_answer_is_not_healthy(store):
     routes = server_module.routes(store, note, Upkeep(store))
     store.close()
 
-    async def ask(path):
-        transport = httpx.ASGITransport(Starlette(routes=routes))
-        async with httpx.AsyncClient(transport=transport, base_url=note.url) as client:
-            return await client.get(path)
-
-    health, shown = asyncio.run(ask("/healthz")), asyncio.run(ask("/metrics"))
+    health, shown = (ask(Starlette(routes=routes), path) for path in ("/healthz", "/metrics"))
     assert (health.status_code, health.json()["instance"]) == (503, "instance")
     assert shown.status_code == 503
 

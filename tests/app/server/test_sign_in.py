@@ -14,11 +14,12 @@ from starlette.middleware import Middleware
 from starlette.responses import JSONResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocketDisconnect
+from tests.app.asgi import ask
 
 from goodput_app.access import current
 from goodput_app.access.identity import LOCAL
 from goodput_app.access.settings import AccessSettings, Member, ProxySettings
-from goodput_app.server import metrics_access, sign_in
+from goodput_app.server import sign_in
 from goodput_app.server.allowed_hosts import AllowedHosts
 from goodput_app.server.sign_in import SignIn
 
@@ -49,10 +50,6 @@ def who(request):
     )
 
 
-def metrics(request):
-    return metrics_access.refusal(request, request.app.state.access) or JSONResponse("metrics")  # type: ignore[return-value]
-
-
 async def stream(socket):
     await socket.accept()
     found = current.unpacked(socket.headers[current.HEADER])
@@ -69,12 +66,10 @@ class Site:
         self.app = Starlette(
             routes=[
                 WebSocketRoute("/_stcore/stream", stream),
-                Route("/metrics", metrics),
                 Route("/{path:path}", who, methods=["GET", "POST"]),
             ],
             middleware=[Middleware(AllowedHosts, names), Middleware(SignIn, access, self.record)],
         )
-        self.app.state.access = access
 
     async def record(self, *entry: Any) -> None:
         """Keep an entry of the audit log."""
@@ -84,13 +79,8 @@ class Site:
         self, path: str, headers: Headers = NONE, peer: Peer = PROXY, host: str = HOST
     ) -> httpx.Response:
         """Return the answer to a request of a peer."""
-
-        async def ask() -> httpx.Response:
-            transport = httpx.ASGITransport(self.app, client=peer)
-            async with httpx.AsyncClient(transport=transport, base_url=f"http://{HOST}") as client:
-                return await client.get(path, headers=[("Host", host), *headers])  # type: ignore[arg-type]
-
-        return asyncio.run(ask())
+        named = [("Host", host), *headers]
+        return ask(self.app, path, peer=peer, base_url=f"http://{HOST}", headers=named)
 
     def connect(
         self, headers: Headers = NONE, peer: Peer = PROXY, host: str = HOST
@@ -244,26 +234,6 @@ def test_other_hosts_and_foreign_origins_are_refused(site, host, origin, status)
     if status != 200:
         (refused,) = site.connect(headers, host=host)
         assert refused["type"] == "websocket.close"
-
-
-def test_metrics_are_for_this_machine(site):
-    here: Peer = ("127.0.0.1", 1)
-
-    assert site.get("/metrics", NONE, here, "127.0.0.1").json() == "metrics"
-    proxied: Headers = [("X-Forwarded-For", "192.0.2.9"), *ADA]
-    assert site.get("/metrics", proxied, here, "127.0.0.1").status_code == 403
-    assert site.get("/metrics", ADA, here).status_code == 403
-    assert site.get("/metrics", ADA).status_code == 403
-
-
-def test_metrics_are_for_who_has_the_token(site, monkeypatch):
-    monkeypatch.setenv("METRICS_TOKEN", "t0ken")
-    site.app.state.access = AccessSettings(metrics_token_env="METRICS_TOKEN")
-
-    for token, status in (("t0ken", 200), ("token", 401), ("", 401)):
-        bearer: Headers = [("Authorization", f"Bearer {token}")]
-        assert site.get("/metrics", bearer).status_code == status
-    assert site.get("/metrics", NONE, ("127.0.0.1", 1), "127.0.0.1").status_code == 401
 
 
 def test_without_a_sign_in_everybody_is_local():

@@ -17,7 +17,9 @@ EMPTY_WINDOW = {"from": "2020-01-01", "to": "2020-01-02"}
 def capture(empty_database, tmp_path_factory):
     """Give the recorded session, with an Xid of a hostile message and a link that was lost."""
     for store in built(empty_database, tmp_path_factory, *PARTS):
-        gpu = store.read("select cluster, node, gpu_uuid from marts.gpus order by gpu_index limit 1")
+        gpu = store.read(
+            "select cluster, node, gpu_uuid from marts.gpus order by gpu_index limit 1"
+        )
         at = "timestamp '2026-11-20 12:31:00'"
         error = f"""select 'test' as source, {at} as ts, 'exact' as ts_precision, 'xid' as kind,
             79 as code, $1 as message"""
