@@ -17,6 +17,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 from tests.app.conftest import MAIN, NO_COMPONENTS, PATIENCE_S
+from tests.app.opened_page import texts
 from tests.app.page_elements import Offered, elements, file_text, sent, texts_of
 from tests.hostile_names import ALL_IN_ONE, LONG, load_hostile
 from tests.two_teams import COBALTS, RED, load
@@ -58,6 +59,7 @@ PAGES: dict[str, tuple[set[Action], bool]] = {
     "compare": ({Action.NOTE_RUN}, False),
     "cost": ({Action.DOWNLOAD_STATEMENT, Action.WRITE_NOTE, Action.GIVE_CREDIT}, True),
     "cost?part=prices": ({Action.EDIT_PRICES}, True),
+    "cost?part=what-if": (set(), True),
     "energy": (set(), True),
     "data": (
         {Action.READ_AUDIT_LOG, Action.REPLAY_RECORDING, Action.TEST_NOTIFICATION},
@@ -206,6 +208,14 @@ OFFERED: dict[Action, Callable[[AppTest, Site], bool]] = {
 }
 
 
+HINTS = {  # what a page says to who may not
+    Action.EDIT_PRICES: "Finance edits prices here",
+    Action.DOWNLOAD_STATEMENT: "Finance downloads statements",
+    Action.TEST_NOTIFICATION: "Operators send test messages",
+}
+OTHER_RUNS = "Runs of other teams are not shown."
+
+
 def has_button(app, label):
     return any(button.label == label for button in app.button)
 
@@ -262,6 +272,9 @@ def test_a_role_is_offered_what_it_may_do(site, page, role):
 
     assert {*OFFERED, Action.RETIRE_SOURCE} == set(Action), "sources are retired by a command"
     assert offers(app, site, who, page) == []
+    assert [text.value for text in app.sidebar.text] == [who.name]
+    for action, hint in HINTS.items() if who.teams is None else ():
+        assert (hint in texts(app)) == (action in PAGES[page][0] and not who.may(action)), hint
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -274,6 +287,7 @@ def test_nothing_of_another_team_is_in_a_page_or_its_files(site, page):
     assert LONG[:100] not in shown
     assert (WITHHELD in [info.value for info in app.info]) == PAGES[page][1]
     assert PAGES[page][1] or "red" in shown
+    assert (OTHER_RUNS in texts(app)) == (page in ("", "runs")), OTHER_RUNS
 
 
 def roles_of(file):

@@ -7,11 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 import polars as pl
 import pytest
-from click.testing import CliRunner
+from tests.app.command_line import run
 from tests.ingest.nvml_lines import FAST, META
 
 from goodput_app import settings as app_settings
-from goodput_app.cli import main
 from goodput_app.cli.doctor.live_sources import live_findings
 from goodput_app.server.background import Upkeep
 from goodput_queries.evidence.batch import Batch
@@ -34,28 +33,26 @@ def readings(day):
     return Batch("gpu_samples", frame, "dcgm", "test", f"day {day}")
 
 
+@pytest.fixture(scope="module")
+def five_days(empty_database, tmp_path_factory):
+    """Give a database of five days, to be copied."""
+    path = shutil.copyfile(empty_database, tmp_path_factory.mktemp("days") / "site.duckdb")
+    gpu = {"source": ["inventory"], "cluster": ["c"], "gpu_uuid": ["GPU-1"], "node": ["a"]}
+    with contextlib.closing(LocalStore(path)) as store:
+        store.load(Batch("gpus", pl.DataFrame(gpu), "inventory", "test", "gpus"))
+        for day in range(5):
+            store.load(readings(day))
+    return path
+
+
 @pytest.fixture
-def db(empty_database, tmp_path, monkeypatch):
-    """Return a database of five days whose settings keep two."""
-    path = tmp_path / "site.duckdb"
-    store = LocalStore(shutil.copyfile(empty_database, path))
-    inventory = pl.DataFrame(
-        {"source": ["inventory"], "cluster": ["c"], "gpu_uuid": ["GPU-1"], "node": ["a"]}
-    )
-    store.load(Batch("gpus", inventory, "inventory", "test", "gpus"))
-    for day in range(5):
-        store.load(readings(day))
-    store.close()
+def db(five_days, tmp_path, monkeypatch):
+    """Give a copy of that database, whose settings keep two days."""
     file = tmp_path / "goodput.toml"
     file.write_text("[retention]\nsamples_days = 2\n")
     monkeypatch.setenv("GOODPUT_CONFIG", str(file))
     app_settings.settings.cache_clear()
-    yield str(path)
-    app_settings.settings.cache_clear()
-
-
-def run(*arguments):
-    return CliRunner().invoke(main.main, arguments)
+    return str(shutil.copyfile(five_days, tmp_path / "site.duckdb"))
 
 
 def days_left(store):

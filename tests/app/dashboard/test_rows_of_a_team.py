@@ -12,7 +12,6 @@ from tests.two_teams import COBALTS, RED, load
 from goodput_app.access import rows
 from goodput_app.access.identity import LOCAL, Identity, Role
 from goodput_app.dashboard import adjusting, flags
-from goodput_app.dashboard.components.states import WITHHELD
 from goodput_app.dashboard.data import search, statements
 from goodput_app.dashboard.state import use_store
 from goodput_billing.adjustments import record
@@ -60,20 +59,6 @@ def test_a_link_of_another_team_widens_nothing(visit, store, page, params):
 
     shown = sent(app).replace(params.get("team", "c/cobaltrun"), "(asked)")
     assert OTHER not in shown.replace("cobaltrun", "(asked)")
-
-
-@pytest.mark.parametrize("part", ["prices", "what-if"])
-def test_prices_and_scenarios_are_withheld(visit, store, part):
-    app = visit(store, "cost_statement", part=part, **WINDOW)
-
-    assert OTHER not in sent(app)
-    assert WITHHELD in [info.value for info in app.info]
-
-
-def test_runs_of_other_teams_are_mentioned(visit, store):
-    for page in ("fleet_overview", "all_runs"):
-        said = texts(visit(store, page, **WINDOW))
-        assert "Runs of other teams are not shown." in said
 
 
 def test_who_sees_all_teams_sees_both_after_who_does_not(visit, store, reader):
