@@ -72,9 +72,7 @@ SACCT = Files(
         unit="k rows",
         per_unit=1e3,
         budget_per_s=300_000,
-        alternatives=(
-            Alternative("DuckDB read_csv (texts)", duckdb_read_csv),
-        ),
+        alternatives=(Alternative("DuckDB read_csv (texts)", duckdb_read_csv),),
         full=1_000_000,
         is_a_row_each=True,
     ),

@@ -142,7 +142,7 @@ def test_a_pdf_has_its_figures_as_text_and_a_number_on_every_page(statement, tmp
 
 
 def test_a_statement_of_thousands_of_lines_fits_its_page_and_pdf(make, lines, tmp_path):
-    many = [{**lines[0], "run_key": f"c/{i}", "run_id": str(i)} for i in range(3_000)]
+    many = [{**lines[0], "run_key": f"c/{i}", "run_id": str(i)} for i in range(1_500)]
 
     page, pdf = files.write(make(many, PROPORTIONAL), tmp_path, ["html", "pdf"])
 
@@ -152,12 +152,12 @@ def test_a_statement_of_thousands_of_lines_fits_its_page_and_pdf(make, lines, tm
         assert len(document) < 10
 
 
-def test_a_statement_of_hundreds_of_accounts_fits_its_pdf(make, lines, tmp_path):
-    many = [{**lines[1], "team": f"team-{i}"} for i in range(300)]
+def test_a_statement_of_many_accounts_fits_its_pdf(make, lines, tmp_path):
+    many = [{**lines[1], "team": f"team-{i}"} for i in range(60)]
 
     page, pdf = files.write(make(many, PROPORTIONAL), tmp_path, ["html", "pdf"])
 
-    assert "281 other accounts" in page.read_text()
+    assert "41 other accounts" in page.read_text()
     with pypdfium2.PdfDocument(pdf) as document:
         assert len(document) > 1
 

@@ -5,9 +5,11 @@ import pytest
 import streamlit as st
 from tests.app.conftest import opened
 from tests.app.opened_page import assert_sound, links, table
-from tests.recorded_session import built
+from tests.recorded_session import CAPTURED, SAMPLE, built
 
 from goodput_app.dashboard.components.fleet import network_parts
+from goodput_ingest.run.ingest import ingest
+from goodput_ingest.source import ReadOptions
 from goodput_queries.evidence.batch import Batch
 
 HOSTILE = "<b>mlx5_0</b>"
@@ -17,8 +19,8 @@ SESSION = {"from": "2026-11-20T12:00:00Z", "to": "2026-11-20T13:00:00Z"}
 @pytest.fixture(scope="module")
 def session(empty_database, tmp_path_factory):
     """Give the recorded session with its slow link, a lost port, sockets and a benchmark."""
-    files = ("sacct.txt", "nvml.jsonl.gz", "job_events.jsonl.gz", "nccl_inspector")
-    for store in built(empty_database, tmp_path_factory, *files):
+    for store in built(empty_database, tmp_path_factory, *CAPTURED):
+        ingest(store, "auto", [SAMPLE / "nccl_inspector"], ReadOptions(cluster="lab"))
         node = store.read("select distinct node from marts.gpus").item()
         readings = f"""select 'test' as source, $1 as node, 'infiniband' as kind,
                 '{HOSTILE}' as device, '1' as port, n not in (2, 3) as is_up, n as rx_drops,

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 import streamlit as st
-from tests.app.opened_page import HOSTILE, texts
+from tests.app.opened_page import HOSTILE, links, plain, texts
 
 import goodput_app
-from goodput_app.dashboard.components import scope_bar
+from goodput_app.dashboard.components import charts, scope_bar
+from goodput_app.dashboard.components.findings.finding_parts import fix_ids
 from goodput_queries.scope import Scope
 
 PAGES = (
@@ -18,6 +19,7 @@ PAGES = (
 )
 NAMES_AND_PLACES = {"GPU", "Rank", "Xid", "Attempt", "attempt", "First step", "Last step"}
 BERLIN = "Europe/Berlin"
+MINUTE = {"from": "2026-11-20T12:31:00Z", "to": "2026-11-20T12:32:00Z"}
 CHARTS_MAX_BYTES = 1_000_000
 
 
@@ -60,9 +62,9 @@ def unexplained(app):
 def test_every_page_draws_the_recorded_session(drawn, page):
     app = drawn(page)
     assert len(app.title) == 2  # the product's and the page's
-    charts = app.get("plotly_chart")
-    assert charts or page == "open_findings"
-    assert sum(len(chart.proto.spec) for chart in charts) < CHARTS_MAX_BYTES
+    drawings = app.get("plotly_chart")
+    assert drawings or page == "open_findings"
+    assert sum(len(one.proto.spec) for one in drawings) < CHARTS_MAX_BYTES
     assert_can_be_downloaded(app)
     assert unexplained(app) == set()
 
@@ -123,8 +125,7 @@ def test_the_runs_page_says_of_each_run_what_its_own_page_says(drawn, capture):
 
 
 def test_a_link_reproduces_filter_and_window_and_another_cluster_has_other_runs(capture, visit):
-    window = {"from": "2026-11-20T12:31:00Z", "to": "2026-11-20T12:32:00Z"}
-    app = visit(capture, "fleet_overview", run="lab/main", team="research", **window)
+    app = visit(capture, "fleet_overview", run="lab/main", team="research", **MINUTE)
     assert app.selectbox(key="scope_run").value == "lab/main"
     assert "Capacity: 4.0 GPU\\-min" in texts(app).replace("4\\.0", "4.0")
 
@@ -239,3 +240,41 @@ def test_a_screen_on_the_wall_has_no_side_bar_and_no_filters_and_is_refreshed(
     assert asked == ["30s"]
     assert "cluster lab" in texts(app)
     assert app.button(key="wall").label == "Leave wall view"
+
+
+def test_the_top_fix_leads_to_its_findings_and_says_what_comes_back(capture, visit):
+    fixes = capture.read("from marts.fixes where back_ms > 0 order by back_ms desc limit 1")
+    fix = fix_ids(fixes).item()
+
+    opened = links(visit(capture, "fleet_overview", fix=fix))["Open its findings"]
+
+    assert opened["fix"] == [fix]
+    shown = plain(visit(capture, "open_findings", fix=fix))
+    assert "of this time range are recoverable, at least" in shown
+
+
+def test_what_ran_on_a_node_in_a_minute_leads_to_the_run_in_that_minute(capture, visit):
+    node = capture.read("select distinct node from marts.gpus").item()
+    held = "select job_run_key from marts.gpu_allocations where run_key = 'lab/main' limit 1"
+
+    app = visit(capture, "nodes_and_one", node=node, held=capture.read(held).item(), **MINUTE)
+
+    (run,) = (params for label, params in links(app).items() if label.startswith("Open run"))
+    assert (run["run"], run["from"]) == (["lab/main"], [MINUTE["from"]])
+
+
+def test_a_late_rank_has_its_gpu_and_what_it_cost_the_others(drawn):
+    specs = "".join(chart.proto.spec for chart in drawn("one_run").get("plotly_chart"))
+
+    assert "rank 1, vm GPU 1" in specs
+    assert "9.2 GPU-s lost by other ranks" in specs
+
+
+def test_a_day_of_a_node_leads_to_the_node_on_that_day(capture, visit, monkeypatch):
+    node = capture.read("select distinct node from marts.gpus").item()
+    cell = json.dumps(["lab", node, "2026-11-20"])
+    monkeypatch.setattr(charts, "pick", lambda *_: cell)  # as a click on the cell returns it
+
+    opened = links(visit(capture, "node_health", kind="nvlink"))
+
+    assert opened[f"2026-11-20: open node {node}"]["from"][0].startswith("2026-11-20")
