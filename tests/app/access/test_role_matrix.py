@@ -61,10 +61,7 @@ PAGES: dict[str, tuple[set[Action], bool]] = {
     "cost?part=prices": ({Action.EDIT_PRICES}, True),
     "cost?part=what-if": (set(), True),
     "energy": (set(), True),
-    "data": (
-        {Action.READ_AUDIT_LOG, Action.REPLAY_RECORDING, Action.TEST_NOTIFICATION},
-        True,
-    ),
+    "data": ({Action.READ_AUDIT_LOG, Action.REPLAY_RECORDING, Action.TEST_NOTIFICATION}, True),
     "explorer": (set(), True),
     "query": (set(), False),
 }

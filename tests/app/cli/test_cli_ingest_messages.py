@@ -89,10 +89,7 @@ SAID = {
         "2026-11-20T14:00:00+0000 n1 kernel: all is well\n",
         "kernel-log: no line of it is an error of a GPU or a process killed for memory.",
     ),
-    "page.prom": (
-        'DCGM_FI_DEV_GPU_UTIL{gpu="0"} 5\n',
-        "dcgm: no r",
-    ),
+    "page.prom": ('DCGM_FI_DEV_GPU_UTIL{gpu="0"} 5\n', "dcgm: no r"),
 }
 
 

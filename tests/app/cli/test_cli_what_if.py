@@ -130,7 +130,10 @@ def test_idle_policies_stand_beside_each_other_and_move_money_alone(database):
     ("arguments", "words"),
     [
         (["upgrade", "--set", "use_ratio=2"], "Share of GPU time that is useful is 2"),
-        (["upgrade", "--set", "colour=2"], "'colour' is not a value of upgrade"),
+        (
+            ["upgrade", "--set", "colour=2"],
+            "'colour' is not a value of upgrade, expected of: old_gpus",
+        ),
         (["upgrade", "--set", "new_gpus"], "'new_gpus' is not like new_gpus=50."),
         (["upgrade", "--set", "new_gpus=nan"], "New GPUs is NaN"),
         (["idle-policy", "--of", "h100"], "idle-policy takes neither --of nor --set"),

@@ -222,10 +222,7 @@ def test_owners_get_what_they_can_mend_and_no_more_than_some_a_day():
 
     assert target.look(IDLE, *others) == [("open", ["idle00000001"]), ("open", ["of bob"])]
     assert [m.recipient for m in target.messages] == ["ann", "bob"]
-    assert target.look(IDLE, HANG) == [
-        ("resolved", ["of bob"]),
-        ("open", ["hang00000001"]),
-    ]
+    assert target.look(IDLE, HANG) == [("resolved", ["of bob"]), ("open", ["hang00000001"])]
     third = changed(HANG, finding_key="third", rule="input_stall")
     assert target.look(IDLE, HANG, third) == []
     target.sent_today.clear()  # a day later

@@ -44,12 +44,6 @@ def test_half_as_many_gpus_at_a_thousand_watts_save_three_tenths_of_the_power():
     assert exactly(found["Electricity saved a year"]) == 17_520
 
 
-def test_a_dearer_kwh_saves_more():
-    found = answers("upgrade", **HUNDRED_H100, price_per_kwh="0.12")
-
-    assert exactly(found["Electricity saved a year"]) == 21_024
-
-
 def test_half_as_many_gpus_may_cost_twice_as_much_each():
     found = answers("upgrade", **HUNDRED_H100, old_unit_cost=30_000)
 
@@ -267,11 +261,6 @@ def test_what_a_person_gives_beats_what_was_measured():
     assert values["old_power_w"] == Given(Span.of(500), "given", "given")
 
 
-def test_an_amount_outside_of_its_limits_is_refused_by_name():
-    with pytest.raises(ValueError, match="Share of GPU time that is useful is 2, expected 0"):
-        filled(SCENARIOS["upgrade"], {}, {"use_ratio": Decimal(2)})
-
-
 @pytest.mark.parametrize(
     ("value", "decimals", "shown"),
     [
@@ -300,18 +289,6 @@ def test_the_readmes_upgrade_gives_all_that_no_ledger_measures():
         *("old_gpus", "old_power_w", "power_limit_w", "price_per_kwh", "use_ratio"),
         "cost_per_productive_gpu_h",
     }
-
-
-def test_an_amount_that_is_no_number_is_refused():
-    with pytest.raises(ValueError, match="New GPUs is NaN"):
-        filled(SCENARIOS["upgrade"], {}, {"new_gpus": Decimal("NaN")})
-
-
-def test_a_value_of_no_field_is_refused_with_those_that_there_are():
-    with pytest.raises(
-        ValueError, match=r"'colour' is not a value of upgrade, expected of: old_gpus"
-    ):
-        filled(SCENARIOS["upgrade"], {}, {"colour": Decimal(1)})
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

@@ -64,10 +64,7 @@ def site(access):
     async def audit(*_): ...
 
     return Starlette(
-        routes=[
-            Route("/metrics", metrics),
-            Route("/api/v1/store/read", store, methods=["POST"]),
-        ],
+        routes=[Route("/metrics", metrics), Route("/api/v1/store/read", store, methods=["POST"])],
         middleware=[
             Middleware(AllowedHosts, access.names(is_loopback=True)),
             Middleware(SignIn, access, audit),

@@ -24,12 +24,7 @@ from goodput_ingest.live.store_lease import is_collected
 from goodput_queries.errors import BuildError, QueryError, StoreError
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.scope import Scope
-from goodput_queries.storage.remote import (
-    ServerNote,
-    find_server,
-    note_path,
-    read_note,
-)
+from goodput_queries.storage.remote import ServerNote, find_server, note_path, read_note
 from goodput_queries.storage.store import LocalStore
 
 

@@ -71,12 +71,6 @@ def test_what_refuses_for_good_is_not_asked_again():
     assert pauses == []
 
 
-def test_a_secret_that_is_missing_is_an_answer_and_not_the_end():
-    sent = send_with_retry(Channel(GoodputError("X is not set.")), (), Pauses())
-
-    assert (sent.attempts, str(sent.error)) == (1, "X is not set.")
-
-
 @pytest.mark.parametrize(("asked_s", "waited_s"), [(5.0, 5.0), (1.0, 2.0), (86_400.0, PAUSE_MAX_S)])
 def test_a_server_may_ask_for_a_longer_pause_within_reason(asked_s, waited_s):
     pauses = Pauses()

@@ -24,13 +24,6 @@ def test_accounts_pay_for_what_they_held_and_nobody_for_the_rest(priced, cost):
     assert tile(app, "Electricity") == "not known"
 
 
-def test_names_of_accounts_are_shown_as_text(priced, cost):
-    app = cost(priced, line=f"c|{HOSTILE}")
-
-    assert "](http" not in texts(app)
-    assert "\\[x\\]\\(http" in texts(app)
-
-
 def test_without_any_price_hours_are_shown_and_money_is_not(unpriced, cost):
     app = cost(unpriced)
 
@@ -83,12 +76,7 @@ def test_a_day_that_still_runs_is_marked_and_not_compared(priced, cost):
 
 
 @pytest.mark.parametrize(
-    ("by", "labels"),
-    [
-        ("user", {"ann", "eve"}),
-        ("run", {"1", "2", "3"}),
-        ("partition", {"gpu"}),
-    ],
+    ("by", "labels"), [("user", {"ann", "eve"}), ("run", {"1", "2", "3"}), ("partition", {"gpu"})]
 )
 def test_rows_by_another_key_add_up_to_the_accounts(priced, cost, by, labels):
     rows = table(cost(priced, by=by), "label", "allocated_cost")

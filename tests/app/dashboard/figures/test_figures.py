@@ -317,14 +317,6 @@ def test_coverage_of_several_clusters_keeps_them_apart():
     assert list(map(list, heat.z)) == [[50], [100]]
 
 
-def test_no_name_from_the_data_reaches_plotly_as_a_tag():
-    for drawn in (
-        waste.causes(gaps([None] * 3)),
-        figures.waterfall(FULL.with_columns(label=pl.lit(HOSTILE))),
-    ):
-        assert "<img" not in drawn.to_json()
-
-
 def test_no_chart_needs_webgl():
     drawn = [figures.waterfall(FULL), figures.step_times(steps())]
     kinds = {trace.type for figure in drawn for trace in figure.data}

@@ -89,24 +89,6 @@ def test_an_event_has_a_mark_and_a_line_in_each_panel_that_spares_its_title():
     assert {shape.x0 for shape in shapes} == {START + timedelta(minutes=5)}
 
 
-def test_names_from_the_data_are_shown_as_text():
-    held = pl.DataFrame(
-        {
-            "gpu_uuid": ["GPU-a"], "gpu_instance": [""], "run_id": ["7"], "job_run_key": ["c/7"],
-            "job_name": [HOSTILE], "team": [None], "user_name": ["ann"],
-            "start_at": minutes(0), "end_at": minutes(30),
-        },
-        schema_overrides={"team": pl.String},
-    )  # fmt: skip
-
-    rows = parts.holders(held, {("GPU-a", ""): "Allocated to"})
-    figure = figures.on_one_axis(figures.Lanes(["Allocated to"], rows), [], [], WINDOW)
-
-    texts = [text for trace in figure.data for text in (*(trace.text or ()), *trace.customdata)]
-    assert texts
-    assert not any("<b>" in str(text) or "%{y}" in str(text) for text in texts)
-
-
 def test_reasons_of_bins_that_follow_each_other_are_one_bar():
     series = pl.DataFrame({
         "at": minutes(0, 10, 20, 40),

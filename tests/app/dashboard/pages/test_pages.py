@@ -108,20 +108,16 @@ def test_a_run_is_judged_in_a_sentence_with_evidence_and_says_how_fast_it_is(dra
 def test_the_runs_page_says_of_each_run_what_its_own_page_says(drawn, capture):
     (table,) = (f.value for f in drawn("all_runs").dataframe if "verdict" in f.value)
 
-    said = dict(zip(table["run_name"], table["verdict"], strict=True))
-    expected = {}
-    found = 0
-    for run_key in capture.read("select run_key from marts.runs")["run_key"]:
-        of_run = Scope(run=run_key)
-        run = capture.read("from marts.runs", scope=of_run).row(0, named=True)
-        rows = capture.read("from marts.run_verdicts", scope=of_run).rows(named=True)
-        found += len(rows)
-        expected[run["run_name"]] = rows[0]["verdict"] if rows else None
-        assert run["verdict"] == expected[run["run_name"]]
-    assert {
-        name: text if isinstance(text, str) else None for name, text in said.items()
-    } == expected
-    assert 0 < found < len(said), "some have no finding"
+    said = {
+        name: text if isinstance(text, str) else None
+        for name, text in zip(table["run_name"], table["verdict"], strict=True)
+    }
+    runs = capture.read("select run_key, run_name, verdict from marts.runs").rows(named=True)
+    assert said == {run["run_name"]: run["verdict"] for run in runs}
+    judged, others = ([r for r in runs if (r["verdict"] is None) == is_none] for is_none in (0, 1))
+    for run in (judged[0], others[0]):
+        rows = capture.read("from marts.run_verdicts", scope=Scope(run=run["run_key"]))
+        assert run["verdict"] == (rows["verdict"][0] if rows.height else None)
 
 
 def test_a_link_reproduces_filter_and_window_and_another_cluster_has_other_runs(capture, visit):
