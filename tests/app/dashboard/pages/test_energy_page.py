@@ -7,7 +7,6 @@ from decimal import Decimal
 import pytest
 from tests.app.opened_page import HOSTILE, links, table
 from tests.queries.conftest import Evidence, at
-from tests.recorded_session import built
 
 from goodput_app.dashboard.data import energy
 from goodput_queries.scope import Scope
@@ -44,24 +43,6 @@ def world(new_store):
     made.store.build()
     yield made.store
     made.store.close()
-
-
-@pytest.fixture(scope="module")
-def unread(new_store):
-    """Give an hour of a node with a job and no readings."""
-    made = Evidence(new_store())
-    made.node("a", 1)
-    made.watched(3600)
-    made.job("1", 0, 3600, ["a"], 1)
-    made.store.build()
-    yield made.store
-    made.store.close()
-
-
-@pytest.fixture(scope="module")
-def telemetry(empty_database, tmp_path_factory):
-    """Give recorded telemetry alone."""
-    yield from built(empty_database, tmp_path_factory, "nvml.jsonl.gz")
 
 
 @pytest.fixture(scope="module")
@@ -153,25 +134,6 @@ def test_idle_power_is_that_of_the_free_gpu(page):
     rows = table(page, "measured_gpu_h")
 
     assert rows["power_w"].to_list() == [100.0]
-
-
-def test_without_readings_each_panel_names_what_to_add(unread, open_energy):
-    app = open_energy(unread)
-
-    codes = "\n".join(str(code.value) for code in app.code)
-    assert "DCGM_FI_DEV_POWER_USAGE" in codes
-    assert "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION" in codes
-    assert "No power reading" in captions(app)
-    assert not app.get("plotly_chart")
-
-
-def test_without_intensities_the_page_shows_the_file_to_write(telemetry, open_energy):
-    app = open_energy(telemetry)
-
-    codes = [str(code.value) for code in app.code]
-    assert "goodput ingest carbon carbon.csv" in codes
-    assert codes[-1] == "goodput ingest inventory racks.csv"  # nor does it know a power feed
-    assert "carbon_kg" not in table(app, "energy_kwh").columns
 
 
 def test_few_gpus_are_read_from_their_readings_and_many_from_the_roll_up():

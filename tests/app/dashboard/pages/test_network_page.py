@@ -98,19 +98,3 @@ def test_sockets_are_called_a_fall_back_where_infiniband_is_there(page):
 def test_runs_of_nccl_tests_are_compared_whatever_the_window(page):
     assert table(page, "busbw_gb_per_s")["busbw_gb_per_s"].to_list() == [300.0, 360.0]
     assert len(page.get("plotly_chart")) == 2
-
-
-def test_without_sources_of_the_network_each_panel_says_what_to_enable(
-    empty_database, tmp_path_factory, visit
-):
-    for store in built(empty_database, tmp_path_factory, "nvml.jsonl.gz"):
-        app = visit(store, "links_and_bandwidth")
-
-        said = "\n".join(str(caption.value) for caption in app.caption)
-        assert said.count("Not configured:") == 3
-        lines = [code.value for code in app.code]
-        assert [
-            name in "".join(lines) for name in ("nccl-inspector", "node-exporter", "nccl-debug")
-        ]
-        assert lines[-1] == "goodput ingest nccl-tests FILE"
-        assert not app.warning

@@ -4,7 +4,7 @@ import json
 
 import polars as pl
 import pytest
-from tests.app.opened_page import HOSTILE, texts
+from tests.app.opened_page import HOSTILE, table, texts
 from tests.recorded_session import SAMPLE, built
 
 from goodput_ingest.run import ingest
@@ -101,3 +101,35 @@ def test_rejected_rows_are_listed_with_their_reason(store, visit):
     app = visit(store, "data_health")
     frames = [frame.value for frame in app.dataframe]
     assert any("not JSON" in frame.to_csv() for frame in frames)
+
+
+def test_without_readings_the_energy_page_names_what_to_add(accounting, visit):
+    app = visit(accounting, "power_and_carbon")
+    codes = "\n".join(str(code.value) for code in app.code)
+    assert "DCGM_FI_DEV_POWER_USAGE" in codes
+    assert "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION" in codes
+    assert "No power reading" in texts(app)
+    assert not app.get("plotly_chart")
+
+
+def test_without_intensities_the_energy_page_shows_the_file_to_write(telemetry, visit):
+    app = visit(telemetry, "power_and_carbon")
+    codes = [str(code.value) for code in app.code]
+    assert "goodput ingest carbon carbon.csv" in codes
+    assert codes[-1] == "goodput ingest inventory racks.csv"  # nor does it know a power feed
+    assert "carbon_kg" not in table(app, "energy_kwh").columns
+
+
+def test_without_sources_of_the_network_each_panel_says_what_to_enable(telemetry, visit):
+    app = visit(telemetry, "links_and_bandwidth")
+    assert texts(app).count("Not configured:") == 3
+    lines = [code.value for code in app.code]
+    for name in ("nccl-inspector", "node-exporter", "nccl-debug"):
+        assert name in "".join(lines)
+    assert lines[-1] == "goodput ingest nccl-tests FILE"
+    assert not app.warning
+
+
+def test_a_site_without_engines_reads_the_source_and_the_lines(telemetry, visit):
+    app = visit(telemetry, "model_serving")
+    assert app.code[0].value.startswith('[[collect]]\nsource = "serving-metrics"')
