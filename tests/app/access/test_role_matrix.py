@@ -188,7 +188,6 @@ ROLES = {
     "operator": Identity("op", frozenset({Role.OPERATOR})),
     "finance": Identity("fi", frozenset({Role.FINANCE})),
     "admin": Identity("ad", frozenset({Role.ADMIN})),
-    "viewer of a team": Identity("re", teams=frozenset({RED})),
 }
 OFFERED: dict[Action, Callable[[AppTest, Site], bool]] = {
     Action.SET_FINDING_STATE: lambda app, _: has_button(app, "Acknowledge"),
@@ -249,15 +248,13 @@ def test_a_page_asks_for_its_actions_and_renders_no_name_as_markup(site, page):
 def roles_that_differ():
     """Yield pages with the roles to which they differ: one of each set of allowed actions.
 
-    An admin is drawn above; the prices of a team are drawn below.
+    An admin is drawn above, the admin of a team below.
     """
     for page, (actions, _) in PAGES.items():
         drawn = {frozenset(actions)}
         for role, who in ROLES.items():
             allowed = frozenset(filter(who.may, actions))
-            if who.teams is not None and actions and page != "cost?part=prices":
-                yield page, role
-            elif who.teams is None and allowed not in drawn:
+            if allowed not in drawn:
                 drawn.add(allowed)
                 yield page, role
 
@@ -270,7 +267,7 @@ def test_a_role_is_offered_what_it_may_do(site, page, role):
     assert {*OFFERED, Action.RETIRE_SOURCE} == set(Action), "sources are retired by a command"
     assert offers(app, site, who, page) == []
     assert [text.value for text in app.sidebar.text] == [who.name]
-    for action, hint in HINTS.items() if who.teams is None else ():
+    for action, hint in HINTS.items():
         assert (hint in texts(app)) == (action in PAGES[page][0] and not who.may(action)), hint
 
 
@@ -285,6 +282,7 @@ def test_nothing_of_another_team_is_in_a_page_or_its_files(site, page):
     assert (WITHHELD in [info.value for info in app.info]) == PAGES[page][1]
     assert PAGES[page][1] or "red" in shown
     assert (OTHER_RUNS in texts(app)) == (page in ("", "runs")), OTHER_RUNS
+    assert PAGES[page][1] or offers(app, site, OF_A_TEAM, page) == []
 
 
 def roles_of(file):

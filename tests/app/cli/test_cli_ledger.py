@@ -125,15 +125,15 @@ def test_an_empty_window_is_reported_with_the_range_of_the_data():
 
 @pytest.mark.usefixtures("measured")
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("command", "options", "said"),
     [
-        (["--cluster", "lba"], "The ledger knows no cluster lba; did you mean lab?\n"),
-        (["--node", "x9"], "The ledger knows no node x9.\n"),
-        (["--run", "7", "--from", "2026-11-20"], "The ledger knows no run 7.\n"),
+        ("gaps", ["--cluster", "lba"], "The ledger knows no cluster lba; did you mean lab?\n"),
+        ("ledger", ["--node", "x9"], "The ledger knows no node x9.\n"),
+        ("runs", ["--run", "7", "--from", "2026-11-20"], "The ledger knows no run 7.\n"),
     ],
 )
-@pytest.mark.parametrize("command", ["gaps", "ledger", "runs"])
 def test_a_filter_that_names_nothing_is_an_error(command, options, said):
+    """Each command resolves its filters alike: test_an_unknown_run_is_an_error_of_each_command."""
     result = run(command, *options, "--format", "json")
 
     assert (result.exit_code, result.stdout, result.stderr) == (1, "", said)

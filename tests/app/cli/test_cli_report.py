@@ -10,10 +10,9 @@ from datetime import UTC, datetime, timedelta
 
 import polars as pl
 import pytest
-from click.testing import CliRunner
+from tests.app.command_line import run
 from tests.app.cost_page import PRICED, cost_file
 
-from goodput_app.cli import main
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.evidence.batch import Batch
@@ -30,7 +29,7 @@ def here(empty_database, tmp_path_factory, tmp_path, monkeypatch):
 
 
 def report(*arguments):
-    return CliRunner().invoke(main.main, ["report", *arguments])
+    return run("report", *arguments)
 
 
 def test_it_writes_the_files_of_a_day_and_names_them(here):
@@ -171,7 +170,7 @@ def test_one_account_and_all_of_them_are_two_commands():
 @pytest.mark.usefixtures("here")
 def test_a_dispute_is_accepted_with_a_credit_and_listed():
     def adjust(*arguments):
-        return CliRunner().invoke(main.main, ["adjust", *arguments])
+        return run("adjust", *arguments)
 
     report("--date", "2026-11-19", "--formats", "csv")
     of = ["2026-11-19", "--account", "nlp", "--reason", "node failed", "--by", "ann"]

@@ -4,10 +4,9 @@ import contextlib
 import json
 
 import pytest
-from click.testing import CliRunner
+from tests.app.command_line import run
 from tests.app.cost_page import SACCT, cost_file
 
-from goodput_app.cli import main
 from goodput_queries.errors import QueryError
 from goodput_queries.names import resolved
 from goodput_queries.scope import Scope
@@ -35,7 +34,7 @@ def store(database):
 
 
 def asked(database, *arguments):
-    return CliRunner().invoke(main.main, [*arguments, "--db", str(database)])
+    return run(*arguments, "--db", str(database))
 
 
 def test_a_unique_name_of_a_run_is_that_run(store):

@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from click.testing import CliRunner
+from tests.app.command_line import run
 from tests.app.cost_page import SACCT, cost_file
 
-from goodput_app.cli import main, what_if
+from goodput_app.cli import what_if
 from goodput_app.settings import settings
 from goodput_scenarios.scenarios import SCENARIOS
 
@@ -32,7 +32,7 @@ def database(empty_database, tmp_path_factory):
 
 
 def asked(database, *arguments):
-    return CliRunner().invoke(main.main, ["what-if", *arguments, "--db", str(database)])
+    return run("what-if", *arguments, "--db", str(database))
 
 
 def rows(result):

@@ -15,7 +15,7 @@ from tests.app.served import running
 from tests.until import until
 
 import goodput_app
-from goodput_app.cli import serve
+from goodput_app.cli import demo, serve
 from goodput_app.server.metrics.exposition import Metrics
 from goodput_app.settings import read
 from goodput_ingest.live import status as live_status
@@ -204,17 +204,16 @@ def test_a_wrong_live_source_is_a_stated_failure(tmp_path, command):
     [
         (("serve",), ["job-events"]),
         (("serve", "--no-collect"), []),
-        (("demo", "--gpus", "0", "--dir", "demo"), []),
+        (("demo",), []),
     ],
     ids=" ".join,
 )
 def test_a_server_collects_what_the_settings_name_and_a_demo_nothing(
-    site, recorded_demo, monkeypatch, command, collected
+    site, monkeypatch, command, collected
 ):
     """What a settings file in the same folder names belongs to another database."""
-    (site / "demo").mkdir()
-    shutil.copyfile(recorded_demo, site / "demo" / recorded_demo.name)
     served_ = []
+    monkeypatch.setattr(demo, "demo_database", lambda *_, **__: site / "demo.duckdb")
     monkeypatch.setattr(serve, "serve_at", lambda *given: served_.append(given))
 
     assert run(*command).exit_code == 0

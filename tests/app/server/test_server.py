@@ -3,9 +3,11 @@
 import contextlib
 import json
 import re
+import shutil
 import stat
 import threading
 from datetime import UTC, datetime
+from pathlib import Path
 
 import httpx
 import polars as pl
@@ -29,9 +31,10 @@ from goodput_queries.storage.store import LocalStore
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
+def server(empty_database, tmp_path_factory):
     """Give a running server on an empty database, shared by the tests of a module."""
-    with serving(tmp_path_factory.mktemp("served") / "fleet.duckdb") as running:
+    path = tmp_path_factory.mktemp("served") / "fleet.duckdb"
+    with serving(Path(shutil.copyfile(empty_database, path))) as running:
         yield running
 
 

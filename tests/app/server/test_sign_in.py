@@ -1,13 +1,9 @@
 """Nothing is given before somebody signed in: hosts, origins, headers of a trusted proxy."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import itertools
-from typing import Any
 
-import httpx
 import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -23,12 +19,9 @@ from goodput_app.server import sign_in
 from goodput_app.server.allowed_hosts import AllowedHosts
 from goodput_app.server.sign_in import SignIn
 
-Peer = tuple[str, int]
-Headers = list[tuple[str, str | bytes]]
-PROXY: Peer = ("10.0.0.7", 1234)
-STRANGER: Peer = ("10.0.1.7", 1234)
+PROXY = ("10.0.0.7", 1234)
+STRANGER = ("10.0.1.7", 1234)
 HOST = "goodput.example.org"
-NONE: Headers = []
 MEMBERS = (Member(person="ada", role="admin"), Member(group="ml", teams=("nlp",)))
 ACCESS = AccessSettings(
     sign_in="proxy",
@@ -36,7 +29,7 @@ ACCESS = AccessSettings(
     proxy=ProxySettings(addresses=("10.0.0.0/24",)),
     members=MEMBERS,
 )
-ADA: Headers = [("X-Forwarded-User", "ada")]
+ADA = [("X-Forwarded-User", "ada")]
 
 
 def who(request):
@@ -61,8 +54,8 @@ async def stream(socket):
 class Site:
     """An application behind the check, and what it records."""
 
-    def __init__(self, access: AccessSettings, names: tuple[str, ...] | None) -> None:
-        self.log: list[tuple[str, str, str | None, str]] = []
+    def __init__(self, access, names):
+        self.log = []
         self.app = Starlette(
             routes=[
                 WebSocketRoute("/_stcore/stream", stream),
@@ -71,22 +64,18 @@ class Site:
             middleware=[Middleware(AllowedHosts, names), Middleware(SignIn, access, self.record)],
         )
 
-    async def record(self, *entry: Any) -> None:
+    async def record(self, *entry):
         """Keep an entry of the audit log."""
         self.log.append(entry)
 
-    def get(
-        self, path: str, headers: Headers = NONE, peer: Peer = PROXY, host: str = HOST
-    ) -> httpx.Response:
+    def get(self, path, headers=(), peer=PROXY, host=HOST):
         """Return the answer to a request of a peer."""
         named = [("Host", host), *headers]
         return ask(self.app, path, peer=peer, base_url=f"http://{HOST}", headers=named)
 
-    def connect(
-        self, headers: Headers = NONE, peer: Peer = PROXY, host: str = HOST
-    ) -> list[dict[str, Any]]:
+    def connect(self, headers=(), peer=PROXY, host=HOST):
         """Return what a WebSocket of a peer is sent, which sends nothing itself."""
-        sent: list[dict[str, Any]] = []
+        sent = []
         lines = [("host", host), *headers]
         scope = {
             "type": "websocket",
@@ -98,13 +87,13 @@ class Site:
             ],
         }
 
-        async def talk() -> None:
+        async def talk():
             asked = iter([{"type": "websocket.connect"}])
 
-            async def receive() -> Any:
+            async def receive():
                 return next(asked, None) or await asyncio.Event().wait()
 
-            async def send(message: Any) -> None:
+            async def send(message):
                 sent.append(message)
 
             await self.app(scope, receive, send)
@@ -122,7 +111,7 @@ def site():
 
 def test_a_member_named_by_the_proxy_is_let_in(site):
     hops = "6.6.6.6, 192.0.2.9, 10.0.0.8"
-    headers: Headers = [
+    headers = [
         ("X-Forwarded-User", "bob"),
         ("X-Forwarded-Groups", "ops, ml"),
         ("X-Forwarded-For", hops),
@@ -172,7 +161,7 @@ def test_a_name_in_another_script_is_a_name():
     access = AccessSettings(
         default_role="viewer", proxy=ACCESS.proxy, sign_in="proxy", hosts=("a",)
     )
-    named: Headers = [("X-Forwarded-User", "Zoë Łukasz".encode())]
+    named = [("X-Forwarded-User", "Zoë Łukasz".encode())]
 
     assert Site(access, None).get("/", named).json()[0] == "Zoë Łukasz"
 
@@ -185,7 +174,7 @@ def test_who_is_no_member_reads_why(site):
 
 
 def test_an_identity_of_a_request_is_replaced(site):
-    forged: Headers = [*ADA, (current.HEADER, "eve"), (current.ADDRESS_HEADER, "1.2.3.4")]
+    forged = [*ADA, (current.HEADER, "eve"), (current.ADDRESS_HEADER, "1.2.3.4")]
 
     name, *_, address, seen = site.get("/", forged).json()
 
@@ -228,7 +217,7 @@ def test_a_websocket_knows_its_person_and_ends_with_the_session(site, monkeypatc
     ],
 )
 def test_other_hosts_and_foreign_origins_are_refused(site, host, origin, status):
-    headers: Headers = [*ADA] if origin is None else [*ADA, ("Origin", origin)]
+    headers = [*ADA] if origin is None else [*ADA, ("Origin", origin)]
 
     assert site.get("/", headers, host=host).status_code == status
     if status != 200:
