@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import shutil
 from fnmatch import fnmatch
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -19,8 +18,8 @@ from streamlit.util import calc_hash
 from tests.app.conftest import MAIN, NO_COMPONENTS, PATIENCE_S
 from tests.app.opened_page import texts
 from tests.app.page_elements import Offered, elements, file_text, sent, texts_of
-from tests.hostile_names import ALL_IN_ONE, LONG, load_hostile
-from tests.two_teams import COBALTS, RED, load
+from tests.hostile_names import ALL_IN_ONE, LONG
+from tests.two_teams import COBALTS, RED
 
 from goodput_app.access import current
 from goodput_app.access.identity import Action, Identity, Role
@@ -91,13 +90,8 @@ DOWNLOADS = {  # who is offered a file, where all who see the page are not
 
 
 @pytest.fixture(scope="module")
-def store(empty_database, tmp_path_factory):
-    """Give two hours of two teams, and of teams, users, nodes and runs with hostile names."""
-    path = tmp_path_factory.mktemp("matrix") / "fleet.duckdb"
-    shutil.copyfile(empty_database, path)
-    with contextlib.closing(LocalStore(path, threads=1)) as opened:
-        load_hostile(opened)
-        load(opened, COBALTS)
+def store(two_teams, new_store):
+    with contextlib.closing(new_store(copy_of=two_teams)) as opened:
         audit.record(opened, f"{COBALTS.word}user", "sign in")
         yield opened
 

@@ -122,20 +122,17 @@ def test_a_filter_without_charges_offers_to_clear_it(priced, cost):
     assert "Clear filters" in [button.label for button in app.button]
 
 
-def test_idle_time_may_be_looked_at_otherwise_than_billed(priced, cost):
+def test_idle_time_may_be_looked_at_otherwise_than_billed_in_the_sites_currency(
+    priced, cost, configured
+):
+    configured('[statement]\ncurrency = "EUR"\n')
+
     app = cost(priced, idle="proportional")
 
     rows = table(app, "label", "idle_share_cost")
     assert rows["idle_share_cost"].sum() == pytest.approx(0)
     assert rows.filter(label="nlp")["idle_share_cost"].item() > 0
     assert "what is billed stays as the settings say" in texts(app)
-
-
-def test_amounts_bear_the_sites_currency(priced, cost, configured):
-    configured('[statement]\ncurrency = "EUR"\n')
-
-    app = cost(priced)
-
     assert tile(app, "Allocated cost") == "\N{EURO SIGN}52.00"
 
 
