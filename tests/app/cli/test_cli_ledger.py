@@ -82,10 +82,16 @@ def test_a_ledger_of_an_inventory_alone_names_the_listed_gpus(here):
 
 
 @pytest.mark.usefixtures("loaded")
-def test_the_ledger_is_built_first_and_balances():
+def test_a_build_says_what_it_built_and_does_it_once_and_the_ledger_balances():
+    first, again, whole = (
+        json.loads(run("build", *options, "--format", "json").stdout)
+        for options in ((), (), ("--full",))
+    )
     result = run("ledger", "--cluster", "lab")
     rows = json.loads(run("ledger", "--by", "node,category", "--format", "json").stdout)
 
+    assert {"stage", "rows", "seconds"} == set(first[0])
+    assert (again, len(whole)) == ([], len(first))
     assert result.exit_code == 0
     assert "GPU-s: it balances. GPU activity (% of observed time): 0.0 %; " in result.stderr
     assert {row["node"] for row in rows} >= {"n1"}
@@ -171,15 +177,6 @@ def test_a_check_that_does_not_hold_exits_with_1_after_its_rows(copied):
     assert result.exit_code == 1
     assert any(row["violations"] for row in json.loads(result.stdout))
     assert "checks found rows: `goodput show checks.CHECK --db goodput.duckdb`." in result.stderr
-
-
-@pytest.mark.usefixtures("loaded")
-def test_a_build_says_what_it_built_and_does_it_once():
-    first = json.loads(run("build", "--format", "json").stdout)
-
-    assert {"stage", "rows", "seconds"} == set(first[0])
-    assert json.loads(run("build", "--format", "json").stdout) == []
-    assert len(json.loads(run("build", "--full", "--format", "json").stdout)) == len(first)
 
 
 @pytest.mark.usefixtures("measured")
