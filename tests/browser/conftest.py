@@ -22,6 +22,7 @@ from goodput_queries.storage.store import LocalStore
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from playwright.sync_api import Browser, BrowserType
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [
@@ -89,15 +90,19 @@ def base_url(served):
         yield url
 
 
+def launch(browser_type: BrowserType, *flags: str) -> Browser:
+    """Start headless Chromium, with its own allocator."""
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    return browser_type.launch(executable_path=CHROMIUM, args=[*FLAGS, *flags], env=environment)
+
+
 @pytest.fixture(scope="session")
 def browser():
     """Start headless Chromium."""
     if CHROMIUM is None:
         pytest.skip("no chromium on this machine")
     with sync_playwright() as playwright:
-        # it has an allocator of its own
-        its_own = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS, env=its_own)
+        started = launch(playwright.chromium)
         yield started
         started.close()
 
