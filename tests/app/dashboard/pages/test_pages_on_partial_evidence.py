@@ -5,11 +5,13 @@ import json
 import polars as pl
 import pytest
 from tests.app.opened_page import HOSTILE, table, texts
-from tests.recorded_session import SAMPLE, built
+from tests.recorded_session import built
 
 from goodput_ingest.run import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.evidence.batch import Batch, Reject
+
+NODE = pl.DataFrame({"cluster": ["lab"], "node": ["n1"], "source": ["csv"]})
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +45,7 @@ def test_a_page_shows_the_first_run_on_an_empty_database(store, visit, page):
 
 
 def test_rows_without_a_ledger_say_that_it_is_being_built(store, visit):
-    node = pl.DataFrame({"cluster": ["lab"], "node": ["n1"], "source": ["csv"]})
-    store.load(Batch("nodes", node, "csv", "nodes.csv", "digest"))
+    store.load(Batch("nodes", NODE, "csv", "nodes.csv", "digest"))
     app = visit(store)
     assert "is being built" in app.info[0].value
 
@@ -93,11 +94,10 @@ def test_telemetry_alone_is_drawn_and_marked_as_partial(telemetry, visit):
 
 
 def test_rejected_rows_are_listed_with_their_reason(store, visit):
-    ingest.ingest(store, "auto", [SAMPLE / "sacct.txt"], ReadOptions(cluster="lab"))
     empty = store.read("select * from raw.job_events limit 0")
     rejects = [Reject(line=7, reason="not JSON", content=HOSTILE)]
     store.load(Batch("job_events", empty, "job-events", "x.jsonl", "digest", rejects=rejects))
-    store.build()
+    store.load(Batch("nodes", NODE, "csv", "nodes.csv", "digest"))
     app = visit(store, "data_health")
     frames = [frame.value for frame in app.dataframe]
     assert any("not JSON" in frame.to_csv() for frame in frames)
