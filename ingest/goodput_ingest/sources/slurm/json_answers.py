@@ -32,7 +32,17 @@ FIELDS = (
     *STEP_FIELDS,
     *("DBIndex", "JobName", "User", "Account", "QOS", "Partition", "Reservation"),
     *("DerivedExitCode", "Reason", "Submit", "Eligible", "ElapsedRaw", "Suspended"),
-    *("TimelimitRaw", "ReqTRES", "AllocTRES", "ReqCPUS", "Flags", "Comment", "Restarts"),
+    *(
+        "TimelimitRaw",
+        "ReqTRES",
+        "AllocTRES",
+        "ReqCPUS",
+        "Flags",
+        "Comment",
+        "Restarts",
+        "Constraints",
+        "NNodes",
+    ),
 )
 NOTHING_FOUND = 9003  # sacct of 22.05 calls a time without jobs an error of this number
 FLAGS_FIRST = {"PENDING", "REQUEUED", "RESIZING"}
@@ -125,6 +135,8 @@ def _texts(record: dict[str, Any]) -> list[dict[str, str]]:
         "Flags": ",".join(_words(record.get("flags"))),
         "Comment": _text(_object(record, "comment").get("job")),
         "Restarts": _number(record.get("restart_cnt")),
+        "Constraints": _text(record.get("constraints")),
+        "NNodes": _number(record.get("allocation_nodes")),
     }
     steps = record.get("steps")
     listed = steps if isinstance(steps, list) else []

@@ -31,7 +31,8 @@ ASKED = (  # formats of sacct that both releases know; the rest where `sacct -e`
     *("Cluster", "JobID", "JobIDRaw", "DBIndex", "User", "UID", "Account", "QOS", "Partition"),
     *("Reservation", "State", "ExitCode", "DerivedExitCode", "Reason", "Submit", "Eligible"),
     *("Start", "End", "ElapsedRaw", "Suspended", "TimelimitRaw", "NNodes", "NodeList", "ReqTRES"),
-    *("AllocTRES", "AllocCPUS", "ReqCPUS", "Restarts", "Flags", "Comment", "JobName"),
+    *("AllocTRES", "AllocCPUS", "ReqCPUS", "Restarts", "Constraints", "Flags", "Comment"),
+    "JobName",
 )
 UNTIL = "now+30days"  # a waiting job shows only if it may start before the end that is asked for
 NODES = (

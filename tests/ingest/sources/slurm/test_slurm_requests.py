@@ -5,9 +5,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.slurm.features import feature_sets
 from goodput_ingest.sources.slurm.jobs import parse_jobs
 from goodput_ingest.sources.slurm.json_answers import parse_queue
+from goodput_ingest.sources.slurm.texts import Slurm
 
 NOON = datetime.fromisoformat("2026-11-20 12:00")
 JOB = (
@@ -117,3 +119,19 @@ def test_listings_with_one_reason_are_one_row_in_ten_minutes(store):
         "select minute(observed_at), reason from raw.job_requests order by all"
     ).rows()
     assert rows == [(6, "Priority"), (18, "Resources")]
+
+
+def test_the_accounting_has_features_and_no_moment_of_a_reason(tmp_path):
+    header = "Cluster;JobID;State;Submit;Start;End;NNodes;ReqTRES;Reason;Constraints"
+    times = "2026-11-20T11:00:00;Unknown;Unknown"
+    rows = [
+        f"lab;1;PENDING;{times};2;cpu=1,gres/gpu=8;Resources;ib&(h100|a100)",
+        f"lab;2;PENDING;{times};1;cpu=1,gres/gpu=8;Resources;",
+        f"lab;3;PENDING;{times};1;cpu=1;Resources;ib",
+    ]
+    (tmp_path / "sacct.txt").write_text("\n".join([header, *rows]) + "\n")
+    source = Slurm(tmp_path / "sacct.txt", ReadOptions(zone=ZoneInfo("UTC"), observed_at=NOON))
+    asked = {batch.table: batch.rows for batch in source.extract()}["job_requests"]
+
+    found = asked.select("job_id_raw", "feature_sets", "reason", "observed_at").rows()
+    assert found == [("1", ["a100&ib", "h100&ib"], None, None)]
