@@ -13,6 +13,8 @@ from tests.ingest.gpu_lines import GPU, one, other, rows
 from goodput_ingest.gpu_metrics import (
     COUNTERS_FILE,
     Memory,
+    catalogue,
+    is_exporters,
     missing_counters,
     resolve,
 )
@@ -48,11 +50,14 @@ BLANKS = [2147483632, 2147483635, 9223372036854775792, 9223372036854775795, 1407
         ("DCGM_FI_DEV_BOARD_POWER_WATTS", 642.318, "power_w", 642.318),
         ("DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", 4, "clocks_event_reasons", 4),
         ("DCGM_FI_PROF_PCIE_TX_BYTES", 5e9, "pcie_tx_bytes_per_s", 5e9),
+        ("nvidia_gpu_sm_util_percent", 0.5, "sm_active_ratio", 0.5),
+        ("hami_host_gpu_utilization_ratio", 97, "gpu_busy_ratio", 0.97),
+        ("habanalabs_power_mW", 642_318, "power_w", 642.318),
+        ("hw_gpu_memory_usage_bytes", 2, "memory_used_bytes", 2),
+        ("hw.gpu.memory.usage", 2, "memory_used_bytes", 2),
     ],
 )
-def test_names_of_all_exporters_and_releases_meet_in_one_column(
-    name: str, raw: float, column: str, value: float
-) -> None:
+def test_names_of_all_exporters_and_releases_meet_in_one_column(name, raw, column, value):
     assert one(name, raw)[column] == value
 
 
@@ -72,35 +77,63 @@ def test_names_of_all_exporters_and_releases_meet_in_one_column(
         ("something_of_a_gpu", 7, "something_of_a_gpu", 7.0),
     ],
 )
-def test_what_has_no_column_is_kept_beside_it_known_or_not(
-    name: str, raw: float, metric: str, value: float
-) -> None:
+def test_what_has_no_column_is_kept_beside_it_known_or_not(name, raw, metric, value):
     assert other([(name, GPU, 0, raw)]) == {("", metric): value}
 
 
-def test_a_rate_is_a_rate_whatever_type_says() -> None:
+def test_a_rate_is_a_rate_whatever_type_says():
     metric = resolve("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL")
 
     assert metric is not None
     assert metric.kind == "rate"
 
 
-def test_openmetrics_suffix_of_counters_is_looked_through() -> None:
+def test_openmetrics_suffix_of_counters_is_looked_through():
     assert resolve("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION_total") == resolve(
         "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
     )
 
 
-def test_amd_names_are_known_behind_a_sites_prefix() -> None:
+def test_amd_names_are_known_behind_a_sites_prefix():
     assert resolve("amd_site_gpu_package_power") == resolve("gpu_package_power")
 
 
+@pytest.mark.parametrize(
+    ("labels", "stored"),
+    [
+        ({"hw_type": "gpu"}, [700.0]),
+        ({"hw_sensor_location": "package"}, [700.0]),
+        ({"hw_type": "power_supply"}, []),
+    ],
+)
+def test_power_that_opentelemetry_reports_is_the_gpus_where_its_label_says_so(
+    labels: dict[str, str], stored: list[float]
+) -> None:
+    found = rows([("hw_power_watts", {**GPU, **labels}, 0, 700)])
+
+    assert [row["power_w"] for row in found["gpu_samples"]] == stored
+    assert "gpu_samples_other" not in found
+
+
+def test_every_exporter_of_the_catalogue_is_documented_somewhere() -> None:
+    exporters = {row["exporter"]: row["source"] for row in catalogue.rows("exporters.csv")}
+
+    named = {row["vendor"] for row in catalogue.rows("catalogue.csv")}
+    assert named == exporters.keys()
+    assert all(exporters.values())
+
+
+@pytest.mark.parametrize("name", ["hw_power_watts", "hw_fan_speed", "slurm_job_memory_rss"])
+def test_a_name_that_other_hardware_has_makes_no_page_one_of_gpus(name: str) -> None:
+    assert not is_exporters(name)
+
+
 @pytest.mark.parametrize("name", ["go_goroutines", "node_load1", "nccl_bus_bw", "up", ""])
-def test_other_exporters_names_are_not_of_gpus(name: str) -> None:
+def test_other_exporters_names_are_not_of_gpus(name):
     assert resolve(name) is None
 
 
-def test_the_catalogue_describes_columns_that_there_are() -> None:
+def test_the_catalogue_describes_columns_that_there_are():
     columns = {
         line.split()[0]
         for line in models.of_layer("raw")["gpu_samples"].sql.splitlines()
@@ -116,7 +149,7 @@ def test_the_catalogue_describes_columns_that_there_are() -> None:
     assert len({entry["raw_name"] for entry in entries}) == len(entries)
 
 
-def test_names_of_one_metric_agree_on_what_it_is() -> None:
+def test_names_of_one_metric_agree_on_what_it_is():
     text = resources.files("goodput_ingest.gpu_metrics").joinpath("catalogue.csv").read_text()
     kinds: dict[str, set[tuple[str, ...]]] = {}
     for entry in csv.DictReader(text.splitlines()):
@@ -138,9 +171,7 @@ def test_names_of_one_metric_agree_on_what_it_is() -> None:
         ("DCGM_FI_DEV_CLOCKS_EVENT_REASONS", "clocks_event_reasons"),
     ],
 )
-def test_what_dcgm_prints_for_no_value_is_null_and_flagged(
-    name: str, column: str, blank: float
-) -> None:
+def test_what_dcgm_prints_for_no_value_is_null_and_flagged(name, column, blank):
     row = one(name, blank)
 
     assert row.get(column) is None
@@ -148,33 +179,33 @@ def test_what_dcgm_prints_for_no_value_is_null_and_flagged(
 
 
 @pytest.mark.parametrize("value", [101, -1, 4294967295, math.nan, math.inf])
-def test_a_share_that_cannot_be_is_null_and_flagged_never_clamped(value: float) -> None:
+def test_a_share_that_cannot_be_is_null_and_flagged_never_clamped(value):
     row = one("DCGM_FI_DEV_GPU_UTIL", value)
 
     assert row.get("gpu_busy_ratio") is None
     assert row["is_flagged"]
 
 
-def test_rounding_over_one_is_one() -> None:
+def test_rounding_over_one_is_one():
     row = one("DCGM_FI_PROF_SM_ACTIVE", 1.00004)
 
     assert (row["sm_active_ratio"], row["is_flagged"]) == (1.0, False)
 
 
-def test_a_memory_temperature_of_zero_is_no_sensor() -> None:
+def test_a_memory_temperature_of_zero_is_no_sensor():
     row = one("DCGM_FI_DEV_MEMORY_TEMP", 0)
 
     assert (row.get("memory_temperature_c"), row["is_flagged"]) == (None, False)
 
 
-def test_zero_is_measured() -> None:
+def test_zero_is_measured():
     assert one("DCGM_FI_PROF_SM_ACTIVE", 0)["sm_active_ratio"] == 0.0
 
 
 # percent or ratio
 
 
-def test_a_ratio_name_with_percents_is_percents_from_the_first_value_over_one() -> None:
+def test_a_ratio_name_with_percents_is_percents_from_the_first_value_over_one():
     name = "DCGM_FI_DEV_GPU_UTIL_RATIO"
     memory = Memory()
 
@@ -188,7 +219,7 @@ def test_a_ratio_name_with_percents_is_percents_from_the_first_value_over_one() 
     assert [r["gpu_busy_ratio"] for r in later["gpu_samples"]] == [0.01]
 
 
-def test_a_ratio_name_with_a_fraction_is_a_ratio() -> None:
+def test_a_ratio_name_with_a_fraction_is_a_ratio():
     name = "DCGM_FI_DEV_GPU_UTIL_RATIO"
 
     found = rows([(name, GPU, 0, 0.5), (name, GPU, 30, 1)])
@@ -196,7 +227,7 @@ def test_a_ratio_name_with_a_fraction_is_a_ratio() -> None:
     assert [row["gpu_busy_ratio"] for row in found["gpu_samples"]] == [0.5, 1.0]
 
 
-def test_percent_or_ratio_is_decided_node_by_node() -> None:
+def test_percent_or_ratio_is_decided_node_by_node():
     name = "DCGM_FI_DEV_GPU_UTIL_RATIO"
     elsewhere = {**GPU, "UUID": "GPU-b", "Hostname": "n2"}
 
@@ -206,7 +237,7 @@ def test_percent_or_ratio_is_decided_node_by_node() -> None:
     assert [row["gpu_uuid"] for row in found["gpu_samples_other"]] == ["GPU-b"]
 
 
-def test_an_absurd_value_decides_nothing() -> None:
+def test_an_absurd_value_decides_nothing():
     name = "DCGM_FI_DEV_GPU_UTIL_RATIO"
 
     assert "gpu_samples" not in rows([(name, GPU, 0, 4294967295)])
@@ -215,7 +246,7 @@ def test_an_absurd_value_decides_nothing() -> None:
 # recommended counters
 
 
-def test_the_recommended_counters_are_known_to_us_and_well_formed() -> None:
+def test_the_recommended_counters_are_known_to_us_and_well_formed():
     lines = [x for x in COUNTERS_FILE.read_text().splitlines() if x and not x.startswith("#")]
     fields = [line.split(",")[0].strip() for line in lines]
 
@@ -227,7 +258,7 @@ def test_the_recommended_counters_are_known_to_us_and_well_formed() -> None:
         assert metric.kind != "unknown", field
 
 
-def test_counters_that_are_off_are_reported_with_the_line_to_add() -> None:
+def test_counters_that_are_off_are_reported_with_the_line_to_add():
     fields = [
         line.split(",")[0]
         for line in COUNTERS_FILE.read_text().splitlines()

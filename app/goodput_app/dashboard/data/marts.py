@@ -272,6 +272,11 @@ def run_categories(scope: Scope) -> pl.DataFrame:
     return read("select * from marts.run_categories order by run_key, gpu_ms desc", scope)
 
 
+def run_wall_clock(scope: Scope) -> pl.DataFrame:
+    """Return goodput of the scope's run by wall clock; no rows: it completed no step."""
+    return of_run("marts.run_wall_clock", scope, "run_key")
+
+
 def attempts(scope: Scope) -> pl.DataFrame:
     """Return the attempts of the scope's run in order."""
     return of_run("marts.attempts", scope, "attempt")

@@ -141,7 +141,12 @@ with panel(
             f"between active and idle to ± {theme.gpu_time(row['gpu_ms'])}; idle time under "
             f"{theme.duration(row['unseen_s'])} may count as active."
         )
-with panel("Findings", "marts.data_quality", help="What the evidence contradicts or lacks."):
+with panel(
+    "Findings",
+    "marts.data_quality",
+    help="What the evidence contradicts or lacks. Time of the ledger is that of the time range; "
+    "other cases are of all data.",
+):
     findings = marts.data_quality(scope)
     if findings.is_empty():
         st.caption("No contradiction and no missing evidence was found.")

@@ -62,7 +62,8 @@ if (least := st.query_params.get("least", "")) in LEAST:
 gaps = gaps.head(marts.GAPS_SHOWN)
 number = int(sums["gaps"].sum())
 with note:
-    waste_parts.gap_count(gaps.height, number, int(sums["gpu_ms"].sum()), category)
+    in_ledger = waste_parts.in_ledger(scope, category) if category and not least else None
+    waste_parts.gap_count(gaps.height, number, int(sums["gpu_ms"].sum()), in_ledger)
 if sums.is_empty() and not marts.has_telemetry(scope):
     st.info("No telemetry in this window: gaps are not known.", icon=":material/help:")
 elif sums.is_empty():
@@ -78,7 +79,14 @@ else:
             icon=":material/person_alert:",
         )
     causes, lengths = st.columns([3, 2], gap="medium")
-    with causes, panel("Causes of idle gaps, highest cost first", "marts.idle_gap_parts"):
+    with (
+        causes,
+        panel(
+            "Causes of idle gaps, highest cost first",
+            "marts.idle_gap_parts",
+            help="Gaps are what readings show: time without readings is in the ledger alone.",
+        ),
+    ):
         figure = waste.causes(sums)
         drawn = sums.group_by("label").agg(pl.col("gaps", "gpu_ms", "cost").sum())
         charts.draw(

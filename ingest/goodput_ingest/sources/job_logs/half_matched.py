@@ -50,6 +50,11 @@ RULES: Final = tuple(
             "`[titan] DATE TIME - NAME - LEVEL - step: N  loss: X`",
         ),
         (
+            r"\b(?:Num Epochs|Total optimization steps) =",
+            "a total of the Hugging Face Trainer",
+            "a whole number behind `=`",
+        ),
+        (
             r"\{'(?:loss|eval_loss|eval_runtime|train_runtime)': ",
             "a dictionary of the Hugging Face Trainer",
             "its closing brace on the same line",
@@ -58,6 +63,11 @@ RULES: Final = tuple(
             r"\bstep=.*(?:\bskipped=|\blr=)",
             "a step of DeepSpeed",
             "`[DATE TIME,MS] [LEVEL] [FILE:LINE:FUNCTION]` and `step=N, skipped=N`",
+        ),
+        (
+            r"\biter time \(s\): ",
+            "a step of DeepSpeed's pipeline engine",
+            "`steps: N loss: X iter time (s): N`",
         ),
         (
             r"Checkpoint global_step",

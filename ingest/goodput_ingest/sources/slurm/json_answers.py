@@ -18,7 +18,7 @@ from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.sources.slurm import accounting as slurm_accounting
 from goodput_ingest.sources.slurm import nodes as slurm_nodes
 from goodput_ingest.sources.slurm import requests
-from goodput_ingest.sources.slurm.jobs import HOLDS, on_node
+from goodput_ingest.sources.slurm.jobs import GPU_PARTS, HOLDS, on_node, parts_on_node
 from goodput_queries.evidence.batch import Reject
 
 if TYPE_CHECKING:
@@ -121,10 +121,10 @@ def _texts(record: dict[str, Any]) -> list[dict[str, str]]:
         "ExitCode": _exit_code(record.get("exit_code"), state),
         "DerivedExitCode": _exit_code(record.get("derived_exit_code"), state),
         "Reason": _text(_object(record, "state").get("reason")),
-        "Submit": _number(time.get("submission")),
-        "Eligible": _number(time.get("eligible")),
-        "Start": _number(time.get("start")),
-        "End": _number(time.get("end")),
+        "Submit": _time(time.get("submission")),
+        "Eligible": _time(time.get("eligible")),
+        "Start": _time(time.get("start")),
+        "End": _time(time.get("end")),
         "ElapsedRaw": _number(time.get("elapsed")),
         "Suspended": _number(time.get("suspended")),
         "TimelimitRaw": _number(time.get("limit")),
@@ -151,8 +151,8 @@ def _step(job: dict[str, str], step: dict[str, Any]) -> dict[str, str]:
         "Cluster": job["Cluster"],
         "JobID": f"{job['JobID']}.{step_id.rpartition('.')[2]}",  # 24.11: 2.batch, 22.05: batch
         "JobIDRaw": f"{job['JobIDRaw']}.{step_id.rpartition('.')[2]}",
-        "Start": _number(time.get("start")),
-        "End": _number(time.get("end")),
+        "Start": _time(time.get("start")),
+        "End": _time(time.get("end")),
         "State": _cancelled(state, step.get("kill_request_user")),
         "ExitCode": _exit_code(step.get("exit_code"), state),
         "NodeList": _text(_object(step, "nodes").get("range"), NODE_LIST_MAX_CHARS),
@@ -184,8 +184,13 @@ def _number(value: object) -> str:
     return str(value) if 0 <= value <= INTEGER_MAX else ""
 
 
+def _time(value: object) -> str:
+    """Return epoch seconds as text, or a time as text, which SLURM_TIME_FORMAT may have made."""
+    return _number(value) or _text(value, 40)
+
+
 def _is_set(value: object) -> bool:
-    return _number(value) not in {"", "0", "4294967294"}
+    return _time(value) not in {"", "0", "4294967294"}
 
 
 def _state(value: object, *, has_started: bool) -> str:
@@ -257,20 +262,30 @@ def _tasks(mask: str) -> str:
 def parse_queue(
     records: Sequence[tuple[int, Any]], cluster: str | None, observed_at: datetime | None
 ) -> list[Parsed]:
-    """Return who has and who asks for which GPUs, of `squeue` and `scontrol`."""
-    holds: list[dict[str, object]] = []
+    """Return who has and who asks for which GPUs and parts of GPUs, of `squeue` and `scontrol`."""
+    holds: Rows = []
+    parts: Rows = []
     asked = []
     rejects: list[Reject] = []
     for number, record in records:
         try:
             job = record if isinstance(record, dict) else {}
             key = _job_key(job, cluster)
-            holds += [key | {"method": "scontrol"} | row for row in _holds(job)]
+            of_job, of_parts = _holds(job)
+            holds += [key | {"method": "scontrol"} | row for row in of_job]
+            parts += [key | row for row in of_parts]
             request = requests.of_json(job)
             asked += [] if request is None else [(key, request)]
         except ValueError as error:
             rejects.append(Reject(number, f"slurm: job {number} rejected: {error}."))
-    return [Parsed("holds", frame(holds, HOLDS), rejects), requests.parsed(asked, observed_at)]
+    return [
+        Parsed("holds", frame(holds, HOLDS), rejects),
+        Parsed("gpu_parts", frame(parts, GPU_PARTS)),
+        requests.parsed(asked, observed_at),
+    ]
+
+
+Rows = list[dict[str, object]]
 
 
 def _job_key(record: dict[str, Any], cluster: str | None) -> dict[str, object]:
@@ -285,19 +300,22 @@ def _job_key(record: dict[str, Any], cluster: str | None) -> dict[str, object]:
     }
 
 
-def _holds(record: dict[str, Any]) -> list[dict[str, object]]:
+def _holds(record: dict[str, Any]) -> tuple[Rows, Rows]:
     detail = record.get("gres_detail")
     listed = [_text(entry) for entry in detail] if isinstance(detail, list) else []
-    if not any(listed):
-        return []
-    nodes = _allocated_nodes(record)
-    if len(nodes) != len(listed):
+    per_node = _text(record.get("tres_per_node"))
+    nodes = _allocated_nodes(record) if any(listed) or gres.parts(per_node) else []
+    if any(listed) and len(nodes) != len(listed):
         raise ValueError(f"gres_detail has {len(listed)} entries for {len(nodes)} nodes")
-    return [
+    texts = listed if any(listed) else [per_node] * len(nodes)
+    by_node = list(zip(nodes, texts, strict=True))
+    found = [
         row
-        for node, text in zip(nodes, listed, strict=True)
-        for row in on_node(node, gres.gpu_gres(text))
+        for node, text in by_node
+        for row in on_node(node, gres.gpu_gres(text) if any(listed) else [])
     ]
+    parts = [row for node, text in by_node for row in parts_on_node(node, text)]
+    return found, [] if found else parts
 
 
 def _allocated_nodes(record: dict[str, Any]) -> list[str]:
@@ -358,6 +376,7 @@ def _nodes(record: dict[str, Any], number: int) -> list[slurm_nodes.Node]:
             cpus=int(cpus_count) if cpus_count and int(cpus_count) <= INT32_MAX else None,
             memory_mib=int(memory_mib) if memory_mib else None,
             gres=size[2],
+            gres_used=_text(record.get("gres_used")) or None,
             partitions=partitions,
             features=_features(features),
             states=[words],

@@ -37,6 +37,8 @@ NODES = {
     "gres": pl.String(),
     "partitions": pl.List(pl.String()),
     "features": pl.List(pl.String()),
+    "gpus_used": pl.Int32(),
+    "used_indices": pl.List(pl.Int32()),
     "observed_at": INSTANT,
 }
 NODE_STATES = {
@@ -74,12 +76,7 @@ _REASON = re.compile(r"(.*?)\s*\[([^\[\]@]*)@[^\[\]@]*\]\s*")
 _FIELD = {
     name: re.compile(rf"(?:^| ){name}=(\S*)")
     for name in (
-        "NodeName",
-        "Gres",
-        "CPUTot",
-        "RealMemory",
-        "State",
-        "Partitions",
+        *("NodeName", "Gres", "GresUsed", "CPUTot", "RealMemory", "State", "Partitions"),
         "ActiveFeatures",
     )
 }
@@ -94,6 +91,7 @@ class Node:
     cpus: int | None = None
     memory_mib: int | None = None
     gres: str | None = None
+    gres_used: str | None = None
     partitions: list[str] | None = None
     features: list[str] | None = None
     states: list[str] = field(default_factory=list)
@@ -129,6 +127,7 @@ def _node(text: str, line: int) -> Node | None:
         cpus=_integer(cpus),
         memory_mib=_integer(memory),
         gres=next(iter(found["Gres"]), None),
+        gres_used=next(iter(found["GresUsed"]), None),
         partitions=_listed(partitions),
         features=next((_listed(text) for text in found["ActiveFeatures"]), None),
         states=found["State"],
@@ -163,8 +162,16 @@ def tables(
         except ValueError as error:
             rejects.append(Reject(node.line, f"slurm: node {node.name}: {error}.", node.gres or ""))
             continue
+        try:
+            used = [] if (node.gres_used or "") in _NO_TEXT else gres.gpu_gres(node.gres_used or "")
+        except ValueError as error:
+            reason = f"slurm: GPUs in use on node {node.name}: {error}."
+            rejects.append(Reject(node.line, reason, node.gres_used or ""))
+            used = []
         if node.gres is not None or node.partitions is not None or node.cpus is not None:
-            listed.append(key | _described(node, found) | {"observed_at": observed_at})
+            listed.append(
+                key | _described(node, found) | _used(used) | {"observed_at": observed_at}
+            )
         for slot in gres.slots(found):
             gpu, parts = slot_rows(node.name, slot)
             gpus.append({"cluster": cluster} | gpu)
@@ -188,6 +195,15 @@ def tables(
         Parsed("gpu_instances", frame(instances, GPU_INSTANCES)),
         Parsed("node_states", frame(states, NODE_STATES), note=note),
     ]
+
+
+def _used(used: list[gres.Gres]) -> dict[str, object]:
+    """Return number and indices of the GPUs in use; the indices only where all are listed."""
+    if not used:
+        return {"gpus_used": None, "used_indices": None}
+    indices = [i for one in used for i in one.indices or ()]
+    gpus = sum(one.gpus for one in used)
+    return {"gpus_used": gpus, "used_indices": indices if len(indices) == gpus else None}
 
 
 def _described(node: Node, found: list[gres.Gres]) -> dict[str, object]:

@@ -12,6 +12,8 @@ create table raw.nodes (
     gres varchar,                       -- as printed
     partitions varchar[],
     features varchar[],                 -- that are active; null: the listing does not say
+    gpus_used integer,                  -- of GresUsed, when it was observed
+    used_indices integer[],             -- their Slurm indices; null: not listed
     observed_at timestamp,
     load_sequence bigint not null       -- state.ingested: the load that wrote the row as it is
 );

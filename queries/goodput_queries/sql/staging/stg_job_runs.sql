@@ -135,6 +135,10 @@ named as (
             select (cluster, job_id_raw, submit_at) from raw.job_runs where gpus is null and start_at is not null
         )
         group by source, method, cluster, job_id_raw, submit_at, start_at
+        union all
+        select cluster, job_id_raw, submit_at, sum(coalesce(gpus, 1)), max(coalesce(load_sequence, 0))
+        from staging.stg_used_gres
+        group by cluster, job_id_raw, submit_at
     )
     group by cluster, job_id_raw, submit_at
 )

@@ -2,20 +2,40 @@
 -- grain: cluster, job_id_raw, submit_ms
 -- gpus: GPUs that the parts make; of shards null where no source says how many a GPU of the node has
 -- slices, slices_of: the parts, and how many a GPU of the node has; is_of_one_gpu: they fit on one GPU of one node
-with asked as (
+with named as (
+    select cluster, job_id_raw, submit_at, max(node) as node, max(node_count) as node_count, max(shards) as shards, max(mps) as mps
+    from (
+        select
+            source, cluster, job_id_raw, submit_at,
+            min(node) as node,
+            count(distinct node) as node_count,
+            sum(amount) filter (kind = 'shard') as shards,
+            sum(amount) filter (kind = 'mps') as mps
+        from raw.gpu_parts
+        group by all
+    )
+    group by all
+),
+
+asked as (
     select
-        cluster,
-        job_id_raw,
-        to_ms(submit_at) as submit_ms,
-        max(nodes[1]) as node,
-        max(len(nodes)) as node_count,
-        max(nullif(regexp_extract(alloc_tres, 'gres/shard(?::[^=,]+)?=([0-9]{1,9})', 1), '')::bigint) as shards,
-        max(nullif(regexp_extract(alloc_tres, 'gres/mps(?::[^=,]+)?=([0-9]{1,9})', 1), '')::bigint) as mps
-    from raw.job_runs
+        runs.cluster,
+        runs.job_id_raw,
+        to_ms(runs.submit_at) as submit_ms,
+        max(coalesce(runs.nodes[1], named.node)) as node,
+        max(coalesce(len(runs.nodes), named.node_count)) as node_count,
+        max(coalesce(
+            nullif(regexp_extract(alloc_tres, 'gres/shard(?::[^=,]+)?=([0-9]{1,9})', 1), '')::bigint, named.shards
+        )) as shards,
+        max(coalesce(
+            nullif(regexp_extract(alloc_tres, 'gres/mps(?::[^=,]+)?=([0-9]{1,9})', 1), '')::bigint, named.mps
+        )) as mps
+    from raw.job_runs as runs
+    left join named using (cluster, job_id_raw, submit_at)
     where
         start_at is not null
         and coalesce(gpus, 0) = 0
-        and regexp_matches(alloc_tres, 'gres/(shard|mps)[:=]')
+        and (regexp_matches(alloc_tres, 'gres/(shard|mps)[:=]') or named.job_id_raw is not null)
     group by all
 ),
 

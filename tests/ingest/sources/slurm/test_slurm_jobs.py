@@ -29,7 +29,7 @@ def on(node: str, gres: str) -> str:
 
 
 def parse(text: str) -> Parsed:
-    parsed, _ = parse_jobs(text, cluster="lab", zone=ZoneInfo("UTC"))
+    parsed, _, _ = parse_jobs(text, cluster="lab", zone=ZoneInfo("UTC"))
     return parsed
 
 
@@ -46,6 +46,22 @@ def held(text: str) -> list[tuple[Any, ...]]:
 )
 def test_a_gpu_that_is_named_gives_a_row(gres: str, indices: list[int]) -> None:
     assert held(job(on("node003", gres))) == [("node003", i, "h100", None) for i in indices]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (on("node003", "shard:a40:2(0/4)"), [("node003", "shard", 2)]),
+        (on("node[002-003]", "mps:50"), [("node002", "mps", 50), ("node003", "mps", 50)]),
+        (" TresPerNode=gres/shard:2", [("node002", "shard", 2), ("node003", "shard", 2)]),
+        (on("node003", "gpu:a40:1(IDX:0),shard:a40:4"), []),  # the whole GPU is held
+    ],
+    ids=["shards of a node", "MPS of two nodes", "what was asked for", "a GPU with its shards"],
+)
+def test_a_part_of_a_gpu_gives_a_row(text: str, expected: list[tuple[Any, ...]]) -> None:
+    _, parts, _ = parse_jobs(job(text, job_gres="(null)"), cluster="lab", zone=ZoneInfo("UTC"))
+
+    assert parts.rows.select("node", "kind", "amount").rows() == expected
 
 
 def test_gpus_may_split_unevenly_over_nodes() -> None:

@@ -45,7 +45,7 @@ COLUMNS = ("reason", "requested_nodes", "excluded_nodes", "feature_sets", "nodes
 @pytest.mark.parametrize(("said", "expected"), LISTED.values(), ids=LISTED)
 def test_scontrol_lists_a_request(said, expected):
     text = JOB.format(**{**PENDING, **said})
-    _, asked = parse_jobs(text, cluster="lab", zone=ZoneInfo("UTC"), observed_at=NOON)
+    _, _, asked = parse_jobs(text, cluster="lab", zone=ZoneInfo("UTC"), observed_at=NOON)
 
     assert asked.rows.select(COLUMNS).rows() == ([] if expected is None else [expected])
     assert set(asked.rows["observed_at"]) <= {NOON}
@@ -62,7 +62,7 @@ def test_squeue_lists_a_request(said, expected):
         "features": job["features"].replace("(null)", ""),
         "node_count": {"set": True, "infinite": False, "number": int(job["count"][0])},
     }  # fmt: skip
-    _, asked = parse_queue([(1, record)], "lab", NOON)
+    _, _, asked = parse_queue([(1, record)], "lab", NOON)
 
     assert asked.rows.select(COLUMNS).rows() == ([] if expected is None else [expected])
 
@@ -75,7 +75,7 @@ def test_squeue_lists_a_request(said, expected):
 def test_a_request_that_free_text_imitates_is_rejected_and_costs_no_gpu(field, forged):
     nodes = "CoreSpec=*   Nodes=n1 CPU_IDs=0 Mem=1 GRES=gpu:h100:1(IDX:0) "
     text = JOB.format(**{**PENDING, field: f"x{forged}"}).replace("CoreSpec=* ", nodes)
-    holds, asked = parse_jobs(text, cluster="lab", zone=ZoneInfo("UTC"), observed_at=NOON)
+    holds, _, asked = parse_jobs(text, cluster="lab", zone=ZoneInfo("UTC"), observed_at=NOON)
 
     assert (asked.rows.height, holds.rows.height, len(holds.rejects)) == (0, 1, 1)
 
@@ -112,7 +112,7 @@ def test_listings_with_one_reason_are_one_row_in_ten_minutes(store):
     for minute, reason in enumerate(("Priority", "Priority", "Resources", "Resources")):
         at = NOON + timedelta(minutes=6 * minute)
         text = JOB.format(**{**PENDING, "reason": reason})
-        _, asked = parse_jobs(text, cluster="lab", zone=ZoneInfo("UTC"), observed_at=at)
+        _, _, asked = parse_jobs(text, cluster="lab", zone=ZoneInfo("UTC"), observed_at=at)
         store.load(asked.batch(source="slurm", origin="here", digest=f"{minute}"))
 
     rows = store.read(

@@ -141,22 +141,6 @@ def test_ledger(cluster, load, expected):
     assert cluster.gpu_s() == expected
 
 
-def test_two_jobs_on_one_gpu_the_later_start_has_it_and_the_overlap_is_reported(evidence):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 100, ["a"], 1)
-    evidence.job("2", 60, 100, ["a"], 1)
-
-    evidence.store.build()
-
-    held = evidence.store.read(
-        "select job_id, sum(gpu_ms)::bigint from marts.ledger_scoped group by all order by 1"
-    )
-    assert held.rows() == [("1", 60_000), ("2", 40_000)]
-    assert evidence.store.read(
-        "select n, gpu_ms from marts.data_quality where kind = 'overlapping holds'"
-    ).rows() == [(1, 40_000)]
-
-
 @built_together
 def test_an_hour_without_a_price_is_unpriced_and_never_zero(cluster):
     cluster.node("a", 1, model="h100")
@@ -182,16 +166,17 @@ def test_free_time_that_nobody_watched_is_not_called_waste(cluster):
     assert summary["wasted_ms"] == 0
 
 
-def test_the_ledger_balances_after_a_gpu_left_the_inventorys_past(evidence):
+@built_together(builds=2)
+def test_the_ledger_balances_after_a_gpu_left_the_inventorys_past(cluster):
     placed = {"node": "a", "slurm_index": 0, "gpu_model": "h100"}
-    evidence.add("gpus", source="slurm", gpu_uuid="a#0", **placed)
-    evidence.watched(4 * 3600)
-    evidence.store.build()
-    seen = {"gpu_uuid": "GPU-0", "gpu_index": 0, "valid_from_at": 9000}
-    evidence.add("gpus", seen, source="nvml", **placed)
-
+    cluster.add("gpus", source="slurm", gpu_uuid="a#0", **placed)
+    cluster.watched(4 * 3600)
+    yield
+    seen = {"gpu_uuid": cluster.gpu("GPU-0"), "gpu_index": 0, "valid_from_at": 9000}
+    cluster.add("gpus", seen, source="nvml", **placed)
+    yield
     # the slot gave way, and left its word that a GPU stood there before
-    assert evidence.gpu_s() == {"idle_no_demand": 4 * 3600}
+    assert cluster.gpu_s() == {"idle_no_demand": 4 * 3600}
 
 
 @built_together

@@ -91,6 +91,12 @@ def chosen_category(scope: Scope) -> str | None:
     return None
 
 
+def in_ledger(scope: Scope, category: str) -> int:
+    """Return the GPU-milliseconds that the ledger has of a category."""
+    ledger = marts.ledger_by_category(scope).filter(pl.col("category") == category)
+    return int(ledger["gpu_ms"].sum())
+
+
 def intervals(scope: Scope, category: str) -> None:
     """Draw where the time of a category is: its sum in the scope, and the intervals behind it."""
     blame = st.query_params.get("blame") or None
@@ -145,10 +151,19 @@ def gaps_of(found: marts.IdleGaps, category: str | None) -> tuple[pl.DataFrame, 
     return whole, found.sums.with_columns(gaps="main_gaps")
 
 
-def gap_count(shown: int, number: int, gpu_ms: int, category: str | None) -> None:
-    """Say how many idle gaps there are and how much time they have, in the chosen category."""
-    inside = " of this category" if category else ""
-    text = f"{theme.count(number, 'idle gap')}, {theme.gpu_time(gpu_ms)}{inside} in them"
+def gap_count(shown: int, number: int, gpu_ms: int, ledger_ms: int | None) -> None:
+    """Say how many idle gaps there are and how much time they have.
+
+    ledger_ms: what the ledger has of the chosen category; None: no category is chosen.
+    """
+    text = f"{theme.count(number, 'idle gap')}, {theme.gpu_time(gpu_ms)}"
+    if ledger_ms is None:
+        text += " in them"
+    else:
+        text += (
+            f" of this category in them, of {theme.gpu_time(ledger_ms)} in the ledger: the rest "
+            "has no readings, or is shorter than 1 s"
+        )
     if shown < number:
         text += f"; the table has the {shown:,} with the highest cost, `goodput gaps` all"
     st.caption(f"{text}.")
