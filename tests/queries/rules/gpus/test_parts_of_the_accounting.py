@@ -1,0 +1,202 @@
+"""Shards, MPS and GPUs in use that Slurm lists: each part is on one GPU of its node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.queries.conftest import built_together
+from tests.queries.rules.gpus.test_shares_of_one_device import HOUR, held, label, loaded
+
+UNPLACED = """select split_part(split_part(job_run_key, '/', -1), '@', 1) as job_id, reason, gpu_ms
+    from marts.unplaced order by 1"""
+
+
+FOUR_GPUS = "gpu:a40:4(S:0-1),shard:a40:16(S:0-1),mps:a40:400(S:0-1)"
+# what it shows: (job, TRES or GPUs, start, end) on FOUR_GPUS of 4 shards or 100 of MPS, GPU-seconds
+SHARDS: dict[str, tuple[list[tuple[Any, ...]], dict[str, float]]] = {
+    "two jobs fill a GPU": (
+        [("1", "gres/shard=2", 0, HOUR), ("2", "cpu=4,gres/shard:a40=2", 0, HOUR)],
+        {"1": 1800, "2": 1800},
+    ),
+    "beside whole GPUs": (
+        [("1", "gres/shard=2", 0, HOUR), ("2", 3, 0, HOUR)], {"1": 1800, "2": 3 * HOUR},
+    ),
+    "a second job comes": (
+        [("1", "gres/shard=1", 0, HOUR), ("2", "gres/shard=3", 1800, HOUR)],
+        {"1": 900, "2": 1350},
+    ),
+    "more than one GPU has": (
+        [(f"{n}", "gres/shard=3", 0, HOUR) for n in range(1, 5)],
+        {f"{n}": 2700 for n in range(1, 5)},
+    ),
+    "half of MPS": ([("1", "gres/mps=50", 0, HOUR)], {"1": 1800}),
+    "shards and MPS are on two GPUs": (
+        [("1", "gres/shard=3", 0, HOUR), ("2", "gres/mps=25", 0, HOUR), ("3", 2, 0, HOUR)],
+        {"1": 2700, "2": 900, "3": 2 * HOUR},
+    ),
+    "a GPU is whole again": (
+        [("1", "gres/shard=2", 0, 1800), ("2", 4, 1800, HOUR)], {"1": 900, "2": 4 * 1800},
+    ),
+    "a job requeued": (
+        [("1", "gres/shard=2", 0, 900), ("1", "gres/shard=2", 1800, HOUR)], {"1": 450 + 900},
+    ),
+    "one that still runs": ([("1", "gres/shard=1", 1800, None)], {"1": 450}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("given", SHARDS)
+@built_together
+def test_parts_of_the_accounting_share_one_device(cluster: Any, given: str) -> None:
+    jobs, expected = SHARDS[given]
+    node = f"{cluster.name}-g"
+    cluster.node(node, 4, model="a40")
+    cluster.load("nodes", [{"cluster": cluster.name, "node": node, "gres": FOUR_GPUS}])
+    for job, asked, start, end in jobs:
+        tres, gpus = (asked, 0) if isinstance(asked, str) else (None, asked)
+        state = "RUNNING" if end is None else "COMPLETED"
+        cluster.job(job, start, end, [node], gpus, state, alloc_tres=tres)
+    cluster.watched(HOUR)
+
+    yield
+
+    assert held(cluster) == expected
+    found = cluster.gpu_s()
+    assert sum(found.values()) == 4 * HOUR
+    free = sum(found.get(name, 0) for name in ("idle_no_demand", "idle_with_demand"))
+    assert free == 4 * HOUR - sum(expected.values())
+    assert cluster.read(UNPLACED).rows() == []
+    assert cluster.violations() == 0
+
+
+@built_together
+def test_a_gpu_that_a_source_names_for_another_job_is_not_shared(cluster: Any) -> None:
+    node = f"{cluster.name}-g"
+    cluster.node(node, 4, model="a40")
+    cluster.load("nodes", [{"cluster": cluster.name, "node": node, "gres": FOUR_GPUS}])
+    cluster.job("1", 0, HOUR, [node], 0, alloc_tres="gres/shard=2")
+    cluster.job("2", 0, HOUR, [node], 1)
+    cluster.load("holds", [
+        {"cluster": cluster.name, "job_id_raw": "2", "submit_at": cluster.at(0), "node": node,
+         "slurm_index": 3, "method": "scontrol"}
+    ])  # fmt: skip
+    cluster.watched(HOUR)
+
+    yield
+
+    assert held(cluster) == {"1": 1800, "2": HOUR}
+    assert cluster.violations() == 0
+
+
+@built_together
+def test_the_gpu_with_the_jobs_id_on_its_series_is_the_one_of_its_part(cluster: Any) -> None:
+    gpu = loaded(cluster, [label("1", 0, HOUR, kind="hpc_job")])
+    node = f"{cluster.name}-a"
+    cluster.load("gpus", [
+        {"cluster": cluster.name, "node": node, "gpu_uuid": f"{gpu}-1", "gpu_index": 1,
+         "valid_from_at": cluster.at(0)}
+    ], "dcgm")  # fmt: skip
+    cluster.load("nodes", [{"cluster": cluster.name, "node": node, "gres": "gpu:2,shard:8"}])
+    cluster.job("1", 0, HOUR, [node], 0, alloc_tres="gres/shard=2")
+
+    yield
+
+    assert held(cluster) == {"1": 1800}
+    named = f"select distinct gpu_uuid from intermediate.int_holds where cluster = '{cluster.name}'"
+    assert cluster.read(named).item() == gpu
+
+
+@built_together
+def test_parts_that_no_gpu_has_room_for_are_beside_the_ledger(cluster: Any) -> None:
+    node = f"{cluster.name}-g"
+    cluster.node(node, 1, model="a40")
+    cluster.load("nodes", [
+        {"cluster": cluster.name, "node": node, "gres": "gpu:a40:1,shard:a40:4"}
+    ])  # fmt: skip
+    for job, tres in {"1": "gres/shard=3", "2": "gres/shard=2"}.items():
+        cluster.job(job, 0, HOUR, [node], 0, alloc_tres=tres)
+    cluster.watched(HOUR)
+
+    yield
+
+    assert held(cluster) == {"1": 2700}
+    assert cluster.read(UNPLACED).rows() == [("2", "part_of_gpu", HOUR * 500)]
+
+
+@built_together
+def test_labels_share_a_gpu_until_the_accounting_does(cluster: Any) -> None:
+    """By labels and by accounting at once: from its first record on the scheduler decides."""
+    gpu = loaded(cluster, [label(job, 0, HOUR, kind="hpc_job") for job in ("8", "9")])
+    node = f"{cluster.name}-a"
+    cluster.load("nodes", [{"cluster": cluster.name, "node": node, "gres": "gpu:1,shard:4"}])
+    for job in ("1", "2"):
+        cluster.job(job, 1800, HOUR, [node], 0, alloc_tres="gres/shard=2")
+    cluster.load("gpu_owners", [
+        {"cluster": cluster.name, "gpu_uuid": gpu, "gpu_instance": "", "kind": "hpc_job",
+         "owner": job, "container": "", "first_seen_at": cluster.at(1800),
+         "last_seen_at": cluster.at(HOUR)}
+        for job in ("1", "2")
+    ], "dcgm")  # fmt: skip
+
+    yield
+
+    assert held(cluster) == {"8": 900, "9": 900, "1": 900, "2": 900}
+    assert cluster.gpu_s() == {"busy_unclassified": HOUR}
+    assert cluster.violations() == 0
+
+
+@built_together
+def test_shards_and_mps_that_the_queue_alone_lists_are_the_same_parts(cluster: Any) -> None:
+    node = f"{cluster.name}-g"
+    cluster.node(node, 4)
+    cluster.load("nodes", [
+        {"cluster": cluster.name, "node": node, "gres": "gpu:a40:4,shard:a40:16,mps:a40:400"}
+    ])  # fmt: skip
+    for job, kind, amount in (("1", "shard", 2), ("2", "mps", 50)):
+        cluster.job(job, 0, HOUR, [node], None)
+        cluster.load("gpu_parts", [
+            {"cluster": cluster.name, "job_id_raw": job, "submit_at": cluster.at(0), "node": node,
+             "kind": kind, "amount": amount}
+        ], "slurm")  # fmt: skip
+    cluster.watched(HOUR)
+
+    yield
+
+    assert held(cluster) == {"1": 1800, "2": 1800}
+
+
+@pytest.mark.parametrize(
+    ("others", "expected"),
+    [([], {"1": 3 * HOUR}), (["2"], {})],
+    ids=["alone on the node", "beside another job"],
+)
+@built_together
+def test_gpus_that_a_node_lists_as_used_are_of_the_only_job_on_it(
+    cluster: Any, others: list[str], expected: dict[str, int]
+) -> None:
+    node = f"{cluster.name}-g"
+    cluster.node(node, 4)
+    cluster.load("nodes", [
+        {"cluster": cluster.name, "node": node, "gpus_used": 3, "used_indices": [0, 1, 3],
+         "observed_at": cluster.at(1800)}
+    ])  # fmt: skip
+    for job in ("1", *others):
+        cluster.job(job, 0, HOUR, [node], None)
+    cluster.watched(HOUR)
+
+    yield
+
+    assert held(cluster) == expected
+
+
+@built_together
+def test_shards_of_unknown_size_are_named_and_not_guessed(cluster: Any) -> None:
+    cluster.node(f"{cluster.name}-g", 1)
+    cluster.job("1", 0, HOUR, [f"{cluster.name}-g"], 0, alloc_tres="gres/shard=2")
+    cluster.watched(HOUR)
+
+    yield
+
+    assert cluster.read(UNPLACED).rows() == []
+    named = "select example from marts.data_quality where kind = 'jobs with shards of unknown size'"
+    assert cluster.read(named).item() == f"{cluster.name}/1"
