@@ -5,11 +5,8 @@ thousandth, since a share has no other form there; the trace has no calendar dat
 GenAI: the duty cycle of containers. Written as bulk readings, a container for a GPU.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -17,9 +14,6 @@ import pytest
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.registry import recognise
-
-if TYPE_CHECKING:
-    from goodput_queries.storage.store import LocalStore
 
 ROOT = os.environ.get("GOODPUT_EXTERNAL_DATA")
 pytestmark = [
@@ -34,7 +28,7 @@ PARTS = 1_000  # of a GPU
 SCRAPE_S = 57
 
 
-def written_as_accounting(pods: Path, folder: Path) -> Path:
+def written_as_accounting(pods, folder):
     """Write pods as `sacct -P` prints jobs: Pending ones never started, the others did end."""
     file = folder / "sacct.txt"
     pl.read_csv(pods).select(
@@ -55,7 +49,7 @@ def written_as_accounting(pods: Path, folder: Path) -> Path:
     return file
 
 
-def written_as_readings(cycles: Path, folder: Path) -> Path:
+def written_as_readings(cycles, folder):
     """Write duty cycles as bulk readings: percent made ratio, the scrape's second its moment."""
     file = folder / "readings.parquet"
     pl.read_csv(cycles).select(
@@ -68,9 +62,7 @@ def written_as_readings(cycles: Path, folder: Path) -> Path:
     return file
 
 
-def test_pods_with_shares_hold_the_gpu_hours_of_the_trace(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_pods_with_shares_hold_the_gpu_hours_of_the_trace(store, tmp_path):
     summary = ingest(store, "auto", [written_as_accounting(V2023_PODS, tmp_path)], ReadOptions())
 
     found = store.read(
@@ -83,9 +75,7 @@ def test_pods_with_shares_hold_the_gpu_hours_of_the_trace(
     assert found.rows() == [(8_152, 897, 51_470.6742)]
 
 
-def test_containers_idle_and_are_missed_as_the_trace_says(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_containers_idle_and_are_missed_as_the_trace_says(store, tmp_path):
     """566 stretches of 10 min and more at 0 %, a hole ends one; 839 holes with 1,376 samples."""
     file = written_as_readings(DUTY_CYCLES, tmp_path)
     kind = recognise(file)

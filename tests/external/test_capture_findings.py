@@ -1,22 +1,14 @@
 """A recorded session with injected faults: each is found with its kind, rank, time and price."""
 
-from __future__ import annotations
-
 import json
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from goodput_queries.storage.store import LocalStore
 
 CAPTURE = Path(os.environ.get("GOODPUT_EXTERNAL_DATA", "nowhere")).parent / "captures" / "h200x4-a"
 PARTS = (
@@ -31,7 +23,7 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def found(new_store: Callable[..., LocalStore]) -> list[dict[str, Any]]:
+def found(new_store):
     """Return the findings of the whole session, without those about evidence."""
     store = new_store(None)
     for part in PARTS:
@@ -43,20 +35,20 @@ def found(new_store: Callable[..., LocalStore]) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def truth() -> list[dict[str, Any]]:
+def truth():
     """Return what was injected."""
     lines = (CAPTURE / "truth.jsonl").read_text().splitlines()
     return [row for row in map(json.loads, lines) if row["kind"] == "fault"]
 
 
-def one(found: list[dict[str, Any]], rule: str, **having: Any) -> dict[str, Any]:
+def one(found, rule, **having):
     (row,) = (
         row for row in found if row["rule"] == rule and all(row[k] == v for k, v in having.items())
     )
     return row
 
 
-def began(truth: list[dict[str, Any]], fault: str, **having: Any) -> list[dict[str, Any]]:
+def began(truth, fault, **having):
     return [
         row
         for row in truth
@@ -66,12 +58,12 @@ def began(truth: list[dict[str, Any]], fault: str, **having: Any) -> list[dict[s
     ]
 
 
-def moment(row: dict[str, Any]) -> datetime:
+def moment(row):
     return datetime.fromtimestamp(row["t"], UTC).replace(tzinfo=None)
 
 
 @pytest.mark.slow
-def test_only_what_was_injected_is_found(found: list[dict[str, Any]]) -> None:
+def test_only_what_was_injected_is_found(found):
     """And the rank that is slow in steps that were rolled back: their time is lost work."""
     assert sorted(row["rule"] for row in found) == [
         *("checkpoint_overhead", "hang", "idle_allocation", "input_stall", "job_failure"),
@@ -81,9 +73,7 @@ def test_only_what_was_injected_is_found(found: list[dict[str, Any]]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("rank", "attempt"), [(1, 0), (3, 1)])
-def test_a_slow_rank_has_its_gpu_times_and_price(
-    found: list[dict[str, Any]], truth: list[dict[str, Any]], rank: int, attempt: int
-) -> None:
+def test_a_slow_rank_has_its_gpu_times_and_price(found, truth, rank, attempt):
     (injected,) = began(truth, "slow_rank", rank=rank, attempt=attempt)
     row = one(found, "slow_rank", gpu_index=rank)
 
@@ -95,9 +85,7 @@ def test_a_slow_rank_has_its_gpu_times_and_price(
 
 
 @pytest.mark.slow
-def test_waits_for_input_that_were_kept_have_their_price(
-    found: list[dict[str, Any]], truth: list[dict[str, Any]]
-) -> None:
+def test_waits_for_input_that_were_kept_have_their_price(found, truth):
     stalls = {row["step"]: row for row in began(truth, "data_stall", rank=0)}
     row = one(found, "input_stall")
 
@@ -107,9 +95,7 @@ def test_waits_for_input_that_were_kept_have_their_price(
 
 
 @pytest.mark.slow
-def test_the_pause_of_all_ranks_is_idle_time(
-    found: list[dict[str, Any]], truth: list[dict[str, Any]]
-) -> None:
+def test_the_pause_of_all_ranks_is_idle_time(found, truth):
     (pause,) = began(truth, "idle", rank=0)
 
     row = one(found, "idle_allocation")
@@ -117,9 +103,7 @@ def test_the_pause_of_all_ranks_is_idle_time(
 
 
 @pytest.mark.slow
-def test_the_killed_rank_is_a_failure_of_the_job(
-    found: list[dict[str, Any]], truth: list[dict[str, Any]]
-) -> None:
+def test_the_killed_rank_is_a_failure_of_the_job(found, truth):
     (crash,) = began(truth, "crash")
     row = one(found, "job_failure")
 
@@ -129,9 +113,7 @@ def test_the_killed_rank_is_a_failure_of_the_job(
 
 
 @pytest.mark.slow
-def test_the_hang_names_the_rank_that_did_not_take_part(
-    found: list[dict[str, Any]], truth: list[dict[str, Any]]
-) -> None:
+def test_the_hang_names_the_rank_that_did_not_take_part(found, truth):
     (hang,) = began(truth, "hang")
     row = one(found, "hang")
 
@@ -141,7 +123,7 @@ def test_the_hang_names_the_rank_that_did_not_take_part(
 
 
 @pytest.mark.slow
-def test_the_slow_link_is_a_link_and_the_power_cap_no_loss(found: list[dict[str, Any]]) -> None:
+def test_the_slow_link_is_a_link_and_the_power_cap_no_loss(found):
     row = one(found, "slow_link")
     assert (row["run_key"], row["severity"], row["confidence"]) == (
         "lab/slowlink", "warning", "Likely",
@@ -150,6 +132,6 @@ def test_the_slow_link_is_a_link_and_the_power_cap_no_loss(found: list[dict[str,
 
 
 @pytest.mark.slow
-def test_blocking_saves_have_their_price(found: list[dict[str, Any]]) -> None:
+def test_blocking_saves_have_their_price(found):
     row = one(found, "checkpoint_overhead")
     assert row["gpu_ms"] / 1000 == pytest.approx((2.37 + 3.09 + 3.24) * GPUS, rel=0.05)

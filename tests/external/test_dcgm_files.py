@@ -1,11 +1,8 @@
 """Scrapes that others published: read whole, with the figures that stand in them."""
 
-from __future__ import annotations
-
 import os
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,9 +12,6 @@ from goodput_ingest.gpu_metrics import labels, missing_counters, resolve
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.dcgm.scrapes import Dcgm
 from goodput_ingest.sources.registry import recognise
-
-if TYPE_CHECKING:
-    from goodput_queries.storage.store import LocalStore
 
 DATA = os.environ.get("GOODPUT_EXTERNAL_DATA")
 pytestmark = [
@@ -33,13 +27,13 @@ SAMPLES = {DATADOG: 38, f"{H100}idle.prom": 132, f"{H100}load.prom": 138, MIG: 1
 NOON = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- moments are naive, in UTC
 
 
-def read(store: LocalStore, name: str) -> None:
+def read(store, name):
     for batch in Dcgm(FOLDER / name, ReadOptions(observed_at=NOON, node="n1")).extract():
         store.load(batch)
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_all_samples_are_read_as_prometheus_clients_parser_reads_them(name: str) -> None:
+def test_all_samples_are_read_as_prometheus_clients_parser_reads_them(name):
     found = parse((FOLDER / name).read_bytes(), KnownSeries(labels.NAMES))
 
     assert found.points.height == SAMPLES[name]
@@ -53,9 +47,7 @@ def test_all_samples_are_read_as_prometheus_clients_parser_reads_them(name: str)
     ("name", "power_w", "busy", "reasons"),
     [("idle.prom", 69.85, 0.0, 1), ("load.prom", 631.95, 1.0, 0)],
 )
-def test_an_h100_idle_and_under_load(
-    store: LocalStore, name: str, power_w: float, busy: float, reasons: int
-) -> None:
+def test_an_h100_idle_and_under_load(store, name, power_w, busy, reasons):
     read(store, H100 + name)
 
     columns = "round(power_w, 2), gpu_busy_ratio, clocks_event_reasons, is_flagged"
@@ -64,14 +56,14 @@ def test_an_h100_idle_and_under_load(
     ]
 
 
-def test_a_mig_gpu_under_load_has_power_but_no_utilisation(store: LocalStore) -> None:
+def test_a_mig_gpu_under_load_has_power_but_no_utilisation(store):
     read(store, MIG)
 
     found = store.read("select power_w, gpu_busy_ratio, engine_active_ratio from raw.gpu_samples")
     assert found.rows() == [(433.78, None, None)]
 
 
-def test_a_scrape_of_dcgm_has_three_gpus_and_rates_declared_counter(store: LocalStore) -> None:
+def test_a_scrape_of_dcgm_has_three_gpus_and_rates_declared_counter(store):
     read(store, DATADOG)
 
     assert store.read("select count(distinct gpu_uuid) from raw.gpus").item() == 3
@@ -79,7 +71,7 @@ def test_a_scrape_of_dcgm_has_three_gpus_and_rates_declared_counter(store: Local
     assert (8.969, 128996.013) in power.rows()
 
 
-def test_early_amd_names_are_read(store: LocalStore) -> None:
+def test_early_amd_names_are_read(store):
     read(store, AMD)
 
     columns = "gpu_uuid, power_w, gpu_busy_ratio"
@@ -93,7 +85,7 @@ def test_early_amd_names_are_read(store: LocalStore) -> None:
 @pytest.mark.parametrize(
     "name", ["default-counters", "dcp-metrics-included", "1.x-compatibility-metrics"]
 )
-def test_every_counter_of_the_exporters_own_files_is_known(name: str) -> None:
+def test_every_counter_of_the_exporters_own_files_is_known(name):
     lines = (FOLDER / f"dcgm-exporter__{name}.csv").read_text().splitlines()
     reported = [line.lstrip("# ") for line in lines if line.count(",") > 1]
     fields = [
@@ -108,7 +100,7 @@ def test_every_counter_of_the_exporters_own_files_is_known(name: str) -> None:
     assert unknown == []
 
 
-def test_the_default_counters_lack_what_distinguishes_a_stall_from_work() -> None:
+def test_the_default_counters_lack_what_distinguishes_a_stall_from_work():
     lines = (FOLDER / "dcgm-exporter__default-counters.csv").read_text().splitlines()
     fields = [line.split(",")[0].strip() for line in lines if line.startswith("DCGM")]
 

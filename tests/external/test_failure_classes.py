@@ -4,8 +4,6 @@ The rules were written on the logs with an odd number. The logs of a class diffe
 numbers: that the other half is right says that every log is read, not that any program is known.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections import Counter
@@ -37,7 +35,7 @@ KIND_OF_MODE = {
 READ_OUT = ReadOptions(observed_at=datetime(2026, 11, 20, 12))  # noqa: DTZ001 -- naive, UTC
 
 
-def failure_kind(log: Path) -> str | None:
+def failure_kind(log):
     """Return the kind that the cause of an attempt gets from this log: the most specific one."""
     try:
         rows = pl.concat([batch.rows for batch in JobLog(log, READ_OUT).extract()])
@@ -47,14 +45,14 @@ def failure_kind(log: Path) -> str | None:
     return min(kinds, key=KINDS.index, default=None)
 
 
-def macro_f1(pairs: list[tuple[str, str | None]]) -> float:
+def macro_f1(pairs):
     right = Counter(true for true, found in pairs if true == found)
     true, found = Counter(true for true, _ in pairs), Counter(found for _, found in pairs)
     return sum(2 * right[kind] / (true[kind] + found[kind]) for kind in true) / len(true)
 
 
 @pytest.mark.parametrize("half", [0, 1], ids=["held out", "tuned on"])
-def test_the_class_of_a_failure_is_that_of_its_log(half: int) -> None:
+def test_the_class_of_a_failure_is_that_of_its_log(half):
     labels = [json.loads(line) for line in (FOLDER / "labels.jsonl").read_text().splitlines()]
     chosen = [label for label in labels if int(label["id"][-4:]) % 2 == half]
     assert len(chosen) == 180

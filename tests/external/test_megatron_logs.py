@@ -3,21 +3,15 @@
 Published: bigscience-workshop/bigscience, experiments/gpt2.md ("Throughput").
 """
 
-from __future__ import annotations
-
 import os
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-
-if TYPE_CHECKING:
-    from goodput_queries.storage.store import LocalStore
 
 ROOT = os.environ.get("GOODPUT_EXTERNAL_DATA")
 pytestmark = [
@@ -37,14 +31,14 @@ RUNS = {
 }
 
 
-def test_auto_knows_the_logs_by_their_content(store: LocalStore) -> None:
+def test_auto_knows_the_logs_by_their_content(store):
     summary = ingest(store, "auto", [LOGS], PARIS)
 
     sources = store.read("select distinct source from raw.job_events").rows()
     assert (summary.files, sources) == (3, [("job-log",)])
 
 
-def test_step_times_come_out_as_published(store: LocalStore) -> None:
+def test_step_times_come_out_as_published(store):
     ingest(store, "job-log", sorted(LOGS.glob("*.gz")), PARIS)
 
     found = {
@@ -60,7 +54,7 @@ def test_step_times_come_out_as_published(store: LocalStore) -> None:
     }
 
 
-def test_the_last_step_ends_before_the_scheduler_ended_the_job(store: LocalStore) -> None:
+def test_the_last_step_ends_before_the_scheduler_ended_the_job(store):
     """Iterations carry no moment: laid end to end, they must fit what does."""
     ingest(store, "job-log", sorted(LOGS.glob("*.gz")), PARIS)
 
@@ -78,9 +72,7 @@ def test_the_last_step_ends_before_the_scheduler_ended_the_job(store: LocalStore
         assert 0 < (end - last_step).total_seconds() < 125
 
 
-def test_the_ledger_calls_all_steps_lost_since_nothing_was_saved(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_the_ledger_calls_all_steps_lost_since_nothing_was_saved(store, tmp_path):
     ingest(store, "job-log", sorted(LOGS.glob("*.gz")), PARIS)
     lines = [SACCT.replace(",", "\x1f")]
     for job, (start, end, nodes) in RUNS.items():

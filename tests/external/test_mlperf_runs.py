@@ -1,13 +1,10 @@
 """MLPerf Training v4.0 submissions through ingest and ledger, against the published figures."""
 
-from __future__ import annotations
-
 import csv
 import os
 import shutil
 import tarfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,9 +12,6 @@ from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.check import check
 from goodput_queries.storage.store import LocalStore
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 ROOT = os.environ.get("GOODPUT_EXTERNAL_DATA")
 pytestmark = [
@@ -31,7 +25,7 @@ ARCHIVES = {NVIDIA: "nvidia.tar.gz", SMC: "smc.tar.gz"}
 
 
 @pytest.fixture(scope="module")
-def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def unpacked(tmp_path_factory):
     """Give the submissions in their folders; the logs alone, without the power readings."""
     folder = tmp_path_factory.mktemp("mlperf")
     for name, archive in ARCHIVES.items():
@@ -42,9 +36,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def built(
-    empty_database: Path, unpacked: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, LocalStore]]:
+def built(empty_database, unpacked, tmp_path_factory):
     """Give the ledger of each submitter's runs."""
     stores = {}
     for org in ("NVIDIA", "smc-ac-power"):
@@ -58,12 +50,12 @@ def built(
         store.close()
 
 
-def expected(name: str, org: str) -> list[dict[str, str]]:
+def expected(name, org):
     with (EXTERNAL / name / "expected_runs.csv").open() as file:
         return [row for row in csv.DictReader(file) if row["org"] == org]
 
 
-def gpu_ms(store: LocalStore) -> dict[tuple[str, str | None], int]:
+def gpu_ms(store):
     """Return the ledger's GPU-milliseconds by category and phase."""
     rows = store.read(
         "select category, phase, sum(gpu_ms)::bigint from marts.ledger_scoped group by all"
@@ -71,7 +63,7 @@ def gpu_ms(store: LocalStore) -> dict[tuple[str, str | None], int]:
     return {(category, phase): ms for category, phase, ms in rows}
 
 
-def shares(found: Mapping[tuple[str, str | None], int], **of: Any) -> dict[str, float]:
+def shares(found, **of):
     total = sum(found.values())
     return {
         name: round(100 * sum(ms for key, ms in found.items() if is_it(key)) / total, 3)
@@ -80,9 +72,7 @@ def shares(found: Mapping[tuple[str, str | None], int], **of: Any) -> dict[str, 
 
 
 @pytest.mark.parametrize(("name", "org"), [(NVIDIA, "NVIDIA"), (SMC, "smc-ac-power")])
-def test_each_run_holds_its_gpus_from_first_init_to_stop(
-    built: dict[str, LocalStore], name: str, org: str
-) -> None:
+def test_each_run_holds_its_gpus_from_first_init_to_stop(built, name, org):
     found = {
         run: (state, gpus, held_ms)
         for run, state, gpus, held_ms in built[org]
@@ -103,9 +93,7 @@ def test_each_run_holds_its_gpus_from_first_init_to_stop(
     }
 
 
-def test_the_ledger_of_smc_gives_the_published_gpu_hours_and_shares(
-    built: dict[str, LocalStore],
-) -> None:
+def test_the_ledger_of_smc_gives_the_published_gpu_hours_and_shares(built):
     found = gpu_ms(built["smc-ac-power"])
 
     assert round(sum(found.values()) / 3.6e6, 4) == 463.0689
@@ -119,9 +107,7 @@ def test_the_ledger_of_smc_gives_the_published_gpu_hours_and_shares(
     assert violations.filter(violations["violations"] > 0).rows() == []
 
 
-def test_the_dc_side_reports_the_same_jobs_and_is_a_cluster_of_its_own(
-    store: LocalStore, unpacked: Path
-) -> None:
+def test_the_dc_side_reports_the_same_jobs_and_is_a_cluster_of_its_own(store, unpacked):
     """Thirty jobs were measured on both sides: under one cluster they are there once."""
     both = [unpacked / org / "results" for org in ("smc-ac-power", "smc-dc-power")]
 
@@ -133,9 +119,7 @@ def test_the_dc_side_reports_the_same_jobs_and_is_a_cluster_of_its_own(
     assert apart == [("smc-ac-power", 50), ("smc-dc-power", 30)]
 
 
-def test_jobs_measured_on_both_sides_are_one_job_where_the_cluster_is_given(
-    store: LocalStore, unpacked: Path
-) -> None:
+def test_jobs_measured_on_both_sides_are_one_job_where_the_cluster_is_given(store, unpacked):
     both = [unpacked / org / "results" for org in ("smc-ac-power", "smc-dc-power")]
 
     ingest(store, "auto", both, ReadOptions(cluster="smc"))
@@ -143,9 +127,7 @@ def test_jobs_measured_on_both_sides_are_one_job_where_the_cluster_is_given(
     assert store.read("select count(*) from raw.job_runs").item() == 50
 
 
-def test_the_ledger_of_nvidia_gives_the_published_gpu_hours_and_shares(
-    built: dict[str, LocalStore],
-) -> None:
+def test_the_ledger_of_nvidia_gives_the_published_gpu_hours_and_shares(built):
     """Seven systems in one ledger: 94,768 GPUs, each there for minutes of a year."""
     found = gpu_ms(built["NVIDIA"])
 

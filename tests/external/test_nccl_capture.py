@@ -1,20 +1,14 @@
 """A recorded session's hang: each source alone and both together name the rank that was stopped."""
 
-from __future__ import annotations
-
 import json
 import os
 from datetime import UTC
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-
-if TYPE_CHECKING:
-    from goodput_queries.storage.store import LocalStore
 
 CAPTURE = Path(os.environ.get("GOODPUT_EXTERNAL_DATA", "nowhere")).parent / "captures" / "h200x4-a"
 pytestmark = [
@@ -24,14 +18,14 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def stopped() -> dict[str, Any]:
+def stopped():
     """Return the truth: which rank stopped taking part, and when."""
     lines = (CAPTURE / "truth.jsonl").read_text().splitlines()
     (fault,) = (r for r in map(json.loads, lines) if r.get("fault") == "hang")
     return dict(fault)
 
 
-def hangs(store: LocalStore, *parts: str) -> list[dict[str, Any]]:
+def hangs(store, *parts):
     for part in parts:
         summary = ingest(store, "auto", [CAPTURE / part], ReadOptions())
         assert not summary.refused
@@ -40,7 +34,7 @@ def hangs(store: LocalStore, *parts: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_the_dumps_alone_name_the_rank(store: LocalStore, stopped: dict[str, Any]) -> None:
+def test_the_dumps_alone_name_the_rank(store, stopped):
     (hang,) = hangs(store, "traces")  # the dumps of the healthy part are no hang
 
     assert hang["culprit_ranks"] == [stopped["rank"]]
@@ -49,16 +43,14 @@ def test_the_dumps_alone_name_the_rank(store: LocalStore, stopped: dict[str, Any
     assert abs(hang["since_at"].replace(tzinfo=UTC).timestamp() - stopped["t"]) < 1
 
 
-def test_ras_alone_names_the_rank(store: LocalStore, stopped: dict[str, Any]) -> None:
+def test_ras_alone_names_the_rank(store, stopped):
     (hang,) = hangs(store, "nccl_ras.jsonl.gz")
 
     assert hang["culprit_ranks"] == [stopped["rank"]]
     assert hang["culprit_node"] == "192.0.2.2"  # RAS knows addresses only
 
 
-def test_ras_inspector_and_nvml_name_node_and_gpu(
-    store: LocalStore, stopped: dict[str, Any]
-) -> None:
+def test_ras_inspector_and_nvml_name_node_and_gpu(store, stopped):
     parts = ("nccl_ras.jsonl.gz", "nccl_inspector/hang", "nvml.jsonl.gz")
     (hang,) = hangs(store, *parts)
 
@@ -67,7 +59,7 @@ def test_ras_inspector_and_nvml_name_node_and_gpu(
 
 
 @pytest.mark.slow
-def test_all_sources_together_confirm_it(store: LocalStore, stopped: dict[str, Any]) -> None:
+def test_all_sources_together_confirm_it(store, stopped):
     everything = ("sacct.txt", "job_events.jsonl.gz", "nvml.jsonl.gz", "nccl_debug")
     (hang,) = hangs(store, *everything, "traces", "nccl_ras.jsonl.gz")
 
@@ -77,7 +69,7 @@ def test_all_sources_together_confirm_it(store: LocalStore, stopped: dict[str, A
     assert hang["evidence_sources"] == "flight-recorder, nccl-ras"
 
 
-def test_the_log_of_nccl_itself_maps_every_rank_of_every_communicator(store: LocalStore) -> None:
+def test_the_log_of_nccl_itself_maps_every_rank_of_every_communicator(store):
     ingest(store, "auto", [CAPTURE / "nccl_debug"], ReadOptions())
 
     found = store.read(
@@ -86,7 +78,7 @@ def test_the_log_of_nccl_itself_maps_every_rank_of_every_communicator(store: Loc
     assert found.row(0) == (20, 5, "00000000:00:06.0")
 
 
-def test_a_trace_reports_what_communication_was_exposed(store: LocalStore) -> None:
+def test_a_trace_reports_what_communication_was_exposed(store):
     ingest(store, "auto", [CAPTURE / "traces" / "kineto-fsdp-rank0.json.gz"], ReadOptions())
 
     found = store.read(

@@ -11,16 +11,11 @@ import os
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_queries.storage.store import LocalStore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 ROOT = os.environ.get("GOODPUT_EXTERNAL_DATA")
 pytestmark = [
@@ -33,7 +28,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 Fault = tuple[str, float, float | None, str]  # node, start and end in days, description
 
 
-def faults() -> list[Fault]:
+def faults():
     """Return the faults of the trace; the end of one that is open is None."""
     started: dict[tuple[str, str], list[float]] = defaultdict(list)
     found: list[Fault] = []
@@ -46,11 +41,11 @@ def faults() -> list[Fault]:
     return found + [(n, day, None, what) for (n, what), days in started.items() for day in days]
 
 
-def instant(day: float | None) -> str:
+def instant(day):
     return "" if day is None else (START + timedelta(hours=day)).isoformat()
 
 
-def write(folder: Path, found: list[Fault]) -> None:
+def write(folder, found):
     rows = "".join(f'{n},down,{instant(a)},{instant(b)},"{what}"\n' for n, a, b, what in found)
     watched = f"*,up,{instant(0)},{instant(DAYS)},\n"
     (folder / "states.csv").write_text("node,state,start,end,reason\n" + watched + rows)
@@ -61,9 +56,7 @@ def write(folder: Path, found: list[Fault]) -> None:
 
 
 @pytest.fixture(scope="module")
-def store(
-    new_store: Callable[..., LocalStore], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalStore]:
+def store(new_store, tmp_path_factory):
     folder = tmp_path_factory.mktemp("faults")
     found = faults()
     node, start, end, _ = next(fault for fault in found if fault[2] is not None)
@@ -79,7 +72,7 @@ def store(
     made.close()
 
 
-def test_faults_of_one_node_at_one_time_count_once(store: LocalStore) -> None:
+def test_faults_of_one_node_at_one_time_count_once(store):
     found = store.read(
         "select count(*), count(*) filter (where end_at is null), sum(reports)::int, "
         "round(sum(outage_ms) / 3600000.0, 3) from marts.node_outages"
@@ -88,7 +81,7 @@ def test_faults_of_one_node_at_one_time_count_once(store: LocalStore) -> None:
     assert found.rows() == [(312, 3, 313, 2_030.339)]
 
 
-def test_the_ledger_has_the_same_time_as_down(store: LocalStore) -> None:
+def test_the_ledger_has_the_same_time_as_down(store):
     found = store.read(
         "select round(sum(gpu_ms) / 3600000.0, 3) from marts.ledger_by_category "
         "where category = 'down'"
@@ -97,7 +90,7 @@ def test_the_ledger_has_the_same_time_as_down(store: LocalStore) -> None:
     assert found.rows() == [(2_030.339,)]
 
 
-def test_time_between_failures_is_that_of_the_trace(store: LocalStore) -> None:
+def test_time_between_failures_is_that_of_the_trace(store):
     found = store.read(
         "select nodes, failures, round(mtbf_s / 3600, 4), round(available_ratio, 6) "
         "from marts.fleet_reliability"
@@ -107,7 +100,7 @@ def test_time_between_failures_is_that_of_the_trace(store: LocalStore) -> None:
     assert found.rows() == [(400, 312, round(up / 312, 4), round(up / (NODES * DAYS), 6))]
 
 
-def test_nodes_rank_by_their_faults_as_in_the_trace(store: LocalStore) -> None:
+def test_nodes_rank_by_their_faults_as_in_the_trace(store):
     counts: dict[str, int] = defaultdict(int)
     for node, *_ in faults():
         counts[node] += 1

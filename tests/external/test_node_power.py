@@ -6,15 +6,12 @@ start and stop, readings covering back to the one before, plus the network's est
 scored time.
 """
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import json
 import os
 import tarfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -22,13 +19,9 @@ from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.names import resolved
 from goodput_queries.scope import Scope
-from goodput_queries.storage.store import LocalStore
 from goodput_scenarios.comparison.compare import compared
 from goodput_scenarios.comparison.gate import Limit
 from goodput_scenarios.comparison.sides import Side
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 ROOT = os.environ.get("GOODPUT_EXTERNAL_DATA")
 pytestmark = [
@@ -98,7 +91,7 @@ group by run
 
 
 @pytest.fixture(scope="module")
-def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def unpacked(tmp_path_factory):
     folder = tmp_path_factory.mktemp("smc")
     with tarfile.open(SMC / "smc.tar.gz") as tar:
         tar.extractall(folder, filter="data")
@@ -106,7 +99,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def read_in(new_store: Callable[..., LocalStore], unpacked: Path) -> Iterator[LocalStore]:
+def read_in(new_store, unpacked):
     """Give a database into which the whole submission was read, in one command."""
     with contextlib.closing(new_store()) as opened:
         summary = ingest(opened, "auto", [unpacked], ReadOptions())
@@ -114,9 +107,7 @@ def read_in(new_store: Callable[..., LocalStore], unpacked: Path) -> Iterator[Lo
         yield opened
 
 
-def test_the_energy_of_every_run_and_the_published_means_come_out(
-    read_in: LocalStore, unpacked: Path
-) -> None:
+def test_the_energy_of_every_run_and_the_published_means_come_out(read_in, unpacked):
     runs = read_in.read(ENERGY).rows(named=True)
 
     with (SMC / "expected_runs.csv").open() as file:
@@ -145,9 +136,7 @@ def test_the_energy_of_every_run_and_the_published_means_come_out(
     assert means == PUBLISHED_J
 
 
-def test_runs_of_minutes_have_the_energy_of_their_meters_in_statements(
-    read_in: LocalStore,
-) -> None:
+def test_runs_of_minutes_have_the_energy_of_their_meters_in_statements(read_in):
     """Of systems whose meters ran as long as the run; none of them covers a whole hour."""
     with (SMC / "expected_runs.csv").open() as file:
         expected = {
@@ -167,7 +156,7 @@ def test_runs_of_minutes_have_the_energy_of_their_meters_in_statements(
     assert by_run == {run: pytest.approx(joules, rel=0.02) for run, joules in expected.items()}
 
 
-def test_one_job_measured_on_both_sides_differs_in_energy_alone(read_in: LocalStore) -> None:
+def test_one_job_measured_on_both_sides_differs_in_energy_alone(read_in):
     """By as much as the readings say; time and GPUs are alike, and without steps no gate passes."""
     read_in.build()
     with (SMC / "expected_runs.csv").open() as file:
@@ -196,7 +185,7 @@ def test_one_job_measured_on_both_sides_differs_in_energy_alone(read_in: LocalSt
     assert found.verdicts[0][1].outcome == "not comparable"
 
 
-def test_runs_of_a_benchmark_have_its_published_time(read_in: LocalStore) -> None:
+def test_runs_of_a_benchmark_have_its_published_time(read_in):
     """The medians of reference.mlperf_results are those of these logs."""
     read_in.build()
 
@@ -209,9 +198,7 @@ def test_runs_of_a_benchmark_have_its_published_time(read_in: LocalStore) -> Non
     assert ratios == [(runs, pytest.approx(1, abs=0.001)) for runs in (10, 10, 10, 10, 5, 5)]
 
 
-def test_stops_that_carry_the_start_are_named_and_nothing_else_is_rejected(
-    read_in: LocalStore,
-) -> None:
+def test_stops_that_carry_the_start_are_named_and_nothing_else_is_rejected(read_in):
     """The logs of one-node bert and llama2: 20 on the AC side, 10 on the DC side."""
     rejects = read_in.read(
         "select source, split_part(reason, ':', 1), count(*) from raw.rejects group by all"
@@ -220,7 +207,7 @@ def test_stops_that_carry_the_start_are_named_and_nothing_else_is_rejected(
     assert rejects == [("node-power", "power_measurement_stop carries the start's time", 30)]
 
 
-def test_readings_of_no_power_at_all_are_kept(read_in: LocalStore) -> None:
+def test_readings_of_no_power_at_all_are_kept(read_in):
     count = read_in.read(
         "select count(*) from raw.node_samples where power_w = 0 and node like 'smc-dc-power/%'"
     )

@@ -1,11 +1,8 @@
 """The JSON of two Slurm releases says what their text says."""
 
-from __future__ import annotations
-
 import csv
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import polars as pl
@@ -14,10 +11,6 @@ import pytest
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.slurm.texts import Slurm
-
-if TYPE_CHECKING:
-    from goodput_queries.evidence.batch import Batch
-    from goodput_queries.storage.store import LocalStore
 
 ROOT = os.environ.get("GOODPUT_EXTERNAL_DATA")
 pytestmark = [
@@ -34,13 +27,13 @@ SAME = (
 )
 
 
-def read(file: str) -> dict[str, Batch]:
+def read(file):
     options = ReadOptions(cluster="lab", zone=ZoneInfo("UTC"))
     return {batch.table: batch for batch in Slurm(SLURM / file, options).extract()}
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_every_record_is_as_in_the_text(release: str) -> None:
+def test_every_record_is_as_in_the_text(release):
     """Names differ where -P made a back-tick of a quote; the hour of waiting jobs, in 22.05."""
     text = read(f"{release}/final/sacct_core_X_D_unit_separator.txt")["job_runs"].rows
     found = read(f"{release}/final/sacct_D.json.gz")["job_runs"].rows
@@ -61,7 +54,7 @@ def test_every_record_is_as_in_the_text(release: str) -> None:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_records_hold_what_they_held(release: str, store: LocalStore) -> None:
+def test_records_hold_what_they_held(release, store):
     ingest(store, "auto", [SLURM / release / "final" / "sacct_D.json.gz"], ReadOptions())
 
     held = store.read(
@@ -74,9 +67,7 @@ def test_records_hold_what_they_held(release: str, store: LocalStore) -> None:
 
 @pytest.mark.parametrize("is_text_first", [True, False])
 @pytest.mark.parametrize("release", RELEASES)
-def test_records_that_the_text_reports_too_hold_once(
-    release: str, is_text_first: bool, store: LocalStore
-) -> None:
+def test_records_that_the_text_reports_too_hold_once(release, is_text_first, store):
     texts = ["sacct_core_X_D_unit_separator.txt", "sacct_D.json.gz"]
     for name in texts if is_text_first else texts[::-1]:
         ingest(
@@ -99,7 +90,7 @@ def test_records_that_the_text_reports_too_hold_once(
 
 
 @pytest.mark.parametrize("version", ["40", "41", "42"])
-def test_three_versions_of_the_parser_say_the_same(version: str) -> None:
+def test_three_versions_of_the_parser_say_the_same(version):
     """Only v0.0.42 has the number of restarts."""
     reported = read(f"24.11.5/final/sacct_few_D_v0.0.{version}.json.gz")
     newest = read("24.11.5/final/sacct_few_D_v0.0.42.json.gz")
@@ -110,7 +101,7 @@ def test_three_versions_of_the_parser_say_the_same(version: str) -> None:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_running_jobs_name_the_gpus_that_scontrol_names(release: str) -> None:
+def test_running_jobs_name_the_gpus_that_scontrol_names(release):
     text = read(f"{release}/running/scontrol_job_d_running.txt")["holds"].rows
     found = read(f"{release}/running/squeue_running.json.gz")["holds"].rows
 
@@ -127,7 +118,7 @@ def test_running_jobs_name_the_gpus_that_scontrol_names(release: str) -> None:
         ("24.11.5", "midrun/scontrol_nodes.json"),
     ],
 )
-def test_nodes_are_as_scontrol_prints_them(release: str, file: str) -> None:
+def test_nodes_are_as_scontrol_prints_them(release, file):
     text, found = read(f"{release}/midrun/scontrol_node_o.txt"), read(f"{release}/{file}")
 
     for table in ("nodes", "gpus", "gpu_instances"):
@@ -139,7 +130,7 @@ def test_nodes_are_as_scontrol_prints_them(release: str, file: str) -> None:
         assert as_json.equals(reported), (table, as_json, reported)
 
 
-def test_records_without_an_exit_code_that_can_be_true_have_none() -> None:
+def test_records_without_an_exit_code_that_can_be_true_have_none():
     """22.05 says SUCCESS of jobs that failed with 3; its JSON has no better word for them."""
     reported = read("22.05.8/final/sacct_D.json.gz")["job_runs"].rows
     with (SLURM / "expected_gpu_seconds_22.05.8.csv").open() as lines:

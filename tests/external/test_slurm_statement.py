@@ -1,7 +1,5 @@
 """Statements of real Slurm accounting: statement = ledger = scheduler, differences named."""
 
-from __future__ import annotations
-
 import os
 from datetime import date
 from decimal import Decimal

@@ -1,11 +1,8 @@
 """Real output of Slurm 22.05 and 24.11."""
 
-from __future__ import annotations
-
 import csv
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -14,9 +11,6 @@ from goodput_ingest.formats.hostlist import expand
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.slurm.texts import Slurm
-
-if TYPE_CHECKING:
-    from goodput_queries.storage.store import LocalStore
 
 ROOT = os.environ.get("GOODPUT_EXTERNAL_DATA")
 pytestmark = [
@@ -47,14 +41,14 @@ SAME_ROWS = (
 )
 
 
-def zone_of(file: str, release: str) -> ZoneInfo:
+def zone_of(file, release):
     """Return the zone the file was printed in: 22.05 ignores %z, so its offsets are not there."""
     is_local = "tz_new_york" in file and not (release == "24.11.5" and "offset" in file)
     return ZoneInfo("America/New_York" if is_local else "UTC")
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_every_record_holds_what_it_held(release: str, store: LocalStore) -> None:
+def test_every_record_holds_what_it_held(release, store):
     file = SLURM / release / "final" / "sacct_core_X_D_unit_separator.txt"
     ingest(store, "slurm", [file], ReadOptions(zone=ZoneInfo("UTC")))
     found = {(r["job_id"], r["submit_s"]): r for r in store.read(HELD).iter_rows(named=True)}
@@ -73,7 +67,7 @@ def test_every_record_holds_what_it_held(release: str, store: LocalStore) -> Non
     assert sum(row["held_gpu_s"] or 0 for row in found.values()) == HELD_GPU_S[release]
 
 
-def test_the_window_of_sreport_holds_what_was_reported(store: LocalStore) -> None:
+def test_the_window_of_sreport_holds_what_was_reported(store):
     """5,013 GPU-s from 11:42:54 to 12:00:00; sreport says 5,029: it counts the resize twice."""
     file = SLURM / "22.05.8" / "final" / "sacct_core_X_D_unit_separator.txt"
     ingest(store, "slurm", [file], ReadOptions(zone=ZoneInfo("UTC")))
@@ -90,7 +84,7 @@ def test_the_window_of_sreport_holds_what_was_reported(store: LocalStore) -> Non
     assert held["held_gpu_s"].to_list() == [5_013]
 
 
-def test_nodes_were_down_as_long_as_sreport_says(store: LocalStore) -> None:
+def test_nodes_were_down_as_long_as_sreport_says(store):
     """8 GPUs x (209 + 190 + 53) s within the window: node004, node001 and node003."""
     file = SLURM / "22.05.8" / "final" / "sacctmgr_event_default.psv"
     ingest(store, "slurm", [file], ReadOptions(zone=ZoneInfo("UTC")))
@@ -108,7 +102,7 @@ def test_nodes_were_down_as_long_as_sreport_says(store: LocalStore) -> None:
 
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("file", SAME_ROWS)
-def test_a_row_means_the_same_however_it_was_printed(release: str, file: str) -> None:
+def test_a_row_means_the_same_however_it_was_printed(release, file):
     folder = SLURM / release / "final"
     reported = [
         next(Slurm(folder / name, ReadOptions(zone=zone_of(name, release))).extract())
@@ -126,9 +120,7 @@ def test_a_row_means_the_same_however_it_was_printed(release: str, file: str) ->
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_listings_while_jobs_ran_are_overtaken_by_later_ones(
-    release: str, store: LocalStore
-) -> None:
+def test_listings_while_jobs_ran_are_overtaken_by_later_ones(release, store):
     """Reading the middle, then the end, gives what reading the end alone gives."""
     for moment in ("midrun", "final", "midrun"):
         file = SLURM / release / moment / "sacct_core_X_D_unit_separator.txt"
@@ -141,7 +133,7 @@ def test_listings_while_jobs_ran_are_overtaken_by_later_ones(
 
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("file", ["scontrol_job_d_running.txt", "scontrol_job_d_o_running.txt"])
-def test_running_jobs_name_their_gpus(release: str, file: str, store: LocalStore) -> None:
+def test_running_jobs_name_their_gpus(release, file, store):
     options = ReadOptions(cluster="lab", zone=ZoneInfo("UTC"))
     ingest(store, "slurm", [SLURM / release / "running" / file], options)
 
@@ -157,14 +149,14 @@ def test_running_jobs_name_their_gpus(release: str, file: str, store: LocalStore
     )
 
 
-def test_host_lists_expand_as_slurm_printed_them() -> None:
+def test_host_lists_expand_as_slurm_printed_them():
     for line in (SLURM / "hostlist_expand.tsv").read_text().splitlines()[1:]:
         text, hosts = line.split("\t")
         assert expand(text) == hosts.split()
 
 
 @pytest.mark.slow
-def test_nothing_else_in_the_folder_is_claimed_and_nothing_crashes(store: LocalStore) -> None:
+def test_nothing_else_in_the_folder_is_claimed_and_nothing_crashes(store):
     options = ReadOptions(cluster="lab", zone=ZoneInfo("UTC"))
     for file in sorted(p for r in RELEASES for p in (SLURM / r).rglob("*") if p.is_file()):
         if "sinfo_reasons" in file.name:  # states alone, and not when

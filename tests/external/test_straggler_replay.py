@@ -4,21 +4,14 @@ The figures are those of `result-SE.json`, `ms-SE.json` and `mw-SE.json` of Byte
 StragglerAnalysis; the cause (sequence lengths of micro-batches) is that of its readme.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_queries.storage.store import LocalStore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 ROOT = os.environ.get("GOODPUT_EXTERNAL_DATA")
 pytestmark = [
@@ -34,9 +27,7 @@ SACCT = """JobIDRaw|JobName|Account|User|Partition|State|ExitCode|Submit|Eligibl
 
 
 @pytest.fixture(scope="module")
-def store(
-    new_store: Callable[..., LocalStore], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalStore]:
+def store(new_store, tmp_path_factory):
     made = new_store()
     jobs = tmp_path_factory.mktemp("jobs") / "sacct.txt"
     jobs.write_text(SACCT)
@@ -49,11 +40,11 @@ def store(
 
 
 @pytest.fixture(scope="module")
-def published() -> dict[str, Any]:
+def published():
     return dict(json.loads((FOLDER / "result-SE.json").read_text()))
 
 
-def test_the_slowdown_is_the_published_one(store: LocalStore, published: dict[str, Any]) -> None:
+def test_the_slowdown_is_the_published_one(store, published):
     found = store.read("select * from marts.pipeline_replays").row(0, named=True)
 
     assert found["slowdown_ratio"] == pytest.approx(published["blocking_slowdown"], rel=PER_CENT)
@@ -63,9 +54,7 @@ def test_the_slowdown_is_the_published_one(store: LocalStore, published: dict[st
     assert found["recorded_s"] == pytest.approx(sum(recorded) / len(recorded), rel=PER_CENT)
 
 
-def test_each_step_and_kind_of_operation_is_as_published(
-    store: LocalStore, published: dict[str, Any]
-) -> None:
+def test_each_step_and_kind_of_operation_is_as_published(store, published):
     rows = store.read("select * from staging.stg_replayed_parts").rows(named=True)
     ideal = published["step_t_noblk"]["16"]
 
@@ -79,9 +68,7 @@ def test_each_step_and_kind_of_operation_is_as_published(
     assert stages == pytest.approx(published["blocking_decompose_by_stage"], rel=PER_CENT)
 
 
-def test_the_cause_is_uneven_micro_batches_and_neither_workers_nor_stages(
-    store: LocalStore,
-) -> None:
+def test_the_cause_is_uneven_micro_batches_and_neither_workers_nor_stages(store):
     found = store.read("select * from marts.pipeline_replays").row(0, named=True)
 
     assert found["cause"] == "micro_batch"
@@ -94,7 +81,7 @@ def test_the_cause_is_uneven_micro_batches_and_neither_workers_nor_stages(
     assert total == pytest.approx(found["recorded_s"] - found["ideal_s"])
 
 
-def test_the_finding_names_slowdown_and_cause(store: LocalStore) -> None:
+def test_the_finding_names_slowdown_and_cause(store):
     found = store.read("select * from marts.findings where rule = 'uneven_workers'").row(
         0, named=True
     )
@@ -104,7 +91,7 @@ def test_the_finding_names_slowdown_and_cause(store: LocalStore) -> None:
     assert "uneven micro-batches" in found["evidence"]
 
 
-def test_the_timelines_of_a_step_are_as_long_as_the_step(store: LocalStore) -> None:
+def test_the_timelines_of_a_step_are_as_long_as_the_step(store):
     ends = store.read(
         "select max(end_s), max(ideal_end_s), count(distinct stage) from marts.pipeline_timeline"
     ).row(0)

@@ -4,21 +4,15 @@ XDMoD's rules: records without nodes are left out, GPUs are those of the allocat
 at midnight (UTC) over the days it ran in, and its wait belongs to the day on which it started.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-
-if TYPE_CHECKING:
-    from goodput_queries.storage.store import LocalStore
 
 ROOT = os.environ.get("GOODPUT_EXTERNAL_DATA")
 pytestmark = [
@@ -71,12 +65,12 @@ MEASURES = (
 
 
 @pytest.fixture
-def phillips(store: LocalStore) -> LocalStore:
+def phillips(store):
     ingest(store, "auto", [PHILLIPS / "phillips.log.gz"], ReadOptions(zone=ZoneInfo("UTC")))
     return store
 
 
-def expected(file: str) -> list[list[str]]:
+def expected(file):
     """Return the cells of a report: those between its header line and its last rule."""
     with (PHILLIPS / "expected" / file).open() as lines:
         rows = list(csv.reader(lines))
@@ -85,7 +79,7 @@ def expected(file: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_every_day_is_as_xdmod_reports_it(phillips: LocalStore, measure: str) -> None:
+def test_every_day_is_as_xdmod_reports_it(phillips, measure):
     found = phillips.read(f"select day::varchar as day, {measure}::double as value from ({DAYS})")
     cells = dict(found.iter_rows())
     reported = expected(f"{measure}.timeseries-Day.csv")
@@ -97,14 +91,14 @@ def test_every_day_is_as_xdmod_reports_it(phillips: LocalStore, measure: str) ->
 
 
 @pytest.mark.parametrize("measure", [m for m in MEASURES if m != "running_job_count"])
-def test_the_whole_log_adds_up_as_xdmod_says(phillips: LocalStore, measure: str) -> None:
+def test_the_whole_log_adds_up_as_xdmod_says(phillips, measure):
     found = phillips.read(f"select sum({measure})::double as value from ({DAYS})").item()
 
     ((_, reported),) = expected(f"{measure}.aggregate-Year.csv")
     assert round(found, 4) == float(reported)
 
 
-def test_the_figures_are_those_that_were_published(phillips: LocalStore) -> None:
+def test_the_figures_are_those_that_were_published(phillips):
     totals = phillips.read(
         f"""select sum(job_count)::bigint, round(sum(total_gpu_hours), 4),
             round(sum(total_cpu_hours), 4) from ({DAYS})"""
@@ -113,7 +107,7 @@ def test_the_figures_are_those_that_were_published(phillips: LocalStore) -> None
     assert totals.rows() == [(4_046, 506.9128, 11_767.9883)]
 
 
-def test_records_without_nodes_are_kept_as_demand(phillips: LocalStore) -> None:
+def test_records_without_nodes_are_kept_as_demand(phillips):
     found = phillips.read(
         "select count(*), count(*) filter (where len(nodes) = 0) from raw.job_runs"
     )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from goodput_queries.storage.store import LocalStore
 
-SEED, FILES = 20, 60
+SEED, FILES = 20, 120
 
 
 def test_every_file_of_the_corpus_is_of_a_known_format(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """The made-up fleet: same bytes for a seed, formats that the ingestors take, all stories in."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from datetime import UTC, datetime

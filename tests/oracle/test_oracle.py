@@ -1,16 +1,8 @@
 """The ledger of random small worlds is that of the oracle, which knows the written rules alone."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 from tests.oracle.compare import compare
 from tests.oracle.world import make
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 # a few of every size, and those that once found a rule of the product or of the oracle wrong
 SEEDS = [1, 2, 3, 184, 501, 506, 507, 523, 1029, 1145]
@@ -18,14 +10,12 @@ SEEDS = [1, 2, 3, 184, 501, 506, 507, 523, 1029, 1145]
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_ledger_of_a_random_world_is_the_oracles_to_the_millisecond(
-    seed: int, tmp_path: Path, empty_database: Path
-) -> None:
+    seed, tmp_path, empty_database
+):
     assert compare(make(seed), tmp_path / "world", empty_database) == []
 
 
 @pytest.mark.machine
-def test_the_ledger_is_the_oracles_however_evidence_arrives(
-    tmp_path: Path, empty_database: Path
-) -> None:
+def test_the_ledger_is_the_oracles_however_evidence_arrives(tmp_path, empty_database):
     """Files in any order, events and readings in shuffled halves, a build after each file."""
     assert compare(make(1029), tmp_path / "world", empty_database, is_in_parts=True) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import itertools
 import operator
 import shutil
@@ -271,8 +270,9 @@ def built_together(
 ) -> Callable[..., Any]:
     """Make a test of one that loads its `cluster`, yields where it is to be built, and reads it.
 
-    A build costs the same for one small cluster and for fifty: all such tests of a module share
-    one database, each with a cluster of its own. `builds`: how often the test yields at most.
+    A build costs the same for one small cluster and for fifty: all such tests of a subject share
+    one database (`built_with`), each with a cluster of its own. `builds`: how often the test yields
+    at most.
     """
     if test is None:
         return functools.partial(built_together, builds=builds)
@@ -285,38 +285,62 @@ def built_together(
     return reported
 
 
-@pytest.fixture(scope="module")
-def clusters(request: Any, new_store: Any) -> Iterator[dict[str, Cluster]]:
-    """Give the clusters of all tests of a module that are `built_together`, loaded and built."""
-    store = new_store()
-    every = Evidence(store, "every")
-    items = [
-        item
-        for item in request.session.items
-        if item.path == request.path and hasattr(item.function, "builds")
-    ]
+def built_with(module: Any) -> str:
+    """Return which tests that are `built_together` share a database with those of a module.
+
+    All of its subject, such as `rules`, unless the module sets BUILT_ALONE: where what the whole
+    database has, such as its latest reading, decides its rows.
+    """
+    path = Path(module.__file__).relative_to(Path(__file__).parent)
+    return str(path if getattr(module, "BUILT_ALONE", False) else path.parts[0])
+
+
+@pytest.fixture(scope="session")
+def databases_of_clusters(new_store: Any) -> Iterator[Callable[..., dict[str, Cluster]]]:
+    """Give the clusters of all tests that share a database, loaded and built, by node id."""
+    made: dict[str, dict[str, Cluster]] = {}
+    stores = []
+
+    def of(name: str, items: list[Any]) -> dict[str, Cluster]:
+        if name not in made:
+            stores.append(new_store())
+            made[name] = _loaded_and_built(stores[-1], items)
+        return made[name]
+
+    yield of
+    for store in stores:
+        store.close()
+        shutil.rmtree(Path(store.path).parent)
+
+
+def _loaded_and_built(store: LocalStore, items: list[Any]) -> dict[str, Cluster]:
     found = {}
     for number, item in enumerate(items):
         cluster = found[item.nodeid] = Cluster(store, f"c{number}", first_pid=100 * (number + 1))
-        given = {"cluster": cluster, **(item.callspec.params if hasattr(item, "callspec") else {})}
-        shared = set(inspect.signature(item.function).parameters) - given.keys()
-        given |= {name: request.getfixturevalue(name) for name in shared}
-        cluster.test = item.function.__wrapped__(**given)
+        given = item.callspec.params if hasattr(item, "callspec") else {}
+        cluster.test = item.function.__wrapped__(cluster=cluster, **given)
     for number in range(max(item.function.builds for item in items)):
         for item in items:
             if number < item.function.builds:
                 found[item.nodeid].load_until_build()
-        load_together(every, found.values())
+        load_together(Evidence(store, f"build-{number}"), found.values())
         store.build()
-    yield found
-    store.close()
-    shutil.rmtree(Path(store.path).parent)
+    return found
 
 
 @pytest.fixture
-def cluster(request: Any, clusters: dict[str, Cluster]) -> Cluster:
-    """Return the cluster of a test that is `built_together` with the others of its module."""
-    return clusters[request.node.nodeid]
+def cluster(request: Any, databases_of_clusters: Any) -> Cluster:
+    """Return the cluster of a test that is `built_together` with others."""
+    name = built_with(request.module)
+    items = [
+        item
+        for item in request.session.items
+        if hasattr(item, "function")
+        and hasattr(item.function, "builds")
+        and built_with(item.module) == name
+    ]
+    found: Cluster = databases_of_clusters(name, items)[request.node.nodeid]
+    return found
 
 
 @pytest.fixture
@@ -334,6 +358,15 @@ def new_evidence(new_store: Any) -> Any:
     for cluster in made:
         cluster.store.close()
         shutil.rmtree(Path(cluster.store.path).parent)
+
+
+@pytest.fixture(scope="module")
+def shared_evidence(new_store: Any) -> Iterator[Evidence]:
+    """Return a cluster for a fixture that all tests of a module read, and none of them changes."""
+    shared = Evidence(new_store())
+    yield shared
+    shared.store.close()
+    shutil.rmtree(Path(shared.store.path).parent)
 
 
 @pytest.fixture

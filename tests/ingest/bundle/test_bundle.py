@@ -1,12 +1,9 @@
 """A bundle opens elsewhere with the same numbers; with pseudonyms it names nobody."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 import zipfile
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -23,17 +20,13 @@ from goodput_queries.errors import IngestError, QueryError
 from goodput_queries.scope import Scope
 from goodput_queries.storage.store import LocalStore
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
 LEDGER = """select category, blame, sum(gpu_ms)::bigint as gpu_ms, sum(cost) as cost
     from marts.ledger_by_blame group by all order by all"""
 RUN = "lab/main"
 
 
 @pytest.fixture(scope="module")
-def recorded(recorded_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStore]:
+def recorded(recorded_demo, tmp_path_factory):
     path = tmp_path_factory.mktemp("recorded") / "recorded.duckdb"
     shutil.copyfile(recorded_demo, path)
     with contextlib.closing(LocalStore(path)) as opened:
@@ -41,8 +34,8 @@ def recorded(recorded_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 @pytest.fixture(scope="module")
-def elsewhere(new_store: Callable[..., LocalStore]) -> Callable[[Path], LocalStore]:
-    def open_there(bundle: Path) -> LocalStore:
+def elsewhere(new_store):
+    def open_there(bundle):
         store = new_store()
         summary = ingest.ingest(store, "auto", [bundle], ReadOptions())
         assert not summary.failed
@@ -53,7 +46,7 @@ def elsewhere(new_store: Callable[..., LocalStore]) -> Callable[[Path], LocalSto
     return open_there
 
 
-def window(store: LocalStore) -> tuple[Cut, Scope]:
+def window(store):
     """Return the middle third of the evidence."""
     row = store.read("select min(first_at), max(as_of_at) from marts.clusters").row(0)
     third = (row[1] - row[0]) / 3
@@ -63,9 +56,7 @@ def window(store: LocalStore) -> tuple[Cut, Scope]:
     return cut, Scope(from_ms=ms[0], to_ms=ms[1])
 
 
-def test_the_numbers_of_a_time_range_are_the_same_elsewhere(
-    recorded: LocalStore, elsewhere: Callable[[Path], LocalStore], tmp_path: Path
-) -> None:
+def test_the_numbers_of_a_time_range_are_the_same_elsewhere(recorded, elsewhere, tmp_path):
     cut, scope = window(recorded)
     write(recorded, cut, tmp_path / "window.zip")
 
@@ -75,8 +66,8 @@ def test_the_numbers_of_a_time_range_are_the_same_elsewhere(
 
 
 def test_a_run_has_the_same_numbers_under_pseudonyms_and_names_nobody(
-    recorded: LocalStore, elsewhere: Callable[[Path], LocalStore], tmp_path: Path
-) -> None:
+    recorded, elsewhere, tmp_path
+):
     target = tmp_path / "run.zip"
     write(recorded, cut_of_run(recorded, RUN), target, Pseudonyms())
     of_run = recorded.read(LEDGER, scope=Scope(run=RUN))
@@ -99,13 +90,13 @@ def test_a_run_has_the_same_numbers_under_pseudonyms_and_names_nobody(
     assert not [v for v in written if any(name in v.split() for name in names if len(name) > 3)]
 
 
-def strings(column: pl.Series) -> set[str]:
+def strings(column):
     flat = column.explode() if column.dtype == pl.List(pl.String) else column
     known = column.name in naming.AS_THEY_ARE
     return set() if known or flat.dtype != pl.String else set(flat.drop_nulls())
 
 
-def test_every_text_column_has_a_rule_for_its_names(store: LocalStore) -> None:
+def test_every_text_column_has_a_rule_for_its_names(store):
     columns = store.read(
         """select distinct column_name from duckdb_columns()
         where schema_name = 'raw' and not list_contains($1, table_name)
@@ -118,7 +109,7 @@ def test_every_text_column_has_a_rule_for_its_names(store: LocalStore) -> None:
     assert sum(map(len, rules)) == len(columns)
 
 
-def test_a_name_is_replaced_in_texts_and_with_its_domain() -> None:
+def test_a_name_is_replaced_in_texts_and_with_its_domain():
     names = Pseudonyms(b"key")
     rows = pl.DataFrame(
         {"node": ["gpu01"], "user_name": ["ada"], "msg": ["ada on gpu01.example.org: rank 3"]}
@@ -131,7 +122,7 @@ def test_a_name_is_replaced_in_texts_and_with_its_domain() -> None:
     assert names.replaced(pl.DataFrame({"host": ["gpu01.example.org"]}))["host"].item() == node
 
 
-def test_an_unknown_run_is_refused(recorded: LocalStore) -> None:
+def test_an_unknown_run_is_refused(recorded):
     with pytest.raises(QueryError, match="there is no run 'nobody'"):
         cut_of_run(recorded, "nobody")
 
@@ -144,9 +135,7 @@ def test_an_unknown_run_is_refused(recorded: LocalStore) -> None:
         ({FORMAT_KEY: "1", TABLE_KEY: "gpus"}, {"node": ["n"]}, "needs the source it came from"),
     ],
 )
-def test_a_table_that_is_none_of_ours_is_refused(
-    tmp_path: Path, metadata: dict[str, str], rows: dict[str, list[str]], said: str
-) -> None:
+def test_a_table_that_is_none_of_ours_is_refused(tmp_path, metadata, rows, said):
     path = tmp_path / "table.parquet"
     pl.DataFrame(rows).write_parquet(path, metadata=metadata)
 
@@ -154,9 +143,7 @@ def test_a_table_that_is_none_of_ours_is_refused(
         list(Bundle(path, ReadOptions()).extract())
 
 
-def test_raw_tables_come_back_row_for_row(
-    recorded: LocalStore, elsewhere: Callable[[Path], LocalStore], tmp_path: Path
-) -> None:
+def test_raw_tables_come_back_row_for_row(recorded, elsewhere, tmp_path):
     cut, _ = window(recorded)
     everything = Cut(cut.start - timedelta(days=9), cut.end + timedelta(days=9))
     written = write(recorded, everything, tmp_path / "all.zip")
@@ -169,7 +156,7 @@ def test_raw_tables_come_back_row_for_row(
                 assert written.get(model.name, 0) == there.read(sql).height
 
 
-def test_an_owner_is_still_the_pod_of_the_namespace() -> None:
+def test_an_owner_is_still_the_pod_of_the_namespace():
     """Serving engines find their GPUs by it."""
     names = naming.Pseudonyms(b"key")
     row = {"owner": "llm/chat-0", "namespace": "llm", "pod": "chat-0"}

@@ -1,9 +1,6 @@
 """Text with a header, in blocks of whole lines."""
 
-from __future__ import annotations
-
 import gzip
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import example, given
@@ -11,18 +8,13 @@ from hypothesis import strategies as st
 
 from goodput_ingest.formats import delimited, files
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-
-def lines_of(path: Path) -> list[str]:
+def lines_of(path):
     return delimited.text_of(delimited.blocks(path)).split("\n")
 
 
 @given(st.lists(st.text("ab|", max_size=9), max_size=40), st.booleans())
-def test_blocks_together_are_the_lines_of_the_file(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[str], is_ended: bool
-) -> None:
+def test_blocks_together_are_the_lines_of_the_file(tmp_path_factory, lines, is_ended):
     lines = [*lines, "last"]
     file = tmp_path_factory.mktemp("blocks") / "file"
     file.write_text("\n".join(lines) + "\n" * is_ended)
@@ -45,9 +37,7 @@ CELLS = st.lists(st.text("ab \"'\t0", max_size=2), min_size=1, max_size=5)
 @example([["", "", "", ""], ["", ""]], "|")
 @example([["a", "b", "c", ""]], "|")
 @example([["", "", ""], ["a"]], "\x1f")
-def test_a_line_is_a_row_where_it_has_as_many_fields_as_the_header(
-    rows: list[list[str]], delimiter: str
-) -> None:
+def test_a_line_is_a_row_where_it_has_as_many_fields_as_the_header(rows, delimiter):
     header = delimited.Header(("x", "y", "z"), delimiter, delimiter.join("xyz"))
     lines = [delimiter.join(cells) for cells in rows]
     block = delimited.Block(1, "\n".join([header.line, *lines]).encode())
@@ -60,9 +50,7 @@ def test_a_line_is_a_row_where_it_has_as_many_fields_as_the_header(
     assert [reject.line for reject in rejects] == [n for n, cells in numbered if len(cells) != 3]
 
 
-def test_a_file_that_has_grown_begins_with_the_same_blocks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_has_grown_begins_with_the_same_blocks(tmp_path, monkeypatch):
     monkeypatch.setattr(delimited, "LINES_PER_BLOCK", 2)
     file = tmp_path / "file"
     file.write_text("header\n1\n2\n3\n")
@@ -74,9 +62,7 @@ def test_a_file_that_has_grown_begins_with_the_same_blocks(
     assert after[1] != before[1]
 
 
-def test_a_block_ends_before_it_grows_large(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_block_ends_before_it_grows_large(tmp_path, monkeypatch):
     monkeypatch.setattr(delimited, "BYTES_PER_BLOCK", 20)
     monkeypatch.setattr(files, "CHUNK_BYTES", 8)
     file = tmp_path / "file"
@@ -86,9 +72,7 @@ def test_a_block_ends_before_it_grows_large(
     assert lines_of(file) == ["line"] * 20
 
 
-def test_of_a_line_that_is_too_long_the_beginning_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_a_line_that_is_too_long_the_beginning_is_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "LINE_MAX_BYTES", 10)
     monkeypatch.setattr(files, "CHUNK_BYTES", 4)
     file = tmp_path / "file"
@@ -97,7 +81,7 @@ def test_of_a_line_that_is_too_long_the_beginning_is_kept(
     assert lines_of(file) == ["short", "x" * 10, "next", "y" * 10]
 
 
-def test_a_cut_gzip_gives_what_came_before_and_says_so(tmp_path: Path) -> None:
+def test_a_cut_gzip_gives_what_came_before_and_says_so(tmp_path):
     file = tmp_path / "file.gz"
     whole = gzip.compress("\n".join(str(n) for n in range(200_000)).encode())
     file.write_bytes(whole[: len(whole) // 2])
@@ -110,7 +94,7 @@ def test_a_cut_gzip_gives_what_came_before_and_says_so(tmp_path: Path) -> None:
     assert last.rejects[0].line == last.first_line + last.data.count(b"\n") + 1
 
 
-def test_a_short_line_does_not_make_up_for_a_long_one() -> None:
+def test_a_short_line_does_not_make_up_for_a_long_one():
     """The number of delimiters is right in sum: each line must have its own."""
     header = delimited.Header(("A", "B", "C"), "|", "A|B|C")
     block = delimited.Block(1, b"1|2|3\n4|5|6|7\n8|9\n10|11|12")

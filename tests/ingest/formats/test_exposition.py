@@ -1,13 +1,10 @@
 # ruff: noqa: DTZ001 -- moments are stored naive, in UTC
 """The text format, line by line: what a line says, and what a bad one costs."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import itertools
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import example, given
@@ -17,17 +14,14 @@ from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.formats.prometheus_text import blocks as exposition_blocks
 from goodput_ingest.formats.prometheus_text.blocks import blocks
-from goodput_ingest.formats.prometheus_text.exposition import Exposition, joined, parse
+from goodput_ingest.formats.prometheus_text.exposition import joined, parse
 from goodput_ingest.formats.prometheus_text.series import HEAD_MAX_BYTES, KnownSeries
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 KEEP = frozenset({"uuid", "pod", "instance", "hostname"})
 
 
-def said(found: Exposition) -> list[tuple[str, dict[str, str], object, float]]:
+def said(found):
     """Return metric, labels, time and value of each point."""
     sets = [
         {name: value for name, value in row.items() if value is not None}
@@ -37,11 +31,11 @@ def said(found: Exposition) -> list[tuple[str, dict[str, str], object, float]]:
     return [(named[s][0], sets[named[s][1]], ts, value) for s, ts, value in found.points.rows()]
 
 
-def read(text: str | bytes) -> Exposition:
+def read(text):
     return parse(text.encode() if isinstance(text, str) else text, KnownSeries(KEEP))
 
 
-def test_a_line_is_name_labels_and_value() -> None:
+def test_a_line_is_name_labels_and_value():
     found = read('# HELP power W\npower{UUID="GPU-a",gpu="0",Hostname="n1"} 642.318000\n')
 
     labels = {"uuid": "GPU-a", "hostname": "n1"}
@@ -70,7 +64,7 @@ def test_a_line_is_name_labels_and_value() -> None:
         ('{"up","uuid"="a"} 7', {"uuid": "a"}, 7.0),
     ],
 )
-def test_forms_of_a_line(line: str, labels: dict[str, str], value: float) -> None:
+def test_forms_of_a_line(line, labels, value):
     found = read(line + "\n")
 
     assert said(found) == [("up", labels, None, value)]
@@ -94,7 +88,7 @@ def test_forms_of_a_line(line: str, labels: dict[str, str], value: float) -> Non
         ('up{pod="' + "x" * HEAD_MAX_BYTES + '"} 1', "longer than"),
     ],
 )
-def test_a_bad_line_costs_only_itself(line: str, why: str) -> None:
+def test_a_bad_line_costs_only_itself(line, why):
     found = read(f'up{{uuid="a"}} 1\n{line}\nup{{uuid="b"}} 2\n')
 
     assert [value for *_, value in said(found)] == [1.0, 2.0]
@@ -104,7 +98,7 @@ def test_a_bad_line_costs_only_itself(line: str, why: str) -> None:
     assert reject.content == line[:500]
 
 
-def test_bytes_that_are_no_text_cost_nothing_else() -> None:
+def test_bytes_that_are_no_text_cost_nothing_else():
     found = read(b'up{pod="\xff"} 1\nup{pod="b"} 2\n\xff\xfe\n')
 
     assert sorted((labels["pod"], value) for _, labels, _, value in said(found)) == [
@@ -114,7 +108,7 @@ def test_bytes_that_are_no_text_cost_nothing_else() -> None:
     assert [reject.line for reject in found.rejects] == [3]
 
 
-def test_a_line_may_say_its_time_in_ms_or_as_openmetrics_in_seconds() -> None:
+def test_a_line_may_say_its_time_in_ms_or_as_openmetrics_in_seconds():
     found = read('up{uuid="a"} 1 1795177770500\nup{uuid="a"} 2 1795177771.5\n# EOF\n')
 
     assert [(ts, value) for _, _, ts, value in said(found)] == [
@@ -123,7 +117,7 @@ def test_a_line_may_say_its_time_in_ms_or_as_openmetrics_in_seconds() -> None:
     ]
 
 
-def test_a_mark_dates_the_lines_after_it_and_says_who_was_asked() -> None:
+def test_a_mark_dates_the_lines_after_it_and_says_who_was_asked():
     found = read(
         'up{uuid="a"} 1\n'
         "# scraped_at 2026-11-20T12:00:00Z http://n1:9400/metrics\n"
@@ -143,7 +137,7 @@ def test_a_mark_dates_the_lines_after_it_and_says_who_was_asked() -> None:
     ]
 
 
-def test_a_mark_that_cannot_be_read_dates_nothing() -> None:
+def test_a_mark_that_cannot_be_read_dates_nothing():
     found = read(
         '# scraped_at 2026-11-20T12:00:00Z\nup{uuid="a"} 1\n# scraped_at noon\nup{uuid="a"} 2\n'
     )
@@ -162,10 +156,10 @@ MOMENTS = st.builds(
 @given(st.lists(MOMENTS, min_size=1, max_size=5))
 @example(["1000-01-01T00:00:00Z", "2200-01-01T00:00:00Z", "2199-12-31T23:59:59Z"])
 @example(["0000-01-01T00:00:00Z", "2026-02-29T00:00:00Z", "2026-06-30T23:59:60Z"])
-def test_marks_say_what_moments_say_anywhere(texts: list[str]) -> None:
+def test_marks_say_what_moments_say_anywhere(texts):
     found = read("".join(f'# scraped_at {text}\nup{{uuid="a"}} 1\n' for text in texts))
 
-    def moment(text: str) -> datetime | None:
+    def moment(text):
         with contextlib.suppress(FieldError):
             return json_lines.moment({"text": text}, "text")
         return None
@@ -173,7 +167,7 @@ def test_marks_say_what_moments_say_anywhere(texts: list[str]) -> None:
     assert found.points["ts"].to_list() == [moment(text) for text in texts]
 
 
-def test_a_digest_is_of_what_the_lines_say() -> None:
+def test_a_digest_is_of_what_the_lines_say():
     one = 'up{uuid="a"} 1\nup{uuid="b"} 2\n'
     same = ["# HELP up x\n" + one, one.replace(" 1", "  1.0")]
     others = [
@@ -189,7 +183,7 @@ def test_a_digest_is_of_what_the_lines_say() -> None:
     assert len({read(text).digest("x") for text in [one, *others]} | {read(one).digest("y")}) == 8
 
 
-def test_comments_are_not_read() -> None:
+def test_comments_are_not_read():
     found = read('# HELP up a } b {c="d"} 5\n  # TYPE up gauge\n# NOTE up{x="}"} 1\n\n\r\nup 1\r\n')
 
     assert said(found) == [("up", {}, None, 1.0)]
@@ -197,14 +191,14 @@ def test_comments_are_not_read() -> None:
     assert found.lines == 6
 
 
-def test_a_series_is_reported_once_however_often_it_comes() -> None:
+def test_a_series_is_reported_once_however_often_it_comes():
     found = read('up{uuid="a"} 1\nup{uuid="a"} 2\nup{uuid="a"} 3 1795177770500\n')
 
     assert found.series.height == 1
     assert found.label_sets.height == 1
 
 
-def test_a_part_goes_on_with_the_series_of_the_parts_before_it() -> None:
+def test_a_part_goes_on_with_the_series_of_the_parts_before_it():
     known = KnownSeries(KEEP)
     texts = [
         b'up{uuid="a"} 1\nup{uuid="b"} 2\n',
@@ -248,7 +242,7 @@ SCRAPED = st.builds(
 
 @pytest.mark.slow
 @given(st.lists(SCRAPED, min_size=1, max_size=5))
-def test_parts_say_what_the_whole_text_says(scrapes: list[str]) -> None:
+def test_parts_say_what_the_whole_text_says(scrapes):
     known = KnownSeries(KEEP)
     starts = itertools.accumulate((text.count("\n") for text in scrapes), initial=1)
 
@@ -264,18 +258,18 @@ def test_parts_say_what_the_whole_text_says(scrapes: list[str]) -> None:
 
 
 @given(st.binary(max_size=300))
-def test_any_bytes_are_points_or_rejects_or_nothing(data: bytes) -> None:
+def test_any_bytes_are_points_or_rejects_or_nothing(data):
     found = read(data)
 
     assert found.points.height + len(found.rejects) <= found.lines
 
 
 @given(st.text(alphabet='up{}"=\\,# 1.\nén', max_size=80))
-def test_near_misses_do_not_crash(text: str) -> None:
+def test_near_misses_do_not_crash(text):
     read(text)
 
 
-def small_blocks(monkeypatch: pytest.MonkeyPatch, size: int, most: int = 10_000) -> None:
+def small_blocks(monkeypatch, size, most=10_000):
     monkeypatch.setattr(exposition_blocks, "BLOCK_BYTES", size)
     monkeypatch.setattr(exposition_blocks, "TAILS_BYTES", (size // 8, size // 4))
     monkeypatch.setattr(exposition_blocks, "BLOCK_MAX_BYTES", most)
@@ -290,9 +284,7 @@ SCRAPES = b"".join(
 
 @pytest.mark.parametrize("size", [64, 200, 400, 1000, 100_000])
 @pytest.mark.parametrize("is_packed", [False, True])
-def test_a_file_is_cut_between_scrapes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, *, is_packed: bool
-) -> None:
+def test_a_file_is_cut_between_scrapes(tmp_path, monkeypatch, size, *, is_packed):
     small_blocks(monkeypatch, size)
     path = tmp_path / "scrapes.prom"
     path.write_bytes(gzip.compress(SCRAPES) if is_packed else SCRAPES)
@@ -304,9 +296,7 @@ def test_a_file_is_cut_between_scrapes(
     assert len(found) > 1 or size == 100_000
 
 
-def test_blocks_are_the_same_in_a_file_that_has_grown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocks_are_the_same_in_a_file_that_has_grown(tmp_path, monkeypatch):
     small_blocks(monkeypatch, 400)
     short, whole = tmp_path / "short.prom", tmp_path / "whole.prom"
     short.write_bytes(SCRAPES[: len(SCRAPES) // 2])
@@ -318,7 +308,7 @@ def test_blocks_are_the_same_in_a_file_that_has_grown(
     assert after[: len(before) - 1] == before[:-1]
 
 
-def test_a_packed_file_that_was_cut_gives_what_came_before(tmp_path: Path) -> None:
+def test_a_packed_file_that_was_cut_gives_what_came_before(tmp_path):
     path = tmp_path / "scrapes.prom.gz"
     path.write_bytes(gzip.compress(SCRAPES)[:-20])
 
@@ -329,9 +319,7 @@ def test_a_packed_file_that_was_cut_gives_what_came_before(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("is_packed", [False, True])
-def test_one_huge_scrape_is_refused_not_read_into_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_packed: bool
-) -> None:
+def test_one_huge_scrape_is_refused_not_read_into_memory(tmp_path, monkeypatch, *, is_packed):
     small_blocks(monkeypatch, 400, most=2000)
     path = tmp_path / "scrapes.prom"
     data = b'up{uuid="a"} 1\n' * 1000

@@ -1,24 +1,18 @@
-from __future__ import annotations
-
 import gzip
-from typing import TYPE_CHECKING
 
 import pytest
 
 from goodput_ingest.formats import files
 from goodput_queries.errors import IngestError
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-
-def lines_of(path: Path, **sizes: int) -> list[str]:
+def lines_of(path, **sizes):
     return [line for part in files.parts(path, **sizes) for line in part.lines]
 
 
 @pytest.mark.parametrize("text", ["", "a", "a\n", "a\nb", "\n\na\n", "a\r\nb\r\n", "ä\n"])
 @pytest.mark.parametrize("is_gzip", [False, True])
-def test_lines_come_without_their_ends(tmp_path: Path, text: str, *, is_gzip: bool) -> None:
+def test_lines_come_without_their_ends(tmp_path, text, *, is_gzip):
     path = tmp_path / "x"
     path.write_bytes(gzip.compress(text.encode()) if is_gzip else text.encode())
 
@@ -27,9 +21,7 @@ def test_lines_come_without_their_ends(tmp_path: Path, text: str, *, is_gzip: bo
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 7, 1000])
 @pytest.mark.parametrize("per_part", [1, 2, 100])
-def test_parts_are_the_same_however_the_file_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int, per_part: int
-) -> None:
+def test_parts_are_the_same_however_the_file_is_read(tmp_path, monkeypatch, chunk, per_part):
     path = tmp_path / "x"
     path.write_bytes(b"one\n\nthree\nfour and more\n5")
     whole = list(files.parts(path, lines_per_part=per_part))
@@ -40,7 +32,7 @@ def test_parts_are_the_same_however_the_file_is_read(
     assert [line for p in whole for line in p.lines] == ["one", "", "three", "four and more", "5"]
 
 
-def test_the_parts_of_a_grown_file_keep_their_digests(tmp_path: Path) -> None:
+def test_the_parts_of_a_grown_file_keep_their_digests(tmp_path):
     path = tmp_path / "x"
     path.write_bytes(b"aaaa\nbbbb\ncccc\n")
     before = [p.digest for p in files.parts(path, bytes_per_part=8)]
@@ -54,7 +46,7 @@ def test_the_parts_of_a_grown_file_keep_their_digests(tmp_path: Path) -> None:
     assert after[1] != before[1]
 
 
-def test_undecodable_bytes_are_replaced_and_a_byte_order_mark_is_dropped(tmp_path: Path) -> None:
+def test_undecodable_bytes_are_replaced_and_a_byte_order_mark_is_dropped(tmp_path):
     path = tmp_path / "x"
     path.write_bytes(b"\xef\xbb\xbfa\xff\n\x80\n")
 
@@ -63,9 +55,7 @@ def test_undecodable_bytes_are_replaced_and_a_byte_order_mark_is_dropped(tmp_pat
 
 
 @pytest.mark.parametrize("chunk", [1, 5, 1000])
-def test_of_a_huge_line_the_beginning_is_kept_and_counting_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int
-) -> None:
+def test_of_a_huge_line_the_beginning_is_kept_and_counting_goes_on(tmp_path, monkeypatch, chunk):
     monkeypatch.setattr(files, "LINE_MAX_BYTES", 10)
     monkeypatch.setattr(files, "CHUNK_BYTES", chunk)
     path = tmp_path / "x"
@@ -79,7 +69,7 @@ def test_of_a_huge_line_the_beginning_is_kept_and_counting_goes_on(
 
 
 @pytest.mark.parametrize("cut", [1, 9, 12, 60])
-def test_a_cut_gzip_file_gives_what_can_be_read_and_says_so(tmp_path: Path, cut: int) -> None:
+def test_a_cut_gzip_file_gives_what_can_be_read_and_says_so(tmp_path, cut):
     path = tmp_path / "x"
     whole = gzip.compress("".join(f"line {i * 7919 % 1000}\n" for i in range(100)).encode())
     path.write_bytes(whole[:-cut])
@@ -91,7 +81,7 @@ def test_a_cut_gzip_file_gives_what_can_be_read_and_says_so(tmp_path: Path, cut:
     assert files.head(path).startswith(b"line 0\n")
 
 
-def test_a_damaged_gzip_file_says_so(tmp_path: Path) -> None:
+def test_a_damaged_gzip_file_says_so(tmp_path):
     path = tmp_path / "x"
     whole = bytearray(gzip.compress(bytes(range(256)) * 100))
     whole[30:60] = b"\xff" * 30
@@ -100,7 +90,7 @@ def test_a_damaged_gzip_file_says_so(tmp_path: Path) -> None:
     assert "cut or damaged" in list(files.parts(path))[-1].damage
 
 
-def test_a_file_that_is_not_there_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_an_error_that_names_it(tmp_path):
     with pytest.raises(IngestError, match="nothing here"):
         list(files.parts(tmp_path / "nothing here"))
     assert files.head(tmp_path / "nothing here") == b""

@@ -9,7 +9,6 @@ import itertools
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -29,24 +28,24 @@ if TYPE_CHECKING:
 
 NOW = datetime(2026, 11, 20, 12)
 TIMEOUT_S, SLACK_S, DRIP_S = 0.4, 5.0, 0.1
+NEVER = threading.Event()
 # a good target must answer within this on a machine that is busy with other tests
 PATIENT_S = 3.0
 PAGE = b'DCGM_FI_DEV_POWER_USAGE{UUID="GPU-a",gpu="0"} 600\n'
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-Pieces = Callable[[], Iterator[bytes]]
 
 
-def dripping(start: bytes, byte: bytes) -> Pieces:
-    def pieces() -> Iterator[bytes]:
+def dripping(start, byte):
+    def pieces():
         yield start
         for _ in range(600):
-            time.sleep(DRIP_S)
+            NEVER.wait(DRIP_S)
             yield byte
 
     return pieces
 
 
-def whole(*parts: bytes) -> Pieces:
+def whole(*parts):
     return lambda: iter(parts)
 
 
@@ -65,29 +64,29 @@ SLOW = {
 class Server:
     """A server on 127.0.0.1 that sends the same pieces to whoever asks."""
 
-    def __init__(self, pieces: Pieces) -> None:
+    def __init__(self, pieces):
         self.asked = 0
         self._listening = socket.create_server(("127.0.0.1", 0))
         self._pieces = pieces
         threading.Thread(target=self._serve, daemon=True).start()
 
     @property
-    def url(self) -> str:
+    def url(self):
         """Where it listens."""
         return f"http://127.0.0.1:{self._listening.getsockname()[1]}"
 
-    def close(self) -> None:
+    def close(self):
         """Stop listening."""
         self._listening.close()
 
-    def _serve(self) -> None:
+    def _serve(self):
         with contextlib.suppress(OSError):
             while True:
                 connection, _ = self._listening.accept()
                 self.asked += 1
                 threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
 
-    def _answer(self, connection: socket.socket) -> None:
+    def _answer(self, connection):
         with contextlib.suppress(OSError), connection:
             connection.recv(65_536)
             for piece in self._pieces():
@@ -95,31 +94,31 @@ class Server:
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[[Pieces], Server]]:
+def serve():
     with contextlib.ExitStack() as stack:
         yield lambda pieces: stack.enter_context(contextlib.closing(Server(pieces)))
 
 
-def query(url: str) -> None:
+def query(url):
     with Client(Endpoint(url=url, timeout_s=TIMEOUT_S)) as client:
         client.query("up")
 
 
-def discover(url: str) -> None:
+def discover(url):
     with Discovery(Endpoint(url=url, timeout_s=TIMEOUT_S)) as discovery:
         discovery.metric_names(0, 1)
 
 
-def poll_prometheus(url: str) -> None:
+def poll_prometheus(url):
     list(Prometheus(url=url, timeout_s=TIMEOUT_S).poll({}, NOW))
 
 
-def poll_kubernetes(url: str) -> None:
+def poll_kubernetes(url):
     source = Kubernetes(url=url, timeout_s=TIMEOUT_S, lookback_s=60.0)
     list(source.poll({source.origin: NOW - timedelta(seconds=60)}, NOW))
 
 
-def scrape(url: str) -> None:
+def scrape(url):
     list(DcgmLive(urls=[url], timeout_s=TIMEOUT_S).poll({}, NOW))
 
 
@@ -131,9 +130,7 @@ def scrape(url: str) -> None:
         (poll_kubernetes, "a body byte by byte"),
     ],
 )
-def test_an_answer_ends_at_its_total_time_however_it_drips(
-    serve: Callable[[Pieces], Server], ask: Callable[[str], None], kind: str
-) -> None:
+def test_an_answer_ends_at_its_total_time_however_it_drips(serve, ask, kind):
     began = time.monotonic()
 
     with pytest.raises(IngestError, match=r"0\.4 s|status 500"):
@@ -142,9 +139,7 @@ def test_an_answer_ends_at_its_total_time_however_it_drips(
     assert time.monotonic() - began < TIMEOUT_S + SLACK_S
 
 
-def test_a_slow_target_does_not_delay_a_good_one(
-    serve: Callable[[Pieces], Server], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slow_target_does_not_delay_a_good_one(serve, monkeypatch):
     monkeypatch.setattr(targets, "PROMPT_S", 0.5)
     good = serve(whole(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(PAGE), PAGE))
     slow = [serve(SLOW["headers without end"]).url for _ in range(3)]
@@ -161,9 +156,7 @@ def test_a_slow_target_does_not_delay_a_good_one(
     assert len([reject for batch in rest for reject in batch.rejects]) == len(slow)
 
 
-def test_targets_that_failed_take_no_turn_of_good_ones(
-    serve: Callable[[Pieces], Server], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_targets_that_failed_take_no_turn_of_good_ones(serve, monkeypatch):
     good = serve(whole(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(PAGE), PAGE))
     slow = serve(SLOW["nothing"]).url
     source = DcgmLive(urls=[slow, good.url], timeout_s=PATIENT_S, parallel=1)
@@ -178,9 +171,7 @@ def test_targets_that_failed_take_no_turn_of_good_ones(
 
 
 @pytest.mark.parametrize("ask", [query, discover, scrape])
-def test_an_answer_without_end_is_cut_at_its_size(
-    serve: Callable[[Pieces], Server], ask: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_answer_without_end_is_cut_at_its_size(serve, ask, monkeypatch):
     for name in ("BODY_MAX_BYTES", "SMALL_MAX_BYTES"):
         monkeypatch.setattr(f"goodput_ingest.prometheus_api.client.{name}", 1 << 20)
     monkeypatch.setattr(DcgmLive, "answer_max_bytes", 1 << 20)
@@ -192,9 +183,7 @@ def test_an_answer_without_end_is_cut_at_its_size(
 
 
 @pytest.mark.parametrize("ask", [query, discover, scrape])
-def test_an_answer_packed_twice_is_not_unpacked(
-    serve: Callable[[Pieces], Server], ask: Callable[[str], None]
-) -> None:
+def test_an_answer_packed_twice_is_not_unpacked(serve, ask):
     bomb = gzip.compress(gzip.compress(b" " * (1 << 24)))
     head = OK + b"Content-Encoding: gzip, gzip\r\nContent-Length: %d\r\n\r\n" % len(bomb)
 
@@ -204,9 +193,7 @@ def test_an_answer_packed_twice_is_not_unpacked(
 
 @pytest.mark.parametrize("ask", [query, discover, scrape])
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
-def test_a_redirect_is_reported_and_not_followed(
-    serve: Callable[[Pieces], Server], ask: Callable[[str], None], status: int
-) -> None:
+def test_a_redirect_is_reported_and_not_followed(serve, ask, status):
     elsewhere = serve(whole(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"))
     head = f"HTTP/1.1 {status} Moved\r\nLocation: {elsewhere.url}/\r\nContent-Length: 0\r\n\r\n"
 
@@ -216,12 +203,10 @@ def test_a_redirect_is_reported_and_not_followed(
     assert elsewhere.asked == 0
 
 
-def test_a_name_that_is_looked_up_for_long_is_not_waited_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_name_that_is_looked_up_for_long_is_not_waited_for(monkeypatch):
     over = threading.Event()
 
-    def hangs(*_: object, **__: object) -> list[object]:
+    def hangs(*_, **__):
         over.wait(10)
         return []
 

@@ -1,7 +1,5 @@
 """The elements of a JSON document's arrays, one at a time."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import io
@@ -23,14 +21,12 @@ VALUES = st.recursive(
 )
 
 
-def read(data: bytes) -> list[tuple[str, Any]]:
+def read(data):
     return list(items(io.BufferedReader(io.BytesIO(data)), ("jobs",)))  # type: ignore[arg-type]
 
 
 @given(st.lists(VALUES, max_size=6), VALUES, st.sampled_from([None, 1]), st.integers(1, 9))
-def test_elements_are_those_of_the_whole_document(
-    jobs: list[Any], meta: Any, indent: int | None, chunk: int
-) -> None:
+def test_elements_are_those_of_the_whole_document(jobs, meta, indent, chunk):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(files, "CHUNK_BYTES", chunk)
         found = read(json.dumps({"jobs": jobs, "meta": meta}, indent=indent).encode())
@@ -38,7 +34,7 @@ def test_elements_are_those_of_the_whole_document(
     assert found == [*(("jobs", job) for job in jobs), ("meta", meta)]
 
 
-def test_a_number_that_the_reading_cuts_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_number_that_the_reading_cuts_goes_on(monkeypatch):
     monkeypatch.setattr(files, "CHUNK_BYTES", 1)
 
     assert read(b'{"jobs":[12345,678]}') == [("jobs", 12345), ("jobs", 678)]
@@ -54,9 +50,7 @@ def test_a_number_that_the_reading_cuts_goes_on(monkeypatch: pytest.MonkeyPatch)
         ('{"jobs":[1,2;3]}', "',' is expected"),
     ],
 )
-def test_what_comes_before_the_damage_is_read(
-    text: str, reason: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_comes_before_the_damage_is_read(text, reason, monkeypatch):
     monkeypatch.setattr(json_stream, "VALUE_MAX_CHARS", 1_000 if "xxx" in text else 10**6)
     monkeypatch.setattr(files, "CHUNK_BYTES", 500)
     found = list[tuple[str, Any]]()
@@ -67,7 +61,7 @@ def test_what_comes_before_the_damage_is_read(
     assert found == [("jobs", 1), ("jobs", 2)]
 
 
-def test_a_cut_gzip_stream_gives_what_came_before_the_cut() -> None:
+def test_a_cut_gzip_stream_gives_what_came_before_the_cut():
     whole = gzip.compress(json.dumps({"jobs": list(range(100_000))}).encode())
     cut = gzip.GzipFile(fileobj=io.BytesIO(whole[: len(whole) // 2]))
     found = list[tuple[str, Any]]()
@@ -79,6 +73,6 @@ def test_a_cut_gzip_stream_gives_what_came_before_the_cut() -> None:
 
 
 @given(st.binary(max_size=200))
-def test_bytes_of_any_kind_are_read_or_refused(data: bytes) -> None:
+def test_bytes_of_any_kind_are_read_or_refused(data):
     with contextlib.suppress(BrokenDocumentError):
         read(data)

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
 
 import pytest
 
 from goodput_ingest.formats.prefetch import prefetch
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
-
-def test_the_next_item_is_made_while_one_is_used() -> None:
+def test_the_next_item_is_made_while_one_is_used():
     made = threading.Event()
 
-    def items() -> Iterator[int]:
+    def items():
         yield 1
         made.set()
         yield 2
@@ -28,10 +24,10 @@ def test_the_next_item_is_made_while_one_is_used() -> None:
     assert list(found) == [2]
 
 
-def test_no_more_than_one_item_waits() -> None:
+def test_no_more_than_one_item_waits():
     made: list[int] = []
 
-    def items() -> Iterator[int]:
+    def items():
         for number in range(9):
             made.append(number)
             yield number
@@ -43,10 +39,10 @@ def test_no_more_than_one_item_waits() -> None:
     assert made == [0, 1]
 
 
-def test_small_items_do_not_keep_the_big_one_behind_them_from_being_made() -> None:
+def test_small_items_do_not_keep_the_big_one_behind_them_from_being_made():
     made: list[int] = []
 
-    def items() -> Iterator[int]:
+    def items():
         for size in (9, 1, 9, 1, 9):
             made.append(size)
             yield size
@@ -59,8 +55,8 @@ def test_small_items_do_not_keep_the_big_one_behind_them_from_being_made() -> No
     assert made == [9, 1, 9]
 
 
-def test_what_fails_fails_after_the_items_before_it() -> None:
-    def items() -> Iterator[int]:
+def test_what_fails_fails_after_the_items_before_it():
+    def items():
         yield 1
         raise ValueError("cut here")
 

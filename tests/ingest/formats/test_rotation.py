@@ -1,12 +1,9 @@
 # ruff: noqa: DTZ001 -- moments are stored naive, in UTC
 """Logs that are rotated while they are followed: renamed, or copied and cut."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.ingest.followed_logs import google
@@ -15,63 +12,56 @@ from goodput_ingest.formats.rotation import unrotated
 from goodput_ingest.live import tail
 from goodput_ingest.live.tail import Tail
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from goodput_queries.storage.store import LocalStore
-
 NOW = datetime(2026, 11, 20, 13)
 START_S = 1787234410
 
 
-def starts(first: int, last: int) -> str:
+def starts(first, last):
     """Return the starts of steps as ml-goodput-measurement writes them."""
     return "".join(
         google(step_count=n, step_start_time=START_S + 10.0 * n) for n in range(first, last + 1)
     )
 
 
-def follow(store: LocalStore, source: Tail) -> None:
+def follow(store, source):
     sql = "select origin, max(window_end_at) from state.ingested group by origin"
     for batch in source.poll(dict(store.read(sql).rows()), NOW):
         store.load(batch)
 
 
-def steps(store: LocalStore) -> list[int]:
+def steps(store):
     sql = "select step from raw.job_events where event = 'step.start' order by 1"
     return store.read(sql)["step"].to_list()
 
 
-def add(path: Path, text: str) -> None:
+def add(path, text):
     with path.open("a") as file:
         file.write(text)
 
 
-def copy_and_cut(path: Path) -> None:
+def copy_and_cut(path):
     shutil.copyfile(path, path.with_name(f"{path.name}.1"))
     with path.open("r+") as file:
         file.truncate(0)
 
 
-def rename(path: Path) -> None:
+def rename(path):
     path.rename(path.with_name(f"{path.name}.1"))
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
+def log(tmp_path):
     return tmp_path / "run.jsonl"
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Tail:
+def source(tmp_path):
     return Tail(str(tmp_path), "goodput-events", "*.jsonl")
 
 
 @pytest.mark.parametrize("rotate", [rename, copy_and_cut])
 @pytest.mark.parametrize("is_restarted", [False, True], ids=["running", "restarted"])
-def test_a_rotation_loses_no_line(
-    store: LocalStore, log: Path, source: Tail, rotate: object, is_restarted: bool
-) -> None:
+def test_a_rotation_loses_no_line(store, log, source, rotate, is_restarted):
     add(log, google(job_start_time=START_S - 9.0) + starts(0, 3))
     follow(store, source)
     add(log, starts(4, 5))  # after the poll and before the rotation
@@ -91,9 +81,7 @@ def test_a_rotation_loses_no_line(
 
 
 @pytest.mark.parametrize("is_restarted", [False, True], ids=["running", "restarted"])
-def test_what_a_log_said_before_a_rotation_holds_after_it(
-    store: LocalStore, tmp_path: Path, is_restarted: bool
-) -> None:
+def test_what_a_log_said_before_a_rotation_holds_after_it(store, tmp_path, is_restarted):
     """Old iterations of Megatron have no moment: they follow the start of training."""
     log, source = tmp_path / "run.log", Tail(str(tmp_path), "job-log", timezone="UTC")
     iteration = " iteration {:8}/ 500 | elapsed time per iteration (ms): 2000.0 | lm loss: 7.1 |\n"
@@ -112,8 +100,8 @@ def test_what_a_log_said_before_a_rotation_holds_after_it(
 
 @pytest.mark.parametrize("is_restarted", [False, True], ids=["running", "restarted"])
 def test_a_process_that_goes_on_writing_to_the_renamed_file_is_followed(
-    store: LocalStore, log: Path, source: Tail, is_restarted: bool
-) -> None:
+    store, log, source, is_restarted
+):
     with log.open("a") as file:
         file.write(google(job_start_time=START_S - 9.0) + starts(0, 3))
         file.flush()
@@ -127,7 +115,7 @@ def test_a_process_that_goes_on_writing_to_the_renamed_file_is_followed(
     assert steps(store) == list(range(7))
 
 
-def test_a_file_that_was_removed_is_let_go_of(store: LocalStore, log: Path, source: Tail) -> None:
+def test_a_file_that_was_removed_is_let_go_of(store, log, source):
     add(log, starts(0, 3))
     follow(store, source)
     log.unlink()
@@ -139,9 +127,7 @@ def test_a_file_that_was_removed_is_let_go_of(store: LocalStore, log: Path, sour
     assert steps(store) == list(range(7))
 
 
-def test_several_rotations_are_read_oldest_first(
-    store: LocalStore, log: Path, source: Tail
-) -> None:
+def test_several_rotations_are_read_oldest_first(store, log, source):
     for number, name in enumerate(("run.jsonl.2", "run.jsonl.1", "run.jsonl")):
         add(log.with_name(name), starts(3 * number, 3 * number + 2))
     follow(store, source)
@@ -150,8 +136,8 @@ def test_several_rotations_are_read_oldest_first(
 
 
 def test_what_a_log_said_is_let_go_of_when_too_many_are_followed_and_read_again_when_it_grows(
-    store: LocalStore, tmp_path: Path, source: Tail, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    store, tmp_path, source, monkeypatch
+):
     monkeypatch.setattr(tail, "READERS_MAX", 1)
     for name in ("a", "b"):
         add(tmp_path / f"{name}.jsonl", starts(0, 2).replace("run7", name))
@@ -164,9 +150,7 @@ def test_what_a_log_said_is_let_go_of_when_too_many_are_followed_and_read_again_
     assert steps(store) == sorted([0, 1, 2, 3, 4] * 2)
 
 
-def test_ranks_whose_files_end_with_a_number_are_logs_of_their_own(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_ranks_whose_files_end_with_a_number_are_logs_of_their_own(store, tmp_path):
     source = Tail(str(tmp_path), "job-events")
     for rank in (0, 1):
         event = {"v": 1, "ts": START_S, "event": "step", "step": 1, "run_id": "r", "rank": rank}
@@ -192,5 +176,5 @@ def test_ranks_whose_files_end_with_a_number_are_logs_of_their_own(
         ("slurm-14.out", "slurm-14.out"),
     ],
 )
-def test_the_name_before_a_rotation(name: str, before: str) -> None:
+def test_the_name_before_a_rotation(name, before):
     assert unrotated(name) == before

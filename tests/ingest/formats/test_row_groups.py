@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import polars as pl
 import pytest
 
@@ -10,11 +8,11 @@ from goodput_ingest.source import Reject
 
 
 @pytest.fixture(autouse=True)
-def _small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+def _small_groups(monkeypatch):
     monkeypatch.setattr(row_groups, "ROW_GROUP", 10)
 
 
-def held(*sizes: int) -> Held:
+def held(*sizes):
     found, at = Held("gpu_samples"), 0
     for size in sizes:
         found.add(Parsed("gpu_samples", pl.DataFrame({"n": range(at, at + size)})))
@@ -25,7 +23,7 @@ def held(*sizes: int) -> Held:
 @pytest.mark.parametrize(
     ("sizes", "handed_on"), [((19,), 0), ((20,), 10), ((5, 14), 0), ((5, 30, 4), 20), ((), 0)]
 )
-def test_whole_groups_are_handed_on_and_one_stays(sizes: tuple[int, ...], handed_on: int) -> None:
+def test_whole_groups_are_handed_on_and_one_stays(sizes, handed_on):
     parts = held(*sizes)
 
     whole = parts.whole_groups()
@@ -33,7 +31,7 @@ def test_whole_groups_are_handed_on_and_one_stays(sizes: tuple[int, ...], handed
     assert (whole.rows.height if whole else 0) == handed_on
 
 
-def test_no_row_is_lost_or_duplicated() -> None:
+def test_no_row_is_lost_or_duplicated():
     parts, found = held(), list[Parsed]()
     for at in range(0, 91, 7):
         parts.add(Parsed("gpu_samples", pl.DataFrame({"n": range(at, at + 7)})))
@@ -45,7 +43,7 @@ def test_no_row_is_lost_or_duplicated() -> None:
     assert combined["n"].to_list() == list(range(91))
 
 
-def test_what_was_rejected_is_reported_once() -> None:
+def test_what_was_rejected_is_reported_once():
     parts = held(15)
     parts.add(Parsed("gpu_samples", pl.DataFrame({"n": range(15)}), [Reject(7, "why", "what")]))
 
@@ -54,7 +52,7 @@ def test_what_was_rejected_is_reported_once() -> None:
     assert [len(part.rejects) for part in combined if part] == [1, 0]
 
 
-def test_parts_may_lack_columns_and_number_their_texts_each_for_itself() -> None:
+def test_parts_may_lack_columns_and_number_their_texts_each_for_itself():
     parts = Held("gpu_samples")
     for name in ("a", "b"):
         uuid = pl.Series([name], dtype=pl.Enum([name]))

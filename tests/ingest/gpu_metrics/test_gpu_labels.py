@@ -62,7 +62,7 @@ from goodput_ingest.gpu_metrics import (
         ({"pod": "p" * 9999}, {"pod": "p" * labels.TEXT_MAX_CHARS}),
     ],
 )
-def test_labels_in_every_spelling(given: dict[str, str], expected: dict[str, object]) -> None:
+def test_labels_in_every_spelling(given, expected):
     frame = pl.DataFrame({name: [value] for name, value in given.items()})
 
     (row,) = labels.normalise(frame, node="given").rows(named=True)
@@ -70,7 +70,7 @@ def test_labels_in_every_spelling(given: dict[str, str], expected: dict[str, obj
     assert {name: row[name] for name in expected} == expected
 
 
-def test_where_prometheus_renamed_once_plain_pods_are_the_exporters_in_the_whole_job() -> None:
+def test_where_prometheus_renamed_once_plain_pods_are_the_exporters_in_the_whole_job():
     frame = pl.DataFrame(
         {
             "job": ["dcgm", "dcgm", "other"],
@@ -85,7 +85,7 @@ def test_where_prometheus_renamed_once_plain_pods_are_the_exporters_in_the_whole
 # copies, instances, parts
 
 
-def test_a_series_copied_for_each_job_is_one_reading() -> None:
+def test_a_series_copied_for_each_job_is_one_reading():
     power = "DCGM_FI_DEV_POWER_USAGE"
 
     found = rows([(power, {**GPU, "hpc_job": str(job)}, 0, 600) for job in (1, 2, 3)])
@@ -94,7 +94,7 @@ def test_a_series_copied_for_each_job_is_one_reading() -> None:
     assert {row["owner"] for row in found["gpu_owners"]} == {"1", "2", "3"}
 
 
-def test_the_device_series_beside_shares_of_its_pods_is_what_counts() -> None:
+def test_the_device_series_beside_shares_of_its_pods_is_what_counts():
     util = "DCGM_FI_DEV_GPU_UTIL"
     of_pods = [(util, {**GPU, "pod": pod}, 0, value) for pod, value in (("a", 30), ("b", 20))]
 
@@ -103,7 +103,7 @@ def test_the_device_series_beside_shares_of_its_pods_is_what_counts() -> None:
     assert [row["gpu_busy_ratio"] for row in found["gpu_samples"]] == [0.5]
 
 
-def test_whole_gpu_readings_that_repeat_on_mig_instances_are_one() -> None:
+def test_whole_gpu_readings_that_repeat_on_mig_instances_are_one():
     energy = mig("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", dict.fromkeys("1234", 9000))
     active = mig("DCGM_FI_PROF_GR_ENGINE_ACTIVE", {"1": 0.5, "2": 0.0, "3": 0.25, "4": 1.0})
 
@@ -115,7 +115,7 @@ def test_whole_gpu_readings_that_repeat_on_mig_instances_are_one() -> None:
     }  # fmt: skip
 
 
-def test_gpu_util_of_a_mig_instance_is_not_zero_but_not_measured() -> None:
+def test_gpu_util_of_a_mig_instance_is_not_zero_but_not_measured():
     lines = [
         *mig("DCGM_FI_DEV_GPU_UTIL", {"1": 0}),
         *mig("DCGM_FI_PROF_GR_ENGINE_ACTIVE", {"1": 0.5}),
@@ -127,7 +127,7 @@ def test_gpu_util_of_a_mig_instance_is_not_zero_but_not_measured() -> None:
     assert row["engine_active_ratio"] == 0.5
 
 
-def test_of_amd_partitions_only_the_first_has_sensors() -> None:
+def test_of_amd_partitions_only_the_first_has_sensors():
     amd = {"gpu_uuid": "a", "hostname": "n1", "gpu_compute_partition_type": "cpx"}
     lines: list[Line] = [
         ("gpu_package_power", {**amd, "gpu_partition_id": "0"}, 0, 500),
@@ -141,7 +141,7 @@ def test_of_amd_partitions_only_the_first_has_sensors() -> None:
     assert {r["gpu_instance"]: r["sm_active_ratio"] for r in found} == {"": None, "1": 0.4}
 
 
-def test_a_clock_of_amd_goes_by_its_type() -> None:
+def test_a_clock_of_amd_goes_by_its_type():
     lines: list[Line] = [
         ("gpu_clock", {**GPU, "clock_type": f"GPU_CLOCK_TYPE_{kind}", "clock_index": "0"}, 0, mhz)
         for kind, mhz in (("SYSTEM", 2100), ("MEMORY", 1300), ("VIDEO", 900))
@@ -155,7 +155,7 @@ def test_a_clock_of_amd_goes_by_its_type() -> None:
     }
 
 
-def test_one_link_of_many_is_not_the_gpus_traffic() -> None:
+def test_one_link_of_many_is_not_the_gpus_traffic():
     name = "DCGM_FI_PROF_NVLINK_TX_BYTES"
 
     found = other([(name, {**GPU, "nvlink": str(link)}, 0, link) for link in (0, 1)])
@@ -166,7 +166,7 @@ def test_one_link_of_many_is_not_the_gpus_traffic() -> None:
     }
 
 
-def test_clock_events_of_a_window_are_kept_apart_by_event() -> None:
+def test_clock_events_of_a_window_are_kept_apart_by_event():
     name = "DCGM_EXP_CLOCK_EVENTS_COUNT"
     lines = [(name, {**GPU, "clock_event": e}, 0.0, 3.0) for e in ("power_cap", "hw_thermal")]
 
@@ -176,7 +176,7 @@ def test_clock_events_of_a_window_are_kept_apart_by_event() -> None:
     }
 
 
-def test_a_series_of_no_gpu_is_named_but_the_exporters_own_are_not() -> None:
+def test_a_series_of_no_gpu_is_named_but_the_exporters_own_are_not():
     sets = labels.normalise(pl.DataFrame({"gpu": [None, None]}, schema={"gpu": pl.String}))
     series = pl.DataFrame({"metric": ["gpu_nodes_total", "go_threads"], "labels": [0, 1]})
     points = pl.DataFrame({"series": [0, 1], "ts": [START, START], "value": [1.0, 1.0]})

@@ -57,9 +57,7 @@ BLANKS = [2147483632, 2147483635, 9223372036854775792, 9223372036854775795, 1407
         ("hw.gpu.memory.usage", 2, "memory_used_bytes", 2),
     ],
 )
-def test_names_of_all_exporters_and_releases_meet_in_one_column(
-    name: str, raw: float, column: str, value: float
-) -> None:
+def test_names_of_all_exporters_and_releases_meet_in_one_column(name, raw, column, value):
     assert one(name, raw)[column] == value
 
 
@@ -79,26 +77,24 @@ def test_names_of_all_exporters_and_releases_meet_in_one_column(
         ("something_of_a_gpu", 7, "something_of_a_gpu", 7.0),
     ],
 )
-def test_what_has_no_column_is_kept_beside_it_known_or_not(
-    name: str, raw: float, metric: str, value: float
-) -> None:
+def test_what_has_no_column_is_kept_beside_it_known_or_not(name, raw, metric, value):
     assert other([(name, GPU, 0, raw)]) == {("", metric): value}
 
 
-def test_a_rate_is_a_rate_whatever_type_says() -> None:
+def test_a_rate_is_a_rate_whatever_type_says():
     metric = resolve("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL")
 
     assert metric is not None
     assert metric.kind == "rate"
 
 
-def test_openmetrics_suffix_of_counters_is_looked_through() -> None:
+def test_openmetrics_suffix_of_counters_is_looked_through():
     assert resolve("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION_total") == resolve(
         "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
     )
 
 
-def test_amd_names_are_known_behind_a_sites_prefix() -> None:
+def test_amd_names_are_known_behind_a_sites_prefix():
     assert resolve("amd_site_gpu_package_power") == resolve("gpu_package_power")
 
 
@@ -133,11 +129,11 @@ def test_a_name_that_other_hardware_has_makes_no_page_one_of_gpus(name: str) -> 
 
 
 @pytest.mark.parametrize("name", ["go_goroutines", "node_load1", "nccl_bus_bw", "up", ""])
-def test_other_exporters_names_are_not_of_gpus(name: str) -> None:
+def test_other_exporters_names_are_not_of_gpus(name):
     assert resolve(name) is None
 
 
-def test_the_catalogue_describes_columns_that_there_are() -> None:
+def test_the_catalogue_describes_columns_that_there_are():
     columns = {
         line.split()[0]
         for line in models.of_layer("raw")["gpu_samples"].sql.splitlines()
@@ -153,7 +149,7 @@ def test_the_catalogue_describes_columns_that_there_are() -> None:
     assert len({entry["raw_name"] for entry in entries}) == len(entries)
 
 
-def test_names_of_one_metric_agree_on_what_it_is() -> None:
+def test_names_of_one_metric_agree_on_what_it_is():
     text = resources.files("goodput_ingest.gpu_metrics").joinpath("catalogue.csv").read_text()
     kinds: dict[str, set[tuple[str, ...]]] = {}
     for entry in csv.DictReader(text.splitlines()):
@@ -175,9 +171,7 @@ def test_names_of_one_metric_agree_on_what_it_is() -> None:
         ("DCGM_FI_DEV_CLOCKS_EVENT_REASONS", "clocks_event_reasons"),
     ],
 )
-def test_what_dcgm_prints_for_no_value_is_null_and_flagged(
-    name: str, column: str, blank: float
-) -> None:
+def test_what_dcgm_prints_for_no_value_is_null_and_flagged(name, column, blank):
     row = one(name, blank)
 
     assert row.get(column) is None
@@ -185,33 +179,33 @@ def test_what_dcgm_prints_for_no_value_is_null_and_flagged(
 
 
 @pytest.mark.parametrize("value", [101, -1, 4294967295, math.nan, math.inf])
-def test_a_share_that_cannot_be_is_null_and_flagged_never_clamped(value: float) -> None:
+def test_a_share_that_cannot_be_is_null_and_flagged_never_clamped(value):
     row = one("DCGM_FI_DEV_GPU_UTIL", value)
 
     assert row.get("gpu_busy_ratio") is None
     assert row["is_flagged"]
 
 
-def test_rounding_over_one_is_one() -> None:
+def test_rounding_over_one_is_one():
     row = one("DCGM_FI_PROF_SM_ACTIVE", 1.00004)
 
     assert (row["sm_active_ratio"], row["is_flagged"]) == (1.0, False)
 
 
-def test_a_memory_temperature_of_zero_is_no_sensor() -> None:
+def test_a_memory_temperature_of_zero_is_no_sensor():
     row = one("DCGM_FI_DEV_MEMORY_TEMP", 0)
 
     assert (row.get("memory_temperature_c"), row["is_flagged"]) == (None, False)
 
 
-def test_zero_is_measured() -> None:
+def test_zero_is_measured():
     assert one("DCGM_FI_PROF_SM_ACTIVE", 0)["sm_active_ratio"] == 0.0
 
 
 # percent or ratio
 
 
-def test_a_ratio_name_with_percents_is_percents_from_the_first_value_over_one() -> None:
+def test_a_ratio_name_with_percents_is_percents_from_the_first_value_over_one():
     name = "DCGM_FI_DEV_GPU_UTIL_RATIO"
     memory = Memory()
 
@@ -225,7 +219,7 @@ def test_a_ratio_name_with_percents_is_percents_from_the_first_value_over_one() 
     assert [r["gpu_busy_ratio"] for r in later["gpu_samples"]] == [0.01]
 
 
-def test_a_ratio_name_with_a_fraction_is_a_ratio() -> None:
+def test_a_ratio_name_with_a_fraction_is_a_ratio():
     name = "DCGM_FI_DEV_GPU_UTIL_RATIO"
 
     found = rows([(name, GPU, 0, 0.5), (name, GPU, 30, 1)])
@@ -233,7 +227,7 @@ def test_a_ratio_name_with_a_fraction_is_a_ratio() -> None:
     assert [row["gpu_busy_ratio"] for row in found["gpu_samples"]] == [0.5, 1.0]
 
 
-def test_percent_or_ratio_is_decided_node_by_node() -> None:
+def test_percent_or_ratio_is_decided_node_by_node():
     name = "DCGM_FI_DEV_GPU_UTIL_RATIO"
     elsewhere = {**GPU, "UUID": "GPU-b", "Hostname": "n2"}
 
@@ -243,7 +237,7 @@ def test_percent_or_ratio_is_decided_node_by_node() -> None:
     assert [row["gpu_uuid"] for row in found["gpu_samples_other"]] == ["GPU-b"]
 
 
-def test_an_absurd_value_decides_nothing() -> None:
+def test_an_absurd_value_decides_nothing():
     name = "DCGM_FI_DEV_GPU_UTIL_RATIO"
 
     assert "gpu_samples" not in rows([(name, GPU, 0, 4294967295)])
@@ -252,7 +246,7 @@ def test_an_absurd_value_decides_nothing() -> None:
 # recommended counters
 
 
-def test_the_recommended_counters_are_known_to_us_and_well_formed() -> None:
+def test_the_recommended_counters_are_known_to_us_and_well_formed():
     lines = [x for x in COUNTERS_FILE.read_text().splitlines() if x and not x.startswith("#")]
     fields = [line.split(",")[0].strip() for line in lines]
 
@@ -264,7 +258,7 @@ def test_the_recommended_counters_are_known_to_us_and_well_formed() -> None:
         assert metric.kind != "unknown", field
 
 
-def test_counters_that_are_off_are_reported_with_the_line_to_add() -> None:
+def test_counters_that_are_off_are_reported_with_the_line_to_add():
     fields = [
         line.split(",")[0]
         for line in COUNTERS_FILE.read_text().splitlines()

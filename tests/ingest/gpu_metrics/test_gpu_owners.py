@@ -7,7 +7,7 @@ from tests.ingest.gpu_lines import START, Line, mig, power, rows
 from goodput_ingest.gpu_metrics import Memory
 
 
-def owned(lines: list[Line], memory: Memory | None = None) -> list[tuple[str, float, float]]:
+def owned(lines, memory=None):
     return [
         (
             row["owner"],
@@ -18,13 +18,13 @@ def owned(lines: list[Line], memory: Memory | None = None) -> list[tuple[str, fl
     ]
 
 
-def test_an_owner_is_from_the_first_reading_with_its_label_to_the_last() -> None:
+def test_an_owner_is_from_the_first_reading_with_its_label_to_the_last():
     lines = [power(0), *(power(s, hpc_job="7") for s in (30, 60, 90)), power(120)]
 
     assert owned(lines) == [("7", 30, 90)]
 
 
-def test_a_reading_without_the_label_and_a_hole_both_end_a_stretch() -> None:
+def test_a_reading_without_the_label_and_a_hole_both_end_a_stretch():
     lines = [
         *(power(s, hpc_job="7") for s in (0, 30)),
         power(60),
@@ -34,7 +34,7 @@ def test_a_reading_without_the_label_and_a_hole_both_end_a_stretch() -> None:
     assert owned(lines) == [("7", 0, 30), ("7", 90, 120), ("7", 600, 630)]
 
 
-def test_an_owner_goes_on_from_poll_to_poll_as_one_stretch() -> None:
+def test_an_owner_goes_on_from_poll_to_poll_as_one_stretch():
     memory = Memory()
 
     polls = [owned([power(s, hpc_job="7")], memory) for s in (0, 30, 60)]
@@ -46,7 +46,7 @@ def test_an_owner_goes_on_from_poll_to_poll_as_one_stretch() -> None:
     assert again == [("7", 120, 120)]
 
 
-def test_readings_that_are_read_again_report_the_same_stretches() -> None:
+def test_readings_that_are_read_again_report_the_same_stretches():
     """Each poll of a server begins some minutes before the end of the one before it."""
     memory = Memory()
     lines = [power(s, hpc_job="7" if s < 90 else "8") for s in range(0, 300, 30)]
@@ -56,7 +56,7 @@ def test_readings_that_are_read_again_report_the_same_stretches() -> None:
     assert owned(lines[2:], memory) == [("7", 0, 60), ("8", 90, 270)]
 
 
-def test_an_outage_of_ours_ends_a_stretch() -> None:
+def test_an_outage_of_ours_ends_a_stretch():
     memory = Memory()
 
     owned([power(0, hpc_job="7"), power(30, hpc_job="7")], memory)
@@ -64,7 +64,7 @@ def test_an_outage_of_ours_ends_a_stretch() -> None:
     assert owned([power(3600, hpc_job="7")], memory) == [("7", 3600, 3600)]
 
 
-def test_pods_and_jobs_are_owners_of_instances_too() -> None:
+def test_pods_and_jobs_are_owners_of_instances_too():
     lines = mig("DCGM_FI_PROF_GR_ENGINE_ACTIVE", {"1": 0.5})
     labelled: list[Line] = [
         (name, {**one_set, "pod": "p", "namespace": "ns", "container": "c"}, s, value)

@@ -1,54 +1,52 @@
 """Xids from the gauge that holds the last one."""
 
-from __future__ import annotations
-
-from tests.ingest.gpu_lines import GPU, START, Line, power, rows
+from tests.ingest.gpu_lines import GPU, START, power, rows
 
 from goodput_ingest.gpu_metrics import Memory
 
 
-def xids(lines: list[Line], memory: Memory | None = None) -> list[tuple[float, int, str]]:
+def xids(lines, memory=None):
     return [
         ((row["ts"] - START).total_seconds(), row["code"], row["ts_precision"])
         for row in rows(lines, memory).get("gpu_events", [])
     ]
 
 
-def xid(seconds: float, code: float, **more: str) -> Line:
+def xid(seconds, code, **more):
     return ("DCGM_FI_DEV_XID_ERRORS", {**GPU, **more}, seconds, code)
 
 
-def test_a_change_of_the_latch_is_an_event() -> None:
+def test_a_change_of_the_latch_is_an_event():
     lines = [xid(0, 0), xid(30, 31), xid(60, 31), xid(90, 79), xid(120, 79)]
 
     assert xids(lines) == [(30, 31, "approximate"), (90, 79, "approximate")]
 
 
-def test_a_latch_that_was_set_when_we_came_is_not_dated() -> None:
+def test_a_latch_that_was_set_when_we_came_is_not_dated():
     assert xids([xid(0, 79), xid(30, 79)]) == [(0, 79, "at_or_before")]
 
 
-def test_a_latch_that_appears_on_a_gpu_we_watched_is_an_event() -> None:
+def test_a_latch_that_appears_on_a_gpu_we_watched_is_an_event():
     lines = [power(0), power(30), power(60), xid(60, 94, err_code="94", err_msg="Contained ECC")]
 
     assert xids(lines) == [(60, 94, "approximate")]
     assert rows(lines)["gpu_events"][0]["message"] == "Contained ECC"
 
 
-def test_after_a_hole_the_same_code_is_the_old_event_and_another_is_not_dated() -> None:
+def test_after_a_hole_the_same_code_is_the_old_event_and_another_is_not_dated():
     before = [xid(seconds, 13) for seconds in (0, 30, 60)]
 
     assert xids([*before, xid(3600, 13)]) == [(0, 13, "at_or_before")]
     assert xids([*before, xid(3600, 79)]) == [(0, 13, "at_or_before"), (3600, 79, "at_or_before")]
 
 
-def test_a_missing_gauge_does_not_make_its_code_new() -> None:
+def test_a_missing_gauge_does_not_make_its_code_new():
     lines = [xid(0, 13), power(30), xid(60, 13)]
 
     assert xids(lines) == [(0, 13, "at_or_before")]
 
 
-def test_the_latch_is_remembered_from_poll_to_poll() -> None:
+def test_the_latch_is_remembered_from_poll_to_poll():
     memory = Memory()
 
     polls = [xids([xid(s, code)], memory) for s, code in ((0, 0), (30, 79), (60, 79), (90, 0))]
@@ -58,7 +56,7 @@ def test_the_latch_is_remembered_from_poll_to_poll() -> None:
     assert again == [(120, 79, "approximate")]
 
 
-def test_readings_that_are_read_again_make_no_event_of_a_code_that_is_over() -> None:
+def test_readings_that_are_read_again_make_no_event_of_a_code_that_is_over():
     """Each poll of a server begins some minutes before the end of the one before it."""
     memory = Memory()
     reported = [xid(0, 0), xid(30, 94), xid(60, 94), xid(90, 31), xid(120, 31)]
@@ -68,7 +66,7 @@ def test_readings_that_are_read_again_make_no_event_of_a_code_that_is_over() -> 
     assert xids([*reported[3:], xid(150, 79)], memory) == [(150, 79, "approximate")]
 
 
-def test_an_xid_reported_in_an_answer_of_its_own_is_an_event_of_its_time() -> None:
+def test_an_xid_reported_in_an_answer_of_its_own_is_an_event_of_its_time():
     """Saved answers have one metric each, so that the other readings are known before."""
     memory = Memory()
     rows([power(seconds) for seconds in (0, 30, 60, 90)], memory)
@@ -78,14 +76,14 @@ def test_an_xid_reported_in_an_answer_of_its_own_is_an_event_of_its_time() -> No
     assert found == [(60, 79, "approximate")]
 
 
-def test_a_latch_read_after_later_readings_of_its_gpu_was_not_watched_before() -> None:
+def test_a_latch_read_after_later_readings_of_its_gpu_was_not_watched_before():
     memory = Memory()
     rows([power(seconds) for seconds in (0, 30, 60)], memory)
 
     assert xids([xid(0, 79), xid(30, 79)], memory) == [(0, 79, "at_or_before")]
 
 
-def test_an_xid_on_a_mig_gpu_is_one_event_of_the_gpu() -> None:
+def test_an_xid_on_a_mig_gpu_is_one_event_of_the_gpu():
     memory = Memory()
     instances = [{"GPU_I_ID": i, "GPU_I_PROFILE": "1g.10gb"} for i in "12"]
 
@@ -97,5 +95,5 @@ def test_an_xid_on_a_mig_gpu_is_one_event_of_the_gpu() -> None:
     assert polls == [[], [(30, 79, "approximate")]]
 
 
-def test_a_blank_is_no_xid() -> None:
+def test_a_blank_is_no_xid():
     assert xids([xid(0, 0), xid(30, 2147483632)]) == []

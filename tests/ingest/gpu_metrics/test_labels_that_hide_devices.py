@@ -1,7 +1,5 @@
 """A label takes no device away: shares repeat a reading, and `N/A` is no partition."""
 
-from __future__ import annotations
-
 import polars as pl
 import pytest
 
@@ -14,7 +12,7 @@ UUID = "GPU-11111111-2222-3333-4444-555555555555"
 SERIES = f'UUID="{UUID}",gpu="0",Hostname="w1",modelName="Tesla T4"'
 
 
-def test_series_of_virtual_gpus_are_one_reading_of_the_device(tmp_path) -> None:
+def test_series_of_virtual_gpus_are_one_reading_of_the_device(tmp_path):
     page = tmp_path / "scrape.prom"
     page.write_text(
         "".join(
@@ -34,7 +32,7 @@ def test_series_of_virtual_gpus_are_one_reading_of_the_device(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("text", ["none", "N/A", "NA", "", "[N/A]"])
-def test_an_amd_gpu_without_partitions_is_a_whole_gpu(text: str) -> None:
+def test_an_amd_gpu_without_partitions_is_a_whole_gpu(text):
     given = pl.DataFrame(
         {
             "gpu_uuid": ["88ff740f-0000-1000-80d1-000000000000"],
@@ -53,7 +51,7 @@ def test_an_amd_gpu_without_partitions_is_a_whole_gpu(text: str) -> None:
     assert row["gpu_model"] == "AMD Instinct MI210"
 
 
-def test_a_serial_number_that_says_there_is_none_names_no_gpu() -> None:
+def test_a_serial_number_that_says_there_is_none_names_no_gpu():
     given = pl.DataFrame({"serial_number": ["N/A", "PCB1"], "gpu_id": ["0", "0"]})
 
     assert labels.normalise(given)["gpu_uuid"].to_list() == [None, "SN-PCB1"]

@@ -5,22 +5,16 @@ from __future__ import annotations
 
 import random
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from tests.ingest.followed_logs import FOLLOWED_LOGS, FollowedLog
+from tests.ingest.followed_logs import FOLLOWED_LOGS
 
 from goodput_ingest.live.config import FOLLOWED
 from goodput_ingest.live.tail import Tail
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from goodput_queries.storage.store import LocalStore
 
 NOW = datetime(2026, 11, 20, 13)
 ZONE = "Europe/Berlin"
@@ -37,31 +31,31 @@ Rows = list[tuple[Any, ...]]
 
 
 @pytest.fixture(params=FOLLOWED_LOGS)
-def log(request: pytest.FixtureRequest) -> FollowedLog:
+def log(request):
     return FOLLOWED_LOGS[request.param]
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     (tmp_path / "logs").mkdir()
     return tmp_path / "logs"
 
 
-def tail(log: FollowedLog, folder: Path) -> Tail:
+def tail(log, folder):
     return Tail(str(folder), log.reads, cluster="lab", timezone=ZONE, node=log.node)
 
 
-def reached(store: LocalStore) -> dict[str, datetime]:
+def reached(store):
     sql = "select origin, max(window_end_at) from state.ingested where window_end_at is not null"
     return dict(store.read(f"{sql} group by origin").rows())
 
 
-def load(store: LocalStore, source: Tail) -> None:
+def load(store, source):
     for batch in source.poll(reached(store), NOW):
         store.load(batch)
 
 
-def known(store: LocalStore) -> Rows:
+def known(store):
     """Return all evidence and rejects, without their load numbers."""
     found: Rows = []
     for table in TABLES:
@@ -75,7 +69,7 @@ def known(store: LocalStore) -> Rows:
     return sorted([*found, *(("rejects", *row) for row in rejects)], key=repr)
 
 
-def of_whole(store: LocalStore, log: FollowedLog, folder: Path) -> Rows:
+def of_whole(store, log, folder):
     """Return what a log gives that is read in whole; nothing of it stays."""
     path = folder / log.file
     path.write_text(log.text)
@@ -88,24 +82,22 @@ def of_whole(store: LocalStore, log: FollowedLog, folder: Path) -> Rows:
     return found
 
 
-def growing(path: Path, pieces: Iterable[str]) -> Iterator[None]:
+def growing(path, pieces):
     for piece in pieces:
         with path.open("a") as file:
             file.write(piece)
         yield
 
 
-def lines(text: str) -> list[str]:
+def lines(text):
     return [line + "\n" for line in text.removesuffix("\n").split("\n")]
 
 
-def test_each_followed_format_has_a_log_here() -> None:
+def test_each_followed_format_has_a_log_here():
     assert {log.reads for log in FOLLOWED_LOGS.values()} == set(FOLLOWED)
 
 
-def test_a_log_polled_after_each_line_has_the_rows_of_the_whole(
-    store: LocalStore, folder: Path, log: FollowedLog
-) -> None:
+def test_a_log_polled_after_each_line_has_the_rows_of_the_whole(store, folder, log):
     whole = of_whole(store, log, folder)
     source = tail(log, folder)
 
@@ -117,8 +109,8 @@ def test_a_log_polled_after_each_line_has_the_rows_of_the_whole(
 
 
 def test_a_log_cut_anywhere_has_the_rows_of_the_whole_though_its_collector_restarts(
-    store: LocalStore, folder: Path, log: FollowedLog
-) -> None:
+    store, folder, log
+):
     whole = of_whole(store, log, folder)
     chance = random.Random(log.text)  # noqa: S311 -- seeded, so that a failure comes again
     cuts = sorted(chance.sample(range(1, len(log.text)), 12))

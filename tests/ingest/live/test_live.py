@@ -1,32 +1,13 @@
 """The loop over live sources: no source stops another, no outage leaves a hole or a double."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import re
 import threading
-import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
-import polars as pl
 import pytest
-
-from goodput_ingest.live import status as live_status
-from goodput_ingest.live.scheduler import BACKOFF_MAX_S, Clock, Collection, next_due_s
-from goodput_ingest.live.store_lease import Held
-from goodput_ingest.source import Batch, LiveSource
-from goodput_queries.errors import IngestError, StoreError
-from goodput_queries.storage.store import LocalStore
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from goodput_queries.evidence.batch import Loaded
-
-
 from tests.ingest.fake_live import (
     PATIENCE_S,
     Fake,
@@ -39,20 +20,25 @@ from tests.ingest.fake_live import (
     seconds_of,
     status_of,
 )
+from tests.until import until
+
+from goodput_ingest.live import status as live_status
+from goodput_ingest.live.scheduler import BACKOFF_MAX_S, Clock, Collection, next_due_s
+from goodput_ingest.live.store_lease import Held
+from goodput_ingest.source import LiveSource
+from goodput_queries.errors import IngestError, StoreError
 
 
 @pytest.fixture
-def hour() -> SetClock:
+def hour():
     return SetClock()
 
 
-def test_the_fake_is_a_live_source() -> None:
+def test_the_fake_is_a_live_source():
     assert isinstance(Fake(), LiveSource)
 
 
-def test_what_a_source_has_comes_into_the_store_poll_by_poll(
-    store: LocalStore, hour: SetClock
-) -> None:
+def test_what_a_source_has_comes_into_the_store_poll_by_poll(store, hour):
     source = Fake()
     with running(store, hour.clock(), source):
         source.hands.wait_for_polls(2)
@@ -62,7 +48,7 @@ def test_what_a_source_has_comes_into_the_store_poll_by_poll(
     assert seconds_of(store) == list(range(90))
 
 
-def test_a_source_that_fails_stops_no_other(store: LocalStore, hour: SetClock) -> None:
+def test_a_source_that_fails_stops_no_other(store, hour):
     good, bad = Fake("good"), Fake("bad", hands=Hands(failing=IngestError("bad: is away.")))
     with running(store, hour.clock(), bad, good):
         good.hands.wait_for_polls(5)
@@ -73,7 +59,7 @@ def test_a_source_that_fails_stops_no_other(store: LocalStore, hour: SetClock) -
     assert status_of(store, "good")["error"] is None
 
 
-def test_a_source_that_hangs_stops_no_other_and_is_seen(store: LocalStore, hour: SetClock) -> None:
+def test_a_source_that_hangs_stops_no_other_and_is_seen(store, hour):
     good, hung = Fake("good"), Fake("hung", hands=Hands(gate=threading.Event()))
     with running(store, hour.clock(), hung, good):
         good.hands.wait_for_polls(5)
@@ -84,8 +70,8 @@ def test_a_source_that_hangs_stops_no_other_and_is_seen(store: LocalStore, hour:
 
 
 def test_an_unexpected_exception_is_a_sentence_and_its_traceback_comes_on_request(
-    store: LocalStore, hour: SetClock, caplog: pytest.LogCaptureFixture
-) -> None:
+    store, hour, caplog
+):
     source = Fake(hands=Hands(failing=ZeroDivisionError("by zero")))
 
     (error,) = ask(store, hour.clock(), source)
@@ -101,19 +87,17 @@ def test_an_unexpected_exception_is_a_sentence_and_its_traceback_comes_on_reques
     assert "Traceback" in caplog.text
 
 
-def test_a_poll_without_memory_is_no_failure_of_its_source(
-    store: LocalStore, hour: SetClock
-) -> None:
+def test_a_poll_without_memory_is_no_failure_of_its_source(store, hour):
     source = Fake(hands=Hands(failing=MemoryError()))
 
     with pytest.raises(MemoryError):
         ask(store, hour.clock(), source)
 
 
-def test_what_came_before_a_failure_is_kept(store: LocalStore, hour: SetClock) -> None:
+def test_what_came_before_a_failure_is_kept(store, hour):
     @dataclass(frozen=True)
     class BreaksOff(Fake):
-        def poll(self, reached: Mapping[str, datetime], now: datetime) -> Iterator[Batch]:
+        def poll(self, reached, now):
             yield next(super().poll(reached, now))
             raise IngestError("a: broke off.")
 
@@ -121,9 +105,7 @@ def test_what_came_before_a_failure_is_kept(store: LocalStore, hour: SetClock) -
     assert seconds_of(store) == list(range(10))
 
 
-def test_after_an_outage_of_the_source_nothing_is_missing_or_twice(
-    store: LocalStore, hour: SetClock
-) -> None:
+def test_after_an_outage_of_the_source_nothing_is_missing_or_twice(store, hour):
     source = Fake()
     ask(store, hour.clock(), source)
     source.hands.failing = IngestError("a: is away.")
@@ -136,7 +118,7 @@ def test_after_an_outage_of_the_source_nothing_is_missing_or_twice(
     assert seconds_of(store) == list(range(200))
 
 
-def test_a_new_process_goes_on_where_the_store_is(store: LocalStore, hour: SetClock) -> None:
+def test_a_new_process_goes_on_where_the_store_is(store, hour):
     ask(store, hour.clock(), Fake())
     hour.second = 90
     later = Fake()
@@ -146,9 +128,7 @@ def test_a_new_process_goes_on_where_the_store_is(store: LocalStore, hour: SetCl
     assert seconds_of(store) == list(range(90))
 
 
-def test_a_source_without_times_goes_on_from_its_last_good_poll(
-    store: LocalStore, hour: SetClock
-) -> None:
+def test_a_source_without_times_goes_on_from_its_last_good_poll(store, hour):
     """Accounting, as an example: its rows are records, not readings at a moment."""
     silent = Fake()
     hour.second = 0
@@ -161,7 +141,7 @@ def test_a_source_without_times_goes_on_from_its_last_good_poll(
     assert silent.hands.reached[1:] == [{"a": at(0)}, {"a": at(0)}]
 
 
-def test_a_poll_that_was_cut_short_is_not_taken_as_done(store: LocalStore, hour: SetClock) -> None:
+def test_a_poll_that_was_cut_short_is_not_taken_as_done(store, hour):
     """Killed in the middle of catching up: what is left is read by the next process."""
     source = Fake(per_batch=10)
     poll = source.poll({}, at(60))
@@ -173,9 +153,7 @@ def test_a_poll_that_was_cut_short_is_not_taken_as_done(store: LocalStore, hour:
     assert seconds_of(store) == list(range(60))
 
 
-def test_a_clock_that_ran_ahead_does_not_make_a_hole(
-    store: LocalStore, hour: SetClock, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_clock_that_ran_ahead_does_not_make_a_hole(store, hour, caplog):
     source = Fake(hands=Hands(last_second=60))
     with running(store, hour.clock(), source):
         source.hands.wait_for_polls(2)
@@ -189,16 +167,14 @@ def test_a_clock_that_ran_ahead_does_not_make_a_hole(
     assert seconds_of(store) == list(range(90))
 
 
-def test_a_status_of_a_wrong_clock_is_no_place_to_go_on(store: LocalStore) -> None:
+def test_a_status_of_a_wrong_clock_is_no_place_to_go_on(store):
     ahead = live_status.Status("fake", "a", at(0), 10).answered(at(86_400))
     live_status.write(store, [ahead])
 
     assert live_status.reached(store, "fake", at(90)) == {}
 
 
-def test_the_status_reports_since_when_and_how_often_a_source_fails(
-    store: LocalStore, hour: SetClock
-) -> None:
+def test_the_status_reports_since_when_and_how_often_a_source_fails(store, hour):
     source = Fake()
     ask(store, hour.clock(), source)
     for second in (70, 80):
@@ -220,7 +196,7 @@ def test_the_status_reports_since_when_and_how_often_a_source_fails(
     }
 
 
-def test_a_success_ends_a_failure(store: LocalStore, hour: SetClock) -> None:
+def test_a_success_ends_a_failure(store, hour):
     source = Fake(hands=Hands(failing=IngestError("a: is away.")))
     ask(store, hour.clock(), source)
     source.hands.failing = None
@@ -232,9 +208,7 @@ def test_a_success_ends_a_failure(store: LocalStore, hour: SetClock) -> None:
     assert status["answered_at"] == at(70)
 
 
-def test_the_log_says_what_changed_and_no_more(
-    store: LocalStore, hour: SetClock, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_log_says_what_changed_and_no_more(store, hour, caplog):
     source = Fake(hands=Hands(failing=IngestError("a: is away.")))
     with running(store, hour.clock(), source):
         source.hands.wait_for_polls(3)
@@ -246,7 +220,7 @@ def test_the_log_says_what_changed_and_no_more(
     assert second.startswith("fake (a) answers again after ")
 
 
-def test_a_status_is_no_evidence(store: LocalStore) -> None:
+def test_a_status_is_no_evidence(store):
     """Otherwise each poll would rebuild the ledger and every page."""
     live_status.write(store, [live_status.Status("fake", "a", at(0), 10)])
 
@@ -257,27 +231,27 @@ def test_a_status_is_no_evidence(store: LocalStore) -> None:
 class Full:
     """A store whose disk is full, for so many loads."""
 
-    def __init__(self, store: LocalStore, times: int) -> None:
+    def __init__(self, store, times):
         self.store, self.times = store, times
 
     @contextlib.contextmanager
-    def lease(self) -> Iterator[Full]:
+    def lease(self):
         """Give itself."""
         yield self
 
-    def load(self, batch: Batch) -> Loaded:
+    def load(self, batch):
         """Refuse so many times."""
         self.times -= 1
         if self.times >= 0:
             raise StoreError("the disk is full.")
         return self.store.load(batch)
 
-    def read(self, *arguments: object) -> pl.DataFrame:
+    def read(self, *arguments):
         """Read as the store does."""
         return self.store.read(*arguments)  # type: ignore[arg-type]
 
 
-def test_a_store_that_takes_nothing_is_tried_again(store: LocalStore, hour: SetClock) -> None:
+def test_a_store_that_takes_nothing_is_tried_again(store, hour):
     full = Full(store, times=1_000_000)
     source = Fake()
     collection = Collection([collector(source)], full, hour.clock())  # type: ignore[arg-type]
@@ -290,7 +264,7 @@ def test_a_store_that_takes_nothing_is_tried_again(store: LocalStore, hour: SetC
     assert seconds_of(store) == list(range(60))
 
 
-def test_stopping_ends_after_the_batch_under_way(store: LocalStore, hour: SetClock) -> None:
+def test_stopping_ends_after_the_batch_under_way(store, hour):
     hour.second = 1_000_000  # a hundred thousand batches
     source = Fake()
     with running(store, hour.clock(), source):
@@ -304,7 +278,7 @@ def test_stopping_ends_after_the_batch_under_way(store: LocalStore, hour: SetClo
     assert status_of(store)["answered_at"] is None  # it has not read all there was
 
 
-def test_a_source_that_does_not_end_is_named(store: LocalStore, hour: SetClock) -> None:
+def test_a_source_that_does_not_end_is_named(store, hour):
     gate = threading.Event()
     source = Fake(hands=Hands(gate=gate))
     collection = Collection([collector(source)], Held(store), hour.clock())
@@ -321,8 +295,8 @@ def test_a_source_that_does_not_end_is_named(store: LocalStore, hour: SetClock) 
     [(0, 1, 30), (0, 29.9, 30), (0, 30, 60), (0, 95, 120), (30, 31, 60)],
 )
 def test_a_source_that_answers_is_asked_in_a_rhythm_and_what_was_missed_is_left_out(
-    due_s: float, now_s: float, expected_s: float
-) -> None:
+    due_s, now_s, expected_s
+):
     assert next_due_s(due_s, now_s, 30.0, failures=0) == expected_s
 
 
@@ -331,29 +305,26 @@ def test_a_source_that_answers_is_asked_in_a_rhythm_and_what_was_missed_is_left_
     [(5, 1, 5), (5, 2, 10), (5, 3, 20), (5, 5, 60), (5, 10_000, 60), (300, 1, 300), (300, 9, 300)],
 )
 def test_a_source_that_fails_is_asked_later_each_time_up_to_a_minute(
-    interval_s: float, failures: int, longest_s: float
-) -> None:
+    interval_s, failures, longest_s
+):
     wait = [next_due_s(0, 100, interval_s, failures, lambda c=c: c) - 100 for c in (0.0, 1.0)]
 
     assert wait == [longest_s, longest_s / 2]
     assert longest_s <= max(BACKOFF_MAX_S, interval_s)
 
 
-def test_moments_are_naive_utc() -> None:
+def test_moments_are_naive_utc():
     now = Clock().now()
 
     assert now.tzinfo is None
     assert abs(datetime.now(UTC).replace(tzinfo=None) - now) < timedelta(minutes=1)
 
 
-def test_a_source_that_was_asked_to_end_ends_by_itself(store: LocalStore, hour: SetClock) -> None:
+def test_a_source_that_was_asked_to_end_ends_by_itself(store, hour):
     """While a server ends its last build, nothing new waits to be written."""
     source = Fake()
     with running(store, hour.clock(), source) as collection:
         source.hands.wait_for_polls(1)
         collection.end()
-        deadline = time.monotonic() + PATIENCE_S
-        while not source.hands.is_closed and time.monotonic() < deadline:
-            time.sleep(0.01)
 
-        assert source.hands.is_closed
+        until(lambda: source.hands.is_closed, "the source is closed", within_s=PATIENCE_S)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from goodput_ingest.live.config import FOLLOWED, LIVE, NAMES, Collector, collectors
+from goodput_ingest.live.config import FOLLOWED, LIVE, NAMES, collectors
 from goodput_ingest.live.tail import Tail
 from goodput_ingest.source import LiveSource
 from goodput_ingest.sources.dcgm.live import DcgmLive
@@ -33,13 +33,13 @@ LEAST: dict[str, dict[str, Any]] = {
 NOT_SETTINGS = {"module", "clock", "booted_at", "memory", "reads"}  # for tests, or of ours
 
 
-def one(source: str, **table: Any) -> Collector:
+def one(source, **table):
     (found,) = collectors([{"source": source, **table}])
     return found
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_source_is_made_of_the_least_it_needs(name: str) -> None:
+def test_each_source_is_made_of_the_least_it_needs(name):
     found = one(name, **LEAST.get(name, {}))
 
     assert isinstance(found.source, LiveSource)
@@ -47,7 +47,7 @@ def test_each_source_is_made_of_the_least_it_needs(name: str) -> None:
     assert found.origin
 
 
-def test_the_rows_of_each_source_are_known_by_its_name() -> None:
+def test_the_rows_of_each_source_are_known_by_its_name():
     assert set(FOLLOWED) <= SOURCES.keys()
     assert all(kind.name == name for name, kind in LIVE.items())
 
@@ -65,12 +65,12 @@ def test_the_rows_of_each_source_are_known_by_its_name() -> None:
         ({"source": "job-events", "folder": "/logs"}, "/logs"),
     ],
 )
-def test_what_is_asked_is_what_a_source_calls_itself(table: dict[str, Any], origin: str) -> None:
+def test_what_is_asked_is_what_a_source_calls_itself(table, origin):
     """By these words it finds how far the store has come with it."""
     assert collectors([table])[0].origin.startswith(origin)
 
 
-def test_the_kernel_log_is_this_machines_or_that_of_files() -> None:
+def test_the_kernel_log_is_this_machines_or_that_of_files():
     assert isinstance(one("kernel-log").source, KernelLogLive)
     source = one("kernel-log", folder="/var/log", pattern="kern.log").source
     assert isinstance(source, Tail)
@@ -80,7 +80,7 @@ def test_the_kernel_log_is_this_machines_or_that_of_files() -> None:
 @pytest.mark.parametrize(
     "kind", [Prometheus, Kubernetes, DcgmLive, NvmlLive, SlurmLive, KernelLogLive, Tail]
 )
-def test_every_field_that_is_a_setting_can_be_set(kind: Any) -> None:
+def test_every_field_that_is_a_setting_can_be_set(kind):
     """A field of a type that no settings file can hold would be left out without a word."""
     name = "job-log" if kind is Tail else kind.name
     with pytest.raises(IngestError) as caught:
@@ -91,7 +91,7 @@ def test_every_field_that_is_a_setting_can_be_set(kind: Any) -> None:
     assert set(known) == wanted - NOT_SETTINGS
 
 
-def test_values_reach_the_source() -> None:
+def test_values_reach_the_source():
     source = one(
         "dcgm",
         urls=["http://n1:9400"],
@@ -109,7 +109,7 @@ def test_values_reach_the_source() -> None:
     assert one("slurm", form="json").source.form == "json"  # type: ignore[attr-defined]
 
 
-def test_the_cluster_of_a_site_is_that_of_sources_that_name_none() -> None:
+def test_the_cluster_of_a_site_is_that_of_sources_that_name_none():
     tables = [
         {"source": "prometheus", "url": URL},
         {"source": "dcgm", "urls": [URL], "cluster": "other"},
@@ -188,14 +188,14 @@ def test_the_cluster_of_a_site_is_that_of_sources_that_name_none() -> None:
         ),
     ],
 )
-def test_a_wrong_table_is_named_with_its_key(table: dict[str, Any], sentence: str) -> None:
+def test_a_wrong_table_is_named_with_its_key(table, sentence):
     with pytest.raises(IngestError) as caught:
         collectors([table])
     assert str(caught.value).startswith(sentence)
 
 
 @pytest.mark.parametrize("key", ["password", "token", "secret"])
-def test_a_secret_in_a_settings_file_is_refused_and_not_repeated(key: str) -> None:
+def test_a_secret_in_a_settings_file_is_refused_and_not_repeated(key):
     with pytest.raises(IngestError) as caught:
         one("prometheus", url=URL, **{key: "hunter2"})
 
@@ -203,7 +203,7 @@ def test_a_secret_in_a_settings_file_is_refused_and_not_repeated(key: str) -> No
     assert "hunter2" not in str(caught.value)
 
 
-def test_two_tables_that_ask_the_same_are_one_too_many() -> None:
+def test_two_tables_that_ask_the_same_are_one_too_many():
     tables = [
         {"source": "slurm"},
         {"source": "prometheus", "url": URL},
@@ -217,7 +217,7 @@ def test_two_tables_that_ask_the_same_are_one_too_many() -> None:
     )
 
 
-def test_one_server_may_be_asked_for_two_things() -> None:
+def test_one_server_may_be_asked_for_two_things():
     tables = [{"source": "prometheus", "url": URL}, {"source": "kubernetes", "url": URL}]
 
     assert len(collectors(tables)) == 2

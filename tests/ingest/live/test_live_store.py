@@ -7,22 +7,16 @@ import signal
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING
 
 import pytest
+from tests.ingest.fake_live import PATIENCE_S
 
 from goodput_ingest.live.store_lease import Shared, collector_lock, is_collected
 from goodput_queries.errors import StoreError
 from goodput_queries.storage.store import LocalStore, open_store
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-
-from tests.ingest.fake_live import PATIENCE_S
-
-
-def test_between_leases_the_file_is_free(tmp_path: Path, empty_database: Path) -> None:
+def test_between_leases_the_file_is_free(tmp_path, empty_database):
     stores = Shared(empty_database)
     with stores.lease() as first, stores.lease() as second:
         assert first is second
@@ -32,7 +26,7 @@ def test_between_leases_the_file_is_free(tmp_path: Path, empty_database: Path) -
     stores.close()
 
 
-def test_a_file_that_another_process_has_is_a_stated_failure(empty_database: Path) -> None:
+def test_a_file_that_another_process_has_is_a_stated_failure(empty_database):
     holds = (
         "import sys, duckdb; c = duckdb.connect(sys.argv[1]); print('has it', flush=True); "
         "sys.stdin.read()"
@@ -53,12 +47,12 @@ def test_a_file_that_another_process_has_is_a_stated_failure(empty_database: Pat
         assert store.read("select 1").item() == 1
 
 
-def test_two_threads_share_one_opening(empty_database: Path) -> None:
+def test_two_threads_share_one_opening(empty_database):
     stores = Shared(empty_database)
     seen: list[object] = []
     barrier = threading.Barrier(4, timeout=PATIENCE_S)
 
-    def use() -> None:
+    def use():
         with stores.lease() as store:
             barrier.wait()
             seen.append(store)
@@ -71,7 +65,7 @@ def test_two_threads_share_one_opening(empty_database: Path) -> None:
     assert len(set(map(id, seen))) == 1
 
 
-def test_one_process_collects_into_a_database(tmp_path: Path) -> None:
+def test_one_process_collects_into_a_database(tmp_path):
     database = tmp_path / "fleet.duckdb"
     with collector_lock(database):
         assert is_collected(database)
@@ -86,7 +80,7 @@ def test_one_process_collects_into_a_database(tmp_path: Path) -> None:
 
 
 @pytest.mark.machine
-def test_a_killed_collector_is_out_of_the_way(tmp_path: Path) -> None:
+def test_a_killed_collector_is_out_of_the_way(tmp_path):
     database = tmp_path / "fleet.duckdb"
     holds = (
         "import sys; from goodput_ingest.live.store_lease import collector_lock\n"
@@ -104,6 +98,6 @@ def test_a_killed_collector_is_out_of_the_way(tmp_path: Path) -> None:
             assert is_collected(database)
 
 
-def test_a_memory_database_is_nobody_elses() -> None:
+def test_a_memory_database_is_nobody_elses():
     with collector_lock(":memory:"), collector_lock(":memory:"):
         assert isinstance(open_store(":memory:"), LocalStore)

@@ -16,10 +16,8 @@ from goodput_ingest.live.scheduler import Clock, Collection
 from goodput_ingest.live.store_lease import Held
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from goodput_queries.storage.store import LocalStore
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 INTERVAL_S = 10
@@ -41,7 +39,7 @@ class Node:
     steps: int = 0
     stepped_until_s: float = 5.0
 
-    def page(self) -> str:
+    def page(self):
         """Return what the exporter prints."""
         lines = []
         for gpu in set(range(GPUS)) - self.gone:
@@ -54,7 +52,7 @@ class Node:
             lines += [f"{name}{{{labels}}} {value}" for name, value in values.items()]
         return "\n".join(lines) + "\n"
 
-    def work(self, step_s: float) -> None:
+    def work(self, step_s):
         """Do the steps until now, and save them."""
         with self.events.open("a") as out:
             while self.stepped_until_s + step_s <= self.second:
@@ -63,7 +61,7 @@ class Node:
                 self._say(out, "step", step=self.steps, dur_s=step_s)
             self._say(out, "ckpt.durable", step=self.steps)
 
-    def _say(self, out: object, event: str, **more: float) -> None:
+    def _say(self, out, event, **more):
         ts = NOON.timestamp() + self.stepped_until_s
         for rank in range(RANKS):
             who = {"run_id": "7", "rank": rank, "local_rank": rank, "host": "n0"}
@@ -72,17 +70,17 @@ class Node:
 
 
 @pytest.fixture
-def node(tmp_path: Path) -> Iterator[tuple[Node, str]]:
+def node(tmp_path):
     """Give the node, and where its exporter listens."""
     found = Node(tmp_path / "job.jsonl")
 
     class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+        def do_GET(self):
             self.send_response(200)
             self.end_headers()
             self.wfile.write(found.page().encode())
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, *_):
             """Keep quiet."""
 
     http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -94,9 +92,7 @@ def node(tmp_path: Path) -> Iterator[tuple[Node, str]]:
     http.server_close()
 
 
-def test_findings_are_there_within_two_polls_of_their_evidence(
-    whole_store: LocalStore, node: tuple[Node, str], tmp_path: Path
-) -> None:
+def test_findings_are_there_within_two_polls_of_their_evidence(whole_store, node, tmp_path):
     """An Xid and a throttled GPU in the first poll; a GPU that is silent, once it is twice."""
     site, url = node
     tables = [
@@ -107,12 +103,12 @@ def test_findings_are_there_within_two_polls_of_their_evidence(
     clock = Clock(lambda: now + timedelta(seconds=site.second), lambda: site.second)
     collection = Collection(collectors(tables, cluster="lab"), Held(whole_store), clock)
 
-    def poll(step_s: float) -> None:
+    def poll(step_s):
         site.second += INTERVAL_S
         site.work(step_s)
         assert [outcome.error for outcome in collection.ask_once()] == [None, None]
 
-    def found() -> set[tuple[str, str]]:
+    def found():
         whole_store.build()
         rows = whole_store.read(
             """select rule, gpu_uuid from marts.findings

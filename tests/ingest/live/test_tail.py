@@ -5,7 +5,7 @@ import itertools
 import json
 import os
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,41 +17,39 @@ from goodput_ingest.sources.job_events.job_events import JobEvents
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Iterator
 
     from goodput_queries.evidence.batch import Batch
-    from goodput_queries.storage.store import LocalStore
 
 NOW = datetime(2026, 11, 20, 13)
 START_S = 1795178033
 
 
-def event(step: int, **fields: object) -> str:
+def event(step, **fields):
     record = {"v": 1, "ts": START_S + step, "event": "step", "step": step, "run_id": "r", "rank": 0}
     return json.dumps(record | fields) + "\n"
 
 
-def steps(first: int, last: int) -> str:
+def steps(first, last):
     return "".join(event(step) for step in range(first, last + 1))
 
 
-def add(path: Path, text: str) -> Path:
+def add(path, text):
     with path.open("a") as file:
         file.write(text)
     return path
 
 
-def follow(store: LocalStore, source: Tail, reached: Mapping[str, datetime] | None = None) -> int:
+def follow(store, source, reached=None):
     """Poll once, load all; return the rows that were read."""
     return sum(store.load(batch).rows for batch in source.poll(reached or {}, NOW))
 
 
-def known_steps(store: LocalStore) -> list[int]:
+def known_steps(store):
     return store.read("select step from raw.job_events order by 1")["step"].to_list()
 
 
-def reached(store: LocalStore) -> dict[str, datetime]:
+def reached(store):
     """Return how far the store has come, by origin, as the collect loop says it."""
     rows = store.read(
         "select origin, max(window_end_at) from state.ingested group by origin"
@@ -60,16 +58,16 @@ def reached(store: LocalStore) -> dict[str, datetime]:
 
 
 @pytest.fixture
-def job_events(tmp_path: Path) -> Tail:
+def job_events(tmp_path):
     return Tail(folder=str(tmp_path), reads="job-events")
 
 
-def test_it_is_a_live_source(job_events: Tail) -> None:
+def test_it_is_a_live_source(job_events):
     assert isinstance(job_events, LiveSource)
     assert job_events.interval_s == 5.0
 
 
-def test_each_line_is_read_once(store: LocalStore, tmp_path: Path, job_events: Tail) -> None:
+def test_each_line_is_read_once(store, tmp_path, job_events):
     path = add(tmp_path / "a.jsonl", steps(1, 3))
     rows = [follow(store, job_events)]
     add(path, steps(4, 5))
@@ -80,9 +78,7 @@ def test_each_line_is_read_once(store: LocalStore, tmp_path: Path, job_events: T
     assert store.read("select distinct origin from state.ingested").item() == str(path)
 
 
-def test_a_line_without_its_end_waits_for_it(
-    store: LocalStore, tmp_path: Path, job_events: Tail
-) -> None:
+def test_a_line_without_its_end_waits_for_it(store, tmp_path, job_events):
     line = event(2)
     path = add(tmp_path / "a.jsonl", event(1) + line[:20])
     follow(store, job_events)
@@ -94,9 +90,7 @@ def test_a_line_without_its_end_waits_for_it(
     assert store.read("from raw.rejects").height == 0
 
 
-def test_a_renamed_file_is_followed_and_the_new_one_of_its_name_begins(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_a_renamed_file_is_followed_and_the_new_one_of_its_name_begins(store, tmp_path):
     source = Tail(folder=str(tmp_path), reads="job-events", pattern="*.jsonl")
     path = add(tmp_path / "a.jsonl", steps(1, 2))
     follow(store, source)
@@ -110,9 +104,7 @@ def test_a_renamed_file_is_followed_and_the_new_one_of_its_name_begins(
 
 
 @pytest.mark.parametrize("more", [1, 30], ids=["shorter", "longer than before"])
-def test_a_truncated_file_begins_again(
-    store: LocalStore, tmp_path: Path, job_events: Tail, more: int
-) -> None:
+def test_a_truncated_file_begins_again(store, tmp_path, job_events, more):
     path = add(tmp_path / "a.jsonl", steps(1, 10))
     follow(store, job_events)
     path.write_text(steps(11, 10 + more))
@@ -121,9 +113,7 @@ def test_a_truncated_file_begins_again(
     assert known_steps(store) == list(range(1, 11 + more))
 
 
-def test_what_the_store_did_not_take_is_read_again(
-    store: LocalStore, tmp_path: Path, job_events: Tail
-) -> None:
+def test_what_the_store_did_not_take_is_read_again(store, tmp_path, job_events):
     add(tmp_path / "a.jsonl", steps(1, 3))
     polled = job_events.poll({}, NOW)
     next(iter(polled))
@@ -133,8 +123,8 @@ def test_what_the_store_did_not_take_is_read_again(
 
 
 def test_after_a_restart_it_goes_on_a_little_before_the_latest_moment_of_the_store(
-    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    store, tmp_path, monkeypatch
+):
     monkeypatch.setattr(tail, "PROBE_BYTES", 2_000)
     path = add(tmp_path / "a.jsonl", steps(1, 2_000))
     follow(store, Tail(str(tmp_path), "job-events"))
@@ -146,9 +136,7 @@ def test_after_a_restart_it_goes_on_a_little_before_the_latest_moment_of_the_sto
     assert 10 + 60 <= rows < 150  # the new ones, the overlap of 60 s, at most two parts looked at
 
 
-def test_after_a_restart_a_line_rejected_twice_is_one_reject(
-    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_a_restart_a_line_rejected_twice_is_one_reject(store, tmp_path, monkeypatch):
     monkeypatch.setattr(tail, "PROBE_BYTES", 2_000)
     path = add(tmp_path / "a.jsonl", steps(1, 500) + "{broken\n" + steps(501, 510))
     follow(store, Tail(str(tmp_path), "job-events"))
@@ -158,9 +146,7 @@ def test_after_a_restart_a_line_rejected_twice_is_one_reject(
     assert found == [(str(path), 501)]
 
 
-def test_lines_of_a_later_poll_keep_their_numbers(
-    store: LocalStore, tmp_path: Path, job_events: Tail
-) -> None:
+def test_lines_of_a_later_poll_keep_their_numbers(store, tmp_path, job_events):
     path = add(tmp_path / "a.jsonl", steps(1, 3))
     follow(store, job_events)
     add(path, event(4) + "{broken\n" + event(6))
@@ -170,8 +156,8 @@ def test_lines_of_a_later_poll_keep_their_numbers(
 
 
 def test_a_line_too_long_for_memory_is_rejected_once_and_the_next_is_read(
-    store: LocalStore, tmp_path: Path, job_events: Tail, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    store, tmp_path, job_events, monkeypatch
+):
     monkeypatch.setattr(tail, "CHUNK_BYTES", 1_000)
     path = add(tmp_path / "a.jsonl", event(1) + '{"v": "' + "x" * 5_300 + '"}\n' + event(3))
     follow(store, job_events)
@@ -182,9 +168,7 @@ def test_a_line_too_long_for_memory_is_rejected_once_and_the_next_is_read(
     assert store.read("select line from raw.rejects order by 1")["line"].to_list() == [2, 5]
 
 
-def test_no_more_than_a_chunk_is_read_at_once(
-    tmp_path: Path, job_events: Tail, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_more_than_a_chunk_is_read_at_once(tmp_path, job_events, monkeypatch):
     monkeypatch.setattr(tail, "CHUNK_BYTES", 1_000)
     add(tmp_path / "a.jsonl", steps(1, 100))
 
@@ -194,9 +178,7 @@ def test_no_more_than_a_chunk_is_read_at_once(
     assert max(sizes) <= 1_000 // len(event(1))
 
 
-def test_a_poll_ends_after_its_share_and_the_next_goes_on(
-    store: LocalStore, tmp_path: Path, job_events: Tail, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_poll_ends_after_its_share_and_the_next_goes_on(store, tmp_path, job_events, monkeypatch):
     monkeypatch.setattr(tail, "CHUNK_BYTES", 1_000)
     monkeypatch.setattr(tail, "POLL_BYTES", 2_500)
     for name in ("a", "b"):  # both are longer than the share of a poll
@@ -213,7 +195,7 @@ def test_a_poll_ends_after_its_share_and_the_next_goes_on(
     ]
 
 
-def test_a_file_that_cannot_be_read_stops_no_other(store: LocalStore, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_stops_no_other(store, tmp_path):
     xid = "NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the bus."
     add(tmp_path / "a.log", f"2026-11-20 12:00:00 a kernel: {xid}\n")  # of what zone?
     add(tmp_path / "b.log", f"2026-11-20T12:00:00+00:00 b kernel: {xid}\n")
@@ -226,7 +208,7 @@ def test_a_file_that_cannot_be_read_stops_no_other(store: LocalStore, tmp_path: 
     assert store.read("select node from raw.gpu_events").item() == "b"
 
 
-def test_a_few_lines_of_no_interest_wait_for_others(store: LocalStore, tmp_path: Path) -> None:
+def test_a_few_lines_of_no_interest_wait_for_others(store, tmp_path):
     xid = "NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the bus."
     path = add(tmp_path / "k.log", f"2026-11-20T12:00:00+00:00 b kernel: {xid}\n")
     source = Tail(str(tmp_path), "kernel-log")
@@ -239,9 +221,7 @@ def test_a_few_lines_of_no_interest_wait_for_others(store: LocalStore, tmp_path:
     assert store.read("from raw.gpu_events").height == 2
 
 
-def test_packed_hidden_and_other_files_are_passed_over(
-    store: LocalStore, tmp_path: Path, job_events: Tail
-) -> None:
+def test_packed_hidden_and_other_files_are_passed_over(store, tmp_path, job_events):
     (tmp_path / "a.jsonl.gz").write_bytes(b"\x1f\x8b")
     add(tmp_path / ".a.swp", event(1))
     add(tmp_path / "notes.txt", "nothing\n")
@@ -250,9 +230,7 @@ def test_packed_hidden_and_other_files_are_passed_over(
     assert job_events.probe() == [f"{tmp_path}: 0 of 1 files are job-events."]
 
 
-def test_a_file_is_looked_at_again_when_it_has_grown(
-    store: LocalStore, tmp_path: Path, job_events: Tail
-) -> None:
+def test_a_file_is_looked_at_again_when_it_has_grown(store, tmp_path, job_events):
     path = add(tmp_path / "a.jsonl", "")
     follow(store, job_events)
     add(path, event(1))
@@ -260,7 +238,7 @@ def test_a_file_is_looked_at_again_when_it_has_grown(
     assert follow(store, job_events) == 1
 
 
-def drain(number: int, operations: int = 20) -> str:
+def drain(number, operations=20):
     """Return what an Inspector writes that gives the header once, then bare records."""
     header = {"id": "0x1", "rank": 2, "n_ranks": 4, "nnodes": 1}
     metadata = {
@@ -274,14 +252,12 @@ def drain(number: int, operations: int = 20) -> str:
     return json.dumps(marker) + "\n" + "".join(map(bare, range(first, first + operations)))
 
 
-def bare(number: int) -> str:
+def bare(number):
     perf = {"coll": "AllReduce", "coll_sn": number, "coll_exec_time_us": 5}
     return json.dumps({"coll_perf": perf}) + "\n"
 
 
-def test_records_without_a_header_take_it_from_an_earlier_poll(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_records_without_a_header_take_it_from_an_earlier_poll(store, tmp_path):
     path = add(tmp_path / "vm-pid7.log", drain(0, 1))
     source = Tail(str(tmp_path), "nccl-inspector")
     follow(store, source)
@@ -295,8 +271,8 @@ def test_records_without_a_header_take_it_from_an_earlier_poll(
 
 
 def test_after_a_restart_records_without_a_header_have_that_of_their_drain(
-    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    store, tmp_path, monkeypatch
+):
     monkeypatch.setattr(tail, "PROBE_BYTES", 3_000)  # a drain has some 1,700 bytes
     path = add(tmp_path / "vm-pid7.log", "".join(map(drain, range(50))))
     follow(store, Tail(str(tmp_path), "nccl-inspector"))
@@ -318,9 +294,7 @@ def test_after_a_restart_records_without_a_header_have_that_of_their_drain(
         ({"timezone": "Mars"}, "there is no time zone 'Mars'"),
     ],
 )
-def test_wrong_settings_are_named(
-    store: LocalStore, tmp_path: Path, settings: dict[str, Any], said: str
-) -> None:
+def test_wrong_settings_are_named(store, tmp_path, settings, said):
     add(tmp_path / "a.jsonl", event(1))
     source = Tail(**({"folder": str(tmp_path), "reads": "job-events"} | settings))
 
@@ -328,7 +302,7 @@ def test_wrong_settings_are_named(
         follow(store, source)
 
 
-def test_batches_come_one_by_one(tmp_path: Path, job_events: Tail) -> None:
+def test_batches_come_one_by_one(tmp_path, job_events):
     add(tmp_path / "a.jsonl", steps(1, 3))
 
     polled: Iterator[Batch] = job_events.poll({}, NOW)
@@ -336,9 +310,7 @@ def test_batches_come_one_by_one(tmp_path: Path, job_events: Tail) -> None:
     assert next(polled).table == "job_events"
 
 
-def test_a_file_that_is_rewritten_every_interval_is_read_again(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_a_file_that_is_rewritten_every_interval_is_read_again(store, tmp_path):
     """The Inspector's Prometheus mode: no time inside, so the file's own counts."""
     path = tmp_path / "nccl_inspector_metrics_55aa8e95-02cb-59dd-8a6f-15cbd706e86e.prom"
     labels = 'node="vm",gpu="GPU0",collective="AllReduce",message_size="4-5MB"'
@@ -359,11 +331,11 @@ def test_a_file_that_is_rewritten_every_interval_is_read_again(
 
 
 @pytest.fixture
-def breaking(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def breaking(monkeypatch):
     """Let the reader of job events break down in files called bad; return what it was given."""
     read, extract = list[str](), JobEvents.extract
 
-    def broken(self: JobEvents) -> Iterator[Batch]:
+    def broken(self):
         read.append(self.path.name)
         if self.path.name == "bad.jsonl":
             raise KeyError("step")
@@ -374,8 +346,8 @@ def breaking(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_a_file_that_always_fails_is_skipped_after_some_tries_and_named(
-    store: LocalStore, tmp_path: Path, job_events: Tail, breaking: list[str]
-) -> None:
+    store, tmp_path, job_events, breaking
+):
     bad, good = add(tmp_path / "bad.jsonl", steps(1, 3)), tmp_path / "good.jsonl"
     for step in range(tail.TRIES_MAX):
         add(good, event(step))
@@ -390,9 +362,7 @@ def test_a_file_that_always_fails_is_skipped_after_some_tries_and_named(
     assert job_events.skipped.startswith(f"{bad}: skipped after {tail.TRIES_MAX} failures")
 
 
-def test_a_skipped_file_is_tried_again_when_it_has_doubled(
-    store: LocalStore, tmp_path: Path, job_events: Tail, breaking: list[str]
-) -> None:
+def test_a_skipped_file_is_tried_again_when_it_has_doubled(store, tmp_path, job_events, breaking):
     bad = add(tmp_path / "bad.jsonl", steps(1, 3))
     for _ in range(tail.TRIES_MAX):
         with pytest.raises(IngestError):
@@ -408,7 +378,7 @@ def test_a_skipped_file_is_tried_again_when_it_has_doubled(
     assert breaking == ["bad.jsonl"]
 
 
-def test_what_is_skipped_is_named_while_the_source_is_well() -> None:
+def test_what_is_skipped_is_named_while_the_source_is_well():
     status = Status("job-events", "/logs", NOW, 5.0).failed(NOW, "x").answered(NOW, "a: skipped")
 
     assert (status.failures, status.error) == (0, "a: skipped")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import shutil
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,10 +16,6 @@ from goodput_ingest.replay.feed import ReplayFeed
 from goodput_ingest.replay.recording import Recording
 from goodput_queries.errors import IngestError
 from goodput_queries.storage.store import LocalStore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 LEDGER = """select
         cluster, gpu_uuid, attempt_key, category, phase, share_lo, share_hi, start_ms, end_ms
@@ -35,7 +30,7 @@ class Steady:
 
 
 @pytest.fixture(scope="module")
-def recorded(recorded_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStore]:
+def recorded(recorded_demo, tmp_path_factory):
     path = tmp_path_factory.mktemp("recording") / "recorded.duckdb"
     shutil.copyfile(recorded_demo, path)
     with contextlib.closing(LocalStore(path)) as opened:
@@ -43,42 +38,40 @@ def recorded(recorded_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 @pytest.fixture(scope="module")
-def recording(recorded: LocalStore) -> Recording:
+def recording(recorded):
     return Recording(recorded)
 
 
 @pytest.fixture(scope="module")
-def replayed(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
+def replayed(new_store):
     with contextlib.closing(new_store()) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
-def steady() -> Steady:
+def steady():
     return Steady()
 
 
 @pytest.fixture(scope="module")
-def feed(recording: Recording, steady: Steady) -> ReplayFeed:
+def feed(recording, steady):
     assert recording.begins_at is not None
     assert recording.ends_at is not None
     clock = ReplayClock(recording.begins_at, recording.ends_at, speed=10, steady_s=lambda: steady.s)
     return ReplayFeed(recording, clock, "session")
 
 
-def poll(feed: ReplayFeed, store: LocalStore) -> None:
+def poll(feed, store):
     (outcome,) = Collection([Collector(feed, "replay")], Held(store)).ask_once()
     assert outcome.error is None
 
 
-def latest(store: LocalStore) -> datetime:
+def latest(store):
     found: datetime = store.read("select max(ts) from raw.gpu_samples").item()
     return found
 
 
-def test_nothing_of_the_future_is_known(
-    feed: ReplayFeed, replayed: LocalStore, steady: Steady
-) -> None:
+def test_nothing_of_the_future_is_known(feed, replayed, steady):
     steady.s = 30.0
     poll(feed, replayed)
 
@@ -92,9 +85,7 @@ def test_nothing_of_the_future_is_known(
     assert "RUNNING" in states["state"].to_list()
 
 
-def test_a_paused_replay_brings_nothing(
-    feed: ReplayFeed, replayed: LocalStore, steady: Steady
-) -> None:
+def test_a_paused_replay_brings_nothing(feed, replayed, steady):
     feed.clock.pause()
     before = latest(replayed)
     steady.s += 100
@@ -104,9 +95,7 @@ def test_a_paused_replay_brings_nothing(
     feed.clock.play()
 
 
-def test_the_ledger_at_the_end_is_that_of_the_recording(
-    feed: ReplayFeed, replayed: LocalStore, recorded: LocalStore, steady: Steady
-) -> None:
+def test_the_ledger_at_the_end_is_that_of_the_recording(feed, replayed, recorded, steady):
     while not feed.clock.is_at_end:  # in some steps, with a build after each
         steady.s += 60
         poll(feed, replayed)
@@ -115,9 +104,7 @@ def test_the_ledger_at_the_end_is_that_of_the_recording(
     assert replayed.read(LEDGER).equals(recorded.read(LEDGER))
 
 
-def test_going_back_shows_what_was_known_then(
-    feed: ReplayFeed, replayed: LocalStore, new_store: Callable[..., LocalStore]
-) -> None:
+def test_going_back_shows_what_was_known_then(feed, replayed, new_store):
     at = feed.clock.begins_at + timedelta(seconds=900)
     feed.clock.pause()
     feed.seek(replayed, at)
@@ -135,6 +122,6 @@ def test_going_back_shows_what_was_known_then(
 
 
 @pytest.mark.parametrize("speed", [0.2, 101, float("nan")])
-def test_a_speed_that_cannot_be_is_refused(feed: ReplayFeed, speed: float) -> None:
+def test_a_speed_that_cannot_be_is_refused(feed, speed):
     with pytest.raises(IngestError, match=r"expected 0\.25 to 100"):
         feed.clock.set_speed(speed)

@@ -1,30 +1,21 @@
 """Files that come in archives: what is in them is read, and nothing else happens."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json
 import tarfile
 import zipfile
-from typing import TYPE_CHECKING
 
 import pytest
 
 from goodput_ingest.run import archives
-from goodput_ingest.run.ingest import Summary, ingest
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from goodput_queries.storage.store import LocalStore
 
 START = 1_700_000_000
 
 
-def events(run: str) -> bytes:
+def events(run):
     reported = [
         {"v": 1, "ts": START + second, "event": event, "run_id": run, "rank": 0, "host": "a"}
         for second, event in enumerate(["job.start", "job.end"])
@@ -32,7 +23,7 @@ def events(run: str) -> bytes:
     return "".join(json.dumps(event) + "\n" for event in reported).encode()
 
 
-def tarred(path: Path, files: Mapping[str, bytes], mode: str = "w:gz") -> Path:
+def tarred(path, files, mode="w:gz"):
     with tarfile.open(path, mode) as tar:  # type: ignore[call-overload]
         for name, content in files.items():
             entry = tarfile.TarInfo(name)
@@ -41,26 +32,24 @@ def tarred(path: Path, files: Mapping[str, bytes], mode: str = "w:gz") -> Path:
     return path
 
 
-def zipped(path: Path, files: Mapping[str, bytes]) -> Path:
+def zipped(path, files):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
         for name, content in files.items():
             file.writestr(name, content)
     return path
 
 
-def read(store: LocalStore, *paths: Path) -> Summary:
+def read(store, *paths):
     return ingest(store, "auto", paths, ReadOptions())
 
 
-def runs(store: LocalStore) -> list[str]:
+def runs(store):
     return store.read("select distinct run_id from raw.job_events order by all")["run_id"].to_list()
 
 
 @pytest.mark.parametrize("suffix", ["tar", "tar.gz", "tar.bz2", "tar.xz", "zip"])
 @pytest.mark.parametrize("is_in_folder", [True, False])
-def test_every_file_of_an_archive_is_read(
-    store: LocalStore, tmp_path: Path, suffix: str, *, is_in_folder: bool
-) -> None:
+def test_every_file_of_an_archive_is_read(store, tmp_path, suffix, *, is_in_folder):
     path = tmp_path / f"logs.{suffix}"
     inside = {"a/one.jsonl": events("one"), "b/two.jsonl.gz": gzip.compress(events("two"))}
     if suffix == "zip":
@@ -76,9 +65,7 @@ def test_every_file_of_an_archive_is_read(
     assert origins.to_list() == [f"{path}/a/one.jsonl", f"{path}/b/two.jsonl.gz"]
 
 
-def test_an_archive_that_was_read_from_its_folder_is_a_repeat(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_an_archive_that_was_read_from_its_folder_is_a_repeat(store, tmp_path):
     (tmp_path / "one.jsonl").write_bytes(events("one"))
     read(store, tmp_path)
     archive = tarred(tmp_path / "logs.tar", {"one.jsonl": events("one")}, "w")
@@ -88,7 +75,7 @@ def test_an_archive_that_was_read_from_its_folder_is_a_repeat(
     assert (found.files, found.repeats, found.rows_new) == (2, 4, 0)
 
 
-def test_archives_in_archives_are_opened_to_a_depth(store: LocalStore, tmp_path: Path) -> None:
+def test_archives_in_archives_are_opened_to_a_depth(store, tmp_path):
     inner = tarred(tmp_path / "0.tar.gz", {"one.jsonl": events("one")})
     for depth in range(1, 5):
         outer = zipped(tmp_path / f"{depth}.zip", {inner.name: inner.read_bytes()})
@@ -102,9 +89,7 @@ def test_archives_in_archives_are_opened_to_a_depth(store: LocalStore, tmp_path:
 
 @pytest.mark.parametrize("name", ["../outside.jsonl", "a/../../outside.jsonl", "/outside.jsonl"])
 @pytest.mark.parametrize("kind", ["tar", "zip"])
-def test_a_name_that_leads_out_of_the_archive_writes_nothing_outside(
-    tmp_path: Path, kind: str, name: str
-) -> None:
+def test_a_name_that_leads_out_of_the_archive_writes_nothing_outside(tmp_path, kind, name):
     inside = {name: events("evil"), "good.jsonl": events("good")}
     archive = tmp_path / f"x.{kind}"
     _ = tarred(archive, inside) if kind == "tar" else zipped(archive, inside)
@@ -119,7 +104,7 @@ def test_a_name_that_leads_out_of_the_archive_writes_nothing_outside(
     assert name.startswith("/") or "leads out of the archive" in skipped[0]
 
 
-def test_links_and_devices_are_left_out_with_a_reason(store: LocalStore, tmp_path: Path) -> None:
+def test_links_and_devices_are_left_out_with_a_reason(store, tmp_path):
     path = tmp_path / "x.tar"
     with tarfile.open(path, "w") as tar:
         for name, kind in (
@@ -138,9 +123,7 @@ def test_links_and_devices_are_left_out_with_a_reason(store: LocalStore, tmp_pat
 
 
 @pytest.mark.parametrize("kind", ["tar.gz", "zip"])
-def test_a_small_archive_that_unpacks_to_a_huge_file_is_stopped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, store: LocalStore
-) -> None:
+def test_a_small_archive_that_unpacks_to_a_huge_file_is_stopped(tmp_path, monkeypatch, kind, store):
     monkeypatch.setattr(archives, "ALWAYS_BYTES", 1_000_000)
     inside = {"one.jsonl": events("one"), "zeros": bytes(40_000_000)}
     path = tmp_path / f"bomb.{kind}"
@@ -152,9 +135,7 @@ def test_a_small_archive_that_unpacks_to_a_huge_file_is_stopped(
     assert "unpacks to over 200 times its size" in found.refused[0]
 
 
-def test_bombs_in_bombs_share_one_allowance(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: LocalStore
-) -> None:
+def test_bombs_in_bombs_share_one_allowance(tmp_path, monkeypatch, store):
     monkeypatch.setattr(archives, "ALWAYS_BYTES", 3_000_000)
     bomb = zipped(tmp_path / "b", {"zeros": bytes(2_000_000)}).read_bytes()
     path = zipped(tmp_path / "many.zip", {f"{i}.zip": bomb for i in range(5)})
@@ -164,9 +145,7 @@ def test_bombs_in_bombs_share_one_allowance(
     assert len([reason for reason in found.refused if "200 times" in reason]) >= 3
 
 
-def test_a_tar_whose_header_would_fill_the_memory_is_refused(
-    tmp_path: Path, store: LocalStore
-) -> None:
+def test_a_tar_whose_header_would_fill_the_memory_is_refused(tmp_path, store):
     path = tmp_path / "x.tar"
     with tarfile.open(path, "w") as tar:
         entry = tarfile.TarInfo("././@LongLink")
@@ -177,9 +156,7 @@ def test_a_tar_whose_header_would_fill_the_memory_is_refused(
 
 
 @pytest.mark.parametrize("kind", ["tar", "tar.gz"])
-def test_a_cut_archive_gives_the_files_before_the_cut(
-    tmp_path: Path, store: LocalStore, kind: str
-) -> None:
+def test_a_cut_archive_gives_the_files_before_the_cut(tmp_path, store, kind):
     noise = bytes(range(256)) * 4_000
     inside = {"one.jsonl": events("one"), "noise": noise, "two.jsonl": events("two")}
     path = tarred(tmp_path / f"x.{kind}", inside, "w" if kind == "tar" else "w:gz")
@@ -192,7 +169,7 @@ def test_a_cut_archive_gives_the_files_before_the_cut(
     assert any("cut or damaged" in r or "cannot be unpacked" in r for r in found.refused)
 
 
-def test_one_bad_file_of_an_archive_costs_no_other(tmp_path: Path, store: LocalStore) -> None:
+def test_one_bad_file_of_an_archive_costs_no_other(tmp_path, store):
     path = zipped(tmp_path / "x.zip", {"a.jsonl": events("one"), "b.jsonl": events("two")})
     content = bytearray(path.read_bytes())
     at = content.index(b"a.jsonl") + len("a.jsonl") + 4
@@ -205,9 +182,7 @@ def test_one_bad_file_of_an_archive_costs_no_other(tmp_path: Path, store: LocalS
     assert "a.jsonl: cannot be unpacked" in found.refused[0]
 
 
-def test_a_file_that_is_a_zip_by_another_name_is_not_opened_in_a_folder(
-    tmp_path: Path, store: LocalStore
-) -> None:
+def test_a_file_that_is_a_zip_by_another_name_is_not_opened_in_a_folder(tmp_path, store):
     """A saved model is one, of many gigabytes."""
     path = zipped(tmp_path / "model.pt", {"a.jsonl": events("one")})
 
@@ -215,7 +190,7 @@ def test_a_file_that_is_a_zip_by_another_name_is_not_opened_in_a_folder(
     assert read(store, path).files == 1
 
 
-def test_a_run_is_named_by_the_archive_its_files_lie_in(tmp_path: Path, store: LocalStore) -> None:
+def test_a_run_is_named_by_the_archive_its_files_lie_in(tmp_path, store):
     """Never by the folder that they are unpacked to for a moment."""
     line = {
         "global_rank": 0, "rank": 0, "source": "training", "host_name": "a", "pid": 1, "step": 1,
@@ -231,7 +206,7 @@ def test_a_run_is_named_by_the_archive_its_files_lie_in(tmp_path: Path, store: L
     assert runs(store) == ["run7"]
 
 
-def test_the_member_is_named_in_its_messages(tmp_path: Path, store: LocalStore) -> None:
+def test_the_member_is_named_in_its_messages(tmp_path, store):
     said = {"a.jsonl": events("one") + b'{"v": 1, "event": "step"}\n', "what": b"\x00\x01"}
     path = tarred(tmp_path / "x.tar.gz", said)
 

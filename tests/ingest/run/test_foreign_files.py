@@ -1,18 +1,12 @@
 """A file of another format is refused by each source in a sentence that says what it expects."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
 
 import pytest
 
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.registry import SOURCES, recognise
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 REFUSALS = {
     "slurm": "slurm: this is not a text of Slurm that can be read. Expected the output of sacct",
@@ -50,7 +44,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_a_file_of_another_format_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_file_of_another_format_is_refused(tmp_path, name):
     path = tmp_path / "notes.txt"
     path.write_text("call Bob about node003\n" * 3)
 

@@ -7,7 +7,7 @@ import gzip
 import json
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -17,12 +17,6 @@ from hypothesis import strategies as st
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.registry import SOURCES, recognise
 from goodput_queries.errors import IngestError
-from goodput_queries.storage.store import LocalStore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from goodput_queries.evidence.batch import Batch
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 NAMES = {
@@ -71,7 +65,7 @@ anything = st.recursive(
 )
 
 
-def changed(line: bytes, path: list[int], value: object) -> bytes:
+def changed(line, path, value):
     """Return a JSON line with one field, found by stepping into it, put to another value."""
     record = at = json.loads(line)
     for step in path:
@@ -87,12 +81,12 @@ def changed(line: bytes, path: list[int], value: object) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def kept(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
+def kept(new_store):
     with contextlib.closing(new_store()) as opened:
         yield opened
 
 
-def load(kept: LocalStore, name: str, path: Path) -> list[Batch]:
+def load(kept, name, path):
     """Read a file as a source and load it; a refusal of the whole file is an answer, too."""
     recognise(path)
     try:
@@ -114,9 +108,7 @@ def load(kept: LocalStore, name: str, path: Path) -> list[Batch]:
 @example(content=b"\xff\xfe{\x00")
 @example(content=b"{" * 10_000)
 @SIZES
-def test_any_bytes_are_read_or_refused(
-    kept: LocalStore, tmp_path: Path, name: str, content: bytes
-) -> None:
+def test_any_bytes_are_read_or_refused(kept, tmp_path, name, content):
     path = tmp_path / "file"
     path.write_bytes(content)
 
@@ -129,9 +121,7 @@ def test_any_bytes_are_read_or_refused(
     junk=st.lists(st.binary(max_size=60).map(lambda b: b.replace(b"\n", b" ")), max_size=4),
 )
 @SIZES
-def test_lines_between_real_ones_are_rejected(
-    kept: LocalStore, tmp_path: Path, name: str, data: st.DataObject, junk: list[bytes]
-) -> None:
+def test_lines_between_real_ones_are_rejected(kept, tmp_path, name, data, junk):
     real = data.draw(st.lists(st.sampled_from(REAL[name]), max_size=5))
     cut = [line[: data.draw(st.integers(0, len(line)))] for line in real]
     lines = data.draw(st.permutations(real + junk + cut))
@@ -146,9 +136,7 @@ def test_lines_between_real_ones_are_rejected(
 @pytest.mark.parametrize("name", ["job-events", "nccl-inspector"])
 @given(data=st.data())
 @SIZES
-def test_a_line_is_a_row_or_rejected(
-    kept: LocalStore, tmp_path: Path, name: str, data: st.DataObject
-) -> None:
+def test_a_line_is_a_row_or_rejected(kept, tmp_path, name, data):
     whole = [line for line in REAL[name] if line.endswith(b"}")]
     lines = [
         changed(
@@ -175,9 +163,7 @@ def test_a_line_is_a_row_or_rejected(
 
 @given(data=st.data())
 @SIZES
-def test_a_recording_with_any_values_is_read(
-    kept: LocalStore, tmp_path: Path, data: st.DataObject
-) -> None:
+def test_a_recording_with_any_values_is_read(kept, tmp_path, data):
     lines = [
         changed(
             data.draw(st.sampled_from(REAL["nvml"])),
@@ -215,9 +201,7 @@ def test_a_recording_with_any_values_is_read(
     ],
     ids=["open", "deep", "deep_nan", "digits", "labels", "numbers", "long", "colons", "brackets"],
 )
-def test_a_bomb_among_the_lines_is_rejected(
-    kept: LocalStore, tmp_path: Path, name: str, bomb: bytes
-) -> None:
+def test_a_bomb_among_the_lines_is_rejected(kept, tmp_path, name, bomb):
     path = tmp_path / "file"
     path.write_bytes(b"\n".join([FIRST[name], bomb, FIRST[name]]))
 
@@ -230,9 +214,7 @@ def test_a_bomb_among_the_lines_is_rejected(
 @pytest.mark.parametrize("name", NAMES.values())
 @given(keep=st.floats(0, 1), damage=st.integers(0, 255))
 @settings(SIZES, max_examples=8)
-def test_a_cut_or_damaged_gzip_file_is_read_as_far_as_it_goes(
-    kept: LocalStore, tmp_path: Path, name: str, keep: float, damage: int
-) -> None:
+def test_a_cut_or_damaged_gzip_file_is_read_as_far_as_it_goes(kept, tmp_path, name, keep, damage):
     content = bytearray(gzip.compress(b"\n".join(REAL[name] * 3)))
     path = tmp_path / "file"
     path.write_bytes(content[: int(len(content) * keep)])

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import gzip
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars.selectors as cs
 import pytest
-from tests.ingest.golden_cases import CASES, expected_of, input_of, name_of, options_of, rows_of
+from tests.ingest.golden_cases import (
+    CASES,
+    GOLDEN,
+    expected_of,
+    input_of,
+    name_of,
+    options_of,
+    rows_of,
+)
 
 from goodput_ingest.formats import files
 from goodput_ingest.formats.json_text.json_lines import STAMPED
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.sources.registry import SOURCES, recognise
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from goodput_ingest.source import ReadOptions
-    from goodput_queries.storage.store import LocalStore
 
 Rows = dict[str, list[dict[str, Any]]]
 LOGS = {  # line by line, of programs whose output a collector may take in
@@ -47,7 +49,7 @@ STAMPS = (
 )
 
 
-def of_content(path: Path) -> str | None:
+def of_content(path):
     """Return the name of the source that recognises a file, as the only one."""
     head = files.head(path)
     (name, *others) = [s.name for s in SOURCES.values() if s.recognises(path, head)] or [None]
@@ -55,7 +57,7 @@ def of_content(path: Path) -> str | None:
     return name
 
 
-def read(name: str, path: Path, options: ReadOptions) -> Rows:
+def read(name, path, options):
     """Return all rows of a file by table, in the file's order, and its rejects."""
     found: Rows = {}
     for batch in SOURCES[name](path, options).extract():
@@ -67,7 +69,7 @@ def read(name: str, path: Path, options: ReadOptions) -> Rows:
     return found
 
 
-def copy_of(path: Path, folder: Path, content: bytes) -> Path:
+def copy_of(path, folder, content):
     folder = folder / path.parent.parent.name / path.parent.name  # names that a source may read
     folder.mkdir(parents=True)
     copy = folder / path.name
@@ -75,7 +77,7 @@ def copy_of(path: Path, folder: Path, content: bytes) -> Path:
     return copy
 
 
-def is_line_based(case: Path) -> bool:
+def is_line_based(case):
     """Say whether the case is a log without a collector's times."""
     path, name = input_of(case), name_of(case)
     content = path.read_bytes()
@@ -86,7 +88,7 @@ def is_line_based(case: Path) -> bool:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}-{case.name}")
-def test_a_recorded_file_gives_these_rows(case: Path, store: LocalStore, tmp_path: Path) -> None:
+def test_a_recorded_file_gives_these_rows(case, store, tmp_path):
     given, name, options = input_of(case), name_of(case), options_of(case)
     by_name = read(name, given, options)
 
@@ -108,9 +110,7 @@ def test_a_recorded_file_gives_these_rows(case: Path, store: LocalStore, tmp_pat
     [case for case in CASES if is_line_based(case)],
     ids=lambda case: f"{case.parent.name}-{case.name}",
 )
-def test_a_collectors_time_is_of_lines_that_have_none(
-    case: Path, stamp: bytes, tmp_path: Path
-) -> None:
+def test_a_collectors_time_is_of_lines_that_have_none(case, stamp, tmp_path):
     given, name, options = input_of(case), name_of(case), options_of(case)
     lines = given.read_bytes().splitlines(keepends=True)
 
@@ -128,3 +128,48 @@ def test_a_collectors_time_is_of_lines_that_have_none(
             changed = {column: row[column] for column in row if row[column] != as_was[column]}
             times = [column for column, value in changed.items() if value == TAKEN_IN]
             assert changed.keys() <= {*times, *(OF_TIMES if times else ())}
+
+
+def growing():
+    """Return a case of each source whose files grow line by line."""
+    cases = [case for case in CASES if is_line_based(case) and name_of(case) != "nccl-tests"]
+    by_source = {name_of(case): case for case in cases}
+    return [*(by_source | {name_of(case): case for case in LONG}).values()]
+
+
+LONG = [
+    GOLDEN / "job_log" / "megatron_two_lives_and_a_hang",
+    GOLDEN / "slurm" / "22_05_sacct_steps_and_duplicates",
+]
+OF_LINES = pytest.mark.parametrize("case", growing(), ids=name_of)
+
+
+@OF_LINES
+def test_a_file_that_has_grown_gives_what_is_new_and_in_the_end_its_rows(case, store, tmp_path):
+    given, name, options = input_of(case), name_of(case), options_of(case)
+    lines = given.read_bytes().splitlines(keepends=True)
+    path = copy_of(given, tmp_path, b"".join(lines[: len(lines) * 2 // 3]))
+
+    first = ingest(store, name, [path], options)
+    path.write_bytes(given.read_bytes())
+    grown = ingest(store, name, [path], options)
+    again = ingest(store, name, [path], options)
+
+    expected = expected_of(case, {})
+    assert rows_of(store, {file[9:-4] for file in expected} - {"rejects"}) == {
+        file: rows for file, rows in expected.items() if file != "expected_rejects.csv"
+    }
+    assert first.rows_new > 0
+    assert grown.rows_new < sum(rows.count("\n") for rows in expected.values())
+    assert again.rows_new == 0
+
+
+@OF_LINES
+def test_of_a_gzip_file_that_was_cut_what_came_before_is_kept_and_a_reject_says_so(case, tmp_path):
+    given, name, options = input_of(case), name_of(case), options_of(case)
+    packed = gzip.compress(given.read_bytes())
+
+    cut = read(name, copy_of(given, tmp_path, packed[: -len(packed) // 8]), options)
+
+    assert any("cut or damaged" in reject["reason"] for reject in cut["rejects"])
+    assert any(rows for table, rows in cut.items() if table != "rejects")

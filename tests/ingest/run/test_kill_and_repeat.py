@@ -1,7 +1,5 @@
 """An ingest that is killed at any moment and repeated leaves the rows of an undisturbed one."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import random
@@ -11,17 +9,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from goodput_queries.catalog import models
 from goodput_queries.storage.store import LocalStore
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-Record = dict[str, Any]
 GOLDEN = Path(__file__).parents[1] / "golden"
 KILLS = 3  # `python -m tests.fuzz.kills` kills hundreds
 RUN = """
@@ -43,7 +36,7 @@ print("done", flush=True)
 """
 
 
-def repeat_lines(source: str, copies: int, shift: Callable[[Record, int], None]) -> str:
+def repeat_lines(source, copies, shift):
     """Return the lines of the golden inputs again and again, each time moved to be new rows."""
     lines = []
     given = max((GOLDEN / source).glob("*/input.*"), key=lambda file: file.parent.name)
@@ -62,16 +55,16 @@ def repeat_lines(source: str, copies: int, shift: Callable[[Record, int], None])
     return "\n".join(lines) + "\n"
 
 
-def inputs(folder: Path) -> Path:
+def inputs(folder):
     """Write a few megabytes of several sources."""
 
-    def later(name: str, seconds: float) -> Callable[[Record, int], None]:
-        def shift(record: Record, copy: int) -> None:
+    def later(name, seconds):
+        def shift(record, copy):
             record[name] += seconds * (copy > 0)
 
         return shift
 
-    def next_operation(record: Record, copy: int) -> None:
+    def next_operation(record, copy):
         perf = record.get("coll_perf") or record["p2p_perf"]
         perf["coll_sn" if "coll_perf" in record else "p2p_sn"] += 1_000 * (copy > 0)
 
@@ -88,7 +81,7 @@ def inputs(folder: Path) -> Path:
     return folder
 
 
-def rows(database: Path) -> dict[str, list[tuple[object, ...]]]:
+def rows(database):
     """Return the rows of every base table, less when and in what order they came."""
     found = {}
     with contextlib.closing(LocalStore(database)) as store:
@@ -101,15 +94,15 @@ def rows(database: Path) -> dict[str, list[tuple[object, ...]]]:
     return found
 
 
-def start(database: Path, folder: Path) -> subprocess.Popen[str]:
+def start(database, folder):
     command = [sys.executable, "-c", RUN, str(database), str(folder)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
 @pytest.mark.machine
 def test_a_killed_and_repeated_ingest_leaves_the_rows_of_an_undisturbed_one(
-    tmp_path: Path, empty_database: Path
-) -> None:
+    tmp_path, empty_database
+):
     chance = random.Random(20261120)  # noqa: S311 -- moments to kill at, not secrets
     folder = inputs(tmp_path / "evidence")
     shutil.copyfile(empty_database, tmp_path / "calm.duckdb")

@@ -1,13 +1,9 @@
 """Rows whose time cannot be one at which something was observed are rejected, the others kept."""
 
-from __future__ import annotations
-
 import json
 import time
 from dataclasses import replace
 from datetime import datetime, timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
@@ -23,11 +19,6 @@ from goodput_ingest.sources.registry import SOURCES
 from goodput_queries.catalog import models
 from goodput_queries.evidence.batch import Batch
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from goodput_queries.storage.store import LocalStore
-
 FIRST = {name_of(case): case for case in reversed(CASES)}
 STAMPS = {"1970": datetime(1970, 1, 1, 0, 5), "2036": datetime(2036, 2, 7, 6, 28)}  # noqa: DTZ001
 # moments that are no observations: what holds from and to when, and what the store writes itself
@@ -39,13 +30,11 @@ NOT_ASKED = {
 
 
 @pytest.mark.parametrize("name", FIRST)
-def test_every_source_loses_its_rows_of_1970_and_2036_alone(
-    name: str, store: LocalStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_source_loses_its_rows_of_1970_and_2036_alone(name, store, monkeypatch):
     case, kind, added = FIRST[name], SOURCES[name], 0
 
     class WithBadRows(kind):  # type: ignore[misc, valid-type]
-        def extract(self) -> Iterator[Batch]:
+        def extract(self):
             nonlocal added
             for one in super().extract():
                 of = [c for c in models.of_layer("raw")[one.table].observed if c in one.rows]
@@ -75,7 +64,7 @@ def test_every_source_loses_its_rows_of_1970_and_2036_alone(
     assert bool(reported) == bool(added)
 
 
-def test_every_moment_of_a_raw_table_is_asked_or_known_to_be_no_observation() -> None:
+def test_every_moment_of_a_raw_table_is_asked_or_known_to_be_no_observation():
     for model in models.of_layer("raw").values():
         times = {
             line.split()[0]
@@ -88,25 +77,25 @@ def test_every_moment_of_a_raw_table_is_asked_or_known_to_be_no_observation() ->
 READINGS = {"source": "s", "gpu_uuid": "GPU-1", "gpu_instance": ""}
 
 
-def readings(*moments: datetime, digest: str = "d") -> Batch:
+def readings(*moments, digest="d"):
     rows = pl.DataFrame({**READINGS, "ts": list(moments)})
     return Batch("gpu_samples", rows, "s", "file", digest)
 
 
-def days(*numbers: float) -> list[datetime]:
+def days(*numbers):
     return [NOON + timedelta(days=number) for number in numbers]
 
 
-def recorded() -> PlausibleTime:
+def recorded():
     return PlausibleTime(now=lambda: NOON, is_recorded=True)
 
 
-def left(found: Batch) -> list[float]:
+def left(found):
     """Return the days after NOON of the rows that are left."""
     return [(moment - NOON) / timedelta(days=1) for moment in found.rows["ts"]]
 
 
-def test_a_row_of_the_next_hour_is_kept_since_clocks_differ() -> None:
+def test_a_row_of_the_next_hour_is_kept_since_clocks_differ():
     found = recorded().checked(readings(*days(0, 1 / 24, 1.01 / 24)))
 
     assert left(found) == pytest.approx([0, 1 / 24])
@@ -114,14 +103,14 @@ def test_a_row_of_the_next_hour_is_kept_since_clocks_differ() -> None:
     assert "2026-11-20" in found.rejects[0].content
 
 
-def test_what_lies_apart_from_a_files_bulk_is_rejected() -> None:
+def test_what_lies_apart_from_a_files_bulk_is_rejected():
     found = recorded().checked(readings(*days(-405, -3, -2, -1)))
 
     assert left(found) == [-3, -2, -1]
     assert "400 days from all other times" in found.rejects[0].reason
 
 
-def test_a_file_of_many_years_without_holes_is_kept() -> None:
+def test_a_file_of_many_years_without_holes_is_kept():
     numbers = [float(day) for day in range(-3_000, 0, 30)]
 
     found = recorded().checked(readings(*days(*numbers)))
@@ -130,7 +119,7 @@ def test_a_file_of_many_years_without_holes_is_kept() -> None:
     assert not found.rejects
 
 
-def test_the_bulk_is_that_of_the_whole_file_so_far() -> None:
+def test_the_bulk_is_that_of_the_whole_file_so_far():
     plausible = recorded()
     plausible.checked(readings(*days(*[-1 + second / 86_400 for second in range(100)])))
 
@@ -138,23 +127,23 @@ def test_the_bulk_is_that_of_the_whole_file_so_far() -> None:
     assert left(plausible.checked(readings(*days(-0.5)))) == [-0.5]
 
 
-def test_an_old_file_is_no_stray() -> None:
+def test_an_old_file_is_no_stray():
     assert left(recorded().checked(readings(*days(-7_000, -6_999)))) == [-7_000, -6_999]
 
 
-def test_a_live_source_may_catch_up_from_long_ago() -> None:
+def test_a_live_source_may_catch_up_from_long_ago():
     live = PlausibleTime(now=lambda: NOON)
 
     assert left(live.checked(readings(*days(-900, -1)))) == [-900, -1]
 
 
-def test_a_site_says_what_is_too_early() -> None:
+def test_a_site_says_what_is_too_early():
     plausible = PlausibleTime(NOON - timedelta(days=30), lambda: NOON)
 
     assert left(plausible.checked(readings(*days(-31, -1)))) == [-1]
 
 
-def test_plans_may_lie_ahead() -> None:
+def test_plans_may_lie_ahead():
     reservation = {
         "source": "s", "cluster": "c", "name": "r", "nodes": [["a"]],
         "start_at": days(30), "end_at": [datetime(2100, 1, 1)],  # noqa: DTZ001
@@ -167,7 +156,7 @@ def test_plans_may_lie_ahead() -> None:
         assert found.rows.height == 1, table
 
 
-def test_a_row_of_a_job_is_rejected_whichever_of_its_moments_is_bad() -> None:
+def test_a_row_of_a_job_is_rejected_whichever_of_its_moments_is_bad():
     moments = {"submit_at": days(-1, -1, -1), "start_at": days(-1, 400, -1)}
     rows = pl.DataFrame({"job_id_raw": ["1", "2", "3"], **moments, "end_at": [None, None, None]})
 
@@ -177,7 +166,7 @@ def test_a_row_of_a_job_is_rejected_whichever_of_its_moments_is_bad() -> None:
     assert [one.reason.split()[0] for one in found.rejects] == ["start_at"]
 
 
-def test_moments_that_no_calendar_has_are_rejected_too() -> None:
+def test_moments_that_no_calendar_has_are_rejected_too():
     stamps = pl.Series("ts", [0, 2**62, -(2**62)]).cast(pl.Datetime("us"))
     rows = pl.DataFrame({"gpu_uuid": ["GPU\u2028", "GPU\n", "GPU"], "ts": stamps})
 
@@ -186,7 +175,7 @@ def test_moments_that_no_calendar_has_are_rejected_too() -> None:
     assert (found.rows.height, len(found.rejects)) == (0, 3)
 
 
-def test_a_file_is_no_repeat_once_the_clock_is_right(store: LocalStore) -> None:
+def test_a_file_is_no_repeat_once_the_clock_is_right(store):
     slow = PlausibleTime(now=lambda: NOON - timedelta(days=2), is_recorded=True)
     given = readings(*days(-3, -1))
 
@@ -198,11 +187,11 @@ def test_a_file_is_no_repeat_once_the_clock_is_right(store: LocalStore) -> None:
     assert (right.is_repeat, right.rows_new, right.rejects) == (False, 1, 0)
 
 
-def test_the_clock_of_a_live_source_decides_what_lies_ahead(store: LocalStore) -> None:
+def test_the_clock_of_a_live_source_decides_what_lies_ahead(store):
     class Ahead:
         name, origin, interval_s = "fake", "a", 1.0
 
-        def poll(self, *_: object) -> Iterator[Batch]:
+        def poll(self, *_):
             yield batch("a", [0, 3_000, 9_000])
 
     collection = Collection([collector(Ahead())], Held(store), SetClock(60).clock())  # type: ignore[arg-type]
@@ -212,7 +201,7 @@ def test_the_clock_of_a_live_source_decides_what_lies_ahead(store: LocalStore) -
     assert store.read("select max(ts) from raw.gpu_samples").item() == at(3_000)
 
 
-def kube_answer(stamp_s: float) -> dict[str, Any]:
+def kube_answer(stamp_s):
     """Return what kube-state-metrics says of 100 nodes, 20 cordoned, one sample of another time."""
     now_s = 1_787_230_800.0
     series = []
@@ -235,9 +224,7 @@ def kube_answer(stamp_s: float) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "stamp_s", [300, 1_000_000_000, 1_787_230_800 - 300 * 86_400, 2_086_000_000]
 )
-def test_a_bad_stamp_in_an_answer_about_kubernetes_makes_no_more_rows(
-    stamp_s: float, store: LocalStore, tmp_path: Path
-) -> None:
+def test_a_bad_stamp_in_an_answer_about_kubernetes_makes_no_more_rows(stamp_s, store, tmp_path):
     file = tmp_path / "kubernetes.json"
     file.write_text(json.dumps(kube_answer(stamp_s)))
     started = time.perf_counter()
@@ -252,9 +239,7 @@ def test_a_bad_stamp_in_an_answer_about_kubernetes_makes_no_more_rows(
     assert observed == datetime(2026, 8, 20, 13)  # noqa: DTZ001
 
 
-def test_a_line_of_a_file_with_a_bad_stamp_costs_that_line_alone(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_a_line_of_a_file_with_a_bad_stamp_costs_that_line_alone(store, tmp_path):
     lines = [
         {"v": 1, "ts": 1_787_230_800 + i, "event": "step", "step": i, "run_id": "r", "rank": 0,
          "attempt": 0, "host": "n1"}

@@ -1,13 +1,10 @@
 """A file that breaks its reader costs itself: a sentence, no traceback, and the others are read."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import polars as pl
@@ -20,33 +17,25 @@ from goodput_ingest.run import ingest as load
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.job_events.job_events import JobEvents
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from goodput_ingest.run.ingest import Summary
-    from goodput_queries.storage.store import LocalStore
-
 GOLDEN = Path(__file__).parents[1] / "golden"
 EVENTS = (GOLDEN / "job_events/killed_rank_and_restart/input.jsonl").read_bytes()
 XID = "NVRM: Xid (PCI:0000:9b:00): 79, pid=1, GPU has fallen off the bus."
 TIME = re.compile(rb"\d{4}-\d\d-\d\d(?=[T ]\d\d:)")
 
 
-def ingest(
-    store: LocalStore, path: Path, source: str = "auto", zone: str = "Europe/Berlin"
-) -> Summary:
+def ingest(store, path, source="auto", zone="Europe/Berlin"):
     options = ReadOptions("c", ZoneInfo(zone), datetime(2025, 8, 20, 15), "n1")  # noqa: DTZ001
     return load.ingest(store, source, [path], options)
 
 
-def parquet(ts: datetime | pl.Series) -> bytes:
+def parquet(ts):
     rows = pl.DataFrame({"ts": ts, "gpu_uuid": "GPU-1", "power_w": 1.0, "my_own": 1.0})
     stream = io.BytesIO()
     rows.write_parquet(stream)
     return stream.getvalue()
 
 
-def nccl_table(wrong: str, time: str = "121.3") -> bytes:
+def nccl_table(wrong, time="121.3"):
     return (
         "# nThread 1 nGpus 1 minBytes 8 maxBytes 8\n"
         f"  8388608  2097152  float  sum  -1  {time}  69.16  69.16  {wrong}"
@@ -54,17 +43,17 @@ def nccl_table(wrong: str, time: str = "121.3") -> bytes:
     ).encode()
 
 
-def nccl_json(**fields: object) -> bytes:
+def nccl_json(**fields):
     half = {"time": 1.0, "alg_bw": 1.0, "bus_bw": 1.0, "nwrong": 0}
     result = {"size": 8, "count": 2, "type": "float", "out_of_place": half, "in_place": half}
     return json.dumps({"results": [result], **fields}).encode()
 
 
-def kernel_line(when: str) -> bytes:
+def kernel_line(when):
     return f"{when} n1 kernel: {XID}\n".encode()
 
 
-def of_year(year: str, golden: str) -> bytes:
+def of_year(year, golden):
     return TIME.sub(f"{year}-01-01".encode(), (GOLDEN / golden).read_bytes())
 
 
@@ -91,9 +80,7 @@ def of_year(year: str, golden: str) -> bytes:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 @pytest.mark.parametrize("zone", ["America/Los_Angeles", "Pacific/Auckland"])
-def test_extreme_values_are_rows_or_rejects(
-    store: LocalStore, tmp_path: Path, name: str, content: bytes, zone: str
-) -> None:
+def test_extreme_values_are_rows_or_rejects(store, tmp_path, name, content, zone):
     path = tmp_path / name
     path.write_bytes(content)
 
@@ -105,9 +92,7 @@ def test_extreme_values_are_rows_or_rejects(
 
 
 @pytest.mark.parametrize("name", ["auto", "telemetry-parquet"])
-def test_a_parquet_schema_that_is_not_utf_8_is_refused(
-    store: LocalStore, tmp_path: Path, name: str
-) -> None:
+def test_a_parquet_schema_that_is_not_utf_8_is_refused(store, tmp_path, name):
     content = parquet(datetime(2025, 8, 20)).replace(b"my_own", b"my\xff\xfewn")  # noqa: DTZ001
     (tmp_path / "file.parquet").write_bytes(content)
 
@@ -118,12 +103,12 @@ def test_a_parquet_schema_that_is_not_utf_8_is_refused(
 
 
 @pytest.fixture
-def breaking(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
+def breaking(monkeypatch):
     """Let the reader of job events break down in files called bad."""
     extract = JobEvents.extract
 
-    def breaks_with(error: BaseException) -> None:
-        def broken(self: JobEvents) -> Iterator[object]:
+    def breaks_with(error):
+        def broken(self):
             yield from extract(self)
             if "bad" in self.path.name:
                 raise error
@@ -135,13 +120,7 @@ def breaking(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]
 
 @pytest.mark.parametrize("error", [KeyError("step"), PanicException("step")], ids=type)
 @pytest.mark.parametrize("source", ["auto", "job-events"])
-def test_a_file_that_breaks_its_reader_costs_no_other(
-    store: LocalStore,
-    tmp_path: Path,
-    breaking: Callable[[BaseException], None],
-    source: str,
-    error: BaseException,
-) -> None:
+def test_a_file_that_breaks_its_reader_costs_no_other(store, tmp_path, breaking, source, error):
     for name in ("a.jsonl", "bad.jsonl", "c.jsonl"):
         (tmp_path / name).write_bytes(EVENTS + b"# %s\n" % name.encode())
     breaking(error)
@@ -157,12 +136,7 @@ def test_a_file_that_breaks_its_reader_costs_no_other(
 
 
 @pytest.mark.parametrize("error", [MemoryError(), KeyboardInterrupt(), SystemExit(3)], ids=type)
-def test_what_ends_a_process_ends_an_ingest(
-    store: LocalStore,
-    tmp_path: Path,
-    breaking: Callable[[BaseException], None],
-    error: BaseException,
-) -> None:
+def test_what_ends_a_process_ends_an_ingest(store, tmp_path, breaking, error):
     (tmp_path / "bad.jsonl").write_bytes(EVENTS)
     breaking(error)
 
@@ -179,9 +153,7 @@ def test_what_ends_a_process_ends_an_ingest(
         "kernel_log/journal_of_two_nodes/input.log",
     ],
 )
-def test_lines_that_end_with_a_carriage_return_alone_are_lines(
-    store: LocalStore, tmp_path: Path, golden: str
-) -> None:
+def test_lines_that_end_with_a_carriage_return_alone_are_lines(store, tmp_path, golden):
     content = (GOLDEN / golden).read_bytes()
     path = tmp_path / "file"
     path.write_bytes(content)
@@ -194,7 +166,7 @@ def test_lines_that_end_with_a_carriage_return_alone_are_lines(
     assert found.rejects == wanted.rejects
 
 
-def test_progress_bars_in_a_log_are_no_lines(store: LocalStore, tmp_path: Path) -> None:
+def test_progress_bars_in_a_log_are_no_lines(store, tmp_path):
     line = (GOLDEN / "kernel_log/journal_of_two_nodes/input.log").read_bytes().splitlines()[0]
     path = tmp_path / "file.log"
     path.write_bytes(b"10%\r20%\r30%\n" + line + b"\n")
@@ -202,6 +174,6 @@ def test_progress_bars_in_a_log_are_no_lines(store: LocalStore, tmp_path: Path) 
     assert ingest(store, path, "kernel-log").files == 1
 
 
-def test_a_broken_line_with_half_a_character_is_rejected() -> None:
+def test_a_broken_line_with_half_a_character_is_rejected():
     with pytest.raises(FieldError, match="cut or not JSON"):
         json_lines.record('{"log": "\ud800')

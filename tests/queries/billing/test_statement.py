@@ -33,9 +33,8 @@ def counter(evidence, gpu, kwh_by_second):
     )  # fmt: skip
 
 
-@pytest.fixture
-def node(evidence):
-    """Give a node of 8 H100, the seventh of which has a 3g instance, with its prices."""
+def load_node(evidence):
+    """Load a node of 8 H100, the seventh of which has a 3g instance, with its prices."""
     evidence.node("n", 8)
     evidence.add(
         "gpu_instances", gpu_uuid="n#6", gpu_instance="3g.40gb.0", profile="3g.40gb",
@@ -47,12 +46,13 @@ def node(evidence):
         "tariffs", zone="UTC", from_hour=0, to_hour=24, price_per_kwh=Decimal("0.15"),
         pue=Decimal("1.4"), server_ratio=Decimal(1), cluster=None,
     )  # fmt: skip
-    return evidence
 
 
-@pytest.fixture
-def example_3(node):
+@pytest.fixture(scope="module")
+def example_3(shared_evidence):
     """Load team A on GPUs 0-5 for 12 h and of team B on the instance for 24 h."""
+    node = shared_evidence
+    load_node(node)
     node.job("1", 0, 12 * HOUR_S, ["n"], 6, account="A", user_name="ann", gpu_type="h100")
     node.job("2", 0, 24 * HOUR_S, ["n"], 1, account="B", user_name="bob", gpu_type="3g.40gb")
     for gpu in range(6):
@@ -103,8 +103,10 @@ def test_example_3_to_the_cent(example_3):
     assert sum(billed["gpu_ms"]) == 192 * 3_600_000
 
 
-def test_what_nobody_used_nobody_carries(node):
+def test_what_nobody_used_nobody_carries(evidence):
     """The edge of example 3: all weights are 0, and the idle cost must not vanish."""
+    node = evidence
+    load_node(node)
     node.job("cpu-only", 0, 1, ["n"], 0)  # without a scheduler the activity would be somebody's
     for gpu in range(8):
         counter(node, f"n#{gpu}", {0: 0, 24 * HOUR_S: 7.5})

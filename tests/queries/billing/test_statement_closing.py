@@ -20,7 +20,6 @@ from goodput_queries.errors import QueryError, StoreError
 from goodput_queries.evidence.retention import Retention, drop_old
 
 HOUR_S = 3_600
-DAY_END_S = 16 * HOUR_S  # made-up time begins at 08:00 UTC
 WHEN = date(2027, 1, 15)
 SETTINGS = StatementSettings(lateness_h=6, idle_policy="proportional")
 
@@ -56,9 +55,22 @@ def built_ended(new_store, built_fleet):
     return evidence.built()
 
 
+@pytest.fixture(scope="module")
+def first_closed(new_store, built_ended):
+    """Return the same file with its first day closed, and the statement of that day."""
+    evidence = Evidence(new_store(copy_of=built_ended))
+    made = statement(evidence.store, WHEN, SETTINGS)
+    return evidence.built(), made
+
+
 @pytest.fixture
-def ended(new_evidence, built_ended):
-    return new_evidence(copy_of=built_ended)
+def closed(new_evidence, first_closed):
+    return new_evidence(copy_of=first_closed[0])
+
+
+@pytest.fixture
+def first(first_closed):
+    return first_closed[1]
 
 
 def late_job(fleet):
@@ -114,11 +126,10 @@ def test_a_job_over_midnight_is_charged_to_each_day_its_part(fleet):
     assert held == [6 * HOUR_S * 1000, 4 * HOUR_S * 1000]
 
 
-def test_a_closed_day_computed_again_is_proven_unchanged(ended, tmp_path):
-    first = statement(ended.store, WHEN, SETTINGS)
+def test_a_closed_day_computed_again_is_proven_unchanged(closed, first, tmp_path):
     files.write(first, tmp_path / "first", files.FORMATS)
 
-    again = statement(ended.store, WHEN, SETTINGS)
+    again = statement(closed.store, WHEN, SETTINGS)
     files.write(again, tmp_path / "again", files.FORMATS)
 
     assert [b.number for b in again.bookings] == [0]
@@ -127,29 +138,22 @@ def test_a_closed_day_computed_again_is_proven_unchanged(ended, tmp_path):
         assert path.read_bytes() == (tmp_path / "again" / path.name).read_bytes(), path.name
 
 
-def test_late_evidence_makes_a_correction_and_leaves_what_was_billed(ended):
-    first = statement(ended.store, WHEN, SETTINGS)
-
-    late_job(ended)
-    second = statement(ended.store, WHEN, SETTINGS)
+def test_late_evidence_makes_corrections_that_add_up_and_leaves_what_was_billed(closed, first):
+    late_job(closed)
+    second = statement(closed.store, WHEN, SETTINGS)
 
     assert second.was_corrected
     assert [booking.number for booking in second.bookings] == [0, 1]
     assert second.rows.filter(pl.col("correction") == 0).rows() == first.rows.rows()
     assert second.bookings[0].digest == first.bookings[0].digest
-    assert not statement(ended.store, WHEN, SETTINGS).was_corrected
+    assert not statement(closed.store, WHEN, SETTINGS).was_corrected
 
+    closed.job("10", 9.5 * HOUR_S, 9.7 * HOUR_S, ["a"], 3, account="A", user_name="ann",
+               submit=9.5 * HOUR_S)  # fmt: skip
+    closed.build()
+    corrected = statement(closed.store, WHEN, SETTINGS)
 
-def test_corrections_add_up_to_the_difference(ended):
-    statement(ended.store, WHEN, SETTINGS)
-    late_job(ended)
-    corrected = statement(ended.store, WHEN, SETTINGS)
-    ended.job("10", 9.5 * HOUR_S, 9.7 * HOUR_S, ["a"], 3, account="A", user_name="ann",
-              submit=9.5 * HOUR_S)  # fmt: skip
-    ended.store.build()
-    corrected = statement(ended.store, WHEN, SETTINGS)
-
-    fresh = computed(ended.store, corrected.day, corrected.policy)
+    fresh = computed(closed.store, corrected.day, corrected.policy)
     summed = (
         pl.concat([booking.exact for booking in corrected.bookings])
         .group_by(KEYS, maintain_order=True)
@@ -169,29 +173,28 @@ def test_corrections_add_up_to_the_difference(ended):
     assert by_account(corrected)["C"] > 0
 
 
-def test_new_prices_and_policies_are_those_of_later_days(ended):
+def test_new_prices_and_policies_are_those_of_later_days(closed, first):
     """Late evidence of a closed day too is charged at its prices, by its policy."""
-    before = statement(ended.store, WHEN, SETTINGS)
-    ended.add("rates", gpu_model="H100", price_per_gpu_h=Decimal(9), cluster=None)
-    ended.store.build()
-    after = statement(ended.store, WHEN, StatementSettings(idle_policy="none"))
-    late_job(ended)
-    corrected = statement(ended.store, WHEN, SETTINGS)
+    closed.add("rates", gpu_model="H100", price_per_gpu_h=Decimal(9), cluster=None)
+    closed.build()
+    after = statement(closed.store, WHEN, StatementSettings(idle_policy="none"))
+    late_job(closed)
+    corrected = statement(closed.store, WHEN, SETTINGS)
 
     assert after.policy.idle == "proportional"
-    assert after.rows.rows() == before.rows.rows()
+    assert after.rows.rows() == first.rows.rows()
     late = corrected.rows.filter((pl.col("team") == "C") & (pl.col("line") == "usage"))
     assert late["direct_cost"].to_list() == [Decimal("24.00")]
     for row in corrected.rows.iter_rows(named=True):
         known = [row[name] for name in AMOUNTS if row[name] is not None]
         assert row["total_cost"] is None or row["total_cost"] == sum(known)
     assert sum(by_account(corrected).values()) == corrected.total_cost
-    next_day = statement(ended.store, date(2027, 1, 16), SETTINGS)
+    next_day = statement(closed.store, date(2027, 1, 16), SETTINGS)
     assert set(next_day.rows["price_per_gpu_h"]) == {Decimal(9)}
 
 
-def test_prices_of_another_currency_are_refused_and_nothing_is_written(fleet):
-    watched_until(fleet, 16 + 6)
+def test_prices_of_another_currency_are_refused_and_nothing_is_written(built_ended, new_evidence):
+    fleet = new_evidence(copy_of=built_ended)
     fleet.add("rates", gpu_model="H200", price_per_gpu_h=Decimal(3), currency="EUR", cluster=None)
     fleet.add("budgets", account="A", cost_per_month=Decimal(9), currency="CHF", cluster=None)
 
@@ -212,14 +215,13 @@ def test_prices_of_another_currency_that_hold_on_other_days_do_not_matter(fleet)
     assert statement(fleet.store, WHEN, SETTINGS).is_closed
 
 
-def test_a_closed_day_keeps_its_currency_and_is_not_compared_with_another(fleet):
-    watched_until(fleet, 16 + 30)
-    statement(fleet.store, WHEN, SETTINGS)
-
+def test_a_closed_day_keeps_its_currency_and_is_not_compared_with_another(closed):
+    closed.state("*", "up", 0, (16 + 30) * HOUR_S)
+    closed.build()
     in_euros = change(SETTINGS, currency="EUR")
-    following = statement(fleet.store, WHEN + timedelta(days=1), in_euros)
+    following = statement(closed.store, WHEN + timedelta(days=1), in_euros)
 
-    assert statement(fleet.store, WHEN, in_euros).policy.currency == "USD"
+    assert statement(closed.store, WHEN, in_euros).policy.currency == "USD"
     assert following.policy.currency == "EUR"
     assert following.accounts["yesterday_cost"].null_count() == following.accounts.height
     assert following.accounts["month_cost"].sum() == following.total_cost
@@ -242,28 +244,25 @@ def test_time_without_a_price_is_listed_and_becomes_a_correction_once_it_has_one
     assert after.total_cost - before.total_cost == 16 * 7
 
 
-def test_rows_that_were_meddled_with_are_refused(ended):
-    statement(ended.store, WHEN, SETTINGS)
-    with ended.store.writing() as cursor:
+def test_rows_that_were_meddled_with_are_refused(closed):
+    with closed.store.writing() as cursor:
         cursor.execute("update billing.statement_rows set direct_billed_cost = 1 where team = 'A'")
 
     with pytest.raises(StoreError, match="not what was billed"):
-        statement(ended.store, WHEN, SETTINGS)
+        statement(closed.store, WHEN, SETTINGS)
 
 
-def test_a_closing_that_was_cut_off_is_done_again(ended):
+def test_a_closing_that_was_cut_off_is_done_again(closed, first):
     """The rows are there, the day is not: it is still open, and the next command closes it."""
-    whole = statement(ended.store, WHEN, SETTINGS)
-    with ended.store.writing() as cursor:
+    with closed.store.writing() as cursor:
         cursor.execute("delete from billing.statement_days")
         cursor.execute("delete from state.ingested where table_name = 'statement_days'")
 
-    again = statement(ended.store, WHEN, SETTINGS)
+    again = statement(closed.store, WHEN, SETTINGS)
 
-    assert again.rows.rows() == whole.rows.rows()
-    assert (
-        ended.store.read("select count(*) from billing.statement_rows").item() == whole.rows.height
-    )
+    assert again.rows.rows() == first.rows.rows()
+    billed = closed.read("select count(*) from billing.statement_rows").item()
+    assert billed == first.rows.height
 
 
 def test_days_beside_it_and_the_month_so_far(fleet):
@@ -287,11 +286,11 @@ def test_days_beside_it_and_the_month_so_far(fleet):
     assert budget["spent_ratio"] == 1
 
 
-def test_a_day_that_is_known_in_part_says_so_and_counts_so_in_the_forecast(fleet):
+def test_a_day_that_is_known_in_part_says_so_and_counts_so_in_the_forecast(closed):
     """Evidence begins at 08:00 of the first day and ends at 06:00 of the third."""
-    watched_until(fleet, 16 + 30)
+    watched_until(closed, 16 + 30)
 
-    made = statement(fleet.store, WHEN + timedelta(days=1), SETTINGS)
+    made = statement(closed.store, WHEN + timedelta(days=1), SETTINGS)
 
     assert made.known_parts == {"The day before": Fraction(2, 3)}
     assert set(made.budgets["covered_h"]) == {40}
@@ -327,8 +326,8 @@ def test_a_job_that_still_runs_is_charged_as_far_as_evidence_reaches(evidence):
     assert by_account(made) == {"A": Decimal("6.00")}
 
 
-def test_policy_none_leaves_idle_time_on_its_own_line(ended):
-    exact = computed(ended.store, statement(ended.store, WHEN, SETTINGS).day, Policy())
+def test_policy_none_leaves_idle_time_on_its_own_line(closed, first):
+    exact = computed(closed.store, first.day, Policy())
 
     assert set(exact.filter(pl.col("line") == "idle")["idle_share_cost"]) == {0}
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 import polars as pl
 import pytest
 from tests.queries.billing.energy_counters import counter, steady
-from tests.queries.conftest import START_MS, Evidence, built_together, steps
+from tests.queries.conftest import START_MS, built_together, steps
 
 from goodput_billing.statement.amounts.charges import Policy
 from goodput_billing.statement.amounts.rows import exact_total
@@ -35,9 +35,9 @@ def lines(store, scope):
 
 
 @pytest.fixture(scope="module")
-def built_busy(new_store):
+def busy(shared_evidence):
     """Load two nodes, one with a MIG instance, with jobs that begin and end at odd moments."""
-    evidence = Evidence(new_store())
+    evidence = shared_evidence
     evidence.node("a", 4, model="NVIDIA H100 80GB HBM3")
     evidence.node("m", 1, model="NVIDIA H100 80GB HBM3")
     evidence.add(
@@ -57,12 +57,8 @@ def built_busy(new_store):
     )  # fmt: skip
     for gpu in ("a#0", "a#1", "m#0"):
         counter(evidence, f"c/{gpu}", steady(6 * HOUR_S, 137.7))
-    return evidence.built()
-
-
-@pytest.fixture
-def busy(new_evidence, built_busy):
-    return new_evidence(copy_of=built_busy).store
+    evidence.build()
+    return evidence.store
 
 
 @pytest.mark.parametrize("cut_ms", [1, 1_800_000, 3_600_000, 5_432_109, 12_345_678])
@@ -213,13 +209,13 @@ def test_the_tariff_is_that_of_the_hour_in_its_own_zone(cluster):
     assert Fraction(metered) / 3_600_000_000 == Fraction(2 * 5 + 2 * 20, 100)
 
 
-def test_without_a_tariff_energy_is_known_and_its_cost_is_not(evidence):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 3_600, ["a"], 1)
-    counter(evidence, evidence.gpu("a#0"), steady(3_600, 100))
-    evidence.store.build()
-
-    (row,) = evidence.read(
+@built_together
+def test_without_a_tariff_energy_is_known_and_its_cost_is_not(cluster):
+    cluster.node("a", 1)
+    cluster.job("1", 0, 3_600, ["a"], 1)
+    counter(cluster, cluster.gpu("a#0"), steady(3_600, 100))
+    yield
+    (row,) = cluster.read(
         "select energy_mj, metered_mj_price, untariffed_mj from marts.statement_lines "
         "where line = 'usage'"
     ).to_dicts()
@@ -275,37 +271,38 @@ def test_days_are_as_long_as_their_zone_makes_them(when, hours):
     assert day_of(when, settings).hours == hours
 
 
-def test_a_day_of_25_hours_charges_25_and_the_days_about_it_lose_nothing(evidence):
-    evidence.node("a", 1)
-    begin = -((1_800_000_000 - 1_793_404_800) // 1)  # 2026-10-31T00:00Z
-    evidence.add(
-        "gpus", source="inventory", node="n", gpu_uuid="GPU-1", slurm_index=0, gpu_model="h100",
-        valid_from_at=begin,
+@built_together
+def test_a_day_of_25_hours_charges_25_and_the_days_about_it_lose_nothing(cluster):
+    begin = 1_793_404_800 - 1_800_000_000  # 2026-10-31T00:00Z
+    cluster.add(
+        "gpus", source="inventory", node="n", gpu_uuid=cluster.gpu("GPU-1"), slurm_index=0,
+        gpu_model="h100", valid_from_at=begin,
     )  # fmt: skip
-    evidence.job("1", begin, begin + 4 * 24 * HOUR_S, ["n"], 1)
-    evidence.store.build()
+    cluster.job("1", begin, begin + 4 * 24 * HOUR_S, ["n"], 1)
+    yield
     settings = StatementSettings(zone="America/New_York", day_starts_at="17:00")
 
     held = {}
     for day in (date(2026, 10, 31), date(2026, 11, 1), date(2026, 11, 2)):
         scope = day_of(day, settings).scope
         sql = "select sum(gpu_ms) from marts.statement_lines where line = 'usage'"
-        held[day.day] = evidence.store.read(sql, scope=scope).item() / 3_600_000
+        held[day.day] = cluster.read(sql, scope).item() / 3_600_000
 
     assert held == {31: 25, 1: 24, 2: 24}
 
 
-def test_a_day_that_begins_at_half_past_in_utc_is_cut_there(evidence):
+@built_together
+def test_a_day_that_begins_at_half_past_in_utc_is_cut_there(cluster):
     """India is 5:30 ahead: its midnight is 18:30 UTC, ten and a half hours from 08:00."""
-    evidence.node("a", 1)
-    evidence.job("1", 0, 24 * HOUR_S, ["a"], 1)
-    evidence.add("rates", price_per_gpu_h=Decimal(2), cluster=None)
-    evidence.store.build()
-    settings = StatementSettings(zone="Asia/Kolkata")
-
+    cluster.node("a", 1)
+    cluster.job("1", 0, 24 * HOUR_S, ["a"], 1)
+    cluster.add("rates", price_per_gpu_h=Decimal(2))
+    yield
+    days = [day_of(date(2027, 1, day), StatementSettings(zone="Asia/Kolkata")) for day in (15, 16)]
+    exact = [computed(cluster.store, day, Policy()) for day in days]
     totals = [
-        Fraction(exact_total(computed(evidence.store, day_of(when, settings), Policy())), 10**12)
-        for when in (date(2027, 1, 15), date(2027, 1, 16))
+        Fraction(exact_total(rows.filter(pl.col("cluster") == cluster.name)), 10**12)
+        for rows in exact
     ]
 
     assert totals == [Fraction(21), Fraction(27)]

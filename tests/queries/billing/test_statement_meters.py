@@ -4,6 +4,7 @@ from decimal import Decimal
 
 import pytest
 from tests.queries.billing.energy_counters import counter, steady
+from tests.queries.conftest import built_together
 
 HOUR_S = 3_600
 
@@ -12,28 +13,26 @@ def meter(evidence, node, begin, end, watts, every=60):
     """Load a node's power meter: readings that cover back to the one before them."""
     evidence.add(
         "node_samples", *({"ts": second} for second in range(begin, end + 1, every)),
-        source="meter", node=node, power_w=float(watts), cluster=None,
+        source="meter", node=node, power_w=float(watts),
     )  # fmt: skip
 
 
-@pytest.fixture
 def metered(evidence):
     """Load a node of 2 GPUs at 100 W and 300 W, that take 1,000 W at its meter for 4 hours."""
     evidence.node("a", 2)
     evidence.watched(5 * HOUR_S)
     evidence.job("1", 0, 2 * HOUR_S, ["a"], 1, account="A")
-    counter(evidence, "c/a#0", steady(5 * HOUR_S, 100))
-    counter(evidence, "c/a#1", steady(5 * HOUR_S, 300))
+    counter(evidence, evidence.gpu("a#0"), steady(5 * HOUR_S, 100))
+    counter(evidence, evidence.gpu("a#1"), steady(5 * HOUR_S, 300))
     evidence.add(
         "tariffs", zone="UTC", from_hour=0, to_hour=24, price_per_kwh=Decimal("0.1"),
-        pue=Decimal("1.5"), server_ratio=Decimal(2), cluster=None,
+        pue=Decimal("1.5"), server_ratio=Decimal(2),
     )  # fmt: skip
-    return evidence
 
 
 def energies(evidence):
     """Return kWh of counters and of meters, and what they cost, by line."""
-    found = evidence.store.read(
+    found = evidence.read(
         "select line, energy_mj / 3.6e9, wall_mj / 3.6e9, (metered_mj_price / 3.6e9)::double "
         "from (select line, sum(energy_mj) as energy_mj, sum(wall_mj) as wall_mj, "
         "sum(metered_mj_price) as metered_mj_price from marts.statement_lines group by line)"
@@ -56,32 +55,33 @@ METERS = {
 
 
 @pytest.mark.parametrize(("read", "expected"), METERS.values(), ids=METERS)
-def test_a_nodes_meter(metered, read, expected):
+@built_together
+def test_a_nodes_meter(cluster, read, expected):
     begin, watts = read
-    meter(metered, "a", begin, 5 * HOUR_S, watts)
-    metered.store.build()
-
-    assert energies(metered).items() >= expected.items()
-
-
-def test_a_meter_that_comes_later_than_the_build_is_seen_by_the_next(metered):
-    metered.store.build()
-    assert energies(metered)["usage"] == [0.2, None, 0.2 * 0.1 * 1.5 * 2]
-
-    meter(metered, "a", 0, 5 * HOUR_S, 1_000)
-    metered.store.build()
-
-    assert energies(metered)["usage"] == [0.2, 0.8, 0.8 * 0.1 * 1.5]
+    metered(cluster)
+    meter(cluster, "a", begin, 5 * HOUR_S, watts)
+    yield
+    assert energies(cluster).items() >= expected.items()
 
 
-def test_a_meter_alone_is_shared_by_time(evidence):
-    evidence.node("a", 3)
-    evidence.watched(2 * HOUR_S)
-    evidence.job("1", 0, HOUR_S, ["a"], 2, account="A")
-    meter(evidence, "a", 0, 2 * HOUR_S, 700)
-    evidence.store.build()
+@built_together(builds=2)
+def test_a_meter_that_comes_later_than_the_build_is_seen_by_the_next(cluster):
+    metered(cluster)
+    yield
+    assert energies(cluster)["usage"] == [0.2, None, 0.2 * 0.1 * 1.5 * 2]
+    meter(cluster, "a", 0, 5 * HOUR_S, 1_000)
+    yield
+    assert energies(cluster)["usage"] == [0.2, 0.8, 0.8 * 0.1 * 1.5]
 
-    found = evidence.store.read(
+
+@built_together
+def test_a_meter_alone_is_shared_by_time(cluster):
+    cluster.node("a", 3)
+    cluster.watched(2 * HOUR_S)
+    cluster.job("1", 0, HOUR_S, ["a"], 2, account="A")
+    meter(cluster, "a", 0, 2 * HOUR_S, 700)
+    yield
+    found = cluster.read(
         "select line, sum(energy_mj), sum(wall_mj) from marts.statement_lines group by all"
     )
 
@@ -89,14 +89,14 @@ def test_a_meter_alone_is_shared_by_time(evidence):
     assert sorted(found.rows()) == [("idle", None, whole * 2 // 3), ("usage", None, whole // 3)]
 
 
-def test_a_meter_that_covers_a_job_has_its_energy_though_it_covers_no_whole_hour(evidence):
-    evidence.node("a", 2)
-    evidence.watched(2 * HOUR_S)
-    evidence.job("1", 3_000, 4_200, ["a"], 2, account="A")
-    meter(evidence, "a", 2_940, 4_260, 700)
-    evidence.store.build()
-
-    found = evidence.store.read(
+@built_together
+def test_a_meter_that_covers_a_job_has_its_energy_though_it_covers_no_whole_hour(cluster):
+    cluster.node("a", 2)
+    cluster.watched(2 * HOUR_S)
+    cluster.job("1", 3_000, 4_200, ["a"], 2, account="A")
+    meter(cluster, "a", 2_940, 4_260, 700)
+    yield
+    found = cluster.read(
         "select line, sum(wall_mj) from marts.statement_lines group by all having sum(wall_mj) > 0"
     )
 
@@ -104,13 +104,13 @@ def test_a_meter_that_covers_a_job_has_its_energy_though_it_covers_no_whole_hour
     assert sorted(found.rows()) == [("idle", 120 * 700_000), ("usage", 1_200 * 700_000)]
 
 
-def test_a_meter_that_covers_a_part_of_a_job_counts_that_part_alone(evidence):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 2 * HOUR_S, ["a"], 1, account="A")
-    meter(evidence, "a", 0, 600, 700)
-    meter(evidence, "a", 5_400, 2 * HOUR_S, 700)
-    evidence.store.build()
-
-    found = evidence.store.read("select sum(wall_mj) from marts.statement_lines").item()
+@built_together
+def test_a_meter_that_covers_a_part_of_a_job_counts_that_part_alone(cluster):
+    cluster.node("a", 1)
+    cluster.job("1", 0, 2 * HOUR_S, ["a"], 1, account="A")
+    meter(cluster, "a", 0, 600, 700)
+    meter(cluster, "a", 5_400, 2 * HOUR_S, 700)
+    yield
+    found = cluster.read("select sum(wall_mj) from marts.statement_lines").item()
 
     assert found == (600 + 1_800) * 700_000

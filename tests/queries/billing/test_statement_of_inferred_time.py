@@ -5,6 +5,7 @@ from decimal import Decimal
 import polars as pl
 import pytest
 from msgspec.structs import replace as change
+from tests.queries.conftest import START
 
 from goodput_billing.render.focus import focus
 from goodput_billing.statement.amounts.charges import Policy
@@ -16,14 +17,13 @@ from goodput_billing.statement.statement import statement
 HOUR_S = 3_600
 
 
-@pytest.fixture
-def day(evidence):
-    return day_of(evidence.at(0).date(), StatementSettings())
+DAY = day_of(START.date(), StatementSettings())
 
 
-@pytest.fixture
-def workstation(evidence):
+@pytest.fixture(scope="module")
+def workstation(shared_evidence):
     """Give two GPUs at 3 an hour, one at work for an hour of two, for a job that sends events."""
+    evidence = shared_evidence
     gpus = [{"gpu_uuid": f"n-{i}", "gpu_index": i} for i in (0, 1)]
     evidence.add("gpus", *gpus, source="nvml", node="n", gpu_model="h100", valid_from_at=0)
     for gpu, last in (("n-0", HOUR_S), ("n-1", 600)):
@@ -40,11 +40,6 @@ def workstation(evidence):
     ]
     evidence.events("train", reported, attempt=None, host="n", gpu_uuid="n-0")
     evidence.add("rates", gpu_model="h100", price_per_gpu_h=Decimal(3), cluster=None)
-    evidence.store.build()
-    return evidence.store
-
-
-def _built(evidence):
     evidence.store.build()
     return evidence.store
 
@@ -71,17 +66,17 @@ INFERRED_H = 1 + 600 / HOUR_S
     ],
     ids=["not charged", "where a site charges it", "closed before ownership was inferred"],
 )  # fmt: skip
-def test_cost_of_inferred_time(workstation, day, charges, expected):
+def test_cost_of_inferred_time(workstation, charges, expected):
     policy = Policy() if charges is False else Policy(charge_inferred=charges)
-    found = amounts(computed(workstation, day, policy))
+    found = amounts(computed(workstation, DAY, policy))
 
     assert found.keys() == expected.keys()
     for line, amount in expected.items():
         assert found[line] == pytest.approx(amount, abs=1e-5)
 
 
-def test_a_statement_with_inferred_time_balances(workstation, day):
-    made = statement(workstation, day.date, StatementSettings())
+def test_a_statement_with_inferred_time_balances(workstation):
+    made = statement(workstation, DAY.date, StatementSettings())
 
     (balance,) = made.balance.to_dicts()
     assert balance["inferred_ms"] == 4_200_000
@@ -90,19 +85,20 @@ def test_a_statement_with_inferred_time_balances(workstation, day):
     assert made.differences.is_empty()
 
 
-def test_shared_idle_cost_goes_to_those_who_are_charged(workstation, day):
-    rows = computed(workstation, day, Policy(idle="proportional", charge_inferred=True))
+def test_shared_idle_cost_goes_to_those_who_are_charged(workstation):
+    rows = computed(workstation, DAY, Policy(idle="proportional", charge_inferred=True))
 
     carried = dict(rows.group_by("line").agg(pl.col("idle_share_cost").sum()).iter_rows())
     assert carried["inferred"] == -carried["idle"] > 0
 
 
-def test_unplaced_time_is_charged_beside_the_capacity(evidence, day):
+def test_unplaced_time_is_charged_beside_the_capacity(evidence):
     evidence.node("a", 2)
     evidence.add("rates", gpu_model="h100", price_per_gpu_h=Decimal(3), cluster=None)
     evidence.job("1", 0, 2 * HOUR_S, [], 4)
     evidence.job("2", 0, HOUR_S, ["a"], 2)
-    made = statement(_built(evidence), day.date, change(StatementSettings(), lateness_h=0))
+    evidence.build()
+    made = statement(evidence.store, DAY.date, change(StatementSettings(), lateness_h=0))
 
     assert amounts(made.rows)["unplaced"] == (8, 24)
     (balance,) = made.balance.to_dicts()

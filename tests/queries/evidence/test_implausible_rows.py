@@ -1,7 +1,6 @@
 """A database that has rows of implausible time already is built as if they had never come."""
 
 import contextlib
-import time
 from datetime import datetime, timedelta
 
 import polars as pl
@@ -81,11 +80,9 @@ def test_strays_of_any_table_change_nothing_and_are_among_the_rejects(
         store.build()
     for number, (table, row) in enumerate(STRAYS):
         load(store, table, [row], f"stray-{number}")
-    started = time.perf_counter()
 
     store.build()
 
-    assert time.perf_counter() - started < 30
     assert ledger(store) == expected
     rejected = store.read("select origin, reason, content from raw.rejects order by origin").rows()
     assert [origin for origin, _, _ in rejected] == [f"stray-{i}.txt" for i in range(len(STRAYS))]

@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 import pytest
 from tests.queries.conftest import Evidence
 
-from goodput_queries.check import check
 from goodput_queries.errors import StoreError, TooMuchDroppedError, UnbuiltError
 from goodput_queries.evidence import retention
 from goodput_queries.evidence.retention import Retention
@@ -40,6 +39,25 @@ def built_two_days(new_store):
 @pytest.fixture
 def two_days(new_evidence, built_two_days):
     return new_evidence(copy_of=built_two_days)
+
+
+@pytest.fixture(scope="module")
+def dropped_week(new_store, built_two_days):
+    """Return the same file without the readings of its first two calendar days, and its ledger."""
+    evidence = Evidence(new_store(copy_of=built_two_days))
+    before = hourly(evidence)
+    drop_old(evidence.store, WEEK)
+    return evidence.built(), before
+
+
+@pytest.fixture
+def before(dropped_week):
+    return dropped_week[1]
+
+
+@pytest.fixture
+def dropped(new_evidence, dropped_week):
+    return new_evidence(copy_of=dropped_week[0])
 
 
 def hourly(evidence):
@@ -82,21 +100,18 @@ def test_readings_of_hosts_links_and_engines_go_and_those_of_power_meters_stay(t
     assert two_days.store.read("select symbol_errors from marts.link_errors").item() == before == 48
 
 
-def test_a_full_build_keeps_what_can_no_longer_be_built(two_days):
-    before = hourly(two_days)
-    drop_old(two_days.store, WEEK)
+def test_a_full_build_keeps_what_can_no_longer_be_built(dropped, before):
+    dropped.store.build(is_full=True)
 
-    two_days.store.build(is_full=True)
-
-    assert hourly(two_days) == before
-    assert check(two_days.store).filter(check(two_days.store)["violations"] > 0).is_empty()
+    assert hourly(dropped) == before
+    assert dropped.violations() == 0
 
 
-@pytest.mark.parametrize("view", ["ledger_hourly_by_node", "statement_hourly"])
-def test_a_file_of_another_version_keeps_its_frozen_hours_in_every_roll_up(two_days, view):
+def test_a_file_of_another_version_keeps_its_frozen_hours_in_every_roll_up(two_days):
     def rolled_up():
-        sql = f"select hour_ms, category, sum(gpu_ms)::bigint from marts.{view} group by all"
-        return sorted(two_days.store.read(sql).rows())
+        sql = "select hour_ms, category, sum(gpu_ms)::bigint from marts.{} group by all"
+        views = ("ledger_hourly_by_node", "statement_hourly")
+        return [sorted(two_days.store.read(sql.format(view)).rows()) for view in views]
 
     before = rolled_up()
     drop_old(two_days.store, WEEK)
@@ -109,31 +124,23 @@ def test_a_file_of_another_version_keeps_its_frozen_hours_in_every_roll_up(two_d
     assert rolled_up() == before
 
 
-def test_late_evidence_does_not_change_frozen_hours(two_days):
-    before = hourly(two_days)
-    drop_old(two_days.store, WEEK)
+def test_late_evidence_does_not_change_frozen_hours(dropped, before):
+    dropped.job("late", 40_000, 47_000, ["a"], 1)
+    dropped.build()
 
-    two_days.job("late", 40_000, 47_000, ["a"], 1)
-    two_days.store.build()
-
-    assert hourly(two_days) == before
+    assert hourly(dropped) == before
 
 
-def test_a_window_into_time_without_segments_is_answered_in_whole_hours(two_days):
+def test_windows_without_segments_are_answered_in_whole_hours_and_others_exactly(
+    two_days,
+):
     drop_old(two_days.store, Retention(samples_days=1, segments_days=1))
-    cut = Scope(from_ms=START_MS + 1_800_000, to_ms=START_MS + 5_400_000)
+    without = Scope(from_ms=START_MS + 1_800_000, to_ms=START_MS + 5_400_000)
+    kept = Scope(from_ms=LAST_DAY_MS + 1_800_001, to_ms=LAST_DAY_MS + 5_400_000)
 
-    found = ledger(two_days.store, scope=cut)
-
-    assert found["gpu_ms"].sum() == 2 * 3_600_000
-
-
-def test_windows_over_kept_segments_stay_exact(two_days):
-    drop_old(two_days.store, Retention(samples_days=1, segments_days=1))
-    cut = Scope(from_ms=LAST_DAY_MS + 1_800_001, to_ms=LAST_DAY_MS + 5_400_000)
-
-    assert ledger(two_days.store, scope=cut)["gpu_ms"].sum() == 3_599_999
-    assert capacity_ms(two_days.store, cut) == 3_599_999
+    assert ledger(two_days.store, scope=without)["gpu_ms"].sum() == 2 * 3_600_000
+    assert ledger(two_days.store, scope=kept)["gpu_ms"].sum() == 3_599_999
+    assert capacity_ms(two_days.store, kept) == 3_599_999
 
 
 def test_what_no_build_has_seen_is_not_dropped(two_days):
@@ -143,10 +150,8 @@ def test_what_no_build_has_seen_is_not_dropped(two_days):
         drop_old(two_days.store, WEEK)
 
 
-def test_dropping_twice_drops_nothing_more(two_days):
-    drop_old(two_days.store, WEEK)
-
-    assert drop_old(two_days.store, WEEK).is_empty()
+def test_dropping_twice_drops_nothing_more(dropped):
+    assert drop_old(dropped.store, WEEK).is_empty()
 
 
 @pytest.mark.parametrize(
@@ -227,29 +232,25 @@ def test_frozen_hours_reopen_when_all_their_readings_are_back(two_days):
 
     assert (hourly(two_days), segments(two_days)) == before
     assert two_days.store.read("from state.ledger_archive").is_empty()
-    assert check(two_days.store).filter(check(two_days.store)["violations"] > 0).is_empty()
+    assert two_days.violations() == 0
 
 
-def test_frozen_hours_stay_while_some_of_their_readings_are_missing(two_days):
-    before = hourly(two_days)
-    drop_old(two_days.store, WEEK)
+def test_frozen_hours_stay_while_some_of_their_readings_are_missing(dropped, before):
+    read_again(dropped, 0, 10 * 3_600)
+    dropped.build()
 
-    read_again(two_days, 0, 10 * 3_600)
-    two_days.store.build()
-
-    assert hourly(two_days) == before
-    kept = two_days.store.read("select kept_from_ms from state.kept_from").to_series().to_list()
+    assert hourly(dropped) == before
+    kept = dropped.store.read("select kept_from_ms from state.kept_from").to_series().to_list()
     assert LAST_DAY_MS in kept
     finding = "select n from marts.data_quality where kind = 'readings of frozen hours'"
-    assert two_days.store.read(finding).item() == 61
+    assert dropped.store.read(finding).item() == 61
 
 
-def test_reopened_hours_take_late_evidence(two_days):
-    drop_old(two_days.store, WEEK)
-    two_days.job("late", 40_000, 47_000, ["a"], 1)
-    read_again(two_days, 0, LAST_DAY_MS // 1000 - START_MS // 1000)
+def test_reopened_hours_take_late_evidence(dropped):
+    dropped.job("late", 40_000, 47_000, ["a"], 1)
+    read_again(dropped, 0, LAST_DAY_MS // 1000 - START_MS // 1000)
 
-    two_days.store.build()
+    dropped.build()
 
     held = "select count(*) from marts.ledger_hourly where job_run_key like '%late%'"
-    assert two_days.store.read(held).item() > 0
+    assert dropped.store.read(held).item() > 0

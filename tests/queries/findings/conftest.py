@@ -3,17 +3,24 @@
 import functools
 
 
-@functools.lru_cache(maxsize=1)
-def _all_findings(store, commits):  # noqa: ARG001
-    """Return the findings of all clusters, the same until the next commit."""
-    return store.read("from marts.findings order by rule, since_at").to_dicts()
+@functools.lru_cache(maxsize=2)
+def _all_rows(store, commits, sql):  # noqa: ARG001
+    """Return rows about all clusters, the same until the next commit."""
+    return store.read(sql).to_dicts()
 
 
 def found_together(cluster, columns="rule"):
     """Return columns of the cluster's findings."""
-    rows = _all_findings(cluster.store, cluster.store.commits)
+    sql = "from marts.findings order by rule, since_at"
+    rows = _all_rows(cluster.store, cluster.store.commits, sql)
     names = columns.split(", ")
     return [tuple(row[name] for name in names) for row in rows if row["cluster"] == cluster.name]
+
+
+def verdicts_together(cluster):
+    """Return the runs of a cluster about which there is a verdict."""
+    rows = _all_rows(cluster.store, cluster.store.commits, "from marts.run_verdicts")
+    return [row["run_key"] for row in rows if row["run_key"].startswith(f"{cluster.name}/")]
 
 
 def rules_together(cluster):

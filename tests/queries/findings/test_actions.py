@@ -30,11 +30,17 @@ def down(new_evidence, built_down):
 
 
 @pytest.fixture(scope="module")
-def a_finding(new_store, built_down):
-    """Give a database and a finding of it, to which nothing is recorded."""
+def store(new_store, built_down):
+    """Give the same database, to which nothing is recorded."""
     store = new_store(copy_of=built_down)
-    yield store, errors(store)[0]
+    yield store
     store.close()
+
+
+@pytest.fixture(scope="module")
+def known(store):
+    """Return its findings about errors."""
+    return errors(store)
 
 
 def event(evidence, second):
@@ -50,16 +56,16 @@ def errors(store):
     ).to_dicts()
 
 
-def test_one_rule_and_subject_have_one_key_and_an_occurrence_each_time(down):
-    first, second = errors(down.store)
+def test_one_rule_and_subject_have_one_key_and_an_occurrence_each_time(known):
+    first, second = known
 
     assert first["finding_key"] == second["finding_key"]
     assert second["since_at"] - first["since_at"] > timedelta(hours=6)
     assert {first["state"], second["state"]} == {"closed"}
 
 
-def test_an_acknowledgement_is_of_its_occurrence_and_survives_a_full_build(down):
-    record(down.store, errors(down.store)[1], "acknowledge", said_by="ops", note="ticket 7")
+def test_an_acknowledgement_is_of_its_occurrence_and_survives_a_full_build(down, known):
+    record(down.store, known[1], "acknowledge", said_by="ops", note="ticket 7")
     down.store.build(is_full=True)
 
     first, second = errors(down.store)
@@ -71,29 +77,28 @@ def test_an_acknowledgement_is_of_its_occurrence_and_survives_a_full_build(down)
     )
 
 
-def test_a_dismissal_holds_for_what_comes_later_and_leaves_the_fix_list(down):
+def test_a_dismissal_holds_for_what_comes_later_and_leaves_the_fix_list(down, known):
     before = down.store.read(
         "select sum(findings) from marts.fixes where fix = 'drain_node'"
     ).item()
-    record(down.store, errors(down.store)[0], "dismiss", said_by="ops", note="test node")
+    record(down.store, known[0], "dismiss", said_by="ops", note="test node")
 
     assert [row["state"] for row in errors(down.store)] == ["dismissed", "dismissed"]
     after = down.store.read("select sum(findings) from marts.fixes where fix = 'drain_node'").item()
     assert (after or 0) == before - 2
 
 
-def test_what_was_said_last_holds(down):
-    finding = errors(down.store)[0]
-    record(down.store, finding, "dismiss", said_by="ops", note="test node")
-    record(down.store, finding, "reopen", said_by="ops")
+def test_what_was_said_last_holds(down, known):
+    record(down.store, known[0], "dismiss", said_by="ops", note="test node")
+    record(down.store, known[0], "reopen", said_by="ops")
 
     assert [row["state"] for row in errors(down.store)] == ["closed", "closed"]
 
 
-def test_nothing_said_changes_a_number(down):
+def test_nothing_said_changes_a_number(down, known):
     numbers = "select sum(gpu_ms), sum(back_ms), count(*) from marts.findings"
     before = down.store.read(numbers).row(0)
-    record(down.store, errors(down.store)[0], "dismiss", said_by="ops", note="test node")
+    record(down.store, known[0], "dismiss", said_by="ops", note="test node")
 
     assert down.store.read(numbers).row(0) == before
 
@@ -108,7 +113,6 @@ def test_nothing_said_changes_a_number(down):
         ("close", "ops", None, "is none of"),
     ],
 )
-def test_what_cannot_be_recorded_is_an_error(a_finding, action, said_by, note, expected):
-    store, finding = a_finding
+def test_what_cannot_be_recorded_is_an_error(store, known, action, said_by, note, expected):
     with pytest.raises(GoodputError, match=expected):
-        record(store, finding, action, said_by=said_by, note=note)
+        record(store, known[0], action, said_by=said_by, note=note)

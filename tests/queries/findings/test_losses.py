@@ -2,6 +2,7 @@
 
 import pytest
 from tests.queries.conftest import built_together, durable, phase, steps
+from tests.queries.findings.conftest import found_together, verdicts_together
 
 from goodput_queries.scope import Scope
 
@@ -10,13 +11,10 @@ GPUS = 4
 STEPS = 119  # of a minute each
 
 
-def found(evidence, columns="rule"):
-    """Build, and return the findings without those about evidence."""
-    evidence.build()
-    return evidence.read(
-        f"""select {columns} from marts.findings where kind <> 'data quality'
-        order by all"""
-    ).rows()
+def found(cluster, columns="rule"):
+    """Return the findings without those about evidence."""
+    rows = found_together(cluster, f"kind, {columns}")
+    return sorted((row[1:] for row in rows if row[0] != "data quality"), key=str)
 
 
 def run(
@@ -72,7 +70,7 @@ RUNS = [
     ),
     pytest.param(
         {"per_rank": lambda rank, event: {"comm_s": 1 if event["step"] % GPUS == rank else 5.5}},
-        "distinct rule", [("rank_skew",)],
+        "rule", [("rank_skew",)],
         id="ranks that are late by turns are put on nobody",
         marks=[pytest.mark.fires("rank_skew"), pytest.mark.quiet("slow_rank")],
     ),
@@ -98,13 +96,12 @@ RUNS = [
 def test_findings_of_a_run(cluster, differs, columns, expected):
     run(cluster, **differs)
     yield
-    rows = [
+    rows = {
         tuple(x.replace(f"{cluster.name}/", "c/") if isinstance(x, str) else x for x in row)
         for row in found(cluster, columns)
-    ]
-    assert rows == expected
-    verdicts = cluster.read("from marts.run_verdicts", scope=Scope(run=f"{cluster.name}/1"))
-    assert verdicts.height == bool(expected)
+    }
+    assert rows == set(expected)
+    assert verdicts_together(cluster) == [f"{cluster.name}/1"] * bool(expected)
 
 
 @pytest.mark.fires("checkpoint_overhead")
@@ -119,9 +116,10 @@ def test_saves_that_block_long_are_found_once_they_are_a_large_share(cluster):
     best = (2 * 60 * 2 * HOUR) ** 0.5  # Young: save 60 s every 540 s, a failure in two hours
     back = 1 - 600 / (best + 60) - (best - 540) / 2 / (2 * HOUR) * 10
     yield
-    rows = found(cluster, "rule, run_key, back_ms / gpu_ms")
-    (row,) = [row for row in rows if row[0] == "checkpoint_overhead"]
-    assert row == ("checkpoint_overhead", f"{cluster.name}/1", pytest.approx(back, abs=0.001))
+    rows = found(cluster, "rule, run_key, back_ms, gpu_ms")
+    ((run_key, back_ms, gpu_ms),) = [row[1:] for row in rows if row[0] == "checkpoint_overhead"]
+    assert run_key == f"{cluster.name}/1"
+    assert back_ms / gpu_ms == pytest.approx(back, abs=0.001)
 
 
 @pytest.mark.fires("idle_allocation")
@@ -278,11 +276,10 @@ def test_what_nothing_classifies_is_no_loss_and_named_by_team(cluster):
         start = (int(job) - 1) * HOUR
         cluster.job(job, start, start + HOUR, ["a"], GPUS)
     yield
-    rows = cluster.read(
-        "select subject, run_key, gpu_ms, back_ms, evidence like '%lost%' from marts.findings "
-        "where rule = 'unclassified_time'"
-    ).rows()
-    assert rows == [("team", None, 2 * HOUR * GPUS * 1000, 0, False)]
+    rows = found_together(cluster, "rule, subject, run_key, gpu_ms, back_ms, evidence")
+    ((*row, evidence),) = [row[1:] for row in rows if row[0] == "unclassified_time"]
+    assert row == ["team", None, 2 * HOUR * GPUS * 1000, 0]
+    assert "lost" not in evidence
 
 
 @built_together

@@ -1,7 +1,5 @@
 """A database of a lake has the rows of a single one: sessions, large fleets, killed builds."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import random

@@ -4,57 +4,68 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
-from tests.queries.conftest import steps
+from tests.queries.conftest import built_together, steps
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 
-@pytest.fixture
-def two_nodes(evidence):
+def two_nodes(cluster):
     for node in ("a", "b"):
-        evidence.node(node, 2)
-    evidence.watched(4000)
-    return evidence
+        cluster.node(node, 2)
+    cluster.watched(4000)
 
 
-def runs(evidence):
-    evidence.store.build()
-    return evidence.store.read(
-        "select run_id, attempt, job_id from intermediate.int_attempts order by all"
+def runs(cluster):
+    return cluster.read(
+        f"""select run_id, attempt, job_id from intermediate.int_attempts
+        where cluster = '{cluster.name}' order by all"""
     ).rows()
 
 
-def test_a_job_that_gets_another_name_leaves_the_lives_of_the_old_one(two_nodes):
-    two_nodes.job("7", 0, None, ["a"], 2, state="RUNNING", job_name="r")
-    two_nodes.events("r", steps(1, 8, 10))
-    assert runs(two_nodes) == [("r", 0, "7")]
+@built_together(builds=2)
+def test_a_job_that_gets_another_name_leaves_the_lives_of_the_old_one(cluster):
+    two_nodes(cluster)
+    cluster.job("7", 0, None, ["a"], 2, state="RUNNING", job_name="r")
+    cluster.events("r", steps(1, 8, 10))
+    yield
+    assert runs(cluster) == [("r", 0, "7")]
+    cluster.job("7", 0, 300, ["a"], 2, job_name="q")
+    yield
+    assert runs(cluster) == [("r", 0, "7")]
 
-    two_nodes.job("7", 0, 300, ["a"], 2, job_name="q")
 
-    assert_equals_full_build(two_nodes)
-
-
-def test_an_earlier_job_run_that_is_reported_late_moves_the_numbers_of_later_ones(two_nodes):
+@built_together(builds=2)
+def test_an_earlier_job_run_that_is_reported_late_moves_the_numbers_of_later_ones(cluster):
+    two_nodes(cluster)
     for job, start in (("8", 200), ("9", 400)):
-        two_nodes.job(job, start, start + 100, ["a"], 2, job_name="r")
-        two_nodes.events("r", steps(1, 8, start + 10), attempt=int(job))
-    assert runs(two_nodes) == [("r", 0, "8"), ("r", 1, "9")]
+        cluster.job(job, start, start + 100, ["a"], 2, job_name="r")
+        cluster.events("r", steps(1, 8, start + 10), attempt=int(job))
+    yield
+    assert runs(cluster) == [("r", 0, "8"), ("r", 1, "9")]
+    cluster.job("7", 0, 100, ["a"], 2, job_name="r")
+    cluster.events("r", steps(1, 8, 10), attempt=7)
+    yield
+    assert runs(cluster) == [("r", 0, "7"), ("r", 1, "8"), ("r", 2, "9")]
 
-    two_nodes.job("7", 0, 100, ["a"], 2, job_name="r")
-    two_nodes.events("r", steps(1, 8, 10), attempt=7)
 
-    assert runs(two_nodes) == [("r", 0, "7"), ("r", 1, "8"), ("r", 2, "9")]
-    assert_equals_full_build(two_nodes)
+@built_together(builds=2)
+def test_a_life_known_by_its_node_has_no_owner_once_two_jobs_may_have_it(cluster):
+    two_nodes(cluster)
+    cluster.job("7", 0, 300, ["a"], 1)
+    cluster.events("elsewhere", steps(1, 8, 10))
+    yield
+    assert runs(cluster) == [("elsewhere", 0, "7")]
+    cluster.job("8", 0, 300, ["a"], 1)
+    yield
+    assert runs(cluster) == [("7", 0, "7"), ("8", 0, "8")]
 
 
-def test_a_life_known_by_its_node_has_no_owner_once_two_jobs_may_have_it(two_nodes):
-    two_nodes.job("7", 0, 300, ["a"], 1)
-    two_nodes.events("elsewhere", steps(1, 8, 10))
-    assert runs(two_nodes) == [("elsewhere", 0, "7")]
-
-    two_nodes.job("8", 0, 300, ["a"], 1)
-
-    assert runs(two_nodes) == [("7", 0, "7"), ("8", 0, "8")]
-    assert_equals_full_build(two_nodes)
+@built_together(builds=2)
+def test_what_was_built_bit_by_bit_has_the_rows_of_a_full_build(cluster):
+    """In the clusters of all tests here that are built together."""
+    two_nodes(cluster)
+    for _ in range(2):
+        yield
+    assert_equals_full_build(cluster)
 
 
 JOBS = st.builds(

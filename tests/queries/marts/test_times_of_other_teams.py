@@ -1,7 +1,5 @@
 """No answer to a reader of one team says when, on a day, another team worked."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path

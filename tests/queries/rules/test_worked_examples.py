@@ -1,19 +1,18 @@
 """The worked examples of the accounting rules, with the numbers given there (GPU-seconds)."""
 
 import pytest
-from tests.queries.conftest import durable, phase, steps
-
-from goodput_queries.check import check
+from tests.queries.conftest import built_together, durable, phase, steps
 
 
-def test_example_1_a_fleet_hour(evidence):
-    evidence.node("a", 8, partitions=("a",))
-    evidence.node("b", 8, partitions=("b",))
-    evidence.watched(3600)
-    evidence.state("b", "down", 0, 600)
-    evidence.job("1", 0, 3000, ["a"], 8, partition="a", qos="normal")
+@built_together
+def test_example_1_a_fleet_hour(cluster):
+    cluster.node("a", 8, partitions=("a",))
+    cluster.node("b", 8, partitions=("b",))
+    cluster.watched(3600)
+    cluster.state("b", "down", 0, 600)
+    cluster.job("1", 0, 3000, ["a"], 8, partition="a", qos="normal")
     losses = {"comm_s": 1.0, "straggler_s": 0.2}
-    evidence.events(
+    cluster.events(
         "1",
         [
             {"event": "job.start", "t": 100},
@@ -28,20 +27,20 @@ def test_example_1_a_fleet_hour(evidence):
             durable(260, 2959),
         ],
     )
-    evidence.job("2", 600, 3600, ["b"], 4, partition="b", qos="normal")
+    cluster.job("2", 600, 3600, ["b"], 4, partition="b", qos="normal")
     for gpu in range(4):
-        evidence.samples(
+        cluster.samples(
             f"b#{gpu}", [float(s) for s in range(590, 3601, 10)], lambda s: not 1000 < s <= 2000
         )
-    evidence.job("3", None, None, [], 0, "PENDING", eligible=600, partition="b", gpus_requested=8)
-
-    assert evidence.gpu_s() == {
+    cluster.job("3", None, None, [], 0, "PENDING", eligible=600, partition="b", gpus_requested=8)
+    yield
+    assert cluster.gpu_s() == {
         "down": 4800, "idle_no_demand": 4800, "idle_with_demand": 12000, "startup": 1120,
         "restore": 480, "checkpoint_save": 480, "other_declared": 800, "straggler_wait": 416,
         "exposed_comm": 2080,
         "teardown": 320, "productive": 18304, "idle_held": 4000, "busy_unclassified": 8000,
     }  # fmt: skip
-    summary = evidence.summary()
+    summary = cluster.summary()
     assert summary["capacity_ms"] == 57_600_000
     assert summary["held_ms"] == 36_000_000
     assert summary["kept_step_ms"] == 20_800_000
@@ -56,15 +55,15 @@ def test_example_1_a_fleet_hour(evidence):
     }
     assert (summary["communication_step_ms"], summary["communication_runs"]) == (20_800_000, 1)
     assert summary["definition_version"] == 2
-    assert check(evidence.store)["violations"].sum() == 0
+    assert cluster.violations() == 0
 
 
-def failure_hang_restart(evidence):
+def failure_hang_restart(cluster):
     """Load 16 GPUs, 10 s a step, a save every 100 steps, a hang, a restart (example 2)."""
-    evidence.node("a", 8)
-    evidence.node("b", 8)
-    evidence.job("11", 0, 5530, ["a", "b"], 16, "FAILED", job_name="run7", submit=0, eligible=0)
-    evidence.job("12", 5830, 8180, ["a", "b"], 16, job_name="run7", submit=5530, eligible=5530)
+    cluster.node("a", 8)
+    cluster.node("b", 8)
+    cluster.job("11", 0, 5530, ["a", "b"], 16, "FAILED", job_name="run7", submit=0, eligible=0)
+    cluster.job("12", 5830, 8180, ["a", "b"], 16, job_name="run7", submit=5530, eligible=5530)
     first = [{"event": "job.start", "t": 60}]
     for save in range(4):
         begin = 300 + save * 1020
@@ -85,14 +84,13 @@ def failure_hang_restart(evidence):
     return first, second
 
 
-def test_example_2_failure_hang_restart(evidence):
-    first, second = failure_hang_restart(evidence)
-    evidence.events("run7", first, attempt=1)
-    evidence.events("run7", second, attempt=2)
-
-    evidence.store.build()
-
-    by_attempt = evidence.store.read(
+@built_together
+def test_example_2_failure_hang_restart(cluster):
+    first, second = failure_hang_restart(cluster)
+    cluster.events("run7", first, attempt=1)
+    cluster.events("run7", second, attempt=2)
+    yield
+    by_attempt = cluster.read(
         """select attempts.attempt, category, sum(gpu_ms)::bigint // 1000 as gpu_s
         from marts.ledger_scoped join intermediate.int_attempts as attempts using (attempt_key)
         group by all"""
@@ -103,7 +101,7 @@ def test_example_2_failure_hang_restart(evidence):
         (1, "startup"): 3840, (1, "restore"): 960, (1, "step_unsplit"): 32000,
         (1, "checkpoint_save"): 640, (1, "teardown"): 160,
     }  # fmt: skip
-    run = evidence.store.read("select * from marts.runs").row(0, named=True)
+    run = cluster.read("select * from marts.runs").row(0, named=True)
     assert run["held_ms"] == 126_080_000
     assert run["kept_step_ms"] == 96_000_000
     assert run["runtime_lo_ratio"] == pytest.approx(0.761421, abs=1e-6)
@@ -111,7 +109,7 @@ def test_example_2_failure_hang_restart(evidence):
     assert run["ettr_ratio"] == pytest.approx(0.733496, abs=1e-6)
     assert run["restarts"] == 1
     assert run["recompute_ms"] == 8_800_000
-    summary = evidence.summary()
+    summary = cluster.summary()
     assert summary["program_ratio"] is None
     assert summary["program_reason"] == "not measured (coverage 0 %)"
     assert summary["communication_ratio"] is None
@@ -119,22 +117,21 @@ def test_example_2_failure_hang_restart(evidence):
     assert run["goodput_of_held_ratio"] == pytest.approx(0.761421, abs=1e-6)
 
 
-def test_example_2b_without_a_log_nothing_is_booked_as_lost_or_productive(evidence):
-    failure_hang_restart(evidence)
+@built_together
+def test_example_2b_without_a_log_nothing_is_booked_as_lost_or_productive(cluster):
+    failure_hang_restart(cluster)
     for node in "ab":
         for gpu in range(8):
-            evidence.samples(
+            cluster.samples(
                 f"{node}#{gpu}", [float(s) for s in range(-10, 8181, 10)], lambda _: True
             )
-
-    evidence.store.build()
-
-    held = evidence.store.read(
+    yield
+    held = cluster.read(
         "select category, sum(gpu_ms)::bigint as gpu_ms from marts.ledger_scoped "
         "where job_run_key is not null group by all"
     )
     assert held.rows() == [("busy_unclassified", 126_080_000)]
-    summary = evidence.summary()
+    summary = cluster.summary()
     assert (summary["runtime_lo_ratio"], summary["runtime_hi_ratio"]) == (None, None)
     assert summary["runtime_reason"] == "not measured (coverage 0 %)"
     assert summary["goodput_ratio"] == 0

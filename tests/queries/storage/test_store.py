@@ -7,11 +7,11 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 from datetime import UTC, datetime
 
 import polars as pl
 import pytest
+from tests.until import until
 
 from goodput_queries.catalog import models as sql_models
 from goodput_queries.errors import QueryError, StoreError
@@ -152,13 +152,15 @@ def test_the_note_of_a_load_is_in_utc(store):
     assert (start.minute, end.minute) == (1, 3)
 
 
-def test_the_clock_of_the_machine_may_be_in_any_zone(tmp_path):
+def test_the_clock_of_the_machine_may_be_in_any_zone(tmp_path, empty_database):
+    path = shutil.copyfile(empty_database, tmp_path / "fleet.duckdb")
     code = (
-        "from goodput_queries.storage.store import LocalStore\n"
-        "print(LocalStore().read('select current_setting($1)', ['TimeZone']).item())"
+        "import sys; from goodput_queries.storage.store import LocalStore\n"
+        "store = LocalStore(sys.argv[1])\n"
+        "print(store.read('select current_setting($1)', ['TimeZone']).item())"
     )
     ran = subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-c", code, path],
         capture_output=True,
         text=True,
         check=True,
@@ -246,7 +248,7 @@ def test_closing_stops_the_reads_of_other_threads(empty_database, tmp_path):
 
     thread = threading.Thread(target=read)
     thread.start()
-    time.sleep(0.3)  # until DuckDB has begun with it
+    until(lambda: any(c.query_progress() >= 0 for c in [*store._cursors]), "the read has begun")
     store.close()
     thread.join(20)
 

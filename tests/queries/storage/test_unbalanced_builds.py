@@ -1,8 +1,7 @@
 """A build whose checks fail is not published: the ledger stays, and a finding names the rows."""
 
-from __future__ import annotations
-
 import pytest
+from tests.queries.conftest import Evidence
 
 from goodput_queries.check import check
 from goodput_queries.errors import UnbalancedError
@@ -26,21 +25,26 @@ FAULTS = {
 READ = "select * from marts.ledger_segments order by gpu_uuid, start_ms"
 
 
-@pytest.fixture
-def built(evidence):
+@pytest.fixture(scope="module")
+def built_once(new_store):
     """Return a cluster of one GPU with a job in its first hour, built."""
+    evidence = Evidence(new_store())
     evidence.node("a", 1)
     evidence.watched(2 * HOUR)
     evidence.job("1", 0, 1800, ["a"], 1)
-    evidence.store.build()
-    return evidence
+    return evidence.built()
+
+
+@pytest.fixture
+def built(new_evidence, built_once):
+    return new_evidence(copy_of=built_once)
 
 
 @pytest.fixture
 def break_segments(monkeypatch):
     """Return what makes the stage of segments write wrong rows, by an SQL statement."""
 
-    def break_by(sql: str) -> None:
+    def break_by(sql):
         right = materialise.replace_hours
 
         def wrong(cursor, models, *args, **kwargs):

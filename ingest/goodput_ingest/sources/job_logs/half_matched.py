@@ -75,6 +75,21 @@ RULES: Final = tuple(
             "`[ENGINE] Checkpoint global_stepN is ready now!` (or `about to be saved!`)",
         ),
         (
+            r"completed step:",
+            "a step of MaxText",
+            "`completed step: N, seconds: X`",
+        ),
+        (
+            r"Finished (?:blocking |synchronous |async_)?save\b.*seconds",
+            "a save of Orbax",
+            "`Finished blocking save in N seconds` (or `Finished save in N seconds`)",
+        ),
+        (
+            r"Train time/batch:",
+            "a batch of Composer",
+            "`Train time/batch: N` alone on its line",
+        ),
+        (
             r"Epoch \d*:.*it/s",
             "a progress bar of Lightning",
             "`Epoch N: P%|...| DONE/TOTAL [ELAPSED<LEFT]`",

@@ -1,4 +1,4 @@
-"""`scontrol show job -d`, a line a job or many: which GPUs of which node a job has.
+"""`scontrol show job -d`, a line a job or many: which GPUs of which node a job has and asks for.
 
 Names and comments are free text in the same line as the fields. A record in which a field that
 must be unique appears twice may be forged: it is rejected.
@@ -15,12 +15,13 @@ import polars as pl
 from goodput_ingest.formats import gres, hostlist
 from goodput_ingest.formats.parsed import INSTANT, Parsed, frame
 from goodput_ingest.formats.timestamps import instants, repeated
-from goodput_ingest.sources.slurm import repeated_hours
+from goodput_ingest.sources.slurm import repeated_hours, requests
 from goodput_queries.errors import IngestError
 from goodput_queries.evidence.batch import Reject
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
     from zoneinfo import ZoneInfo
 
 HOLDS = {
@@ -75,8 +76,10 @@ def records(text: str, start: str) -> Iterator[Record]:
         yield Record(first, " ".join(lines))
 
 
-def parse_jobs(text: str, *, cluster: str | None, zone: ZoneInfo | None) -> list[Parsed]:
-    """Return `raw.holds`, a row a GPU or a row a node with the number alone; and `raw.gpu_parts`.
+def parse_jobs(
+    text: str, *, cluster: str | None, zone: ZoneInfo | None, observed_at: datetime | None = None
+) -> list[Parsed]:
+    """Return `raw.holds`, a row a GPU or a node where only the number is known, parts and requests.
 
     Raises IngestError where the cluster or the zone of the submit times is missing.
     """
@@ -92,6 +95,7 @@ def parse_jobs(text: str, *, cluster: str | None, zone: ZoneInfo | None) -> list
     submit_at, problems = _submits(pl.Series("submit_at", submits, pl.String), zone)
     holds: list[dict[str, object]] = []
     parts: list[dict[str, object]] = []
+    asked = []
     for record, at, problem in zip(found, submit_at, problems, strict=True):
         try:
             job_id, rows = _job(record.text)
@@ -103,11 +107,19 @@ def parse_jobs(text: str, *, cluster: str | None, zone: ZoneInfo | None) -> list
             continue
         key = {"cluster": cluster, "job_id_raw": job_id, "submit_at": at, "method": "scontrol"}
         holds += [key | row for row in rows]
-        del key["method"]
-        parts += [key | row for row in of_parts]
+        of_job = {name: value for name, value in key.items() if name != "method"}
+        parts += [of_job | row for row in of_parts]
+        try:
+            request = requests.of_text(record.text)
+        except ValueError as error:  # costs no GPU that it has
+            reason = f"slurm: what the job asks of nodes is rejected: {error}."
+            rejects.append(Reject(record.line, reason, record.text))
+            continue
+        asked += [] if request is None else [(key, request)]
     return [
         Parsed("holds", frame(holds, HOLDS), rejects),
         Parsed("gpu_parts", frame(parts, GPU_PARTS)),
+        requests.parsed(asked, observed_at),
     ]
 
 

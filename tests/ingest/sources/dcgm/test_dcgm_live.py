@@ -7,10 +7,8 @@ import contextlib
 import gzip
 import threading
 from base64 import b64encode
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,19 +17,12 @@ from goodput_ingest.sources.dcgm.live import DcgmLive
 from goodput_ingest.sources.dcgm.scrapes import Dcgm
 from goodput_queries.errors import IngestError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from goodput_queries.storage.store import LocalStore
-
 NOON = datetime(2026, 11, 20, 12)
 LINE = 'DCGM_FI_DEV_POWER_USAGE{{UUID="GPU-{gpu}",gpu="0",hpc_job="7"}} {watts}\n'
-Answer = Callable[[BaseHTTPRequestHandler], None]
 
 
-def page(text: str, status: int = 200, *, is_packed: bool = False) -> Answer:
-    def answer(request: BaseHTTPRequestHandler) -> None:
+def page(text, status=200, *, is_packed=False):
+    def answer(request):
         body = gzip.compress(text.encode()) if is_packed else text.encode()
         request.send_response(status)
         if is_packed:
@@ -46,19 +37,19 @@ def page(text: str, status: int = 200, *, is_packed: bool = False) -> Answer:
 class Exporter:
     """A server whose next answer a test sets; `asked` are the requests' paths and headers."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer):
         self.answer = answer
         self.asked: list[tuple[str, dict[str, str]]] = []
         self.may_end = threading.Event()
         exporter = self
 
         class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
+            def do_GET(self):
                 exporter.asked.append((self.path, dict(self.headers)))
                 with contextlib.suppress(ConnectionError):
                     exporter.answer(self)
 
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- its name
+            def log_message(self, format, *args):  # noqa: A002 -- its name
                 pass
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -66,11 +57,11 @@ class Exporter:
         threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
 
     @property
-    def url(self) -> str:
+    def url(self):
         """Where it listens."""
         return f"http://127.0.0.1:{self.server.server_port}"
 
-    def close(self) -> None:
+    def close(self):
         """Let answers that wait go, and stop."""
         self.may_end.set()
         self.server.shutdown()
@@ -78,24 +69,22 @@ class Exporter:
 
 
 @pytest.fixture
-def exporter() -> Iterator[Exporter]:
+def exporter():
     with contextlib.closing(Exporter(page(LINE.format(gpu="a", watts=600)))) as found:
         yield found
 
 
 @pytest.fixture
-def second() -> Iterator[Exporter]:
+def second():
     with contextlib.closing(Exporter(page(LINE.format(gpu="b", watts=70)))) as found:
         yield found
 
 
-def poll(store: LocalStore, source: DcgmLive, now: datetime = NOON) -> int:
+def poll(store, source, now=NOON):
     return sum(store.load(batch).rows_new for batch in source.poll({}, now))
 
 
-def test_a_poll_dates_what_the_targets_say_with_its_beginning(
-    store: LocalStore, exporter: Exporter, second: Exporter
-) -> None:
+def test_a_poll_dates_what_the_targets_say_with_its_beginning(store, exporter, second):
     source = DcgmLive(urls=[exporter.url, second.url], cluster="lab")
 
     poll(store, source)
@@ -105,16 +94,14 @@ def test_a_poll_dates_what_the_targets_say_with_its_beginning(
     assert [path for path, _ in exporter.asked] == ["/metrics"]
 
 
-def test_it_is_a_live_source(exporter: Exporter) -> None:
+def test_it_is_a_live_source(exporter):
     source = DcgmLive(urls=[exporter.url])
 
     assert isinstance(source, LiveSource)
     assert source.interval_s == 30.0
 
 
-def test_an_owner_over_polls_is_one_row_and_a_gpu_is_reported_once(
-    store: LocalStore, exporter: Exporter
-) -> None:
+def test_an_owner_over_polls_is_one_row_and_a_gpu_is_reported_once(store, exporter):
     source = DcgmLive(urls=[exporter.url], cluster="lab")
     exporter.answer = page(LINE.format(gpu="a", watts=600).replace("gpu=", 'Hostname="n1",gpu='))
 
@@ -127,15 +114,13 @@ def test_an_owner_over_polls_is_one_row_and_a_gpu_is_reported_once(
     assert store.read("select count(*) from raw.gpu_samples").item() == 3
 
 
-def test_a_packed_answer_is_read(store: LocalStore, exporter: Exporter) -> None:
+def test_a_packed_answer_is_read(store, exporter):
     exporter.answer = page(LINE.format(gpu="a", watts=600), is_packed=True)
 
     assert poll(store, DcgmLive(urls=[exporter.url])) > 0
 
 
-def test_what_is_recorded_reads_in_as_what_was_loaded(
-    store: LocalStore, exporter: Exporter, second: Exporter, tmp_path: Path
-) -> None:
+def test_what_is_recorded_reads_in_as_what_was_loaded(store, exporter, second, tmp_path):
     record = tmp_path / "scrapes.prom"
     source = DcgmLive(urls=[exporter.url, second.url], record_to=record)
     for number in range(2):
@@ -149,9 +134,7 @@ def test_what_is_recorded_reads_in_as_what_was_loaded(
     assert sum(one.rows_new for one in new) == 0
 
 
-def test_a_bad_line_is_rejected_under_the_target_that_sent_it(
-    store: LocalStore, exporter: Exporter, second: Exporter
-) -> None:
+def test_a_bad_line_is_rejected_under_the_target_that_sent_it(store, exporter, second):
     second.answer = page(
         LINE.format(gpu="b", watts=70) + "garbage\n" + LINE.format(gpu="c", watts=1)
     )
@@ -164,15 +147,15 @@ def test_a_bad_line_is_rejected_under_the_target_that_sent_it(
     assert store.read("select count(*) from raw.gpu_samples").item() == 3
 
 
-def slow(exporter: Exporter) -> Answer:
-    def answer(_request: BaseHTTPRequestHandler) -> None:
+def slow(exporter):
+    def answer(_request):
         exporter.may_end.wait(10)
 
     return answer
 
 
-def dripping(exporter: Exporter) -> Answer:
-    def answer(request: BaseHTTPRequestHandler) -> None:
+def dripping(exporter):
+    def answer(request):
         request.send_response(200)
         request.end_headers()
         while not exporter.may_end.wait(0.02):
@@ -181,8 +164,8 @@ def dripping(exporter: Exporter) -> Answer:
     return answer
 
 
-def half(_exporter: Exporter) -> Answer:
-    def answer(request: BaseHTTPRequestHandler) -> None:
+def half(_exporter):
+    def answer(request):
         request.send_response(200)
         request.send_header("Content-Length", "100000")
         request.end_headers()
@@ -191,8 +174,8 @@ def half(_exporter: Exporter) -> Answer:
     return answer
 
 
-def endless(exporter: Exporter) -> Answer:
-    def answer(request: BaseHTTPRequestHandler) -> None:
+def endless(exporter):
+    def answer(request):
         request.send_response(200)
         request.end_headers()
         while not exporter.may_end.is_set():
@@ -217,8 +200,8 @@ def endless(exporter: Exporter) -> Answer:
     ],
 )
 def test_a_target_that_fails_is_reported_in_a_sentence_and_stops_no_other(
-    store: LocalStore, exporter: Exporter, second: Exporter, answer: Answer, why: str
-) -> None:
+    store, exporter, second, answer, why
+):
     exporter.answer = answer(exporter) if answer in (slow, dripping, half, endless) else answer
     settings = {"timeout_s": 0.3, "answer_max_bytes": 100_000}
 
@@ -232,7 +215,7 @@ def test_a_target_that_fails_is_reported_in_a_sentence_and_stops_no_other(
     assert f"{exporter.url}/metrics: {why}" in reason
 
 
-def test_nobody_there_is_reported_in_a_sentence(store: LocalStore, exporter: Exporter) -> None:
+def test_nobody_there_is_reported_in_a_sentence(store, exporter):
     exporter.close()
 
     with pytest.raises(IngestError, match="it cannot be reached"):
@@ -240,8 +223,8 @@ def test_nobody_there_is_reported_in_a_sentence(store: LocalStore, exporter: Exp
 
 
 def test_a_password_comes_from_the_environment_or_a_file_and_goes_nowhere_else(
-    store: LocalStore, exporter: Exporter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+    store, exporter, monkeypatch, tmp_path
+):
     monkeypatch.setenv("EXPORTER_PASSWORD", "secret")
     (tmp_path / "password").write_text("secret\n")
     settings = [
@@ -265,14 +248,12 @@ def test_a_password_comes_from_the_environment_or_a_file_and_goes_nowhere_else(
         ({"urls": ["http://us:secret@gpu-a01:9400"]}, "the URL carries a user or password"),
     ],
 )
-def test_settings_that_cannot_work_are_refused_at_once(
-    settings: dict[str, list[str]], why: str
-) -> None:
+def test_settings_that_cannot_work_are_refused_at_once(settings, why):
     with pytest.raises(IngestError, match=why):
         DcgmLive(**settings)
 
 
-def test_a_probe_says_what_is_there_and_what_could_be(exporter: Exporter, second: Exporter) -> None:
+def test_a_probe_says_what_is_there_and_what_could_be(exporter, second):
     second.answer = page("", 500)
 
     findings = DcgmLive(urls=[exporter.url, second.url]).probe()
@@ -285,7 +266,7 @@ def test_a_probe_says_what_is_there_and_what_could_be(exporter: Exporter, second
     assert not any("POWER_USAGE" in finding for finding in findings)
 
 
-def test_a_probe_of_nobody_raises(exporter: Exporter) -> None:
+def test_a_probe_of_nobody_raises(exporter):
     exporter.close()
 
     with pytest.raises(IngestError, match="it cannot be reached"):

@@ -1,12 +1,9 @@
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,18 +12,15 @@ from goodput_emitter import Emitter
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 
-if TYPE_CHECKING:
-    from goodput_queries.storage.store import LocalStore
-
 STANDARD_LIBRARY_ALONE = [sys.executable, "-I", "-S"]
 
 
-def events(path: Path) -> list[dict[str, Any]]:
+def events(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 @pytest.fixture(autouse=True)
-def no_job_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_job_environment(monkeypatch):
     for name in (*goodput_emitter.RANKS, *goodput_emitter.LOCAL_RANKS):
         monkeypatch.delenv(name, raising=False)
     for name in ("RUN_ID", "SLURM_JOB_ID", "JOB_EVENTS", "CUDA_VISIBLE_DEVICES"):
@@ -35,7 +29,7 @@ def no_job_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(goodput_emitter, "_has_lived", os.getpid())  # the tests' own process
 
 
-def train(path: Path) -> None:
+def train(path):
     with goodput_emitter.run("run7", path):
         with goodput_emitter.phase("restore"):
             pass
@@ -47,7 +41,7 @@ def train(path: Path) -> None:
         goodput_emitter.durable(2)
 
 
-def test_a_run_writes_its_life_phases_steps_and_durable_saves(tmp_path: Path) -> None:
+def test_a_run_writes_its_life_phases_steps_and_durable_saves(tmp_path):
     train(tmp_path / "events.jsonl")
 
     assert [e["event"] for e in events(tmp_path / "events.jsonl")] == [
@@ -56,7 +50,7 @@ def test_a_run_writes_its_life_phases_steps_and_durable_saves(tmp_path: Path) ->
     ]  # fmt: skip
 
 
-def test_the_source_reads_every_line_the_emitter_writes(store: LocalStore, tmp_path: Path) -> None:
+def test_the_source_reads_every_line_the_emitter_writes(store, tmp_path):
     train(tmp_path / "events.jsonl")
 
     ingest(store, "job-events", [tmp_path / "events.jsonl"], ReadOptions(cluster="lab"))
@@ -66,9 +60,7 @@ def test_the_source_reads_every_line_the_emitter_writes(store: LocalStore, tmp_p
     assert store.read("select count(*) from raw.rejects").item() == 0
 
 
-def test_what_the_job_trains_is_read_with_its_parameters_and_dtype(
-    whole_store: LocalStore, tmp_path: Path
-) -> None:
+def test_what_the_job_trains_is_read_with_its_parameters_and_dtype(whole_store, tmp_path):
     with goodput_emitter.run("run7", tmp_path / "events.jsonl"):
         goodput_emitter.model(params=7e9, dtype="bf16")
 
@@ -78,9 +70,7 @@ def test_what_the_job_trains_is_read_with_its_parameters_and_dtype(
     assert models.rows() == [("run7", 7e9, "bf16", None)]
 
 
-def test_what_a_run_runs_with_is_read(
-    whole_store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_run_runs_with_is_read(whole_store, tmp_path, monkeypatch):
     """Versions of a framework that the process has imported are found by themselves."""
     nccl = SimpleNamespace(version=lambda: (2, 28, 9))
     torch = SimpleNamespace(
@@ -104,9 +94,7 @@ def test_what_a_run_runs_with_is_read(
     }
 
 
-def test_events_name_the_process_and_its_gpu_from_the_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_events_name_the_process_and_its_gpu_from_the_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "1042")
     monkeypatch.setenv("RANK", "9")
     monkeypatch.setenv("LOCAL_RANK", "1")
@@ -124,13 +112,13 @@ def test_events_name_the_process_and_its_gpu_from_the_environment(
     }
 
 
-def test_what_is_not_known_is_left_out(tmp_path: Path) -> None:
+def test_what_is_not_known_is_left_out(tmp_path):
     Emitter("run7", tmp_path / "events.jsonl").emit("job.start")
 
     assert not {"gpu_uuid", "local_rank"} & set(events(tmp_path / "events.jsonl")[0])
 
 
-def test_a_folder_gets_a_file_a_rank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_gets_a_file_a_rank(tmp_path, monkeypatch):
     monkeypatch.setenv("RANK", "3")
 
     Emitter("llama/7b", tmp_path).emit("job.start")
@@ -138,7 +126,7 @@ def test_a_folder_gets_a_file_a_rank(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert [path.name for path in tmp_path.iterdir()] == ["llama_7b.rank3.jsonl"]
 
 
-def test_an_exception_is_a_failure_and_goes_on(tmp_path: Path) -> None:
+def test_an_exception_is_a_failure_and_goes_on(tmp_path):
     with pytest.raises(MemoryError), goodput_emitter.run("run7", tmp_path / "e.jsonl"):
         raise MemoryError("x" * 1000)
 
@@ -146,7 +134,7 @@ def test_an_exception_is_a_failure_and_goes_on(tmp_path: Path) -> None:
     assert (last["event"], last["kind"], len(last["msg"])) == ("failure", "oom", 300)
 
 
-def test_a_step_that_an_exception_ends_is_not_written(tmp_path: Path) -> None:
+def test_a_step_that_an_exception_ends_is_not_written(tmp_path):
     emitter = Emitter("run7", tmp_path / "e.jsonl")
     with pytest.raises(ValueError, match="nan"), emitter.run(), emitter.step(1):
         raise ValueError("loss is nan")
@@ -154,9 +142,7 @@ def test_a_step_that_an_exception_ends_is_not_written(tmp_path: Path) -> None:
     assert [e["event"] for e in events(tmp_path / "e.jsonl")] == ["job.start", "failure"]
 
 
-def test_a_file_that_cannot_be_written_is_reported_once_and_fails_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_cannot_be_written_is_reported_once_and_fails_nothing(tmp_path, capsys):
     (tmp_path / "file").touch()
 
     train(tmp_path / "file" / "events.jsonl")
@@ -164,13 +150,13 @@ def test_a_file_that_cannot_be_written_is_reported_once_and_fails_nothing(
     assert capsys.readouterr().err.count("goodput_emitter: ") == 1
 
 
-def test_a_value_that_is_no_json_fails_nothing(tmp_path: Path) -> None:
+def test_a_value_that_is_no_json_fails_nothing(tmp_path):
     Emitter("run7", tmp_path / "e.jsonl").emit("metric", loss=object(), other=float("nan"))
 
     assert len((tmp_path / "e.jsonl").read_text().splitlines()) == 1
 
 
-def test_a_forked_child_writes_no_events_of_the_rank(tmp_path: Path) -> None:
+def test_a_forked_child_writes_no_events_of_the_rank(tmp_path):
     script = (
         "import sys, os; sys.path.insert(0, sys.argv[1])\n"
         "import goodput_emitter\n"
@@ -193,9 +179,7 @@ def test_a_forked_child_writes_no_events_of_the_rank(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("run_id", [None, "hf"])
-def test_a_call_back_made_before_run_and_run_are_one_life(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_id: str | None
-) -> None:
+def test_a_call_back_made_before_run_and_run_are_one_life(tmp_path, monkeypatch, run_id):
     monkeypatch.setitem(sys.modules, "transformers", SimpleNamespace(TrainerCallback=object))
     monkeypatch.setenv("JOB_EVENTS", str(tmp_path / "e.jsonl"))
     state = SimpleNamespace(global_step=1)
@@ -210,7 +194,7 @@ def test_a_call_back_made_before_run_and_run_are_one_life(
     assert seen[0]["run_id"] == "hf"
 
 
-def test_another_run_is_another_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_run_is_another_life(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", SimpleNamespace(TrainerCallback=object))
     goodput_emitter.hf_callback("hf", tmp_path / "e.jsonl")
 
@@ -222,7 +206,7 @@ def test_another_run_is_another_life(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ]  # fmt: skip
 
 
-def test_the_first_life_begins_with_the_process_and_the_next_when_it_does(tmp_path: Path) -> None:
+def test_the_first_life_begins_with_the_process_and_the_next_when_it_does(tmp_path):
     script = (
         "import sys, time; sys.path.insert(0, sys.argv[1])\n"
         "imported = time.time()\n"
@@ -243,16 +227,16 @@ def test_the_first_life_begins_with_the_process_and_the_next_when_it_does(tmp_pa
 
 
 @pytest.mark.filterwarnings("ignore")  # theirs
-def test_transformers_trainer_writes_steps_evaluations_and_saves(tmp_path: Path) -> None:
+def test_transformers_trainer_writes_steps_evaluations_and_saves(tmp_path):
     transformers = pytest.importorskip("transformers", reason="transformers is not installed")
     torch = pytest.importorskip("torch", reason="torch is not installed")
 
     class Model(torch.nn.Module):  # type: ignore[misc,name-defined] -- torch is no dependency
-        def __init__(self) -> None:
+        def __init__(self):
             super().__init__()
             self.weight = torch.nn.Parameter(torch.ones(1))
 
-        def forward(self, x: Any, labels: Any) -> dict[str, Any]:
+        def forward(self, x, labels):
             return {"loss": ((x * self.weight - labels) ** 2).mean(), "logits": x}
 
     rows = [{"x": torch.ones(1), "labels": torch.ones(1)} for _ in range(8)]
@@ -274,22 +258,22 @@ def test_transformers_trainer_writes_steps_evaluations_and_saves(tmp_path: Path)
 
 
 @pytest.mark.filterwarnings("ignore")  # theirs
-def test_lightning_writes_steps_validations_and_saves(tmp_path: Path) -> None:
+def test_lightning_writes_steps_validations_and_saves(tmp_path):
     lightning = pytest.importorskip("lightning.pytorch", reason="lightning is not installed")
     torch = pytest.importorskip("torch", reason="torch is not installed")
 
     class Model(lightning.LightningModule):  # type: ignore[misc,name-defined] -- as above
-        def __init__(self) -> None:
+        def __init__(self):
             super().__init__()
             self.layer = torch.nn.Linear(1, 1)
 
-        def training_step(self, batch: Any) -> Any:
+        def training_step(self, batch):
             return self.layer(batch).mean()
 
-        def validation_step(self, batch: Any) -> None:
+        def validation_step(self, batch):
             self.layer(batch)
 
-        def configure_optimizers(self) -> Any:
+        def configure_optimizers(self):
             return torch.optim.SGD(self.parameters(), lr=0.1)
 
     loader = torch.utils.data.DataLoader(torch.ones(8, 1), batch_size=2)

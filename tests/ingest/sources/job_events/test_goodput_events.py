@@ -1,8 +1,4 @@
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -10,13 +6,10 @@ from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.errors import IngestError
 
-if TYPE_CHECKING:
-    from goodput_queries.storage.store import LocalStore
-
 T0 = 1_787_234_400.0
 
 
-def ingested(store: LocalStore, folder: Path, *said: dict[str, Any]) -> list[tuple[Any, ...]]:
+def ingested(store, folder, *said):
     path = folder / "goodput.jsonl"
     path.write_text("".join(json.dumps({"job_name": "run7", **s}) + "\n" for s in said))
     ingest(store, "auto", [path], ReadOptions())
@@ -26,20 +19,18 @@ def ingested(store: LocalStore, folder: Path, *said: dict[str, Any]) -> list[tup
     ).rows()
 
 
-def step(number: int, at_s: float) -> dict[str, Any]:
+def step(number, at_s):
     return {"step_count": number, "step_start_time": T0 + at_s}
 
 
-def entries(*said: dict[str, Any]) -> list[dict[str, Any]]:
+def entries(*said):
     return [
         {"insertId": str(i), "jsonPayload": {"job_name": "run7", **s}} for i, s in enumerate(said)
     ]
 
 
 @pytest.mark.parametrize("indent", [None, 2])
-def test_a_cloud_logging_export_is_an_array(
-    store: LocalStore, tmp_path: Path, indent: int | None
-) -> None:
+def test_a_cloud_logging_export_is_an_array(store, tmp_path, indent):
     path = tmp_path / "export.json"
     path.write_text(json.dumps(entries(step(401, 10), step(400, 0)), indent=indent))
 
@@ -49,7 +40,7 @@ def test_a_cloud_logging_export_is_an_array(
     assert store.read("select count(*) from raw.job_events where step in (400, 401)").item() == 2
 
 
-def test_an_array_that_is_cut_is_refused(store: LocalStore, tmp_path: Path) -> None:
+def test_an_array_that_is_cut_is_refused(store, tmp_path):
     path = tmp_path / "export.json"
     path.write_text(json.dumps(entries(step(401, 10), step(400, 0)))[:-20])
 
@@ -58,9 +49,7 @@ def test_an_array_that_is_cut_is_refused(store: LocalStore, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(("synchronous", "durable"), [(True, [400]), (False, []), (None, [])])
-def test_a_synchronous_save_alone_says_that_it_is_durable(
-    store: LocalStore, tmp_path: Path, synchronous: bool | None, durable: list[int]
-) -> None:
+def test_a_synchronous_save_alone_says_that_it_is_durable(store, tmp_path, synchronous, durable):
     save = {
         "event_type": "save",
         "step": 400,
@@ -78,9 +67,7 @@ def test_a_synchronous_save_alone_says_that_it_is_durable(
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["oldest first", "latest first"])
-def test_a_save_without_a_jobs_name_belongs_to_the_job_of_its_file(
-    store: LocalStore, tmp_path: Path, order: int
-) -> None:
+def test_a_save_without_a_jobs_name_belongs_to_the_job_of_its_file(store, tmp_path, order):
     restore = {"checkpointer_start_time": T0 + 1, "checkpointer_duration_secs": 2.0}
     path = tmp_path / "goodput.jsonl"
     lines = [{"job_name": "run7", "job_start_time": T0}, {"event_type": "restore", **restore}]
@@ -91,9 +78,7 @@ def test_a_save_without_a_jobs_name_belongs_to_the_job_of_its_file(
     assert store.read("select distinct run_id from raw.job_events").rows() == [("run7",)]
 
 
-def test_a_damaged_first_line_is_rejected_and_the_others_are_read(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_a_damaged_first_line_is_rejected_and_the_others_are_read(store, tmp_path):
     path = tmp_path / "goodput.jsonl"
     good = json.dumps({"job_name": "run7", **step(1, 10)})
     path.write_bytes(b'{"job_name": "r\x03n7", "job_start_time": 1787234431.0}\n' + good.encode())

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import polars as pl
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
@@ -18,11 +16,6 @@ from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.job_events import bulk as job_events_bulk
 from goodput_ingest.sources.job_events import job_events
 from goodput_ingest.sources.job_events.job_events import JobEvents
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from goodput_ingest.source import Batch
 
 STEP: dict[str, Any] = {"v": 1, "ts": 1787234549.25, "event": "step", "step": 401, "dur_s": 10.02}
 NUMBERS = st.one_of(
@@ -97,21 +90,19 @@ LINES = st.one_of(
 )
 
 
-def only(path: Path) -> Batch:
+def only(path):
     (batch,) = JobEvents(path, ReadOptions(cluster="lab")).extract()
     return batch
 
 
-def one_by_one(path: Path) -> Batch:
+def one_by_one(path):
     source = JobEvents(path, ReadOptions(cluster="lab"))
     (part,) = files.parts(path)
     return event_lines.batch(part, path, source.name, source._rows, "job_events", "lab")
 
 
 @given(st.lists(LINES, min_size=1, max_size=12))
-def test_lines_parsed_in_bulk_are_those_parsed_one_by_one(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[str]
-) -> None:
+def test_lines_parsed_in_bulk_are_those_parsed_one_by_one(tmp_path_factory, lines):
     path = tmp_path_factory.getbasetemp() / "events.jsonl"
     text = "\n".join([json.dumps(STEP), *lines])
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
@@ -124,21 +115,19 @@ def test_lines_parsed_in_bulk_are_those_parsed_one_by_one(
 
 
 @given(st.floats(0, 7e9, exclude_max=True))
-def test_a_moment_is_the_same_to_the_microsecond(
-    tmp_path_factory: pytest.TempPathFactory, ts: float
-) -> None:
+def test_a_moment_is_the_same_to_the_microsecond(tmp_path_factory, ts):
     path = tmp_path_factory.getbasetemp() / "moment.jsonl"
     path.write_text(json.dumps({**STEP, "ts": ts, "dur_s": ts / 1e4}))
 
     assert_frame_equal(only(path).rows, one_by_one(path).rows, check_exact=True)
 
 
-def bulk(*lines: str) -> pl.DataFrame:
+def bulk(*lines):
     part = files.Part(1, files.with_ends(line.encode() for line in lines), "")
     return job_events_bulk.events_of(part, job_events.REQUIRED, "job-events", "lab")
 
 
-def test_plain_lines_are_parsed_in_bulk() -> None:
+def test_plain_lines_are_parsed_in_bulk():
     whole = {**STEP, "run_id": "r", "attempt": 0, "rank": 3, "host": "n1", "data_s": 0, "kind": "é"}
 
     reported = bulk(
@@ -148,7 +137,7 @@ def test_plain_lines_are_parsed_in_bulk() -> None:
     assert reported["line"].to_list() == [0, 1, 2]
 
 
-def test_an_odd_line_leaves_its_neighbours_parsed() -> None:
+def test_an_odd_line_leaves_its_neighbours_parsed():
     odd = [
         json.dumps({**STEP, **more}) for more in ({"msg": "a\\b"}, {"x": math.nan}, {"rank": []})
     ]
@@ -158,7 +147,7 @@ def test_an_odd_line_leaves_its_neighbours_parsed() -> None:
     assert reported["line"].to_list() == [0, 5]
 
 
-def test_a_line_that_is_no_json_leaves_other_blocks_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_that_is_no_json_leaves_other_blocks_parsed(monkeypatch):
     monkeypatch.setattr(job_events_bulk, "BLOCK_LINES", 2)
 
     reported = bulk(*[json.dumps(STEP)] * 4, json.dumps(STEP)[:-9], *[json.dumps(STEP)] * 3)

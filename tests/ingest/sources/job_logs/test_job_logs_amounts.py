@@ -1,20 +1,11 @@
 """Tokens, samples, FLOPs and MFU that logs print."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from tests.ingest.job_log_lines import parsed
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from goodput_queries.storage.store import LocalStore
 
 TITAN = "[titan] 2026-08-20 14:{clock} - root - INFO - "
 
 
-def amounts(store: LocalStore, folder: Path, text: str) -> list[tuple[object, ...]]:
+def amounts(store, folder, text):
     parsed(store, folder, text)
     return store.read(
         """select step, samples, gpu_tokens, gpu_flops, mfu_ratio from raw.job_events
@@ -22,9 +13,7 @@ def amounts(store: LocalStore, folder: Path, text: str) -> list[tuple[object, ..
     ).rows()
 
 
-def test_a_quantised_model_of_torchtitan_has_no_mfu_and_says_so(
-    whole_store: LocalStore, tmp_path: Path
-) -> None:
+def test_a_quantised_model_of_torchtitan_has_no_mfu_and_says_so(whole_store, tmp_path):
     text = TITAN.format(clock="03:12,000") + "step: 401  loss:  6.4  tps: 8,214  mfu: N/A\n"
 
     assert amounts(whole_store, tmp_path, text)[0][4] is None

@@ -1,12 +1,9 @@
 """Failures by the text of a log's lines, and the loss that a step's line prints."""
 
-from __future__ import annotations
-
 import csv
 import math
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.ingest.job_log_lines import parsed
@@ -15,9 +12,6 @@ from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.job_logs.failure_kinds import HINTS, KINDS, kind_of
 from goodput_ingest.sources.job_logs.loss import loss_of
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from goodput_queries.storage.store import LocalStore
 
 REFERENCE = Path(__file__).parents[4] / "queries/goodput_queries/sql/reference"
 LINES = {
@@ -61,17 +55,17 @@ NO_FAILURE = [
 
 
 @pytest.mark.parametrize("text", LINES)
-def test_the_kind_of_a_line_is_the_most_specific(text: str) -> None:
+def test_the_kind_of_a_line_is_the_most_specific(text):
     assert kind_of(text) == LINES[text]
     assert any(hint in text for hint in HINTS)
 
 
 @pytest.mark.parametrize("text", NO_FAILURE)
-def test_other_lines_have_no_kind(text: str) -> None:
+def test_other_lines_have_no_kind(text):
     assert kind_of(text) is None
 
 
-def test_each_kind_has_its_meaning_in_the_same_order() -> None:
+def test_each_kind_has_its_meaning_in_the_same_order():
     rows = list(csv.DictReader((REFERENCE / "failure_kinds.csv").read_text().splitlines()))
 
     assert [row["kind"] for row in rows][: len(KINDS)] == list(KINDS)
@@ -83,9 +77,7 @@ def test_each_kind_has_its_meaning_in_the_same_order() -> None:
     ("text", "kind"),
     [("MemoryError\n", "host_memory"), ("bash: line 1: 77 Killed   python x.py\n", "sigkill")],
 )
-def test_a_log_without_any_time_has_that_at_which_it_was_read_out(
-    store: LocalStore, tmp_path: Path, text: str, kind: str
-) -> None:
+def test_a_log_without_any_time_has_that_at_which_it_was_read_out(store, tmp_path, text, kind):
     read_out = ReadOptions(observed_at=datetime(2026, 8, 20, 15))  # noqa: DTZ001 -- naive, UTC
 
     (event,) = parsed(store, tmp_path, text, read_out)
@@ -93,9 +85,7 @@ def test_a_log_without_any_time_has_that_at_which_it_was_read_out(
     assert (event["kind"], event["at"]) == (kind, "15:00:00.000")
 
 
-def test_a_log_that_only_shows_an_error_asks_when_it_was_read_out(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_a_log_that_only_shows_an_error_asks_when_it_was_read_out(store, tmp_path):
     with pytest.raises(IngestError, match="--observed-at"):
         parsed(store, tmp_path, "Traceback (most recent call last):\nMemoryError\n", ReadOptions())
 
@@ -113,7 +103,7 @@ def test_a_log_that_only_shows_an_error_asks_when_it_was_read_out(
         ("loss: 7.1.2", None),
     ],
 )
-def test_the_loss_of_a_line(text: str, loss: float | None) -> None:
+def test_the_loss_of_a_line(text, loss):
     found = loss_of(text)
 
     assert found == loss or (loss is not None and math.isnan(loss) and math.isnan(found or 0.0))

@@ -1,20 +1,10 @@
 """Failures, their causes and restarts in a job's log."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 from tests.ingest.job_log_lines import parsed
 
 from goodput_ingest.source import ReadOptions
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from goodput_queries.storage.store import LocalStore
-
 
 HANG = (
     "[2026-08-20 14:40:52.326] starting run hang attempt 0: world size 4\n"
@@ -24,23 +14,17 @@ HANG = (
 )
 
 
-def test_a_watchdogs_log_is_refused_until_its_zone_is_given(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_a_watchdogs_log_is_refused_until_its_zone_is_given(store, tmp_path):
     with pytest.raises(IngestError, match="Name their time zone with --timezone"):
         parsed(store, tmp_path, HANG, ReadOptions())
 
 
-def test_a_log_of_which_no_line_could_be_read_says_what_was_wrong_with_the_first(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_a_log_of_which_no_line_could_be_read_says_what_was_wrong_with_the_first(store, tmp_path):
     with pytest.raises(IngestError, match=r"line 1: the stamp 08-20 .* has no year"):
         parsed(store, tmp_path, HANG.partition("\n")[2])
 
 
-def test_torchruns_root_cause_is_the_exception_that_was_printed_before_it(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_torchruns_root_cause_is_the_exception_that_was_printed_before_it(store, tmp_path):
     text = (
         "Traceback (most recent call last):\n"
         "FileNotFoundError: [Errno 2] No such file or directory: '/data/train.json'\n"

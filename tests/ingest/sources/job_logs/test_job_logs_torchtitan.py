@@ -1,22 +1,11 @@
 """What lines of torchtitan become."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from tests.ingest.job_log_lines import parsed
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from goodput_queries.storage.store import LocalStore
 
 TITAN = "[titan] 2026-08-20 14:{clock} - root - INFO - "
 
 
-def test_versions_that_nccl_prints_go_with_the_next_event(
-    whole_store: LocalStore, tmp_path: Path
-) -> None:
+def test_versions_that_nccl_prints_go_with_the_next_event(whole_store, tmp_path):
     text = (
         "gpu7:311:311 [0] NCCL INFO NCCL version 2.28.9+cuda13.0\n"
         + TITAN.format(clock="03:12,000") + "step: 401  loss:  6.41230  tps: 8,214\n"

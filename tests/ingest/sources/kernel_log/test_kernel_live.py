@@ -1,14 +1,11 @@
 # ruff: noqa: D102, DTZ001 -- names say it; moments are stored naive, in UTC
 """The kernel log live: a journal that grows, reboots and forgets, and the kernel's own buffer."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
 import sys
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,12 +13,6 @@ from goodput_ingest.source import LiveSource
 from goodput_ingest.sources.kernel_log import live
 from goodput_ingest.sources.kernel_log.live import KernelLogLive
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from goodput_queries.storage.store import LocalStore
 
 NOON = datetime(2026, 11, 20, 12)
 NOON_US = 1_795_176_000_000_000
@@ -63,13 +54,13 @@ if (folder / "hang").exists() and not any("--lines" in a for a in arguments):
 class Journal:
     """A folder that a stand-in for journalctl reads."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.folder = folder
         self.size = 0
         (folder / "journal").touch()
         (folder / "journalctl.py").write_text(JOURNALCTL)
 
-    def write(self, second: float, message: str) -> None:
+    def write(self, second, message):
         self.size += 1
         entry = {
             "__CURSOR": f"s=1;i={self.size}",
@@ -81,10 +72,10 @@ class Journal:
         with (self.folder / "journal").open("a") as file:
             file.write(json.dumps(entry) + "\n")
 
-    def asked(self) -> list[list[str]]:
+    def asked(self):
         return [json.loads(line) for line in (self.folder / "asked").read_text().splitlines()]
 
-    def source(self, **settings: Any) -> KernelLogLive:
+    def source(self, **settings):
         script = (sys.executable, str(self.folder / "journalctl.py"), str(self.folder))
         command = (*script, "--no-pager", "--output=json")
         settings = {"cluster": "lab", "node": "node7", "journalctl": command, **settings}
@@ -92,18 +83,16 @@ class Journal:
 
 
 @pytest.fixture
-def journal(tmp_path: Path) -> Journal:
+def journal(tmp_path):
     return Journal(tmp_path)
 
 
-def load(store: LocalStore, source: KernelLogLive, now: datetime, **reached: datetime) -> int:
+def load(store, source, now, **reached):
     since = {f"{log} of node7": at for log, at in reached.items()}
     return sum(store.load(batch).rows_new for batch in source.poll(since, now))
 
 
-def test_an_xid_in_the_journal_is_an_exact_event_of_this_node(
-    store: LocalStore, journal: Journal
-) -> None:
+def test_an_xid_in_the_journal_is_an_exact_event_of_this_node(store, journal):
     journal.write(1.5, "usb 1-1: new device")
     journal.write(2.25, XID)
 
@@ -124,11 +113,11 @@ def test_an_xid_in_the_journal_is_an_exact_event_of_this_node(
     ]
 
 
-def test_the_live_source_is_one() -> None:
+def test_the_live_source_is_one():
     assert isinstance(KernelLogLive(), LiveSource)
 
 
-def test_the_next_poll_asks_for_what_came_after(store: LocalStore, journal: Journal) -> None:
+def test_the_next_poll_asks_for_what_came_after(store, journal):
     source = journal.source()
     journal.write(1, XID)
     load(store, source, NOON)
@@ -140,7 +129,7 @@ def test_the_next_poll_asks_for_what_came_after(store: LocalStore, journal: Jour
     assert "--after-cursor=s=1;i=1" in journal.asked()[-1]
 
 
-def test_a_poll_without_news_loads_nothing(journal: Journal) -> None:
+def test_a_poll_without_news_loads_nothing(journal):
     source = journal.source()
     journal.write(1, "usb 1-1: new device")
 
@@ -148,9 +137,7 @@ def test_a_poll_without_news_loads_nothing(journal: Journal) -> None:
     assert source._state.cursor == "s=1;i=1"
 
 
-def test_the_first_poll_begins_a_little_before_what_the_store_has(
-    store: LocalStore, journal: Journal
-) -> None:
+def test_the_first_poll_begins_a_little_before_what_the_store_has(store, journal):
     journal.write(-3_600, XID)
     journal.write(-60, XID)
     journal.write(60, XID)
@@ -163,7 +150,7 @@ def test_the_first_poll_begins_a_little_before_what_the_store_has(
     ]
 
 
-def test_a_restart_of_ours_changes_nothing(store: LocalStore, journal: Journal) -> None:
+def test_a_restart_of_ours_changes_nothing(store, journal):
     journal.write(1, XID)
     journal.write(2, "usb 1-1: new device")
     load(store, journal.source(), NOON)
@@ -171,9 +158,7 @@ def test_a_restart_of_ours_changes_nothing(store: LocalStore, journal: Journal) 
     assert load(store, journal.source(), NOON, journal=NOON + timedelta(seconds=1)) == 0
 
 
-def test_what_the_kernel_wrote_before_a_crash_is_read_after_it(
-    store: LocalStore, journal: Journal
-) -> None:
+def test_what_the_kernel_wrote_before_a_crash_is_read_after_it(store, journal):
     journal.write(1, XID)
 
     load(store, journal.source(), NOON + timedelta(hours=2))
@@ -182,16 +167,14 @@ def test_what_the_kernel_wrote_before_a_crash_is_read_after_it(
     assert not any({"-k", "-b", "--dmesg", "--boot"} & set(asked) for asked in journal.asked())
 
 
-def test_a_first_look_goes_back_as_far_as_configured(store: LocalStore, journal: Journal) -> None:
+def test_a_first_look_goes_back_as_far_as_configured(store, journal):
     journal.write(-7_200, XID)
     journal.write(-60, XID)
 
     assert load(store, journal.source(lookback_s=3_600.0), NOON) == 1
 
 
-def test_a_journal_that_forgot_where_we_were_is_read_by_time_again(
-    store: LocalStore, journal: Journal
-) -> None:
+def test_a_journal_that_forgot_where_we_were_is_read_by_time_again(store, journal):
     source = journal.source()
     journal.write(1, XID)
     load(store, source, NOON)
@@ -205,7 +188,7 @@ def test_a_journal_that_forgot_where_we_were_is_read_by_time_again(
     assert load(store, source, NOON) == 1
 
 
-def test_entries_that_were_not_loaded_come_again(journal: Journal) -> None:
+def test_entries_that_were_not_loaded_come_again(journal):
     source = journal.source()
     journal.write(1, XID)
     first = source.poll({}, NOON)
@@ -215,9 +198,7 @@ def test_entries_that_were_not_loaded_come_again(journal: Journal) -> None:
     assert [batch.rows.height for batch in source.poll({}, NOON)] == [1]
 
 
-def test_a_journal_that_does_not_end_in_time_gives_what_it_gave(
-    store: LocalStore, journal: Journal
-) -> None:
+def test_a_journal_that_does_not_end_in_time_gives_what_it_gave(store, journal):
     journal.write(1, XID)
     (journal.folder / "hang").touch()
 
@@ -232,7 +213,7 @@ def test_a_journal_that_does_not_end_in_time_gives_what_it_gave(
     assert "--after-cursor=s=1;i=1" in journal.asked()[-1]
 
 
-def test_a_user_who_may_not_read_the_journal_is_reported(journal: Journal) -> None:
+def test_a_user_who_may_not_read_the_journal_is_reported(journal):
     (journal.folder / "hint").write_text(
         "Hint: You are currently not seeing messages from other users and the system.\n"
     )
@@ -241,7 +222,7 @@ def test_a_user_who_may_not_read_the_journal_is_reported(journal: Journal) -> No
         list(journal.source().poll({}, NOON))
 
 
-def test_many_entries_are_read_in_parts(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_entries_are_read_in_parts(journal, monkeypatch):
     monkeypatch.setattr(live, "LINES_A_PART", 2)
     for second in range(5):
         journal.write(second, XID)
@@ -252,7 +233,7 @@ def test_many_entries_are_read_in_parts(journal: Journal, monkeypatch: pytest.Mo
     assert len({batch.digest for batch in batches}) == 3
 
 
-def test_a_huge_entry_is_cut_and_the_next_one_is_read(store: LocalStore, journal: Journal) -> None:
+def test_a_huge_entry_is_cut_and_the_next_one_is_read(store, journal):
     journal.write(1, "NVRM: " + "x" * 1_000_000)
     journal.write(2, XID)
 
@@ -260,14 +241,14 @@ def test_a_huge_entry_is_cut_and_the_next_one_is_read(store: LocalStore, journal
     assert store.read("select count(*) from raw.rejects").item() == 1
 
 
-def test_of_a_line_that_is_too_long_only_the_beginning_is_kept() -> None:
+def test_of_a_line_that_is_too_long_only_the_beginning_is_kept():
     pipe = io.BytesIO(b"a" * (3 * live.LINE_BYTES) + b"\nb\n")
 
     assert [len(line) for line in live._lines(pipe)] == [live.LINE_BYTES, 1]
 
 
 @pytest.fixture
-def kmsg(tmp_path: Path) -> Iterator[tuple[Path, int]]:
+def kmsg(tmp_path):
     """Give a pipe that is read as the kernel's buffer is, and its writing end."""
     path = tmp_path / "kmsg"
     os.mkfifo(path)
@@ -278,7 +259,7 @@ def kmsg(tmp_path: Path) -> Iterator[tuple[Path, int]]:
     os.close(reader)
 
 
-def on_kmsg(path: Path, booted_at: datetime = NOON, **settings: Any) -> KernelLogLive:
+def on_kmsg(path, booted_at=NOON, **settings):
     return KernelLogLive(
         cluster="lab",
         node="node7",
@@ -289,13 +270,11 @@ def on_kmsg(path: Path, booted_at: datetime = NOON, **settings: Any) -> KernelLo
     )
 
 
-def entry(second: float, message: str, priority: int = 3) -> bytes:
+def entry(second, message, priority=3):
     return f"{priority},1071,{round(second * 1e6)},-;{message}\n SUBSYSTEM=pci\n".encode()
 
 
-def test_without_a_journal_the_kernels_buffer_is_read_with_approximate_times(
-    store: LocalStore, kmsg: tuple[Path, int]
-) -> None:
+def test_without_a_journal_the_kernels_buffer_is_read_with_approximate_times(store, kmsg):
     path, writer = kmsg
     os.write(writer, entry(1.5, "usb 1-1: new device") + entry(2.5, XID))
     source = on_kmsg(path)
@@ -313,9 +292,7 @@ def test_without_a_journal_the_kernels_buffer_is_read_with_approximate_times(
     ]
 
 
-def test_a_program_that_writes_into_the_kernels_buffer_is_not_the_kernel(
-    store: LocalStore, kmsg: tuple[Path, int]
-) -> None:
+def test_a_program_that_writes_into_the_kernels_buffer_is_not_the_kernel(store, kmsg):
     path, writer = kmsg
     os.write(writer, entry(1, XID, priority=(1 << 3) | 6))
     source = on_kmsg(path)
@@ -324,9 +301,7 @@ def test_a_program_that_writes_into_the_kernels_buffer_is_not_the_kernel(
     source.close()
 
 
-def test_after_a_restart_events_of_the_buffer_that_the_store_has_are_not_doubled(
-    store: LocalStore, kmsg: tuple[Path, int]
-) -> None:
+def test_after_a_restart_events_of_the_buffer_that_the_store_has_are_not_doubled(store, kmsg):
     """The boot's moment comes out a little different every time it is worked out."""
     path, writer = kmsg
     os.write(writer, entry(10, XID) + entry(60, XID))
@@ -338,19 +313,19 @@ def test_after_a_restart_events_of_the_buffer_that_the_store_has_are_not_doubled
     assert new == 1
 
 
-def test_where_neither_log_can_be_read_the_error_shows_what_to_do(tmp_path: Path) -> None:
+def test_where_neither_log_can_be_read_the_error_shows_what_to_do(tmp_path):
     with pytest.raises(IngestError, match=r"cannot be read.*as root, or keep a journal"):
         list(on_kmsg(tmp_path / "none").poll({}, NOON))
 
 
-def test_a_probe_says_which_log_is_read(journal: Journal, kmsg: tuple[Path, int]) -> None:
+def test_a_probe_says_which_log_is_read(journal, kmsg):
     journal.write(1, "usb 1-1: new device")
 
     assert journal.source().probe() == ["the journal of node7 has the kernel's messages"]
     assert "times are approximate" in on_kmsg(kmsg[0]).probe()[0]
 
 
-def test_this_machines_own_kernel_log_is_read_where_that_is_allowed() -> None:
+def test_this_machines_own_kernel_log_is_read_where_that_is_allowed():
     source = KernelLogLive()
     try:
         findings = source.probe()

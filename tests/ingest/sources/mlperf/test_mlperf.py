@@ -1,8 +1,5 @@
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,13 +11,10 @@ from goodput_ingest.sources.mlperf.training_logs import Mlperf
 from goodput_ingest.sources.registry import recognise
 from goodput_queries.errors import IngestError
 
-if TYPE_CHECKING:
-    from goodput_queries.storage.store import LocalStore
-
 SYSTEM = {"system_name": "Made-up", "number_of_nodes": "2", "accelerators_per_node": "4"}
 
 
-def mllog(key: str, time_ms: int, **metadata: Any) -> str:
+def mllog(key, time_ms, **metadata):
     at_ms = 1_700_000_000_000 + time_ms
     event = {"namespace": "", "time_ms": at_ms, "key": key, "value": None, "metadata": metadata}
     return f":::MLLOG {json.dumps(event)}\n"
@@ -36,16 +30,14 @@ RUN = (
 SYSJSON = f":::SYSJSON {json.dumps(SYSTEM)}\n"
 
 
-def write(folder: Path, text: str, name: str = "result_0.txt") -> Path:
+def write(folder, text, name="result_0.txt"):
     path = folder / "org" / "results" / "sys" / "bert" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path
 
 
-def test_a_run_is_a_job_run_with_its_gpus_from_the_first_init_to_the_stop(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_a_run_is_a_job_run_with_its_gpus_from_the_first_init_to_the_stop(store, tmp_path):
     """Every rank logs the start; the earliest counts, wherever its line is."""
     starts = "".join(mllog("init_start", at) for at in (1_000_500, 1_000_000, 1_000_200))
     text = SYSJSON + starts + RUN.replace(mllog("init_start", 1_000_000), "")
@@ -60,7 +52,7 @@ def test_a_run_is_a_job_run_with_its_gpus_from_the_first_init_to_the_stop(
     assert length_s == 160
 
 
-def test_its_gpus_exist_as_long_as_the_run(whole_store: LocalStore, tmp_path: Path) -> None:
+def test_its_gpus_exist_as_long_as_the_run(whole_store, tmp_path):
     ingest(whole_store, "auto", [write(tmp_path, SYSJSON + RUN)], ReadOptions())
     whole_store.build()
 
@@ -73,9 +65,7 @@ def test_its_gpus_exist_as_long_as_the_run(whole_store: LocalStore, tmp_path: Pa
     ]
 
 
-def test_an_aborted_run_is_wasted_from_beginning_to_end(
-    whole_store: LocalStore, tmp_path: Path
-) -> None:
+def test_an_aborted_run_is_wasted_from_beginning_to_end(whole_store, tmp_path):
     text = SYSJSON + RUN.replace("success", "aborted")
 
     ingest(whole_store, "auto", [write(tmp_path, text)], ReadOptions())
@@ -86,9 +76,7 @@ def test_an_aborted_run_is_wasted_from_beginning_to_end(
     ]
 
 
-def test_a_run_without_a_stop_ends_with_its_last_line_until_its_log_has_grown(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_a_run_without_a_stop_ends_with_its_last_line_until_its_log_has_grown(store, tmp_path):
     head = SYSJSON + RUN[: RUN.index(':::MLLOG {"namespace": "", "time_ms": 1700001160000')]
 
     ingest(store, "auto", [write(tmp_path, head)], ReadOptions())
@@ -102,7 +90,7 @@ def test_a_run_without_a_stop_ends_with_its_last_line_until_its_log_has_grown(
     assert store.read("select count(*) from raw.gpus where valid_to_at is null").item() == 0
 
 
-def test_the_shells_echo_of_a_line_is_not_the_line(store: LocalStore, tmp_path: Path) -> None:
+def test_the_shells_echo_of_a_line_is_not_the_line(store, tmp_path):
     echo = '+ echo \':::SYSJSON {"number_of_nodes": "900", "accelerators_per_node": "8"}\'\n'
 
     ingest(store, "auto", [write(tmp_path, echo + SYSJSON + RUN)], ReadOptions())
@@ -111,9 +99,7 @@ def test_the_shells_echo_of_a_line_is_not_the_line(store: LocalStore, tmp_path: 
     assert store.read("select count(*) from raw.rejects").item() == 0
 
 
-def test_a_log_that_does_not_describe_its_system_has_it_beside_its_results(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_a_log_that_does_not_describe_its_system_has_it_beside_its_results(store, tmp_path):
     path = write(tmp_path, RUN)
     (tmp_path / "org" / "systems").mkdir()
     (tmp_path / "org" / "systems" / "sys.json").write_text(json.dumps(SYSTEM, indent=1))
@@ -133,14 +119,12 @@ def test_a_log_that_does_not_describe_its_system_has_it_beside_its_results(
         ':::SYSJSON {"number_of_nodes": "\\u00b2", "accelerators_per_node": "8"}\n',
     ],
 )
-def test_without_a_believable_number_of_gpus_the_log_is_refused(
-    store: LocalStore, tmp_path: Path, described: str
-) -> None:
+def test_without_a_believable_number_of_gpus_the_log_is_refused(store, tmp_path, described):
     with pytest.raises(IngestError, match="the number of GPUs is unknown"):
         ingest(store, "mlperf", [write(tmp_path, described + RUN)], ReadOptions())
 
 
-def test_a_second_run_in_one_log_is_a_run_of_its_own(store: LocalStore, tmp_path: Path) -> None:
+def test_a_second_run_in_one_log_is_a_run_of_its_own(store, tmp_path):
     again = RUN.replace('"time_ms": 17000', '"time_ms": 17001')
 
     ingest(store, "auto", [write(tmp_path, SYSJSON + RUN + again)], ReadOptions())
@@ -151,7 +135,7 @@ def test_a_second_run_in_one_log_is_a_run_of_its_own(store: LocalStore, tmp_path
     ]
 
 
-def test_nodes_bear_the_names_of_their_power_readings(store: LocalStore, tmp_path: Path) -> None:
+def test_nodes_bear_the_names_of_their_power_readings(store, tmp_path):
     path = write(tmp_path, SYSJSON + RUN)
     for node in ("node_0", "node_1", "sw_0"):
         write(tmp_path, mllog("power_reading", 1), f"power/result_0/{node}.txt")
@@ -164,7 +148,7 @@ def test_nodes_bear_the_names_of_their_power_readings(store: LocalStore, tmp_pat
     ]
 
 
-def test_a_benchmark_log_of_a_framework_is_a_benchmark_log(tmp_path: Path) -> None:
+def test_a_benchmark_log_of_a_framework_is_a_benchmark_log(tmp_path):
     framework = "[NeMo I 2026-08-20 14:20:21 nemo_logging:393] Rank 0\n" * 3
 
     path = write(tmp_path, framework + SYSJSON + RUN)
@@ -173,9 +157,7 @@ def test_a_benchmark_log_of_a_framework_is_a_benchmark_log(tmp_path: Path) -> No
     assert not JobLog.recognises(path, files.head(path))
 
 
-def test_what_lies_beside_the_logs_of_a_submission_is_named_and_refuses_nothing(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_what_lies_beside_the_logs_of_a_submission_is_named_and_refuses_nothing(store, tmp_path):
     log = write(tmp_path, SYSJSON + RUN)
     systems = tmp_path / "org" / "systems"
     systems.mkdir()

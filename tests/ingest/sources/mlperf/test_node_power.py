@@ -1,8 +1,4 @@
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -10,14 +6,11 @@ from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.errors import IngestError
 
-if TYPE_CHECKING:
-    from goodput_queries.storage.store import LocalStore
-
 START_MS = 1_715_341_080_000
 NETWORK_MS = 1_652_749_794_206 - START_MS  # years away from the run
 
 
-def line(key: str, time_ms: int, value: object = None) -> str:
+def line(key, time_ms, value=None):
     """Return a line; `time_ms` counts from START_MS."""
     event = {"namespace": "", "time_ms": START_MS + time_ms, "key": key, "value": value}
     return f":::MLLOG {json.dumps(event | {'metadata': ''})}\n"
@@ -31,22 +24,20 @@ SERIES = (
 )
 
 
-def write(folder: Path, text: str, name: str = "node_1.txt", side: str = "ac") -> Path:
+def write(folder, text, name="node_1.txt", side="ac"):
     path = folder / side / "results" / "sys" / "bert" / "power" / "result_0" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path
 
 
-def readings(store: LocalStore) -> list[tuple[object, ...]]:
+def readings(store):
     return store.read(
         "select node, epoch_ms(ts) - $1, power_w from raw.node_samples order by all", [START_MS]
     ).rows()
 
 
-def test_readings_belong_to_the_run_whose_folder_they_lie_in(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_readings_belong_to_the_run_whose_folder_they_lie_in(store, tmp_path):
     """The start has no reading of its own; at the stop stands the last one, zero watts included."""
     ingest(store, "auto", [write(tmp_path, SERIES)], ReadOptions())
 
@@ -54,9 +45,7 @@ def test_readings_belong_to_the_run_whose_folder_they_lie_in(
     assert readings(store) == [(node, 1_000, None), (node, 3_000, 2090.0), (node, 5_000, 0.0)]
 
 
-def test_the_two_sides_of_one_power_supply_are_kept_apart(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_the_two_sides_of_one_power_supply_are_kept_apart(store, tmp_path):
     sides = [write(tmp_path, SERIES, side=side) for side in ("ac", "dc")]
 
     ingest(store, "auto", sides, ReadOptions())
@@ -64,9 +53,7 @@ def test_the_two_sides_of_one_power_supply_are_kept_apart(
     assert len(readings(store)) == 6
 
 
-def test_the_networks_estimate_keeps_its_own_time_and_the_folders_name(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_the_networks_estimate_keeps_its_own_time_and_the_folders_name(store, tmp_path):
     text = line("interconnect_power_est", NETWORK_MS, 59570)
 
     ingest(store, "auto", [write(tmp_path, text, "sw_0.txt")], ReadOptions())
@@ -74,7 +61,7 @@ def test_the_networks_estimate_keeps_its_own_time_and_the_folders_name(
     assert readings(store) == [("ac/sys/bert/result_0/sw_0", NETWORK_MS, 59570.0)]
 
 
-def test_outside_a_submission_the_node_has_to_be_given(store: LocalStore, tmp_path: Path) -> None:
+def test_outside_a_submission_the_node_has_to_be_given(store, tmp_path):
     path = tmp_path / "readings.txt"
     path.write_text(SERIES)
 
@@ -85,23 +72,10 @@ def test_outside_a_submission_the_node_has_to_be_given(store: LocalStore, tmp_pa
     assert {node for node, _, _ in readings(store)} == {"node001"}
 
 
-def test_readings_of_one_moment_are_counted_as_repeats(store: LocalStore, tmp_path: Path) -> None:
+def test_readings_of_one_moment_are_counted_as_repeats(store, tmp_path):
     text = SERIES + line("power_reading", 3_000, 2000) + line("power_reading", 5_000, 0)
 
     summary = ingest(store, "auto", [write(tmp_path, text)], ReadOptions())
 
     assert (summary.rows, summary.rows_new, summary.repeats) == (5, 3, 2)
     assert [power for _, _, power in readings(store)] == [None, 2090.0, 0.0]
-
-
-def test_repeating_changes_nothing_and_a_grown_file_gives_what_is_new(
-    store: LocalStore, tmp_path: Path
-) -> None:
-    open_end = SERIES.replace(line("power_measurement_stop", 5_000), "")
-
-    counts = [
-        ingest(store, "auto", [write(tmp_path, text)], ReadOptions()).rows_new
-        for text in (open_end, open_end, open_end + line("power_reading", 7_000, 5))
-    ]
-
-    assert counts == [3, 0, 1]

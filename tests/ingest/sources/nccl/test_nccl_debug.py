@@ -1,17 +1,8 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from goodput_ingest.formats import files
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.nccl.debug_log import NcclDebug
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from goodput_queries.storage.store import LocalStore
 
 START = (
     "vm:1182:1182 [3] NCCL INFO ncclCommInitRankConfig comm 0x24de2750 rank 3 nranks 4 cudaDev 3"
@@ -23,7 +14,7 @@ LOCAL = (
 )
 
 
-def read(store: LocalStore, folder: Path, *lines: str) -> list[tuple[object, ...]]:
+def read(store, folder, *lines):
     path = folder / "nccl.log"
     path.write_text("\n".join(lines) + "\n")
     for batch in NcclDebug(path, ReadOptions("lab")).extract():
@@ -32,7 +23,7 @@ def read(store: LocalStore, folder: Path, *lines: str) -> list[tuple[object, ...
     return store.read(f"select {columns} from raw.rank_map order by all").rows()
 
 
-def test_a_job_log_with_some_lines_of_nccl_is_left_to_the_job_logs(tmp_path: Path) -> None:
+def test_a_job_log_with_some_lines_of_nccl_is_left_to_the_job_logs(tmp_path):
     path = tmp_path / "job.log"
     path.write_text("\n".join([START, *["iteration 1 loss 2.0"] * 5]))
     assert not NcclDebug.recognises(path, files.head(path))
@@ -44,5 +35,5 @@ def test_a_job_log_with_some_lines_of_nccl_is_left_to_the_job_logs(tmp_path: Pat
 @pytest.mark.parametrize(
     "hostile", ["vm:1:1 [0] NCCL INFO " + "x" * 5_000_000, ":" * 1_000_000 + START]
 )
-def test_a_huge_line_costs_no_time(store: LocalStore, tmp_path: Path, hostile: str) -> None:
+def test_a_huge_line_costs_no_time(store, tmp_path, hostile):
     assert [rank for _, _, rank, *_ in read(store, tmp_path, START, hostile, START)] == [3]

@@ -3,17 +3,13 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from goodput_ingest.formats import files
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-
-if TYPE_CHECKING:
-    from goodput_ingest.run.ingest import Summary
-    from goodput_queries.storage.store import LocalStore
 
 Record = dict[str, Any]
 MANY = 10**9
@@ -64,11 +60,11 @@ TRACE: Record = {
 }
 
 
-def line(**coll: object) -> Record:
+def line(**coll):
     return {"header": HEADER, "metadata": METADATA, "coll_perf": {**COLL, **coll}}
 
 
-def write(folder: Path, *records: Record | str) -> Path:
+def write(folder, *records):
     path = folder / "vm-pid20896.log"
     compact = (",", ":")
     path.write_text(
@@ -79,16 +75,16 @@ def write(folder: Path, *records: Record | str) -> Path:
     return path
 
 
-def read(store: LocalStore, path: Path) -> Summary:
+def read(store, path):
     return ingest(store, "nccl-inspector", [path], ReadOptions())
 
 
-def reasons(store: LocalStore) -> list[tuple[int, str]]:
+def reasons(store):
     rows = store.read("select line, reason from raw.rejects order by line").rows()
     return [(number, reason) for number, reason in rows]
 
 
-def test_numbers_that_are_missing_are_reported(whole_store: LocalStore, tmp_path: Path) -> None:
+def test_numbers_that_are_missing_are_reported(whole_store, tmp_path):
     """They are the only word of what rings and samples lost; what comes twice counts once."""
     later = {"metadata": {**METADATA, "dump_timestamp_us": DUMPED_US + 5}}
     read(
@@ -104,9 +100,7 @@ def test_numbers_that_are_missing_are_reported(whole_store: LocalStore, tmp_path
     assert example == "AllReduce of dp, rank 2 on vm: 3 of 7"
 
 
-def test_where_no_number_is_missing_nothing_is_reported(
-    whole_store: LocalStore, tmp_path: Path
-) -> None:
+def test_where_no_number_is_missing_nothing_is_reported(whole_store, tmp_path):
     read(
         whole_store, write(tmp_path, *(line(coll_sn=n) for n in (3, 4, 5)), line(coll="AllGather"))
     )
@@ -118,15 +112,15 @@ def test_where_no_number_is_missing_nothing_is_reported(
 
 @pytest.mark.parametrize("lines_per_part", [1, 2, 3, 100])
 def test_records_without_a_header_take_the_last_one_that_came_alone(
-    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines_per_part: int
-) -> None:
+    store, tmp_path, monkeypatch, lines_per_part
+):
     sizes = {"lines_per_part": lines_per_part, "bytes_per_part": MANY}
     monkeypatch.setattr(files.parts, "__kwdefaults__", sizes)
 
-    def bare(number: int) -> Record:
+    def bare(number):
         return {"coll_perf": {**COLL, "coll_sn": number}}
 
-    def marker(rank: int) -> Record:
+    def marker(rank):
         alone = {**HEADER, "rank": rank}
         return {"header": alone, "metadata": METADATA, "dump_stats": {"dropped": 0}}
 
@@ -140,9 +134,7 @@ def test_records_without_a_header_take_the_last_one_that_came_alone(
     assert reasons(store) == [(1, "header.id is missing")]
 
 
-def test_lines_that_are_no_record_are_rejected_where_they_stand(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_lines_that_are_no_record_are_rejected_where_they_stand(store, tmp_path):
     records: list[Record | str] = [line(coll_sn=i) for i in range(1000)]
     records[500] = line(coll_sn=-3)
     records[501] = ""
@@ -170,22 +162,9 @@ def test_lines_that_are_no_record_are_rejected_where_they_stand(
     assert all(reason.startswith("the line is cut or not JSON") for _, reason in found[5:])
 
 
-def test_reading_twice_changes_nothing_and_a_grown_file_adds_what_is_new(
-    store: LocalStore, tmp_path: Path
-) -> None:
-    path = write(tmp_path, line(), line(coll_sn=1))
-    read(store, path)
-    again = read(store, path)
-    with path.open("a") as file:
-        file.write(json.dumps(line(coll_sn=2)) + "\n")
-    grown = read(store, path)
-
-    assert (again.rows_new, grown.rows_new) == (0, 1)
-
-
 @pytest.mark.external
 @pytest.mark.skipif(not CAPTURE.exists(), reason="needs $GOODPUT_EXTERNAL_DATA")
-def test_the_recorded_logs_are_read_whole(store: LocalStore) -> None:
+def test_the_recorded_logs_are_read_whole(store):
     summary = ingest(store, "auto", [CAPTURE], ReadOptions())
 
     assert summary.rows_by_table == {"collectives": 22016, "collective_summaries": 168}

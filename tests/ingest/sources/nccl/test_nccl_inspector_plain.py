@@ -62,20 +62,20 @@ RAW = st.one_of(
 
 
 @pytest.fixture(autouse=True)
-def _few_lines_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def _few_lines_are_many(monkeypatch):
     monkeypatch.setattr(inspector_plain, "BYTES_MIN", 0)
 
 
-def record(kind: str = "coll", **changes: object) -> dict[str, Any]:
+def record(kind="coll", **changes):
     performance = {f"{kind}{name}": value for name, value in FIELDS.items()} | changes
     return copy.deepcopy(RECORD) | {f"{kind}_perf": performance}
 
 
-def text(whole: object) -> bytes:
+def text(whole):
     return json.dumps(whole, separators=(",", ":")).encode()
 
 
-def is_read_alike(lines: list[bytes]) -> bool:
+def is_read_alike(lines):
     at_once = flat(b"".join(line + b"\n" for line in lines), 11)
     one_by_one = inspector_records.read(lines, range(11, 11 + len(lines)))
     return at_once.equals(one_by_one)
@@ -84,9 +84,7 @@ def is_read_alike(lines: list[bytes]) -> bool:
 @pytest.mark.slow
 @settings(max_examples=120, deadline=None, derandomize=True)
 @given(PLACES, RAW)
-def test_whatever_stands_in_one_place_is_read_as_line_by_line(
-    place: tuple[str, str], raw: str
-) -> None:
+def test_whatever_stands_in_one_place_is_read_as_line_by_line(place, raw):
     whole = record()
     whole[place[0]][place[1]] = "here it stands"
     line = text(whole).replace(b'"here it stands"', raw.encode("utf-8", "surrogatepass"))
@@ -97,7 +95,7 @@ def test_whatever_stands_in_one_place_is_read_as_line_by_line(
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(st.integers(0, 400), st.binary(max_size=2)), max_size=4))
-def test_bytes_that_were_changed_are_read_as_line_by_line(edits: list[tuple[int, bytes]]) -> None:
+def test_bytes_that_were_changed_are_read_as_line_by_line(edits):
     line = text(record())
     for at, new in edits:
         line = line[:at] + new + line[at + 1 :]
@@ -105,7 +103,7 @@ def test_bytes_that_were_changed_are_read_as_line_by_line(edits: list[tuple[int,
     assert is_read_alike([text(record()), *line.split(b"\n"), text(record(coll_sn=1))])
 
 
-def test_lines_of_several_layouts_stay_in_their_order() -> None:
+def test_lines_of_several_layouts_stay_in_their_order():
     rng = random.Random(1)  # noqa: S311 -- no secret
     without_name = record()
     del without_name["header"]["comm_name"]
@@ -131,17 +129,17 @@ def test_lines_of_several_layouts_stay_in_their_order() -> None:
 @pytest.mark.parametrize(
     "end", [b",", b",,", b",\r", b", ", b",\r\r", b"\r", b" \r", b"}", b"\x00"]
 )
-def test_what_stands_behind_a_record_is_read_as_line_by_line(end: bytes) -> None:
+def test_what_stands_behind_a_record_is_read_as_line_by_line(end):
     assert is_read_alike([text(record()), text(record()) + end, text(record(coll_sn=1))])
     assert is_read_alike([text(record()) + end, text(record())])
 
 
 @pytest.mark.parametrize("lines", [[], [b""], [b"", b"", b""]])
-def test_without_a_record_there_is_no_row(lines: list[bytes]) -> None:
+def test_without_a_record_there_is_no_row(lines):
     assert flat(b"".join(line + b"\n" for line in lines), 1).is_empty()
 
 
-def test_plain_records_have_a_layout() -> None:
+def test_plain_records_have_a_layout():
     assert layout_of(text(record()), PATHS)
     assert layout_of(json.dumps(record()).encode(), PATHS)
 
@@ -164,5 +162,5 @@ def test_plain_records_have_a_layout() -> None:
         b'{"a":1',
     ],
 )
-def test_other_lines_have_none(line: bytes) -> None:
+def test_other_lines_have_none(line):
     assert layout_of(line, PATHS) is None

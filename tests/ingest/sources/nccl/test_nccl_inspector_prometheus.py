@@ -1,10 +1,7 @@
 # ruff: noqa: DTZ001 -- moments are stored naive, in UTC
 """The Prometheus mode of the NCCL Inspector: means of windows, a file a GPU."""
 
-from __future__ import annotations
-
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,11 +10,6 @@ from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.nccl.inspector import NcclInspector
 from goodput_ingest.sources.registry import recognise
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from goodput_queries.storage.store import LocalStore
 
 GPU_FILE = "nccl_inspector_metrics_55aa8e95-02cb-59dd-8a6f-15cbd706e86e.prom"
 LABELS = (
@@ -31,14 +23,12 @@ SAMPLES = (
 WRITTEN_AT = datetime(2026, 11, 20, 12, 32, 51)
 
 
-def reasons(store: LocalStore) -> list[tuple[int, str]]:
+def reasons(store):
     rows = store.read("select line, reason from raw.rejects order by line").rows()
     return [(number, reason) for number, reason in rows]
 
 
-def read_metrics(
-    store: LocalStore, path: Path, text: str, observed_at: datetime | None = WRITTEN_AT
-) -> list[dict[str, Any]]:
+def read_metrics(store, path, text, observed_at=WRITTEN_AT):
     path.write_text(text)
     assert recognise(path) is NcclInspector
     ingest(store, "nccl-inspector", [path], ReadOptions(observed_at=observed_at))
@@ -47,36 +37,7 @@ def read_metrics(
     ).rows(named=True)
 
 
-def test_two_samples_of_the_prometheus_mode_are_one_row_in_base_units(
-    store: LocalStore, tmp_path: Path
-) -> None:
-    (row,) = read_metrics(store, tmp_path / GPU_FILE, SAMPLES)
-
-    assert row == {
-        "source": "nccl-inspector",
-        "cluster": None,
-        "node": "vm",
-        "gpu_uuid": "GPU-55aa8e95-02cb-59dd-8a6f-15cbd706e86e",
-        "gpu_label": "GPU2",
-        "ts": WRITTEN_AT,
-        "job_id": "91234",
-        "comm_name": None,
-        "nodes": 1,
-        "ranks": 4,
-        "operation": "AllGather",
-        "is_p2p": False,
-        "size_from_bytes": 6 * 1024**2,
-        "size_to_bytes": 7 * 1024**2,
-        "algorithm": "RING",
-        "protocol": "SIMPLE",
-        "busbw_bytes_per_s": 60.5e9,
-        "exec_time_s": pytest.approx(533.5e-6),
-    }
-
-
-def test_files_of_the_prometheus_mode_put_into_one_keep_gpu_and_time(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_files_of_the_prometheus_mode_put_into_one_keep_gpu_and_time(store, tmp_path):
     text = f"# file 1795177971-{GPU_FILE}\n{SAMPLES}# file 1795177975-{GPU_FILE}\n{SAMPLES}"
 
     rows = read_metrics(store, tmp_path / "all.txt", text, observed_at=None)
@@ -85,14 +46,12 @@ def test_files_of_the_prometheus_mode_put_into_one_keep_gpu_and_time(
     assert {row["gpu_uuid"] for row in rows} == {"GPU-55aa8e95-02cb-59dd-8a6f-15cbd706e86e"}
 
 
-def test_the_prometheus_mode_needs_an_option_when_it_was_written(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_the_prometheus_mode_needs_an_option_when_it_was_written(store, tmp_path):
     with pytest.raises(IngestError, match="--observed-at"):
         read_metrics(store, tmp_path / GPU_FILE, SAMPLES, observed_at=None)
 
 
-def test_point_to_point_samples_name_their_operation(store: LocalStore, tmp_path: Path) -> None:
+def test_point_to_point_samples_name_their_operation(store, tmp_path):
     labels = LABELS.replace("collective=", "p2p_operation=").replace("AllGather", "Send")
     text = (
         f"nccl_p2p_bus_bandwidth_gbs{{{labels}}} 1\nnccl_p2p_exec_time_microseconds{{{labels}}} 2\n"
@@ -114,7 +73,7 @@ def test_point_to_point_samples_name_their_operation(store: LocalStore, tmp_path
         f"nccl_bus_bandwidth_gbs{{{'x' * 5000}}} 5",
     ],
 )
-def test_a_sample_that_is_none_is_rejected(store: LocalStore, tmp_path: Path, broken: str) -> None:
+def test_a_sample_that_is_none_is_rejected(store, tmp_path, broken):
     rows = read_metrics(store, tmp_path / GPU_FILE, f"{SAMPLES}{broken}\n")
 
     assert len(rows) == 1

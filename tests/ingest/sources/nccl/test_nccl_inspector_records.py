@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -13,11 +12,6 @@ from hypothesis import strategies as st
 
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.nccl.inspector import NcclInspector
-
-if TYPE_CHECKING:
-    import pytest
-
-    from goodput_ingest.source import Batch
 
 ONLY_FIELD_BY_FIELD = b',"of a later version":NaN}'  # not JSON: typed readers refuse the line
 RECORD: dict[str, Any] = {
@@ -60,7 +54,7 @@ VALUES = (
 )
 
 
-def record(kind: str, *, is_verbose: bool) -> dict[str, Any]:
+def record(kind, *, is_verbose):
     performance = {f"{kind}{name}": value for name, value in FIELDS.items()}
     performance[kind] = performance.pop(f"{kind}")
     if kind == "p2p":
@@ -73,7 +67,7 @@ def record(kind: str, *, is_verbose: bool) -> dict[str, Any]:
     return copy.deepcopy(RECORD) | {f"{kind}_perf": performance}
 
 
-def changed(kind: str, place: tuple[str, ...], value: object, *, is_verbose: bool) -> bytes:
+def changed(kind, place, value, *, is_verbose):
     """Return a line with one field put to a value."""
     whole = record(kind, is_verbose=is_verbose)
     perf = whole[f"{kind}_perf"]
@@ -91,7 +85,7 @@ def changed(kind: str, place: tuple[str, ...], value: object, *, is_verbose: boo
     return json.dumps(whole).encode()
 
 
-def read(path: Path, *lines: bytes) -> Batch:
+def read(path, *lines):
     path.write_bytes(b"\n".join(lines) + b"\n")
     (batch,) = NcclInspector(path, ReadOptions()).extract()
     return batch
@@ -104,12 +98,8 @@ def read(path: Path, *lines: bytes) -> Batch:
 @example("coll", ("header", "comm_name"), "\x1b[2J", False)
 @example("coll", ("header", "comm_name"), "a\x7fb", False)
 def test_a_line_is_read_alike_as_a_whole_and_field_by_field(
-    tmp_path_factory: pytest.TempPathFactory,
-    kind: str,
-    place: tuple[str, ...],
-    value: object,
-    is_verbose: bool,
-) -> None:
+    tmp_path_factory, kind, place, value, is_verbose
+):
     line = changed(kind, place, value, is_verbose=is_verbose)
     path = tmp_path_factory.getbasetemp() / "vm-pid20896.log"
     good = json.dumps(record("coll", is_verbose=True)).encode()  # the file is an Inspector's

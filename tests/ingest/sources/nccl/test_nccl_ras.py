@@ -1,9 +1,6 @@
 # ruff: noqa: DTZ001 -- moments are stored naive, in UTC
-from __future__ import annotations
-
 import json
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -13,13 +10,6 @@ from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.nccl.ras import NcclRas
 from goodput_queries.errors import IngestError
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from goodput_queries.evidence.batch import Loaded
-    from goodput_queries.storage.store import LocalStore
-
-Fields = dict[str, Any]
 ASKED_S = 1795178036.5
 ASKED_AT = datetime(2026, 11, 20, 12, 33, 56, 500000)
 HASH = "0x6e279b23072b2176"
@@ -56,7 +46,7 @@ BEHIND = """\
 """
 
 
-def rank(number: int, launched: int, **status: object) -> Fields:
+def rank(number, launched, **status):
     return {
         "rank": number,
         "host": "192.0.2.2",
@@ -75,7 +65,7 @@ def rank(number: int, launched: int, **status: object) -> Fields:
     }
 
 
-def answer(*ranks: Fields, missing_ranks: tuple[Fields, ...] = (), **fields: object) -> Fields:
+def answer(*ranks, missing_ranks=(), **fields):
     communicator = {
         "hash": HASH,
         "size": len(ranks) + len(missing_ranks),
@@ -91,13 +81,11 @@ def answer(*ranks: Fields, missing_ranks: tuple[Fields, ...] = (), **fields: obj
     }
 
 
-def asked(reply: Fields | str, at_s: float = ASKED_S) -> str:
+def asked(reply, at_s=ASKED_S):
     return json.dumps({"t": at_s, "took_s": 0.001, "format": "json", "reply": reply}) + "\n"
 
 
-def read(
-    store: LocalStore, folder: Path, content: str, options: ReadOptions | None = None
-) -> list[Loaded]:
+def read(store, folder, content, options=None):
     path = folder / "ras.log"
     path.write_text(content)
     assert NcclRas.recognises(path, files.head(path))
@@ -105,7 +93,7 @@ def read(
     return [store.load(batch) for batch in source.extract()]
 
 
-def test_answers_in_json_follow_each_other_in_local_time(store: LocalStore, tmp_path: Path) -> None:
+def test_answers_in_json_follow_each_other_in_local_time(store, tmp_path):
     content = json.dumps(answer(rank(0, 1)), indent=2) + "\n"
     later = content.replace("12:33:56", "12:34:56")
 
@@ -121,9 +109,7 @@ def test_answers_in_json_follow_each_other_in_local_time(store: LocalStore, tmp_
     ("content", "needed"),
     [(TEXT + BEHIND, "--observed-at"), (json.dumps(answer(rank(0, 1))), "--timezone")],
 )
-def test_an_answer_without_a_time_in_utc_asks_for_it(
-    store: LocalStore, tmp_path: Path, content: str, needed: str
-) -> None:
+def test_an_answer_without_a_time_in_utc_asks_for_it(store, tmp_path, content, needed):
     with pytest.raises(IngestError, match=needed):
         read(store, tmp_path, content)
 
@@ -131,19 +117,7 @@ def test_an_answer_without_a_time_in_utc_asks_for_it(
     assert store.read("select distinct ts from raw.comm_counts").item() == ASKED_AT
 
 
-def test_a_grown_file_gives_only_what_is_new(store: LocalStore, tmp_path: Path) -> None:
-    first = asked(answer(rank(0, 1)))
-    read(store, tmp_path, first)
-    again = read(store, tmp_path, first)
-    grown = read(store, tmp_path, first + asked(answer(rank(0, 2)), ASKED_S + 3))
-
-    assert [part.rows_new for part in again] == [0, 0, 0]
-    assert [part.rows_new for part in grown] == [2, 1, 0]  # the map is the same, seen later
-
-
-def test_a_map_that_knows_the_gpu_outlives_a_later_one_that_does_not(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_a_map_that_knows_the_gpu_outlives_a_later_one_that_does_not(store, tmp_path):
     read(store, tmp_path, asked(answer(rank(1, 39))))
     read(store, tmp_path, asked(TEXT + BEHIND, ASKED_S + 60))
 

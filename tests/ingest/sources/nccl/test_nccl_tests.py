@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -12,11 +12,6 @@ from goodput_ingest.formats import files
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.nccl.nccl_tests import NcclTests
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from goodput_queries.storage.store import LocalStore
 
 HEAD = """\
 # nccl-tests version 2.18.3 nccl-headers=22907 nccl-library=22907
@@ -33,9 +28,7 @@ HEAD = """\
 """  # noqa: E501
 
 
-def read(
-    store: LocalStore, folder: Path, text: str, options: ReadOptions | None = None
-) -> list[dict[str, Any]]:
+def read(store, folder, text, options=None):
     path = folder / "out.txt"
     path.write_text(text)
     assert NcclTests.recognises(path, files.head(path))
@@ -71,7 +64,7 @@ DOCUMENT: dict[str, Any] = {
 }
 
 
-def test_the_json_of_a_run_gives_the_same_columns(store: LocalStore, tmp_path: Path) -> None:
+def test_the_json_of_a_run_gives_the_same_columns(store, tmp_path):
     options = ReadOptions(zone=ZoneInfo("Europe/Berlin"))
 
     out_of_place, in_place = read(store, tmp_path, json.dumps(DOCUMENT, indent=1), options)
@@ -83,7 +76,7 @@ def test_the_json_of_a_run_gives_the_same_columns(store: LocalStore, tmp_path: P
     assert in_place["started_at"] == datetime(2026, 7, 9, 10)
 
 
-def test_a_start_without_a_zone_is_not_known(store: LocalStore, tmp_path: Path) -> None:
+def test_a_start_without_a_zone_is_not_known(store, tmp_path):
     assert read(store, tmp_path, json.dumps(DOCUMENT))[0]["started_at"] is None
 
 
@@ -95,13 +88,11 @@ def test_a_start_without_a_zone_is_not_known(store: LocalStore, tmp_path: Path) 
         HEAD,
     ],
 )
-def test_an_output_without_a_result_is_refused(
-    store: LocalStore, tmp_path: Path, text: str
-) -> None:
+def test_an_output_without_a_result_is_refused(store, tmp_path, text):
     with pytest.raises(IngestError, match="nccl-tests"):
         read(store, tmp_path, text)
 
 
-def test_another_text_is_not_recognised(tmp_path: Path) -> None:
+def test_another_text_is_not_recognised(tmp_path):
     for text in (b"# Rank 0", b'{"results": []}', b"size count type busbw", b""):
         assert not NcclTests.recognises(tmp_path / "x", text)

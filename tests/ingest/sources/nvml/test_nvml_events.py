@@ -4,21 +4,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from goodput_queries.storage.store import LocalStore
-
-
 from tests.ingest.nvml_lines import META, Line, read, reasons, record
 
 
-def test_an_xid_event_is_of_its_gpu_and_dated_at_or_before(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_an_xid_event_is_of_its_gpu_and_dated_at_or_before(store, tmp_path):
     event: Line = {"kind": "event", "t": 1795177772.0, "gpu": 0, "event": "xid", "xid": 94}
 
     read(store, record(tmp_path / "nvml.jsonl", META, event))
@@ -44,9 +35,7 @@ def test_an_xid_event_is_of_its_gpu_and_dated_at_or_before(
         ("silent", "unresponsive", None),
     ],
 )
-def test_a_gpu_that_was_lost_is_an_event(
-    store: LocalStore, tmp_path: Path, event: str, kind: str, code: int | None
-) -> None:
+def test_a_gpu_that_was_lost_is_an_event(store, tmp_path, event, kind, code):
     line: Line = {"kind": "event", "t": 1795177772.0, "gpu": 0, "event": event, "reason": "so"}
 
     read(store, record(tmp_path / "nvml.jsonl", META, line))
@@ -65,9 +54,7 @@ def test_a_gpu_that_was_lost_is_an_event(
         ({"event": "xid", "xid": 79, "gpu": 7}, "no meta line before this one names GPU 7"),
     ],
 )
-def test_an_event_that_says_too_little_is_rejected(
-    store: LocalStore, tmp_path: Path, fields: Line, reason: str
-) -> None:
+def test_an_event_that_says_too_little_is_rejected(store, tmp_path, fields, reason):
     line = {"kind": "event", "t": 1795177772.0, "gpu": 0, **fields}
 
     read(store, record(tmp_path / "nvml.jsonl", META, line))
@@ -75,11 +62,11 @@ def test_an_event_that_says_too_little_is_rejected(
     assert reasons(store) == [(2, reason)]
 
 
-def clock(t: float, mono: float) -> Line:
+def clock(t, mono):
     return {"kind": "clock", "t": t, "mono": mono}
 
 
-def test_a_clock_that_was_set_is_reported_once(store: LocalStore, tmp_path: Path) -> None:
+def test_a_clock_that_was_set_is_reported_once(store, tmp_path):
     lines = (
         clock(1795177770.0, 100.0),
         clock(1795177780.2, 110.0),  # drifts
@@ -94,7 +81,7 @@ def test_a_clock_that_was_set_is_reported_once(store: LocalStore, tmp_path: Path
     assert reason.startswith("the node's clock was set by -3600.2 s")
 
 
-def test_another_boot_is_no_clock_that_was_set(store: LocalStore, tmp_path: Path) -> None:
+def test_another_boot_is_no_clock_that_was_set(store, tmp_path):
     path = record(
         tmp_path / "nvml.jsonl", META, clock(1795177770.0, 9e6), META, clock(1795177870.0, 37.5)
     )

@@ -4,15 +4,8 @@
 from __future__ import annotations
 
 from datetime import datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
-
-if TYPE_CHECKING:
-    from goodput_queries.storage.store import LocalStore
-
-
 from tests.ingest.nvml_lines import (
     FAST,
     META,
@@ -22,7 +15,7 @@ from tests.ingest.nvml_lines import (
 )
 
 
-def with_instances(t: float, *instances: Line) -> Line:
+def with_instances(t, *instances):
     return {**META, "t": t, "gpus": [{**META["gpus"][0], "instances": list(instances)}]}
 
 
@@ -30,7 +23,7 @@ THREE: Line = {"gi": 1, "profile": "3g.71gb", "slices": 3}
 ONE: Line = {"gi": 5, "profile": "1g.18gb", "slices": 1}
 
 
-def test_readings_of_mig_instances_are_of_their_instance(store: LocalStore, tmp_path: Path) -> None:
+def test_readings_of_mig_instances_are_of_their_instance(store, tmp_path):
     meta = with_instances(1795177770.0, THREE, ONE)
 
     read(store, record(tmp_path / "nvml.jsonl", meta, {**FAST, "gi": 1}, {**FAST, "gi": 5}))
@@ -40,8 +33,8 @@ def test_readings_of_mig_instances_are_of_their_instance(store: LocalStore, tmp_
 
 
 def test_an_instance_lasts_from_the_first_meta_line_that_has_it_to_the_first_without(
-    store: LocalStore, tmp_path: Path
-) -> None:
+    store, tmp_path
+):
     begin, cut, restart = 1795177770.0, 1795177830.0, 1795177890.0
     other = {**ONE, "gi": 1}
 
@@ -68,9 +61,7 @@ def test_an_instance_lasts_from_the_first_meta_line_that_has_it_to_the_first_wit
 @pytest.mark.parametrize(
     "instance", [{"gi": 1}, {**ONE, "slices": 8}, {**ONE, "gi": -1}, {**ONE, "profile": 3}, "1g"]
 )
-def test_a_meta_line_with_an_instance_that_cannot_be_is_rejected(
-    store: LocalStore, tmp_path: Path, instance: Any
-) -> None:
+def test_a_meta_line_with_an_instance_that_cannot_be_is_rejected(store, tmp_path, instance):
     summary = read(store, record(tmp_path / "nvml.jsonl", with_instances(1795177770.0, instance)))
 
     assert (summary.rows_new, summary.rejects) == (0, 1)

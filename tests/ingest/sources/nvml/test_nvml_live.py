@@ -6,11 +6,11 @@ import contextlib
 import json
 import threading
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.ingest import fake_nvml
 from tests.ingest.fake_nvml import FakeGpu, FakeNvml
+from tests.ingest.nvml_sampling import NOW, PATIENCE_S, Lines, kind
 
 from goodput_ingest.source import LiveSource
 from goodput_ingest.sources.nvml.buffer import Buffer
@@ -18,16 +18,8 @@ from goodput_ingest.sources.nvml.live import NvmlLive
 from goodput_ingest.sources.nvml.recorder import as_json
 from goodput_queries.errors import IngestError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
-    from goodput_queries.storage.store import LocalStore
-
-
-from tests.ingest.nvml_sampling import NOW, PATIENCE_S, Lines, kind
-
-
-def load(store: LocalStore, source: NvmlLive) -> dict[str, int]:
+def load(store, source):
     new: dict[str, int] = defaultdict(int)
     for batch in source.poll({}, NOW):
         new[batch.table] += store.load(batch).rows_new
@@ -35,10 +27,10 @@ def load(store: LocalStore, source: NvmlLive) -> dict[str, int]:
 
 
 @pytest.fixture
-def live() -> Iterator[Callable[..., NvmlLive]]:
+def live():
     with contextlib.ExitStack() as stack:
 
-        def start(module: FakeNvml, **settings: Any) -> NvmlLive:
+        def start(module, **settings):
             settings = {"cluster": "lab", "node": "node7", **settings}
             source = NvmlLive(module=module, sample_s=0.2, slow_s=0.2, **settings)
             stack.callback(source.close)
@@ -47,7 +39,7 @@ def live() -> Iterator[Callable[..., NvmlLive]]:
         yield start
 
 
-def poll_until(store: LocalStore, source: NvmlLive, query: str, wanted: int) -> None:
+def poll_until(store, source, query, wanted):
     waiter = threading.Event()
     for _ in range(int(PATIENCE_S / 0.05)):
         load(store, source)
@@ -57,9 +49,7 @@ def poll_until(store: LocalStore, source: NvmlLive, query: str, wanted: int) -> 
     raise AssertionError(query)
 
 
-def test_what_is_read_live_lands_as_recorded_readings_do(
-    store: LocalStore, live: Callable[..., NvmlLive]
-) -> None:
+def test_what_is_read_live_lands_as_recorded_readings_do(store, live):
     source = live(FakeNvml(FakeGpu(xids=[(79, 0xFFFFFFFF)], processes=[(7, None)])))
 
     poll_until(store, source, "select count(sm_active_ratio) from raw.gpu_samples", 2)
@@ -82,12 +72,12 @@ def test_what_is_read_live_lands_as_recorded_readings_do(
     assert store.read("select count(*) from raw.rejects").item() == 0
 
 
-def test_the_live_source_is_one() -> None:
+def test_the_live_source_is_one():
     assert isinstance(NvmlLive(), LiveSource)
     assert NvmlLive().sample_s == 1.0
 
 
-def test_lines_that_were_not_loaded_come_again(live: Callable[..., NvmlLive]) -> None:
+def test_lines_that_were_not_loaded_come_again(live):
     source = live(FakeNvml(FakeGpu()))
     session = source._session()
     session.sampler.settled.wait(PATIENCE_S)
@@ -100,14 +90,14 @@ def test_lines_that_were_not_loaded_come_again(live: Callable[..., NvmlLive]) ->
     assert batch.table in tables
 
 
-def test_without_a_driver_a_poll_says_what_to_do(live: Callable[..., NvmlLive]) -> None:
+def test_without_a_driver_a_poll_says_what_to_do(live):
     source = live(FakeNvml(init_error=fake_nvml.LIBRARY_NOT_FOUND))
 
     with pytest.raises(IngestError, match=r"NVML cannot be used.*driver.*goodput ingest nvml"):
         list(source.poll({}, NOW))
 
 
-def test_the_installed_package_without_a_driver_says_so() -> None:
+def test_the_installed_package_without_a_driver_says_so():
     pynvml = pytest.importorskip("pynvml")
     with contextlib.suppress(pynvml.NVMLError):
         pynvml.nvmlInit()
@@ -118,14 +108,12 @@ def test_the_installed_package_without_a_driver_says_so() -> None:
         NvmlLive().probe()
 
 
-def test_a_machine_without_a_gpu_says_so(live: Callable[..., NvmlLive]) -> None:
+def test_a_machine_without_a_gpu_says_so(live):
     with pytest.raises(IngestError, match="knows of no GPU"):
         list(live(FakeNvml()).poll({}, NOW))
 
 
-def test_when_all_gpus_are_gone_a_poll_fails_after_what_was_read(
-    store: LocalStore, live: Callable[..., NvmlLive]
-) -> None:
+def test_when_all_gpus_are_gone_a_poll_fails_after_what_was_read(store, live):
     gpu = FakeGpu()
     source = live(FakeNvml(gpu))
     poll_until(store, source, "select count(*) from raw.gpu_samples", 1)
@@ -139,12 +127,12 @@ def test_when_all_gpus_are_gone_a_poll_fails_after_what_was_read(
 
 
 @pytest.mark.parametrize(("sample_s", "slow_s"), [(0.1, 1.0), (5.0, 1.0), (float("nan"), 1.0)])
-def test_rhythms_that_cannot_work_are_refused(sample_s: float, slow_s: float) -> None:
+def test_rhythms_that_cannot_work_are_refused(sample_s, slow_s):
     with pytest.raises(IngestError, match="sample_s"):
         NvmlLive(sample_s=sample_s, slow_s=slow_s)
 
 
-def test_a_probe_says_what_there_is_and_what_is_not_given() -> None:
+def test_a_probe_says_what_there_is_and_what_is_not_given():
     gpus = (
         FakeGpu(errors={82: 3}),
         FakeGpu(uuid="GPU-b", gpm=False),
@@ -165,7 +153,7 @@ def test_a_probe_says_what_there_is_and_what_is_not_given() -> None:
     assert (module.opened, module.samples_held) == (module.closed, 0)
 
 
-def test_a_full_buffer_drops_the_oldest_and_keeps_what_indices_mean() -> None:
+def test_a_full_buffer_drops_the_oldest_and_keeps_what_indices_mean():
     buffer = Buffer(100)
     buffer.add(as_json({"kind": "meta", "t": 1}))
     for number in range(50):
@@ -177,7 +165,7 @@ def test_a_full_buffer_drops_the_oldest_and_keeps_what_indices_mean() -> None:
     assert (len(taken.lines), taken.lines[-1], taken.dropped) == (1 + 20, b"00049", 31)
 
 
-def test_lines_that_came_while_others_were_loaded_stay() -> None:
+def test_lines_that_came_while_others_were_loaded_stay():
     buffer = Buffer(1_000)
     buffer.add(b"a")
     taken = buffer.take(10)
@@ -188,7 +176,7 @@ def test_lines_that_came_while_others_were_loaded_stay() -> None:
     assert buffer.take(10).lines == [b"b"]
 
 
-def test_lines_dropped_while_others_were_loaded_do_not_take_newer_ones_along() -> None:
+def test_lines_dropped_while_others_were_loaded_do_not_take_newer_ones_along():
     buffer = Buffer(3)
     for line in (b"a", b"b", b"c"):
         buffer.add(line)
@@ -200,9 +188,7 @@ def test_lines_dropped_while_others_were_loaded_do_not_take_newer_ones_along() -
     assert buffer.take(10).lines == [b"c", b"d"]
 
 
-def test_dropped_lines_are_reported(
-    store: LocalStore, live: Callable[..., NvmlLive], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_dropped_lines_are_reported(store, live, monkeypatch):
     monkeypatch.setattr("goodput_ingest.sources.nvml.live.BUFFER_BYTES", 2_000)
     lines = Lines()
     source = live(FakeNvml(FakeGpu()))

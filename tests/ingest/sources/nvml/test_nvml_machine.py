@@ -1,10 +1,7 @@
 """What the NVML reader takes from its machine: figures of /proc, the installed package."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
-from pathlib import Path
 
 import pynvml
 from tests.ingest.fake_nvml import FakeGpu, FakeNvml
@@ -16,7 +13,7 @@ from goodput_ingest.sources.nvml.library import Nvml
 READER_MODULES = "gpu, sampler, recorder, __main__"
 
 
-def test_the_machine_reports_whole_disks_only(tmp_path: Path) -> None:
+def test_the_machine_reports_whole_disks_only(tmp_path):
     (tmp_path / "stat").write_text("cpu  10 1 5 100 7 0 2 0 3 0\ncpu0 1 1 1 1\n")
     (tmp_path / "loadavg").write_text("0.58 0.3 0.1 1/500 77\n")
     (tmp_path / "meminfo").write_text("MemTotal:  528 kB\nCached: 20 kB\nHugePages_Total: 0\n")
@@ -37,17 +34,17 @@ def test_the_machine_reports_whole_disks_only(tmp_path: Path) -> None:
     assert (found["disk_read_sectors"], found["disk_write_sectors"]) == (100, 10)
 
 
-def test_a_machine_that_reports_nothing_has_no_figures(tmp_path: Path) -> None:
+def test_a_machine_that_reports_nothing_has_no_figures(tmp_path):
     assert machine.figures(tmp_path) == {}
 
 
-def test_the_installed_package_has_every_function_or_an_older_name_of_it() -> None:
+def test_the_installed_package_has_every_function_or_an_older_name_of_it():
     for reading in (*readings.FAST, *readings.SLOW, *readings.META):
         functions = [call.function for call in reading.calls]
         assert not functions or any(hasattr(pynvml, name) for name in functions), reading.names
 
 
-def test_gpm_numbers_go_into_the_structure_of_the_installed_package() -> None:
+def test_gpm_numbers_go_into_the_structure_of_the_installed_package():
     module = FakeNvml(FakeGpu())
     module.c_nvmlGpmMetricsGet_t = pynvml.c_nvmlGpmMetricsGet_t
 
@@ -59,7 +56,7 @@ def test_gpm_numbers_go_into_the_structure_of_the_installed_package() -> None:
     )
 
 
-def test_the_reader_needs_nothing_but_python_and_pynvml() -> None:
+def test_the_reader_needs_nothing_but_python_and_pynvml():
     """It runs on compute nodes, where the dashboard's packages are not installed."""
     code = (
         "import sys\n"

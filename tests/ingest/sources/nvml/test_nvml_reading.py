@@ -1,10 +1,5 @@
 """Reading one GPU through NVML, from drivers and GPUs of all kinds."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import pytest
 from tests.ingest import fake_nvml
 from tests.ingest.fake_nvml import FakeGpu, FakeInstance, FakeNvml
@@ -15,11 +10,11 @@ from goodput_ingest.sources.nvml.library import DriverGoneError, GpuGoneError, N
 from goodput_ingest.sources.nvml.xids import XIDS_MAX
 
 
-def opened(gpu: FakeGpu, *without: str, **options: Any) -> Gpu:
+def opened(gpu, *without, **options):
     return Gpu(Nvml(FakeNvml(gpu).without(*without)), 0, **options)
 
 
-def test_a_reading_has_what_the_recording_format_names() -> None:
+def test_a_reading_has_what_the_recording_format_names():
     gpu = opened(FakeGpu())
 
     (line,) = gpu.fast(1.0, 1.0)
@@ -41,7 +36,7 @@ def test_a_reading_has_what_the_recording_format_names() -> None:
     }
 
 
-def test_a_slow_reading_has_counters_links_and_processes() -> None:
+def test_a_slow_reading_has_counters_links_and_processes():
     gpu = opened(FakeGpu(processes=[(940, 14_680_064), (941, None)]))
 
     line = gpu.slow(2.0)
@@ -62,14 +57,12 @@ def test_a_slow_reading_has_counters_links_and_processes() -> None:
         (("nvmlDeviceGetFieldValues",), "energy_mj", 2_000),
     ],
 )
-def test_an_older_name_is_used_where_the_newer_is_not_in_the_package(
-    missing: tuple[str, ...], name: str, value: int
-) -> None:
+def test_an_older_name_is_used_where_the_newer_is_not_in_the_package(missing, name, value):
     assert opened(FakeGpu(), *missing).fast(1.0, 1.0)[0][name] == value
 
 
 @pytest.mark.parametrize("code", [13, 25, 26, 3])
-def test_an_older_name_is_used_where_the_driver_does_not_know_the_newer(code: int) -> None:
+def test_an_older_name_is_used_where_the_driver_does_not_know_the_newer(code):
     fake = FakeGpu(errors={"nvmlDeviceGetTemperatureV": code})
     gpu = opened(fake)
 
@@ -80,11 +73,11 @@ def test_an_older_name_is_used_where_the_driver_does_not_know_the_newer(code: in
     assert "temp_c" not in gpu.without()
 
 
-def test_memory_is_asked_without_a_version_where_the_function_takes_none() -> None:
+def test_memory_is_asked_without_a_version_where_the_function_takes_none():
     module = FakeNvml(FakeGpu())
     newer = module.nvmlDeviceGetMemoryInfo
 
-    def older(handle: Any) -> Any:
+    def older(handle):
         return newer(handle)
 
     module.nvmlDeviceGetMemoryInfo = older  # type: ignore[method-assign, assignment]
@@ -92,11 +85,11 @@ def test_memory_is_asked_without_a_version_where_the_function_takes_none() -> No
     assert Gpu(Nvml(module), 0).fast(1.0, 1.0)[0]["mem_used"] == 600
 
 
-def test_a_mismatch_of_package_and_driver_leaves_the_call_for_the_versioned_one() -> None:
+def test_a_mismatch_of_package_and_driver_leaves_the_call_for_the_versioned_one():
     module = FakeNvml(FakeGpu(processes=[(7, None)]))
     module.without("nvmlDeviceGetComputeRunningProcesses_v3")
 
-    def mismatch(_handle: Any) -> list[Any]:
+    def mismatch(_handle):
         raise fake_nvml.NVMLLibraryMismatchError
 
     module.nvmlDeviceGetComputeRunningProcesses = mismatch  # type: ignore[method-assign]
@@ -107,13 +100,13 @@ def test_a_mismatch_of_package_and_driver_leaves_the_call_for_the_versioned_one(
     assert gpu.without()["procs"] == "another version of the call"
 
 
-def test_names_that_came_as_bytes_are_text() -> None:
+def test_names_that_came_as_bytes_are_text():
     gpu = opened(FakeGpu(name=b"Tesla V100"))
 
     assert gpu.meta()["name"] == "Tesla V100"
 
 
-def test_what_a_gpu_does_not_support_is_asked_once_and_then_left() -> None:
+def test_what_a_gpu_does_not_support_is_asked_once_and_then_left():
     fake = FakeGpu(errors={"nvmlDeviceGetTotalEccErrors": 3, 82: 3, "nvmlDeviceGetRemappedRows": 4})
     gpu = opened(fake)
 
@@ -129,7 +122,7 @@ def test_what_a_gpu_does_not_support_is_asked_once_and_then_left() -> None:
     assert without["ecc_corrected"] == "not supported"
 
 
-def test_what_another_gpu_does_not_support_is_still_asked_of_this_one() -> None:
+def test_what_another_gpu_does_not_support_is_still_asked_of_this_one():
     module = FakeNvml(FakeGpu(errors={82: 3}), FakeGpu(uuid="GPU-b"))
     gpus = [Gpu(Nvml(module), index) for index in (0, 1)]
 
@@ -138,7 +131,7 @@ def test_what_another_gpu_does_not_support_is_still_asked_of_this_one() -> None:
     assert ["mem_temp_c" in line for line in lines] == [False, True]
 
 
-def test_an_error_that_may_pass_is_asked_again() -> None:
+def test_an_error_that_may_pass_is_asked_again():
     fake = FakeGpu(errors={"nvmlDeviceGetUtilizationRates": fake_nvml.UNKNOWN})
     gpu = opened(fake)
     (first,) = gpu.fast(1.0, 1.0)
@@ -152,7 +145,7 @@ def test_an_error_that_may_pass_is_asked_again() -> None:
 
 
 @pytest.mark.parametrize("where", ["nvmlDeviceGetUtilizationRates", 83])
-def test_a_lost_gpu_is_reported_whether_a_call_or_a_field_says_so(where: Any) -> None:
+def test_a_lost_gpu_is_reported_whether_a_call_or_a_field_says_so(where):
     fake = FakeGpu()
     gpu = opened(fake)
     fake.errors[where] = fake_nvml.GPU_IS_LOST
@@ -161,7 +154,7 @@ def test_a_lost_gpu_is_reported_whether_a_call_or_a_field_says_so(where: Any) ->
         gpu.fast(1.0, 1.0)
 
 
-def test_processes_are_unknown_without_permission_and_none_when_there_are_none() -> None:
+def test_processes_are_unknown_without_permission_and_none_when_there_are_none():
     denied = dict.fromkeys(
         ("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses"), 4
     )
@@ -170,7 +163,7 @@ def test_processes_are_unknown_without_permission_and_none_when_there_are_none()
     assert "procs" not in opened(FakeGpu(errors=denied)).slow(1.0)
 
 
-def test_in_a_container_an_empty_list_of_processes_says_nothing() -> None:
+def test_in_a_container_an_empty_list_of_processes_says_nothing():
     """The driver hides processes of other PID namespaces: none seen is not none there."""
     fake = FakeGpu()
     gpu = opened(fake, sees_all_processes=False)
@@ -184,16 +177,14 @@ def test_in_a_container_an_empty_list_of_processes_says_nothing() -> None:
 @pytest.mark.parametrize(
     ("namespace", "sees_all"), [("pid:[4026531836]", True), ("pid:[4026532201]", False)]
 )
-def test_the_pid_namespace_decides_what_can_be_seen(
-    tmp_path: Path, namespace: str, sees_all: bool
-) -> None:
+def test_the_pid_namespace_decides_what_can_be_seen(tmp_path, namespace, sees_all):
     (tmp_path / "self/ns").mkdir(parents=True)
     (tmp_path / "self/ns/pid").symlink_to(namespace)
 
     assert machine.sees_all_processes(tmp_path) is sees_all
 
 
-def test_gpm_is_the_time_between_two_readings_of_ours() -> None:
+def test_gpm_is_the_time_between_two_readings_of_ours():
     gpu = opened(FakeGpu(gpm_values={2: 81.25}))
 
     (first,) = gpu.fast(10.0, 100.0)
@@ -204,7 +195,7 @@ def test_gpm_is_the_time_between_two_readings_of_ours() -> None:
     assert second["gpm_window_ms"] == 1500.0
 
 
-def test_snapshots_less_than_a_tenth_of_a_second_apart_are_not_compared() -> None:
+def test_snapshots_less_than_a_tenth_of_a_second_apart_are_not_compared():
     gpu = opened(FakeGpu())
     gpu.fast(1.0, 1.0)
 
@@ -216,21 +207,21 @@ def test_snapshots_less_than_a_tenth_of_a_second_apart_are_not_compared() -> Non
 
 
 @pytest.mark.parametrize("code", [21, fake_nvml.UNKNOWN])
-def test_a_share_that_nvml_could_not_give_is_missing_and_not_zero(code: int) -> None:
+def test_a_share_that_nvml_could_not_give_is_missing_and_not_zero(code):
     gpu = opened(FakeGpu(gpm_codes={10: code}))
     gpu.fast(1.0, 1.0)
 
     assert gpu.fast(2.0, 2.0)[0]["gpm"]["dram_bw_pct"] is None
 
 
-def test_a_share_that_is_no_number_is_missing() -> None:
+def test_a_share_that_is_no_number_is_missing():
     gpu = opened(FakeGpu(gpm_values={10: float("nan")}))
     gpu.fast(1.0, 1.0)
 
     assert gpu.fast(2.0, 2.0)[0]["gpm"]["dram_bw_pct"] is None
 
 
-def test_a_share_that_this_gpu_never_has_is_named() -> None:
+def test_a_share_that_this_gpu_never_has_is_named():
     gpu = opened(FakeGpu(gpm_codes={11: 3}))
     gpu.fast(1.0, 1.0)
 
@@ -240,7 +231,7 @@ def test_a_share_that_this_gpu_never_has_is_named() -> None:
     assert "fp64_pct" not in line["gpm"]
 
 
-def test_after_a_failed_snapshot_the_next_one_restarts() -> None:
+def test_after_a_failed_snapshot_the_next_one_restarts():
     fake = FakeGpu()
     gpu = opened(fake)
     gpu.fast(1.0, 1.0)
@@ -256,7 +247,7 @@ def test_after_a_failed_snapshot_the_next_one_restarts() -> None:
     assert later["gpm_window_ms"] == 1000.0
 
 
-def test_a_gpu_before_hopper_has_no_gpm() -> None:
+def test_a_gpu_before_hopper_has_no_gpm():
     gpu = opened(FakeGpu(gpm=False))
     gpu.fast(1.0, 1.0)
 
@@ -265,7 +256,7 @@ def test_a_gpu_before_hopper_has_no_gpm() -> None:
     assert gpu.without()["gpm"] == "not supported"
 
 
-def test_closing_frees_the_snapshots() -> None:
+def test_closing_frees_the_snapshots():
     module = FakeNvml(FakeGpu())
     gpu = Gpu(Nvml(module), 0)
 
@@ -274,21 +265,21 @@ def test_closing_frees_the_snapshots() -> None:
     assert module.samples_held == 0
 
 
-def mig_gpu() -> FakeGpu:
+def mig_gpu():
     first = FakeInstance(gi=1, used=1_000)
     shared = FakeInstance(gi=1, name="NVIDIA H200 MIG 1c.3g.71gb")
     unnamed = FakeInstance(gi=5, name="NVIDIA H200", slices=1, memory_mib=18_432, used=2_000)
     return FakeGpu(mig=1, instances=[first, shared, unnamed])
 
 
-def test_mig_instances_are_named_with_profile_slices_and_memory() -> None:
+def test_mig_instances_are_named_with_profile_slices_and_memory():
     assert opened(mig_gpu()).meta()["instances"] == [
         {"gi": 1, "profile": "3g.71gb", "slices": 3, "mem_total": 71_680 * 2**20},
         {"gi": 5, "profile": "1g.18gb", "slices": 1, "mem_total": 18_432 * 2**20},
     ]
 
 
-def test_a_mig_instance_has_memory_and_gpm_of_its_own_and_repeats_the_rest() -> None:
+def test_a_mig_instance_has_memory_and_gpm_of_its_own_and_repeats_the_rest():
     gpu = opened(mig_gpu())
     gpu.fast(1.0, 1.0)
 
@@ -299,7 +290,7 @@ def test_a_mig_instance_has_memory_and_gpm_of_its_own_and_repeats_the_rest() -> 
     assert [line["power_mw"] for line in lines] == [690_500, 690_500]
 
 
-def test_a_gpu_reports_that_its_layout_changed() -> None:
+def test_a_gpu_reports_that_its_layout_changed():
     fake = mig_gpu()
     gpu = opened(fake)
     before = gpu.has_new_layout()
@@ -308,7 +299,7 @@ def test_a_gpu_reports_that_its_layout_changed() -> None:
     assert (before, gpu.has_new_layout()) == (False, True)
 
 
-def test_xids_come_in_order_with_their_instance() -> None:
+def test_xids_come_in_order_with_their_instance():
     gpu = opened(FakeGpu(xids=[(63, 0xFFFFFFFF), (94, 3)]))
 
     assert gpu.events(5.0) == [
@@ -318,7 +309,7 @@ def test_xids_come_in_order_with_their_instance() -> None:
     assert gpu.events(6.0) == []
 
 
-def test_a_storm_of_xids_does_not_hold_up_a_reading() -> None:
+def test_a_storm_of_xids_does_not_hold_up_a_reading():
     gpu = opened(FakeGpu(xids=[(31, 0xFFFFFFFF)] * (XIDS_MAX + 5)))
 
     assert [len(gpu.events(1.0)), len(gpu.events(2.0))] == [XIDS_MAX, 5]
@@ -333,7 +324,7 @@ def test_a_storm_of_xids_does_not_hold_up_a_reading() -> None:
         (FakeGpu(errors={"nvmlEventSetWait": fake_nvml.UNKNOWN}), "Unknown Error"),
     ],
 )
-def test_where_xids_cannot_be_heard_the_reason_is_reported(gpu: FakeGpu, why: str) -> None:
+def test_where_xids_cannot_be_heard_the_reason_is_reported(gpu, why):
     opened_gpu = opened(gpu)
 
     assert opened_gpu.events(1.0) == []
@@ -341,11 +332,11 @@ def test_where_xids_cannot_be_heard_the_reason_is_reported(gpu: FakeGpu, why: st
 
 
 @pytest.mark.parametrize("code", [1, 9, 12, 18])
-def test_a_driver_that_is_not_there_is_reported_at_opening(code: int) -> None:
+def test_a_driver_that_is_not_there_is_reported_at_opening(code):
     with pytest.raises(DriverGoneError):
         Nvml(FakeNvml(init_error=code)).open()
 
 
-def test_an_updated_driver_needs_a_restart_and_says_so() -> None:
+def test_an_updated_driver_needs_a_restart_and_says_so():
     with pytest.raises(DriverGoneError, match="restart this collector"):
         Nvml(FakeNvml(init_error=fake_nvml.VERSION_MISMATCH)).open()

@@ -1,15 +1,13 @@
 """The recorder that writes what is read of NVML to a file."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.ingest.fake_nvml import FakeGpu, FakeNvml
+from tests.ingest.nvml_sampling import QUICK, Lines, kind
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
@@ -17,18 +15,12 @@ from goodput_ingest.sources.nvml.library import Nvml
 from goodput_ingest.sources.nvml.recorder import Recorder
 from goodput_ingest.sources.nvml.sampler import Sampler
 
-if TYPE_CHECKING:
-    from goodput_queries.storage.store import LocalStore
 
-
-from tests.ingest.nvml_sampling import QUICK, Line, Lines, kind
-
-
-def test_a_recording_of_ours_is_recognised_and_read(store: LocalStore, tmp_path: Path) -> None:
+def test_a_recording_of_ours_is_recognised_and_read(store, tmp_path):
     for name in ("gpus.jsonl", "gpus.jsonl.gz"):
         recorder, lines = Recorder(tmp_path / name), Lines()
 
-        def both(line: Line, recorder: Recorder = recorder, lines: Lines = lines) -> None:
+        def both(line, recorder=recorder, lines=lines):
             recorder.add(line)
             lines.add(line)
 
@@ -45,7 +37,7 @@ def test_a_recording_of_ours_is_recognised_and_read(store: LocalStore, tmp_path:
         assert summary.rows_by_table["gpus"] == 1
 
 
-def test_a_recorder_goes_on_after_one_that_was_killed_inside_a_line(tmp_path: Path) -> None:
+def test_a_recorder_goes_on_after_one_that_was_killed_inside_a_line(tmp_path):
     path = tmp_path / "gpus.jsonl"
     path.write_bytes(b'{"kind":"meta"}\n{"kind":"fa')
 
@@ -57,7 +49,7 @@ def test_a_recorder_goes_on_after_one_that_was_killed_inside_a_line(tmp_path: Pa
     assert kept[:3] == [b'{"kind":"meta"}', b'{"kind":"fa', b'{"kind":"clock"}']
 
 
-def test_a_compressed_recording_is_never_written_over(tmp_path: Path) -> None:
+def test_a_compressed_recording_is_never_written_over(tmp_path):
     path = tmp_path / "gpus.jsonl.gz"
     path.touch()
 
@@ -65,7 +57,7 @@ def test_a_compressed_recording_is_never_written_over(tmp_path: Path) -> None:
         Recorder(path)
 
 
-def test_a_recorder_stops_where_the_disk_is_full() -> None:
+def test_a_recorder_stops_where_the_disk_is_full():
     recorder = Recorder(Path("/dev/full"))
     for _ in range(10_000):
         recorder.add({"kind": "fast", "t": 1.0})
@@ -76,7 +68,7 @@ def test_a_recorder_stops_where_the_disk_is_full() -> None:
     assert recorder.problem == "No space left on device"
 
 
-def test_the_recorder_says_where_there_is_no_driver(tmp_path: Path) -> None:
+def test_the_recorder_says_where_there_is_no_driver(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "goodput_ingest.sources.nvml", "--out", str(tmp_path / "x.jsonl")],
         capture_output=True, text=True, check=False,

@@ -1,35 +1,19 @@
 """A recording of NVML: readings in base units, rejects, files that grow or are truncated."""
 
-from __future__ import annotations
-
-import gzip
-import json
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 import pytest
-
-from goodput_ingest.formats import files
-
-if TYPE_CHECKING:
-    from goodput_queries.storage.store import LocalStore
-
-
 from tests.ingest.nvml_lines import (
     CAPTURE,
     FAST,
     MANY,
     META,
-    SLOW,
     read,
-    reasons,
     record,
 )
 
+from goodput_ingest.formats import files
 
-def test_the_meta_line_of_an_earlier_part_still_counts(
-    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+
+def test_the_meta_line_of_an_earlier_part_still_counts(store, tmp_path, monkeypatch):
     monkeypatch.setattr(
         files.parts, "__kwdefaults__", {"lines_per_part": 2, "bytes_per_part": MANY}
     )
@@ -41,9 +25,7 @@ def test_the_meta_line_of_an_earlier_part_still_counts(
     assert store.read("select count(*) from state.ingested").item() == 6  # five parts and the GPUs
 
 
-def test_the_same_lines_under_another_meta_line_are_other_samples(
-    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_same_lines_under_another_meta_line_are_other_samples(store, tmp_path, monkeypatch):
     monkeypatch.setattr(
         files.parts, "__kwdefaults__", {"lines_per_part": 1, "bytes_per_part": MANY}
     )
@@ -56,36 +38,7 @@ def test_the_same_lines_under_another_meta_line_are_other_samples(
     assert found == [("GPU-a",), ("GPU-b",)]
 
 
-def test_reading_twice_changes_nothing_and_a_grown_file_adds_what_is_new(
-    store: LocalStore, tmp_path: Path
-) -> None:
-    path = record(tmp_path / "nvml.jsonl", META, FAST, SLOW | {"procs": []})
-    read(store, path)
-    again = read(store, path)
-    with path.open("a") as file:
-        file.write(json.dumps({**FAST, "t": 1795177775.0}) + "\n")
-    grown = read(store, path)
-
-    assert again.rows_new == 0
-    assert grown.rows_by_table["gpu_samples"] == 1
-    assert sum(grown.rows_by_table.values()) == 1
-
-
-def test_a_cut_gzip_file_keeps_what_came_before_and_says_so(
-    store: LocalStore, tmp_path: Path
-) -> None:
-    lines = [META, *({**FAST, "t": 1795177771.0 + i, "energy_mj": i * 7919} for i in range(500))]
-    whole = gzip.compress("".join(json.dumps(x) + "\n" for x in lines).encode())
-    path = tmp_path / "nvml.jsonl.gz"
-    path.write_bytes(whole[: len(whole) // 2])
-
-    summary = read(store, path)
-
-    assert 0 < summary.rows_by_table["gpu_samples"] < 500
-    assert any("cut or damaged" in reason for _, reason in reasons(store))
-
-
-def test_an_empty_file_has_no_rows(store: LocalStore, tmp_path: Path) -> None:
+def test_an_empty_file_has_no_rows(store, tmp_path):
     path = tmp_path / "nvml.jsonl"
     path.touch()
 
@@ -94,7 +47,7 @@ def test_an_empty_file_has_no_rows(store: LocalStore, tmp_path: Path) -> None:
 
 @pytest.mark.external
 @pytest.mark.skipif(not CAPTURE.exists(), reason="needs $GOODPUT_EXTERNAL_DATA")
-def test_the_recorded_session_is_read_whole(store: LocalStore) -> None:
+def test_the_recorded_session_is_read_whole(store):
     summary = read(store, CAPTURE / "nvml.jsonl.gz")
 
     assert summary.rejects == 0

@@ -1,20 +1,10 @@
 """Threads that read a machine's GPUs: their rhythm, losses, cuts, hanging calls."""
 
-from __future__ import annotations
-
 import threading
-from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.ingest import fake_nvml
 from tests.ingest.fake_nvml import FakeGpu, FakeInstance, FakeNvml
-
-from goodput_ingest.sources.nvml.watch import SILENT_MAX, Clock
-
-if TYPE_CHECKING:
-    pass
-
-
 from tests.ingest.nvml_sampling import (
     PATIENCE_S,
     WALL_S,
@@ -26,8 +16,10 @@ from tests.ingest.nvml_sampling import (
     watching,
 )
 
+from goodput_ingest.sources.nvml.watch import SILENT_MAX, Clock
 
-def test_counters_are_read_in_a_rhythm_of_their_own() -> None:
+
+def test_counters_are_read_in_a_rhythm_of_their_own():
     times = Times()
     watch, lines = watching(FakeGpu(), times)
 
@@ -36,7 +28,7 @@ def test_counters_are_read_in_a_rhythm_of_their_own() -> None:
     assert (len(lines.of("fast")), len(lines.of("slow"))) == (21, 3)
 
 
-def test_a_wall_clock_that_is_set_changes_neither_rhythm_nor_window() -> None:
+def test_a_wall_clock_that_is_set_changes_neither_rhythm_nor_window():
     times = Times()
     watch, lines = watching(FakeGpu(), times)
     steps(watch, times, 2)
@@ -52,7 +44,7 @@ def test_a_wall_clock_that_is_set_changes_neither_rhythm_nor_window() -> None:
 @pytest.mark.parametrize(
     ("code", "event"), [(fake_nvml.GPU_IS_LOST, "lost"), (fake_nvml.RESET_REQUIRED, "reset")]
 )
-def test_a_gpu_that_is_gone_is_reported_once_and_no_longer_read(code: int, event: str) -> None:
+def test_a_gpu_that_is_gone_is_reported_once_and_no_longer_read(code, event):
     times, fake = Times(), FakeGpu()
     watch, lines = watching(fake, times)
     steps(watch, times, 1)
@@ -65,7 +57,7 @@ def test_a_gpu_that_is_gone_is_reported_once_and_no_longer_read(code: int, event
     assert (reported["gpu"], reported["event"]) == (0, event)
 
 
-def test_a_gpu_that_answers_nothing_for_long_is_reported() -> None:
+def test_a_gpu_that_answers_nothing_for_long_is_reported():
     times, fake = Times(), FakeGpu()
     watch, lines = watching(fake, times)
     fake.error = fake_nvml.UNKNOWN
@@ -79,7 +71,7 @@ def test_a_gpu_that_answers_nothing_for_long_is_reported() -> None:
     assert lines.of("fast") == []
 
 
-def test_a_reading_that_came_back_after_the_stop_is_not_reported() -> None:
+def test_a_reading_that_came_back_after_the_stop_is_not_reported():
     """A call may hang until NVML was reopened and the index means another GPU."""
     times = Times()
     watch, lines = watching(FakeGpu(), times)
@@ -90,7 +82,7 @@ def test_a_reading_that_came_back_after_the_stop_is_not_reported() -> None:
     assert lines.all == []
 
 
-def test_all_gpus_are_read_and_the_meta_line_comes_first() -> None:
+def test_all_gpus_are_read_and_the_meta_line_comes_first():
     lines = Lines()
     with sampling(FakeNvml(FakeGpu(), FakeGpu(uuid="GPU-b")), lines) as sampler:
         lines.until(kind("fast", 0), 3)
@@ -102,7 +94,7 @@ def test_all_gpus_are_read_and_the_meta_line_comes_first() -> None:
     assert (lines.all[0]["host"], sampler.problems()) == ("node7", [])
 
 
-def test_when_one_gpu_is_lost_the_others_go_on_and_it_is_read_again_once_it_is_back() -> None:
+def test_when_one_gpu_is_lost_the_others_go_on_and_it_is_read_again_once_it_is_back():
     lines, lost = Lines(), FakeGpu(uuid="GPU-b")
     with sampling(FakeNvml(FakeGpu(), lost), lines) as sampler:
         lines.until(kind("fast", 1))
@@ -119,7 +111,7 @@ def test_when_one_gpu_is_lost_the_others_go_on_and_it_is_read_again_once_it_is_b
     assert len(lines.of("event")) == 1
 
 
-def test_a_driver_that_is_reloaded_is_reopened() -> None:
+def test_a_driver_that_is_reloaded_is_reopened():
     lines, gpu = Lines(), FakeGpu()
     module = FakeNvml(gpu)
     with sampling(module, lines):
@@ -132,7 +124,7 @@ def test_a_driver_that_is_reloaded_is_reopened() -> None:
     assert (module.opened, module.closed) == (2, 2)
 
 
-def test_while_the_driver_is_away_it_is_asked_again_and_that_is_reported() -> None:
+def test_while_the_driver_is_away_it_is_asked_again_and_that_is_reported():
     lines, module = Lines(), FakeNvml(FakeGpu(), init_error=fake_nvml.DRIVER_NOT_LOADED)
     with sampling(module, lines) as sampler:
         sampler.settled.wait(PATIENCE_S)
@@ -143,7 +135,7 @@ def test_while_the_driver_is_away_it_is_asked_again_and_that_is_reported() -> No
     assert problems == ["NVML cannot be used: NVML Error with code 9"]
 
 
-def test_a_gpu_that_is_repartitioned_is_reported_in_a_new_meta_line() -> None:
+def test_a_gpu_that_is_repartitioned_is_reported_in_a_new_meta_line():
     lines, gpu = Lines(), FakeGpu(mig=1, instances=[FakeInstance(gi=1)])
     with sampling(FakeNvml(gpu), lines):
         lines.until(lambda line: line.get("gi") == 1)
@@ -153,12 +145,12 @@ def test_a_gpu_that_is_repartitioned_is_reported_in_a_new_meta_line() -> None:
     assert [meta["gpus"][0]["instances"][0]["gi"] for meta in lines.of("meta")] == [1, 2]
 
 
-def test_a_call_that_hangs_holds_up_no_other_gpu_and_is_reported() -> None:
+def test_a_call_that_hangs_holds_up_no_other_gpu_and_is_reported():
     lines, released = Lines(), threading.Event()
     module = FakeNvml(FakeGpu(), FakeGpu(uuid="GPU-b"))
     quick = module.nvmlDeviceGetUtilizationRates
 
-    def hang(handle: Any) -> Any:
+    def hang(handle):
         if handle.uuid == "GPU-b":
             released.wait(PATIENCE_S)
         return quick(handle)
@@ -176,7 +168,7 @@ def test_a_call_that_hangs_holds_up_no_other_gpu_and_is_reported() -> None:
     assert "GPU 1: NVML has not answered for 10" in " ".join(problems)
 
 
-def test_a_fault_of_ours_ends_a_reading_with_its_reason() -> None:
+def test_a_fault_of_ours_ends_a_reading_with_its_reason():
     lines = Lines()
     module = FakeNvml(FakeGpu())
     module.nvmlDeviceGetUtilizationRates = lambda _handle: None  # no rates in it

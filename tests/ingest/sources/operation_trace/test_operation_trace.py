@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import pytest
@@ -13,22 +13,16 @@ from goodput_ingest.sources.operation_trace.source import OperationTrace
 from goodput_ingest.sources.registry import recognise
 from goodput_queries.errors import IngestError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
 FORWARD_S, BACKWARD_S, SYNC_S = 1.0, 2.0, 0.5
 AFTER = ("grads-reduce-scatter", "optimizer-clip-main-grad", "optimizer")
 STEP_S = 3 * FORWARD_S + 3 * BACKWARD_S + SYNC_S  # two micro-batches in two stages, one after one
 
 
-def evenly(_rank: int, _stage: int, _micro_batch: int, _step: int) -> float:
+def evenly(_rank, _stage, _micro_batch, _step):
     return 1.0
 
 
-def operations(
-    longer: Callable[[int, int, int, int], float] = evenly, steps: int = 2
-) -> pl.DataFrame:
+def operations(longer=evenly, steps=2):
     """Return a trace; `longer`: by which factor the compute of a worker takes longer."""
     rows: list[dict[str, Any]] = []
     for step in range(steps):
@@ -49,12 +43,10 @@ def operations(
     return pl.DataFrame(rows)
 
 
-def _of_rank(
-    rows: list[dict[str, Any]], rank: int, step: int, longer: Callable[[int, int, int, int], float]
-) -> tuple[float, float]:
+def _of_rank(rows, rank, step, longer):
     """Add a rank's compute and transfers to `rows`; return when compute of each stage ends."""
 
-    def add(kind: str, stage: int, place: int, begin: float, end: float) -> float:
+    def add(kind, stage, place, begin, end):
         rows.append(
             {
                 "dp_rank": rank, "stage": stage, "step": step, "optype": kind, "seq_id": place,
@@ -63,7 +55,7 @@ def _of_rank(
         )  # fmt: skip
         return end
 
-    def times(stage: int, micro_batch: int) -> float:
+    def times(stage, micro_batch):
         return longer(rank, stage, micro_batch, step)
 
     # both forward, both backward: stage 1 begins with what stage 0 has sent
@@ -82,9 +74,7 @@ def _of_rank(
     return back, free
 
 
-def batches(
-    folder: Path, frame: pl.DataFrame, options: ReadOptions | None = None
-) -> dict[str, list[dict[str, Any]]]:
+def batches(folder, frame, options=None):
     path = folder / "pretrain.parquet"
     frame.write_parquet(path)
     assert recognise(path) is OperationTrace
@@ -93,7 +83,7 @@ def batches(
     return {"rejects": rejects, **{name: b.rows.to_dicts() for name, b in found.items()}}
 
 
-def parts_of_the_excess(found: dict[str, list[dict[str, Any]]]) -> list[float]:
+def parts_of_the_excess(found):
     """Return what stages, workers, micro-batches, transfers and late starts add to the ideal."""
     run = found["step_replays"][0]
     names = ("ideal_s", "stage_means_s", "worker_means_s", "compute_s", "undelayed_s", "recorded_s")
@@ -101,7 +91,7 @@ def parts_of_the_excess(found: dict[str, list[dict[str, Any]]]) -> list[float]:
     return [round(b - a, 6) for a, b in pairwise(times)]
 
 
-def test_even_workers_are_at_the_ideal(tmp_path: Path) -> None:
+def test_even_workers_are_at_the_ideal(tmp_path):
     found = batches(tmp_path, operations())
 
     run = found["step_replays"][0]
@@ -113,9 +103,7 @@ def test_even_workers_are_at_the_ideal(tmp_path: Path) -> None:
     assert parts_of_the_excess(found) == [0, 0, 0, 0, 0]
 
 
-def test_a_slow_stage_a_slow_worker_and_a_long_micro_batch_are_distinguished(
-    tmp_path: Path,
-) -> None:
+def test_a_slow_stage_a_slow_worker_and_a_long_micro_batch_are_distinguished(tmp_path):
     stage = batches(tmp_path, operations(lambda _rank, stage, *_: 2.0 if stage == 1 else 1.0))
     worker = batches(
         tmp_path, operations(lambda rank, stage, *_: 2.0 if (rank, stage) == (1, 0) else 1.0)
@@ -133,7 +121,7 @@ def test_a_slow_stage_a_slow_worker_and_a_long_micro_batch_are_distinguished(
     assert turns["step_replays"][0]["forward_backward_correlation"] == pytest.approx(1)
 
 
-def test_the_worker_that_is_slow_costs_most_and_steps_without_it_are_short(tmp_path: Path) -> None:
+def test_the_worker_that_is_slow_costs_most_and_steps_without_it_are_short(tmp_path):
     found = batches(
         tmp_path, operations(lambda rank, stage, *_: 2.0 if (rank, stage) == (1, 0) else 1.0)
     )
@@ -150,7 +138,7 @@ def test_the_worker_that_is_slow_costs_most_and_steps_without_it_are_short(tmp_p
     assert run["without_slowest_workers_s"] < run["undelayed_s"]
 
 
-def test_a_late_start_is_no_slow_operation(tmp_path: Path) -> None:
+def test_a_late_start_is_no_slow_operation(tmp_path):
     late = operations().with_columns(
         pl.when(pl.col("optype") == "optimizer").then(pl.col("start_ts") + 1).otherwise("start_ts")
         .alias("start_ts")
@@ -159,7 +147,7 @@ def test_a_late_start_is_no_slow_operation(tmp_path: Path) -> None:
     assert parts_of_the_excess(batches(tmp_path, late)) == [0, 0, 0, 0, 1]
 
 
-def test_the_step_that_is_drawn_has_both_timelines(tmp_path: Path) -> None:
+def test_the_step_that_is_drawn_has_both_timelines(tmp_path):
     found = batches(tmp_path, operations(), ReadOptions(run_id="mine"))
 
     assert found["step_replays"][0]["run_id"] == "mine"
@@ -173,9 +161,7 @@ def test_the_step_that_is_drawn_has_both_timelines(tmp_path: Path) -> None:
     assert last["start_s"] == pytest.approx(last["ideal_start_s"])
 
 
-def test_steps_that_are_not_whole_and_rows_that_are_no_operation_are_rejected(
-    tmp_path: Path,
-) -> None:
+def test_steps_that_are_not_whole_and_rows_that_are_no_operation_are_rejected(tmp_path):
     whole = operations(steps=3)
     broken = whole.filter(~((pl.col("step") == 2) & (pl.col("optype") == "optimizer")))
     odd = broken.head(1).with_columns(optype=pl.lit("<b>nap</b>"), duration=pl.lit(float("nan")))
@@ -189,7 +175,7 @@ def test_steps_that_are_not_whole_and_rows_that_are_no_operation_are_rejected(
     assert "step 2 lacks operations" in reasons[1]
 
 
-def test_a_shape_that_is_not_modelled_is_refused(tmp_path: Path) -> None:
+def test_a_shape_that_is_not_modelled_is_refused(tmp_path):
     frame = operations()
     extra = frame.filter(pl.col("optype") == "forward-send").with_columns(
         seq_id=pl.lit(7, dtype=pl.Int64)

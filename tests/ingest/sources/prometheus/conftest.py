@@ -9,7 +9,6 @@ import shutil
 import socket
 import subprocess
 import threading
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -19,6 +18,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.until import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -284,11 +284,7 @@ class RealPrometheus:
     @staticmethod
     def until(is_so: Callable[[], bool], what: str) -> None:
         """Wait for something that comes; fail where it does not."""
-        deadline = time.monotonic() + WAIT_S
-        while not is_so():
-            if time.monotonic() > deadline:
-                pytest.fail(f"waited {WAIT_S} s in vain until {what}")
-            time.sleep(0.02)
+        until(is_so, what, within_s=WAIT_S)
 
 
 def free_port() -> int:

@@ -1,7 +1,5 @@
 """Answers of Prometheus's API become points; broken parts become rejects."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -12,12 +10,12 @@ from goodput_ingest.prometheus_api.answer import LABELS_MAX, AnswerError, is_on_
 T = 1_787_234_539.482
 
 
-def body(*results, kind="matrix", **more) -> bytes:
+def body(*results, kind="matrix", **more):
     data = {"resultType": kind, "result": list(results)}
     return json.dumps({"status": "success", "data": data, **more}).encode()
 
 
-def result(*points, **labels) -> dict[str, object]:
+def result(*points, **labels):
     return {"metric": {"__name__": "m", **labels}, "values": [list(p) for p in points]}
 
 

@@ -1,7 +1,5 @@
 """Asking a server that is slow, cuts, refuses, lies about its content or asks who we are."""
 
-from __future__ import annotations
-
 import base64
 import ssl
 import threading

@@ -1,7 +1,5 @@
 """A server for many clusters: each is a part of it, which has read as far as it has."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """Many series at once: in parts for speed, with the rows that one part would give."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

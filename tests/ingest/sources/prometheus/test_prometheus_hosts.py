@@ -1,7 +1,5 @@
 """Hosts: a real node_exporter, read through a real Prometheus and from its own page."""
 
-from __future__ import annotations
-
 import platform
 import urllib.request
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Polling a server: what is asked for, what lands in the store, what a failure leaves behind."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -14,11 +12,11 @@ NOW = datetime(2026, 11, 20, 12, 0, 5)  # noqa: DTZ001 -- naive UTC, as in the s
 UTIL, POWER = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_POWER_USAGE"
 
 
-def epoch_s(moment: datetime) -> float:
+def epoch_s(moment):
     return moment.replace(tzinfo=UTC).timestamp()
 
 
-def poll(store, server: Prometheus, now: datetime = NOW, reached: datetime | None = None):
+def poll(store, server, now=NOW, reached=None):
     """Load what one poll yields, as the collect loop does."""
     loaded = [
         store.load(batch)

@@ -1,7 +1,5 @@
 """A real Prometheus that scrapes a fake exporter: what it has is what the store has."""
 
-from __future__ import annotations
-
 import time
 from datetime import UTC, datetime
 
@@ -23,7 +21,7 @@ def scraped(prometheus, exporter):
     """Let the exporter be scraped so many times more, each time with another value."""
     exporter.text = f"{UTIL}{LABELS} 0\n{POWER}{LABELS} 70.5\n"
 
-    def more(times: int) -> None:
+    def more(times):
         for _ in range(times):
             before = exporter.scrapes
             exporter.text = f"{UTIL}{LABELS} {before % 101}\n{POWER}{LABELS} {70 + before}.5\n"

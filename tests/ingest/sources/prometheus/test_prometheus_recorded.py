@@ -1,8 +1,5 @@
 """Saved answers: one or many in a file, whole or cut, and what is not an answer."""
 
-from __future__ import annotations
-
-import contextlib
 import gzip
 import json
 import random
@@ -141,16 +138,3 @@ def test_answers_about_other_things_than_queries_are_not_taken(tmp_path):
     labels = b'{"status":"success","data":["up","DCGM_FI_DEV_GPU_UTIL"]}'
 
     assert not PrometheusRecording.recognises(tmp_path, labels)
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_damaged_bytes_are_refused_or_read_but_never_a_crash(read, seed):
-    rng = random.Random(seed)  # noqa: S311 -- no secret
-    source = GOLDEN / "prometheus/raw_samples_of_two_replicas/input.json"
-    content = bytearray(source.read_bytes())
-    for _ in range(rng.randint(1, 20)):
-        content[rng.randrange(len(content))] = rng.randrange(256)
-    if rng.random() < 0.3:
-        del content[rng.randrange(len(content)) :]
-    with contextlib.suppress(IngestError):
-        assert read(bytes(content)).files == 1

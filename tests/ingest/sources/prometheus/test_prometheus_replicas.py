@@ -1,7 +1,5 @@
 """Series that two servers, or two jobs of one, scraped from the same exporter."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from goodput_ingest.prometheus_api.answer import Series

@@ -1,7 +1,5 @@
 """Serving engines out of Prometheus: a real server that scrapes a made-up engine, saved answers."""
 
-from __future__ import annotations
-
 import json
 import time
 from datetime import UTC, datetime

@@ -1,12 +1,7 @@
-# ruff: noqa: DTZ001 -- moments are stored naive, in UTC
-from __future__ import annotations
-
 import gzip
 import json
 import os
 import pickle
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,17 +10,10 @@ from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.pytorch.flight_recorder import FlightRecorder
 from goodput_queries.errors import IngestError
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from goodput_queries.evidence.batch import Loaded
-    from goodput_queries.storage.store import LocalStore
-
-Fields = dict[str, Any]
 CREATED_NS = 1795178033719559388
 
 
-def entry(number: int = 84, **fields: object) -> Fields:
+def entry(number=84, **fields):
     return {
         "record_id": number,
         "pg_id": 0,
@@ -50,7 +38,7 @@ def entry(number: int = 84, **fields: object) -> Fields:
     }
 
 
-def dump(*entries: Fields, **fields: object) -> Fields:
+def dump(*entries, **fields):
     return {
         "version": "2.10",
         "comm_lib_version": "2.28.9",
@@ -67,69 +55,24 @@ def dump(*entries: Fields, **fields: object) -> Fields:
     }
 
 
-def pickled(folder: Path, value: object, name: str = "nccl_trace_rank_3") -> Path:
+def pickled(folder, value, name="nccl_trace_rank_3"):
     path = folder / name
     path.write_bytes(pickle.dumps(value, protocol=2))
     return path
 
 
-def as_json(folder: Path, value: object, name: str = "trace_rank_3.json") -> Path:
+def as_json(folder, value, name="trace_rank_3.json"):
     path = folder / name
     path.write_text(json.dumps(value, sort_keys=True))
     return path
 
 
-def read(store: LocalStore, path: Path, cluster: str | None = None) -> list[Loaded]:
+def read(store, path, cluster=None):
     assert FlightRecorder.recognises(path, files.head(path))
     return [store.load(b) for b in FlightRecorder(path, ReadOptions(cluster)).extract()]
 
 
-def test_an_entry_of_a_pickle_is_a_row_in_base_units(store: LocalStore, tmp_path: Path) -> None:
-    read(store, pickled(tmp_path, dump(entry(duration_ms=1.5))))
-
-    (row,) = store.read("select * exclude (dump_set, load_sequence) from raw.flight_records").rows(
-        named=True
-    )
-    assert row == {
-        "source": "flight-recorder",
-        "cluster": None,
-        "rank": 3,
-        "group_name": "0",
-        "group_description": "default_pg",
-        "record_id": 84,
-        "sequence_number": 45,
-        "p2p_sequence_number": 0,
-        "operation": "all_reduce",
-        "is_p2p": False,
-        "state": "started",
-        "created_at": datetime(2026, 11, 20, 12, 33, 53, 719559),
-        "duration_s": 0.0015,
-        "discovered_started_at": datetime(2026, 11, 20, 12, 34, 8, 719559),
-        "discovered_completed_at": None,
-        "is_retired": False,
-        "timeout_s": 14.0,
-        "input_dtype": "BFloat16",
-        "input_elements": 2048,
-        "message_bytes": 4096,
-        "thread_name": None,
-        "called_from": "all_reduce (/opt/torch/c10d.py:3068)",
-    }
-
-
-def test_how_far_a_group_had_come_is_a_row(store: LocalStore, tmp_path: Path) -> None:
-    read(store, pickled(tmp_path, dump(entry())), "lab")
-
-    (row,) = store.read("select * exclude (load_sequence) from raw.flight_groups").rows(named=True)
-    assert row["dump_set"] == f"{'/'.join(tmp_path.parts[-2:])}/nccl_trace_rank_*"
-    assert (row["cluster"], row["rank"], row["ranks"]) == ("lab", 3, [0, 1, 2, 3])
-    assert (row["last_enqueued"], row["last_completed"]) == (45, 44)
-    # a dump has no time of writing: its latest time is used instead
-    assert row["last_moment_at"] == datetime(2026, 11, 20, 12, 34, 8, 719559)
-
-
-def test_json_with_numbers_as_text_and_zero_for_unknown_gives_the_same_rows(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_json_with_numbers_as_text_and_zero_for_unknown_gives_the_same_rows(store, tmp_path):
     status = {
         "last_enqueued_collective": "45",
         "last_started_collective": "45",
@@ -144,7 +87,7 @@ def test_json_with_numbers_as_text_and_zero_for_unknown_gives_the_same_rows(
         assert rows.height == 1, table
 
 
-def test_minus_one_means_that_nothing_was_enqueued_yet(store: LocalStore, tmp_path: Path) -> None:
+def test_minus_one_means_that_nothing_was_enqueued_yet(store, tmp_path):
     status = {"0": {"last_enqueued_collective": -1, "last_completed_collective": "-1"}}
 
     read(store, pickled(tmp_path, dump(pg_status=status)))
@@ -153,9 +96,7 @@ def test_minus_one_means_that_nothing_was_enqueued_yet(store: LocalStore, tmp_pa
     assert store.read(f"select {columns} from raw.flight_groups").row(0) == (None, None, None)
 
 
-def test_the_processes_own_number_of_a_group_is_led_back_to_its_name(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_the_processes_own_number_of_a_group_is_led_back_to_its_name(store, tmp_path):
     """pg_config goes by name, pg_status by a number of the process; only entries know both."""
     groups = {
         "7": {"name": "7", "desc": "tp", "ranks": "[2, 3]"},
@@ -184,15 +125,13 @@ def test_the_processes_own_number_of_a_group_is_led_back_to_its_name(
         ("node17.trace.5", 5),
     ],
 )
-def test_the_rank_is_taken_from_the_file_name(
-    store: LocalStore, tmp_path: Path, name: str, rank: int
-) -> None:
+def test_the_rank_is_taken_from_the_file_name(store, tmp_path, name, rank):
     read(store, pickled(tmp_path, dump(entry()), name))
 
     assert store.read("select rank from raw.flight_records").item() == rank
 
 
-def test_a_file_name_without_a_rank_is_refused(store: LocalStore, tmp_path: Path) -> None:
+def test_a_file_name_without_a_rank_is_refused(store, tmp_path):
     with pytest.raises(IngestError, match="the rank of a Flight Recorder dump stands in its file"):
         read(store, pickled(tmp_path, dump(entry()), "dump.pickle"))
 
@@ -200,16 +139,14 @@ def test_a_file_name_without_a_rank_is_refused(store: LocalStore, tmp_path: Path
 class Malicious:
     """An object whose unpickling would run a command."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.command = f"touch {folder}/owned"
 
-    def __reduce__(self) -> tuple[object, ...]:
+    def __reduce__(self):
         return os.system, (self.command,)
 
 
-def test_a_pickle_that_would_run_code_is_refused_and_runs_none(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_a_pickle_that_would_run_code_is_refused_and_runs_none(store, tmp_path):
     path = pickled(tmp_path, dump(entry(), extra=Malicious(tmp_path)))
 
     with pytest.raises(IngestError, match="only built-in values are read"):
@@ -229,9 +166,7 @@ def test_a_pickle_that_would_run_code_is_refused_and_runs_none(
     ],
     ids=["global", "stack_global", "persistent id", "extension", "memo far away"],
 )
-def test_every_way_of_a_pickle_out_of_built_in_values_is_closed(
-    store: LocalStore, tmp_path: Path, tail: bytes
-) -> None:
+def test_every_way_of_a_pickle_out_of_built_in_values_is_closed(store, tmp_path, tail):
     path = tmp_path / "trace_rank_1"
     path.write_bytes(b"\x80\x04(X\x09\x00\x00\x00pg_configX\x09\x00\x00\x00pg_status" + tail)
 
@@ -240,7 +175,7 @@ def test_every_way_of_a_pickle_out_of_built_in_values_is_closed(
 
 
 @pytest.mark.parametrize("cut", [30, 200, -1])
-def test_a_cut_dump_is_refused_with_a_sentence(tmp_path: Path, cut: int) -> None:
+def test_a_cut_dump_is_refused_with_a_sentence(tmp_path, cut):
     whole = pickled(tmp_path, dump(entry()))
     whole.write_bytes(whole.read_bytes()[:cut])
 
@@ -248,7 +183,7 @@ def test_a_cut_dump_is_refused_with_a_sentence(tmp_path: Path, cut: int) -> None
         list(FlightRecorder(whole, ReadOptions()).extract())
 
 
-def test_a_cut_gzip_is_refused_with_a_sentence(tmp_path: Path) -> None:
+def test_a_cut_gzip_is_refused_with_a_sentence(tmp_path):
     path = tmp_path / "trace_rank_1.gz"
     path.write_bytes(gzip.compress(pickle.dumps(dump(entry()), protocol=2))[:-60])
 
@@ -256,7 +191,7 @@ def test_a_cut_gzip_is_refused_with_a_sentence(tmp_path: Path) -> None:
         list(FlightRecorder(path, ReadOptions()).extract())
 
 
-def test_deep_json_is_refused_with_a_sentence(tmp_path: Path) -> None:
+def test_deep_json_is_refused_with_a_sentence(tmp_path):
     path = tmp_path / "trace_rank_1.json"
     path.write_text('{"comm_lib_version":"2","entries":' + "[" * 200_000)
 
@@ -264,9 +199,7 @@ def test_deep_json_is_refused_with_a_sentence(tmp_path: Path) -> None:
         list(FlightRecorder(path, ReadOptions()).extract())
 
 
-def test_an_entry_that_is_none_is_rejected_and_the_others_are_read(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_an_entry_that_is_none_is_rejected_and_the_others_are_read(store, tmp_path):
     broken = [
         entry(1, state="gone"),
         {},
@@ -281,9 +214,7 @@ def test_an_entry_that_is_none_is_rejected_and_the_others_are_read(
     assert reasons[0] == "entry 1: state is none of scheduled, started, completed"
 
 
-def test_a_later_dump_of_the_process_completes_what_was_open(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_a_later_dump_of_the_process_completes_what_was_open(store, tmp_path):
     read(store, pickled(tmp_path, dump(entry())))
     done = entry(state="completed", time_discovered_completed_ns=CREATED_NS + 16_000_000_000)
     read(store, pickled(tmp_path, dump(done)))
@@ -292,7 +223,7 @@ def test_a_later_dump_of_the_process_completes_what_was_open(
     assert store.read("select count(*) from raw.flight_groups").item() == 2
 
 
-def test_what_a_dump_leaves_out_is_null(store: LocalStore, tmp_path: Path) -> None:
+def test_what_a_dump_leaves_out_is_null(store, tmp_path):
     sparse = {
         name: value
         for name, value in entry().items()
@@ -305,6 +236,6 @@ def test_what_a_dump_leaves_out_is_null(store: LocalStore, tmp_path: Path) -> No
     assert store.read(f"select {columns} from raw.flight_records").row(0) == (None,) * 6
 
 
-def test_other_json_and_other_pickles_are_not_recognised(tmp_path: Path) -> None:
+def test_other_json_and_other_pickles_are_not_recognised(tmp_path):
     for content in (pickle.dumps({"entries": []}), b'{"entries": []}', b"\x80", b""):
         assert not FlightRecorder.recognises(tmp_path / "rank_1", content)

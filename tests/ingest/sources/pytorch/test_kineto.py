@@ -1,9 +1,6 @@
 # ruff: noqa: DTZ001 -- moments are stored naive, in UTC
-from __future__ import annotations
-
 import json
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,18 +10,12 @@ from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.pytorch.kineto import Kineto
 from goodput_queries.errors import IngestError
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from goodput_queries.storage.store import LocalStore
-
-Fields = dict[str, Any]
 NCCL = "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 BASE_NS = 1790857026000000000
 START_US = 4320921365023.25
 
 
-def kernel(start_us: float, length_us: float, name: str = NCCL, **fields: object) -> Fields:
+def kernel(start_us, length_us, name=NCCL, **fields):
     args = {
         "Collective name": "_allgather_base",
         "In msg nelems": 1000,
@@ -47,7 +38,7 @@ def kernel(start_us: float, length_us: float, name: str = NCCL, **fields: object
     }
 
 
-def trace(*events: object, **fields: object) -> Fields:
+def trace(*events, **fields):
     return {
         "schemaVersion": 1,
         "deviceProperties": [],
@@ -59,7 +50,7 @@ def trace(*events: object, **fields: object) -> Fields:
     }
 
 
-def read(store: LocalStore, folder: Path, document: Fields) -> list[Fields]:
+def read(store, folder, document):
     path = folder / "trace.json"
     path.write_text(json.dumps(document))
     assert Kineto.recognises(path, files.head(path))
@@ -70,36 +61,7 @@ def read(store: LocalStore, folder: Path, document: Fields) -> list[Fields]:
     ).rows(named=True)
 
 
-def test_an_nccl_kernel_is_a_row_in_base_units(store: LocalStore, tmp_path: Path) -> None:
-    (row,) = read(store, tmp_path, trace(kernel(0, 3584.75)))
-
-    assert row == {
-        "source": "kineto",
-        "cluster": "lab",
-        "trace_id": "8B1D",
-        "rank": 2,
-        "ranks_total": 4,
-        "pid": 1344,
-        "device": 2,
-        "stream": 24,
-        "start_at": datetime(2026, 11, 20, 12, 32, 27, 365023),
-        "duration_s": pytest.approx(3584.75e-6),
-        "exposed_s": pytest.approx(3584.75e-6),
-        "kernel": NCCL,
-        "operation": "_allgather_base",
-        "group_name": "0",
-        "group_description": "default_pg",
-        "ranks": 4,
-        "sequence_number": None,
-        "place": 0,
-        "dtype": "BFloat16",
-        "in_elements": 1000,
-        "out_elements": 4000,
-        "message_bytes": 8000,
-    }
-
-
-def test_what_other_kernels_run_beside_is_not_exposed(store: LocalStore, tmp_path: Path) -> None:
+def test_what_other_kernels_run_beside_is_not_exposed(store, tmp_path):
     beside = [
         kernel(-50, 60, "gemm"),  # the first 10 us
         kernel(5, 10, "gemm", tid=7),  # 5 us more: the two overlap
@@ -124,9 +86,7 @@ def test_what_other_kernels_run_beside_is_not_exposed(store: LocalStore, tmp_pat
     ],
     ids=["of a CPU alone", "of one GPU"],
 )
-def test_a_trace_without_collectives_says_what_it_lacks(
-    store: LocalStore, tmp_path: Path, kernels: list[Fields], lack: str
-) -> None:
+def test_a_trace_without_collectives_says_what_it_lacks(store, tmp_path, kernels, lack):
     path = tmp_path / "trace.json"
     path.write_text(json.dumps(trace(*kernels)))
 
@@ -136,7 +96,7 @@ def test_a_trace_without_collectives_says_what_it_lacks(
     assert gap.startswith(f"{path}: kineto: no row was read: {lack}")
 
 
-def test_a_trace_without_a_base_has_whole_times(store: LocalStore, tmp_path: Path) -> None:
+def test_a_trace_without_a_base_has_whole_times(store, tmp_path):
     old = trace(kernel(0, 1, ts=1795177947365023.25), baseTimeNanoseconds=None)
 
     (row,) = read(store, tmp_path, old)
@@ -144,23 +104,19 @@ def test_a_trace_without_a_base_has_whole_times(store: LocalStore, tmp_path: Pat
     assert row["start_at"] == datetime(2026, 11, 20, 12, 32, 27, 365023)
 
 
-def test_kernels_of_a_group_are_counted_where_pytorch_gives_no_number(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_kernels_of_a_group_are_counted_where_pytorch_gives_no_number(store, tmp_path):
     found = read(store, tmp_path, trace(kernel(200, 1), kernel(0, 1), kernel(100, 1)))
 
     assert [row["place"] for row in found] == [0, 1, 2]
 
 
-def test_a_kernel_without_record_of_its_collective_is_kept(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_a_kernel_without_record_of_its_collective_is_kept(store, tmp_path):
     (row,) = read(store, tmp_path, trace(kernel(0, 1, args={})))
 
     assert (row["operation"], row["group_name"], row["message_bytes"]) == (None, None, None)
 
 
-def test_broken_kernels_are_rejected(store: LocalStore, tmp_path: Path) -> None:
+def test_broken_kernels_are_rejected(store, tmp_path):
     broken = [
         kernel(0, 1, dur="x"),
         kernel(0, 1, ts=None),
@@ -185,7 +141,7 @@ def test_broken_kernels_are_rejected(store: LocalStore, tmp_path: Path) -> None:
     ],
     ids=["cut", "no events", "deep"],
 )
-def test_a_document_that_is_no_trace_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_document_that_is_no_trace_is_refused(tmp_path, text):
     path = tmp_path / "trace.json"
     path.write_text(text)
 

@@ -1,7 +1,5 @@
 """Exporters of all products, driven by one load of known requests, give the numbers of it."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 

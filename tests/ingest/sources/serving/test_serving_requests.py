@@ -1,7 +1,5 @@
 """Logs of requests: what was written is what is read, as CSV and as JSON lines."""
 
-from __future__ import annotations
-
 import polars as pl
 import pytest
 

@@ -1,7 +1,5 @@
 """Series of serving engines one by one: names, labels, and what is not a reading."""
 
-from __future__ import annotations
-
 import polars as pl
 import pytest
 

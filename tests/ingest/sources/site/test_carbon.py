@@ -1,20 +1,11 @@
 """Carbon intensities that a site writes."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.registry import recognise
 from goodput_ingest.sources.site.carbon import Carbon
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-    from goodput_queries.evidence.batch import Batch
-
-
-def carbon(folder: Path, text: str, cluster: str | None = None) -> Batch:
+def carbon(folder, text, cluster=None):
     file = folder / "carbon.csv"
     file.write_text(text)
     assert recognise(file) is Carbon
@@ -22,14 +13,14 @@ def carbon(folder: Path, text: str, cluster: str | None = None) -> Batch:
     return batch
 
 
-def test_an_intensity_alone_holds_always_and_adds_nothing(tmp_path: Path) -> None:
+def test_an_intensity_alone_holds_always_and_adds_nothing(tmp_path):
     row = carbon(tmp_path, "g_per_kwh\n400\n").rows.row(0, named=True)
 
     assert (row["valid_from_at"], row["valid_to_at"], row["cluster"]) == (None, None, None)
     assert (row["pue"], row["server_ratio"]) == (1, 1)
 
 
-def test_the_command_names_the_cluster_where_the_row_does_not(tmp_path: Path) -> None:
+def test_the_command_names_the_cluster_where_the_row_does_not(tmp_path):
     rows = carbon(tmp_path, "cluster,g_per_kwh\neast,1\n,2\n", "west").rows
 
     assert rows["cluster"].to_list() == ["east", "west"]

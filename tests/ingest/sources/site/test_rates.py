@@ -1,9 +1,6 @@
 """Prices that a site writes."""
 
-from __future__ import annotations
-
 from decimal import Decimal
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -15,23 +12,15 @@ from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.site.rates import Rates
 from goodput_queries.errors import IngestError
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-    from goodput_queries.evidence.batch import Batch
-    from goodput_queries.storage.store import LocalStore
-
-
-def read(folder: Path, text: str) -> Batch:
+def read(folder, text):
     file = folder / "rates.csv"
     file.write_text(text)
     (batch,) = Rates(file, ReadOptions()).extract()
     return batch
 
 
-def test_a_new_price_replaces_the_old_one_of_the_same_hour(
-    tmp_path: Path, store: LocalStore
-) -> None:
+def test_a_new_price_replaces_the_old_one_of_the_same_hour(tmp_path, store):
     file = tmp_path / "rates.csv"
     for price in ("2.00", "3.00"):
         file.write_text(f"price_per_gpu_h\n{price}\n")
@@ -41,20 +30,20 @@ def test_a_new_price_replaces_the_old_one_of_the_same_hour(
 
 
 @pytest.mark.parametrize("price", ["0", "2", "2.5", "1e3", "999999999999.999999", "2.50000000"])
-def test_prices_from_zero_on_are_taken(tmp_path: Path, price: str) -> None:
+def test_prices_from_zero_on_are_taken(tmp_path, price):
     batch = read(tmp_path, f"price_per_gpu_h\n{price}\n")
 
     assert batch.rows["price_per_gpu_h"].to_list() == [Decimal(price)]
 
 
-def test_an_unknown_column_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_column_is_refused(tmp_path):
     with pytest.raises(
         IngestError, match="'price' is not known; the columns are cluster, gpu_model"
     ):
         read(tmp_path, "price_per_gpu_h,price\n1,1\n")
 
 
-def test_a_price_may_hold_in_one_cluster_alone(tmp_path: Path) -> None:
+def test_a_price_may_hold_in_one_cluster_alone(tmp_path):
     file = tmp_path / "rates.csv"
     file.write_text("cluster,gpu_model,price_per_gpu_h\neast,H100,2.85\n,H100,3\n")
 
@@ -63,7 +52,7 @@ def test_a_price_may_hold_in_one_cluster_alone(tmp_path: Path) -> None:
     assert batch.rows["cluster"].to_list() == ["east", "west"]
 
 
-def test_a_factor_is_kept_beside_the_prices(tmp_path: Path, store: LocalStore) -> None:
+def test_a_factor_is_kept_beside_the_prices(tmp_path, store):
     file = tmp_path / "rates.csv"
     file.write_text("qos,price_per_gpu_h,factor\n,2,\nscavenger,,0.4\n")
 
@@ -77,9 +66,7 @@ def test_a_factor_is_kept_beside_the_prices(tmp_path: Path, store: LocalStore) -
     ]
 
 
-def test_a_gpu_that_was_bought_costs_its_share_of_an_hour_it_can_be_expected_to_work(
-    tmp_path: Path,
-) -> None:
+def test_a_gpu_that_was_bought_costs_its_share_of_an_hour_it_can_be_expected_to_work(tmp_path):
     header = "purchase_cost,life_h,availability_ratio,overhead_cost_per_gpu_h"
 
     batch = read(tmp_path, f"{header}\n30000,35040,0.95,0.35\n")
@@ -88,7 +75,7 @@ def test_a_gpu_that_was_bought_costs_its_share_of_an_hour_it_can_be_expected_to_
     assert batch.rows["price_per_gpu_h"].to_list() == [Decimal("1.251226")]
 
 
-def test_a_row_with_a_price_and_a_factor_is_rejected(tmp_path: Path) -> None:
+def test_a_row_with_a_price_and_a_factor_is_rejected(tmp_path):
     batch = read(tmp_path, "price_per_gpu_h,factor\n2,0.5\n")
 
     assert "this has price_per_gpu_h and factor" in batch.rejects[0].reason
@@ -96,15 +83,13 @@ def test_a_row_with_a_price_and_a_factor_is_rejected(tmp_path: Path) -> None:
 
 @settings(max_examples=80, deadline=None)
 @given(price=st.decimals(min_value=0, max_value=10**11, places=6))
-def test_any_price_comes_out_as_it_went_in(
-    price: Decimal, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_any_price_comes_out_as_it_went_in(price, tmp_path_factory):
     batch = read(tmp_path_factory.mktemp("rates"), f"price_per_gpu_h\n{price}\n")
 
     assert batch.rows["price_per_gpu_h"].to_list() == [price]
 
 
-def test_columns_by_their_former_names_are_read(tmp_path: Path, store: LocalStore) -> None:
+def test_columns_by_their_former_names_are_read(tmp_path, store):
     path = tmp_path / "rates.csv"
     path.write_text("cluster,usd_per_gpu_h\neast,2.5\n")
 
@@ -122,9 +107,7 @@ def test_columns_by_their_former_names_are_read(tmp_path: Path, store: LocalStor
         ("2026-07-01T02:00", "Europe/Berlin", "2026-07-01T00:00:00"),
     ],
 )
-def test_a_time_may_lack_its_seconds(
-    tmp_path: Path, text: str, zone: str | None, expected: str
-) -> None:
+def test_a_time_may_lack_its_seconds(tmp_path, text, zone, expected):
     file = tmp_path / "rates.csv"
     file.write_text(f"price_per_gpu_h,valid_from\n3,{text}\n")
     (batch,) = Rates(file, ReadOptions(zone=ZoneInfo(zone) if zone else None)).extract()

@@ -1,7 +1,5 @@
 """GPU readings in bulk: which are read, which are rejected, which files are refused."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -18,7 +16,7 @@ from goodput_queries.errors import IngestError
 START = datetime(2026, 11, 16, 8, tzinfo=UTC)
 
 
-def readings(rows: int = 4, **columns: object) -> pl.DataFrame:
+def readings(rows=4, **columns):
     frame = pl.DataFrame(
         {
             "ts": [START + timedelta(seconds=30 * i) for i in range(rows)],
@@ -30,7 +28,7 @@ def readings(rows: int = 4, **columns: object) -> pl.DataFrame:
     return frame.with_columns(**{name: pl.Series(values) for name, values in columns.items()})
 
 
-def write(folder, frame: pl.DataFrame, **options):
+def write(folder, frame, **options):
     path = folder / "gpu.parquet"
     frame.write_parquet(path, **options)
     return path

@@ -1,8 +1,5 @@
 """`sacct` rows: the value of each field, and which rows are rejected."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -14,12 +11,6 @@ from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.slurm import node_lists
 from goodput_ingest.sources.slurm.texts import Slurm
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from goodput_queries.evidence.batch import Batch
-    from goodput_queries.storage.store import LocalStore
 
 SEPARATOR = "\x1f"
 RECORD = {
@@ -40,21 +31,21 @@ RECORD = {
 }
 
 
-def sacct(*records: dict[str, str], separator: str = SEPARATOR, end: str = "") -> str:
+def sacct(*records, separator=SEPARATOR, end=""):
     """Return what `sacct -P` prints for these records; the first one's fields are the header."""
     names = list(records[0])
     lines = [names, *([record.get(name, "") for name in names] for record in records)]
     return "".join(separator.join(line) + end + "\n" for line in lines)
 
 
-def read(folder: Path, text: str, **options: Any) -> dict[str, Batch]:
+def read(folder, text, **options):
     """Return the batches by table of a file with this text."""
     file = folder / "sacct.txt"
     file.write_text(text, encoding="utf-8", errors="surrogateescape")
     return {batch.table: batch for batch in Slurm(file, ReadOptions(**options)).extract()}
 
 
-def run(folder: Path, record: dict[str, str], **options: Any) -> dict[str, Any]:
+def run(folder, record, **options):
     """Return the one job run that a record becomes."""
     batch = read(folder, sacct(record), **options)["job_runs"]
     assert not batch.rejects
@@ -63,7 +54,7 @@ def run(folder: Path, record: dict[str, str], **options: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("separator", ["\x1f", "|", "\t", ";", "^^", "¦"])
 @pytest.mark.parametrize("end", ["", None])
-def test_the_header_says_the_delimiter(tmp_path: Path, separator: str, end: str | None) -> None:
+def test_the_header_says_the_delimiter(tmp_path, separator, end):
     """Any delimiter does, and one at the end of every line (`sacct -p`) as well."""
     text = sacct(RECORD, separator=separator, end=separator if end is None else end)
 
@@ -74,7 +65,7 @@ def test_the_header_says_the_delimiter(tmp_path: Path, separator: str, end: str 
     assert not batch.rejects
 
 
-def test_fields_come_in_any_order_and_optional_ones_may_be_missing(tmp_path: Path) -> None:
+def test_fields_come_in_any_order_and_optional_ones_may_be_missing(tmp_path):
     names = ["End", "State", "JobIDRaw", "Start", "Cluster", "Submit"]
 
     found = run(tmp_path, {name: RECORD[name] for name in names})
@@ -85,14 +76,14 @@ def test_fields_come_in_any_order_and_optional_ones_may_be_missing(tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", ["State", "Submit", "Start", "End"])
-def test_a_header_without_a_needed_field_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_header_without_a_needed_field_is_refused(tmp_path, name):
     record = {key: value for key, value in RECORD.items() if key != name}
 
     with pytest.raises(IngestError, match=name if name != "State" else "not a text of Slurm"):
         read(tmp_path, sacct(record))
 
 
-def test_a_cluster_that_nobody_names_is_asked_for(tmp_path: Path) -> None:
+def test_a_cluster_that_nobody_names_is_asked_for(tmp_path):
     record = {key: value for key, value in RECORD.items() if key != "Cluster"}
 
     with pytest.raises(IngestError, match="--cluster"):
@@ -100,12 +91,12 @@ def test_a_cluster_that_nobody_names_is_asked_for(tmp_path: Path) -> None:
     assert run(tmp_path, record, cluster="lab")["cluster"] == "lab"
 
 
-def test_a_local_time_without_a_zone_refuses_the_file(tmp_path: Path) -> None:
+def test_a_local_time_without_a_zone_refuses_the_file(tmp_path):
     with pytest.raises(IngestError, match=r"carries no offset.*--timezone.*SLURM_TIME_FORMAT=%s"):
         read(tmp_path, sacct(RECORD | {"Submit": "2026-11-20T11:45:39"}))
 
 
-def test_a_row_with_the_delimiter_in_its_name_is_rejected_with_its_line(tmp_path: Path) -> None:
+def test_a_row_with_the_delimiter_in_its_name_is_rejected_with_its_line(tmp_path):
     bad = RECORD | {"JobName": "we|ird"}
 
     batch = read(tmp_path, sacct(RECORD, bad, RECORD | {"JobID": "8"}, separator="|"))["job_runs"]
@@ -117,7 +108,7 @@ def test_a_row_with_the_delimiter_in_its_name_is_rejected_with_its_line(tmp_path
     assert "we|ird" in reject.content
 
 
-def test_a_name_that_stands_last_may_hold_the_delimiter(tmp_path: Path) -> None:
+def test_a_name_that_stands_last_may_hold_the_delimiter(tmp_path):
     last = {name: text for name, text in RECORD.items() if name != "JobName"}
     names = ["we|ird", "|", "plain", "|a||b|"]
     records = [last | {"JobID": str(n), "JobName": name} for n, name in enumerate(names)]
@@ -130,7 +121,7 @@ def test_a_name_that_stands_last_may_hold_the_delimiter(tmp_path: Path) -> None:
     assert list(batch.rejects) == []
 
 
-def test_of_two_texts_it_is_not_known_which_holds_the_delimiter(tmp_path: Path) -> None:
+def test_of_two_texts_it_is_not_known_which_holds_the_delimiter(tmp_path):
     two = {"Comment": "a", **{name: text for name, text in RECORD.items() if name != "JobName"}}
 
     batch = read(tmp_path, sacct(two | {"JobName": "we|ird"}, separator="|"))["job_runs"]
@@ -139,14 +130,14 @@ def test_of_two_texts_it_is_not_known_which_holds_the_delimiter(tmp_path: Path) 
     assert "a name holds a |?" in batch.rejects[0].reason
 
 
-def test_files_put_together_may_repeat_their_header(tmp_path: Path) -> None:
+def test_files_put_together_may_repeat_their_header(tmp_path):
     batch = read(tmp_path, sacct(RECORD) + "\n" + sacct(RECORD | {"JobID": "8"}))["job_runs"]
 
     assert batch.rows["job_id"].to_list() == ["7", "8"]
     assert not batch.rejects
 
 
-def test_lines_may_end_as_on_windows(tmp_path: Path) -> None:
+def test_lines_may_end_as_on_windows(tmp_path):
     file = tmp_path / "sacct.txt"
     file.write_bytes(sacct(RECORD | {"Comment": "x"}).replace("\n", "\r\n").encode())
 
@@ -155,7 +146,7 @@ def test_lines_may_end_as_on_windows(tmp_path: Path) -> None:
     assert batch.rows["comment"].to_list() == ["x"]
 
 
-def test_gpus_are_unknown_where_accounting_names_none(tmp_path: Path) -> None:
+def test_gpus_are_unknown_where_accounting_names_none(tmp_path):
     """A comment or a name that contains gres/gpu does not change that."""
     record = RECORD | {
         "AllocTRES": "cpu=2,node=1",
@@ -166,7 +157,7 @@ def test_gpus_are_unknown_where_accounting_names_none(tmp_path: Path) -> None:
     assert run(tmp_path, record)["gpus"] is None
 
 
-def test_steps_go_to_their_own_table(tmp_path: Path) -> None:
+def test_steps_go_to_their_own_table(tmp_path):
     job = RECORD | {"JobID": "12+1", "JobIDRaw": "13"}
     step = job | {"JobID": "12+1.batch", "JobIDRaw": "13.batch", "State": "OUT_OF_MEMORY"}
 
@@ -178,7 +169,7 @@ def test_steps_go_to_their_own_table(tmp_path: Path) -> None:
     assert (found["state"], found["gpus"]) == ("OUT_OF_MEMORY", 16)
 
 
-def test_runs_of_a_requeued_job_stay_apart(tmp_path: Path, store: LocalStore) -> None:
+def test_runs_of_a_requeued_job_stay_apart(tmp_path, store):
     """They share JobID and JobIDRaw; submit and DBIndex distinguish them."""
     first = RECORD | {"State": "REQUEUED", "DBIndex": "29"}
     second = RECORD | {"Submit": "1795175200", "Start": "1795175300", "End": "1795175400"}
@@ -190,7 +181,7 @@ def test_runs_of_a_requeued_job_stay_apart(tmp_path: Path, store: LocalStore) ->
     assert store.read("select count(*) as runs from raw.job_runs")["runs"].to_list() == [2]
 
 
-def test_a_later_listing_ends_a_run_that_was_running(tmp_path: Path, store: LocalStore) -> None:
+def test_a_later_listing_ends_a_run_that_was_running(tmp_path, store):
     for number, record in enumerate((RECORD | {"State": "RUNNING", "End": "Unknown"}, RECORD)):
         file = tmp_path / f"{number}.txt"
         file.write_text(sacct(record))
@@ -199,7 +190,7 @@ def test_a_later_listing_ends_a_run_that_was_running(tmp_path: Path, store: Loca
     assert store.read("select state from raw.job_runs")["state"].to_list() == ["COMPLETED"]
 
 
-def test_rows_of_open_xdmod_need_no_header(tmp_path: Path) -> None:
+def test_rows_of_open_xdmod_need_no_header(tmp_path):
     line = (
         "12|12|lab|gpu|normal|physics|g|100|alice|1001|2026-11-20T11:45:39|2026-11-20T11:45:39|"
         "2026-11-20T11:45:40|2026-11-21T11:45:40|1-00:00:00|0:0|CANCELLED by 1001|1|12|12|31000Mn|"
@@ -214,18 +205,7 @@ def test_rows_of_open_xdmod_need_no_header(tmp_path: Path) -> None:
     assert found["time_limit_s"] == 37 * 86_400 + 14 * 3_600
 
 
-def test_a_growing_file_adds_only_what_is_new(tmp_path: Path, store: LocalStore) -> None:
-    file = tmp_path / "sacct.txt"
-    file.write_text(sacct(RECORD))
-    ingest(store, "slurm", [file], ReadOptions())
-    file.write_text(sacct(RECORD, RECORD | {"JobID": "8", "JobIDRaw": "8"}))
-
-    second = ingest(store, "slurm", [file], ReadOptions())
-
-    assert (second.rows, second.rows_new) == (2, 1)
-
-
-def test_the_zone_is_part_of_what_was_read(tmp_path: Path) -> None:
+def test_the_zone_is_part_of_what_was_read(tmp_path):
     text = sacct(RECORD)
 
     digests = {
@@ -238,9 +218,7 @@ def test_the_zone_is_part_of_what_was_read(tmp_path: Path) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_a_damaged_file_gives_rows_and_rejects_or_a_stated_error(
-    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_a_damaged_file_gives_rows_and_rejects_or_a_stated_error(data, tmp_path_factory):
     """Bytes exchanged, inserted or cut never end in a crash, and no row is lost silently."""
     whole = sacct(*({**RECORD, "JobID": str(n)} for n in range(1, 6)), separator="|").encode()
     at = data.draw(st.integers(0, len(whole)))
@@ -268,9 +246,7 @@ def test_a_damaged_file_gives_rows_and_rejects_or_a_stated_error(
         st.text(max_size=30).map(lambda t: t.replace("\n", " ").replace("\r", " ")),
     )
 )
-def test_any_text_in_any_field_is_kept_or_rejected(
-    fields: dict[str, str], tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_any_text_in_any_field_is_kept_or_rejected(fields, tmp_path_factory):
     text = sacct(RECORD | fields).replace("\ud800", "")
     folder = tmp_path_factory.mktemp("fields")
 
@@ -283,9 +259,7 @@ def test_any_text_in_any_field_is_kept_or_rejected(
     assert sum(b.rows.height + len(b.rejects) for b in batches.values()) == 1
 
 
-def test_short_texts_that_stand_for_many_nodes_fill_no_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_short_texts_that_stand_for_many_nodes_fill_no_memory(tmp_path, monkeypatch):
     """The first text in order that goes beyond what a part may name is rejected, for all rows."""
     monkeypatch.setattr(node_lists, "HOSTS_PER_PART_MAX", 100)
     lists = ("a[1-40]", "b[1-40]", "b[1-40]", "c[1-30]", "d[1-30]", "plain")

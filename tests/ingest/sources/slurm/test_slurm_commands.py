@@ -126,7 +126,17 @@ def test_a_record_that_the_controller_does_not_know_is_rejected(tmp_path: Path) 
 
 
 def test_a_reason_that_holds_a_bar_does_not_cost_the_node(tmp_path: Path) -> None:
-    cells = ("n1", "gpu", "idle+drain", "gpu:h100:8", "0/16/0/16", "1000", "GPU 3 | Xid", "root")
+    cells = (
+        "n1",
+        "gpu",
+        "idle+drain",
+        "gpu:h100:8",
+        "0/16/0/16",
+        "1000",
+        "ib",
+        "GPU 3 | Xid",
+        "root",
+    )
     line = "".join(f"{cell}\x1f" for cell in cells)
     folder = cluster(tmp_path, sinfo=f"echo '{line}'")
 

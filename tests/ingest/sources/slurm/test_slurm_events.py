@@ -1,8 +1,5 @@
 """Events and reservations: intervals of nodes and of the cluster."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -16,23 +13,17 @@ from goodput_ingest.sources.slurm.events import (
 )
 from goodput_queries.errors import IngestError
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from goodput_ingest.formats.parsed import Parsed
-    from goodput_queries.storage.store import LocalStore
-
 UTC_ZONE = ZoneInfo("UTC")
 EVENTS = "Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User\n"
 START, END = "2026-11-20T11:42:54", "2026-11-20T11:45:09"
 
 
-def events(*rows: str) -> Parsed:
+def events(*rows):
     (parsed,) = parse_events(EVENTS + "\n".join(rows), cluster=None, zone=UTC_ZONE)
     return parsed
 
 
-def test_a_registration_says_that_the_whole_cluster_was_watched() -> None:
+def test_a_registration_says_that_the_whole_cluster_was_watched():
     parsed = events(f"lab||{START}|{END}||Cluster Registered TRES|")
 
     assert parsed.rows.select("cluster", "node", "state").rows() == [("lab", "*", "up")]
@@ -48,7 +39,7 @@ def test_a_registration_says_that_the_whole_cluster_was_watched() -> None:
         ("DOWN+DRAIN", "down"),
     ],
 )
-def test_an_event_is_a_state_of_its_node(printed: str, state: str) -> None:
+def test_an_event_is_a_state_of_its_node(printed, state):
     parsed = events(f"lab|node003|{START}|{END}|{printed}|Xid 79|slurm(64030)")
 
     assert parsed.rows.select("node", "state", "state_raw", "user_name").rows() == [
@@ -56,7 +47,7 @@ def test_an_event_is_a_state_of_its_node(printed: str, state: str) -> None:
     ]
 
 
-def test_an_event_that_is_not_over_has_no_end() -> None:
+def test_an_event_that_is_not_over_has_no_end():
     parsed = events(f"lab|node003|{START}|Unknown|DOWN|x|root(0)")
 
     assert parsed.rows["end_at"].to_list() == [None]
@@ -71,7 +62,7 @@ def test_an_event_that_is_not_over_has_no_end() -> None:
         (f"lab|node003|{START}|{END}|DOWN|a|b|root(0)", "has 8 fields, expected 7"),
     ],
 )
-def test_an_event_that_cannot_be_used_is_rejected(row: str, expected: str) -> None:
+def test_an_event_that_cannot_be_used_is_rejected(row, expected):
     parsed = events(row)
 
     assert parsed.rows.is_empty()
@@ -79,12 +70,12 @@ def test_an_event_that_cannot_be_used_is_rejected(row: str, expected: str) -> No
     assert parsed.rejects[0].line == 2
 
 
-def test_events_in_local_time_need_a_zone() -> None:
+def test_events_in_local_time_need_a_zone():
     with pytest.raises(IngestError, match="--timezone"):
         parse_events(EVENTS + f"lab||{START}|{END}||r|", cluster=None, zone=None)
 
 
-def test_a_reservation_of_the_accounting_does_not_say_its_nodes() -> None:
+def test_a_reservation_of_the_accounting_does_not_say_its_nodes():
     text = f"Cluster|Name|TRES|TimeStart|TimeEnd|UnusedWall\nlab|w|cpu=16|{START}|{END}|0.0\n"
 
     (parsed,) = parse_reservation_rows(text, cluster=None, zone=UTC_ZONE)
@@ -92,7 +83,7 @@ def test_a_reservation_of_the_accounting_does_not_say_its_nodes() -> None:
     assert parsed.rows.select("cluster", "name", "nodes").rows() == [("lab", "w", None)]
 
 
-def test_a_reservation_of_the_controller_says_nodes_owners_and_flags() -> None:
+def test_a_reservation_of_the_controller_says_nodes_owners_and_flags():
     text = (
         f"ReservationName=w StartTime={START} EndTime={END} Duration=00:05:00 "
         "Nodes=node[001-002] NodeCnt=2 Flags=MAINT,SPEC_NODES TRES=cpu=16\n"
@@ -106,7 +97,7 @@ def test_a_reservation_of_the_controller_says_nodes_owners_and_flags() -> None:
     ]
 
 
-def test_a_reservation_with_a_field_twice_is_rejected() -> None:
+def test_a_reservation_with_a_field_twice_is_rejected():
     text = f"ReservationName=w StartTime={START} EndTime={END} Nodes=a Comment=x Nodes=b"
 
     (parsed,) = parse_reservations(text, cluster="lab", zone=UTC_ZONE)
@@ -116,9 +107,7 @@ def test_a_reservation_with_a_field_twice_is_rejected() -> None:
 
 
 @pytest.mark.parametrize("is_reversed", [False, True])
-def test_the_listing_that_says_the_nodes_wins(
-    tmp_path: Path, store: LocalStore, *, is_reversed: bool
-) -> None:
+def test_the_listing_that_says_the_nodes_wins(tmp_path, store, *, is_reversed):
     texts = [
         f"Cluster|Name|TRES|TimeStart|TimeEnd|UnusedWall\nlab|w|cpu=16|{START}|{END}|0.0\n",
         f"ReservationName=w StartTime={START} EndTime={END} Nodes=node001 Flags=MAINT\n",

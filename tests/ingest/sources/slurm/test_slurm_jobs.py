@@ -29,7 +29,7 @@ def on(node: str, gres: str) -> str:
 
 
 def parse(text: str) -> Parsed:
-    parsed, _ = parse_jobs(text, cluster="lab", zone=ZoneInfo("UTC"))
+    parsed, _, _ = parse_jobs(text, cluster="lab", zone=ZoneInfo("UTC"))
     return parsed
 
 
@@ -59,7 +59,7 @@ def test_a_gpu_that_is_named_gives_a_row(gres: str, indices: list[int]) -> None:
     ids=["shards of a node", "MPS of two nodes", "what was asked for", "a GPU with its shards"],
 )
 def test_a_part_of_a_gpu_gives_a_row(text: str, expected: list[tuple[Any, ...]]) -> None:
-    _, parts = parse_jobs(job(text, job_gres="(null)"), cluster="lab", zone=ZoneInfo("UTC"))
+    _, parts, _ = parse_jobs(job(text, job_gres="(null)"), cluster="lab", zone=ZoneInfo("UTC"))
 
     assert parts.rows.select("node", "kind", "amount").rows() == expected
 

@@ -1,11 +1,8 @@
 """Listings that Slurm's commands print with `--json`."""
 
-from __future__ import annotations
-
 import copy
 import json
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -17,11 +14,6 @@ from goodput_ingest.sources.slurm import texts
 from goodput_ingest.sources.slurm.texts import Slurm
 from goodput_queries.errors import IngestError
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from goodput_queries.evidence.batch import Batch
-
 GPUS = [
     {"type": "cpu", "name": "", "id": 1, "count": 16},
     {"type": "energy", "name": "", "id": 3, "count": -2},
@@ -30,7 +22,7 @@ GPUS = [
 ]
 
 
-def number(value: int | None) -> dict[str, Any]:
+def number(value):
     return {"set": value is not None, "infinite": False, "number": value or 0}
 
 
@@ -73,7 +65,7 @@ RECORD = {
 }
 
 
-def changed(**changes: Any) -> dict[str, Any]:
+def changed(**changes):
     """Return the record with changes; `time_start=0` changes time.start."""
     record = copy.deepcopy(RECORD)
     for name, value in changes.items():
@@ -85,19 +77,19 @@ def changed(**changes: Any) -> dict[str, Any]:
     return record
 
 
-def read(folder: Path, document: object, **options: Any) -> dict[str, Batch]:
+def read(folder, document, **options):
     file = folder / "listing.json"
     file.write_text(document if isinstance(document, str) else json.dumps(document))
     assert recognise(file) is Slurm
     return {batch.table: batch for batch in Slurm(file, ReadOptions(**options)).extract()}
 
 
-def run(folder: Path, **changes: Any) -> dict[str, Any]:
+def run(folder, **changes):
     (row,) = read(folder, {"jobs": [changed(**changes)], "meta": {}})["job_runs"].rows.to_dicts()
     return row
 
 
-def test_a_listing_that_breaks_off_gives_what_came_before(tmp_path: Path) -> None:
+def test_a_listing_that_breaks_off_gives_what_came_before(tmp_path):
     text = json.dumps({"jobs": [RECORD, RECORD | {"job_id": 3}], "meta": {}})
 
     found = read(tmp_path, text[: text.rindex('"job_id": 3') + 20])["job_runs"]
@@ -107,7 +99,7 @@ def test_a_listing_that_breaks_off_gives_what_came_before(tmp_path: Path) -> Non
     assert "cut" in found.rejects[0].reason
 
 
-def test_a_listing_of_errors_alone_is_refused(tmp_path: Path) -> None:
+def test_a_listing_of_errors_alone_is_refused(tmp_path):
     """`sacct --json` of 22.05 ends well when it could not ask; only its text shows it."""
     said = {"description": "Unable to parse time format", "error_number": 9000}
     document = {"meta": {"plugin": {"type": "openapi/dbv0.0.38"}}, "errors": [said]}
@@ -116,7 +108,7 @@ def test_a_listing_of_errors_alone_is_refused(tmp_path: Path) -> None:
         read(tmp_path, document)
 
 
-def test_a_time_without_jobs_is_no_error(tmp_path: Path) -> None:
+def test_a_time_without_jobs_is_no_error(tmp_path):
     """`sacct --json` of 22.05 prints this for an idle cluster."""
     said = {
         "description": "Nothing found",
@@ -131,7 +123,7 @@ def test_a_time_without_jobs_is_no_error(tmp_path: Path) -> None:
     assert (found.rows.height, found.rejects) == (0, [])
 
 
-def test_a_long_listing_comes_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_listing_comes_in_parts(tmp_path, monkeypatch):
     monkeypatch.setattr(texts, "RECORDS_PER_PART", 2)
     file = tmp_path / "listing.json"
     file.write_text(json.dumps({"jobs": [changed(job_id=n) for n in range(1, 6)], "meta": {}}))
@@ -142,7 +134,7 @@ def test_a_long_listing_comes_in_parts(tmp_path: Path, monkeypatch: pytest.Monke
     assert len({batch.digest for batch in batches}) == 3
 
 
-def test_gpus_of_a_running_job_belong_to_its_nodes_in_order(tmp_path: Path) -> None:
+def test_gpus_of_a_running_job_belong_to_its_nodes_in_order(tmp_path):
     job = {
         "cluster": "lab",
         "job_id": 7,
@@ -158,7 +150,7 @@ def test_gpus_of_a_running_job_belong_to_its_nodes_in_order(tmp_path: Path) -> N
     assert rows["method"].unique().to_list() == ["scontrol"]
 
 
-def test_gpus_that_cannot_be_given_to_nodes_are_rejected(tmp_path: Path) -> None:
+def test_gpus_that_cannot_be_given_to_nodes_are_rejected(tmp_path):
     job = {
         "cluster": "lab",
         "job_id": 7,
@@ -174,7 +166,7 @@ def test_gpus_that_cannot_be_given_to_nodes_are_rejected(tmp_path: Path) -> None
     assert "1 entries for 2 nodes" in found.rejects[0].reason
 
 
-def test_a_listing_of_nodes_says_when_it_was_true(tmp_path: Path) -> None:
+def test_a_listing_of_nodes_says_when_it_was_true(tmp_path):
     node = {
         "cpus": 16,
         "gres": "gpu:h100:8",
@@ -196,7 +188,7 @@ def test_a_listing_of_nodes_says_when_it_was_true(tmp_path: Path) -> None:
     assert found["gpus"].rows.height == 8
 
 
-def test_a_number_of_processors_beyond_all_nodes_is_not_known(tmp_path: Path) -> None:
+def test_a_number_of_processors_beyond_all_nodes_is_not_known(tmp_path):
     node = {"cpus": 2**31, "gres_used": "", "name": "n1", "real_memory": 64, "state": ["IDLE"]}
 
     found = read(tmp_path, {"nodes": [node], "meta": {}}, cluster="lab")
@@ -204,8 +196,8 @@ def test_a_number_of_processors_beyond_all_nodes_is_not_known(tmp_path: Path) ->
     assert found["nodes"].rows["cpus"].to_list() == [None]
 
 
-def test_groups_of_sinfo_are_gathered_by_node(tmp_path: Path) -> None:
-    def group(partition: str) -> dict[str, Any]:
+def test_groups_of_sinfo_are_gathered_by_node(tmp_path):
+    def group(partition):
         return {
             "node": {"state": ["IDLE"]},
             "nodes": {"nodes": ["n1", "n2"]},
@@ -232,9 +224,7 @@ JSON = st.recursive(
 
 @settings(deadline=None, max_examples=60)
 @given(st.sampled_from(sorted(RECORD.keys() - {"steps"})), JSON)
-def test_a_field_of_any_kind_gives_a_row_or_a_reject(
-    tmp_path_factory: pytest.TempPathFactory, field: str, value: Any
-) -> None:
+def test_a_field_of_any_kind_gives_a_row_or_a_reject(tmp_path_factory, field, value):
     file = tmp_path_factory.mktemp("json") / "listing.json"
     file.write_text(json.dumps({"jobs": [RECORD, RECORD | {field: value}], "meta": {}}))
 

@@ -14,18 +14,13 @@ import stat
 import subprocess
 import time
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from tests.until import until
 
 from goodput_ingest.sources.slurm.live import SlurmLive
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from goodput_queries.storage.store import LocalStore
 
 NEEDED = ("munged", "mariadbd", "mariadb-install-db", "slurmdbd", "slurmctld", "slurmd", "sacct")
 SBIN = "/usr/sbin:/sbin"
@@ -92,7 +87,7 @@ PidFile={folder}/slurmdbd.pid
 class Lab:
     """Slurm's daemons in a folder of their own, stopped by their process ids."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.folder = folder
         self.environment = os.environ | {
             "SLURM_CONF": str(folder / "slurm.conf"),
@@ -100,7 +95,7 @@ class Lab:
         }
         self.daemons: list[subprocess.Popen[bytes]] = []
 
-    def start(self) -> None:
+    def start(self):
         """Start everything; raises CalledProcessError or TimeoutError where it does not come up."""
         ports = dict(
             zip(("controller", "database", "tables", "node1", "node2"), _ports(5), strict=True)
@@ -127,7 +122,7 @@ class Lab:
             self.daemon("slurmd", "-D", "-N", node)
         self.until(self.is_all_idle)
 
-    def _start_munge(self) -> None:
+    def _start_munge(self):
         key = self.folder / "munge.key"
         key.write_bytes(os.urandom(128))
         key.chmod(0o400)
@@ -138,7 +133,7 @@ class Lab:
         )  # fmt: skip
         self.until((self.folder / "munge.socket").exists)
 
-    def _start_tables(self, port: int) -> None:
+    def _start_tables(self, port):
         data = self.folder / "tables"
         self.run(
             "mariadb-install-db", "--no-defaults", "--user=root", f"--datadir={data}",
@@ -154,14 +149,14 @@ class Lab:
         socket_option = f"--socket={self.folder}/tables.socket"
         self.until(lambda: self.run("mariadb", "--no-defaults", "-uroot", socket_option, "-e", sql))
 
-    def daemon(self, *command: str) -> None:
+    def daemon(self, *command):
         """Start a daemon that stays until the lab stops."""
         with (self.folder / f"{command[0]}.output").open("ab") as output:
             self.daemons.append(
                 subprocess.Popen(command, env=self.environment, stdout=output, stderr=output)
             )
 
-    def run(self, *command: str) -> str:
+    def run(self, *command):
         """Return what a command printed; raises CalledProcessError where it fails."""
         done = subprocess.run(
             command,
@@ -173,20 +168,18 @@ class Lab:
         )
         return done.stdout
 
-    def until(self, is_so: Any) -> None:
+    def until(self, is_so):
         """Ask until the answer is not false; what fails is asked again, at most WAIT_S."""
-        deadline = time.monotonic() + WAIT_S
-        said = "no"
-        while time.monotonic() < deadline:
-            try:
-                if is_so() is not False:
-                    return
-            except subprocess.CalledProcessError as error:
-                said = error.stderr
-            time.sleep(0.1)
-        raise TimeoutError(f"after {WAIT_S} s it still says: {said}")
 
-    def is_all_idle(self) -> bool:
+        def holds():
+            try:
+                return is_so() is not False
+            except subprocess.CalledProcessError:
+                return False
+
+        until(holds, "Slurm says so", within_s=WAIT_S)
+
+    def is_all_idle(self):
         """Say whether both nodes wait for jobs."""
         return self.run("sinfo", "-N", "-h", "-o", "%N %t").split() == [
             "gpu1",
@@ -195,14 +188,14 @@ class Lab:
             "idle",
         ]
 
-    def submit(self, script: str, *arguments: str) -> str:
+    def submit(self, script, *arguments):
         """Submit a job and return its id."""
         return self.run(
             "sbatch", "--parsable", f"--chdir={self.folder}", "--output=/dev/null", "-t", "10",
             *arguments, f"--wrap={script}",
         ).strip()  # fmt: skip
 
-    def accounted(self, job: str) -> str:
+    def accounted(self, job):
         """Return a job's state as a question for a time finds it: later than the controller."""
         shown = self.run(
             "sacct",
@@ -219,7 +212,7 @@ class Lab:
         )
         return dict(line.split("|") for line in shown.splitlines()).get(job, "")
 
-    def stop(self) -> None:
+    def stop(self):
         """Stop the daemons, the last one first."""
         for daemon in reversed(self.daemons):
             daemon.terminate()
@@ -230,7 +223,7 @@ class Lab:
                 daemon.wait()
 
 
-def _ports(number: int) -> list[int]:
+def _ports(number):
     """Return ports that nobody listens on now."""
     with contextlib.ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(number)]
@@ -240,7 +233,7 @@ def _ports(number: int) -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+def lab(tmp_path_factory):
     """Give a Slurm that runs; skip where this machine does not let it."""
     lab = Lab(tmp_path_factory.mktemp("slurm"))
     with pytest.MonkeyPatch.context() as patch:
@@ -256,19 +249,17 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
             lab.stop()
 
 
-def now() -> datetime:
+def now():
     return datetime.now(UTC).replace(tzinfo=None)
 
 
-def load(store: LocalStore, source: SlurmLive, reached: dict[str, datetime] | None = None) -> None:
+def load(store, source, reached=None):
     for batch in source.poll(reached or {}, now()):
         store.load(batch)
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_a_job_is_seen_running_with_its_gpus_and_then_ended(
-    lab: Lab, store: LocalStore, form: Any
-) -> None:
+def test_a_job_is_seen_running_with_its_gpus_and_then_ended(lab, store, form):
     source = SlurmLive(form=form, backfill_s=3_600)
     job = lab.submit("sleep 600", "--gpus=2", "-J", 'odd "name"|x', "--comment=run=exp42")
     lab.until(lambda: lab.accounted(job) == "RUNNING")
@@ -291,9 +282,7 @@ def test_a_job_is_seen_running_with_its_gpus_and_then_ended(
     ]
 
 
-def test_a_waiting_job_is_demand_even_if_it_may_only_start_later(
-    lab: Lab, store: LocalStore
-) -> None:
+def test_a_waiting_job_is_demand_even_if_it_may_only_start_later(lab, store):
     job = lab.submit("true", "--gpus=1", "--begin=now+1hour")
     lab.until(lambda: lab.accounted(job) == "PENDING")
     try:
@@ -306,9 +295,7 @@ def test_a_waiting_job_is_demand_even_if_it_may_only_start_later(
 
 
 @pytest.mark.parametrize(("form", "drained"), [("text", "gpu1"), ("json", "gpu2")])
-def test_nodes_are_listed_with_their_gpus_and_states(
-    lab: Lab, store: LocalStore, form: Any, drained: str
-) -> None:
+def test_nodes_are_listed_with_their_gpus_and_states(lab, store, form, drained):
     """Each form has a node of its own: one that was drained before may not answer for a while."""
     lab.run("scontrol", "update", f"nodename={drained}", "state=drain", "reason=Xid 79 | fell off")
     try:
@@ -327,7 +314,7 @@ def test_nodes_are_listed_with_their_gpus_and_states(
     assert "Xid 79" in reason
 
 
-def test_events_and_reservations_are_reported_with_their_times(lab: Lab, store: LocalStore) -> None:
+def test_events_and_reservations_are_reported_with_their_times(lab, store):
     lab.run("scontrol", "update", "nodename=gpu1", "state=down", "reason=broken")
     lab.run(
         "scontrol", "create", "reservation", "reservationname=service", "starttime=now+2hours",
@@ -350,9 +337,13 @@ def test_events_and_reservations_are_reported_with_their_times(lab: Lab, store: 
     assert "MAINT" in reserved[3]
 
 
-def test_a_database_that_is_started_later_learns_what_was_over_before(
-    lab: Lab, store: LocalStore
-) -> None:
+def next_second():
+    """Wait until Slurm, whose times are whole seconds, writes a later one."""
+    begun = time.time()
+    until(lambda: time.time() > begun + 1, "a second is over")
+
+
+def test_a_database_that_is_started_later_learns_what_was_over_before(lab, store):
     """The controller forgets a reservation that ended and a node that came back."""
     lab.until(lab.is_all_idle)  # what is drained below was up
     lab.run(
@@ -360,11 +351,11 @@ def test_a_database_that_is_started_later_learns_what_was_over_before(
         "duration=60", "users=root", "nodes=gpu2", "flags=maint,ignore_jobs",
     )  # fmt: skip
     lab.run("scontrol", "update", "nodename=gpu1", "state=drain", "reason=cable")
-    time.sleep(1.1)
+    next_second()
     lab.run("scontrol", "delete", "reservationname=upgrade")
     lab.run("scontrol", "update", "nodename=gpu1", "state=undrain")
 
-    def is_over() -> bool:
+    def is_over():
         events = lab.run("sacctmgr", "-n", "-P", "show", "event", "start=now-1hour")
         return any("cable" in row and "Unknown" not in row for row in events.splitlines())
 
@@ -379,23 +370,23 @@ def test_a_database_that_is_started_later_learns_what_was_over_before(
     assert ("drained", True) in store.read(drained, ["cable"]).rows()
 
 
-def test_a_maintenance_that_is_cut_short_ends_when_it_did(lab: Lab, store: LocalStore) -> None:
+def test_a_maintenance_that_is_cut_short_ends_when_it_did(lab, store):
     lab.run(
         "scontrol", "create", "reservation", "reservationname=short", "starttime=now",
         "duration=60", "users=root", "nodes=gpu2", "flags=maint,ignore_jobs",
     )  # fmt: skip
     source = SlurmLive(backfill_s=3_600)
     load(store, source)
-    time.sleep(1.1)
+    next_second()
     lab.run("scontrol", "delete", "reservationname=short")
-    time.sleep(1.1)  # times are whole seconds
+    next_second()
     load(store, source, {source.origin: now()})
 
     length = "select end_at - start_at < interval 1 minute from raw.reservations where name = $1"
     assert store.read(length, ["short"]).rows() == [(True,)]
 
 
-def test_asking_again_changes_nothing(lab: Lab, store: LocalStore) -> None:
+def test_asking_again_changes_nothing(lab, store):
     source, moment = SlurmLive(backfill_s=3_600), now()
     job = lab.submit("true", "--gpus=1")
     lab.until(lambda: lab.accounted(job) == "COMPLETED")
@@ -408,7 +399,7 @@ def test_asking_again_changes_nothing(lab: Lab, store: LocalStore) -> None:
     assert store.read("select * from raw.job_runs order by all").equals(before)
 
 
-def test_a_long_time_is_asked_for_window_by_window(lab: Lab, store: LocalStore) -> None:
+def test_a_long_time_is_asked_for_window_by_window(lab, store):
     job = lab.submit("true", "--gpus=1")
     lab.until(lambda: lab.accounted(job) == "COMPLETED")
 
@@ -419,7 +410,7 @@ def test_a_long_time_is_asked_for_window_by_window(lab: Lab, store: LocalStore) 
 
 @pytest.mark.usefixtures("lab")
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_a_time_without_jobs_is_no_failure(store: LocalStore, form: Any) -> None:
+def test_a_time_without_jobs_is_no_failure(store, form):
     """The first hour of the two lies before the lab was there."""
     load(store, SlurmLive(form=form, backfill_s=7_200, window_s=3_600))
 
@@ -427,13 +418,11 @@ def test_a_time_without_jobs_is_no_failure(store: LocalStore, form: Any) -> None
 
 
 @pytest.mark.usefixtures("lab")
-def test_doctor_finds_nothing_odd() -> None:
+def test_doctor_finds_nothing_odd():
     assert SlurmLive().probe() == []
 
 
-def test_a_controller_that_is_gone_is_an_error_of_one_sentence(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_controller_that_is_gone_is_an_error_of_one_sentence(lab, monkeypatch):
     text = (lab.folder / "slurm.conf").read_text().replace("SlurmctldPort=", "SlurmctldPort=1#")
     other = lab.folder / "other"
     other.mkdir()

@@ -1,16 +1,8 @@
 """Output of Slurm that Goodput cannot use is rejected once, however often it is polled."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from goodput_ingest.sources.slurm.live import ASKED, SlurmLive
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from goodput_queries.storage.store import LocalStore
 
 NOW = datetime(2026, 11, 20, 13)  # noqa: DTZ001 -- moments are stored naive, in UTC
 # what a command prints; $1 and so on are its arguments, COUNT grows from call to call
@@ -22,7 +14,7 @@ COMMANDS = {
     esac""",
     "squeue": "echo 7",
     "sinfo": """printf 'gpu1\\037train\\037wobbly\\037gpu:4\\037'
-        printf '%s/0/0/4\\037100\\037none\\037none\\037\\n' $COUNT""",
+        printf '%s/0/0/4\\037100\\037ib\\037none\\037none\\037\\n' $COUNT""",
     "sacctmgr": "true",
     "sacct": """case "$1" in
         -e) echo "FIELDS";;
@@ -32,7 +24,7 @@ COMMANDS = {
 ROW = {"Cluster": "lab", "JobID": "7", "JobIDRaw": "7", "State": "WOBBLING", "Submit": "soon"}
 
 
-def fake(folder: Path) -> None:
+def fake(folder):
     values = {**ROW, "ElapsedRaw": "$COUNT"}
     texts = {
         "FIELDS": " ".join(ASKED),
@@ -49,9 +41,7 @@ def fake(folder: Path) -> None:
         path.chmod(0o755)
 
 
-def test_a_row_that_is_rejected_in_each_poll_is_counted_once(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_a_row_that_is_rejected_in_each_poll_is_counted_once(store, tmp_path):
     fake(tmp_path)
     source = SlurmLive(folder=str(tmp_path))
 

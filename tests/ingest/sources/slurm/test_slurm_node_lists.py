@@ -1,7 +1,5 @@
 """Node lists of accounting rows: the names that Slurm's notation stands for, whatever its form."""
 
-from __future__ import annotations
-
 import polars as pl
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -14,7 +12,7 @@ NUMBERS = st.integers(0, 130)
 
 
 @st.composite
-def texts(draw: st.DrawFn) -> str:
+def texts(draw):
     """Return one node, a range or several; widths differ and some ranges run backwards."""
     low, high, width = draw(NUMBERS), draw(NUMBERS), draw(st.integers(1, 4))
     written = f"{low:0{width}d}-{high:0{draw(st.integers(1, 4))}d}"
@@ -23,7 +21,7 @@ def texts(draw: st.DrawFn) -> str:
     return f"{draw(PREFIXES)}[{written}{more}]{end}"
 
 
-def expanded(text: str) -> list[str] | None:
+def expanded(text):
     try:
         return hostlist.expand(text)
     except hostlist.HostlistError:
@@ -33,7 +31,7 @@ def expanded(text: str) -> list[str] | None:
 @given(st.lists(texts() | st.sampled_from(["node7", "", "None assigned", "a,b"]) | st.none()))
 @example(["n[08-11]", "n[8-11]", "n[1-1]", "n[2-1]"])
 @example(["n[0-999999999]"])
-def test_rows_have_the_nodes_that_their_lists_stand_for(lists: list[str | None]) -> None:
+def test_rows_have_the_nodes_that_their_lists_stand_for(lists):
     rows = pl.DataFrame({"NodeList": lists}, schema={"NodeList": pl.String})
 
     found, problem = node_lists.with_nodes(rows)

@@ -1,10 +1,7 @@
 """`scontrol show node` and `sinfo`: slots, MIG instances, states at the moment of asking."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
-import polars as pl
 import pytest
 
 from goodput_ingest.formats import gres
@@ -20,17 +17,17 @@ NODE = (
 )
 
 
-def node(gres: str = "gpu:h100:8", state: str = "IDLE", reason: str = "") -> str:
+def node(gres="gpu:h100:8", state="IDLE", reason=""):
     return NODE.format(gres=gres, state=state, reason=reason)
 
 
-def tables(text: str, *, observed_at: datetime | None = AT) -> dict[str, pl.DataFrame]:
+def tables(text, *, observed_at=AT):
     parsed = parse_nodes(text, cluster="lab", observed_at=observed_at)
     assert not any(p.rejects for p in parsed)
     return {p.table: p.rows for p in parsed}
 
 
-def sinfo(text: str, *, observed_at: datetime | None = AT) -> dict[str, pl.DataFrame]:
+def sinfo(text, *, observed_at=AT):
     return {p.table: p.rows for p in parse_sinfo(text, cluster="lab", observed_at=observed_at)}
 
 
@@ -78,16 +75,16 @@ def sinfo(text: str, *, observed_at: datetime | None = AT) -> dict[str, pl.DataF
         ("unk", None),
     ],
 )
-def test_a_state_of_slurm_is_a_state_of_the_ledger(printed: str, state: str | None) -> None:
+def test_a_state_of_slurm_is_a_state_of_the_ledger(printed, state):
     assert ledger_state(words(printed) or set()) == state
 
 
 @pytest.mark.parametrize("text", ["", "gpu", "none", "8000", "(null)", "down town", "+"])
-def test_other_words_are_no_state(text: str) -> None:
+def test_other_words_are_no_state(text):
     assert words(text) is None
 
 
-def test_a_state_that_is_not_known_costs_the_state_and_not_the_nodes_gpus() -> None:
+def test_a_state_that_is_not_known_costs_the_state_and_not_the_nodes_gpus():
     parsed = parse_nodes(node(state="IDLE+WOBBLY"), cluster="lab", observed_at=AT)
 
     assert {p.table: p.rows.height for p in parsed} == {
@@ -99,7 +96,7 @@ def test_a_state_that_is_not_known_costs_the_state_and_not_the_nodes_gpus() -> N
     assert "'IDLE+WOBBLY', which is not known" in parsed[0].rejects[0].reason
 
 
-def test_gpus_are_numbered_slots_of_their_node() -> None:
+def test_gpus_are_numbered_slots_of_their_node():
     found = tables(node("gpu:h100:2(S:0-1),shard:8"))["gpus"]
 
     assert found.select("gpu_uuid", "slurm_index", "gpu_model").rows() == [
@@ -108,7 +105,7 @@ def test_gpus_are_numbered_slots_of_their_node() -> None:
     ]
 
 
-def test_mig_instances_share_a_gpu_as_far_as_slices_go() -> None:
+def test_mig_instances_share_a_gpu_as_far_as_slices_go():
     """4 x 1 + 3 slices fill one GPU; the instance's index is its place in the node's list."""
     found = tables(node("gpu:1g.10gb:4,gpu:3g.40gb:1"))
 
@@ -122,7 +119,7 @@ def test_mig_instances_share_a_gpu_as_far_as_slices_go() -> None:
     ]
 
 
-def test_a_gpu_takes_seven_slices_and_no_more() -> None:
+def test_a_gpu_takes_seven_slices_and_no_more():
     found = slots(gpu_gres("gpu:4g.40gb:2,gpu:3g.40gb:2"))
 
     assert [[i.name for i in slot.instances] for slot in found] == [
@@ -131,7 +128,7 @@ def test_a_gpu_takes_seven_slices_and_no_more() -> None:
     ]
 
 
-def test_whole_gpus_beside_mig_ones_keep_their_index() -> None:
+def test_whole_gpus_beside_mig_ones_keep_their_index():
     found = slots(gpu_gres("gpu:nvidia_a100_1g.5gb:7,gpu:a100:1"))
 
     assert [(slot.slurm_index, slot.model, len(slot.instances)) for slot in found] == [
@@ -140,12 +137,12 @@ def test_whole_gpus_beside_mig_ones_keep_their_index() -> None:
     ]
 
 
-def test_a_node_without_gpus_has_none_and_one_without_gres_is_unknown() -> None:
+def test_a_node_without_gpus_has_none_and_one_without_gres_is_unknown():
     assert tables(node("(null)"))["nodes"]["gpus"].to_list() == [0]
     assert tables(node().replace("Gres=gpu:h100:8 ", ""))["nodes"]["gpus"].to_list() == [None]
 
 
-def test_a_snapshot_proves_a_state_for_its_moment_only() -> None:
+def test_a_snapshot_proves_a_state_for_its_moment_only():
     found = tables(node(state="DOWN*", reason="Not responding [slurm@2026-11-20T11:50:37]"))
 
     (row,) = found["node_states"].to_dicts()
@@ -153,28 +150,28 @@ def test_a_snapshot_proves_a_state_for_its_moment_only() -> None:
     assert (row["reason"], row["user_name"]) == ("Not responding", "slurm")
 
 
-def test_without_its_moment_a_snapshot_gives_no_state() -> None:
+def test_without_its_moment_a_snapshot_gives_no_state():
     found = tables(node(), observed_at=None)
 
     assert found["node_states"].is_empty()
     assert found["nodes"].height == 1
 
 
-def test_a_reason_cannot_imitate_a_state() -> None:
+def test_a_reason_cannot_imitate_a_state():
     found = tables(node(state="DOWN", reason="x State=IDLE NodeName=node002 [eve@2026]"))
 
     assert found["node_states"]["state"].to_list() == ["down"]
     assert found["nodes"]["node"].to_list() == ["node001"]
 
 
-def test_an_unbelievable_number_of_gpus_rejects_the_node() -> None:
+def test_an_unbelievable_number_of_gpus_rejects_the_node():
     parsed = parse_nodes(node("gpu:h100:99999"), cluster="lab", observed_at=AT)
 
     assert [r.line for r in parsed[0].rejects] == [1]
     assert parsed[1].rows.is_empty()
 
 
-def test_sinfo_gathers_the_partitions_of_a_node() -> None:
+def test_sinfo_gathers_the_partitions_of_a_node():
     found = sinfo(
         "node001|gpu*|mixed|mix|gpu:h100:8|1/15/0/16|64000|none|Unknown|Unknown\n"
         "node001|scavenge|mixed|mix|gpu:h100:8|1/15/0/16|64000|none|Unknown|Unknown\n"
@@ -185,7 +182,7 @@ def test_sinfo_gathers_the_partitions_of_a_node() -> None:
     assert (row["cpus"], row["memory_bytes"], row["gpus"]) == (16, 64_000 * 1_048_576, 8)
 
 
-def test_sinfo_with_a_header_may_have_other_columns() -> None:
+def test_sinfo_with_a_header_may_have_other_columns():
     found = sinfo(
         "NODELIST|STATE|REASON|TIMESTAMP|USER\n"
         "node[001-002]|drained*|Xid 79, see T1|2026-11-20T11:50:37|root\n"
@@ -198,17 +195,17 @@ def test_sinfo_with_a_header_may_have_other_columns() -> None:
     assert found["nodes"].is_empty()
 
 
-def test_states_without_a_moment_are_asked_for_it() -> None:
+def test_states_without_a_moment_are_asked_for_it():
     with pytest.raises(IngestError, match="--observed-at"):
         sinfo("NODELIST|STATE\nnode001|idle\n", observed_at=None)
 
 
-def test_a_sinfo_text_without_recognisable_columns_is_refused() -> None:
+def test_a_sinfo_text_without_recognisable_columns_is_refused():
     with pytest.raises(IngestError, match="with a header"):
         sinfo("node001|idle\n")
 
 
-def test_a_sinfo_row_with_a_bar_in_its_reason_is_rejected() -> None:
+def test_a_sinfo_row_with_a_bar_in_its_reason_is_rejected():
     parsed = parse_sinfo(
         "NODELIST|STATE|REASON|TIMESTAMP|USER\nnode001|down|a|b|2026-11-20T11:50:37|root\n",
         cluster=None,
@@ -219,7 +216,7 @@ def test_a_sinfo_row_with_a_bar_in_its_reason_is_rejected() -> None:
 
 
 @pytest.mark.parametrize("index", ["99999999999", "1024", "0-2"])
-def test_indices_that_cannot_be_leave_the_number_of_gpus(index: str) -> None:
+def test_indices_that_cannot_be_leave_the_number_of_gpus(index):
     (found,) = gpu_gres(f"gpu:h100:1(IDX:{index})")
 
     assert (found.gpus, found.indices) == (1, None)

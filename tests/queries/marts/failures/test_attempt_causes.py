@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from tests.queries.conftest import START_MS, Evidence, durable, steps
+from tests.queries.conftest import START_MS, Evidence, built_together, durable, steps
 
 from goodput_queries.scope import Scope
 
@@ -230,18 +230,14 @@ def test_a_failure_chain_has_its_events_in_order(world):
     assert [row[0] for row in chain.rows()] == list(range(1, 8))
 
 
-def test_a_failure_chain_is_bounded(new_evidence):
-    made = new_evidence()
-    gpu(made, "a")
-    run(made, "a", "a", steps(1, 39, 0, 100))
-    for second in range(80):
-        made.add(
-            "node_states", node="a", state="drained", start_at=3_800 + second,
-            end_at=3_800.5 + second,
-        )  # fmt: skip
-    made.store.build()
-
-    chain = made.store.read("select position, what from marts.failure_chains order by position")
+@built_together
+def test_a_failure_chain_is_bounded(cluster):
+    cluster.node("a", 1)
+    run(cluster, "a", "a", steps(1, 39, 0, 100))
+    states = [{"start_at": 3_800 + second, "end_at": 3_800.5 + second} for second in range(80)]
+    cluster.add("node_states", *states, node="a", state="drained")
+    yield
+    chain = cluster.read("select position, what from marts.failure_chains order by position")
 
     assert chain["position"].to_list() == list(range(1, 51))
     assert chain["what"][-1] == "job ended: FAILED"
@@ -256,30 +252,30 @@ def test_the_step_at_which_the_loss_became_nan(world):
     assert found["step_at"] == world.at(3_700)
 
 
-def test_an_error_in_a_log_without_times_is_not_taken_as_handled(evidence):
+@built_together
+def test_an_error_in_a_log_without_times_is_not_taken_as_handled(cluster):
     """Its time is that of the log's last line that has one, here of the start."""
-    evidence.node("a", 1)
-    evidence.job("1", 0, 210, ["a"], 1, "FAILED")
-    evidence.events("1", steps(1, 20, 0))
-    evidence.log("1", [{"event": "failure", "kind": "permission", "msg": "no", "t": 2}])
-    evidence.store.build()
+    cluster.node("a", 1)
+    cluster.job("1", 0, 210, ["a"], 1, "FAILED")
+    cluster.events("1", steps(1, 20, 0))
+    cluster.log("1", [{"event": "failure", "kind": "permission", "msg": "no", "t": 2}])
+    yield
+    found = cluster.read("select cause, cause_at from marts.attempt_causes where rank = 1")
 
-    found = evidence.store.read("select cause, cause_at from marts.attempt_causes where rank = 1")
-
-    assert found.rows() == [("permission", evidence.at(190))]
+    assert found.rows() == [("permission", cluster.at(190))]
 
 
-def test_an_error_in_a_log_that_was_read_out_later_is_of_the_end(evidence):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 200, ["a"], 1, "FAILED")
-    evidence.log("1", [{"event": "failure", "kind": "permission", "msg": "no", "t": 9_000}])
-    evidence.store.build()
-
-    chain = evidence.store.read("select what, event_at from marts.failure_chains order by position")
+@built_together
+def test_an_error_in_a_log_that_was_read_out_later_is_of_the_end(cluster):
+    cluster.node("a", 1)
+    cluster.job("1", 0, 200, ["a"], 1, "FAILED")
+    cluster.log("1", [{"event": "failure", "kind": "permission", "msg": "no", "t": 9_000}])
+    yield
+    chain = cluster.read("select what, event_at from marts.failure_chains order by position")
 
     assert chain.rows()[-2:] == [
-        ("job failure: Permission denied", evidence.at(200)),
-        ("job ended: FAILED", evidence.at(200)),
+        ("job failure: Permission denied", cluster.at(200)),
+        ("job ended: FAILED", cluster.at(200)),
     ]
 
 
@@ -290,15 +286,15 @@ def test_an_error_in_a_log_that_was_read_out_later_is_of_the_end(evidence):
         (19, []),  # a spike that is over
     ],
 )
-def test_a_loss_far_over_its_median_has_diverged(evidence, high, expected):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 1_000, ["a"], 1)
+@built_together
+def test_a_loss_far_over_its_median_has_diverged(cluster, high, expected):
+    cluster.node("a", 1)
+    cluster.job("1", 0, 1_000, ["a"], 1)
     losses = [2.0] * 50 + [7.0] * high + [2.5] * 5
     work = steps(1, len(losses), 0, 10)
-    evidence.events("1", [{**step, "loss": loss} for step, loss in zip(work, losses, strict=True)])
-    evidence.store.build()
-
-    found = evidence.store.read(
+    cluster.events("1", [{**step, "loss": loss} for step, loss in zip(work, losses, strict=True)])
+    yield
+    found = cluster.read(
         "select kind, step, baseline_loss, highest_loss, steps from marts.loss_anomalies"
     )
 

@@ -1,6 +1,7 @@
 """Events of GPUs with the meaning of their codes: the severity that only a message says."""
 
 import pytest
+from tests.queries.conftest import built_together
 
 BUS = "00000000:19:00.0"
 
@@ -17,21 +18,19 @@ BUS = "00000000:19:00.0"
         ("sxid", 12028, "SXid (PCI:0000:19:00.0): 12028, Link 03", None),
     ],
 )  # fmt: skip
+@built_together
 def test_the_severity_is_that_of_the_code_else_the_word_in_the_message(
-    evidence, kind, code, message, severity
+    cluster, kind, code, message, severity
 ):
-    made = evidence
-    made.add(
-        "gpus", source="inventory", node="a", gpu_uuid="GPU-a", gpu_index=0, pci_bus_id=BUS,
-        gpu_model="h100", valid_from_at=0.0,
+    cluster.add(
+        "gpus", source="inventory", node="a", gpu_uuid=cluster.gpu("a"), gpu_index=0,
+        pci_bus_id=BUS, gpu_model="h100", valid_from_at=0,
     )  # fmt: skip
-    event = {
-        "node": "a", "pci_bus_id": BUS, "kind": kind, "code": code, "ts": made.at(60),
-        "ts_precision": "exact", "message": message,
-    }  # fmt: skip
-    made.load("gpu_events", [event], "kernel-log")
-    made.build()
-
-    found = made.store.read("select kind, code, severity from marts.gpu_events").rows()
+    cluster.add(
+        "gpu_events", source="kernel-log", node="a", pci_bus_id=BUS, kind=kind, code=code, ts=60,
+        ts_precision="exact", message=message,
+    )  # fmt: skip
+    yield
+    found = cluster.read("select kind, code, severity from marts.gpu_events").rows()
 
     assert found == [(kind, code, severity)]

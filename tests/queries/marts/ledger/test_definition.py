@@ -3,7 +3,7 @@
 from datetime import date
 
 import pytest
-from tests.queries.conftest import durable, phase, steps
+from tests.queries.conftest import Evidence, built_together, durable, phase, steps
 
 from goodput_billing.render import files
 from goodput_billing.statement import closing
@@ -17,9 +17,10 @@ WHEN = date(2027, 1, 15)
 SETTINGS = StatementSettings(lateness_h=6)
 
 
-@pytest.fixture
-def measured(evidence):
+@pytest.fixture(scope="module")
+def built_measured(new_store):
     """Load two GPUs for 100 steps with a tenth of communication, then of an evaluation."""
+    evidence = Evidence(new_store())
     evidence.node("a", 2)
     evidence.watched(60 * HOUR_S)
     evidence.job("1", 0, 1100, ["a"], 2)
@@ -32,12 +33,16 @@ def measured(evidence):
             durable(100, 1100),
         ],
     )
-    evidence.store.build()
-    return evidence
+    return evidence.built()
 
 
-def test_statements_and_database_count_by_the_same_definition(evidence):
-    assert evidence.store.read("select definition_version()").item() == DEFINITION_VERSION
+@pytest.fixture
+def measured(new_evidence, built_measured):
+    return new_evidence(copy_of=built_measured)
+
+
+def test_statements_and_database_count_by_the_same_definition(shared_evidence):
+    assert shared_evidence.read("select definition_version()").item() == DEFINITION_VERSION
 
 
 def test_communication_is_useful_and_evaluation_is_not_unless_it_counts(measured):
@@ -90,11 +95,12 @@ def test_trends_and_runs_carry_the_definition(measured):
         assert found.item() == DEFINITION_VERSION
 
 
-def test_availability_needs_node_states_or_accounting(evidence):
-    evidence.node("a", 1)
-    evidence.samples("a#0", [float(s) for s in range(0, 601, 10)], lambda _: True)
-
-    summary = evidence.summary()
+@built_together
+def test_availability_needs_node_states_or_accounting(cluster):
+    cluster.node("a", 1)
+    cluster.samples("a#0", cluster.every(0, 600), lambda _: True)
+    yield
+    summary = cluster.summary()
 
     assert summary["availability_ratio"] is None
     assert summary["allocation_ratio"] is None
@@ -116,11 +122,15 @@ def test_availability_needs_node_states_or_accounting(evidence):
         ("has_program(0, 0)", False),
     ],
 )
-def test_a_ratio_is_measured_where_at_least_half_of_its_base_is_settled(store, ratio, is_measured):
-    assert store.read(f"select {ratio}").item() is is_measured
+def test_a_ratio_is_measured_where_at_least_half_of_its_base_is_settled(
+    shared_evidence, ratio, is_measured
+):
+    assert shared_evidence.read(f"select {ratio}").item() is is_measured
 
 
-def test_idle_gpus_and_those_that_wait_for_a_gang_are_not_active(store):
+def test_idle_gpus_and_those_that_wait_for_a_gang_are_not_active(shared_evidence):
     # of 90 allocated with evidence 9 were idle or waiting
-    assert store.read("select active_ratio(9, 10, 100)").item() == pytest.approx(0.9)
-    assert store.read("select active_ratio(0, 100, 100)").item() is None, "nothing is known"
+    assert shared_evidence.read("select active_ratio(9, 10, 100)").item() == pytest.approx(0.9)
+    assert shared_evidence.read("select active_ratio(0, 100, 100)").item() is None, (
+        "nothing is known"
+    )

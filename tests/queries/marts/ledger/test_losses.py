@@ -1,12 +1,15 @@
 """Causes of losses."""
 
+from tests.queries.conftest import built_together
 
-def test_the_phase_that_lost_most_reports_the_cause_not_the_longest_in_one_hour(evidence):
+
+@built_together
+def test_the_phase_that_lost_most_reports_the_cause_not_the_longest_in_one_hour(cluster):
     """Initialisation takes 100 s of one hour, compilation 70 s of that and 70 s of the next."""
-    evidence.node("a", 1)
-    evidence.watched(4000)
-    evidence.job("1", 3420, 4000, ["a"], 1)
-    evidence.events(
+    cluster.node("a", 1)
+    cluster.watched(4000)
+    cluster.job("1", 3420, 4000, ["a"], 1)
+    cluster.events(
         "1",
         [
             {"t": 3420, "event": "job.start"},
@@ -16,12 +19,11 @@ def test_the_phase_that_lost_most_reports_the_cause_not_the_longest_in_one_hour(
             {"t": 4000, "event": "job.end"},
         ],
     )
-    evidence.store.build()
-
-    by_hour = evidence.store.read(
-        "select phase, hour_ms, sum(gpu_ms)::bigint as ms from marts.ledger_segments "
-        "where category = 'startup' group by all order by ms desc"
+    yield
+    by_hour = cluster.read(
+        f"""select phase, hour_ms, sum(gpu_ms)::bigint as ms from marts.ledger_segments
+        where category = 'startup' and cluster = '{cluster.name}' group by all order by ms desc"""
     )
     assert by_hour["phase"][0] == "init", "the longest in one hour"
-    cause = evidence.store.read("select cause from marts.losses where category = 'startup'")
+    cause = cluster.read("select cause from marts.losses where category = 'startup'")
     assert cause.item() == "Compilation (first step)"

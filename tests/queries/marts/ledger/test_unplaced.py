@@ -79,34 +79,3 @@ def test_unplaced_time_has_the_price_of_its_kind_of_gpu(cluster, kind, priced):
     yield
     costs = cluster.read("select sum(cost) from marts.unplaced")
     assert costs.item() == pytest.approx(12)
-
-
-def test_data_quality_names_unplaced_time_with_its_gpu_hours(evidence):
-    evidence.node("a", 2)
-    evidence.job("1", 0, 5000, [], 2)
-    evidence.job("2", 0, 1000, ["a"], 3)
-    evidence.store.build()
-
-    rows = evidence.store.read(
-        """select n, gpu_ms from marts.data_quality
-        where kind = 'allocated, GPUs not placed' order by gpu_ms"""
-    )
-    assert rows.rows() == [(1, 1_000_000), (1, 10_000_000)]
-
-
-def test_data_quality_names_collectives_of_processes_that_no_run_has(evidence):
-    evidence.node("a", 2)
-    evidence.job("1", 0, 5000, ["a"], 2)
-    operations = [
-        {"sequence_number": n, "started_at": 100 + n, "dumped_at": 101 + n} for n in range(10)
-    ]
-    evidence.add(
-        "collectives", *operations, node="a", pid=7, comm_id="0x1", comm_name="", rank=0, ranks=2,
-        operation="AllReduce", is_p2p=False, exec_time_s=0.1,
-    )  # fmt: skip
-    evidence.store.build()
-
-    rows = evidence.store.read(
-        "select n, gpu_ms from marts.data_quality where kind = 'collectives of unknown ranks'"
-    )
-    assert rows.rows() == [(1, 10_000)]

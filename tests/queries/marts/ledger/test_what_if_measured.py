@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 import pytest
-from tests.queries.conftest import START_MS, Evidence, durable, phase, steps
+from tests.queries.conftest import START_MS, Evidence, built_together, durable, phase, steps
 
 from goodput_queries.scope import EVERYTHING, Scope
 from goodput_scenarios.measured import EVERY_MODEL, choices, measured
@@ -25,7 +25,7 @@ def counter(evidence, gpu, kwh_per_h, hours):
             {"ts": second, "energy_j": 1e9 + second * kwh_per_h * 1000}
             for second in range(0, hours * HOUR_S + 1, 60)
         ),
-        source="dcgm", gpu_uuid=f"c/{gpu}", gpu_instance="", engine_active_ratio=0.9,
+        source="dcgm", gpu_uuid=evidence.gpu(gpu), gpu_instance="", engine_active_ratio=0.9,
         is_flagged=False,
     )  # fmt: skip
 
@@ -39,28 +39,23 @@ def a_node(evidence):
     return evidence
 
 
-@pytest.fixture
-def node(evidence):
-    """Give the node, not built."""
-    return a_node(evidence)
-
-
 @pytest.fixture(scope="module")
-def built_priced(new_store):
-    """Give the same node with a price, a factor and a tariff."""
-    node = a_node(Evidence(new_store()))
+def priced(shared_evidence):
+    """Give the node with a price, a factor and a tariff."""
+    node = a_node(shared_evidence)
     node.add("rates", price_per_gpu_h=Decimal(2), cluster=None)
     node.add("rate_factors", partition="batch", factor=Decimal("0.5"), cluster=None)
     node.add(
         "tariffs", zone="UTC", from_hour=0, to_hour=24, price_per_kwh=Decimal("0.1"),
         pue=Decimal("1.5"), server_ratio=Decimal(1), cluster=None,
     )  # fmt: skip
-    return node.built()
+    node.build()
+    return node.store
 
 
-@pytest.fixture
-def priced(new_evidence, built_priced):
-    return new_evidence(copy_of=built_priced).store
+def of(cluster, scenario, choice):
+    """Return what a scenario knows of a cluster."""
+    return measured(cluster.store, scenario, Scope(cluster=cluster.name), choice)
 
 
 def test_a_model_is_known_by_count_power_use_and_price(priced):
@@ -81,21 +76,22 @@ def test_prices_before_and_after_factors_are_those_of_what_was_held(priced):
     assert number(known["held_gpu_h"]) == pytest.approx(10)
 
 
-def test_without_rates_tariffs_and_limits_they_are_not_known(node):
-    node.store.build()
-
-    known = measured(node.store, "upgrade", EVERYTHING, "h100")
+@built_together
+def test_without_rates_tariffs_and_limits_they_are_not_known(cluster):
+    a_node(cluster)
+    yield
+    known = of(cluster, "upgrade", "h100")
 
     assert "old_power_w" in known
     assert not {"price_per_kwh", "power_limit_w", "cost_per_productive_gpu_h"} & known.keys()
 
 
-def test_without_energy_counters_power_is_not_known(evidence):
-    evidence.node("n", 4)
-    evidence.watched(10 * HOUR_S)
-    evidence.store.build()
-
-    known = measured(evidence.store, "power-cap", EVERYTHING, "h100")
+@built_together
+def test_without_energy_counters_power_is_not_known(cluster):
+    cluster.node("n", 4)
+    cluster.watched(10 * HOUR_S)
+    yield
+    known = of(cluster, "power-cap", "h100")
 
     assert number(known["gpus"]) == 4
     assert "held_power_w" not in known
@@ -127,9 +123,10 @@ def test_the_largest_model_is_offered_first_and_all_together_last(priced):
     assert list(choices(priced, "upgrade", EVERYTHING)) == ["h100", EVERY_MODEL]
 
 
-@pytest.fixture
-def saving(evidence):
+@pytest.fixture(scope="module")
+def saving(new_store):
     """Give a run of two GPUs that saves for 30 s each 10 minutes and fails once in two hours."""
+    evidence = Evidence(new_store())
     evidence.node("n", 2)
     evidence.watched(2 * HOUR_S)
     evidence.job("1", 0, 2 * HOUR_S, ["n"], 2)
@@ -146,8 +143,9 @@ def saving(evidence):
         ]
         evidence.events("1", reported, attempt=attempt)
     evidence.add("rates", price_per_gpu_h=Decimal(2), cluster=None)
-    evidence.store.build()
-    return evidence.store
+    evidence.build()
+    yield evidence.store
+    evidence.store.close()
 
 
 def test_a_run_is_known_by_its_own_saves_and_failures(saving):
@@ -163,32 +161,32 @@ def test_a_run_is_known_by_its_own_saves_and_failures(saving):
     assert number(known["price_per_gpu_h"]) == 2
 
 
-def test_a_run_that_has_not_failed_reckons_with_the_platforms_failures(evidence):
-    evidence.node("n", 2)
-    evidence.node("m", 8)
-    evidence.watched(10 * HOUR_S)
-    evidence.job("1", 0, 10 * HOUR_S, ["n"], 2)
+@built_together
+def test_a_run_that_has_not_failed_reckons_with_the_platforms_failures(cluster):
+    cluster.node("n", 2)
+    cluster.node("m", 8)
+    cluster.watched(10 * HOUR_S)
+    cluster.job("1", 0, 10 * HOUR_S, ["n"], 2)
     reported = [phase("ckpt_save", begin, begin + 30) for begin in (600, 1200, 1800)]
-    evidence.events("1", [*steps(0, 59, 0), *reported])
-    evidence.job("2", 0, 5 * HOUR_S, ["m"], 8, state="NODE_FAIL")
-    evidence.store.build()
-
-    known = measured(evidence.store, "checkpoints", EVERYTHING, "c/1")
+    cluster.events("1", [*steps(0, 59, 0), *reported])
+    cluster.job("2", 0, 5 * HOUR_S, ["m"], 8, state="NODE_FAIL")
+    yield
+    known = of(cluster, "checkpoints", f"{cluster.name}/1")
 
     # one node failure in 8 x 5 + 2 x 10 GPU-h; the run has 2 GPUs
     assert number(known["mtbf_s"]) == 30 * HOUR_S
     assert "it has not failed in 10.0 h; the platform ended 1 attempts" in known["mtbf_s"].source
 
 
-def test_where_nothing_ever_failed_the_time_between_failures_is_not_known(evidence):
-    evidence.node("n", 2)
-    evidence.watched(HOUR_S)
-    evidence.job("1", 0, HOUR_S, ["n"], 2)
+@built_together
+def test_where_nothing_ever_failed_the_time_between_failures_is_not_known(cluster):
+    cluster.node("n", 2)
+    cluster.watched(HOUR_S)
+    cluster.job("1", 0, HOUR_S, ["n"], 2)
     reported = [phase("ckpt_save", begin, begin + 30) for begin in (600, 1200)]
-    evidence.events("1", [*steps(0, 59, 0), *reported])
-    evidence.store.build()
-
-    known = measured(evidence.store, "checkpoints", EVERYTHING, "c/1")
+    cluster.events("1", [*steps(0, 59, 0), *reported])
+    yield
+    known = of(cluster, "checkpoints", f"{cluster.name}/1")
 
     assert "mtbf_s" not in known
     assert number(known["interval_s"]) == 570
@@ -212,14 +210,14 @@ def test_a_loss_is_known_by_its_time(saving):
     assert number(known["price_per_gpu_h"]) == pytest.approx(2)
 
 
-def test_unclassified_time_is_no_part_of_a_loss(evidence):
-    evidence.node("n", 2)
-    evidence.job("quiet", 0, 3600, ["n"], 1)
-    evidence.job("unseen", 0, 3600, ["n"], 1)
-    evidence.samples("n#0", evidence.every(-10, 3600), lambda _: False)
-    evidence.store.build()
-
-    known = measured(evidence.store, "halve-a-loss", EVERYTHING, "idle_held")
+@built_together
+def test_unclassified_time_is_no_part_of_a_loss(cluster):
+    cluster.node("n", 2)
+    cluster.job("quiet", 0, 3600, ["n"], 1)
+    cluster.job("unseen", 0, 3600, ["n"], 1)
+    cluster.samples("n#0", cluster.every(-10, 3600), lambda _: False)
+    yield
+    known = of(cluster, "halve-a-loss", "idle_held")
 
     assert number(known["lost_gpu_h"]) == pytest.approx(1)
 

@@ -1,22 +1,26 @@
 """One fault of a switch or baseboard is one incident, whatever number of links shows it."""
 
 import pytest
+from tests.queries.conftest import built_together
 
 UP_S, DOWN_S, LENGTH_S = 600, 1_200, 3_600
 
 
-@pytest.fixture
-def fabric(evidence):
-    """Give six nodes of which four lose a link at one time, one alone, and one keeps all."""
+@pytest.mark.quiet("fabric_fault", "link_down")
+@pytest.mark.fires("fabric_fault", "link_down")
+@built_together
+def test_links_that_fail_together_are_one_incident_and_findings_say_so_once(cluster):
+    """Of six nodes four lose a link at one time, one alone, and one keeps all."""
     for node in "abcdef":
-        evidence.node(node, 2)
-    evidence.job("1", 0, LENGTH_S, ["a", "b"], 4)
-    evidence.load(
+        cluster.node(node, 2)
+    cluster.job("1", 0, LENGTH_S, ["a", "b"], 4)
+    cluster.load(
         "link_samples",
         [
             {
-                "node": node, "kind": "infiniband", "device": device, "port": "1",
-                "is_up": not (down and down <= second < down + 1_200), "ts": evidence.at(second),
+                "cluster": cluster.name, "node": node, "kind": "infiniband", "device": device,
+                "port": "1",
+                "is_up": not (down and down <= second < down + 1_200), "ts": cluster.at(second),
             }
             for node, device, down in (
                 ("a", "mlx5_1", DOWN_S), ("b", "mlx5_1", DOWN_S), ("c", "mlx5_1", DOWN_S),
@@ -25,21 +29,15 @@ def fabric(evidence):
             for second in range(0, LENGTH_S, 600)
         ],
     )  # fmt: skip
-    evidence.add(
+    cluster.add(
         "gpu_events", *(
-            {"node": node, "gpu_uuid": f"{node}{index}", "ts": second}
+            {"node": node, "gpu_uuid": cluster.gpu(f"{node}{index}"), "ts": second}
             for node, index, second in (("c", 0, 100), ("c", 1, 160), ("f", 0, 100))
         ),
         kind="xid", code=74, message="NVLink", ts_precision="exact",
     )  # fmt: skip
-    evidence.store.build()
-    return evidence.store
-
-
-@pytest.mark.quiet("fabric_fault", "link_down")
-@pytest.mark.fires("fabric_fault", "link_down")
-def test_links_that_fail_together_are_one_incident_and_findings_say_so_once(fabric):
-    found = fabric.read(
+    yield
+    found = cluster.read(
         "select kind, members, nodes, shared, run_ids, gpus, confidence, end_at is null "
         "from marts.fabric_incidents order by kind"
     ).rows()
@@ -48,7 +46,7 @@ def test_links_that_fail_together_are_one_incident_and_findings_say_so_once(fabr
         ("nvlink", 2, 1, "node c", [], 0, "Likely", True),
     ]
 
-    rules = fabric.read(
+    rules = cluster.read(
         "select rule, node, evidence from marts.findings "
         "where rule in ('fabric_fault', 'link_down', 'gpu_error') order by rule, node nulls first"
     ).rows()

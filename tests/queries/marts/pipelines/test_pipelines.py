@@ -13,30 +13,20 @@ RUN = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def replayed(evidence):
+@pytest.fixture(scope="module")
+def replayed(shared_evidence):
+    evidence = shared_evidence
     evidence.load("step_replays", [{**RUN, "run_id": "1", "trace_id": "old", "ideal_s": 1.0}])
-    evidence.load(
-        "step_replays",
-        [
-            {**RUN, "run_id": "1", "trace_id": "new"},
-            {**RUN, "run_id": "even", "trace_id": "even", "recorded_s": 2.05, "undelayed_s": 2.0},
-        ],
-    )
-    evidence.load(
-        "replayed_parts",
-        [
-            {
-                "trace_id": trace,
-                "part": "worker",
-                "dp_rank": rank,
-                "stage": stage,
-                "step_s": seconds,
-            }
-            for trace in ("old", "new")
-            for rank, stage, seconds in ((0, 0, 2.0), (0, 1, 2.1), (1, 0, 2.6), (1, 1, 2.0))
-        ],
-    )
+    even = {**RUN, "run_id": "even", "trace_id": "even", "recorded_s": 2.05, "undelayed_s": 2.0}
+    evidence.load("step_replays", [{**RUN, "run_id": "1", "trace_id": "new"}, even])
+    evidence.load("replayed_parts", [
+        {"trace_id": trace, "part": "worker", "dp_rank": rank, "stage": stage, "step_s": seconds}
+        for trace in ("old", "new")
+        for rank, stage, seconds in ((0, 0, 2.0), (0, 1, 2.1), (1, 0, 2.6), (1, 1, 2.0))
+    ])  # fmt: skip
+    evidence.node("a", 2)
+    evidence.job("1", 0, 600, ["a"], 2)
+    evidence.build()
     return evidence
 
 
@@ -69,10 +59,6 @@ def test_workers_are_ranked_by_what_they_cost_alone(replayed):
 @pytest.mark.quiet("uneven_workers")
 @pytest.mark.fires("uneven_workers")
 def test_a_run_that_is_held_up_is_a_finding_and_one_that_is_not_known_is_none(replayed):
-    replayed.node("a", 2)
-    replayed.job("1", 0, 600, ["a"], 2)
-    replayed.store.build()
-
     found = replayed.store.read(
         "select run_key, severity, confidence from marts.findings where rule = 'uneven_workers'"
     ).rows()

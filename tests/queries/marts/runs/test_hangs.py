@@ -129,12 +129,14 @@ def test_hangs_of_counts(cluster, reported, size, columns, expected):
     assert hangs(cluster, columns) == expected
 
 
-def gang(evidence, job="9", node="a"):
+def gang(cluster, job="9", node="a"):
     """Load a job of four ranks that reports events."""
-    evidence.node(node, 4)
-    evidence.job(job, 0, 1000, [node], 4, "TIMEOUT")
-    starts = [{"event": "job.start", "t": 5, "rank": r, "pid": 70 + r} for r in range(4)]
-    evidence.events(job, starts, host=node)
+    cluster.node(node, 4)
+    cluster.job(job, 0, 1000, [node], 4, "TIMEOUT")
+    starts = [
+        {"event": "job.start", "t": 5, "rank": r, "pid": cluster.first_pid + r} for r in range(4)
+    ]
+    cluster.events(job, starts, host=node)
 
 
 def test_the_attempt_that_had_these_ranks_then_reports_node_and_gpu(evidence):
@@ -181,8 +183,9 @@ def test_an_address_of_ras_becomes_a_node_and_a_gpu(evidence):
 def test_both_sources_naming_one_rank_confirm_each_other(evidence):
     gang(evidence)
     evidence.add(
-        "rank_map", *({"rank": r, "pid": 70 + r} for r in range(4)), source="nccl-ras",
-        cluster=None, comm_id=comm(evidence), ranks=4, node="192.0.2.2", seen_at=6,
+        "rank_map", *({"rank": r, "pid": evidence.first_pid + r} for r in range(4)),
+        source="nccl-ras", cluster=None, comm_id=comm(evidence), ranks=4, node="192.0.2.2",
+        seen_at=6,
     )  # fmt: skip
     dumps(evidence, THREE_WAIT, cluster=None)
     answers(evidence, {t: {39: [1], 40: [0, 2, 3]} for t in (102, 120, 140)}, cluster=None)

@@ -2,7 +2,7 @@
 
 import random
 
-import pytest
+from tests.queries.conftest import built_together
 
 from goodput_queries.scope import Scope
 
@@ -20,33 +20,29 @@ def activity(step_s):
     return found
 
 
-@pytest.fixture
-def rhythms(evidence):
-    """Give three runs: steps of seven seconds, of a third of a second, and no steps."""
+@built_together
+def test_only_steps_of_several_readings_have_a_rhythm(cluster):
+    """Of three runs: steps of seven seconds, of a third of a second, and no steps."""
     chance = random.Random(4)  # noqa: S311 -- noise, no secret
     noise = [(at, abs(chance.gauss(0.4, 0.15))) for at, _ in activity(7)]
     for node, (job, readings) in zip(
         "abc", {"slow": activity(7.3), "fast": activity(0.31), "none": noise}.items(), strict=True
     ):
-        evidence.node(node, 1)
-        evidence.job(job, 0, LENGTH_S, [node], 1)
-        evidence.add(
+        cluster.node(node, 1)
+        cluster.job(job, 0, LENGTH_S, [node], 1)
+        cluster.add(
             "gpu_samples", *(
                 {"ts": at, "sm_active_ratio": ratio, "engine_active_ratio": ratio}
                 for at, ratio in readings
             ),
-            gpu_uuid=f"c/{node}#0", gpu_instance="",
+            gpu_uuid=cluster.gpu(f"{node}#0"), gpu_instance="",
         )  # fmt: skip
-    evidence.store.build()
-    return evidence.store
-
-
-def test_only_steps_of_several_readings_have_a_rhythm(rhythms):
+    yield
     found = {}
     for run in ("slow", "fast", "none"):
-        found[run] = rhythms.read(
+        found[run] = cluster.read(
             "select period_ms, error_ms, confidence, reason from marts.reading_rhythm",
-            scope=Scope(run=f"c/{run}"),
+            scope=Scope(run=f"{cluster.name}/{run}"),
         ).row(0)
 
     period_ms, error_ms, confidence, _ = found["slow"]

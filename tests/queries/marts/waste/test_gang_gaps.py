@@ -110,15 +110,16 @@ def test_a_gap_coincides_with_what_the_job_declares(cluster, declared, coincides
     assert found.rows() == [(coincides, confidence)]
 
 
-def test_a_busy_disk_explains_a_gap_that_the_job_does_not(evidence):
-    gang(evidence, [(1000, 1100)])
+@built_together
+def test_a_busy_disk_explains_a_gap_that_the_job_does_not(cluster):
+    gang(cluster, [(1000, 1100)])
     rows = [
-        {"node": "a", "ts": evidence.at(s), "cpu_total_s": float(s), "disk_busy_s": float(busy)}
+        {"ts": s, "cpu_total_s": float(s), "disk_busy_s": float(busy)}
         for s, busy in [(980, 0), (1010, 1), (1040, 30), (1070, 59), (1100, 88), (1130, 88)]
     ]
-    evidence.load("node_samples", rows, "node-exporter")
-
-    found = gang_gaps(evidence, "coincides, confidence")
+    cluster.add("node_samples", *rows, source="node-exporter", node="a")
+    yield
+    found = gang_gaps(cluster, "coincides, confidence")
 
     assert found.rows() == [("Host disk busy", "Likely")]
 

@@ -1,55 +1,44 @@
 """Events that name GPUs which no inventory knows belong to the job run on their host."""
 
 import pytest
-from tests.queries.conftest import steps
-from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
+from tests.queries.conftest import built_together, steps
 
-RUN, UUID = "exp-7", "GPU-0a"
-
-
-def of_a_run():
-    return [{"event": "job.start", "t": 4}, *steps(1, 27, 10)]
+RUN, UNKNOWN = "exp-7", "GPU-0a"
+RAN = [{"event": "job.start", "t": 4}, *steps(1, 27, 10)]
+AS_WITHOUT_A_GPU = {"startup": 20, "step_unsplit": 540, "teardown": 40}
 
 
-@pytest.fixture
-def expected(new_evidence):
-    """Return the ledger of the same events without a GPU."""
-    plain = new_evidence()
-    plain.node("a", 2)
-    plain.job("7", 0, 300, ["a"], 2)
-    plain.events(RUN, of_a_run())
-    return plain.gpu_s()
-
-
+@pytest.mark.parametrize("named", [None, UNKNOWN])
 @pytest.mark.parametrize("has_slots", [True, False])
-def test_they_are_matched_by_their_host(evidence, expected, has_slots):
+@built_together
+def test_they_are_matched_by_their_host(cluster, has_slots, named):
     if has_slots:
-        evidence.node("a", 2)
-    evidence.job("7", 0, 300, ["a"], 2)
-    evidence.events(RUN, of_a_run(), gpu_uuid=UUID)
+        cluster.node("a", 2)
+    cluster.job("7", 0, 300, ["a"], 2)
+    cluster.events(RUN, RAN, gpu_uuid=named and cluster.gpu(named))
+    yield
+    assert cluster.gpu_s() == AS_WITHOUT_A_GPU
 
-    assert evidence.gpu_s() == expected
-    assert expected["step_unsplit"] == 540
 
-
-def test_they_stay_matched_when_an_inventory_names_the_gpu_later(evidence):
-    evidence.job("7", 0, 300, ["a"], 2)
-    evidence.events(RUN, of_a_run(), gpu_uuid=UUID)
-    evidence.store.build()
+@built_together(builds=2)
+def test_they_stay_matched_when_an_inventory_names_the_gpu_later(cluster):
+    cluster.job("7", 0, 300, ["a"], 2)
+    cluster.events(RUN, RAN, gpu_uuid=cluster.gpu(UNKNOWN))
+    yield
     named = [
-        {"gpu_uuid": uuid, "slurm_index": i, "gpu_index": i}
-        for i, uuid in enumerate((UUID, "GPU-0b"))
+        {"gpu_uuid": cluster.gpu(uuid), "slurm_index": i, "gpu_index": i}
+        for i, uuid in enumerate((UNKNOWN, "GPU-0b"))
     ]
-    evidence.add("gpus", *named, source="nvml", node="a")
+    cluster.add("gpus", *named, source="nvml", node="a")
+    yield
+    assert cluster.gpu_s()["step_unsplit"] == 540
 
-    assert evidence.gpu_s()["step_unsplit"] == 540
-    assert_equals_full_build(evidence)
 
-
-def test_a_known_gpu_decides_between_two_jobs_of_a_host(evidence):
-    evidence.node("a", 2)
-    evidence.job("7", 0, 300, ["a"], 1)
-    evidence.job("8", 0, 300, ["a"], 1)
-    evidence.events(RUN, of_a_run(), gpu_uuid=UUID)
-
-    assert "step_unsplit" not in {k for k, v in evidence.gpu_s().items() if v}  # nobody knows whose
+@built_together
+def test_of_two_jobs_on_their_host_they_belong_to_neither(cluster):
+    cluster.node("a", 2)
+    cluster.job("7", 0, 300, ["a"], 1)
+    cluster.job("8", 0, 300, ["a"], 1)
+    cluster.events(RUN, RAN, gpu_uuid=cluster.gpu(UNKNOWN))
+    yield
+    assert "step_unsplit" not in {k for k, v in cluster.gpu_s().items() if v}

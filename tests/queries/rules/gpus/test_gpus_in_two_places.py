@@ -1,7 +1,5 @@
 """A GPU that evidence puts in two places at one time is counted in one, and named."""
 
-from __future__ import annotations
-
 import pytest
 from tests.queries.conftest import built_together
 

@@ -18,77 +18,45 @@ def test_a_host_is_its_node_with_and_without_its_domain(cluster, of_job, of_even
     yield
     found = cluster.gpu_s()
     assert (found["step_unsplit"], found["data_stall"]) == (2 * 80 - 24, 24)
-    assert cluster.read("select kind from marts.data_quality where kind like 'unm%'").is_empty()
-
-
-def why_unmatched(evidence):
-    evidence.store.build()
-    return evidence.store.read(
-        "select what from marts.data_quality where kind = 'unmatched job events'"
-    ).item()
-
-
-@pytest.mark.parametrize(
-    ("jobs", "start", "host", "why"),
-    [
-        (1, 10, "elsewhere", "in no inventory"),
-        (1, 1000, "a", "no job was allocated GPUs"),
-        (2, 10, "a", "several jobs"),
-    ],
-)
-def test_the_finding_says_why_events_match_no_job(evidence, jobs, start, host, why):
-    evidence.node("a", 2)
-    for job in range(jobs):
-        evidence.job(str(job), 0, 100, ["a"], 1)
-    evidence.events("r", steps(1, 8, start), host=host)
-
-    assert why in why_unmatched(evidence)
-
-
-def test_the_finding_says_that_a_log_without_a_cluster_has_its_job_in_another(evidence):
-    evidence.node("a", 1)
-    evidence.job("7", 0, 100, ["a"], 1)
-    evidence.log("7", steps(1, 8, 10), cluster=None)
-
-    assert "job of another cluster" in why_unmatched(evidence)
-    example = "select example from marts.data_quality where kind = 'unmatched job events'"
-    assert evidence.store.read(example).item() == "7 attempt 0 (cluster c)"
-
-
-GPU = {"gpu_uuid": "GPU-0", "gpu_index": 0}
-
-
-def listed(evidence, start, end):
-    """Say of GPU-0 that it was in node `a` from one second to the other."""
-    times = {"valid_from_at": start, "valid_to_at": end, "gpu_model": "h100"}
-    evidence.add("gpus", GPU, source="inventory", node="a", **times)
-
-
-def seen_in_a_pod(evidence, second):
-    """Say that an exporter, which calls itself after its pod, saw GPU-0 from then on."""
-    evidence.add("gpus", GPU, source="dcgm", node="exporter-x7k", valid_from_at=second)
-
-
-def s_by_node(evidence):
-    evidence.watched(1000)
-    evidence.store.build()
-    return dict(
-        evidence.store.read(
-            "select node, sum(gpu_ms)::bigint // 1000 from marts.ledger_scoped group by node"
-        ).rows()
+    lives = cluster.store.read(
+        "select job_run_key from intermediate.int_event_lives where list_has_any(hosts, $1)",
+        [[node, f"{node}.cluster.example"]],
     )
+    assert lives["job_run_key"].to_list() == [f"{cluster.name}/1@1800000000"]
 
 
-@pytest.mark.parametrize("seen", [None, 0, 500])
-def test_a_host_whose_gpus_an_inventory_file_has_on_a_node_is_that_node(evidence, seen):
-    listed(evidence, 0, None)
-    seen_in_a_pod(evidence, seen)
+def listed(cluster, start, end):
+    """Say of a GPU that it was in node `a` from one second to the other."""
+    times = {"valid_from_at": start, "valid_to_at": end, "gpu_model": "h100"}
+    gpu = {"gpu_uuid": cluster.gpu("GPU-0"), "gpu_index": 0}
+    cluster.add("gpus", gpu, source="inventory", node="a", **times)
 
-    assert s_by_node(evidence) == {"a": 1000}
+
+def seen_in_a_pod(cluster, second):
+    """Say that an exporter, which calls itself after its pod, saw that GPU from then on."""
+    gpu = {"gpu_uuid": cluster.gpu("GPU-0"), "gpu_index": 0}
+    cluster.add("gpus", gpu, source="dcgm", node=f"exporter-{cluster.name}", valid_from_at=second)
 
 
-def test_a_gpu_that_left_the_inventorys_node_is_where_it_is_seen(evidence):
-    listed(evidence, 0, 400)
-    seen_in_a_pod(evidence, 500)
+# what it shows: when the inventory has the GPU in node `a`, when the pod sees it; s of its nodes
+SEEN = {
+    "at no time": ((0, None), None, {"a": 1000}),
+    "from the start": ((0, None), 0, {"a": 1000}),
+    "later": ((0, None), 500, {"a": 1000}),
+    "after it left the inventory's node": ((0, 400), 500, {"a": 400, "exporter": 500}),
+}
 
-    assert s_by_node(evidence) == {"a": 400, "exporter-x7k": 500}
+
+@pytest.mark.parametrize(("listed_s", "seen_s", "expected"), SEEN.values(), ids=SEEN)
+@built_together
+def test_a_host_whose_gpus_an_inventory_file_has_on_a_node_is_that_node(
+    cluster, listed_s, seen_s, expected
+):
+    listed(cluster, *listed_s)
+    seen_in_a_pod(cluster, seen_s)
+    cluster.watched(1000)
+    yield
+    rows = cluster.read(
+        "select node, sum(gpu_ms)::bigint // 1000 from marts.ledger_scoped group by node"
+    )
+    assert {node.removesuffix(f"-{cluster.name}"): s for node, s in rows.rows()} == expected

@@ -141,22 +141,6 @@ def test_ledger(cluster, load, expected):
     assert cluster.gpu_s() == expected
 
 
-def test_two_jobs_on_one_gpu_the_later_start_has_it_and_the_overlap_is_reported(evidence):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 100, ["a"], 1)
-    evidence.job("2", 60, 100, ["a"], 1)
-
-    evidence.store.build()
-
-    held = evidence.store.read(
-        "select job_id, sum(gpu_ms)::bigint from marts.ledger_scoped group by all order by 1"
-    )
-    assert held.rows() == [("1", 60_000), ("2", 40_000)]
-    assert evidence.store.read(
-        "select n, gpu_ms from marts.data_quality where kind = 'overlapping holds'"
-    ).rows() == [(1, 40_000)]
-
-
 @built_together
 def test_an_hour_without_a_price_is_unpriced_and_never_zero(cluster):
     cluster.node("a", 1, model="h100")
@@ -182,16 +166,17 @@ def test_free_time_that_nobody_watched_is_not_called_waste(cluster):
     assert summary["wasted_ms"] == 0
 
 
-def test_the_ledger_balances_after_a_gpu_left_the_inventorys_past(evidence):
+@built_together(builds=2)
+def test_the_ledger_balances_after_a_gpu_left_the_inventorys_past(cluster):
     placed = {"node": "a", "slurm_index": 0, "gpu_model": "h100"}
-    evidence.add("gpus", source="slurm", gpu_uuid="a#0", **placed)
-    evidence.watched(4 * 3600)
-    evidence.store.build()
-    seen = {"gpu_uuid": "GPU-0", "gpu_index": 0, "valid_from_at": 9000}
-    evidence.add("gpus", seen, source="nvml", **placed)
-
+    cluster.add("gpus", source="slurm", gpu_uuid="a#0", **placed)
+    cluster.watched(4 * 3600)
+    yield
+    seen = {"gpu_uuid": cluster.gpu("GPU-0"), "gpu_index": 0, "valid_from_at": 9000}
+    cluster.add("gpus", seen, source="nvml", **placed)
+    yield
     # the slot gave way, and left its word that a GPU stood there before
-    assert evidence.gpu_s() == {"idle_no_demand": 4 * 3600}
+    assert cluster.gpu_s() == {"idle_no_demand": 4 * 3600}
 
 
 @built_together
@@ -237,3 +222,26 @@ def test_gpus_that_only_the_scheduler_knows_have_the_model_that_it_names(cluster
     yield
     row = cluster.read("from marts.ledger_by_category where gpu_ms > 0").row(0, named=True)
     assert (row["cost"], row["unpriced_gpu_ms"]) == (pytest.approx(10.0), 0)
+
+
+@built_together
+def test_gpus_that_another_source_names_count_where_the_accounting_has_none(cluster):
+    cluster.node("a", 8)
+    cluster.job("1", 0, 3600, ["a"], None)
+    for number in range(5):
+        cluster.hold("1", f"a#{number}", method="scontrol")
+    cluster.watched(3600)
+    yield
+    assert cluster.gpu_s() == {"unknown": 5 * 3600, "idle_no_demand": 3 * 3600}
+
+
+@built_together
+def test_a_value_that_is_blank_does_not_void_the_utilisation_beside_it(cluster):
+    cluster.telemetry("a", 1, source="dcgm")
+    cluster.add("gpu_samples", *(
+        {"ts": second, "gpu_busy_ratio": 0.9, "is_flagged": second > 0}
+        for second in range(0, 3_601, 60)
+    ), source="dcgm", gpu_uuid=cluster.gpu("a-0"), gpu_instance="")  # fmt: skip
+    cluster.job("1", 0, 3600, ["a"], 1)
+    yield
+    assert cluster.gpu_s() == {"busy_unclassified": 3600}

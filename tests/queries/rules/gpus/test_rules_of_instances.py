@@ -226,24 +226,21 @@ def test_an_inventory_with_the_numbers_of_the_scheduler_names_its_gpus_past_cut_
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_instances_beyond_a_whole_gpu_are_left_out_and_named(evidence, order):
+@built_together
+def test_instances_beyond_a_whole_gpu_are_left_out(cluster, order):
     """A listing with more than seven slices is wrong: what does not fit is no part of the GPU."""
-    gpu(evidence, "dcgm", GPU, 0)
+    gpu(cluster, "dcgm", GPU, 0)
     parts = [("1", "4g.40gb", None), ("2", "3g.40gb", None), ("3", "2g.20gb", None)]
-    cut(evidence, "dcgm", GPU, [*parts, ("0", "9g.90gb", None)][::order], 0)
-    evidence.watched(700)
-    evidence.job("1", 0, 700, ["m"], 2)
+    cut(cluster, "dcgm", GPU, [*parts, ("0", "9g.90gb", None)][::order], 0)
+    cluster.watched(700)
+    cluster.job("1", 0, 700, ["m"], 2)
     for instance, _, _ in parts:
-        readings(evidence, GPU, instance, 700, active=True)
-
-    found = by_instance(evidence)
+        readings(cluster, GPU, instance, 700, active=True)
+    yield
+    found = by_instance(cluster)
 
     assert set(found) == {("1", "busy_unclassified"), ("2", "busy_unclassified")}
     assert sum(found.values()) == pytest.approx(700, abs=0.001)
-    finding = evidence.store.read(
-        "select n, example from marts.data_quality where kind = 'instances beyond a whole GPU'"
-    )
-    assert finding.rows() == [(2, f"{gpu_id(evidence, GPU)}/0 (9g.90gb)")]
 
 
 @built_together

@@ -1,6 +1,5 @@
 """Labels on series of GPUs: they name GPUs of known jobs, and holds without a scheduler."""
 
-import polars as pl
 import pytest
 from tests.queries.conftest import built_together
 from tests.queries.rules.jobs.without_a_scheduler import holds
@@ -163,19 +162,16 @@ def test_a_scheduler_that_reports_earlier_times_takes_them_back(cluster):
     assert cluster.gpu_s() == {"busy_unclassified": 10, "free_unknown": 3990}
 
 
-def test_polls_that_see_a_label_again_and_again_give_what_one_look_gives(new_evidence):
-    polled, whole = new_evidence(), new_evidence()
-    for one in (polled, whole):
-        one.telemetry("n", 1, "dcgm")
-        working(one, "n-0", 1000)
-    for second in (200, 500, 800):
-        label(polled, "n-0", "nlp/a", 100, second)
-        polled.store.build()
-    label(whole, "n-0", "nlp/a", 100, 800)
-
-    assert holds(polled) == holds(whole) == [("n-0", "nlp/a", 100, 800, "label")]
-    sql = "from marts.ledger_segments order by all"
-    assert polled.store.read(sql).equals(whole.store.read(sql))
+@pytest.mark.parametrize("polls", [(800,), (200, 500, 800)])
+@built_together(builds=3)
+def test_polls_that_see_a_label_again_and_again_give_what_one_look_gives(cluster, polls):
+    cluster.telemetry("n", 1, "dcgm")
+    working(cluster, "n-0", 1000)
+    for second in polls:
+        label(cluster, "n-0", "nlp/a", 100, second)
+        yield
+    assert holds(cluster) == [("n-0", "nlp/a", 100, 800, "label")]
+    assert cluster.gpu_s() == {"busy_unclassified": 700, "free_unknown": 300}
 
 
 @built_together(builds=3)
@@ -193,14 +189,3 @@ def test_an_id_that_comes_after_a_build_moves_the_hold(cluster):
     assert [row[0] for row in after] == ["n-2"]
     yield
     assert holds(cluster) == after
-
-
-def test_the_statement_says_what_is_known_from_labels_alone(evidence):
-    labelled(evidence)
-    label(evidence, "n-0", "nlp/a", 100, 900)
-    evidence.store.build()
-
-    rows = evidence.store.read("select reason, job_runs, gpu_ms from marts.statement_differences")
-    assert rows.rows() == [("known from labels of telemetry alone", 1, -800_000)]
-    kinds = evidence.store.read("select kind, n from marts.data_quality where n > 0")
-    assert kinds.filter(pl.col("kind") == "job runs known from labels alone")["n"].to_list() == [1]

@@ -1,7 +1,7 @@
 """How an attempt ended, where the scheduler's state alone does not say."""
 
 import pytest
-from tests.queries.conftest import built_together, durable, steps
+from tests.queries.conftest import at, built_together, durable, steps
 
 
 def outcome(cluster):
@@ -44,22 +44,16 @@ def test_steps_of_a_run_that_just_stops_stay_at_risk(cluster):
     assert cluster.gpu_s()["at_risk"] == 100
 
 
-def test_a_followed_log_that_falls_silent_ends_with_its_last_line(evidence):
+@built_together(builds=2)
+def test_a_followed_log_that_falls_silent_ends_with_its_last_line(cluster):
     """By the evidence of its cluster: 15 minutes later another log there goes on."""
-    for node in "ab":
-        evidence.node(node, 1)
-    silent = {"observed_at": evidence.at(100), "source": "mlperf"}
-    evidence.job("1", 0, None, ["a"], 1, "RUNNING", **silent)
-    evidence.job("2", 0, None, ["b"], 1, "RUNNING", **{**silent, "observed_at": evidence.at(900)})
-    evidence.store.build()
-    running = evidence.store.read(
-        "select count(*) from intermediate.int_holds where end_ms is null"
-    )
-    evidence.job("2", 0, None, ["b"], 1, "RUNNING", **{**silent, "observed_at": evidence.at(1100)})
-    evidence.store.build()
-
-    ends = evidence.store.read(
-        "select job_id, (end_ms - start_ms) // 1000 from intermediate.int_attempts order by 1"
-    )
-    assert running.item() == 2
-    assert ends.rows() == [("1", 100), ("2", None)]
+    for job, node, until in (("1", "a", 100), ("2", "b", 900)):
+        cluster.node(node, 1)
+        cluster.job(job, 0, None, [node], 1, "RUNNING", observed_at=at(until), source="mlperf")
+    ends = f"""select job_id, (end_ms - start_ms) // 1000 from intermediate.int_attempts
+        where cluster = '{cluster.name}' order by 1"""
+    yield
+    assert cluster.read(ends).rows() == [("1", None), ("2", None)]
+    cluster.job("2", 0, None, ["b"], 1, "RUNNING", observed_at=at(1100), source="mlperf")
+    yield
+    assert cluster.read(ends).rows() == [("1", 100), ("2", None)]

@@ -129,37 +129,6 @@ def test_all_events_of_a_job_may_lie_behind_its_hold(cluster):
     assert ("1", f"{cluster.name}/1@1800000000", "job_id") in lives.rows()
 
 
-def offsets(evidence):
-    evidence.build()
-    return evidence.read(
-        """select n, example, what_to_do from marts.data_quality
-        where kind = 'clocks that disagree'"""
-    ).rows()
-
-
-@pytest.mark.parametrize("off", [600, -900, 3600])
-def test_a_host_whose_events_all_lie_off_their_holds_by_a_like_amount_is_named(evidence, off):
-    evidence.node("a", 1)
-    for job in range(3):
-        start = 10_000 + job * 2000
-        evidence.job(str(job), start, start + 1000, ["a"], 1)
-        evidence.events(str(job), steps(1, 98, start + 10 + off), attempt=0)
-
-    ((n, example, what_to_do),) = offsets(evidence)
-
-    assert n == 1
-    assert example.startswith("a: ")
-    found = int(example.split(": ")[1].split(" s")[0])
-    assert abs(found - off) <= 20
-    assert "chrony" in what_to_do
-
-
-def test_a_late_line_is_no_clock_that_disagrees(evidence):
-    ann_and_bob(evidence, late=25)
-
-    assert offsets(evidence) == []
-
-
 STEPS_THAT_TOUCH = [
     event(name, 10 * step + late, step=step)
     for step in range(1, 9)

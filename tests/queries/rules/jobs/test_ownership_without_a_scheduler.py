@@ -1,8 +1,7 @@
 """Ownership without a scheduler: by job events, lists of processes, then activity."""
 
 import pytest
-from tests.queries.conftest import Evidence, built_together
-from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
+from tests.queries.conftest import built_together
 from tests.queries.rules.jobs.without_a_scheduler import (
     holds,
     job,
@@ -230,22 +229,23 @@ def test_a_scheduler_takes_over_from_its_first_record_on(cluster):
     assert all(row[3] is not None and row[3] <= 1000 for row in after if row[1] != "77")
 
 
-def test_where_labels_exist_nothing_is_inferred(evidence):
-    evidence.telemetry("n", 2)
-    readings(evidence, "n-0", [(0, 2000)])
-    processes(evidence, "n-0", [5], 0, 2000)
-    evidence.add(
-        "gpu_owners", source="dcgm", gpu_uuid=evidence.gpu("n-1"), gpu_instance="", kind="pod",
+@built_together
+def test_where_labels_exist_nothing_is_inferred(cluster):
+    cluster.telemetry("n", 2)
+    readings(cluster, "n-0", [(0, 2000)])
+    processes(cluster, "n-0", [5], 0, 2000)
+    cluster.add(
+        "gpu_owners", source="dcgm", gpu_uuid=cluster.gpu("n-1"), gpu_instance="", kind="pod",
         owner="nlp/a", container="", first_seen_at=100, last_seen_at=900,
     )  # fmt: skip
+    yield
+    assert {row[1] for row in holds(cluster)} == {"nlp/a"}
+    assert "free_unknown" in cluster.gpu_s()
 
-    assert {row[1] for row in holds(evidence)} == {"nlp/a"}
-    assert "free_unknown" in evidence.gpu_s()
 
-
-@pytest.mark.slow
-def test_builds_on_the_way_give_the_rows_of_a_full_build(new_evidence):
-    """Of two clusters in one database, each loaded in an order of its own."""
+@pytest.mark.parametrize("order", [1, -1])
+@built_together(builds=5)
+def test_evidence_may_come_in_any_order(cluster, order):
     named = {"attempt": None, "host": "n", "pid": 7}
     parts = [
         lambda one: [readings(one, "n-0", [(60, 1000), (1200, 1900)]),
@@ -255,17 +255,13 @@ def test_builds_on_the_way_give_the_rows_of_a_full_build(new_evidence):
         lambda one: one.events("train", steps(520, 900, first=41), **named),
         lambda one: one.job("77", 1000, 1400, ["n"], 1),
     ]  # fmt: skip
-    store = new_evidence().store
-    forwards, backwards = Evidence(store, "forwards"), Evidence(store, "backwards")
-    forwards.telemetry("n", 2)
-    backwards.telemetry("n", 2)
-    for part, other in zip(parts, reversed(parts), strict=True):
-        part(forwards)
-        other(backwards)
-        store.build()
-
-    assert forwards.violations() == 0
-    assert_equals_full_build(forwards)
+    cluster.telemetry("n", 2)
+    for part in parts[::order]:
+        part(cluster)
+        yield
+    assert [row[:4] for row in holds(cluster)] == [
+        ("n-0", "77", 1000, 1400), ("n-0", "pid 7 on n", 50, 100), ("n-0", "train", 100, 1000),
+    ]  # fmt: skip
 
 
 def test_a_process_on_the_latest_list_goes_on(evidence):
@@ -286,25 +282,31 @@ def test_beside_a_scheduler_a_host_that_nobody_knows_is_no_machine(evidence):
     assert sum(evidence.gpu_s().values()) == 100
 
 
-@pytest.mark.parametrize("is_late", [False, True])
-def test_an_inventory_file_that_names_the_host_otherwise_renames_it_and_no_more(
-    evidence, new_evidence, is_late
-):
-    """A recorder in a container is called after it; the file has the node's name."""
-    alone = new_evidence()
-    for site in (alone, evidence):
-        site.telemetry("n", 2)
-        readings(site, "n-0", [(100, 900)])
-        readings(site, "n-1", [(1200, 1500)])
-        processes(site, "n-0", [7], 100, 900)
-        job(site, "r", [{"local_rank": 0}, {"local_rank": 1}], cluster=None)
-    expected = phases(alone)
-    if is_late:
-        evidence.store.build()
-    listed = [{"gpu_uuid": f"c/n-{index}", "gpu_index": index} for index in range(2)]
-    evidence.add("gpus", *listed, source="inventory", node="gpu-a01", valid_from_at=0)
+RENAMED = {
+    ("busy_unclassified", "owner_unknown"): 300,
+    ("idle_no_demand", "demand_unknown"): 2100,
+    ("step_unsplit", None): 1600,
+}
 
-    assert phases(evidence) == expected
-    nodes = evidence.store.read("select distinct node from marts.ledger_segments")
-    assert nodes.to_series().to_list() == ["gpu-a01"]
-    assert_equals_full_build(evidence)
+
+@pytest.mark.parametrize("named", ["at once", "later", "never"])
+@built_together(builds=2)
+def test_an_inventory_file_that_names_the_host_otherwise_renames_it_and_no_more(cluster, named):
+    """A recorder in a container is called after it; the file has the node's name."""
+    host, node = f"pod-{cluster.name}", f"gpu-{cluster.name}"
+    cluster.telemetry(host, 2)
+    readings(cluster, f"{host}-0", [(100, 900)])
+    readings(cluster, f"{host}-1", [(1200, 1500)])
+    processes(cluster, f"{host}-0", [7], 100, 900)
+    job(cluster, "r", [{"local_rank": 0}, {"local_rank": 1}], host=host, cluster=None)
+    if named == "later":
+        yield
+    listed = [{"gpu_uuid": cluster.gpu(f"{host}-{index}"), "gpu_index": index} for index in (0, 1)]
+    if named != "never":
+        cluster.add("gpus", *listed, source="inventory", node=node, valid_from_at=0)
+    yield
+    assert phases(cluster) == RENAMED
+    nodes = cluster.read(
+        f"select distinct node from marts.ledger_segments where cluster = '{cluster.name}'"
+    )
+    assert nodes.to_series().to_list() == [host if named == "never" else node]

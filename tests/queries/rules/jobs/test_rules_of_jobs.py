@@ -135,17 +135,6 @@ def test_ledger_of_a_run_of_several_job_runs(cluster, jobs, attempts, expected):
         assert cluster.read("select ettr_ratio from marts.runs").item() == pytest.approx(1)
 
 
-def test_losses_in_a_step_are_cut_at_its_end_and_reported(evidence):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 100, ["a"], 1)
-    evidence.events("1", steps(1, 10, 0, data_s=4.0, straggler_s=4.0, comm_s=4.0))
-
-    assert evidence.gpu_s() == {"data_stall": 40, "straggler_wait": 40, "exposed_comm": 20}
-    quality = evidence.read("select kind, n from marts.data_quality").rows()
-    assert ("splits that exceed their step", 2) not in quality
-    assert any(kind == "splits that exceed their step" for kind, _ in quality)
-
-
 @built_together
 def test_one_throttled_gpu_costs_its_gang(cluster):
     """Two GPUs, steps of 10 s, 15 s while one is too hot: its own excess and the other's wait."""
@@ -169,18 +158,6 @@ def test_one_throttled_gpu_costs_its_gang(cluster):
     assert reason == "hw_thermal"
     assert booked > 40_000
     assert "hot" in verdict
-
-
-def test_events_that_fit_no_job_run_are_listed_not_guessed(evidence):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 100, ["a"], 1)
-    evidence.events("somebody-else", steps(1, 3, 0), host="b")
-
-    assert evidence.gpu_s() == {"unknown": 100}
-    found = evidence.read(
-        "select example from marts.data_quality where kind = 'unmatched job events'"
-    )
-    assert found.rows() == [("somebody-else attempt 0",)]
 
 
 @built_together

@@ -2,7 +2,6 @@
 
 import pytest
 from tests.queries.conftest import built_together
-from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 from tests.queries.rules.jobs.without_a_scheduler import (
     holds,
     job,
@@ -146,6 +145,7 @@ def test_one_gpu_that_works_keeps_the_gang(cluster):
 
 
 def test_a_scheduler_record_ends_a_silent_run(evidence):
+    """In a database of its own, which has no list of processes."""
     evidence.telemetry("n", 2)
     readings(evidence, "n-0", [(90, 3000)], until=3000)
     silent(evidence)
@@ -154,16 +154,14 @@ def test_a_scheduler_record_ends_a_silent_run(evidence):
     assert of_run(evidence)[0] == {(100, 1990)}, "the last reading before it decides"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("untils", [(1000, 2000, 4000), (4000, 1000)])
-def test_builds_on_the_way_give_the_rows_of_a_full_build(new_evidence, untils):
-    one = new_evidence()
-    one.telemetry("n", 2)
-    silent(one, pid=7)
-    one.store.build()
+@built_together(builds=4)
+def test_readings_may_come_in_any_order(cluster, untils):
+    cluster.telemetry("n", 2)
+    silent(cluster, pid=7)
+    yield
     for until in untils:
-        processes(one, "n-0", [7], 90, 1900, until=until)
-        readings(one, "n-0", [(90, 3000)], until=until)
-        of_run(one)
-
-    assert_equals_full_build(one)
+        processes(cluster, "n-0", [7], 90, 1900, until=until)
+        readings(cluster, "n-0", [(90, 3000)], until=until)
+        yield
+    assert of_run(cluster)[0] == {(100, 1900)}

@@ -3,7 +3,6 @@
 import pytest
 from tests.queries.conftest import built_together, durable, steps
 
-KIND = "steps that were not reached"
 # what it shows: first step of the second attempt, lost steps of both, runs that data quality names
 RESUMED = {
     "after the saved step": (5, [4, 0], []),
@@ -28,15 +27,3 @@ def test_steps_that_a_run_rolled_back(cluster, first, lost, named):
         f"select run_key from intermediate.int_skipped_steps where run_key = '{cluster.name}/r'"
     )
     assert skipped.height == len(named)
-
-
-def test_data_quality_names_the_run(evidence):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 100, ["a"], 1, "FAILED", job_name="r")
-    evidence.job("2", 100, 200, ["a"], 1, job_name="r")
-    evidence.events("r", steps(1, 8, 10), attempt=0)
-    evidence.events("r", steps(201, 208, 110), attempt=1)
-    evidence.store.build()
-
-    found = evidence.read(f"select n, example from marts.data_quality where kind = '{KIND}'")
-    assert found.rows() == [(1, "c/r at step 201 after 8")]

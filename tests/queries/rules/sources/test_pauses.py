@@ -2,7 +2,6 @@
 
 import pytest
 from tests.queries.conftest import built_together
-from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 from tests.queries.rules.jobs.without_a_scheduler import phases
 
 ACTIVE = ("busy_unclassified", None)
@@ -102,16 +101,16 @@ def test_activity_with_no_known_owner(cluster, interval, active, expected):
     assert cluster.violations() == 0
 
 
-def test_builds_before_and_after_300_s_agree_on_the_past(evidence):
-    evidence.node("a", 1)
-    evidence.job("1", 0, None, ["a"], 1, "RUNNING")
-    evidence.samples("a#0", evidence.every(-1, 691, 1), lambda s: s <= 400)
-    until_691 = phases(evidence)
-    evidence.samples("a#0", evidence.every(692, 720, 1), lambda _: False)
-
-    assert until_691 == {ACTIVE: 400, PAUSE: 291}
-    assert phases(evidence) == {ACTIVE: 400, PAUSE: 300, IDLE: 20}
-    assert_equals_full_build(evidence)
+@built_together(builds=2)
+def test_builds_before_and_after_300_s_agree_on_the_past(cluster):
+    cluster.node("a", 1)
+    cluster.job("1", 0, None, ["a"], 1, "RUNNING")
+    cluster.samples("a#0", cluster.every(-1, 691, 1), lambda s: s <= 400)
+    yield
+    assert phases(cluster) == {ACTIVE: 400, PAUSE: 291}
+    cluster.samples("a#0", cluster.every(692, 720, 1), lambda _: False)
+    yield
+    assert phases(cluster) == {ACTIVE: 400, PAUSE: 300, IDLE: 20}
 
 
 # what it shows: until when the GPU is inactive from second 400 on, findings, advice of the loss

@@ -68,28 +68,3 @@ def test_what_readings_cover(cluster, end, seconds, active, expected):
     cluster.samples("a#0", seconds, active)
     yield
     assert cluster.gpu_s() == expected
-
-
-@pytest.mark.parametrize(
-    ("node", "job", "active", "found"),
-    [
-        # without a scheduler the work would be somebody's
-        ("b", (0, 100), lambda s: s <= 100, [(1, 100_000)]),
-        ("a", (105, 200), lambda s: s > 100, []),
-        ("a", (0, 95), lambda s: s <= 100, []),
-    ],
-    ids=[
-        "no job was there",
-        "a job begins between two readings",
-        "a job ends between two readings",
-    ],
-)
-def test_work_that_no_job_accounts_for_is_reported(evidence, node, job, active, found):
-    evidence.node("a", 1)
-    evidence.node("b", 1)
-    evidence.job("1", *job, [node], 1)
-    evidence.samples("a#0", evidence.every(0, 200), active)
-    evidence.store.build()
-
-    rows = evidence.read("select n, gpu_ms from marts.data_quality where kind = 'busy with no job'")
-    assert rows.rows() == found

@@ -26,11 +26,15 @@ def test_a_gpu_that_two_sources_read_is_there_once(cluster, of_dcgm, of_nvml, of
     assert cluster.violations() == 0
 
 
-def test_nodes_of_one_short_name_in_two_domains_are_two(evidence):
+@built_together
+def test_nodes_of_one_short_name_in_two_domains_are_two(cluster):
     """The GPU was taken from one to the other, as its names say."""
-    read_by(evidence, "dcgm", "a.east", 0, 500)
-    read_by(evidence, "nvml", "a.west", 600, 1000)
-    evidence.store.build()
-
-    nodes = evidence.store.read("select node from intermediate.int_gpu_units order by start_ms")
-    assert nodes.to_series().to_list() == ["a.east", "a.west"]
+    node = f"a-{cluster.name}"
+    read_by(cluster, "dcgm", f"{node}.east", 0, 500)
+    read_by(cluster, "nvml", f"{node}.west", 600, 1000)
+    yield
+    nodes = cluster.read(
+        f"""select node from intermediate.int_gpu_units where gpu_uuid = '{cluster.gpu("gpu")}'
+        order by start_ms"""
+    )
+    assert nodes["node"].to_list() == [f"{node}.east", f"{node}.west"]

@@ -3,6 +3,8 @@
 import pytest
 from tests.queries.conftest import built_together, durable, phase, printed, steps
 
+from goodput_queries.scope import Scope
+
 
 @pytest.mark.parametrize("attempt", [None, 0])
 @built_together(builds=2)
@@ -39,19 +41,6 @@ def test_a_log_whose_clock_is_off_lengthens_no_step(cluster, off_s, attempt):
     cluster.log("1", [{**line, "t": line["t"] + off_s} for line in lines])
     yield
     assert cluster.gpu_s() == alone
-
-
-@pytest.mark.parametrize(("off_s", "found"), [(7200, ["c/1#0: +7200 s"]), (3, [])])
-def test_two_sources_whose_clocks_disagree_are_named(evidence, off_s, found):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 30_000, ["a"], 1)
-    ran = steps(1, 12, 10_010)
-    evidence.events("1", ran)
-    evidence.log("1", [{**line, "t": line["t"] + off_s} for line in ran])
-    evidence.store.build()
-
-    example = "select example from marts.data_quality where kind = 'clocks that disagree'"
-    assert evidence.store.read(example).to_series().to_list() == found
 
 
 @built_together(builds=2)
@@ -141,7 +130,8 @@ def test_tokens_that_only_the_log_counts_are_counted(cluster):
     cluster.events("1", ran)
     cluster.log("1", [{**row, "tokens": 50.0} for row in printed(ran)])
     yield
-    assert cluster.read("select sum(tokens) from marts.train_steps").item() == 400
+    of_run = Scope(run=f"{cluster.name}/1")
+    assert cluster.read("select sum(tokens) from marts.train_steps", of_run).item() == 400
 
 
 @pytest.mark.parametrize("others", ["silent", "job.start", "steps"])

@@ -2,8 +2,13 @@
 -- grain: kind, what
 -- n: how many cases
 -- what_to_do: null: nothing can be done
--- gpu_ms: GPU time concerned; null where it has none
-with findings as (
+-- gpu_ms: GPU time concerned, where the ledger has it that of the scope; null where it has none
+with ledger as not materialized (
+    select * from marts.ledger_owned
+    where not is_by_node and category in ('free_unknown', 'unknown', 'busy_unclassified')
+),
+
+findings as (
     select
         'overlapping holds' as kind,
         'two job runs claimed one GPU at one time; the later start has it' as what,
@@ -136,6 +141,18 @@ with findings as (
         'Correct `timezone` of the log''s source in goodput.toml, or the clock of its host, and ingest it again; if the job did '
         || 'start again, let both sources report all of it'
     from marts.attempts_reported_twice
+    union all
+    select
+        'instruments that disagree',
+        'two instruments report the ' || fact || ' differently',
+        count(*), null, min(subject || ': ' || said),
+        case fact
+            when 'outcome' then 'Let the command of the job end with the exit code of its program, so that the scheduler fails it'
+            when 'energy of a GPU' then 'Compare `nvidia-smi -q -d POWER` with the readings; prefer the source that agrees'
+            else 'Check which server and which power supplies the meter of this node measures'
+        end
+    from marts.disagreeing_instruments
+    group by fact
     union all
     select
         'GPUs placed by assumption',
@@ -274,7 +291,7 @@ with findings as (
         'GPU time without a price', 'the rate card has no matching row', count(distinct coalesce(gpu_model, '?')),
         sum(gpu_ms), min(coalesce(gpu_model, 'unknown model')),
         'Add a row for it to the rate card and ingest it (source rates)'
-    from marts.ledger_pieces as ledger
+    from (select * from marts.ledger_owned where is_by_node) as ledger
     anti join intermediate.int_prices as prices
         on ledger.cluster = prices.cluster
         and coalesce(ledger.gpu_model, '') = prices.gpu_model
@@ -291,18 +308,18 @@ with findings as (
         'free time without node states', 'no source reports whether these GPUs were up while they were not allocated',
         count(distinct gpu_uuid), sum(gpu_ms), min(node),
         'Ingest `sacctmgr show event`, or `sinfo` with --observed-at'
-    from marts.ledger_pieces where category = 'free_unknown'
+    from ledger where category = 'free_unknown'
     union all
     select
         'allocated time without evidence', 'neither job events nor telemetry cover these GPUs',
         count(distinct gpu_uuid), sum(gpu_ms), min(node), 'Scrape these GPUs, or let their jobs report steps'
-    from marts.ledger_pieces where category = 'unknown'
+    from ledger where category = 'unknown'
     union all
     select
         'active time without job events', 'telemetry shows activity; no job event shows whether it was useful',
         count(distinct coalesce(job_run_key, gpu_uuid)), sum(gpu_ms), min(coalesce(job_run_key, node)),
         'Let the job report its steps (job events, five lines of Python)'
-    from marts.ledger_pieces where category = 'busy_unclassified'
+    from ledger where category = 'busy_unclassified'
     union all
     select
         'duplicate scheduler records', 'one scheduler record with two submit times: read with a wrong time zone?',

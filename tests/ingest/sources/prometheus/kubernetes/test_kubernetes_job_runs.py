@@ -1,7 +1,5 @@
 """Pods into job runs: whose GPUs, from when to when, how it ended."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 import pytest

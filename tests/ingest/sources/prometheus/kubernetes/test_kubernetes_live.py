@@ -1,7 +1,5 @@
 """Kubernetes polled through Prometheus: many polls give the rows of one query over all of it."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 from datetime import datetime, timedelta

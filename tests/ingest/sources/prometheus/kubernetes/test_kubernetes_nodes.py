@@ -1,7 +1,5 @@
 """Nodes with GPUs: what they have, when they could not be used, when nobody looked."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

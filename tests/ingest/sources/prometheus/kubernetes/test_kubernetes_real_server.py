@@ -1,7 +1,5 @@
 """Kubernetes through a real Prometheus that scrapes kube-state-metrics and a GPU exporter."""
 
-from __future__ import annotations
-
 import time
 from datetime import datetime, timedelta
 
