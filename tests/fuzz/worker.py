@@ -33,6 +33,7 @@ MEMORY_MAX_BYTES = 500 * 1000 * 1000  # that a file may add
 FILE_MAX_S = 10.0  # of a processor: the machine may have other work
 BUILD_MAX_S = 300.0  # of a processor, for files of many years
 ROOM_BYTES = 6 * 1024 * 1024 * 1024  # of addresses, beyond what the process begins with
+DATABASE_MEMORY = "3GB"  # DuckDB knows the machine's memory, not the room: beyond it, it spills
 OBSERVED_AT = datetime(2025, 8, 20, 15)  # noqa: DTZ001 -- moments are stored naive, in UTC
 OPTIONS = ReadOptions("c", ZoneInfo("Europe/Berlin"), OBSERVED_AT, "n1")
 
@@ -114,6 +115,8 @@ def main(seed: int, first: int, last: int, is_built: int, folder: Path) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     # on disk, as a site has it: in memory, years of hours of a batch would fill the room
     with contextlib.closing(LocalStore(folder.with_name("fleet.duckdb"))) as store:
+        with store.cursor() as cursor:
+            cursor.execute(f"set global memory_limit = '{DATABASE_MEMORY}'")
         for number in range(first, last):
             _say({"begins": number})
             case, content = made(seed, number)

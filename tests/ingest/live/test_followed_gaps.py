@@ -8,7 +8,7 @@ from goodput_ingest.live.tail import Tail
 STEP = ITERATION.format(second=11, step=1, ms=1000.0)
 CUT = STEP.replace(" iteration ", " iteratio ").replace("iteration (ms)", "iteration (s)")
 SAVE = "  successfully saved checkpoint of iteration 1 to /ckpt\n"
-MAXTEXT = "completed step: 3, seconds: 1.2, TFLOP/s/device: 90.1\n"
+LLAMA_FACTORY = '{"current_steps": 3, "total_steps": 10, "loss": 1.2}\n'
 
 
 @pytest.fixture
@@ -50,11 +50,11 @@ def test_a_log_that_gives_what_was_missing_is_named_no_more(logs, store, tmp_pat
 
 def test_doctor_names_what_files_of_a_followed_folder_lack(logs, tmp_path):
     (tmp_path / "a.out").write_text(STEP + SAVE)
-    (tmp_path / "b.out").write_text(MAXTEXT)
+    (tmp_path / "b.out").write_text(LLAMA_FACTORY)
 
     _, *found = (text.replace(f"{tmp_path}/", "") for text in logs.probe())
 
     assert [text[:50] for text in found] == [
         "a.out: job-log: steps and no finished save were re",
-        "b.out: a log of MaxText is not read. Its goodput e",
+        "b.out: trainer_log.jsonl of LLaMA-Factory is not r",
     ]

@@ -83,6 +83,17 @@ def test_a_node_that_only_serves(cluster):
 
 
 @built_together
+def test_a_gpu_that_was_moved_is_of_the_engine_once_on_its_node(cluster):
+    (moved,) = gpus(cluster, "n", 1)
+    active(cluster, [moved])
+    cluster.add("gpus", {"gpu_uuid": moved, "gpu_index": 0}, node="a", valid_from_at=1800)
+    busy(cluster, engine(cluster, "n", model="other"), 0, 3600, since=1800)
+    yield
+    found = "select gpu_uuid, node from intermediate.int_serving_gpus where cluster = $1"
+    assert cluster.store.read(found, [cluster.name]).rows() == [(moved, "n")]
+
+
+@built_together
 def test_labels_of_the_series_name_the_gpus_of_each_engine(cluster):
     names = gpus(cluster, "n", 4)
     active(cluster, names)

@@ -122,6 +122,7 @@ def test_a_kill_in_the_middle_of_a_migration_leaves_the_database_as_it_was(older
     assert not list(older.parent.glob("*.before-version-*"))
 
 
+@pytest.mark.machine
 @pytest.mark.parametrize("older", ["2026-11-24"], indirect=True)
 def test_tables_change_their_schema_and_no_row_and_its_gpus_can_be_given_racks(older, tmp_path):
     """Every table that left `raw` has the rows that it had, those of the old schema are gone.

@@ -212,19 +212,29 @@ engines as (
     group by mine.report
 ),
 
+-- a GPU that was moved has been on several nodes: that of the engine counts
+located as (
+    select chosen.*, units.node as gpu_node, units.gpu_index
+    from chosen
+    inner join units using (cluster, gpu_uuid, gpu_instance)
+    qualify row_number() over (
+        partition by chosen.report, gpu_uuid, gpu_instance, chosen.from_ms, chosen.to_ms
+        order by units.node = chosen.node desc, units.node
+    ) = 1
+),
+
 numbered as (
     select
-        chosen.*,
-        units.node as gpu_node,
+        located.*,
         coalesce(engines.engines, 1) as engines,
         coalesce(engines.before, 0) as before,
         dense_rank() over (
-            partition by chosen.report order by units.node, units.gpu_index, chosen.gpu_uuid, chosen.gpu_instance
+            partition by located.report
+            order by located.gpu_node, located.gpu_index, located.gpu_uuid, located.gpu_instance
         ) - 1 as gpu,
         -- a hold that was cut has a GPU twice
-        count(distinct (chosen.gpu_uuid, chosen.gpu_instance)) over (partition by chosen.report) as gpus
-    from chosen
-    inner join units using (cluster, gpu_uuid, gpu_instance)
+        count(distinct (located.gpu_uuid, located.gpu_instance)) over (partition by located.report) as gpus
+    from located
     left join engines using (report)
 ),
 
