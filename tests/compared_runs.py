@@ -5,13 +5,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import shutil
 from typing import TYPE_CHECKING
 
 import numpy as np
+from tests.made_once import made_once
+from tests.queries.conftest import Evidence
+
+from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
-    from tests.queries.conftest import Evidence
+    from pathlib import Path
+
+    import pytest
 
 NAME = "<b>|x\x1b[31m"
 STEP_S = {"old": 2.0, "new": 2.12, "same": 2.0, "hot": 2.2}
@@ -49,3 +57,15 @@ def load(evidence: Evidence) -> None:
             for step, (end, length_s) in enumerate(zip(ends, times, strict=True), 1)
         ]  # fmt: skip
         evidence.events(name, [{"extra": None, **event} for event in events], host=f"n{place}")
+
+
+def built(empty: Path, folders: pytest.TempPathFactory) -> Path:
+    """Return a database with the runs, which is built once; to be copied by who writes."""
+
+    def make(path: Path) -> None:
+        shutil.copyfile(empty, path)
+        with contextlib.closing(LocalStore(path)) as store:
+            load(Evidence(store))
+            store.build()
+
+    return made_once(folders, "compared_runs", make)

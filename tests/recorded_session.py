@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     import pytest
 
+CAPTURED = "sacct.txt", "nvml.jsonl.gz", "job_events.jsonl.gz", "nccl_inspector/main"
 SAMPLE = Path(__file__).parents[1] / "sample_data" / "h200x4-a"
 
 

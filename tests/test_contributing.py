@@ -38,9 +38,10 @@ def inserted(path: Path, before: str, text: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def shown(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Write the blocks to the files that the text names; return what they give."""
     folder = tmp_path_factory.mktemp("example")
+    shutil.copyfile(empty_database, folder / "goodput.duckdb")  # opening it adds what it lacks
     for where, packages in PACKAGES.items():
         for package in packages:  # with what is compiled, which is as new as what it is of
             shutil.copytree(ROOT / where / package, folder / where / package)

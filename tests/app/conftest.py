@@ -18,7 +18,9 @@ from streamlit.util import calc_hash
 from tests.app.cost_page import PRICED, cost_store
 from tests.app.opened_page import assert_sound
 from tests.app.receivers import post_office, web
+from tests.hostile_names import load_hostile
 from tests.made_once import made_once
+from tests.two_teams import COBALTS, load
 
 import goodput_app
 from goodput_app.access import current
@@ -153,6 +155,19 @@ def cost(visit):
 def editable(empty_database, tmp_path_factory):
     """Give jobs at 2 dollars whose prices a test may change."""
     yield from cost_store(empty_database, tmp_path_factory, PRICED)
+
+
+@pytest.fixture(scope="session")
+def two_teams(empty_database, tmp_path_factory):
+    """Give two hours of two teams, and of teams, users, nodes and runs with hostile names."""
+
+    def make(path: Path) -> None:
+        shutil.copyfile(empty_database, path)
+        with contextlib.closing(LocalStore(path)) as store:
+            load_hostile(store)
+            load(store, COBALTS)
+
+    return made_once(tmp_path_factory, "two_teams", make)
 
 
 @pytest.fixture

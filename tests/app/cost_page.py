@@ -38,10 +38,10 @@ PRICED = {
 DAY = date(2026, 11, 19)
 
 
-def cost_store(
+def cost_file(
     empty: Path, folders: pytest.TempPathFactory, money: dict[str, str], accounting: str = ""
-) -> Iterator[LocalStore]:
-    """Yield a store with these jobs and prices, which is built once and copied from then on."""
+) -> Path:
+    """Return a database with these jobs and prices, which is built once; to be copied."""
     accounting = accounting or SACCT.format(day="2026-11-19T", next="2026-11-20T")
 
     def make(path: Path) -> None:
@@ -56,7 +56,14 @@ def cost_store(
             store.build()
 
     content = hashlib.sha256(repr((sorted(money.items()), accounting)).encode()).hexdigest()
+    return made_once(folders, f"cost-{content[:16]}", make)
+
+
+def cost_store(
+    empty: Path, folders: pytest.TempPathFactory, money: dict[str, str], accounting: str = ""
+) -> Iterator[LocalStore]:
+    """Yield a store with these jobs and prices, a copy."""
     path = folders.mktemp("cost") / "fleet.duckdb"
-    shutil.copyfile(made_once(folders, f"cost-{content[:16]}", make), path)
+    shutil.copyfile(cost_file(empty, folders, money, accounting), path)
     with contextlib.closing(LocalStore(path)) as store:
         yield store

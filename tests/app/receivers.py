@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import ssl
 import threading
-import time
 from dataclasses import dataclass, field
 from email import message_from_bytes, policy
-from email.message import EmailMessage
+from email.message import EmailMessage, Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 from aiosmtpd.smtp import SMTP, AuthResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 PASSWORD = "corr3ct-h0rse"  # noqa: S105 -- of a server that lives as long as a test
 
@@ -107,14 +107,42 @@ class Hook:
     answers: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     said: bytes = b""
     pause_s: float = 0.0  # between the bytes of an answer
+    is_over: threading.Event = field(default_factory=threading.Event)  # nobody waits any more
+
+
+class Quiet(BaseHTTPRequestHandler):
+    """What answers without a log."""
+
+    def log_message(self, *_: object) -> None:
+        """Keep quiet."""
+
+
+@contextlib.contextmanager
+def _answering(
+    handler: type[Quiet], port: int = 0, context: ssl.SSLContext | None = None
+) -> Iterator[str]:
+    """Run a web server until the end of the block; give its URL."""
+    http = ThreadingHTTPServer(("127.0.0.1", port), handler)
+    http.daemon_threads = True
+    if context is not None:
+        http.socket = context.wrap_socket(http.socket, server_side=True)
+    thread = threading.Thread(target=http.serve_forever, args=(0.01,))
+    thread.start()
+    scheme = "http" if context is None else "https"
+    try:
+        yield f"{scheme}://127.0.0.1:{http.server_address[1]}"
+    finally:
+        http.shutdown()
+        thread.join()
+        http.server_close()
 
 
 @contextlib.contextmanager
 def web(context: ssl.SSLContext | None = None, *, port: int = 0) -> Iterator[Hook]:
-    """Run a web server until the end of the block; port: 0 for any."""
+    """Run a web server that takes posts until the end of the block; port: 0 for any."""
     hook = Hook()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             hook.posts.append(({k.lower(): v for k, v in self.headers.items()}, body))
@@ -123,25 +151,40 @@ def web(context: ssl.SSLContext | None = None, *, port: int = 0) -> Iterator[Hoo
             with contextlib.suppress(OSError):
                 for byte in b"HTTP/1.0 200 OK\r\n" if hook.pause_s else b"":
                     self.wfile.write(bytes([byte]))
-                    time.sleep(hook.pause_s)
+                    hook.is_over.wait(hook.pause_s)
                 self.send_response(status)
                 for name, value in headers.items():
                     self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(hook.said)
 
-        def log_message(self, *_: object) -> None:
-            """Keep quiet."""
+    with _answering(Handler, port, context) as hook.url:
+        yield hook
+        hook.is_over.set()
 
-    http = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-    http.daemon_threads = True
-    if context is not None:
-        http.socket = context.wrap_socket(http.socket, server_side=True)
-    thread = threading.Thread(target=http.serve_forever, args=(0.01,))
-    thread.start()
-    scheme = "http" if context is None else "https"
-    hook.url = f"{scheme}://127.0.0.1:{http.server_address[1]}"
-    yield hook
-    http.shutdown()
-    thread.join()
-    http.server_close()
+
+@contextlib.contextmanager
+def pages(answer: Callable[[str, Message], tuple[bytes, str] | None]) -> Iterator[str]:
+    """Run a web server of pages until the end of the block; give its URL.
+
+    answer: body and content type by path and headers; None is a failure of the server
+    """
+
+    class Handler(Quiet):
+        def do_GET(self) -> None:
+            found = answer(self.path, self.headers)
+            body, kind = found or (b"", "text/plain")
+            self.send_response(500 if found is None else 200)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    with _answering(Handler) as url:
+        yield url
+
+
+def free_port() -> int:
+    """Return a port that nothing listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return int(listening.getsockname()[1])

@@ -3,10 +3,9 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from click.testing import CliRunner
+from tests.app.command_line import run
 
 from goodput_app import demo
-from goodput_app.cli.main import main
 from goodput_ingest.run.ingest import ingest
 
 NOW = datetime(2026, 11, 20, 12, 10, tzinfo=UTC)
@@ -101,7 +100,7 @@ def test_a_restart_goes_on_with_the_same_fleet(live):
 
 
 def test_a_fleet_of_no_gpus_has_no_clock(tmp_path):
-    result = CliRunner().invoke(main, ["demo", "--live", "--gpus", "0", "--dir", str(tmp_path)])
+    result = run("demo", "--live", "--gpus", "0", "--dir", str(tmp_path))
 
     assert result.exit_code == 1
     assert "--gpus 0: a fleet has whole nodes of 8 GPUs" in result.output

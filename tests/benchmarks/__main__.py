@@ -17,10 +17,8 @@ from typing import TYPE_CHECKING
 from tests.benchmarks import (
     bench_fleet,
     bench_history,
-    bench_lake,
     bench_live,
     bench_pages,
-    bench_shared_nodes,
     bench_statement,
     formats,
     table,
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 FILES = (SACCT, PLAIN, VERBOSE, EXPOSITION, RANGE_QUERY)
-PARTS = ("ingest", "fleet", "lake", "live", "pages", "statement", "history", "shared")
+PARTS = ("ingest", "fleet", "live", "pages", "statement", "history")
 SLICES, WARM, FILTERS = 3, 5, 12  # so often a short work is done
 README = Path(__file__).with_name("README.md")
 
@@ -78,13 +76,11 @@ def rows(chosen: argparse.Namespace, folder: Path) -> Iterator[table.Row]:
     if "ingest" in chosen.only:
         for files in FILES:
             yield formats.measure_files(files, chosen.ingest, chosen.repeats, run)
-    if {"fleet", "lake", "live", "pages", "statement"} & set(chosen.only):
+    if {"fleet", "live", "pages", "statement"} & set(chosen.only):
         fleet = Fleet(folder, chosen.gpus, chosen.hours)
         yield bench_fleet.make(fleet, run)
         yield from bench_fleet.read(fleet, chosen.repeats, run)
         yield from bench_fleet.build(fleet, yardstick_s, run)
-        if "lake" in chosen.only:
-            yield from bench_lake.measure(fleet, run)
         if "live" in chosen.only:
             yield from bench_live.measure(fleet, 1 if chosen.smoke else SLICES, yardstick_s, run)
         if "pages" in chosen.only:
@@ -97,9 +93,6 @@ def rows(chosen: argparse.Namespace, folder: Path) -> Iterator[table.Row]:
         yield bench_history.measure(
             chosen.history_gpus, chosen.days, chosen.hours if chosen.smoke else 24, run
         )
-    if "shared" in chosen.only:
-        slices = 1 if chosen.smoke else SLICES
-        yield bench_shared_nodes.measure(chosen.history_gpus, chosen.days, slices, run)
     yield yardstick.measure("after", of_yardstick, run)
 
 

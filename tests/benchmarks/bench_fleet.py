@@ -91,18 +91,12 @@ def make(fleet: Fleet, run: Callable[..., Any]) -> Row:
 
 
 def read(fleet: Fleet, repeats: int, run: Callable[..., Any]) -> Iterator[Row]:
-    """Read it into its database, readings first: of them alone the file's size is taken.
-
-    Job events are read twice: measured into a database of their own, then with all the rest.
-    """
-    telemetry, events = fleet.files / "telemetry", fleet.files / "job_events"
+    """Read it into its database, readings first: of them alone the file's size is taken."""
+    telemetry = fleet.files / "telemetry"
     yield formats.measure(
         format_fleet.WIDE, telemetry, fleet.database, samples := fleet.samples(), repeats, run
     )
     yield from _storage(fleet, samples, run)
-    cluster = recipe(fleet.files)[0].options.cluster or ""
-    form, lines = format_fleet.job_events(cluster), format_fleet.lines(events)
-    yield formats.measure(form, events, fleet.folder / "events.duckdb", lines, repeats, run)
     run(_read_rest, fleet, {format_fleet.WIDE.source})
 
 

@@ -11,7 +11,6 @@ import re
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-import polars as pl
 from tests.benchmarks.formats import Alternative, Files, Format
 
 from goodput_ingest.gpu_metrics import COUNTERS_FILE
@@ -95,14 +94,6 @@ def regular_expression(file: Path, _: Path) -> None:
             float(match[3])
 
 
-def polars_regular_expression(file: Path, _: Path) -> None:
-    """Let Polars take lines apart with one expression, labels left as text."""
-    lines = pl.Series("line", file.read_text().splitlines())
-    lines.str.extract_groups(SAMPLE.pattern).struct.unnest().with_columns(
-        pl.col("3").cast(pl.Float64, strict=False)
-    )
-
-
 EXPOSITION = Files(
     Format(
         name="Prometheus text",
@@ -113,7 +104,6 @@ EXPOSITION = Files(
         alternatives=(
             Alternative("prometheus_client (parse)", prometheus_client, ("prometheus_client",)),
             Alternative("re (parse, labels as text)", regular_expression),
-            Alternative("Polars regex (parse, labels as text)", polars_regular_expression),
         ),
         full=2_000_000,
         options=ReadOptions(cluster="bench"),

@@ -101,16 +101,6 @@ def write_verbose(folder: Path, size_bytes: int) -> int:
     return write_logs(folder, size_bytes, is_verbose=True)
 
 
-def json_and_pandas(logs: Path, folder: Path) -> None:
-    """Parse line by line and flatten, as the plugin's own exporter does."""
-    import pandas as pd  # noqa: PLC0415 -- an alternative, not a dependency
-
-    for file in sorted(logs.iterdir()):
-        with file.open() as lines:
-            frame = pd.json_normalize([json.loads(line) for line in lines])
-        frame.to_pickle(folder / f"{file.name}.pickle")
-
-
 def polars_read_ndjson(logs: Path, folder: Path) -> None:
     """Read each file at once, types guessed, and write the flat fields as Parquet."""
     for file in sorted(logs.iterdir()):
@@ -131,7 +121,6 @@ def duckdb_read_json(logs: Path, folder: Path) -> None:
 
 def _logs(name: str, write: Callable[[Path, int], int]) -> Files:
     alternatives = (
-        Alternative("json and pandas (flat)", json_and_pandas, ("pandas",)),
         Alternative("Polars read_ndjson (flat)", polars_read_ndjson),
         Alternative("DuckDB read_json (structs)", duckdb_read_json),
     )

@@ -6,13 +6,11 @@ table of points, which is the part of the work that they offer.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import random
 import warnings
 from typing import TYPE_CHECKING
 
-import duckdb
 import polars as pl
 from tests.benchmarks.formats import Alternative, Files, Format
 
@@ -77,19 +75,6 @@ def metric_range_data_frame(file: Path, _: Path) -> None:
         MetricRangeDataFrame(json.loads(file.read_bytes())["data"]["result"])
 
 
-def pandas(file: Path, _: Path) -> None:
-    """Build a pandas frame of points by hand."""
-    import pandas as pd  # noqa: PLC0415 -- slow to import
-
-    result = json.loads(file.read_bytes())["data"]["result"]
-    pd.concat(
-        pd.DataFrame(one["values"], columns=["ts", "value"]).assign(
-            value=lambda f: f["value"].astype(float), **one["metric"]
-        )
-        for one in result
-    )
-
-
 def polars(file: Path, _: Path) -> None:
     """Let Polars read the JSON and lay it out as points."""
     pl.read_json(file).select(pl.col("data").struct.field("result")).explode("result").unnest(
@@ -98,21 +83,6 @@ def polars(file: Path, _: Path) -> None:
         pl.col("values").list.get(0).cast(pl.Float64).alias("ts"),
         pl.col("values").list.get(1).cast(pl.Float64).alias("value"),
     )
-
-
-def duckdb_read_json(file: Path, folder: Path) -> None:
-    """Let DuckDB read the JSON into a table of points in a file."""
-    with contextlib.closing(duckdb.connect(folder / "points.duckdb")) as connection:
-        connection.execute(
-            """create table points as
-            select metric, point[1]::double as ts, point[2]::double as value
-            from (select metric, unnest("values") as point from (
-                select unnest(data.result, max_depth := 2) from read_json(
-                    $1, maximum_object_size = 2000000000, columns = {data:
-                    'struct(result struct(metric map(varchar, varchar), "values" varchar[][])[])'}
-                )))""",
-            [str(file)],
-        )
 
 
 RANGE_QUERY = Files(
@@ -126,9 +96,7 @@ RANGE_QUERY = Files(
             Alternative(
                 "MetricRangeDataFrame (points)", metric_range_data_frame, ("prometheus_api_client",)
             ),
-            Alternative("json and pandas (points)", pandas, ("pandas",)),
             Alternative("Polars read_json (points)", polars),
-            Alternative("DuckDB read_json (points)", duckdb_read_json),
         ),
         full=3_000_000,
         options=ReadOptions(cluster="bench"),

@@ -56,16 +56,6 @@ def write_accounting(file: Path, rows: int) -> int:
     return rows
 
 
-def pandas_read_csv(file: Path, folder: Path) -> None:
-    """Read all at once, types guessed, and insert the frame into a table."""
-    import pandas as pd  # noqa: PLC0415 -- an alternative, not a dependency
-
-    frame = pd.read_csv(file, sep=SEPARATOR, low_memory=False)
-    with contextlib.closing(duckdb.connect(folder / "pandas.duckdb")) as connection:
-        connection.register("frame", frame)
-        connection.execute("create table job_runs as select * from frame")
-
-
 def duckdb_read_csv(file: Path, folder: Path) -> None:
     """Let the database read the file, types guessed."""
     with contextlib.closing(duckdb.connect(folder / "duckdb.duckdb")) as connection:
@@ -82,10 +72,7 @@ SACCT = Files(
         unit="k rows",
         per_unit=1e3,
         budget_per_s=300_000,
-        alternatives=(
-            Alternative("pandas read_csv (texts)", pandas_read_csv, ("pandas",)),
-            Alternative("DuckDB read_csv (texts)", duckdb_read_csv),
-        ),
+        alternatives=(Alternative("DuckDB read_csv (texts)", duckdb_read_csv),),
         full=1_000_000,
         is_a_row_each=True,
     ),

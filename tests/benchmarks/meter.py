@@ -69,10 +69,7 @@ def alone(work: Callable[..., Any], *arguments: Any) -> Any:
 
     Raises MemoryError where the process was killed, which is what happens when memory runs out.
     """
-    with (
-        _no_main_module(),
-        ProcessPoolExecutor(1, get_context("spawn"), _begin_alone) as process,
-    ):
+    with _no_main_module(), ProcessPoolExecutor(1, get_context("spawn"), _begin_alone) as process:
         try:
             return process.submit(work, *arguments).result()
         except BrokenProcessPool as error:

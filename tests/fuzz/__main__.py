@@ -1,14 +1,17 @@
 """`make fuzz`: mutated files of every source through the real ingest, then build and `check`.
 
-    python -m tests.fuzz --files 30000 --seed 1
+    python -m tests.fuzz --files 2000 --seed 1
 
-Reported are exceptions that no source should raise, files that take over 10 s or 500 MB, and
-checks that fail. Each culprit is kept with its seed; the same seed gives the same files again.
+Reported are exceptions that no source should raise, files that take over 10 CPU s or 500 MB, and
+checks that fail. Each culprit is kept with its seed; the same seed gives the same files again, and
+another seed others: several processes, a seed each, share a large run. `fuzz-files-SEED.csv` has a
+line for each file with its CPU seconds and its peak memory.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import queue
 import re
@@ -22,7 +25,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.fuzz.worker import FILE_MAX_S, made
+from tests.fuzz.worker import FILE_MAX_S, MEMORY_MAX_BYTES, made
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,13 +49,29 @@ class Batch:
 
 @dataclass
 class Report:
-    """What a run found; `kinds` counts culprits by class and place."""
+    """What a run found; `kinds` counts culprits by class and place.
 
+    listed: a row a file: number, name of the recorded file, CPU seconds, peak memory in MiB.
+    """
+
+    listed: list[tuple[int, str, float, int]] = field(default_factory=list)
     files: int = 0
     batches: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
-    slowest_s: float = 0.0
-    largest_bytes: int = 0
+    slow: int = 0
+    large: int = 0
+    slowest: dict[str, Any] = field(default_factory=lambda: {"cpu_s": 0.0})
+    largest: dict[str, Any] = field(default_factory=lambda: {"peak_bytes": 0})
+
+    def note(self, case: dict[str, Any]) -> None:
+        """Count what a file took."""
+        self.files += 1
+        self.slow += case["cpu_s"] > FILE_MAX_S
+        self.large += case["peak_bytes"] > MEMORY_MAX_BYTES
+        self.slowest = max(self.slowest, case, key=lambda one: one["cpu_s"])
+        self.largest = max(self.largest, case, key=lambda one: one["peak_bytes"])
+        mib = case["peak_bytes"] >> 20
+        self.listed.append((case["number"], case["origin"], case["cpu_s"], mib))
 
     def add(self, problem: str) -> bool:
         """Count a problem; return whether it is the first of its kind."""
@@ -87,8 +106,31 @@ def main(arguments: Sequence[str]) -> int:
         )
     for kind, count in report.kinds.most_common():
         _say(f"{count:6,d}  {kind}")
-    _say(f"slowest file {report.slowest_s:.1f} s, largest {report.largest_bytes >> 20:,} MiB")
+    _say_amounts(report)
+    _write_files(options.culprits.with_name(f"fuzz-files-{options.seed}.csv"), report)
     return 1 if report.kinds else 0
+
+
+def _say_amounts(report: Report) -> None:
+    """Print the files over the limits, and the slowest and the largest one."""
+    _say(
+        f"{report.large:,} files over {MEMORY_MAX_BYTES // 10**6} MB, "
+        f"{report.slow:,} over {FILE_MAX_S:g} CPU s"
+    )
+    if report.files:
+        slowest, largest = report.slowest, report.largest
+        _say(f"slowest {slowest['cpu_s']:.1f} CPU s: {slowest.get('name')} {slowest.get('origin')}")
+        mib = largest["peak_bytes"] >> 20
+        _say(f"largest {mib:,} MiB: {largest.get('name')} {largest.get('origin')}")
+
+
+def _write_files(path: Path, report: Report) -> None:
+    """Write what each file took."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(("number", "origin", "cpu_s", "peak_mib"))
+        rows.writerows(report.listed)
 
 
 def _run_batch(batch: Batch, culprits: Path, report: Report) -> None:
@@ -156,9 +198,7 @@ def _lines(process: subprocess.Popen[bytes]) -> queue.Queue[dict[str, Any] | Non
 
 
 def _note(seed: int, case: dict[str, Any], culprits: Path, report: Report) -> None:
-    report.files += 1
-    report.slowest_s = max(report.slowest_s, case["seconds"])
-    report.largest_bytes = max(report.largest_bytes, case["grown_bytes"])
+    report.note(case)
     for problem in case["problems"]:
         _keep(seed, case["number"], problem, culprits, report)
 

@@ -51,8 +51,17 @@ def test_mutated_files_break_no_reader(store: LocalStore, tmp_path: Path) -> Non
 def test_the_command_says_what_it_did(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.fuzz", "--files", "4", "--seed", "3", "--no-build"]
     done = subprocess.run(
-        [*command, "--culprits", tmp_path], check=True, capture_output=True, text=True
+        [*command, "--culprits", tmp_path / "culprits"], check=True, capture_output=True, text=True
     )
 
     assert "4 files" in done.stdout
-    assert list(tmp_path.iterdir()) == []
+    assert "0 files over 500 MB, 0 over 10 CPU s" in done.stdout
+    (taken,) = tmp_path.iterdir()
+    lines = taken.read_text().splitlines()
+    assert taken.name == "fuzz-files-3.csv"
+    assert lines[0] == "number,origin,cpu_s,peak_mib"
+    assert len(lines) == 5
+
+
+def test_seeds_give_different_files() -> None:
+    assert {made(SEED, n)[1] for n in range(5)}.isdisjoint(made(SEED + 1, n)[1] for n in range(5))

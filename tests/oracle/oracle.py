@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from tests.oracle.readings import of_long_gap, telemetry
+from tests.oracle.readings import IDLE_MIN_MS, of_long_gap, quiet_from, telemetry
 from tests.oracle.world import CLUSTER, HOUR_MS, START_MS
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class Attempt:
     ending: str  # good, failed or cut
     steps: list[Step] = field(default_factory=list)
     phases: list[Interval] = field(default_factory=list)
+    open_phase: Interval | None = None  # one that only the end of the attempt ended
     fates: dict[int, str] = field(default_factory=dict)  # step: kept, lost_work or at_risk
 
 
@@ -140,6 +141,7 @@ def _layers_of_job(job: Job, world: World) -> list[list[Interval]]:
     layers: list[list[Interval]] = [[], [], [], [], []]
     of_run = [event for other in world.jobs if other.job_id == job.job_id for event in other.events]
     for i, attempt in enumerate(attempts):
+        hung_in_phase(attempt, [world.readings.get(gpu, []) for gpu in job.gpus])
         attempt.fates = fates_of(attempt, [*attempts[i + 1 :], *requeued], of_run)
         found = [
             failed_without_progress(attempt),
@@ -205,7 +207,10 @@ def steps_of(attempt: Attempt) -> list[Step]:
 
 
 def phases_of(attempt: Attempt) -> list[Interval]:
-    """Rules 4 and 5: declared phases, the one that started later first."""
+    """Rules 4 and 5: declared phases, the one that started later first.
+
+    Amendment 17: one without an end lasts to the next event, else to the end of the attempt.
+    """
     names = {
         "init": "startup", "compile": "startup", "restore": "restore", "eval": "other_declared",
         "ckpt_save": "checkpoint_save", "data_wait": "data_stall",
@@ -217,13 +222,37 @@ def phases_of(attempt: Attempt) -> list[Interval]:
             found.append((event["t"] - event["dur"], event["t"], names[event["phase"]]))
         if event["event"] == "phase.start":
             rest = attempt.events[i + 1 :]
-            end = rest[0]["t"] if rest else attempt.end
-            for other in rest:
-                if other["event"] == "phase.end" and other["phase"] == event["phase"]:
-                    end = other["t"]
-                    break
+            same = (other for other in rest if other.get("phase") == event["phase"])
+            mark = next((other for other in same if other["event"] != "phase"), None)
+            if mark is None or mark["event"] == "phase.start":
+                end = rest[0]["t"] if rest else attempt.end
+                if not rest:
+                    attempt.open_phase = (event["t"], end, names[event["phase"]])
+            elif is_asynchronous(event, mark, attempt):
+                continue
+            else:
+                end = mark["t"]
             found.append((event["t"], end, names[event["phase"]]))
     return sorted(found, key=lambda interval: -interval[0])
+
+
+def hung_in_phase(attempt: Attempt, gang: list[list[tuple[int, bool]]]) -> None:
+    """docs: a phase that only its attempt's end ended hangs from when all GPUs are inactive."""
+    if attempt.open_phase is None or attempt.open_phase[0] >= attempt.end:
+        return
+    begin, end, category = attempt.open_phase
+    quiet = [quiet_from(readings, begin, end) for readings in gang]
+    known = [moment for moment in quiet if moment is not None]
+    if len(known) == len(quiet) and end - max(known) >= IDLE_MIN_MS:
+        place = attempt.phases.index(attempt.open_phase)
+        cut = [(begin, max(known), category)] if max(known) > begin else []
+        attempt.phases[place : place + 1] = [(max(known), end, "fault_stall"), *cut]
+
+
+def is_asynchronous(begin: dict[str, Any], end: dict[str, Any], attempt: Attempt) -> bool:
+    """Amendment 18: a save in which a step ends has no length where nothing says what blocked."""
+    ends = [event["t"] for event in attempt.events if event["event"] == "step"]
+    return begin["phase"] == "ckpt_save" and any(begin["t"] < at < end["t"] for at in ends)
 
 
 def fates_of(

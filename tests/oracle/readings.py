@@ -12,6 +12,8 @@ TRIM_MIN_MS = 150
 IDLE_SHARE = 0.9
 SAMPLE_REACH = 2.5
 QUARTER_MS = 900_000
+HOLE_REACH = 10
+END_MS = 60_000
 
 
 def of_long_gap(a: int, b: int, gang: list[list[tuple[int, bool]]]) -> str:
@@ -77,6 +79,27 @@ def telemetry(readings: list[tuple[int, bool]], begin: int, end: int) -> list[tu
             is_idle = is_idle and high - low >= IDLE_MIN_MS
         found.append((low, high, "idle_held" if is_idle else "busy_unclassified"))
     return found
+
+
+def quiet_from(readings: list[tuple[int, bool]], begin: int, end: int) -> int | None:
+    """Return since when a GPU was inactive up to the end; None: it was not, or is not read then.
+
+    What a long hole in the readings held is not known: after it begins anew. The last minute before
+    the end may show the activity of what follows.
+    """
+    quiet, before, is_seen = begin, None, False
+    for low, high, active, interval in covers(readings):
+        if low >= end or high <= begin:
+            continue
+        if active:
+            if high < end - END_MS:
+                quiet = max(quiet, high)
+        else:
+            is_seen |= high >= end - END_MS
+            if before is not None and low - before > HOLE_REACH * interval:
+                quiet = max(quiet, low)
+        before = high
+    return quiet if is_seen else None
 
 
 def _stretches(readings: list[tuple[int, bool]]) -> list[list[tuple[int, int, bool, int]]]:

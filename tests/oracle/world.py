@@ -75,6 +75,8 @@ class Features:
     node_states: bool = True
     without_dur: bool = True
     early_ends: bool = True
+    open_phases: bool = True  # of which no end is reported
+    async_saves: bool = True
     short_steps: bool = False  # a twentieth of the length, with waits, saves and jitter
     more_phases: bool = False  # anywhere, over steps and other phases
 
@@ -100,9 +102,13 @@ def make(seed: int, features: Features | None = None) -> World:
     if features.node_states:
         _add_states(world, dice, nodes)
     saved: dict[int, int] = {}  # a job that was requeued goes on after its last save
+    numbered: dict[int, bool] = {}  # and numbers its attempts as before
     for job in world.jobs:
         if job.start is not None and dice.random() < 0.75:
-            job.events = _events(job, dice, features, saved.get(job.job_id, 0))
+            more = random.Random(f"{seed} {job.job_id} {job.start}")  # noqa: S311 -- leaves `dice` as it is
+            is_numbered = numbered.setdefault(job.job_id, dice.random() < 0.5)
+            saved_step = saved.get(job.job_id, 0)
+            job.events = _events(job, dice, more, features, saved_step, is_numbered=is_numbered)
             steps = [e["step"] for e in job.events if e["event"] == "ckpt.durable"]
             saved[job.job_id] = max([*steps, saved.get(job.job_id, 0)])
     if features.telemetry and dice.random() < 0.75:
@@ -211,11 +217,19 @@ def _add_phases(job: Job, dice: random.Random) -> None:
         job.events.insert(place, span | {k: before[k] for k in ("attempt",) if k in before})
 
 
-def _events(job: Job, dice: random.Random, features: Features, saved: int) -> list[dict[str, Any]]:
+def _events(
+    job: Job,
+    dice: random.Random,
+    more: random.Random,
+    features: Features,
+    saved: int,
+    *,
+    is_numbered: bool,
+) -> list[dict[str, Any]]:
     """Return the events of rank 0 of a job: lives of steps, phases, saves and an end."""
     assert job.start is not None
     reported: list[dict[str, Any]] = []
-    numbered = dice.random() < 0.5
+    is_async = features.async_saves and more.random() < 0.3
     has_dur = not features.without_dur or dice.random() < 0.7
     scale = 20 if features.short_steps else 1
     length = dice.choice([2_000, 5_000, 10_000, 20_000]) // scale
@@ -226,7 +240,7 @@ def _events(job: Job, dice: random.Random, features: Features, saved: int) -> li
     now, first = job.start, saved + 1
     for life in range(lives):
         last_life = life == lives - 1 or job.end - now < 400_000
-        common: dict[str, Any] = {"attempt": life} if numbered else {}
+        common: dict[str, Any] = {"attempt": life} if is_numbered else {}
         stop = job.end if last_life else now + (job.end - now) // 2
         now += dice.choice([1_000, 5_010, 30_000])
         reported.append({"event": "job.start", "t": now, **common})
@@ -241,6 +255,7 @@ def _events(job: Job, dice: random.Random, features: Features, saved: int) -> li
             reported.append({**span, **common})
         now += dice.choice([0, 2_000, 10_000])
         step, is_start = first, True
+        saving: tuple[int, int] | None = None  # when an asynchronous save ends, and its step
         silent = stop - dice.choice([0, 500, 15_000, 90_000])
         if dice.random() < 0.15:
             silent = now  # no step at all
@@ -252,6 +267,9 @@ def _events(job: Job, dice: random.Random, features: Features, saved: int) -> li
             if not has_dur and is_start:
                 reported.append({"event": "step.start", "step": step, "t": now, **common})
             now += took
+            if saving is not None and saving[0] < now:
+                reported += _saved(*saving, common)
+                saved, saving = max(saved, saving[1]), None
             line: dict[str, Any] = {"event": "step", "step": step, "t": now, **common}
             if has_dur:
                 line["dur"] = took
@@ -267,7 +285,15 @@ def _events(job: Job, dice: random.Random, features: Features, saved: int) -> li
                 if now + took > silent:
                     break
                 name = dice.choice(["ckpt_save", "ckpt_save", "ckpt_save", "eval"])
+                if is_async and saving is None:
+                    span = {"event": "phase.start", "phase": "ckpt_save", "t": now}
+                    reported.append(span | common)
+                    saving = now + length + more.choice([500, length, 2 * length]), step
+                    step += 1
+                    continue
                 reported.append({"event": "phase.start", "phase": name, "t": now, **common})
+                if features.open_phases and more.random() < 0.1:
+                    break  # it is killed in the phase, or says no more of it
                 now += took
                 reported.append({"event": "phase.end", "phase": name, "t": now, **common})
                 if name == "ckpt_save":
@@ -301,3 +327,9 @@ def _events(job: Job, dice: random.Random, features: Features, saved: int) -> li
         early = reported[0]["t"] = job.start - dice.choice([300, 2_000])
         assert early is not None
     return reported
+
+
+def _saved(moment: int, step: int, common: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the end of an asynchronous save, which makes its step durable."""
+    end = {"event": "phase.end", "phase": "ckpt_save", "t": moment}
+    return [end | common, {"event": "ckpt.durable", "step": step, "t": moment} | common]

@@ -105,6 +105,19 @@ def communication(row: Mapping[str, Any]) -> str | None:
     )
 
 
+def executing_idle(idle_ms: int, held_ms: int) -> str | None:
+    """Return how much of the allocated time programs were loaded and nothing ran, in a sentence.
+
+    held_ms: of the time with readings of memory; None is returned where there is none.
+    """
+    if not held_ms:
+        return None
+    return (
+        f"Executing idle: {theme.gpu_time(idle_ms)}, {theme.percent(idle_ms / held_ms)} of the "
+        "allocated time with readings of memory: a program was loaded and nothing ran."
+    )
+
+
 def of_run(run: Mapping[str, Any]) -> tuple[str, str]:
     """Return a run's goodput, and its upper bound or nothing."""
     low, high = run["goodput_of_held_ratio"], run["goodput_of_held_hi_ratio"]

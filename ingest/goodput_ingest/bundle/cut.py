@@ -29,7 +29,7 @@ READINGS = frozenset(
         *("serving_samples", "serving_histograms"),
     }
 )
-OF_JOBS = frozenset({"job_steps", "holds"})
+OF_JOBS = frozenset({"job_steps", "job_requests", "holds"})
 OF_ACCOUNTS = frozenset({"budgets"})  # of others, too: nothing that is known of nodes
 MARGIN = timedelta(hours=1)
 EVER = datetime(1970, 1, 1), datetime(9999, 1, 1)  # noqa: DTZ001 -- naive UTC, as in the tables

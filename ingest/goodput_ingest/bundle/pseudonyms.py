@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 Mapping = Callable[[str], str]
-NODES = frozenset({"node", "host", "nodes"})
+NODES = frozenset({"node", "host", "nodes", "requested_nodes", "excluded_nodes"})
 NAMES = frozenset(
     {
         *("account", "user_name", "user_id", "cancelled_by", "owner", "container"),
@@ -29,7 +29,7 @@ GPUS = frozenset({"gpu_uuid", "gpu_label", "gpu_labels"})
 TEXTS = frozenset(
     {
         *("comment", "msg", "message", "note", "reason", "extra", "process_name", "thread_name"),
-        *("called_from", "state_raw", "pid", "error"),
+        *("called_from", "state_raw", "pid", "error", "features", "feature_sets"),
     }
 )
 AS_THEY_ARE = frozenset(

@@ -15,6 +15,7 @@ from goodput_ingest.formats import hostlist
 SLICES_PER_GPU = 7  # compute slices of an A100, H100 or newer: formats/goodput.md 5.4
 GPUS_PER_NODE_MAX = 1_024
 _ENTRY = re.compile(r"[^,()]+(?:\([^()]*\))?")
+_PART = re.compile(r"(?:^|,)(?:gres[/:])?(shard|mps)(?::[^:,()]+)?[:=](\d{1,6})(?=[,(]|$)")
 _PROFILE = re.compile(
     r"(?:(?P<model>.*)[_.-])?(?P<profile>(?P<slices>[1-7])g\.[0-9]{1,3}gb[+.\w]*)"
 )
@@ -71,6 +72,14 @@ def gpu_gres(text: str) -> list[Gres]:
             raise ValueError(f"GRES {entry[:80]!r} is more than {GPUS_PER_NODE_MAX} GPUs")
         kind = rest[0] if len(rest) > 1 and rest[0] != "no_consume" else None
         found.append(Gres(kind, gpus, _indices(note.rstrip(")"), gpus)))
+    return found
+
+
+def parts(text: str) -> dict[str, int]:
+    """Return how many `shard`s and how many percent of `mps` a GRES text lists."""
+    found: dict[str, int] = {}
+    for kind, amount in _PART.findall(text):
+        found[kind] = found.get(kind, 0) + int(amount)
     return found
 
 

@@ -12,7 +12,7 @@ gets rows back:
 """
 
 from goodput_ingest.gpu_metrics import labels
-from goodput_ingest.gpu_metrics.catalogue import Metric, is_exporters, resolve
+from goodput_ingest.gpu_metrics.catalogue import Metric, is_exporters, is_wanted, resolve
 from goodput_ingest.gpu_metrics.memory import Memory
 from goodput_ingest.gpu_metrics.recommended import COUNTERS_FILE, missing_counters
 from goodput_ingest.gpu_metrics.rows import gpu_rows
@@ -23,6 +23,7 @@ __all__ = [
     "Metric",
     "gpu_rows",
     "is_exporters",
+    "is_wanted",
     "labels",
     "missing_counters",
     "resolve",

@@ -2,20 +2,24 @@
 
 A scrape's TYPE and HELP say what somebody wrote into a counters file, and units change with the
 exporter's release. So nothing is taken from them: `catalogue.csv` has a row per name that exporters
-use (DCGM exporter 1.x to 4.9, the nvidia-smi exporter, AMD's), `dcgm_renamed.csv` the old and the
-new spelling of all other DCGM fields (DCGM 4.6.0, dcgmlib/dcgm_field_naming.py).
+use, with a label in braces where the label decides; `dcgm_renamed.csv` the old and the new spelling
+of all other DCGM fields (DCGM 4.6.0, dcgmlib/dcgm_field_naming.py); `exporters.csv` how each
+exporter's names begin and where they are documented.
 """
 
 from __future__ import annotations
 
 import csv
+import re
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib import resources
-from typing import Final, Literal, cast
+from typing import Final, Literal, NamedTuple, cast
 
 OnMig = Literal["whole", "instance", "none"]
-Kind = Literal["gauge", "counter", "rate", "bitmask", "latch", "window", "unknown"]
+Kind = Literal[
+    "gauge", "counter", "rate", "bitmask", "latch", "window", "unknown", "owner", "elsewhere"
+]
 
 WIDE: Final = (
     *("gpu_busy_ratio", "memory_busy_ratio", "engine_active_ratio", "sm_active_ratio"),
@@ -38,15 +42,8 @@ UNIT_SUFFIXES: Final = {
     "_JOULES_TOTAL": "_j",
     "_SECONDS_TOTAL": "_s",
 }
-EXPORTERS: Final = {
-    "DCGM_FI_": "dcgm",
-    "DCGM_EXP_": "dcgm",
-    "dcgm_": "dcgm",
-    "nvidia_smi_": "nvidia_smi",
-    "gpu_": "amd",
-}
-ANYBODYS: Final = "gpu_"
-"""A beginning that metrics of serving engines have as well."""
+OTEL: Final = re.compile(r"hw[._][\w.]+")
+OTEL_UNIT: Final = re.compile(r"(?:_(?:bytes|ratio|watts|joules|celsius|hertz))?(?:_total)?$")
 NAMES_REMEMBERED: Final = 65_536  # a hostile file may make up names
 
 
@@ -58,7 +55,8 @@ class Metric:
     scale: raw value * scale is in the unit of `metric`; None where the name alone does not decide
         between percent and ratio (`GPU_UTIL_RATIO`): then the values of a target have to.
     kind: what it really is, whatever TYPE says: `rate` is per second already, `latch` the last
-        event, `window` a count in a sliding window, `unknown` not in the catalogue.
+        event, `window` a count in a sliding window, `unknown` not in the catalogue; `owner` names
+        the GPU's owner in its labels and is no reading of the GPU, `elsewhere` is of no GPU.
     low, high: range of valid values, in the unit of `metric`; outside is a fault of the reading.
     on_mig: a reading of a MIG instance's series is of the `whole` GPU and repeats on each, is of
         the `instance`, or is `none` (printed as 0 though nothing was measured).
@@ -83,34 +81,61 @@ class Metric:
         return self.on_mig == "whole"
 
 
+class Exporter(NamedTuple):
+    """How an exporter's names begin.
+
+    unknown: what a name is that is not in the catalogue: `kept` under itself, also `shared` with
+        programs that are no GPU exporter, or of something `elsewhere`.
+    without_gpu: why its series name no GPU; '' for most.
+    """
+
+    prefix: str
+    exporter: str
+    unknown: str
+    without_gpu: str
+
+
 @lru_cache(maxsize=NAMES_REMEMBERED)
 def resolve(raw_name: str) -> Metric | None:
     """Return what a raw metric name stands for; None for a name of no GPU exporter.
 
-    Tried in turn: the exact name; DCGM's other spelling of it; an old name with its base unit
-    appended; the name less `_total`, which OpenMetrics appends to counters; the end of the name,
-    since AMD's exporter can put any prefix before it. A name that only begins like an exporter's
-    comes back under itself, unscaled, so that nothing it says is lost.
+    Tried in turn: the exact name (OpenTelemetry's in any spelling, with or without its unit);
+    DCGM's other spelling of it; an old name with its base unit appended; the name less `_total`,
+    which OpenMetrics appends to counters; the end of the name, since AMD's exporter can put any
+    prefix before it. A name that only begins like an exporter's comes back under itself, unscaled,
+    so that nothing it says is lost.
     """
     known = _catalogue()
-    if (found := known.get(raw_name)) is not None:
+    if (found := known.get(raw_name) or known.get(_otel(raw_name))) is not None:
         return found
     if (found := _with_unit(raw_name)) is not None:
         return found
     if raw_name.endswith("_total") and (found := known.get(raw_name.removesuffix("_total"))):
         return found
-    if (found := _behind_prefix(raw_name)) is not None:
+    exporter = exporter_of(raw_name)
+    if (exporter is None or exporter.unknown == "shared") and (found := _behind_prefix(raw_name)):
         return found
-    for prefix, vendor in EXPORTERS.items():
-        if raw_name.startswith(prefix):
-            return Metric(_renamed().get(raw_name, raw_name), vendor)
-    return None
+    if exporter is None or exporter.unknown == "elsewhere":
+        return None
+    return Metric(_renamed().get(raw_name, raw_name), exporter.exporter)
+
+
+def exporter_of(raw_name: str) -> Exporter | None:
+    """Return the exporter whose names begin so."""
+    name = _otel(raw_name)
+    return next((one for one in _exporters() if name.startswith(one.prefix)), None)
 
 
 def is_exporters(raw_name: str) -> bool:
     """Say whether only a GPU exporter uses a name: others' begin with `gpu_`, too."""
-    found = resolve(raw_name)
-    return found is not None and (found.kind != "unknown" or not raw_name.startswith(ANYBODYS))
+    found, exporter = resolve(raw_name), exporter_of(raw_name)
+    is_shared = exporter is not None and exporter.unknown == "shared"
+    return found is not None and (found.kind != "unknown" or not is_shared)
+
+
+def is_wanted(raw_name: str) -> bool:
+    """Say whether series of this name may be of a GPU, by the name alone or with a label."""
+    return resolve(raw_name) is not None or _otel(raw_name) in _with_labels()
 
 
 def _with_unit(raw_name: str) -> Metric | None:
@@ -141,14 +166,32 @@ def _behind_prefix(raw_name: str) -> Metric | None:
     return None
 
 
+def _otel(raw_name: str) -> str:
+    """Return a name of OpenTelemetry as Prometheus spells it, less the unit; others as they are."""
+    name, brace, labels = raw_name.partition("{")
+    if OTEL.fullmatch(name) is None:
+        return raw_name
+    return OTEL_UNIT.sub("", name.replace(".", "_"), count=1) + brace + labels
+
+
 @cache
 def _catalogue() -> dict[str, Metric]:
-    return {row["raw_name"]: _metric(row) for row in _rows("catalogue.csv")}
+    return {row["raw_name"]: _metric(row) for row in rows("catalogue.csv")}
+
+
+@cache
+def _with_labels() -> frozenset[str]:
+    return frozenset(name.partition("{")[0] for name in _catalogue() if "{" in name)
+
+
+@cache
+def _exporters() -> tuple[Exporter, ...]:
+    return tuple(Exporter(*(row[f] for f in Exporter._fields)) for row in rows("exporters.csv"))
 
 
 @cache
 def _renamed() -> dict[str, str]:
-    return {row["deprecated_name"]: row["name_dcgm_4_6"] for row in _rows("dcgm_renamed.csv")}
+    return {row["deprecated_name"]: row["name_dcgm_4_6"] for row in rows("dcgm_renamed.csv")}
 
 
 def _metric(row: dict[str, str]) -> Metric:
@@ -163,7 +206,8 @@ def _metric(row: dict[str, str]) -> Metric:
     )
 
 
-def _rows(name: str) -> list[dict[str, str]]:
+def rows(name: str) -> list[dict[str, str]]:
+    """Return the rows of a CSV file of this package."""
     text = resources.files(__package__).joinpath(name).read_text("utf-8")
     return list(csv.DictReader(text.splitlines()))
 

@@ -1,18 +1,22 @@
 """GPU, node and owner of a series, from any exporter's labels in any spelling.
 
 Exporters and releases differ: `UUID`, `uuid` and `gpu_uuid`, `Hostname` and `hostname`, upper-case
-names in early AMD releases. Prometheus adds `instance`, and where it may not overwrite it renames
-what the exporter said to `exported_...`, so that plain `pod` is then the exporter's own pod. A
-value that is empty, `none` or `N/A` is the same as no label.
+names in early AMD releases. `label_roles.csv` has them; the first of a role with a value counts.
+Prometheus adds `instance`, and where it may not overwrite it renames what the exporter said to
+`exported_...`, so that plain `pod` is then the exporter's own pod. A value that is empty, `none` or
+`N/A` is the same as no label.
 """
 
 from __future__ import annotations
 
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from goodput_ingest.formats.pci import pci_bus_id
+from goodput_ingest.gpu_metrics.catalogue import rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,42 +32,33 @@ WHOLE_PARTITION: Final = "spx"  # AMD: the whole GPU is one partition
 ABSENT: Final = ("n/a", "na", "none", "null", "unknown")  # in lower case: what has no such thing
 EXPORTER: Final = "exporter"  # in the name of an exporter's own container
 
-UUID: Final = ("uuid", "gpu_uuid")
-SERIAL: Final = "serial_number"
-NODE: Final = ("hostname", "exported_hostname", "node", "nodename", "kubernetes_node")
-INDEX: Final = ("gpu", "gpu_id", "index")
-MINOR: Final = ("dcgm_fi_dev_minor_number", "dcgm_fi_dev_gpu_minor_number")
-PCI: Final = ("pci_bus_id", "pci_busid")
-MODEL: Final = ("modelname", "model_name", "name", "card_model", "card_series")
-DRIVER: Final = ("dcgm_fi_driver_version", "dcgm_fi_system_driver_version", "driver_version")
-VBIOS: Final = ("dcgm_fi_dev_vbios_version", "vbios_version")
-POD: Final = ("pod", "pod_name")
-NAMESPACE: Final = ("namespace", "pod_namespace")
-CONTAINER: Final = ("container", "container_name")
-JOB: Final = ("hpc_job", "job_id")
+ROLES: Final[dict[str, tuple[str, ...]]] = {
+    role: tuple(row["label"] for row in of_role)
+    for role, of_role in groupby(rows("label_roles.csv"), itemgetter("role"))
+}
+"""Label names by role, in lower case. The labels of `part` split one metric of one GPU into several
+series: they become part of its name. `vgpu` is none: the series of each share of a time-sliced GPU
+repeat the reading of the whole GPU. A label of `without_pods` is of exporters that know no pods:
+`pod` beside it is their own.
+"""
+NODE, POD, NAMESPACE, CONTAINER = (ROLES[r] for r in ("node", "pod", "namespace", "container"))
+WORKLOAD: Final = ("workload_pod", "workload_namespace", "workload_container")
+BY_HOST: Final = "#id:"  # in a name: only its host knows what has this id
+HAMI_NVIDIA: Final = "NVIDIA-"  # HAMi writes it before the name of the model
 MESSAGE: Final = "err_msg"
 MIG_ID, MIG_PROFILE = "gpu_i_id", "gpu_i_profile"
+MIG_UUID: Final = "MIG-"
+MIG_MODEL: Final = r" MIG (\S+)$"
 PARTITION, PARTITIONING = "gpu_partition_id", "gpu_compute_partition_type"
 INSTANCE, SCRAPE_JOB = "instance", "job"
-PARTS: Final = (
-    *("afid_index", "clock_event", "clock_index", "clock_type", "cpu", "cpucore"),
-    *("hbm_index", "health_error_code", "health_watch", "link_index", "link_status", "nvlink"),
-    *("nvswitch", "peer_gpu", "pid", "process_id", "severity", "xid"),
-)
-"""Labels that split one metric of one GPU into several series: they become part of its name.
-
-`vgpu` is none: the series of each share of a time-sliced GPU repeat the reading of the whole GPU.
-"""
 
 NAMES: Final = frozenset(
     {
-        *UUID, *NODE, *INDEX, *MINOR, *PCI, *MODEL, *DRIVER, *VBIOS, *POD, *NAMESPACE, *CONTAINER,
-        *JOB,
+        *(name for names in ROLES.values() for name in names),
         *(f"exported_{name}" for name in ("pod", "namespace", "container")),
-        *PARTS, SERIAL, MESSAGE, MIG_ID, MIG_PROFILE, PARTITION, PARTITIONING, INSTANCE,
-        SCRAPE_JOB,
+        *(MESSAGE, MIG_ID, MIG_PROFILE, PARTITION, PARTITIONING, INSTANCE, SCRAPE_JOB),
     }
-)  # fmt: skip
+)
 """All label names that are read, in lower case; a reader may leave out all others."""
 
 SCHEMA: Final[dict[str, pl.DataType]] = {
@@ -102,29 +97,61 @@ def normalise(labels: pl.DataFrame, *, node: str | None = None) -> pl.DataFrame:
     partitioning = given.present(PARTITIONING).str.to_lowercase()
     partition = pl.when(partitioning != WHOLE_PARTITION).then(given.present(PARTITION))
     wanted = {
-        "gpu_uuid": _uuid(given),
+        "uuid": _uuid(given),
+        "hardware_id": given.present(*ROLES["hardware_id"]),
         "gpu_instance": pl.coalesce(given.present(MIG_ID), partition, pl.lit("")),
         "mig_profile": given.present(MIG_PROFILE),
         "is_other_partition": (partition != "0").fill_null(value=False),
         "node": _node(given, instance, node),
-        "gpu_index": given.first(*INDEX).cast(pl.Int32, strict=False),
-        "slurm_index": given.first(*MINOR).cast(pl.Int32, strict=False),
-        "pci_bus_id": given.first(*PCI),
-        "gpu_model": given.present(*MODEL),
-        "driver_version": given.present(*DRIVER),
-        "vbios_version": given.present(*VBIOS),
+        "gpu_index": given.first(*ROLES["index"]).cast(pl.Int32, strict=False),
+        "slurm_index": given.first(*ROLES["minor"]).cast(pl.Int32, strict=False),
+        "pci_bus_id": given.first(*ROLES["pci"]),
+        "gpu_model": given.present(*ROLES["model"]).str.strip_prefix(HAMI_NVIDIA),
+        "driver_version": given.present(*ROLES["driver"]),
+        "vbios_version": given.present(*ROLES["vbios"]),
         **_owner(given),
-        "hpc_job": given.first(*JOB),
+        "hpc_job": given.first(*ROLES["job"]),
         "message": given.first(MESSAGE, max_chars=MESSAGE_MAX_CHARS),
         "part": _part(given),
     }
     # first a column of its own: what is of no label at all has to be repeated for each row
     read = [name for name in labels.columns if name.lower() in NAMES]
     numbered = labels.select(pl.int_range(pl.len()).alias("row"), *read)
-    rows = numbered.with_columns(**wanted).select(wanted.keys())
-    return rows.with_columns(
-        pl.Series("pci_bus_id", [pci_bus_id(text) for text in rows["pci_bus_id"]], pl.String)
-    ).cast(pl.Schema(SCHEMA))
+    found = numbered.with_columns(**wanted).select(wanted.keys())
+    found = found.with_columns(
+        pl.Series("pci_bus_id", [pci_bus_id(text) for text in found["pci_bus_id"]], pl.String)
+    )
+    named = found.with_columns(gpu_uuid=_identity(is_intel=given.has("pci_bdf")))
+    return _with_whole_gpus(named).select(SCHEMA.keys()).cast(pl.Schema(SCHEMA))
+
+
+def _identity(*, is_intel: bool) -> pl.Expr:
+    """Return the GPU of a label set: its UUID, else its place in the node.
+
+    OpenTelemetry's `hw.id` is unique in its host, and so are the UUIDs of Intel's drivers.
+    """
+    hardware_id = pl.col("hardware_id")
+    place = pl.format("{}#{}", "node", "pci_bus_id")
+    return pl.coalesce(
+        pl.when(hardware_id.str.starts_with("GPU-")).then(hardware_id),
+        *([place, "uuid"] if is_intel else ["uuid"]),
+        pl.when(hardware_id.is_not_null()).then(
+            pl.coalesce(place, pl.format("{}" + BY_HOST + "{}", "node", hardware_id))
+        ),
+    )
+
+
+def _with_whole_gpus(found: pl.DataFrame) -> pl.DataFrame:
+    """Return label sets whose MIG instances have the UUID of the GPU with their minor number."""
+    is_mig = pl.col("gpu_uuid").str.starts_with(MIG_UUID)
+    if not found.select(is_mig.any()).item():
+        return found
+    whole = pl.when(~is_mig).then("gpu_uuid").max().over("node", "slurm_index")
+    return found.with_columns(
+        gpu_uuid=pl.when(is_mig & (pl.col("gpu_instance") != "")).then(whole).otherwise("gpu_uuid"),
+        mig_profile=pl.coalesce("mig_profile", pl.col("gpu_model").str.extract(MIG_MODEL)),
+        gpu_model=pl.col("gpu_model").str.replace(MIG_MODEL, ""),
+    )
 
 
 class _Labels:
@@ -134,6 +161,10 @@ class _Labels:
         self._columns: dict[str, list[str]] = {}
         for name in labels.columns:
             self._columns.setdefault(name.lower(), []).append(name)
+
+    def has(self, *names: str) -> bool:
+        """Say whether any of these labels is there."""
+        return any(name in self._columns for name in names)
 
     def first(self, *names: str, max_chars: int = TEXT_MAX_CHARS) -> pl.Expr:
         """Return the first of these labels that has a value, made fit to be shown and stored."""
@@ -157,9 +188,10 @@ def _uuid(given: _Labels) -> pl.Expr:
 
     The nvidia-smi exporter leaves out the `GPU-` of its label `uuid`; AMD's `gpu_uuid` has none.
     """
-    plain, amd = given.present(UUID[0]), given.present(UUID[1])
+    plain = given.present(*ROLES["uuid"])
     named = pl.when(plain.str.contains(BARE_UUID)).then("GPU-" + plain).otherwise(plain)
-    return pl.coalesce(named, amd, "SN-" + given.present(SERIAL))
+    serial = "SN-" + given.present(*ROLES["serial"])
+    return pl.coalesce(named, given.present(*ROLES["device_uuid"]), serial)
 
 
 def _node(given: _Labels, instance: pl.Expr, node: str | None) -> pl.Expr:
@@ -178,17 +210,26 @@ def _node(given: _Labels, instance: pl.Expr, node: str | None) -> pl.Expr:
 
 
 def _owner(given: _Labels) -> dict[str, pl.Expr]:
-    """Return pod and container of the workload; the exporter's own are nobody's."""
+    """Return pod and container of the workload; the exporter's own are nobody's.
+
+    Labels that only an exporter writes come before those that Prometheus adds or renames.
+    """
     exported = [given.first(f"exported_{n}") for n in ("pod", "namespace", "container")]
     plain = [given.first(*POD), given.first(*NAMESPACE), given.first(*CONTAINER)]
+    said = [given.first(*ROLES[role]) for role in WORKLOAD]
     is_renamed = pl.any_horizontal(*(label.is_not_null() for label in exported))
     # one scrape job renames for all its targets: plain labels are then the exporter's everywhere
     job = given.first(SCRAPE_JOB).fill_null("")
-    is_own = is_renamed.any().over(job) | plain[2].str.contains(EXPORTER)
+    without_pods = given.first(*ROLES["without_pods"]).is_not_null()
+    is_own = is_renamed.any().over(job) | plain[2].str.contains(EXPORTER) | without_pods
     is_own = is_own.fill_null(value=False)
     pod, namespace, container = (
-        pl.when(is_own).then(of_exporter).otherwise(of_plain)
-        for of_exporter, of_plain in zip(exported, plain, strict=True)
+        pl.when(said[0].is_not_null())
+        .then(by_exporter)
+        .when(is_own)
+        .then(renamed)
+        .otherwise(of_plain)
+        for by_exporter, renamed, of_plain in zip(said, exported, plain, strict=True)
     )
     named = pl.when(namespace.is_null()).then(pod).otherwise(namespace + "/" + pod)
     return {"pod": named, "container": pl.when(pod.is_not_null()).then(container)}
@@ -196,7 +237,7 @@ def _owner(given: _Labels) -> dict[str, pl.Expr]:
 
 def _part(given: _Labels) -> pl.Expr:
     pieces: Sequence[pl.Expr] = [
-        pl.format(name + '="{}"', given.first(name, max_chars=64)) for name in PARTS
+        pl.format(name + '="{}"', given.first(name, max_chars=64)) for name in ROLES["part"]
     ]
     return pl.concat_str(pieces, separator=",", ignore_nulls=True)
 

@@ -42,8 +42,8 @@ def gpu_rows(
     usable = samples.in_units(points, plan)
     seen = presence(usable, series, label_sets, memory)
     without = [
-        Reject(None, f"{source}: {name} names no GPU; it was left out.", name)
-        for name in plan.without_gpu
+        Reject(None, f"{source}: {name} names no GPU{why and f': {why}'}; it was left out.", name)
+        for name, why in plan.without_gpu
     ]
     other = samples.narrow(usable, plan)
     used = [name for name in (*inventory.METRICS, xids.LATCH) if name in plan.metrics]

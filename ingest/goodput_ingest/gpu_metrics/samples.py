@@ -68,7 +68,7 @@ def in_units(points: pl.DataFrame, plan: Plan) -> Points:
 
 def wide(points: Points, plan: Plan) -> pl.DataFrame:
     """Return rows of raw.gpu_samples (without `source`): a GPU or instance at a moment."""
-    points = points.where(plan.column[points.series] != NARROW)
+    points = points.where(plan.column[points.series] >= 0)
     entities = plan.entities.height
     key = points.moment * entities + plan.entity[points.series]
     row, keys = rows_of(key, entities * len(points.moments))
@@ -79,7 +79,7 @@ def wide(points: Points, plan: Plan) -> pl.DataFrame:
         np.fmax.at(cells, (column, row), points.value)
     is_flagged = np.zeros(len(keys), dtype=bool)
     is_flagged[row[points.is_bad]] = True
-    data: dict[str, Any] = {}
+    data: dict[str, Any] = _flagged_metrics(row[points.is_bad], column[points.is_bad], len(keys))
     for index, name in enumerate(WIDE):
         cell = cells[index]
         if name == ZERO_IS_MISSING:
@@ -89,6 +89,19 @@ def wide(points: Points, plan: Plan) -> pl.DataFrame:
             if name in INTEGERS:
                 data[name] = data[name].cast(pl.Int64)
     return _keyed(keys, points, plan).with_columns(**data, is_flagged=pl.Series(is_flagged))
+
+
+def _flagged_metrics(
+    rows: NDArray[np.int64], columns: NDArray[np.int64], height: int
+) -> dict[str, pl.Series]:
+    """Return the column `flagged_metrics`, of the rows and the columns of WIDE with a bad value."""
+    if not len(rows):
+        return {}
+    by_row: dict[int, list[str]] = {}
+    for row, column in sorted(set(zip(rows.tolist(), columns.tolist(), strict=True))):
+        by_row.setdefault(row, []).append(WIDE[column])
+    texts = [",".join(by_row[row]) if row in by_row else None for row in range(height)]
+    return {"flagged_metrics": pl.Series(texts, dtype=pl.String)}
 
 
 def narrow(points: Points, plan: Plan) -> pl.DataFrame:

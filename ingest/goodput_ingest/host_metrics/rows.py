@@ -32,6 +32,9 @@ NOWHERE: Final = (
     "the series of node_exporter do not say which node they are of; say it with --node, or write "
     "the URL behind `# scraped_at`"
 )
+NO_LABEL: Final = (
+    "a series of node_exporter has no device, or no known mode of its CPU; it was left out"
+)
 
 
 def host_rows(
@@ -50,9 +53,11 @@ def host_rows(
 
     A sum over cores or disks of which one part cannot be a reading (NaN, negative) is null.
     """
-    columns = _columns(_named(series, label_sets, node))
+    named = _named(series, label_sets, node)
+    columns = _columns(named)
     is_nowhere = columns["node"].is_null()
     rejects = [Reject(None, NOWHERE)] if is_nowhere.any() else []
+    rejects += [Reject(None, NO_LABEL, f"{name} {label}") for name, label in _incomplete(named)]
     read = (
         points.lazy()
         .join(columns.filter(~is_nowhere).lazy(), on="series")
@@ -110,6 +115,15 @@ def _named(series: pl.DataFrame, label_sets: pl.DataFrame, node: str | None) -> 
     return named.join(
         known, on="instance", how="left", nulls_equal=True, maintain_order="left"
     ).with_columns(node=pl.when(is_address).then(pl.coalesce("host", "node")).otherwise("node"))
+
+
+def _incomplete(named: pl.DataFrame) -> list[tuple[str, str]]:
+    """Return metric and mode (or '' for no device) of series that lack what tells them apart."""
+    metric, mode = pl.col("metric"), pl.col("mode")
+    is_cpu = (metric == catalogue.CPU) & ~mode.is_in(catalogue.CPU_MODES)
+    is_of_device = metric.is_in([*catalogue.DISKS, *catalogue.ETHERNET, *catalogue.INFINIBAND])
+    is_device = is_of_device & (pl.col("device") == "")
+    return named.filter(is_cpu | is_device).select("metric", "mode").unique().sort("metric").rows()
 
 
 def _text(label_sets: pl.DataFrame, name: str) -> pl.Series:

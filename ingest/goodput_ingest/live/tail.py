@@ -27,6 +27,7 @@ from typing import IO, TYPE_CHECKING, ClassVar, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from goodput_ingest.formats import files
+from goodput_ingest.live.tail_contents import FollowedContents, findings
 from goodput_ingest.live.tail_logs import Identity, Log, logs_of, size_of
 from goodput_ingest.live.tail_places import Chunk, Place, context_of, count_lines, is_at, next_chunk
 from goodput_ingest.run.unexpected import CAUGHT, unexpected
@@ -83,6 +84,7 @@ class Tail:
     _others: dict[Identity, int] = field(default_factory=dict, init=False, repr=False)
     _failures: dict[str, _Failure] = field(default_factory=dict, init=False, repr=False)
     _readers: dict[str, ContinuedSource] = field(default_factory=dict, init=False, repr=False)
+    _contents: FollowedContents = field(default_factory=FollowedContents, init=False, repr=False)
     _last_asked: list[str] = field(default_factory=list, init=False, repr=False)
 
     @property
@@ -126,10 +128,10 @@ class Tail:
 
     @property
     def skipped(self) -> str | None:
-        """Return a sentence on the files that are skipped after repeated failures."""
+        """Return a sentence on files that are skipped after failures, else on what logs lack."""
         found = {o: one for o, one in self._failures.items() if one.tries >= TRIES_MAX}
         if not found:
-            return None
+            return self._contents.gaps(self._readers)
         names = ", ".join(list(found)[:SKIPPED_SHOWN])
         more = f" and {len(found) - SKIPPED_SHOWN} more" if len(found) > SKIPPED_SHOWN else ""
         return (
@@ -158,15 +160,14 @@ class Tail:
         )
 
     def probe(self) -> list[str]:
-        """Say how many files there are and how many of them are of the format."""
+        """Say how many files there are and are of the format, and what the first ones lack."""
         kind = self._kind()
-        paths = [
-            path
-            for log in logs_of(self.folder, self.pattern, self._places).values()
-            for path in log.values()
-        ]
+        logs = logs_of(self.folder, self.pattern, self._places)
+        paths = [path for log in logs.values() for path in log.values()]
         fitting = sum(kind.recognises(path, files.head(path)) for path in paths)
-        return [f"{self.folder}: {fitting} of {len(paths)} files are {self.reads}."]
+        options = {path: self._options(path) for path in paths}
+        said = f"{self.folder}: {fitting} of {len(paths)} files are {self.reads}."
+        return [said, *findings(paths, kind, options)]
 
     def _kind(self) -> type[Source]:
         if self.reads not in SOURCES:
@@ -182,6 +183,7 @@ class Tail:
         for of_logs in (self._readers, self._failures):
             for origin in [o for o in of_logs if o not in logs]:
                 del of_logs[origin]
+        self._contents.keep(logs)
         order = list(logs)
         after = order.index(self._last_asked[0]) + 1 if set(self._last_asked) & logs.keys() else 0
         return {origin: logs[origin] for origin in order[after:] + order[:after]}
@@ -343,6 +345,7 @@ class Tail:
                 content = content.removeprefix(files.BYTE_ORDER_MARK)
             digest = hashlib.sha256(content).hexdigest()[: files.DIGEST_CHARS]
             for batch in reader.read(files.Part(place.lines + 1, content, digest)):
+                self._contents.add(place.origin, kind.name, batch)
                 yield replace(batch, origin=place.origin)
             return
         context = place.context + b"\n" if place.context else b""
@@ -351,6 +354,7 @@ class Tail:
             rejects = [
                 replace(r, line=None if r.line is None else r.line + shift) for r in batch.rejects
             ]
+            self._contents.add(place.origin, kind.name, replace(batch, rejects=rejects))
             yield replace(batch, origin=place.origin, rejects=rejects)
 
     def _options(self, path: Path) -> ReadOptions:

@@ -9,7 +9,7 @@ import polars as pl
 import polars.selectors as cs
 
 from goodput_ingest.formats.parsed import INSTANT, Parsed
-from goodput_ingest.gpu_metrics import Memory, gpu_rows, labels, resolve
+from goodput_ingest.gpu_metrics import Memory, gpu_rows, is_wanted, labels
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
@@ -20,8 +20,8 @@ POINTS_PER_PART = 400_000  # fewer cost calls, more cost room
 
 
 def is_gpu_metric(name: str) -> bool:
-    """Say whether the name is one of a GPU exporter."""
-    return resolve(name) is not None
+    """Say whether series of the name may be of a GPU."""
+    return is_wanted(name)
 
 
 def parsed_gpu_rows(

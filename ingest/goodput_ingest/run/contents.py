@@ -43,10 +43,11 @@ class Contents:
             if self.reject is None or (_is_almost(reject) and not _is_almost(self.reject)):
                 self.reject = reject
 
-    def gaps(self, source: Source) -> Iterator[str]:
+    def gaps(self, source: Source | None) -> Iterator[str]:
         """Yield what is missing, a sentence each.
 
-        source: after it was read; `unread` of it says of a line that looked like what is missing.
+        source: after it was read, if it is still there; `unread` of it says of a line that looked
+            like what is missing.
         """
         why = getattr(source, "unread", "") or self._why()
         if not self.tables.total():
@@ -70,8 +71,10 @@ class Contents:
         return any(n for table, n in self.tables.items() if table.startswith(READINGS))
 
     def _why(self) -> str:
-        if self.reject is None or self.reject.line is None:
+        if self.reject is None:
             return ""
+        if self.reject.line is None:
+            return f"; {self.reject.reason.removeprefix(f'{self.source}: ').rstrip('.')}"
         content = self.reject.content.strip()[:CONTENT_MAX_CHARS]
         return f"; line {self.reject.line} ({content}) was rejected: {self.reject.reason}"
 

@@ -18,11 +18,6 @@ KNOWN: Final = tuple(
             '`[[collect]] source = "nvml"`, of dcgm-exporter or of nvidia_gpu_exporter are',
         ),
         (
-            rb"completed step: \d+, seconds: [\d.]+",
-            "a log of MaxText is not read. Its goodput events are (enable_goodput_recording=True; "
-            "source goodput-events)",
-        ),
-        (
             rb'"current_steps": ?\d+, "total_steps": ?\d+',
             "trainer_log.jsonl of LLaMA-Factory is not read. The output of its Trainer is, with a "
             "time before each line (source job-log), and hf_callback() of goodput_emitter.py",

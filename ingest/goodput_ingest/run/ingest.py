@@ -12,7 +12,6 @@ from goodput_ingest.run import find_files
 from goodput_ingest.run.contents import Contents
 from goodput_ingest.run.find_files import Found, SkippedFile
 from goodput_ingest.run.hints import hint_of
-from goodput_ingest.run.log_clusters import LogClusters
 from goodput_ingest.run.plausible_time import PlausibleTime
 from goodput_ingest.run.unexpected import CAUGHT, unexpected
 from goodput_ingest.sources.registry import SOURCES, recognise
@@ -81,8 +80,7 @@ def ingest(
         raise IngestError(f"there is no source {name!r}; known: auto, {', '.join(SOURCES)}.")
     summary = Summary()
     frozen = _FrozenTime(store)
-    events = prefetch(_read_files(name, paths, options), _size, ROWS_AHEAD)
-    for event in LogClusters(store).last(events):
+    for event in prefetch(_read_files(name, paths, options), _size, ROWS_AHEAD):
         if isinstance(event, SkippedFile):
             summary.refused.append(event.reason)
         elif isinstance(event, _Unrecognised):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 NAMED_MOMENT: Final = re.compile(r"(?<!\d)(\d{8}T\d{6}Z)(?!\w)")
 SAMPLE: Final = re.compile(
-    r"\s*([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{.*\}|\s)\s*"
+    r"\s*(?:([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{.*\}|\s)|\{\"([^\"\\]+)\".*\})\s*"
     r"[-+]?(?:[0-9.]+(?:[eE][-+]?[0-9]+)?|NaN|Inf)(?:\s.*)?"
 )
 
@@ -33,7 +33,7 @@ def has_metric(head: bytes, is_wanted: Callable[[str], object]) -> bool:
     """Say whether at least half of the first lines are samples, some of a wanted metric."""
     lines = [line for line in head.decode("utf-8", "replace").splitlines() if line.strip()]
     samples = [line for line in lines if not line.lstrip().startswith("#")]
-    found = [match[1] for line in samples if (match := SAMPLE.fullmatch(line))]
+    found = [match[1] or match[2] for line in samples if (match := SAMPLE.fullmatch(line))]
     return 2 * len(found) >= len(samples) and any(map(is_wanted, found))
 
 

@@ -27,6 +27,8 @@ NOWHERE: Final = (
     "the series of a serving engine do not say which endpoint they are of; say its host with "
     "--node, or write the URL behind `# scraped_at`"
 )
+NO_BUCKETS: Final = "a sum of a histogram has no buckets beside it; it was left out"
+NO_BOUND: Final = "a bucket of a histogram has no number as its label le; it was left out"
 
 
 def serving_rows(
@@ -49,7 +51,12 @@ def serving_rows(
     read = _read_as(series, label_sets, given or Identity())
     is_nowhere = read["endpoint"].is_null()
     rejects = [Reject(None, NOWHERE)] if is_nowhere.any() else []
+    without_bound = read.filter((pl.col("part") == "bucket") & pl.col("le_s").is_null())["metric"]
+    rejects += [Reject(None, NO_BOUND, name) for name in without_bound.unique().sort()]
     values = _values(points, read.filter(~is_nowhere))
+    sums, buckets = (values.filter(pl.col("part") == part) for part in ("sum", "bucket"))
+    lone = sums.join(buckets, on=[*KEY, "ts"], how="anti", nulls_equal=True)["metric"]
+    rejects += [Reject(None, NO_BUCKETS, name) for name in lone.unique().sort()]
     place = _places(read.filter(~is_nowhere))
     found = [
         Parsed("serving_samples", _samples(values, place, cluster)),

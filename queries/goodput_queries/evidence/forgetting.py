@@ -51,6 +51,10 @@ def forget(store: LocalStore, origins: Sequence[str]) -> pl.DataFrame:
             _forget_series(cursor)
         if "job_events" in tables:
             cursor.execute("delete from state.event_hosts")  # the next build recomputes it
+            cursor.execute(
+                "delete from state.claimed_logs "
+                "where run_id not in (select run_id from raw.job_events)"
+            )
         cursor.execute(
             """delete from raw.rejects as rejects where exists (
                 from temp.gone

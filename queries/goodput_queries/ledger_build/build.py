@@ -16,7 +16,7 @@ import polars as pl
 from goodput_queries import serving_objectives
 from goodput_queries.catalog import models
 from goodput_queries.errors import UnbalancedError
-from goodput_queries.evidence import forgetting, retention
+from goodput_queries.evidence import forgetting, log_clusters, retention
 from goodput_queries.evidence.implausible import reject_implausible_rows
 from goodput_queries.ledger_build import balance, dirty, dirty_runs, materialise, watermarks
 from goodput_queries.ledger_build.dirty import Change
@@ -94,7 +94,13 @@ def _after_clearing(
     loaded = dirty.loaded_tables(cursor, since)
     is_rejected = binding.reject_implausible_readings(cursor, since)
     is_rejected |= reject_implausible_rows(cursor, loaded, since)
-    if is_rejected or ("raw.gpu_samples" in loaded and retention.reopen_hours(cursor)):
+    if is_claimed := log_clusters.claim(cursor, loaded, since):
+        cursor.execute("delete from state.event_hosts")  # noted again by a full build
+    if (
+        is_rejected
+        or is_claimed
+        or ("raw.gpu_samples" in loaded and retention.reopen_hours(cursor))
+    ):
         forgetting.forget_ledger(cursor)
         return None
     return None if dirty.has_new_engines_of_known_requests(cursor, loaded, since) else since

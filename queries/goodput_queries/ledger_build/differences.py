@@ -35,12 +35,15 @@ _OWNER_COLUMNS = {
 }
 
 # what job runs ask for until they start, and the CPUs that they hold then
-_DEMAND = """select job_run_key, cluster, partition, gpu_type_requested, gpus_requested,
-        null as nodes, null as cpus,
-        eligible_ms as start_ms, coalesce(start_ms, record_end_ms) as end_ms
-    from {0} where eligible_ms is not null and gpus_requested > 0 and is_demand
+_DEMAND = """select * exclude (wait), wait.start_ms, wait.end_ms
+    from (
+        select job_run_key, cluster, partition, gpu_type_requested, gpus_requested,
+            requested_nodes, excluded_nodes, feature_sets, null as nodes, null as cpus,
+            unnest(waits) as wait
+        from {0}
+    )
     union all
-    select job_run_key, cluster, null, null, null, nodes, cpus, start_ms, end_ms
+    select job_run_key, cluster, null, null, null, null, null, null, nodes, cpus, start_ms, end_ms
     from {0} where start_ms is not null and cpus > 0"""
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import shutil
 from fnmatch import fnmatch
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -17,9 +16,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 from tests.app.conftest import MAIN, NO_COMPONENTS, PATIENCE_S
+from tests.app.opened_page import texts
 from tests.app.page_elements import Offered, elements, file_text, sent, texts_of
-from tests.hostile_names import ALL_IN_ONE, LONG, load_hostile
-from tests.two_teams import COBALTS, RED, load
+from tests.hostile_names import ALL_IN_ONE, LONG
+from tests.two_teams import COBALTS, RED
 
 from goodput_app.access import current
 from goodput_app.access.identity import Action, Identity, Role
@@ -58,11 +58,9 @@ PAGES: dict[str, tuple[set[Action], bool]] = {
     "compare": ({Action.NOTE_RUN}, False),
     "cost": ({Action.DOWNLOAD_STATEMENT, Action.WRITE_NOTE, Action.GIVE_CREDIT}, True),
     "cost?part=prices": ({Action.EDIT_PRICES}, True),
+    "cost?part=what-if": (set(), True),
     "energy": (set(), True),
-    "data": (
-        {Action.READ_AUDIT_LOG, Action.REPLAY_RECORDING, Action.TEST_NOTIFICATION},
-        True,
-    ),
+    "data": ({Action.READ_AUDIT_LOG, Action.REPLAY_RECORDING, Action.TEST_NOTIFICATION}, True),
     "explorer": (set(), True),
     "query": (set(), False),
 }
@@ -92,13 +90,8 @@ DOWNLOADS = {  # who is offered a file, where all who see the page are not
 
 
 @pytest.fixture(scope="module")
-def store(empty_database, tmp_path_factory):
-    """Give two hours of two teams, and of teams, users, nodes and runs with hostile names."""
-    path = tmp_path_factory.mktemp("matrix") / "fleet.duckdb"
-    shutil.copyfile(empty_database, path)
-    with contextlib.closing(LocalStore(path, threads=1)) as opened:
-        load_hostile(opened)
-        load(opened, COBALTS)
+def store(two_teams, new_store):
+    with contextlib.closing(new_store(copy_of=two_teams)) as opened:
         audit.record(opened, f"{COBALTS.word}user", "sign in")
         yield opened
 
@@ -189,7 +182,6 @@ ROLES = {
     "operator": Identity("op", frozenset({Role.OPERATOR})),
     "finance": Identity("fi", frozenset({Role.FINANCE})),
     "admin": Identity("ad", frozenset({Role.ADMIN})),
-    "viewer of a team": Identity("re", teams=frozenset({RED})),
 }
 OFFERED: dict[Action, Callable[[AppTest, Site], bool]] = {
     Action.SET_FINDING_STATE: lambda app, _: has_button(app, "Acknowledge"),
@@ -204,6 +196,14 @@ OFFERED: dict[Action, Callable[[AppTest, Site], bool]] = {
     Action.GIVE_CREDIT: lambda app, _: "Amount of a credit" in [t.label for t in app.text_input],
     Action.READ_AUDIT_LOG: lambda app, _: "Audit log" in subheaders(app),
 }
+
+
+HINTS = {  # what a page says to who may not
+    Action.EDIT_PRICES: "Finance edits prices here",
+    Action.DOWNLOAD_STATEMENT: "Finance downloads statements",
+    Action.TEST_NOTIFICATION: "Operators send test messages",
+}
+OTHER_RUNS = "Runs of other teams are not shown."
 
 
 def has_button(app, label):
@@ -242,15 +242,13 @@ def test_a_page_asks_for_its_actions_and_renders_no_name_as_markup(site, page):
 def roles_that_differ():
     """Yield pages with the roles to which they differ: one of each set of allowed actions.
 
-    An admin is drawn above; the prices of a team are drawn below.
+    An admin is drawn above, the admin of a team below.
     """
     for page, (actions, _) in PAGES.items():
         drawn = {frozenset(actions)}
         for role, who in ROLES.items():
             allowed = frozenset(filter(who.may, actions))
-            if who.teams is not None and actions and page != "cost?part=prices":
-                yield page, role
-            elif who.teams is None and allowed not in drawn:
+            if allowed not in drawn:
                 drawn.add(allowed)
                 yield page, role
 
@@ -262,6 +260,9 @@ def test_a_role_is_offered_what_it_may_do(site, page, role):
 
     assert {*OFFERED, Action.RETIRE_SOURCE} == set(Action), "sources are retired by a command"
     assert offers(app, site, who, page) == []
+    assert [text.value for text in app.sidebar.text] == [who.name]
+    for action, hint in HINTS.items():
+        assert (hint in texts(app)) == (action in PAGES[page][0] and not who.may(action)), hint
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -274,6 +275,8 @@ def test_nothing_of_another_team_is_in_a_page_or_its_files(site, page):
     assert LONG[:100] not in shown
     assert (WITHHELD in [info.value for info in app.info]) == PAGES[page][1]
     assert PAGES[page][1] or "red" in shown
+    assert (OTHER_RUNS in texts(app)) == (page in ("", "runs")), OTHER_RUNS
+    assert PAGES[page][1] or offers(app, site, OF_A_TEAM, page) == []
 
 
 def roles_of(file):

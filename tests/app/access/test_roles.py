@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 import polars as pl
 import pytest
 from tests.app.command_line import run
-from tests.app.opened_page import texts
 
 from goodput_app.access import current
 from goodput_app.access.current import NotAllowedError
@@ -111,28 +110,6 @@ def test_another_thread_asks_for_somebody_only_where_it_is_made_to():
 def test_prices_that_the_settings_do_not_let_anybody_edit_are_refused(priced):
     with pytest.raises(NotAllowedError, match="is false"):
         edit_prices(priced)
-
-
-@pytest.mark.usefixtures("signing_in")
-def test_a_viewer_is_offered_nothing_that_is_refused(as_person, priced, cost):
-    as_person(Role.VIEWER, name="ada@example.org")
-    app = cost(priced, part="prices")
-    assert not app.text_area
-    assert "Finance edits prices here" in texts(app)
-    assert [text.value for text in app.sidebar.text] == ["ada@example.org"]
-
-    app = cost(priced)
-    assert not [b for b in app.get("download_button") if "download_" in b.proto.id]
-    assert "Finance downloads statements" in texts(app)
-
-
-@pytest.mark.parametrize(("role", "is_shown"), [(Role.VIEWER, False), (Role.ADMIN, True)])
-def test_admins_see_the_audit_log_on_the_data_page(as_person, priced, visit, role, is_shown):
-    as_person(role)
-
-    app = visit(priced, "data_health")
-
-    assert any("Audit log" in title.value for title in app.subheader) == is_shown
 
 
 def test_an_identity_survives_its_header():

@@ -1,11 +1,10 @@
 """Tokens of programs: what is printed lets in, and what is stored does not give it away."""
 
 import pytest
-from click.testing import CliRunner
+from tests.app.command_line import run
 
 from goodput_app.access import tokens
 from goodput_app.access.identity import Identity, Role
-from goodput_app.cli.main import main
 from goodput_app.settings import read
 from goodput_queries.errors import GoodputError
 
@@ -14,7 +13,7 @@ SIGN_IN = '[access]\nsign_in = "proxy"\nhosts = ["x"]\ndefault_role = "viewer"\n
 
 def test_a_printed_token_is_who_its_table_says(tmp_path):
     command = ["token", 'Grafana "1"', "--role", "finance", "--team", "nlp", "--days", "30"]
-    result = CliRunner().invoke(main, command)
+    result = run(*command)
     token = result.stdout.strip()
     path = tmp_path / "goodput.toml"
     path.write_text(SIGN_IN + result.stderr[result.stderr.index("[[access.tokens]]") :])

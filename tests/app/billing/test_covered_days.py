@@ -53,8 +53,4 @@ def test_a_cluster_that_was_charged_and_has_no_evidence_any_more_was_covered():
     made = evidence(known=(0, 6), unused=(0, 3)).of_day(DAY, totals)
 
     assert made.totals == totals
-    assert made.covered_ms == {
-        "known": 6 * HOUR_MS,
-        "unused": 3 * HOUR_MS,
-        "dropped": DAY_MS,
-    }
+    assert made.covered_ms == {"known": 6 * HOUR_MS, "unused": 3 * HOUR_MS, "dropped": DAY_MS}

@@ -2,6 +2,8 @@
 
 from decimal import Decimal
 
+import pytest
+
 from goodput_billing.statement.amounts.summary import CoveredDay
 from goodput_billing.statement.forecast import DAY_MS, HOUR_MS, forecast
 
@@ -17,36 +19,39 @@ def found(*days, cluster=None):
     return forecast(days, MONTH_MS, "a", cluster)
 
 
-def test_the_month_goes_on_at_the_cost_of_a_covered_hour():
-    assert found(day(24, 24), day(12, 12)).expected_cost == Decimal("720.00")
+@pytest.mark.parametrize(
+    ("days", "expected", "low", "high"),
+    [
+        pytest.param([day(24, 24), day(12, 12)], "720.00", "720.00", "720.00", id="a covered hour"),
+        pytest.param(
+            [day(24, 24), day(24, 48)], "1080.00", "744.00", "1416.00", id="lowest, highest day"
+        ),
+        pytest.param([day(24, 10)], "300.00", None, None, id="one day has no interval"),
+        pytest.param(  # 148 and 671 hours at 1
+            [day(24, 24), day(24, 24), day(1, 100)], "2174.69", "819.00", "2174.69",
+            id="less than half a day sets no bound",
+        ),
+        pytest.param([day(24, 1)] * 30, "30.00", "30.00", "30.00", id="a whole month was spent"),
+    ],
+)  # fmt: skip
+def test_the_rest_of_the_month_goes_on_as_the_covered_hours(days, expected, low, high):
+    made = found(*days)
+
+    costs = (made.expected_cost, made.low_cost, made.high_cost)
+    assert costs == tuple(c and Decimal(c) for c in (expected, low, high))
 
 
-def test_the_interval_is_the_rest_of_the_month_at_the_days_of_lowest_and_highest_cost():
-    made = found(day(24, 24), day(24, 48))
-
-    assert made.expected_cost == Decimal("1080.00")
-    assert (made.low_cost, made.high_cost) == (Decimal("744.00"), Decimal("1416.00"))
-
-
-def test_below_a_covered_day_nothing_is_forecast():
-    made = found(day(23.9, 10))
+@pytest.mark.parametrize(
+    ("days", "spent", "covered_h"),
+    [([day(23.9, 10)], 10, "23.9"), ([day(48, 48), day(0.5, 3, cluster="d")], 51, "0.5")],
+    ids=["all", "one cluster"],
+)
+def test_below_a_covered_day_nothing_is_forecast(days, spent, covered_h):
+    made = found(*days)
 
     assert (made.expected_cost, made.low_cost, made.high_cost) == (None, None, None)
-    assert made.month_cost == Decimal(10)
-    assert made.basis == "23.9 covered hours: less than a day"
-
-
-def test_one_day_alone_has_no_interval():
-    made = found(day(24, 10))
-
-    assert (made.expected_cost, made.low_cost) == (Decimal("300.00"), None)
-
-
-def test_a_day_that_is_covered_for_less_than_half_sets_no_bound():
-    made = found(day(24, 24), day(24, 24), day(1, 100))
-
-    assert made.low_cost == Decimal("819.00")  # 148 and 671 hours at 1
-    assert made.high_cost == made.expected_cost == Decimal("2174.69")
+    assert made.month_cost == Decimal(spent)
+    assert made.basis == f"{covered_h} covered hours: less than a day"
 
 
 def test_each_cluster_goes_on_by_its_own_covered_hours():
@@ -56,17 +61,3 @@ def test_each_cluster_goes_on_by_its_own_covered_hours():
 
     assert found(both).expected_cost == Decimal("1440.00")
     assert found(both, cluster="c").expected_cost == Decimal("720.00")
-
-
-def test_a_cluster_that_is_hardly_covered_leaves_the_whole_unsaid():
-    made = found(day(48, 48), day(0.5, 3, cluster="d"))
-
-    assert made.expected_cost is None
-    assert made.month_cost == Decimal(51)
-    assert made.basis == "0.5 covered hours: less than a day"
-
-
-def test_a_month_that_is_wholly_covered_is_what_was_spent():
-    made = found(*[day(24, 1)] * 30)
-
-    assert made.expected_cost == made.low_cost == made.high_cost == Decimal("30.00")

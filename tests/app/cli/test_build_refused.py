@@ -1,29 +1,18 @@
 """`goodput build` ends with exit code 1 where the checks fail; `ledger` answers from before."""
 
-from __future__ import annotations
-
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import polars as pl
-from click.testing import CliRunner
+from tests.app.command_line import run
 
-from goodput_app.cli.main import main
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.ledger_build import materialise
 from goodput_queries.storage.store import LocalStore
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
-
 START = datetime(2026, 11, 20, 14)  # noqa: DTZ001 -- naive UTC
 
 
-def test_a_refused_build_fails_and_the_ledger_of_before_answers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_refused_build_fails_and_the_ledger_of_before_answers(tmp_path, monkeypatch):
     path = str(tmp_path / "fleet.duckdb")
     store = LocalStore(path)
     gpu = {"source": "t", "cluster": "c", "node": "a", "gpu_uuid": "a#0", "slurm_index": 0}
@@ -44,10 +33,8 @@ def test_a_refused_build_fails_and_the_ledger_of_before_answers(
         return done
 
     monkeypatch.setattr(materialise, "replace_hours", wrong)
-    run = CliRunner()
-
-    built = run.invoke(main, ["build", "--db", path])
-    asked = run.invoke(main, ["ledger", "--db", path, "--format", "csv"])
+    built = run("build", "--db", path)
+    asked = run("ledger", "--db", path, "--format", "csv")
 
     assert built.exit_code == 1
     assert "the checks of this one failed" in built.output

@@ -136,19 +136,18 @@ def test_a_refused_file_of_a_folder_does_not_keep_the_others_out(here):
 
 
 @pytest.mark.usefixtures("here")
-def test_a_file_that_is_not_there_is_a_stated_failure():
-    result = run("ingest", "auto", "nope.log")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("auto", "nope.log"), "nope.log: there is no such file or folder.\n"),
+        (("nope", "."), "there is no source 'nope'; known: auto, "),
+    ],
+)
+def test_what_is_not_there_is_a_stated_failure(arguments, said):
+    result = run("ingest", *arguments)
 
     assert result.exit_code == 1
-    assert result.stderr == "nope.log: there is no such file or folder.\n"
-
-
-@pytest.mark.usefixtures("here")
-def test_an_unknown_source_is_a_stated_failure():
-    result = run("ingest", "nope", ".")
-
-    assert result.exit_code == 1
-    assert result.stderr.startswith("there is no source 'nope'; known: auto, ")
+    assert result.stderr.startswith(said)
 
 
 @pytest.mark.usefixtures("here")
@@ -192,11 +191,18 @@ def test_the_doctor_finds_what_is_there(database):
 
 def test_the_doctor_ends_with_1_and_the_problems_first_where_there_are_any(here):
     well = run("doctor", "--format", "json")
-    (here / "goodput.toml").write_text('[[collect]]\nsource = "job-events"\nfolder = "/nowhere"\n')
+    missing = f"/nowhere/{'x' * 100}"
+    (here / "goodput.toml").write_text(
+        f'[[collect]]\nsource = "job-events"\nfolder = "{missing}"\n'
+    )
     settings.cache_clear()
-    ill = run("doctor", "--format", "json")
+    ill, shown = run("doctor", "--format", "json"), run("doctor").stdout
 
     assert well.exit_code == 0
+    database = [row for row in json.loads(well.stdout) if row["what"] == "database"]
+    assert [row["status"] for row in database] == ["missing"]
+    assert database[0]["next"] == "goodput ingest auto PATH --db goodput.duckdb"
+    assert [path.name for path in here.iterdir()] == ["goodput.toml"], "it makes no database"
     assert ill.exit_code == 1
     assert "1 problem found." in ill.stderr
     statuses = [row["status"] for row in json.loads(ill.stdout)]
@@ -204,27 +210,8 @@ def test_the_doctor_ends_with_1_and_the_problems_first_where_there_are_any(here)
     (database,) = [row for row in json.loads(ill.stdout) if row["what"] == "database"]
     assert database["status"] == "missing"
     assert "goodput serve" in database["next"]
-
-
-def test_the_doctor_cuts_no_sentence_in_a_table(here):
-    (here / "goodput.toml").write_text(
-        f'[[collect]]\nsource = "job-events"\nfolder = "/nowhere/{"x" * 100}"\n'
-    )
-    settings.cache_clear()
-
-    shown = run("doctor").stdout
-
-    assert "…" not in shown
-    assert f"{'x' * 100}: there is no such folder to follow." in shown
-
-
-@pytest.mark.usefixtures("here")
-def test_the_doctor_makes_no_database():
-    rows = json.loads(run("doctor", "--format", "json").stdout)
-
-    (row,) = [row for row in rows if row["what"] == "database"]
-    assert row["status"] == "missing"
-    assert row["next"] == "goodput ingest auto PATH --db goodput.duckdb"
+    assert "…" not in shown, "a table cuts no sentence"
+    assert f"{missing}: there is no such folder to follow." in shown
 
 
 def test_reading_nothing_is_reported_and_suggests_no_next_command(here):

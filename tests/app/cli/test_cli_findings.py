@@ -29,17 +29,19 @@ def listed(path, *options):
     return list(json.loads(result.stdout))
 
 
-def test_small_losses_are_listed_only_when_asked_for(recorded):
-    assert listed(recorded) == []
-    rules = {row["rule"] for row in listed(recorded, "--severity", "info")}
-    assert {"input_stall", "job_failure", "idle_allocation"} <= rules
+@pytest.fixture(scope="module")
+def every(recorded):
+    """Give all findings, asked for once."""
+    return listed(recorded, "--severity", "info")
 
 
-def test_an_empty_list_says_how_many_findings_are_less_severe(recorded):
-    result = run("findings", "--db", recorded)
+def test_small_losses_are_listed_only_when_asked_for_and_counted(recorded, every):
+    result = run("findings", "--db", recorded, "--format", "json")
 
-    assert "No findings of severity warning or above (data: " in result.output
-    assert "below it: add --severity info." in result.output
+    assert (result.exit_code, json.loads(result.stdout)) == (0, [])
+    assert "No findings of severity warning or above (data: " in result.stderr
+    assert "below it: add --severity info." in result.stderr
+    assert {"input_stall", "job_failure", "idle_allocation"} <= {row["rule"] for row in every}
 
 
 def test_a_time_range_without_data_has_neither_findings_nor_fixes(recorded):
@@ -75,9 +77,8 @@ def test_objectives_are_those_of_the_settings(recorded, here):
     assert (row["name"], row["target_ratio"], row["burn_rate_1h"]) == ("lab", 0.5, None)
 
 
-def test_a_finding_is_acknowledged_and_found_by_its_state(recorded):
-    of_input = listed(recorded, "--severity", "info")
-    key = next(str(row["finding_key"]) for row in of_input if row["rule"] == "input_stall")
+def test_a_finding_is_acknowledged_and_found_by_its_state(recorded, every):
+    key = next(str(row["finding_key"]) for row in every if row["rule"] == "input_stall")
 
     said = run("finding", "acknowledge", key, "--by", "ops", "--note", "seen", "--db", recorded)
     assert said.exit_code == 0, said.output

@@ -44,18 +44,20 @@ def test_an_empty_folder_is_named(folder):
         assert f"there are no files in {folder / f'nothing-{source}'}." in result.stderr
 
 
-def test_an_empty_file_is_called_empty(folder):
-    result = ingested(folder, "slurm", "empty.txt", "")
+@pytest.mark.parametrize(
+    ("name", "text", "code", "said"),
+    [
+        ("empty.txt", "", 1, "the file is empty"),
+        ("none.txt", "No reservations in the system\n", 0, "it lists nothing"),
+    ],
+)
+def test_an_empty_file_is_called_empty_and_a_text_without_rows_is_no_failure(
+    folder, name, text, code, said
+):
+    result = ingested(folder, "slurm", name, text)
 
-    assert result.stderr == f"{folder / 'empty.txt'}: slurm: the file is empty.\n"
-
-
-def test_a_text_without_rows_is_no_failure(folder):
-    result = ingested(folder, "slurm", "none.txt", "No reservations in the system\n")
-
-    assert result.exit_code == 0
-    none = folder / "none.txt"
-    assert result.stderr == f"{none}: slurm: it lists nothing.\n"
+    assert result.exit_code == code
+    assert result.stderr == f"{folder / name}: slurm: {said}.\n"
 
 
 STARTED = "[after megatron is initialized] datetime: 2026-11-20 14:00:00 \n"
@@ -89,10 +91,7 @@ SAID = {
         "2026-11-20T14:00:00+0000 n1 kernel: all is well\n",
         "kernel-log: no line of it is an error of a GPU or a process killed for memory.",
     ),
-    "page.prom": (
-        'DCGM_FI_DEV_GPU_UTIL{gpu="0"} 5\n',
-        "dcgm: no r",
-    ),
+    "page.prom": ('DCGM_FI_DEV_GPU_UTIL{gpu="0"} 5\n', "dcgm: no r"),
 }
 
 
@@ -109,10 +108,6 @@ UNKNOWN = {
     "smi.csv": (
         "timestamp, name, utilization.gpu [%]\n2026/11/20 14:00:00.000, H100, 5 %\n",
         "a table of nvidia-smi is not read",
-    ),
-    "maxtext.log": (
-        "completed step: 12, seconds: 5.1, TFLOP/s/device: 103.2, loss: 2.3\n",
-        "a log of MaxText is not read",
     ),
     "trainer_log.jsonl": (
         '{"current_steps": 5, "total_steps": 100, "loss": 2.3, "epoch": 0.1}\n',

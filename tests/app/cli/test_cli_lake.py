@@ -6,10 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from tests.app.command_line import run
 
 from goodput_app import settings as app_settings
-from goodput_app.cli import main
 from goodput_queries.lake.lake import Lake
 
 STEP = {"v": 1, "ts": 1795177781.5, "event": "step", "step": 7, "dur_s": 1.0}
@@ -31,10 +30,6 @@ def site(here, monkeypatch):
     return here
 
 
-def goodput(*arguments):
-    return CliRunner().invoke(main.main, arguments)
-
-
 def rows_of(url, *columns):
     found: list[dict[str, object]] = (
         Lake.open(url).rows("job_events", columns=columns).read_all().to_pylist()
@@ -44,7 +39,7 @@ def rows_of(url, *columns):
 
 @pytest.mark.usefixtures("site")
 def test_collect_loads_into_the_lake_of_the_settings():
-    done = [goodput("collect", "--once", "--format", "json") for _ in range(2)]
+    done = [run("collect", "--once", "--format", "json") for _ in range(2)]
 
     assert [one.exit_code for one in done] == [0, 0], done[0].output
     assert [json.loads(one.stdout)[0]["rows_new"] for one in done] == [1, 0]
@@ -54,8 +49,8 @@ def test_collect_loads_into_the_lake_of_the_settings():
 
 @pytest.mark.usefixtures("site")
 def test_ingest_loads_into_a_lake_that_is_named():
-    assert goodput("lake", "create", "--lake", "other").exit_code == 0
-    done = goodput("ingest", "job-events", "events", "--lake", "other", "--cluster", "east")
+    assert run("lake", "create", "--lake", "other").exit_code == 0
+    done = run("ingest", "job-events", "events", "--lake", "other", "--cluster", "east")
 
     assert done.exit_code == 0, done.output
     assert "Next:" not in done.stderr  # the ledger is of a database
@@ -66,7 +61,7 @@ def test_ingest_loads_into_a_lake_that_is_named():
 @pytest.mark.usefixtures("site")
 def test_a_database_on_the_command_line_beats_the_lake_of_the_settings(empty_database):
     shutil.copyfile(empty_database, "site.duckdb")
-    done = goodput("ingest", "job-events", "events", "--db", "site.duckdb")
+    done = run("ingest", "job-events", "events", "--db", "site.duckdb")
 
     assert done.exit_code == 0, done.output
     assert rows_of("lake", "step") == []
@@ -82,7 +77,7 @@ def test_a_database_on_the_command_line_beats_the_lake_of_the_settings(empty_dat
     ],
 )
 def test_what_cannot_be_loaded_is_said(arguments, sentence):
-    done = goodput("ingest", "job-events", "events", *arguments)
+    done = run("ingest", "job-events", "events", *arguments)
 
     assert done.exit_code != 0
     assert sentence in done.stderr
@@ -90,12 +85,12 @@ def test_what_cannot_be_loaded_is_said(arguments, sentence):
 
 
 def test_a_lake_is_listed_compacted_and_pruned(site):
-    empty = goodput("lake", "status")
-    goodput("collect", "--once")
+    empty = run("lake", "status")
+    run("collect", "--once")
     (site / "events" / "job.jsonl").write_text(json.dumps(STEP | WHO | {"step": 8}) + "\n")
-    goodput("collect", "--once")
+    run("collect", "--once")
     listed, compacted, pruned = (
-        goodput("lake", verb, "--format", "json") for verb in ("status", "compact", "prune")
+        run("lake", verb, "--format", "json") for verb in ("status", "compact", "prune")
     )
 
     assert "Nothing was loaded into it yet." in empty.stderr
@@ -110,14 +105,14 @@ def test_a_lake_is_listed_compacted_and_pruned(site):
 @pytest.mark.usefixtures("site")
 def test_a_ledger_without_closed_hours_publishes_nothing(empty_database):
     shutil.copyfile(empty_database, "site.duckdb")
-    done = goodput("lake", "publish", "--db", "site.duckdb")
+    done = run("lake", "publish", "--db", "site.duckdb")
 
     assert (done.exit_code, done.stderr) == (0, "No closed hour changed.\n")
     assert not Path("lake", "ledger").exists()
 
 
 def test_no_lake_is_named(here):
-    done = goodput("lake", "status")
+    done = run("lake", "status")
 
     assert (done.exit_code, list(here.iterdir())) == (1, [])
     assert done.stderr.startswith("no lake is named: add --lake URL, or `url` under [lake]")
@@ -125,11 +120,11 @@ def test_no_lake_is_named(here):
 
 def test_doctor_looks_at_the_lake(site):
     def doctor(*arguments):
-        rows = json.loads(goodput("doctor", "--format", "json", *arguments).stdout)
+        rows = json.loads(run("doctor", "--format", "json", *arguments).stdout)
         return {row["what"]: (row["status"], row["found"]) for row in rows}
 
-    goodput("build", "--db", "site.duckdb", "--lake", "lake")
-    goodput("collect", "--once")
+    run("build", "--db", "site.duckdb", "--lake", "lake")
+    run("collect", "--once")
     found = doctor("--db", "site.duckdb")
     assert found["lake"] == ("ok", f"{site / 'lake'}, format 1, 2 buckets")
     assert found["lake cluster"] == ("ok", "west, of rows from here that name none")
@@ -147,8 +142,8 @@ def test_doctor_looks_at_the_lake(site):
 
 @pytest.mark.usefixtures("site")
 def test_a_database_of_a_lake_loads_with_its_cluster():
-    goodput("build", "--db", "site.duckdb", "--lake", "lake")
-    done = goodput("ingest", "job-events", "events", "--db", "site.duckdb")
+    run("build", "--db", "site.duckdb", "--lake", "lake")
+    done = run("ingest", "job-events", "events", "--db", "site.duckdb")
 
     assert done.exit_code == 0, done.output
     assert rows_of("lake", "lake_cluster") == [{"lake_cluster": "west"}]
@@ -157,7 +152,7 @@ def test_a_database_of_a_lake_loads_with_its_cluster():
 def test_rows_of_an_unknown_cluster_are_warned_of(site, caplog):
     (site / "site.toml").write_text('[lake]\nurl = "lake"\n')
     app_settings.settings.cache_clear()
-    goodput("ingest", "job-events", "events")
+    run("ingest", "job-events", "events")
 
     assert "name no cluster, and none is configured: add `cluster` under [lake]" in caplog.text
     assert rows_of("lake", "lake_cluster") == [{"lake_cluster": None}]

@@ -14,19 +14,19 @@ from goodput_queries.evidence.batch import Batch
 from goodput_queries.storage.store import LocalStore
 
 
+def read_from(source, **value):
+    """Return a reading of one GPU every 30 s for ten minutes."""
+    start = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- naive UTC
+    at = [start + timedelta(seconds=30 * n) for n in range(21)]
+    return pl.DataFrame(
+        {"source": source, "gpu_uuid": "GPU-1", "gpu_instance": "", "ts": at, **value}
+    )
+
+
 @pytest.fixture(scope="module")
 def readings(two_gpus, tmp_path_factory):
     """Give a database in which one GPU was read every 30 s for ten minutes, and nobody held it."""
-    start = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- naive UTC
-    rows = pl.DataFrame(
-        {
-            "source": "test",
-            "gpu_uuid": "GPU-1",
-            "gpu_instance": "",
-            "ts": [start + timedelta(seconds=30 * n) for n in range(21)],
-            "engine_active_ratio": 0.0,
-        }
-    )
+    rows = read_from("test", engine_active_ratio=0.0)
     path = tmp_path_factory.mktemp("readings") / "goodput.duckdb"
     shutil.copyfile(two_gpus, path)
     with contextlib.closing(LocalStore(path)) as store:
@@ -51,8 +51,14 @@ def loaded(here, readings):
 
 
 @pytest.fixture
-def measured(here, ledger):
-    """Give a copy of the ledger of the readings."""
+def measured(ledger, monkeypatch):
+    """Work where the ledger of the readings is, which commands only read."""
+    monkeypatch.chdir(ledger.parent)
+
+
+@pytest.fixture
+def copied(here, ledger):
+    """Work where there is a copy of it."""
     return Path(shutil.copyfile(ledger, here / "goodput.duckdb"))
 
 
@@ -76,10 +82,16 @@ def test_a_ledger_of_an_inventory_alone_names_the_listed_gpus(here):
 
 
 @pytest.mark.usefixtures("loaded")
-def test_the_ledger_is_built_first_and_balances():
+def test_a_build_says_what_it_built_and_does_it_once_and_the_ledger_balances():
+    first, again, whole = (
+        json.loads(run("build", *options, "--format", "json").stdout)
+        for options in ((), (), ("--full",))
+    )
     result = run("ledger", "--cluster", "lab")
     rows = json.loads(run("ledger", "--by", "node,category", "--format", "json").stdout)
 
+    assert {"stage", "rows", "seconds"} == set(first[0])
+    assert (again, len(whole)) == ([], len(first))
     assert result.exit_code == 0
     assert "GPU-s: it balances. GPU activity (% of observed time): 0.0 %; " in result.stderr
     assert {row["node"] for row in rows} >= {"n1"}
@@ -119,15 +131,15 @@ def test_an_empty_window_is_reported_with_the_range_of_the_data():
 
 @pytest.mark.usefixtures("measured")
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("command", "options", "said"),
     [
-        (["--cluster", "lba"], "The ledger knows no cluster lba; did you mean lab?\n"),
-        (["--node", "x9"], "The ledger knows no node x9.\n"),
-        (["--run", "7", "--from", "2026-11-20"], "The ledger knows no run 7.\n"),
+        ("gaps", ["--cluster", "lba"], "The ledger knows no cluster lba; did you mean lab?\n"),
+        ("ledger", ["--node", "x9"], "The ledger knows no node x9.\n"),
+        ("runs", ["--run", "7", "--from", "2026-11-20"], "The ledger knows no run 7.\n"),
     ],
 )
-@pytest.mark.parametrize("command", ["gaps", "ledger", "runs"])
 def test_a_filter_that_names_nothing_is_an_error(command, options, said):
+    """Each command resolves its filters alike: test_an_unknown_run_is_an_error_of_each_command."""
     result = run(command, *options, "--format", "json")
 
     assert (result.exit_code, result.stdout, result.stderr) == (1, "", said)
@@ -156,8 +168,8 @@ def test_checks_that_hold_exit_with_0():
     assert all(row["violations"] == 0 for row in json.loads(result.stdout))
 
 
-def test_a_check_that_does_not_hold_exits_with_1_after_its_rows(measured):
-    with contextlib.closing(LocalStore(measured)) as store, store.writing() as cursor:
+def test_a_check_that_does_not_hold_exits_with_1_after_its_rows(copied):
+    with contextlib.closing(LocalStore(copied)) as store, store.writing() as cursor:
         cursor.execute("update marts.ledger_hourly_by_node set gpu_ms = gpu_ms + 1")
 
     result = run("check", "--format", "json")
@@ -167,45 +179,28 @@ def test_a_check_that_does_not_hold_exits_with_1_after_its_rows(measured):
     assert "checks found rows: `goodput show checks.CHECK --db goodput.duckdb`." in result.stderr
 
 
-@pytest.mark.usefixtures("loaded")
-def test_a_build_says_what_it_built_and_does_it_once():
-    first = json.loads(run("build", "--format", "json").stdout)
-
-    assert {"stage", "rows", "seconds"} == set(first[0])
-    assert json.loads(run("build", "--format", "json").stdout) == []
-    assert len(json.loads(run("build", "--full", "--format", "json").stdout)) == len(first)
-
-
 @pytest.mark.usefixtures("measured")
-@pytest.mark.parametrize("command", ["gaps", "throttling", "stragglers", "runs"])
-def test_an_answer_is_a_list_of_rows(command):
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("gaps", ""),
+        ("throttling", "neither clock event reasons nor throttle counters"),
+        ("stragglers", ""),
+        ("runs", ""),
+        ("hangs", "Flight Recorder dumps, answers of NCCL RAS or lines"),
+    ],
+)
+def test_an_answer_is_a_list_of_rows_and_one_that_nobody_reports_says_so(command, said):
     result = run(command, "--format", "json")
 
     assert result.exit_code == 0, result.stderr
     assert isinstance(json.loads(result.stdout), list)
+    assert said in result.stderr
 
 
-@pytest.mark.usefixtures("measured")
-def test_throttling_that_nobody_reports_is_not_an_empty_table_without_a_word():
-    result = run("throttling")
-
-    assert result.exit_code == 0
-    assert "neither clock event reasons nor throttle counters" in result.stderr
-
-
-def test_episodes_at_the_power_cap_are_counted_and_listed_with_all(measured):
-    start = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- naive UTC
-    rows = pl.DataFrame(
-        {
-            "source": "capped",
-            "gpu_uuid": "GPU-1",
-            "gpu_instance": "",
-            "ts": [start + timedelta(seconds=30 * n) for n in range(21)],
-            "clocks_event_reasons": [4] * 21,
-        },
-        schema_overrides={"clocks_event_reasons": pl.Int64},
-    )
-    with contextlib.closing(LocalStore(measured)) as store:
+def test_episodes_at_the_power_cap_are_counted_and_listed_with_all(copied):
+    rows = read_from("capped", clocks_event_reasons=4)
+    with contextlib.closing(LocalStore(copied)) as store:
         store.load(Batch("gpu_samples", rows, "capped", "file", "3"))
 
     losses = run("throttling", "--format", "json")
@@ -214,11 +209,6 @@ def test_episodes_at_the_power_cap_are_counted_and_listed_with_all(measured):
     assert json.loads(losses.stdout) == []
     said = f"{len(json.loads(everything.stdout))} episodes at the power cap, none a loss: "
     assert losses.stderr == f"{said}--all lists them.\n"
-
-
-@pytest.mark.usefixtures("measured")
-def test_no_hang_says_what_would_show_one():
-    assert "Flight Recorder dumps, answers of NCCL RAS or lines" in run("hangs").stderr
 
 
 @pytest.mark.parametrize("command", ["gaps", "runs", "hangs"])

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.app.command_line import run
-from tests.app.served import serving
 
 from goodput_app.settings import settings
 from goodput_ingest.live import status as live_status
@@ -80,11 +79,3 @@ def test_a_source_that_is_not_known_is_an_error_that_lists_those_that_are(databa
     assert "no live source nvml is reported. Reported: dcgm (dcgm a), slurm (slurm a)." in (
         refused.stderr
     )
-
-
-def test_it_works_beside_a_server(database):
-    with serving(database):
-        done = run("retire", "dcgm", "--format", "json")
-
-    assert done.exit_code == 0
-    assert reported(database) == [("slurm", "slurm a", "stale")]

@@ -2,25 +2,20 @@
 
 import contextlib
 import json
-from zoneinfo import ZoneInfo
 
 import pytest
-from click.testing import CliRunner
+from tests.app.command_line import run
+from tests.app.cost_page import SACCT, cost_file
 
-from goodput_app.cli import main
-from goodput_ingest.run.ingest import ingest
-from goodput_ingest.source import ReadOptions
 from goodput_queries.errors import QueryError
 from goodput_queries.names import resolved
 from goodput_queries.scope import Scope
 from goodput_queries.storage.store import LocalStore
 
 AT = "2026-11-19T"
-ACCOUNTING = """Cluster|JobID|JobIDRaw|User|Account|Partition|State|Submit|Eligible|Start|End|\
-NNodes|NodeList|AllocTRES|JobName
-""" + "".join(
-    f"{cluster}|{job}|{job}|ann|nlp|gpu|COMPLETED|{AT}08:00:00|{AT}08:00:00|{AT}08:00:00|"
-    f"{AT}09:00:00|1|{cluster}{job}|gres/gpu=1|{name}\n"
+ACCOUNTING = SACCT.splitlines()[0] + "".join(
+    f"\n{cluster}|{job}|{job}|ann|nlp|gpu|COMPLETED|{AT}08:00:00|{AT}08:00:00|{AT}08:00:00|"
+    f"{AT}09:00:00|1|{cluster}{job}|gres/gpu=1|{name}"
     for cluster, job, name in (("c", 1, "main"), ("c", 2, "eval"), ("d", 1, "main"))
 )
 
@@ -28,14 +23,7 @@ NNodes|NodeList|AllocTRES|JobName
 @pytest.fixture(scope="module")
 def database(empty_database, tmp_path_factory):
     """Give two clusters with a run `main` each, and one with a run `eval`."""
-    folder = tmp_path_factory.mktemp("scope")
-    path = folder / "fleet.duckdb"
-    path.write_bytes(empty_database.read_bytes())
-    (folder / "sacct.txt").write_text(ACCOUNTING)
-    with contextlib.closing(LocalStore(path)) as store:
-        ingest(store, "slurm", [folder / "sacct.txt"], ReadOptions(zone=ZoneInfo("UTC")))
-        store.build()
-    return path
+    return cost_file(empty_database, tmp_path_factory, {}, ACCOUNTING)
 
 
 @pytest.fixture
@@ -46,7 +34,7 @@ def store(database):
 
 
 def asked(database, *arguments):
-    return CliRunner().invoke(main.main, [*arguments, "--db", str(database)])
+    return run(*arguments, "--db", str(database))
 
 
 def test_a_unique_name_of_a_run_is_that_run(store):

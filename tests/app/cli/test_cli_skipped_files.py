@@ -7,33 +7,30 @@ from goodput_app.cli.skipped_files import skipped_files
 ZONE = "carries no offset from UTC. Name its time zone with --timezone (such as Europe/Berlin)."
 
 
-def test_files_with_one_reason_are_one_sentence():
-    refused = [f"logs/{i}.txt: time 2026-11-20T11:45:{i:02} {ZONE}" for i in range(5)]
-
-    assert list(skipped_files([*refused, "x.txt: it is cut at line 7."], [])) == [
-        f"skipped 5 files: time 2026-11-20T11:45:00 {ZONE} logs/0.txt, logs/1.txt, logs/2.txt ...",
-        "skipped: x.txt: it is cut at line 7.",
-    ]
+REFUSED = [f"logs/{i}.txt: time 2026-11-20T11:45:{i:02} {ZONE}" for i in range(5)]
 
 
 @pytest.mark.parametrize(
-    ("names", "sentence"),
+    ("refused", "unknown", "sentences"),
     [
-        ([], []),
-        (["a"], ["1 file of no known format skipped: a"]),
-        (["a", "b", "c"], ["3 files of no known format skipped: a, b, c"]),
-        (["a", "b", "c", "d"], ["4 files of no known format skipped: a, b, c ..."]),
+        (
+            [*REFUSED, "x.txt: it is cut at line 7."],
+            [],
+            [f"skipped 5 files: time 2026-11-20T11:45:00 {ZONE} logs/0.txt, logs/1.txt, "
+             "logs/2.txt ...", "skipped: x.txt: it is cut at line 7."],
+        ),
+        (["nothing there"], [], ["skipped: nothing there"]),
+        ([], [], []),
+        ([], ["a"], ["1 file of no known format skipped: a"]),
+        ([], ["a", "b", "c"], ["3 files of no known format skipped: a, b, c"]),
+        ([], ["a", "b", "c", "d"], ["4 files of no known format skipped: a, b, c ..."]),
     ],
-)
-def test_files_of_no_known_format_are_counted(names, sentence):
-    assert list(skipped_files([], names)) == sentence
+)  # fmt: skip
+def test_files_with_one_reason_are_one_sentence(refused, unknown, sentences):
+    assert list(skipped_files(refused, unknown)) == sentences
 
 
 def test_files_of_another_format_than_the_one_asked_for_are_counted():
     assert list(skipped_files([], ["a", "b"], "mlperf")) == [
         "2 files of another format than mlperf skipped: a, b"
     ]
-
-
-def test_a_sentence_without_a_file_stays_as_it_is():
-    assert list(skipped_files(["nothing there"], [])) == ["skipped: nothing there"]

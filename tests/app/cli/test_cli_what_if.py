@@ -1,24 +1,25 @@
 """`goodput what-if`: inputs and answers as rows, and what is asked for."""
 
-import contextlib
 import json
-from zoneinfo import ZoneInfo
 
 import pytest
-from click.testing import CliRunner
+from tests.app.command_line import run
+from tests.app.cost_page import SACCT, cost_file
 
-from goodput_app.cli import main, what_if
+from goodput_app.cli import what_if
 from goodput_app.settings import settings
-from goodput_ingest.run.ingest import ingest
-from goodput_ingest.source import ReadOptions
-from goodput_queries.storage.store import LocalStore
 from goodput_scenarios.scenarios import SCENARIOS
 
-ACCOUNTING = """Cluster|JobID|JobIDRaw|User|Account|Partition|State|Submit|Eligible|Start|End|\
-NNodes|NodeList|AllocTRES|JobName
-c|1|1|ann|nlp|gpu|COMPLETED|{at}07:00:00|{at}07:00:00|{at}08:00:00|{at}14:00:00|\
-1|a|gres/gpu=4|train
-"""
+AT = "2026-11-19T"
+ACCOUNTING = SACCT.splitlines()[0] + (
+    f"\nc|1|1|ann|nlp|gpu|COMPLETED|{AT}07:00:00|{AT}07:00:00|{AT}08:00:00|{AT}14:00:00|1|a|"
+    "gres/gpu=4|train"
+)
+SITE = {
+    "rates": "price_per_gpu_h\n2\n",
+    "inventory": f"cluster,node,gpus,valid_from\nc,a,4,{AT}07:00Z\n",
+    "node-states": f"cluster,node,state,start,end\nc,a,up,{AT}07:00Z,{AT}20:00Z\n",
+}
 
 
 @pytest.fixture(scope="module")
@@ -27,25 +28,11 @@ def database(empty_database, tmp_path_factory):
 
     The GPUs are up and free for an hour before it, while it waits, and for six after it.
     """
-    folder = tmp_path_factory.mktemp("what_if")
-    path = folder / "fleet.duckdb"
-    path.write_bytes(empty_database.read_bytes())
-    (folder / "sacct.txt").write_text(ACCOUNTING.format(at="2026-11-19T"))
-    (folder / "rates.csv").write_text("price_per_gpu_h\n2\n")
-    (folder / "inventory.csv").write_text("cluster,node,gpus,valid_from\nc,a,4,2026-11-19T07:00Z\n")
-    (folder / "node-states.csv").write_text(
-        "cluster,node,state,start,end\nc,a,up,2026-11-19T07:00Z,2026-11-19T20:00Z\n"
-    )
-    with contextlib.closing(LocalStore(path)) as store:
-        ingest(store, "slurm", [folder / "sacct.txt"], ReadOptions(zone=ZoneInfo("UTC")))
-        for name in ("rates", "inventory", "node-states"):
-            ingest(store, name, [folder / f"{name}.csv"], ReadOptions())
-        store.build()
-    return path
+    return cost_file(empty_database, tmp_path_factory, SITE, ACCOUNTING)
 
 
 def asked(database, *arguments):
-    return CliRunner().invoke(main.main, ["what-if", *arguments, "--db", str(database)])
+    return run("what-if", *arguments, "--db", str(database))
 
 
 def rows(result):
@@ -69,20 +56,17 @@ def test_the_commands_scenarios_are_all_that_there_are():
     assert [*SCENARIOS, what_if.IDLE_POLICY] == [*what_if.NAMES]
 
 
-def test_values_given_by_hand_answer_with_the_formula(database):
-    found = rows(asked(database, *UPGRADE))
+def test_values_given_by_hand_answer_with_the_formula_and_what_nothing_reports_is_asked_for(
+    database,
+):
+    result = asked(database, *UPGRADE)
 
+    found = rows(result)
     assert found["old_gpus"]["kind"] == "given"
     energy = found["Energy saved a year"]
     assert (energy["low"], energy["high"], energy["unit"]) == (175_200, 175_200, "kWh")
     assert energy["worked"] == "20.00 kW x 8,760 h = 175,200 kWh"
     assert energy["basis"] == "(power before - power after) x 8,760 h"
-
-
-def test_what_nothing_reports_is_unknown_and_asked_for(database):
-    result = asked(database, *UPGRADE)
-
-    found = rows(result)
     assert found["speed_up"]["kind"] == "unknown"
     assert found["speed_up"]["low"] is None
     assert found["Payback"]["low"] is None
@@ -98,18 +82,18 @@ def test_what_the_ledger_knows_bears_its_view(database):
     assert found["Difference"]["low"] == 24
 
 
-def test_a_subject_that_is_not_there_is_named_with_those_that_are(database):
-    result = asked(database, "halve-a-loss", "--of", "gremlins")
+@pytest.mark.parametrize(
+    ("subject", "said"),
+    [
+        ("gremlins", "--of 'gremlins' is not available here; there is: "),
+        ("throttled", "--of 'throttled': there is none of it in this range; there is"),
+    ],
+)
+def test_a_subject_that_is_not_there_is_named_with_those_that_are(database, subject, said):
+    result = asked(database, "halve-a-loss", "--of", subject)
 
     assert result.exit_code == 1
-    assert "--of 'gremlins' is not available here; there is: " in result.stderr
-
-
-def test_a_loss_of_which_there_is_none_is_said_to_be_none(database):
-    result = asked(database, "halve-a-loss", "--of", "throttled")
-
-    assert result.exit_code == 1
-    assert result.stderr.startswith("--of 'throttled': there is none of it in this range; there is")
+    assert result.stderr.startswith(said)
 
 
 def test_idle_time_without_demand_is_the_last_loss_to_halve(database):
@@ -146,7 +130,10 @@ def test_idle_policies_stand_beside_each_other_and_move_money_alone(database):
     ("arguments", "words"),
     [
         (["upgrade", "--set", "use_ratio=2"], "Share of GPU time that is useful is 2"),
-        (["upgrade", "--set", "colour=2"], "'colour' is not a value of upgrade"),
+        (
+            ["upgrade", "--set", "colour=2"],
+            "'colour' is not a value of upgrade, expected of: old_gpus",
+        ),
         (["upgrade", "--set", "new_gpus"], "'new_gpus' is not like new_gpus=50."),
         (["upgrade", "--set", "new_gpus=nan"], "New GPUs is NaN"),
         (["idle-policy", "--of", "h100"], "idle-policy takes neither --of nor --set"),

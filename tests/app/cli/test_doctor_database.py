@@ -1,14 +1,18 @@
 """`goodput doctor` on what a database holds: nothing, rejected rows only, no files of the site."""
 
 import json
+from zoneinfo import ZoneInfo
 
 from tests.app.command_line import run
+from tests.ingest.job_log_lines import ITERATION
 
 from goodput_app.cli.doctor import doctor
 from goodput_app.cli.doctor.site_files import site_findings
 from goodput_app.settings import settings
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
+
+STEP = ITERATION.format(second=11, step=1, ms=1000.0)
 
 
 def loaded(store, source, file, text):
@@ -36,6 +40,22 @@ def test_a_source_of_which_every_row_was_rejected_is_a_problem(store, tmp_path):
 
     loaded(store, "rates", tmp_path / "b.csv", "price_per_gpu_h\n3\n")
     assert found(store)["rejects rates"] == ("rejected", "1 row rejected")
+
+
+def test_a_log_with_lines_that_almost_matched_is_named_with_the_first_of_them(store, tmp_path):
+    text = "successfully saved checkpoint of iteration 7 to /ckpt\n"
+    ingest(store, "job-log", [_log(tmp_path, STEP + 2 * text)], ReadOptions(zone=ZoneInfo("UTC")))
+
+    status, said = found(store)["lines job-log"]
+
+    assert status == "rejected"
+    expected = f"{tmp_path}/train.out: 2 lines almost read; line 2 ({text.strip()}): the line looks"
+    assert said.startswith(expected)
+
+
+def _log(folder, text):
+    (folder / "train.out").write_text(text)
+    return folder / "train.out"
 
 
 def test_facts_that_no_file_gave_are_named_with_the_lines_that_add_them(store, tmp_path):

@@ -8,11 +8,11 @@ import tomllib
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
 import pytest
+from tests.app.receivers import pages
 
 from goodput_app.cli.doctor import live_sources
 from goodput_app.settings import settings
@@ -46,25 +46,9 @@ def findings(store=None, *nearby):
 @pytest.fixture
 def exporter():
     """Give the URL of an exporter that knows one GPU and two counters."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            text = f"DCGM_FI_DEV_GPU_UTIL{LABELS} 1\nDCGM_FI_PROF_SM_ACTIVE{LABELS} 0.5\n"
-            self.send_response(200)
-            self.send_header("Content-Type", "text/plain; version=0.0.4")
-            self.end_headers()
-            self.wfile.write(text.encode())
-
-        def log_message(self, *_: object) -> None:
-            """Keep quiet."""
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=http.serve_forever, args=(0.01,))
-    thread.start()
-    yield f"http://127.0.0.1:{http.server_address[1]}"
-    http.shutdown()
-    thread.join()
-    http.server_close()
+    text = f"DCGM_FI_DEV_GPU_UTIL{LABELS} 1\nDCGM_FI_PROF_SM_ACTIVE{LABELS} 0.5\n"
+    with pages(lambda *_: (text.encode(), "text/plain; version=0.0.4")) as url:
+        yield url
 
 
 def test_a_site_without_settings_gets_the_lines_that_make_them(here):
@@ -105,16 +89,6 @@ def test_a_source_that_does_not_answer_is_a_problem_and_stops_no_other(here, exp
     assert (status, then) == ("problem", "fix it there, or in goodput.toml")
     assert found.startswith("http://127.0.0.1:9: no connection")
     assert rows["live dcgm"][0][0] == "ok"
-
-
-def test_a_folder_without_files_of_the_format_is_missing_something(here):
-    (here / "events").mkdir()
-    (here / "events" / "note.txt").write_text("hello\n")
-    configure(here, '[[collect]]\nsource = "job-events"\nfolder = "events"\n')
-
-    ((status, found, _),) = findings()["live job-events"]
-
-    assert (status, found) == ("missing", "events: 0 of 1 files are job-events.")
 
 
 @dataclass(frozen=True)
@@ -158,23 +132,20 @@ def test_settings_that_are_wrong_are_a_problem(here):
     assert row[1].startswith("goodput.toml: [[collect]] 1: 'source' is 'nope'")
 
 
-def test_sources_that_nobody_collects_yet_are_no_problem_without_a_database(here):
+def test_sources_that_nobody_collects_are_a_problem_where_there_is_a_database(here, store):
     (here / "events").mkdir()
+    (here / "events" / "note.txt").write_text("hello\n")
     configure(here, '[[collect]]\nsource = "job-events"\nfolder = "events"\n')
 
-    ((status, _, _),) = findings()["live sources"]
-
-    assert status == "missing"
-
-
-def test_sources_that_nobody_collects_are_a_problem(here, store):
-    (here / "events").mkdir()
-    configure(here, '[[collect]]\nsource = "job-events"\nfolder = "events"\n')
-
+    without = findings()
     (before,) = findings(store)["live sources"]
     with collector_lock("goodput.duckdb"):
         (during,) = findings(store)["live sources"]
 
+    assert without["live job-events"][0][:2] == (
+        "missing", "events: 0 of 1 files are job-events.",
+    )  # fmt: skip
+    assert [status for status, *_ in without["live sources"]] == ["missing"]
     assert before == (
         "problem",
         "1 source is configured and not collected",
@@ -183,31 +154,21 @@ def test_sources_that_nobody_collects_are_a_problem(here, store):
     assert during == ("ok", "1 source is collected into goodput.duckdb", "")
 
 
-def test_what_the_loop_saw_fail_is_reported(here, store, exporter):
+def test_what_the_loop_saw_fail_is_reported_and_what_is_configured_no_more_is_to_be_retired(
+    here, store, exporter
+):
     configure(here, f'[[collect]]\nsource = "dcgm"\nurls = ["{exporter}"]\n')
     now = datetime.now(UTC).replace(tzinfo=None)
     (source,) = collectors(settings().collect)
-    status = Status("dcgm", source.origin, now, 30)
-    live_status.write(store, [status.failed(now, "n1: is away.")])
+    for name, origin in (("dcgm", source.origin), ("slurm", "n1")):
+        live_status.write(store, [Status(name, origin, now, 30).failed(now, "n1: is away.")])
 
-    (row,) = findings(store)["collected dcgm"]
+    found = findings(store)
 
-    assert row == (
-        "problem",
-        f"{source.origin} is failing, last success never: n1: is away.",
-        "see the page Data",
-    )
-
-
-@pytest.mark.usefixtures("here")
-def test_a_source_that_is_configured_no_more_comes_with_the_command_that_retires_it(store):
-    now = datetime.now(UTC).replace(tzinfo=None)
-    live_status.write(store, [Status("dcgm", "n1", now, 30).failed(now, "n1: is away.")])
-
-    (row,) = findings(store)["collected dcgm"]
-
-    assert row[0] == "problem"
-    assert row[2] == "goodput retire dcgm, or configure it again"
+    failing = f"{source.origin} is failing, last success never: n1: is away."
+    assert found["collected dcgm"] == [("problem", failing, "see the page Data")]
+    ((status, _, then),) = found["collected slurm"]
+    assert (status, then) == ("problem", "goodput retire slurm, or configure it again")
 
 
 @pytest.mark.usefixtures("here")
@@ -243,14 +204,8 @@ def test_kinds_of_evidence_that_nothing_gives_come_with_the_line_that_adds_them(
 
 
 def test_allocation_without_a_scheduler_is_called_inferred(store):
-    event = {
-        "source": "job-events",
-        "cluster": "c",
-        "run_id": "r",
-        "attempt": 0,
-        "rank": 0,
-        "reports_durability": True,
-    }
+    event = {"source": "job-events", "cluster": "c", "run_id": "r", "attempt": 0, "rank": 0}
+    event |= {"reports_durability": True}
     begins = datetime(2026, 11, 20, 12, tzinfo=UTC).replace(tzinfo=None)
     ends = [
         {**event, "host": "n1", "event": "job.start", "ts": begins + timedelta(minutes=minute)}

@@ -11,13 +11,14 @@ import goodput_ingest
 import goodput_queries
 from goodput_app.cli import main
 
+FOREIGN = re.compile(r"`(?!goodput )\w[^`]*`")  # another program's command line
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+\b")
 MODULES = [
     path
     for package in (goodput_ingest, goodput_queries)
     for path in sorted(Path(package.__path__[0]).rglob("*.py"))
+    if OPTION.search(path.read_text(encoding="utf-8"))
 ]
-FOREIGN = re.compile(r"`(?!goodput )\w[^`]*`")  # another program's command line
-OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+\b")
 FOREIGN_OPTIONS = {  # of the commands that live sources run
     *("--json", "--noconvert", "--delimiter"),  # Slurm's
     *("--no-pager", "--output", "--output-fields", "--after-cursor", "--lines", "--since"),

@@ -7,11 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 import polars as pl
 import pytest
-from click.testing import CliRunner
+from tests.app.command_line import run
 from tests.ingest.nvml_lines import FAST, META
 
 from goodput_app import settings as app_settings
-from goodput_app.cli import main
 from goodput_app.cli.doctor.live_sources import live_findings
 from goodput_app.server.background import Upkeep
 from goodput_queries.evidence.batch import Batch
@@ -34,43 +33,45 @@ def readings(day):
     return Batch("gpu_samples", frame, "dcgm", "test", f"day {day}")
 
 
+@pytest.fixture(scope="module")
+def five_days(empty_database, tmp_path_factory):
+    """Give a database of five days, built, to be copied."""
+    path = shutil.copyfile(empty_database, tmp_path_factory.mktemp("days") / "site.duckdb")
+    gpu = {"source": ["inventory"], "cluster": ["c"], "gpu_uuid": ["GPU-1"], "node": ["a"]}
+    with contextlib.closing(LocalStore(path)) as store:
+        store.load(Batch("gpus", pl.DataFrame(gpu), "inventory", "test", "gpus"))
+        for day in range(5):
+            store.load(readings(day))
+        store.build()
+    return path
+
+
 @pytest.fixture
-def db(empty_database, tmp_path, monkeypatch):
-    """Return a database of five days whose settings keep two."""
-    path = tmp_path / "site.duckdb"
-    store = LocalStore(shutil.copyfile(empty_database, path))
-    inventory = pl.DataFrame(
-        {"source": ["inventory"], "cluster": ["c"], "gpu_uuid": ["GPU-1"], "node": ["a"]}
-    )
-    store.load(Batch("gpus", inventory, "inventory", "test", "gpus"))
-    for day in range(5):
-        store.load(readings(day))
-    store.close()
+def db(five_days, tmp_path, monkeypatch):
+    """Give a copy of that database, whose settings keep two days."""
     file = tmp_path / "goodput.toml"
     file.write_text("[retention]\nsamples_days = 2\n")
     monkeypatch.setenv("GOODPUT_CONFIG", str(file))
     app_settings.settings.cache_clear()
-    yield str(path)
-    app_settings.settings.cache_clear()
-
-
-def run(*arguments):
-    return CliRunner().invoke(main.main, arguments)
+    return str(shutil.copyfile(five_days, tmp_path / "site.duckdb"))
 
 
 def days_left(store):
     return int(store.read("select count(distinct ts::date) from raw.gpu_samples").item())
 
 
-def test_prune_says_what_it_dropped(db):
+def test_prune_builds_and_says_what_it_dropped(db):
+    with contextlib.closing(LocalStore(db)) as store:
+        store.load(readings(5))
+
     found = run("prune", "--yes", "--db", db, "--format", "csv")
 
     assert found.exit_code == 0, found.output
-    assert "raw.gpu_samples,432," in found.output
-    store = LocalStore(db)
-    assert days_left(store) == 2
-    assert store.read("select sum(gpu_ms) from marts.ledger_hourly").item() > 4 * 86_400_000
-    store.close()
+    assert "raw.gpu_samples,576," in found.output
+    with contextlib.closing(LocalStore(db)) as store:
+        assert days_left(store) == 2
+        ledger_ms = store.read("select sum(gpu_ms) from marts.ledger_hourly").item()
+    assert ledger_ms > 5 * 86_400_000, "it is built before its readings are dropped"
 
 
 def test_prune_without_retention_says_that_all_is_kept(db, tmp_path):
@@ -105,9 +106,10 @@ def test_the_server_drops_what_has_come_of_age(db):
 
 def test_the_server_says_among_its_sources_that_it_drops_no_more_than_a_tenth(db):
     with contextlib.closing(LocalStore(db)) as store:
+        store.load(readings(5))
         Upkeep(store).run()
 
-        assert days_left(store) == 5
+        assert days_left(store) == 6
         source = store.read("from marts.live_sources").row(0, named=True)
         assert (source["source"], source["state"]) == ("retention", "failing")
         assert "`goodput prune --yes`" in source["error"]
@@ -139,15 +141,21 @@ def recordings(tmp_path):
     return files
 
 
-@pytest.fixture
-def other(empty_database, tmp_path):
-    """Return an empty database, without rows of `db`."""
-    return str(shutil.copyfile(empty_database, tmp_path / "other.duckdb"))
-
-
 @pytest.mark.usefixtures("db")
-def test_a_reading_of_2036_is_rejected_and_pruning_after_it_drops_nothing_recent(recordings, other):
-    read = run("ingest", "nvml", *map(str, recordings), "--db", other)
+def test_dropped_files_that_are_read_again_bring_their_hours_back(
+    recordings, empty_database, tmp_path
+):
+    """A reading of 2036 is rejected: with it all others would be old enough to be dropped."""
+    other = str(shutil.copyfile(empty_database, tmp_path / "other.duckdb"))
+    files = list(map(str, recordings))
+
+    def ledger():
+        with contextlib.closing(LocalStore(other)) as store:
+            store.build()
+            return store.read("select * from marts.ledger_segments order by all").rows()
+
+    read = run("ingest", "nvml", *files, "--db", other)
+    before = ledger()
     pruned = run("prune", "--yes", "--db", other)
 
     assert (read.exit_code, pruned.exit_code) == (0, 0), read.output + pruned.output
@@ -157,21 +165,6 @@ def test_a_reading_of_2036_is_rejected_and_pruning_after_it_drops_nothing_recent
         assert store.read("select count(*) from raw.rejects").item() == 1
         as_of = store.read("select as_of_at from marts.clusters").item()
         assert START + timedelta(days=2) < as_of < START + timedelta(days=3)
-
-
-@pytest.mark.usefixtures("db")
-def test_dropped_files_that_are_read_again_bring_their_hours_back(recordings, other):
-    asked = "select * from marts.ledger_segments order by all"
-
-    def ledger():
-        with contextlib.closing(LocalStore(other)) as store:
-            store.build()
-            return store.read(asked).rows()
-
-    files = list(map(str, recordings))
-    run("ingest", "nvml", *files, "--db", other)
-    before = ledger()
-    run("prune", "--yes", "--db", other)
 
     again = run("ingest", "nvml", *files, "--db", other)
     reopened = run("ingest", "nvml", *files, "--reopen", "--db", other)

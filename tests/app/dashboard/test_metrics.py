@@ -32,6 +32,24 @@ def world(new_store):
     made.store.close()
 
 
+def test_a_lane_says_how_much_of_its_bin_the_ledger_has_in_each_category(new_store):
+    """Of 40 minutes a job held the GPU for 30, of the other 20 none."""
+    made = Evidence(new_store())
+    made.node("n", 1)
+    made.watched(3600)
+    made.job("7", 0, 1800, ["n"], 1)
+    made.store.build()
+    use_store(made.store)
+
+    found = metrics.categories(WINDOW, metrics.Resolution(2_400_000, is_raw=True))
+
+    assert found["hover"].to_list() == [
+        "Unknown 75.0 %<br>Idle, no demand 25.0 %",
+        "Idle, no demand 100.0 %",
+    ]
+    assert found["end_at"].to_list() == [made.at(2400), made.at(3600)]
+
+
 @pytest.fixture(autouse=True)
 def used(world):
     """Read from this world."""

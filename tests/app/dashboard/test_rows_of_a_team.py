@@ -1,18 +1,16 @@
 """A reader of one team: links, counts, search, files and threads; each page: test_role_matrix."""
 
 import contextlib
-import shutil
 from datetime import date
 
 import pytest
 from tests.app.opened_page import texts
 from tests.app.page_elements import sent
-from tests.two_teams import COBALTS, RED, load
+from tests.two_teams import COBALTS, RED
 
 from goodput_app.access import rows
 from goodput_app.access.identity import LOCAL, Identity, Role
 from goodput_app.dashboard import adjusting, flags
-from goodput_app.dashboard.components.states import WITHHELD
 from goodput_app.dashboard.data import search, statements
 from goodput_app.dashboard.state import use_store
 from goodput_billing.adjustments import record
@@ -21,19 +19,15 @@ from goodput_billing.statement import adjustments
 from goodput_billing.statement.settings import StatementSettings
 from goodput_queries.errors import NotPermittedError
 from goodput_queries.scope import EVERYTHING, Scope
-from goodput_queries.storage.store import LocalStore
 
 OTHER = COBALTS.word
 WINDOW = {"from": "2027-01-15T08:00:00Z", "to": "2027-01-15T10:00:00Z"}
 
 
 @pytest.fixture(scope="module")
-def store(empty_database, tmp_path_factory):
-    """Give two hours of two teams."""
-    path = tmp_path_factory.mktemp("teams") / "fleet.duckdb"
-    shutil.copyfile(empty_database, path)
-    with contextlib.closing(LocalStore(path, threads=1)) as opened:
-        load(opened, COBALTS)
+def store(two_teams, new_store):
+    """Give two hours of two teams, each of which disputes a day."""
+    with contextlib.closing(new_store(copy_of=two_teams)) as opened:
         for team in (RED, COBALTS.name):
             about, reason = Target(date(2027, 1, 15), team), f"{team} disputes it"
             record.speak(opened, StatementSettings(), "dispute", about, reason=reason, made_by=team)
@@ -60,20 +54,6 @@ def test_a_link_of_another_team_widens_nothing(visit, store, page, params):
 
     shown = sent(app).replace(params.get("team", "c/cobaltrun"), "(asked)")
     assert OTHER not in shown.replace("cobaltrun", "(asked)")
-
-
-@pytest.mark.parametrize("part", ["prices", "what-if"])
-def test_prices_and_scenarios_are_withheld(visit, store, part):
-    app = visit(store, "cost_statement", part=part, **WINDOW)
-
-    assert OTHER not in sent(app)
-    assert WITHHELD in [info.value for info in app.info]
-
-
-def test_runs_of_other_teams_are_mentioned(visit, store):
-    for page in ("fleet_overview", "all_runs"):
-        said = texts(visit(store, page, **WINDOW))
-        assert "Runs of other teams are not shown." in said
 
 
 def test_who_sees_all_teams_sees_both_after_who_does_not(visit, store, reader):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -68,10 +67,3 @@ def mend(store: LocalStore, origin: str = ORIGIN) -> None:
     """Let a source answer again: its finding closes."""
     now = datetime.now(UTC).replace(tzinfo=None)
     live_status.write(store, [Status(SOURCE, origin, now, 60.0).answered(now)])
-
-
-def free_port() -> int:
-    """Return a port that nothing listens on."""
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])

@@ -6,7 +6,8 @@ import shutil
 
 import pytest
 from tests.app.command_line import run
-from tests.app.notify.conftest import fail, free_port
+from tests.app.notify.conftest import fail
+from tests.app.receivers import free_port
 
 from goodput_app.cli.doctor.notifications import notification_findings
 from goodput_app.settings import settings

@@ -5,9 +5,9 @@ import json
 from datetime import UTC, datetime
 
 import pytest
-from tests.app.notify.conftest import free_port
 from tests.app.notify.notices import DOWN
 from tests.app.opened_page import press, table, texts
+from tests.app.receivers import free_port
 
 from goodput_app.access.current import NotAllowedError
 from goodput_app.access.identity import Role

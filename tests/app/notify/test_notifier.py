@@ -9,8 +9,8 @@ import sys
 import threading
 
 import pytest
-from tests.app.notify.conftest import ORIGIN, fail, free_port, mend
-from tests.app.receivers import post_office, web
+from tests.app.notify.conftest import ORIGIN, fail, mend
+from tests.app.receivers import free_port, post_office, web
 from tests.until import until
 
 from goodput_app.notify import outbox

@@ -60,118 +60,89 @@ def slack(**values):
     return Round(Slack(**{"url": URL, "wait_s": 0.0, **values}))  # type: ignore[arg-type]
 
 
-def test_a_finding_is_sent_once_and_once_when_it_has_closed():
-    target = slack()
+SECOND = changed(IDLE, finding_key="idle00000002")
+SILENCED, DISMISSED = (changed(HANG, state=state) for state in ("acknowledged", "dismissed"))
+WORSE = changed(DOWN, severity="critical")
+OPEN, AGAIN, CLOSED = (
+    [(event, ["hang00000001"])] for event in ("open", "repeat", "resolved")
+)  # fmt: skip
+OLD = {"frozen": ("lab",)}  # of a server whose sources stopped: it knows nothing of now
+WAITS, REPEATS = {"wait_s": 60.0}, {"repeat_h": 4.0}
+# what the target is like; then for each look: what is open, after how long, what is due
+ROUNDS = {
+    "sent once, and once when it has closed": (
+        {},
+        [((HANG,), 0, OPEN), ((HANG,), MINUTE_MS, []), ((), MINUTE_MS, CLOSED), ((), 1, [])],
+    ),
+    "findings of one group wait for each other": (
+        WAITS,
+        [
+            ((IDLE,), 0, []),
+            ((IDLE, SECOND, DOWN), 40_000, []),
+            ((IDLE, SECOND, DOWN), 30_000, [("open", ["idle00000001", "idle00000002"])]),
+            ((IDLE, SECOND, DOWN), 30_000, [("open", ["down00000001"])]),
+        ],
+    ),
+    "one that closes while it waits is not sent": (
+        WAITS, [((HANG,), 0, []), ((), 30_000, []), ((), HOUR_MS, [])],
+    ),
+    "an open one is sent again after a time": (
+        REPEATS,
+        [((HANG,), 0, OPEN), ((HANG,), 4 * HOUR_MS - 1, []), ((HANG,), 1, AGAIN),
+         ((HANG,), HOUR_MS, [])],
+    ),
+    "one that gets worse is sent at once": (
+        {},
+        [((DOWN,), 0, [("open", ["down00000001"])]), ((WORSE,), 1, [("repeat", ["down00000001"])]),
+         ((DOWN,), 1, [])],
+    ),
+    "what people acknowledge is not repeated": (
+        REPEATS, [((HANG,), 0, OPEN), ((SILENCED,), 9 * HOUR_MS, []), ((), 1, CLOSED)],
+    ),
+    "what people dismiss is over": (
+        REPEATS, [((HANG,), 0, OPEN), ((DISMISSED,), 9 * HOUR_MS, []), ((), 1, [])],
+    ),
+    "what is silenced before it is sent is never sent": (
+        WAITS, [((HANG,), 0, []), ((DISMISSED,), HOUR_MS, []), ((), HOUR_MS, [])],
+    ),
+    "what is reopened is sent again": (
+        REPEATS, [((HANG,), 0, OPEN), ((SILENCED,), HOUR_MS, []), ((HANG,), 3 * HOUR_MS, AGAIN)],
+    ),
+    "resolved messages can be off": (
+        {"send_resolved": False}, [((HANG,), 0, OPEN), ((), 0, []), ((HANG,), 1, OPEN)],
+    ),
+}  # fmt: skip
 
-    assert target.look(HANG) == [("open", ["hang00000001"])]
-    assert target.look(HANG, after_ms=MINUTE_MS) == []
-    assert target.look(after_ms=MINUTE_MS) == [("resolved", ["hang00000001"])]
-    assert target.look(after_ms=MINUTE_MS) == []
-    opened, resolved = target.messages
-    assert resolved.answers == opened.identity != resolved.identity
+
+@pytest.mark.parametrize(("options", "looks"), ROUNDS.values(), ids=ROUNDS)
+def test_each_look_sends_what_is_due(options, looks):
+    target = slack(**options)
+
+    found = [target.look(*notices, after_ms=after_ms) for notices, after_ms, _ in looks]
+
+    assert found == [due_ for *_, due_ in looks]
 
 
-def test_seen_again_later_it_is_another_occurrence():
-    target = slack()
-    target.look(HANG)
-    target.look()
-
-    assert target.look(HANG, after_ms=HOUR_MS) == [("open", ["hang00000001"])]
-    assert target.messages[0].identity != target.messages[2].identity
-
-
-def test_findings_of_one_group_wait_for_each_other():
-    target = slack(wait_s=60.0)
-    second = changed(IDLE, finding_key="idle00000002")
-
-    assert target.look(IDLE) == []
-    assert target.look(IDLE, second, DOWN, after_ms=40_000) == []
-    assert target.look(IDLE, second, DOWN, after_ms=30_000) == [
-        ("open", ["idle00000001", "idle00000002"])
-    ]
-    assert target.look(IDLE, second, DOWN, after_ms=30_000) == [("open", ["down00000001"])]
-
-
-def test_a_finding_that_closes_while_it_waits_is_not_sent():
-    target = slack(wait_s=60.0)
-    target.look(HANG)
-
-    assert target.look(after_ms=30_000) == []
-    assert target.look(after_ms=HOUR_MS) == []
-    assert target.known == {}
-
-
-def test_an_open_finding_is_sent_again_after_a_time():
+def test_messages_of_an_occurrence_answer_the_first_and_a_later_occurrence_is_another():
     target = slack(repeat_h=4.0)
-    target.look(HANG)
+    for notices, after_ms in (((HANG,), 0), ((HANG,), 4 * HOUR_MS), ((), 1), ((HANG,), HOUR_MS)):
+        target.look(*notices, after_ms=after_ms)
 
-    assert target.look(HANG, after_ms=4 * HOUR_MS - 1) == []
-    assert target.look(HANG, after_ms=1) == [("repeat", ["hang00000001"])]
-    assert target.look(HANG, after_ms=HOUR_MS) == []
-    assert target.messages[1].answers == target.messages[0].identity
+    opened, repeated, resolved, later = target.messages
+    assert opened.identity == repeated.answers == resolved.answers
+    assert len({one.identity for one in target.messages}) == 4
+    assert later.event == "open"
 
 
-def test_no_repetition_is_queued_behind_a_message_that_was_not_sent():
+def test_old_evidence_opens_and_closes_nothing_and_nothing_is_queued_behind_what_was_not_sent():
     target = slack(repeat_h=4.0)
-    target.look(HANG)
 
+    assert target.look(HANG, **OLD) == []
+    assert target.look(HANG) == OPEN
     assert target.look(HANG, after_ms=9 * HOUR_MS, unsent=("hang00000001",)) == []
-
-
-def test_a_finding_that_gets_worse_is_sent_at_once():
-    target = slack()
-    target.look(DOWN)
-
-    assert target.look(changed(DOWN, severity="critical"), after_ms=1) == [
-        ("repeat", ["down00000001"])
-    ]
-    assert target.look(DOWN, after_ms=1) == []
-
-
-@pytest.mark.parametrize(
-    ("state", "when_closed"),
-    [("acknowledged", [("resolved", ["hang00000001"])]), ("dismissed", [])],
-)
-def test_what_people_silence_is_not_repeated(state, when_closed):
-    target = slack(repeat_h=4.0)
-    target.look(HANG)
-
-    assert target.look(changed(HANG, state=state), after_ms=9 * HOUR_MS) == []
-    assert target.look(after_ms=1) == when_closed
-
-
-def test_what_is_silenced_before_it_is_sent_is_never_sent():
-    target = slack(wait_s=60.0)
-    target.look(HANG)
-
-    assert target.look(changed(HANG, state="dismissed"), after_ms=HOUR_MS) == []
-    assert target.look(after_ms=HOUR_MS) == []
-
-
-def test_what_is_reopened_is_sent_again():
-    target = slack(repeat_h=4.0)
-    target.look(HANG)
-    target.look(changed(HANG, state="acknowledged"), after_ms=HOUR_MS)
-
-    assert target.look(HANG, after_ms=3 * HOUR_MS) == [("repeat", ["hang00000001"])]
-
-
-def test_old_evidence_opens_and_closes_nothing():
-    """A server whose sources stopped, or that took in files of last month, knows nothing of now."""
-    target = slack()
-
-    assert target.look(HANG, frozen=("lab",)) == []
-    assert target.look(HANG) == [("open", ["hang00000001"])]
-    assert target.look(frozen=("lab",)) == []
-    assert target.look() == [("resolved", ["hang00000001"])]
-
-
-def test_resolved_messages_can_be_off():
-    target = slack(send_resolved=False)
-    target.look(HANG)
-
-    assert target.look() == []
-    assert target.look(HANG, after_ms=1) == [("open", ["hang00000001"])]
+    assert target.look(**OLD) == []
+    assert target.look() == CLOSED
+    assert target.known == {}
 
 
 @pytest.mark.parametrize(
@@ -222,10 +193,7 @@ def test_owners_get_what_they_can_mend_and_no_more_than_some_a_day():
 
     assert target.look(IDLE, *others) == [("open", ["idle00000001"]), ("open", ["of bob"])]
     assert [m.recipient for m in target.messages] == ["ann", "bob"]
-    assert target.look(IDLE, HANG) == [
-        ("resolved", ["of bob"]),
-        ("open", ["hang00000001"]),
-    ]
+    assert target.look(IDLE, HANG) == [("resolved", ["of bob"]), ("open", ["hang00000001"])]
     third = changed(HANG, finding_key="third", rule="input_stall")
     assert target.look(IDLE, HANG, third) == []
     target.sent_today.clear()  # a day later

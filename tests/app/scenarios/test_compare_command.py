@@ -1,14 +1,11 @@
 """`goodput compare`: its exit codes, and its report in each format."""
 
-import contextlib
 import json
 
 import pytest
 from tests import compared_runs
 from tests.app.command_line import run
-from tests.queries.conftest import Evidence, at
-
-from goodput_queries.storage.store import LocalStore
+from tests.queries.conftest import at
 
 SLOWER = ("--fail-on", "slower=3%")
 
@@ -16,12 +13,7 @@ SLOWER = ("--fail-on", "slower=3%")
 @pytest.fixture(scope="module")
 def database(empty_database, tmp_path_factory):
     """Give the runs of tests.compared_runs."""
-    path = tmp_path_factory.mktemp("compare") / "fleet.duckdb"
-    path.write_bytes(empty_database.read_bytes())
-    with contextlib.closing(LocalStore(path)) as store:
-        compared_runs.load(Evidence(store))
-        store.build()
-    return str(path)
+    return str(compared_runs.built(empty_database, tmp_path_factory))
 
 
 def compared(database, *arguments):

@@ -5,17 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import socket
 import subprocess
-import sys
 import threading
 import time
-import urllib.error
-import urllib.request
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from tests.app.served import GOODPUT, PATIENCE_S
 from tests.until import until
 
 from goodput_queries.errors import GoodputError
@@ -24,8 +21,8 @@ from goodput_queries.storage.remote import find_server
 if TYPE_CHECKING:
     from pathlib import Path
 
-GOODPUT = [sys.executable, "-c", "from goodput_app.cli.main import main; main()"]
-PATIENCE_S = 180.0
+    from tests.ingest.sources.prometheus.conftest import RealPrometheus
+
 SCRAPE_MS = 500
 STEP_S = 0.5
 WORK_S = 0.4  # of a step: what comes between two is not declared, and for readings to settle
@@ -39,13 +36,16 @@ def uuid(node: int, gpu: int) -> str:
 
 @dataclass
 class Exporters:
-    """Eight exporters behind one port; `is_over` ends what they have to say."""
+    """Eight exporters behind one address; `is_over` ends what they have to say."""
 
-    port: int = 0
+    address: str = ""
     is_over: bool = False
 
-    def page(self, node: int) -> str:
+    def answer(self, path: str, _: object) -> tuple[bytes, str] | None:
         """Return what the exporter of a node prints: the free one idles, the others work."""
+        if self.is_over:
+            return None
+        node = int(path.split("/")[1])
         active = 0.0 if node == NODES - 1 else 0.9
         lines = [
             f'{name}{{gpu="{gpu}",UUID="{uuid(node, gpu)}",pci_bus_id="00000000:{gpu + 1:02X}:00.0"'
@@ -56,71 +56,25 @@ class Exporters:
                 ("DCGM_FI_DEV_POWER_USAGE", 100 + 500 * active),
             )
         ]
-        return "\n".join(lines) + "\n"
+        return "\n".join([*lines, ""]).encode(), "text/plain; version=0.0.4"
 
 
-@dataclass
-class Prometheus:
-    """A real server, which can be stopped and started on the same data."""
+def configure(folder: Path, exporters: str) -> None:
+    """Write the settings of Prometheus: a job a node, since the exporters differ by their path."""
+    jobs = "".join(
+        f"  - job_name: n{node}\n    metrics_path: /{node}/metrics\n"
+        f'    static_configs: [{{targets: ["{exporters}"]}}]\n'
+        for node in range(NODES)
+    )
+    (folder / "prometheus.yml").write_text(
+        f"global: {{scrape_interval: {SCRAPE_MS}ms, scrape_timeout: {SCRAPE_MS}ms}}\n"
+        f"scrape_configs:\n{jobs}"
+    )
 
-    folder: Path
-    exporters: Exporters
-    port: int = 0
-    process: subprocess.Popen[bytes] | None = None
 
-    @property
-    def url(self) -> str:
-        """Return where it listens."""
-        return f"http://127.0.0.1:{self.port}"
-
-    def configure(self) -> None:
-        """Write its settings: a job a node, since the exporters differ by their path."""
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        jobs = "".join(
-            f"  - job_name: n{node}\n    metrics_path: /{node}/metrics\n"
-            f'    static_configs: [{{targets: ["127.0.0.1:{self.exporters.port}"]}}]\n'
-            for node in range(NODES)
-        )
-        (self.folder / "prometheus.yml").write_text(
-            f"global: {{scrape_interval: {SCRAPE_MS}ms, scrape_timeout: {SCRAPE_MS}ms}}\n"
-            f"scrape_configs:\n{jobs}"
-        )
-
-    def start(self) -> None:
-        """Start it and wait until it answers."""
-        self.process = subprocess.Popen(
-            [
-                "prometheus",
-                f"--config.file={self.folder / 'prometheus.yml'}",
-                f"--storage.tsdb.path={self.folder / 'data'}",
-                f"--web.listen-address=127.0.0.1:{self.port}",
-                "--log.level=error",
-            ],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        until(lambda: self.get("/-/ready") is not None, "Prometheus is ready")
-
-    def stop(self) -> None:
-        """Stop it in order."""
-        if self.process is not None:
-            self.process.terminate()
-            self.process.wait(PATIENCE_S)
-            self.process = None
-
-    def get(self, path: str) -> bytes | None:
-        """Return what it answers; None where it does not."""
-        try:
-            with urllib.request.urlopen(self.url + path, timeout=5) as response:  # noqa: S310
-                return bytes(response.read())
-        except (urllib.error.URLError, ConnectionError):
-            return None
-
-    def down(self) -> int:
-        """Return how many targets it could not scrape last."""
-        return (self.get("/api/v1/targets") or b"").count(b'"health":"down"')
+def down(prometheus: RealPrometheus) -> int:
+    """Return how many targets it could not scrape last."""
+    return (prometheus.get("/api/v1/targets") or b"").count(b'"health":"down"')
 
 
 @dataclass

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
+import itertools
 import json
-import time
 from datetime import date
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -15,6 +15,7 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from tests.app.asgi import ask
 from tests.queries.conftest import START_MS
 
 from goodput_app.access import current, tokens
@@ -27,6 +28,7 @@ from goodput_app.sql_access.formats import content
 from goodput_app.sql_access.slots import BusyError, Slots
 from goodput_queries import audit, saved_queries
 from goodput_queries.errors import QueryError
+from goodput_queries.sandbox import process
 from goodput_queries.sandbox.limits import Limits
 from goodput_queries.sandbox.select import Answer, select
 from goodput_queries.sandbox.views import offered
@@ -68,13 +70,8 @@ class Client:
         """Return the answer to a request below /api/v1."""
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         headers |= given.pop("headers", {})
-
-        async def answer() -> httpx.Response:
-            transport = httpx.ASGITransport(self.app, client=("10.0.0.7", 1))
-            async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
-                return await client.request(method, f"/api/v1{path}", headers=headers, **given)
-
-        return asyncio.run(answer())
+        peer = ("10.0.0.7", 1)
+        return ask(self.app, f"/api/v1{path}", method=method, peer=peer, headers=headers, **given)
 
     def sql(self, sql: str, token: str | None = ALL, **given: Any) -> httpx.Response:
         """Return the answer to a select."""
@@ -265,12 +262,9 @@ def test_a_view_with_too_many_rows_is_refused(scraped_store):
 
 
 def test_the_time_of_the_views_counts(scraped_store, monkeypatch):
-    def slow(*_, timeout_s, **__):
-        time.sleep(timeout_s)
-        raise QueryError("stopped")
-
+    now = itertools.count(0, 3)  # seconds, from one look at the clock to the next
     offered(scraped_store)
-    monkeypatch.setattr(scraped_store, "read", slow)
+    monkeypatch.setattr(process, "time", SimpleNamespace(monotonic=lambda: next(now)))
     with pytest.raises(QueryError, match="took longer than 2 s and was stopped"):
         select(scraped_store, "from marts.runs", limits=Limits(timeout_s=2))
 

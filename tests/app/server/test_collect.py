@@ -9,14 +9,13 @@ from pathlib import Path
 
 import httpx
 import pytest
-from streamlit.testing.v1 import AppTest
 from tests.app import served
 from tests.app.command_line import run
 from tests.app.served import running
 from tests.until import until
 
 import goodput_app
-from goodput_app.dashboard.state import use_store
+from goodput_app.cli import demo, serve
 from goodput_app.server.metrics.exposition import Metrics
 from goodput_app.settings import read
 from goodput_ingest.live import status as live_status
@@ -179,18 +178,6 @@ def test_a_server_that_is_stopped_during_a_build_ends_it_first(site):
         assert server.stderr.read() == ""
 
 
-def test_a_server_with_no_collect_takes_a_status_of_others_which_is_no_evidence(site):
-    with serving(site, "--no-collect"):
-        assert not is_collected(site / "goodput.duckdb")
-        store = find_server(site / "goodput.duckdb")
-        assert store is not None
-        with contextlib.closing(store):
-            live_status.write(store, [Status("fake", "a", now(), 10)])
-
-            assert store.read("select origin from state.source_status").rows() == [("a",)]
-            assert store.read("select count(*) from state.ingested").item() == 0
-
-
 def test_without_live_sources_there_is_nothing_to_collect():
     done = run("collect")
 
@@ -212,38 +199,43 @@ def test_a_wrong_live_source_is_a_stated_failure(tmp_path, command):
     assert list(tmp_path.iterdir()) == [tmp_path / "goodput.toml"]
 
 
-def test_the_demo_collects_nothing(site, recorded_demo):
+@pytest.mark.parametrize(
+    ("command", "collected"),
+    [
+        (("serve",), ["job-events"]),
+        (("serve", "--no-collect"), []),
+        (("demo",), []),
+    ],
+    ids=" ".join,
+)
+def test_a_server_collects_what_the_settings_name_and_a_demo_nothing(
+    site, monkeypatch, command, collected
+):
     """What a settings file in the same folder names belongs to another database."""
-    (site / "demo").mkdir()
-    shutil.copyfile(recorded_demo, site / "demo" / recorded_demo.name)
-    with running("demo", "--gpus", "0", "--port", "0", "--dir", "demo", cwd=site) as demo:
-        assert demo.stdout.readline().startswith("http://")
-        assert not any(path.suffix == ".collecting" for path in (site / "demo").iterdir())
+    served_ = []
+    monkeypatch.setattr(demo, "demo_database", lambda *_, **__: site / "demo.duckdb")
+    monkeypatch.setattr(serve, "serve_at", lambda *given: served_.append(given))
+
+    assert run(*command).exit_code == 0
+
+    ((_, _, _, sources, *_),) = served_
+    assert [one.reads for one in sources] == collected
 
 
-def test_the_example_names_live_sources_that_are_right():
-    example = read(PACKAGE / "goodput.example.toml")
+def test_the_sources_of_the_example_are_right_those_that_are_commented_out_too(tmp_path):
+    text = (PACKAGE / "goodput.example.toml").read_text()
+    settings = tuple(f"# {name}" for name in ("[[collect]]", "source = ", "url = ", "urls = "))
+    commented = [line[2:] for line in text.splitlines() if line.startswith(settings)]
+    (tmp_path / "goodput.toml").write_text("\n".join(commented))
+    example, others = read(PACKAGE / "goodput.example.toml"), read(tmp_path / "goodput.toml")
+    given = {"cluster": example.ingest.cluster, "timezone": example.ingest.timezone}
 
-    found = collectors(
-        example.collect, cluster=example.ingest.cluster, timezone=example.ingest.timezone
-    )
+    found = [*collectors(example.collect, **given), *collectors(others.collect)]
 
     assert [one.reads for one in found] == [
-        *("prometheus", "slurm", "job-events", "job-log", "serving-requests", "nccl-inspector")
+        *("prometheus", "slurm", "job-events", "job-log", "serving-requests", "nccl-inspector"),
+        *("kubernetes", "dcgm", "node-exporter", "serving-metrics", "nvml", "kernel-log"),
     ]
-
-
-def test_what_is_commented_out_in_the_example_is_right_too(tmp_path):
-    lines = (PACKAGE / "goodput.example.toml").read_text().splitlines()
-    path = tmp_path / "goodput.toml"
-    settings = ("[[collect]]", "source = ", "url = ", "urls = ")
-    tables = [line[2:] for line in lines if line.startswith(tuple(f"# {s}" for s in settings))]
-    path.write_text("\n".join(tables))
-
-    found = collectors(read(path).collect)
-
-    named = ["kubernetes", "dcgm", "node-exporter", "serving-metrics", "nvml", "kernel-log"]
-    assert [one.reads for one in found] == named
 
 
 def test_the_credits_that_are_commented_out_in_the_example_are_right(tmp_path):
@@ -271,30 +263,23 @@ def statuses(store):
 
 def test_each_source_is_in_the_state_that_its_last_answers_say(store):
     statuses(store)
+    long_ago = now() - timedelta(minutes=6)  # nobody asks it any more, though it failed last
+    live_status.write(store, [Status("unasked", "a", long_ago, 10).failed(long_ago, "away.")])
 
     rows = store.read("select source, state, age_s from marts.live_sources").rows_by_key("source")
 
     assert {name: found[0][0] for name, found in rows.items()} == {
-        name: name for name in ("ok", "late", "stale", "failing", "waiting")
+        **{name: name for name in ("ok", "late", "stale", "failing", "waiting")},
+        "unasked": "stale",
     }
     assert rows["waiting"][0][1] is None  # no success yet is not a success just now
 
 
-def test_a_source_that_nobody_asks_any_more_is_stale_though_it_failed_last(store):
-    long_ago = now() - timedelta(minutes=6)
-    live_status.write(store, [Status("a", "a", long_ago, 10).failed(long_ago, "away.")])
-
-    assert store.read("select state from marts.live_sources").item() == "stale"
-
-
-def test_the_data_page_shows_how_live_sources_are_doing(store):
+def test_the_data_page_shows_how_live_sources_are_doing(store, visit):
     statuses(store)
-    use_store(store)
 
-    app = AppTest.from_file(str(PACKAGE / "dashboard/main.py"), default_timeout=PATIENCE_S).run()
-    app.switch_page("pages/data_health.py").run()
+    app = visit(store, "data_health", is_sound=False)
 
-    assert not app.exception
     (error,) = app.error
     assert error.value.splitlines() == [
         "2 of 5 live sources are failing or stale.",

@@ -1,28 +1,20 @@
 """Static files of the dashboard over the wire: compressed once, where the browser takes gzip."""
 
-from __future__ import annotations
-
-import asyncio
-from typing import TYPE_CHECKING
-
-import httpx
 import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
+from tests.app.asgi import ask
 
 from goodput_app.server.compressed_assets import CompressedAssets
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SCRIPT = "export const answer = 42; // " + "a" * 10_000
 
 
 @pytest.fixture
-def app(tmp_path: Path) -> Starlette:
+def app(tmp_path):
     (tmp_path / "js").mkdir()
     (tmp_path / "js" / "index.abc.js").write_text(SCRIPT)
     (tmp_path / "font.woff2").write_bytes(b"\0" * 1000)
@@ -35,18 +27,12 @@ def app(tmp_path: Path) -> Starlette:
     )
 
 
-def get(app: Starlette, path: str, **headers: str) -> httpx.Response:
-    """Return the answer to a request; `raw` of its size is what went over the wire."""
-
-    async def ask() -> httpx.Response:
-        transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            return await client.get(path, headers=headers)
-
-    return asyncio.run(ask())
+def get(app, path, **headers):
+    """Return the answer to a request."""
+    return ask(app, path, headers=headers)
 
 
-def test_a_script_is_compressed(app: Starlette) -> None:
+def test_a_script_is_compressed(app):
     answer = get(app, "/goodput/static/js/index.abc.js", **{"Accept-Encoding": "gzip, br"})
 
     assert answer.text == SCRIPT
@@ -55,7 +41,7 @@ def test_a_script_is_compressed(app: Starlette) -> None:
     assert int(answer.headers["content-length"]) < len(SCRIPT) / 50
 
 
-def test_a_file_is_compressed_once(app: Starlette, tmp_path: Path) -> None:
+def test_a_file_is_compressed_once(app, tmp_path):
     path = "/goodput/static/js/index.abc.js"
     first = get(app, path, **{"Accept-Encoding": "gzip"})
     (tmp_path / "js" / "index.abc.js").unlink()
@@ -72,16 +58,14 @@ def test_a_file_is_compressed_once(app: Starlette, tmp_path: Path) -> None:
         pytest.param("/goodput/static/js/none.js", "gzip", 404, id="no such file"),
     ],
 )
-def test_other_answers_are_as_they_were(
-    app: Starlette, path: str, encoding: str, status: int
-) -> None:
+def test_other_answers_are_as_they_were(app, path, encoding, status):
     answer = get(app, path, **{"Accept-Encoding": encoding})
 
     assert answer.status_code == status
     assert "content-encoding" not in answer.headers
 
 
-def test_a_part_of_a_file_is_not_compressed(app: Starlette) -> None:
+def test_a_part_of_a_file_is_not_compressed(app):
     headers = {"Accept-Encoding": "gzip", "Range": "bytes=0-9"}
 
     answer = get(app, "/goodput/static/js/index.abc.js", **headers)

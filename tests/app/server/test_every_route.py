@@ -17,7 +17,7 @@ from goodput_app.server.asgi import configure, create_app
 from goodput_app.server.media import OwnedMedia
 from goodput_app.settings import settings
 from goodput_queries.storage.remote import ServerNote
-from goodput_queries.storage.store import IN_MEMORY, LocalStore
+from goodput_queries.storage.store import IN_MEMORY
 
 HOST = "goodput.example.org"
 SETTINGS = f"""
@@ -79,13 +79,13 @@ def config(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def app(config):
+def app(config, new_store):
     """Give the application of an empty database."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GOODPUT_CONFIG", str(config))
         settings.cache_clear()
         configure("127.0.0.1", 8501)
-        made = create_app(LocalStore(IN_MEMORY), NOTE, names=(HOST,))
+        made = create_app(new_store(), NOTE, names=(HOST,))
         yield made._build_starlette_app()
     Runtime._instance = None
     current.require_sign_in(is_required=False)

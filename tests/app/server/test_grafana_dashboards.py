@@ -8,14 +8,13 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import threading
 import urllib.parse
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from tests.app.receivers import free_port, pages
 from tests.app.server.scraped_site import SETTLE_MS
-from tests.ingest.sources.prometheus.conftest import RealPrometheus, free_port
+from tests.ingest.sources.prometheus.conftest import RealPrometheus
 
 from goodput_app.server.metrics.exposition import Metrics
 from goodput_app.server.metrics.families import FAMILIES
@@ -26,7 +25,7 @@ DASHBOARDS = {path.stem: json.loads(path.read_text("utf-8")) for path in FOLDER.
 CONFIG = """global: {{scrape_interval: 200ms, scrape_timeout: 200ms}}
 scrape_configs:
   - job_name: goodput
-    static_configs: [{{targets: ["127.0.0.1:{port}"]}}]
+    static_configs: [{{targets: ["{target}"]}}]
 """
 
 
@@ -36,39 +35,21 @@ def queries(name):
 
 
 @pytest.fixture
-def scraped_port(scraped_store):
-    """Give the port at which a server answers as `/metrics` does."""
+def scraped(scraped_store):
+    """Give the host and port at which a server answers as `/metrics` does."""
     metrics = Metrics(scraped_store, first_wait_s=60)
     metrics.answer()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            text, content_type = metrics.answer(self.headers["Accept"] or "")
-            self.send_response(200)
-            self.send_header("Content-Type", content_type)
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
-
-        def log_message(self, *_: object) -> None:
-            """Print nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield server.server_port
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with pages(lambda _, headers: metrics.answer(headers["Accept"] or "")) as url:
+        yield url.removeprefix("http://")
 
 
 @pytest.fixture
-def prometheus(scraped_port, tmp_path):
+def prometheus(scraped, tmp_path):
     """Give a real Prometheus that scrapes it five times a second."""
     if shutil.which("prometheus") is None:
         pytest.skip("the program prometheus is not installed (apt-get install prometheus)")
     server = RealPrometheus(tmp_path, free_port())
-    (tmp_path / "prometheus.yml").write_text(CONFIG.format(port=scraped_port))
+    (tmp_path / "prometheus.yml").write_text(CONFIG.format(target=scraped))
     server.start()
     yield server
     server.stop()

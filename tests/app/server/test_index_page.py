@@ -1,14 +1,12 @@
 """The web page around the dashboard says where its server is; other answers stay as they are."""
 
-import asyncio
-
-import httpx
 import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import HTMLResponse, PlainTextResponse
 from starlette.routing import Route
+from tests.app.asgi import ask
 
 from goodput_app.server.index_page import SCRIPT, IndexPage
 
@@ -28,13 +26,7 @@ def answered(path, headers, base_path=""):
     ]
     packs = Middleware(GZipMiddleware, minimum_size=10)
     app = Starlette(routes=routes, middleware=[Middleware(IndexPage, base_path), packs])
-
-    async def ask():
-        transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
-            return await client.get(path, headers=headers)
-
-    return asyncio.run(ask())
+    return ask(app, path, headers=headers)
 
 
 def test_a_page_says_where_its_server_is_before_any_other_script():

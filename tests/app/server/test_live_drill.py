@@ -16,22 +16,24 @@ import threading
 import time
 import tomllib
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import polars as pl
 import pytest
+from tests.app.receivers import free_port, pages
+from tests.app.served import GOODPUT
 from tests.app.server.drill_site import (
-    GOODPUT,
     GPUS_PER_NODE,
     NODES,
     SCRAPE_MS,
     TRAINING,
     Exporters,
     Job,
-    Prometheus,
     Site,
+    configure,
+    down,
     uuid,
 )
+from tests.ingest.sources.prometheus.conftest import RealPrometheus
 from tests.until import until
 
 from goodput_ingest.live.config import collectors
@@ -50,34 +52,17 @@ SEGMENT = "gpu_uuid, start_ms, end_ms, category, phase, job_run_key, attempt_key
 @pytest.fixture
 def exporters():
     found = Exporters()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(500 if found.is_over else 200)
-            self.send_header("Content-Type", "text/plain; version=0.0.4")
-            self.end_headers()
-            if not found.is_over:
-                self.wfile.write(found.page(int(self.path.split("/")[1])).encode())
-
-        def log_message(self, *_: object) -> None:
-            """Keep quiet."""
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    found.port = http.server_address[1]
-    thread = threading.Thread(target=http.serve_forever, args=(0.01,))
-    thread.start()
-    yield found
-    http.shutdown()
-    thread.join()
-    http.server_close()
+    with pages(found.answer) as url:
+        found.address = url.removeprefix("http://")
+        yield found
 
 
 @pytest.fixture
 def prometheus(tmp_path, exporters):
     if shutil.which("prometheus") is None:
         pytest.skip("the program prometheus is not installed (apt-get install prometheus)")
-    found = Prometheus(tmp_path, exporters)
-    found.configure()
+    configure(tmp_path, exporters.address)
+    found = RealPrometheus(tmp_path, free_port())
     try:
         found.start()
         yield found
@@ -260,7 +245,7 @@ def test_nothing_is_lost_or_doubled_when_prometheus_goes_and_the_server_is_kille
 
     exporters.is_over = True
     job.is_over.set()
-    until(lambda: prometheus.down() == NODES, "the last scrape is over")
+    until(lambda: down(prometheus) == NODES, "the last scrape is over")
     over = now()
     for name in ("prometheus", "job-events"):
         until(lambda name=name: site.has_collected(name, over), "all is collected")

@@ -1,16 +1,11 @@
 """Where people sign in, nothing that a proxy may have passed on counts as local."""
 
-from __future__ import annotations
-
-import asyncio
 import contextlib
 import hashlib
 import shutil
 import socket
 import subprocess
 import threading
-import time
-from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
@@ -19,6 +14,9 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.responses import JSONResponse
 from starlette.routing import Route
+from tests.app.asgi import ask
+from tests.app.receivers import free_port
+from tests.until import until
 
 from goodput_app.access.settings import AccessSettings, Member, OidcSettings, ProxySettings, Token
 from goodput_app.server import metrics_access
@@ -26,19 +24,13 @@ from goodput_app.server.allowed_hosts import AllowedHosts
 from goodput_app.server.local_request import may_be_local
 from goodput_app.server.sign_in import SignIn
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from starlette.requests import Request
-
 NGINX = shutil.which("nginx")
 HERE, OTHER = ("127.0.0.1", 1), ("10.0.0.7", 1)
 PROGRAM, OF_TEAM = "goodput_program", "goodput_of_a_team"
 MEMBERS = (Member(person="ada", teams=("nlp",)),)
 
 
-def sha(token: str) -> str:
+def sha(token):
     return hashlib.sha256(token.encode()).hexdigest()
 
 
@@ -60,22 +52,19 @@ BY_OIDC = AccessSettings(
 )  # fmt: skip
 
 
-def site(access: AccessSettings) -> Starlette:
+def site(access):
     """Return an application whose `/metrics` has the figures of all teams."""
 
-    def metrics(request: Request) -> Any:
+    def metrics(request):
         return metrics_access.refusal(request, access) or JSONResponse("all teams")
 
-    def store(request: Request) -> JSONResponse:
+    def store(request):
         return JSONResponse(may_be_local(request, access))
 
-    async def audit(*_: Any) -> None: ...
+    async def audit(*_): ...
 
     return Starlette(
-        routes=[
-            Route("/metrics", metrics),
-            Route("/api/v1/store/read", store, methods=["POST"]),
-        ],
+        routes=[Route("/metrics", metrics), Route("/api/v1/store/read", store, methods=["POST"])],
         middleware=[
             Middleware(AllowedHosts, access.names(is_loopback=True)),
             Middleware(SignIn, access, audit),
@@ -83,67 +72,75 @@ def site(access: AccessSettings) -> Starlette:
     )
 
 
-def ask(
-    access: AccessSettings,
-    headers: dict[str, str],
-    peer: tuple[str, int] = HERE,
-    call: tuple[str, str] = ("GET", "/metrics"),
-) -> httpx.Response:
+def asked(access, headers, peer=HERE, path="/metrics", method="GET"):
     """Return the answer to a request under the loopback name, as nginx passes it on."""
-
-    async def answer() -> httpx.Response:
-        transport = httpx.ASGITransport(site(access), client=peer)
-        async with httpx.AsyncClient(
-            transport=transport, base_url="http://127.0.0.1:8501"
-        ) as client:
-            return await client.request(*call, headers=headers)
-
-    return asyncio.run(answer())
+    here = "http://127.0.0.1:8501"
+    return ask(site(access), path, method=method, peer=peer, base_url=here, headers=headers)
 
 
 @pytest.fixture(autouse=True)
-def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+def secrets(monkeypatch):
     """Set the secret that signs cookies."""
     monkeypatch.setenv("A", "a")
     monkeypatch.setenv("COOKIE", "c" * 32)
 
 
 @pytest.mark.parametrize("access", [BY_PROXY, BY_OIDC])
-@pytest.mark.parametrize("headers", [{}, {"X-Forwarded-User": "ada"}, {"X-Real-IP": "192.0.2.1"}])
-def test_a_loopback_proxy_gets_no_metrics_without_a_token(
-    access: AccessSettings, headers: dict[str, str]
-) -> None:
-    assert ask(access, headers).status_code == 403
+@pytest.mark.parametrize(
+    "headers",
+    [{}, {"X-Forwarded-User": "ada"}, {"X-Real-IP": "192.0.2.1"}, {"X-Forwarded-For": "192.0.2.9"}],
+)
+def test_a_loopback_proxy_gets_no_metrics_without_a_token(access, headers):
+    assert asked(access, headers).status_code == 403
 
 
-def test_a_request_with_the_configured_name_header_is_not_local() -> None:
-    assert ask(ELSEWHERE, {}).json() == "all teams"
-    assert ask(ELSEWHERE, {"x-user": "ada"}).status_code == 403
-    assert ask(ELSEWHERE, {"X-Forwarded-Groups": "ml"}).status_code == 403
-
-
-def test_a_request_of_a_trusted_proxy_is_not_local() -> None:
-    assert ask(ELSEWHERE, {}, OTHER).status_code == 403
+@pytest.mark.parametrize(
+    ("headers", "peer", "status"),
+    [
+        ({}, HERE, 200),
+        ({"x-user": "ada"}, HERE, 403),
+        ({"X-Forwarded-Groups": "ml"}, HERE, 403),
+        ({"X-Forwarded-For": "192.0.2.9", "X-User": "ada"}, HERE, 403),
+        ({}, OTHER, 403),
+        ({"X-User": "ada"}, OTHER, 403),
+    ],
+)
+def test_without_a_token_metrics_are_for_this_machine_alone(headers, peer, status):
+    """Not for a trusted proxy elsewhere, nor for who has the configured header of names."""
+    assert asked(ELSEWHERE, headers, peer).status_code == status
 
 
 @pytest.mark.parametrize("access", [BY_PROXY, BY_OIDC, ELSEWHERE])
 @pytest.mark.parametrize(
     ("token", "status"), [(PROGRAM, 200), (OF_TEAM, 403), ("goodput_unknown", 401), ("x", 401)]
 )
-def test_metrics_are_for_tokens_that_see_all_teams(
-    access: AccessSettings, token: str, status: int
-) -> None:
+def test_metrics_are_for_tokens_that_see_all_teams(access, token, status):
     headers = {"Authorization": f"Bearer {token}", "X-User": "ada"}
 
-    assert ask(access, headers).status_code == status
+    assert asked(access, headers).status_code == status
 
 
-def test_calls_of_the_store_that_name_a_person_are_not_local() -> None:
-    call = ("POST", "/api/v1/store/read")
+@pytest.mark.parametrize(("token", "status"), [("t0ken", 200), ("token", 401), ("", 401)])
+def test_metrics_are_for_who_has_their_own_token(monkeypatch, token, status):
+    monkeypatch.setenv("METRICS_TOKEN", "t0ken")
+    access = AccessSettings(metrics_token_env="METRICS_TOKEN")
 
-    assert ask(BY_PROXY, {}, call=call).json() is True
-    assert ask(BY_PROXY, {"X-Forwarded-User": "ada"}, call=call).json() is False
-    assert ask(ELSEWHERE, {"X-User": "ada"}, call=call).json() is False
+    assert asked(access, {"Authorization": f"Bearer {token}"}, OTHER).status_code == status
+    assert asked(access, {}).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("access", "headers", "is_local"),
+    [
+        (BY_PROXY, {}, True),
+        (BY_PROXY, {"X-Forwarded-User": "ada"}, False),
+        (ELSEWHERE, {"X-User": "ada"}, False),
+    ],
+)
+def test_calls_of_the_store_that_name_a_person_are_not_local(access, headers, is_local):
+    answer = asked(access, headers, path="/api/v1/store/read", method="POST")
+
+    assert answer.json() is is_local
 
 
 CONFIG = """
@@ -165,26 +162,20 @@ http {{
 """
 
 
-def _free() -> socket.socket:
-    listening = socket.socket()
-    listening.bind(("127.0.0.1", 0))
-    return listening
-
-
 @pytest.fixture
-def behind_nginx(tmp_path: Path) -> Iterator[str]:
+def behind_nginx(tmp_path):
     """Give the URL of an nginx with its default headers before a site that a proxy signs in."""
-    ours, theirs = _free(), _free()
-    port = theirs.getsockname()[1]
-    theirs.close()
+    ours, port = socket.create_server(("127.0.0.1", 0)), free_port()
     server = uvicorn.Server(uvicorn.Config(site(BY_PROXY), log_level="error"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [ours]})
     thread.start()
     settings = tmp_path / "nginx.conf"
     settings.write_text(CONFIG.format(folder=tmp_path, port=port, behind=ours.getsockname()[1]))
     process = subprocess.Popen([str(NGINX), "-c", str(settings), "-p", str(tmp_path)])
+    url = f"http://127.0.0.1:{port}"
     try:
-        yield _answering(f"http://127.0.0.1:{port}")
+        until(lambda: is_answered(url), "nginx answers")
+        yield url
     finally:
         process.terminate()
         process.wait()
@@ -193,19 +184,14 @@ def behind_nginx(tmp_path: Path) -> Iterator[str]:
         ours.close()
 
 
-def _answering(url: str) -> str:
-    """Return a URL once something answers there."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        with contextlib.suppress(httpx.TransportError):
-            if httpx.get(f"{url}/metrics").status_code != 502:
-                return url
-        threading.Event().wait(0.05)
-    raise AssertionError("nginx does not answer")
+def is_answered(url):
+    with contextlib.suppress(httpx.TransportError):
+        return httpx.get(f"{url}/metrics").status_code != 502
+    return False
 
 
 @pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
-def test_nginx_with_its_default_headers_gets_no_metrics(behind_nginx: str) -> None:
+def test_nginx_with_its_default_headers_gets_no_metrics(behind_nginx):
     token = {"Authorization": f"Bearer {PROGRAM}"}
 
     assert httpx.get(f"{behind_nginx}/metrics").status_code == 403

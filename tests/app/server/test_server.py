@@ -1,38 +1,40 @@
 """One process owns the database; every other one works through it and never sees a lock."""
 
-import asyncio
 import contextlib
 import json
 import re
+import shutil
 import stat
 import threading
-from datetime import datetime
+from datetime import UTC, datetime
+from pathlib import Path
 
 import httpx
 import polars as pl
 import pytest
 from starlette.applications import Starlette
-from tests.app.served import PATIENCE_S, goodput, rows_of, serving
+from tests.app.asgi import ask
+from tests.app.command_line import run
+from tests.app.served import PATIENCE_S, rows_of, serving
 from tests.until import until
 
 from goodput_app.server import asgi as server_module
 from goodput_app.server.background import Upkeep
+from goodput_ingest.live import status as live_status
+from goodput_ingest.live.status import Status
+from goodput_ingest.live.store_lease import is_collected
 from goodput_queries.errors import BuildError, QueryError, StoreError
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.scope import Scope
-from goodput_queries.storage.remote import (
-    ServerNote,
-    find_server,
-    note_path,
-    read_note,
-)
+from goodput_queries.storage.remote import ServerNote, find_server, note_path, read_note
 from goodput_queries.storage.store import LocalStore
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
+def server(empty_database, tmp_path_factory):
     """Give a running server on an empty database, shared by the tests of a module."""
-    with serving(tmp_path_factory.mktemp("served") / "fleet.duckdb") as running:
+    path = tmp_path_factory.mktemp("served") / "fleet.duckdb"
+    with serving(Path(shutil.copyfile(empty_database, path))) as running:
         yield running
 
 
@@ -44,7 +46,7 @@ def through(server):
         yield found
 
 
-def test_the_server_says_who_it_is(server):
+def test_the_server_says_who_it_is_and_serves_the_dashboard(server):
     note = read_note(server.database)
 
     assert note is not None
@@ -57,13 +59,7 @@ def test_the_server_says_who_it_is(server):
         "pending_evaluations": 0,
     }
     assert stat.S_IMODE(note_path(server.database).stat().st_mode) == 0o600
-
-
-def test_the_server_serves_the_dashboard(server):
-    answer = server.get("/")
-
-    assert answer.status_code == 200
-    assert "<title>" in answer.text
+    assert "<title>" in server.get("/").raise_for_status().text
 
 
 def test_a_second_process_loads_and_reads_through_the_server(through):
@@ -83,6 +79,8 @@ def test_a_read_through_the_server_has_its_scope_and_types(through):
     )
 
     assert frame.rows() == [("vision", datetime(2026, 11, 20), None, [1, 2])]  # noqa: DTZ001
+    empty = through.read("select source, ts from raw.gpu_samples where false")
+    assert empty.schema == {"source": pl.String, "ts": pl.Datetime("us")}
 
 
 def test_a_second_process_backs_up_the_database_of_the_server(through, server):
@@ -93,12 +91,6 @@ def test_a_second_process_backs_up_the_database_of_the_server(through, server):
     with contextlib.closing(LocalStore(target)) as copy:
         sql = "select count(*) from raw.gpu_samples where source = 'before'"
         assert copy.read(sql).item() == 2
-
-
-def test_an_empty_answer_keeps_its_columns(through):
-    frame = through.read("select source, ts from raw.gpu_samples where false")
-
-    assert frame.schema == {"source": pl.String, "ts": pl.Datetime("us")}
 
 
 @pytest.mark.parametrize("sql", ["select * from nope", "drop table raw.gpus", "selct"])
@@ -161,35 +153,31 @@ def test_a_call_without_the_token_is_refused(server, headers, call):
 
 
 @pytest.mark.parametrize(
-    "headers",
+    ("headers", "status"),
     [
-        {"Host": "rebound.example.org"},
-        {"Host": "127.0.0.1.example.org"},
-        {"X-Forwarded-For": "203.0.113.9"},
+        ({"Host": "rebound.example.org"}, 421),
+        ({"Host": "127.0.0.1.example.org"}, 421),
+        ({"X-Forwarded-For": "203.0.113.9"}, 403),
+        ({}, 400),  # of another version
     ],
 )
-def test_a_call_from_elsewhere_is_refused_token_or_not(server, headers):
+def test_a_call_from_elsewhere_or_another_version_is_refused_though_it_has_the_token(
+    server, headers, status
+):
     note = read_note(server.database)
     assert note is not None
 
     answer = post(server, {"Authorization": f"Bearer {note.token}", **headers})
 
-    assert answer.status_code in {403, 421}
+    assert answer.status_code == status
+    if status == 400:
+        said = "this is not a call of `read` as this version knows it."
+        assert answer.json()["message"] == said
 
 
 def test_a_call_that_is_too_long_is_refused(through):
     with pytest.raises(StoreError, match=r"^`read` takes at most 1048576 bytes a call\.$"):
         through.read("select 1 -- " + "x" * 2**20)
-
-
-def test_a_call_of_another_version_is_refused(server):
-    note = read_note(server.database)
-    assert note is not None
-
-    answer = post(server, {"Authorization": f"Bearer {note.token}"})
-
-    assert answer.status_code == 400
-    assert answer.json()["message"] == "this is not a call of `read` as this version knows it."
 
 
 def test_the_server_keeps_the_ledger_built(through):
@@ -212,26 +200,37 @@ def test_metrics_are_prometheus_text(server, through):
         assert shown.startswith(("# HELP ", "# TYPE ")) or line.fullmatch(shown), shown
 
 
-def test_commands_work_while_the_server_runs(server):
+def test_commands_work_while_the_server_runs(server, monkeypatch):
     """The command line finds the server by itself."""
-    name = server.database.name
-    shown = goodput(
-        "show", "raw.rejects", "--db", name, "--format", "json", cwd=server.database.parent
-    )
-    read_in = goodput("ingest", "auto", name, "--db", name, cwd=server.database.parent)
-    ledger = goodput("ledger", "--db", name, "--format", "json", cwd=server.database.parent)
-    second = goodput("serve", "--db", name, cwd=server.database.parent)
+    monkeypatch.chdir(server.database.parent)
+    of = ("--db", server.database.name)
 
-    assert (ledger.returncode, ledger.stderr) == (0, "")
-    assert isinstance(json.loads(ledger.stdout), list)
-    assert (shown.returncode, shown.stderr) == (0, "")
-    assert isinstance(json.loads(shown.stdout), list)
-    assert read_in.returncode == 1
-    assert "1 file of no known format" in read_in.stderr
-    assert second.returncode == 1
-    assert second.stderr == (
-        f"{name}: process {server.process.pid} serves this database at {server.url} already.\n"
+    shown, ledger = (
+        run(*command, *of, "--format", "json") for command in (("show", "raw.rejects"), ("ledger",))
     )
+    read_in, second = run("ingest", "auto", of[1], *of), run("serve", *of)
+
+    for rows in (shown, ledger):
+        assert (rows.exit_code, rows.stderr) == (0, "")
+        assert isinstance(json.loads(rows.stdout), list)
+    assert read_in.exit_code == 1
+    assert "1 file of no known format" in read_in.stderr
+    assert second.exit_code == 1
+    assert second.stderr == (
+        f"{of[1]}: process {server.process.pid} serves this database at {server.url} already.\n"
+    )
+
+
+def test_a_status_of_a_source_is_no_evidence_and_is_retired_through_the_server(through, server):
+    """The server itself collects nothing: its settings name no source."""
+    assert not is_collected(server.database)
+    loads = through.read("select count(*) from state.ingested").item()
+    live_status.write(through, [Status("fake", "a", datetime.now(UTC).replace(tzinfo=None), 10)])
+
+    assert through.read("select origin from state.source_status").rows() == [("a",)]
+    assert through.read("select count(*) from state.ingested").item() == loads
+    assert run("retire", "fake", "--db", str(server.database)).exit_code == 0
+    assert through.read("from marts.live_sources").is_empty()
 
 
 def test_a_database_that_does_not_answer_is_not_healthy(store):
@@ -239,12 +238,7 @@ def test_a_database_that_does_not_answer_is_not_healthy(store):
     routes = server_module.routes(store, note, Upkeep(store))
     store.close()
 
-    async def ask(path):
-        transport = httpx.ASGITransport(Starlette(routes=routes))
-        async with httpx.AsyncClient(transport=transport, base_url=note.url) as client:
-            return await client.get(path)
-
-    health, shown = asyncio.run(ask("/healthz")), asyncio.run(ask("/metrics"))
+    health, shown = (ask(Starlette(routes=routes), path) for path in ("/healthz", "/metrics"))
     assert (health.status_code, health.json()["instance"]) == (503, "instance")
     assert shown.status_code == 503
 

@@ -6,9 +6,11 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import threading
 
 import pytest
+from tests.app.command_line import run
 from tests.app.served import PATIENCE_S, goodput, rows_of, serving
 
 from goodput_app.dashboard.state import current_store, use_store
@@ -17,6 +19,8 @@ from goodput_app.server import listen as listen_module
 from goodput_queries.errors import GoodputError, StoreError
 from goodput_queries.storage.remote import RemoteStore, find_server, note_path
 from goodput_queries.storage.store import LocalStore, open_store
+
+HOLDS = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print(flush=True); sys.stdin.read()"
 
 
 @pytest.fixture
@@ -143,11 +147,17 @@ def test_a_command_waits_for_the_process_that_has_the_database(database, tmp_pat
     assert [(process.returncode, process.stderr) for process in done] == [(0, "")]
 
 
-def test_who_holds_the_database_too_long_is_named(database, tmp_path):
-    with contextlib.closing(LocalStore(database)):
-        command = goodput("doctor", "--db", "fleet.duckdb", cwd=tmp_path)
+def test_who_holds_the_database_too_long_is_named(database, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDS, database], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        shown = run("doctor", "--db", "fleet.duckdb").stdout
+        holder.communicate(b"")
 
-    assert "another process has this database open" in command.stdout
+    assert "another process has this database open" in shown
 
 
 def test_a_taken_port_is_not_taken_twice():

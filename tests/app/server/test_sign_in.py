@@ -1,33 +1,27 @@
 """Nothing is given before somebody signed in: hosts, origins, headers of a trusted proxy."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import itertools
-from typing import Any
 
-import httpx
 import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.responses import JSONResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocketDisconnect
+from tests.app.asgi import ask
 
 from goodput_app.access import current
 from goodput_app.access.identity import LOCAL
 from goodput_app.access.settings import AccessSettings, Member, ProxySettings
-from goodput_app.server import metrics_access, sign_in
+from goodput_app.server import sign_in
 from goodput_app.server.allowed_hosts import AllowedHosts
 from goodput_app.server.sign_in import SignIn
 
-Peer = tuple[str, int]
-Headers = list[tuple[str, str | bytes]]
-PROXY: Peer = ("10.0.0.7", 1234)
-STRANGER: Peer = ("10.0.1.7", 1234)
+PROXY = ("10.0.0.7", 1234)
+STRANGER = ("10.0.1.7", 1234)
 HOST = "goodput.example.org"
-NONE: Headers = []
 MEMBERS = (Member(person="ada", role="admin"), Member(group="ml", teams=("nlp",)))
 ACCESS = AccessSettings(
     sign_in="proxy",
@@ -35,7 +29,7 @@ ACCESS = AccessSettings(
     proxy=ProxySettings(addresses=("10.0.0.0/24",)),
     members=MEMBERS,
 )
-ADA: Headers = [("X-Forwarded-User", "ada")]
+ADA = [("X-Forwarded-User", "ada")]
 
 
 def who(request):
@@ -49,10 +43,6 @@ def who(request):
     )
 
 
-def metrics(request):
-    return metrics_access.refusal(request, request.app.state.access) or JSONResponse("metrics")  # type: ignore[return-value]
-
-
 async def stream(socket):
     await socket.accept()
     found = current.unpacked(socket.headers[current.HEADER])
@@ -64,39 +54,28 @@ async def stream(socket):
 class Site:
     """An application behind the check, and what it records."""
 
-    def __init__(self, access: AccessSettings, names: tuple[str, ...] | None) -> None:
-        self.log: list[tuple[str, str, str | None, str]] = []
+    def __init__(self, access, names):
+        self.log = []
         self.app = Starlette(
             routes=[
                 WebSocketRoute("/_stcore/stream", stream),
-                Route("/metrics", metrics),
                 Route("/{path:path}", who, methods=["GET", "POST"]),
             ],
             middleware=[Middleware(AllowedHosts, names), Middleware(SignIn, access, self.record)],
         )
-        self.app.state.access = access
 
-    async def record(self, *entry: Any) -> None:
+    async def record(self, *entry):
         """Keep an entry of the audit log."""
         self.log.append(entry)
 
-    def get(
-        self, path: str, headers: Headers = NONE, peer: Peer = PROXY, host: str = HOST
-    ) -> httpx.Response:
+    def get(self, path, headers=(), peer=PROXY, host=HOST):
         """Return the answer to a request of a peer."""
+        named = [("Host", host), *headers]
+        return ask(self.app, path, peer=peer, base_url=f"http://{HOST}", headers=named)
 
-        async def ask() -> httpx.Response:
-            transport = httpx.ASGITransport(self.app, client=peer)
-            async with httpx.AsyncClient(transport=transport, base_url=f"http://{HOST}") as client:
-                return await client.get(path, headers=[("Host", host), *headers])  # type: ignore[arg-type]
-
-        return asyncio.run(ask())
-
-    def connect(
-        self, headers: Headers = NONE, peer: Peer = PROXY, host: str = HOST
-    ) -> list[dict[str, Any]]:
+    def connect(self, headers=(), peer=PROXY, host=HOST):
         """Return what a WebSocket of a peer is sent, which sends nothing itself."""
-        sent: list[dict[str, Any]] = []
+        sent = []
         lines = [("host", host), *headers]
         scope = {
             "type": "websocket",
@@ -108,13 +87,13 @@ class Site:
             ],
         }
 
-        async def talk() -> None:
+        async def talk():
             asked = iter([{"type": "websocket.connect"}])
 
-            async def receive() -> Any:
+            async def receive():
                 return next(asked, None) or await asyncio.Event().wait()
 
-            async def send(message: Any) -> None:
+            async def send(message):
                 sent.append(message)
 
             await self.app(scope, receive, send)
@@ -132,7 +111,7 @@ def site():
 
 def test_a_member_named_by_the_proxy_is_let_in(site):
     hops = "6.6.6.6, 192.0.2.9, 10.0.0.8"
-    headers: Headers = [
+    headers = [
         ("X-Forwarded-User", "bob"),
         ("X-Forwarded-Groups", "ops, ml"),
         ("X-Forwarded-For", hops),
@@ -182,7 +161,7 @@ def test_a_name_in_another_script_is_a_name():
     access = AccessSettings(
         default_role="viewer", proxy=ACCESS.proxy, sign_in="proxy", hosts=("a",)
     )
-    named: Headers = [("X-Forwarded-User", "Zoë Łukasz".encode())]
+    named = [("X-Forwarded-User", "Zoë Łukasz".encode())]
 
     assert Site(access, None).get("/", named).json()[0] == "Zoë Łukasz"
 
@@ -195,7 +174,7 @@ def test_who_is_no_member_reads_why(site):
 
 
 def test_an_identity_of_a_request_is_replaced(site):
-    forged: Headers = [*ADA, (current.HEADER, "eve"), (current.ADDRESS_HEADER, "1.2.3.4")]
+    forged = [*ADA, (current.HEADER, "eve"), (current.ADDRESS_HEADER, "1.2.3.4")]
 
     name, *_, address, seen = site.get("/", forged).json()
 
@@ -238,32 +217,12 @@ def test_a_websocket_knows_its_person_and_ends_with_the_session(site, monkeypatc
     ],
 )
 def test_other_hosts_and_foreign_origins_are_refused(site, host, origin, status):
-    headers: Headers = [*ADA] if origin is None else [*ADA, ("Origin", origin)]
+    headers = [*ADA] if origin is None else [*ADA, ("Origin", origin)]
 
     assert site.get("/", headers, host=host).status_code == status
     if status != 200:
         (refused,) = site.connect(headers, host=host)
         assert refused["type"] == "websocket.close"
-
-
-def test_metrics_are_for_this_machine(site):
-    here: Peer = ("127.0.0.1", 1)
-
-    assert site.get("/metrics", NONE, here, "127.0.0.1").json() == "metrics"
-    proxied: Headers = [("X-Forwarded-For", "192.0.2.9"), *ADA]
-    assert site.get("/metrics", proxied, here, "127.0.0.1").status_code == 403
-    assert site.get("/metrics", ADA, here).status_code == 403
-    assert site.get("/metrics", ADA).status_code == 403
-
-
-def test_metrics_are_for_who_has_the_token(site, monkeypatch):
-    monkeypatch.setenv("METRICS_TOKEN", "t0ken")
-    site.app.state.access = AccessSettings(metrics_token_env="METRICS_TOKEN")
-
-    for token, status in (("t0ken", 200), ("token", 401), ("", 401)):
-        bearer: Headers = [("Authorization", f"Bearer {token}")]
-        assert site.get("/metrics", bearer).status_code == status
-    assert site.get("/metrics", NONE, ("127.0.0.1", 1), "127.0.0.1").status_code == 401
 
 
 def test_without_a_sign_in_everybody_is_local():

@@ -61,6 +61,7 @@ def test_a_line_is_name_labels_and_value():
         ('up{uuid=""} 1', {}, 1.0),
         ('up{other="a"} 1', {}, 1.0),
         ('up{"uuid"="a"} 1', {"uuid": "a"}, 1.0),
+        ('{"up","uuid"="a"} 7', {"uuid": "a"}, 7.0),
     ],
 )
 def test_forms_of_a_line(line, labels, value):
@@ -82,7 +83,7 @@ def test_forms_of_a_line(line, labels, value):
         ('up{uuid="a"} 1 99999999999999999', "time is not a valid timestamp"),
         ('up{uuid="a"} 1 -5', "time is not a valid timestamp"),
         ('9up{uuid="a"} 1', "name of a metric"),
-        ('{"up",uuid="a"} 1', "name of a metric"),
+        ('{uuid="a"} 1', "name of a metric"),
         ("garbage", "not a sample"),
         ('up{pod="' + "x" * HEAD_MAX_BYTES + '"} 1', "longer than"),
     ],

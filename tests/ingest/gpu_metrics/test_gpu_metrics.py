@@ -13,6 +13,8 @@ from tests.ingest.gpu_lines import GPU, one, other, rows
 from goodput_ingest.gpu_metrics import (
     COUNTERS_FILE,
     Memory,
+    catalogue,
+    is_exporters,
     missing_counters,
     resolve,
 )
@@ -48,6 +50,11 @@ BLANKS = [2147483632, 2147483635, 9223372036854775792, 9223372036854775795, 1407
         ("DCGM_FI_DEV_BOARD_POWER_WATTS", 642.318, "power_w", 642.318),
         ("DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", 4, "clocks_event_reasons", 4),
         ("DCGM_FI_PROF_PCIE_TX_BYTES", 5e9, "pcie_tx_bytes_per_s", 5e9),
+        ("nvidia_gpu_sm_util_percent", 0.5, "sm_active_ratio", 0.5),
+        ("hami_host_gpu_utilization_ratio", 97, "gpu_busy_ratio", 0.97),
+        ("habanalabs_power_mW", 642_318, "power_w", 642.318),
+        ("hw_gpu_memory_usage_bytes", 2, "memory_used_bytes", 2),
+        ("hw.gpu.memory.usage", 2, "memory_used_bytes", 2),
     ],
 )
 def test_names_of_all_exporters_and_releases_meet_in_one_column(name, raw, column, value):
@@ -89,6 +96,36 @@ def test_openmetrics_suffix_of_counters_is_looked_through():
 
 def test_amd_names_are_known_behind_a_sites_prefix():
     assert resolve("amd_site_gpu_package_power") == resolve("gpu_package_power")
+
+
+@pytest.mark.parametrize(
+    ("labels", "stored"),
+    [
+        ({"hw_type": "gpu"}, [700.0]),
+        ({"hw_sensor_location": "package"}, [700.0]),
+        ({"hw_type": "power_supply"}, []),
+    ],
+)
+def test_power_that_opentelemetry_reports_is_the_gpus_where_its_label_says_so(
+    labels: dict[str, str], stored: list[float]
+) -> None:
+    found = rows([("hw_power_watts", {**GPU, **labels}, 0, 700)])
+
+    assert [row["power_w"] for row in found["gpu_samples"]] == stored
+    assert "gpu_samples_other" not in found
+
+
+def test_every_exporter_of_the_catalogue_is_documented_somewhere() -> None:
+    exporters = {row["exporter"]: row["source"] for row in catalogue.rows("exporters.csv")}
+
+    named = {row["vendor"] for row in catalogue.rows("catalogue.csv")}
+    assert named == exporters.keys()
+    assert all(exporters.values())
+
+
+@pytest.mark.parametrize("name", ["hw_power_watts", "hw_fan_speed", "slurm_job_memory_rss"])
+def test_a_name_that_other_hardware_has_makes_no_page_one_of_gpus(name: str) -> None:
+    assert not is_exporters(name)
 
 
 @pytest.mark.parametrize("name", ["go_goroutines", "node_load1", "nccl_bus_bw", "up", ""])

@@ -39,11 +39,6 @@ def s3_server():
         process.communicate()
 
 
-def requests(url):
-    """Return how many requests the server has answered."""
-    return int(httpx.get(f"{url}/answered").text)
-
-
 def main():
     """Serve until killed."""
     from moto.server import DomainDispatcherApplication, create_backend_app  # noqa: PLC0415
@@ -51,15 +46,9 @@ def main():
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     application, one_at_a_time = DomainDispatcherApplication(create_backend_app), threading.Lock()
-    answered = 0
 
     def answer(environ, start_response):
-        nonlocal answered
-        if environ["PATH_INFO"] == "/answered":
-            start_response("200 OK", [])
-            return [str(answered).encode()]
         with one_at_a_time:
-            answered += 1
             return application(environ, start_response)
 
     server = make_server("127.0.0.1", 0, answer, threaded=True)  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 import streamlit as st
@@ -54,6 +54,7 @@ MODES: dict[str, theme.Badge] = {
     "DEMO": "violet",
     "REPLAY": "orange",
 }
+MOVING = ("LIVE", "REPLAY")  # modes whose ranges end with a clock
 
 
 @dataclass(frozen=True)
@@ -100,23 +101,31 @@ def view(default_range: str | None = None) -> View | None:
     if clusters.is_empty():
         return None
     wanted: dict[str, Any] = {name: st.query_params.get(name) or None for name in FILTERS}
-    of_it = (
-        clusters.filter(pl.col("cluster") == wanted["cluster"]) if wanted["cluster"] else clusters
-    )
-    extent = clusters if of_it.is_empty() else of_it
-    first, as_of = extent["first_at"].min(), extent["as_of_at"].max()
-    assert isinstance(first, datetime)  # noqa: S101 -- a column of moments
-    assert isinstance(as_of, datetime)  # noqa: S101
+    of_it = clusters.filter(cluster=wanted["cluster"] or "")
+    first, as_of = _extent(clusters if of_it.is_empty() else of_it)
     wall = datetime.now(UTC).replace(tzinfo=None)
     mode = _mode(as_of, wall)
-    now = wall if mode == "LIVE" else as_of
+    now = wall if mode == "LIVE" else _extent(clusters)[1]
     if (replay := current_replay()) is not None:
         mode, now = "REPLAY", replay.clock.now()
     begin = st.query_params.get("from") or default_range or settings().ui.range
-    start, end, problem = _window(begin, first, as_of, now)
+    start, end, problem = _window(begin, now, is_moving=mode in MOVING)
+    if start >= as_of and mode not in MOVING and "now" in begin:
+        # the cluster has nothing in the range that ends with the whole database
+        now = as_of
+        start, end, problem = _window(begin, now, is_moving=False)
+    if start < as_of and end > first:
+        start, end = max(start, first), min(end, as_of)
     from_ms, to_ms = epoch_ms(start), epoch_ms(end)
     scope = Scope(from_ms=from_ms, to_ms=to_ms, bucket_ms=bucket_ms(to_ms - from_ms), **wanted)
     return View(rows.limited(scope), start, end, now, as_of, mode, problem)
+
+
+def _extent(clusters: pl.DataFrame) -> tuple[datetime, datetime]:
+    """Return the first and the last moment of the evidence for these clusters."""
+    return cast(
+        "tuple[datetime, datetime]", (clusters["first_at"].min(), clusters["as_of_at"].max())
+    )
 
 
 def required_view(default_range: str | None = None) -> View:
@@ -354,10 +363,8 @@ def _mode(as_of: datetime, wall: datetime) -> str:
     return "LIVE" if marts.is_polled() or abs(wall - as_of) < LIVE_WITHIN else "RECORDED"
 
 
-def _window(
-    begin: str, first: datetime, as_of: datetime, now: datetime
-) -> tuple[datetime, datetime, str | None]:
-    """Return the window asked for, cut to the data where they meet, and what was wrong with it."""
+def _window(begin: str, now: datetime, *, is_moving: bool) -> tuple[datetime, datetime, str | None]:
+    """Return the window asked for, and what was wrong with it."""
     problem = None
     anchor = now.replace(tzinfo=UTC)
     try:
@@ -371,10 +378,8 @@ def _window(
         problem = f"{error} Showing the default window."
     if problem is not None:
         start, end = now - timedelta(hours=24), now
-    if now != as_of and "now" in begin:
+    if is_moving and "now" in begin:
         start = in_steps(start, end)
-    if start < as_of and end > first:
-        start, end = max(start, first), min(end, as_of)
     return start, end, problem
 
 

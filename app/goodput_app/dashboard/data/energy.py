@@ -69,9 +69,21 @@ def headroom(scope: Scope) -> pl.DataFrame:
 
 
 def executing(scope: Scope) -> pl.DataFrame:
-    """Return what loaded programs that did nothing drew, most energy first."""
-    order_by = "energy_kwh desc nulls last, idle_ms desc, cluster, team, gpu_model"
-    return marts.in_order("marts.executing_idle", scope, order_by)
+    """Return how long loaded programs did nothing, and what that drew, most energy first.
+
+    Rows: by cluster, team and model. Columns: those of marts.executing_idle.
+    """
+    return marts.read(
+        """select cluster, team, gpu_model, sum(held_ms)::bigint as held_ms,
+            sum(idle_ms)::bigint as idle_ms, sum(idle_ms) / sum(held_ms) as idle_ratio,
+            sum(power_w * measured_ms) / nullif(sum(measured_ms), 0) as power_w,
+            sum(energy_kwh) as energy_kwh, sum(measured_ms)::bigint as measured_ms
+        from marts.executing_idle
+        group by cluster, team, gpu_model
+        having sum(idle_ms) > 0
+        order by energy_kwh desc nulls last, idle_ms desc, cluster, team, gpu_model""",
+        replace(scope, bucket_ms=None),
+    )
 
 
 def runs(scope: Scope) -> pl.DataFrame:

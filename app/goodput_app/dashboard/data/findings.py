@@ -22,6 +22,8 @@ EVALUATIONS_KEPT = 32
 ALIKE_MS = 300_000  # windows whose ends differ by less follow the clock: one replaces the other
 FINDINGS_SHOWN = 2_000
 FIXES_SHOWN = 200
+EXECUTING_IDLE = """select coalesce(sum(idle_ms), 0)::bigint, coalesce(sum(held_ms), 0)::bigint
+    from marts.executing_idle"""
 ORDER = (
     "case severity when 'critical' then 1 when 'warning' then 2 else 3 end, "
     "cost desc nulls last, gpu_ms desc nulls last, since_at, finding_key"
@@ -33,11 +35,13 @@ class Found:
     """Findings, the most severe and costly first, and fixes, what gives most GPU time back first.
 
     findings: rows of marts.findings, at most FINDINGS_SHOWN; fixes: of marts.fixes, at most
-    FIXES_SHOWN; evaluated_at: when, in UTC
+    FIXES_SHOWN; executing_idle: idle_ms and held_ms of marts.executing_idle, summed up;
+    evaluated_at: when, in UTC
     """
 
     findings: pl.DataFrame
     fixes: pl.DataFrame
+    executing_idle: tuple[int, int] = (0, 0)
     evaluated_at: datetime = field(default_factory=lambda: datetime.now(UTC).replace(tzinfo=None))
 
 
@@ -139,7 +143,7 @@ def _key(scope: Scope) -> tuple[marts.State, Scope]:
 
 
 def _evaluate(store: Store, scope: Scope) -> Found:
-    """Read findings and fixes in one query: they are of one evaluation.
+    """Read findings and fixes in one query: they are of one evaluation; and what else takes long.
 
     store: the page's; by the time that a thread is free another one may be in use.
     """
@@ -158,7 +162,9 @@ def _evaluate(store: Store, scope: Scope) -> Found:
         "back_ms", "gpu_ms", "fix", "target",
         descending=[True, True, False, False], nulls_last=True,
     )  # fmt: skip
-    return Found(both.filter(~pl.col("is_fix")).head(FINDINGS_SHOWN), fixes.head(FIXES_SHOWN))
+    (idle,) = marts.read_now(store, EXECUTING_IDLE, (), scope, TIMEOUT_S).rows()
+    shown = both.filter(~pl.col("is_fix")).head(FINDINGS_SHOWN)
+    return Found(shown, fixes.head(FIXES_SHOWN), idle)
 
 
 def losing_now(scope: Scope) -> pl.DataFrame:

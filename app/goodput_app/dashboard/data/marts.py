@@ -28,6 +28,7 @@ TIMEOUT_S = 20.0
 LOSSES_SHOWN = 500
 GAPS_SHOWN = 2_000
 INTERVALS_SHOWN = 1_000
+JOBS_SHOWN = 200
 RUNS_SHOWN = 2_000
 REJECTS_SHOWN = 500
 STEPS_DRAWN = 350  # each gives its bucket's slowest and fastest, in two lines
@@ -230,6 +231,12 @@ def category_intervals(scope: Scope, category: str, blame: str | None) -> pl.Dat
     return with_run_names(found, scope)
 
 
+def waiting_jobs(scope: Scope) -> pl.DataFrame:
+    """Return jobs that waited while GPUs were free, largest first; all_jobs: how many there are."""
+    view = "(select *, count(*) over () as all_jobs from marts.waiting_jobs)"
+    return in_order(view, scope, "gpus * waited_s desc, job_run_key", limit=JOBS_SHOWN)
+
+
 def throttle_episodes(scope: Scope) -> pl.DataFrame:
     """Return times of held-down clocks, highest cost first."""
     order_by = "booked_gpu_ms desc nulls last, duration_s desc, start_at"
@@ -263,6 +270,11 @@ def queue_waits(scope: Scope, group_by: str) -> pl.DataFrame:
 def run_categories(scope: Scope) -> pl.DataFrame:
     """Return the ledger of each run of the scope."""
     return read("select * from marts.run_categories order by run_key, gpu_ms desc", scope)
+
+
+def run_wall_clock(scope: Scope) -> pl.DataFrame:
+    """Return goodput of the scope's run by wall clock; no rows: it completed no step."""
+    return of_run("marts.run_wall_clock", scope, "run_key")
 
 
 def attempts(scope: Scope) -> pl.DataFrame:
@@ -346,6 +358,11 @@ def is_polled() -> bool:
 def coverage_by_hour(scope: Scope) -> pl.DataFrame:
     """Return how much of each hour each source covered."""
     return read("select * from marts.coverage_by_hour order by source, hour_at", scope)
+
+
+def reading_precision(scope: Scope) -> pl.DataFrame:
+    """Return how exactly readings place changes between active and idle, by cluster."""
+    return read("select * from marts.reading_precision order by cluster", scope)
 
 
 def has_telemetry(scope: Scope) -> bool:

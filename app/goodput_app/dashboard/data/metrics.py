@@ -255,13 +255,23 @@ def allocations(scope: Scope) -> pl.DataFrame:
 def categories(scope: Scope, read: Resolution) -> pl.DataFrame:
     """Return the category that has most of each bin: rows of the same one joined.
 
-    Columns: gpu_uuid, gpu_instance, category, label, colour, start_at, end_at.
+    Columns: gpu_uuid, gpu_instance, category, label, colour, start_at, end_at; hover: how much of
+    the time from start to end the ledger has in each category.
     """
     return marts.read(
-        f"""with bins as (
-            select *, start_ms is distinct from lag(start_ms) over series + {read.bin_ms}
+        f"""with joined as (
+            select *, row_number() over (
+                partition by gpu_uuid, gpu_instance, start_ms order by category_ms desc, category
+            ) = 1 as is_most
+            from marts.category_bins
+            inner join reference.gpu_second_categories using (category)
+        ),
+        bins as (
+            select gpu_uuid, gpu_instance, category, label, colour, start_ms,
+                start_ms is distinct from lag(start_ms) over series + {read.bin_ms}
                 or category is distinct from lag(category) over series as is_new
-            from marts.gpu_category_bins
+            from joined
+            where is_most
             window series as (partition by gpu_uuid, gpu_instance order by start_ms)
         ),
         numbered as (
@@ -269,11 +279,28 @@ def categories(scope: Scope, read: Resolution) -> pl.DataFrame:
                 partition by gpu_uuid, gpu_instance order by start_ms
                 rows between unbounded preceding and current row) as nr
             from bins
+        ),
+        parts as (
+            select gpu_uuid, gpu_instance, numbered.nr, joined.label,
+                sum(joined.category_ms) as ms
+            from joined
+            inner join numbered using (gpu_uuid, gpu_instance, start_ms)
+            group by all
+        ),
+        hovers as (
+            select gpu_uuid, gpu_instance, nr,
+                string_agg(label || ' ' || percent_text(ms / whole_ms), '<br>' order by ms desc)
+                    as hover
+            from (select *, sum(ms) over (partition by gpu_uuid, gpu_instance, nr) as whole_ms
+                from parts)
+            group by all
         )
         select gpu_uuid, gpu_instance, category, any_value(label) as label,
             any_value(colour) as colour, from_ms(scope_start(min(start_ms))) as start_at,
-            from_ms(scope_end(max(start_ms) + {read.bin_ms})) as end_at
+            from_ms(scope_end(max(start_ms) + {read.bin_ms})) as end_at,
+            any_value(hover) as hover
         from numbered
+        inner join hovers using (gpu_uuid, gpu_instance, nr)
         group by gpu_uuid, gpu_instance, category, nr
         order by gpu_uuid, gpu_instance, start_at""",
         replace(scope, team=None, user=None, run=None, partition=None, bucket_ms=read.bin_ms),

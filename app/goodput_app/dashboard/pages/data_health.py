@@ -134,7 +134,19 @@ with panel(
         st.info("No hour of this window has evidence.", icon=":material/hourglass_empty:")
     else:
         charts.draw(waste.coverage(covered), covered, "coverage", "Coverage by source and hour")
-with panel("Findings", "marts.data_quality", help="What the evidence contradicts or lacks."):
+    for row in marts.reading_precision(scope).iter_rows(named=True):
+        st.caption(
+            f"{theme.markdown_text(row['cluster'])}: readings at least every "
+            f"{theme.duration(row['interval_s'])} place {theme.count(row['changes'], 'change')} "
+            f"between active and idle to ± {theme.gpu_time(row['gpu_ms'])}; idle time under "
+            f"{theme.duration(row['unseen_s'])} may count as active."
+        )
+with panel(
+    "Findings",
+    "marts.data_quality",
+    help="What the evidence contradicts or lacks. Time of the ledger is that of the time range; "
+    "other cases are of all data.",
+):
     findings = marts.data_quality(scope)
     if findings.is_empty():
         st.caption("No contradiction and no missing evidence was found.")

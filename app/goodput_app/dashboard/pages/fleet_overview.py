@@ -113,6 +113,8 @@ with now, panel("", "marts.findings"):
     if last_tile is not None and found is not None:
         with last_tile:
             tiles.runs_at_risk(found.findings, summary)
+    if found is not None and (idle := headline.executing_idle(*found.executing_idle)):
+        st.caption(theme.markdown_text(idle))
 with (
     fixes,
     panel(

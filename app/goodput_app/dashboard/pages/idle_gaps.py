@@ -53,6 +53,8 @@ with right:
     scope_bar.choice("least", "Gaps of at least", LEAST, none="any length")
 if category:
     waste_parts.intervals(scope, category)
+if category == "idle_with_demand":
+    waste_parts.waiting_jobs(scope)
 gaps, sums = waste_parts.gaps_of(found, category)
 if (least := st.query_params.get("least", "")) in LEAST:
     gaps = gaps.filter(pl.col("gap_s") >= float(least))
@@ -60,7 +62,8 @@ if (least := st.query_params.get("least", "")) in LEAST:
 gaps = gaps.head(marts.GAPS_SHOWN)
 number = int(sums["gaps"].sum())
 with note:
-    waste_parts.gap_count(gaps.height, number, int(sums["gpu_ms"].sum()), category)
+    in_ledger = waste_parts.in_ledger(scope, category) if category and not least else None
+    waste_parts.gap_count(gaps.height, number, int(sums["gpu_ms"].sum()), in_ledger)
 if sums.is_empty() and not marts.has_telemetry(scope):
     st.info("No telemetry in this window: gaps are not known.", icon=":material/help:")
 elif sums.is_empty():
@@ -76,7 +79,14 @@ else:
             icon=":material/person_alert:",
         )
     causes, lengths = st.columns([3, 2], gap="medium")
-    with causes, panel("Causes of idle gaps, highest cost first", "marts.idle_gap_parts"):
+    with (
+        causes,
+        panel(
+            "Causes of idle gaps, highest cost first",
+            "marts.idle_gap_parts",
+            help="Gaps are what readings show: time without readings is in the ledger alone.",
+        ),
+    ):
         figure = waste.causes(sums)
         drawn = sums.group_by("label").agg(pl.col("gaps", "gpu_ms", "cost").sum())
         charts.draw(

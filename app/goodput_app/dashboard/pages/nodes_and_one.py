@@ -60,9 +60,8 @@ with panel(
     help="A lane for each GPU: the category with most time. Below: a line for each GPU, and the "
     "host.",
 ):
-    gaps = metrics.telemetry_gaps(scope)
     host, lost = network.host_series(scope, found[1]), network.link_events(scope)
-    node_parts.draw(view, gpus, found, categories, events, gaps, (host, lost))
+    node_parts.draw(view, gpus, found, categories, events, (host, lost))
     host_parts.missing(host, node, is_of_lake=found[1].is_of_lake)
 with panel("Lost links", "marts.link_events", help="When a network port of it was down."):
     host_parts.events_table(lost, "lost_link")

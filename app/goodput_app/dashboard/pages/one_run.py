@@ -12,7 +12,7 @@ from goodput_app.dashboard.components.runs import (
     speed_parts,
 )
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.data import failures, findings, marts, speed
+from goodput_app.dashboard.data import energy, failures, findings, marts, speed
 from goodput_app.dashboard.figures import ledger as figures
 from goodput_app.dashboard.figures import runs as figures_runs
 
@@ -46,6 +46,7 @@ with panel("", "marts.runs"):
     flag_parts.title(run_key=scope.run)
     run_parts.of_finding(findings.run_verdicts(scope), run)
     tiles.of_run(run)
+    run_parts.wall_clock(run, marts.run_wall_clock(scope))
 attempts = marts.attempts(scope)
 last_attempt = failures.failed_last(attempts, scope)
 if last_attempt is not None:
@@ -66,6 +67,7 @@ with panel(
         "run-ledger",
         "The run's GPU time by category",
     )
+    run_parts.executing_idle(energy.executing(scope))
 with panel(
     "On one time axis",
     "marts.run_timeline",

@@ -28,9 +28,10 @@ with panel(
 ):
     parts.idle(energy.idle(view.scope))
 with panel(
-    "Executing but idle",
+    "Executing idle",
     "marts.executing_idle",
-    help="Ten minutes in which a program of the job used memory of the GPU and did nothing.",
+    help="Allocated time in which a program used memory of the GPU and nothing ran. Power "
+    "and energy are of ten minutes that were all idle.",
 ):
     use.executing(energy.executing(view.scope))
 with panel(

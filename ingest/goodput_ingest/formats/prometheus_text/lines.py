@@ -91,7 +91,7 @@ def labels_of(text: str, keep: Container[str]) -> tuple[dict[str, str], str | No
             return {}, f"the labels cannot be read from character {at + 1} on"
         at = match.end()
         plain, quoted, value = match.groups()
-        name = (plain or quoted).lower()
+        name = (plain or quoted).lower().replace(".", "_")  # as Prometheus 2 spells them
         if name in keep and value:
             labels.setdefault(name, ESCAPE.sub(_unescaped, value) if "\\" in value else value)
     return labels, None

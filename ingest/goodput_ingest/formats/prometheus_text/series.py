@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 MARK: Final = "# scraped_at "
 COMMENT: Final = r"^\s*#"
-NAME: Final = r"^[a-zA-Z_:][a-zA-Z0-9_:]*$"
+NAME: Final = r"^[a-zA-Z_:][a-zA-Z0-9_:.]*$"
+# a name of UTF-8 stands among the labels: {"hw.gpu.utilization","hw.id"="0"}
+QUOTED: Final = r'^\s*"(?<name>[^"\\]+)"\s*(?:,|$)(?<rest>.*)$'
 HEAD_MAX_BYTES: Final = (
     16_384  # name and labels; with all labels of its pod a series has some 2,000
 )
@@ -113,6 +115,11 @@ class KnownSeries:
             .struct.rename_fields(["metric", "text"])
             .struct.unnest(),
         ).with_columns(pl.col("metric").str.strip_chars(), pl.col("text").fill_null(""))
+        quoted = pl.when(pl.col("metric") == "").then(pl.col("text").str.extract_groups(QUOTED))
+        pieces = pieces.with_columns(
+            metric=pl.coalesce(quoted.struct["name"], "metric"),
+            text=pl.coalesce(quoted.struct["rest"], "text"),
+        )
         self._learn_label_sets(pieces.select("text", "target").unique(maintain_order=True))
         named = pieces.join(
             self._sets, on=["text", "target"], how="left", nulls_equal=True, maintain_order="left"

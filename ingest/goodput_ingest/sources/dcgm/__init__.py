@@ -1,1 +1,1 @@
-"""GPU exporters that print Prometheus text: DCGM exporter, nvidia-smi exporter, AMD's."""
+"""GPU exporters that print Prometheus text: those of gpu_metrics/exporters.csv."""

@@ -1,4 +1,4 @@
-"""Scrapes of GPU exporters in text: DCGM exporter, the nvidia-smi exporter, AMD's."""
+"""Scrapes of GPU exporters in text: those of gpu_metrics/exporters.csv."""
 
 from __future__ import annotations
 

@@ -51,6 +51,7 @@ PHASES = {
     "nvrx.restart.rendezvous": "init",
     "nvrx.restart.worker_launch": "init",
 }
+OURS = ("megatron.", "nvrx.")
 INIT_PREFIXES = ("megatron.startup.", "workload.startup.")
 MARK = re.compile(rb'"name": ?"(?:megatron|nvrx)\.')
 RANK = re.compile(r"-rank(\d{1,9})$")
@@ -174,7 +175,8 @@ def _rank(span: Span) -> int | None:
 def _spans(record: dict[str, Any]) -> Iterator[Callable[[], Span]]:
     """Yield what reads each span of a line, in whichever form; FieldError for too many."""
     if "resourceSpans" not in record:
-        if isinstance(record.get("name"), str) and record.get("start_time") is not None:
+        name = record.get("name")
+        if isinstance(name, str) and ("start_time" in record or name.startswith(OURS)):
             yield partial(_sdk_span, record)
         return  # metrics and logs are in the same files
     count = 0

@@ -50,6 +50,11 @@ RULES: Final = tuple(
             "`[titan] DATE TIME - NAME - LEVEL - step: N  loss: X`",
         ),
         (
+            r"\b(?:Num Epochs|Total optimization steps) =",
+            "a total of the Hugging Face Trainer",
+            "a whole number behind `=`",
+        ),
+        (
             r"\{'(?:loss|eval_loss|eval_runtime|train_runtime)': ",
             "a dictionary of the Hugging Face Trainer",
             "its closing brace on the same line",
@@ -60,9 +65,29 @@ RULES: Final = tuple(
             "`[DATE TIME,MS] [LEVEL] [FILE:LINE:FUNCTION]` and `step=N, skipped=N`",
         ),
         (
+            r"\biter time \(s\): ",
+            "a step of DeepSpeed's pipeline engine",
+            "`steps: N loss: X iter time (s): N`",
+        ),
+        (
             r"Checkpoint global_step",
             "a save of DeepSpeed",
             "`[ENGINE] Checkpoint global_stepN is ready now!` (or `about to be saved!`)",
+        ),
+        (
+            r"completed step:",
+            "a step of MaxText",
+            "`completed step: N, seconds: X`",
+        ),
+        (
+            r"Finished (?:blocking |synchronous |async_)?save\b.*seconds",
+            "a save of Orbax",
+            "`Finished blocking save in N seconds` (or `Finished save in N seconds`)",
+        ),
+        (
+            r"Train time/batch:",
+            "a batch of Composer",
+            "`Train time/batch: N` alone on its line",
         ),
         (
             r"Epoch \d*:.*it/s",

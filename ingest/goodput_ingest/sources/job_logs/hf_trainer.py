@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 DICT_MAX_CHARS = 4_000
 LOGGED = re.compile(r"\{'(?:loss|eval_loss|eval_runtime|train_runtime)'[^{}]*\}")
 STAMP = re.compile(r"\[[A-Z]+\|\S+?:\d+\] (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[,.]\d{1,6}) >> ?")
+RESUMED = re.compile(r"Continuing training from global step (\d{1,12})\s*$")
 NUMBER = re.compile(r"\b(Num Epochs|Total optimization steps) = ([\d,]{1,15})(?:\s|$)")
 SAVING = re.compile(r"Saving model checkpoint to \S*checkpoint-(\d{1,12})\s*$")
 PART = re.compile(r"\b(?:saved|Saved) in \S*checkpoint-(\d{1,12})/")
@@ -50,6 +51,7 @@ class HfTrainer:
         "Running training *****",
         "Num Epochs =",
         "Total optimization steps =",
+        "Continuing training from global step ",
         "checkpoint-",
     )
     reports_durability: ClassVar[bool] = False
@@ -68,8 +70,11 @@ class HfTrainer:
         stamp = STAMP.search(line.text)
         at = line.at if stamp is None else moments.of(line, stamp[1])
         if "Running training *****" in line.text:
-            self.progress, self.totals = Progress(), {}
+            self.progress, self.totals = Progress(0, at), {}
             return (Event("job.start", at),)
+        if resumed := RESUMED.search(line.text):
+            self.progress.begin(int(resumed[1]), at or self.progress.at)
+            return ()
         if number := NUMBER.search(line.text):
             self.totals[number[1]] = int(number[2].replace(",", "") or 0)
         elif saving := SAVING.search(line.text):

@@ -53,9 +53,7 @@ class Lightning:
             step = int(bar["epoch"]) * int(bar["total"]) + int(bar["done"])
             if line.at is None:
                 return (Event("step", None, step=step),)
-            if step in (0, self.progress.step):
-                return ()
-            return self.progress.point(step, line.at)
+            return () if step == self.progress.step else self.progress.point(step, line.at)
         if RESTORING.search(line.text):
             event = "phase.end" if "Restored" in line.text else "phase.start"
             return (Event(event, line.at, phase="restore"),)

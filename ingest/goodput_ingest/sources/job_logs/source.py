@@ -25,6 +25,7 @@ from goodput_ingest.formats.json_text.event_lines import EXTRA_MAX_CHARS, MSG_MA
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_ingest.sources.job_logs import half_matched
+from goodput_ingest.sources.job_logs.composer import Composer
 from goodput_ingest.sources.job_logs.cuda_oom import CudaOom
 from goodput_ingest.sources.job_logs.deepspeed import DeepSpeed
 from goodput_ingest.sources.job_logs.error_text import ErrorText
@@ -33,6 +34,7 @@ from goodput_ingest.sources.job_logs.hf_trainer import HfTrainer
 from goodput_ingest.sources.job_logs.lightning import Lightning
 from goodput_ingest.sources.job_logs.lines import Line, cleaned
 from goodput_ingest.sources.job_logs.loss import loss_of
+from goodput_ingest.sources.job_logs.maxtext import MaxText
 from goodput_ingest.sources.job_logs.megatron import Megatron
 from goodput_ingest.sources.job_logs.moments import Moments
 from goodput_ingest.sources.job_logs.nccl_watchdog import NcclWatchdog
@@ -59,6 +61,8 @@ FORMATS: tuple[type[LogFormat], ...] = (
     HfTrainer,
     Lightning,
     DeepSpeed,
+    Composer,
+    MaxText,
     Vllm,
     Torchrun,
     NcclWatchdog,

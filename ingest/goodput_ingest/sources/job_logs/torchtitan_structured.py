@@ -108,7 +108,10 @@ class TorchtitanStructured:
         if name == "torch_distributed_teardown_end":
             return {"event": "job.end"}
         if name == "fetching_batch_end":
-            self.data_ms += json_lines.number(said, "value", 0, DURATION_MAX_S * 1000) or 0.0
+            waited_ms = json_lines.number(said, "value", 0, DURATION_MAX_S * 1000)
+            if waited_ms is None:
+                raise FieldError("value is missing, a fetching_batch_end needs it")
+            self.data_ms += waited_ms
             return None
         if name == "step_end":
             data_s, self.data_ms = self.data_ms / 1000, 0.0

@@ -43,6 +43,7 @@ NEWEST_SLACK = timedelta(days=1)  # a line without a year may be this much after
 APPROXIMATE = ("dmesg_t", "dmesg_iso")
 BOOT_STAMP = re.compile(r"^(?:<\d+>)?\[ *\d+\.\d+\] ?")
 
+PROGRAM = re.compile(r"(?:^|\s)[\w./-]+(?:\[\d+\])?: ")  # its name, before what it says
 WORTH_A_LOOK = re.compile(r'Xid|NVRM|"MESSAGE"\s*:\s*\[')
 
 SCHEMA: dict[str, Any] = {
@@ -194,7 +195,7 @@ class KernelRows:
         line = _parsed(text)
         if line is None:
             is_event = finding(text[:MESSAGE_MAX_CHARS], None) is not None
-            if is_event and _is_kernel(text, default=True):
+            if is_event and _is_of_kernel(text):
                 raise FieldError("the line has no timestamp")
             return None
         found = self._find(number, line)
@@ -341,8 +342,11 @@ def _journal_entry(text: str) -> Line | None:
     return Line("unix", str(seconds), host, message[:MESSAGE_MAX_CHARS])
 
 
-def _is_kernel(text: str, *, default: bool = False) -> bool:
-    return " kernel: " in text[:200] or (default and text.lstrip().startswith(("NVRM", "kernel:")))
+def _is_of_kernel(text: str) -> bool:
+    """Say whether no program but the kernel is named before a message of NVIDIA's driver."""
+    before = text[:MESSAGE_MAX_CHARS].partition("NVRM:")[0]
+    is_entry = json_lines.unlabelled(before).startswith("{")
+    return not is_entry and PROGRAM.search(before.replace("kernel: ", "")) is None
 
 
 def _is_stamped(head: bytes) -> bool:

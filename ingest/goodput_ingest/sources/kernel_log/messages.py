@@ -22,7 +22,7 @@ XID = re.compile(
 SXID = re.compile(rf"SXid \({_PCI}[^)]{{0,100}}\): (?P<code>\d{{1,6}})(?!\d),? ?(?P<rest>.*)")
 OFF_THE_BUS = "fallen off the bus"
 NOTICE = re.compile(rf"NVRM: (?:The NVIDIA )?GPU (?:at )?{_PCI}")
-LOOKS_LIKE_XID = re.compile(r"\bS?Xid \(")
+LOOKS_LIKE_XID = re.compile(r"\bS?Xid\s*\(|NVRM:\s*S?Xid\b")
 PID = re.compile(r"\bpid='?(?P<pid>\d+)'?")
 PROCESS = re.compile(r"\bname=(?P<name>[^,<]+)")
 # mm/oom_kill.c; "Memory cgroup out of memory" where a container or a Slurm job was at its limit

@@ -18,7 +18,9 @@ TEXT_MAX_CHARS = 253  # the longest name Kubernetes allows
 GPUS_MAX = 1024
 LABEL_PREFIX = "label_"
 # kube-state-metrics prints a resource's dots, slashes and dashes as underscores
-GPU_RESOURCE = re.compile(r"(?:nvidia|amd)_com_gpu(?P<shared>_shared)?")
+GPU_RESOURCE = re.compile(
+    r"(?:nvidia|amd)_com_gpu(?P<shared>_shared)?|volcano_sh_(?P<virtual>vgpu)_number"
+)
 MIG_RESOURCE = re.compile(r"nvidia_com_mig_(?P<slices>\d)g_(?P<memory>\d+gb)(?:_(?P<more>\w+))?")
 ENDED = ("Succeeded", "Failed")
 
@@ -86,7 +88,7 @@ def pods(seen: Observation) -> list[Pod]:
 def gpu_resource(resource: str) -> str | None:
     """Return what kind of GPU a resource is: '' a whole one, a MIG profile, 'shared'; or None."""
     if plain := GPU_RESOURCE.fullmatch(resource):
-        return "shared" if plain["shared"] else ""
+        return "shared" if plain["shared"] or plain["virtual"] else ""
     if mig := MIG_RESOURCE.fullmatch(resource):
         more = f"+{mig['more']}" if mig["more"] else ""
         return f"{mig['slices']}g.{mig['memory']}{more}"

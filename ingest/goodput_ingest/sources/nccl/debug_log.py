@@ -40,7 +40,8 @@ THREAD = re.compile(
 )
 INIT = re.compile(
     r"\w+ comm (?P<comm>0x[0-9a-f]+) rank (?P<rank>\d{1,9}) nranks (?P<ranks>\d{1,9})"
-    r" cudaDev (?P<cuda>\d{1,9}) nvmlDev (?P<nvml>\d{1,9}) busId (?P<bus>[0-9a-f]{1,16})"
+    r" cudaDev (?P<cuda>\d{1,9}) nvmlDev (?P<nvml>\d{1,9})"
+    r" busId (?P<bus>[0-9a-f]{1,16})(?= [a-zA-Z-])"
     r"(?: commId (?P<id>0x[0-9a-f]{1,16}))?.*- Init (?:START|COMPLETE)"
 )
 LOCAL = re.compile(
@@ -56,6 +57,17 @@ CHANNEL = re.compile(
     r"Channel \d+(?:/\d+)? : \d+\[\w+\] -> \d+\[\w+\](?: \[(?:send|receive)\])? via"
     r" (?P<kind>P2P|SHM|NET|CollNet|COLLNET)(?:/(?P<name>[A-Za-z][\w .-]{0,39}))?(?P<more>\S{0,60})"
 )
+LOOKS_LIKE_INIT = re.compile(r"- Init (?:START|COMPLETE)\b")
+NO_INIT = (
+    "the line looks like a start or end of an initialisation, which has `host:pid:thread [N]` and "
+    "`comm 0xN rank N nranks N cudaDev N nvmlDev N busId N`; this line has not"
+)
+NO_CHANNEL = (
+    "the line looks like a channel, which has `Channel N/N : R[D] -> R[D] via TRANSPORT`; "
+    "this line has not"
+)
+LOOKS_LIKE_CHANNEL = re.compile(r"Channel \d.* via (?:P2P|SHM|NET|CollNet|COLLNET)\b")
+LISTED_MAX = 1_000  # rejects of a part: a log of another release may have millions
 GPUDIRECT = "GDRDMA"
 TRANSPORTS_MAX = 100_000  # of one part: a hostile log may make up networks
 TRANSPORTS: dict[str, Any] = {
@@ -160,10 +172,16 @@ class NcclDebug:
         digest = files.digest(part, "rank_map", self.options.cluster, self._reading.digest())
         found: dict[tuple[Any, ...], Membership] = {}
         transports: dict[tuple[str, str, int, str], int | None] = {}
-        for line in part.lines:
-            if MARK not in line or (thread := _thread(line)) is None:
+        rejects: list[Reject] = []
+        for number, line in enumerate(part.lines, part.first_line):
+            if MARK not in line:
                 continue
             text = line[:LINE_MAX_CHARS].partition(MARK)[2]
+            thread = _thread(line)
+            if (lack := _missing(text, thread)) and len(rejects) < LISTED_MAX:
+                rejects.append(Reject(number, lack, json_lines.printable(line, 500)))
+            if thread is None:
+                continue
             member = self._read(thread, text)
             if member is not None and member.comm_id is not None:
                 found[member.comm_id, member.rank, member.node, member.pid] = member
@@ -172,7 +190,8 @@ class NcclDebug:
                 comm_id = (of.comm_id if of else None) or ""
                 key = (comm_id, thread[0], int(thread[1]), name)
                 transports[key] = (of.nodes if of else None) or transports.get(key)
-        rejects = [Reject(part.first_line + len(part.lines), part.damage)] if part.damage else []
+        if part.damage:
+            rejects.append(Reject(part.first_line + len(part.lines), part.damage))
         rows = [
             (
                 *(self.name, self.options.cluster),
@@ -243,6 +262,15 @@ class NcclDebug:
         known = members.setdefault((thread[0], thread[1]), {})
         if len(known) < 2:  # more are as ambiguous
             known[member.comm] = member
+
+
+def _missing(text: str, thread: tuple[str, str, str] | None) -> str:
+    """Return why a line that looks like one that is read is not; '' where it looks like none."""
+    if LOOKS_LIKE_INIT.search(text) and (thread is None or INIT.match(text) is None):
+        return NO_INIT
+    if LOOKS_LIKE_CHANNEL.match(text) and (thread is None or CHANNEL.match(text) is None):
+        return NO_CHANNEL
+    return ""
 
 
 def _thread(line: str) -> tuple[str, str, str] | None:

@@ -50,12 +50,15 @@ DEVICE = re.compile(
 ROW = re.compile(
     r"\s*(?P<size>\d{1,18})\s+(?P<count>\d{1,18})\s+(?P<dtype>[a-z]\w{1,30})\s+(?P<rest>\S.{10,400})"
 )
+LOOKS_LIKE_DEVICE = re.compile(r"#\s+Rank\s+\d")
+LOOKS_LIKE_ROW = re.compile(r"\s*\d+\s+\d+\s+[a-z]+\d*\s+\S+(?:\s+[\d.]+){6}")
 OPERATIONS = {
     "all_reduce": "AllReduce", "all_gather": "AllGather", "reduce_scatter": "ReduceScatter",
     "alltoall": "AlltoAll", "alltoallv": "AlltoAllv", "broadcast": "Broadcast",
     "reduce": "Reduce", "sendrecv": "SendRecv", "gather": "Gather", "scatter": "Scatter",
     "hypercube": "HyperCube",
 }  # fmt: skip
+NOT_ALL = "the line looks like one of nccl-tests and has not all of"
 SCHEMA: dict[str, Any] = {
     "source": pl.String,
     "cluster": pl.String,
@@ -297,6 +300,10 @@ def _of_text(lines: Sequence[str], rejects: list[Reject]) -> list[Run]:
             run.ranks.add(int(match["rank"]))
             run.hosts.add(json_lines.printable(match["host"], 255))
             run.models.add(json_lines.printable(match["model"].strip(), TEXT_MAX_CHARS))
+        elif LOOKS_LIKE_DEVICE.match(line):
+            _reject(
+                number, whole, f"{NOT_ALL} `# Rank N Pid N on HOST device N [BUS] MODEL`", rejects
+            )
         elif line.startswith("#"):
             run.is_cpu_time |= " cputime " in line
         elif match := ROW.match(line):
@@ -304,8 +311,14 @@ def _of_text(lines: Sequence[str], rejects: list[Reject]) -> list[Run]:
                 run.results += _halves(match)
                 run.operation = run.operation or operation
             except FieldError as error:
-                rejects.append(Reject(number, str(error), json_lines.printable(whole, 500)))
+                _reject(number, whole, str(error), rejects)
+        elif LOOKS_LIKE_ROW.match(line):
+            _reject(number, whole, f"{NOT_ALL} size, count, type and figures", rejects)
     return runs
+
+
+def _reject(number: int, line: str, reason: str, rejects: list[Reject]) -> None:
+    rejects.append(Reject(number, reason, json_lines.printable(line, 500)))
 
 
 def _halves(row: re.Match[str]) -> list[Result]:

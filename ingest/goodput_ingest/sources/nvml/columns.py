@@ -143,6 +143,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         **{name: pl.Float64 for name, _, _, _ in GPM},
         **dict.fromkeys(WHOLE_COLUMNS, pl.Int64),
         "is_flagged": pl.Boolean,
+        "flagged_metrics": pl.String,
     },
     "gpu_samples_other": {
         "source": pl.String,

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 SOURCE = "nvml"
 KINDS = ("meta", "fast", "slow", "event", "host", "clock", "end")
 GPUS_MAX = 1024
+INCOMPLETE_GPM = "gpm"  # a share of it is missing, and so all are
 INSTANCES_MAX = 64
 PIDS_MAX = 1000
 XID_MAX = 99_999
@@ -222,16 +223,16 @@ class NvmlRows:
     def _sample(self, line: dict[str, Any], ts: datetime) -> tuple[Any, ...]:
         gpu = self._gpu(line)
         gi = json_lines.whole(line, "gi", 0, INSTANCES_MAX)
-        flags: list[bool] = []
-        plain = [_value(line, name, scale, high, flags) for _, name, scale, high in FAST]
+        flags: list[str] = []
+        plain = [_value(line, field, flags) for field in FAST]
         gpm = line.get("gpm")
         if gpm is None:  # not measured: before Hopper there is no GPM
             shares: list[float | None] = [None] * len(GPM)
         elif not isinstance(gpm, dict) or not _is_whole_gpm(gpm, line.get("gpm_without")):
             shares = [None] * len(GPM)
-            flags.append(True)
+            flags.append(INCOMPLETE_GPM)
         else:
-            shares = [_value(gpm, name, scale, high, flags) for _, name, scale, high in GPM]
+            shares = [_value(gpm, field, flags) for field in GPM]
         by_name = dict(zip((name for name, _, _, _ in (*FAST, *GPM)), plain + shares, strict=True))
         if by_name["memory_temperature_c"] == 0:  # boards without the sensor say 0
             by_name["memory_temperature_c"] = None
@@ -239,7 +240,8 @@ class NvmlRows:
             whole = by_name[name]
             by_name[name] = None if whole is None else int(whole)
         instance = "" if gi is None else str(gi)
-        return (SOURCE, gpu.uuid, instance, ts, *by_name.values(), any(flags))
+        flagged = ",".join(flags) or None
+        return SOURCE, gpu.uuid, instance, ts, *by_name.values(), bool(flags), flagged
 
     def _slow(self, line: dict[str, Any], ts: datetime, tables: _Tables) -> None:
         gpu = self._gpu(line)
@@ -301,19 +303,20 @@ def _instances(
 
 
 def _value(
-    line: dict[str, Any], name: str, scale: float, high: float, flags: list[bool]
+    line: dict[str, Any], field: tuple[str, str, float, float], flags: list[str]
 ) -> float | None:
-    """Return a reading in base units; one that cannot be is null and flags the sample."""
+    """Return a reading in base units; one that cannot be is null, its column one of the flags."""
+    column, name, scale, high = field
     value = line.get(name)
     if value is None:
         return None
     low = TEMPERATURE_MIN_C if name.endswith("temp_c") else 0
     if isinstance(value, bool) or not isinstance(value, int | float):
-        flags.append(True)
+        flags.append(column)
         return None
     scaled = _scaled(value, scale) if value < COUNTER_MAX else high * 2
     if not low <= scaled <= high:  # NaN fails as well
-        flags.append(True)
+        flags.append(column)
         return None
     return min(scaled, 1.0) if high == RATIO_MAX else scaled
 

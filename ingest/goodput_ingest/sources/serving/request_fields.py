@@ -139,7 +139,7 @@ def _moments(texts: pl.Series, zone: ZoneInfo | None) -> tuple[pl.Series, pl.Ser
         pl.when(pl.col("n") >= MILLISECONDS_FROM).then(pl.col("n") / 1000).otherwise("n")
     )["n"]
     is_number = (seconds < EPOCH_S_MAX).fill_null(value=False)
-    at = (seconds * 1e6).round().cast(pl.Int64).cast(INSTANT)
+    at = (seconds.set(~is_number, None) * 1e6).round().cast(pl.Int64).cast(INSTANT)
     others, problem = instants(texts.set(is_number, None), zone, is_local_wrong=True)
     problem = problem.set(problem.is_null() & is_number, None)
     return at.zip_with(is_number, others), problem

@@ -226,8 +226,11 @@ def _samples(keyed: pl.DataFrame) -> pl.DataFrame:
     odd = [name for name, is_sound in zip(present, sound, strict=True) if not is_sound]
     is_odd = keyed.select(_is_no_value(name, kinds[name]).fill_null(value=False) for name in odd)
     flag = pl.any_horizontal(pl.lit(value=False), *is_odd).alias("is_flagged")
+    named = (pl.when(is_odd[name]).then(pl.lit(name)) for name in odd)
+    metrics = pl.concat_str([*named, pl.lit(None, pl.String)], separator=",", ignore_nulls=True)
     nulled = (pl.when(~is_odd[name]).then(name).alias(name) for name in odd)
-    return keyed.with_columns(*nulled, flag).select(
+    metrics = pl.when(metrics != "").then(metrics).alias("flagged_metrics")
+    return keyed.with_columns(*nulled, flag, metrics).select(
         "source",
         *KEY,
         *(
@@ -235,6 +238,7 @@ def _samples(keyed: pl.DataFrame) -> pl.DataFrame:
             for name in present
         ),
         "is_flagged",
+        *(["flagged_metrics"] if odd else []),
     )
 
 

@@ -14,7 +14,8 @@ import polars as pl
 
 from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed
 from goodput_ingest.formats.timestamps import instants, seconds
-from goodput_ingest.sources.slurm import node_lists, repeated_hours
+from goodput_ingest.sources.slurm import node_lists, repeated_hours, requests
+from goodput_ingest.sources.slurm.features import feature_sets
 from goodput_queries.errors import IngestError
 from goodput_queries.evidence.batch import REJECT_CONTENT_MAX_CHARS, Reject
 
@@ -44,7 +45,7 @@ REQUIRED = ("State", "Submit", "Start", "End")
 FIELDS = {
     *("Cluster", "JobID", "JobIDRaw", "DBIndex", "State", "NodeList", "Restarts"),
     *("Elapsed", "ElapsedRaw", "Suspended", "Timelimit", "TimelimitRaw"),
-    *("AllocCPUS", "NCPUS", "ReqCPUS", *TEXTS, *TIMES),
+    *("AllocCPUS", "NCPUS", "ReqCPUS", "NNodes", "Constraints", *TEXTS, *TIMES),
 }
 XDMOD_FIELDS = (  # what Open XDMoD's slurm helper asks for, --noheader and | between the fields
     *("JobID", "JobIDRaw", "Cluster", "Partition", "QOS", "Account", "Group", "GID", "User", "UID"),
@@ -113,7 +114,7 @@ def names_gpus(rows: pl.DataFrame) -> bool:
 
 
 def parse(rows: pl.DataFrame, accounting: Accounting, delimiter: str) -> list[Parsed]:
-    """Return `raw.job_runs` and, where there are steps, `raw.job_steps` from rows of text.
+    """Return `raw.job_runs` and, where there are such, steps and requests from rows of text.
 
     Rows carry `line` and the fields of sacct under its own names. Raises IngestError where the
     cluster or the zone of the times is missing.
@@ -153,7 +154,10 @@ def parse(rows: pl.DataFrame, accounting: Accounting, delimiter: str) -> list[Pa
     parsed = [Parsed("job_runs", _job_runs(runs, accounting), rejects)]
     if has_steps:
         parsed.append(Parsed("job_steps", _job_steps(known.filter(is_step), accounting)))
-    return parsed
+    asked = runs.filter(
+        pl.col("Constraints").fill_null("") != "", pl.col("ReqTRES").str.contains(TRACKED)
+    )
+    return parsed if asked.is_empty() else [*parsed, _job_requests(asked)]
 
 
 def _first_known(column: str, otherwise: str | None) -> pl.Expr:
@@ -309,6 +313,18 @@ def _job_steps(rows: pl.DataFrame, accounting: Accounting) -> pl.DataFrame:
         nodes="nodes",
         gpus=pl.coalesce("gpus", pl.when(pl.col("AllocTRES").fill_null("") != "").then(none)),
     )
+
+
+def _job_requests(rows: pl.DataFrame) -> Parsed:
+    """Return `raw.job_requests` of job runs that asked for features of nodes."""
+    columns = ("Cluster", "JobIDRaw", "Submit", "Constraints", "NNodes")
+    found: list[tuple[dict[str, object], dict[str, object]]] = []
+    for cluster, job_id, submit, features, count in rows.select(columns).iter_rows():
+        nodes = int(count) if (count or "").isdigit() else None
+        if (sets := feature_sets(features, nodes)) is not None:
+            key = {"cluster": cluster, "job_id_raw": job_id, "submit_at": submit}
+            found.append((key, {"feature_sets": sets, "nodes_requested": nodes}))
+    return requests.parsed(found, None)
 
 
 def _text(name: str) -> pl.Expr:

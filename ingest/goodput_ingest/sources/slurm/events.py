@@ -10,7 +10,8 @@ import polars as pl
 
 from goodput_ingest.formats import delimited, hostlist
 from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
-from goodput_ingest.formats.timestamps import instants
+from goodput_ingest.formats.timestamps import instants, seconds
+from goodput_ingest.sources.slurm import repeated_hours
 from goodput_ingest.sources.slurm import states as slurm_states
 from goodput_ingest.sources.slurm.jobs import records
 from goodput_ingest.sources.slurm.nodes import NODE_STATES
@@ -38,7 +39,9 @@ SHORT_NAMES = {"Start": "TimeStart", "End": "TimeEnd", "NodeNames": "Nodes"}
 OF_RESERVATIONS = {**SHORT_NAMES, "NodeName": "Nodes"}  # as the header of format=NodeNames has it
 _NOTHING = {"", "(null)", "N/A", "None"}
 _USER = re.compile(r"(.*?)\([0-9]+\)")
-_FIELD = re.compile(r"(?:^| )(ReservationName|StartTime|EndTime|Nodes|Flags|Users|Accounts)=(\S*)")
+_FIELD = re.compile(
+    r"(?:^| )(ReservationName|StartTime|EndTime|Duration|Nodes|Flags|Users|Accounts)=(\S*)"
+)
 
 
 def is_events(names: Sequence[str]) -> bool:
@@ -135,8 +138,9 @@ def parse_reservations(text: str, *, cluster: str | None, zone: ZoneInfo | None)
         {
             "TimeStart": [f.get("StartTime") for f in fields],
             "TimeEnd": [f.get("EndTime") for f in fields],
+            "Duration": [f.get("Duration") for f in fields],
         },
-        schema={"TimeStart": pl.String, "TimeEnd": pl.String},
+        schema=dict.fromkeys(("TimeStart", "TimeEnd", "Duration"), pl.String),
     )
     starts, ends, problems = _interval(times, zone)
     reservations: list[dict[str, object]] = []
@@ -180,18 +184,29 @@ def _rows(
 def _interval(
     rows: pl.DataFrame, zone: ZoneInfo | None
 ) -> tuple[list[datetime | None], list[datetime | None], list[str | None]]:
-    """Return starts, ends (null: not over) and what is wrong with each row's times."""
+    """Return starts, ends (null: not over) and what is wrong with each row's times.
+
+    A local time in the hour that comes twice is settled by `Duration`, where rows have it.
+    """
     start, start_problem = instants(rows["TimeStart"], zone)
     end, end_problem = instants(rows["TimeEnd"], zone)
-    problems: list[str | None] = []
-    for begin, until, *faults in zip(start, end, start_problem, end_problem, strict=True):
-        fault = next((p for p in faults if p is not None), None)
+    starts, ends, problems = start.to_list(), end.to_list(), list[str | None]()
+    settled = {}
+    if zone is not None and "Duration" in rows.columns:
+        lengths = rows.select(seconds(pl.col("Duration")).alias("s"))["s"]
+        settled = repeated_hours.intervals(rows.select("TimeStart", "TimeEnd"), lengths, zone)
+    for row, faults in enumerate(zip(start_problem, end_problem, strict=True)):
+        starts[row], ends[row] = settled.get(row, (starts[row], ends[row]))
+        begin, until = starts[row], ends[row]
+        fault = None if row in settled else next((p for p in faults if p is not None), None)
+        if fault is not None and repeated_hours.TWICE in fault:
+            fault = f"{fault}. {repeated_hours.ASK_AGAIN}"
         if fault is None and begin is None:
             fault = "it has no start"
         if fault is None and until is not None and until < begin:
             fault = "it ends before it starts"
         problems.append(fault)
-    return start.to_list(), end.to_list(), problems
+    return starts, ends, problems
 
 
 def _reject(row: dict[str, object], fault: str) -> Reject:

@@ -1,4 +1,4 @@
-"""`scontrol show job -d`, a line a job or many: which GPUs of which node a job has.
+"""`scontrol show job -d`, a line a job or many: which GPUs of which node a job has and asks for.
 
 Names and comments are free text in the same line as the fields. A record in which a field that
 must be unique appears twice may be forged: it is rejected.
@@ -14,12 +14,14 @@ import polars as pl
 
 from goodput_ingest.formats import gres, hostlist
 from goodput_ingest.formats.parsed import INSTANT, Parsed, frame
-from goodput_ingest.formats.timestamps import instants
+from goodput_ingest.formats.timestamps import instants, repeated
+from goodput_ingest.sources.slurm import repeated_hours, requests
 from goodput_queries.errors import IngestError
 from goodput_queries.evidence.batch import Reject
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
     from zoneinfo import ZoneInfo
 
 HOLDS = {
@@ -32,6 +34,16 @@ HOLDS = {
     "gpus": pl.Int32(),
     "method": pl.String(),
 }
+GPU_PARTS = {
+    "cluster": pl.String(),
+    "job_id_raw": pl.String(),
+    "submit_at": INSTANT,
+    "node": pl.String(),
+    "kind": pl.String(),
+    "amount": pl.Int32(),
+}
+_NODE_LIST = re.compile(r" NodeList=(\S+)")
+_PER_NODE = re.compile(r" TresPerNode=(\S+)")
 _RECORD = re.compile(r"^JobId=([0-9]{1,18}) ")
 _NODES = re.compile(
     r" CoreSpec=\S*(?: JOB_GRES=(?P<job_gres>\S*))?"
@@ -64,8 +76,10 @@ def records(text: str, start: str) -> Iterator[Record]:
         yield Record(first, " ".join(lines))
 
 
-def parse_jobs(text: str, *, cluster: str | None, zone: ZoneInfo | None) -> list[Parsed]:
-    """Return `raw.holds`: a row a GPU, or a row a node where only the number is known.
+def parse_jobs(
+    text: str, *, cluster: str | None, zone: ZoneInfo | None, observed_at: datetime | None = None
+) -> list[Parsed]:
+    """Return `raw.holds`, a row a GPU or a node where only the number is known, parts and requests.
 
     Raises IngestError where the cluster or the zone of the submit times is missing.
     """
@@ -78,11 +92,14 @@ def parse_jobs(text: str, *, cluster: str | None, zone: ZoneInfo | None) -> list
     for record in found:
         match = _SUBMIT.search(record.text)
         submits.append(match[1] if match else None)
-    submit_at, problems = instants(pl.Series("submit_at", submits, pl.String), zone)
+    submit_at, problems = _submits(pl.Series("submit_at", submits, pl.String), zone)
     holds: list[dict[str, object]] = []
+    parts: list[dict[str, object]] = []
+    asked = []
     for record, at, problem in zip(found, submit_at, problems, strict=True):
         try:
             job_id, rows = _job(record.text)
+            of_parts = [] if rows else _parts(record.text)
             if problem is not None or at is None:
                 raise ValueError(problem or "it has no SubmitTime")
         except ValueError as error:
@@ -90,7 +107,30 @@ def parse_jobs(text: str, *, cluster: str | None, zone: ZoneInfo | None) -> list
             continue
         key = {"cluster": cluster, "job_id_raw": job_id, "submit_at": at, "method": "scontrol"}
         holds += [key | row for row in rows]
-    return [Parsed("holds", frame(holds, HOLDS), rejects)]
+        of_job = {name: value for name, value in key.items() if name != "method"}
+        parts += [of_job | row for row in of_parts]
+        try:
+            request = requests.of_text(record.text)
+        except ValueError as error:  # costs no GPU that it has
+            reason = f"slurm: what the job asks of nodes is rejected: {error}."
+            rejects.append(Reject(record.line, reason, record.text))
+            continue
+        asked += [] if request is None else [(key, request)]
+    return [
+        Parsed("holds", frame(holds, HOLDS), rejects),
+        Parsed("gpu_parts", frame(parts, GPU_PARTS)),
+        requests.parsed(asked, observed_at),
+    ]
+
+
+def _submits(texts: pl.Series, zone: ZoneInfo | None) -> tuple[pl.Series, pl.Series]:
+    """Return submit times and what is wrong; one that comes twice is the earlier, as in sacct's."""
+    at, problems = instants(texts, zone)
+    if zone is None or not problems.str.contains(repeated_hours.TWICE, literal=True).any():
+        return at, problems
+    earlier, _ = repeated(texts, zone)
+    is_twice = earlier.is_not_null()
+    return at.zip_with(~is_twice, earlier), problems.set(is_twice, None)
 
 
 def _job(text: str) -> tuple[str, list[dict[str, object]]]:
@@ -113,6 +153,28 @@ def _job(text: str) -> tuple[str, list[dict[str, object]]]:
     if not rows and len(nodes) == 1 and found["job_gres"]:
         rows = on_node(nodes[0], [gres.Gres(g.type, g.gpus) for g in _job_gres(found)])
     return match[1], rows
+
+
+def _parts(text: str) -> list[dict[str, object]]:
+    """Return shards and MPS of a job that has no whole GPU, a row a node and kind."""
+    found = _NODES.search(text)
+    listed = _NODE.findall(found["nodes"]) if found else []
+    if not any(gres.parts(one) for _, one in listed):
+        nodes, per_node = _NODE_LIST.findall(text), _PER_NODE.findall(text)
+        # a name or a comment may imitate them
+        listed = [(nodes[0], per_node[0])] if len(nodes) == len(per_node) == 1 else []
+    return [
+        row
+        for nodes, one in listed
+        if nodes != "(null)"
+        for node in hostlist.expand(nodes, gres.GPUS_PER_NODE_MAX * 64)
+        for row in parts_on_node(node, one)
+    ]
+
+
+def parts_on_node(node: str, text: str) -> list[dict[str, object]]:
+    """Return a row for each kind of part in a GRES text of a node."""
+    return [{"node": node, "kind": kind, "amount": n} for kind, n in gres.parts(text).items()]
 
 
 def _job_gres(found: re.Match[str]) -> list[gres.Gres]:

@@ -17,7 +17,8 @@ from goodput_ingest.formats.json_text.json_lines import moment, printable
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.sources.slurm import accounting as slurm_accounting
 from goodput_ingest.sources.slurm import nodes as slurm_nodes
-from goodput_ingest.sources.slurm.jobs import HOLDS, on_node
+from goodput_ingest.sources.slurm import requests
+from goodput_ingest.sources.slurm.jobs import GPU_PARTS, HOLDS, on_node, parts_on_node
 from goodput_queries.evidence.batch import Reject
 
 if TYPE_CHECKING:
@@ -31,7 +32,17 @@ FIELDS = (
     *STEP_FIELDS,
     *("DBIndex", "JobName", "User", "Account", "QOS", "Partition", "Reservation"),
     *("DerivedExitCode", "Reason", "Submit", "Eligible", "ElapsedRaw", "Suspended"),
-    *("TimelimitRaw", "ReqTRES", "AllocTRES", "ReqCPUS", "Flags", "Comment", "Restarts"),
+    *(
+        "TimelimitRaw",
+        "ReqTRES",
+        "AllocTRES",
+        "ReqCPUS",
+        "Flags",
+        "Comment",
+        "Restarts",
+        "Constraints",
+        "NNodes",
+    ),
 )
 NOTHING_FOUND = 9003  # sacct of 22.05 calls a time without jobs an error of this number
 FLAGS_FIRST = {"PENDING", "REQUEUED", "RESIZING"}
@@ -110,10 +121,10 @@ def _texts(record: dict[str, Any]) -> list[dict[str, str]]:
         "ExitCode": _exit_code(record.get("exit_code"), state),
         "DerivedExitCode": _exit_code(record.get("derived_exit_code"), state),
         "Reason": _text(_object(record, "state").get("reason")),
-        "Submit": _number(time.get("submission")),
-        "Eligible": _number(time.get("eligible")),
-        "Start": _number(time.get("start")),
-        "End": _number(time.get("end")),
+        "Submit": _time(time.get("submission")),
+        "Eligible": _time(time.get("eligible")),
+        "Start": _time(time.get("start")),
+        "End": _time(time.get("end")),
         "ElapsedRaw": _number(time.get("elapsed")),
         "Suspended": _number(time.get("suspended")),
         "TimelimitRaw": _number(time.get("limit")),
@@ -124,6 +135,8 @@ def _texts(record: dict[str, Any]) -> list[dict[str, str]]:
         "Flags": ",".join(_words(record.get("flags"))),
         "Comment": _text(_object(record, "comment").get("job")),
         "Restarts": _number(record.get("restart_cnt")),
+        "Constraints": _text(record.get("constraints")),
+        "NNodes": _number(record.get("allocation_nodes")),
     }
     steps = record.get("steps")
     listed = steps if isinstance(steps, list) else []
@@ -138,8 +151,8 @@ def _step(job: dict[str, str], step: dict[str, Any]) -> dict[str, str]:
         "Cluster": job["Cluster"],
         "JobID": f"{job['JobID']}.{step_id.rpartition('.')[2]}",  # 24.11: 2.batch, 22.05: batch
         "JobIDRaw": f"{job['JobIDRaw']}.{step_id.rpartition('.')[2]}",
-        "Start": _number(time.get("start")),
-        "End": _number(time.get("end")),
+        "Start": _time(time.get("start")),
+        "End": _time(time.get("end")),
         "State": _cancelled(state, step.get("kill_request_user")),
         "ExitCode": _exit_code(step.get("exit_code"), state),
         "NodeList": _text(_object(step, "nodes").get("range"), NODE_LIST_MAX_CHARS),
@@ -171,8 +184,13 @@ def _number(value: object) -> str:
     return str(value) if 0 <= value <= INTEGER_MAX else ""
 
 
+def _time(value: object) -> str:
+    """Return epoch seconds as text, or a time as text, which SLURM_TIME_FORMAT may have made."""
+    return _number(value) or _text(value, 40)
+
+
 def _is_set(value: object) -> bool:
-    return _number(value) not in {"", "0", "4294967294"}
+    return _time(value) not in {"", "0", "4294967294"}
 
 
 def _state(value: object, *, has_started: bool) -> str:
@@ -241,41 +259,63 @@ def _tasks(mask: str) -> str:
     return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in zip(starts, ends, strict=True))
 
 
-def parse_queue(records: Sequence[tuple[int, Any]], *, cluster: str | None) -> list[Parsed]:
-    """Return `raw.holds` from `squeue --json` or `scontrol show jobs --json`: who has which GPU."""
-    holds: list[dict[str, object]] = []
+def parse_queue(
+    records: Sequence[tuple[int, Any]], cluster: str | None, observed_at: datetime | None
+) -> list[Parsed]:
+    """Return who has and who asks for which GPUs and parts of GPUs, of `squeue` and `scontrol`."""
+    holds: Rows = []
+    parts: Rows = []
+    asked = []
     rejects: list[Reject] = []
     for number, record in records:
         try:
-            holds += _holds(record if isinstance(record, dict) else {}, cluster)
+            job = record if isinstance(record, dict) else {}
+            key = _job_key(job, cluster)
+            of_job, of_parts = _holds(job)
+            holds += [key | {"method": "scontrol"} | row for row in of_job]
+            parts += [key | row for row in of_parts]
+            request = requests.of_json(job)
+            asked += [] if request is None else [(key, request)]
         except ValueError as error:
             rejects.append(Reject(number, f"slurm: job {number} rejected: {error}."))
-    return [Parsed("holds", frame(holds, HOLDS), rejects)]
+    return [
+        Parsed("holds", frame(holds, HOLDS), rejects),
+        Parsed("gpu_parts", frame(parts, GPU_PARTS)),
+        requests.parsed(asked, observed_at),
+    ]
 
 
-def _holds(record: dict[str, Any], cluster: str | None) -> list[dict[str, object]]:
+Rows = list[dict[str, object]]
+
+
+def _job_key(record: dict[str, Any], cluster: str | None) -> dict[str, object]:
     job_id, submitted = _number(record.get("job_id")), _number(record.get("submit_time"))
     cluster = _text(record.get("cluster")) or cluster
     if not job_id or not submitted or cluster is None:
         raise ValueError("it has no job_id, no submit_time or no cluster")
-    key = {
+    return {
         "cluster": cluster,
         "job_id_raw": job_id,
         "submit_at": moment({"submit_time": int(submitted)}, "submit_time"),
-        "method": "scontrol",
     }
+
+
+def _holds(record: dict[str, Any]) -> tuple[Rows, Rows]:
     detail = record.get("gres_detail")
     listed = [_text(entry) for entry in detail] if isinstance(detail, list) else []
-    if not any(listed):
-        return []
-    nodes = _allocated_nodes(record)
-    if len(nodes) != len(listed):
+    per_node = _text(record.get("tres_per_node"))
+    nodes = _allocated_nodes(record) if any(listed) or gres.parts(per_node) else []
+    if any(listed) and len(nodes) != len(listed):
         raise ValueError(f"gres_detail has {len(listed)} entries for {len(nodes)} nodes")
-    return [
-        key | row
-        for node, text in zip(nodes, listed, strict=True)
-        for row in on_node(node, gres.gpu_gres(text))
+    texts = listed if any(listed) else [per_node] * len(nodes)
+    by_node = list(zip(nodes, texts, strict=True))
+    found = [
+        row
+        for node, text in by_node
+        for row in on_node(node, gres.gpu_gres(text) if any(listed) else [])
     ]
+    parts = [row for node, text in by_node for row in parts_on_node(node, text)]
+    return found, [] if found else parts
 
 
 def _allocated_nodes(record: dict[str, Any]) -> list[str]:
@@ -288,10 +328,7 @@ def _allocated_nodes(record: dict[str, Any]) -> list[str]:
 
 
 def parse_nodes(
-    records: Sequence[tuple[int, Any]],
-    *,
-    cluster: str | None,
-    observed_at: datetime | None,
+    records: Sequence[tuple[int, Any]], cluster: str | None, observed_at: datetime | None
 ) -> list[Parsed]:
     """Return nodes, GPU slots, MIG instances and states from a list of nodes or of sinfo's groups.
 
@@ -318,12 +355,14 @@ def _nodes(record: dict[str, Any], number: int) -> list[slurm_nodes.Node]:
         state, reason = _object(record, "node").get("state"), _object(record, "reason")
         size = (_alike(cpus), _alike(memory), _text(_object(record, "gres").get("total")))
         partitions = _words(_object(record, "partition").get("name"))
+        features = _object(record, "features").get("active")
         why, user = _text(reason.get("description")), _text(reason.get("user"))
         names = [_text(name, 255) for name in group]
     else:
         state = [*_words(record.get("state")), *_words(record.get("state_flags"))]
         size = (record.get("cpus"), record.get("real_memory"), _text(record.get("gres")))
         partitions = _words(record.get("partitions"))
+        features = record.get("active_features")
         why, user = _text(record.get("reason")), _text(record.get("reason_set_by_user"))
         names = [_text(record.get("name"), 255)]
     words = "+".join(_words(state)).upper()
@@ -337,13 +376,22 @@ def _nodes(record: dict[str, Any], number: int) -> list[slurm_nodes.Node]:
             cpus=int(cpus_count) if cpus_count and int(cpus_count) <= INT32_MAX else None,
             memory_mib=int(memory_mib) if memory_mib else None,
             gres=size[2],
+            gres_used=_text(record.get("gres_used")) or None,
             partitions=partitions,
+            features=_features(features),
             states=[words],
             reason=why or None,
             user=user or None,
         )
         for name in names
     ]
+
+
+def _features(value: object) -> list[str] | None:
+    """Return the features of a node: a list, or one text with commas."""
+    if value is None:
+        return None
+    return [name for text in _words(value) for name in text.split(",") if name]
 
 
 def _alike(amounts: dict[str, Any]) -> object:

@@ -31,11 +31,15 @@ ASKED = (  # formats of sacct that both releases know; the rest where `sacct -e`
     *("Cluster", "JobID", "JobIDRaw", "DBIndex", "User", "UID", "Account", "QOS", "Partition"),
     *("Reservation", "State", "ExitCode", "DerivedExitCode", "Reason", "Submit", "Eligible"),
     *("Start", "End", "ElapsedRaw", "Suspended", "TimelimitRaw", "NNodes", "NodeList", "ReqTRES"),
-    *("AllocTRES", "AllocCPUS", "ReqCPUS", "Restarts", "Flags", "Comment", "JobName"),
+    *("AllocTRES", "AllocCPUS", "ReqCPUS", "Restarts", "Constraints", "Flags", "Comment"),
+    "JobName",
 )
 UNTIL = "now+30days"  # a waiting job shows only if it may start before the end that is asked for
-NODES = ("NodeList", "Partition", "StateComplete", "Gres", "CPUsState", "Memory", "Reason", "User")
-NODES_HEADER = "NODELIST|PARTITION|STATE|GRES|CPUS(A/I/O/T)|MEMORY|REASON|USER"
+NODES = (
+    *("NodeList", "Partition", "StateComplete", "Gres", "CPUsState", "Memory", "FeaturesAct"),
+    *("Reason", "User"),
+)
+NODES_HEADER = "NODELIST|PARTITION|STATE|GRES|CPUS(A/I/O/T)|MEMORY|ACTIVE_FEATURES|REASON|USER"
 RESERVATIONS = "Cluster,Name,Start,End,Flags,NodeNames"
 NUMBERED = re.compile(r"^slurm: (?:line|record|node|job) \d+")
 NOTHING = re.compile(rb"\s*(?:No jobs in the system|No reservations in the system)?\s*")

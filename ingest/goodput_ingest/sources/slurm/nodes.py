@@ -36,6 +36,9 @@ NODES = {
     "gpus": pl.Int32(),
     "gres": pl.String(),
     "partitions": pl.List(pl.String()),
+    "features": pl.List(pl.String()),
+    "gpus_used": pl.Int32(),
+    "used_indices": pl.List(pl.Int32()),
     "observed_at": INSTANT,
 }
 NODE_STATES = {
@@ -52,6 +55,8 @@ SINFO_HEADER = {
     "NODELIST": "node",
     "HOSTNAMES": "node",
     "PARTITION": "partition",
+    "AVAIL_FEATURES": "features",
+    "ACTIVE_FEATURES": "features",
     "STATE": "state",
     "STATECOMPLETE": "state",
     "STATE_COMPLETE": "state",
@@ -70,7 +75,10 @@ _CPUS = re.compile(r"(?:[0-9]+/){3}([0-9]+)|([0-9]+)\+?")
 _REASON = re.compile(r"(.*?)\s*\[([^\[\]@]*)@[^\[\]@]*\]\s*")
 _FIELD = {
     name: re.compile(rf"(?:^| ){name}=(\S*)")
-    for name in ("NodeName", "Gres", "CPUTot", "RealMemory", "State", "Partitions")
+    for name in (
+        *("NodeName", "Gres", "GresUsed", "CPUTot", "RealMemory", "State", "Partitions"),
+        "ActiveFeatures",
+    )
 }
 
 
@@ -83,7 +91,9 @@ class Node:
     cpus: int | None = None
     memory_mib: int | None = None
     gres: str | None = None
+    gres_used: str | None = None
     partitions: list[str] | None = None
+    features: list[str] | None = None
     states: list[str] = field(default_factory=list)
     reason: str | None = None
     user: str | None = None
@@ -117,11 +127,17 @@ def _node(text: str, line: int) -> Node | None:
         cpus=_integer(cpus),
         memory_mib=_integer(memory),
         gres=next(iter(found["Gres"]), None),
-        partitions=[] if partitions in _NO_TEXT else partitions.split(","),
+        gres_used=next(iter(found["GresUsed"]), None),
+        partitions=_listed(partitions),
+        features=next((_listed(text) for text in found["ActiveFeatures"]), None),
         states=found["State"],
         reason=(signed[1] if signed else reason)[:TEXT_MAX_CHARS] or None,
         user=signed[2] if signed else None,
     )
+
+
+def _listed(text: str) -> list[str]:
+    return [] if text in _NO_TEXT else text.split(",")
 
 
 def _integer(text: str) -> int | None:
@@ -146,8 +162,16 @@ def tables(
         except ValueError as error:
             rejects.append(Reject(node.line, f"slurm: node {node.name}: {error}.", node.gres or ""))
             continue
+        try:
+            used = [] if (node.gres_used or "") in _NO_TEXT else gres.gpu_gres(node.gres_used or "")
+        except ValueError as error:
+            reason = f"slurm: GPUs in use on node {node.name}: {error}."
+            rejects.append(Reject(node.line, reason, node.gres_used or ""))
+            used = []
         if node.gres is not None or node.partitions is not None or node.cpus is not None:
-            listed.append(key | _described(node, found) | {"observed_at": observed_at})
+            listed.append(
+                key | _described(node, found) | _used(used) | {"observed_at": observed_at}
+            )
         for slot in gres.slots(found):
             gpu, parts = slot_rows(node.name, slot)
             gpus.append({"cluster": cluster} | gpu)
@@ -173,6 +197,15 @@ def tables(
     ]
 
 
+def _used(used: list[gres.Gres]) -> dict[str, object]:
+    """Return number and indices of the GPUs in use; the indices only where all are listed."""
+    if not used:
+        return {"gpus_used": None, "used_indices": None}
+    indices = [i for one in used for i in one.indices or ()]
+    gpus = sum(one.gpus for one in used)
+    return {"gpus_used": gpus, "used_indices": indices if len(indices) == gpus else None}
+
+
 def _described(node: Node, found: list[gres.Gres]) -> dict[str, object]:
     partitions = node.partitions
     return {
@@ -181,6 +214,7 @@ def _described(node: Node, found: list[gres.Gres]) -> dict[str, object]:
         "gpus": None if node.gres is None else sum(g.gpus for g in found),
         "gres": None if (node.gres or "") in _NO_TEXT else node.gres,
         "partitions": None if partitions is None else [p.removesuffix("*") for p in partitions],
+        "features": None if node.features is None else sorted(set(node.features)),
     }
 
 
@@ -285,6 +319,7 @@ def _sinfo_row(nodes: dict[str, Node], columns: list[str], line: int, cells: lis
         node.gres = cell.get("gres")
         node.cpus = _integer(cell.get("cpus", ""))
         node.memory_mib = _integer(cell.get("memory", ""))
+        node.features = _listed(cell["features"]) if "features" in cell else None
         node.reason = _known(cell.get("reason"))
         node.user = _known(cell.get("user"))
         if "partition" in cell:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from goodput_ingest.formats.timestamps import repeated, seconds
+from goodput_ingest.formats.timestamps import instants, repeated, seconds
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from zoneinfo import ZoneInfo
 
 TWICE = "comes twice"
+ASK_AGAIN = "Ask again with SLURM_TIME_FORMAT=%s"
 
 
 def settled(rows: pl.DataFrame, texts: pl.DataFrame, zone: ZoneInfo | None) -> pl.DataFrame:
@@ -84,6 +86,29 @@ def _fits(start: str, end: str) -> pl.Expr:
     is_as_long = pl.col(f"End {end}") - pl.col(f"Start {start}") == length
     is_after = pl.col(f"Start {start}") >= pl.col("Submit")
     return is_as_long.fill_null(value=True) & is_after.fill_null(value=True)
+
+
+def intervals(
+    texts: pl.DataFrame, lengths: pl.Series, zone: ZoneInfo
+) -> dict[int, tuple[datetime, datetime]]:
+    """Return start and end of the rows in which a repeated local time is settled by their length.
+
+    texts: start and end as printed; lengths: seconds, null where not printed
+    """
+    (start, ends), found = texts.columns, {}
+    both = [
+        [instants(texts[name], zone)[0], *repeated(texts[name], zone)] for name in (start, ends)
+    ]
+    are_twice = pl.any_horizontal(*(pl.Series(one[1].is_not_null()) for one in both))
+    for row in texts.select(are_twice.arg_true())[:, 0] if texts.height else ():
+        choices = [[one[row] for one in of if one[row] is not None] for of in both]
+        fits = [
+            (begin, end) for begin, end in product(*choices)
+            if (end - begin).total_seconds() == lengths[row]
+        ]  # fmt: skip
+        if len(fits) == 1:
+            found[row] = fits[0]
+    return found
 
 
 def unsettled(rows: pl.DataFrame) -> pl.DataFrame:

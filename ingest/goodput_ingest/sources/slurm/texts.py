@@ -177,6 +177,7 @@ class Slurm:
         broken_off: list[Reject],
     ) -> Iterator[Batch]:
         options = self.options
+        observed_at = options.observed_at or updated_at
         digest = self._digest(f"{kind}\n{updated_at}\n{json.dumps(records)}\n{broken_off}")
         if kind == "json accounting":
             accounting = slurm_accounting.Accounting(
@@ -184,12 +185,9 @@ class Slurm:
             )
             tables = json_answers.parse_records(records, accounting)
         elif kind == "json queue":
-            tables = json_answers.parse_queue(records, cluster=options.cluster)
+            tables = json_answers.parse_queue(records, options.cluster, observed_at)
         else:
-            observed_at = options.observed_at or updated_at
-            tables = json_answers.parse_nodes(
-                records, cluster=options.cluster, observed_at=observed_at
-            )
+            tables = json_answers.parse_nodes(records, options.cluster, observed_at)
         for parsed in tables:
             yield self._batch(replace(parsed, rejects=[*parsed.rejects, *broken_off]), digest)
             broken_off = []
@@ -205,7 +203,7 @@ class Slurm:
         cluster, zone = self.options.cluster, self.options.zone
         observed_at = self.options.observed_at
         if kind == "jobs":
-            return jobs.parse_jobs(text, cluster=cluster, zone=zone)
+            return jobs.parse_jobs(text, cluster=cluster, zone=zone, observed_at=observed_at)
         if kind == "nodes":
             return nodes.parse_nodes(text, cluster=cluster, observed_at=observed_at)
         if kind == "sinfo":

@@ -235,7 +235,11 @@ def draft_job_runs(cursor: duckdb.DuckDBPyConnection, where: str = "true") -> in
             lower(gpu_type) as gpu_type
         from intermediate.int_job_runs
         where start_ms is not null and gpus > 0 and (end_ms is null or end_ms > start_ms)
-            and len(nodes) > 0 and {where}"""
+            and len(nodes) > 0 and {where}
+            -- parts of GPUs that no GPU has room for are beside the ledger
+            and job_run_key not in (
+                select job_run_key from intermediate.int_parts_of_gpus where gpu_uuid is null
+            )"""
     ).fetchall()
     return int(rows[0][0])
 

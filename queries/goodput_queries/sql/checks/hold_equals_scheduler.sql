@@ -23,6 +23,9 @@ excused as (
     union
     select job_run_key from intermediate.int_job_runs where end_ms is null and len(nodes) > 0
     union
+    -- a part of a GPU beside the ledger counts as that part
+    select job_run_key from intermediate.int_parts_of_gpus where gpu_uuid is null
+    union
     -- pods of a gang begin and end by themselves: their holds add up to less than its size by its length
     select job_run_key
     from intermediate.int_job_runs

@@ -4,3 +4,15 @@ create or replace macro is_alias(name, known_cluster, node, host) as (
     case when known_cluster is null then split_part(name, '.', 1) end = host
     and (starts_with(name, node || '.') or starts_with(node, name || '.'))
 );
+
+-- Whether a job may run on a node, by the nodes that it asks for and leaves out and by the features that it needs (a set
+-- of 'a&b'); features that no source names decide nothing.
+create or replace macro can_use_node(node, features, requested_nodes, excluded_nodes, feature_sets) as (
+    coalesce(list_contains(requested_nodes, node), true)
+    and not coalesce(list_contains(excluded_nodes, node), false)
+    and (
+        feature_sets is null
+        or features is null
+        or len(list_filter(feature_sets, lambda one: list_has_all(features, string_split(one, '&')))) > 0
+    )
+);

@@ -34,6 +34,14 @@ create or replace macro active_ratio(inactive_ms, unknown_ms, held) as (
 );
 create or replace macro coverage_ratio(unknown_ms, busy_ms, held) as (1 - (unknown_ms + busy_ms) / nullif(held, 0));
 
+-- Of wall clock, by NVIDIA's Cluster Readiness Engine (pkg/goodput): 0 where nothing is left of it.
+create or replace macro nvcre_goodput_ratio(wall, lost, rescheduling, resuming, saving) as (
+    case
+        when wall <= rescheduling then 0
+        else greatest(0, wall - lost - rescheduling - resuming - saving) / (wall - rescheduling)
+    end
+);
+
 -- A ratio needs a base: at least half of what it is of has to be settled, else it is null and the reason says so.
 create or replace macro has_runtime(k, held, gang) as (held > gang and 2 * k <= held - gang);
 create or replace macro runtime_lo_ratio(s, k, held, gang) as (

@@ -30,5 +30,6 @@ create table raw.gpu_samples (
     pcie_tx_bytes_per_s double,
     pcie_rx_bytes_per_s double,
     is_flagged boolean,                 -- a value was rejected (sentinel, out of range, incomplete GPM)
+    flagged_metrics varchar,            -- which, with commas; 'gpm' for all shares of it; null: none, or an earlier version
     load_sequence bigint not null       -- state.ingested: the load that wrote the row as it is
 );

@@ -31,5 +31,6 @@ select
     nvlink_rx_bytes_per_s,
     pcie_tx_bytes_per_s,
     pcie_rx_bytes_per_s,
-    coalesce(is_flagged, false) as is_flagged
+    coalesce(is_flagged, false) as is_flagged,
+    flagged_metrics
 from raw.gpu_samples

@@ -19,6 +19,10 @@ select
 from raw.holds
 union all
 select
+    cluster, job_id_raw, to_ms(submit_at), node, slurm_index, null, null, null, gpus, method, null, null, load_sequence
+from staging.stg_used_gres
+union all
+select
     cluster, owner, submit_ms, node, null, gpu_uuid, gpu_instance, null, null, 'label', start_ms, end_ms, load_sequence
 from staging.stg_owner_holds
 union all

@@ -6,8 +6,11 @@
 -- outcome: ok, failed, limit (time limit, cancelled, preempted), unknown (its source fell silent), running, pending,
 --     never_started; what ended with an exit code of its own before it was requeued has failed
 -- is_infrastructure: the scheduler itself blames a node
--- is_demand: its waiting was for GPUs that others could have used: no reservation, and no reason that holds it whatever is
---  free (reference.pending_reasons; the last one that the accounting has)
+-- waits: stretches {start_ms, end_ms} in which it waited for GPUs that it could have used if they had been free: eligible,
+--  for no reservation, and held by no reason of reference.pending_reasons. The reason of a listing holds from the listing
+--  before it, that of the last one until the start; without listings that of the accounting holds. null: it never did
+-- wait_reason: of the last listing, else of the accounting
+-- requested_nodes: the only ones on which it runs; excluded_nodes; feature_sets: a node needs all features of one of them
 -- is_time_ambiguous: it started or ended in an hour that came twice, and nothing settles which: no node then
 -- gpus: allocated; null where accounting does not track GPUs
 -- is_inferred: from labels of telemetry, job events or lists of processes, without a scheduler record
@@ -41,11 +44,82 @@ records as (
 -- reasons that start with the name of one, and a family of them (QOS*) by its first letters
 held as (
     select reasons.reason, not bool_and(known.is_demand) as is_held
-    from (select distinct reason from raw.job_runs where reason is not null) as reasons
+    from (
+        select reason from raw.job_runs
+        union
+        select reason from raw.job_requests
+    ) as reasons
     inner join reference.pending_reasons as known
         on regexp_extract(reasons.reason, '^\w+') = known.reason
         or (known.reason like '%*' and starts_with(reasons.reason, left(known.reason, -1)))
     group by reasons.reason
+),
+
+-- a listing in which a job no longer waits ends nothing: that it started does
+listings as (
+    select
+        requests.cluster,
+        requests.job_id_raw,
+        requests.submit_at,
+        to_ms(requests.observed_at) as observed_ms,
+        coalesce(to_ms(lag(requests.observed_at) over of_job), 0) as before_ms,
+        lead(requests.observed_at) over of_job is null as is_last,
+        coalesce(held.is_held, false) as is_held,
+        coalesce(held.is_held, false) is distinct from lag(coalesce(held.is_held, false)) over of_job as is_new
+    from raw.job_requests as requests
+    left join held on requests.reason = held.reason
+    where requests.reason is not null and requests.observed_at is not null
+    window of_job as (
+        partition by requests.cluster, requests.job_id_raw, requests.submit_at order by requests.observed_at
+    )
+),
+
+stretches as (
+    select
+        cluster,
+        job_id_raw,
+        submit_at,
+        bool_and(is_held) as is_held,
+        min(before_ms) as start_ms,
+        case when not bool_or(is_last) then max(observed_ms) end as end_ms
+    from (
+        select
+            *,
+            count_if(is_new) over (
+                partition by cluster, job_id_raw, submit_at order by observed_ms
+                rows between unbounded preceding and current row
+            ) as stretch
+        from listings
+    )
+    group by cluster, job_id_raw, submit_at, stretch
+),
+
+-- waits: null where all that is listed holds it
+listed_waits as (
+    select
+        cluster, job_id_raw, submit_at,
+        list({start_ms: start_ms, end_ms: end_ms} order by start_ms) filter (not is_held) as waits
+    from stretches
+    group by cluster, job_id_raw, submit_at
+),
+
+requests as (
+    select
+        requests.cluster,
+        requests.job_id_raw,
+        requests.submit_at,
+        arg_max(requests.requested_nodes, coalesce(requests.observed_at, requests.submit_at)) filter (
+            len(requests.requested_nodes) >= coalesce(requests.nodes_requested, 0)
+        ) as requested_nodes,
+        arg_max(requests.excluded_nodes, coalesce(requests.observed_at, requests.submit_at)) as excluded_nodes,
+        arg_max(requests.feature_sets, coalesce(requests.observed_at, requests.submit_at)) as feature_sets,
+        arg_max(requests.reason, requests.observed_at) as reason,
+        any_value(listed_waits.waits) as waits,
+        bool_or(listed_waits.cluster is not null) as is_listed,
+        max(coalesce(requests.load_sequence, 0)) as load_sequence
+    from raw.job_requests as requests
+    left join listed_waits using (cluster, job_id_raw, submit_at)
+    group by requests.cluster, requests.job_id_raw, requests.submit_at
 ),
 
 -- GPUs that a source names for a job of which the accounting has none
@@ -61,6 +135,10 @@ named as (
             select (cluster, job_id_raw, submit_at) from raw.job_runs where gpus is null and start_at is not null
         )
         group by source, method, cluster, job_id_raw, submit_at, start_at
+        union all
+        select cluster, job_id_raw, submit_at, sum(coalesce(gpus, 1)), max(coalesce(load_sequence, 0))
+        from staging.stg_used_gres
+        group by cluster, job_id_raw, submit_at
     )
     group by cluster, job_id_raw, submit_at
 )
@@ -106,7 +184,8 @@ select
     coalesce(observed_ms, to_ms(start_at)) as observed_ms,
     -- GPUs are not placed at a time that nobody knows
     case when is_time_ambiguous then [] else coalesce(nodes, []) end as nodes,
-    coalesce(records.gpus, named.gpus) as gpus,
+    -- a part of a GPU is one
+    coalesce(nullif(records.gpus, 0), case when parts.is_of_one_gpu then 1 end, records.gpus, named.gpus) as gpus,
     gpu_type,
     coalesce(gpus_requested, records.gpus, named.gpus) as gpus_requested,
     coalesce(gpu_type_requested, gpu_type) as gpu_type_requested,
@@ -115,17 +194,47 @@ select
     false as is_inferred,
     'scheduler' as ownership,
     false as is_stalled,
-    reservation is null and not coalesce(held.is_held, false) as is_demand,
+    case
+        when coalesce(gpus_requested, records.gpus, named.gpus) > 0 and reservation is null and eligible_at is not null
+            then nullif(
+                list_filter(
+                    list_transform(
+                        case
+                            when requests.is_listed then requests.waits
+                            when not coalesce(held.is_held, false) then [{start_ms: null::bigint, end_ms: null::bigint}]
+                        end,
+                        lambda wait: {
+                            start_ms: greatest(to_ms(eligible_at), wait.start_ms),
+                            end_ms: least(wait.end_ms, to_ms(coalesce(start_at, end_at)))
+                        }
+                    ),
+                    lambda wait: coalesce(wait.end_ms > wait.start_ms, true)
+                ),
+                []
+            )
+    end as waits,
+    coalesce(requests.reason, records.reason) as wait_reason,
+    requests.requested_nodes,
+    requests.excluded_nodes,
+    requests.feature_sets,
     coalesce(is_time_ambiguous, false) as is_time_ambiguous,
     -- null: written by an earlier version; GPUs may be named later than the record
-    greatest(coalesce(records.load_sequence, 0), named.load_sequence) as load_sequence
+    greatest(coalesce(records.load_sequence, 0), named.load_sequence, requests.load_sequence) as load_sequence
 from records
 left join named
     on records.gpus is null
     and records.cluster = named.cluster
     and records.job_id_raw = named.job_id_raw
     and records.submit_at = named.submit_at
+left join staging.stg_parts_of_gpus as parts
+    on records.cluster = parts.cluster
+    and records.job_id_raw = parts.job_id_raw
+    and to_ms(records.submit_at) = parts.submit_ms
 left join held on records.reason = held.reason
+left join requests
+    on records.cluster = requests.cluster
+    and records.job_id_raw = requests.job_id_raw
+    and records.submit_at = requests.submit_at
 union all
 select
     job_run_key,
@@ -160,7 +269,11 @@ select
     true,
     'label',
     false,
-    true,
+    null,
+    null,
+    null,
+    null,
+    null,
     false,
     max(load_sequence)
 from staging.stg_owner_holds
@@ -205,7 +318,11 @@ select
     true,
     kind,
     bool_or(is_stalled),
-    true,
+    null,
+    null,
+    null,
+    null,
+    null,
     false,
     -1  -- the build knows which differ (temp.changed_inferred_holds)
 from staging.stg_inferred_holds

@@ -1,19 +1,41 @@
 -- Job runs of a scheduler that were allocated a part of a GPU: shards (gres/shard) or a percentage of MPS (gres/mps).
 -- grain: cluster, job_id_raw, submit_ms
 -- gpus: GPUs that the parts make; of shards null where no source says how many a GPU of the node has
-with asked as (
+-- slices, slices_of: the parts, and how many a GPU of the node has; is_of_one_gpu: they fit on one GPU of one node
+with named as (
+    select cluster, job_id_raw, submit_at, max(node) as node, max(node_count) as node_count, max(shards) as shards, max(mps) as mps
+    from (
+        select
+            source, cluster, job_id_raw, submit_at,
+            min(node) as node,
+            count(distinct node) as node_count,
+            sum(amount) filter (kind = 'shard') as shards,
+            sum(amount) filter (kind = 'mps') as mps
+        from raw.gpu_parts
+        group by all
+    )
+    group by all
+),
+
+asked as (
     select
-        cluster,
-        job_id_raw,
-        to_ms(submit_at) as submit_ms,
-        max(nodes[1]) as node,
-        max(nullif(regexp_extract(alloc_tres, 'gres/shard(?::[^=,]+)?=([0-9]{1,9})', 1), '')::bigint) as shards,
-        max(nullif(regexp_extract(alloc_tres, 'gres/mps(?::[^=,]+)?=([0-9]{1,9})', 1), '')::bigint) as mps
-    from raw.job_runs
+        runs.cluster,
+        runs.job_id_raw,
+        to_ms(runs.submit_at) as submit_ms,
+        max(coalesce(runs.nodes[1], named.node)) as node,
+        max(coalesce(len(runs.nodes), named.node_count)) as node_count,
+        max(coalesce(
+            nullif(regexp_extract(alloc_tres, 'gres/shard(?::[^=,]+)?=([0-9]{1,9})', 1), '')::bigint, named.shards
+        )) as shards,
+        max(coalesce(
+            nullif(regexp_extract(alloc_tres, 'gres/mps(?::[^=,]+)?=([0-9]{1,9})', 1), '')::bigint, named.mps
+        )) as mps
+    from raw.job_runs as runs
+    left join named using (cluster, job_id_raw, submit_at)
     where
         start_at is not null
         and coalesce(gpus, 0) = 0
-        and regexp_matches(alloc_tres, 'gres/(shard|mps)[:=]')
+        and (regexp_matches(alloc_tres, 'gres/(shard|mps)[:=]') or named.job_id_raw is not null)
     group by all
 ),
 
@@ -30,13 +52,22 @@ nodes as (
 )
 
 select
-    asked.cluster,
-    asked.job_id_raw,
-    asked.submit_ms,
-    case
-        when asked.shards is not null then asked.shards * nodes.gpus / nullif(nodes.shards, 0)
-        -- without a count Slurm gives each GPU 100
-        else asked.mps / coalesce(nodes.mps / nullif(nodes.gpus, 0), 100)
-    end as gpus
-from asked
-left join nodes using (node)
+    *,
+    slices / slices_of as gpus,
+    coalesce(node_count = 1 and slices between 1 and slices_of and slices_of = floor(slices_of), false) as is_of_one_gpu
+from (
+    select
+        asked.cluster,
+        asked.job_id_raw,
+        asked.submit_ms,
+        asked.node,
+        asked.node_count,
+        coalesce(asked.shards, asked.mps) as slices,
+        case
+            when asked.shards is not null then nodes.shards / nullif(nodes.gpus, 0)
+            -- without a count Slurm gives each GPU 100
+            else coalesce(nodes.mps / nullif(nodes.gpus, 0), 100)
+        end as slices_of
+    from asked
+    left join nodes using (node)
+)

@@ -8,7 +8,6 @@ import pytest
 from tests.app.billing.conftest import past_statement
 
 from goodput_billing.delivery.archive import Delivery, keep, page, past_statements
-from goodput_billing.render import atomic
 from goodput_queries.errors import StoreError
 
 AT = datetime(2026, 11, 20, 7, tzinfo=UTC)
@@ -104,17 +103,3 @@ def test_the_page_links_files_and_shows_what_failed_and_runs_nothing(tmp_path):
     assert "failed 2026-11-20 07:00: &lt;script&gt;" in shown
     assert "<script" not in shown
     assert "None yet." in page([]).decode()
-
-
-def test_a_write_that_is_cut_off_leaves_the_old_file(tmp_path, monkeypatch):
-    atomic.replace(tmp_path / "a.csv", b"old")
-
-    def full(_descriptor):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(atomic.os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        atomic.replace(tmp_path / "a.csv", b"new")
-
-    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
-    assert (tmp_path / "a.csv").read_bytes() == b"old"

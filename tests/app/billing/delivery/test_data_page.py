@@ -1,36 +1,19 @@
 """The Data page on statements that went out, or did not."""
 
-from pathlib import Path
-
 import polars as pl
 import pytest
-from streamlit.testing.v1 import AppTest
-from tests.app.conftest import PATIENCE_S
 
-import goodput_app
-from goodput_app.dashboard.state import use_store
-from goodput_app.settings import settings
 from goodput_billing.delivery.deliver import send_statement
 from goodput_queries.evidence.batch import Batch
 
-MAIN = Path(goodput_app.__file__).with_name("dashboard") / "main.py"
-
 
 @pytest.fixture
-def page(store, tmp_path, monkeypatch):
-    """Give the Data page of a database with one node, statements in `out`."""
-    monkeypatch.chdir(tmp_path)
-    Path("goodput.toml").write_text('[report]\nfolder = "out"\n')
-    settings.cache_clear()
+def page(store, configured, plan, visit):
+    """Give what opens the Data page of a database with one node, statements in `out`."""
+    configured(f'[report]\nfolder = "{plan.folder}"\n')
     rows = pl.DataFrame({"source": ["slurm"], "cluster": ["lab"], "node": ["n1"]})
     store.load(Batch("nodes", rows, "slurm", "sinfo.txt", "1"))
-    use_store(store)
-
-    def shown():
-        app = AppTest.from_file(str(MAIN), default_timeout=PATIENCE_S).run()
-        return app.switch_page("pages/data_health.py").run()
-
-    return shown
+    return lambda: visit(store, "data_health", is_sound=False)
 
 
 def test_it_shows_what_went_out_and_what_failed_first(page, closed, plan, post):
@@ -39,7 +22,6 @@ def test_it_shows_what_went_out_and_what_failed_first(page, closed, plan, post):
 
     app = page()
 
-    assert not app.exception
     assert [one.value for one in app.error] == ["1 of 3 deliveries failed; they are tried again."]
     table = next(one.value for one in app.dataframe if "channel" in one.value.columns)
     assert table["channel"].tolist() == ["mail", "files", "webhook"]
@@ -58,8 +40,6 @@ def test_a_damaged_index_is_an_error_in_its_place(page, plan):
     plan.folder.mkdir()
     (plan.folder / "statements.jsonl").write_text("{")
 
-    app = page()
+    (error,) = page().error
 
-    assert not app.exception
-    (error,) = app.error
     assert "line 1 is not an entry of the index" in error.value

@@ -8,13 +8,12 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from click.testing import CliRunner
 from msgspec.structs import replace as change
 from tests.app.billing.conftest import past_statement
+from tests.app.command_line import run
 from tests.app.served import serving
 from tests.until import until
 
-from goodput_app.cli import main
 from goodput_app.settings import settings
 from goodput_billing.delivery.archive import Delivery, keep, past_statements
 from goodput_billing.delivery.deliver import deliver, delivery_lock
@@ -97,7 +96,7 @@ def here(made, tmp_path, monkeypatch, post, hook):
 
 
 def report(*arguments):
-    return CliRunner().invoke(main.main, ["report", *arguments])
+    return run("report", *arguments)
 
 
 def test_the_command_hands_out_what_is_due_and_fails_until_all_have_it(here, post, hook):

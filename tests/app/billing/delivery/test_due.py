@@ -28,26 +28,22 @@ def due(index, *, asks_again=False):
     return [(UNTIL - when).days for when in due_days(index, UNTIL, ["mail"], asks_again=asks_again)]
 
 
-def test_days_after_the_newest_are_due_a_month_back_at_most():
-    assert due(past(3)) == [2, 1, 0]
-    assert due(past(90)) == list(range(30, -1, -1))
-
-
-def test_the_last_week_is_asked_again_for_late_evidence():
-    assert due(past(*range(20))) == []
-    assert due(past(*range(20)), asks_again=True) == [6, 5, 4, 3, 2, 1, 0]
-
-
-def test_a_day_that_was_left_out_is_due_within_a_week():
-    assert due(past(0, 1, 2, 4, 5, 9)) == [6, 3]
-
-
-def test_an_old_day_that_somebody_asked_for_makes_none_since_then_due():
-    assert due(past(0, 25)) == [6, 5, 4, 3, 2, 1]
-
-
-def test_open_days_are_due_until_they_close():
-    assert due(past(*range(12)) | past(10, is_closed=False)) == [10]
+@pytest.mark.parametrize(
+    ("index", "asks_again", "expected"),
+    [
+        pytest.param(past(3), False, [2, 1, 0], id="those after the newest"),
+        pytest.param(past(90), False, list(range(30, -1, -1)), id="a month back at most"),
+        pytest.param(past(*range(20)), False, [], id="none"),
+        pytest.param(past(*range(20)), True, [6, 5, 4, 3, 2, 1, 0], id="a week for late evidence"),
+        pytest.param(past(0, 1, 2, 4, 5, 9), False, [6, 3], id="left out within a week"),
+        pytest.param(past(0, 25), False, [6, 5, 4, 3, 2, 1], id="an old one that was asked for"),
+        pytest.param(
+            past(*range(12)) | past(10, is_closed=False), False, [10], id="open until it closes"
+        ),
+    ],
+)
+def test_days_are_due(index, asks_again, expected):
+    assert due(index, asks_again=asks_again) == expected
 
 
 def test_a_channel_that_failed_or_was_not_reached_is_owed_a_month_long():

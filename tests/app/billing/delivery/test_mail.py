@@ -1,23 +1,14 @@
 """Mail: what arrives, and what a server that refuses makes of it."""
 
-from __future__ import annotations
-
 import socket
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from goodput_billing.delivery import mail
 from goodput_billing.delivery.letter import Letter
 from goodput_billing.delivery.send_with_retry import NotSentError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from goodput_billing.delivery.settings import MailSettings
 
 AT = datetime(2026, 11, 20, 7, tzinfo=UTC)
 LETTER = Letter(
@@ -84,30 +75,31 @@ def test_line_breaks_in_a_subject_make_no_header(post, by_mail):
     assert post.recipients == [["finance@lab.example"]]
 
 
-def test_with_starttls_and_a_password_it_is_let_in(
-    secure_post, by_mail, certificate, monkeypatch, password
-):
+@pytest.fixture
+def secured(secure_post, by_mail, certificate, monkeypatch, password):
+    """Give what makes settings for the server that wants STARTTLS and a password."""
     monkeypatch.setenv("SMTP_PASSWORD", password)
-    settings = by_mail(
-        secure_post, security="starttls", username="goodput", password_env="SMTP_PASSWORD",
-        ca_file=str(certificate[0]),
-    )  # fmt: skip
+    usual = {"password_env": "SMTP_PASSWORD", "ca_file": str(certificate[0])}
+    return lambda **more: by_mail(
+        secure_post, security="starttls", username="goodput", **usual | more
+    )
 
-    send(settings)
+
+def test_with_starttls_and_a_password_it_is_let_in_and_a_probe_mails_nothing(
+    secure_post, secured, password
+):
+    assert mail.probe(secured()) == f"127.0.0.1:{secure_post.port}"
+    assert secure_post.mails == []
+
+    send(secured())
 
     assert len(secure_post.mails) == 1
-    assert secure_post.logins == [("goodput", password)]
+    assert secure_post.logins == [("goodput", password)] * 2
 
 
-def test_a_wrong_password_is_refused_and_not_printed(
-    secure_post: Any, by_mail: Callable[..., MailSettings], certificate: tuple[Path, Path],
-    tmp_path: Path,
-) -> None:  # fmt: skip
+def test_a_wrong_password_is_refused_and_not_printed(secure_post, secured, tmp_path):
     (tmp_path / "password").write_text(f"{OTHER_PASSWORD}\n")
-    settings = by_mail(
-        secure_post, security="starttls", username="goodput", ca_file=str(certificate[0]),
-        password_file=str(tmp_path / "password"),
-    )  # fmt: skip
+    settings = secured(password_env=None, password_file=str(tmp_path / "password"))
 
     with pytest.raises(NotSentError, match="refused user and password \\(535") as caught:
         send(settings)
@@ -117,17 +109,9 @@ def test_a_wrong_password_is_refused_and_not_printed(
     assert set(secure_post.logins) == {("goodput", OTHER_PASSWORD)}  # each way that it offers
 
 
-def test_a_server_that_nobody_vouches_for_gets_no_password(
-    secure_post: Any, by_mail: Callable[..., MailSettings], monkeypatch: pytest.MonkeyPatch,
-    password: str,
-) -> None:  # fmt: skip
-    monkeypatch.setenv("SMTP_PASSWORD", password)
-    settings = by_mail(
-        secure_post, security="starttls", username="goodput", password_env="SMTP_PASSWORD"
-    )
-
+def test_a_server_that_nobody_vouches_for_gets_no_password(secure_post, secured):
     with pytest.raises(NotSentError, match=r"no secure connection \(self-signed certificate\)"):
-        send(settings)
+        send(secured(ca_file=None))
 
     assert secure_post.logins == []
 
@@ -207,17 +191,3 @@ def test_a_server_that_speaks_no_smtp_is_reported(hook, post, by_mail):
 
     with pytest.raises(NotSentError, match=f"127.0.0.1:{post.port}"):
         send(by_mail(post, timeout_s=1))
-
-
-def test_a_probe_logs_in_and_mails_nothing(
-    secure_post, by_mail, certificate, monkeypatch, password
-):
-    monkeypatch.setenv("SMTP_PASSWORD", password)
-    settings = by_mail(
-        secure_post, security="starttls", username="goodput", password_env="SMTP_PASSWORD",
-        ca_file=str(certificate[0]),
-    )  # fmt: skip
-
-    assert mail.probe(settings) == f"127.0.0.1:{secure_post.port}"
-    assert secure_post.logins == [("goodput", password)]
-    assert secure_post.mails == []

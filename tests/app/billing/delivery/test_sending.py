@@ -44,37 +44,25 @@ def away(wait_s=0.0):
     return NotSentError("away.", is_transient=True, wait_s=wait_s)
 
 
-def test_what_is_away_is_asked_again_until_it_takes_it():
-    channel, pauses = Channel(away(), away(), ("a",)), Pauses()
+@pytest.mark.parametrize(
+    ("answers", "attempts", "error", "is_for_later"),
+    [
+        pytest.param([away(), away(), ("a",)], 3, None, False, id="away until it takes it"),
+        pytest.param([away()] * 9, len(PAUSES_S) + 1, "away.", True, id="stays away"),
+        pytest.param([NotSentError("no.")], 1, "no.", False, id="refuses for good"),
+    ],
+)
+def test_what_is_away_is_asked_again_for_a_while(answers, attempts, error, is_for_later):
+    channel, pauses = Channel(*answers), Pauses()
 
     sent = send_with_retry(channel, (), pauses)
 
-    assert (sent.attempts, sent.recipients, sent.error) == (3, ("a",), None)
-    assert pauses == list(PAUSES_S[:2])
-
-
-def test_what_stays_away_is_left_to_another_time():
-    channel, pauses = Channel(*[away()] * 9), Pauses()
-
-    sent = send_with_retry(channel, (), pauses)
-
-    assert sent.attempts == len(PAUSES_S) + 1 == len(channel.had)
-    assert sent.is_for_later
-
-
-def test_what_refuses_for_good_is_not_asked_again():
-    pauses = Pauses()
-
-    sent = send_with_retry(Channel(NotSentError("no.")), (), pauses)
-
-    assert (sent.attempts, str(sent.error), sent.is_for_later) == (1, "no.", False)
-    assert pauses == []
-
-
-def test_a_secret_that_is_missing_is_an_answer_and_not_the_end():
-    sent = send_with_retry(Channel(GoodputError("X is not set.")), (), Pauses())
-
-    assert (sent.attempts, str(sent.error)) == (1, "X is not set.")
+    assert (sent.attempts, len(channel.had), sent.is_for_later) == (
+        attempts, attempts, is_for_later,
+    )  # fmt: skip
+    assert (None if sent.error is None else str(sent.error)) == error
+    assert pauses == list(PAUSES_S[: attempts - 1])
+    assert sent.recipients == (() if error else ("a",))
 
 
 @pytest.mark.parametrize(("asked_s", "waited_s"), [(5.0, 5.0), (1.0, 2.0), (86_400.0, PAUSE_MAX_S)])

@@ -7,7 +7,6 @@ import io
 import sys
 
 import pytest
-from tests.app.opened_page import texts
 from tests.until import until
 
 from goodput_app import replay_process
@@ -113,17 +112,3 @@ def test_uploaded_files_are_removed_with_the_replay_and_databases_are_refused(st
     assert all(path.startswith(running.folder.name) and ".." not in path for path in paths)
     replay_process.end()
     assert not recordings.Path(running.folder.name).exists()
-
-
-@pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize(("role", "is_offered"), [(Role.VIEWER, False), (Role.OPERATOR, True)])
-def test_operators_are_offered_the_recordings_on_the_data_page(
-    visit, store, as_person, role, is_offered
-):
-    as_person(role)
-
-    app = visit(store, "data_health")
-
-    offered = [box.options for box in app.selectbox if box.key == "replay_recording"]
-    assert offered == ([["night"]] if is_offered else [])
-    assert ("It runs in a database of its own" in texts(app)) == is_offered

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 from tests.queries.conftest import Evidence
-from tests.recorded_session import built, extent_ms
+from tests.recorded_session import extent_ms
 
 from goodput_app.dashboard.components.runs import run_axis as components
 from goodput_app.dashboard.data import metrics, run_axis
@@ -16,12 +16,6 @@ from goodput_queries.scope import Scope
 
 START = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- UTC, as the database has it
 RUN = "lab/main"
-
-
-@pytest.fixture(scope="module")
-def capture(empty_database, tmp_path_factory):
-    parts = ("sacct.txt", "nvml.jsonl.gz", "job_events.jsonl.gz", "nccl_inspector")
-    yield from built(empty_database, tmp_path_factory, *parts)
 
 
 @pytest.fixture
@@ -61,20 +55,29 @@ def test_of_a_long_window_the_roll_up_is_read(capture, scope):
     assert found["power_w"].to_list() == pytest.approx([expected])
 
 
-@pytest.fixture
-def evidence(store):
-    return Evidence(store)
+@pytest.fixture(scope="module")
+def world(new_store):
+    """Give a day with a run that waited a minute and says nothing, and one of two minutes."""
+    made = Evidence(new_store())
+    for node in "ab":
+        made.node(node, 1)
+    made.job("silent", 100, 200, ["a"], 1, submit=40)
+    made.job("short", 3600, 3720, ["b"], 1)
+    made.samples("b#0", made.every(0, 7200), lambda second: second > 3600)
+    made.watched(86_400)
+    made.store.build()
+    yield made.store
+    made.store.close()
 
 
-def test_a_run_waits_from_when_it_could_start_until_it_starts(evidence):
-    evidence.node("a", 1)
-    evidence.job("1", 100, 200, ["a"], 1, submit=40)
-    evidence.watched(300)
-    evidence.store.build()
-    use_store(evidence.store)
-    scope = Scope(from_ms=0, to_ms=2**52, run=evidence.store.read("from marts.runs")["run_key"][0])
+def run_key(store, job):
+    return store.read("select run_key from marts.runs where run_id = $1", [job]).item()
 
-    waits = run_axis.waits(scope)
+
+def test_a_run_waits_from_when_it_could_start_until_it_starts(world):
+    use_store(world)
+
+    waits = run_axis.waits(Scope(from_ms=0, to_ms=2**52, run=run_key(world, "silent")))
 
     assert waits["wait_s"].to_list() == [60.0]
     assert waits["end_at"][0] - waits["start_at"][0] == timedelta(seconds=60)
@@ -132,27 +135,19 @@ def test_the_axis_is_the_time_of_the_run_within_the_window():
     assert components.extent((hours[0], hours[5]), frame.clear()) == (hours[0], hours[5])
 
 
-def test_telemetry_of_a_short_run_is_binned_by_its_own_time(visit, evidence):
-    evidence.node("a", 1)
-    evidence.job("1", 3600, 3720, ["a"], 1)
-    evidence.samples("a#0", evidence.every(0, 7200), lambda second: second > 3600)
-    evidence.watched(86_400)
-    evidence.store.build()
-
-    app = visit(evidence.store, "one_run", run=evidence.store.read("from marts.runs")["run_key"][0])
-
-    assert "1 s means of samples" in " ".join(str(c.value) for c in app.caption)
-
-
-def test_a_run_without_events_or_readings_has_a_page(visit, evidence):
-    evidence.node("a", 1)
-    evidence.job("1", 100, 200, ["a"], 1)
-    evidence.watched(300)
-    evidence.store.build()
-
-    app = visit(evidence.store, "one_run", run=evidence.store.read("from marts.runs")["run_key"][0])
+@pytest.mark.parametrize(
+    ("job", "said"),
+    [
+        ("short", ["1 s means of samples"]),
+        (
+            "silent",
+            ["No job events received", "No readings of its 1 GPU",
+             "How late each rank was is not known"],
+        ),
+    ],
+)  # fmt: skip
+def test_a_short_run_has_bins_of_its_own_time_and_a_silent_one_a_page(visit, world, job, said):
+    app = visit(world, "one_run", run=run_key(world, job))
 
     captions = " ".join(str(c.value) for c in app.caption)
-    assert "No job events received" in captions
-    assert "No readings of its 1 GPU" in captions
-    assert "How late each rank was is not known" in captions
+    assert [text for text in said if text not in captions] == []

@@ -4,11 +4,12 @@ from datetime import datetime, timedelta
 
 import polars as pl
 import pytest
+import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import scope_bar
 from goodput_app.dashboard.components.scope_bar import View
-from goodput_app.dashboard.data import freshness
+from goodput_app.dashboard.data import freshness, marts
 from goodput_queries.scope import EVERYTHING, Scope
 
 NOON = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- UTC, as the database has it
@@ -107,6 +108,28 @@ def test_viewers_of_a_moving_window_ask_for_the_same_range_for_some_seconds():
 
     assert starts == {NOON - day}
     assert scope_bar.in_steps(NOON - timedelta(minutes=5), NOON) == NOON - timedelta(minutes=5)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "start_min", "end_min"),
+    [(None, -60, 0), ("late", -60, 0), ("early", -60, -35), ("old", -960, -900)],
+)
+def test_a_range_ends_with_the_whole_database_whichever_cluster_is_chosen(
+    monkeypatch, cluster, start_min, end_min
+):
+    """Else one cluster has more than all of them; one without data in that range shows its own."""
+    ends = {"late": 0, "early": 35, "old": 900}
+    first = pl.lit(NOON - timedelta(days=1)).alias("first_at")
+    monkeypatch.setattr(marts, "clusters", lambda: clusters(**ends).with_columns(first))
+    monkeypatch.setattr(scope_bar, "_mode", lambda *_: "RECORDED")
+    monkeypatch.setattr(scope_bar, "current_replay", lambda: None)
+    asked = {"from": "now-1h", **({"cluster": cluster} if cluster else {})}
+    monkeypatch.setattr(st, "query_params", asked)
+
+    found = scope_bar.view()
+
+    minutes = [timedelta(minutes=start_min), timedelta(minutes=end_min)]
+    assert found.window == (NOON + minutes[0], NOON + minutes[1])
 
 
 def test_runs_that_are_called_alike_are_offered_with_their_cluster():

@@ -59,17 +59,3 @@ def test_a_dispute_is_written_shown_beside_its_line_and_resolved_with_a_credit(
     )  # fmt: skip
     assert resolved[1] == "give a credit or resolve a dispute"
     assert resolved[2].endswith(f"{row['adjustment_id']} accepted, credit of 5")
-
-
-@pytest.mark.parametrize(
-    ("role", "kinds"), [(Role.VIEWER, None), (Role.OPERATOR, ["note", "dispute"])]
-)
-def test_who_may_not_write_is_offered_nothing_that_is_refused(closed, cost, as_person, role, kinds):
-    as_person(role)
-
-    app = cost(closed, day=str(DAY))
-
-    offered = [box.options for box in app.selectbox if box.key == "adjust_kind"]
-    assert offered == ([] if kinds is None else [[kind.title() for kind in kinds]])
-    assert "Resolve" not in [button.label for button in app.button]
-    assert ("ask an admin for that role" in texts(app)) or kinds

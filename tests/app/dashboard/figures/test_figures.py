@@ -84,8 +84,9 @@ def test_the_text_of_a_bar_stands_where_there_is_room():
     assert drawn.layout.xaxis.range[1] >= 0.9 + figures.TEXT_SHARE
 
 
-def test_the_last_bar_is_solid_and_hatched_in_one_colour():
-    named = bars(figures.waterfall(FULL))
+def test_the_last_bar_is_solid_and_hatched_in_one_colour_and_bars_say_unit_and_share():
+    drawn = figures.waterfall(FULL)
+    named = bars(drawn)
 
     productive, unsplit = named["Productive"], named["Training step (communication not measured)"]
     assert productive.y == unsplit.y == ("Goodput",)
@@ -93,24 +94,17 @@ def test_the_last_bar_is_solid_and_hatched_in_one_colour():
     assert productive.marker.color == unsplit.marker.color
     assert not productive.marker.pattern.shape
     assert unsplit.marker.pattern.shape
-
-
-def test_the_waterfall_says_unit_and_share_and_never_a_price_that_is_not_there():
-    drawn = figures.waterfall(FULL)
-
     assert drawn.layout.xaxis.title.text == "GPU-min (share of capacity)"
-    assert bars(drawn)["Start-up"].text == ("3.3 (12.5 %)",)
-    assert bars(drawn)["Start-up"].customdata[0][0] == "no price"
+    assert named["Start-up"].text == ("3.3 (12.5 %)",)
+    assert named["Start-up"].customdata[0][0] == "no price", "never a price that is not there"
 
 
-def test_a_category_without_time_has_no_bar():
-    assert "Lost work" not in bars(figures.waterfall(ledger(productive=1000, lost_work=0)))
+def test_unknown_time_is_hatched_grey_and_a_category_without_time_has_no_bar():
+    named = bars(figures.waterfall(ledger(productive=1000, unknown=500, lost_work=0)))
 
-
-def test_unknown_time_is_hatched_grey():
-    unknown = bars(figures.waterfall(ledger(productive=1000, unknown=500)))["Unknown"]
-    assert unknown.marker.color == theme.UNKNOWN_STYLE.colour
-    assert unknown.marker.pattern.shape == theme.UNKNOWN_STYLE.hatch != ""
+    assert named["Unknown"].marker.color == theme.UNKNOWN_STYLE.colour
+    assert named["Unknown"].marker.pattern.shape == theme.UNKNOWN_STYLE.hatch != ""
+    assert "Lost work" not in named
 
 
 def test_an_empty_ledger_draws_nothing_and_does_not_fail():
@@ -130,15 +124,15 @@ def over_time(rows):
 
 
 def test_the_stack_over_time_is_gpus_and_adds_up_to_the_fleet():
-    rows = [(0, "productive", 3000), (0, "startup", 1000), (2, "startup", 4000)]
+    rows = [(0, "productive", 3000), (0, "step_unsplit", 500), (2, "step_unsplit", 4000)]
     window = (START, START + timedelta(seconds=3))
 
     drawn = figures.categories_over_time(over_time(rows), FULL, 1000, window)
 
-    named = bars(drawn)
-    assert list(named) == ["Productive", "Start-up"]
-    assert named["Productive"].y == (3, 0, 0, 0)  # nothing in the second bucket is no bridge
-    assert named["Start-up"].y == (1, 0, 4, 4)
+    productive, unsplit = drawn.data
+    assert productive.y == (3, 0, 0, 0)  # nothing in the second bucket is no bridge
+    assert unsplit.y == (0.5, 0, 4, 4)
+    assert unsplit.fillpattern.shape == theme.style("step").hatch
     assert {trace.stackgroup for trace in drawn.data} == {"gpus"}
 
 
@@ -161,13 +155,6 @@ def test_the_stack_over_time_keeps_its_sums_where_buckets_are_merged():
     for trace in drawn.data:
         assert trace.y == pytest.approx([0.5] * len(trace.y))
     assert "GPUs (mean over" in drawn.layout.yaxis.title.text
-
-
-def test_unsplit_steps_are_hatched_over_time_too():
-    window = (START, START + timedelta(seconds=1))
-    rows = over_time([(0, "step_unsplit", 1000)])
-    trace = figures.categories_over_time(rows, FULL, 1000, window).data[0]
-    assert trace.fillpattern.shape == theme.style("step").hatch
 
 
 def test_the_ledger_bar_adds_up_to_what_was_held():
@@ -304,25 +291,11 @@ def hours(cluster, ratio):
     return {**row, "coverage_ratio": ratio}
 
 
-def test_coverage_that_is_not_known_is_a_hole_and_not_zero():
-    heat = waste.coverage(pl.DataFrame([hours("lab", None)], infer_schema_length=None))
-    assert list(map(list, heat.data[0].z)) == [[None]]
-    zero = waste.coverage(pl.DataFrame([hours("lab", 0.0)]))
-    assert list(map(list, zero.data[0].z)) == [[0]]
-
-
-def test_coverage_of_several_clusters_keeps_them_apart():
-    heat = waste.coverage(pl.DataFrame([hours("a", 1.0), hours("b", 0.5)])).data[0]
-    assert heat.y == ("b: telemetry", "a: telemetry")
-    assert list(map(list, heat.z)) == [[50], [100]]
-
-
-def test_no_name_from_the_data_reaches_plotly_as_a_tag():
-    for drawn in (
-        waste.causes(gaps([None] * 3)),
-        figures.waterfall(FULL.with_columns(label=pl.lit(HOSTILE))),
-    ):
-        assert "<img" not in drawn.to_json()
+def test_coverage_that_is_not_known_is_a_hole_and_clusters_are_kept_apart():
+    rows = [hours("a", 1.0), hours("b", 0.0), hours("c", None)]
+    heat = waste.coverage(pl.DataFrame(rows)).data[0]
+    assert heat.y == ("c: telemetry", "b: telemetry", "a: telemetry")
+    assert list(map(list, heat.z)) == [[None], [0], [100]]
 
 
 def test_no_chart_needs_webgl():

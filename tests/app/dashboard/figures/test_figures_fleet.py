@@ -58,8 +58,15 @@ def no_bars():
     return pl.DataFrame(schema={**text, **times, "gpus": pl.Int64(), "runs": pl.Int64()})
 
 
-def no_marks():
-    return pl.DataFrame(schema={"lane": pl.String(), "at": pl.Datetime("us"), "hover": pl.String()})
+def over_time(rows, found, bars=None, marks=None, metric=None, window=WINDOW):
+    """Return the figure of rows over time, without allocations or events unless given."""
+    no_marks = pl.DataFrame(
+        schema={"lane": pl.String(), "at": pl.Datetime("us"), "hover": pl.String()}
+    )
+    return rows_over_time.over_time(
+        rows, found, no_bars() if bars is None else bars, no_marks if marks is None else marks,
+        metric, HOUR_MS, window,
+    )  # fmt: skip
 
 
 def named(figure, kind):
@@ -77,25 +84,21 @@ def test_cells_of_a_node_stand_in_a_line_and_racks_next_to_each_other():
     assert height == rack_grid.TITLE_CELLS + 2
 
 
-def test_racks_that_do_not_fit_go_on_below_and_no_cells_overlap():
-    found, _ = fleet_parts.cells(states(1_000, nodes_of_rack=4), None)
+@pytest.mark.parametrize(
+    ("gpus", "rack"), [(1_000, {"nodes_of_rack": 4}), (800, {"rack": None})], ids=["racks", "none"]
+)
+def test_racks_that_do_not_fit_go_on_below_and_no_cells_overlap(gpus, rack):
+    """Many nodes without a rack stand in columns under one title."""
+    found, _ = fleet_parts.cells(states(gpus, **rack), None)
 
-    at, _, height = rack_grid.placed(found)
+    at, titles, height = rack_grid.placed(found)
 
-    spots = at.select("x", "y").rows()
-    assert len(set(spots)) == 1_000
+    assert len(set(at.select("x", "y").rows())) == gpus
     assert at["x"].max() < rack_grid.CELLS_ACROSS
     assert at["y"].max() < height
-
-
-def test_many_nodes_without_a_rack_stand_in_columns_under_one_title():
-    found, _ = fleet_parts.cells(states(800, rack=None), None)
-
-    at, titles, _ = rack_grid.placed(found)
-
-    assert len(set(at.select("x", "y").rows())) == 800
-    assert titles["title"].to_list()[0] == fleet_parts.RACK_UNKNOWN
-    assert set(titles["title"].to_list()[1:]) == {""}
+    if "rack" in rack:
+        assert titles["title"].to_list()[0] == fleet_parts.RACK_UNKNOWN
+        assert set(titles["title"].to_list()[1:]) == {""}
 
 
 def test_a_cell_has_the_colour_of_its_category_and_opens_its_gpu():
@@ -154,7 +157,7 @@ def test_a_bin_has_its_category_and_a_hole_is_empty():
     rows = fleet_parts.rows_of(states(8), None, pl.DataFrame())
     found = bins(["GPU-0"], 2).with_columns(share_ratio=pl.Series([1.0, 0.6]))
 
-    figure = rows_over_time.over_time(rows, found, no_bars(), no_marks(), None, HOUR_MS, WINDOW)
+    figure = over_time(rows, found)
 
     (heat,) = named(figure, "heatmap")
     assert heat.y[0] == "n00000 GPU 0"
@@ -168,9 +171,7 @@ def test_a_metric_is_drawn_in_its_unit():
     rows = fleet_parts.rows_of(states(8), None, pl.DataFrame())
     share = fleet_parts.SHOWN["sm_active_ratio"]
 
-    figure = rows_over_time.over_time(
-        rows, bins(["GPU-1"], 1, value=0.5), no_bars(), no_marks(), share, HOUR_MS, WINDOW
-    )
+    figure = over_time(rows, bins(["GPU-1"], 1, value=0.5), metric=share)
 
     (heat,) = named(figure, "heatmap")
     assert heat.z[1].tolist() == [50.0]
@@ -199,9 +200,7 @@ def test_a_bar_opens_its_run_and_names_are_text():
         "start_at": BEGIN, "end_at": BEGIN + timedelta(hours=1), "gpus": 8, "runs": 1,
     }  # fmt: skip
 
-    figure = rows_over_time.over_time(
-        rows, bins(["GPU-0"], 1), pl.DataFrame([bar]), no_marks(), None, HOUR_MS, WINDOW
-    )
+    figure = over_time(rows, bins(["GPU-0"], 1), pl.DataFrame([bar]))
 
     shown = next(trace for trace in named(figure, "bar") if trace.name == "Allocated")
     assert shown.customdata[0][0] == "run:c/7"
@@ -214,9 +213,7 @@ def test_an_event_is_a_mark_in_its_row_and_opens_it():
     rows = fleet_parts.rows_of(states(8), None, pl.DataFrame())
     marks = pl.DataFrame({"lane": ["GPU-1", "GPU-of-others"], "at": [BEGIN] * 2, "hover": "Xid 79"})
 
-    figure = rows_over_time.over_time(
-        rows, bins(["GPU-0"], 1), no_bars(), marks, None, HOUR_MS, WINDOW
-    )
+    figure = over_time(rows, bins(["GPU-0"], 1), marks=marks)
 
     (mark,) = (trace for trace in named(figure, "scatter") if trace.name == cell_colours.EVENTS)
     assert list(mark.y) == ["n00000 GPU 1"]
@@ -226,9 +223,7 @@ def test_an_event_is_a_mark_in_its_row_and_opens_it():
 def test_names_that_are_alike_are_rows_of_their_own():
     rows = fleet_parts.rows_of(states(8, gpu_index=0), None, pl.DataFrame())
 
-    figure = rows_over_time.over_time(
-        rows, bins(["GPU-0"], 1), no_bars(), no_marks(), None, HOUR_MS, WINDOW
-    )
+    figure = over_time(rows, bins(["GPU-0"], 1))
 
     assert len(set(named(figure, "heatmap")[0].y)) == 8
 
@@ -246,7 +241,7 @@ def test_a_page_of_any_fleet_is_below_a_megabyte(gpus, show):
     cells, _ = fleet_parts.cells(frame, show)
     drawn = (
         rack_grid.rack_grid(cells, metric),
-        rows_over_time.over_time(rows, found, no_bars(), no_marks(), metric, HOUR_MS, window),
+        over_time(rows, found, metric=metric, window=window),
     )
 
     assert sum(len(figure.to_json()) for figure in drawn) < LIMIT_BYTES
@@ -258,9 +253,7 @@ def test_a_page_of_any_fleet_is_below_a_megabyte(gpus, show):
 def test_labels_of_rows_have_room(sort):
     rows = fleet_parts.rows_of(states(1_024, nodes_of_rack=1), sort, pl.DataFrame())
 
-    figure = rows_over_time.over_time(
-        rows, bins(rows["key"].to_list(), 1), no_bars(), no_marks(), None, HOUR_MS, WINDOW
-    )
+    figure = over_time(rows, bins(rows["key"].to_list(), 1))
 
     labelled = [list(rows["name"]).index(tick) for tick in figure.layout.yaxis.tickvals]
     assert rows.height == 128

@@ -11,7 +11,6 @@ from goodput_app.dashboard.figures import health as figures
 START = datetime(2026, 11, 17)  # noqa: DTZ001 -- UTC
 DAYS = [START + timedelta(days=day) for day in range(3)]
 COUNT = {"unit": "count"}
-HOSTILE = "<b>x</b> $a$ %{y}"
 
 
 def days(*rows):
@@ -44,13 +43,6 @@ def test_thermal_time_is_read_in_gpu_hours():
 
     assert list(figure.data[0].text) == ["1.5"]
     assert figure.layout.coloraxis.colorbar.title.text == "GPU-h"
-
-
-def test_names_of_nodes_are_shown_as_text():
-    figure = figures.node_days(days((HOSTILE, 0, 1.0)), DAYS, COUNT)
-
-    shown = [*figure.layout.yaxis.ticktext, *figure.data[0].hovertext]
-    assert all("<b>" not in text and "%{" not in text and "$" not in text for text in shown)
 
 
 def size(gpus, failures, **more):

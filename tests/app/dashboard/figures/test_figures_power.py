@@ -70,12 +70,6 @@ def test_much_power_is_in_kilowatts():
     assert "(kW)" in figure.layout.yaxis.title.text
 
 
-def test_names_are_text():
-    (name,) = bars(("<b>x</b>", None, 0, 100.0))
-
-    assert "<b>" not in name
-
-
 def test_a_name_like_a_label_of_ours_is_a_name():
     rows = frame(("Not allocated", "held", 0, 100.0), (None, "free", 0, 50.0))
 

@@ -26,12 +26,17 @@ def line(**metrics):
     return figures.Line("this GPU", pl.DataFrame({"at": minutes(0, 10, 20), **metrics}))
 
 
+def drawn(found, limits=None, lanes=None):
+    """Return the figure of the panels that are measured by these lines, and the panels."""
+    shown = [panel for panel in figures.panels(limits or {}) if figures.is_measured(panel, found)]
+    return figures.on_one_axis(lanes or figures.Lanes(["x"]), shown, found, WINDOW), shown
+
+
 def test_all_lanes_and_panels_share_one_time_axis():
     found = [line(power_w=[1.0, None, 3.0], gpu_temperature_c=[40.0, 50.0, 60.0])]
-    shown = [panel for panel in figures.panels({}) if figures.is_measured(panel, found)]
     lanes = figures.Lanes(["Category"], categories=bars(label=["Idle"], colour=["free"]))
 
-    figure = figures.on_one_axis(lanes, shown, found, WINDOW)
+    figure, shown = drawn(found, lanes=lanes)
 
     assert [panel.title for panel in shown] == ["Power", "Temperature"]
     axes = [figure.layout[name] for name in ("xaxis", "xaxis2", "xaxis3")]
@@ -40,10 +45,7 @@ def test_all_lanes_and_panels_share_one_time_axis():
 
 
 def test_a_hole_is_not_bridged_and_units_are_readable():
-    found = [line(sm_clock_hz=[1.98e9, None, 345e6])]
-    shown = [panel for panel in figures.panels({}) if figures.is_measured(panel, found)]
-
-    figure = figures.on_one_axis(figures.Lanes(["x"]), shown, found, WINDOW)
+    figure, _ = drawn([line(sm_clock_hz=[1.98e9, None, 345e6])])
 
     (trace,) = figure.data
     first, hole, last = trace.y
@@ -55,11 +57,9 @@ def test_a_hole_is_not_bridged_and_units_are_readable():
 
 
 def test_a_limit_is_drawn_and_named():
-    found = [line(power_w=[1.0, 2.0, 3.0])]
-    panels = figures.panels({"power_limit_w": 700.0, "slowdown_temperature_c": None})
-    shown = [panel for panel in panels if figures.is_measured(panel, found)]
+    limits = {"power_limit_w": 700.0, "slowdown_temperature_c": None}
 
-    figure = figures.on_one_axis(figures.Lanes(["x"]), shown, found, WINDOW)
+    figure, _ = drawn([line(power_w=[1.0, 2.0, 3.0])], limits)
 
     assert figure.layout.annotations[0].text == "Power (W), dashed: power limit 700"
     assert [shape.y0 for shape in figure.layout.shapes] == [700.0]
@@ -77,34 +77,14 @@ def test_an_event_has_a_mark_and_a_line_in_each_panel_that_spares_its_title():
     )
 
     marks = parts.marks(events, pl.lit(figures.EVENTS))
-    found = [line(sm_clock_hz=[1.98e9, None, 345e6])]
-    shown = [panel for panel in figures.panels({}) if figures.is_measured(panel, found)]
     lanes = figures.Lanes([figures.EVENTS], events=marks)
-    figure = figures.on_one_axis(lanes, shown, found, WINDOW)
+    figure, _ = drawn([line(sm_clock_hz=[1.98e9, None, 345e6])], lanes=lanes)
 
     assert marks["hover"][0].startswith("Xid 79 (time approximate)<br>")
     assert "<b>" not in marks["hover"][0]
     shapes = figure.layout.shapes
     assert [shape.yref for shape in shapes] == ["y domain", "y2 domain"]
     assert {shape.x0 for shape in shapes} == {START + timedelta(minutes=5)}
-
-
-def test_names_from_the_data_are_shown_as_text():
-    held = pl.DataFrame(
-        {
-            "gpu_uuid": ["GPU-a"], "gpu_instance": [""], "run_id": ["7"], "job_run_key": ["c/7"],
-            "job_name": [HOSTILE], "team": [None], "user_name": ["ann"],
-            "start_at": minutes(0), "end_at": minutes(30),
-        },
-        schema_overrides={"team": pl.String},
-    )  # fmt: skip
-
-    rows = parts.holders(held, {("GPU-a", ""): "Allocated to"})
-    figure = figures.on_one_axis(figures.Lanes(["Allocated to"], rows), [], [], WINDOW)
-
-    texts = [text for trace in figure.data for text in (*(trace.text or ()), *trace.customdata)]
-    assert texts
-    assert not any("<b>" in str(text) or "%{y}" in str(text) for text in texts)
 
 
 def test_reasons_of_bins_that_follow_each_other_are_one_bar():
@@ -141,9 +121,7 @@ def test_a_line_is_named_once_and_hides_in_all_panels():
         figures.Line(name, line(power_w=[1.0, 2.0, 3.0], sm_clock_hz=[1e9] * 3).rows)
         for name in ("GPU 0", "GPU 1")
     ]
-    shown = [panel for panel in figures.panels({}) if figures.is_measured(panel, found)]
-
-    figure = figures.on_one_axis(figures.Lanes(["x"]), shown, found, WINDOW)
+    figure, _ = drawn(found)
 
     assert [trace.legendgroup for trace in figure.data] == ["GPU 0", "GPU 1"] * 2
     assert [trace.showlegend for trace in figure.data] == [True, True, False, False]

@@ -1,27 +1,22 @@
 """The Compare page: two runs, a time range before and after, and changes between runs."""
 
+import contextlib
 import re
 
 import pytest
 from tests import compared_runs
 from tests.app.opened_page import assert_sound, plain, press, texts, tile
-from tests.queries.conftest import Evidence, at
-
-from goodput_queries.storage.store import LocalStore
+from tests.queries.conftest import at
 
 PAGE = "before_and_after"
 
 
 @pytest.fixture(scope="module")
-def store(empty_database, tmp_path_factory):
+def store(empty_database, tmp_path_factory, new_store):
     """Give the runs of tests.compared_runs."""
-    path = tmp_path_factory.mktemp("compare") / "fleet.duckdb"
-    path.write_bytes(empty_database.read_bytes())
-    store = LocalStore(path)
-    compared_runs.load(Evidence(store))
-    store.build()
-    yield store
-    store.close()
+    built = compared_runs.built(empty_database, tmp_path_factory)
+    with contextlib.closing(new_store(copy_of=built)) as opened:
+        yield opened
 
 
 def tables(app):
@@ -30,18 +25,6 @@ def tables(app):
         frame.value.columns[0]: [" ".join(map(str, row)) for row in frame.value.itertuples()]
         for frame in app.dataframe
     }
-
-
-def test_two_runs_are_compared_with_what_differs_and_files(store, visit):
-    app = visit(store, PAGE, a="c/old", b="c/new")
-
-    assert tile(app, "Change of speed").startswith("-5.")
-    assert tile(app, "Speed of A") == "4.001"
-    labels = {button.proto.label for button in app.get("download_button")}
-    assert {"Text", "JSON", "Markdown", "HTML"} <= labels
-    differing = next(rows for rows in tables(app).values() if any("580.2" in row for row in rows))
-    assert len(differing) == 3
-    assert len(app.get("plotly_chart")) == 3
 
 
 def test_a_throttled_run_is_marked(store, visit):
@@ -58,9 +41,7 @@ def test_a_time_of_a_change_compares_what_is_before_and_after(store, visit):
 
 
 def test_a_wrong_time_is_named(store, visit):
-    shown = texts(visit(store, PAGE, by="time", at="banana"))
-
-    assert "banana" in shown
+    assert "banana" in texts(visit(store, PAGE, by="time", at="banana"))
 
 
 def test_changes_between_runs_are_listed_and_open_both(store, visit):
@@ -70,8 +51,17 @@ def test_changes_between_runs_are_listed_and_open_both(store, visit):
     assert sum("580.2" in row for row in rows) == 2  # to it and back
 
 
-def test_a_note_on_a_run_is_kept_and_shown(store, visit):
+def test_two_runs_are_compared_with_what_differs_files_and_notes(store, visit):
     app = visit(store, PAGE, a="c/old", b="c/new")
+
+    assert tile(app, "Change of speed").startswith("-5.")
+    assert tile(app, "Speed of A") == "4.001"
+    labels = {button.proto.label for button in app.get("download_button")}
+    assert {"Text", "JSON", "Markdown", "HTML"} <= labels
+    differing = next(rows for rows in tables(app).values() if any("580.2" in row for row in rows))
+    assert len(differing) == 3
+    assert len(app.get("plotly_chart")) == 3
+
     app.selectbox(key="note_run").select("c/new")
     app.text_input(key="said_by").input("ops")
     next(box for box in app.text_input if box.label == "Note").input("cuDNN <b>fell back</b>")

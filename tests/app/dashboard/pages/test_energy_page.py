@@ -7,7 +7,6 @@ from decimal import Decimal
 import pytest
 from tests.app.opened_page import HOSTILE, links, table
 from tests.queries.conftest import Evidence, at
-from tests.recorded_session import built
 
 from goodput_app.dashboard.data import energy
 from goodput_queries.scope import Scope
@@ -47,24 +46,6 @@ def world(new_store):
 
 
 @pytest.fixture(scope="module")
-def unread(new_store):
-    """Give an hour of a node with a job and no readings."""
-    made = Evidence(new_store())
-    made.node("a", 1)
-    made.watched(3600)
-    made.job("1", 0, 3600, ["a"], 1)
-    made.store.build()
-    yield made.store
-    made.store.close()
-
-
-@pytest.fixture(scope="module")
-def telemetry(empty_database, tmp_path_factory):
-    """Give recorded telemetry alone."""
-    yield from built(empty_database, tmp_path_factory, "nvml.jsonl.gz")
-
-
-@pytest.fixture(scope="module")
 def open_energy(visit):
     """Give what opens the page of a store."""
     return lambda store, **params: visit(store, "power_and_carbon", **params)
@@ -93,27 +74,44 @@ def test_power_is_stacked_by_account(page):
     assert names[0].startswith("&lt;script&gt;")
 
 
-@pytest.mark.parametrize(("by", "name"), [("node", "a"), ("rack", "&lt;script&gt;")])
-def test_the_link_says_what_power_is_stacked_by(world, open_energy, by, name):
-    (found,) = bars(open_energy(world, by=by))
+def test_the_link_says_what_power_is_stacked_by_and_what_does_not_apply_is_named(
+    world, open_energy
+):
+    by_node = open_energy(world, team=HOSTILE, by="node")
+    by_rack = open_energy(world, team=HOSTILE, by="rack")
 
-    assert found.startswith(name)
-
-
-def test_filters_that_do_not_apply_to_power_are_named(world, open_energy):
+    assert [name[:12] for name in (*bars(by_node), *bars(by_rack))] == ["a", "&lt;script&g"]
+    said = "team and run does not apply to power by"
+    assert f"{said} node" in captions(by_node)
+    assert f"{said} rack" in captions(by_rack)
     assert "does not apply" not in captions(open_energy(world, team=HOSTILE))
-    assert "team and run does not apply to power by rack" in captions(
-        open_energy(world, team=HOSTILE, by="rack")
-    )
 
 
-def test_an_account_has_its_energy_and_a_link_to_its_cost(world, open_energy):
-    app = open_energy(world, account=f"c|held|{HOSTILE}")
+@pytest.fixture(scope="module")
+def picked(world, open_energy):
+    """Give the page of an account, a rack and a node, each picked in its table."""
+    keys = {"account": f"c|held|{HOSTILE}", "heat-margin": f"c|{HOSTILE}", "headroom": "c|a|h100"}
+    return open_energy(world, **keys)
 
-    rows = table(app, "energy_kwh")
+
+def test_an_account_has_its_energy_and_a_link_to_its_cost(picked):
+    rows = table(picked, "energy_kwh")
     assert rows["energy_kwh"][0] == pytest.approx(1.2, rel=0.02)
-    (cost,) = (params for label, params in links(app).items() if label.startswith("Cost of"))
+    (cost,) = (params for label, params in links(picked).items() if label.startswith("Cost of"))
     assert cost["team"] == [HOSTILE]
+
+
+def test_a_rack_has_its_heat_margin_and_a_link_to_its_hottest_node(picked):
+    rows = table(picked, "median_margin_c")
+    assert (rows["rack"][0], rows["slowdown_margin_c"][0]) == (HOSTILE, 30)
+    assert any(params["node"] == ["a"] for params in links(picked).values() if "node" in params)
+
+
+def test_a_node_has_its_headroom_and_a_link_to_its_page(picked):
+    rows = table(picked, "p99_limit_percent")
+    assert rows["p99_limit_percent"][0] == pytest.approx(100 * 600 / 700)
+    assert rows["slowdown_margin_c"][0] == 30
+    assert links(picked)["Open node a"]["node"] == ["a"]
 
 
 def test_hours_without_an_intensity_are_named(page):
@@ -121,14 +119,6 @@ def test_hours_without_an_intensity_are_named(page):
     assert rows["carbon_kg"][0] == pytest.approx(0.24, rel=0.02)
     assert rows["unknown_carbon_kwh"][0] == pytest.approx(0.6, rel=0.02)
     assert "1 hour between 2027-01-15 09:00:00" in captions(page)
-
-
-def test_a_rack_has_its_heat_margin_and_a_link_to_its_hottest_node(world, open_energy):
-    app = open_energy(world, **{"heat-margin": f"c|{HOSTILE}"})
-
-    rows = table(app, "median_margin_c")
-    assert (rows["rack"][0], rows["slowdown_margin_c"][0]) == (HOSTILE, 30)
-    assert any(params["node"] == ["a"] for params in links(app).values() if "node" in params)
 
 
 def test_without_a_second_cap_the_panel_says_so(page):
@@ -140,38 +130,10 @@ def test_without_a_tariff_energy_has_no_cost_and_the_page_says_how(page):
     assert "goodput ingest tariffs" in captions(page)
 
 
-def test_a_node_has_its_headroom_and_a_link_to_its_page(world, open_energy):
-    app = open_energy(world, headroom="c|a|h100")
-
-    rows = table(app, "p99_limit_percent")
-    assert rows["p99_limit_percent"][0] == pytest.approx(100 * 600 / 700)
-    assert rows["slowdown_margin_c"][0] == 30
-    assert links(app)["Open node a"]["node"] == ["a"]
-
-
 def test_idle_power_is_that_of_the_free_gpu(page):
     rows = table(page, "measured_gpu_h")
 
     assert rows["power_w"].to_list() == [100.0]
-
-
-def test_without_readings_each_panel_names_what_to_add(unread, open_energy):
-    app = open_energy(unread)
-
-    codes = "\n".join(str(code.value) for code in app.code)
-    assert "DCGM_FI_DEV_POWER_USAGE" in codes
-    assert "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION" in codes
-    assert "No power reading" in captions(app)
-    assert not app.get("plotly_chart")
-
-
-def test_without_intensities_the_page_shows_the_file_to_write(telemetry, open_energy):
-    app = open_energy(telemetry)
-
-    codes = [str(code.value) for code in app.code]
-    assert "goodput ingest carbon carbon.csv" in codes
-    assert codes[-1] == "goodput ingest inventory racks.csv"  # nor does it know a power feed
-    assert "carbon_kg" not in table(app, "energy_kwh").columns
 
 
 def test_few_gpus_are_read_from_their_readings_and_many_from_the_roll_up():

@@ -70,23 +70,14 @@ def cells(app):
 def test_every_gpu_has_a_cell_that_opens_it(page):
     assert cells(page) == {f"gpu:c/{node}#{i}" for node in "abc" for i in (0, 1)}
     assert "Each cell: a GPU, at 2027-01-15 09:00:00 UTC" in texts(page)
+    assert "Rack unknown" in "".join(chart.proto.spec for chart in page.get("plotly_chart"))
 
 
-def test_names_of_racks_and_runs_are_text(page):
-    specs = "".join(chart.proto.spec for chart in page.get("plotly_chart"))
-    assert "<script>" not in specs
-    assert "Rack unknown" in specs
-    assert "](http" not in texts(page)
+@pytest.mark.parametrize(("rack", "nodes"), [(HOSTILE, "ab"), ("", "c")], ids=["named", "none"])
+def test_a_rack_has_its_gpus_alone_as_nodes_without_a_rack_have(open_fleet, rack, nodes):
+    found = cells(open_fleet(rack=f"c/{rack}"))
 
-
-def test_a_rack_has_its_gpus_alone(open_fleet):
-    app = open_fleet(rack=f"c/{HOSTILE}")
-
-    assert cells(app) == {f"gpu:c/{node}#{i}" for node in "ab" for i in (0, 1)}
-
-
-def test_nodes_without_a_rack_can_be_seen_alone(open_fleet):
-    assert cells(open_fleet(rack="c/")) == {"gpu:c/c#0", "gpu:c/c#1"}
+    assert found == {f"gpu:c/{node}#{i}" for node in nodes for i in (0, 1)}
 
 
 def test_a_rack_that_is_not_there_offers_all_of_them(open_fleet):
@@ -173,6 +164,7 @@ def test_rows_of_each_level_have_their_bins(world, level, rows, power):
         ("gpu", "c/a#1", {"throttled_ratio": 1, "memory_used_bytes": 2**31, "errors": 1}),
         ("gpu", "c/b#0", {"throttled_ratio": 0, "memory_used_bytes": 2**31, "errors": 0}),
         ("node", "c/a", {"throttled_ratio": 0.5, "memory_used_bytes": 2**31, "errors": 1}),
+        ("node", "c/a", {"gpu_temperature_c": 80.0}),  # the hottest
     ],
 )
 def test_rows_have_throttling_memory_and_incidents(world, level, key, values):
@@ -201,14 +193,6 @@ def test_gpus_are_compared_with_the_others_of_their_job(world):
     found = dict(fleet.deviations(WINDOW, "gpu", "power_w").rows())
 
     assert found == {"c/a#0": 100, "c/a#1": 100}
-
-
-def test_a_row_of_several_gpus_has_the_hottest(world):
-    use_store(world)
-
-    found = fleet.metric(WINDOW, "node", ["c/a"], "gpu_temperature_c", ROLLED_UP)
-
-    assert found["value"].to_list()[0] == 80.0
 
 
 @pytest.mark.parametrize("level", ["gpu", "node", "rack"])

@@ -46,11 +46,6 @@ def test_the_worst_node_is_one_link_away_with_its_suggestion_and_action(hit, vis
     assert row["suggested"] == "Watch: 1 error"
     assert row["what_to_do"].startswith("Drain the node and restart it")
     assert "Node failures: 1" in texts(app)
-
-
-def test_hostile_messages_and_reasons_are_text(hit, visit):
-    app = visit(hit, "node_health")
-
     assert table(app, "reason")["reason"].to_list() == [HOSTILE]
     assert "<script>" not in texts(app)
 

@@ -5,9 +5,11 @@ import pytest
 import streamlit as st
 from tests.app.conftest import opened
 from tests.app.opened_page import assert_sound, links, table
-from tests.recorded_session import built
+from tests.recorded_session import CAPTURED, SAMPLE, built
 
 from goodput_app.dashboard.components.fleet import network_parts
+from goodput_ingest.run.ingest import ingest
+from goodput_ingest.source import ReadOptions
 from goodput_queries.evidence.batch import Batch
 
 HOSTILE = "<b>mlx5_0</b>"
@@ -17,8 +19,8 @@ SESSION = {"from": "2026-11-20T12:00:00Z", "to": "2026-11-20T13:00:00Z"}
 @pytest.fixture(scope="module")
 def session(empty_database, tmp_path_factory):
     """Give the recorded session with its slow link, a lost port, sockets and a benchmark."""
-    files = ("sacct.txt", "nvml.jsonl.gz", "job_events.jsonl.gz", "nccl_inspector")
-    for store in built(empty_database, tmp_path_factory, *files):
+    for store in built(empty_database, tmp_path_factory, *CAPTURED):
+        ingest(store, "auto", [SAMPLE / "nccl_inspector"], ReadOptions(cluster="lab"))
         node = store.read("select distinct node from marts.gpus").item()
         readings = f"""select 'test' as source, $1 as node, 'infiniband' as kind,
                 '{HOSTILE}' as device, '1' as port, n not in (2, 3) as is_up, n as rx_drops,
@@ -96,19 +98,3 @@ def test_sockets_are_called_a_fall_back_where_infiniband_is_there(page):
 def test_runs_of_nccl_tests_are_compared_whatever_the_window(page):
     assert table(page, "busbw_gb_per_s")["busbw_gb_per_s"].to_list() == [300.0, 360.0]
     assert len(page.get("plotly_chart")) == 2
-
-
-def test_without_sources_of_the_network_each_panel_says_what_to_enable(
-    empty_database, tmp_path_factory, visit
-):
-    for store in built(empty_database, tmp_path_factory, "nvml.jsonl.gz"):
-        app = visit(store, "links_and_bandwidth")
-
-        said = "\n".join(str(caption.value) for caption in app.caption)
-        assert said.count("Not configured:") == 3
-        lines = [code.value for code in app.code]
-        assert [
-            name in "".join(lines) for name in ("nccl-inspector", "node-exporter", "nccl-debug")
-        ]
-        assert lines[-1] == "goodput ingest nccl-tests FILE"
-        assert not app.warning

@@ -15,18 +15,22 @@ EMPTY_WINDOW = {"from": "2020-01-01", "to": "2020-01-02"}
 
 @pytest.fixture(scope="module")
 def capture(empty_database, tmp_path_factory):
-    """Give the recorded session, and an Xid of one of its GPUs with a hostile message."""
+    """Give the recorded session, with an Xid of a hostile message and a link that was lost."""
     for store in built(empty_database, tmp_path_factory, *PARTS):
-        gpu = store.read("select * from marts.gpus order by gpu_index limit 1")
-        at = "timestamp '2026-11-20 12:31:00'"
-        event = gpu.select("cluster", "node", "gpu_uuid").hstack(
-            store.read(
-                f"select 'test' as source, {at} as ts, 'exact' as ts_precision, 'xid' as kind, "
-                "79 as code, $1 as message",
-                [HOSTILE],
-            )
+        gpu = store.read(
+            "select cluster, node, gpu_uuid from marts.gpus order by gpu_index limit 1"
         )
+        at = "timestamp '2026-11-20 12:31:00'"
+        error = f"""select 'test' as source, {at} as ts, 'exact' as ts_precision, 'xid' as kind,
+            79 as code, $1 as message"""
+        readings = f"""select 'test' as source, $1 as node, 'infiniband' as kind,
+                '<b>mlx5_0</b>' as device, '1' as port, {at} + interval (n) minute as ts,
+                n not in (2, 3) as is_up, n * 1000 as rx_bytes
+            from range(6) as minutes(n)"""
+        event = gpu.hstack(store.read(error, [HOSTILE]))
+        links_ = store.read(readings, [gpu["node"].item()])
         store.load(Batch("gpu_events", event, "test", "test", "an event"))
+        store.load(Batch("link_samples", links_, "test", "test", "a lost link"))
         store.build()
         yield store
 
@@ -45,7 +49,9 @@ def test_the_list_has_a_row_for_each_node(capture, visit):
     assert app.dataframe[0].value["node"].to_list() == nodes
 
 
-def test_a_node_shows_its_gpus_on_one_axis_with_events_and_runs(capture, visit, gpu):
+def test_a_node_shows_its_gpus_on_one_axis_with_events_and_runs_and_its_lost_link(
+    capture, visit, gpu
+):
     node = capture.read("select node from marts.nodes").item()
 
     app = visit(capture, "nodes_and_one", node=node, of_gpu=gpu)
@@ -56,14 +62,25 @@ def test_a_node_shows_its_gpus_on_one_axis_with_events_and_runs(capture, visit, 
     assert gpus["gpu_index"].to_list() == [0, 1, 2, 3]
     assert gpus["events"].to_list() == [1, 0, 0, 0]
     assert "No data" not in texts(app)
+    (table,) = [t.value for t in app.dataframe if "link" in t.value.columns]
+    assert table["link"].to_list() == ["InfiniBand and RoCE <b>mlx5_0</b> port 1"]
+    assert table["length_s"].to_list() == [120.0]
+    runs = capture.read("select distinct job_name from marts.link_event_runs")["job_name"]
+    assert table["runs"].to_list() == [", ".join(runs.sort())]
+    drawn = str(next(e.proto.spec for e in app.get("plotly_chart")))
+    assert "Link down: InfiniBand and RoCE &lt;b&gt;mlx5_0" in drawn
+    assert "CPU busy" in drawn
 
 
-def test_a_gpu_opens_from_a_link_with_peers_events_and_what_held_it(capture, visit, gpu):
+def test_a_gpu_opens_from_a_link_with_the_peers_of_a_run_events_and_what_held_it(
+    capture, visit, gpu
+):
     window = {"from": "2026-11-20T12:30:00Z", "to": "2026-11-20T12:34:00Z"}
 
-    app = visit(capture, "one_gpu", gpu=gpu, **window)
+    app = visit(capture, "one_gpu", gpu=gpu, peers="lab/main", **window)
 
     assert app.title[0].value.startswith("GPU 0, ")
+    assert app.selectbox(key="scope_peers").value == "lab/main"
     shown = texts(app)
     assert "3 peers with readings" in shown
     assert "Events: 1" in shown
@@ -71,12 +88,6 @@ def test_a_gpu_opens_from_a_link_with_peers_events_and_what_held_it(capture, vis
     assert "Margin to the slowdown temperature: " in shown
     node = links(app)[f"Open node {capture.read('select node from marts.nodes').item()}"]
     assert node["from"] == [window["from"]]
-
-
-def test_the_peers_can_be_the_gpus_of_a_run(capture, visit, gpu):
-    app = visit(capture, "one_gpu", gpu=gpu, peers="lab/main")
-
-    assert app.selectbox(key="scope_peers").value == "lab/main"
 
 
 @pytest.mark.parametrize("given", ["GPU-of-nobody", HOSTILE])
@@ -115,52 +126,6 @@ def test_a_time_range_without_data_offers_the_last_data(capture, visit, gpu):
     for page in ("one_gpu", "nodes_and_one"):
         app = visit(capture, page, gpu=gpu, **EMPTY_WINDOW)
         assert app.button(key="empty_jump")
-
-
-def test_without_telemetry_the_pages_say_so(empty_database, tmp_path_factory, visit):
-    for store in built(empty_database, tmp_path_factory, "sacct.txt"):
-        node = store.read("select node from marts.nodes limit 1").item()
-        app = visit(store, "nodes_and_one", node=node)
-        assert "inventory in this time range" in texts(app) or "Not measured here" in texts(app)
-
-
-def test_telemetry_alone_is_drawn(empty_database, tmp_path_factory, visit):
-    for store in built(empty_database, tmp_path_factory, "nvml.jsonl.gz"):
-        gpu = store.read("select gpu_uuid from marts.gpus order by gpu_index limit 1").item()
-        app = visit(store, "one_gpu", gpu=gpu)
-        assert app.get("plotly_chart")
-
-
-@pytest.fixture(scope="module")
-def lost_link(empty_database, tmp_path_factory):
-    """Give the recorded session with an InfiniBand link that was lost while its job ran."""
-    for store in built(empty_database, tmp_path_factory, *PARTS):
-        node = store.read("select distinct node from marts.gpus").item()
-        at = "timestamp '2026-11-20 12:31:00'"
-        readings = store.read(
-            f"""select 'test' as source, $1 as node, 'infiniband' as kind, $2 as device,
-                '1' as port, {at} + interval (n) minute as ts, n not in (2, 3) as is_up,
-                n * 1000 as rx_bytes
-            from range(6) as minutes(n)""",
-            [node, "<b>mlx5_0</b>"],
-        )
-        store.load(Batch("link_samples", readings, "test", "test", "a lost link"))
-        store.build()
-        yield store
-
-
-def test_a_lost_link_is_marked_and_names_the_runs_that_it_hit(lost_link, visit):
-    node = lost_link.read("select distinct node from marts.gpus").item()
-    app = visit(lost_link, "nodes_and_one", node=node)
-
-    (table,) = [t.value for t in app.dataframe if "link" in t.value.columns]
-    assert table["link"].to_list() == ["InfiniBand and RoCE <b>mlx5_0</b> port 1"]
-    assert table["length_s"].to_list() == [120.0]
-    runs = lost_link.read("select distinct job_name from marts.link_event_runs")["job_name"]
-    assert table["runs"].to_list() == [", ".join(runs.sort())]
-    drawn = str(next(e.proto.spec for e in app.get("plotly_chart")))
-    assert "Link down: InfiniBand and RoCE &lt;b&gt;mlx5_0" in drawn
-    assert "CPU busy" in drawn
 
 
 @pytest.mark.usefixtures("here")

@@ -1,14 +1,17 @@
 """Every page on the recorded session, in-process: what it shows, filters, windows, links."""
 
+import functools
 import json
 from pathlib import Path
 
 import pytest
 import streamlit as st
-from tests.app.opened_page import HOSTILE, texts
+from tests.app.opened_page import HOSTILE, links, plain, texts
 
 import goodput_app
-from goodput_app.dashboard.components import scope_bar
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import charts, scope_bar
+from goodput_app.dashboard.components.findings.finding_parts import fix_ids
 from goodput_queries.scope import Scope
 
 PAGES = (
@@ -17,6 +20,19 @@ PAGES = (
 )
 NAMES_AND_PLACES = {"GPU", "Rank", "Xid", "Attempt", "attempt", "First step", "Last step"}
 BERLIN = "Europe/Berlin"
+MINUTE = {"from": "2026-11-20T12:31:00Z", "to": "2026-11-20T12:32:00Z"}
+CHARTS_MAX_BYTES = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def drawn(capture, visit):
+    """Give pages of the session, each drawn once: run, where it is of one."""
+
+    @functools.cache
+    def page(name):
+        return visit(capture, name, **({"run": "lab/main"} if name == "one_run" else {}))
+
+    return page
 
 
 def assert_can_be_downloaded(app):
@@ -44,103 +60,76 @@ def unexplained(app):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_every_page_draws_the_recorded_session(capture, visit, page):
-    app = visit(capture, page, run="lab/main")
+def test_every_page_draws_the_recorded_session(drawn, page):
+    app = drawn(page)
     assert len(app.title) == 2  # the product's and the page's
-    assert app.get("plotly_chart") or page == "open_findings"
+    drawings = app.get("plotly_chart")
+    assert drawings or page == "open_findings"
+    assert sum(len(one.proto.spec) for one in drawings) < CHARTS_MAX_BYTES
     assert_can_be_downloaded(app)
     assert unexplained(app) == set()
 
 
-def test_the_overview_says_what_is_not_measured_and_what_has_no_price(capture, visit):
-    shown = texts(visit(capture))
+def test_the_overview_says_what_is_not_known_and_its_waterfall_adds_up(drawn):
+    app = drawn("fleet_overview")
+    shown = texts(app)
     assert "of step time not measured" in shown
     assert "no price" in shown
     assert "$0" not in shown
+    traces = json.loads(app.get("plotly_chart")[0].proto.spec)["data"]
+    bars = [(trace["name"], trace["x"][0]) for trace in traces]
+    (capacity,) = (length for name, length in bars if name == "Capacity")
+    others = sum(abs(length) for name, length in bars if name != "Capacity")
+    assert others == pytest.approx(capacity)
 
 
-def test_the_waterfall_on_the_page_adds_up_to_the_capacity(capture, visit):
-    specs = [json.loads(e.proto.spec) for e in visit(capture).get("plotly_chart")]
-    traces = specs[0]["data"]
-    total = sum(abs(_numbers(trace["x"])[0]) for trace in traces if trace["name"] != "Capacity")
-    capacity = next(_numbers(trace["x"])[0] for trace in traces if trace["name"] == "Capacity")
-    assert total == pytest.approx(capacity)
-
-
-def _numbers(values):
-    assert isinstance(values, list)
-    return values
-
-
-def test_no_page_is_heavier_than_two_megabytes(capture, visit):
-    for page in ("fleet_overview", "one_run", "idle_gaps"):
-        app = visit(capture, page, run="lab/main")
-        specs = sum(len(element.proto.spec) for element in app.get("plotly_chart"))
-        assert specs < 1_000_000, page
-
-
-def test_the_cost_page_lists_tokens_by_account(capture, visit):
-    app = visit(capture, "cost_statement")
-
-    frames = [frame.value for frame in app.dataframe]
+def test_the_cost_page_lists_tokens_by_account(drawn, capture):
+    frames = [frame.value for frame in drawn("cost_statement").dataframe]
     (tokens,) = (frame for frame in frames if "tokens_per_kj" in frame)
     per_j = capture.read("select tokens_per_j, team from marts.tokens_by_account").row(0)
     assert tokens["tokens_per_kj"].to_list() == [pytest.approx(1000 * per_j[0])]
     assert tokens["team"].to_list() == [per_j[1]]
 
 
-def test_a_run_is_judged_in_a_sentence_with_evidence(capture, visit):
-    app = visit(capture, "one_run", run="lab/main")
+def test_a_run_is_judged_in_a_sentence_with_evidence_and_says_how_fast_it_is(drawn, capture):
+    app = drawn("one_run")
     verdict = app.info[0].value
     assert verdict.startswith("**Attempts of the job failed**"), "its largest finding"
     assert "evidence: 121\\.3 GPU\\-s lost" in verdict
     link = next(one.proto for one in app.get("page_link") if one.proto.label == "Open the finding")
     assert "finding=" in link.query_string
     assert "Restarts: 1" in texts(app)
-
-
-def test_the_runs_page_says_of_each_run_what_its_own_page_says(capture, visit):
-    (table,) = (f.value for f in visit(capture, "all_runs").dataframe if "verdict" in f.value)
-
-    said = dict(zip(table["run_name"], table["verdict"], strict=True))
-    expected = {}
-    found = 0
-    for run_key in capture.read("select run_key from marts.runs")["run_key"]:
-        of_run = Scope(run=run_key)
-        run = capture.read("from marts.runs", scope=of_run).row(0, named=True)
-        rows = capture.read("from marts.run_verdicts", scope=of_run).rows(named=True)
-        found += len(rows)
-        expected[run["run_name"]] = rows[0]["verdict"] if rows else None
-        assert run["verdict"] == expected[run["run_name"]]
-    assert {
-        name: text if isinstance(text, str) else None for name, text in said.items()
-    } == expected
-    assert 0 < found < len(said), "some have no finding"
-
-
-def test_the_run_page_shows_how_fast_its_steps_are(visit, capture):
-    app = visit(capture, "one_run", run="lab/main")
-
+    run = capture.read("from marts.runs where run_key = 'lab/main'").row(0, named=True)
+    assert f"Engine {theme.percent(run['nvcre_goodput_ratio'])} (lost " in texts(app)
     shown = {tile.label: tile.value.replace("\\", "") for tile in app.metric}
     assert {name: shown[name] for name in ("Step time", "Tokens/s", "MFU", "Bound by")} == {
-        "Step time": "120.0 ms",
-        "Tokens/s": "466.3 k",
-        "MFU": "28.6 %",
-        "Bound by": "unknown",
-    }
+        "Step time": "120.0 ms", "Tokens/s": "466.3 k", "MFU": "28.6 %", "Bound by": "unknown",
+    }  # fmt: skip
     assert any("of its best speed" in text.value for text in app.caption)
 
 
-def test_the_run_page_without_a_run_asks_for_one(capture, visit):
-    app = visit(capture, "one_run")
-    assert "Choose a run" in app.info[0].value
+def test_the_runs_page_says_of_each_run_what_its_own_page_says(drawn, capture):
+    (table,) = (f.value for f in drawn("all_runs").dataframe if "verdict" in f.value)
+
+    said = {
+        name: text if isinstance(text, str) else None
+        for name, text in zip(table["run_name"], table["verdict"], strict=True)
+    }
+    runs = capture.read("select run_key, run_name, verdict from marts.runs").rows(named=True)
+    assert said == {run["run_name"]: run["verdict"] for run in runs}
+    judged, others = ([r for r in runs if (r["verdict"] is None) == is_none] for is_none in (0, 1))
+    for run in (judged[0], others[0]):
+        rows = capture.read("from marts.run_verdicts", scope=Scope(run=run["run_key"]))
+        assert run["verdict"] == (rows["verdict"][0] if rows.height else None)
 
 
-def test_a_link_reproduces_filter_and_window(capture, visit):
-    window = {"from": "2026-11-20T12:31:00Z", "to": "2026-11-20T12:32:00Z"}
-    app = visit(capture, "fleet_overview", run="lab/main", **window)
+def test_a_link_reproduces_filter_and_window_and_another_cluster_has_other_runs(capture, visit):
+    app = visit(capture, "fleet_overview", run="lab/main", team="research", **MINUTE)
     assert app.selectbox(key="scope_run").value == "lab/main"
     assert "Capacity: 4.0 GPU\\-min" in texts(app).replace("4\\.0", "4.0")
+
+    app.selectbox(key="scope_cluster").select("lab").run()
+    assert dict(app.query_params) == {"cluster": "lab"}
 
 
 def test_a_choice_is_written_to_the_link(capture, visit):
@@ -151,23 +140,18 @@ def test_a_choice_is_written_to_the_link(capture, visit):
     assert "team" not in app.query_params
 
 
-def test_another_cluster_is_not_asked_for_the_first_ones_runs(capture, visit):
-    app = visit(capture, "fleet_overview", run="lab/main", team="research")
-    app.selectbox(key="scope_cluster").select("lab").run()
-    assert dict(app.query_params) == {"cluster": "lab"}
-
-
-def test_empty_by_filter_offers_to_clear_the_filters(capture, visit):
-    app = visit(capture, "fleet_overview", team="nobody")
-    assert "matches the filters" in app.info[0].value
-    app.button(key="empty_clear").click().run()
-    assert app.get("plotly_chart")
-
-
-def test_empty_by_data_offers_to_jump_to_the_last(capture, visit):
-    app = visit(capture, "fleet_overview", **{"from": "2020-01-01", "to": "2020-01-02"})
-    assert "2026-11-20 12:35:02 UTC" in app.info[0].value
-    app.button(key="empty_jump").click().run()
+@pytest.mark.parametrize(
+    ("params", "said", "button"),
+    [
+        ({"team": "nobody"}, "matches the filters", "empty_clear"),
+        ({"from": "2020-01-01", "to": "2020-01-02"}, "2026-11-20 12:35:02 UTC", "empty_jump"),
+    ],
+    ids=["by filter", "by data"],
+)
+def test_an_empty_page_leads_to_what_there_is(capture, visit, params, said, button):
+    app = visit(capture, "fleet_overview", **params)
+    assert said in app.info[0].value
+    app.button(key=button).click().run()
     assert app.get("plotly_chart")
 
 
@@ -178,11 +162,13 @@ def test_a_window_that_is_none_is_reported_and_the_default_shown(capture, visit,
     assert app.get("plotly_chart")
 
 
-@pytest.mark.parametrize("param", ["cluster", "team", "node", "run", "loss", "gap", "least"])
-def test_hostile_parameters_are_shown_as_text(capture, visit, param):
-    for page in ("fleet_overview", "idle_gaps"):
-        app = visit(capture, page, **{param: HOSTILE})
-        assert "](http" not in texts(app)
+@pytest.mark.parametrize(
+    "names", [("cluster", "team", "node", "run"), ("loss", "gap", "least")], ids="-".join
+)
+@pytest.mark.parametrize("page", ["fleet_overview", "idle_gaps"])
+def test_hostile_parameters_are_shown_as_text(capture, visit, page, names):
+    app = visit(capture, page, **dict.fromkeys(names, HOSTILE))
+    assert "](http" not in texts(app)
 
 
 def test_a_picked_loss_shows_cause_and_evidence(capture, visit):
@@ -219,9 +205,12 @@ def test_no_page_file_is_named_like_a_url():
 
 
 @pytest.mark.parametrize(("asked", "chosen"), [("off", "off"), ("5m", "5m"), ("<b>", "30s")])
-def test_how_often_a_page_looks_for_new_data_is_in_the_link(capture, visit, asked, chosen):
-    app = visit(capture, "one_run", run="lab/main", refresh=asked)
+def test_a_page_of_no_run_asks_for_one_and_looks_for_data_as_often_as_the_link_says(
+    capture, visit, asked, chosen
+):
+    app = visit(capture, "one_run", refresh=asked)
 
+    assert "Choose a run" in app.info[0].value
     assert app.session_state["scope_refresh"] == chosen
 
 
@@ -235,7 +224,7 @@ def test_a_page_shows_the_zone_of_the_link(capture, visit):
 
 
 def test_a_zone_that_is_not_known_is_reported(capture, visit):
-    app = visit(capture, "data_health", tz="../../etc/passwd")
+    app = visit(capture, "one_run", tz="../../etc/passwd")
     assert "is not a known time zone" in app.warning[0].value.replace("\\", "")
 
 
@@ -250,3 +239,41 @@ def test_a_screen_on_the_wall_has_no_side_bar_and_no_filters_and_is_refreshed(
     assert asked == ["30s"]
     assert "cluster lab" in texts(app)
     assert app.button(key="wall").label == "Leave wall view"
+
+
+def test_the_top_fix_leads_to_its_findings_and_says_what_comes_back(capture, visit):
+    fixes = capture.read("from marts.fixes where back_ms > 0 order by back_ms desc limit 1")
+    fix = fix_ids(fixes).item()
+
+    opened = links(visit(capture, "fleet_overview", fix=fix))["Open its findings"]
+
+    assert opened["fix"] == [fix]
+    shown = plain(visit(capture, "open_findings", fix=fix))
+    assert "of this time range are recoverable, at least" in shown
+
+
+def test_what_ran_on_a_node_in_a_minute_leads_to_the_run_in_that_minute(capture, visit):
+    node = capture.read("select distinct node from marts.gpus").item()
+    held = "select job_run_key from marts.gpu_allocations where run_key = 'lab/main' limit 1"
+
+    app = visit(capture, "nodes_and_one", node=node, held=capture.read(held).item(), **MINUTE)
+
+    (run,) = (params for label, params in links(app).items() if label.startswith("Open run"))
+    assert (run["run"], run["from"]) == (["lab/main"], [MINUTE["from"]])
+
+
+def test_a_late_rank_has_its_gpu_and_what_it_cost_the_others(drawn):
+    specs = "".join(chart.proto.spec for chart in drawn("one_run").get("plotly_chart"))
+
+    assert "rank 1, vm GPU 1" in specs
+    assert "9.2 GPU-s lost by other ranks" in specs
+
+
+def test_a_day_of_a_node_leads_to_the_node_on_that_day(capture, visit, monkeypatch):
+    node = capture.read("select distinct node from marts.gpus").item()
+    cell = json.dumps(["lab", node, "2026-11-20"])
+    monkeypatch.setattr(charts, "pick", lambda *_: cell)  # as a click on the cell returns it
+
+    opened = links(visit(capture, "node_health", kind="nvlink"))
+
+    assert opened[f"2026-11-20: open node {node}"]["from"][0].startswith("2026-11-20")

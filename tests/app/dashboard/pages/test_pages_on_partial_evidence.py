@@ -4,12 +4,15 @@ import json
 
 import polars as pl
 import pytest
-from tests.app.opened_page import HOSTILE, texts
-from tests.recorded_session import SAMPLE, built
+from tests.app.opened_page import HOSTILE, table, texts
+from tests.queries.conftest import Evidence
+from tests.recorded_session import built
 
 from goodput_ingest.run import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.evidence.batch import Batch, Reject
+
+NODE = pl.DataFrame({"cluster": ["lab"], "node": ["n1"], "source": ["csv"]})
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +46,7 @@ def test_a_page_shows_the_first_run_on_an_empty_database(store, visit, page):
 
 
 def test_rows_without_a_ledger_say_that_it_is_being_built(store, visit):
-    node = pl.DataFrame({"cluster": ["lab"], "node": ["n1"], "source": ["csv"]})
-    store.load(Batch("nodes", node, "csv", "nodes.csv", "digest"))
+    store.load(Batch("nodes", NODE, "csv", "nodes.csv", "digest"))
     app = visit(store)
     assert "is being built" in app.info[0].value
 
@@ -53,9 +55,6 @@ def test_rows_that_name_no_gpu_say_what_to_read_in_as_well(events_alone, visit):
     app = visit(events_alone)
     assert "contain neither a GPU inventory nor a job" in app.info[0].value
     assert "goodput build" not in texts(app)
-
-
-def test_the_data_page_is_there_without_any_gpu(events_alone, visit):
     app = visit(events_alone, "data_health")
     assert {title.value for title in app.title} == {"Goodput", "Data"}
     assert any("job-events" in frame.value.to_csv() for frame in app.dataframe)
@@ -73,6 +72,12 @@ def test_without_job_events_lateness_and_goodput_of_a_run_are_not_known(accounti
     assert "Goodput (% of allocated): not measured" in texts(app)
 
 
+def test_without_telemetry_a_node_says_so(accounting, visit):
+    node = accounting.read("select node from marts.nodes limit 1").item()
+    shown = texts(visit(accounting, "nodes_and_one", node=node))
+    assert "inventory in this time range" in shown or "Not measured here" in shown
+
+
 @pytest.mark.parametrize(("by", "name"), [("", "research"), ("size", "2 to 8 GPUs")])
 def test_the_runs_page_says_who_waited(accounting, visit, by, name):
     app = visit(accounting, "all_runs", waits=by)
@@ -81,19 +86,66 @@ def test_the_runs_page_says_who_waited(accounting, visit, by, name):
     assert waits["started"].sum() > 0
 
 
-def test_partial_evidence_is_marked(telemetry, visit):
-    app = visit(telemetry)
-    shown = texts(app)
+def test_telemetry_alone_is_drawn_and_marked_as_partial(telemetry, visit):
+    shown = texts(visit(telemetry))
     assert "Capacity" in shown
     assert "no price" in shown
+    gpu = telemetry.read("select gpu_uuid from marts.gpus order by gpu_index limit 1").item()
+    assert visit(telemetry, "one_gpu", gpu=gpu).get("plotly_chart")
 
 
 def test_rejected_rows_are_listed_with_their_reason(store, visit):
-    ingest.ingest(store, "auto", [SAMPLE / "sacct.txt"], ReadOptions(cluster="lab"))
     empty = store.read("select * from raw.job_events limit 0")
     rejects = [Reject(line=7, reason="not JSON", content=HOSTILE)]
     store.load(Batch("job_events", empty, "job-events", "x.jsonl", "digest", rejects=rejects))
-    store.build()
+    store.load(Batch("nodes", NODE, "csv", "nodes.csv", "digest"))
     app = visit(store, "data_health")
     frames = [frame.value for frame in app.dataframe]
     assert any("not JSON" in frame.to_csv() for frame in frames)
+
+
+def test_the_data_page_says_how_exact_readings_are(store, visit):
+    made = Evidence(store)
+    made.node("a", 1)
+    made.job("1", 0, 600, ["a"], 1)
+    made.samples("a#0", made.every(-30, 600, 30), lambda second: not 120 < second <= 300)
+    store.build()
+
+    app = visit(store, "data_health")
+
+    exact = (
+        "readings at least every 30.0 s place 2 changes between active and idle to ± 1.0 GPU-min"
+    )
+    assert f"c: {exact}; idle time under 1m 30s may count as active." in texts(app)
+
+
+def test_without_readings_the_energy_page_names_what_to_add(accounting, visit):
+    app = visit(accounting, "power_and_carbon")
+    codes = "\n".join(str(code.value) for code in app.code)
+    assert "DCGM_FI_DEV_POWER_USAGE" in codes
+    assert "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION" in codes
+    assert "No power reading" in texts(app)
+    assert not app.get("plotly_chart")
+
+
+def test_without_intensities_the_energy_page_shows_the_file_to_write(telemetry, visit):
+    app = visit(telemetry, "power_and_carbon")
+    codes = [str(code.value) for code in app.code]
+    assert "goodput ingest carbon carbon.csv" in codes
+    assert codes[-1] == "goodput ingest inventory racks.csv"  # nor does it know a power feed
+    assert "carbon_kg" not in table(app, "energy_kwh").columns
+
+
+def test_without_sources_of_the_network_each_panel_says_what_to_enable(telemetry, visit):
+    app = visit(telemetry, "links_and_bandwidth")
+    assert texts(app).count("Not configured:") == 3
+    lines = [code.value for code in app.code]
+    for name in ("nccl-inspector", "node-exporter", "nccl-debug"):
+        assert name in "".join(lines)
+    assert lines[-1] == "goodput ingest nccl-tests FILE"
+    assert not app.warning
+
+
+def test_a_site_without_engines_reads_the_source_and_the_lines(telemetry, visit):
+    app = visit(telemetry, "model_serving")
+    assert app.code[0].value.startswith('[[collect]]\nsource = "serving-metrics"')

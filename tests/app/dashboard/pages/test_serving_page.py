@@ -115,13 +115,3 @@ def test_a_page_says_of_how_many_rows_it_has_the_first(store, monkeypatch):
     texts = [caption.value for caption in app.caption]
     assert "The first 2 of 5 engines; choose a served model." in texts
     assert any(text.startswith("The first 2 of ") and "latencies" in text for text in texts)
-
-
-def test_a_site_without_engines_is_told_the_source_and_the_lines(capture):
-    """The recorded session has none."""
-    app = opened(capture, "model_serving")
-
-    assert_sound(app)
-    assert next(code.value for code in app.code).startswith(
-        '[[collect]]\nsource = "serving-metrics"'
-    )

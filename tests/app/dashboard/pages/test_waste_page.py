@@ -1,16 +1,23 @@
 """The Waste page: gaps, sums of what its table leaves out, links to it."""
 
-from tests.app.opened_page import texts
+import pytest
+from tests.app.opened_page import HOSTILE, table, texts
+from tests.queries.conftest import Evidence
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.data import marts
 
 
-def test_a_picked_gap_shows_what_its_gpu_did(capture, visit):
+@pytest.fixture(scope="module")
+def page(capture, visit):
+    """Give the page of the recorded session, drawn once."""
+    return visit(capture, "idle_gaps")
+
+
+def test_a_picked_gap_shows_what_its_gpu_did(capture, visit, page):
     gap = capture.read("select gap_id from marts.idle_gaps order by gap_s desc limit 1").item()
-    before = len(visit(capture, "idle_gaps").get("plotly_chart"))
     app = visit(capture, "idle_gaps", gap=gap)
-    assert len(app.get("plotly_chart")) == before + 1
+    assert len(app.get("plotly_chart")) == len(page.get("plotly_chart")) + 1
 
 
 def test_gaps_that_the_table_leaves_out_are_in_the_sums(capture, visit, monkeypatch):
@@ -46,8 +53,10 @@ def test_a_category_that_does_not_exist_is_named(capture, visit):
     assert "'xyz' is not a category; all categories are shown." in shown
 
 
-def test_gpus_that_did_nothing_while_their_job_worked_are_reported(capture, visit, monkeypatch):
-    assert "while their jobs stepped" not in texts(visit(capture, "idle_gaps"))
+def test_gpus_that_did_nothing_while_their_job_worked_are_reported(
+    capture, visit, page, monkeypatch
+):
+    assert "while their jobs ran steps" not in texts(page)
     found = marts.idle_gaps
 
     def beside(scope):
@@ -57,3 +66,18 @@ def test_gpus_that_did_nothing_while_their_job_worked_are_reported(capture, visi
     monkeypatch.setattr(marts, "idle_gaps", beside)
 
     assert "GPUs were idle while their jobs ran steps: " in texts(visit(capture, "idle_gaps"))
+
+
+def test_free_time_with_demand_names_the_jobs_that_waited(store, visit):
+    made = Evidence(store)
+    made.node("a", 4, partitions=("p",))
+    made.watched(7_200)
+    asked = {"submit": 0, "gpus_requested": 4, "partition": "p"}
+    for job in ("7", "8"):
+        made.job(job, None, None, [], 0, "PENDING", **{**asked, "job_name": HOSTILE})
+    store.build()
+
+    app = visit(store, "idle_gaps", category="idle_with_demand")
+
+    assert table(app, "waited_s")["job_id"].to_list() == ["7", "8"]
+    assert "2 jobs." in texts(app)

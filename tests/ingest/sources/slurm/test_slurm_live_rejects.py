@@ -14,7 +14,7 @@ COMMANDS = {
     esac""",
     "squeue": "echo 7",
     "sinfo": """printf 'gpu1\\037train\\037wobbly\\037gpu:4\\037'
-        printf '%s/0/0/4\\037100\\037none\\037none\\037\\n' $COUNT""",
+        printf '%s/0/0/4\\037100\\037ib\\037none\\037none\\037\\n' $COUNT""",
     "sacctmgr": "true",
     "sacct": """case "$1" in
         -e) echo "FIELDS";;

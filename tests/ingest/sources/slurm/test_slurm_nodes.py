@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from goodput_ingest.formats import gres
 from goodput_ingest.formats.gres import gpu_gres, slots
 from goodput_ingest.sources.slurm.nodes import parse_nodes, parse_sinfo
 from goodput_ingest.sources.slurm.states import ledger_state, words
@@ -219,3 +220,18 @@ def test_indices_that_cannot_be_leave_the_number_of_gpus(index):
     (found,) = gpu_gres(f"gpu:h100:1(IDX:{index})")
 
     assert (found.gpus, found.indices) == (1, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("shard:a40:2(IDX:0)", {"shard": 2}),
+        ("gres/mps:50", {"mps": 50}),
+        ("gres/shard=2,gres/mps:a40=25", {"shard": 2, "mps": 25}),
+        ("gpu:a40:1(IDX:0),shard:2(0/4,2/4)", {"shard": 2}),
+        ("gpu:h100:8", {}),
+        ("shard:a40:many", {}),
+    ],
+)
+def test_parts_of_gpus_in_a_gres_text(text, expected):
+    assert gres.parts(text) == expected

@@ -64,16 +64,6 @@ def test_an_allocation_is_cut_at_the_window(store):
     assert (held["job_name"], held["run_id"], held["node"]) == ("train", "7", "n")
 
 
-def test_a_bin_has_the_category_with_most_of_its_time(store):
-    """Of 40 minutes the job held 30, of the other 20 none."""
-    found = rows(store, "gpu_category_bins", gpu_uuid=FIRST, bucket_ms=2_400_000)
-
-    assert [row["ledger_ms"] for row in found] == [2_400_000, 1_200_000]
-    assert [row["category_ms"] for row in found][1] == 1_200_000
-    assert found[0]["category"] != found[1]["category"]
-    assert found[1]["category"] == "idle_no_demand"
-
-
 @pytest.mark.parametrize("from_s", [0, 700])
 @pytest.mark.parametrize("bucket_ms", [900_000, HOUR_MS, 2 * HOUR_MS])
 def test_bins_of_a_node_are_the_sums_of_its_gpus(store, from_s, bucket_ms):

@@ -32,13 +32,92 @@ def test_a_job_that_waits(cluster, job, expected):
     assert cluster.gpu_s() == expected
 
 
-@built_together(builds=2)
-def test_the_last_reason_that_the_accounting_has_decides(cluster):
+def test_the_last_reason_that_the_accounting_has_decides(evidence):
+    evidence.node("a", 1, partitions=("p",))
+    evidence.watched(100)
+    asked = {"gpus_requested": 1, "partition": "p", "submit": 0}
+    held = {"reason": "QOSMaxGRESPerUser", "observed_at": evidence.at(50)}
+    evidence.job("1", None, None, [], 0, "PENDING", **asked, **held)
+    assert evidence.gpu_s() == NONE
+    waits = {"reason": "Priority", "observed_at": evidence.at(90)}
+    evidence.job("1", None, None, [], 0, "PENDING", **asked, **waits)
+
+    assert evidence.gpu_s() == DEMAND
+
+
+# what it shows: nodes with features, what a listing has of the job, the nodes it could use
+A_B = {"a": ["h100", "ib"], "b": ["a100"]}
+REQUESTS = {
+    "any node": (A_B, {}, "ab"),
+    "a node": (A_B, {"requested_nodes": ["a"]}, "a"),
+    "a node that is not there": (A_B, {"requested_nodes": ["z"]}, ""),
+    "a node among more": (A_B, {"requested_nodes": ["a"], "nodes_requested": 2}, "ab"),
+    "as many nodes as it names": (A_B, {"requested_nodes": ["a"], "nodes_requested": 1}, "a"),
+    "all nodes but one": (A_B, {"excluded_nodes": ["a"]}, "b"),
+    "a feature": (A_B, {"feature_sets": ["ib"]}, "a"),
+    "two features": (A_B, {"feature_sets": ["a100&ib"]}, ""),
+    "one of two": (A_B, {"feature_sets": ["a100", "h100&ib"]}, "ab"),
+    "a feature of nodes whose features no source names": (
+        {"a": None, "b": ["a100"]}, {"feature_sets": ["ib"]}, "a",
+    ),
+    "a feature of nodes without any": ({"a": [], "b": ["ib"]}, {"feature_sets": ["ib"]}, "b"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("nodes", "request_", "expected"), REQUESTS.values(), ids=REQUESTS)
+@built_together
+def test_a_job_could_use_the_nodes_it_asks_for(cluster, nodes, request_, expected):
+    for node, features in nodes.items():
+        cluster.node(node, 1)
+        cluster.add("nodes", node=node, partitions=["p"], features=features)
+    cluster.watched(100)
+    waiting_job(cluster)
+    listing(cluster, 50, reason="Resources", **request_)
+    yield
+    states = "select node from marts.unit_states where category = 'idle_with_demand' order by node"
+    found = cluster.read(states)
+    assert "".join(found["node"]) == expected
+
+
+# what it shows: (second, reason) of listings, when it starts, GPU-seconds with demand of 100
+HISTORIES = {
+    "one listing holds for the whole wait": ([(50, "Resources")], None, 100),
+    "one listing that holds it": ([(50, "Dependency")], None, 0),
+    "the first reason holds from the submission": ([(40, "Licenses"), (70, "Resources")], None, 60),
+    "a reason holds from the listing before it": ([(40, "Priority"), (70, "QOSGrpGRES")], None, 40),
+    "the last reason holds until the start": ([(40, "Priority")], 80, 80),
+    "a listing after the start ends nothing": ([(40, "Priority"), (95, None)], 80, 80),
+    "listings win over the accounting": ([(90, "Dependency")], None, 0),
+    "None counts as before": ([(40, "None"), (70, "JobHeldUser")], None, 40),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("reasons", "start", "expected"), HISTORIES.values(), ids=HISTORIES)
+@built_together
+def test_reasons_hold_from_listing_to_listing(cluster, reasons, start, expected):
     cluster.node("a", 1, partitions=("p",))
     cluster.watched(100)
-    asked = {"gpus_requested": 1, "partition": "p", "submit": 0}
-    for reason, second, expected in (("QOSMaxGRESPerUser", 50, NONE), ("Priority", 90, DEMAND)):
-        known = {"reason": reason, "observed_at": cluster.at(second)}
-        cluster.job("1", None, None, [], 0, "PENDING", **asked, **known)
-        yield
-        assert cluster.gpu_s() == expected
+    waiting_job(cluster, start)
+    for second, reason in reasons:
+        listing(cluster, second, reason=reason)
+    yield
+    assert cluster.gpu_s().get("idle_with_demand", 0) == expected
+
+
+def test_a_listing_that_comes_later_reopens_its_hours(evidence):
+    evidence.node("a", 1, partitions=("p",))
+    evidence.watched(100)
+    waiting_job(evidence)
+    assert evidence.gpu_s() == DEMAND
+    listing(evidence, 50, reason="Resources", requested_nodes=["b"])
+
+    assert evidence.gpu_s() == NONE
+
+
+def waiting_job(cluster, start=None):
+    run = (start, 100, ["z"], 1, "COMPLETED") if start else (None, None, [], 0, "PENDING")
+    cluster.job("1", *run, submit=0, gpus_requested=1, partition="p")
+
+
+def listing(cluster, second, **request):
+    cluster.add("job_requests", job_id_raw="1", submit_at=0, observed_at=second, **request)

@@ -222,3 +222,26 @@ def test_gpus_that_only_the_scheduler_knows_have_the_model_that_it_names(cluster
     yield
     row = cluster.read("from marts.ledger_by_category where gpu_ms > 0").row(0, named=True)
     assert (row["cost"], row["unpriced_gpu_ms"]) == (pytest.approx(10.0), 0)
+
+
+@built_together
+def test_gpus_that_another_source_names_count_where_the_accounting_has_none(cluster):
+    cluster.node("a", 8)
+    cluster.job("1", 0, 3600, ["a"], None)
+    for number in range(5):
+        cluster.hold("1", f"a#{number}", method="scontrol")
+    cluster.watched(3600)
+    yield
+    assert cluster.gpu_s() == {"unknown": 5 * 3600, "idle_no_demand": 3 * 3600}
+
+
+@built_together
+def test_a_value_that_is_blank_does_not_void_the_utilisation_beside_it(cluster):
+    cluster.telemetry("a", 1, source="dcgm")
+    cluster.add("gpu_samples", *(
+        {"ts": second, "gpu_busy_ratio": 0.9, "is_flagged": second > 0}
+        for second in range(0, 3_601, 60)
+    ), source="dcgm", gpu_uuid=cluster.gpu("a-0"), gpu_instance="")  # fmt: skip
+    cluster.job("1", 0, 3600, ["a"], 1)
+    yield
+    assert cluster.gpu_s() == {"busy_unclassified": 3600}

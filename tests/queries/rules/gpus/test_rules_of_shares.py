@@ -121,3 +121,24 @@ def test_held_shares(cluster, cut, pods, end, expected):
         pod(cluster, name, start, until)
     yield
     assert held_gpu_s(cluster) == expected
+
+
+PARTS = {"1": (0, 1800, 2), "2": (600, 3600, 3), "3": (900, 3000, 2), "4": (2000, None, 1)}
+
+
+def test_parts_of_the_accounting_may_come_in_any_order(new_evidence):
+    def placed(*loads):
+        made = new_evidence()
+        made.node("g", 2)
+        made.add("nodes", node="g", gres="gpu:2,shard:8")
+        made.watched(3600)
+        for jobs in loads:
+            for job in jobs:
+                start, end, shards = PARTS[job]
+                state = "RUNNING" if end is None else "COMPLETED"
+                made.job(job, start, end, ["g"], 0, state, alloc_tres=f"gres/shard={shards}")
+            made.store.build()
+        holds = "from intermediate.int_holds order by all"
+        return made.store.read(holds).rows(), made.gpu_s()
+
+    assert placed("4", "31", "2") == placed("1234")

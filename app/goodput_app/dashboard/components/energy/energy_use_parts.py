@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 EXECUTING = {
     "label": "Account",
     "gpu_model": "GPU model",
-    "idle_ms": "Executing but idle",
-    "idle_ratio": "Share of read time",
+    "idle_ms": "Executing idle",
+    "idle_ratio": "Share of allocated time",
     "power_w": "Idle power",
-    "energy_kwh": "Energy while executing but idle",
+    "energy_kwh": "Energy while executing idle",
     "cluster": "Cluster",
 }
 RUNS = {
@@ -117,7 +117,7 @@ def feeds(frame: pl.DataFrame) -> None:
 def executing(frame: pl.DataFrame) -> None:
     """Draw the energy of programs that were loaded and did nothing."""
     if frame.is_empty():
-        st.caption("No program that used memory of a GPU did nothing for ten minutes.")
+        st.caption("No program that used memory of a GPU did nothing.")
         return
     named = frame.with_columns(label=pl.col("team").fill_null("Account unknown"))
     tables.show(named, _of(named, EXECUTING), "executing-idle")

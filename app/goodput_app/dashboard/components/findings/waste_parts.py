@@ -29,6 +29,19 @@ INTERVALS = {
     "gpu_ms": "GPU time",
     "cost": "Cost",
 }
+WAITING = {
+    "job_name": "Job name",
+    "job_id": "Job",
+    "user_name": "User",
+    "team": "Team",
+    "gpus": "GPUs requested",
+    "waited_s": "Waited",
+    "free_gpu_ms": "Free GPU time",
+    "reason": "Pending reason",
+    "since_at": "Since",
+    "partition": "Partition",
+}
+WAITING_HIDDEN = ("user_name", "partition")
 
 PERIODIC = {
     "job_name": "Job name",
@@ -78,6 +91,12 @@ def chosen_category(scope: Scope) -> str | None:
     return None
 
 
+def in_ledger(scope: Scope, category: str) -> int:
+    """Return the GPU-milliseconds that the ledger has of a category."""
+    ledger = marts.ledger_by_category(scope).filter(pl.col("category") == category)
+    return int(ledger["gpu_ms"].sum())
+
+
 def intervals(scope: Scope, category: str) -> None:
     """Draw where the time of a category is: its sum in the scope, and the intervals behind it."""
     blame = st.query_params.get("blame") or None
@@ -102,6 +121,24 @@ def intervals(scope: Scope, category: str) -> None:
         places.pick(found, INTERVALS, "interval", of, rows=8)
 
 
+def waiting_jobs(scope: Scope) -> None:
+    """Draw the jobs that waited while GPUs that they could have used were free."""
+    with panel(
+        "Jobs that waited",
+        "marts.waiting_jobs",
+        help="Jobs that could have used the free GPUs. Free GPU time counts for each of them.",
+    ):
+        found = marts.waiting_jobs(scope)
+        if found.is_empty():
+            st.caption("No waiting job of this scope could have used free GPUs.")
+            return
+        text = theme.count(found["all_jobs"][0], "job")
+        if found.height < found["all_jobs"][0]:
+            text += f"; the table has the {found.height:,} that asked for most GPU time"
+        st.caption(f"{text}.")
+        tables.show(found, WAITING, "waiting", rows=8, hidden=WAITING_HIDDEN)
+
+
 def gaps_of(found: marts.IdleGaps, category: str | None) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return gaps and sums as the page shows them: whole gaps, or their parts in one category."""
     if category is not None:
@@ -114,10 +151,19 @@ def gaps_of(found: marts.IdleGaps, category: str | None) -> tuple[pl.DataFrame, 
     return whole, found.sums.with_columns(gaps="main_gaps")
 
 
-def gap_count(shown: int, number: int, gpu_ms: int, category: str | None) -> None:
-    """Say how many idle gaps there are and how much time they have, in the chosen category."""
-    inside = " of this category" if category else ""
-    text = f"{theme.count(number, 'idle gap')}, {theme.gpu_time(gpu_ms)}{inside} in them"
+def gap_count(shown: int, number: int, gpu_ms: int, ledger_ms: int | None) -> None:
+    """Say how many idle gaps there are and how much time they have.
+
+    ledger_ms: what the ledger has of the chosen category; None: no category is chosen.
+    """
+    text = f"{theme.count(number, 'idle gap')}, {theme.gpu_time(gpu_ms)}"
+    if ledger_ms is None:
+        text += " in them"
+    else:
+        text += (
+            f" of this category in them, of {theme.gpu_time(ledger_ms)} in the ledger: the rest "
+            "has no readings, or is shorter than 1 s"
+        )
     if shown < number:
         text += f"; the table has the {shown:,} with the highest cost, `goodput gaps` all"
     st.caption(f"{text}.")

@@ -224,7 +224,8 @@ def draw(
                "Job runs of the GPU, its metrics and its events on one time axis")  # fmt: skip
     others = every["gpu_uuid"].n_unique() - (0 if own.is_empty() else 1)
     st.caption(
-        f"{read.name}. The category is the one with most time in each bin. Grey band: "
+        f"{read.name}. The category is the one with most time in each bin; its hover has "
+        "the ledger's time in each. Grey band: "
         f"{theme.count(others, 'peer')} with readings. A line breaks where samples are missing."
     )
 

@@ -134,7 +134,6 @@ def draw(
     found: tuple[pl.DataFrame, metrics.Resolution],
     categories: pl.DataFrame,
     events: pl.DataFrame,
-    gaps: pl.DataFrame,
     host: tuple[pl.DataFrame, pl.DataFrame],
 ) -> None:
     """Draw a lane for each GPU with its category, and below their metrics and those of the host.
@@ -154,7 +153,6 @@ def draw(
     )
     host_series, link_events = host
     marks = pl.concat([parts.marks(events, of_gpu), host_parts.marks(link_events)])
-    holes = gaps.with_columns(lane=of_gpu)
     is_unknown = figures.EVENTS in marks["lane"].to_list()
     reasons = parts.reasons(every, read.bin_ms)
     lanes = figures.Lanes(
@@ -163,7 +161,7 @@ def draw(
             *reasons["lane"].unique(maintain_order=True).to_list(),
             *([figures.EVENTS] if is_unknown else []),
         ],
-        None, of_categories, reasons, holes, marks,
+        None, of_categories, reasons, None, marks,
     )  # fmt: skip
     read_names = {key: name for key, name in names.items() if key[1] != "rest"}
     shown = dict(list(read_names.items())[: parts.LINES_MAX])
@@ -172,7 +170,8 @@ def draw(
                "GPUs and host of the node: categories, metrics and events on one time axis",
                host_parts.panels(host_series))  # fmt: skip
     text = (
-        f"{read.name}. A lane has the category with most time in each bin; hatched grey: no data."
+        f"{read.name}. A lane has the category with most time in each bin, its hover the ledger's "
+        "time in each. A line breaks where samples are missing."
     )
     if len(read_names) > len(shown):
         text += f" Metrics of the first {len(shown)} of {len(read_names)} GPUs and instances."

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard import theme
+from goodput_app.dashboard import headline, theme
 from goodput_app.dashboard.components import places, scope_bar, tables, telemetry_parts
 from goodput_app.dashboard.components.findings import finding_parts
 
@@ -110,6 +110,34 @@ def of_finding(found: pl.DataFrame, run: dict[str, Any]) -> None:
         icon=":material/flag:",
         query_params=scope_bar.carried() | {"finding": row["finding_key"]},
     )
+
+
+def wall_clock(run: dict[str, Any], frame: pl.DataFrame) -> None:
+    """Draw the run's goodput as other tools define it.
+
+    run: its row of marts.runs. frame: its row of marts.run_wall_clock, or none.
+    """
+    if frame.is_empty():
+        return
+    parts = frame.row(0, named=True)
+    lost = ", ".join(
+        f"{label} {theme.duration(parts[f'{label}_ms'] / 1000)}"
+        for label in ("lost", "rescheduling", "resuming", "saving")
+        if parts[f"{label}_ms"]
+    )
+    google = theme.percent(run["google_goodput_ratio"])
+    nvcre = theme.percent(parts["nvcre_goodput_ratio"])
+    st.caption(
+        f"As other tools define goodput, of wall clock: Google's library {google}, NVIDIA Cluster "
+        f"Readiness Engine {nvcre}{f' ({lost})' if lost else ''}."
+    )
+
+
+def executing_idle(frame: pl.DataFrame) -> None:
+    """Say how long the run's programs were loaded and nothing ran. frame: marts.executing_idle."""
+    said = headline.executing_idle(int(frame["idle_ms"].sum()), int(frame["held_ms"].sum()))
+    if said is not None:
+        st.caption(theme.markdown_text(said))
 
 
 def communication(frame: pl.DataFrame) -> None:

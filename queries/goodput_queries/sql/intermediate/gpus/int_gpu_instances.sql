@@ -23,7 +23,7 @@ parts as (
 -- owners that labels report for one GPU at one time, where no source reports its parts
 shared as (
     select distinct
-        'labels' as source,
+        'sharers' as source,
         gpu_uuid,
         gpu_instance,
         'shared 1/' || split_part(gpu_instance, '/', 2) as profile,
@@ -34,6 +34,53 @@ shared as (
         end_ms as valid_to_ms
     from staging.stg_owner_holds
     where starts_with(gpu_instance, 'share.')
+),
+
+-- parts of a GPU that job runs have
+allocated as (
+    select gpu_uuid, gpu_instance, slices, slices_of, nth, start_ms, coalesce(end_ms, 9223372036854775807) as end_ms
+    from intermediate.int_parts_of_gpus
+    where gpu_uuid is not null
+),
+
+edges as (
+    select gpu_uuid, start_ms as at_ms from allocated
+    union
+    select gpu_uuid, end_ms from allocated
+),
+
+allocated_and_left as (
+    select
+        gpu_uuid,
+        gpu_instance,
+        'shared ' || slices || '/' || slices_of as profile,
+        slices as compute_slices,
+        slices_of,
+        -- behind whole GPUs, which are allocated first
+        (100000 + nth)::integer as slurm_index,
+        start_ms as valid_from_ms,
+        nullif(end_ms, 9223372036854775807) as valid_to_ms
+    from allocated
+    union all
+    select
+        cells.gpu_uuid,
+        'share.free/' || max(allocated.slices_of),
+        'shared ' || max(allocated.slices_of) - sum(allocated.slices) || '/' || max(allocated.slices_of),
+        (max(allocated.slices_of) - sum(allocated.slices))::integer,
+        max(allocated.slices_of),
+        2000000000,
+        cells.from_ms,
+        nullif(cells.to_ms, 9223372036854775807)
+    from (
+        select gpu_uuid, at_ms as from_ms, lead(at_ms) over (partition by gpu_uuid order by at_ms) as to_ms
+        from edges
+    ) as cells
+    inner join allocated
+        on cells.gpu_uuid = allocated.gpu_uuid
+        and allocated.start_ms <= cells.from_ms
+        and allocated.end_ms >= cells.to_ms
+    group by cells.gpu_uuid, cells.from_ms, cells.to_ms
+    having sum(allocated.slices) < max(allocated.slices_of)
 ),
 
 offered as (
@@ -71,6 +118,8 @@ reported as (
         select * from parts
         union all by name
         select * from shared
+        union all by name
+        select 'sharers' as source, * from allocated_and_left
         union all by name
         select * from offered
     ) as parts
@@ -139,7 +188,7 @@ named as (
         coalesce(chosen.slurm_index, by_id.slurm_index) as slurm_index,
         case
             when (not chosen.is_id and chosen.slices_of is null)
-                or chosen.source = 'labels'
+                or chosen.source = 'sharers'
                 or chosen.valid_from_ms > min(chosen.valid_from_ms) over (partition by chosen.gpu_uuid)
                 then chosen.valid_from_ms
         end as valid_from_ms,

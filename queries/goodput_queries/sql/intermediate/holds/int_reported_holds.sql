@@ -1,4 +1,4 @@
--- Input of placement: GPUs that sources report for job runs (staging.stg_holds), and GPUs labelled with the job's id.
+-- Input of placement: GPUs that sources report for job runs (staging.stg_holds), parts of GPUs, and GPUs labelled with the job's id.
 -- grain: none
 with names as (
     select
@@ -15,6 +15,13 @@ with names as (
 )
 
 select *, null as job_run_key from staging.stg_holds
+union all
+select
+    cluster, job_id_raw, submit_ms, node, null, gpu_uuid, gpu_instance, null, null, 'assumed', null, null,
+    -1,  -- the build knows which slots differ
+    job_run_key
+from intermediate.int_parts_of_gpus
+where gpu_uuid is not null
 union all
 select
     names.cluster,

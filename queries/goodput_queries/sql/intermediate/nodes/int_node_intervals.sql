@@ -5,8 +5,8 @@
 -- is_watched: a source reports states of the node
 -- is_planned: kept empty for a bigger job
 -- is_stranded: all CPUs of the node are allocated
--- has_demand: an eligible pending job that no reservation or limit holds asks for this kind of GPU in a partition of the node, or for a MIG profile that
---  such a GPU could give
+-- has_demand: a job waits (int_job_runs.waits) that could use this node: its partition, requested and excluded nodes and
+--  features, and this kind of GPU, or a MIG profile that such a GPU could give
 -- demanded_profiles: what eligible pending jobs ask of MIG instances: ',1g.10gb,3g.40gb,'; '*' where any will do
 -- is_demand_known: the accounting says since when jobs were eligible
 -- materialised: hourly, since it needs a pass over the job runs of the time
@@ -16,8 +16,6 @@ with nodes as (select * from intermediate.int_node_partitions),
 job_runs as (
     select
         *,
-        greatest(eligible_ms, build_from_ms()) as asked_from_ms,
-        least(coalesce(start_ms, record_end_ms, build_to_ms()), build_to_ms()) as asked_to_ms,
         greatest(start_ms, build_from_ms()) as held_from_ms,
         least(coalesce(end_ms, build_to_ms()), build_to_ms()) as held_to_ms
     from intermediate.int_job_runs
@@ -30,17 +28,20 @@ asked as (
         cluster,
         unnest(string_split(partition, ',')) as partition,
         lower(gpu_type_requested) as gpu_type,
-        asked_from_ms as start_ms,
-        asked_to_ms as end_ms
-    from job_runs
-    where gpus_requested > 0 and eligible_ms is not null and is_demand
+        requested_nodes,
+        excluded_nodes,
+        feature_sets,
+        greatest(wait.start_ms, build_from_ms()) as start_ms,
+        least(coalesce(wait.end_ms, build_to_ms()), build_to_ms()) as end_ms
+    from (select *, unnest(waits) as wait from job_runs)
 ),
 
 asked_marked as (
     select
         *,
         coalesce(start_ms > max(end_ms) over (
-            partition by cluster, partition, gpu_type order by start_ms, end_ms
+            partition by cluster, partition, gpu_type, requested_nodes, excluded_nodes, feature_sets
+            order by start_ms, end_ms
             rows between unbounded preceding and 1 preceding
         ), true) as is_new
     from asked
@@ -48,17 +49,21 @@ asked_marked as (
 ),
 
 asked_stretches as (
-    select cluster, partition, gpu_type, min(start_ms) as start_ms, max(end_ms) as end_ms
+    select
+        cluster, partition, gpu_type, requested_nodes, excluded_nodes, feature_sets,
+        min(start_ms) as start_ms,
+        max(end_ms) as end_ms
     from (
         select
             *,
             count_if(is_new) over (
-                partition by cluster, partition, gpu_type order by start_ms, end_ms
+                partition by cluster, partition, gpu_type, requested_nodes, excluded_nodes, feature_sets
+                order by start_ms, end_ms
                 rows between unbounded preceding and current row
             ) as stretch
         from asked_marked
     )
-    group by cluster, partition, gpu_type, stretch
+    group by cluster, partition, gpu_type, requested_nodes, excluded_nodes, feature_sets, stretch
 ),
 
 -- a model gives the profiles that one of its GPUs was cut into
@@ -107,6 +112,7 @@ demand as (
         on nodes.cluster = kinds.cluster
         and nodes.gpu_model is not distinct from kinds.gpu_model
         and asked.gpu_type is not distinct from kinds.gpu_type
+    where can_use_node(nodes.node, nodes.features, asked.requested_nodes, asked.excluded_nodes, asked.feature_sets)
 ),
 
 held_cpus as (

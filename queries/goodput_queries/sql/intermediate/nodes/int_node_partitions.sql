@@ -1,6 +1,7 @@
--- Attributes of nodes that decide whether a pending job could run there: partitions, GPU models, CPUs.
+-- Attributes of nodes that decide whether a pending job could run there: partitions, GPU models, features, CPUs.
 -- grain: cluster, node, partition, gpu_model
 -- partition: null: in none that is known
+-- features: null: no source names them
 -- is_demand_known: the accounting of the cluster says since when jobs were eligible
 -- materialised: full, since each pass over some hours joins it
 -- change_tracking: all
@@ -19,7 +20,9 @@ partitions as (
 ),
 
 sizes as (
-    select coalesce(cluster, '') as cluster, node, max(cpus) as cpus from staging.stg_nodes group by all
+    select coalesce(cluster, '') as cluster, node, max(cpus) as cpus, max(features) as features
+    from staging.stg_nodes
+    group by all
 )
 
 select
@@ -28,6 +31,7 @@ select
     nodes.gpu_model,
     partitions.partition,
     sizes.cpus,
+    sizes.features,
     nodes.cluster in (
         select cluster from intermediate.int_job_runs
         where eligible_ms is not null and ownership in ('scheduler', 'label')

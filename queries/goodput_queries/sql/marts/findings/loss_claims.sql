@@ -7,26 +7,16 @@
 -- rule: of reference.finding_rules
 -- node, gpu_uuid, run_key: what the loss is put on; null where the rule is about something larger
 -- team: of the run; null where the loss is of no run; of time that nothing classifies the team alone is named
--- since_ms, until_ms: first and last hour with such a loss, cut to the window and to the attempts; of a late, throttled
---  or faulty GPU the first and last wait for it
+-- since_ms, until_ms: first and last of it in the window; of a late, throttled or faulty GPU the first and last wait for it
 -- gpu_ms: milliseconds of a whole GPU; cost: null where the rate card has no price
 -- sure_ms: the part that is certainly recoverable: its cause is confirmed, or idleness was measured
 -- cases: number of attempts; of a loss of no run, of nodes
--- cause, what_to_do: of an ending, that of the attempt that lost most; else null
+-- cause, what_to_do: of an ending, that of the attempt that lost most; of GPUs free while jobs wait, the names of three of
+--  them; else null
 -- base_ms: what the loss is a share of: allocated time of the runs concerned, else the capacity of the cluster
 -- run_share_ratio: the share of its allocated time that the run lost of which it took most; null where no run is concerned
-with lives as (
-    select
-        attempts.attempt_key,
-        attempts.start_ms,
-        coalesce(attempts.end_ms, clusters.as_of_ms) as end_ms
-    from intermediate.int_attempts as attempts
-    inner join intermediate.int_clusters as clusters using (cluster)
-    where of_teams(attempts.team)
-),
-
 -- the allocated time of a run counts once in the base of a row
-bases as (
+with bases as (
     select
         parts.rule, parts.cluster, parts.node, parts.gpu_uuid, parts.run_key, parts.team,
         sum(parts.run_base_ms)::bigint as base_ms,
@@ -38,6 +28,22 @@ bases as (
         group by all
     ) as parts
     group by all
+),
+
+-- the jobs that ask for most and wait longest first
+waiting as (
+    select
+        cluster,
+        counted(count(*), 'job') || ' waiting: ' || array_to_string(
+            list(
+                -- of control characters and of those that turn the direction of text nothing is shown
+                left(regexp_replace(coalesce(nullif(job_name, ''), 'job'), '\p{C}', '', 'g'), 40) || ' (' || job_id || ')'
+                order by gpus * waited_s desc, job_run_key
+            )[:3],
+            ', '
+        ) || case when count(*) > 3 then ' ...' else '' end as names
+    from marts.waiting_jobs
+    group by cluster
 )
 
 select
@@ -47,20 +53,18 @@ select
     parts.gpu_uuid,
     parts.run_key,
     parts.team,
-    greatest(min(parts.first_ms), coalesce(min(lives.start_ms), 0), min(clusters.first_ms), scope_start(0)) as since_ms,
-    least(max(parts.last_ms), max(coalesce(lives.end_ms, clusters.as_of_ms)), scope_end(max(clusters.as_of_ms)))
-        as until_ms,
+    min(parts.first_ms) as since_ms,
+    max(parts.last_ms) as until_ms,
     sum(parts.gpu_ms)::bigint as gpu_ms,
     sum(parts.cost) as cost,
     coalesce(sum(parts.gpu_ms) filter (where parts.is_sure), 0)::bigint as sure_ms,
     count(distinct parts.case_key) as cases,
-    arg_max(parts.cause, parts.gpu_ms) as cause,
+    coalesce(arg_max(parts.cause, parts.gpu_ms), any_value(waiting.names)) as cause,
     arg_max(parts.what_to_do, parts.gpu_ms) as what_to_do,
     coalesce(any_value(bases.base_ms), any_value(parts.cluster_base_ms)) as base_ms,
     any_value(bases.run_share_ratio) as run_share_ratio
 from marts.loss_parts as parts
-inner join intermediate.int_clusters as clusters using (cluster)
-left join lives on parts.case_key = lives.attempt_key
+left join waiting on parts.cluster = waiting.cluster and parts.rule = 'idle_with_demand'
 left join bases
     on parts.rule = bases.rule
     and parts.cluster = bases.cluster

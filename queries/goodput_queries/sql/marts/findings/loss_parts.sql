@@ -8,7 +8,7 @@
 -- of_run_key: the run that lost it; null: none
 -- team: of the run; null where the finding names no run and no team
 -- case_key: the attempt; of a loss of no run, the node
--- first_ms, last_ms: first and last of it, in hours where nothing is finer
+-- first_ms, last_ms: first and last of it
 -- gpu_ms: milliseconds of a whole GPU; cost: null where the rate card has no price
 -- is_sure: certainly recoverable: its cause is confirmed, or idleness was measured
 -- cause, what_to_do: of an ending, else null
@@ -19,8 +19,8 @@ with ledger as materialized (
         coalesce(phase, '') as phase,
         sum(gpu_ms)::bigint as gpu_ms,
         sum(cost) as cost,
-        min(coalesce(start_ms, hour_ms)) as first_ms,
-        max(coalesce(end_ms, hour_ms + 3600000)) as last_ms
+        min(start_ms) as first_ms,
+        max(end_ms) as last_ms
     from marts.ledger_blamed
     where is_by_node
     group by all

@@ -90,12 +90,9 @@ waiting as (
         unnest(string_split(runs.partition, ',')) as partition,
         runs.gpu_type_requested as gpu_type,
         runs.gpus_requested
-    from intermediate.int_job_runs as runs
+    from (select *, unnest(waits) as wait from intermediate.int_job_runs) as runs
     inner join (select distinct cluster, at_ms from units) as ends using (cluster)
-    where
-        runs.gpus_requested > 0
-        and runs.eligible_ms <= ends.at_ms
-        and coalesce(runs.start_ms, runs.record_end_ms, 9223372036854775807) > ends.at_ms
+    where runs.wait.start_ms <= ends.at_ms and coalesce(runs.wait.end_ms, 9223372036854775807) > ends.at_ms
 ),
 
 demand as (

@@ -2,8 +2,13 @@
 -- grain: kind, what
 -- n: how many cases
 -- what_to_do: null: nothing can be done
--- gpu_ms: GPU time concerned; null where it has none
-with findings as (
+-- gpu_ms: GPU time concerned, where the ledger has it that of the scope; null where it has none
+with ledger as not materialized (
+    select * from marts.ledger_owned
+    where not is_by_node and category in ('free_unknown', 'unknown', 'busy_unclassified')
+),
+
+findings as (
     select
         'overlapping holds' as kind,
         'two job runs claimed one GPU at one time; the later start has it' as what,
@@ -138,6 +143,18 @@ with findings as (
     from marts.attempts_reported_twice
     union all
     select
+        'instruments that disagree',
+        'two instruments report the ' || fact || ' differently',
+        count(*), null, min(subject || ': ' || said),
+        case fact
+            when 'outcome' then 'Let the command of the job end with the exit code of its program, so that the scheduler fails it'
+            when 'energy of a GPU' then 'Compare `nvidia-smi -q -d POWER` with the readings; prefer the source that agrees'
+            else 'Check which server and which power supplies the meter of this node measures'
+        end
+    from marts.disagreeing_instruments
+    group by fact
+    union all
+    select
         'GPUs placed by assumption',
         'the accounting does not report which GPUs; sums are exact, use per GPU is unknown',
         count(distinct job_run_key), null, min(job_run_key),
@@ -251,7 +268,9 @@ with findings as (
     select
         'jobs without tracked GPUs', 'the accounting has no gres/gpu for them: their number of GPUs is unknown, not 0', count(*), null,
         min(job_run_key), 'Set AccountingStorageTRES=gres/gpu'
-    from intermediate.int_job_runs where gpus is null and start_ms is not null
+    from intermediate.int_job_runs as runs
+    anti join staging.stg_parts_of_gpus as parts using (cluster, job_id_raw, submit_ms)
+    where runs.gpus is null and start_ms is not null
     union all
     select
         'capacity known from jobs alone', 'GPUs seen only because they were allocated to a job', count(distinct gpu_uuid), null,
@@ -272,7 +291,7 @@ with findings as (
         'GPU time without a price', 'the rate card has no matching row', count(distinct coalesce(gpu_model, '?')),
         sum(gpu_ms), min(coalesce(gpu_model, 'unknown model')),
         'Add a row for it to the rate card and ingest it (source rates)'
-    from marts.ledger_pieces as ledger
+    from (select * from marts.ledger_owned where is_by_node) as ledger
     anti join intermediate.int_prices as prices
         on ledger.cluster = prices.cluster
         and coalesce(ledger.gpu_model, '') = prices.gpu_model
@@ -289,18 +308,18 @@ with findings as (
         'free time without node states', 'no source reports whether these GPUs were up while they were not allocated',
         count(distinct gpu_uuid), sum(gpu_ms), min(node),
         'Ingest `sacctmgr show event`, or `sinfo` with --observed-at'
-    from marts.ledger_pieces where category = 'free_unknown'
+    from ledger where category = 'free_unknown'
     union all
     select
         'allocated time without evidence', 'neither job events nor telemetry cover these GPUs',
         count(distinct gpu_uuid), sum(gpu_ms), min(node), 'Scrape these GPUs, or let their jobs report steps'
-    from marts.ledger_pieces where category = 'unknown'
+    from ledger where category = 'unknown'
     union all
     select
         'active time without job events', 'telemetry shows activity; no job event shows whether it was useful',
         count(distinct coalesce(job_run_key, gpu_uuid)), sum(gpu_ms), min(coalesce(job_run_key, node)),
         'Let the job report its steps (job events, five lines of Python)'
-    from marts.ledger_pieces where category = 'busy_unclassified'
+    from ledger where category = 'busy_unclassified'
     union all
     select
         'duplicate scheduler records', 'one scheduler record with two submit times: read with a wrong time zone?',
@@ -360,12 +379,36 @@ with findings as (
     )
     union all
     select
+        'blank values', string_agg(share, '; ' order by blank desc), sum(blank), null, min(example),
+        'The exporter or the driver does not give these values: see its log, or leave the counters out'
+    from (
+        select
+            blanks.metric || ' blank in ' || sum(blanks.blank) || ' of ' || sum(read.samples) || ' readings' as share,
+            sum(blanks.blank) as blank,
+            min(blanks.gpu_uuid) as example
+        from intermediate.int_blank_values as blanks
+        inner join (
+            select source, gpu_uuid, gpu_instance, hour_ms, sum(samples) as samples
+            from intermediate.int_gpu_metrics
+            group by all
+        ) as read using (source, gpu_uuid, gpu_instance, hour_ms)
+        group by blanks.metric
+    )
+    having count(*) > 0
+    union all
+    select
         'readings of frozen hours', 'they came after [retention] dropped the others of their hours, and are not used',
         count(*), null, min(samples.gpu_uuid),
         'Ingest all files of that time with --reopen: hours reopen once all their readings are back'
     from staging.stg_gpu_samples as samples
     inner join state.kept_from as kept on kept.table_name = 'gpu_samples'
     where samples.ts < from_ms(kept.kept_from_ms)
+    union all
+    select
+        'logs without a cluster',
+        'job logs that were taken as of ' || min(cluster) || ', the only cluster, since it has a job of their id (Likely)',
+        count(*), null, min(run_id), 'Ingest them with --cluster, or set `cluster` of the followed folder'
+    from state.claimed_logs
     union all
     select
         'rejected rows', 'rows that could not be parsed', count(*), null, min(reason), 'See the rejects below'

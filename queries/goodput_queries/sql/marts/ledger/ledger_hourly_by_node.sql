@@ -1,5 +1,6 @@
 -- The hourly ledger by node, for pages that need no single GPU.
 -- grain: cluster, node, gpu_model, mig_profile, hour_ms, job_run_key, attempt_key, category, phase
+-- start_ms, end_ms: first and last of it in the hour
 -- gpu_ms: milliseconds of a whole GPU
 -- materialised: hourly by node, since a fleet has a tenth as many rows of nodes as of GPUs
 select
@@ -12,6 +13,8 @@ select
     category,
     phase,
     hour_ms,
+    min(start_ms) as start_ms,
+    max(end_ms) as end_ms,
     sum(gpu_ms)::bigint as gpu_ms
 from marts.ledger_pieces
 where

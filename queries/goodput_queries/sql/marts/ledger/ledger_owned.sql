@@ -4,7 +4,7 @@
 -- access: team
 -- is_by_node: of which of the two the row is
 -- gpu_uuid, gpu_instance: null in the hours summed up by node
--- start_ms, end_ms: of the part of the hour; null in the hours summed up by node
+-- start_ms, end_ms: first and last of it in the hour
 -- gpu_ms: milliseconds of a whole GPU
 with window_ as (
     select
@@ -47,7 +47,7 @@ gpu_hours as not materialized (
 node_hours as not materialized (
     select
         cluster, node, null as gpu_uuid, null as gpu_instance, gpu_model, mig_profile, job_run_key, attempt_key,
-        category, phase, hour_ms, null as start_ms, null as end_ms, gpu_ms
+        category, phase, hour_ms, start_ms, end_ms, gpu_ms
     from marts.ledger_hourly_by_node
     where is_whole_hour(hour_ms) and getvariable('scope_gpu_uuid') is null
     union all

@@ -32,6 +32,9 @@ allocated as (
     where
         not runs.is_inferred
         and runs.gpus > 0
+        and (runs.cluster, runs.job_id_raw, runs.submit_ms) not in (
+            select (cluster, job_id_raw, submit_ms) from staging.stg_parts_of_gpus
+        )
         and runs.start_ms < window_.to_ms
         and coalesce(runs.end_ms, window_.to_ms) > window_.from_ms
 ),
@@ -119,7 +122,7 @@ unplaced as (
     group by cells.cluster, cells.job_run_key, cells.hour_ms
 ),
 
--- shards and MPS: which GPU a part is of is not in the accounting
+-- shards and MPS that no GPU of their node has room for
 of_parts as (
     select
         runs.cluster,
@@ -130,7 +133,11 @@ of_parts as (
     from staging.stg_parts_of_gpus as parts
     inner join intermediate.int_job_runs as runs using (cluster, job_id_raw, submit_ms)
     inner join window_ using (cluster)
-    where parts.gpus > 0
+    where
+        parts.gpus > 0
+        and runs.job_run_key not in (
+            select job_run_key from intermediate.int_parts_of_gpus where gpu_uuid is not null
+        )
 ),
 
 every as (

@@ -13,6 +13,8 @@
 -- runtime_lo_ratio, runtime_hi_ratio: null where more than half of allocated - gang wait is unclassified
 -- ettr_ratio: retained step time / (last end - first eligible), over the whole run; queue waits count
 -- ettr_hi_ratio: the same if all unclassified time was useful
+-- google_goodput_ratio: retained step time / (last end - first start), as Google's ml-goodput-measurement defines it
+-- nvcre_goodput_ratio: see marts.run_wall_clock
 -- recompute_ms: allocated time in steps whose number the run had before; information, close to its lost work
 -- restarts: attempts after the first
 -- interruptions .. goodput_5d_ratio: see marts.run_progress
@@ -153,6 +155,11 @@ select
     end as ettr_ratio,
     (whole.kept_wall_ms + whole.open_wall_ms)
         / nullif(lineage.last_end_ms - coalesce(lineage.first_eligible_ms, lineage.first_start_ms), 0) as ettr_hi_ratio,
+    case
+        when whole.kept_wall_ms > 0 or ledger.unsettled_ms = 0
+            then coalesce(whole.kept_wall_ms, 0) / nullif(lineage.last_end_ms - lineage.first_start_ms, 0)
+    end as google_goodput_ratio,
+    wall_clock.nvcre_goodput_ratio,
     progress.goodput_since_restart_ratio,
     progress.goodput_1d_ratio,
     progress.goodput_3d_ratio,
@@ -168,5 +175,6 @@ inner join lineage using (run_key)
 left join whole using (run_key)
 left join recomputed using (run_key)
 left join marts.run_progress as progress using (run_key)
+left join marts.run_wall_clock as wall_clock using (run_key)
 left join marts.run_verdicts as verdicts using (run_key)
 left join hangs using (run_key)

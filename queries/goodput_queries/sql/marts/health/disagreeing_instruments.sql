@@ -1,0 +1,93 @@
+-- Facts of the scope's window that two instruments report differently, by more than they can be off, with both figures.
+-- Clocks, and GPUs that only one of two sources knows, are in marts.data_quality.
+-- grain: fact, cluster, subject
+-- fact: outcome (scheduler and job), energy of a GPU (its counter and its power readings), energy of a node (its meter and
+--  the counters of its GPUs)
+-- subject: the attempt, GPU or node; said: both figures
+with outcomes as (
+    select
+        attempts.cluster,
+        attempts.attempt_key as subject,
+        'the scheduler has ' || attempts.state || ', the job reports ' || failures.kind || ' at '
+        || strftime(from_ms(failures.at_ms), '%Y-%m-%d %H:%M:%S') as said
+    from intermediate.int_attempts as attempts
+    inner join intermediate.int_reported_failures as failures using (attempt_key)
+    where
+        attempts.outcome = 'ok'
+        and attempts.state = 'COMPLETED'
+        and failures.kind is distinct from 'preempted'
+        and in_window(attempts.start_ms, attempts.end_ms)
+),
+
+-- a counter's gain is from the first to the last of its samples in the ten minutes
+gpus as (
+    select
+        gpu_uuid,
+        hour_ms,
+        source,
+        sum(energy_j.gain) as counter_j,
+        sum(power_w.mean * 600 * (energy_j.n - 1) / energy_j.n) as power_j,
+        count(*) as bins
+    from intermediate.int_gpu_metrics
+    where
+        gpu_instance = ''
+        and energy_j.n >= 5
+        and power_w.n >= 5
+        and start_ms >= coalesce(getvariable('scope_from_ms')::bigint, 0)
+        and start_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+    group by gpu_uuid, hour_ms, source
+),
+
+places as (
+    select gpu_uuid, any_value(cluster) as cluster, any_value(node) as node
+    from intermediate.int_gpu_units
+    group by gpu_uuid
+),
+
+counters as (
+    select
+        places.cluster,
+        gpus.gpu_uuid as subject,
+        printf(
+            'its counter has %.3f kWh, its power readings %.3f kWh',
+            sum(gpus.counter_j) / 3600000, sum(gpus.power_j) / 3600000
+        ) as said
+    from gpus
+    inner join places using (gpu_uuid)
+    group by places.cluster, gpus.gpu_uuid, gpus.source
+    -- an hour, and a tenth: readings are momentary
+    having sum(gpus.bins) >= 6 and abs(sum(gpus.counter_j) - sum(gpus.power_j)) > 0.1 * sum(gpus.power_j)
+),
+
+meters as (
+    select
+        meters.cluster,
+        meters.node as subject,
+        printf(
+            'its meter has %.3f kWh, the counters of its GPUs %.3f kWh',
+            sum(meters.energy_mj) / 3600000000, sum(of_gpus.counter_j) / 3600000
+        ) as said
+    from intermediate.int_node_energy as meters
+    inner join (
+        select places.cluster, places.node, gpus.hour_ms, sum(gpus.counter_j) as counter_j
+        from gpus
+        inner join places using (gpu_uuid)
+        group by all
+    ) as of_gpus using (cluster, node, hour_ms)
+    where meters.end_ms - meters.start_ms = 3600000
+    group by meters.cluster, meters.node
+    -- a server draws more than its GPUs; meters are good to 2 %
+    having sum(of_gpus.counter_j) * 1000 > 1.02 * sum(meters.energy_mj)
+),
+
+found as (
+    select 'outcome' as fact, cluster, subject, said from outcomes
+    union all
+    select 'energy of a GPU', cluster, subject, said from counters
+    union all
+    select 'energy of a node', cluster, subject, said from meters
+)
+
+select *
+from found
+where getvariable('scope_cluster') is null or cluster = getvariable('scope_cluster')

@@ -1,0 +1,46 @@
+-- How exactly readings place the changes between activity and inactivity in allocated time: each to within one sampling
+-- interval. Of the time range, cluster and node of the scope.
+-- grain: cluster
+-- changes: number of changes between active and inactive that readings show
+-- gpu_ms: active and idle time may be off by this: each change by one interval
+-- interval_s: the longest sampling interval at these changes
+-- unseen_s: shorter inactivity may show in fewer than two readings, and is active time then
+with segments as (
+    select *
+    from marts.ledger_segments
+    where
+        hour_ms >= coalesce(getvariable('scope_from_ms')::bigint, 0) // 3600000 * 3600000
+        and in_window(start_ms, end_ms)
+        and (getvariable('scope_cluster') is null or cluster = getvariable('scope_cluster'))
+        and (getvariable('scope_node') is null or node = getvariable('scope_node'))
+        and category in ('busy_unclassified', 'idle_held')
+),
+
+changes as (
+    select
+        cluster,
+        gpu_uuid,
+        read_instance(gpu_instance) as gpu_instance,
+        hour_ms,
+        gpu_ms / (end_ms - start_ms) as share
+    from segments
+    window of_hold as (partition by gpu_uuid, gpu_instance, job_run_key order by start_ms)
+    qualify category <> lag(category) over of_hold and start_ms = lag(end_ms) over of_hold
+),
+
+intervals as (
+    select gpu_uuid, gpu_instance, hour_ms, max(interval_ms) as interval_ms
+    from intermediate.int_gpu_activity
+    group by gpu_uuid, gpu_instance, hour_ms
+)
+
+select
+    changes.cluster,
+    count(*) as changes,
+    round(sum(changes.share * intervals.interval_ms))::bigint as gpu_ms,
+    max(intervals.interval_ms) / 1000.0 as interval_s,
+    -- an average over an interval in which anything ran is active: two whole intervals have to lie in a pause
+    3 * max(intervals.interval_ms) / 1000.0 as unseen_s
+from changes
+inner join intervals using (gpu_uuid, gpu_instance, hour_ms)
+group by changes.cluster

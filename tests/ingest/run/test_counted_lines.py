@@ -1,0 +1,147 @@
+"""Lines in = rows + rejects + lines known to say nothing: no reader loses a fact without a word.
+
+For each format of lines a line of a recorded file that bears a fact (without it the file gives
+something else) is altered as another release, a fork or a cut would. As long as it still has what
+tells it from any other text, it gives something, too, or is rejected.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.ingest.golden_cases import CASES, input_of, name_of, options_of
+
+from goodput_ingest.sources.registry import SOURCES
+from goodput_queries.errors import IngestError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from goodput_ingest.source import ReadOptions
+
+# one document, of which a cut leaves nothing or says so; or bytes that are no text
+DOCUMENTS = {
+    *("bundle", "telemetry-parquet", "operation-trace", "flight-recorder", "kineto"),
+    *("prometheus", "kubernetes"),
+}
+ANY = r"."  # tables: each line is a row
+METRIC = r"^([^\s{#]+)(?:\{.*\})? (?=\S+$)"
+# by source: what tells a line of it from other text, which may say nothing; a group is a name, of
+# which another one may be known to say nothing
+TELLING = {
+    **dict.fromkeys(("inventory", "rates", "tariffs", "budgets", "power-feeds", "carbon"), ANY),
+    **dict.fromkeys(("node-states", "serving-requests", "nvml", "job-events"), ANY),
+    **dict.fromkeys(("dcgm", "node-exporter", "serving-metrics"), METRIC),
+    "slurm": r"^(?:JobId|NodeName|ReservationName)=|^(?!\s|\{)[^=]*\|.*$",
+    "goodput-events": r'"job_name": .*_time":',
+    "otel-spans": r'^(?:(?=.*"resourceSpans".*"scopeSpans".*"spans")|(?!.*Spans))'
+    r'.*?"name": ("[^"]*")',
+    "torchtitan-structured": r'"log_type_name": ("[^"]*")',
+    "nccl-inspector": r'"coll_perf": |' + METRIC,
+    "nccl-ras": r'"reply": .*"communicators": .*"ranks": ',
+    "nccl-tests": r"^(?:\[[\d,]+\]<stdout>:)?(?:#\s+Rank\s+\d"
+    r"|\s*\d+\s+\d+\s+[a-z]+\d*\s+\S+(?:\s+[\d.]+){6})",
+    "nccl-debug": r" NCCL INFO (?:.*?(commId \S+ ).*- Init (?:START|COMPLETE)"
+    r"|Channel \d.* via (?:P2P|SHM|NET))",
+    **dict.fromkeys(("mlperf", "node-power"), r'^([^{]*):::MLLOG \{.*"key": ("[^"]*")'),
+    "kernel-log": r"(?:^\[[^\]]*\] |kernel: )(?:\[.*\] )?NVRM: Xid\b|Out of memory: Killed process",
+    "job-log": r"\biteration +\d+/.*\| elapsed time per iteration|\bsaved checkpoint .*\biteration "
+    r"|\[titan\] .* step: .* loss: |\{'loss': .*'epoch': |Training epoch "
+    r".* iteration .*\| train_step_timing in s: "
+    r"|Global Checkpoint Save | step=.* skipped=|iter time \(s\): |Checkpoint global_step.*ready"
+    r"|Avg generation throughput:.* Running:|\bTotal optimization steps =|Epoch \d+: .*it/s",
+}
+OF_RANKS = {  # what one rank prints says nothing once another one has printed it
+    *("torchtitan_ranks_that_write_the_same", "torchtitan_unlabelled_ranks"),
+    *("deepspeed_host_before_each_line"),
+}
+STEP_0 = re.compile(r"(?:step[:=]|'epoch': ')\s*0*\.?0*\b(?![.\d])")  # nothing is finished yet
+NEW = ("", "", " ", "x", "7", "12.5/13.0", "123456789012345678")
+
+
+def lines_of(case: Path) -> list[tuple[Path, int]]:
+    """Return the lines of a case that tell what they are, by number from 0."""
+    path, telling = input_of(case), TELLING[name_of(case)]
+    if path.suffix in (".json", ".pkl") or case.name in OF_RANKS:
+        return []
+    lines = path.read_text("utf-8", "replace").split("\n")
+    return [(case, number) for number, line in enumerate(lines) if re.search(telling, line)]
+
+
+LINES: dict[str, list[tuple[Path, int]]] = {}
+for case in CASES:
+    if (source := name_of(case)) in TELLING and (found := lines_of(case)):
+        framework = f" {case.name.split('_')[0]}" if source == "job-log" else ""
+        LINES.setdefault(source + framework, []).extend(found)
+Outcome = tuple[Counter[Any], Counter[Any]] | str
+
+
+def names_of(line: str, telling: str) -> tuple[str, ...] | None:
+    """Return the names in a line, of JSON all keys; None where nothing tells what it is."""
+    found = re.search(telling, line)
+    keys = re.findall(r'"([^"]*)" ?:', line) if '{"' in line and '":' in line else []
+    return None if found is None else (*found.groups(), *keys)
+
+
+def outcome(name: str, path: Path, lines: list[str], options: ReadOptions) -> Outcome:
+    """Return rows and rejects of a file with these lines, however often; or why it is refused."""
+    path.write_text("\n".join(lines), "utf-8", "surrogateescape")
+    rows: Counter[Any] = Counter()
+    rejects: Counter[Any] = Counter()
+    try:
+        for batch in SOURCES[name](path, options).extract():
+            rows.update((batch.table, repr(row)) for row in batch.rows.rows())
+            rejects.update((re.sub(r"\d+", "0", r.reason), r.content) for r in batch.rejects)
+    except IngestError as error:
+        return str(error)
+    return rows, rejects
+
+
+def test_every_format_is_counted_or_one_document() -> None:
+    assert {*TELLING} | DOCUMENTS == {*SOURCES}
+    assert not {*TELLING} & DOCUMENTS
+    assert {name.split()[0] for name in LINES} == {*TELLING}
+
+
+@pytest.mark.parametrize("lines", LINES.values(), ids=LINES)
+@given(data=st.data())
+@settings(
+    max_examples=8,
+    derandomize=True,  # a few of very many: a failure is of this revision, not of chance
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_a_line_that_bears_a_fact_is_read_or_rejected(
+    lines: list[tuple[Path, int]], data: Any, tmp_path: Path
+) -> None:
+    case, number = data.draw(st.sampled_from(lines))
+    name = name_of(case)
+    path = tmp_path / case.parent.name / case.name / input_of(case).name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    whole = input_of(case).read_text("utf-8", "surrogateescape").split("\n")
+    before, line, after, options = (
+        whole[:number],
+        whole[number],
+        whole[number + 1 :],
+        options_of(case),
+    )
+    begin = data.draw(st.integers(0, len(line)))
+    end = data.draw(st.integers(begin, min(begin + 12, len(line))))
+    altered = line[:begin] + data.draw(st.sampled_from(NEW)) + line[end:]
+    told = names_of(line, TELLING[name])
+    if (
+        not altered.strip(", \t")
+        or names_of(altered, TELLING[name]) != told
+        or STEP_0.search(altered)
+    ):
+        return
+    without = outcome(name, path, before + after, options)
+
+    found = outcome(name, path, [*before, altered, *after], options)
+
+    is_fact = outcome(name, path, whole, options) != without
+    assert not is_fact or isinstance(found, str) or found != without

@@ -1,0 +1,123 @@
+"""Whose cluster a job log is of that names none: that of the only job with its id."""
+
+from itertools import permutations
+
+import pytest
+from tests.ingest.job_log_lines import ITERATION, UTC
+
+from goodput_ingest.live.tail import Tail
+from goodput_ingest.run.ingest import ingest
+from goodput_ingest.source import ReadOptions
+from goodput_queries.lake.lake import Lake
+from goodput_queries.lake.pull import attach, pull
+from goodput_queries.lake.store import LakeStore
+
+SACCT = (
+    "Cluster|JobID|JobIDRaw|User|Account|Partition|State|ExitCode|Submit|Start|End|ElapsedRaw|"
+    "NNodes|NodeList|ReqTRES|AllocTRES|JobName\n"
+)
+JOB = (
+    "{cluster}|{job}|{job}|u1|nlp|gpu|COMPLETED|0:0|2026-08-20T13:59:00Z|2026-08-20T14:00:00Z|"
+    "2026-08-20T14:10:00Z|600|1|n1|cpu=64,gres/gpu=8,node=1|cpu=64,gres/gpu=8,node=1|pre\n"
+)
+STEP = ITERATION.format(second=11, step=1, ms=1000.0)
+
+
+@pytest.fixture
+def accounting(tmp_path):
+    return (tmp_path / "sacct.txt", SACCT + JOB.format(cluster="alpha", job=4711))
+
+
+@pytest.fixture
+def log(tmp_path):
+    return (tmp_path / "slurm-4711.out", STEP)
+
+
+def loaded(store, file, options=UTC):
+    path, text = file
+    path.write_text(text)
+    ingest(store, "auto", [path], options)
+
+
+def clusters(store):
+    return store.read("select distinct cluster from raw.job_events")["cluster"].to_list()
+
+
+def said(store):
+    return store.read(
+        "select example, n from marts.data_quality where kind = 'logs without a cluster'"
+    ).rows()
+
+
+@pytest.mark.parametrize(
+    ("jobs", "expected"),
+    [
+        ([("alpha", 4711)], "alpha"),
+        ([("alpha", 4711), ("beta", 12)], None),  # two clusters
+        ([("alpha", 4712)], None),  # no such job
+        ([], None),
+    ],
+    ids=["its job", "two clusters", "no such job", "no accounting"],
+)
+def test_a_log_is_of_the_only_cluster_that_has_its_job(store, tmp_path, log, jobs, expected):
+    text = "".join(JOB.format(cluster=cluster, job=job) for cluster, job in jobs)
+    if jobs:
+        loaded(store, (tmp_path / "sacct.txt", SACCT + text))
+    loaded(store, log)
+    store.build()
+
+    assert clusters(store) == [expected]
+    assert said(store) == ([("4711", 1)] if expected else [])
+
+
+@pytest.mark.parametrize("order", [*permutations(("log", "sacct", "build"))])
+def test_it_does_not_matter_what_came_first(store, log, accounting, order):
+    steps = {
+        "log": lambda: loaded(store, log),
+        "sacct": lambda: loaded(store, accounting),
+        "build": store.build,
+    }
+    for name in order:
+        steps[name]()
+    store.build()
+
+    attempts = "select cluster, last_step from marts.attempts"
+    assert store.read(attempts).rows() == [("alpha", 1)]
+    built = store.read("from marts.ledger_hourly_by_node order by all")
+    store.build(is_full=True)
+    assert store.read("from marts.ledger_hourly_by_node order by all").equals(built)
+
+
+def test_a_followed_log_is_its_jobs_also_when_it_is_read_once_more(store, log, accounting):
+    path, text = log
+    path.write_text(text)
+    loaded(store, accounting)
+    for _ in range(2):  # a process that follows it, and the next one
+        for batch in Tail(str(path.parent), "job-log", "*.out", timezone="UTC").poll({}, None):
+            store.load(batch)
+        store.build()
+
+    assert store.read("select cluster, event from raw.job_events order by event").rows() == [
+        ("alpha", "step")
+    ]
+
+
+def test_a_log_in_a_lake_is_its_jobs_in_a_database_of_the_lake(store, tmp_path, log, accounting):
+    lake = Lake.create(str(tmp_path / "lake"))
+    for file in (log, accounting):
+        loaded(LakeStore(lake), file)
+    attach(store, lake.url)
+    pull(store, lake)
+    store.build()
+
+    assert clusters(store) == ["alpha"]
+    assert said(store) == [("4711", 1)]
+
+
+def test_a_cluster_that_is_given_holds(store, log, accounting):
+    loaded(store, accounting)
+    loaded(store, log, ReadOptions(cluster="beta", zone=UTC.zone))
+    store.build()
+
+    assert clusters(store) == ["beta"]
+    assert said(store) == []
