@@ -6,17 +6,23 @@ that what a reader of the first team sees must not differ. Both call one of thei
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+from tests.made_once import made_once
 from tests.queries.conftest import START, Evidence, at, durable, phase, steps
 from tests.queries.serving.load import Serving, counters
 
 from goodput_queries.evidence.batch import Batch
+from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
-    from goodput_queries.storage.store import LocalStore
+    from pathlib import Path
+
+    import pytest
 
 RED = "redteam"
 END_S = 7_200
@@ -61,6 +67,17 @@ class Team:
 REDS = Team("red", 100, 4, 3_000, 10.0, 4_096.0, 3.0, 0, 4_200)
 COBALTS = Team("cobalt", 200, 3, 2_570, 7.0, 1_237.0, 1.7, 4_300, 6_130)
 OTHERS = Team("azure", 300, 2, 4_110, 13.0, 5_519.0, 2.3, 4_400, 7_150)
+
+
+def built(empty: Path, folders: pytest.TempPathFactory, other: Team) -> Path:
+    """Return a database of the red team and another one, made once for all tests; to be copied."""
+
+    def make(path: Path) -> None:
+        shutil.copyfile(empty, path)
+        with contextlib.closing(LocalStore(path, threads=1)) as store:
+            load(store, other)
+
+    return made_once(folders, f"two-teams-{other.word}", make)
 
 
 def load(store: LocalStore, other: Team) -> None:

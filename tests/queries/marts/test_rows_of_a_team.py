@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.queries.conftest import START_MS
-from tests.two_teams import COBALTS, END_S, OTHERS, RED, load
+from tests.two_teams import COBALTS, END_S, OTHERS, RED, built
 
 from goodput_queries.catalog.find import catalogue
 from goodput_queries.errors import NotPermittedError
@@ -21,13 +21,12 @@ TOGETHER = 10  # views in one statement, which shares what several of them read
 
 
 @pytest.fixture(scope="module")
-def stores(new_store):
+def stores(new_store, empty_database, tmp_path_factory):
     """Give the red team beside the cobalt one, and beside one of other names and amounts."""
     made = []
     for other in (COBALTS, OTHERS):
-        store = new_store()
+        store = new_store(copy_of=built(empty_database, tmp_path_factory, other))
         store.objectives = as_variable([Objective(0.9, team=team) for team in (RED, other.name)])
-        load(store, other)
         made.append(store)
     yield made
     for store in made:

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from tests.queries.conftest import START_MS, Evidence
-from tests.two_teams import COBALTS, END_S, RED, load
+from tests.two_teams import COBALTS, END_S, RED, built, load
 
 from goodput_app.sql_access.formats import content
 from goodput_queries.sandbox.select import select
@@ -25,12 +25,13 @@ COUNTS = "select runs, withheld from marts.runs_withheld"
 
 
 @pytest.fixture(scope="module")
-def worlds(new_store):
+def worlds(new_store, empty_database, tmp_path_factory):
     """Give two databases that differ in seconds of another team, a day after they are over."""
     made = []
-    for other in (COBALTS, MOVED):
-        store = new_store()
-        load(store, other)
+    moved = new_store()
+    load(moved, MOVED)
+    cobalts = new_store(copy_of=built(empty_database, tmp_path_factory, COBALTS))
+    for store in (cobalts, moved):
         Evidence(store, _parts=iter(range(1000, 2000))).state("*", "up", 0, MIDNIGHT_S + DAY_S)
         store.build()
         made.append(store)

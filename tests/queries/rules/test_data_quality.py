@@ -4,7 +4,7 @@ Each case is a cluster of one database: one that is not to be named would raise 
 """
 
 import pytest
-from tests.queries.conftest import built_together, durable, printed, steps
+from tests.queries.conftest import Evidence, built_together, durable, printed, steps
 
 BUILT_ALONE = True
 
@@ -205,7 +205,7 @@ UNMATCHED = {
     "a host that nobody knows": (1, 10, "elsewhere", "in no inventory"),
     "a host without a job then": (1, 1000, "a", "no job was allocated GPUs"),
     "a host of several jobs": (2, 10, "a", "several jobs"),
-    "no host, and a job of that id elsewhere": (1, 10, None, "job of another cluster"),
+    "no host, and a job of that id in two clusters": (1, 10, None, "job of another cluster"),
 }
 
 
@@ -214,7 +214,8 @@ def test_the_finding_says_why_events_match_no_job(evidence, jobs, start, host, w
     evidence.node("a", 2)
     for job in range(jobs):
         evidence.job(str(job), 0, 100, ["a"], 1)
-    if host is None:
+    if host is None:  # of the only cluster that has its job it would be
+        Evidence(evidence.store, "d").job("0", 0, 100, ["a"], 1)
         evidence.log("0", steps(1, 8, start), cluster=None)
     else:
         evidence.events("r", steps(1, 8, start), host=host)

@@ -1,7 +1,8 @@
 """Views that are evaluated before the query that reads them: which are skipped without evidence."""
 
+import contextlib
+
 import pytest
-from tests import recorded_session
 
 from goodput_queries.catalog import models
 from goodput_queries.storage import evaluated_first
@@ -11,11 +12,10 @@ SKIPPED = [m for m in models.build_order() if m.is_evaluated_first and m.sources
 
 
 @pytest.fixture(scope="module")
-def store(empty_database, tmp_path_factory):
+def store(new_store, recorded_demo):
     """Give the recorded session, built."""
-    yield from recorded_session.built(
-        empty_database, tmp_path_factory, "nvml.jsonl.gz", "job_events.jsonl.gz", "sacct.txt"
-    )
+    with contextlib.closing(new_store(copy_of=recorded_demo)) as opened:
+        yield opened
 
 
 def test_a_view_is_skipped_only_where_its_evidence_would_give_no_row(store):

@@ -43,10 +43,6 @@ def answer(reply_types):
     return of
 
 
-def test_a_compressed_file_is_read(read, answer):
-    assert read(gzip.compress(answer((T, 5))), "answer.json.gz").rows_by_table["gpu_samples"] == 1
-
-
 def test_answers_of_several_queries_may_stand_on_a_line_each(read, answer, store):
     lines = [answer((T, 5)), answer((T + 30, 6)), b"", answer((T + 60, 7))]
 

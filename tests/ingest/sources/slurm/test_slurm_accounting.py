@@ -217,29 +217,6 @@ def test_the_zone_is_part_of_what_was_read(tmp_path):
 
 
 @settings(max_examples=60, deadline=None)
-@given(data=st.data())
-def test_a_damaged_file_gives_rows_and_rejects_or_a_stated_error(data, tmp_path_factory):
-    """Bytes exchanged, inserted or cut never end in a crash, and no row is lost silently."""
-    whole = sacct(*({**RECORD, "JobID": str(n)} for n in range(1, 6)), separator="|").encode()
-    at = data.draw(st.integers(0, len(whole)))
-    until = data.draw(st.integers(at, min(len(whole), at + 40)))
-    put = data.draw(st.binary(max_size=12))
-    damaged = whole[:at] + put + whole[until:]
-    damaged = damaged[: data.draw(st.integers(0, len(damaged)))]
-    file = tmp_path_factory.mktemp("damaged") / "sacct.txt"
-    file.write_bytes(damaged)
-
-    try:
-        batches = list(Slurm(file, ReadOptions(cluster="lab")).extract())
-    except IngestError:
-        return
-    header, *lines = damaged.replace(b"\r\n", b"\n").removesuffix(b"\r").split(b"\n")
-    kept = sum(batch.rows.height + len(batch.rejects) for batch in batches)
-    if header == whole.split(b"\n", 1)[0]:
-        assert kept == sum(bool(line.strip()) and line != header for line in lines)
-
-
-@settings(max_examples=60, deadline=None)
 @given(
     fields=st.dictionaries(
         st.sampled_from([*RECORD, "Suspended", "Timelimit", "Comment", "Restarts"]),
