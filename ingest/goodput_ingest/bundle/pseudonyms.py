@@ -40,7 +40,7 @@ AS_THEY_ARE = frozenset(
         *("gpu_instance", "mig_profile", "profile", "driver_version", "vbios_version"),
         *("pci_bus_id", "device", "port", "comm_id", "algorithm", "protocol", "dtype"),
         *("input_dtype", "kernel", "reduction", "nccl_version", "plugin_version", "currency"),
-        *("timing_source", "transport", "ts_precision"),
+        *("timing_source", "transport", "ts_precision", "flagged_metrics"),
         *("engine", "role", "product", "status"),
     }
 )

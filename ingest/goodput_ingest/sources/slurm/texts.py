@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 NO_RESERVATIONS = "No reservations in the system"
 SINFO_SAMPLE_LINES = 50
 RECORDS_PER_PART = 20_000
+SELDOM = frozenset({"gpu_parts", "job_requests"})  # tables that most listings have no row of
 BLOCKS_PER_BATCH = 2  # of row groups: DuckDB writes each with one thread, several at once
 
 
@@ -188,14 +189,20 @@ class Slurm:
             tables = json_answers.parse_queue(records, options.cluster, observed_at)
         else:
             tables = json_answers.parse_nodes(records, options.cluster, observed_at)
-        for parsed in tables:
-            yield self._batch(replace(parsed, rejects=[*parsed.rejects, *broken_off]), digest)
-            broken_off = []
+        yield from self._listed(tables, broken_off, digest)
 
     def _whole(self, kind: str, blocks: list[delimited.Block]) -> Iterator[Batch]:
         digest = self._digest("\n".join(block.digest for block in blocks))
         broken_off = [reject for block in blocks for reject in block.rejects]
-        for parsed in self._parse(kind, delimited.text_of(blocks)):
+        yield from self._listed(self._parse(kind, delimited.text_of(blocks)), broken_off, digest)
+
+    def _listed(
+        self, tables: Sequence[Parsed], broken_off: list[Reject], digest: str
+    ) -> Iterator[Batch]:
+        """Yield the tables of a listing; of those that few listings have only one with rows."""
+        for parsed in tables:
+            if parsed.table in SELDOM and parsed.rows.is_empty() and not parsed.rejects:
+                continue
             yield self._batch(replace(parsed, rejects=[*parsed.rejects, *broken_off]), digest)
             broken_off = []
 
