@@ -92,6 +92,7 @@ def node(tmp_path):
     http.server_close()
 
 
+@pytest.mark.machine
 def test_findings_are_there_within_two_polls_of_their_evidence(whole_store, node, tmp_path):
     """An Xid and a throttled GPU in the first poll; a GPU that is silent, once it is twice."""
     site, url = node

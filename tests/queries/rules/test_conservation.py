@@ -162,6 +162,7 @@ def test_every_gpu_millisecond_is_in_exactly_one_category(new_evidence, calls):
     assert ledger(evidence.store)["gpu_ms"].sum() == capacity_ms(evidence.store)
 
 
+@pytest.mark.machine  # random worlds, up to five ledgers each
 @relaxed
 @given(calls=contradictory_evidence(), cuts=st.lists(seconds(), min_size=1, max_size=4))
 def test_splitting_the_window_changes_no_total(new_evidence, calls, cuts):
