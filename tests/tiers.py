@@ -5,8 +5,8 @@ into a database. program: pages, commands, server, access. `machine` and `slow` 
 bear themselves. `pytest -m pure` and so on runs one tier; `make test` runs the first three.
 
 A test of the first three may take `LIMIT_CPU_S`: of its own call, and of the processes that it
-waits for. A busy machine takes more CPU time for the same work: a test over the limit is judged by
-how long a fixed loop takes then.
+waits for. Beside other tests the same work takes up to half as much CPU time again, since they share
+caches; on a slower machine a fixed loop says by how much.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).parents[1]
 DURATIONS: Final = ROOT / "tests" / "durations.csv"
 LIMIT_CPU_S: Final = 5.0
+BESIDE_OTHERS: Final = 1.5  # as much of it a test may take while others run
 LOOP_CPU_S: Final = 0.11  # of `_loop_cpu_s` on the quiet machine that the limit is for
 LARGE: Final = ("machine", "slow")  # marks of tests without a limit
 COST: Final = "cpu_s"
@@ -79,7 +80,7 @@ class Costs:
         if (
             tier_of(item) not in LARGE
             and took_s > LIMIT_CPU_S
-            and took_s > LIMIT_CPU_S * _loop_cpu_s() / LOOP_CPU_S
+            and took_s > LIMIT_CPU_S * _tolerance()
         ):
             pytest.fail(
                 f"{item.nodeid} took {took_s:.1f} CPU s, at most {LIMIT_CPU_S:.0f} are allowed; "
@@ -126,6 +127,12 @@ class Costs:
             writer.writerow(("tier", "cpu_s", "tests", "module"))
             for (module, tier), cpu_s in sorted(self._cpu_s.items(), key=lambda one: one[0][::-1]):
                 writer.writerow((tier, f"{cpu_s:.1f}", self._tests[module, tier], module))
+
+
+def _tolerance() -> float:
+    """Return how many times the limit a test may take here and now; at least once."""
+    beside_others = BESIDE_OTHERS if "PYTEST_XDIST_WORKER" in os.environ else 1.0
+    return max(beside_others, _loop_cpu_s() / LOOP_CPU_S)
 
 
 def _loop_cpu_s() -> float:
