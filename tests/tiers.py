@@ -5,8 +5,8 @@ into a database. program: pages, commands, server, access. `machine` and `slow` 
 bear themselves. `pytest -m pure` and so on runs one tier; `make test` runs the first three.
 
 A test of the first three may take `LIMIT_CPU_S`: of its own call, and of the processes that it
-waits for. Beside other tests the same work takes up to half as much CPU time again, since they share
-caches; on a slower machine a fixed loop says by how much.
+waits for. Beside other tests the same work takes up to half as much CPU time again, since they
+share caches; on a slower machine a fixed loop says by how much.
 """
 
 from __future__ import annotations
