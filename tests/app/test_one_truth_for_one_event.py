@@ -58,7 +58,7 @@ def rows_of(store, scope, columns=FACTS, view="marts.findings"):
     return sorted(found.rows(), key=str)
 
 
-def told(store, scope, *command):
+def printed(store, scope, *command):
     """Return the same facts as a command prints them."""
     moments = [
         f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
@@ -86,7 +86,7 @@ def comparable(row):
 @pytest.mark.parametrize("command", [("findings", "--severity", "info"), ("show", "findings")])
 def test_commands_say_of_findings_what_the_view_has(world, cluster, command):
     scope = recorded(world)[cluster]
-    said = told(world, scope, *command, "--limit", "0")
+    said = printed(world, scope, *command, "--limit", "0")
 
     found = sorted((comparable(row[name] for name in FACTS) for row in said), key=str)
 

@@ -21,9 +21,9 @@ PARTS = ("wall", "lost", "rescheduling", "resuming", "saving")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 @built_together
 def test_a_log_gives_the_parts_and_the_ratio(cluster, case):
-    told = json.loads((case / "case.json").read_text())
+    given = json.loads((case / "case.json").read_text())
     cluster.node("a", 1)
-    for run, start, end, state in told["jobs"]:
+    for run, start, end, state in given["jobs"]:
         cluster.job(run, start, end, ["a"], 1, state=state)
     options = ReadOptions(cluster=cluster.name, run_id="7", zone=ZoneInfo("UTC"))
     for log in sorted(case.glob("*.log")):
@@ -32,7 +32,7 @@ def test_a_log_gives_the_parts_and_the_ratio(cluster, case):
     yield
     (run,) = cluster.read("select * from marts.run_wall_clock").rows(named=True)
     found = {f"{part}_s": run[f"{part}_ms"] / 1000 for part in PARTS}
-    assert {**found, "goodput": round(run["nvcre_goodput_ratio"], 6)} == told["expected"]
+    assert {**found, "goodput": round(run["nvcre_goodput_ratio"], 6)} == given["expected"]
 
 
 # wall, lost, rescheduling, resuming, saving: the ratio

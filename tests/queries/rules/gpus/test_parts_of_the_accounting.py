@@ -146,50 +146,6 @@ def test_labels_share_a_gpu_until_the_accounting_does(cluster: Any) -> None:
 
 
 @built_together
-def test_shards_and_mps_that_the_queue_alone_lists_are_the_same_parts(cluster: Any) -> None:
-    node = f"{cluster.name}-g"
-    cluster.node(node, 4)
-    cluster.load("nodes", [
-        {"cluster": cluster.name, "node": node, "gres": "gpu:a40:4,shard:a40:16,mps:a40:400"}
-    ])  # fmt: skip
-    for job, kind, amount in (("1", "shard", 2), ("2", "mps", 50)):
-        cluster.job(job, 0, HOUR, [node], None)
-        cluster.load("gpu_parts", [
-            {"cluster": cluster.name, "job_id_raw": job, "submit_at": cluster.at(0), "node": node,
-             "kind": kind, "amount": amount}
-        ], "slurm")  # fmt: skip
-    cluster.watched(HOUR)
-
-    yield
-
-    assert held(cluster) == {"1": 1800, "2": 1800}
-
-
-@pytest.mark.parametrize(
-    ("others", "expected"),
-    [([], {"1": 3 * HOUR}), (["2"], {})],
-    ids=["alone on the node", "beside another job"],
-)
-@built_together
-def test_gpus_that_a_node_lists_as_used_are_of_the_only_job_on_it(
-    cluster: Any, others: list[str], expected: dict[str, int]
-) -> None:
-    node = f"{cluster.name}-g"
-    cluster.node(node, 4)
-    cluster.load("nodes", [
-        {"cluster": cluster.name, "node": node, "gpus_used": 3, "used_indices": [0, 1, 3],
-         "observed_at": cluster.at(1800)}
-    ])  # fmt: skip
-    for job in ("1", *others):
-        cluster.job(job, 0, HOUR, [node], None)
-    cluster.watched(HOUR)
-
-    yield
-
-    assert held(cluster) == expected
-
-
-@built_together
 def test_shards_of_unknown_size_are_named_and_not_guessed(cluster: Any) -> None:
     cluster.node(f"{cluster.name}-g", 1)
     cluster.job("1", 0, HOUR, [f"{cluster.name}-g"], 0, alloc_tres="gres/shard=2")
