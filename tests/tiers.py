@@ -5,8 +5,7 @@ into a database. program: pages, commands, server, access. `machine` and `slow` 
 bear themselves. `pytest -m pure` and so on runs one tier; `make test` runs the first three.
 
 A test of the first three may take `LIMIT_CPU_S`: of its own call, and of the processes that it
-waits for. Beside other tests the same work takes up to half as much CPU time again, since they
-share caches; on a slower machine a fixed loop says by how much.
+waits for, so that a busy machine fails no test.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from __future__ import annotations
 import csv
 import os
 import resource
-import time
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -27,8 +25,6 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).parents[1]
 DURATIONS: Final = ROOT / "tests" / "durations.csv"
 LIMIT_CPU_S: Final = 5.0
-BESIDE_OTHERS: Final = 1.5  # as much of it a test may take while others run
-LOOP_CPU_S: Final = 0.11  # of `_loop_cpu_s` on the quiet machine that the limit is for
 LARGE: Final = ("machine", "slow")  # marks of tests without a limit
 COST: Final = "cpu_s"
 PURE: Final = (
@@ -77,11 +73,7 @@ class Costs:
         before = _cpu_s()
         result = yield
         took_s = _cpu_s() - before
-        if (
-            tier_of(item) not in LARGE
-            and took_s > LIMIT_CPU_S
-            and took_s > LIMIT_CPU_S * _tolerance()
-        ):
+        if tier_of(item) not in LARGE and took_s > LIMIT_CPU_S:
             pytest.fail(
                 f"{item.nodeid} took {took_s:.1f} CPU s, at most {LIMIT_CPU_S:.0f} are allowed; "
                 "make it cheaper, or mark it machine or slow."
@@ -127,20 +119,6 @@ class Costs:
             writer.writerow(("tier", "cpu_s", "tests", "module"))
             for (module, tier), cpu_s in sorted(self._cpu_s.items(), key=lambda one: one[0][::-1]):
                 writer.writerow((tier, f"{cpu_s:.1f}", self._tests[module, tier], module))
-
-
-def _tolerance() -> float:
-    """Return how many times the limit a test may take here and now; at least once."""
-    beside_others = BESIDE_OTHERS if "PYTEST_XDIST_WORKER" in os.environ else 1.0
-    return max(beside_others, _loop_cpu_s() / LOOP_CPU_S)
-
-
-def _loop_cpu_s() -> float:
-    """Return the CPU seconds of a fixed piece of work."""
-    before, total = time.process_time(), 0
-    for number in range(1_000_000):
-        total += number * number % 7
-    return time.process_time() - before
 
 
 def _cpu_s() -> float:

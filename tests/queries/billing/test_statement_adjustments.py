@@ -164,26 +164,35 @@ def test_an_account_sees_its_own_alone(credited_day):
     assert of_a.adjustments.is_empty()
 
 
-def test_notes_and_disputes_are_on_their_day_and_the_next_until_resolved(fleet):
+def notes_of(made):
+    """Return kind and state of what people said, as a statement lists it."""
+    (table,) = [t for t in tables(made, lines=9) if t.title == "Notes, disputes and credits"]
+    return [(row[1], row[2]) for row in table.rows]
+
+
+def test_notes_and_open_disputes_are_on_their_day_and_the_next(fleet):
     store = fleet.store
     said(store, "note")
+    said(store, "dispute")
+    first, following, third = (statement(store, day, SETTINGS) for day in (FIRST, NEXT, THIRD))
+
+    assert notes_of(first) == [("Note", "\N{EN DASH}"), ("Dispute", "open")]
+    assert first.total_cost == 4 * 16 * 2
+    assert notes_of(following) == [("Note", "\N{EN DASH}"), ("Dispute", "open")]
+    assert notes_of(third) == []
+
+
+def test_a_resolved_dispute_is_on_its_day_alone(fleet):
+    store = fleet.store
+    statement(store, FIRST, SETTINGS)
     disputed = said(store, "dispute")
-
-    def shown(when):
-        made = statement(store, when, SETTINGS)
-        (table,) = [t for t in tables(made, lines=9) if t.title == "Notes, disputes and credits"]
-        return [(row[1], row[2]) for row in table.rows], made.total_cost
-
-    assert shown(FIRST) == ([("Note", "\N{EN DASH}"), ("Dispute", "open")], 4 * 16 * 2)
-    assert shown(NEXT)[0] == [("Note", "\N{EN DASH}"), ("Dispute", "open")]
-    assert shown(THIRD)[0] == []
-
     record.resolve(store, SETTINGS, disputed, "accepted", reason="right", made_by="boss",
                    amount=Decimal(3))  # fmt: skip
 
-    assert [kind for kind, _ in shown(NEXT)[0]] == ["Note"]
-    assert ("Dispute", "accepted") in shown(FIRST)[0]
-    assert ("Credit", "not booked yet") in shown(FIRST)[0]  # all three days are closed
+    of_its_day = notes_of(statement(store, FIRST, SETTINGS))
+    assert ("Dispute", "accepted") in of_its_day
+    assert ("Credit", "not booked yet") in of_its_day
+    assert "Dispute" not in dict(notes_of(statement(store, NEXT, SETTINGS)))
     with pytest.raises(QueryError, match="resolved already"):
         record.resolve(store, SETTINGS, disputed, "rejected", reason="no", made_by="boss")
 
