@@ -107,6 +107,7 @@ def test_a_full_build_keeps_what_can_no_longer_be_built(dropped, before):
     assert dropped.violations() == 0
 
 
+@pytest.mark.machine
 def test_a_file_of_another_version_keeps_its_frozen_hours_in_every_roll_up(two_days):
     def rolled_up():
         sql = "select hour_ms, category, sum(gpu_ms)::bigint from marts.{} group by all"

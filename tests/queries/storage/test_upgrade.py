@@ -160,6 +160,7 @@ def test_tables_change_their_schema_and_no_row(older):
     store.close()
 
 
+@pytest.mark.machine
 @pytest.mark.parametrize("older", ["2026-11-24"], indirect=True)
 def test_its_gpus_can_be_given_racks(older, tmp_path):
     """A new raw table needs no migration: opening makes what a file lacks."""
