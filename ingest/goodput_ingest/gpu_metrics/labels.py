@@ -39,7 +39,7 @@ ROLES: Final[dict[str, tuple[str, ...]]] = {
 """Label names by role, in lower case. The labels of `part` split one metric of one GPU into several
 series: they become part of its name. `vgpu` is none: the series of each share of a time-sliced GPU
 repeat the reading of the whole GPU. A label of `without_pods` is of exporters that know no pods:
-`pod` beside it is their own.
+`pod` of such a series is their own.
 """
 NODE, POD, NAMESPACE, CONTAINER = (ROLES[r] for r in ("node", "pod", "namespace", "container"))
 WORKLOAD: Final = ("workload_pod", "workload_namespace", "workload_container")

@@ -118,7 +118,7 @@ def _named(series: pl.DataFrame, label_sets: pl.DataFrame, node: str | None) -> 
 
 
 def _incomplete(named: pl.DataFrame) -> list[tuple[str, str]]:
-    """Return metric and mode (or '' for no device) of series that lack what tells them apart."""
+    """Return metric and mode ('' for no device) of series without labels that distinguish them."""
     metric, mode = pl.col("metric"), pl.col("mode")
     is_cpu = (metric == catalogue.CPU) & ~mode.is_in(catalogue.CPU_MODES)
     is_of_device = metric.is_in([*catalogue.DISKS, *catalogue.ETHERNET, *catalogue.INFINIBAND])

@@ -82,7 +82,7 @@ Outcome = tuple[Counter[Any], Counter[Any]] | str
 
 
 def names_of(line: str, telling: str) -> tuple[str, ...] | None:
-    """Return the names in a line, of JSON all keys; None where nothing tells what it is."""
+    """Return the names in a line, of JSON all keys; None where no format names it."""
     found = re.search(telling, line)
     keys = re.findall(r'"([^"]*)" ?:', line) if '{"' in line and '":' in line else []
     return None if found is None else (*found.groups(), *keys)
