@@ -112,7 +112,7 @@ def draft(cursor: duckdb.DuckDBPyConnection, model: Model, parts: int = 1) -> No
     """
     kind = "view" if model.is_inline else "table"
     run(cursor, model, f"create or replace temp {kind} {model.name} as {model.select(parts)}")
-    if model.skip_if_empty and model.layer == sql_models.TEMP_LAYER:
+    if model.has_sources and model.layer == sql_models.TEMP_LAYER and model.name not in _columns:
         columns = cursor.execute(f"describe temp.{model.name}").fetchall()
         _columns[model.name] = ", ".join(f"{name} {type_}" for name, type_, *_ in columns)
 
@@ -132,16 +132,17 @@ def draft_empty(cursor: duckdb.DuckDBPyConnection, model: Model) -> None:
 def draft_pass(cursor: duckdb.DuckDBPyConnection, tables: Iterable[Model]) -> None:
     """Draft the temporary tables of a pass, in their order; its hours are set."""
     for table in tables:
-        if table.sources and not any(has_rows(cursor, source) for source in table.sources):
+        if table.has_sources and not has_rows(cursor, table.sources):
             draft_empty(cursor, table)
             continue
         parts = note_reading_parts(cursor, table.parts) if table.parts > 1 else 1
         draft(cursor, table, parts)
 
 
-def has_rows(cursor: duckdb.DuckDBPyConnection, table: str) -> bool:
-    """Say whether a table has a row."""
-    return bool(cursor.execute(f"select 1 from {table} limit 1").fetchall())
+def has_rows(cursor: duckdb.DuckDBPyConnection, sources: Sequence[str]) -> bool:
+    """Say whether one of these tables has a row; each may have a condition behind its name."""
+    each = " union all ".join(f"(select 1 from {source} limit 1)" for source in sources)
+    return bool(cursor.execute(f"{each} limit 1").fetchall())
 
 
 def replace_all(cursor: duckdb.DuckDBPyConnection, model: Model, *, is_compared: bool) -> Change:

@@ -9,7 +9,7 @@
 -- measured_by: what a wait for a late rank is known from: int_rank_step_losses, telemetry
 -- is_cut: the amounts exceeded the step and the last ones were cut
 -- materialised: attempts, since each GPU of the gang joins it
--- skip_if_empty: temp.int_train_steps
+-- skip_if_empty: temp.int_rank_step_losses
 -- change_tracking: start_ms, end_ms of attempt_key
 with losses as (
     select *
