@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from goodput_queries.catalog.models import Model
 
 PASS_MAX_GPU_HOURS = 24_000  # bounds the memory of one pass over readings: about 1 GB
+FEW_ROWS = 1000
 # stages by node have fewer rows; smaller passes leave cores idle between their statements
 LEDGER_PASS_MAX_GPU_HOURS = 96_000
 OF_THESE_HOURS = "hour_ms >= build_from_ms() and hour_ms < build_to_ms()"
@@ -150,35 +151,33 @@ def replace_all(cursor: duckdb.DuckDBPyConnection, model: Model, *, is_compared:
 
     The keys that differ, where they are tracked, are written to their temporary table.
     """
-    name, new = model.qualified_name, f"temp.{model.name}"
-    if not is_compared:
-        rows = _put_in_place(cursor, model, model.sql)
-        _note_changed_keys(cursor, model, f"from {name}")
-        return Change(rows)
-    run(cursor, model, f"create or replace temp table {model.name} as {model.sql}")
-    if not differ(cursor, f"from {new}", f"from {name}"):
+    old, new = f"from {model.qualified_name}", f"from temp.{model.name}"
+    draft(cursor, model)
+    if is_compared and not differ(cursor, new, old):
         return Change(is_none=True)
     hours = EVERY if model.directives.get("change_tracking") == "all" else NOTHING
-    if model.bounds:
-        hours = changed_hours(cursor, f"from {new}", f"from {name}", model.bounds, model.owner)
-    _note_changed_keys(cursor, model, differences(f"from {new}", f"from {name}"))
-    return Change(_put_in_place(cursor, model, f"from {new}"), hours)
-
-
-def _note_changed_keys(cursor: duckdb.DuckDBPyConnection, model: Model, differing: str) -> None:
+    if is_compared and model.bounds:
+        hours = changed_hours(cursor, new, old, model.bounds, model.owner)
     if model.tracked_key:
         table = f"temp.changed_{model.name.partition('_')[2]}"
+        differing = differences(new, old) if is_compared else new
         keys = f"select distinct {model.tracked_key} from ({differing})"
         cursor.execute(f"insert into {table} {keys}")
+    return Change(_put_in_place(cursor, model), hours)
 
 
-def _put_in_place(cursor: duckdb.DuckDBPyConnection, model: Model, select: str) -> int:
-    """Put a new table in the place of a stage; return its rows.
+def _put_in_place(cursor: duckdb.DuckDBPyConnection, model: Model) -> int:
+    """Put the rows of temp.<name> in the place of those of a stage; return how many they are.
 
-    A new table rather than new rows: the planner has its true size in the same transaction, and the
-    file holds no dead ones.
+    Of many rows a new table takes the place of the old one: the planner has its true size in the
+    same transaction, and the file holds no dead rows. Of few rows, that takes longer.
     """
     name, new = model.qualified_name, f"{model.qualified_name}_next"
+    select = f"from temp.{model.name}"
+    counts = f"select greatest((select count(*) {select}), (select count(*) from {name}))"
+    if cursor.execute(counts).fetchall()[0][0] <= FEW_ROWS:
+        cursor.execute(f"delete from {name}")
+        return run(cursor, model, f"insert into {name} {select}")
     rows = run(cursor, model, f"create or replace table {new} as {select}")
     cursor.execute(f"drop table {name}")
     cursor.execute(f"alter table {new} rename to {model.name}")
@@ -224,7 +223,7 @@ def replace_rows(
         cursor.execute(f"create or replace temp table before as {old}")
         hours = changed_hours(cursor, f"from {new}", "from temp.before", model.bounds, model.owner)
     if where is None:
-        return Change(_put_in_place(cursor, model, f"from {new}"), hours)
+        return Change(_put_in_place(cursor, model), hours)
     cursor.execute(f"delete {old}")
     return Change(run(cursor, model, f"insert into {name} from {new}"), hours)
 

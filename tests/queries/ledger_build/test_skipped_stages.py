@@ -13,7 +13,12 @@ from goodput_queries.catalog import models
 from goodput_queries.ledger_build import materialise
 from goodput_queries.ledger_build.build import _Build
 
-PARTS = ("sacct.txt", "nvml.jsonl.gz", "job_events.jsonl.gz", "nccl_inspector/main")
+PARTS = (
+    "sacct.txt",
+    pytest.param("nvml.jsonl.gz", marks=pytest.mark.machine),
+    "job_events.jsonl.gz",
+    "nccl_inspector/main",
+)
 
 
 @pytest.mark.parametrize("part", PARTS)
