@@ -104,12 +104,8 @@ class Model:
 
         Each is what follows a `from`: a table, or one `where` a condition holds.
         """
-        return _SOURCE.split(self.directives.get("skip_if_empty", "")) if self.has_sources else []
-
-    @property
-    def has_sources(self) -> bool:
-        """Say whether it is known without its select that it has no rows."""
-        return "skip_if_empty" in self.directives
+        text = self.directives.get("skip_if_empty")
+        return _SOURCE.split(text) if text else []
 
     @property
     def is_of_dirty_keys(self) -> bool:

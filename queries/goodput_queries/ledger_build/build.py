@@ -161,7 +161,7 @@ class _Build:
         if name == "temp.dirty_run_ids":
             dirty_runs.seed(self.cursor, self.dirty)
         elif name == "temp.dirty_job_runs":
-            if dirty_runs.close(self.cursor):
+            if dirty_runs.close(self.cursor, is_full=self.dirty.is_full):
                 for table in EVENTS:
                     self._draft(models.of_layer(models.TEMP_LAYER)[table])
         elif model.materialised == "hourly":
@@ -176,12 +176,8 @@ class _Build:
 
     def _stays_empty(self, model: Model) -> bool:
         """Say whether a stored stage is empty, and stays so since its sources are."""
-        return (
-            model.materialised is not None
-            and model.has_sources
-            and not model.is_of_dirty_keys
-            and not self._has_rows(model.qualified_name, *model.sources)
-        )
+        is_of_sources = model.materialised and model.sources and not model.is_of_dirty_keys
+        return bool(is_of_sources) and not self._has_rows(model.qualified_name, *model.sources)
 
     def _has_rows(self, *sources: str) -> bool:
         """Say whether one of these tables has a row."""
@@ -190,7 +186,7 @@ class _Build:
 
     def _draft(self, model: Model) -> bool:
         """Draft a stage; say whether it may have rows: none where none of its sources has."""
-        may_have_rows = not model.has_sources or self._has_rows(*model.sources)
+        may_have_rows = not model.sources or self._has_rows(*model.sources)
         (materialise.draft if may_have_rows else materialise.draft_empty)(self.cursor, model)
         return may_have_rows
 

@@ -135,13 +135,18 @@ def seed(cursor: duckdb.DuckDBPyConnection, dirty: DirtySet) -> None:
     _note_first_event(cursor)
 
 
-def close(cursor: duckdb.DuckDBPyConnection) -> bool:
+def close(cursor: duckdb.DuckDBPyConnection, *, is_full: bool) -> bool:
     """Fill temp.dirty_job_runs, once the events of temp.dirty_run_ids are matched to job runs.
 
     temp.attempts_before has the attempts that these job runs had. Returns whether events of more
     runs have to be read; whose their events are has not changed.
     """
-    if has_more := _add_whole_runs(cursor) > 0:
+    has_more = False
+    if is_full:
+        cursor.execute(
+            "insert into temp.dirty_job_runs select job_run_key from intermediate.int_job_runs"
+        )
+    elif has_more := _add_whole_runs(cursor) > 0:
         _note_first_event(cursor)
     cursor.execute(
         """create or replace temp table attempts_before as

@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from goodput_queries.catalog.models import Model
 
 PASS_MAX_GPU_HOURS = 24_000  # bounds the memory of one pass over readings: about 1 GB
-FEW_ROWS = 1000
 # stages by node have fewer rows; smaller passes leave cores idle between their statements
 LEDGER_PASS_MAX_GPU_HOURS = 96_000
+FEW_ROWS = 1000  # they are replaced in the table that is there
 OF_THESE_HOURS = "hour_ms >= build_from_ms() and hour_ms < build_to_ms()"
 OF_THESE_NODES = f"{OF_THESE_HOURS} and (cluster, node) in (from temp.pass_nodes)"
 KEYS = {
@@ -113,7 +113,7 @@ def draft(cursor: duckdb.DuckDBPyConnection, model: Model, parts: int = 1) -> No
     """
     kind = "view" if model.is_inline else "table"
     run(cursor, model, f"create or replace temp {kind} {model.name} as {model.select(parts)}")
-    if model.has_sources and model.layer == sql_models.TEMP_LAYER and model.name not in _columns:
+    if model.sources and model.layer == sql_models.TEMP_LAYER and model.name not in _columns:
         columns = cursor.execute(f"describe temp.{model.name}").fetchall()
         _columns[model.name] = ", ".join(f"{name} {type_}" for name, type_, *_ in columns)
 
@@ -133,7 +133,7 @@ def draft_empty(cursor: duckdb.DuckDBPyConnection, model: Model) -> None:
 def draft_pass(cursor: duckdb.DuckDBPyConnection, tables: Iterable[Model]) -> None:
     """Draft the temporary tables of a pass, in their order; its hours are set."""
     for table in tables:
-        if table.has_sources and not has_rows(cursor, table.sources):
+        if table.sources and not has_rows(cursor, table.sources):
             draft_empty(cursor, table)
             continue
         parts = note_reading_parts(cursor, table.parts) if table.parts > 1 else 1
