@@ -19,8 +19,6 @@ FAULTS = {
     # as long as before, over a hole of the same length
     "moved": f"update {SEGMENTS} set start_ms = start_ms + 1000, end_ms = end_ms + 1000 "
     f"where category = 'unknown' and {OF_THIS_BUILD}",
-    # of a stretch of steps
-    "an amount lost": "update intermediate.int_step_amounts set ms = ms - 1",
     "of no category": f"update {SEGMENTS} set category = 'banana' "
     f"where category = 'unknown' and {OF_THIS_BUILD}",
 }
@@ -34,7 +32,6 @@ def built_once(new_store):
     evidence.node("a", 1)
     evidence.watched(2 * HOUR)
     evidence.job("1", 0, 1800, ["a"], 1)
-    evidence.events("1", [*steps(1, 10, 900), durable(10, 1000)])
     return evidence.built()
 
 
@@ -106,6 +103,16 @@ def test_the_finding_names_the_gpu_and_closes_with_the_next_good_build(
 
     assert built.read(findings).rows() == []
     assert built.violations() == 0
+
+
+def test_amounts_that_do_not_add_up_to_their_stretch_are_refused(evidence, break_segments):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 1000, ["a"], 1)
+    evidence.events("1", [*steps(1, 10, 100), durable(10, 300)])
+    break_segments("update intermediate.int_step_amounts set ms = ms - 1")
+
+    with pytest.raises(UnbalancedError, match="roll-up differs from the segments"):
+        evidence.store.build()
 
 
 def test_a_refused_build_is_not_computed_again_until_evidence_comes(built, break_segments):
