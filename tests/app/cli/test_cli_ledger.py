@@ -108,6 +108,7 @@ def test_the_ledger_of_a_window_is_as_long_as_the_window():
     assert [(row["gpu"], row["gpu_ms"]) for row in rows] == [("GPU-1", 180_000)]
 
 
+@pytest.mark.usefixtures("measured")
 @pytest.mark.parametrize(
     ("command", "said"),
     [
