@@ -11,7 +11,6 @@ import pytest
 START_S = 1_787_230_800  # 2026-08-20 13:00:00 UTC, a whole piece of ten minutes
 EVERY_S = 30
 OFFSET_S = 0.482
-READY = {"true": 1, "false": 0, "unknown": 0}
 
 
 @dataclass
