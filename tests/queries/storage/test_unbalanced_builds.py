@@ -11,18 +11,18 @@ from goodput_queries.ledger_build import materialise
 HOUR = 3600
 OF_THIS_BUILD = "hour_ms >= build_from_ms() and hour_ms < build_to_ms()"
 FAULTS = {
-    "counted twice": "insert into marts.ledger_segments "
-    f"from marts.ledger_segments where {OF_THIS_BUILD}",
-    "lost": f"delete from marts.ledger_segments where {OF_THIS_BUILD}",
-    "negative": f"update marts.ledger_segments set gpu_ms = -gpu_ms where {OF_THIS_BUILD}",
-    "too much": f"update marts.ledger_segments set gpu_ms = gpu_ms + 1 where {OF_THIS_BUILD}",
+    "counted twice": "insert into intermediate.int_ledger_segments "
+    f"from intermediate.int_ledger_segments where {OF_THIS_BUILD}",
+    "lost": f"delete from intermediate.int_ledger_segments where {OF_THIS_BUILD}",
+    "negative": f"update intermediate.int_ledger_segments set gpu_ms = -gpu_ms where {OF_THIS_BUILD}",
+    "too much": f"update intermediate.int_ledger_segments set gpu_ms = gpu_ms + 1 where {OF_THIS_BUILD}",
     # as long as before, over a hole of the same length
-    "moved": "update marts.ledger_segments set start_ms = start_ms + 1000, end_ms = end_ms + 1000 "
+    "moved": "update intermediate.int_ledger_segments set start_ms = start_ms + 1000, end_ms = end_ms + 1000 "
     f"where category = 'unknown' and {OF_THIS_BUILD}",
-    "of no category": "update marts.ledger_segments set category = 'banana' "
+    "of no category": "update intermediate.int_ledger_segments set category = 'banana' "
     f"where category = 'unknown' and {OF_THIS_BUILD}",
 }
-READ = "select * from marts.ledger_segments order by gpu_uuid, start_ms"
+READ = "select * from intermediate.int_ledger_segments order by gpu_uuid, start_ms"
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def break_segments(monkeypatch):
 
         def wrong(cursor, models, *args, **kwargs):
             done = right(cursor, models, *args, **kwargs)
-            if models[0].qualified_name == "marts.ledger_segments":
+            if models[0].qualified_name == "intermediate.int_ledger_segments":
                 cursor.execute(sql)
             return done
 
