@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -77,7 +77,6 @@ for case in CASES:
     if (source := name_of(case)) in TELLING and (found := lines_of(case)):
         framework = f" {case.name.split('_')[0]}" if source == "job-log" else ""
         LINES.setdefault(source + framework, []).extend(found)
-Outcome = tuple[Counter[Any], Counter[Any]] | str
 
 
 def names_of(line, telling):
@@ -90,8 +89,7 @@ def names_of(line, telling):
 def outcome(name, path, lines, options):
     """Return rows and rejects of a file with these lines, however often; or why it is refused."""
     path.write_text("\n".join(lines), "utf-8", "surrogateescape")
-    rows: Counter[Any] = Counter()
-    rejects: Counter[Any] = Counter()
+    rows, rejects = Counter(), Counter()
     try:
         for batch in SOURCES[name](path, options).extract():
             rows.update((batch.table, repr(row)) for row in batch.rows.rows())
