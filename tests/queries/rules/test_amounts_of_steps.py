@@ -1,7 +1,7 @@
-"""The ledger holds stretches of steps as amounts: they are those of the intervals, to the millisecond.
+"""Stretches of steps are amounts in the ledger: those of their intervals, to the millisecond.
 
-The definition here knows no stretch, cell or amount: each moment of an allocated GPU is in the piece
-of its attempt's timeline, and in a step in the split that has it.
+The definition here knows no stretch, cell or amount: each moment of an allocated GPU is in the
+piece of its attempt's timeline, and in a step in the split that has it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def attempt_events(of: random.Random, begin: float, end: float, first: int, rank
 
 def world(cluster: Any, seed: int) -> list[tuple[str, int, list[dict[str, Any]]]]:
     """Load GPUs, one in shares, and jobs; return the events of each attempt, to be loaded."""
-    of = random.Random(seed)
+    of = random.Random(seed)  # noqa: S311 -- test data
     cluster.node("a", 4)
     shares = [
         {"gpu_instance": f"share.{k}/3", "profile": "shared 1/3", "compute_slices": 1,
@@ -142,7 +142,7 @@ def differences(cluster: Any, first: int, last: int) -> list[tuple]:
 
 def windows(seed: int) -> list[tuple[int, int]]:
     """Return windows with borders at any millisecond, from seconds to the whole time."""
-    of = random.Random(seed)
+    of = random.Random(seed)  # noqa: S311 -- test data
     found = [(START_MS, START_MS + END_S * 1000)]
     for _ in range(WINDOWS):
         first = START_MS + of.randrange(END_S * 1000)

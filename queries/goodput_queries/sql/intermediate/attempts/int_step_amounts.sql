@@ -9,22 +9,28 @@
 -- skip_if_empty: temp.int_attempts
 -- change_tracking: start_ms, end_ms of attempt_key
 with timeline as (
+    select *, unnest(range(start_ms // 600000, (end_ms - 1) // 600000 + 1)) * 600000 as cell_ms
     from temp.int_run_timeline
-),
-
-splits as (
-    from temp.int_step_splits
+    where stretch_ms is not null
 ),
 
 stretches as (
     select attempt_key, stretch_ms, max(end_ms) as stretch_end_ms
     from timeline
-    where stretch_ms is not null
     group by all
 ),
 
 pieces as (
-    from signed_pieces('timeline', 'splits')
+    select
+        attempt_key, stretch_ms, cell_ms, null::varchar as gpu_uuid, category, phase, 1 as sign,
+        greatest(start_ms, cell_ms) as start_ms, least(end_ms, cell_ms + 600000) as end_ms
+    from timeline
+    union all
+    -- a split takes its time from the step
+    select
+        attempt_key, stretch_ms, cell_ms, gpu_uuid,
+        unnest([category, 'step_unsplit']), unnest([phase, null]), unnest([1, -1]), start_ms, end_ms
+    from temp.int_step_splits
 )
 
 select

@@ -21,8 +21,7 @@ with ledger as materialized (
         sum(cost) as cost,
         min(start_ms) as first_ms,
         max(end_ms) as last_ms
-    from marts.ledger_blamed
-    where is_by_node
+    from marts.ledger_blamed_by_node
     group by all
 ),
 

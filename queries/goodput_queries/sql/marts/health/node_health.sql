@@ -17,8 +17,7 @@
 -- what_to_do: the vendor's recommended action for the Xid
 with blamed as materialized (
     select cluster, node, attempt_key, category, blame, gpu_ms, cost
-    from marts.ledger_blamed
-    where is_by_node
+    from marts.ledger_blamed_by_node
 ),
 
 ledger as (

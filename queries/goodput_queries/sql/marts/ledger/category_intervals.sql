@@ -14,7 +14,7 @@ with marked as (
         *,
         coalesce(from_ms > max(until_ms) over (in_order rows between unbounded preceding and 1 preceding), true) as is_new
     from marts.ledger_blamed
-    where not is_by_node and gpu_ms > 0
+    where gpu_ms <> 0
     window in_order as (
         partition by category, blame, gpu_uuid, gpu_instance, run_key, cluster, node order by from_ms, until_ms
     )
@@ -59,3 +59,4 @@ left join (
 group by
     numbered.cluster, numbered.node, numbered.gpu_uuid, numbered.gpu_instance, numbered.run_key,
     numbered.category, numbered.blame, numbered.island
+having sum(numbered.gpu_ms) > 0

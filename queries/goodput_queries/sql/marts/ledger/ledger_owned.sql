@@ -1,5 +1,5 @@
 -- The rows of the ledger that are in the scope, with their owners, twice over: GPU by GPU, and with the GPUs of each
--- node summed up. Whole hours come from the hourly roll-ups, hours that the window cuts from the segments, whose
+-- node summed up (in_node_grain). Whole hours come from the hourly roll-ups, hours that the window cuts from the segments, whose
 -- stretches of steps are counted step by step where it cuts ten minutes.
 -- grain: none (parts of hours)
 -- access: team
@@ -29,11 +29,12 @@ clipped as not materialized (
             or hour_ms = coalesce(getvariable('scope_to_ms')::bigint, 0) // 3600000 * 3600000
         )
         and not (hour_ms >= window_.from_ms and hour_ms <= window_.to_ms - 3600000)
+        and in_place(segments.cluster, segments.node, segments.gpu_uuid, segments.gpu_model)
         and segments.start_ms < window_.to_ms
         and segments.end_ms > window_.from_ms
 ),
 
-cut_hours as not materialized (
+cut_hours as materialized (
     select
         cluster, node, gpu_uuid, gpu_instance, gpu_model, mig_profile, job_run_key, attempt_key,
         category, phase, hour_ms, first_ms as start_ms, last_ms as end_ms, gpu_ms,
@@ -52,7 +53,6 @@ gpu_hours as not materialized (
     from cut_hours
 ),
 
--- what one GPU did its node's sum does not say
 node_hours as not materialized (
     select
         cluster, node, null as gpu_uuid, null as gpu_instance, gpu_model, mig_profile, job_run_key, attempt_key,
@@ -62,9 +62,6 @@ node_hours as not materialized (
     union all
     from cut_hours
     where getvariable('scope_gpu_uuid') is null
-    union all
-    from gpu_hours
-    where getvariable('scope_gpu_uuid') is not null
 ),
 
 rows_ as (
