@@ -13,6 +13,7 @@ import contextlib
 import csv
 import json
 import subprocess
+import sys
 import tempfile
 from collections import defaultdict
 from dataclasses import replace
@@ -20,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.benchmarks import bench_fleet, bench_pages, yardstick
+from tests.benchmarks import bench_pages, yardstick
 from tests.benchmarks.bench_fleet import SEED, START, Fleet
 from tests.benchmarks.meter import Meter, alone
 
@@ -52,7 +53,7 @@ def measure(folder: Path, gpus: int, hours: int, run: Callable[..., Any]) -> dic
         run(_generate, fleet, step_ms)
         found |= {f"{of}, {name}": value for name, value in run(_work, fleet).items()}
         found[f"{of}, peak MB"] = found.pop(f"{of}, peak bytes") // 1_000_000
-    pages = run(bench_pages._pages, fleet.database, WARM, FILTERS)  # noqa: SLF001
+    pages = run(bench_pages._pages, fleet.database, WARM, FILTERS)
     for page, draws in pages["pages"].items():
         found[f"page {page}, first s"] = draws.first.cpu_s
         found[f"page {page}, warm s"] = draws.warm.cpu_s
@@ -155,8 +156,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     lines = [json.loads(line) for line in RECORD.read_text(encoding="utf-8").splitlines()]
     before = [line for line in lines if line["scale"] == scale]
     found = worse(before[-1]["figures"], figures) if before else []
-    print("\n".join(f"{name:40} {value:>12,.2f}" for name, value in figures.items()))
-    print("\n".join(f"worse: {one}" for one in found))
+    sys.stdout.writelines(f"{name:40} {value:>12,.2f}\n" for name, value in figures.items())
+    sys.stdout.writelines(f"worse: {one}\n" for one in found)
     if found and not chosen.why:
         raise SystemExit("figures are over 10 % worse: say why with --why (make: WHY=...)")
     line = {

@@ -3,6 +3,16 @@
 -- free_ms, inferred_ms, away_ms: milliseconds of a whole GPU, free, active with no known owner, not available
 -- materialised: hourly by node, since what a job did with its GPUs changes the ledger of old hours, but not this
 -- change_tracking: hour_ms
+-- of segments, since a stretch of steps is allocated, whatever its categories
+with ledger as (
+    select cluster, node, gpu_uuid, gpu_instance, gpu_model, mig_profile, job_run_key, hour_ms, category, gpu_ms
+    from intermediate.int_ledger_segments
+    where hour_ms >= (select coalesce(max(kept_from_ms), 0) from state.kept_from where table_name = 'gpu_samples')
+    union all
+    select cluster, node, gpu_uuid, gpu_instance, gpu_model, mig_profile, job_run_key, hour_ms, category, gpu_ms
+    from state.ledger_archive
+)
+
 select
     min(ledger.cluster) as cluster,
     min(ledger.node) as node,
@@ -15,8 +25,8 @@ select
     coalesce(sum(ledger.gpu_ms) filter (where categories.group = 'held' and ledger.job_run_key is null), 0)::bigint
         as inferred_ms,
     coalesce(sum(ledger.gpu_ms) filter (where categories.group = 'not_available'), 0)::bigint as away_ms
-from marts.ledger_pieces as ledger
-inner join reference.gpu_second_categories as categories using (category)
+from ledger
+left join reference.gpu_second_categories as categories using (category)
 where
     ledger.hour_ms >= build_from_ms()
     and ledger.hour_ms < build_to_ms()
