@@ -29,6 +29,8 @@ _COLUMN = re.compile(r"^--\s*(?P<column>[a-z][a-z0-9_]*)\s*:\s*(?P<meaning>.*)$"
 
 _SOURCE = re.compile(rf",\s*(?=(?:{'|'.join(LAYERS)})\.)")  # a condition may have commas, too
 _COMMENT = re.compile(r"--[^\n]*")
+_MACRO = re.compile(r"^create or replace macro (\w+)", re.MULTILINE)
+_WORD = re.compile(r"\w+")
 REFERENCE = re.compile(rf"\b({'|'.join(LAYERS)})\.(\w+)")
 
 
@@ -229,9 +231,33 @@ def macro_files() -> list[str]:
     return [thresholds.with_values(f.read_text(encoding="utf-8")) for f in found]
 
 
+@cache
+def macros() -> dict[str, str]:
+    """Return the definitions of the macros by name."""
+    found: dict[str, str] = {}
+    for text in macro_files():
+        _, *parts = _MACRO.split(_COMMENT.sub("", text))  # name, text, name, text ...
+        for name, body in zip(parts[::2], parts[1::2], strict=True):
+            found[name] = found.get(name, "") + body
+    return found
+
+
+def with_macros(sql: str) -> str:
+    """Return a select followed by the definitions of the macros that it calls, and these call."""
+    known, called = macros(), set[str]()
+    while more := (set(_WORD.findall(sql)) & known.keys()) - called:
+        called |= more
+        sql += "\n".join(known[name] for name in sorted(more))
+    return sql
+
+
 def tables_read(sql: str) -> set[str]:
-    """Return the `layer.name` references in a select; our SQL always writes the layer."""
-    return {f"{layer}.{name}" for layer, name in REFERENCE.findall(_COMMENT.sub("", sql))}
+    """Return the `layer.name` references in a select, and in the macros that it calls.
+
+    Our SQL always writes the layer.
+    """
+    text = with_macros(_COMMENT.sub("", sql))
+    return {f"{layer}.{name}" for layer, name in REFERENCE.findall(text)}
 
 
 @cache

@@ -32,9 +32,7 @@ if TYPE_CHECKING:
 
 DATABASE = "kept"
 ROWS_MAX = 4_000_000  # the ten minutes of 10,000 GPUs and a day are 1.4 million
-_MACRO = re.compile(r"^create or replace macro (\w+)", re.MULTILINE)
 _SCOPE_VARIABLE = re.compile(r"getvariable\('(scope_\w+)'\)")
-_WORD = re.compile(r"\w+")
 CLOCK = "get_current_timestamp"
 
 Key = tuple[int, str, tuple[Any, ...]]
@@ -151,21 +149,4 @@ def _text(name: str) -> str:
     """Return the SQL of a view, of the views that it reads and of the macros that these call."""
     known = {m.qualified_name: m for m in models.build_order()}
     read = [known[n] for n in models.inputs(known[name]) if not known[n].is_stored]
-    text = "\n".join(model.sql for model in (known[name], *read))
-    macros = _macros()
-    called: set[str] = set()
-    while more := (set(_WORD.findall(text)) & macros.keys()) - called:
-        called |= more
-        text += "\n".join(macros[macro] for macro in more)
-    return text
-
-
-@cache
-def _macros() -> dict[str, str]:
-    """Return the definitions of the macros by name."""
-    found: dict[str, str] = {}
-    for text in models.macro_files():
-        _, *parts = _MACRO.split(text)  # name, text, name, text ...
-        for name, body in zip(parts[::2], parts[1::2], strict=True):
-            found[name] = found.get(name, "") + body
-    return found
+    return models.with_macros("\n".join(model.sql for model in (known[name], *read)))

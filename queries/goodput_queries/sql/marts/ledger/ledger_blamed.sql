@@ -1,7 +1,6 @@
 -- The ledger of the scope by GPU with the cause of each part (reference.blame_by_cause).
 -- grain: none (parts of hours)
 -- access: team
--- reads: intermediate.int_attempt_causes, reference.blame_by_cause, reference.gpu_second_categories
 -- blame: own, platform, use, unallocated, reservation, unsettled
 -- gpu_ms: milliseconds of a whole GPU
 -- cost: null where the rate card has no price

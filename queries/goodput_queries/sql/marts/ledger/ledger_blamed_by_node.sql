@@ -2,7 +2,6 @@
 -- grain: none (parts of hours)
 -- access: team
 -- evaluated: first
--- reads: intermediate.int_attempt_causes, reference.blame_by_cause, reference.gpu_second_categories
 -- blame: own, platform, use, unallocated, reservation, unsettled
 -- gpu_ms: milliseconds of a whole GPU
 -- cost: null where the rate card has no price

@@ -3,7 +3,6 @@
 -- grain: none (parts of hours)
 -- access: team
 -- evaluated: first
--- reads: intermediate.int_prices
 -- gpu_ms: milliseconds of a whole GPU
 -- cost: null where the rate card has no price
 with owned as not materialized (
