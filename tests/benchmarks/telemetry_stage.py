@@ -19,7 +19,7 @@ from tests.benchmarks.meter import Cost, Meter
 
 from goodput_queries.catalog import models
 from goodput_queries.ledger_build import dirty, materialise, watermarks
-from goodput_queries.ledger_build.node_hours import NodeHours, ranges
+from goodput_queries.ledger_build.dirty_hours import DirtyHours, ranges
 from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
@@ -96,7 +96,9 @@ def ours(database: Path, result: Path, _: int) -> Cost:
                 materialise.set_hours(cursor, first, last)
                 watermarks.note_reading_series(cursor)
             watermarks.set_reading_margin(cursor)
-            materialise.replace_hours(cursor, stored, NodeHours(hours), is_compared=False)
+            materialise.replace_hours(
+                cursor, stored, DirtyHours(frozenset(hours)), is_compared=False
+            )
             found = cursor.sql(OURS).pl()
         cursor.execute("rollback")
     write(found, result)

@@ -77,13 +77,8 @@ class Model:
     @property
     def bounds(self) -> tuple[str, str] | None:
         """Return the columns that bound its intervals, by which its changed hours are found."""
-        columns = self.directives.get("change_tracking", "").split(" of ")[0].split(",")
+        columns = self.directives.get("change_tracking", "").split(",")
         return (columns[0].strip(), columns[1].strip()) if len(columns) == 2 else None
-
-    @property
-    def owner(self) -> str | None:
-        """Return the column by which the nodes of its hours that differ are found; None: all."""
-        return self.directives.get("change_tracking", "").partition(" of ")[2].strip() or None
 
     @property
     def tracked_key(self) -> str | None:
@@ -139,9 +134,9 @@ class Model:
         return "\nunion all\n".join(f"({part})" for part in numbered) if parts > 1 else numbered[0]
 
     @property
-    def is_by_node(self) -> bool:
-        """Say whether its hours can be replaced for some nodes alone."""
-        return self.directives.get("materialised", "").startswith("hourly by node")
+    def is_of_ledger(self) -> bool:
+        """Say whether its passes over hours are those of the ledger: larger than of readings."""
+        return self.directives.get("materialised", "").startswith("hourly of the ledger")
 
     @property
     def reads(self) -> set[str]:
@@ -343,7 +338,7 @@ def of_readings() -> tuple[Model, ...]:
         and m.layer == "intermediate"
         # segments of nodes are made of stages of readings
         and m.bounds is None
-        and not m.is_by_node
+        and not m.is_of_ledger
     )
 
 

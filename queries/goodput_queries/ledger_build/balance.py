@@ -45,7 +45,6 @@ _HOURS = """
         select units.* replace (least(coalesce(units.end_ms, as_of_ms), as_of_ms) as end_ms)
         from intermediate.int_gpu_units as units
         inner join intermediate.int_clusters using (cluster)
-        where build_has_all_nodes() or (cluster, node) in (from temp.pass_nodes)
     ),
     cells as (
         select * replace (
@@ -66,7 +65,6 @@ _HOURS = """
             least(min(gpu_ms), min(end_ms - start_ms) - 1) < 0 as is_negative
         from intermediate.int_ledger_segments
         where hour_ms >= build_from_ms() and hour_ms < build_to_ms()
-            and (build_has_all_nodes() or (cluster, node) in (from temp.pass_nodes))
         group by all
     ),
     broken as (
@@ -93,13 +91,11 @@ _ROLL_UP = """
         select cluster, node, hour_ms, sum(gpu_ms) as of_roll_up, 0 as of_segments
         from marts.ledger_hourly_by_node
         where hour_ms >= build_from_ms() and hour_ms < build_to_ms()
-            and (build_has_all_nodes() or (cluster, node) in (from temp.pass_nodes))
         group by all
         union all
         select cluster, node, hour_ms, 0, sum(gpu_ms)
         from intermediate.int_ledger_segments
         where hour_ms >= build_from_ms() and hour_ms < build_to_ms()
-            and (build_has_all_nodes() or (cluster, node) in (from temp.pass_nodes))
         group by all
     ),
     sums as (
@@ -117,14 +113,12 @@ _ROLL_UP = """
             category, cluster, node, from_ms(hour_ms), gpu_ms))
     from marts.ledger_hourly_by_node
     where hour_ms >= build_from_ms() and hour_ms < build_to_ms() and gpu_ms < 0
-        and (build_has_all_nodes() or (cluster, node) in (from temp.pass_nodes))
     union all
     select 'hours with an unknown category', count(*),
         min(format('{} in the hour from {}', category, from_ms(hour_ms)))
     from marts.ledger_hourly_by_node
     anti join reference.gpu_second_categories using (category)
-    where hour_ms >= build_from_ms() and hour_ms < build_to_ms()
-        and (build_has_all_nodes() or (cluster, node) in (from temp.pass_nodes))"""
+    where hour_ms >= build_from_ms() and hour_ms < build_to_ms()"""
 
 
 @dataclass(frozen=True)
@@ -149,8 +143,8 @@ def verify(cursor: duckdb.DuckDBPyConnection, dirty: DirtySet, sequence: int) ->
             {hour for hour in dirty.every if hour >= dirty.frozen_until}
         )
         most = materialise.LEDGER_PASS_MAX_GPU_HOURS
-        for first, last, nodes in passes(cursor, hours, most):
-            materialise.set_hours(cursor, first, last, nodes)
+        for first, last in passes(cursor, hours.hours, most):
+            materialise.set_hours(cursor, first, last)
             found += _broken(cursor, _HOURS)
             found += _broken(cursor, _ROLL_UP)
     if found:

@@ -20,7 +20,7 @@ from goodput_queries.evidence import forgetting, log_clusters, retention
 from goodput_queries.evidence.implausible import reject_implausible_rows
 from goodput_queries.ledger_build import balance, dirty, dirty_runs, materialise, watermarks
 from goodput_queries.ledger_build.dirty import Change
-from goodput_queries.ledger_build.node_hours import ranges
+from goodput_queries.ledger_build.dirty_hours import ranges
 from goodput_queries.ledger_build.parts.distribute import Parts
 from goodput_queries.ledger_build.parts.unpublished import note_unpublished_days
 from goodput_queries.ledger_build.placement.incremental import place_again
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from goodput_queries.catalog.models import Model
     from goodput_queries.ledger_build.dirty import DirtySet
-    from goodput_queries.ledger_build.node_hours import NodeHours
+    from goodput_queries.ledger_build.dirty_hours import DirtyHours
     from goodput_queries.storage.lake_binding import LakeBinding
     from goodput_queries.storage.store import LocalStore
 
@@ -206,7 +206,7 @@ class _Build:
         change = materialise.replace_rows(self.cursor, model, where, is_compared=False)
         return replace(change, hours=hours)
 
-    def _replace_hours(self, model: Model, hours: NodeHours) -> dict[str, Change]:
+    def _replace_hours(self, model: Model, hours: DirtyHours) -> dict[str, Change]:
         """Replace an hourly stage, and those of the same pass, in these hours."""
         if self.parts is not None and self.parts.computes(model):
             together = self.parts.group_of(model)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from goodput_queries.ledger_build.node_hours import HOUR_MS, NodeHours
+from goodput_queries.ledger_build.dirty_hours import HOUR_MS, DirtyHours
 
 if TYPE_CHECKING:
     import duckdb
@@ -12,28 +12,6 @@ if TYPE_CHECKING:
 IDLE_MARGIN_MS = (
     300_000  # what happens within idle_min_ms of an hour may change what the hour is called
 )
-# by the column that owns the time of an interval: the nodes concerned
-_NODES = {
-    "node": "select distinct hour, cluster, node from temp.differing",
-    "attempt_key": """select distinct hour, cluster, node
-        from temp.differing
-        inner join (
-            select attempt_key, job_run_key from intermediate.int_attempts
-            union
-            select attempt_key, job_run_key from temp.attempts_before
-        ) using (attempt_key)
-        inner join intermediate.int_holds using (job_run_key)""",
-    # int_serving_gpus has the GPUs that an engine got or lost
-    "endpoint": """select distinct hour, cluster, node
-        from temp.differing
-        inner join intermediate.int_serving_gpus using (cluster, endpoint)""",
-}
-_OWNER_COLUMNS = {
-    "node": "cluster, node,",
-    "attempt_key": "attempt_key,",
-    "endpoint": "cluster, endpoint,",
-}
-
 # what job runs ask for until they start, and the CPUs that they hold then
 _DEMAND = """select * exclude (wait), wait.start_ms, wait.end_ms
     from (
@@ -52,17 +30,13 @@ def changed_hours(
     new: str,
     old: str,
     bounds: tuple[str, str],
-    owner: str | None = None,
-) -> NodeHours:
+) -> DirtyHours:
     """Return the hours in which the intervals of select `new` differ from those of `old`.
 
     Time differs between the first and the last moment at which, in an hour, the beginnings and
     ends of intervals of the same attributes do not cancel: a job that ends after three days
     reopens its last hour, not three days, and one that is seen to run on only what was added.
     An end that is null, or is planned to come later, is compared at the end of the evidence.
-
-    owner: the column that owns the time, `node`, `attempt_key` or `endpoint`: only its nodes are
-    concerned.
     """
     start, end = bounds
     until = f"least({end}, (select max(as_of_ms) from intermediate.int_clusters))"
@@ -94,7 +68,6 @@ def changed_hours(
             group by all
         )
         select distinct
-            {_OWNER_COLUMNS[owner] if owner else ""}
             unnest([
                 (from_ms - {IDLE_MARGIN_MS}) // {HOUR_MS},
                 hour,
@@ -102,21 +75,14 @@ def changed_hours(
             ]) as hour
         from stretches"""
     )
-    if owner is None:
-        hours = cursor.execute("select distinct hour from temp.differing").fetchall()
-        return NodeHours(hour for (hour,) in hours)
-    return _node_hours(cursor, _NODES[owner])
+    hours = cursor.execute("select distinct hour from temp.differing").fetchall()
+    return DirtyHours(frozenset(hour for (hour,) in hours))
 
 
-def changed_rows(cursor: duckdb.DuckDBPyConnection, new: str, old: str) -> NodeHours:
-    """Return where select `new` gives other rows than `old`, by their hour_ms, cluster and node."""
-    found = f"select distinct hour_ms // {HOUR_MS}, cluster, node from ({differences(new, old)})"
-    return _node_hours(cursor, found)
-
-
-def _node_hours(cursor: duckdb.DuckDBPyConnection, sql: str) -> NodeHours:
-    rows = cursor.execute(sql).fetchall()
-    return NodeHours(of_nodes=((hour, (cluster, node)) for hour, cluster, node in rows))
+def changed_rows(cursor: duckdb.DuckDBPyConnection, new: str, old: str) -> DirtyHours:
+    """Return where select `new` gives other rows than `old`, by their hour_ms."""
+    found = f"select distinct hour_ms // {HOUR_MS} from ({differences(new, old)})"
+    return DirtyHours(frozenset(hour for (hour,) in cursor.execute(found).fetchall()))
 
 
 def differ(cursor: duckdb.DuckDBPyConnection, new: str, old: str) -> bool:
@@ -135,6 +101,6 @@ def differences(new: str, old: str) -> str:
         having sum(one) <> 0"""
 
 
-def job_run_hours(cursor: duckdb.DuckDBPyConnection, new: str, old: str) -> NodeHours:
+def job_run_hours(cursor: duckdb.DuckDBPyConnection, new: str, old: str) -> DirtyHours:
     """Return the hours in which demand or held CPUs differ between two tables of job runs."""
     return changed_hours(cursor, _DEMAND.format(new), _DEMAND.format(old), ("start_ms", "end_ms"))

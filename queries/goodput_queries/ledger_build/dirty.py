@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from goodput_queries.catalog import models
 from goodput_queries.evidence import retention
 from goodput_queries.ledger_build.differences import IDLE_MARGIN_MS
-from goodput_queries.ledger_build.node_hours import EVERY, HOUR_MS, NOTHING, Hours, NodeHours
+from goodput_queries.ledger_build.dirty_hours import EVERY, HOUR_MS, NOTHING, DirtyHours, Hours
 from goodput_queries.ledger_build.watermarks import reading_margin_ms
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Change:
     """How a stage came out: the rows it wrote, and where they differ from the previous build."""
 
     rows: int = 0
-    hours: NodeHours = NOTHING
+    hours: DirtyHours = NOTHING
     is_none: bool = False  # every row is as it was
 
 
@@ -81,7 +81,7 @@ class DirtySet:
         """Say whether all of these stages were computed and came out as they were."""
         return all(name in self.stages and self.stages[name].is_none for name in stages)
 
-    def differing(self, stages: Iterable[str]) -> NodeHours:
+    def differing(self, stages: Iterable[str]) -> DirtyHours:
         """Return where these stages differ, of those that were computed."""
         hours = (self.stages[name].hours for name in stages if name in self.stages)
         return reduce(or_, hours, NOTHING)
@@ -109,10 +109,10 @@ def bounded(cursor: duckdb.DuckDBPyConnection, dirty: DirtySet) -> DirtySet:
     return replace(dirty, every=dirty.every | _hours_of_gpus(cursor), added=added)
 
 
-def close(dirty: DirtySet, model: Model) -> NodeHours:
+def close(dirty: DirtySet, model: Model) -> DirtyHours:
     """Return what of a stage depends on what is dirty, and has to be computed again.
 
-    Of an hourly stage node-hours; of another NOTHING or EVERY, where those with keys compute the
+    Of an hourly stage hours; of another NOTHING or EVERY, where those with keys compute the
     dirty ones alone (`dirty_runs.py`).
     """
     if model.materialised == "full":
@@ -128,10 +128,10 @@ def close(dirty: DirtySet, model: Model) -> NodeHours:
     elif model in models.of_readings():
         hours = dirty.readings
     elif dirty.is_full and model.qualified_name in ROLL_UPS:
-        return NodeHours(hours)  # those whose readings were dropped come from the archive
+        # those whose readings were dropped come from the archive
+        return DirtyHours(frozenset(hours))
     elif not dirty.is_full:
-        found = NodeHours(dirty.added) | dirty.differing(models.inputs(model))
-    found = found if model.is_by_node else found.of_all_nodes()
+        found = DirtyHours(dirty.added) | dirty.differing(models.inputs(model))
     return found.within({hour for hour in hours if hour >= dirty.frozen_until})
 
 

@@ -16,7 +16,7 @@ from goodput_queries.catalog import models
 from goodput_queries.ledger_build import materialise
 from goodput_queries.ledger_build.differences import differences, job_run_hours
 from goodput_queries.ledger_build.dirty import NODES
-from goodput_queries.ledger_build.node_hours import EVERY, HOUR_MS, ranges
+from goodput_queries.ledger_build.dirty_hours import EVERY, HOUR_MS, ranges
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from goodput_queries.ledger_build.dirty import DirtySet
-    from goodput_queries.ledger_build.node_hours import NodeHours
+    from goodput_queries.ledger_build.dirty_hours import DirtyHours
 
 JOB_RUNS_BEFORE = "temp.job_runs_before"
 _EVERY_RUN_ID = """select cluster, run_id from staging.stg_job_events
@@ -47,7 +47,7 @@ _RANKED = """select attempt_key
     ) using (rank, pid)"""
 
 
-def note_changed_job_runs(cursor: duckdb.DuckDBPyConnection, *, is_full: bool) -> NodeHours:
+def note_changed_job_runs(cursor: duckdb.DuckDBPyConnection, *, is_full: bool) -> DirtyHours:
     """Write job runs whose record changed beyond its running time to temp.changed_job_runs.
 
     JOB_RUNS_BEFORE has what was known of those that were looked at; a full build knows nothing.

@@ -17,7 +17,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import duckdb
-import polars as pl
 
 from goodput_queries.catalog import models as sql_models
 from goodput_queries.catalog.comments import describe
@@ -29,26 +28,24 @@ from goodput_queries.ledger_build.differences import (
     differences,
 )
 from goodput_queries.ledger_build.dirty import Change
-from goodput_queries.ledger_build.node_hours import (
+from goodput_queries.ledger_build.dirty_hours import (
     EVERY,
     HOUR_MS,
     NOTHING,
-    Node,
-    NodeHours,
+    DirtyHours,
 )
 from goodput_queries.ledger_build.passes import note_reading_parts, passes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence, Set
+    from collections.abc import Iterable, Mapping, Sequence
 
     from goodput_queries.catalog.models import Model
 
 PASS_MAX_GPU_HOURS = 24_000  # bounds the memory of one pass over readings: about 1 GB
-# stages by node have fewer rows; smaller passes leave cores idle between their statements
+# stages of the ledger have fewer rows; smaller passes leave cores idle between their statements
 LEDGER_PASS_MAX_GPU_HOURS = 96_000
 FEW_ROWS = 1000  # they are replaced in the table that is there
 OF_THESE_HOURS = "hour_ms >= build_from_ms() and hour_ms < build_to_ms()"
-OF_THESE_NODES = f"{OF_THESE_HOURS} and (cluster, node) in (from temp.pass_nodes)"
 KEYS = {
     "job_runs": """(
         job_run_key in (select job_run_key from temp.int_job_runs)
@@ -74,22 +71,10 @@ KEYS = {
 }
 
 
-def set_hours(
-    cursor: duckdb.DuckDBPyConnection, first: int, last: int, nodes: Set[Node] | None = None
-) -> None:
-    """Set the hours of the next selects: from `first` up to, not including, `last`.
-
-    nodes: those of which stages `hourly by node` are selected (temp.pass_nodes); None: all.
-    """
+def set_hours(cursor: duckdb.DuckDBPyConnection, first: int, last: int) -> None:
+    """Set the hours of the next selects: from `first` up to, not including, `last`."""
     cursor.execute(f"set variable build_from_ms = {first * HOUR_MS}")
     cursor.execute(f"set variable build_to_ms = {last * HOUR_MS}")
-    cursor.execute(f"set variable build_has_all_nodes = {nodes is None}")
-    rows = pl.DataFrame(
-        sorted(nodes or ()), {"cluster": pl.String, "node": pl.String}, orient="row"
-    )
-    cursor.register("dirty", rows.to_arrow())
-    cursor.execute("create or replace temp table pass_nodes as from dirty")
-    cursor.unregister("dirty")
 
 
 def run(cursor: duckdb.DuckDBPyConnection, model: Model, sql: str) -> int:
@@ -157,7 +142,7 @@ def replace_all(cursor: duckdb.DuckDBPyConnection, model: Model, *, is_compared:
         return Change(is_none=True)
     hours = EVERY if model.directives.get("change_tracking") == "all" else NOTHING
     if is_compared and model.bounds:
-        hours = changed_hours(cursor, new, old, model.bounds, model.owner)
+        hours = changed_hours(cursor, new, old, model.bounds)
     if model.tracked_key:
         table = f"temp.changed_{model.name.partition('_')[2]}"
         differing = differences(new, old) if is_compared else new
@@ -221,7 +206,7 @@ def replace_rows(
     hours = NOTHING
     if is_compared and model.bounds:
         cursor.execute(f"create or replace temp table before as {old}")
-        hours = changed_hours(cursor, f"from {new}", "from temp.before", model.bounds, model.owner)
+        hours = changed_hours(cursor, f"from {new}", "from temp.before", model.bounds)
     if where is None:
         return Change(_put_in_place(cursor, model), hours)
     cursor.execute(f"delete {old}")
@@ -231,11 +216,11 @@ def replace_rows(
 def replace_hours(
     cursor: duckdb.DuckDBPyConnection,
     models: Sequence[Model],
-    dirty: NodeHours,
+    dirty: DirtyHours,
     *,
     is_compared: bool,
     given: Mapping[str, str] | None = None,
-) -> tuple[NodeHours, int]:
+) -> tuple[DirtyHours, int]:
     """Replace hourly stages in these hours, pass by pass; return where they differ, and their rows.
 
     Several stages share the temporary tables of a pass. Only a lone stage that tracks its changes
@@ -247,27 +232,24 @@ def replace_hours(
     changed = NOTHING
     tables = {t.name: t for model in models for t in sql_models.pass_tables(model)}
     tables |= {n: replace(tables[n], sql=sql) for n, sql in (given or {}).items()}
-    most = LEDGER_PASS_MAX_GPU_HOURS if models[0].is_by_node else PASS_MAX_GPU_HOURS
-    for first, last, nodes in passes(cursor, dirty, most):
-        set_hours(cursor, first, last, nodes)
-        where = OF_THESE_HOURS if nodes is None else OF_THESE_NODES
-        # rows of all nodes differ in nearly every hour: comparing them finds nothing
-        can_compare = models[0].bounds is not None or not models[0].is_by_node or nodes is not None
-        is_compared_here = is_compared and models[0].is_compared and can_compare
-        if not is_compared_here:
+    is_compared &= models[0].is_compared
+    most = LEDGER_PASS_MAX_GPU_HOURS if models[0].is_of_ledger else PASS_MAX_GPU_HOURS
+    for first, last in passes(cursor, dirty.hours, most):
+        set_hours(cursor, first, last)
+        if not is_compared:
             changed |= dirty.within(range(first, last))
         draft_pass(cursor, tables.values())
         for model in models:
-            old = f"from {model.qualified_name} where {where}"
-            if is_compared_here:
+            old = f"from {model.qualified_name} where {OF_THESE_HOURS}"
+            if is_compared:
                 draft(cursor, model)
                 new = f"from temp.{model.name}"
                 changed |= (
-                    changed_hours(cursor, new, old, model.bounds, model.owner)
+                    changed_hours(cursor, new, old, model.bounds)
                     if model.bounds
                     else changed_rows(cursor, new, old)
                 )
             cursor.execute(f"delete {old}")
-            select = f"from temp.{model.name}" if is_compared_here else model.sql
+            select = f"from temp.{model.name}" if is_compared else model.sql
             rows += run(cursor, model, f"insert into {model.qualified_name} {select}")
     return changed, rows

@@ -6,45 +6,17 @@ import bisect
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from goodput_queries.ledger_build.node_hours import HOUR_MS, ranges
+from goodput_queries.ledger_build.dirty_hours import HOUR_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Set
+    from collections.abc import Collection
 
     import duckdb
-
-    from goodput_queries.ledger_build.node_hours import Node, NodeHours
 
 READINGS_OF_A_PART = 400_000
 
 
 def passes(
-    cursor: duckdb.DuckDBPyConnection, dirty: NodeHours, most_gpu_hours: int
-) -> list[tuple[int, int, Set[Node] | None]]:
-    """Return passes: first hour, the one after the last, nodes (None: all).
-
-    Each has at most so many GPU-hours, or one hour. Some nodes' hours that follow one another are
-    recomputed for all of these nodes.
-    """
-    found: list[tuple[int, int, Set[Node] | None]] = [
-        (first, last, None) for first, last in _ranges_of(cursor, dirty.whole, most_gpu_hours)
-    ]
-    if not dirty.of_nodes:
-        return found
-    units: dict[Node, int] = {
-        (cluster, node): count
-        for cluster, node, count in cursor.execute(
-            "select cluster, node, count(*) from intermediate.int_gpu_units group by all"
-        ).fetchall()
-    }
-    for first, last in ranges(dirty.of_nodes, len(dirty.of_nodes)):
-        nodes = set().union(*(dirty.of_nodes[hour] for hour in range(first, last)))
-        most = max(1, most_gpu_hours // max(1, sum(units.get(node, 0) for node in nodes)))
-        found += [(*hours, nodes) for hours in ranges(range(first, last), most)]
-    return sorted(found, key=lambda part: part[:2])
-
-
-def _ranges_of(
     cursor: duckdb.DuckDBPyConnection, hours: Collection[int], most_gpu_hours: int
 ) -> list[tuple[int, int]]:
     """Return hours as half-open ranges by the number of units that are present in each hour.

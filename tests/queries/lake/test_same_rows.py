@@ -33,14 +33,8 @@ BUILDERS.set_forkserver_preload(["goodput_queries.ledger_build.build", "deltalak
 pytestmark = pytest.mark.slow
 
 
-class TasksInHere(InProcess):
-    """Workers of this process that compute what those of Ray do."""
-
-    is_remote = True
-
-
 def engine(workers):
-    return lambda: TasksInHere(workers, threads=1)
+    return lambda: InProcess(workers, threads=1)
 
 
 def captures():

@@ -4,7 +4,7 @@ import duckdb
 import pytest
 
 from goodput_queries.ledger_build.differences import changed_hours
-from goodput_queries.ledger_build.node_hours import HOUR_MS
+from goodput_queries.ledger_build.dirty_hours import HOUR_MS
 
 MINUTE_MS = 60_000
 END_OF_EVIDENCE_HOUR = 10

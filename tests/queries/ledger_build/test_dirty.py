@@ -7,15 +7,14 @@ import pytest
 
 from goodput_queries.catalog import models
 from goodput_queries.ledger_build.dirty import Change, DirtySet, bounded, close
+from goodput_queries.ledger_build.dirty_hours import EVERY, HOUR_MS, NOTHING, DirtyHours
 from goodput_queries.ledger_build.dirty_runs import in_hours
-from goodput_queries.ledger_build.node_hours import EVERY, HOUR_MS, NOTHING, NodeHours
 
-A = ("c", "a")
 STAGES = {m.qualified_name: m for m in models.build_order()}
 INVENTORY = "intermediate.int_gpu_stays"  # made of inventories and of what nodes there are
 SEGMENTS = "intermediate.int_ledger_segments"
 BY_HOST = "intermediate.int_host_hours"  # of readings
-STATEMENT = "marts.statement_hourly"  # of all nodes
+STATEMENT = "marts.statement_hourly"
 
 
 def dirty(**fields):
@@ -25,9 +24,8 @@ def dirty(**fields):
 
 
 def closed(dirty_set, name):
-    """Return the hours of all nodes, and those of some."""
-    found = close(dirty_set, STAGES[name])
-    return set(found.whole), {hour: set(nodes) for hour, nodes in found.of_nodes.items()}
+    """Return the hours in which a stage is replaced."""
+    return set(close(dirty_set, STAGES[name]).hours)
 
 
 def test_a_dirty_set_does_not_change():
@@ -53,24 +51,20 @@ def test_a_stage_whose_evidence_and_inputs_are_as_they_were_stays():
 
 def test_hours_follow_from_where_inputs_differ():
     stages = {
-        "intermediate.int_run_timeline": Change(hours=NodeHours(of_nodes=[(4, A), (30, A)])),
-        "intermediate.int_node_intervals": Change(hours=NodeHours({5})),
-        "intermediate.int_prices": Change(hours=NodeHours({7})),  # segments do not read it
+        "intermediate.int_run_timeline": Change(hours=DirtyHours(frozenset({4, 30}))),
+        "intermediate.int_node_intervals": Change(hours=DirtyHours(frozenset({5}))),
+        "intermediate.int_prices": Change(
+            hours=DirtyHours(frozenset({7}))
+        ),  # segments do not read it
     }
 
-    assert closed(dirty(stages=stages), SEGMENTS) == ({5}, {4: {A}})
-
-
-def test_a_stage_of_all_nodes_is_replaced_for_all_of_them():
-    stages = {"marts.ledger_hourly_by_node": Change(hours=NodeHours(of_nodes=[(4, A)]))}
-
-    assert closed(dirty(stages=stages), STATEMENT) == ({4}, {})
+    assert closed(dirty(stages=stages), SEGMENTS) == {4, 5}
 
 
 def test_an_input_that_differs_as_a_whole_makes_every_hour_dirty():
     stages = {"intermediate.int_gpu_units": Change(hours=EVERY)}
 
-    assert closed(dirty(stages=stages), SEGMENTS) == (set(range(2, 10)), {})
+    assert closed(dirty(stages=stages), SEGMENTS) == set(range(2, 10))
 
 
 def test_every_hour_is_one_of_the_ledger_or_of_gpus_and_the_moved_end_adds_hours():
@@ -94,9 +88,9 @@ def test_every_hour_is_one_of_the_ledger_or_of_gpus_and_the_moved_end_adds_hours
 def test_hours_whose_readings_were_dropped_stay_but_in_roll_ups_of_a_full_build():
     full = dirty(since=None, readings=frozenset({3, 8}), frozen_until=8)
 
-    assert closed(full, BY_HOST) == ({8}, {})
-    assert closed(full, SEGMENTS) == ({8, 9}, {})
-    assert closed(full, STATEMENT) == (set(range(2, 10)), {})
+    assert closed(full, BY_HOST) == {8}
+    assert closed(full, SEGMENTS) == {8, 9}
+    assert closed(full, STATEMENT) == set(range(2, 10))
 
 
 START = 10 * HOUR_MS

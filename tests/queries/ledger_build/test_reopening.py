@@ -1,11 +1,10 @@
-"""An older hour is recomputed for the nodes that changed in it, and comes out as a full build's."""
+"""An older hour in which something changed is recomputed, and comes out as a full build's."""
 
 import pytest
 from tests.queries.conftest import Evidence
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 from goodput_queries.ledger_build import passes
-from goodput_queries.ledger_build.node_hours import NodeHours
 
 HOUR_S = 3600
 
@@ -102,32 +101,25 @@ def two_small_nodes(new_store):
     evidence.store.close()
 
 
-A, B = ("c", "a"), ("c", "b")
-
-
 @pytest.mark.parametrize(
-    ("dirty", "expected"),
+    ("hours", "expected"),
     [
-        (NodeHours({5, 6}), [(5, 7, None)]),
-        (NodeHours({5, 7}), [(5, 6, None), (7, 8, None)]),
-        (NodeHours({1, 2, 3, 4, 5}), [(1, 6, None)]),  # years before these nodes were there
-        (NodeHours(of_nodes=[(3, A), (4, A)]), [(3, 5, {A})]),
-        (NodeHours(of_nodes=[(3, B), (4, B), (5, B)]), [(3, 6, {B})]),
-        (NodeHours(of_nodes=[(3, A), (4, B)]), [(3, 5, {A, B})]),  # hours that follow go together
-        (NodeHours({5}, [(4, A), (5, A)]), [(4, 5, {A}), (5, 6, None)]),
+        ({5, 6}, [(5, 7)]),
+        ({5, 7}, [(5, 6), (7, 8)]),
+        ({1, 2, 3, 4, 5}, [(1, 6)]),  # years before these nodes were there
     ],
 )
-def test_a_pass_has_hours_of_all_nodes_or_of_some_and_is_bounded(two_small_nodes, dirty, expected):
+def test_a_pass_has_hours_that_follow_one_another(two_small_nodes, hours, expected):
     with two_small_nodes.cursor() as cursor:
-        assert passes.passes(cursor, dirty, most_gpu_hours=12) == expected
+        assert passes.passes(cursor, hours, most_gpu_hours=12) == expected
 
 
-def test_a_pass_of_all_nodes_is_bounded_by_the_gpus_that_are_present(two_small_nodes):
+def test_a_pass_is_bounded_by_the_gpus_that_are_present(two_small_nodes):
     sql = "select min(hour_ms) // 3600000 from intermediate.int_ledger_segments"
     begun = two_small_nodes.read(sql).item()
-    dirty = NodeHours({begun, begun + 1, begun + 2})
+    hours = {begun, begun + 1, begun + 2}
 
     with two_small_nodes.cursor() as cursor:
-        found = passes.passes(cursor, dirty, most_gpu_hours=12)
+        found = passes.passes(cursor, hours, most_gpu_hours=12)
 
-    assert found == [(begun, begun + 2, None), (begun + 2, begun + 3, None)]
+    assert found == [(begun, begun + 2), (begun + 2, begun + 3)]

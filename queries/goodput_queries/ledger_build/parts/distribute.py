@@ -16,8 +16,8 @@ from goodput_queries.catalog import models
 from goodput_queries.lake.arrange import READINGS, bucket_of, lake_table
 from goodput_queries.lake.selection import Selection
 from goodput_queries.ledger_build import materialise
-from goodput_queries.ledger_build.node_hours import HOUR_MS, Hours, NodeHours, ranges
-from goodput_queries.ledger_build.parts import ledger_parts, restrict
+from goodput_queries.ledger_build.dirty_hours import HOUR_MS, DirtyHours, Hours, ranges
+from goodput_queries.ledger_build.parts import restrict
 from goodput_queries.ledger_build.parts.database_rows import columns, insert, variables
 from goodput_queries.ledger_build.parts.engines import followed, ignore
 from goodput_queries.ledger_build.parts.plan import parts_of
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 OF_HOSTS: Final = {"raw.node_samples", "raw.link_samples"}
 NEW_SERIES: Final = "temp.new_reading_series"
-LEDGER: Final = "intermediate.int_ledger_segments"
 TABLES: Final = tuple(name.split(".")[1] for name in READINGS)
 HOURS_MAX: Final = 24 * 7  # of a task that streams
 
@@ -76,7 +75,7 @@ class Parts:
 
     def computes(self, model: Model) -> bool:
         """Say whether a stage is computed by tasks."""
-        return reads_readings(model) or (self.engine.is_remote and model.qualified_name == LEDGER)
+        return reads_readings(model)
 
     def group_of(self, model: Model) -> list[Model]:
         """Return the stages that are computed in the same tasks, itself too: of GPUs, of hosts."""
@@ -109,10 +108,8 @@ class Parts:
         # one more: a bucket of nodes alone has work too
         self.gpus = {one: 1 + counts.get(one, 0) for one in range(self.lake.buckets)}
 
-    def replace_hours(self, stages: Sequence[Model], dirty: NodeHours) -> tuple[NodeHours, int]:
+    def replace_hours(self, stages: Sequence[Model], dirty: DirtyHours) -> tuple[DirtyHours, int]:
         """Replace hourly stages in these hours; return where they may differ, and their rows."""
-        if stages[0].qualified_name == LEDGER:
-            return ledger_parts.replace(self.cursor, self.engine, stages[0], dirty, self.on_task)
         if stages[0] not in models.of_readings():
             return self._replace_from_pass_tables(stages[0], dirty)
         for stage in stages:
@@ -131,7 +128,7 @@ class Parts:
         for tables in self._streamed({name: model.sql}, hours):
             self._insert(name, tables[name])
 
-    def _replace_from_pass_tables(self, stage: Model, dirty: NodeHours) -> tuple[NodeHours, int]:
+    def _replace_from_pass_tables(self, stage: Model, dirty: DirtyHours) -> tuple[DirtyHours, int]:
         """Replace a stage here, with those temporary tables of its passes that read readings."""
         given = {}
         for table in models.pass_tables(stage):

@@ -39,10 +39,6 @@ class Engine(Protocol):
     def workers(self) -> int:
         """Return how many tasks it computes at once."""
 
-    @property
-    def is_remote(self) -> bool:
-        """Say whether tasks leave this process, so that those of the ledger are worth it too."""
-
     def compute(self, tasks: Iterable[Task]) -> Iterator[Tables]:
         """Yield the tables of each task as it is done; tasks are asked for as workers are free."""
 
@@ -52,8 +48,6 @@ class Engine(Protocol):
 
 class InProcess:
     """Computes tasks in databases in memory of this process."""
-
-    is_remote = False
 
     def __init__(self, workers: int | None = None, threads: int | None = None) -> None:
         """Take as many workers as there are cores for, `threads` each."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from goodput_queries.ledger_build.node_hours import Hours, ranges
+from goodput_queries.ledger_build.dirty_hours import Hours, ranges
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -29,8 +29,6 @@ TASKS_OF_A_WORKER: Final = 2  # under way: one waits, so that no worker does
 class RayEngine:
     """Computes tasks on the workers of a Ray cluster, one core and so much memory each."""
 
-    is_remote = True
-
     def __init__(
         self,
         address: str | None = None,

@@ -1,10 +1,10 @@
-"""Which rows of the database a task gets: those of its GPUs or nodes, about its hours."""
+"""Which rows of the database a task gets: those of its GPUs, about its hours."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from goodput_queries.ledger_build.node_hours import HOUR_MS
+from goodput_queries.ledger_build.dirty_hours import HOUR_MS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -13,13 +13,6 @@ if TYPE_CHECKING:
 
 MARGIN_MS: Final = 2 * HOUR_MS  # no stage looks farther beyond its hours
 FOREVER_MS: Final = 9_223_372_036_854_775_807
-# which of its columns says what a row is of, and the table of the build with their groups
-_OF_NODES: Final = {
-    ("cluster", "node"): "part_units",
-    ("gpu_uuid",): "part_units",
-    ("job_run_key",): "part_job_runs",
-    ("attempt_key",): "part_attempts",
-}
 
 
 def of_gpus(name: str, columns: Collection[str], part: Part) -> str:
@@ -31,18 +24,6 @@ def of_gpus(name: str, columns: Collection[str], part: Part) -> str:
     elif "series" in columns:
         series = f"select series from state.reading_series where gpu_uuid in ({buckets})"
         conditions.append(f"series in ({series})")
-    return _select(name, conditions)
-
-
-def of_nodes(name: str, columns: Collection[str], part: Part) -> str:
-    """Return the select of the rows of a table that concern the nodes and hours of a part."""
-    conditions = _of_time(columns, part)
-    for keys, table in _OF_NODES.items():
-        if set(keys) <= set(columns):
-            those = ", ".join(keys)
-            in_part = f"select ({those}) from temp.{table} where part in ({_listed(part)})"
-            # what names no GPU, or no job run, may be of any
-            conditions.append(f"({keys[-1]} is null or ({those}) in ({in_part}))")
     return _select(name, conditions)
 
 

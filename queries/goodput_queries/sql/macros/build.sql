@@ -8,9 +8,6 @@ create or replace macro built_sequence() as (coalesce(getvariable('built_sequenc
 -- How far beyond an hour a build reads: over ten intervals of any source.
 create or replace macro reading_margin_ms() as (coalesce(getvariable('reading_margin_ms')::bigint, 3600000));
 
--- Whether a pass replaces the hours of every node, or those of temp.pass_nodes alone.
-create or replace macro build_has_all_nodes() as (coalesce(getvariable('build_has_all_nodes')::boolean, true));
-
 -- No event of the runs that a build looks at is earlier; set by the build.
 create or replace macro build_events_from_ms() as (coalesce(getvariable('build_events_from_ms')::bigint, 0));
 

@@ -12,7 +12,6 @@ with present as (
         ) as end_ms
     from intermediate.int_gpu_units as units
     inner join intermediate.int_clusters as clusters using (cluster)
-    where build_has_all_nodes() or (units.cluster, units.node) in (from temp.pass_nodes)
 ),
 
 clipped as (

@@ -6,7 +6,7 @@
 --  amounts (int_step_amounts); null: the piece is a segment of the ledger
 -- materialised: attempts, since every GPU of the gang joins it
 -- skip_if_empty: temp.int_attempts
--- change_tracking: start_ms, end_ms of attempt_key
+-- change_tracking: start_ms, end_ms
 with pieces as (select * from temp.attempt_pieces),
 
 attempts as (select * from temp.int_attempts),

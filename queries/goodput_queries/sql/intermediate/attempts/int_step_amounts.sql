@@ -7,7 +7,7 @@
 -- first_ms, last_ms: first and last of the category in it; null where it only takes
 -- materialised: attempts, since each GPU of the gang has them
 -- skip_if_empty: temp.int_attempts
--- change_tracking: start_ms, end_ms of attempt_key
+-- change_tracking: start_ms, end_ms
 with timeline as (
     select *, unnest(range(start_ms // 600000, (end_ms - 1) // 600000 + 1)) * 600000 as cell_ms
     from temp.int_run_timeline

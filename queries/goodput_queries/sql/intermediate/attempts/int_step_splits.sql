@@ -11,7 +11,7 @@
 -- stretch_ms: of intermediate.int_run_timeline; cell_ms: start of the ten minutes that the interval lies in
 -- materialised: attempts, since amounts, cut windows and the run page read it
 -- skip_if_empty: temp.int_rank_step_losses
--- change_tracking: start_ms, end_ms of attempt_key
+-- change_tracking: start_ms, end_ms
 with first_ranks as (
     select attempt_key, rank, min(rank) over (partition by attempt_key, gpu_uuid) as first_rank
     from temp.int_rank_gpus

@@ -7,7 +7,7 @@
 -- end_ms: null: still there
 -- method: inventory, or holds (no inventory: the GPUs that job runs had at one time)
 -- materialised: full, since every later stage joins it
--- change_tracking: start_ms, end_ms of node
+-- change_tracking: start_ms, end_ms
 with claims as (select * from intermediate.int_gpu_claims where start_ms is not null),
 
 -- a GPU is in one place at a time: an inventory comes before a node where only job runs held it, of two places from the same time

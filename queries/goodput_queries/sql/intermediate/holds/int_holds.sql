@@ -2,7 +2,7 @@
 -- ledger_build/placement, since placement on the lowest free slot is sequential, not a select.
 -- grain: gpu_uuid, gpu_instance, start_ms
 -- written_by: ledger_build/placement/set_wise.py
--- change_tracking: start_ms, end_ms of node
+-- change_tracking: start_ms, end_ms
 -- reads: intermediate.int_job_runs, intermediate.int_reported_holds, intermediate.int_slots, staging.stg_node_states
 create table intermediate.int_holds (
     cluster varchar not null,

@@ -8,7 +8,7 @@
 -- category: reference.gpu_second_categories; stepping: a stretch, whose categories are amounts
 -- phase: detail within the category; what it would have been, where the whole attempt failed
 -- job_run_key, attempt_key: null where the GPU was not allocated, or the job sent no events
--- materialised: hourly by node, since every page and export reads it and closed hours do not change
+-- materialised: hourly of the ledger, since every page and export reads it and closed hours do not change
 with marked as (
     select
         *,

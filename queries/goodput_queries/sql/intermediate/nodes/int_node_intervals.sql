@@ -11,7 +11,7 @@
 -- is_demand_known: the accounting says since when jobs were eligible
 -- materialised: hourly, since it needs a pass over the job runs of the time
 -- skip_if_empty: intermediate.int_node_states, intermediate.int_job_runs where waits is not null or cpus > 0
--- change_tracking: start_ms, end_ms of node
+-- change_tracking: start_ms, end_ms
 with nodes as (select * from intermediate.int_node_partitions),
 
 job_runs as (

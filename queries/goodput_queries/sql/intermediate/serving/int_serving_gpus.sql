@@ -11,7 +11,7 @@
 -- ready_ms: since when an engine that had just started has answered; null: it had started earlier
 -- materialised: full, since pages ask it and few endpoints change
 -- skip_if_empty: staging.stg_serving_endpoints
--- change_tracking: start_ms, end_ms of node
+-- change_tracking: start_ms, end_ms
 with reports as (
     select
         cluster, endpoint, engine, node, namespace, pod, pid, gpu_labels,

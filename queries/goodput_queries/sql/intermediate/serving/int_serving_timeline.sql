@@ -6,7 +6,7 @@
 -- method: requests (a log, exact), histograms (bounds); null: no latency is known, or none is needed
 -- materialised: hourly, since it needs a pass over all samples and outlives them
 -- skip_if_empty: staging.stg_serving_endpoints
--- change_tracking: start_ms, end_ms of endpoint
+-- change_tracking: start_ms, end_ms
 with active as (
     select
         activity.*,

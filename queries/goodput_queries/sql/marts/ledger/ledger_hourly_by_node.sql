@@ -2,7 +2,7 @@
 -- grain: cluster, node, gpu_model, mig_profile, hour_ms, job_run_key, attempt_key, category, phase
 -- start_ms, end_ms: first and last of it in the hour
 -- gpu_ms: milliseconds of a whole GPU
--- materialised: hourly by node, since a fleet has a tenth as many rows of nodes as of GPUs
+-- materialised: hourly of the ledger, since a fleet has a tenth as many rows of nodes as of GPUs
 select
     cluster,
     node,
@@ -20,5 +20,4 @@ from marts.ledger_pieces
 where
     hour_ms >= build_from_ms()
     and hour_ms < build_to_ms()
-    and (build_has_all_nodes() or (cluster, node) in (from temp.pass_nodes))
 group by all

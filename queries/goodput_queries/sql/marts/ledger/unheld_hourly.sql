@@ -1,7 +1,7 @@
 -- Unallocated time of each GPU or instance by hour: the energy of that time has no owner.
 -- grain: gpu_uuid, gpu_instance, hour_ms
 -- free_ms, inferred_ms, away_ms: milliseconds of a whole GPU, free, active with no known owner, not available
--- materialised: hourly by node, since what a job did with its GPUs changes the ledger of old hours, but not this
+-- materialised: hourly of the ledger, since what a job did with its GPUs changes the ledger of old hours, but not this
 -- change_tracking: hour_ms
 -- of segments, since a stretch of steps is allocated, whatever its categories
 with ledger as (
@@ -30,5 +30,4 @@ left join reference.gpu_second_categories as categories using (category)
 where
     ledger.hour_ms >= build_from_ms()
     and ledger.hour_ms < build_to_ms()
-    and (build_has_all_nodes() or (ledger.cluster, ledger.node) in (from temp.pass_nodes))
 group by ledger.gpu_uuid, ledger.gpu_instance, ledger.hour_ms
