@@ -11,6 +11,7 @@ from tests.oracle.world import CLUSTER, START_MS, Gpu
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.oracle.demand import Listing
     from tests.oracle.world import Job, World
 
     File = tuple[str, Path, dict[str, Any]]  # source, path, reading options
@@ -67,6 +68,12 @@ def write(world: World, folder: Path) -> list[File]:
             f"job-{job.job_id}-{job.start}.txt", "slurm", _scontrol_job(job),
             **{**at_end, "observed_at": START_MS + job.start + 1000},
         )  # fmt: skip
+    for job in world.jobs:
+        for listing in job.listings:
+            put(
+                f"waits-{job.job_id}-{listing.at}.txt", "slurm", _waiting(job, listing),
+                **{**at_end, "observed_at": START_MS + listing.at},
+            )  # fmt: skip
     lines = sorted(
         ((event["t"], job, event) for job in world.jobs for event in job.events),
         key=lambda line: line[0],
@@ -141,6 +148,18 @@ def _scontrol_job(job: Job) -> str:
         f"Account=team-{job.user} JobState=RUNNING {times} Partition=gpu NodeList={node} "
         f"NumNodes=1 NtasksPerN:B:S:C=0:0:*:* CoreSpec=* JOB_GRES=gpu:{len(job.gpus)} "
         f"  Nodes={node} CPU_IDs=1 Mem=0 GRES=gpu:{len(job.gpus)}(IDX:{indices})\n"
+    )
+
+
+def _waiting(job: Job, listing: Listing) -> str:
+    named, excluded = (",".join(nodes) or "(null)" for nodes in (listing.named, listing.excluded))
+    return (
+        f"JobId={job.job_id} JobName=job{job.job_id} UserId={job.user}(1000) Account=team-{job.user} "
+        f"JobState=PENDING Reason={listing.reason} Dependency=(null) SubmitTime={_seconds(job.submit)} "
+        f"StartTime=Unknown EndTime=Unknown Partition=gpu ReqNodeList={named} "
+        f"ExcNodeList={excluded} NodeList= NumNodes={listing.count} NumCPUs=1 "
+        f"ReqTRES=cpu=1,gres/gpu={len(job.gpus) or 1} AllocTRES=(null) CoreSpec=* "
+        "Features=(null) DelayBoot=00:00:00\n"
     )
 
 

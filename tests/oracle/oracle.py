@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from tests.oracle.demand import demand
 from tests.oracle.readings import IDLE_MIN_MS, of_long_gap, quiet_from, telemetry
 from tests.oracle.world import CLUSTER, HOUR_MS, START_MS
 
@@ -116,15 +117,7 @@ def _free_layers(gpu: Gpu, world: World) -> list[list[Interval]]:
         [(a, b, category) for node, state, a, b in world.states if node == gpu.node and state == s]
         for s, category in names.items()
     ]
-    return [*states, demand(world)]
-
-
-def demand(world: World) -> list[Interval]:
-    """F4: while an eligible job waits for GPUs of this type and partition; all are of one here."""
-    return [
-        (job.submit, job.end if job.start is None else job.start, "idle_with_demand")
-        for job in world.jobs
-    ]
+    return [*states, demand(gpu.node, world.jobs)]
 
 
 def _layers_of_job(job: Job, world: World) -> list[list[Interval]]:

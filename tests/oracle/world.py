@@ -9,6 +9,8 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.oracle.demand import Listing, add_listings
+
 START_MS = 1_795_003_200_000
 HOUR_MS = 3_600_000
 CLUSTER = "c"
@@ -40,6 +42,7 @@ class Job:
     end: int
     gpus: list[Gpu] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)  # `t` in ms; `dur` in ms
+    listings: list[Listing] = field(default_factory=list)  # while it waits
 
 
 @dataclass
@@ -77,6 +80,7 @@ class Features:
     early_ends: bool = True
     open_phases: bool = True  # of which no end is reported
     async_saves: bool = True
+    listings: bool = True  # of waiting jobs: named nodes, reasons
     short_steps: bool = False  # a twentieth of the length, with waits, saves and jitter
     more_phases: bool = False  # anywhere, over steps and other phases
 
@@ -116,6 +120,8 @@ def make(seed: int, features: Features | None = None) -> World:
     if features.more_phases:
         for job in world.jobs:
             _add_phases(job, dice)
+    if features.listings:
+        add_listings(world, nodes)
     return world
 
 
