@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tests.oracle.world import Job, World
 
 HELD = ("Dependency", "Licenses", "QOSMaxGRESPerUser")  # whatever is free, it does not start
+PERIOD_MS = 600_000
 COUNTS = ("Resources", "Priority", "None")
 
 
@@ -69,13 +70,18 @@ def _could_use(node: str, job: Job) -> bool:
 
 
 def _waits(job: Job) -> list[tuple[int, int]]:
-    """Each reason holds from the listing before, the first from the submission, the last on."""
+    """Each reason holds from the listing before, the first from the submission, the last on.
+
+    Of listings in ten minutes of the clock those with one reason are one, the last of them.
+    """
     until = job.end if job.start is None else job.start
     if not job.listings:
         return [(job.submit, until)]
-    moments = [job.submit, *(listing.at for listing in job.listings[:-1]), until]
+    last_of = {(listing.at // PERIOD_MS, listing.reason): listing for listing in job.listings}
+    kept = sorted(last_of.values(), key=lambda listing: listing.at)
+    moments = [job.submit, *(listing.at for listing in kept[:-1]), until]
     return [
-        (begin, end)
-        for begin, end, listing in zip(moments[:-1], moments[1:], job.listings, strict=True)
+        (begin, min(end, until))  # one after the start ends nothing
+        for begin, end, listing in zip(moments[:-1], moments[1:], kept, strict=True)
         if listing.reason not in HELD
     ]

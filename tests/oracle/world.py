@@ -1,6 +1,7 @@
 """Random small worlds: nodes, jobs, job events, telemetry and node states, as native files.
 
-Times are milliseconds after `START_MS`, a whole hour; the same seed gives the same world again.
+Times are milliseconds after the world's start, a whole hour; the same seed gives the same
+world again.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.oracle.clocks import local_text, set_local_times, step_clocks
 from tests.oracle.demand import Listing, add_listings
 
 START_MS = 1_795_003_200_000
@@ -51,6 +53,8 @@ class World:
 
     seed: int
     hours: int
+    start_ms: int = START_MS
+    is_local: bool = False  # the accounting prints local times
     gpus: list[Gpu] = field(default_factory=list)
     jobs: list[Job] = field(default_factory=list)
     states: list[tuple[str, str, int, int]] = field(default_factory=list)  # node, state, from, to
@@ -60,6 +64,14 @@ class World:
     def end(self) -> int:
         """Return the end of the time that is looked at."""
         return self.hours * HOUR_MS
+
+    def epoch_s(self, moment: int) -> int:
+        """Return a moment in epoch seconds."""
+        return (self.start_ms + moment) // 1000
+
+    def printed(self, moment: int) -> str:
+        """Return a moment as the scheduler prints it."""
+        return local_text(self.epoch_s(moment)) if self.is_local else str(self.epoch_s(moment))
 
 
 @dataclass(frozen=True)
@@ -81,6 +93,8 @@ class Features:
     open_phases: bool = True  # of which no end is reported
     async_saves: bool = True
     listings: bool = True  # of waiting jobs: named nodes, reasons
+    local_times: bool = True  # the accounting's, over a change of clocks
+    clock_steps: bool = True  # of nodes
     short_steps: bool = False  # a twentieth of the length, with waits, saves and jitter
     more_phases: bool = False  # anywhere, over steps and other phases
 
@@ -122,6 +136,10 @@ def make(seed: int, features: Features | None = None) -> World:
             _add_phases(job, dice)
     if features.listings:
         add_listings(world, nodes)
+    if features.local_times:
+        set_local_times(world)
+    if features.clock_steps:
+        step_clocks(world)
     return world
 
 
