@@ -7,6 +7,7 @@ phases, "Clocks that disagree are reported, not corrected".
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import product
@@ -37,6 +38,10 @@ def set_local_times(world: World) -> None:
         moment = datetime.fromisoformat(dice.choice(HOURS)).replace(tzinfo=UTC)
         world.start_ms = round(moment.timestamp() * 1000)
         world.is_local = True
+    runs = Counter(job.job_id for job in world.jobs)
+    for job, read in zip(world.jobs, as_read(world), strict=True):
+        if job.gpus and not read.gpus and runs[job.job_id] > 1:
+            job.events = []  # no rule says to which of the job's runs they belong
 
 
 def step_clocks(world: World) -> None:
@@ -44,9 +49,12 @@ def step_clocks(world: World) -> None:
     dice = random.Random(f"{world.seed} clocks")  # noqa: S311 -- chance, and no secret
     for node in sorted({gpu.node for gpu in world.gpus}):
         here = [job.events for job in world.jobs if job.events and job.gpus[0].node == node]
-        if not here or dice.random() < 0.6:
+        # where it is set back to before a job's first steps, no rule says which came first
+        steps = [[e["t"] for e in events if e["event"] == "step"][20:] for events in here]
+        moments = [moment for of_job in steps for moment in of_job]
+        if not moments or dice.random() < 0.6:
             continue
-        moment, by = dice.choice(dice.choice(here))["t"], dice.choice(STEPS_MS)
+        moment, by = dice.choice(moments), dice.choice(STEPS_MS)
         for events in here:
             for event in events:
                 event["t"] += by if event["t"] > moment else 0

@@ -6,6 +6,7 @@ import json
 import random
 from typing import TYPE_CHECKING, Any
 
+from tests.oracle import shares
 from tests.oracle.clocks import ZONE
 from tests.oracle.world import CLUSTER, Gpu
 
@@ -98,6 +99,13 @@ def write(world: World, folder: Path) -> list[File]:
             for moment, node, index, active in readings
         )
         put("dcgm.prom", "dcgm", text, cluster=CLUSTER)
+    if world.shared_gpus:
+        rows = [
+            f"{shares.CLUSTER},w,{gpu.index},,{gpu.uuid},T4,,{world.epoch_s(0)}"
+            for gpu in world.shared_gpus
+        ]
+        put("shared.csv", "inventory", "\n".join([inventory[0], *rows]) + "\n")
+        put("shared.prom", "dcgm", shares.exposition(world, DCGM), cluster=shares.CLUSTER)
     return files
 
 

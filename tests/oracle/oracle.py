@@ -20,6 +20,7 @@ from tests.oracle.clocks import as_read
 from tests.oracle.demand import demand
 from tests.oracle.lives import lives_of
 from tests.oracle.readings import IDLE_MIN_MS, of_long_gap, quiet_from, telemetry
+from tests.oracle.shares import add_cells
 from tests.oracle.world import CLUSTER, HOUR_MS
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ def ledger(world: World) -> dict[Cell, int]:
                 for hour in range(a // HOUR_MS, (b - 1) // HOUR_MS + 1):
                     ms = min(b, (hour + 1) * HOUR_MS) - max(a, hour * HOUR_MS)
                     cells[(gpu.uuid, world.start_ms + hour * HOUR_MS, category, *who)] += ms
+    add_cells(cells, world)
     return dict(cells)
 
 

@@ -12,9 +12,10 @@ from typing import Any
 
 from tests.oracle.clocks import local_text, set_local_times, step_clocks
 from tests.oracle.demand import Listing, add_listings
+from tests.oracle.readings import HOUR_MS
+from tests.oracle.shares import SharedGpu, add_shared_gpus
 
 START_MS = 1_795_003_200_000
-HOUR_MS = 3_600_000
 CLUSTER = "c"
 STATES = ("COMPLETED", "COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "PREEMPTED", "NODE_FAIL")
 
@@ -59,6 +60,7 @@ class World:
     jobs: list[Job] = field(default_factory=list)
     states: list[tuple[str, str, int, int]] = field(default_factory=list)  # node, state, from, to
     readings: dict[Gpu, list[tuple[int, bool]]] = field(default_factory=dict)  # moment, is active
+    shared_gpus: list[SharedGpu] = field(default_factory=list)  # of another cluster
 
     @property
     def end(self) -> int:
@@ -95,6 +97,7 @@ class Features:
     listings: bool = True  # of waiting jobs: named nodes, reasons
     local_times: bool = True  # the accounting's, over a change of clocks
     clock_steps: bool = True  # of nodes
+    shared_gpus: bool = True  # by pods, named on labels
     short_steps: bool = False  # a twentieth of the length, with waits, saves and jitter
     more_phases: bool = False  # anywhere, over steps and other phases
 
@@ -140,6 +143,8 @@ def make(seed: int, features: Features | None = None) -> World:
         set_local_times(world)
     if features.clock_steps:
         step_clocks(world)
+    if features.shared_gpus:
+        add_shared_gpus(world)
     return world
 
 
