@@ -274,7 +274,8 @@ def fates_of(
     fates = {}
     for step in attempt.steps:
         otherwise = "at_risk" if is_unknown and step.number not in again else "lost_work"
-        fates[step.number] = "kept" if step.number <= durable else otherwise
+        is_kept = step.number <= durable and step.number not in again  # docs: none is kept twice
+        fates[step.number] = "kept" if is_kept else otherwise
     return fates
 
 
