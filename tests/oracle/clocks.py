@@ -45,14 +45,18 @@ def set_local_times(world: World) -> None:
 
 
 def step_clocks(world: World) -> None:
-    """Set the clock of some nodes by some seconds: what their jobs write later is off by that."""
+    """Set the clock of some nodes by some seconds: what their jobs write later is off by that.
+
+    Not where a job was requeued: which of its runs an event is of goes by time.
+    """
     dice = random.Random(f"{world.seed} clocks")  # noqa: S311 -- chance, and no secret
+    runs = Counter(job.job_id for job in world.jobs)
     for node in sorted({gpu.node for gpu in world.gpus}):
         here = [job.events for job in world.jobs if job.events and job.gpus[0].node == node]
         # where it is set back to before a job's first steps, no rule says which came first
         steps = [[e["t"] for e in events if e["event"] == "step"][20:] for events in here]
         moments = [moment for of_job in steps for moment in of_job]
-        if not moments or dice.random() < 0.6:
+        if not moments or dice.random() < 0.6 or max(runs.values()) > 1:
             continue
         moment, by = dice.choice(moments), dice.choice(STEPS_MS)
         for events in here:

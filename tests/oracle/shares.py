@@ -81,7 +81,7 @@ def add_cells(cells: Counter[tuple[str, int, str, str, str]], world: World) -> N
     """Add the milliseconds of shared GPUs: equal parts for the pods that have a GPU at a time."""
     starts = _starts(world)
     for gpu in world.shared_gpus:
-        stays = _stays(gpu)
+        stays = [stay for stay in _stays(gpu) if stay[1] < stay[2]]
         use = {stay: telemetry(gpu.readings, stay[1], stay[2]) for stay in stays}
         edges = {0, world.end, *range(0, world.end, HOUR_MS)}
         for _, begin, end in stays:
@@ -121,7 +121,7 @@ def _stays(gpu: SharedGpu) -> list[Stay]:
                 begin = at
             before = at
         found.append((pod, begin, before))
-    return [stay for stay in found if stay[1] < stay[2]]
+    return found
 
 
 def _starts(world: World) -> dict[Stay, str]:
