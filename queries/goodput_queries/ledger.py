@@ -50,9 +50,8 @@ def ledger(
             raise QueryError(f"the ledger has no key {key!r}; known: {', '.join(KEYS)}.")
     columns = ", ".join(f"{KEYS[key]} as {key}" for key in by)
     order = ", ".join(by)
-    view = "ledger_scoped" if "gpu" in by else "ledger_scoped_by_node"
-    if "blame" in by:
-        view = f"ledger_blamed where {'not' if 'gpu' in by else ''} is_by_node"
+    view = "ledger_blamed" if "blame" in by else "ledger_scoped"
+    view += "" if "gpu" in by else "_by_node"
     return store.read(
         f"""with grouped as (
             select {columns}, sum(gpu_ms)::bigint as gpu_ms, sum(cost) as cost

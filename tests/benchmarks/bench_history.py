@@ -132,7 +132,7 @@ def _refuse_unequal_days(store: LocalStore, days: int) -> None:
     """Raise SystemExit where days between the first and the last are not the same work."""
     by_day = store.read(
         """select (start_ms - $1) // 86400000 as day, category, sum(end_ms - start_ms)::bigint as ms
-        from marts.ledger_segments
+        from intermediate.int_ledger_segments
         group by all""",
         [int(START.timestamp()) * 1_000],
     )

@@ -78,7 +78,7 @@ def test_each_record_holds_what_its_own_arithmetic_says(store, tmp_path, release
             """select runs.job_id, runs.submit_ms // 1000,
                 coalesce(sum(segments.end_ms - segments.start_ms), 0) / 1000.0
             from staging.stg_job_runs as runs
-            left join marts.ledger_segments as segments using (job_run_key)
+            left join marts.ledger_pieces as segments using (job_run_key)
             group by runs.job_run_key, runs.job_id, runs.submit_ms"""
         ).iter_rows()
     }

@@ -159,11 +159,13 @@ def _contents(store: LocalStore) -> dict[str, list[tuple[object, ...]]]:
         if model.layer in {"raw", "billing"}
     ]
     found = {}
-    for table in (*tables, "marts.ledger_segments"):
+    for table in (*tables, "intermediate.int_ledger_segments"):
         columns = store.read(f"select * from {table} limit 0").columns
         kept = ", ".join(f'"{name}"' for name in columns if name not in OF_ONE_LOAD)
         found[table] = store.read(f"select {kept} from {table} order by all").rows()
-    if not all(found[table] for table in ("marts.ledger_segments", "billing.statement_rows")):
+    if not all(
+        found[table] for table in ("intermediate.int_ledger_segments", "billing.statement_rows")
+    ):
         raise RuntimeError("there is nothing to compare")
     return found
 

@@ -90,7 +90,7 @@ def test_a_crash_is_a_failure_with_the_work_it_lost(
     session: LocalStore, findings: list[dict[str, Any]], truth: dict[str, dict[str, Any]]
 ) -> None:
     lost = session.read(
-        "select sum(gpu_ms) / 1000 from marts.ledger_segments as s "
+        "select sum(gpu_ms) / 1000 from marts.ledger_pieces as s "
         "inner join intermediate.int_attempts as a using (attempt_key) "
         "where a.run_key = 'lab/crash' and s.category = 'lost_work'"
     ).item()

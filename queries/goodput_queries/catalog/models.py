@@ -313,7 +313,11 @@ def of_readings() -> tuple[Model, ...]:
     return tuple(
         m
         for m in build_order()
-        if m.materialised == "hourly" and m.layer == "intermediate" and m.bounds is None
+        if m.materialised == "hourly"
+        and m.layer == "intermediate"
+        # segments of nodes are made of stages of readings
+        and m.bounds is None
+        and not m.is_by_node
     )
 
 

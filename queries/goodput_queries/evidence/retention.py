@@ -32,6 +32,7 @@ OF_READINGS = (
 )
 # readings of power meters stay: statements charge electricity by them
 OF_HOSTS = "power_w is null and (cpu_total_s is not null or memory_total_bytes is not null)"
+SEGMENTS = "intermediate.int_ledger_segments"
 ARCHIVES = {
     "state.ledger_archive": "marts.ledger_hourly",
     "state.energy_archive": "marts.statement_energy_hourly",
@@ -250,7 +251,7 @@ def _refuse_much(cursor: duckdb.DuckDBPyConnection, table: str, time: str, cut: 
     if kept and cut - kept <= DAY_MS:
         return
     bound = str(cut) if time == "hour_ms" else f"from_ms({cut})"
-    name = f"{'marts' if table == 'ledger_segments' else 'raw'}.{table}"
+    name = SEGMENTS if table == "ledger_segments" else f"raw.{table}"
     old, rows = cursor.execute(
         f"select count(*) filter ({time} < {bound}), count(*) from {name}"
     ).fetchall()[0]
@@ -288,8 +289,8 @@ def _drop_readings(cursor: duckdb.DuckDBPyConnection, cut: int) -> list[tuple[st
 
 
 def _drop_segments(cursor: duckdb.DuckDBPyConnection, cut: int) -> list[tuple[str, int, int]]:
-    rows = _delete(cursor, "marts.ledger_segments", "hour_ms < $1", cut)
-    return [("marts.ledger_segments", rows, cut)]
+    rows = _delete(cursor, SEGMENTS, "hour_ms < $1", cut)
+    return [(SEGMENTS, rows, cut)]
 
 
 def _drop_collectives(cursor: duckdb.DuckDBPyConnection, cut: int) -> list[tuple[str, int, int]]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from goodput_queries.ledger_build.dirty import DirtySet
 
-UNITS, SEGMENTS = "intermediate.int_gpu_units", "marts.ledger_segments"
+UNITS, ROLL_UP = "intermediate.int_gpu_units", "marts.ledger_hourly_by_node"
 EXAMPLE_MAX = 400  # characters: names are untrusted input
 
 _PARTS = """
@@ -64,7 +64,7 @@ _HOURS = """
         select cluster, node, gpu_uuid, gpu_instance, hour_ms, sum(gpu_ms) as gpu_ms,
             sum(hash(start_ms)) - sum(hash(end_ms)) as borders,
             least(min(gpu_ms), min(end_ms - start_ms) - 1) < 0 as is_negative
-        from marts.ledger_segments
+        from intermediate.int_ledger_segments
         where hour_ms >= build_from_ms() and hour_ms < build_to_ms()
             and (build_has_all_nodes() or (cluster, node) in (from temp.pass_nodes))
         group by all
@@ -87,30 +87,44 @@ _HOURS = """
     )
     select invariant, count(*) as n, min(example) as example from broken group by invariant"""
 
+# the amounts of a stretch of steps add up to its time: so each node has the same time in both
 _ROLL_UP = """
     with amounts as (
-        select hour_ms, category, gpu_ms as of_roll_up, 0 as of_segments
+        select cluster, node, hour_ms, sum(gpu_ms) as of_roll_up, 0 as of_segments
         from marts.ledger_hourly_by_node
         where hour_ms >= build_from_ms() and hour_ms < build_to_ms()
             and (build_has_all_nodes() or (cluster, node) in (from temp.pass_nodes))
+        group by all
         union all
-        select hour_ms, category, 0, gpu_ms
-        from marts.ledger_segments
+        select cluster, node, hour_ms, 0, sum(gpu_ms)
+        from intermediate.int_ledger_segments
         where hour_ms >= build_from_ms() and hour_ms < build_to_ms()
             and (build_has_all_nodes() or (cluster, node) in (from temp.pass_nodes))
+        group by all
     ),
     sums as (
-        select hour_ms, category, sum(of_roll_up) as of_roll_up, sum(of_segments) as of_segments
+        select cluster, node, hour_ms,
+            sum(of_roll_up) as of_roll_up, sum(of_segments) as of_segments
         from amounts group by all
     )
     select 'hours whose roll-up differs from the segments' as invariant, count(*) as n,
-        min(format('{} in the hour from {}: {} ms of {} ms',
-            category, from_ms(hour_ms), of_roll_up, of_segments)) as example
+        min(format('{}/{} in the hour from {}: {} ms of {} ms',
+            cluster, node, from_ms(hour_ms), of_roll_up, of_segments)) as example
     from sums where of_roll_up <> of_segments
+    union all
+    select 'hours with a negative amount', count(*),
+        min(format('{} on {}/{} in the hour from {}: {} ms',
+            category, cluster, node, from_ms(hour_ms), gpu_ms))
+    from marts.ledger_hourly_by_node
+    where hour_ms >= build_from_ms() and hour_ms < build_to_ms() and gpu_ms < 0
+        and (build_has_all_nodes() or (cluster, node) in (from temp.pass_nodes))
     union all
     select 'hours with an unknown category', count(*),
         min(format('{} in the hour from {}', category, from_ms(hour_ms)))
-    from sums anti join reference.gpu_second_categories using (category)"""
+    from marts.ledger_hourly_by_node
+    anti join reference.gpu_second_categories using (category)
+    where hour_ms >= build_from_ms() and hour_ms < build_to_ms()
+        and (build_has_all_nodes() or (cluster, node) in (from temp.pass_nodes))"""
 
 
 @dataclass(frozen=True)
@@ -130,8 +144,8 @@ def verify(cursor: duckdb.DuckDBPyConnection, dirty: DirtySet, sequence: int) ->
     found: list[Broken] = []
     if UNITS in dirty.stages and not dirty.stages[UNITS].is_none:
         found += _broken(cursor, _PARTS)
-    if SEGMENTS in dirty.stages:
-        hours = dirty.stages[SEGMENTS].hours.within(
+    if ROLL_UP in dirty.stages:
+        hours = dirty.stages[ROLL_UP].hours.within(
             {hour for hour in dirty.every if hour >= dirty.frozen_until}
         )
         most = materialise.LEDGER_PASS_MAX_GPU_HOURS

@@ -35,6 +35,7 @@ def set_on(cursor: duckdb.DuckDBPyConnection, scope: Scope) -> dict[str, Any]:
 
 def _segments_from_ms(cursor: duckdb.DuckDBPyConnection) -> int:
     found = cursor.execute(
-        "select min(hour_ms) from marts.ledger_segments where exists (from state.kept_from)"
+        "select min(hour_ms) from intermediate.int_ledger_segments "
+        "where exists (from state.kept_from)"
     ).fetchall()
     return int(found[0][0] or 0)

@@ -28,8 +28,8 @@ def test_a_refused_build_fails_and_the_ledger_of_before_answers(tmp_path, monkey
 
     def wrong(cursor, models, *args, **kwargs):
         done = right(cursor, models, *args, **kwargs)
-        if models[0].qualified_name == "marts.ledger_segments":
-            cursor.execute("update marts.ledger_segments set gpu_ms = gpu_ms + 1")
+        if models[0].qualified_name == "intermediate.int_ledger_segments":
+            cursor.execute("update intermediate.int_ledger_segments set gpu_ms = gpu_ms + 1")
         return done
 
     monkeypatch.setattr(materialise, "replace_hours", wrong)

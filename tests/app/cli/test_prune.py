@@ -152,7 +152,7 @@ def test_dropped_files_that_are_read_again_bring_their_hours_back(
     def ledger():
         with contextlib.closing(LocalStore(other)) as store:
             store.build()
-            return store.read("select * from marts.ledger_segments order by all").rows()
+            return store.read("select * from intermediate.int_ledger_segments order by all").rows()
 
     read = run("ingest", "nvml", *files, "--db", other)
     before = ledger()

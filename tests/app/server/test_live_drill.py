@@ -131,7 +131,7 @@ def now():
 
 def segments(store):
     store.build()
-    return store.read(f"select {SEGMENT} from marts.ledger_segments order by gpu_uuid, start_ms")
+    return store.read(f"select {SEGMENT} from marts.ledger_pieces order by gpu_uuid, start_ms")
 
 
 def read_at_the_end(folder, empty):

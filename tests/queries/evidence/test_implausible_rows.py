@@ -58,7 +58,7 @@ def fill(store):
 def ledger(store):
     return {
         table: store.read(f"from {table} order by all").rows()
-        for table in ("marts.ledger_segments", "marts.clusters", "state.reading_series")
+        for table in ("intermediate.int_ledger_segments", "marts.clusters", "state.reading_series")
     }
 
 

@@ -169,7 +169,7 @@ def test_ages_that_make_no_sense_are_refused(ages, message):
 
 
 def segments(evidence):
-    return evidence.store.read("from marts.ledger_segments order by all").rows()
+    return evidence.store.read("from intermediate.int_ledger_segments order by all").rows()
 
 
 def test_more_than_a_tenth_goes_only_by_a_persons_word(two_days):

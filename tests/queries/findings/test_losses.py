@@ -297,11 +297,10 @@ def test_the_parts_of_a_loss_add_up_to_the_ledger(cluster):
         """select
             (select sum(gpu_ms) from marts.loss_claims),
             (
-                select sum(gpu_ms) from marts.ledger_blamed
+                select sum(gpu_ms) from marts.ledger_blamed_by_node
                 inner join reference.gpu_second_categories using (category)
                 where
-                    is_by_node
-                    and kind in ('badput', 'unavailable', 'unknown', 'unsettled')
+                    kind in ('badput', 'unavailable', 'unknown', 'unsettled')
                     and category not in (
                         'idle_no_demand', 'planned', 'free_unknown', 'at_risk', 'teardown',
                         'maintenance', 'powered_off'

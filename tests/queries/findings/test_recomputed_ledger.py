@@ -35,8 +35,8 @@ def test_the_fix_list_is_the_difference_to_the_runs_without_their_losses(store):
     assert {(name, fix): ms for name, fix, ms in fixes} == expected
     recomputed = store.read(
         f"""select sum(case run_id when 'real' then gpu_ms else -gpu_ms end)::bigint
-        from marts.ledger_blamed
-        where is_by_node and run_id is not null and category not in {USEFUL}"""
+        from marts.ledger_blamed_by_node
+        where run_id is not null and category not in {USEFUL}"""
     ).item()
     assert sum(ms for *_, ms in fixes) == recomputed
 

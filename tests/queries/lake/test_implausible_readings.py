@@ -15,7 +15,7 @@ from goodput_queries.ledger_build.parts.engines import InProcess
 AT_1970, AT_2003, AT_2036 = (datetime(year, 2, 7) for year in (1970, 2003, 2036))  # noqa: DTZ001
 AT_2037 = datetime(2037, 2, 7)  # noqa: DTZ001
 LEDGER = (
-    "marts.ledger_segments",
+    "intermediate.int_ledger_segments",
     "marts.ledger_hourly",
     "marts.clusters",
     "state.reading_series",

@@ -59,7 +59,7 @@ def test_a_lake_has_the_ledger_of_a_single_database(new_store, lake, single):
 
     assert store.read("select count(*) from raw.gpu_samples").item() == 0
     assert ("temp.energy_steps", 2, 2) in done
-    assert ("marts.ledger_segments", 2, 2) in done
+    assert ("intermediate.int_ledger_segments", 2, 2) in done
     assert_same(stored_stages(store), single)
 
 

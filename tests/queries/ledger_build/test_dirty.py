@@ -13,7 +13,7 @@ from goodput_queries.ledger_build.node_hours import EVERY, HOUR_MS, NOTHING, Nod
 A = ("c", "a")
 STAGES = {m.qualified_name: m for m in models.build_order()}
 INVENTORY = "intermediate.int_gpu_stays"  # made of inventories and of what nodes there are
-SEGMENTS = "marts.ledger_segments"
+SEGMENTS = "intermediate.int_ledger_segments"
 BY_HOST = "intermediate.int_host_hours"  # of readings
 STATEMENT = "marts.statement_hourly"  # of all nodes
 

@@ -123,7 +123,7 @@ def test_a_pass_has_hours_of_all_nodes_or_of_some_and_is_bounded(two_small_nodes
 
 
 def test_a_pass_of_all_nodes_is_bounded_by_the_gpus_that_are_present(two_small_nodes):
-    sql = "select min(hour_ms) // 3600000 from marts.ledger_segments"
+    sql = "select min(hour_ms) // 3600000 from intermediate.int_ledger_segments"
     begun = two_small_nodes.read(sql).item()
     dirty = NodeHours({begun, begun + 1, begun + 2})
 

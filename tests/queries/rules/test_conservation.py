@@ -143,7 +143,7 @@ def fleet(evidence):
 
 def segments(store):
     return store.read(
-        "select * from marts.ledger_segments order by gpu_uuid, gpu_instance, start_ms"
+        "select * from intermediate.int_ledger_segments order by gpu_uuid, gpu_instance, start_ms"
     ).rows()
 
 

@@ -63,7 +63,7 @@ def test_a_file_that_is_cut_while_it_is_open_is_called_damaged(path):
         os.truncate(path, HEADERS_BYTES)
 
         with pytest.raises(StoreError, match="the database file is damaged"):
-            store.read("from raw.rates, state.ingested, marts.runs, marts.ledger_segments")
+            store.read("from raw.rates, state.ingested, marts.runs, marts.ledger_pieces")
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -9,20 +9,20 @@ from goodput_queries.ledger_build import build as builds
 from goodput_queries.ledger_build import materialise
 
 HOUR = 3600
+SEGMENTS = "intermediate.int_ledger_segments"
 OF_THIS_BUILD = "hour_ms >= build_from_ms() and hour_ms < build_to_ms()"
 FAULTS = {
-    "counted twice": "insert into marts.ledger_segments "
-    f"from marts.ledger_segments where {OF_THIS_BUILD}",
-    "lost": f"delete from marts.ledger_segments where {OF_THIS_BUILD}",
-    "negative": f"update marts.ledger_segments set gpu_ms = -gpu_ms where {OF_THIS_BUILD}",
-    "too much": f"update marts.ledger_segments set gpu_ms = gpu_ms + 1 where {OF_THIS_BUILD}",
+    "counted twice": f"insert into {SEGMENTS} from {SEGMENTS} where {OF_THIS_BUILD}",
+    "lost": f"delete from {SEGMENTS} where {OF_THIS_BUILD}",
+    "negative": f"update {SEGMENTS} set gpu_ms = -gpu_ms where {OF_THIS_BUILD}",
+    "too much": f"update {SEGMENTS} set gpu_ms = gpu_ms + 1 where {OF_THIS_BUILD}",
     # as long as before, over a hole of the same length
-    "moved": "update marts.ledger_segments set start_ms = start_ms + 1000, end_ms = end_ms + 1000 "
+    "moved": f"update {SEGMENTS} set start_ms = start_ms + 1000, end_ms = end_ms + 1000 "
     f"where category = 'unknown' and {OF_THIS_BUILD}",
-    "of no category": "update marts.ledger_segments set category = 'banana' "
+    "of no category": f"update {SEGMENTS} set category = 'banana' "
     f"where category = 'unknown' and {OF_THIS_BUILD}",
 }
-READ = "select * from marts.ledger_segments order by gpu_uuid, start_ms"
+READ = f"select * from {SEGMENTS} order by gpu_uuid, start_ms"
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def break_segments(monkeypatch):
 
         def wrong(cursor, models, *args, **kwargs):
             done = right(cursor, models, *args, **kwargs)
-            if models[0].qualified_name == "marts.ledger_segments":
+            if models[0].qualified_name == SEGMENTS:
                 cursor.execute(sql)
             return done
 

@@ -50,7 +50,7 @@ _GPUS = """
 _PARTS = """
     with sums as (
         select category, blame, team, sum(gpu_ms)::bigint as gpu_ms, sum(cost) as cost
-        from marts.ledger_blamed where is_by_node group by all
+        from marts.ledger_blamed_by_node group by all
     )
     select categories.category, categories."group", sums.team,
         coalesce(sums.blame, blame_of(categories.category, categories.blame, null, null)) as blame,

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 OF_HOSTS: Final = {"raw.node_samples", "raw.link_samples"}
 NEW_SERIES: Final = "temp.new_reading_series"
-LEDGER: Final = "marts.ledger_segments"
+LEDGER: Final = "intermediate.int_ledger_segments"
 TABLES: Final = tuple(name.split(".")[1] for name in READINGS)
 HOURS_MAX: Final = 24 * 7  # of a task that streams
 

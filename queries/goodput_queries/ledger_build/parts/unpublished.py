@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from goodput_queries.ledger_build.dirty import DirtySet
 
 STAGES: Final = {  # by table in the lake: what its rows are made of
-    "ledger_hourly": ("marts.ledger_segments",),
+    "ledger_hourly": ("marts.ledger_hourly_by_node",),
     "gpu_metrics": ("intermediate.int_gpu_metrics", "intermediate.int_gpu_inventory"),
 }
 

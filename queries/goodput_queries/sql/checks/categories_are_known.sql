@@ -2,7 +2,7 @@
 -- but for activity and serving on nodes without a scheduler, whose owner is unknown.
 -- grain: category
 select segments.category, categories.group, count(*) as segments
-from marts.ledger_segments as segments
+from marts.ledger_pieces as segments
 left join reference.gpu_second_categories as categories using (category)
 group by all
 having categories.group is null

@@ -10,7 +10,7 @@ with runs as (
 ),
 
 ledger as (
-    select job_run_key, sum(end_ms - start_ms) as ledger_ms from marts.ledger_segments
+    select job_run_key, sum(end_ms - start_ms) as ledger_ms from intermediate.int_ledger_segments
     where job_run_key is not null group by job_run_key
 ),
 

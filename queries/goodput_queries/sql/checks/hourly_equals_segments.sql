@@ -1,13 +1,13 @@
--- Hours in which the roll-up and the segments differ.
+-- Hours in which the roll-up and the segments with their amounts differ.
 -- grain: hour_ms, category
 -- Hours whose readings or segments were dropped by age are left out: the roll-up is all there is of them.
 with kept as (
-    select case when exists (from state.kept_from) then min(hour_ms) else 0 end as from_ms from marts.ledger_segments
+    select case when exists (from state.kept_from) then min(hour_ms) else 0 end as from_ms from intermediate.int_ledger_segments
 ),
 
 segments as (
     select hour_ms, category, sum(gpu_ms) as gpu_ms
-    from marts.ledger_segments
+    from marts.ledger_pieces
     where hour_ms >= (select from_ms from kept)
     group by all
 ),

@@ -8,7 +8,7 @@ with ordered as (
         end_ms,
         gpu_ms,
         lag(end_ms) over (partition by gpu_uuid, gpu_instance order by start_ms) as previous_end_ms
-    from marts.ledger_segments
+    from intermediate.int_ledger_segments
 )
 
 select * from ordered where start_ms < previous_end_ms or end_ms <= start_ms or gpu_ms < 0

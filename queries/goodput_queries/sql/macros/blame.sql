@@ -10,3 +10,15 @@ create or replace macro blame_of(category, category_blame, wait_blame, ending_bl
         else category_blame
     end
 );
+
+-- Rows of the ledger with who caused each: own, platform, use, unallocated, reservation, unsettled.
+-- ledger: name of a relation with rows as marts.ledger_scoped
+create or replace macro blamed(ledger) as table (
+    select
+        scoped.*,
+        blame_of(scoped.category, categories.blame, waits.blame, endings.blame) as blame
+    from query_table(ledger) as scoped
+    inner join reference.gpu_second_categories as categories using (category)
+    left join intermediate.int_attempt_causes as endings using (attempt_key)
+    left join reference.blame_by_cause as waits on waits.applies_to = 'wait' and scoped.phase = waits.cause
+);

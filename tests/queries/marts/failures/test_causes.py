@@ -45,7 +45,7 @@ def test_an_xid_is_a_cause_though_the_inventory_names_no_bus_address(evidence, o
     assert found[3].startswith("Drain the node and restart it")
     fixes = evidence.read("select distinct fix from marts.losses where cause = 'Xid 79'")
     assert [fix.startswith("Drain the node and restart it") for (fix,) in fixes.rows()] == [True]
-    models = evidence.read("select distinct gpu_model from marts.ledger_segments")
+    models = evidence.read("select distinct gpu_model from marts.ledger_pieces")
     assert models.rows() == [("NVIDIA H100",)]
 
 

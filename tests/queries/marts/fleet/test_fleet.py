@@ -104,7 +104,7 @@ def test_a_reading_of_half_an_hour_ago_is_no_state(store):
 
 def test_in_the_minutes_after_the_last_reading_a_job_is_as_it_was_before(store):
     last = store.read(
-        "select category from marts.ledger_segments "
+        "select category from marts.ledger_pieces "
         f"where gpu_uuid = 'c/a#0' and end_ms = {START_MS + HOUR_MS}"
     ).item()
     found = {row["gpu_uuid"]: row["category"] for row in rows(store, "unit_states")}

@@ -21,7 +21,7 @@ def test_the_phase_that_lost_most_reports_the_cause_not_the_longest_in_one_hour(
     )
     yield
     by_hour = cluster.read(
-        f"""select phase, hour_ms, sum(gpu_ms)::bigint as ms from marts.ledger_segments
+        f"""select phase, hour_ms, sum(gpu_ms)::bigint as ms from marts.ledger_pieces
         where category = 'startup' and cluster = '{cluster.name}' group by all order by ms desc"""
     )
     assert by_hour["phase"][0] == "init", "the longest in one hour"

@@ -10,7 +10,7 @@ from tests.queries.conftest import built_together
 HOUR = 3600
 HELD = """select split_part(split_part(job_run_key, '/', -1), '@', 1) as owner,
     sum(gpu_ms) / 1000 as gpu_s
-    from marts.ledger_segments
+    from marts.ledger_pieces
     where cluster = '{}' and job_run_key is not null group by all order by all"""
 
 

@@ -307,6 +307,6 @@ def test_an_inventory_file_that_names_the_host_otherwise_renames_it_and_no_more(
     yield
     assert phases(cluster) == RENAMED
     nodes = cluster.read(
-        f"select distinct node from marts.ledger_segments where cluster = '{cluster.name}'"
+        f"select distinct node from marts.ledger_pieces where cluster = '{cluster.name}'"
     )
     assert nodes.to_series().to_list() == [host if named == "never" else node]

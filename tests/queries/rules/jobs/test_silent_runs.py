@@ -22,7 +22,7 @@ def of_run(cluster, run="train"):
     """Return begin, end and state of a run's holds, and what the ledger says of it."""
     times = {row[2:4] for row in holds(cluster) if row[1] == run}
     rows = cluster.store.read(
-        """select category, sum(gpu_ms) / 1000 from marts.ledger_segments as segments
+        """select category, sum(gpu_ms) / 1000 from marts.ledger_pieces as segments
         inner join intermediate.int_job_runs as runs using (job_run_key)
         where job_id = $1 and runs.cluster = $2 group by all""",
         [run, cluster.name],

@@ -47,7 +47,7 @@ def test_what_a_gap_between_two_steps_was(cluster, gpus, length, read, expected)
         )
     yield
     rows = cluster.read(
-        f"""select distinct category from marts.ledger_segments
+        f"""select distinct category from marts.ledger_pieces
         where phase = 'undeclared_gap' and cluster = '{cluster.name}'"""
     )
     assert set(rows["category"]) == expected

@@ -53,6 +53,6 @@ def phases(cluster):
     cluster.build()
     frame = cluster.read(
         f"""select category, phase, sum(gpu_ms) / 1000 as gpu_s
-        from marts.ledger_segments where cluster = '{cluster.name}' group by all order by all"""
+        from marts.ledger_pieces where cluster = '{cluster.name}' group by all order by all"""
     )
     return {(category, phase): gpu_s for category, phase, gpu_s in frame.rows()}

@@ -59,7 +59,7 @@ def by_job(cluster):
     """Return GPU-seconds by job and category."""
     rows = cluster.read(f"""
         select split_part(split_part(job_run_key, '/', 2), '@', 1), category, sum(gpu_ms) / 1000.0
-        from marts.ledger_segments where cluster = '{cluster.name}' group by all
+        from marts.ledger_pieces where cluster = '{cluster.name}' group by all
     """)
     return {(job, category): seconds for job, category, seconds in rows.rows()}
 

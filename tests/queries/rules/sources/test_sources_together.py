@@ -33,7 +33,7 @@ BY_TWO_NAMES = {"slurm", "job-log", "job-events", "nvml"}
 DERIVED = {"startup", "fault_stall", "teardown"}
 TOLERANCE = 0.01
 STAGES = (
-    "marts.ledger_segments",
+    "intermediate.int_ledger_segments",
     "intermediate.int_attempts",
     "intermediate.int_train_steps",
     "intermediate.int_step_splits",

@@ -63,8 +63,6 @@ intervals as (
     union all
     select unit, start_ms, end_ms, layer_piece(piece) from temp.held_pieces
     union all
-    select unit, start_ms, end_ms, layer_split(split) from temp.splits
-    union all
     select unit, start_ms, end_ms, layer_activity(activity) from activity
     union all
     select unit, start_ms, end_ms, layer_activity(activity) from temp.inferred_activity

@@ -1,10 +1,9 @@
 -- Every moment of every unit in exactly one category: one case, whose order is the order of
--- precedence. The only place where a category is decided.
+-- precedence. The only place where a category is decided; stepping is a stretch of an attempt's steps, whose amounts have
+-- theirs from its timeline (macros/amounts.sql).
 -- grain: unit, start_ms
--- inline: it is wide, and ledger_segments alone asks it
+-- inline: it is wide, and int_ledger_segments alone asks it
 with pieces as (select distinct piece, category, phase from temp.pieces),
-
-splits as (select distinct split, category, phase from temp.splits),
 
 facts as (select distinct on (fact) * from temp.node_facts)
 
@@ -20,7 +19,6 @@ select
     case
         when states.hold <> 0 then
             case
-                when pieces.category = 'step_unsplit' then coalesce(splits.category, 'step_unsplit')
                 when is_served then serving_category(states.serving)
                 when pieces.category is not null then pieces.category
                 when states.emptiness = 1 then 'idle_held'
@@ -47,8 +45,6 @@ select
     case
         when states.hold <> 0 then
             case
-                when pieces.category = 'step_unsplit' then
-                    case when splits.category is null then pieces.phase else splits.phase end
                 when is_served then serving_phase(states.serving)
                 when pieces.category is not null then pieces.phase
                 when states.emptiness = 1 then 'no_process'
@@ -70,5 +66,4 @@ select
 from temp.states as states
 inner join temp.units as units using (unit)
 left join pieces using (piece)
-left join splits using (split)
 left join facts using (fact)

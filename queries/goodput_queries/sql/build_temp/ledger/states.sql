@@ -26,7 +26,6 @@ select
     end_ms,
     hold_in(layers) as hold,
     piece_in(layers) as piece,
-    split_in(layers) as split,
     activity_in(layers) as activity,
     emptiness_in(layers) as emptiness,
     fact_in(layers) as fact,

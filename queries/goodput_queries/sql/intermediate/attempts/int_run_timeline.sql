@@ -2,6 +2,8 @@
 -- attempt that retained nothing is failed as a whole.
 -- grain: attempt_key, start_ms
 -- end_ms: null: the attempt still runs
+-- stretch_ms: start of the stretch that the piece is in: steps and short pieces that touch, of which the ledger has
+--  amounts (int_step_amounts); null: the piece is a segment of the ledger
 -- materialised: attempts, since every GPU of the gang joins it
 -- skip_if_empty: temp.int_attempts
 -- change_tracking: start_ms, end_ms of attempt_key
@@ -141,6 +143,44 @@ after_waits as (
         or (not waits.is_open and coalesce(timeline.end_ms, 9223372036854775807) > waits.end_ms)
     union all
     select attempt_key, 'gang_wait', null, start_ms, end_ms from waits
+),
+
+sized as (
+    select
+        *,
+        coalesce(
+            category = 'step_unsplit'
+            or end_ms - start_ms < threshold('segment_min_ms')
+            and category not in ('failed_without_progress', 'gang_wait', 'suspended'),
+            false
+        ) as is_fine
+    from after_waits
+),
+
+marked as (
+    select
+        *,
+        (attempt_key, is_fine, start_ms) is distinct from lag((attempt_key, is_fine, end_ms)) over (
+            order by attempt_key, start_ms
+        ) as is_new
+    from sized
+),
+
+numbered as (
+    select
+        *,
+        count_if(is_new) over (
+            order by attempt_key, start_ms rows between unbounded preceding and current row
+        ) as stretch
+    from marked
+),
+
+stretches as (
+    select stretch, min(start_ms) as stretch_ms
+    from numbered
+    where is_fine
+    group by stretch
+    having count(*) > 1 or bool_or(category = 'step_unsplit')
 )
 
 select
@@ -149,6 +189,8 @@ select
     timeline.category,
     timeline.phase,
     timeline.start_ms,
-    timeline.end_ms
-from after_waits as timeline
+    timeline.end_ms,
+    stretches.stretch_ms
+from numbered as timeline
 inner join attempts using (attempt_key)
+left join stretches using (stretch)

@@ -1,19 +1,28 @@
 -- Losses inside retained steps, laid out as real intervals from the step's start in the order data stall,
 -- throttle, straggler wait, exposed communication; what is left is productive only where waiting and
--- communication were both measured.
+-- communication were both measured. They lie in the steps of the timeline (step_unsplit), whose time they take.
 -- grain: attempt_key, gpu_uuid, start_ms
 -- A rank that after an undeclared gap starts later than its gang is still in the gap until then.
 -- gpu_uuid: null: only one rank reports waits, which apply to all GPUs
 -- phase: why a rank waited for another: throttled_peer, faulty_peer (a hardware error); undeclared_gap
 -- by_gpu_uuid: the GPU that was throttled, faulty or late: of its own loss, and of the waits for it
 -- measured_by: what a wait for a late rank is known from: int_rank_step_losses, telemetry
--- is_cut: the amounts exceeded the step and the last ones were cut
--- materialised: attempts, since each GPU of the gang joins it
+-- is_cut: the amounts exceeded the step and the last ones were cut; of an interval cut at ten minutes its first part
+-- stretch_ms: of intermediate.int_run_timeline; cell_ms: start of the ten minutes that the interval lies in
+-- materialised: attempts, since amounts, cut windows and the run page read it
 -- skip_if_empty: temp.int_train_steps
 -- change_tracking: start_ms, end_ms of attempt_key
-with losses as (
+with first_ranks as (
+    select attempt_key, rank, min(rank) over (partition by attempt_key, gpu_uuid) as first_rank
+    from temp.int_rank_gpus
+    where gpu_uuid is not null
+),
+
+-- of ranks that share one GPU the first speaks for it: its parts wait together
+losses as (
     select *
     from temp.int_rank_step_losses
+    anti join (select attempt_key, rank from first_ranks where rank > first_rank) using (attempt_key, rank)
     where fate = 'kept'
 ),
 
@@ -237,17 +246,80 @@ numbered as (
             rows between unbounded preceding and current row
         ) as part
     from marked
+),
+
+intervals as (
+    select
+        attempt_key,
+        gpu_uuid,
+        any_value(category) as category,
+        any_value(phase) as phase,
+        any_value(by_gpu_uuid) as by_gpu_uuid,
+        any_value(measured_by) as measured_by,
+        min(start_ms) as start_ms,
+        max(end_ms) as end_ms,
+        bool_or(is_cut) as is_cut
+    from numbered
+    group by attempt_key, gpu_uuid, part
+),
+
+unsplit as (
+    select
+        attempt_key, start_ms, end_ms, stretch_ms,
+        row_number() over (partition by attempt_key order by start_ms) as n
+    from temp.int_run_timeline
+    where category = 'step_unsplit'
+),
+
+placed as (
+    select intervals.*, unsplit.n, unsplit.stretch_ms, unsplit.end_ms as until_ms
+    from intervals
+    asof left join unsplit on intervals.attempt_key = unsplit.attempt_key and intervals.start_ms >= unsplit.start_ms
+),
+
+-- a phase declared inside a step, or waiting for the gang, comes before what the step says
+interrupted as (
+    select
+        placed.* replace (unsplit.n as n),
+        placed.n as first_n
+    from (select * from placed where coalesce(until_ms, 0) < end_ms) as placed
+    asof join unsplit on placed.attempt_key = unsplit.attempt_key and placed.end_ms > unsplit.start_ms
+),
+
+within as (
+    select * exclude (n, until_ms) from placed where until_ms >= end_ms
+    union all by name
+    select
+        parts.* exclude (n, first_n, until_ms, part_n) replace (
+            greatest(parts.start_ms, unsplit.start_ms) as start_ms,
+            least(parts.end_ms, unsplit.end_ms) as end_ms,
+            unsplit.stretch_ms as stretch_ms
+        )
+    from (select *, unnest(range(coalesce(first_n, 1), n + 1)) as part_n from interrupted) as parts
+    inner join unsplit on parts.attempt_key = unsplit.attempt_key and parts.part_n = unsplit.n
+    where unsplit.end_ms > parts.start_ms
+),
+
+cells as (
+    select *, start_ms // 600000 * 600000 as cell_ms
+    from within
+    where start_ms // 600000 = (end_ms - 1) // 600000
+    union all
+    select *, unnest(range(start_ms // 600000, (end_ms - 1) // 600000 + 1)) * 600000 as cell_ms
+    from within
+    where start_ms // 600000 < (end_ms - 1) // 600000
 )
 
 select
     attempt_key,
     gpu_uuid,
-    any_value(category) as category,
-    any_value(phase) as phase,
-    any_value(by_gpu_uuid) as by_gpu_uuid,
-    any_value(measured_by) as measured_by,
-    min(start_ms) as start_ms,
-    max(end_ms) as end_ms,
-    bool_or(is_cut) as is_cut
-from numbered
-group by attempt_key, gpu_uuid, part
+    category,
+    phase,
+    by_gpu_uuid,
+    measured_by,
+    greatest(start_ms, cell_ms) as start_ms,
+    least(end_ms, cell_ms + 600000) as end_ms,
+    is_cut and start_ms >= cell_ms as is_cut,
+    stretch_ms,
+    cell_ms
+from cells

@@ -6,8 +6,8 @@
 --  has no price
 with lost as (
     select attempt_key, sum(gpu_ms)::bigint as gpu_ms, sum(cost) as cost
-    from marts.ledger_in_scope
-    where is_by_node and category in ('lost_work', 'fault_stall', 'failed_without_progress')
+    from marts.ledger_scoped_by_node
+    where category in ('lost_work', 'fault_stall', 'failed_without_progress')
     group by attempt_key
 )
 

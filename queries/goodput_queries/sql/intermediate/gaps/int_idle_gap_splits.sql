@@ -143,9 +143,11 @@ gap_hours as (
 segments as (
     select
         places.unit, places.place, places.kind, segments.hour_ms // 3600000 as hour, segments.start_ms, segments.end_ms,
-        categories.number, segments.phase, segments.share_lo, segments.share_hi, segments.share_of
-    from marts.ledger_segments as segments
-    inner join categories using (category)
+        categories.number, segments.phase, segments.share_lo, segments.share_hi, segments.share_of,
+        -- a stretch of steps has no number: its categories are amounts
+        case when categories.number is null then segments.attempt_key end as attempt_key
+    from intermediate.int_ledger_segments as segments
+    left join categories using (category)
     inner join places
         on segments.gpu_uuid = places.gpu_uuid
         and segments.gpu_instance = places.gpu_instance
@@ -157,28 +159,42 @@ segments as (
         and segments.hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
 ),
 
-cells as (
+parts as (
     select
         gaps.gap,
         gaps.terms,
-        segments.place,
-        segments.kind,
-        segments.hour,
-        segments.number,
-        segments.phase,
-        greatest(segments.start_ms, gaps.start_ms) as start_ms,
-        least(segments.end_ms, gaps.end_ms) as end_ms,
-        share_ms(
-            greatest(segments.start_ms, gaps.start_ms),
-            least(segments.end_ms, gaps.end_ms),
-            segments.share_lo, segments.share_hi, segments.share_of
-        ) as gpu_ms
+        segments.* exclude (unit) replace (
+            greatest(segments.start_ms, gaps.start_ms) as start_ms, least(segments.end_ms, gaps.end_ms) as end_ms
+        )
     from gap_hours as gaps
     inner join segments
         on gaps.unit = segments.unit
         and gaps.hour = segments.hour
         and segments.start_ms < gaps.end_ms
         and segments.end_ms > gaps.start_ms
+),
+
+stepping as (
+    select
+        parts.* exclude (number), parts.hour * 3600000 as hour_ms, 'stepping' as category,
+        places.gpu_uuid, places.gpu_instance
+    from parts
+    inner join places using (place)
+    where parts.attempt_key is not null
+),
+
+cells as (
+    select
+        gap, terms, place, kind, hour, number, phase, start_ms, end_ms,
+        share_ms(start_ms, end_ms, share_lo, share_hi, share_of) as gpu_ms
+    from parts
+    where attempt_key is null
+    union all
+    select
+        amounts.gap, amounts.terms, amounts.place, amounts.kind, amounts.hour, categories.number, amounts.phase,
+        amounts.first_ms, amounts.last_ms, amounts.gpu_ms
+    from ledger_of('stepping') as amounts
+    inner join categories using (category)
 ),
 
 by_category as materialized (

@@ -23,7 +23,8 @@ whole as (
     from marts.ledger_pieces as pieces
     semi join idle using (category)
     where
-        pieces.hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
+        not pieces.is_amount
+        and pieces.hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
         and pieces.hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
         and in_place(pieces.cluster, pieces.node, pieces.gpu_uuid, pieces.gpu_model)
 ),

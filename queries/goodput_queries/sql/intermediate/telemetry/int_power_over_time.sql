@@ -96,13 +96,14 @@ owners as materialized (
 owned as (
     select
         units.unit,
-        pieces.start_ms,
+        pieces.bin_ms as start_ms,
         owners.team_number,
-        categories."group" as availability,
+        -- a stretch of steps is allocated, whatever its categories
+        coalesce(categories."group", 'held') as availability,
         sum(pieces.gpu_ms) as gpu_ms
-    from marts.bin_pieces as pieces
+    from intermediate.int_segment_bins as pieces
     inner join units using (gpu_uuid)
-    inner join reference.gpu_second_categories as categories using (category)
+    left join reference.gpu_second_categories as categories using (category)
     left join owners using (job_run_key)
     group by all
 ),

@@ -16,13 +16,15 @@ with times as (
         and meters.end_ms - meters.start_ms = 3600000
     where ledger.hour_ms >= build_from_ms() and ledger.hour_ms < build_to_ms()
     union all
-    select segments.cluster, segments.node, segments.job_run_key, segments.category, segments.gpu_model,
+    -- a stretch of steps is allocated, whatever its categories
+    select segments.cluster, segments.node, segments.job_run_key,
+        case when segments.category = 'stepping' then 'step_unsplit' else segments.category end, segments.gpu_model,
         segments.mig_profile, segments.hour_ms,
         share_ms(
             greatest(segments.start_ms, meters.start_ms), least(segments.end_ms, meters.end_ms),
             segments.share_lo, segments.share_hi, segments.share_of
         )
-    from marts.ledger_segments as segments
+    from intermediate.int_ledger_segments as segments
     inner join intermediate.int_node_energy as meters
         on segments.cluster = meters.cluster
         and segments.node = meters.node

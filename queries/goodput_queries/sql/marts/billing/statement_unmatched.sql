@@ -27,7 +27,7 @@ unclaimed as (
             least(activity.end_ms, segments.end_ms, scope_end(segments.end_ms)),
             segments.share_lo, segments.share_hi, segments.share_of
         ) as gpu_ms
-    from marts.ledger_segments as segments
+    from intermediate.int_ledger_segments as segments
     inner join intermediate.int_gpu_activity as activity
         on activity.gpu_uuid = segments.gpu_uuid
         and activity.gpu_instance = segments.gpu_instance

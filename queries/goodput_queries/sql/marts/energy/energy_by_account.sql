@@ -76,9 +76,8 @@ ledger as (
         sum(scoped.gpu_ms)::bigint as gpu_ms,
         coalesce(sum(scoped.gpu_ms) filter (where is_useful(scoped.category)), 0)::bigint as useful_ms,
         coalesce(sum(scoped.gpu_ms) filter (where scoped.category = 'idle_held'), 0)::bigint as idle_ms
-    from marts.ledger_in_scope as scoped
+    from marts.ledger_scoped_by_node as scoped
     inner join reference.gpu_second_categories as categories using (category)
-    where scoped.is_by_node
     group by all
 ),
 

@@ -7,7 +7,8 @@ with cut_hours as (
     select
         segments.cluster,
         segments.job_run_key,
-        categories.group as availability,
+        -- a stretch of steps is allocated, whatever its categories
+        coalesce(categories.group, 'held') as availability,
         segments.gpu_model,
         segments.mig_profile,
         segments.hour_ms,
@@ -22,8 +23,8 @@ with cut_hours as (
             greatest(segments.start_ms, least(segments.end_ms, getvariable('scope_to_ms')::bigint)),
             segments.share_lo, segments.share_hi, segments.share_of
         ))::hugeint as until_ms
-    from marts.ledger_segments as segments
-    inner join reference.gpu_second_categories as categories using (category)
+    from intermediate.int_ledger_segments as segments
+    left join reference.gpu_second_categories as categories using (category)
     where
         segments.hour_ms in (
             coalesce(getvariable('scope_from_ms')::bigint, 0) // 3600000 * 3600000,

@@ -24,10 +24,9 @@ times as (
         sum(scoped.gpu_ms)::bigint as gpu_ms,
         sum(scoped.gpu_ms * tariffs.price_per_kwh::double) as ms_price,
         coalesce(sum(scoped.gpu_ms) filter (where tariffs.price_per_kwh is null), 0)::bigint as untariffed_gpu_ms
-    from marts.ledger_in_scope as scoped
+    from marts.ledger_scoped_by_node as scoped
     semi join idle using (category)
     left join marts.statement_tariffs as tariffs using (cluster, hour_ms)
-    where scoped.is_by_node
     group by scoped.cluster, scoped.gpu_model, scoped.category
 )
 

@@ -77,8 +77,8 @@ where
     and sees_all_teams()
     and exists (
         select 1
-        from marts.ledger_in_scope as scoped
-        where scoped.is_by_node and scoped.cluster = health.cluster and scoped.node = health.node
+        from marts.ledger_scoped_by_node as scoped
+        where scoped.cluster = health.cluster and scoped.node = health.node
     )
 union all
 select

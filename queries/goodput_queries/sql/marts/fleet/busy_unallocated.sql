@@ -14,7 +14,7 @@ select
     greatest(activity.start_ms, segments.start_ms) as start_ms,
     least(activity.end_ms, segments.end_ms) as end_ms
 from intermediate.int_gpu_activity as activity
-inner join marts.ledger_segments as segments
+inner join intermediate.int_ledger_segments as segments
     on activity.gpu_uuid = segments.gpu_uuid
     and activity.gpu_instance = segments.gpu_instance
     and activity.hour_ms = segments.hour_ms

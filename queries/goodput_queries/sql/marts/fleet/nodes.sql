@@ -20,9 +20,8 @@ with ledger as (
             sum(scoped.gpu_ms) filter (where kind_of(scoped.category, categories.kind) = 'badput'), 0
         )::bigint as wasted_ms,
         sum(scoped.cost) filter (where kind_of(scoped.category, categories.kind) = 'badput') as wasted_cost
-    from marts.ledger_in_scope as scoped
+    from marts.ledger_scoped_by_node as scoped
     inner join reference.gpu_second_categories as categories using (category)
-    where scoped.is_by_node
     group by scoped.cluster, scoped.node
 ),
 

@@ -28,19 +28,42 @@ of_hours as (
     select gpu_uuid, gpu_instance, at_ms, unnest(hours) * 3600000 as hour_ms from units
 ),
 
+lasting as (
+    select
+        segments.* exclude (gpu_ms) replace (least(segments.end_ms, of_hours.at_ms) as end_ms),
+        segments.end_ms >= of_hours.at_ms as is_at_end
+    from intermediate.int_ledger_segments as segments
+    inner join of_hours using (gpu_uuid, gpu_instance, hour_ms)
+    where
+        segments.start_ms < of_hours.at_ms
+        and segments.end_ms > of_hours.at_ms - 600000
+        -- older ones are in the archive
+        and segments.hour_ms >= (
+            select coalesce(max(kept_from_ms), 0) from state.kept_from where table_name = 'gpu_samples'
+        )
+),
+
 segments as (
     select
-        pieces.gpu_uuid,
-        pieces.gpu_instance,
-        pieces.category,
-        pieces.job_run_key,
-        pieces.start_ms,
-        -- of hours whose readings were dropped the archive has sums: the category with most time
-        (pieces.start_ms, pieces.gpu_ms, pieces.category) as place,
-        pieces.end_ms >= of_hours.at_ms as is_at_end
-    from marts.ledger_pieces as pieces
+        gpu_uuid,
+        gpu_instance,
+        category,
+        job_run_key,
+        -- of a stretch of steps the category that it ends with; a split is more than its step
+        (start_ms, last_ms, category <> 'step_unsplit', gpu_ms, category) as place,
+        is_at_end
+    from ledger_of('lasting')
+    union all
+    -- of hours whose readings were dropped the archive has sums: the category with most time
+    select
+        archive.gpu_uuid,
+        archive.gpu_instance,
+        archive.category,
+        archive.job_run_key,
+        (archive.hour_ms, archive.hour_ms, true, archive.gpu_ms, archive.category),
+        archive.hour_ms + 3600000 >= of_hours.at_ms
+    from state.ledger_archive as archive
     inner join of_hours using (gpu_uuid, gpu_instance, hour_ms)
-    where pieces.start_ms < of_hours.at_ms and pieces.end_ms > of_hours.at_ms - 600000
 ),
 
 last_ones as (

@@ -10,8 +10,8 @@
 -- free_gpu_ms: GPU time with demand of these hours on nodes that it could use; the same time counts for each job that waited
 with free as (
     select cluster, node, hour_ms, sum(gpu_ms)::bigint as gpu_ms
-    from marts.ledger_blamed
-    where is_by_node and category = 'idle_with_demand' and gpu_ms > 0
+    from marts.ledger_blamed_by_node
+    where category = 'idle_with_demand' and gpu_ms > 0
     group by cluster, node, hour_ms
 ),
 

@@ -5,7 +5,7 @@
 -- coverage_ratio: time covered by readings / time in the inventory
 with capacity as (
     select cluster, hour_ms, gpu_uuid, gpu_instance, sum(end_ms - start_ms) as unit_ms
-    from marts.ledger_segments
+    from intermediate.int_ledger_segments
     where
         hour_ms >= coalesce(getvariable('scope_from_ms')::bigint, 0) // 3600000 * 3600000
         and hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)

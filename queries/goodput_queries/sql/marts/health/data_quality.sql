@@ -291,7 +291,7 @@ findings as (
         'GPU time without a price', 'the rate card has no matching row', count(distinct coalesce(gpu_model, '?')),
         sum(gpu_ms), min(coalesce(gpu_model, 'unknown model')),
         'Add a row for it to the rate card and ingest it (source rates)'
-    from (select * from marts.ledger_owned where is_by_node) as ledger
+    from marts.ledger_scoped_by_node as ledger
     anti join intermediate.int_prices as prices
         on ledger.cluster = prices.cluster
         and coalesce(ledger.gpu_model, '') = prices.gpu_model

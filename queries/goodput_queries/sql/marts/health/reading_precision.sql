@@ -7,7 +7,7 @@
 -- unseen_s: shorter inactivity may show in fewer than two readings, and is active time then
 with segments as (
     select *
-    from marts.ledger_segments
+    from intermediate.int_ledger_segments
     where
         hour_ms >= coalesce(getvariable('scope_from_ms')::bigint, 0) // 3600000 * 3600000
         and in_window(start_ms, end_ms)

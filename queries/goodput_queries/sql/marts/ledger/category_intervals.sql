@@ -1,20 +1,22 @@
--- The ledger of the scope as intervals of one GPU in one category, not split at hours: the drill-down of a loss. Its
--- rows add up to the ledger, to the millisecond and the cent.
+-- The ledger of the scope as intervals of one GPU in one category, not split at hours: the drill-down of a loss. Of a
+-- stretch of steps each category is one row with its amount. Its rows add up to the ledger, to the millisecond and
+-- the cent.
 -- grain: gpu_uuid, gpu_instance, run_key, category, blame, start_at
 -- access: team
--- start_at, end_at: cut at the window; of hours whose readings were dropped, those of the hour
+-- start_at, end_at: first and last of it, cut at the window; of hours whose readings were dropped, those of the hour
 -- run_key, run_id, team, user_name: null where the GPU was not allocated
 -- phase: the phase that covers most of the interval
+-- is_amount: gpu_ms of the interval were in the category, in many parts (a stretch of steps)
 -- gpu_ms: milliseconds of a whole GPU
 -- cost: null where the rate card has no price
 with marked as (
     select
         *,
-        start_ms is distinct from lag(end_ms) over in_order as is_new
+        coalesce(from_ms > max(until_ms) over (in_order rows between unbounded preceding and 1 preceding), true) as is_new
     from marts.ledger_blamed
-    where not is_by_node and gpu_ms > 0
+    where gpu_ms <> 0
     window in_order as (
-        partition by category, blame, gpu_uuid, gpu_instance, run_key, cluster, node order by start_ms
+        partition by category, blame, gpu_uuid, gpu_instance, run_key, cluster, node order by from_ms, until_ms
     )
 ),
 
@@ -23,7 +25,7 @@ numbered as (
         *,
         count_if(is_new) over (
             partition by category, blame, gpu_uuid, gpu_instance, run_key, cluster, node
-            order by start_ms rows between unbounded preceding and current row
+            order by from_ms, until_ms rows between unbounded preceding and current row
         ) as island
     from marked
 )
@@ -45,6 +47,7 @@ select
     from_ms(min(numbered.start_ms)) as start_at,
     from_ms(max(numbered.end_ms)) as end_at,
     (max(numbered.end_ms) - min(numbered.start_ms)) / 1000.0 as interval_s,
+    bool_or(numbered.is_amount) as is_amount,
     sum(numbered.gpu_ms)::bigint as gpu_ms,
     sum(numbered.cost) as cost
 from numbered
@@ -56,3 +59,4 @@ left join (
 group by
     numbered.cluster, numbered.node, numbered.gpu_uuid, numbered.gpu_instance, numbered.run_key,
     numbered.category, numbered.blame, numbered.island
+having sum(numbered.gpu_ms) > 0

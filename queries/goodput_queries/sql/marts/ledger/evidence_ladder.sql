@@ -19,11 +19,9 @@ with mine as (
     select job_run_key from intermediate.int_job_run_owners where of_teams(team)
 ),
 
-cut_hours as (
-    select
-        job_run_key, attempt_key, category, phase,
-        share_ms(scope_start(start_ms), scope_end(end_ms), share_lo, share_hi, share_of) as gpu_ms
-    from marts.ledger_segments
+clipped as (
+    select * exclude (gpu_ms) replace (scope_start(start_ms) as start_ms, scope_end(end_ms) as end_ms)
+    from intermediate.int_ledger_segments
     where
         hour_ms in (
             coalesce(getvariable('scope_from_ms')::bigint, 0) // 3600000 * 3600000,
@@ -34,6 +32,8 @@ cut_hours as (
         and (getvariable('scope_cluster') is null or cluster = getvariable('scope_cluster'))
         and (sees_all_teams() or job_run_key in (from mine))
 ),
+
+cut_hours as (select job_run_key, attempt_key, category, phase, gpu_ms from ledger_of('clipped')),
 
 ledger as (
     select job_run_key, attempt_key, category, is_serving(phase) as is_serving, sum(gpu_ms) as gpu_ms

@@ -27,6 +27,24 @@ with scheduled as (
     select cluster from intermediate.int_node_states
 ),
 
+gpus_ as (
+    select gpus.gpu_uuid
+    from (
+        select cluster, node, gpu_uuid, gpu_model, job_run_key
+        from intermediate.int_ledger_segments
+        where in_window(start_ms, end_ms)
+        union all
+        select cluster, node, gpu_uuid, gpu_model, job_run_key
+        from state.ledger_archive
+        where in_window(hour_ms, hour_ms + 3600000)
+    ) as gpus
+    left join intermediate.int_job_run_owners as owners using (job_run_key)
+    where in_scope(
+        gpus.cluster, gpus.node, gpus.gpu_uuid, gpus.gpu_model,
+        owners.team, owners.user_name, owners.run_key, owners.partition
+    )
+),
+
 parts as (
     select
         category,
@@ -62,7 +80,7 @@ sums as (
         end as wasted_cost,
         sum(cost) as capacity_cost,
         coalesce(sum(unpriced_gpu_ms), 0)::bigint as unpriced_gpu_ms,
-        (select count(distinct gpu_uuid) from marts.ledger_owned where not is_by_node) as gpus,
+        (select count(distinct gpu_uuid) from gpus_) as gpus,
         count(distinct run_key) as runs
     from parts
     inner join reference.gpu_second_categories as categories using (category)

@@ -6,8 +6,7 @@
 -- cost: null where no part of it has a price
 with sums as (
     select category, blame, sum(gpu_ms)::bigint as gpu_ms, sum(cost) as cost
-    from marts.ledger_blamed
-    where is_by_node
+    from marts.ledger_blamed_by_node
     group by category, blame
 )
 

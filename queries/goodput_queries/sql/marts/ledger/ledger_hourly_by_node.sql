@@ -13,8 +13,8 @@ select
     category,
     phase,
     hour_ms,
-    min(start_ms) as start_ms,
-    max(end_ms) as end_ms,
+    min(first_ms) as start_ms,
+    max(last_ms) as end_ms,
     sum(gpu_ms)::bigint as gpu_ms
 from marts.ledger_pieces
 where

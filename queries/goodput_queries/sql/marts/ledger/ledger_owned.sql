@@ -1,10 +1,13 @@
 -- The rows of the ledger that are in the scope, with their owners, twice over: GPU by GPU, and with the GPUs of each
--- node summed up. Whole hours come from the hourly roll-ups, hours that the window cuts from the segments.
+-- node summed up (in_node_grain). Whole hours come from the hourly roll-ups, hours that the window cuts from the segments, whose
+-- stretches of steps are counted step by step where it cuts ten minutes.
 -- grain: none (parts of hours)
 -- access: team
 -- is_by_node: of which of the two the row is
 -- gpu_uuid, gpu_instance: null in the hours summed up by node
 -- start_ms, end_ms: first and last of it in the hour
+-- from_ms, until_ms: of the segment or stretch that it is in; of a node those of the first and last
+-- is_amount: it is not the whole of [from_ms, until_ms), but gpu_ms of it; of a node null
 -- gpu_ms: milliseconds of a whole GPU
 with window_ as (
     select
@@ -12,16 +15,13 @@ with window_ as (
         coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807) as to_ms
 ),
 
-cut_hours as not materialized (
+clipped as not materialized (
     select
-        cluster, node, gpu_uuid, gpu_instance, gpu_model, mig_profile, job_run_key, attempt_key,
-        category, phase, hour_ms,
-        greatest(start_ms, window_.from_ms) as start_ms,
-        least(end_ms, window_.to_ms) as end_ms,
-        share_ms(
-            greatest(start_ms, window_.from_ms), least(end_ms, window_.to_ms), share_lo, share_hi, share_of
-        ) as gpu_ms
-    from marts.ledger_segments
+        segments.* exclude (gpu_ms) replace (
+            greatest(segments.start_ms, window_.from_ms) as start_ms,
+            least(segments.end_ms, window_.to_ms) as end_ms
+        )
+    from intermediate.int_ledger_segments as segments
     cross join window_
     where
         (
@@ -29,33 +29,39 @@ cut_hours as not materialized (
             or hour_ms = coalesce(getvariable('scope_to_ms')::bigint, 0) // 3600000 * 3600000
         )
         and not (hour_ms >= window_.from_ms and hour_ms <= window_.to_ms - 3600000)
-        and start_ms < window_.to_ms
-        and end_ms > window_.from_ms
+        and in_place(segments.cluster, segments.node, segments.gpu_uuid, segments.gpu_model)
+        and segments.start_ms < window_.to_ms
+        and segments.end_ms > window_.from_ms
+),
+
+cut_hours as materialized (
+    select
+        cluster, node, gpu_uuid, gpu_instance, gpu_model, mig_profile, job_run_key, attempt_key,
+        category, phase, hour_ms, first_ms as start_ms, last_ms as end_ms, gpu_ms,
+        start_ms as from_ms, end_ms as until_ms, is_amount
+    from ledger_of('clipped')
 ),
 
 gpu_hours as not materialized (
     select
         cluster, node, gpu_uuid, gpu_instance, gpu_model, mig_profile, job_run_key, attempt_key,
-        category, phase, hour_ms, start_ms, end_ms, gpu_ms
+        category, phase, hour_ms, first_ms as start_ms, last_ms as end_ms, gpu_ms,
+        start_ms as from_ms, end_ms as until_ms, is_amount
     from marts.ledger_pieces
     where is_whole_hour(hour_ms)
     union all
     from cut_hours
 ),
 
--- what one GPU did its node's sum does not say
 node_hours as not materialized (
     select
         cluster, node, null as gpu_uuid, null as gpu_instance, gpu_model, mig_profile, job_run_key, attempt_key,
-        category, phase, hour_ms, start_ms, end_ms, gpu_ms
+        category, phase, hour_ms, start_ms, end_ms, gpu_ms, start_ms as from_ms, end_ms as until_ms, null as is_amount
     from marts.ledger_hourly_by_node
     where is_whole_hour(hour_ms) and getvariable('scope_gpu_uuid') is null
     union all
     from cut_hours
     where getvariable('scope_gpu_uuid') is null
-    union all
-    from gpu_hours
-    where getvariable('scope_gpu_uuid') is not null
 ),
 
 rows_ as (
@@ -87,6 +93,9 @@ select
     rows_.hour_ms,
     rows_.start_ms,
     rows_.end_ms,
+    rows_.from_ms,
+    rows_.until_ms,
+    rows_.is_amount,
     rows_.gpu_ms
 from rows_
 left join intermediate.int_job_run_owners as owners using (job_run_key)

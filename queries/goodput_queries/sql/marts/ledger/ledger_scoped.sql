@@ -2,8 +2,11 @@
 -- this view, or over ledger_scoped_by_node with the same sums.
 -- grain: none (parts of hours)
 -- access: team
+-- reads: intermediate.int_prices
 -- gpu_ms: milliseconds of a whole GPU
 -- cost: null where the rate card has no price
-select * exclude (is_by_node)
-from marts.ledger_in_scope
-where not is_by_node
+with owned as not materialized (
+    select * from marts.ledger_owned where not is_by_node
+)
+
+from priced('owned')

@@ -2,8 +2,12 @@
 -- same sums, for pages.
 -- grain: none (parts of hours)
 -- access: team
+-- evaluated: first
+-- reads: intermediate.int_prices
 -- gpu_ms: milliseconds of a whole GPU
 -- cost: null where the rate card has no price
-select * exclude (is_by_node, gpu_uuid, gpu_instance)
-from marts.ledger_in_scope
-where is_by_node
+with owned as not materialized (
+    select * exclude (gpu_uuid, gpu_instance) from marts.ledger_owned where in_node_grain(is_by_node)
+)
+
+from priced('owned')

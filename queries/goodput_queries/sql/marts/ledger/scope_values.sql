@@ -6,8 +6,7 @@
 -- gpu_ms: GPU time behind the value
 with rows_ as materialized (
     select cluster, node, gpu_model, team, user_name, partition, run_key, run_id, sum(gpu_ms) as gpu_ms
-    from marts.ledger_owned
-    where is_by_node
+    from marts.ledger_scoped_by_node
     group by all
 ),
 

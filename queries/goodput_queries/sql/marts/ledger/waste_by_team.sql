@@ -14,8 +14,8 @@ select
     blamed.blame,
     sum(blamed.gpu_ms)::bigint as gpu_ms,
     sum(blamed.cost) as cost
-from marts.ledger_blamed as blamed
+from marts.ledger_blamed_by_node as blamed
 inner join reference.gpu_second_categories as categories using (category)
 inner join reference.ledger_groups as groups using (category)
-where blamed.is_by_node and categories.kind = 'badput'
+where categories.kind = 'badput'
 group by blamed.team, groups.ledger_group, blamed.blame

@@ -13,9 +13,9 @@ with rows_ as (
         categories.label,
         categories.colour,
         categories.kind
-    from marts.ledger_blamed as rows_
+    from marts.ledger_blamed_by_node as rows_
     inner join reference.gpu_second_categories as categories using (category)
-    where rows_.is_by_node and categories.kind in ('badput', 'unavailable', 'unsettled', 'unknown')
+    where categories.kind in ('badput', 'unavailable', 'unsettled', 'unknown')
 ),
 
 grouped as (

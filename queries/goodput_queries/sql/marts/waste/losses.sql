@@ -9,7 +9,6 @@
 with counted as (
     select cluster, run_key, category, blame, count(distinct gpu_uuid) as gpus
     from marts.ledger_blamed
-    where not is_by_node
     group by all
 )
 

@@ -78,19 +78,35 @@ gpus as (
     group by gpu_uuid
 ),
 
-booked as (
-    select episodes.gpu_uuid, episodes.reason, episodes.start_ms, sum(
-        least(segments.end_ms, episodes.end_ms) - greatest(segments.start_ms, episodes.start_ms)
-    ) as gpu_ms
+-- only steps are throttled
+stepping as (
+    select
+        segments.* exclude (gpu_ms, share_lo, share_hi, share_of)
+        replace (
+            greatest(segments.start_ms, episodes.start_ms) as start_ms,
+            least(segments.end_ms, episodes.end_ms) as end_ms
+        ),
+        -- what is booked is the time of the GPU, and of each of its instances
+        0 as share_lo,
+        1 as share_hi,
+        1 as share_of,
+        episodes.reason,
+        episodes.start_ms as episode_ms
     from episodes
-    inner join marts.ledger_segments as segments
+    inner join intermediate.int_ledger_segments as segments
         on episodes.gpu_uuid = segments.gpu_uuid
-        and segments.category = 'throttled'
+        and segments.category = 'stepping'
         and segments.start_ms < episodes.end_ms
         and segments.end_ms > episodes.start_ms
     where
         sees_all_teams()
         or segments.job_run_key in (select job_run_key from intermediate.int_job_run_owners where of_teams(team))
+),
+
+booked as (
+    select gpu_uuid, reason, episode_ms as start_ms, sum(ms) as gpu_ms
+    from ledger_of('stepping')
+    where category = 'throttled'
     group by all
 ),
 

@@ -1,10 +1,11 @@
--- The ledger: every GPU (or MIG instance) is in exactly one category at any time; run-length encoded and split at
--- hours. Its gpu_ms add up to the capacity, to the millisecond.
+-- The ledger: every GPU (or MIG instance) is in exactly one segment at any time; run-length encoded and split at
+-- hours. Its gpu_ms add up to the capacity, to the millisecond. A stretch of steps is one segment, whatever their number:
+-- its categories are amounts (ledger_of in macros/amounts.sql), which every reader of categories asks for.
 -- grain: gpu_uuid, gpu_instance, start_ms
 -- hour_ms: start of the hour the segment lies in, epoch ms
 -- gpu_ms: milliseconds of a whole GPU; a part of a GPU counts with its share
 -- share_lo, share_hi, share_of: the part of the GPU, for cutting a segment again
--- category: reference.gpu_second_categories
+-- category: reference.gpu_second_categories; stepping: a stretch, whose categories are amounts
 -- phase: detail within the category; what it would have been, where the whole attempt failed
 -- job_run_key, attempt_key: null where the GPU was not allocated, or the job sent no events
 -- materialised: hourly by node, since every page and export reads it and closed hours do not change
