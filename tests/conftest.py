@@ -17,7 +17,7 @@ from tests.tiers import Costs
 from goodput_app.dashboard.state import use_store
 from goodput_app.demo import demo_database, digest
 from goodput_app.settings import settings
-from goodput_queries.storage import migrations, opening
+from goodput_queries.storage import opening
 from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
@@ -45,43 +45,22 @@ hypothesis.settings.register_profile("untimed", deadline=None)  # a busy machine
 hypothesis.settings.load_profile("untimed")
 
 
-MADE_EMPTY: set[str] = set()  # paths of databases that are no copy
-
-
-def make_empty(folders: pytest.TempPathFactory) -> Path:
-    """Return a database with all tables and views and no rows, to be copied."""
-
-    def make(path: Path) -> None:
-        MADE_EMPTY.add(str(path))
-        LocalStore(path).close()
-
-    return made_once(folders, "empty", make)
-
-
 @pytest.fixture(scope="session")
 def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a database with all tables and views and no rows, to be copied: making it takes time."""
-    return make_empty(tmp_path_factory)
+    """Give a database with all tables and views and no rows, to be copied."""
+    return made_once(tmp_path_factory, "empty", lambda path: LocalStore(path).close())
 
 
 @pytest.fixture(scope="session", autouse=True)
-def new_databases_are_copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Let a database that a test creates be a copy of the empty one: making each takes 2 s.
+def databases_have_one_thread() -> Iterator[None]:
+    """Give databases one thread, unless a test asks for more: a process a core runs tests."""
+    opened = opening.connect
 
-    Databases have one thread, unless a test asks for more: a process a core runs tests already.
-    """
-    opened, known = opening.connect, migrations.migrations
-
-    def copied(path: str, *, threads: int | None, **options: Any) -> duckdb.DuckDBPyConnection:
-        is_new = path not in MADE_EMPTY | {opening.IN_MEMORY} and not Path(path).exists()
-        if is_new and migrations.migrations is known:
-            empty = make_empty(tmp_path_factory)
-            with contextlib.suppress(OSError):  # what cannot be created is refused as ever
-                shutil.copyfile(empty, path)
+    def connect(path: str, *, threads: int | None, **options: Any) -> duckdb.DuckDBPyConnection:
         return opened(path, threads=threads or 1, **options)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(opening, "connect", copied)
+        patch.setattr(opening, "connect", connect)
         yield
 
 

@@ -21,6 +21,7 @@ from goodput_queries.errors import GoodputError, StoreError
 from goodput_queries.storage.remote import find_server
 from goodput_queries.storage.schema import catalog_digest
 from goodput_queries.storage.store import LocalStore
+from goodput_queries.storage.template import cache_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,7 +67,7 @@ def demo_database(
     """
     source = sample_data or _sample_data()
     steps = recipe(source)
-    folder = folder or cache_folder()
+    folder = folder or cache_folder() / "demo"
     _make(folder)
     target = folder / f"demo-{digest(source, gpus)}.duckdb"
 
@@ -97,7 +98,7 @@ def live_demo(
     fleet that cannot be.
     """
     now = now or datetime.now(UTC)
-    folder = folder or cache_folder()
+    folder = folder or cache_folder() / "demo"
     prefix = f"live-{digest(_sample_data(), gpus)}"
     _make(folder)
     for path in sorted(folder.glob("live-*.duckdb")):
@@ -162,12 +163,6 @@ def digest(sample_data: Path, gpus: int = 0) -> str:
         text.update(f"{path.relative_to(sample_data)} {len(content)} ".encode())
         text.update(content)
     return text.hexdigest()
-
-
-def cache_folder() -> Path:
-    """Return where the demo database is kept: `$XDG_CACHE_HOME/goodput/demo`."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "goodput" / "demo"
 
 
 def _step(sample_data: Path, line: dict[str, Any]) -> Step:

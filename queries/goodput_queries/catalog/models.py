@@ -27,6 +27,7 @@ _DIRECTIVE = re.compile(
 _COLUMN = re.compile(r"^--\s*(?P<column>[a-z][a-z0-9_]*)\s*:\s*(?P<meaning>.*)$")
 
 
+_SOURCE = re.compile(rf",\s*(?=(?:{'|'.join(LAYERS)})\.)")  # a condition may have commas, too
 _COMMENT = re.compile(r"--[^\n]*")
 REFERENCE = re.compile(rf"\b({'|'.join(LAYERS)})\.(\w+)")
 
@@ -98,19 +99,18 @@ class Model:
         return "inline" in self.directives
 
     @property
-    def skip_if_empty(self) -> str | None:
-        """Return the tables without whose rows the stage has none."""
-        return self.directives.get("skip_if_empty")
-
-    @property
     def sources(self) -> list[str]:
-        """Return the tables of `skip_if_empty`: where none has rows the stage has none."""
-        return _names(self.skip_if_empty or "")
+        """Return the tables of `skip_if_empty`: where none has rows the stage has none.
+
+        Each is what follows a `from`: a table, or one `where` a condition holds.
+        """
+        text = self.directives.get("skip_if_empty")
+        return _SOURCE.split(text) if text else []
 
     @property
     def is_of_dirty_keys(self) -> bool:
         """Say whether its rows are those of dirty keys: none where `skip_if_empty` has none."""
-        return (self.skip_if_empty or "").startswith(f"{TEMP_LAYER}.")
+        return self.directives.get("skip_if_empty", "").startswith(f"{TEMP_LAYER}.")
 
     @property
     def is_evaluated_first(self) -> bool:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from goodput_queries.storage.lake_binding import LakeBinding
     from goodput_queries.storage.store import LocalStore
 
+EVENTS = ("numbered_events", "inferred_events", "google_events")  # of the runs that are dirty
 SUMMARY_SCHEMA = {"stage": pl.String, "rows": pl.Int64, "seconds": pl.Float64}
 
 
@@ -160,7 +161,9 @@ class _Build:
         if name == "temp.dirty_run_ids":
             dirty_runs.seed(self.cursor, self.dirty)
         elif name == "temp.dirty_job_runs":
-            dirty_runs.close(self.cursor)
+            if dirty_runs.close(self.cursor, is_full=self.dirty.is_full):
+                for table in EVENTS:
+                    self._draft(models.of_layer(models.TEMP_LAYER)[table])
         elif model.materialised == "hourly":
             return self._replace_hours(model, again)
         elif model.materialised is not None:
@@ -172,21 +175,20 @@ class _Build:
         return {name: Change()}
 
     def _stays_empty(self, model: Model) -> bool:
-        """Say whether a stored stage is empty, and stays so since its source is."""
-        tables = (model.qualified_name, *model.sources)
-        is_of_a_source = model.materialised and model.sources and not model.is_of_dirty_keys
-        return bool(is_of_a_source) and not any(self._has_rows(table) for table in tables)
+        """Say whether a stored stage is empty, and stays so since its sources are."""
+        is_of_sources = model.materialised and model.sources and not model.is_of_dirty_keys
+        return bool(is_of_sources) and not self._has_rows(model.qualified_name, *model.sources)
 
-    def _has_rows(self, table: str) -> bool:
-        is_of_parts = self.parts is not None and self.parts.has_readings(table)
-        return is_of_parts or materialise.has_rows(self.cursor, table)
+    def _has_rows(self, *sources: str) -> bool:
+        """Say whether one of these tables has a row."""
+        is_of_parts = self.parts is not None and any(map(self.parts.has_readings, sources))
+        return is_of_parts or materialise.has_rows(self.cursor, sources)
 
-    def _draft(self, model: Model) -> None:
-        """Draft a stage; nothing that it reads has rows of dirty keys: it has none either."""
-        if model.is_of_dirty_keys and not self._has_rows(str(model.skip_if_empty)):
-            materialise.draft_empty(self.cursor, model)
-        else:
-            materialise.draft(self.cursor, model)
+    def _draft(self, model: Model) -> bool:
+        """Draft a stage; say whether it may have rows: none where none of its sources has."""
+        may_have_rows = not model.sources or self._has_rows(*model.sources)
+        (materialise.draft if may_have_rows else materialise.draft_empty)(self.cursor, model)
+        return may_have_rows
 
     def _replace(self, model: Model) -> Change:
         """Replace a stage that is not hourly."""
@@ -195,11 +197,12 @@ class _Build:
             return self._merge(model)
         if model.materialised == "full":
             return materialise.replace_all(self.cursor, model, is_compared=not is_full)
-        self._draft(model)
+        if not (self._draft(model) or self._has_rows(model.qualified_name)):
+            return Change(is_none=True)
         where = None if is_full else materialise.KEYS[str(model.materialised)]
         if model.materialised != "job_runs":
             return materialise.replace_rows(self.cursor, model, where, is_compared=not is_full)
-        hours = dirty_runs.note_changed_job_runs(self.cursor)
+        hours = dirty_runs.note_changed_job_runs(self.cursor, is_full=is_full)
         change = materialise.replace_rows(self.cursor, model, where, is_compared=False)
         return replace(change, hours=hours)
 

@@ -16,7 +16,7 @@ from goodput_queries.catalog import models
 from goodput_queries.ledger_build import materialise
 from goodput_queries.ledger_build.differences import differences, job_run_hours
 from goodput_queries.ledger_build.dirty import NODES
-from goodput_queries.ledger_build.node_hours import HOUR_MS, ranges
+from goodput_queries.ledger_build.node_hours import EVERY, HOUR_MS, ranges
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -47,7 +47,7 @@ _RANKED = """select attempt_key
     ) using (rank, pid)"""
 
 
-def note_changed_job_runs(cursor: duckdb.DuckDBPyConnection) -> NodeHours:
+def note_changed_job_runs(cursor: duckdb.DuckDBPyConnection, *, is_full: bool) -> NodeHours:
     """Write job runs whose record changed beyond its running time to temp.changed_job_runs.
 
     JOB_RUNS_BEFORE has what was known of those that were looked at; a full build knows nothing.
@@ -55,11 +55,15 @@ def note_changed_job_runs(cursor: duckdb.DuckDBPyConnection) -> NodeHours:
     """
     stage = models.of_layer("intermediate")["int_job_runs"]
     new = f"temp.{stage.name}"
+    known = "limit 0" if is_full else f"where {materialise.KEYS['job_runs']}"
     cursor.execute(
-        f"""create or replace temp table job_runs_before as
-        from {stage.qualified_name}
-        where built_sequence() >= 0 and {materialise.KEYS["job_runs"]}"""
+        f"create or replace temp table job_runs_before as from {stage.qualified_name} {known}"
     )
+    if is_full:
+        cursor.execute(
+            f"create or replace temp table changed_job_runs as select job_run_key from {new}"
+        )
+        return EVERY
     cursor.execute(
         f"""create or replace temp table changed_job_runs as
         with said_before as (select * exclude (observed_ms) from {JOB_RUNS_BEFORE}),
@@ -131,18 +135,24 @@ def seed(cursor: duckdb.DuckDBPyConnection, dirty: DirtySet) -> None:
     _note_first_event(cursor)
 
 
-def close(cursor: duckdb.DuckDBPyConnection) -> None:
+def close(cursor: duckdb.DuckDBPyConnection, *, is_full: bool) -> bool:
     """Fill temp.dirty_job_runs, once the events of temp.dirty_run_ids are matched to job runs.
 
-    temp.attempts_before has the attempts that these job runs had.
+    temp.attempts_before has the attempts that these job runs had. Returns whether events of more
+    runs have to be read; whose their events are has not changed.
     """
-    if _add_whole_runs(cursor):  # whose their events are has not changed
+    has_more = False
+    if is_full:
+        cursor.execute(
+            "insert into temp.dirty_job_runs select job_run_key from intermediate.int_job_runs"
+        )
+    elif has_more := _add_whole_runs(cursor) > 0:
         _note_first_event(cursor)
-        materialise.draft(cursor, models.of_layer(models.TEMP_LAYER)["job_events"])
     cursor.execute(
         """create or replace temp table attempts_before as
         from intermediate.int_attempts semi join temp.dirty_job_runs using (job_run_key)"""
     )
+    return has_more
 
 
 def _add_whole_runs(cursor: duckdb.DuckDBPyConnection) -> int:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 PASS_MAX_GPU_HOURS = 24_000  # bounds the memory of one pass over readings: about 1 GB
 # stages by node have fewer rows; smaller passes leave cores idle between their statements
 LEDGER_PASS_MAX_GPU_HOURS = 96_000
+FEW_ROWS = 1000  # they are replaced in the table that is there
 OF_THESE_HOURS = "hour_ms >= build_from_ms() and hour_ms < build_to_ms()"
 OF_THESE_NODES = f"{OF_THESE_HOURS} and (cluster, node) in (from temp.pass_nodes)"
 KEYS = {
@@ -112,7 +113,7 @@ def draft(cursor: duckdb.DuckDBPyConnection, model: Model, parts: int = 1) -> No
     """
     kind = "view" if model.is_inline else "table"
     run(cursor, model, f"create or replace temp {kind} {model.name} as {model.select(parts)}")
-    if model.skip_if_empty and model.layer == sql_models.TEMP_LAYER:
+    if model.sources and model.layer == sql_models.TEMP_LAYER and model.name not in _columns:
         columns = cursor.execute(f"describe temp.{model.name}").fetchall()
         _columns[model.name] = ", ".join(f"{name} {type_}" for name, type_, *_ in columns)
 
@@ -132,16 +133,17 @@ def draft_empty(cursor: duckdb.DuckDBPyConnection, model: Model) -> None:
 def draft_pass(cursor: duckdb.DuckDBPyConnection, tables: Iterable[Model]) -> None:
     """Draft the temporary tables of a pass, in their order; its hours are set."""
     for table in tables:
-        if table.sources and not any(has_rows(cursor, source) for source in table.sources):
+        if table.sources and not has_rows(cursor, table.sources):
             draft_empty(cursor, table)
             continue
         parts = note_reading_parts(cursor, table.parts) if table.parts > 1 else 1
         draft(cursor, table, parts)
 
 
-def has_rows(cursor: duckdb.DuckDBPyConnection, table: str) -> bool:
-    """Say whether a table has a row."""
-    return bool(cursor.execute(f"select 1 from {table} limit 1").fetchall())
+def has_rows(cursor: duckdb.DuckDBPyConnection, sources: Sequence[str]) -> bool:
+    """Say whether one of these tables has a row; each may have a condition behind its name."""
+    each = " union all ".join(f"(select 1 from {source} limit 1)" for source in sources)
+    return bool(cursor.execute(f"{each} limit 1").fetchall())
 
 
 def replace_all(cursor: duckdb.DuckDBPyConnection, model: Model, *, is_compared: bool) -> Change:
@@ -149,35 +151,33 @@ def replace_all(cursor: duckdb.DuckDBPyConnection, model: Model, *, is_compared:
 
     The keys that differ, where they are tracked, are written to their temporary table.
     """
-    name, new = model.qualified_name, f"temp.{model.name}"
-    if not is_compared:
-        rows = _put_in_place(cursor, model, model.sql)
-        _note_changed_keys(cursor, model, f"from {name}")
-        return Change(rows)
-    run(cursor, model, f"create or replace temp table {model.name} as {model.sql}")
-    if not differ(cursor, f"from {new}", f"from {name}"):
+    old, new = f"from {model.qualified_name}", f"from temp.{model.name}"
+    draft(cursor, model)
+    if is_compared and not differ(cursor, new, old):
         return Change(is_none=True)
     hours = EVERY if model.directives.get("change_tracking") == "all" else NOTHING
-    if model.bounds:
-        hours = changed_hours(cursor, f"from {new}", f"from {name}", model.bounds, model.owner)
-    _note_changed_keys(cursor, model, differences(f"from {new}", f"from {name}"))
-    return Change(_put_in_place(cursor, model, f"from {new}"), hours)
-
-
-def _note_changed_keys(cursor: duckdb.DuckDBPyConnection, model: Model, differing: str) -> None:
+    if is_compared and model.bounds:
+        hours = changed_hours(cursor, new, old, model.bounds, model.owner)
     if model.tracked_key:
         table = f"temp.changed_{model.name.partition('_')[2]}"
+        differing = differences(new, old) if is_compared else new
         keys = f"select distinct {model.tracked_key} from ({differing})"
         cursor.execute(f"insert into {table} {keys}")
+    return Change(_put_in_place(cursor, model), hours)
 
 
-def _put_in_place(cursor: duckdb.DuckDBPyConnection, model: Model, select: str) -> int:
-    """Put a new table in the place of a stage; return its rows.
+def _put_in_place(cursor: duckdb.DuckDBPyConnection, model: Model) -> int:
+    """Put the rows of temp.<name> in the place of those of a stage; return how many they are.
 
-    A new table rather than new rows: the planner has its true size in the same transaction, and the
-    file holds no dead ones.
+    Of many rows a new table takes the place of the old one: the planner has its true size in the
+    same transaction, and the file holds no dead rows. Of few rows, that takes longer.
     """
     name, new = model.qualified_name, f"{model.qualified_name}_next"
+    select = f"from temp.{model.name}"
+    counts = f"select greatest((select count(*) {select}), (select count(*) from {name}))"
+    if cursor.execute(counts).fetchall()[0][0] <= FEW_ROWS:
+        cursor.execute(f"delete from {name}")
+        return run(cursor, model, f"insert into {name} {select}")
     rows = run(cursor, model, f"create or replace table {new} as {select}")
     cursor.execute(f"drop table {name}")
     cursor.execute(f"alter table {new} rename to {model.name}")
@@ -223,7 +223,7 @@ def replace_rows(
         cursor.execute(f"create or replace temp table before as {old}")
         hours = changed_hours(cursor, f"from {new}", "from temp.before", model.bounds, model.owner)
     if where is None:
-        return Change(_put_in_place(cursor, model, f"from {new}"), hours)
+        return Change(_put_in_place(cursor, model), hours)
     cursor.execute(f"delete {old}")
     return Change(run(cursor, model, f"insert into {name} from {new}"), hours)
 

@@ -30,6 +30,7 @@ from goodput_queries.storage import (
     permitted,
     schema,
     scope_variables,
+    template,
 )
 from goodput_queries.storage.kept_relations import KeptRelations
 from goodput_queries.storage.lake_binding import LakeBinding, LakeOptions
@@ -90,6 +91,7 @@ class LocalStore:
         objectives: Sequence[Objective] = (),
         serving_objectives: Sequence[ServingObjective] | None = None,
         lake: LakeOptions = DEFAULTS,
+        is_from_template: bool = True,
     ) -> None:
         """Open or create the database; raises StoreError where it cannot be opened.
 
@@ -97,6 +99,7 @@ class LocalStore:
         objectives: what `marts.goodput_objectives` reports on.
         serving_objectives: what builds classify serving by; None: as the last build did.
         lake: how a database of a lake uses it.
+        is_from_template: a new database is a copy of the template (`template.py`).
         """
         self.path = str(path)
         self.evaluation_counts = evaluation_counts
@@ -114,6 +117,8 @@ class LocalStore:
         opening.refuse_unless_duckdb(self.path)
         if self.path != IN_MEMORY:
             keep_private()
+            if is_from_template:
+                template.copy_to(Path(path), _create_empty)
         self.is_read_only = opening.is_for_reading_only(self.path)
         self._open(threads)
         try:
@@ -360,6 +365,10 @@ def open_store(
             if "another process" not in str(error) or time.monotonic() > deadline:
                 raise
         time.sleep(0.2)
+
+
+def _create_empty(path: Path) -> None:
+    LocalStore(path, is_from_template=False).close()
 
 
 def _rows(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Any) -> pl.DataFrame:

@@ -105,12 +105,6 @@ def test_missing_sample_data_are_reported(tmp_path):
         demo.recipe(tmp_path / "nowhere")
 
 
-def test_the_cache_folder_is_the_users(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-
-    assert demo.cache_folder() == tmp_path / "goodput" / "demo"
-
-
 @pytest.mark.slow
 def test_the_fleet_is_made_once_and_is_a_cluster_of_its_own(sample_data, tmp_path, monkeypatch):
     monkeypatch.setattr(demo, "FLEET_HOURS", 6)

@@ -1,7 +1,7 @@
 """A build whose checks fail is not published: the ledger stays, and a finding names the rows."""
 
 import pytest
-from tests.queries.conftest import Evidence
+from tests.queries.conftest import Evidence, durable, steps
 
 from goodput_queries.check import check
 from goodput_queries.errors import UnbalancedError
@@ -86,18 +86,33 @@ def test_the_finding_names_the_gpu_and_closes_with_the_next_good_build(
         with pytest.raises(UnbalancedError):
             built.store.build()
 
-    ((severity, text),) = built.read(findings).rows()
-    assert severity == "critical"
-    assert text == (
+    of_the_gpu = (
         "1 case, for example c/a#0  on c/a in the hour from 2027-01-15 08:00:00: "
         "3600004 ms of 3600000 ms"
     )
+    of_the_roll_up = (
+        "1 case, for example c/a in the hour from 2027-01-15 08:00:00: 3600000 ms of 3600004 ms"
+    )
+    assert set(built.read(findings).rows()) == {
+        ("critical", of_the_gpu),
+        ("critical", of_the_roll_up),
+    }
 
     monkeypatch.undo()
     built.store.build(is_full=True)
 
     assert built.read(findings).rows() == []
     assert built.violations() == 0
+
+
+def test_amounts_that_do_not_add_up_to_their_stretch_are_refused(evidence, break_segments):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 1000, ["a"], 1)
+    evidence.events("1", [*steps(1, 10, 100), durable(10, 300)])
+    break_segments("update intermediate.int_step_amounts set ms = ms - 1")
+
+    with pytest.raises(UnbalancedError, match="roll-up differs from the segments"):
+        evidence.store.build()
 
 
 def test_a_refused_build_is_not_computed_again_until_evidence_comes(built, break_segments):

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from goodput_queries.catalog import models
+from goodput_queries.ledger_build import materialise
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -185,6 +188,9 @@ def reported_holds_by_job(
 ) -> dict[tuple[str, str, int], list[ReportedHold]]:
     """Return the reported holds of each job (cluster, raw id, submit in epoch ms)."""
     found: dict[tuple[str, str, int], list[ReportedHold]] = defaultdict(list)
+    reported = models.of_layer("intermediate")["int_reported_holds"]
+    if not materialise.has_rows(cursor, reported.sources):
+        return found
     for cluster, job, submit_ms, *rest in _rows(
         cursor,
         """select cluster, job_id_raw, submit_ms, node, slurm_index, gpu_uuid, gpu_instance,

@@ -1,7 +1,7 @@
 -- Phases that a job declared, for its gang: a phase that blocks any rank blocks all, from the first rank's start to the
 -- last one's end. Overlapping kinds are separate rows; the innermost wins in the timeline.
 -- grain: attempt_key, phase, start_ms
--- skip_if_empty: temp.attempt_events
+-- skip_if_empty: temp.attempt_events where phase is not null
 -- category: the ledger's word for the phase
 -- reported_start_ms: before the attempt where the job said so: of two that overlap, the one that began later counts
 -- is_open: nobody reported its end, and nothing of that rank follows: it lasts to the end of the attempt

@@ -1,9 +1,9 @@
 -- The events of jobs that number their attempts, of the runs in this build.
 -- grain: event_id
+-- skip_if_empty: temp.dirty_run_ids where exists (from raw.job_events where attempt is not null and ts >= from_ms(build_events_from_ms()))
 -- attempt: as given, unless the number comes again in a later job run (a counter that restarts with each one); a
 --  number that only occurs outside of every hold is that of the attempt nearest in time
 -- job_run_start_ms: of the job run of its name that is nearest to it
--- inline: it is asked again once the runs that are looked at have become more
 with events as materialized (
     select *
     from staging.stg_job_events

@@ -1,6 +1,6 @@
 -- Communication in steps by PyTorch profiler traces: a process' NCCL kernels by the step they started in.
 -- grain: attempt_key, step, rank
--- skip_if_empty: temp.int_train_steps
+-- skip_if_empty: temp.int_train_steps where exists (from raw.profiled_collectives)
 -- exposed_ms: time in NCCL kernels while no other kernel ran
 -- wait_ms: of it, waiting for late ranks: time over the shortest of the operation; null: not all ranks were traced
 with processes as (

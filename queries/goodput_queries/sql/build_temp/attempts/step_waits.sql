@@ -2,7 +2,7 @@
 -- arrival to the common end, so the last to arrive waits least: a rank's wait is its time less the shortest. The longest
 -- wait over the step's operations counts: their sum would count one delay twice.
 -- grain: attempt_key, step, rank
--- skip_if_empty: temp.int_train_steps
+-- skip_if_empty: temp.int_train_steps where exists (from raw.collectives)
 -- wait_ms: longest wait over the operations that started in the step on this rank
 --  and were seen on all ranks; null: none was
 -- comm_ms: time in all operations and transfers that started in the step, whether compute ran meanwhile or not

@@ -2,7 +2,7 @@
 -- least half of its samples inside the step, else in the one that covers the step.
 -- Covers all GPUs that the attempt holds, since in many jobs one rank reports for all.
 -- grain: attempt_key, step, gpu_uuid
--- skip_if_empty: temp.int_train_steps
+-- skip_if_empty: temp.int_train_steps where exists (from intermediate.int_slowed_readings)
 with gpus as (
     select attempt_key, gpu_uuid from temp.int_rank_gpus where gpu_uuid is not null
     union

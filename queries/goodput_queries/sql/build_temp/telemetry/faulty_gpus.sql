@@ -1,6 +1,6 @@
 -- GPUs of attempts for which a hardware error was recorded (Xid: ECC, NVLink, off the bus and others).
 -- grain: none (errors)
--- skip_if_empty: temp.int_rank_gpus
+-- skip_if_empty: temp.int_rank_gpus where exists (from raw.gpu_events)
 -- error_ms: when
 with errors as (
     select events.gpu_uuid, events.cluster, events.node, events.pci_bus_id, events.ts_ms as error_ms

@@ -33,14 +33,11 @@ ranks as (
 mapped as (
     select ranks.attempt_key, ranks.rank, processes.gpu_uuid
     from ranks
-    inner join intermediate.int_comm_processes as processes using (cluster, node, pid)
+    inner join temp.comm_processes as processes using (cluster, node, pid)
     where
-        processes.gpu_uuid is not null
-        and (
-            processes.last_seen_ms is null
-            or processes.last_seen_ms between ranks.attempt_start_ms
-                and coalesce(ranks.attempt_end_ms, processes.last_seen_ms)
-        )
+        processes.last_seen_ms is null
+        or processes.last_seen_ms between ranks.attempt_start_ms
+            and coalesce(ranks.attempt_end_ms, processes.last_seen_ms)
     qualify row_number() over (
         partition by ranks.attempt_key, ranks.rank 
             order by processes.is_world desc, processes.last_seen_ms desc nulls last, processes.gpu_uuid

@@ -15,7 +15,7 @@
 --  imposed on others in the attempt is worth naming
 -- is_for_gang: only one rank reports waits, which then apply to all GPUs: the step has no other row
 -- materialised: attempts, since splits, stragglers and the run page read it
--- skip_if_empty: temp.int_train_steps
+-- skip_if_empty: temp.step_waits, temp.profiled_steps, temp.throttled_steps, temp.attempt_pieces where is_gap, temp.int_rank_steps where coalesce(wait_data_s, comm_s, straggler_s, throttle_s) is not null
 with steps as (
     select steps.*, steps.start_ms = firsts.start_ms as is_first
     from temp.int_train_steps as steps

@@ -7,10 +7,10 @@
 -- phase: why a rank waited for another: throttled_peer, faulty_peer (a hardware error); undeclared_gap
 -- by_gpu_uuid: the GPU that was throttled, faulty or late: of its own loss, and of the waits for it
 -- measured_by: what a wait for a late rank is known from: int_rank_step_losses, telemetry
--- is_cut: the amounts exceeded the step and the last ones were cut; of an interval cut at ten minutes its first part
+-- is_cut: the amounts exceeded the step and the last ones were cut: of the interval that it ends with
 -- stretch_ms: of intermediate.int_run_timeline; cell_ms: start of the ten minutes that the interval lies in
 -- materialised: attempts, since amounts, cut windows and the run page read it
--- skip_if_empty: temp.int_train_steps
+-- skip_if_empty: temp.int_rank_step_losses
 -- change_tracking: start_ms, end_ms of attempt_key
 with first_ranks as (
     select attempt_key, rank, min(rank) over (partition by attempt_key, gpu_uuid) as first_rank
@@ -133,13 +133,22 @@ waits as (
     from causes
 ),
 
-next_steps as (
+unsplit as (
     select
-        attempt_key,
-        start_ms as gang_start_ms,
-        lead(start_ms) over (partition by attempt_key order by start_ms) as next_ms
-    from temp.int_train_steps
-    where attempt_key in (select attempt_key from losses where measured_by is not null)
+        attempt_key, start_ms, end_ms, stretch_ms,
+        row_number() over (partition by attempt_key order by start_ms) as n
+    from temp.int_run_timeline
+    where category = 'step_unsplit'
+),
+
+-- next_ms: start of the next step; n, until_ms: of the piece of the timeline that the step begins in
+places as (
+    select steps.*, unsplit.n, unsplit.stretch_ms, unsplit.end_ms as until_ms
+    from (
+        select attempt_key, start_ms, lead(start_ms) over (partition by attempt_key order by start_ms) as next_ms
+        from temp.int_train_steps
+    ) as steps
+    asof left join unsplit on steps.attempt_key = unsplit.attempt_key and steps.start_ms >= unsplit.start_ms
 ),
 
 amounts as (
@@ -174,11 +183,14 @@ amounts as (
         waits.measured_by is not null and waits.comm_ms is not null as is_measured,
         -- the moment between a fully measured step and the next one is the step's too
         case
-            when next_steps.next_ms - waits.end_ms < gap_of_step_max_ms(waits.median_step_ms) then next_steps.next_ms
+            when places.next_ms - waits.end_ms < gap_of_step_max_ms(waits.median_step_ms) then places.next_ms
             else waits.end_ms
-        end as productive_end_ms
+        end as productive_end_ms,
+        places.n,
+        places.stretch_ms,
+        places.until_ms
     from waits
-    left join next_steps using (attempt_key, gang_start_ms)
+    inner join places on waits.attempt_key = places.attempt_key and waits.gang_start_ms = places.start_ms
     left join gaps
         on waits.attempt_key = gaps.attempt_key and waits.gang_start_ms = gaps.end_ms
 ),
@@ -201,7 +213,11 @@ parts as (
     select
         attempt_key,
         gpu_uuid,
+        n,
+        stretch_ms,
+        until_ms,
         is_cut,
+        start_ms + length_ms as step_end_ms,
         unnest([
             gap_category, 'data_stall', 'throttled', 'straggler_wait', 'straggler_wait', 'exposed_comm', 'productive'
         ]) as category,
@@ -227,67 +243,22 @@ parts as (
     from ends
 ),
 
-marked as (
-    select
-        *,
-        (category, phase, by_gpu_uuid, measured_by, start_ms)
-            is distinct from lag((category, phase, by_gpu_uuid, measured_by, end_ms)) over (
-                partition by attempt_key, gpu_uuid order by start_ms, end_ms
-            ) as is_new
+laid as (
+    -- of a cut step the part that it ends with
+    select * exclude (step_end_ms) replace (is_cut and end_ms = step_end_ms as is_cut)
     from parts
     where end_ms > start_ms
 ),
 
-numbered as (
-    select
-        *,
-        sum(is_new::integer) over (
-            partition by attempt_key, gpu_uuid order by start_ms
-            rows between unbounded preceding and current row
-        ) as part
-    from marked
-),
-
-intervals as (
-    select
-        attempt_key,
-        gpu_uuid,
-        any_value(category) as category,
-        any_value(phase) as phase,
-        any_value(by_gpu_uuid) as by_gpu_uuid,
-        any_value(measured_by) as measured_by,
-        min(start_ms) as start_ms,
-        max(end_ms) as end_ms,
-        bool_or(is_cut) as is_cut
-    from numbered
-    group by attempt_key, gpu_uuid, part
-),
-
-unsplit as (
-    select
-        attempt_key, start_ms, end_ms, stretch_ms,
-        row_number() over (partition by attempt_key order by start_ms) as n
-    from temp.int_run_timeline
-    where category = 'step_unsplit'
-),
-
-placed as (
-    select intervals.*, unsplit.n, unsplit.stretch_ms, unsplit.end_ms as until_ms
-    from intervals
-    asof left join unsplit on intervals.attempt_key = unsplit.attempt_key and intervals.start_ms >= unsplit.start_ms
-),
-
 -- a phase declared inside a step, or waiting for the gang, comes before what the step says
 interrupted as (
-    select
-        placed.* replace (unsplit.n as n),
-        placed.n as first_n
-    from (select * from placed where coalesce(until_ms, 0) < end_ms) as placed
-    asof join unsplit on placed.attempt_key = unsplit.attempt_key and placed.end_ms > unsplit.start_ms
+    select laid.* replace (unsplit.n as n), laid.n as first_n
+    from (select * from laid where coalesce(until_ms, 0) < end_ms) as laid
+    asof join unsplit on laid.attempt_key = unsplit.attempt_key and laid.end_ms > unsplit.start_ms
 ),
 
 within as (
-    select * exclude (n, until_ms) from placed where until_ms >= end_ms
+    select * exclude (n, until_ms) from laid where until_ms >= end_ms
     union all by name
     select
         parts.* exclude (n, first_n, until_ms, part_n) replace (
@@ -319,7 +290,7 @@ select
     measured_by,
     greatest(start_ms, cell_ms) as start_ms,
     least(end_ms, cell_ms + 600000) as end_ms,
-    is_cut and start_ms >= cell_ms as is_cut,
+    is_cut and end_ms <= cell_ms + 600000 as is_cut,
     stretch_ms,
     cell_ms
 from cells

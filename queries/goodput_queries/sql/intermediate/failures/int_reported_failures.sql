@@ -3,7 +3,7 @@
 -- grain: attempt_key
 -- at_ms: when; an error without a time has that of the log's line before it, but not one before the last step
 -- materialised: attempts, since only runs with new events change
--- skip_if_empty: temp.attempt_events
+-- skip_if_empty: temp.attempt_events where event = 'failure'
 with failures as (
     select events.attempt_key, events.source, events.kind, events.msg, events.ts, events.end_ms, kinds.position
     from temp.attempt_events as events

@@ -3,7 +3,7 @@
 -- loss: NaN or infinite where the job reports it so
 -- at_ms: end of the step
 -- materialised: attempts, since only runs with new events change
--- skip_if_empty: temp.attempt_events
+-- skip_if_empty: temp.attempt_events where loss is not null
 select
     attempt_key,
     step,

@@ -6,6 +6,7 @@
 -- is_beyond: it does not fit on its GPU with those before it: not in the ledger, listed in marts.data_quality
 -- valid_from_ms: null: as far back as there is evidence; so is how a GPU was cut when telemetry saw it first
 -- materialised: full, since slots and units join it
+-- skip_if_empty: raw.gpu_instances, staging.stg_owner_holds, intermediate.int_parts_of_gpus, raw.gpus where source = 'kubernetes'
 -- change_tracking: all
 with places as (
     select cluster || '/' || node || '#' || coalesce(slurm_index, gpu_index) as slot, gpu_uuid

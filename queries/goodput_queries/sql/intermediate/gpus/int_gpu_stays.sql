@@ -8,12 +8,14 @@
 -- others_ms: when other GPUs were first reported in its place, later than itself; null: never
 -- materialised: full, since it changes with inventories alone, and what asks it with every reading
 -- change_tracking: all
-with cut as (
+with reported as materialized (select * from staging.stg_gpus),
+
+cut as (
     select distinct gpus.cluster, gpus.node
-    from staging.stg_gpus as gpus
+    from reported as gpus
     semi join staging.stg_gpu_instances as parts using (gpu_uuid)
     -- where a source numbers GPUs as the scheduler does, nothing is to be counted
-    anti join staging.stg_gpus as numbered
+    anti join reported as numbered
         on gpus.cluster = numbered.cluster
         and gpus.node = numbered.node
         and not numbered.is_slot
@@ -26,7 +28,7 @@ counted as (
     select
         gpus.gpu_uuid,
         dense_rank() over (partition by gpus.cluster, gpus.node order by gpus.slurm_index) - 1 as place
-    from staging.stg_gpus as gpus
+    from reported as gpus
     semi join cut using (cluster, node)
     where gpus.is_slot
 ),
@@ -36,7 +38,7 @@ gpus as (
         gpus.*,
         -- a source that does not know the scheduler's order gives NVML's
         coalesce(counted.place, gpus.slurm_index, gpus.gpu_index) as place
-    from staging.stg_gpus as gpus
+    from reported as gpus
     left join (select distinct * from counted) as counted using (gpu_uuid)
     -- what a node offers as GPUs may be shares of those that a source names
     left join staging.stg_time_sliced as sliced

@@ -8,7 +8,7 @@
 -- slices, slices_of: its part
 -- end_ms: null: it still runs
 -- materialised: full, since slots, instances and placement ask it
--- skip_if_empty: raw.job_runs
+-- skip_if_empty: raw.gpu_parts, raw.job_runs where regexp_matches(alloc_tres, 'gres/(shard|mps)[:=]')
 with recursive gpus as (
     select
         cluster,

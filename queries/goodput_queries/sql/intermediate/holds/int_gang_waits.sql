@@ -2,6 +2,7 @@
 -- grain: job_run_key
 -- end_ms: the first moment at which as many GPUs are allocated as were asked for; null: not yet
 -- materialised: full, since the timeline joins it
+-- skip_if_empty: raw.holds where start_at is not null
 -- change_tracking: start_ms, end_ms
 with runs as (
     select runs.job_run_key, greatest(runs.gpus, coalesce(runs.gpus_requested, runs.gpus)) as wanted

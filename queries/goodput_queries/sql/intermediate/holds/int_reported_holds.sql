@@ -1,5 +1,6 @@
 -- Input of placement: GPUs that sources report for job runs (staging.stg_holds), parts of GPUs, and GPUs labelled with the job's id.
 -- grain: none
+-- skip_if_empty: raw.holds, raw.nodes where gpus_used > 0, raw.gpu_owners, staging.stg_inferred_holds, intermediate.int_parts_of_gpus
 with names as (
     select
         cluster,

@@ -10,6 +10,7 @@
 -- demanded_profiles: what eligible pending jobs ask of MIG instances: ',1g.10gb,3g.40gb,'; '*' where any will do
 -- is_demand_known: the accounting says since when jobs were eligible
 -- materialised: hourly, since it needs a pass over the job runs of the time
+-- skip_if_empty: intermediate.int_node_states, intermediate.int_job_runs where waits is not null or cpus > 0
 -- change_tracking: start_ms, end_ms of node
 with nodes as (select * from intermediate.int_node_partitions),
 

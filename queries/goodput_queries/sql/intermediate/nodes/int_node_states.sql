@@ -3,6 +3,7 @@
 -- state: up, down, maintenance, drained, powered_off, planned, reserved
 -- end_ms: null: still so
 -- materialised: full, since each pass over some hours joins it
+-- skip_if_empty: raw.node_states, raw.reservations
 -- change_tracking: start_ms, end_ms
 with nodes as (select distinct cluster, node from intermediate.int_gpu_units),
 

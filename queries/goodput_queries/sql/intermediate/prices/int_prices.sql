@@ -7,6 +7,7 @@
 -- factor: product of the factors that match; 1 without any
 -- price_per_gpu_h: what is charged; never 0 for want of a rate: kinds without a price have no row
 -- materialised: full, since every sum of money joins it
+-- skip_if_empty: raw.rates, billing.statement_prices
 with kinds as (
     select distinct
         units.cluster,

@@ -9,6 +9,7 @@
 -- is_metered: by nodes' meters
 -- wall_mj: of those, millijoules at the meter: the GPUs' own and their part of the rest of the server
 -- materialised: hourly, since it needs a pass over all readings; of time whose readings were dropped it is kept
+-- skip_if_empty: raw.gpu_samples, marts.metered_hourly, state.energy_archive
 with holds as (
     select
         holds.gpu_uuid,
