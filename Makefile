@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: demo test machine fresh durations slow bench fuzz oracle clean mutants screenshots sweep findings
+.PHONY: demo test machine fresh durations slow bench bench-quick fuzz oracle clean mutants screenshots sweep findings
 
 demo: $(STAMP) ## build the demo database and serve the dashboard
 	$(BIN)/goodput demo
@@ -44,6 +44,9 @@ REPEATS ?= 1
 bench: $(VENV)/.stamp-bench ## speed against the budgets, beside alternatives; WRITE=1: into the README there
 	$(BIN)/python -m tests.benchmarks --gpus $(GPUS) --hours $(HOURS) --days $(DAYS) \
 		--history-gpus $(HISTORY_GPUS) --ingest $(INGEST) --repeats $(REPEATS) $(if $(WRITE),--write)
+
+bench-quick: $(VENV)/.stamp-bench ## a line of figures into tests/benchmarks/record.jsonl; WHY=: why one is worse
+	$(BIN)/python -m tests.benchmarks.quick $(if $(WHY),--why "$(WHY)")
 
 # how many mutated files are read in; the same seed gives the same files again
 FILES ?= 30000

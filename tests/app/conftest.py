@@ -42,9 +42,7 @@ URL_PATHS = {  # of all pages but the first
 }
 
 
-def opened(
-    store: LocalStore, page: str = "fleet_overview", *, patience_s: int = PATIENCE_S, **params: str
-) -> AppTest:
+def opened(store, page="fleet_overview", *, patience_s=PATIENCE_S, **params):
     """Open a page of a store, as a link with these query parameters would."""
     use_store(store)
     app = AppTest.from_file(str(MAIN), default_timeout=patience_s)
@@ -76,7 +74,7 @@ def visit():
     Answers are kept over the tests of a module, as a server keeps them: their keys name the store.
     """
 
-    def visited(store: LocalStore, *page: str, is_sound: bool = True, **params: str) -> AppTest:
+    def visited(store, *page, is_sound=True, **params):
         app = opened(store, *page, **params)
         assert not app.exception, app.exception
         return assert_sound(app) if is_sound else app
@@ -119,7 +117,7 @@ def two_gpus(empty_database, tmp_path_factory):
         }
     )
 
-    def make(path: Path) -> None:
+    def make(path):
         shutil.copyfile(empty_database, path)
         with contextlib.closing(LocalStore(path)) as store:
             store.load(Batch("gpus", rows, "test", "file", "1", [Reject(3, "14 fields", "a|b")]))
@@ -161,7 +159,7 @@ def editable(empty_database, tmp_path_factory):
 def two_teams(empty_database, tmp_path_factory):
     """Give two hours of two teams, and of teams, users, nodes and runs with hostile names."""
 
-    def make(path: Path) -> None:
+    def make(path):
         shutil.copyfile(empty_database, path)
         with contextlib.closing(LocalStore(path)) as store:
             load_hostile(store)
@@ -174,7 +172,7 @@ def two_teams(empty_database, tmp_path_factory):
 def configured(tmp_path, monkeypatch):
     """Give what writes the settings of the site, which hold from then on."""
 
-    def written(text: str) -> None:
+    def written(text):
         path = tmp_path / "goodput.toml"
         path.write_text(text)
         monkeypatch.setenv("GOODPUT_CONFIG", str(path))
@@ -187,7 +185,7 @@ def configured(tmp_path, monkeypatch):
 def as_identity(monkeypatch):
     """Let people sign in; give what makes an identity the one who opens pages, and acts there."""
 
-    def identity(who: Identity) -> None:
+    def identity(who):
         script = SimpleNamespace(user_info={current.USER_KEY: current.packed(who)})
         monkeypatch.setattr(current, "_script", lambda: script)
 

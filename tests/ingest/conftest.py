@@ -16,16 +16,14 @@ from goodput_queries.errors import StoreError
 from goodput_queries.evidence.batch import ROW_GROUP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from goodput_queries.storage.store import LocalStore
 
 
 @pytest.fixture(scope="session")
-def without_views(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def without_views(empty_database, tmp_path_factory):
     """Give the empty database less its views, to be copied."""
 
-    def make(path: Path) -> None:
+    def make(path):
         whole = Path(shutil.copyfile(empty_database, path.with_name("whole.duckdb")))
         with contextlib.closing(duckdb.connect()) as both:
             both.execute(f"attach '{whole}' as whole")
@@ -42,16 +40,14 @@ def without_views(empty_database: Path, tmp_path_factory: pytest.TempPathFactory
 
 
 @pytest.fixture(scope="session")
-def emptied_store(
-    new_store: Callable[..., LocalStore], without_views: Path
-) -> Iterator[Callable[[], LocalStore]]:
+def emptied_store(new_store, without_views):
     """Return what gives a database without rows, the same one where it is still open.
 
     Opening one takes ten times as long as deleting the rows of a test.
     """
     stores: list[LocalStore] = []
 
-    def emptied() -> LocalStore:
+    def emptied():
         if stores:
             try:
                 _delete_rows(stores[-1])
@@ -67,7 +63,7 @@ def emptied_store(
         shutil.rmtree(Path(store.path).parent)
 
 
-def _delete_rows(store: LocalStore) -> None:
+def _delete_rows(store):
     names = [model.qualified_name for model in models.base_tables().values()]
     with store.writing() as cursor:
         asked = " union all ".join(f"select '{n}' where exists (from {n})" for n in names)
@@ -76,13 +72,13 @@ def _delete_rows(store: LocalStore) -> None:
 
 
 @pytest.fixture
-def store(emptied_store: Callable[[], LocalStore]) -> LocalStore:
+def store(emptied_store):
     """Give an empty database, which has no views and cannot be built."""
     return emptied_store()
 
 
 @pytest.fixture
-def whole_store(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
+def whole_store(new_store):
     """Give an empty database of the test's own with its views, which can be built."""
     with contextlib.closing(new_store()) as opened:
         yield opened

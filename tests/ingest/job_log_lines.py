@@ -32,7 +32,3 @@ def parsed(
             kind, msg, reports_durability, extra::varchar as extra
         from raw.job_events order by ts, event, step"""
     ).rows(named=True)
-
-
-def brief(events: list[dict[str, Any]], *names: str) -> list[tuple[Any, ...]]:
-    return [tuple(event[name] for name in names) for event in events]

@@ -68,12 +68,6 @@ FAST: Line = {
     "mem_used": 500,
     "gpm": GPM,
 }
-SLOW: Line = {"kind": "slow", "t": 1795177772.0, "gpu": 0}
-GPM_COLUMNS = (
-    "engine_active_ratio, sm_active_ratio, sm_occupancy_ratio, tensor_active_ratio, "
-    "dram_active_ratio, fp64_active_ratio, fp32_active_ratio, fp16_active_ratio, "
-    "nvlink_tx_bytes_per_s, nvlink_rx_bytes_per_s, pcie_tx_bytes_per_s, pcie_rx_bytes_per_s"
-)
 
 
 def record(path: Path, *lines: Line | str) -> Path:

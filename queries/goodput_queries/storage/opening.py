@@ -1,10 +1,11 @@
-"""Whether a file can be opened as a database of ours, and the sentence where it cannot."""
+"""Opening a file as a database of ours, the sentence where that fails, and closing it."""
 
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
@@ -12,8 +13,13 @@ from goodput_queries.errors import StoreError
 from goodput_queries.evidence.batch import ROW_GROUP
 from goodput_queries.storage import damage, migrations
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 IN_MEMORY = ":memory:"
 ATTACHED_AS = "goodput"
+WAIT_S = 0.02
+TRIES = 500  # 10 s
 MAGIC, MAGIC_OFFSET = b"DUCK", 8  # of a DuckDB file
 
 
@@ -86,3 +92,19 @@ def is_for_reading_only(path: str) -> bool:
 def read_only(path: str) -> str:
     """Return the sentence for a file that would have to be written and may only be read."""
     return f"{path} is read-only for you; copy it, or ask its owner to run `goodput build`."
+
+
+def close(root: duckdb.DuckDBPyConnection, cursors: Iterable[duckdb.DuckDBPyConnection]) -> None:
+    """Close a connection; queries of its cursors are interrupted and their callers get an error."""
+    for _ in range(TRIES):
+        try:
+            root.close()
+        except duckdb.Error as error:
+            if "busy" not in str(error):
+                raise
+        else:
+            return
+        for cursor in list(cursors):
+            cursor.interrupt()
+        time.sleep(WAIT_S)
+    root.close()

@@ -22,7 +22,6 @@ from goodput_queries.ledger_build.build import SUMMARY_SCHEMA, build
 from goodput_queries.objectives import as_variable
 from goodput_queries.scope import EVERYTHING, Scope
 from goodput_queries.storage import (
-    closing,
     damage,
     evaluated_first,
     migrations,
@@ -292,7 +291,7 @@ class LocalStore:
     def close(self) -> None:
         """Close the file; reads of other threads are interrupted."""
         self.lake_binding.close()
-        closing.close(self._root, self._cursors)
+        opening.close(self._root, self._cursors)
 
     def _raise_if_damaged(self, error: BaseException | None) -> None:
         """Raise StoreError where an error comes from a damaged file."""

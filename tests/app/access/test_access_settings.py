@@ -10,7 +10,6 @@ from goodput_app.settings import read
 from goodput_queries.errors import GoodputError
 
 MEMBER = '[[access.members]]\nperson = "ada"\n'
-PROXY = '[access]\nsign_in = "proxy"\nhosts = ["goodput.example.org"]\n'
 OIDC = """[access]
 sign_in = "oidc"
 default_role = "viewer"

@@ -10,7 +10,7 @@ import json
 import re
 from fnmatch import fnmatch
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -32,10 +32,8 @@ from goodput_queries.scope import Scope
 from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from collections.abc import Callable
 
-    import polars as pl
 
 OTHERS = (COBALTS.word, "evil")
 OF_A_TEAM = Identity("reader", frozenset({Role.ADMIN}), frozenset({RED}))  # offered most
@@ -99,21 +97,21 @@ def store(two_teams, new_store):
 class Site:
     """The dashboard of a store, as one person after the other sees it."""
 
-    def __init__(self, store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, store, monkeypatch):
         self._monkeypatch = monkeypatch
         self.offered, self.asked = Offered(monkeypatch), set[Action]()
         self._script: SimpleNamespace | None = None
         monkeypatch.setattr(current, "_script", lambda: self._script)
         may = Identity.may
 
-        def noted(identity: Identity, action: Action) -> bool:
+        def noted(identity, action):
             self.asked.add(action)
             return may(identity, action)
 
         monkeypatch.setattr(Identity, "may", noted)
         use_store(store)
 
-    def page(self, who: Identity, page: str) -> AppTest:
+    def page(self, who, page):
         """Draw a page of what has all hostile names, or of the team, and hold it to being sound."""
         self.offered.files.clear()
         self.asked.clear()
@@ -139,12 +137,12 @@ class Site:
         assert not app.error, [error.value for error in app.error]
         return app
 
-    def files(self) -> dict[str, str]:
+    def files(self):
         """Return the texts of the files of the last page, fetched as a browser does."""
         self._script = None
         read, kept = LocalStore.read, {}
 
-        def read_once(store: LocalStore, *of: Any, **more: Any) -> pl.DataFrame:
+        def read_once(store, *of, **more):
             """Answer what several forms of one statement ask once: nothing changes in between."""
             if (key := repr((of, more))) not in kept:
                 kept[key] = read(store, *of, **more)
@@ -157,11 +155,11 @@ class Site:
 
 @pytest.fixture
 def site(
-    store: LocalStore,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    visit: object,  # noqa: ARG001 -- it keeps answers over the tests of the module
-) -> Iterator[Site]:
+    store,
+    tmp_path,
+    monkeypatch,
+    visit,  # noqa: ARG001 -- it keeps answers over the tests of the module
+):
     (tmp_path / "goodput.toml").write_text(CONFIG)
     monkeypatch.setenv("GOODPUT_CONFIG", str(tmp_path / "goodput.toml"))
     settings.cache_clear()

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from goodput_billing.delivery.archive import PastStatement
-from goodput_billing.statement.amounts.charges import Policy, charges
+from goodput_billing.statement.amounts.charges import charges
 from goodput_billing.statement.amounts.rows import frame_of, in_cents
 from goodput_billing.statement.amounts.summary import CoveredDay, Days, accounts, totals
 from goodput_billing.statement.budgets import SCHEMA as BUDGETS
@@ -22,7 +22,7 @@ from goodput_billing.statement.tokens import SERVED_COLUMNS
 HOSTILE = "=cmd|' /C calc'!A0 <script>alert(\"x\")</script> & |, 漢字"
 
 
-def line(kind: str, gpu_ms: int, team: str | None = None, **more: Any) -> dict[str, Any]:
+def line(kind, gpu_ms, team=None, **more):
     """Return a row of `marts.statement_lines`, at 2 dollars a GPU-hour."""
     row: dict[str, Any] = {
         "line": kind, "cluster": "c", "team": team, "user_name": team and f"u-{team}",
@@ -39,7 +39,7 @@ def line(kind: str, gpu_ms: int, team: str | None = None, **more: Any) -> dict[s
     return row | more
 
 
-def made_of(rows: list[dict[str, Any]], policy: Policy, **settings: Any) -> Statement:
+def made_of(rows, policy, **settings):
     """Return an open statement of these lines."""
     chosen = StatementSettings(**settings)
     day = day_of(date(2026, 11, 19), chosen)
@@ -82,7 +82,7 @@ def make():
     return made_of
 
 
-def past_statement(when: date, **more: Any) -> PastStatement:
+def past_statement(when, **more):
     """Return the entry of a closed day in the index of statements, delivered to nobody."""
     usual = {
         "zone": "UTC", "is_closed": True, "corrections": 0, "version": "0-a", "status": "Closed.",

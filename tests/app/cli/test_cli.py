@@ -110,15 +110,6 @@ def test_what_was_read_in_is_summed_up(here):
     )
 
 
-def test_one_row_that_was_rejected_is_one_row(here):
-    (here / "rates.csv").write_text("gpu_model,price_per_gpu_h\nH200,3.5\nH100,dear\n")
-
-    result = run("ingest", "rates", "rates.csv")
-
-    said = "Rejected: 1 row, see `goodput show raw.rejects --db goodput.duckdb`.\n"
-    assert result.stderr.startswith(said)
-
-
 def test_a_refused_file_of_a_folder_does_not_keep_the_others_out(here):
     (here / "logs").mkdir()
     (here / "logs" / "a.txt").write_text("nothing that we know\n")

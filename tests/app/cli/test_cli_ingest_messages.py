@@ -33,7 +33,10 @@ def test_a_file_of_which_every_row_is_rejected_fails(folder):
 def test_a_file_with_one_good_row_does_not_fail(folder):
     rows = "H100,3,2026-01-01\nH100,3,2026-01-01T00:00Z\n"
 
-    assert ingested(folder, "rates", "mixed.csv", RATES + rows).exit_code == 0
+    result = ingested(folder, "rates", "mixed.csv", RATES + rows)
+
+    assert result.exit_code == 0
+    assert result.stderr.startswith("Rejected: 1 row, see `goodput show raw.rejects --db ")
 
 
 def test_an_empty_folder_is_named(folder):

@@ -44,18 +44,15 @@ def test_a_source_of_which_every_row_was_rejected_is_a_problem(store, tmp_path):
 
 def test_a_log_with_lines_that_almost_matched_is_named_with_the_first_of_them(store, tmp_path):
     text = "successfully saved checkpoint of iteration 7 to /ckpt\n"
-    ingest(store, "job-log", [_log(tmp_path, STEP + 2 * text)], ReadOptions(zone=ZoneInfo("UTC")))
+    log = tmp_path / "train.out"
+    log.write_text(STEP + 2 * text)
+    ingest(store, "job-log", [log], ReadOptions(zone=ZoneInfo("UTC")))
 
     status, said = found(store)["lines job-log"]
 
     assert status == "rejected"
-    expected = f"{tmp_path}/train.out: 2 lines almost read; line 2 ({text.strip()}): the line looks"
+    expected = f"{log}: 2 lines almost read; line 2 ({text.strip()}): the line looks"
     assert said.startswith(expected)
-
-
-def _log(folder, text):
-    (folder / "train.out").write_text(text)
-    return folder / "train.out"
 
 
 def test_facts_that_no_file_gave_are_named_with_the_lines_that_add_them(store, tmp_path):

@@ -8,7 +8,7 @@ import tomllib
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import polars as pl
 import pytest
@@ -22,9 +22,6 @@ from goodput_ingest.live.config import Collector, collectors
 from goodput_ingest.live.status import Status
 from goodput_ingest.live.store_lease import collector_lock
 from goodput_queries.evidence.batch import Batch
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LABELS = '{gpu="0",UUID="GPU-6f0c1c2e-3b7a-4d51-9a0e-0d1c2b3a4f50",Hostname="n1"}'
 TENSOR = "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"
@@ -101,11 +98,11 @@ class Hanging:
     interval_s: float = 1.0
     gate: threading.Event = field(default_factory=threading.Event)
 
-    def poll(self, *_: object) -> Iterator[Batch]:
+    def poll(self, *_):
         """Yield nothing."""
         yield from ()
 
-    def probe(self) -> list[str]:
+    def probe(self):
         """Wait for the test to end."""
         self.gate.wait()
         return []

@@ -7,9 +7,10 @@ import unicodedata
 
 import polars as pl
 import pytest
-from click.testing import CliRunner
+from tests.app.command_line import run
+from tests.ingest.job_log_lines import ITERATION as LINE
 
-from goodput_app.cli import main, output
+from goodput_app.cli import output
 
 START = 1_790_000_000
 NAMES = {
@@ -28,14 +29,7 @@ NAMES = {
 }
 
 
-ITERATION = (
-    " [2026-08-20 14:03:11.500000] iteration        3/   50000 | consumed samples: 512 |"
-    " elapsed time per iteration (ms): 2000.0 | lm loss: 7.1E+00 | \n"
-)
-
-
-def run(*arguments):
-    return CliRunner().invoke(main.main, list(arguments), catch_exceptions=False)
+ITERATION = LINE.format(second=11, step=3, ms=2000.0)
 
 
 def accounting(name, first_job):

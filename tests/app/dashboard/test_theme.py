@@ -40,7 +40,6 @@ DEFICIENCIES = {
         (-0.011820, 0.042940, 0.968881),
     ),
 }
-Triple = tuple[float, float, float]
 
 
 def test_every_category_has_a_style_of_its_own_and_the_reverse():

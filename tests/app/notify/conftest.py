@@ -6,15 +6,11 @@ import contextlib
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from goodput_ingest.live import status as live_status
 from goodput_ingest.live.status import Status
-
-if TYPE_CHECKING:
-    from goodput_queries.storage.store import LocalStore
 
 SOURCE, ORIGIN = "slurm", "sacct"
 
@@ -25,11 +21,11 @@ class Clock:
 
     at: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
 
-    def now(self) -> datetime:
+    def now(self):
         """Return the time that was set."""
         return self.at
 
-    def pass_s(self, seconds: float) -> None:
+    def pass_s(self, seconds):
         """Let time pass."""
         self.at += timedelta(seconds=seconds)
 
@@ -56,14 +52,14 @@ def store(new_store, built_empty):
         yield opened
 
 
-def fail(store: LocalStore, origin: str = ORIGIN) -> None:
+def fail(store, origin=ORIGIN):
     """Let a source not answer: a finding of severity warning."""
     now = datetime.now(UTC).replace(tzinfo=None)
     failing = Status(SOURCE, origin, now, 60.0)
     live_status.write(store, [failing.failed(now, "it is away")])
 
 
-def mend(store: LocalStore, origin: str = ORIGIN) -> None:
+def mend(store, origin=ORIGIN):
     """Let a source answer again: its finding closes."""
     now = datetime.now(UTC).replace(tzinfo=None)
     live_status.write(store, [Status(SOURCE, origin, now, 60.0).answered(now)])

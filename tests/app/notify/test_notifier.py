@@ -18,7 +18,6 @@ from goodput_app.notify.notifier import Notifier, Plan, notifying
 from goodput_app.notify.settings import Alertmanager, Mail, Webhook
 from goodput_queries.storage.store import LocalStore
 
-PATIENCE_S = 20.0
 SUBJECT = f"slurm {ORIGIN}"
 OUTAGE_S = 600.0
 RUN = """

@@ -46,12 +46,7 @@ def scraped_site(store: LocalStore) -> LocalStore:
     Evidence(store, "elsewhere").job("9", 0, HOUR_S, ["gone"], 0)
     store.build()
     count_settled_hours(store, settle_ms=SETTLE_MS, label_values=20)
-    note_live_source(store)
-    return store
-
-
-def note_live_source(store: LocalStore) -> None:
-    """Let the store know a source that is polled, and failed twice."""
     now = utc_now()
     status = Status("dcgm", "http://n1:9400", now, interval_s=30.0)
     live_status.write(store, [status.answered(now).failed(now, "no connection")])
+    return store

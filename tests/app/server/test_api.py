@@ -7,9 +7,7 @@ import itertools
 import json
 from datetime import date
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
 
-import httpx
 import polars as pl
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
@@ -34,9 +32,6 @@ from goodput_queries.sandbox.select import Answer, select
 from goodput_queries.sandbox.views import offered
 from goodput_queries.scope import Scope
 
-if TYPE_CHECKING:
-    from goodput_queries.storage.store import LocalStore
-
 ALL, NLP, OLD = (tokens.new_token() for _ in range(3))
 ACCESS = AccessSettings(
     sign_in="proxy",
@@ -55,25 +50,23 @@ TEAMS = "select team, count(*)::int as runs from marts.runs where team is not nu
 class Client:
     """A program that asks, with a token or the headers of the proxy."""
 
-    def __init__(self, store: LocalStore) -> None:
+    def __init__(self, store):
         self.store = store
         self.app = Starlette(
             routes=api_routes(store), middleware=[Middleware(SignIn, ACCESS, self.record)]
         )
 
-    async def record(self, *_entry: Any) -> None:
+    async def record(self, *_entry):
         """Drop an entry of a sign-in."""
 
-    def ask(
-        self, path: str, token: str | None = ALL, method: str = "GET", **given: Any
-    ) -> httpx.Response:
+    def ask(self, path, token=ALL, method="GET", **given):
         """Return the answer to a request below /api/v1."""
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         headers |= given.pop("headers", {})
         peer = ("10.0.0.7", 1)
         return ask(self.app, f"/api/v1{path}", method=method, peer=peer, headers=headers, **given)
 
-    def sql(self, sql: str, token: str | None = ALL, **given: Any) -> httpx.Response:
+    def sql(self, sql, token=ALL, **given):
         """Return the answer to a select."""
         return self.ask("/query", token, "POST", json={"sql": sql, **given})
 

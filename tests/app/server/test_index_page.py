@@ -45,13 +45,11 @@ def test_the_prefix_behind_a_proxy_is_no_level_of_the_address():
     assert (answer.status_code, SCRIPT.decode() in answer.text) == (200, True)
 
 
-def test_a_statement_is_downloaded_as_it_is():
-    assert answered("/media/a.html", OF_A_BROWSER).text == STATEMENT
-
-
-@pytest.mark.parametrize("path", ["/missing", "/metrics"])
-def test_what_is_no_page_stays_as_it_is(path):
-    assert answered(path, OF_A_BROWSER).text == PAGE
+@pytest.mark.parametrize(
+    ("path", "text"), [("/media/a.html", STATEMENT), ("/missing", PAGE), ("/metrics", PAGE)]
+)
+def test_what_is_no_page_stays_as_it_is(path, text):
+    assert answered(path, OF_A_BROWSER).text == text
 
 
 def test_what_no_browser_opens_stays_as_it_is():

@@ -6,7 +6,6 @@ import shutil
 from datetime import datetime
 
 import pytest
-from tests.ingest.followed_logs import google
 
 from goodput_ingest.formats.rotation import unrotated
 from goodput_ingest.live import tail
@@ -14,6 +13,10 @@ from goodput_ingest.live.tail import Tail
 
 NOW = datetime(2026, 11, 20, 13)
 START_S = 1787234410
+
+
+def google(**fields):
+    return json.dumps({"job_name": "run7"} | fields) + "\n"
 
 
 def starts(first, last):

@@ -6,10 +6,7 @@ import polars as pl
 import pytest
 from tests.ingest.gpu_lines import GPU, START, Line, mig, other, rows
 
-from goodput_ingest.gpu_metrics import (
-    gpu_rows,
-    labels,
-)
+from goodput_ingest.gpu_metrics import gpu_rows, labels
 
 # labels
 
@@ -30,6 +27,8 @@ from goodput_ingest.gpu_metrics import (
             {"gpu_uuid": "6699c0a8-4200-4242-037f-f97e6cae0f09"},
         ),
         ({"SERIAL_NUMBER": "6922"}, {"gpu_uuid": "SN-6922"}),
+        ({"serial_number": "PCB1", "gpu_id": "0"}, {"gpu_uuid": "SN-PCB1"}),
+        ({"serial_number": "N/A", "gpu_id": "0"}, {"gpu_uuid": None}),
         ({"Hostname": "n1"}, {"node": "n1"}),
         ({"hostname": "n1", "instance": "10.0.0.1:9400"}, {"node": "n1"}),
         ({"Hostname": "localhost", "instance": "n1:9400"}, {"node": "n1"}),

@@ -106,16 +106,14 @@ def test_amd_names_are_known_behind_a_sites_prefix():
         ({"hw_type": "power_supply"}, []),
     ],
 )
-def test_power_that_opentelemetry_reports_is_the_gpus_where_its_label_says_so(
-    labels: dict[str, str], stored: list[float]
-) -> None:
+def test_power_that_opentelemetry_reports_is_the_gpus_where_its_label_says_so(labels, stored):
     found = rows([("hw_power_watts", {**GPU, **labels}, 0, 700)])
 
     assert [row["power_w"] for row in found["gpu_samples"]] == stored
     assert "gpu_samples_other" not in found
 
 
-def test_every_exporter_of_the_catalogue_is_documented_somewhere() -> None:
+def test_every_exporter_of_the_catalogue_is_documented_somewhere():
     exporters = {row["exporter"]: row["source"] for row in catalogue.rows("exporters.csv")}
 
     named = {row["vendor"] for row in catalogue.rows("catalogue.csv")}
@@ -124,7 +122,7 @@ def test_every_exporter_of_the_catalogue_is_documented_somewhere() -> None:
 
 
 @pytest.mark.parametrize("name", ["hw_power_watts", "hw_fan_speed", "slurm_job_memory_rss"])
-def test_a_name_that_other_hardware_has_makes_no_page_one_of_gpus(name: str) -> None:
+def test_a_name_that_other_hardware_has_makes_no_page_one_of_gpus(name):
     assert not is_exporters(name)
 
 

@@ -49,9 +49,3 @@ def test_an_amd_gpu_without_partitions_is_a_whole_gpu(text):
     assert row["gpu_uuid"] == "88ff740f-0000-1000-80d1-000000000000"
     assert (row["gpu_instance"], row["is_other_partition"]) == ("", False)
     assert row["gpu_model"] == "AMD Instinct MI210"
-
-
-def test_a_serial_number_that_says_there_is_none_names_no_gpu():
-    given = pl.DataFrame({"serial_number": ["N/A", "PCB1"], "gpu_id": ["0", "0"]})
-
-    assert labels.normalise(given)["gpu_uuid"].to_list() == [None, "SN-PCB1"]

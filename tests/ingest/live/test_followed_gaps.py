@@ -6,7 +6,6 @@ from tests.ingest.job_log_lines import ITERATION
 from goodput_ingest.live.tail import Tail
 
 STEP = ITERATION.format(second=11, step=1, ms=1000.0)
-CUT = STEP.replace(" iteration ", " iteratio ").replace("iteration (ms)", "iteration (s)")
 SAVE = "  successfully saved checkpoint of iteration 1 to /ckpt\n"
 LLAMA_FACTORY = '{"current_steps": 3, "total_steps": 10, "loss": 1.2}\n'
 

@@ -19,12 +19,7 @@ from goodput_ingest.source import ReadOptions
 NOW = datetime(2026, 11, 20, 13)
 ZONE = "Europe/Berlin"
 TABLES = (
-    "job_events",
-    "job_runs",
-    "gpus",
-    "collectives",
-    "rank_map",
-    "gpu_events",
+    *("job_events", "job_runs", "gpus", "collectives", "rank_map", "gpu_events"),
     "serving_requests",
 )
 Rows = list[tuple[Any, ...]]
@@ -104,7 +99,7 @@ def test_a_log_polled_after_each_line_has_the_rows_of_the_whole(store, folder, l
     for _ in growing(folder / log.file, lines(log.text)):
         load(store, source)
 
-    assert len(whole) > 1
+    assert whole
     assert known(store) == whole
 
 

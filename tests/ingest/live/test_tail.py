@@ -12,7 +12,6 @@ import pytest
 from goodput_ingest.live import tail
 from goodput_ingest.live.status import Status
 from goodput_ingest.live.tail import Tail
-from goodput_ingest.source import LiveSource
 from goodput_ingest.sources.job_events.job_events import JobEvents
 from goodput_queries.errors import IngestError
 
@@ -60,11 +59,6 @@ def reached(store):
 @pytest.fixture
 def job_events(tmp_path):
     return Tail(folder=str(tmp_path), reads="job-events")
-
-
-def test_it_is_a_live_source(job_events):
-    assert isinstance(job_events, LiveSource)
-    assert job_events.interval_s == 5.0
 
 
 def test_each_line_is_read_once(store, tmp_path, job_events):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -22,7 +22,6 @@ from goodput_queries.errors import IngestError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from goodput_ingest.source import ReadOptions
 
 # one document, of which a cut leaves nothing or says so; or bytes that are no text
 DOCUMENTS = {
@@ -88,7 +87,7 @@ STEP_0 = re.compile(r"(?:step[:=]|'epoch': ')\s*0*\.?0*\b(?![.\d])")  # nothing 
 NEW = ("", "", " ", "x", "7", "12.5/13.0", "123456789012345678")
 
 
-def lines_of(case: Path) -> list[tuple[Path, int]]:
+def lines_of(case):
     """Return the lines of a case that tell what they are, by number from 0."""
     path, telling = input_of(case), TELLING[name_of(case)]
     if path.suffix in (".json", ".pkl") or case.name in OF_RANKS:
@@ -102,21 +101,19 @@ for case in CASES:
     if (source := name_of(case)) in TELLING and (found := lines_of(case)):
         framework = f" {case.name.split('_')[0]}" if source == "job-log" else ""
         LINES.setdefault(source + framework, []).extend(found)
-Outcome = tuple[Counter[Any], Counter[Any]] | str
 
 
-def names_of(line: str, telling: str) -> tuple[str, ...] | None:
+def names_of(line, telling):
     """Return the names in a line, of JSON all keys; None where no format names it."""
     found = re.search(telling, line)
     keys = re.findall(r'"([^"]*)" ?:', line) if '{"' in line and '":' in line else []
     return None if found is None else (*found.groups(), *keys)
 
 
-def outcome(name: str, path: Path, lines: list[str], options: ReadOptions) -> Outcome:
+def outcome(name, path, lines, options):
     """Return rows and rejects of a file with these lines, however often; or why it is refused."""
     path.write_text("\n".join(lines), "utf-8", "surrogateescape")
-    rows: Counter[Any] = Counter()
-    rejects: Counter[Any] = Counter()
+    rows, rejects = Counter(), Counter()
     try:
         for batch in SOURCES[name](path, options).extract():
             rows.update((batch.table, repr(row)) for row in batch.rows.rows())
@@ -126,7 +123,7 @@ def outcome(name: str, path: Path, lines: list[str], options: ReadOptions) -> Ou
     return rows, rejects
 
 
-def test_every_format_is_counted_or_one_document() -> None:
+def test_every_format_is_counted_or_one_document():
     assert {*TELLING} | DOCUMENTS == {*SOURCES}
     assert not {*TELLING} & DOCUMENTS
     assert {name.split()[0] for name in LINES} == {*TELLING}
@@ -139,9 +136,7 @@ def test_every_format_is_counted_or_one_document() -> None:
     derandomize=True,  # a few of very many: a failure is of this revision, not of chance
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-def test_a_line_that_bears_a_fact_is_read_or_rejected(
-    lines: list[tuple[Path, int]], data: Any, tmp_path: Path
-) -> None:
+def test_a_line_that_bears_a_fact_is_read_or_rejected(lines, data, tmp_path):
     case, number = data.draw(st.sampled_from(lines))
     name = name_of(case)
     path = tmp_path / case.parent.name / case.name / input_of(case).name

@@ -5,11 +5,10 @@ from __future__ import annotations
 import ssl
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from tests.app.receivers import PASSWORD, Post, post_office, web
+from tests.app.receivers import PASSWORD, post_office, web
 
 from goodput_billing.delivery.deliver import Plan
 from goodput_billing.delivery.settings import MailSettings, ReportSettings, WebhookSettings
@@ -17,9 +16,6 @@ from goodput_billing.statement.amounts.charges import Policy
 from goodput_billing.statement.amounts.rows import digest
 from goodput_billing.statement.closing import Booking
 from goodput_billing.statement.settings import StatementSettings
-
-if TYPE_CHECKING:
-    from goodput_billing.statement.statement import Statement
 
 POLICY = Policy("none", False, {})
 
@@ -42,7 +38,7 @@ def secure_hook(certificate):
         yield running
 
 
-def mail_settings(post: Post, **more: Any) -> MailSettings:
+def mail_settings(post, **more):
     """Return settings for a mail server of these tests."""
     return MailSettings(
         **{
@@ -81,7 +77,7 @@ def corrected(make, lines):
     return replace(first, bookings=[*first.bookings, second], rows=both)
 
 
-def booked(made: Statement, number: int = 0) -> Statement:
+def booked(made, number=0):
     """Return an open statement as it is once its day is closed."""
     rows = made.rows.drop("correction")
     booking = Booking(number, made.closes_ms, digest(rows), made.policy, rows, rows)
@@ -95,11 +91,11 @@ class Clock:
     at: datetime = datetime(2026, 11, 20, 15, tzinfo=UTC)
     pauses: list[float] = field(default_factory=list)
 
-    def now(self) -> datetime:
+    def now(self):
         """Return the moment that was set."""
         return self.at
 
-    def wait(self, seconds: float) -> bool:
+    def wait(self, seconds):
         """Note a pause, and go on."""
         self.pauses.append(seconds)
         return False

@@ -11,7 +11,6 @@ from goodput_app.settings import settings
 from goodput_billing.delivery.deliver import send_statement
 
 pytestmark = pytest.mark.usefixtures("here")
-Rows = dict[str, tuple[str, str, str]]
 
 
 def findings(text):

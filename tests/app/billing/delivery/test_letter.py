@@ -9,10 +9,6 @@ from goodput_billing.statement.amounts.charges import Policy
 
 NO_POLICY = Policy("none", False, {})
 NOTHING = Enclosed()
-SHAPE = {
-    "line": "usage", "cluster": "c", "user_name": "u", "run_key": None, "run_id": "r",
-    "job_name": "j", "partition": "gpu", "qos": "normal", "gpu_model": "NVIDIA H100",
-}  # fmt: skip
 
 
 def test_it_says_what_was_billed_by_account(make, lines):

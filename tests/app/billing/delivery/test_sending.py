@@ -16,11 +16,11 @@ from goodput_queries.errors import GoodputError
 class Channel:
     """A server that gives the configured answers."""
 
-    def __init__(self, *answers: GoodputError | tuple[str, ...]) -> None:
+    def __init__(self, *answers):
         self.answers = list(answers)
         self.had: list[tuple[str, ...]] = []
 
-    def __call__(self, had: tuple[str, ...]) -> tuple[str, ...]:
+    def __call__(self, had):
         """Answer."""
         self.had.append(had)
         answer = self.answers.pop(0)
@@ -34,7 +34,7 @@ class Pauses(list[float]):
 
     over = False
 
-    def __call__(self, seconds: float) -> bool:
+    def __call__(self, seconds):
         """Note it."""
         self.append(seconds)
         return self.over

@@ -91,16 +91,12 @@ def test_a_last_attempt_that_failed_is_explained_above_the_ledger(failed, visit,
     assert "Why it failed" not in titles_of(page)
 
 
-def test_the_link_of_an_attempt_chooses_it(failed, visit):
-    app = visit(failed, "one_run", run=RUN, attempt="1")
+def test_attempts_that_did_not_fail_say_so(failed, visit):
+    of_one = visit(failed, "one_run", run=RUN, attempt="1")
+    of_none = visit(failed, "one_run", run=RUN, **of_attempt(failed, 1, later_s=20))
 
-    assert "Attempt 1 did not end badly" in texts(app)
-
-
-def test_a_run_without_failures_says_so(failed, visit):
-    app = visit(failed, "one_run", run=RUN, **of_attempt(failed, 1, later_s=20))
-
-    assert "No attempt ended badly in this time range." in texts(app)
+    assert "Attempt 1 did not end badly" in texts(of_one)
+    assert "No attempt ended badly in this time range." in texts(of_none)
 
 
 def test_the_health_page_has_the_time_between_failures_by_cause(failed, visit):

@@ -85,22 +85,22 @@ def test_a_page_says_that_findings_follow(unpriced, visit, page):
 class Clock:
     """A database whose state moves on, and evaluations that end when they are let."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.number, self.begun = 0, 0
         self.may_end = Event()
 
-    def state(self) -> tuple[int, int, str]:
+    def state(self):
         """Return the state of the database."""
         return 0, self.number, ""
 
-    def evaluate(self, *_: object) -> findings.Found:
+    def evaluate(self, *_):
         """Return what is found in the present state, once it may end."""
         self.begun += 1
         assert self.may_end.wait(60)
         rows = pl.DataFrame({"number": [self.number]})
         return findings.Found(rows, rows)
 
-    def moves(self) -> None:
+    def moves(self):
         """Let something be loaded, so that evaluations take time again."""
         self.number += 1
         self.may_end = Event()

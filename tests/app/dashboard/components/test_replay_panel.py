@@ -27,7 +27,7 @@ FAILS = (sys.executable, "-c", "import sys; sys.exit('night: nothing in it has a
 class Upload(io.BytesIO):
     """An uploaded file with the name that a browser gives it."""
 
-    def __init__(self, name: str, content: bytes) -> None:
+    def __init__(self, name, content):
         super().__init__(content)
         self.name = name
 

@@ -30,18 +30,17 @@ def bars(*rows):
     return {trace.name: list(trace.y) for trace in figure.data if trace.type == "bar"}
 
 
-def test_the_name_with_most_power_is_at_the_bottom():
-    assert list(bars(("small", None, 0, 100.0), ("big", None, 0, 400.0))) == ["big", "small"]
-
-
-def test_what_is_not_allocated_is_on_top():
-    found = bars((None, "free", 0, 900.0), ("team", "held", 0, 100.0))
-
-    assert list(found) == ["team", "Not allocated"]
-
-
-def test_what_has_no_name_says_so():
-    assert list(bars((None, None, 0, 100.0))) == ["Rack unknown"]
+@pytest.mark.parametrize(
+    ("rows", "names"),
+    [
+        ([("small", None, 0, 100.0), ("big", None, 0, 400.0)], ["big", "small"]),
+        ([(None, "free", 0, 900.0), ("team", "held", 0, 100.0)], ["team", "Not allocated"]),
+        ([(None, None, 0, 100.0)], ["Rack unknown"]),
+    ],
+    ids=["most power at the bottom", "what is not allocated on top", "no name"],
+)
+def test_names_stand_in_their_order(rows, names):
+    assert list(bars(*rows)) == names
 
 
 def test_a_bucket_without_a_reading_has_no_bar_and_no_coverage():

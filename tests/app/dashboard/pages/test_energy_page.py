@@ -1,7 +1,6 @@
 """The Energy page, in-process: on a made-up cluster, without counters, and with hostile names."""
 
 import json
-from datetime import timedelta
 from decimal import Decimal
 
 import pytest
@@ -136,15 +135,10 @@ def test_idle_power_is_that_of_the_free_gpu(page):
     assert rows["power_w"].to_list() == [100.0]
 
 
-def test_few_gpus_are_read_from_their_readings_and_many_from_the_roll_up():
-    window = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS)
+@pytest.mark.parametrize(
+    ("hours", "gpus", "bucket_min"), [(1, 4, 1), (1, 1_000, 10), (24, 2_000, 30), (24, 10_000, 60)]
+)
+def test_of_many_gpus_the_roll_up_is_read_in_longer_buckets(hours, gpus, bucket_min):
+    window = Scope(from_ms=START_MS, to_ms=START_MS + hours * HOUR_MS)
 
-    assert energy.bucket_ms(window, 4) == timedelta(minutes=1) / timedelta(milliseconds=1)
-    assert energy.bucket_ms(window, 1_000) == timedelta(minutes=10) / timedelta(milliseconds=1)
-
-
-def test_many_gpus_have_longer_buckets():
-    day = Scope(from_ms=START_MS, to_ms=START_MS + 24 * HOUR_MS)
-
-    assert energy.bucket_ms(day, 2_000) == timedelta(minutes=30) / timedelta(milliseconds=1)
-    assert energy.bucket_ms(day, 10_000) == HOUR_MS
+    assert energy.bucket_ms(window, gpus) == bucket_min * 60_000

@@ -89,13 +89,10 @@ def test_a_kind_that_nobody_reads_names_the_counter_to_enable(store, visit):
     assert "Not read on any node: ECC, uncorrected; Row remaps; Thermal slowdown time." in shown
 
 
-def test_an_unknown_kind_is_named_and_nothing_is_drawn(hit, visit):
-    app = visit(hit, "node_health", kind="<b>x")
-
-    assert "is not a kind of error" in texts(app)
-
-
-def test_a_window_without_data_says_so(hit, visit):
-    app = visit(hit, "node_health", **EMPTY_WINDOW)
-
-    assert "No data in" in texts(app)
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [({"kind": "<b>x"}, "is not a kind of error"), (EMPTY_WINDOW, "No data in")],
+    ids=["an unknown kind", "a window without data"],
+)
+def test_what_is_not_there_is_named(hit, visit, given, said):
+    assert said in texts(visit(hit, "node_health", **given))

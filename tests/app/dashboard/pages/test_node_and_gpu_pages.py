@@ -128,6 +128,12 @@ def test_a_time_range_without_data_offers_the_last_data(capture, visit, gpu):
         assert app.button(key="empty_jump")
 
 
+def drawn(script):
+    """Return what a script with a part of a page draws."""
+    app = AppTest.from_string(f"import polars as pl\n{script}", default_timeout=PATIENCE_S).run()
+    return assert_sound(app)
+
+
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
     ("series", "caption"),
@@ -138,17 +144,14 @@ def test_a_time_range_without_data_offers_the_last_data(capture, visit, gpu):
     ids=["nothing", "cpu-alone"],
 )
 def test_what_a_host_does_not_report_is_named(series, caption):
-    app = AppTest.from_string(
+    app = drawn(
         f"""
-import polars as pl
 from goodput_app.dashboard.components.fleet import host_parts
 series = pl.DataFrame({series})
 host_parts.missing(series.with_columns(at=pl.datetime(2026, 1, 1)), "gpu-a01")
-""",
-        default_timeout=PATIENCE_S,
-    ).run()
+"""
+    )
 
-    assert_sound(app)
     assert caption in app.caption[0].value
     assert ['urls = ["http://gpu-a01:9100"]' in code.value for code in app.code] == [True] * (
         series == "{}"
@@ -176,19 +179,16 @@ host_parts.missing(series.with_columns(at=pl.datetime(2026, 1, 1)), "gpu-a01")
     ids=["no-counter", "no-rise", "a-rise"],
 )
 def test_memory_errors_are_listed_or_none_or_not_reported(rows, tables, captions):
-    app = AppTest.from_string(
+    app = drawn(
         f"""
-import polars as pl
 from goodput_app.dashboard.components.fleet import gpu_parts
 schema = {{"kind": pl.String, "hour": pl.Int64, "rise": pl.Float64}}
 found = pl.DataFrame({rows}, schema=schema, orient="row")
 hours = pl.datetime(2026, 1, 1) + pl.duration(hours=pl.col("hour"))
 gpu_parts.memory_errors(found.with_columns(hour_at=hours, label=pl.col("kind")))
-""",
-        default_timeout=PATIENCE_S,
-    ).run()
+"""
+    )
 
-    assert_sound(app)
     assert [len(table.value) for table in app.dataframe] == [1] * tables
     assert [caption.value for caption in app.caption] == captions
 
@@ -204,9 +204,8 @@ gpu_parts.memory_errors(found.with_columns(hour_at=hours, label=pl.col("kind")))
     ids=["chronic", "few-hours", "none", "not-reported"],
 )
 def test_throttling_of_a_gpu_is_chronic_passing_or_not_known(recurrence, is_reported, shown):
-    app = AppTest.from_string(
+    app = drawn(
         f"""
-import polars as pl
 from goodput_app.dashboard.components.fleet import gpu_parts
 numbers = dict.fromkeys(("throttled_hours", "read_hours", "throttled_ratio",
                          "gpu_temperature_c", "slowdown_margin_c"), 1.0)
@@ -216,11 +215,9 @@ found = pl.DataFrame(row, schema_overrides={{"recurrence": pl.String}})
 sources = pl.DataFrame({{"has_readings": [True], "has_reasons": [{is_reported}],
                          "has_counters": [False]}})
 gpu_parts.throttling(found.filter(pl.col("recurrence").ne_missing("")), sources)
-""",
-        default_timeout=PATIENCE_S,
-    ).run()
+"""
+    )
 
-    assert_sound(app)
     if isinstance(shown, str):
         assert app.caption[0].value.startswith(shown)
     else:

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from goodput_ingest.source import LiveSource, ReadOptions
+from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.dcgm.live import DcgmLive
 from goodput_ingest.sources.dcgm.scrapes import Dcgm
 from goodput_queries.errors import IngestError
@@ -92,13 +92,6 @@ def test_a_poll_dates_what_the_targets_say_with_its_beginning(store, exporter, s
     rows = store.read("select source, gpu_uuid, ts, power_w from raw.gpu_samples order by 2").rows()
     assert rows == [("dcgm", "GPU-a", NOON, 600.0), ("dcgm", "GPU-b", NOON, 70.0)]
     assert [path for path, _ in exporter.asked] == ["/metrics"]
-
-
-def test_it_is_a_live_source(exporter):
-    source = DcgmLive(urls=[exporter.url])
-
-    assert isinstance(source, LiveSource)
-    assert source.interval_s == 30.0
 
 
 def test_an_owner_over_polls_is_one_row_and_a_gpu_is_reported_once(store, exporter):
@@ -215,11 +208,12 @@ def test_a_target_that_fails_is_reported_in_a_sentence_and_stops_no_other(
     assert f"{exporter.url}/metrics: {why}" in reason
 
 
-def test_nobody_there_is_reported_in_a_sentence(store, exporter):
+@pytest.mark.parametrize("ask", [lambda s: list(s.poll({}, NOON)), DcgmLive.probe])
+def test_nobody_there_is_reported_in_a_sentence(exporter, ask):
     exporter.close()
 
     with pytest.raises(IngestError, match="it cannot be reached"):
-        poll(store, DcgmLive(urls=[exporter.url]))
+        ask(DcgmLive(urls=[exporter.url]))
 
 
 def test_a_password_comes_from_the_environment_or_a_file_and_goes_nowhere_else(
@@ -264,10 +258,3 @@ def test_a_probe_says_what_is_there_and_what_could_be(exporter, second):
         "add to the exporter's counters file: DCGM_FI_PROF_SM_ACTIVE," in f for f in findings
     )
     assert not any("POWER_USAGE" in finding for finding in findings)
-
-
-def test_a_probe_of_nobody_raises(exporter):
-    exporter.close()
-
-    with pytest.raises(IngestError, match="it cannot be reached"):
-        DcgmLive(urls=[exporter.url]).probe()

@@ -14,14 +14,17 @@ HANG = (
 )
 
 
-def test_a_watchdogs_log_is_refused_until_its_zone_is_given(store, tmp_path):
-    with pytest.raises(IngestError, match="Name their time zone with --timezone"):
-        parsed(store, tmp_path, HANG, ReadOptions())
-
-
-def test_a_log_of_which_no_line_could_be_read_says_what_was_wrong_with_the_first(store, tmp_path):
-    with pytest.raises(IngestError, match=r"line 1: the stamp 08-20 .* has no year"):
-        parsed(store, tmp_path, HANG.partition("\n")[2])
+@pytest.mark.parametrize(
+    ("text", "options", "why"),
+    [
+        (HANG, (ReadOptions(),), "Name their time zone with --timezone"),
+        (HANG.partition("\n")[2], (), r"line 1: the stamp 08-20 .* has no year"),
+    ],
+    ids=["no zone", "no year"],
+)
+def test_a_watchdogs_log_without_its_zone_or_year_is_refused(store, tmp_path, text, options, why):
+    with pytest.raises(IngestError, match=why):
+        parsed(store, tmp_path, text, *options)
 
 
 def test_torchruns_root_cause_is_the_exception_that_was_printed_before_it(store, tmp_path):

@@ -31,6 +31,12 @@ def events(store, columns="event, step"):
     return store.read(f"select {columns} from raw.job_events order by ts, event").rows()
 
 
+def read(store, folder, text, options=BERLIN):
+    """Read a log with this text; return event and step of its events."""
+    ingest(store, "job-log", [write(folder, text)], options)
+    return events(store)
+
+
 # whose log it is
 
 
@@ -117,19 +123,46 @@ def test_what_one_rank_prints_counts_for_the_gang(store, tmp_path):
 # times
 
 
-def test_local_times_are_refused_without_a_zone(store, tmp_path):
-    with pytest.raises(IngestError, match="--timezone"):
-        ingest(store, "job-log", [write(tmp_path, TEN)], ReadOptions())
+LOGGED = "[2026-08-20 14:03:10,500] INFO {'loss': 1.9321, 'epoch': 0.12}\n"
+COLLECTED = (
+    "2026-08-20T14:03:10.25+02:00 stdout F [titan] 2026-08-20 14:03:09,000 - root - INFO - "
+    "step: 7  loss:  6.4  tps: 8,214\n"
+)
 
-    assert store.read("select count(*) from raw.job_events").item() == 0
+
+@pytest.mark.parametrize(
+    ("text", "options", "at"),
+    [
+        (TEN, BERLIN, "11.500000"),
+        (COLLECTED, ReadOptions(), "10.250000"),
+        (LOGGED, BERLIN, "10.500000"),
+    ],
+    ids=["by the configured zone", "by a collector's stamp, without a zone", "by its logger"],
+)
+def test_the_time_of_a_line_is_in_utc(store, tmp_path, text, options, at):
+    read(store, tmp_path, text, options)
+
+    assert str(events(store, "ts")[0][0]) == f"2026-08-20 12:03:{at}"
 
 
-def test_local_times_become_utc_by_the_configured_zone(store, tmp_path):
-    ingest(store, "job-log", [write(tmp_path, TEN)], BERLIN)
+@pytest.mark.parametrize(
+    ("text", "options", "why"),
+    [
+        (TEN, ReadOptions(), "--timezone"),
+        (LOGGED, ReadOptions(), "Name their time zone with --timezone"),
+        (
+            "***** Running training *****\n" + "{'loss': 1.9321, 'epoch': 0.12}\n" * 3,
+            BERLIN,
+            r"events \(4 lines\) but no times",
+        ),
+    ],
+    ids=["local times without a zone", "a logger's without a zone", "nothing has a moment"],
+)
+def test_a_log_whose_times_are_not_known_is_refused(store, tmp_path, text, options, why):
+    with pytest.raises(IngestError, match=why):
+        read(store, tmp_path, text, options)
 
-    assert str(store.read("select min(ts) from raw.job_events").item()) == (
-        "2026-08-20 12:03:11.500000"
-    )
+    assert events(store) == []
 
 
 @pytest.mark.parametrize(
@@ -145,38 +178,6 @@ def test_a_local_time_that_a_change_of_clocks_makes_unsure_is_rejected(
 
     assert what in store.read("select reason from raw.rejects").item()
     assert store.read("select count(*) from raw.job_events").item() == 10
-
-
-def test_a_collectors_stamp_places_lines_that_have_none_and_needs_no_zone(store, tmp_path):
-    text = (
-        "2026-08-20T14:03:10.25+02:00 stdout F [titan] 2026-08-20 14:03:09,000 - root - INFO - "
-        "step: 7  loss:  6.4  tps: 8,214\n"
-    )
-
-    ingest(store, "job-log", [write(tmp_path, text)], ReadOptions())
-
-    assert str(store.read("select ts from raw.job_events").item()) == "2026-08-20 12:03:10.250000"
-
-
-LOGGED = "[2026-08-20 14:03:10,500] INFO {'loss': 1.9321, 'epoch': 0.12}\n"
-
-
-def test_the_time_that_a_programs_logger_writes_is_that_of_its_line(store, tmp_path):
-    ingest(store, "job-log", [write(tmp_path, LOGGED)], BERLIN)
-
-    assert str(store.read("select ts from raw.job_events").item()) == "2026-08-20 12:03:10.500000"
-
-
-def test_the_zone_of_such_a_time_is_asked_for(store, tmp_path):
-    with pytest.raises(IngestError, match="Name their time zone with --timezone"):
-        ingest(store, "job-log", [write(tmp_path, LOGGED)], ReadOptions())
-
-
-def test_a_log_in_which_nothing_has_a_moment_is_refused(store, tmp_path):
-    text = "***** Running training *****\n" + "{'loss': 1.9321, 'epoch': 0.12}\n" * 3
-
-    with pytest.raises(IngestError, match=r"events \(4 lines\) but no times"):
-        ingest(store, "job-log", [write(tmp_path, text)], BERLIN)
 
 
 def test_lines_without_a_moment_beside_others_are_counted_and_rejected(store, tmp_path):
@@ -210,63 +211,53 @@ def test_of_very_many_lines_without_a_moment_the_last_that_is_listed_says_so(
 # lives and formats
 
 
-def test_a_second_life_in_one_log_begins_with_its_own_start(store, tmp_path):
-    start = "[after megatron is initialized] datetime: 2026-08-20 14:0{}:00 \n"
-
-    ingest(
-        store,
-        "job-log",
-        [write(tmp_path, start.format(1) + TEN + start.format(5))],
-        BERLIN,
-    )
-
-    starts = store.read("select count(*) from raw.job_events where event = 'job.start'")
-    assert starts.item() == 2
-
-
-def test_a_life_that_the_restarter_and_the_trainer_both_begin_begins_once(store, tmp_path):
-    text = (
-        "  - Cycle: 0 Event: worker_start_started Node: n1 Rank: 0 Time: 2026-08-20 11:59:00 UTC\n"
-        "[after megatron is initialized] datetime: 2026-08-20 14:01:00 \n" + TEN
-    )
-
-    ingest(store, "job-log", [write(tmp_path, text)], BERLIN)
-
-    starts = store.read("select count(*) from raw.job_events where event = 'job.start'")
-    assert starts.item() == 1
-
-
-def test_steps_are_taken_from_one_format_alone(store, tmp_path):
-    """Megatron with DeepSpeed prints each step twice."""
-    text = TEN + (
-        "[2026-08-20 14:03:20,900] [INFO] [logging.py:128:log_dist] [Rank 0] step=10, skipped=0\n"
-    )
-
-    ingest(store, "job-log", [write(tmp_path, text)], BERLIN)
-
-    assert [step for _, step in events(store)] == list(range(1, 11))
+BEGUN = "[after megatron is initialized] datetime: 2026-08-20 14:0{}:00 \n"
+RESTARTED = (
+    "  - Cycle: 0 Event: worker_start_started Node: n1 Rank: 0 Time: 2026-08-20 11:59:00 UTC\n"
+)
 
 
 @pytest.mark.parametrize(
-    "label",
-    ["[default7]:", "63: ", "[rank63]: ", "[pod/train-0/main] ", "(Worker pid=71, ip=10.0.0.1) "],
+    ("text", "starts"),
+    [(BEGUN.format(1) + TEN + BEGUN.format(5), 2), (RESTARTED + BEGUN.format(1) + TEN, 1)],
+    ids=["a second life", "one that the restarter and the trainer both begin"],
 )
-def test_labels_of_launchers_are_seen_through(store, tmp_path, label):
-    titan = "[titan] 2026-08-20 14:03:09,000 - root - INFO - step: 7  loss:  6.4  tps: 8,214\n"
+def test_each_life_in_a_log_begins_once(store, tmp_path, text, starts):
+    found = read(store, tmp_path, text)
 
-    ingest(store, "job-log", [write(tmp_path, label + titan)], BERLIN)
-
-    assert events(store) == [("step", 7)]
+    assert [event for event, _ in found].count("job.start") == starts
 
 
-def test_two_ranks_on_one_line_do_not_hide_an_iteration(store, tmp_path):
-    text = "[Rank 55] (after 20 iterations) memory (MB) | reserved: 26588.0" + ITERATION.format(
-        second=11, step=1
-    )
+TITAN = "[titan] 2026-08-20 14:03:09,000 - root - INFO - step: 7  loss:  6.4  tps: 8,214\n"
+DEEPSPEED = (
+    "[2026-08-20 14:03:20,900] [INFO] [logging.py:128:log_dist] [Rank 0] step=10, skipped=0\n"
+)
+LABELS = (
+    "[default7]:",
+    "63: ",
+    "[rank63]: ",
+    "[pod/train-0/main] ",
+    "(Worker pid=71, ip=10.0.0.1) ",
+)
+STEPS = {
+    # Megatron with DeepSpeed prints each step twice
+    "steps of one format alone": (TEN + DEEPSPEED, list(range(1, 11))),
+    **{f"behind the label {label}": (f"{label} {TITAN}", [7]) for label in LABELS},
+    "behind another rank on its line": (
+        "[Rank 55] (after 20 iterations) memory (MB) | reserved: 26588.0"
+        + ITERATION.format(second=11, step=1),
+        [1],
+    ),
+    "a million steps in one line as one span": (
+        TEN + ITERATION.format(second=59, step=1_000_000),
+        [*range(1, 11), 1_000_000],
+    ),
+}
 
-    ingest(store, "job-log", [write(tmp_path, text)], BERLIN)
 
-    assert events(store) == [("step", 1)]
+@pytest.mark.parametrize(("text", "steps"), STEPS.values(), ids=STEPS)
+def test_the_steps_of_a_log(store, tmp_path, text, steps):
+    assert read(store, tmp_path, text) == [("step", step) for step in steps]
 
 
 # growth and damage
@@ -309,14 +300,6 @@ def test_a_line_beyond_all_reason_is_rejected_or_passed_over(store, tmp_path, li
 
     steps = {step for event, step in events(store) if event == "step"}
     assert set(range(1, 11)) <= steps
-
-
-def test_a_line_that_covers_a_million_steps_is_one_span(store, tmp_path):
-    text = TEN + ITERATION.format(second=59, step=1_000_000)
-
-    ingest(store, "job-log", [write(tmp_path, text)], BERLIN)
-
-    assert len(events(store)) == 11
 
 
 # recognising

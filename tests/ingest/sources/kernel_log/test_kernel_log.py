@@ -29,28 +29,34 @@ def read(store, path, zone=None, observed_at=None, node="node7"):
     return ingest(store, "kernel-log", [path], options)
 
 
-def when(store):
-    rows = store.read("select ts, ts_precision, node from raw.gpu_events order by ts").rows()
-    return [(ts, precision, node) for ts, precision, node in rows]
+NO_ZONE = r"carries no offset from UTC.*--timezone"
+NO_NODE = r"do not name their node.*--node"
+SINCE_BOOT = r"count from boot.*dmesg -T.*journalctl"
 
 
 @pytest.mark.parametrize(
-    "line", ["[Tue Nov 18 13:00:00 2025] " + XID, "2025-11-18 13:00:00 node7 kernel: " + XID]
+    ("stamp", "options", "why"),
+    [
+        ("[Tue Nov 18 13:00:00 2025] ", {}, NO_ZONE),
+        ("2025-11-18 13:00:00 node7 kernel: ", {}, NO_ZONE),
+        ("[Tue Nov 18 13:00:00 2025] ", {"zone": BERLIN, "node": None}, NO_NODE),
+        ("2025-11-18T12:00:00+00:00 ", {"zone": BERLIN, "node": None}, NO_NODE),
+        (
+            "Nov 18 13:00:00 node7 kernel: ",
+            {"zone": BERLIN},
+            r"times carry no year.*--observed-at",
+        ),
+        ("[12345.678901] ", {"zone": BERLIN}, SINCE_BOOT),
+        ("[    5.678901] ", {"zone": BERLIN}, SINCE_BOOT),
+        ("<4>[ 1.000000] ", {"zone": BERLIN}, SINCE_BOOT),
+        ("4,1234,567890123,-;", {"zone": BERLIN}, SINCE_BOOT),
+    ],
 )
-def test_a_local_time_needs_its_zone(store, tmp_path, line):
-    with pytest.raises(IngestError, match=r"carries no offset from UTC.*--timezone"):
-        read(store, write(tmp_path, line))
-
-
-@pytest.mark.parametrize("stamp", ["[Tue Nov 18 13:00:00 2025] ", "2025-11-18T12:00:00+00:00 "])
-def test_a_log_that_names_no_node_needs_an_option(store, tmp_path, stamp):
-    with pytest.raises(IngestError, match=r"do not name their node.*--node"):
-        read(store, write(tmp_path, stamp + XID), BERLIN, node=None)
-
-
-def test_a_time_without_a_year_needs_the_day_of_collection(store, tmp_path):
-    with pytest.raises(IngestError, match=r"times carry no year.*--observed-at"):
-        read(store, write(tmp_path, "Nov 18 13:00:00 node7 kernel: " + XID), BERLIN)
+def test_a_log_without_its_zone_node_or_year_is_refused_with_what_to_do(
+    store, tmp_path, stamp, options, why
+):
+    with pytest.raises(IngestError, match=why):
+        read(store, write(tmp_path, stamp + XID), **options)
 
 
 @pytest.mark.parametrize(
@@ -67,15 +73,7 @@ def test_a_time_without_a_year_is_the_last_before_the_collection(
 ):
     read(store, write(tmp_path, f"{stamp} node7 kernel: {XID}"), BERLIN, collected)
 
-    assert [ts.year for ts, _, _ in when(store)] == [year]
-
-
-@pytest.mark.parametrize(
-    "stamp", ["[12345.678901] ", "[    5.678901] ", "<4>[ 1.000000] ", "4,1234,567890123,-;"]
-)
-def test_times_since_boot_are_refused_with_what_to_do(store, tmp_path, stamp):
-    with pytest.raises(IngestError, match=r"count from boot.*dmesg -T.*journalctl"):
-        read(store, write(tmp_path, stamp + XID), BERLIN)
+    assert store.read("select year(ts) from raw.gpu_events").rows() == [(year,)]
 
 
 def test_a_kernel_log_without_a_fault_has_no_rows_and_was_read(store, tmp_path):

@@ -34,30 +34,6 @@ COLL: Record = {
     "coll_algobw_gbs": 222.25,
     "coll_busbw_gbs": 333.5,
 }
-TRACE: Record = {
-    "event_trace_sn": {"coll_start_sn": 1, "coll_stop_sn": 2, "kernel_events": []},
-    "event_trace_ts": {
-        "coll_start_ts": DUMPED_US - 1000,
-        "coll_stop_ts": DUMPED_US - 999,
-        "kernel_events": [
-            {
-                "channel_id": 0,
-                "kernel_start_ts": DUMPED_US - 900,
-                "kernel_stop_ts": DUMPED_US - 450,
-            },
-            {
-                "channel_id": 1,
-                "kernel_start_ts": DUMPED_US - 901,
-                "kernel_stop_ts": DUMPED_US - 440,
-            },
-            {
-                "channel_id": 2,
-                "kernel_start_ts": DUMPED_US - 890,
-                "kernel_stop_ts": DUMPED_US - 460,
-            },
-        ],
-    },
-}
 
 
 def line(**coll):
@@ -146,7 +122,7 @@ def test_lines_that_are_no_record_are_rejected_where_they_stand(store, tmp_path)
     records[507] = {**line(), "metadata": {**METADATA, "dump_timestamp_us": 0}}
     path = write(tmp_path, *records)
     with path.open("a") as file:
-        file.write(json.dumps(line(**TRACE))[:900])
+        file.write(json.dumps(line())[:400])
 
     summary = read(store, path)
 

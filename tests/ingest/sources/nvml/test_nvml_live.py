@@ -12,7 +12,6 @@ from tests.ingest import fake_nvml
 from tests.ingest.fake_nvml import FakeGpu, FakeNvml
 from tests.ingest.nvml_sampling import NOW, PATIENCE_S, Lines, kind
 
-from goodput_ingest.source import LiveSource
 from goodput_ingest.sources.nvml.buffer import Buffer
 from goodput_ingest.sources.nvml.live import NvmlLive
 from goodput_ingest.sources.nvml.recorder import as_json
@@ -70,11 +69,6 @@ def test_what_is_read_live_lands_as_recorded_readings_do(store, live):
     event = store.read("select node, pci_bus_id, ts_precision, kind, code from raw.gpu_events")
     assert event.rows() == [("node7", "00000000:9b:00.0", "at_or_before", "xid", 79)]
     assert store.read("select count(*) from raw.rejects").item() == 0
-
-
-def test_the_live_source_is_one():
-    assert isinstance(NvmlLive(), LiveSource)
-    assert NvmlLive().sample_s == 1.0
 
 
 def test_lines_that_were_not_loaded_come_again(live):

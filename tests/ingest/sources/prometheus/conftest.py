@@ -21,7 +21,7 @@ import pytest
 from tests.until import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
 JSON = "application/json"
@@ -38,7 +38,7 @@ GPU = {
 }
 
 
-def series(name: str, points: list[tuple[float, Any]], **labels: str) -> dict[str, Any]:
+def series(name, points, **labels):
     """Return one result of a matrix."""
     return {
         "metric": {"__name__": name, **GPU, **labels},
@@ -46,7 +46,7 @@ def series(name: str, points: list[tuple[float, Any]], **labels: str) -> dict[st
     }
 
 
-def matrix(*results: dict[str, Any], **more: Any) -> dict[str, Any]:
+def matrix(*results, **more):
     """Return the answer to a range selector."""
     return {
         "status": "success",
@@ -77,7 +77,7 @@ class Reply:
     waits_for: threading.Event | None = None
     pause_s: float = 0
 
-    def content(self) -> bytes:
+    def content(self):
         """Return the body as bytes."""
         return self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
 
@@ -93,11 +93,11 @@ class FakeServer:
     asked: list[Request] = field(default_factory=list)
     answer: Callable[[Request], Reply] = lambda _: Reply()
 
-    def queries(self) -> list[Request]:
+    def queries(self):
         """Return what was asked of /api/v1/query."""
         return [request for request in self.asked if request.path == "/api/v1/query"]
 
-    def reply_to(self, request: Request) -> Reply:
+    def reply_to(self, request):
         """Answer what every server can, and the rest as the test says."""
         self.asked.append(request)
         if request.path == "/":
@@ -109,18 +109,18 @@ class FakeServer:
         return self.answer(request)
 
 
-def _handler(server: FakeServer) -> type[BaseHTTPRequestHandler]:
+def _handler(server):
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
 
-        def do_GET(self) -> None:
+        def do_GET(self):
             self._reply(urllib.parse.urlsplit(self.path).query)
 
-        def do_POST(self) -> None:
+        def do_POST(self):
             self._reply(self.rfile.read(int(self.headers["Content-Length"])).decode())
 
-        def _reply(self, form: str) -> None:
+        def _reply(self, form):
             request = Request(
                 urllib.parse.urlsplit(self.path).path,
                 dict(urllib.parse.parse_qsl(form)),
@@ -150,7 +150,7 @@ def _handler(server: FakeServer) -> type[BaseHTTPRequestHandler]:
                 self.connection.shutdown(socket.SHUT_RDWR)
                 self.close_connection = True
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, *_):
             """Keep quiet."""
 
     return Handler
@@ -160,12 +160,12 @@ class _Listener(ThreadingHTTPServer):
     daemon_threads = True
     answers: FakeServer
 
-    def handle_error(self, *_: object) -> None:
+    def handle_error(self, *_):
         """Keep quiet: clients hang up here."""
 
 
 @pytest.fixture
-def fake_listener() -> Iterator[_Listener]:
+def fake_listener():
     """Give the listener behind `fake`."""
     server = FakeServer()
     http = _Listener(("127.0.0.1", 0), _handler(server))
@@ -180,13 +180,13 @@ def fake_listener() -> Iterator[_Listener]:
 
 
 @pytest.fixture
-def fake(fake_listener: _Listener) -> FakeServer:
+def fake(fake_listener):
     """Give a server of the test's own."""
     return fake_listener.answers
 
 
 @pytest.fixture
-def reply_types() -> SimpleNamespace:
+def reply_types():
     """Give what replies are made of; test files of a folder cannot import its conftest."""
     return SimpleNamespace(Reply=Reply, matrix=matrix, series=series)
 
@@ -202,12 +202,12 @@ class Exporter:
 
 
 @pytest.fixture
-def exporter() -> Iterator[Exporter]:
+def exporter():
     """Give a fake exporter on a port of its own."""
     found = Exporter()
 
     class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+        def do_GET(self):
             found.scrapes += 1
             self.send_response(500 if found.is_failing else 200)
             self.send_header("Content-Type", "text/plain; version=0.0.4")
@@ -215,7 +215,7 @@ def exporter() -> Iterator[Exporter]:
             if not found.is_failing:
                 self.wfile.write(found.text.encode())
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, *_):
             """Keep quiet."""
 
     http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -237,11 +237,11 @@ class RealPrometheus:
     process: subprocess.Popen[bytes] | None = None
 
     @property
-    def url(self) -> str:
+    def url(self):
         """Return where it listens."""
         return f"http://127.0.0.1:{self.port}"
 
-    def start(self) -> None:
+    def start(self):
         """Start it and wait until it answers."""
         self.process = subprocess.Popen(
             [
@@ -256,14 +256,14 @@ class RealPrometheus:
         )
         self.until(lambda: self.get("/-/ready") is not None, "it is ready")
 
-    def stop(self) -> None:
+    def stop(self):
         """Stop it in order, so that its data stays."""
         if self.process is not None:
             self.process.terminate()
             self.process.wait(WAIT_S)
             self.process = None
 
-    def get(self, path: str) -> bytes | None:
+    def get(self, path):
         """Return what it answers; None where it does not."""
         try:
             with urllib.request.urlopen(self.url + path, timeout=5) as response:  # noqa: S310
@@ -271,7 +271,7 @@ class RealPrometheus:
         except (urllib.error.URLError, ConnectionError):
             return None
 
-    def samples(self, selector: str) -> list[tuple[str, float, str]]:
+    def samples(self, selector):
         """Return (name, time, value) of raw samples, by a client that is not ours."""
         answer = self.get("/api/v1/query?" + urllib.parse.urlencode({"query": selector}))
         results = json.loads(answer or b"{}")["data"]["result"]
@@ -282,12 +282,12 @@ class RealPrometheus:
         )
 
     @staticmethod
-    def until(is_so: Callable[[], bool], what: str) -> None:
+    def until(is_so, what):
         """Wait for something that comes; fail where it does not."""
         until(is_so, what, within_s=WAIT_S)
 
 
-def free_port() -> int:
+def free_port():
     """Return a port that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -295,13 +295,13 @@ def free_port() -> int:
 
 
 @pytest.fixture
-def prometheus_of(tmp_path: Path) -> Iterator[Callable[..., RealPrometheus]]:
+def prometheus_of(tmp_path):
     """Give what starts a real server for a job and its target; skip where none is installed."""
     if shutil.which("prometheus") is None:
         pytest.skip("the program prometheus is not installed (apt-get install prometheus)")
     server = RealPrometheus(tmp_path, free_port())
 
-    def started(job: str, target: str, interval: str = "200ms") -> RealPrometheus:
+    def started(job, target, interval="200ms"):
         (tmp_path / "prometheus.yml").write_text(
             f"""global: {{scrape_interval: {interval}, scrape_timeout: {interval}}}
 scrape_configs:
@@ -319,13 +319,13 @@ scrape_configs:
 
 
 @pytest.fixture
-def prometheus(prometheus_of: Callable[..., RealPrometheus], exporter: Exporter) -> RealPrometheus:
+def prometheus(prometheus_of, exporter):
     """Give a real server that scrapes the exporter five times a second."""
     return prometheus_of("dcgm", exporter.url)
 
 
 @pytest.fixture
-def node_exporter() -> Iterator[str]:
+def node_exporter():
     """Give host and port of a real node_exporter; skip where none is installed."""
     program = shutil.which("prometheus-node-exporter") or shutil.which("node_exporter")
     if program is None:
@@ -337,7 +337,7 @@ def node_exporter() -> Iterator[str]:
         stderr=subprocess.DEVNULL,
     )
 
-    def is_ready() -> bool:
+    def is_ready():
         with contextlib.suppress(urllib.error.URLError, ConnectionError):
             urllib.request.urlopen(f"http://{address}/", timeout=5).close()
             return True
@@ -352,7 +352,7 @@ def node_exporter() -> Iterator[str]:
 
 
 @pytest.fixture
-def compressed() -> Callable[[Any], Reply]:
+def compressed():
     """Give a reply that is gzip on the wire."""
     return lambda body: Reply(
         gzip.compress(json.dumps(body).encode()), headers={"Content-Encoding": "gzip"}

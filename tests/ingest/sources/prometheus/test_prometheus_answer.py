@@ -40,16 +40,20 @@ def test_an_empty_result_is_no_series_and_no_fault():
     assert (answer.series, answer.notes()) == ([], [])
 
 
-def test_a_stale_marker_is_not_a_reading():
-    (one,) = parse(body(result((T, "NaN"), (T + 30, "4"), (T + 60, "nan")))).series
+@pytest.mark.parametrize(
+    ("points", "values"),
+    [
+        ([(T, "NaN"), (T + 30, "4"), (T + 60, "nan")], [4.0]),
+        ([(T, "+Inf"), (T + 1, "-Inf"), (T + 2, "1e+06")], [np.inf, -np.inf, 1e6]),
+        ([(T + 30, "2"), (T, "1"), (T + 30, "2")], [1.0, 2.0]),
+        ([(T, "900"), (T + 30, "950"), (T + 60, "10")], [900.0, 950.0, 10.0]),
+    ],
+    ids=["no stale marker", "infinities", "in order and once", "a counter that falls"],
+)
+def test_readings_of_a_series(points, values):
+    answer = parse(body(result(*points)))
 
-    assert one.times_ms.tolist() == [1_787_234_569_482]
-
-
-def test_infinities_are_read_as_such_for_the_catalogue_to_judge():
-    answer = parse(body(result((T, "+Inf"), (T + 1, "-Inf"), (T + 2, "1e+06"))))
-
-    assert answer.series[0].values.tolist() == [np.inf, -np.inf, 1e6]
+    assert answer.series[0].values.tolist() == values
     assert answer.notes() == []
 
 
@@ -78,18 +82,6 @@ def test_points_at_no_moment_are_rejected():
 
     assert answer.series[0].values.tolist() == [3.0]
     assert "2 of its points have no valid timestamp" in answer.notes()[0].reason
-
-
-def test_points_come_in_order_and_once_however_a_proxy_merged_them():
-    (one,) = parse(body(result((T + 30, "2"), (T, "1"), (T + 30, "2")))).series
-
-    assert one.values.tolist() == [1.0, 2.0]
-
-
-def test_a_counter_that_falls_is_kept_as_it_is():
-    (one,) = parse(body(result((T, "900"), (T + 30, "950"), (T + 60, "10")))).series
-
-    assert one.values.tolist() == [900.0, 950.0, 10.0]
 
 
 def test_warnings_and_infos_are_kept():

@@ -4,7 +4,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from goodput_ingest.source import LiveSource
 from goodput_ingest.sources.prometheus import Prometheus
 from goodput_queries.errors import IngestError
 
@@ -63,10 +62,6 @@ def an_hour():
         UTIL: [(round(t, 3), i % 101) for i, t in enumerate(times)],
         POWER: [(round(t, 3), f"{300 + i}.5") for i, t in enumerate(times)],
     }
-
-
-def test_it_is_a_live_source(fake):
-    assert isinstance(Prometheus(url=fake.url), LiveSource)
 
 
 def test_metrics_of_one_scrape_become_one_row(store, fake, reply_types, an_hour):
@@ -256,54 +251,51 @@ def test_a_warning_beside_an_empty_answer_is_kept_too(store, fake, reply_types):
     assert store.read("select reason from raw.rejects").item().endswith("no store answered")
 
 
-def test_doctor_hears_nothing_of_targets_that_never_gave_metrics_of_gpus(
-    fake, reply_types, monkeypatch
-):
+@pytest.fixture
+def with_targets(fake, reply_types, monkeypatch):
+    """Give what lets the server have these targets, and one point as the answer to a query."""
+    answer = fake.reply_to
+
+    def reported(targets, point):
+        def reply(request):
+            if request.path == "/api/v1/targets":
+                return reply_types.Reply({"status": "success", "data": {"activeTargets": targets}})
+            return answer(request)
+
+        monkeypatch.setattr(fake, "reply_to", reply)
+        data = {"resultType": "vector", "result": [point]}
+        fake.answer = lambda _: reply_types.Reply({"status": "success", "data": data})
+        return fake.url
+
+    return reported
+
+
+def test_doctor_hears_nothing_of_targets_that_never_gave_metrics_of_gpus(with_targets):
     down = {"scrapePool": "web", "scrapeUrl": "http://shop:8080/metrics", "health": "down"}
     ours = {"scrapePool": "nodes", "scrapeUrl": "http://a01:8080/metrics", "health": "down",
             "labels": {"job": "nodes", "instance": "a01:8080"}}  # fmt: skip
-    answer = fake.reply_to
-
-    def reply(request):
-        if request.path == "/api/v1/targets":
-            data = {"activeTargets": [down, ours]}
-            return reply_types.Reply({"status": "success", "data": data})
-        return answer(request)
-
-    monkeypatch.setattr(fake, "reply_to", reply)
     one = {"metric": {"job": "nodes", "instance": "a01:8080"}, "value": [1_000_000_000, "1"]}
-    data = {"resultType": "vector", "result": [one]}
-    fake.answer = lambda _: reply_types.Reply({"status": "success", "data": data})
+    url = with_targets([down, ours], one)
 
-    reported = [text for text in Prometheus(url=fake.url).probe() if "is down" in text]
+    reported = [text for text in Prometheus(url=url).probe() if "is down" in text]
 
     assert reported == [
-        f"{fake.url}: target http://a01:8080/metrics of job nodes is down: no reason given."
+        f"{url}: target http://a01:8080/metrics of job nodes is down: no reason given."
     ]
 
 
-def test_doctor_hears_of_targets_that_are_down_and_of_clocks(fake, reply_types, monkeypatch):
+def test_doctor_hears_of_targets_that_are_down_and_of_clocks(with_targets):
     target = {
         "scrapePool": "dcgm", "scrapeUrl": "http://gpu-a01:9400/metrics", "health": "down",
         "lastError": "connection refused",
     }  # fmt: skip
-    answer = fake.reply_to
-
-    def reply(request):
-        if request.path == "/api/v1/targets":
-            data = {"activeTargets": [target, target | {"health": "up"}, "odd"]}
-            return reply_types.Reply({"status": "success", "data": data})
-        return answer(request)
-
-    monkeypatch.setattr(fake, "reply_to", reply)
     late = {"metric": {}, "value": [1_000_000_000, "1000000000"]}
-    data = {"resultType": "vector", "result": [late]}
-    fake.answer = lambda _: reply_types.Reply({"status": "success", "data": data})
+    url = with_targets([target, target | {"health": "up"}, "odd"], late)
 
-    down, clock = Prometheus(url=fake.url).probe()
+    down, clock = Prometheus(url=url).probe()
 
     assert down == (
-        f"{fake.url}: target http://gpu-a01:9400/metrics of job dcgm is down: connection refused."
+        f"{url}: target http://gpu-a01:9400/metrics of job dcgm is down: connection refused."
     )
     assert "s off ours" in clock
 

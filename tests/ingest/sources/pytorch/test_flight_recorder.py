@@ -183,20 +183,27 @@ def test_a_cut_dump_is_refused_with_a_sentence(tmp_path, cut):
         list(FlightRecorder(whole, ReadOptions()).extract())
 
 
-def test_a_cut_gzip_is_refused_with_a_sentence(tmp_path):
-    path = tmp_path / "trace_rank_1.gz"
-    path.write_bytes(gzip.compress(pickle.dumps(dump(entry()), protocol=2))[:-60])
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        (
+            "trace_rank_1.gz",
+            gzip.compress(pickle.dumps(dump(entry()), protocol=2))[:-60],
+            "cut or damaged",
+        ),
+        (
+            "trace_rank_1.json",
+            b'{"comm_lib_version":"2","entries":' + b"[" * 200_000,
+            "not a Flight Recorder dump",
+        ),
+    ],
+    ids=["a cut gzip", "deep JSON"],
+)
+def test_a_damaged_file_is_refused_with_a_sentence(tmp_path, name, content, why):
+    (tmp_path / name).write_bytes(content)
 
-    with pytest.raises(IngestError, match="cut or damaged"):
-        list(FlightRecorder(path, ReadOptions()).extract())
-
-
-def test_deep_json_is_refused_with_a_sentence(tmp_path):
-    path = tmp_path / "trace_rank_1.json"
-    path.write_text('{"comm_lib_version":"2","entries":' + "[" * 200_000)
-
-    with pytest.raises(IngestError, match="not a Flight Recorder dump"):
-        list(FlightRecorder(path, ReadOptions()).extract())
+    with pytest.raises(IngestError, match=why):
+        list(FlightRecorder(tmp_path / name, ReadOptions()).extract())
 
 
 def test_an_entry_that_is_none_is_rejected_and_the_others_are_read(store, tmp_path):

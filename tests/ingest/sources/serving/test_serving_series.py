@@ -11,14 +11,8 @@ from goodput_queries.catalog import models
 CANONICAL = {
     *("prompt_tokens", "generation_tokens", "requests_finished", "requests_failed", "preemptions"),
     *("prefix_cache_queries", "prefix_cache_hits", "kv_offload_bytes", "kv_transfer_bytes"),
-    *(
-        "kv_load_s",
-        "kv_transfer_s",
-        "model_load_s",
-        "requests_running",
-        "requests_waiting",
-        "kv_cache_ratio",
-    ),
+    *("kv_load_s", "kv_transfer_s", "model_load_s", "requests_running", "requests_waiting"),
+    "kv_cache_ratio",
     *("batch_size", "engine_asleep", "ttft_s", "inter_token_s", "e2e_s", "queue_s", "prefill_s"),
     "decode_s",
 }
@@ -55,22 +49,65 @@ def test_the_reference_table_is_whole():
     assert rows.select("canonical", "kind").n_unique() == len(kinds)
 
 
-def test_a_renamed_metric_that_is_exported_under_both_names_counts_once():
-    """Some releases export the old name next to the new one."""
-    assert values(
+PAGE = (
+    'vllm:num_requests_running{engine="0"} 3\nvllm:generation_tokens_total{engine="0"} 90\n'
+    'vllm:time_to_first_token_seconds_bucket{engine="0",le="+Inf"} 7\n'
+)
+DYNAMO = 'dynamo_component_inflight_requests{dynamo_endpoint="generate",model="m"} 4\n'
+# what a page has; the readings of it
+VALUES = {
+    "of a renamed metric under both names the new one": (
         'vllm:gpu_cache_usage_perc{engine="0"} 0.5\nvllm:kv_cache_usage_perc{engine="0"} 0.25\n'
         'vllm:kv_offload_total_bytes_total{transfer_type="CPU_to_GPU"} 40\n'
         'vllm:kv_offload_total_bytes_total{transfer_type="GPU_to_CPU"} 2\n'
         "vllm:kv_offload_load_bytes_total 40\nvllm:kv_offload_store_bytes_total 2\n"
         'vllm:kv_offload_total_time_total{transfer_type="CPU_to_GPU"} 3\n'
-        'vllm:kv_offload_total_time_total{transfer_type="GPU_to_CPU"} 13\n'
-    ) == {"kv_cache_ratio": 0.25, "kv_offload_bytes": 42, "kv_load_s": 3}
+        'vllm:kv_offload_total_time_total{transfer_type="GPU_to_CPU"} 13\n',
+        {"kv_cache_ratio": 0.25, "kv_offload_bytes": 42, "kv_load_s": 3},
+    ),
+    "of a metric under both spellings one": (
+        PAGE + PAGE.replace(":", "_"), {"requests_running": 3, "generation_tokens": 90},
+    ),
+    "of ranks with the same requests one": (
+        'sglang:num_running_reqs{tp_rank="0",dp_rank="1"} 3\n'
+        'sglang:num_running_reqs{tp_rank="1",dp_rank="1"} 3\n',
+        {"requests_running": 3},
+    ),
+    "base units": (
+        "sglang:kv_transfer_total_mb_sum 2\nsglang:kv_transfer_latency_ms_sum 1500\n",
+        {"kv_transfer_bytes": 2 * 1024 * 1024, "kv_transfer_s": 1.5},
+    ),
+    "an unknown metric of an engine by its name and labels": (
+        'vllm:brand_new{engine="0",model_name="m",reason="x"} 7\nvllm:brand_new_created 1\n'
+        "process_cpu_seconds_total 9\n",
+        {'vllm:brand_new{reason="x"}': 7},
+    ),
+    "of an unknown histogram sum and count": (
+        'vllm:request_prompt_tokens_bucket{le="+Inf"} 4\nvllm:request_prompt_tokens_sum 90\n'
+        "vllm:request_prompt_tokens_count 4\n",
+        {"vllm:request_prompt_tokens_sum": 90, "vllm:request_prompt_tokens_count": 4},
+    ),
+    "of a worker of Dynamo what its vLLM does not count": (
+        f'vllm:num_requests_running{{engine="0",model_name="m"}} 3\n{DYNAMO}',
+        {
+            "requests_running": 3,
+            'dynamo_component_inflight_requests{dynamo_endpoint="generate"}': 4,
+        },
+    ),
+    "of a worker of Dynamo alone its requests": (DYNAMO, {"requests_running": 4}),
+    "nothing of what is no number": (
+        "vllm:num_requests_running NaN\nvllm:num_requests_waiting 0\n", {"requests_waiting": 0},
+    ),
+    "labels that are called as our columns": (
+        'vllm:other{metric="a",series="b",labels="c",value="d"} 1\n',
+        {'vllm:other{labels="c",metric="a",series="b",value="d"}': 1},
+    ),
+}  # fmt: skip
 
 
-PAGE = (
-    'vllm:num_requests_running{engine="0"} 3\nvllm:generation_tokens_total{engine="0"} 90\n'
-    'vllm:time_to_first_token_seconds_bucket{engine="0",le="+Inf"} 7\n'
-)
+@pytest.mark.parametrize(("text", "expected"), VALUES.values(), ids=VALUES)
+def test_readings_of_a_page(text, expected):
+    assert values(text) == expected
 
 
 def test_a_colon_that_became_an_underscore_changes_nothing():
@@ -84,57 +121,6 @@ def test_a_colon_that_became_an_underscore_changes_nothing():
                 one.rows.drop("native", strict=False).rows()
                 == other.rows.drop("native", strict=False).rows()
             )
-
-
-def test_a_metric_under_both_spellings_counts_once():
-    assert values(PAGE + PAGE.replace(":", "_")) == {"requests_running": 3, "generation_tokens": 90}
-
-
-def test_ranks_that_report_the_same_requests_count_once():
-    assert values(
-        'sglang:num_running_reqs{tp_rank="0",dp_rank="1"} 3\n'
-        'sglang:num_running_reqs{tp_rank="1",dp_rank="1"} 3\n'
-    ) == {"requests_running": 3}
-
-
-def test_units_are_base_units():
-    text = "sglang:kv_transfer_total_mb_sum 2\nsglang:kv_transfer_latency_ms_sum 1500\n"
-
-    assert values(text) == {"kv_transfer_bytes": 2 * 1024 * 1024, "kv_transfer_s": 1.5}
-
-
-def test_an_unknown_metric_of_an_engine_keeps_its_name_and_labels():
-    assert values(
-        'vllm:brand_new{engine="0",model_name="m",reason="x"} 7\nvllm:brand_new_created 1\n'
-        "process_cpu_seconds_total 9\n"
-    ) == {'vllm:brand_new{reason="x"}': 7}
-
-
-def test_of_an_unknown_histogram_sum_and_count_are_read():
-    assert values(
-        'vllm:request_prompt_tokens_bucket{le="+Inf"} 4\nvllm:request_prompt_tokens_sum 90\n'
-        "vllm:request_prompt_tokens_count 4\n"
-    ) == {"vllm:request_prompt_tokens_sum": 90, "vllm:request_prompt_tokens_count": 4}
-
-
-def test_a_worker_of_dynamo_does_not_count_what_its_vllm_counts():
-    both = values(
-        'vllm:num_requests_running{engine="0",model_name="m"} 3\n'
-        'dynamo_component_inflight_requests{dynamo_endpoint="generate",model="m"} 4\n'
-    )
-
-    assert both == {
-        "requests_running": 3,
-        'dynamo_component_inflight_requests{dynamo_endpoint="generate"}': 4,
-    }
-    alone = 'dynamo_component_inflight_requests{dynamo_endpoint="generate",model="m"} 4\n'
-    assert values(alone) == {"requests_running": 4}
-
-
-def test_what_is_no_number_leaves_no_row():
-    assert values("vllm:num_requests_running NaN\nvllm:num_requests_waiting 0\n") == {
-        "requests_waiting": 0
-    }
 
 
 @pytest.mark.parametrize(
@@ -175,12 +161,6 @@ def test_series_of_no_endpoint_are_rejected():
 
     assert found.rows.is_empty()
     assert "which endpoint" in found.rejects[0].reason
-
-
-def test_names_of_labels_may_be_those_of_our_columns():
-    named = 'vllm:other{metric="a",series="b",labels="c",value="d"} 1\n'
-
-    assert values(named) == {'vllm:other{labels="c",metric="a",series="b",value="d"}': 1}
 
 
 def test_engines_under_ray_are_told_apart_by_their_replica():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,17 +11,12 @@ from goodput_ingest.sources.slurm.commands import Commands
 from goodput_ingest.sources.slurm.live import SlurmLive
 from goodput_queries.errors import IngestError
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from goodput_queries.evidence.batch import Batch
-
 NOW = datetime.fromisoformat("2026-11-20T12:00:00")
 FIELDS = "Cluster JobID JobIDRaw State Submit"
 HEADER = "Cluster|JobID|JobIDRaw|State|Submit|Start|End|NodeList".replace("|", "\x1f")
 
 
-def cluster(folder: Path, **answers: str) -> Path:
+def cluster(folder, **answers):
     """Write commands that print these answers and note how they were called."""
     defaults = {
         "scontrol": 'case "$2" in config) echo "ClusterName = lab";; esac',
@@ -38,48 +32,43 @@ def cluster(folder: Path, **answers: str) -> Path:
     return folder
 
 
-def poll(folder: Path, reached: datetime | None = None) -> list[Batch]:
+def poll(folder, reached=None):
     source = SlurmLive(folder=str(folder), backfill_s=3_600)
     return list(source.poll({} if reached is None else {source.origin: reached}, NOW))
 
 
-def calls(folder: Path, name: str) -> list[str]:
+def calls(folder, name):
     return [c for c in (folder / "calls").read_text().splitlines() if c.startswith(f"{name} ")]
 
 
-def test_a_command_that_hangs_is_stopped(tmp_path: Path) -> None:
-    folder = cluster(tmp_path, squeue="exec sleep 100")
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("exec sleep 100", r"sacct took longer than 0\.2 s and was stopped"),
+        (
+            "echo 'sacct: error: slurmdbd is down' >&2; exit 1",
+            r"sacct failed with 1: sacct: error: slurmdbd is down",
+        ),
+        (None, r"sacct cannot be run \(No such file or directory\)"),
+    ],
+    ids=["hangs", "fails", "is not there"],
+)
+def test_a_command_without_an_answer_is_a_stated_failure(tmp_path, script, why):
+    folder = tmp_path if script is None else cluster(tmp_path, sacct=script)
 
-    with pytest.raises(IngestError, match=r"squeue took longer than 0\.2 s and was stopped"):
-        Commands(str(folder), timeout_s=0.2).text("squeue")
+    with pytest.raises(IngestError, match=why):
+        Commands(str(folder), timeout_s=0.2).text("sacct")
 
 
-def test_a_command_that_fails_says_why(tmp_path: Path) -> None:
-    folder = cluster(tmp_path, sacct="echo 'sacct: error: slurmdbd is down' >&2; exit 1")
-
-    with pytest.raises(IngestError, match=r"sacct failed with 1: sacct: error: slurmdbd is down"):
-        Commands(str(folder)).text("sacct")
-
-
-def test_a_command_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(IngestError, match=r"sacct cannot be run \(No such file or directory\)"):
-        Commands(str(tmp_path)).text("sacct")
-
-
-def test_text_is_asked_for_in_epoch_seconds_of_utc(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("arguments", "expected"), [((), "UTC %s 0\n"), (("--json",), "UTC  0\n")])
+def test_text_is_asked_for_in_epoch_seconds_and_json_without_a_form(tmp_path, arguments, expected):
+    """The JSON of 22.05 cannot be printed: sacct reads its own dates back in that form."""
     folder = cluster(tmp_path, sinfo='echo "$TZ $SLURM_TIME_FORMAT $SLURM_BITSTR_LEN"')
 
-    assert Commands(str(folder)).text("sinfo") == "UTC %s 0\n"
+    assert Commands(str(folder)).text("sinfo", *arguments) == expected
 
 
-def test_json_is_asked_for_without_a_form_of_time(tmp_path: Path) -> None:
-    """The JSON of 22.05 cannot be printed: sacct reads its own dates back in that form."""
-    folder = cluster(tmp_path, sinfo='echo "$TZ $SLURM_TIME_FORMAT"')
-
-    assert Commands(str(folder)).text("sinfo", "--json") == "UTC \n"
-
-
-def test_only_fields_that_sacct_has_are_asked_for(tmp_path: Path) -> None:
+def test_only_fields_that_sacct_has_are_asked_for(tmp_path):
     folder = cluster(tmp_path)
     poll(folder)
 
@@ -87,7 +76,7 @@ def test_only_fields_that_sacct_has_are_asked_for(tmp_path: Path) -> None:
     assert asked.endswith("-o Cluster,JobID,JobIDRaw,State,Submit")
 
 
-def test_the_first_poll_asks_far_back_and_later_ones_overlap(tmp_path: Path) -> None:
+def test_the_first_poll_asks_far_back_and_later_ones_overlap(tmp_path):
     folder = cluster(tmp_path)
     poll(folder)
     poll(folder, datetime.fromisoformat("2026-11-20T11:59:00"))
@@ -101,7 +90,7 @@ def test_the_first_poll_asks_far_back_and_later_ones_overlap(tmp_path: Path) -> 
     ]
 
 
-def test_a_record_that_the_controller_does_not_know_is_rejected(tmp_path: Path) -> None:
+def test_a_record_that_the_controller_does_not_know_is_rejected(tmp_path):
     """Job 7 runs in both; 8 is a runaway; 9 has just begun, and may be in one listing alone."""
     started = int(datetime.fromisoformat("2026-11-20T11:00:00+00:00").timestamp())
     just = started + 3_590
@@ -125,19 +114,9 @@ def test_a_record_that_the_controller_does_not_know_is_rejected(tmp_path: Path) 
     ]
 
 
-def test_a_reason_that_holds_a_bar_does_not_cost_the_node(tmp_path: Path) -> None:
-    cells = (
-        "n1",
-        "gpu",
-        "idle+drain",
-        "gpu:h100:8",
-        "0/16/0/16",
-        "1000",
-        "ib",
-        "GPU 3 | Xid",
-        "root",
-    )
-    line = "".join(f"{cell}\x1f" for cell in cells)
+def test_a_reason_that_holds_a_bar_does_not_cost_the_node(tmp_path):
+    cells = "n1;gpu;idle+drain;gpu:h100:8;0/16/0/16;1000;ib;GPU 3 | Xid;root;"
+    line = cells.replace(";", "\x1f")
     folder = cluster(tmp_path, sinfo=f"echo '{line}'")
 
     states = next(batch for batch in poll(folder) if batch.table == "node_states")
@@ -146,7 +125,7 @@ def test_a_reason_that_holds_a_bar_does_not_cost_the_node(tmp_path: Path) -> Non
     assert reported == [("n1", "drained", "GPU 3 / Xid", NOW)]
 
 
-def test_an_answer_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_leaves_no_file_behind(tmp_path, monkeypatch):
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
@@ -155,7 +134,7 @@ def test_an_answer_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.Mon
     assert os.listdir(scratch) == []  # noqa: PTH208 -- names are what counts
 
 
-def test_accounting_that_tracks_no_gpus_is_reported(tmp_path: Path) -> None:
+def test_accounting_that_tracks_no_gpus_is_reported(tmp_path):
     folder = cluster(tmp_path, sacctmgr="echo 'cpu|'")
 
     (finding,) = SlurmLive(folder=str(folder)).probe()
@@ -163,7 +142,7 @@ def test_accounting_that_tracks_no_gpus_is_reported(tmp_path: Path) -> None:
     assert "AccountingStorageTRES=gres/gpu" in finding
 
 
-def test_batches_name_the_cluster_as_their_origin(tmp_path: Path) -> None:
+def test_batches_name_the_cluster_as_their_origin(tmp_path):
     origins = {batch.origin for batch in poll(cluster(tmp_path))}
 
     assert origins == {"slurm:this cluster"}

@@ -23,27 +23,22 @@ def events(*rows):
     return parsed
 
 
-def test_a_registration_says_that_the_whole_cluster_was_watched():
-    parsed = events(f"lab||{START}|{END}||Cluster Registered TRES|")
-
-    assert parsed.rows.select("cluster", "node", "state").rows() == [("lab", "*", "up")]
-
-
 @pytest.mark.parametrize(
-    ("printed", "state"),
+    ("name", "printed", "node", "state"),
     [
-        ("DOWN*", "down"),
-        ("DRAIN", "drained"),
-        ("MAINT", "maintenance"),
-        ("IDLE+POWERED_DOWN", "powered_off"),
-        ("DOWN+DRAIN", "down"),
+        ("node003", "DOWN*", "node003", "down"),
+        ("node003", "DRAIN", "node003", "drained"),
+        ("node003", "MAINT", "node003", "maintenance"),
+        ("node003", "IDLE+POWERED_DOWN", "node003", "powered_off"),
+        ("node003", "DOWN+DRAIN", "node003", "down"),
+        ("", "", "*", "up"),  # a registration: the whole cluster was watched
     ],
 )
-def test_an_event_is_a_state_of_its_node(printed, state):
-    parsed = events(f"lab|node003|{START}|{END}|{printed}|Xid 79|slurm(64030)")
+def test_an_event_is_a_state_of_its_node_or_of_all(name, printed, node, state):
+    parsed = events(f"lab|{name}|{START}|{END}|{printed}|Xid 79|slurm(64030)")
 
-    assert parsed.rows.select("node", "state", "state_raw", "user_name").rows() == [
-        ("node003", state, printed, "slurm")
+    assert parsed.rows.select("cluster", "node", "state", "user_name").rows() == [
+        ("lab", node, state, "slurm")
     ]
 
 

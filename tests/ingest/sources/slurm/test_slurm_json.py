@@ -84,11 +84,6 @@ def read(folder, document, **options):
     return {batch.table: batch for batch in Slurm(file, ReadOptions(**options)).extract()}
 
 
-def run(folder, **changes):
-    (row,) = read(folder, {"jobs": [changed(**changes)], "meta": {}})["job_runs"].rows.to_dicts()
-    return row
-
-
 def test_a_listing_that_breaks_off_gives_what_came_before(tmp_path):
     text = json.dumps({"jobs": [RECORD, RECORD | {"job_id": 3}], "meta": {}})
 

@@ -195,14 +195,13 @@ def test_sinfo_with_a_header_may_have_other_columns():
     assert found["nodes"].is_empty()
 
 
-def test_states_without_a_moment_are_asked_for_it():
-    with pytest.raises(IngestError, match="--observed-at"):
-        sinfo("NODELIST|STATE\nnode001|idle\n", observed_at=None)
-
-
-def test_a_sinfo_text_without_recognisable_columns_is_refused():
-    with pytest.raises(IngestError, match="with a header"):
-        sinfo("node001|idle\n")
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [("NODELIST|STATE\nn1|idle\n", "--observed-at"), ("n1|idle\n", "with a header")],
+)
+def test_a_sinfo_text_without_its_moment_or_known_columns_is_refused(text, why):
+    with pytest.raises(IngestError, match=why):
+        sinfo(text, observed_at=None)
 
 
 def test_a_sinfo_row_with_a_bar_in_its_reason_is_rejected():

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 START_S = 1_787_230_800  # 2026-08-20 13:00:00 UTC, a whole piece of ten minutes
 EVERY_S = 30
 OFFSET_S = 0.482
-READY = {"true": 1, "false": 0, "unknown": 0}
 
 
 @dataclass
@@ -24,14 +20,7 @@ class Cluster:
     until_s: int = 3_600
     series: list[dict[str, Any]] = field(default_factory=list)
 
-    def add(
-        self,
-        name: str,
-        value: Any = 1,
-        first_s: float = 0,
-        last_s: float | None = None,
-        **labels: str,
-    ) -> Cluster:
+    def add(self, name, value=1, first_s=0, last_s=None, **labels):
         """Add a series that is read every 30 s; `value` may be a function of the time."""
         last_s = self.until_s if last_s is None else last_s
         times = [t for t in range(0, self.until_s + 1, EVERY_S) if first_s <= t <= last_s]
@@ -46,9 +35,7 @@ class Cluster:
         )
         return self
 
-    def node(
-        self, name: str, gpus: int = 8, resource: str = "nvidia_com_gpu", **said: str
-    ) -> Cluster:
+    def node(self, name, gpus=8, resource="nvidia_com_gpu", **said):
         """Add a node that is well, with GPUs, CPUs and memory."""
         for metric in ("kube_node_status_capacity", "kube_node_status_allocatable"):
             self.add(metric, gpus, node=name, resource=resource, unit="integer")
@@ -60,31 +47,31 @@ class Cluster:
 
     def pod(
         self,
-        name: str,
-        node: str = "gpu-a01",
+        name,
+        node="gpu-a01",
         *,
-        gpus: int = 8,
-        resource: str = "nvidia_com_gpu",
-        namespace: str = "nlp",
-        uid: str | None = None,
-        created_s: float = 0,
-        bound_s: float | None = 10,
-        ended_s: float | None = None,
-        gone_s: float | None = None,
-        phase: str | None = None,
-        owner: tuple[str, str] = ("Job", "train"),
-        reason: str = "",
-        exit_code: int | None = None,
-        restarts: int = 0,
-        **kube_labels: str,
-    ) -> Cluster:
+        gpus=8,
+        resource="nvidia_com_gpu",
+        namespace="nlp",
+        uid=None,
+        created_s=0,
+        bound_s=10,
+        ended_s=None,
+        gone_s=None,
+        phase=None,
+        owner=("Job", "train"),
+        reason="",
+        exit_code=None,
+        restarts=0,
+        **kube_labels,
+    ):
         """Add a pod: created, bound to its node, ended, gone from the API."""
         own = {"namespace": namespace, "pod": name, "uid": uid or f"uid-{namespace}-{name}"}
         seen = {"first_s": created_s, "last_s": gone_s}
         where = {"node": node} if bound_s is not None else {}
         phase = phase or ("Running" if bound_s is not None else "Pending")
 
-        def add(metric: str, value: Any = 1, **labels: str) -> None:
+        def add(metric, value=1, **labels):
             self.add(metric, value, **seen, **own, **labels)  # type: ignore[arg-type]
 
         add("kube_pod_created", START_S + created_s)
@@ -123,11 +110,11 @@ class Cluster:
             add("kube_pod_labels", **kube_labels)
         return self
 
-    def answer(self) -> dict[str, Any]:
+    def answer(self):
         """Return what the server would answer."""
         return {"status": "success", "data": {"resultType": "matrix", "result": self.series}}
 
-    def save(self, folder: Path) -> Path:
+    def save(self, folder):
         """Write the answer to a file."""
         file = folder / "kubernetes.json"
         file.write_text(json.dumps(self.answer()))
@@ -135,12 +122,12 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster() -> Cluster:
+def cluster():
     """Give a cluster with two nodes of 8 GPUs, watched for an hour."""
     return Cluster().node("gpu-a01").node("gpu-a02")
 
 
 @pytest.fixture
-def new_cluster() -> type[Cluster]:
+def new_cluster():
     """Give an empty one to be made."""
     return Cluster

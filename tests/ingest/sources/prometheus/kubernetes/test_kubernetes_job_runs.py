@@ -38,12 +38,50 @@ def runs(store, load):
     return of
 
 
-def test_a_job_of_two_pods_is_one_job_run(cluster, runs):
-    cluster.pod("train-0").pod("train-1", "gpu-a02", bound_s=25)
+# the pods of a job; what its one job run has
+JOBS = {
+    "two pods are one job run": (
+        [{}, {"node": "gpu-a02", "bound_s": 25}],
+        {"cluster": "k8s", "job_id": "nlp/train", "account": "nlp", "state": "RUNNING",
+         "start_at": at(10), "end_at": None, "gpus": 16, "nodes": ["gpu-a01", "gpu-a02"]},
+    ),
+    "a succeeded pod holds nothing though its series go on": (
+        [{"ended_s": 1_200, "phase": "Succeeded", "reason": "Completed"}],
+        {"state": "COMPLETED", "end_at": at(1_200), "elapsed_s": 1_190},
+    ),
+    "a gang ends with its last pod": (
+        [{"ended_s": 1_200, "phase": "Succeeded"},
+         {"node": "gpu-a02", "ended_s": 1_260, "phase": "Succeeded"}],
+        {"end_at": at(1_260), "gpus": 16},
+    ),
+    "a container that is done does not end its pod": (
+        [{"ended_s": 600, "phase": "Running"}], {"state": "RUNNING", "end_at": None},
+    ),
+    "a pod whose series vanish ended when it was seen last": (
+        [{"gone_s": 900}], {"state": "CANCELLED", "end_at": at(900.482)},
+    ),
+    "a pod that waits is demand": (
+        [{"bound_s": None}],
+        {"state": "PENDING", "start_at": None, "gpus": 0, "gpus_requested": 8,
+         "eligible_at": at(0)},
+    ),
+    "a gang of which one pod waits holds what it has": (
+        [{}, {"bound_s": None}],
+        {"state": "RUNNING", "start_at": at(10), "gpus": 8, "gpus_requested": 16},
+    ),
+    "a MIG instance is asked for by its profile": (
+        [{"gpus": 1, "resource": "nvidia_com_mig_1g_10gb"}],
+        {"gpus": 1, "gpu_type": "1g.10gb", "alloc_tres": "nvidia_com_mig_1g_10gb=1"},
+    ),
+}  # fmt: skip
 
-    assert runs(
-        cluster, "cluster", "job_id", "account", "state", "start_at", "end_at", "gpus", "nodes"
-    ) == [("k8s", "nlp/train", "nlp", "RUNNING", at(10), None, 16, ["gpu-a01", "gpu-a02"])]
+
+@pytest.mark.parametrize(("pods", "expected"), JOBS.values(), ids=JOBS)
+def test_pods_of_a_job_are_its_job_run(cluster, runs, pods, expected):
+    for number, pod in enumerate(pods):
+        cluster.pod(f"train-{number}", **pod)
+
+    assert runs(cluster, *expected) == [tuple(expected.values())]
 
 
 def test_the_hold_begins_when_the_pod_is_bound_not_when_the_kubelet_saw_it(cluster, runs):
@@ -64,31 +102,6 @@ def test_without_a_scheduled_time_the_kubelets_word_counts(cluster, runs):
     cluster.add("kube_pod_start_time", 1_787_230_800 + 95, **own)
 
     assert runs(cluster, "start_at") == [(at(95),)]
-
-
-def test_a_succeeded_pod_holds_nothing_though_its_series_go_on(cluster, runs):
-    cluster.pod("train-0", ended_s=1_200, phase="Succeeded", reason="Completed")
-
-    assert runs(cluster, "state", "end_at", "elapsed_s") == [("COMPLETED", at(1_200), 1_190)]
-
-
-def test_a_gang_ends_with_its_last_pod(cluster, runs):
-    cluster.pod("train-0", ended_s=1_200, phase="Succeeded")
-    cluster.pod("train-1", "gpu-a02", ended_s=1_260, phase="Succeeded")
-
-    assert runs(cluster, "end_at", "gpus") == [(at(1_260), 16)]
-
-
-def test_a_container_that_is_done_does_not_end_its_pod(cluster, runs):
-    cluster.pod("train-0", ended_s=600, phase="Running")
-
-    assert runs(cluster, "state", "end_at") == [("RUNNING", None)]
-
-
-def test_a_pod_whose_series_vanish_ended_when_it_was_seen_last(cluster, runs):
-    cluster.pod("train-0", gone_s=900)
-
-    assert runs(cluster, "state", "end_at") == [("CANCELLED", at(900.482))]
 
 
 def test_a_pod_does_not_end_when_the_server_stops_watching(new_cluster, runs):
@@ -148,22 +161,6 @@ def test_the_job_itself_reports_how_it_ended_after_its_pods_have_gone(cluster, r
     )  # fmt: skip
 
     assert runs(cluster, "state", "reason") == [("TIMEOUT", "DeadlineExceeded")]
-
-
-def test_a_pod_that_waits_is_demand(cluster, runs):
-    cluster.pod("train-0", bound_s=None)
-
-    assert runs(cluster, "state", "start_at", "gpus", "gpus_requested", "eligible_at") == [
-        ("PENDING", None, 0, 8, at(0))
-    ]
-
-
-def test_a_gang_of_which_one_pod_waits_holds_what_it_has(cluster, runs):
-    cluster.pod("train-0").pod("train-1", bound_s=None)
-
-    assert runs(cluster, "state", "start_at", "gpus", "gpus_requested") == [
-        ("RUNNING", at(10), 8, 16)
-    ]
 
 
 def test_a_restart_of_a_job_is_another_job_run(cluster, runs):
@@ -254,14 +251,6 @@ def test_a_pod_without_gpus_is_nobodys_business(cluster, runs):
     cluster.pod("web-0", gpus=0).pod("db-0", resource="cpu", gpus=4)
 
     assert runs(cluster, "job_id") == []
-
-
-def test_a_mig_instance_is_asked_for_by_its_profile(cluster, runs):
-    cluster.pod("serve-0", gpus=1, resource="nvidia_com_mig_1g_10gb")
-
-    assert runs(cluster, "gpus", "gpu_type", "alloc_tres") == [
-        (1, "1g.10gb", "nvidia_com_mig_1g_10gb=1")
-    ]
 
 
 def test_labels_that_prometheus_renamed_are_the_pods_own(cluster, runs):

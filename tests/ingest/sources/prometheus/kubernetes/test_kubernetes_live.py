@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from goodput_ingest.run.ingest import ingest
-from goodput_ingest.source import LiveSource, ReadOptions
+from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.kubernetes import Kubernetes
 from goodput_queries.errors import IngestError
 from goodput_queries.storage.store import LocalStore
@@ -66,10 +66,6 @@ def busy(cluster):
     cluster.pod("side-1", "gpu-a02", gpus=2, owner=("Job", "side"))
     cluster.add("kube_node_spec_unschedulable", lambda t: int(700 <= t < 2_000), node="gpu-a02")
     return cluster
-
-
-def test_it_is_a_live_source():
-    assert isinstance(Kubernetes(url="http://a"), LiveSource)
 
 
 @pytest.mark.machine

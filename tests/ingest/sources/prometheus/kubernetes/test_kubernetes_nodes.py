@@ -55,13 +55,21 @@ def test_its_gpus_are_numbered_slots(new_cluster, rows):
     ]
 
 
-def test_shares_are_not_counted_as_gpus(new_cluster, rows):
+@pytest.mark.parametrize(
+    ("count", "resource", "labels", "gpus"),
+    [
+        (8, "nvidia_com_gpu", {"replicas": "4", "product": "A10-SHARED"}, ["A10"] * 2),
+        (14, "nvidia_com_mig_1g_10gb", {"count": "2"}, [None] * 2),
+        (14, "nvidia_com_mig_1g_10gb", {}, []),
+    ],
+    ids=["shares of time", "MIG instances", "MIG instances of an unknown number of GPUs"],
+)
+def test_parts_are_not_counted_as_gpus(new_cluster, rows, count, resource, labels, gpus):
     """Time-slicing multiplies the capacity that Kubernetes shows."""
-    cluster = new_cluster().node(
-        "gpu-s01", 8, label_nvidia_com_gpu_replicas="4", label_nvidia_com_gpu_product="A10-SHARED"
-    )
+    said = {f"label_nvidia_com_gpu_{name}": value for name, value in labels.items()}
+    cluster = new_cluster().node("gpu-s01", count, resource, **said)
 
-    assert rows(cluster, "select count(*), max(gpu_model) from raw.gpus") == [(2, "A10")]
+    assert rows(cluster, "select gpu_model from raw.gpus") == [(model,) for model in gpus]
 
 
 def test_gpus_that_are_allocated_in_shares_have_these_as_parts(new_cluster, rows):
@@ -140,19 +148,6 @@ def test_shares_reported_in_one_reading_end_in_the_next(new_cluster, whole_store
         "where contains(gpu_uuid, 'gpu-s01#0')"
     )
     assert reported.rows() == [(2, 2)]
-
-
-def test_a_node_of_mig_instances_has_as_many_gpus_as_it_says(new_cluster, rows):
-    resource = "nvidia_com_mig_1g_10gb"
-    reported = new_cluster().node("gpu-m01", 14, resource, label_nvidia_com_gpu_count="2")
-
-    assert rows(reported, "select count(*) from raw.gpus") == [(2,)]
-
-
-def test_a_node_of_mig_instances_that_says_nothing_has_no_slots(new_cluster, rows):
-    cluster = new_cluster().node("gpu-m01", 14, "nvidia_com_mig_1g_10gb")
-
-    assert rows(cluster, "select * from raw.gpus") == []
 
 
 def test_gpus_that_telemetry_names_get_no_slots(new_cluster, rows):

@@ -1,9 +1,13 @@
-"""The GPUs and hours of a build are divided into tasks that keep its workers busy."""
+"""How a build is divided: GPUs and hours into tasks that keep workers busy, readings into parts."""
 
 from itertools import product
 
-from goodput_queries.ledger_build.parts.plan import parts_of
+import pytest
 
+from goodput_queries.ledger_build.parts.plan import parts_of
+from goodput_queries.ledger_build.passes import READINGS_OF_A_PART, borders_of_parts
+
+SIZE = READINGS_OF_A_PART
 EIGHT = dict.fromkeys(range(8), 625)  # GPUs by bucket
 
 
@@ -28,3 +32,17 @@ def test_tasks_are_a_multiple_of_the_workers():
 
 def test_few_gpus_still_make_a_task_for_each_worker():
     assert len(parts_of({0}, EIGHT, most_gpu_hours=24_000, workers=4)) == 4
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "most", "borders"),
+    [
+        (7, 7 + 2 * SIZE - 1, 8, [7, 7 + 2 * SIZE - 1]),
+        (0, 0, 8, [0, 0]),
+        (7, 7 + 3 * SIZE, 8, [7, 7 + SIZE, 7 + 2 * SIZE, 7 + 3 * SIZE]),
+        (0, 100 * SIZE, 2, [0, 50 * SIZE, 100 * SIZE]),
+    ],
+    ids=["few are one part", "none", "many are parts of equal size", "no more than asked for"],
+)
+def test_borders_of_parts(first, last, most, borders):
+    assert borders_of_parts(first, last, most=most) == borders
