@@ -162,7 +162,7 @@ def _run_process(batch: Batch, culprits: Path, report: Report) -> tuple[int | st
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr)
         lines = _lines(process)
         while True:
-            patience_s = BUILD_STUCK_S if began == "build" else STUCK_S
+            patience_s = BUILD_STUCK_S if began in {None, "build"} else STUCK_S
             try:
                 line = lines.get(timeout=patience_s)
             except queue.Empty:

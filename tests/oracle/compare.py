@@ -9,7 +9,6 @@ from zoneinfo import ZoneInfo
 
 from tests.oracle.files import in_parts, write
 from tests.oracle.oracle import ledger as expected_ledger
-from tests.oracle.world import HOUR_MS, START_MS
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
@@ -67,7 +66,7 @@ def product_ledger(
     ).iter_rows():
         moment = hour if hour.tzinfo else hour.replace(tzinfo=UTC)
         hour_ms = round(moment.timestamp() * 1000)
-        if ms and START_MS <= hour_ms < START_MS + world.hours * HOUR_MS:
+        if ms and 0 <= hour_ms - world.start_ms < world.end:
             found[(gpu.split("/")[-1], hour_ms, category, job or "", user or "")] = ms
     return found
 

@@ -6,11 +6,14 @@ import json
 import random
 from typing import TYPE_CHECKING, Any
 
-from tests.oracle.world import CLUSTER, START_MS, Gpu
+from tests.oracle import shares
+from tests.oracle.clocks import ZONE
+from tests.oracle.world import CLUSTER, Gpu
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.oracle.demand import Listing
     from tests.oracle.world import Job, World
 
     File = tuple[str, Path, dict[str, Any]]  # source, path, reading options
@@ -27,6 +30,7 @@ def write(world: World, folder: Path) -> list[File]:
     """Write the world's native files; return source, path and options of each."""
     folder.mkdir(parents=True, exist_ok=True)
     files = []
+    zone = ZONE.key if world.is_local else "UTC"
 
     def put(name: str, source: str, text: str, **options: Any) -> None:
         (folder / name).write_text(text)
@@ -34,24 +38,27 @@ def write(world: World, folder: Path) -> list[File]:
 
     inventory = ["cluster,node,gpu_index,slurm_index,gpu_uuid,gpu_model,mig,valid_from"]
     inventory += [
-        f"{CLUSTER},{gpu.node},{gpu.index},{gpu.index},{gpu.uuid},H100,,2026-11-18T12:00:00Z"
+        f"{CLUSTER},{gpu.node},{gpu.index},{gpu.index},{gpu.uuid},H100,,{world.epoch_s(0)}"
         for gpu in world.gpus
     ]
     put("inventory.csv", "inventory", "\n".join(inventory) + "\n")
     put(
         "sacct.txt",
         "slurm",
-        "\n".join([SACCT.replace(",", SEPARATOR), *map(_sacct, world.jobs)]) + "\n",
+        "\n".join([SACCT.replace(",", SEPARATOR), *(_sacct(job, world) for job in world.jobs)])
+        + "\n",
+        zone=zone,
     )
+    # its rows have no length, which would settle a local time that comes twice
     names = {"DOWN": "DOWN*|Not responding", "DRAIN": "DRAIN|Bad fan", "MAINT": "MAINT|Update"}
     events = ["Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User"]
-    events.append(f"{CLUSTER}||{_seconds(0)}|Unknown||Cluster Registered TRES|")
+    events.append(f"{CLUSTER}||{world.epoch_s(0)}|Unknown||Cluster Registered TRES|")
     events += [
-        f"{CLUSTER}|{node}|{_seconds(begin)}|{_seconds(stop)}|{names[state]}|root(0)"
+        f"{CLUSTER}|{node}|{world.epoch_s(begin)}|{world.epoch_s(stop)}|{names[state]}|root(0)"
         for node, state, begin, stop in world.states
     ]
     put("events.psv", "slurm", "\n".join(events) + "\n")
-    at_end = {"cluster": CLUSTER, "zone": "UTC", "observed_at": START_MS + world.end}
+    at_end = {"cluster": CLUSTER, "zone": zone, "observed_at": world.start_ms + world.end}
     per_node = max(gpu.index for gpu in world.gpus) + 1
     nodes = [
         f"NodeName={node} Arch=x86_64 CPUAlloc=0 CPUEfctv=64 CPUTot=64 Gres=gpu:{per_node} "
@@ -64,15 +71,21 @@ def write(world: World, folder: Path) -> list[File]:
     for job in shared:
         assert job.start is not None
         put(
-            f"job-{job.job_id}-{job.start}.txt", "slurm", _scontrol_job(job),
-            **{**at_end, "observed_at": START_MS + job.start + 1000},
+            f"job-{job.job_id}-{job.start}.txt", "slurm", _scontrol_job(job, world),
+            **{**at_end, "observed_at": world.start_ms + job.start + 1000},
         )  # fmt: skip
+    for job in world.jobs:
+        for listing in job.listings:
+            put(
+                f"waits-{job.job_id}-{listing.at}.txt", "slurm", _waiting(job, listing, world),
+                **{**at_end, "observed_at": world.start_ms + listing.at},
+            )  # fmt: skip
     lines = sorted(
         ((event["t"], job, event) for job in world.jobs for event in job.events),
         key=lambda line: line[0],
     )
     if lines:
-        text = "".join(json.dumps(_job_event(job, event)) + "\n" for _, job, event in lines)
+        text = "".join(json.dumps(_job_event(job, event, world)) + "\n" for _, job, event in lines)
         put("events.jsonl", "job-events", text, cluster=CLUSTER)
     readings = sorted(
         (moment, gpu.node, gpu.index, active)
@@ -82,10 +95,17 @@ def write(world: World, folder: Path) -> list[File]:
     if readings:
         text = "".join(
             f'{DCGM}{{gpu="{index}",UUID="{Gpu(node, index).uuid}",Hostname="{node}",'
-            f'modelName="NVIDIA H100"}} {0.9 if active else 0.0} {START_MS + moment}\n'
+            f'modelName="NVIDIA H100"}} {0.9 if active else 0.0} {world.start_ms + moment}\n'
             for moment, node, index, active in readings
         )
         put("dcgm.prom", "dcgm", text, cluster=CLUSTER)
+    if world.shared_gpus:
+        rows = [
+            f"{shares.CLUSTER},w,{gpu.index},,{gpu.uuid},T4,,{world.epoch_s(0)}"
+            for gpu in world.shared_gpus
+        ]
+        put("shared.csv", "inventory", "\n".join([inventory[0], *rows]) + "\n")
+        put("shared.prom", "dcgm", shares.exposition(world, DCGM), cluster=shares.CLUSTER)
     return files
 
 
@@ -108,11 +128,7 @@ def in_parts(files: list[File], seed: int) -> list[File]:
     return parts
 
 
-def _seconds(moment: int) -> str:
-    return str((START_MS + moment) // 1000)
-
-
-def _sacct(job: Job) -> str:
+def _sacct(job: Job, world: World) -> str:
     nodes = sorted({gpu.node for gpu in job.gpus})
     tres = f"cpu=1,gres/gpu={len(job.gpus) or 1},node={len(nodes) or 1}"
     started = job.start is not None
@@ -120,9 +136,9 @@ def _sacct(job: Job) -> str:
         "Cluster": CLUSTER, "JobID": job.job_id, "JobIDRaw": job.job_id, "User": job.user,
         "Account": f"team-{job.user}", "QOS": "normal", "Partition": "gpu",
         "State": "CANCELLED by 1" if job.state == "CANCELLED" else job.state,
-        "Submit": _seconds(job.submit), "Eligible": _seconds(job.submit),
-        "Start": _seconds(job.start) if job.start is not None else "Unknown",
-        "End": _seconds(job.end),
+        "Submit": world.printed(job.submit), "Eligible": world.printed(job.submit),
+        "Start": world.printed(job.start) if job.start is not None else "Unknown",
+        "End": world.printed(job.end),
         "ElapsedRaw": (job.end - job.start) // 1000 if job.start is not None else 0,
         "Suspended": "00:00:00", "NNodes": len(nodes) or 1,
         "NodeList": ",".join(nodes) if started else "None assigned",
@@ -131,23 +147,36 @@ def _sacct(job: Job) -> str:
     return SEPARATOR.join(str(row[name]) for name in SACCT.split(","))
 
 
-def _scontrol_job(job: Job) -> str:
+def _scontrol_job(job: Job, world: World) -> str:
     node = job.gpus[0].node
     indices = ",".join(str(gpu.index) for gpu in job.gpus)
     assert job.start is not None
-    times = f"SubmitTime={_seconds(job.submit)} StartTime={_seconds(job.start)} EndTime=Unknown"
+    times = f"SubmitTime={world.printed(job.submit)} StartTime={world.printed(job.start)}"
     return (
         f"JobId={job.job_id} JobName=job{job.job_id} UserId={job.user}(1000) "
-        f"Account=team-{job.user} JobState=RUNNING {times} Partition=gpu NodeList={node} "
-        f"NumNodes=1 NtasksPerN:B:S:C=0:0:*:* CoreSpec=* JOB_GRES=gpu:{len(job.gpus)} "
-        f"  Nodes={node} CPU_IDs=1 Mem=0 GRES=gpu:{len(job.gpus)}(IDX:{indices})\n"
+        f"Account=team-{job.user} JobState=RUNNING {times} EndTime=Unknown Partition=gpu "
+        f"NodeList={node} NumNodes=1 NtasksPerN:B:S:C=0:0:*:* CoreSpec=* "
+        f"JOB_GRES=gpu:{len(job.gpus)}   Nodes={node} CPU_IDs=1 Mem=0 "
+        f"GRES=gpu:{len(job.gpus)}(IDX:{indices})\n"
     )
 
 
-def _job_event(job: Job, event: dict[str, Any]) -> dict[str, Any]:
+def _waiting(job: Job, listing: Listing, world: World) -> str:
+    named, excluded = (",".join(nodes) or "(null)" for nodes in (listing.named, listing.excluded))
+    return (
+        f"JobId={job.job_id} JobName=job{job.job_id} UserId={job.user}(1000) "
+        f"Account=team-{job.user} JobState=PENDING Reason={listing.reason} Dependency=(null) "
+        f"SubmitTime={world.printed(job.submit)} StartTime=Unknown EndTime=Unknown Partition=gpu "
+        f"ReqNodeList={named} ExcNodeList={excluded} NodeList= NumNodes={listing.count} NumCPUs=1 "
+        f"ReqTRES=cpu=1,gres/gpu={len(job.gpus) or 1} AllocTRES=(null) CoreSpec=* "
+        "Features=(null) DelayBoot=00:00:00\n"
+    )
+
+
+def _job_event(job: Job, event: dict[str, Any], world: World) -> dict[str, Any]:
     """Return the line that a job writes; durations and moments become seconds."""
     keys = {"dur": "dur_s", "data": "data_s", "comm": "comm_s", "straggler": "straggler_s"}
-    line = {"v": 1, "ts": (START_MS + event["t"]) / 1000, "event": event["event"]}
+    line = {"v": 1, "ts": (world.start_ms + event["t"]) / 1000, "event": event["event"]}
     line |= {"run_id": str(job.job_id), "rank": 0, "host": job.gpus[0].node}
     for key, value in event.items():
         if key in keys:

@@ -12,12 +12,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from tests.oracle.clocks import as_read
+from tests.oracle.demand import demand
+from tests.oracle.lives import lives_of
 from tests.oracle.readings import IDLE_MIN_MS, of_long_gap, quiet_from, telemetry
-from tests.oracle.world import CLUSTER, HOUR_MS, START_MS
+from tests.oracle.shares import add_cells
+from tests.oracle.world import CLUSTER, HOUR_MS
 
 if TYPE_CHECKING:
     from tests.oracle.world import Gpu, Job, World
@@ -59,7 +63,8 @@ class Attempt:
 def ledger(world: World) -> dict[Cell, int]:
     """Return the milliseconds of each GPU, hour, category, job and user."""
     cells: Counter[Cell] = Counter()
-    layers_of = {id(job): _layers_of_job(job, world) for job in world.jobs if job.start is not None}
+    world = replace(world, jobs=as_read(world))
+    layers_of = {id(job): _layers_of_job(job, world) for job in world.jobs if job.gpus}
     for gpu in world.gpus:
         holds = [job for job in world.jobs if job.start is not None and gpu in job.gpus]
         free = _free_layers(gpu, world)
@@ -75,16 +80,17 @@ def ledger(world: World) -> dict[Cell, int]:
         for begin, end, job, layers in parts:
             otherwise = "unknown" if job else "idle_no_demand"
             for a, b, category in _paint(begin, min(end, world.end), layers, otherwise):
-                who = (name_of(job), job.user) if job else ("", "")
+                who = (name_of(job, world), job.user) if job else ("", "")
                 for hour in range(a // HOUR_MS, (b - 1) // HOUR_MS + 1):
                     ms = min(b, (hour + 1) * HOUR_MS) - max(a, hour * HOUR_MS)
-                    cells[(gpu.uuid, START_MS + hour * HOUR_MS, category, *who)] += ms
+                    cells[(gpu.uuid, world.start_ms + hour * HOUR_MS, category, *who)] += ms
+    add_cells(cells, world)
     return dict(cells)
 
 
-def name_of(job: Job) -> str:
+def name_of(job: Job, world: World) -> str:
     """3.1: the key of a record is cluster, raw job id and submission."""
-    return f"{CLUSTER}/{job.job_id}@{(START_MS + job.submit) // 1000}"
+    return f"{CLUSTER}/{job.job_id}@{world.epoch_s(job.submit)}"
 
 
 def _paint(begin: int, end: int, layers: list[list[Interval]], otherwise: str) -> list[Interval]:
@@ -116,15 +122,7 @@ def _free_layers(gpu: Gpu, world: World) -> list[list[Interval]]:
         [(a, b, category) for node, state, a, b in world.states if node == gpu.node and state == s]
         for s, category in names.items()
     ]
-    return [*states, demand(world)]
-
-
-def demand(world: World) -> list[Interval]:
-    """F4: while an eligible job waits for GPUs of this type and partition; all are of one here."""
-    return [
-        (job.submit, job.end if job.start is None else job.start, "idle_with_demand")
-        for job in world.jobs
-    ]
+    return [*states, demand(gpu.node, world.jobs)]
 
 
 def _layers_of_job(job: Job, world: World) -> list[list[Interval]]:
@@ -162,12 +160,7 @@ def attempts_of(job: Job) -> list[Attempt]:
     further attempt. Rule 4: an attempt lasts until the earliest start of any event of the next.
     """
     assert job.start is not None
-    groups: list[list[dict[str, Any]]] = []
-    for event in job.events:
-        is_start = event["event"] == "job.start" and event["t"] < job.end
-        if not groups or (is_start and groups[-1]):
-            groups.append([])
-        groups[-1].append(event)
+    groups = lives_of(job)
     begins = [min(event["t"] - event.get("dur", 0) for event in group) for group in groups]
     begins = [job.start, *(max(begin, job.start) for begin in begins[1:])]
     ends = [*begins[1:], job.end]
@@ -200,6 +193,10 @@ def steps_of(attempt: Attempt) -> list[Step]:
         bound = event["t"]
         if begin is None:
             begin = event["t"]
+        if begin >= attempt.end:
+            break  # amendment 5: after the end of the hold nothing starts
+        if event["t"] < attempt.begin:
+            continue
         begin = max(begin, attempt.begin, found[-1].end if found else attempt.begin)
         waits = {name: event[name] for name in ("data", "straggler", "comm") if name in event}
         found.append(Step(begin, min(event["t"], attempt.end), event["step"], waits))
@@ -277,7 +274,8 @@ def fates_of(
     fates = {}
     for step in attempt.steps:
         otherwise = "at_risk" if is_unknown and step.number not in again else "lost_work"
-        fates[step.number] = "kept" if step.number <= durable else otherwise
+        is_kept = step.number <= durable and step.number not in again  # docs: none is kept twice
+        fates[step.number] = "kept" if is_kept else otherwise
     return fates
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from tests.oracle.world import HOUR_MS
+HOUR_MS = 3_600_000
 
 IDLE_MIN_MS = 300_000
 PAUSE_INTERVAL_MS = 60_000

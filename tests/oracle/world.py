@@ -1,6 +1,7 @@
 """Random small worlds: nodes, jobs, job events, telemetry and node states, as native files.
 
-Times are milliseconds after `START_MS`, a whole hour; the same seed gives the same world again.
+Times are milliseconds after the world's start, a whole hour; the same seed gives the same
+world again.
 """
 
 from __future__ import annotations
@@ -9,8 +10,12 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.oracle.clocks import local_text, set_local_times, step_clocks
+from tests.oracle.demand import Listing, add_listings
+from tests.oracle.readings import HOUR_MS
+from tests.oracle.shares import SharedGpu, add_shared_gpus
+
 START_MS = 1_795_003_200_000
-HOUR_MS = 3_600_000
 CLUSTER = "c"
 STATES = ("COMPLETED", "COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "PREEMPTED", "NODE_FAIL")
 
@@ -40,6 +45,7 @@ class Job:
     end: int
     gpus: list[Gpu] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)  # `t` in ms; `dur` in ms
+    listings: list[Listing] = field(default_factory=list)  # while it waits
 
 
 @dataclass
@@ -48,15 +54,26 @@ class World:
 
     seed: int
     hours: int
+    start_ms: int = START_MS
+    is_local: bool = False  # the accounting prints local times
     gpus: list[Gpu] = field(default_factory=list)
     jobs: list[Job] = field(default_factory=list)
     states: list[tuple[str, str, int, int]] = field(default_factory=list)  # node, state, from, to
     readings: dict[Gpu, list[tuple[int, bool]]] = field(default_factory=dict)  # moment, is active
+    shared_gpus: list[SharedGpu] = field(default_factory=list)  # of another cluster
 
     @property
     def end(self) -> int:
         """Return the end of the time that is looked at."""
         return self.hours * HOUR_MS
+
+    def epoch_s(self, moment: int) -> int:
+        """Return a moment in epoch seconds."""
+        return (self.start_ms + moment) // 1000
+
+    def printed(self, moment: int) -> str:
+        """Return a moment as the scheduler prints it."""
+        return local_text(self.epoch_s(moment)) if self.is_local else str(self.epoch_s(moment))
 
 
 @dataclass(frozen=True)
@@ -77,6 +94,10 @@ class Features:
     early_ends: bool = True
     open_phases: bool = True  # of which no end is reported
     async_saves: bool = True
+    listings: bool = True  # of waiting jobs: named nodes, reasons
+    local_times: bool = True  # the accounting's, over a change of clocks
+    clock_steps: bool = True  # of nodes
+    shared_gpus: bool = True  # by pods, named on labels
     short_steps: bool = False  # a twentieth of the length, with waits, saves and jitter
     more_phases: bool = False  # anywhere, over steps and other phases
 
@@ -116,6 +137,14 @@ def make(seed: int, features: Features | None = None) -> World:
     if features.more_phases:
         for job in world.jobs:
             _add_phases(job, dice)
+    if features.listings:
+        add_listings(world, nodes)
+    if features.local_times:
+        set_local_times(world)
+    if features.clock_steps:
+        step_clocks(world)
+    if features.shared_gpus:
+        add_shared_gpus(world)
     return world
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from goodput_ingest.formats.parsed import INSTANT
+from goodput_ingest.gpu_metrics.memory import HOLE_INTERVALS
 
 if TYPE_CHECKING:
     from goodput_ingest.gpu_metrics.memory import Memory
@@ -37,7 +38,7 @@ def owners(
         readings = _readings(seen, label_sets, gpus, memory)
         numbered = keys.join(keyed.select(*KEY, "key"), on=KEY).select("labels", "gpu", "key")
         carried = _carried(seen, numbered, readings, keyed)
-        found = _stretches(carried, memory)
+        found = _stretches(carried)
         stretches = pl.concat(
             [keyed.select(KEY)[found["key"]], found.select(STRETCH.keys())], how="horizontal"
         )
@@ -66,7 +67,11 @@ def _keys(label_sets: pl.DataFrame, gpus: pl.DataFrame) -> pl.DataFrame:
 def _readings(
     seen: pl.DataFrame, label_sets: pl.DataFrame, gpus: pl.DataFrame, memory: Memory
 ) -> pl.DataFrame:
-    """Return gpu and ts of every reading, and ts_before, of the reading before it."""
+    """Return gpu and ts of every reading, ts_before, of the reading before it, and is_near.
+
+    is_near: there is no hole between them, by the interval of the GPU itself: others of the same
+    origin may be read more often
+    """
     before = pl.DataFrame(
         [(*gpu, ts) for gpu, ts in memory.seen.items()],
         schema={"gpu_uuid": pl.String, "gpu_instance": pl.String, "seen_before": INSTANT},
@@ -76,11 +81,13 @@ def _readings(
     gpu = label_sets.join(gpus, on=GPU, how="left", nulls_equal=True, maintain_order="left")["gpu"]
     readings = pl.DataFrame([gpu.gather(seen["labels"]), seen["ts"]]).unique().sort("gpu", "ts")
     is_next = pl.col("gpu") == pl.col("gpu").shift()
+    distance = pl.col("ts") - pl.col("ts_before")
+    own = pl.when(distance.count().over("gpu") > 1).then(distance.median().over("gpu"))
     return readings.with_columns(
         ts_before=pl.when(is_next)
         .then(pl.col("ts").shift())
         .otherwise(known.gather(readings["gpu"]))
-    )
+    ).with_columns(is_near=distance <= pl.coalesce(HOLE_INTERVALS * own, memory.hole))
 
 
 def _carried(
@@ -99,12 +106,11 @@ def _carried(
     return pl.concat([carried.drop("gpu"), of_key], how="horizontal")
 
 
-def _stretches(carried: pl.DataFrame, memory: Memory) -> pl.DataFrame:
+def _stretches(carried: pl.DataFrame) -> pl.DataFrame:
     """Return key, first_seen_at and last_seen_at of each stretch."""
     is_first = pl.col("key").ne_missing(pl.col("key").shift())
     carried_before = pl.when(is_first).then("known_until").otherwise(pl.col("ts").shift())
-    is_near = pl.col("ts") - pl.col("ts_before") <= memory.hole
-    follows = (carried_before == pl.col("ts_before")) & is_near
+    follows = (carried_before == pl.col("ts_before")) & pl.col("is_near")
     is_known = is_first & pl.col("ts").is_between("known_from", "known_until")
     return (
         carried.with_columns(

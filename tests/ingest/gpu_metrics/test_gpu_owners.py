@@ -34,6 +34,13 @@ def test_a_reading_without_the_label_and_a_hole_both_end_a_stretch():
     assert owned(lines) == [("7", 0, 30), ("7", 90, 120), ("7", 600, 630)]
 
 
+def test_a_gpu_that_is_read_less_often_than_others_has_its_owner_throughout():
+    lines = [power(s, hpc_job="7") for s in range(0, 301, 60)]
+    often = [power(s, UUID="GPU-b", gpu="1", hpc_job="8") for s in range(0, 301, 10)]
+
+    assert owned([*lines, *often]) == [("7", 0, 300), ("8", 0, 300)]
+
+
 def test_an_owner_goes_on_from_poll_to_poll_as_one_stretch():
     memory = Memory()
 

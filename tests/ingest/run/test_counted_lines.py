@@ -56,9 +56,33 @@ TELLING = {
     r"|Avg generation throughput:.* Running:|\bTotal optimization steps =|Epoch \d+: .*it/s",
 }
 OF_RANKS = {  # what one rank prints says nothing once another one has printed it
-    *("torchtitan_ranks_that_write_the_same", "torchtitan_unlabelled_ranks"),
-    *("deepspeed_host_before_each_line"),
+    "torchtitan_ranks_that_write_the_same",
+    "torchtitan_unlabelled_ranks",
+    "deepspeed_host_before_each_line",
 }
+# of what TELLING names, lines that say nothing, and why
+SILENT = {
+    # of the machine or exporter; a job's part of a GPU that another series names; a power supply;
+    # GPUs numbered within a job; what each instance or partition repeats of its GPU
+    "dcgm": r"^gpu_nodes_total|_num_devices|_failed_scrapes|_kube_info|^hami_(?:vgpu|container)_"
+    r'|_job(?:Id|Uid)\{|"power_supply"|^slurm_job_|gpu_partition_id="1"|^xpum_power_watts\{card'
+    r'|GPU_I_ID="[12]"|_milliwatts\{ordinal="1"',
+    # guests' time is in their user's; partitions of disks, and interfaces without a card
+    "node-exporter": r'_guest_|device="(?:nvme0n1p1|dm-0|lo|veth\w+)"',
+    "serving-metrics": r"^python_|^vllm:engine_sleep_state|_count\{",  # a count is its last bucket
+    # jobs that have ended, or ask for no GPU
+    "slurm": r"JobState=(?:COMPLETED|CANCELLED)",
+    "nccl-debug": r"^vm:10\d\d:10\d\d \[3\]",  # a second channel; a completion without a start
+    "mlperf": r'"init_st(?:art|op)"',  # another rank had it before
+    "node-power": r"power_measurement_stop",
+    "node-states": r"^#",
+    "nvml": r'"kind": ?"clock"',  # the next reading has its time
+    "otel-spans": r'"megatron\.other"',
+    "torchtitan-structured": r'"fwd_bwd_end"',
+    "kernel-log": r"watcher: ",
+    "job-log": r"^steps: ",  # the engine's own line has the step
+}
+LINES_MAX = 25  # of a case
 STEP_0 = re.compile(r"(?:step[:=]|'epoch': ')\s*0*\.?0*\b(?![.\d])")  # nothing is finished yet
 NEW = ("", "", " ", "x", "7", "12.5/13.0", "123456789012345678")
 
@@ -140,3 +164,33 @@ def test_a_line_that_bears_a_fact_is_read_or_rejected(lines, data, tmp_path):
 
     is_fact = outcome(name, path, whole, options) != without
     assert not is_fact or isinstance(found, str) or found != without
+
+
+TEXTS = [
+    case
+    for source in SOURCES
+    if source not in DOCUMENTS
+    for case in CASES
+    if name_of(case) == source and case.name not in OF_RANKS
+]
+
+
+@pytest.mark.parametrize("case", TEXTS, ids=[f"{name_of(case)} {case.name}" for case in TEXTS])
+def test_lines_in_are_rows_rejects_and_lines_known_to_say_nothing(case, tmp_path):
+    """A line gives rows where the file gives others without it; rejects name their line."""
+    source, path, options = name_of(case), tmp_path / input_of(case).name, options_of(case)
+    lines = input_of(case).read_text("utf-8", "surrogateescape").splitlines()[:LINES_MAX]
+    whole = outcome(source, path, lines, options)
+    if isinstance(whole, str):
+        return  # refused as a whole, in a sentence
+    batches = list(SOURCES[source](path, options).extract())
+    rejected = {reject.line for batch in batches for reject in batch.rejects} - {None}
+    giving, silent = set[int](), set[int]()
+    for number, line in enumerate(lines, start=1):
+        others = [*lines[: number - 1], "", *lines[number:]]
+        if outcome(source, path, others, options) != whole:
+            giving.add(number)
+        elif not re.search(TELLING[source], line) or re.search(SILENT.get(source, "$^"), line):
+            silent.add(number)
+
+    assert len(giving - rejected) + len(rejected) + len(silent - rejected) == len(lines)

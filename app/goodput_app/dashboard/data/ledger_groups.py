@@ -82,10 +82,16 @@ def waste(scope: Scope) -> pl.DataFrame:
     return in_order("marts.waste_by_team", scope, "gpu_ms desc, team, ledger_group, blame")
 
 
-def by_team(waste: pl.DataFrame) -> pl.DataFrame:
+def executing_idle(scope: Scope) -> pl.DataFrame:
+    """Return how long loaded programs of each team did nothing."""
+    return in_order("marts.executing_idle_by_team", scope, "idle_ms desc, team")
+
+
+def by_team(waste: pl.DataFrame, idle: pl.DataFrame) -> pl.DataFrame:
     """Return what each team lost and by whom it was caused, the most costly first.
 
     waste: marts.waste_by_team, to which the rows add up
+    idle: marts.executing_idle_by_team; null for a team without readings of memory
     """
 
     def part(name: str, column: str, *blames: str) -> pl.Expr:
@@ -102,7 +108,8 @@ def by_team(waste: pl.DataFrame) -> pl.DataFrame:
         part("own_waste_cost", "cost", "own"),
         part("platform_waste_cost", "cost", "platform"),
     )
-    return found.sort(
+    of_team = idle.select("team", pl.col("idle_ms").alias("executing_idle_ms"))
+    return found.join(of_team, on="team", how="left").sort(
         "wasted_cost", "wasted_ms", "team", descending=[True, True, False], nulls_last=True
     )
 

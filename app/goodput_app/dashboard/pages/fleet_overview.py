@@ -92,7 +92,7 @@ with (
     left,
     panel("Teams by waste", "marts.waste_by_team", help="What each team lost, and who caused it."),
 ):
-    overview_parts.teams(ledger_groups.waste(scope))
+    overview_parts.teams(ledger_groups.waste(scope), ledger_groups.executing_idle(scope))
 with (
     right,
     panel(

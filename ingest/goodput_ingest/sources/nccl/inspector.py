@@ -156,7 +156,7 @@ def _checked(records: pl.DataFrame, part: files.Part) -> tuple[pl.DataFrame, lis
         "pid": (0, 2**63 - 1),
         "sequence_number": (0, 2**63 - 1),
         "exec_time_us": (0, 1e15),
-        "dump_timestamp_us": (0, EPOCH_US_MAX),
+        "dump_timestamp_us": (1, EPOCH_US_MAX),
     }
     refusals = {  # in this order; is_p2p is null where there is no operation
         "there is no operation: neither coll_perf nor p2p_perf": pl.col("is_p2p").is_null(),

@@ -20,7 +20,8 @@ ASK_AGAIN = "Ask again with SLURM_TIME_FORMAT=%s"
 def settled(rows: pl.DataFrame, texts: pl.DataFrame, zone: ZoneInfo | None) -> pl.DataFrame:
     """Return the rows with repeated local times settled, and `is_time_ambiguous`.
 
-    Start plus the elapsed and suspended time is End, and nothing starts before it is submitted.
+    Start plus the elapsed and suspended time is End, and nothing starts or ends before it is
+    submitted.
     Start or End that neither settles is the later or the earlier one, so that what is held
     certainly was; the row is ambiguous. Submit and Eligible are the earlier one: they hold no GPU.
 
@@ -78,13 +79,14 @@ def _with_both(rows: pl.DataFrame, texts: pl.DataFrame, zone: ZoneInfo) -> pl.Da
 
 
 def _fits(start: str, end: str) -> pl.Expr:
-    """Say whether a start and an end are as far apart as the record says, after the submission."""
+    """Say whether both are as far apart as the record says, and after the submission."""
     elapsed_s = pl.coalesce(
         pl.col("ElapsedRaw").cast(pl.Int64, strict=False), seconds(pl.col("Elapsed"))
     )
     length = pl.duration(seconds=elapsed_s + seconds(pl.col("Suspended")).fill_null(0))
     is_as_long = pl.col(f"End {end}") - pl.col(f"Start {start}") == length
-    is_after = pl.col(f"Start {start}") >= pl.col("Submit")
+    submitted = pl.col("Submit")
+    is_after = (pl.col(f"Start {start}") >= submitted) & (pl.col(f"End {end}") >= submitted)
     return is_as_long.fill_null(value=True) & is_after.fill_null(value=True)
 
 

@@ -1,6 +1,11 @@
+-- Whether the scope has all clusters, or this one.
+create or replace macro in_cluster(row_cluster) as (
+    getvariable('scope_cluster') is null or row_cluster = getvariable('scope_cluster')
+);
+
 -- Whether a place belongs to the scope's part of the fleet; an unset variable does not restrict.
 create or replace macro in_place(row_cluster, row_node, row_gpu_uuid, row_gpu_model) as (
-    (getvariable('scope_cluster') is null or row_cluster = getvariable('scope_cluster'))
+    in_cluster(row_cluster)
     and (getvariable('scope_node') is null or row_node = getvariable('scope_node'))
     and (getvariable('scope_gpu_uuid') is null or row_gpu_uuid = getvariable('scope_gpu_uuid'))
     and (getvariable('scope_gpu_model') is null or row_gpu_model = getvariable('scope_gpu_model'))

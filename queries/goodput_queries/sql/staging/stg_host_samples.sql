@@ -23,5 +23,5 @@ select
     samples.tcp_retransmitted_segments
 from raw.node_samples as samples
 left join staging.stg_node_clusters as node_clusters on samples.node = node_clusters.node
-left join staging.stg_node_aliases as aliases on is_alias(samples.node, node_clusters.cluster, aliases.node, aliases.host)
+left join staging.stg_node_aliases as aliases on is_alias(samples.node, samples.cluster, node_clusters.cluster, aliases)
 where samples.cpu_total_s is not null or samples.memory_total_bytes is not null

@@ -25,6 +25,7 @@ nodes as (
         node,
         split_part(node, '.', 1) as host,
         case when count(distinct cluster) = 1 then min(cluster) end as cluster,
+        list(distinct cluster) filter (where cluster is not null) as clusters,
         bool_or(is_scheduled) as is_scheduled
     from named
     group by node
@@ -36,6 +37,8 @@ same as (
     inner join nodes as others using (host)
     where
         not names.is_scheduled
+        -- a short name in another cluster is another machine
+        and coalesce(list_has_any(names.clusters, others.clusters), true)
         and (
             starts_with(names.node, others.node || '.')
             or (others.is_scheduled and starts_with(others.node, names.node || '.'))

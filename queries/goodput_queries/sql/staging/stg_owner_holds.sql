@@ -35,7 +35,7 @@ labelled as (
         greatest(owners.load_sequence, schedulers.load_sequence) as load_sequence
     from staging.stg_gpu_owners as owners
     left join schedulers using (cluster)
-    where owners.first_ms < least(owners.last_ms, schedulers.since_ms)
+    where owners.first_ms < coalesce(schedulers.since_ms, 9223372036854775807)
 ),
 
 reached as (
@@ -89,6 +89,7 @@ holds as (
     from begun
     left join readings using (cluster, gpu_uuid, gpu_instance)
     group by cluster, kind, owner, submit_ms, gpu_uuid, gpu_instance, stay
+    having min(first_ms) < max(last_ms)  -- a single reading lasts for no time, but goes on with those around it
 ),
 
 -- GPUs of whose parts a source reports

@@ -51,5 +51,5 @@ select
     max(reported.has_samples) as has_samples
 from reported
 left join staging.stg_node_clusters as node_clusters on reported.node = node_clusters.node
-left join staging.stg_node_aliases as aliases on is_alias(reported.node, node_clusters.cluster, aliases.node, aliases.host)
+left join staging.stg_node_aliases as aliases on is_alias(reported.node, reported.cluster, node_clusters.cluster, aliases)
 group by all

@@ -25,4 +25,4 @@ select
     samples.sum_s
 from raw.serving_histograms as samples
 left join staging.stg_node_clusters as node_clusters on samples.node = node_clusters.node
-left join staging.stg_node_aliases as aliases on is_alias(samples.node, node_clusters.cluster, aliases.node, aliases.host)
+left join staging.stg_node_aliases as aliases on is_alias(samples.node, samples.cluster, node_clusters.cluster, aliases)

@@ -49,12 +49,15 @@ def test_by_team_says_who_caused_what():
         }
     )
 
-    teams = {row["team"]: row for row in by_team(rows).to_dicts()}
+    idle = pl.DataFrame({"team": ["nlp", None], "idle_ms": [3, 4]})
+
+    teams = {row["team"]: row for row in by_team(rows, idle).to_dicts()}
 
     assert list(teams) == [None, "nlp", "cv"]
     assert (teams["nlp"]["own_waste_ms"], teams["nlp"]["platform_waste_ms"]) == (5, 2)
     assert (teams["nlp"]["own_waste_cost"], teams["nlp"]["platform_waste_cost"]) == (1.0, 0.0)
     assert (teams[None]["unallocated_ms"], teams[None]["own_waste_cost"]) == (9, 0.0)
+    assert [teams[name]["executing_idle_ms"] for name in ("nlp", "cv", None)] == [3, None, None]
     assert teams["cv"]["wasted_cost"] is None, "not known, which is not zero"
 
 

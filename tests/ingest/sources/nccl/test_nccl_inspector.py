@@ -119,13 +119,14 @@ def test_lines_that_are_no_record_are_rejected_where_they_stand(store, tmp_path)
     records[504] = line(coll_sn="7")
     records[505] = {**line(), "metadata": {**METADATA, "dump_timestamp_us": 10**18}}
     records[506] = "NCCL INFO something else entirely"
+    records[507] = {**line(), "metadata": {**METADATA, "dump_timestamp_us": 0}}
     path = write(tmp_path, *records)
     with path.open("a") as file:
         file.write(json.dumps(line())[:400])
 
     summary = read(store, path)
 
-    assert summary.rows_new == 993
+    assert summary.rows_new == 992
     found = reasons(store)
     assert found[:5] == [
         (501, "the sequence number is out of range"),
@@ -134,6 +135,7 @@ def test_lines_that_are_no_record_are_rejected_where_they_stand(store, tmp_path)
         (505, "coll_sn is text, expected a whole number"),
         (506, "metadata.dump_timestamp_us is out of range"),
     ]
+    assert found.pop(6) == (508, "metadata.dump_timestamp_us is out of range")
     assert [n for n, _ in found[5:]] == [507, 1001]
     assert all(reason.startswith("the line is cut or not JSON") for _, reason in found[5:])
 

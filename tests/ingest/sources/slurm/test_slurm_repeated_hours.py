@@ -26,6 +26,9 @@ RECORDS = {
         ("00:10", "01:30", "01:10", 2400), ("05:30", "06:10", False),
     ),
     "the submission alone": (("01:30", "02:30", "03:30", 3600), ("07:30", "08:30", False)),
+    "one that never started ends after its submission": (
+        ("01:30", "Unknown", "01:10", 0), (None, "06:10", False),
+    ),
     "both within either": (("00:10", "01:10", "01:30", 1200), ("05:10", "05:30", True)),
     "the end without elapsed time": (("00:10", "00:30", "01:30", ""), ("04:30", "05:30", True)),
 }  # fmt: skip
@@ -34,7 +37,9 @@ RECORDS = {
 @pytest.mark.parametrize(("record", "expected"), RECORDS.values(), ids=RECORDS)
 def test_which_of_the_two_is_meant(store, tmp_path, record, expected):
     submit, start, end, elapsed = record
-    times = [f"{DAY}{clock}:00" for clock in (submit, submit, start, end)]
+    times = [
+        f"{DAY}{clock}:00" if ":" in clock else clock for clock in (submit, submit, start, end)
+    ]
     row = ["7", *times, str(elapsed), "COMPLETED", "node001", "gres/gpu=4"]
     (tmp_path / "sacct.txt").write_text(f"{FIELDS}\n{'|'.join(row)}\n")
     options = ReadOptions(cluster="lab", zone=ZoneInfo("America/New_York"))

@@ -37,6 +37,8 @@ def test_a_hold_without_job_events(cluster, works, memory, idle_s):
     readings(cluster, range(1, 1201), works, memory)
     yield
     (run,) = cluster.read("select * from marts.executing_idle").rows(named=True)
+    (team,) = cluster.read("select * from marts.executing_idle_by_team").rows(named=True)
+    assert {name: run[name] for name in team} == team
     assert (run["idle_ms"] / 1000, run["held_ms"] / 1000) == (idle_s, pytest.approx(1200, abs=1))
     assert run["idle_ratio"] == pytest.approx(idle_s / 1200, abs=0.001)
 

@@ -85,6 +85,10 @@ HELD = {
         [], [(0, "nlp/a", 100, 200), (0, "nlp/a", 700, 900)],
         [("n-0", "nlp/a", 100, 900, "label")],
     ),
+    "a label that is read once after minutes has not gone before": (
+        [], [(0, "nlp/a", 100, 200), (0, "nlp/a", 700, 700), (1, "nlp/a", 700, 700)],
+        [("n-0", "nlp/a", 100, 700, "label")],
+    ),
     "a label that comes back later is another start": (
         [], [(0, "nlp/a", 0, 100), (0, "nlp/a", 800, 900)],
         [("n-0", "nlp/a", 0, 100, "label"), ("n-0", "nlp/a", 800, 900, "label")],

@@ -80,6 +80,11 @@ def meter(cluster, power_w):
     cluster.add("node_samples", *read, source="ipmi", node="n", power_w=power_w)
 
 
+def host(cluster, node, name):
+    read = {"ts": 0, "memory_total_bytes": 1}
+    cluster.add("node_samples", read, source="node-exporter", node=node, cluster=name)
+
+
 @pytest.fixture(scope="module")
 def store(new_store):
     """Give east, of which NCCL and the kernel log say something, and west, which is like it.
@@ -105,6 +110,13 @@ def store(new_store):
     for cluster, name, until in ((east, "east-label", 1000), (west, "west-label", 3000)):
         labelled(Evidence(store, name), until)
         meter(cluster, 1000)
+    for name, node in (("up", "u"), ("down", "u.down.example")):
+        cluster = Evidence(store, name)
+        cluster.telemetry(node, 1, "dcgm")
+        host(cluster, node, None)
+    Evidence(store, "up").telemetry("v", 1, "dcgm")
+    host(east, "v.example", "elsewhere")
+    Evidence(store, "up").job("1", 0, 100, ["u"], 1)
     store.build()
     yield store
     store.close()
@@ -158,6 +170,14 @@ OF_THEIR_CLUSTER = {
     "labels, which last while no cluster but their own is read further": (
         "select cluster, end_ms from staging.stg_owner_holds order by all",
         [("east-label", None), ("west-label", None)],
+    ),
+    "a node with a domain, where another cluster has its short name": (
+        """select cluster, node from staging.stg_gpus where node like 'u%'
+        union all
+        select cluster, node from staging.stg_host_samples
+        order by all""",
+        [("down", "u.down.example"), ("down", "u.down.example"), ("elsewhere", "v.example"),
+         ("up", "u"), ("up", "u")],
     ),
     "meters of nodes": (
         "select cluster, node, energy_mj from intermediate.int_node_energy order by all",

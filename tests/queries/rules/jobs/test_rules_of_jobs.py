@@ -71,6 +71,11 @@ ONE_JOB_RUN = {
         ]],
         {"startup": 20, "step_unsplit": 150, "lost_work": 40, "fault_stall": 50, "teardown": 40},
     ),
+    "a clock that is set back by some steps begins no attempt": (
+        (0, 100, "COMPLETED"),
+        [{**e, "attempt": None} for e in [*steps(1, 5, 0), *steps(6, 9, 25)]],
+        {"startup": 5, "step_unsplit": 60, "teardown": 35},
+    ),
     "waits for data under 10 ms stay in the step": (
         (0, 100, "COMPLETED"), steps(1, 10, 0, data_s=0.009), {"step_unsplit": 100},
     ),

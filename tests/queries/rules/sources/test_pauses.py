@@ -46,6 +46,19 @@ def test_inactivity_of_a_job_without_events(cluster, interval, active, expected)
     assert phases(cluster) == expected
 
 
+@pytest.mark.parametrize("start", [1781, 3581])
+@built_together
+def test_a_job_within_one_reading_of_a_long_pause_is_idle_also_at_the_end_of_an_hour(
+    cluster, start
+):
+    cluster.node("a", 1)
+    cluster.job("1", start, start + 15, ["a"], 1)
+    cluster.samples("a#0", cluster.every(-20, 7200, 60), inactive(0, 7200))
+    yield
+    found = phases(cluster)
+    assert (found.get(PAUSE), found.get(SHORT)) == (15, None)
+
+
 # what it shows: shares of a reading and whether they show activity
 READINGS = {
     "a share of a thousandth": ({"engine_active_ratio": 0.001}, True),

@@ -25,6 +25,7 @@ TEAMS = {
     "own_waste_ms": "Team-caused waste",
     "platform_waste_ms": "Infrastructure-caused waste",
     "unallocated_ms": "Unallocated",
+    "executing_idle_ms": "Executing idle",
 }
 MOVED = {
     "label": "Group",
@@ -39,16 +40,19 @@ PAGES = {  # of a team
 }
 
 
-def teams(waste: pl.DataFrame) -> None:
-    """Draw what each team lost, with the way to its pages. waste: marts.waste_by_team."""
+def teams(waste: pl.DataFrame, idle: pl.DataFrame) -> None:
+    """Draw what each team lost, with the way to its pages.
+
+    waste: marts.waste_by_team; idle: marts.executing_idle_by_team
+    """
     if waste.is_empty():
         st.caption("Nothing was lost in this time range.")
         return
-    frame = ledger_groups.by_team(waste)
+    frame = ledger_groups.by_team(waste, idle)
     ids = frame["team"].fill_null("")
     # half a page has room for money or for time
     unit = "_ms" if frame["wasted_cost"].count() else "_cost"
-    more = [name for name in TEAMS if name.endswith(unit)]
+    more = [name for name in TEAMS if name.endswith(unit) and name != "executing_idle_ms"]
     picked = tables.pick(_named(frame), TEAMS, "waste_team", ids, rows=8, hidden=more)
     if picked is None:
         st.caption("The rows add up to the tile Wasted. Select a row for the pages of the team.")

@@ -2,8 +2,8 @@
 -- grain: event_id
 -- skip_if_empty: temp.dirty_run_ids where exists (from raw.job_events where attempt is null and ts >= from_ms(build_events_from_ms()))
 -- attempt: that of the numbered events around it; where there are none, counted within the job run nearest in time by the
---  rank's starts: a `job.start`, or a step number that does not increase. A rank that reports no `job.start` lives as long
---  as the gang.
+--  rank's starts: a `job.start`, or a step number that does not increase, unless it is the one that was missing: the clock
+--  was set back. A rank that reports no `job.start` lives as long as the gang.
 with unnumbered as (
     select
         events.*,
@@ -95,17 +95,50 @@ starts_numbered as (
     from starts_of_rank
 ),
 
-starts_marked as (
+steps_met as (
     select
         *,
-        is_reported_start
-        or (
-            event = 'step' and not is_late and is_strongest and step <= lag(step) over (
-                partition by cluster, run_id, job_run_start_ms, rank, event, starts, source
-                order by ts, step, event_id
-            )
-        ) as is_start
+        coalesce(event = 'step' and not is_late and is_strongest and step <= lag(step) over (
+            partition by cluster, run_id, job_run_start_ms, rank, event, starts, source
+            order by ts, step, event_id
+        ), false) as is_lower
     from starts_numbered
+),
+
+-- where a clock is set back by more than a step, numbers are mixed and none comes twice
+mixed as (
+    select event_id
+    from (
+        select
+            event_id,
+            is_lower
+            and step = lag(step) over by_number + 1
+            and ts >= lag(ts) over by_number
+            and coalesce(step < lead(step) over by_number, true) as is_mixed
+        from steps_met
+        semi join (
+            select distinct cluster, run_id, job_run_start_ms, rank, starts, source
+            from steps_met
+            where is_lower
+        ) as lower_ones
+            on steps_met.cluster = lower_ones.cluster
+            and steps_met.run_id = lower_ones.run_id
+            and steps_met.job_run_start_ms is not distinct from lower_ones.job_run_start_ms
+            and steps_met.rank is not distinct from lower_ones.rank
+            and steps_met.starts = lower_ones.starts
+            and steps_met.source = lower_ones.source
+        where event = 'step'
+        window by_number as (
+            partition by cluster, run_id, job_run_start_ms, rank, starts, source order by step, ts, event_id
+        )
+    )
+    where is_mixed
+),
+
+starts_marked as (
+    select steps_met.* exclude (is_lower), is_reported_start or (is_lower and mixed.event_id is null) as is_start
+    from steps_met
+    left join mixed using (event_id)
 ),
 
 starts_counted as (

@@ -16,7 +16,39 @@ with holders as materialized (
     semi join temp.uncovered_holds as gaps on holds.unit = gaps.unit and holds.hold = gaps.hold
 ),
 
--- has_more: further readings of the run than its first
+activity as (
+    select *
+    from intermediate.int_gpu_activity
+    where
+        -- zones are known for constants: of days of history only these hours are read
+        hour_ms > build_from_ms() - threshold('idle_min_ms')::bigint - 3600000
+        and hour_ms < build_to_ms() + threshold('idle_min_ms')::bigint
+),
+
+-- runs of one reading that another run without activity touches: runs are split at hours
+single as (
+    select gpu_uuid, gpu_instance, start_ms, end_ms from activity where not is_active and end_ms <= first_reading_ms
+),
+
+touched as (
+    select single.gpu_uuid, single.gpu_instance, single.start_ms
+    from single
+    inner join activity as before
+        on single.gpu_uuid = before.gpu_uuid
+        and single.gpu_instance = before.gpu_instance
+        and single.start_ms = before.end_ms
+        and not before.is_active
+    union
+    select single.gpu_uuid, single.gpu_instance, single.start_ms
+    from single
+    inner join activity as after
+        on single.gpu_uuid = after.gpu_uuid
+        and single.gpu_instance = after.gpu_instance
+        and single.end_ms = after.start_ms
+        and not after.is_active
+),
+
+-- has_more: there are other readings of the stretch than the run's first
 seen as (
     select
         holders.unit,
@@ -25,16 +57,15 @@ seen as (
         greatest(activity.start_ms, holders.start_ms) as start_ms,
         least(activity.end_ms, holders.end_ms) as end_ms,
         activity.first_reading_ms,
-        activity.end_ms > activity.first_reading_ms as has_more,
+        activity.end_ms > activity.first_reading_ms or touched.gpu_uuid is not null as has_more,
         activity.interval_ms
-    from intermediate.int_gpu_activity as activity
+    from activity
     inner join holders using (gpu_uuid, gpu_instance)
-    where
-        activity.start_ms < holders.end_ms
-        and activity.end_ms > holders.start_ms
-        -- zones are known for constants: of days of history only these hours are read
-        and activity.hour_ms > build_from_ms() - threshold('idle_min_ms')::bigint - 3600000
-        and activity.hour_ms < build_to_ms() + threshold('idle_min_ms')::bigint
+    left join touched
+        on activity.gpu_uuid = touched.gpu_uuid
+        and activity.gpu_instance = touched.gpu_instance
+        and activity.start_ms = touched.start_ms
+    where activity.start_ms < holders.end_ms and activity.end_ms > holders.start_ms
 ),
 
 -- one order of all is cheaper than one of each of many units

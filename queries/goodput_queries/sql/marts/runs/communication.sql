@@ -30,6 +30,7 @@ timed as (
         and coalesce(losses.measured_by, 'NCCL profiler') = 'NCCL profiler'
         and in_window(losses.start_ms, losses.end_ms)
         and of_teams(attempts.team)
+        and in_cluster(attempts.cluster)
         and (getvariable('scope_run') is null or attempts.run_key = getvariable('scope_run'))
     group by attempts.run_key
 )

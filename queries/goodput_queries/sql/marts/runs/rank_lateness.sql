@@ -21,6 +21,7 @@ with worked as (
         losses.measured_by is not null
         and not coalesce(losses.is_for_gang, false)
         and of_teams(attempts.team)
+        and in_cluster(attempts.cluster)
         and (getvariable('scope_run') is null or attempts.run_key = getvariable('scope_run'))
         and in_window(steps.start_ms, steps.end_ms)
 ),

@@ -14,7 +14,7 @@ with attempts as (
         count(*) filter (where attempts.outcome not in ('ok', 'running', 'unknown')) as interruptions
     from intermediate.int_attempts as attempts
     inner join intermediate.int_clusters as clusters using (cluster)
-    where of_teams(attempts.team)
+    where of_teams(attempts.team) and in_cluster(attempts.cluster)
     group by attempts.run_key
 ),
 

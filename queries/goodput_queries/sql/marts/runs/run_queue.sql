@@ -18,5 +18,6 @@ inner join intermediate.int_job_run_owners as owners using (job_run_key)
 where
     not job_runs.is_inferred
     and of_teams(owners.team)
+    and in_cluster(job_runs.cluster)
     and coalesce(job_runs.eligible_ms, job_runs.submit_ms) < coalesce(job_runs.start_ms, clusters.as_of_ms)
     and in_window(coalesce(job_runs.eligible_ms, job_runs.submit_ms), coalesce(job_runs.start_ms, clusters.as_of_ms))

@@ -19,5 +19,6 @@ inner join intermediate.int_run_timeline as timeline using (attempt_key)
 inner join reference.gpu_second_categories as categories using (category)
 where
     of_teams(attempts.team)
+    and in_cluster(attempts.cluster)
     and (getvariable('scope_run') is null or attempts.run_key = getvariable('scope_run'))
     and in_window(timeline.start_ms, timeline.end_ms)

@@ -13,7 +13,7 @@ with runs as (
         coalesce(any_value(job_name), any_value(run_id)) as name,
         min(start_ms) as start_ms
     from intermediate.int_attempts
-    where of_teams(team)
+    where of_teams(team) and in_cluster(cluster)
     group by run_key
 ),
 

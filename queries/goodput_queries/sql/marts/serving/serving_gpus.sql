@@ -140,4 +140,4 @@ select
 from owned
 left join priced using (piece)
 left join energies using (piece)
-where of_teams(owned.team)
+where of_teams(owned.team) and in_cluster(owned.cluster)

@@ -21,6 +21,7 @@ with attempts as (
         getvariable('scope_run') is not null
         and run_key = getvariable('scope_run')
         and of_teams(team)
+        and in_cluster(cluster)
         and in_window(start_ms, end_ms)
 ),
 

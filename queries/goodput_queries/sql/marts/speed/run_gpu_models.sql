@@ -10,6 +10,7 @@ with held as (
     inner join intermediate.int_job_run_owners as owners using (job_run_key)
     where
         in_window(holds.start_ms, holds.end_ms)
+        and in_cluster(holds.cluster)
         and of_owner(owners.team, owners.user_name, owners.run_key, owners.partition)
 ),
 
