@@ -57,6 +57,7 @@ def ledger(
             select {columns}, sum(gpu_ms)::bigint as gpu_ms, sum(cost) as cost
             from marts.{view}
             group by all
+            having sum(gpu_ms) <> 0
         )
         select
             * exclude (gpu_ms, cost),

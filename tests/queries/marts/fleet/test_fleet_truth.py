@@ -108,7 +108,7 @@ def test_every_gpu_is_held_exactly_as_the_scheduler_planned(fleet, truth):
     held = fleet.read(
         """select gpu_uuid, gpu_instance, owners.job_id, min(start_ms) as start_ms,
             max(end_ms) as end_ms, sum(end_ms - start_ms)::bigint as ms
-        from marts.ledger_pieces
+        from intermediate.int_ledger_segments
         inner join intermediate.int_job_run_owners as owners using (job_run_key)
         group by all order by all"""
     )

@@ -2,7 +2,7 @@
 -- grain: team
 -- access: team
 -- evaluated: first
--- skip_if_empty: intermediate.int_gpu_metrics
+-- skip_if_empty: marts.executing_idle
 -- team: null: of no known job run
 -- held_ms: allocated time with readings of memory; idle_ms: of it executing idle; idle_ratio: idle_ms / held_ms
 -- power_w, energy_kwh, measured_ms: of ten minutes that were all idle, with a power reading

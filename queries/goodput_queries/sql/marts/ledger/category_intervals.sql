@@ -25,7 +25,8 @@ numbered as (
         *,
         count_if(is_new) over (
             partition by category, blame, gpu_uuid, gpu_instance, run_key, cluster, node
-            order by from_ms, until_ms rows between unbounded preceding and current row
+            -- of parts of one stretch all have its number
+            order by from_ms, until_ms range between unbounded preceding and current row
         ) as island
     from marked
 )

@@ -16,3 +16,4 @@ select
     sum(gpu_ms)::bigint as gpu_ms
 from marts.ledger_pieces
 group by all
+having sum(gpu_ms) <> 0

@@ -21,3 +21,4 @@ where
     hour_ms >= build_from_ms()
     and hour_ms < build_to_ms()
 group by all
+having sum(gpu_ms) <> 0
