@@ -18,7 +18,7 @@ from goodput_queries.errors import IngestError
 from goodput_queries.storage.store import LocalStore
 
 LEDGER = """select
-        cluster, gpu_uuid, attempt_key, category, phase, share_lo, share_hi, start_ms, end_ms
+        cluster, gpu_uuid, gpu_instance, attempt_key, category, phase, start_ms, end_ms, gpu_ms
     from marts.ledger_pieces order by all"""
 RUNNING = "select job_id, state, end_at from raw.job_runs where start_at is not null order by all"
 
