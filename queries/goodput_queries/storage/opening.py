@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from pathlib import Path
@@ -105,6 +106,7 @@ def close(root: duckdb.DuckDBPyConnection, cursors: Iterable[duckdb.DuckDBPyConn
         else:
             return
         for cursor in list(cursors):
-            cursor.interrupt()
+            with contextlib.suppress(duckdb.ConnectionException):  # its query ended meanwhile
+                cursor.interrupt()
         time.sleep(WAIT_S)
     root.close()

@@ -9,6 +9,7 @@ import pytest
 
 from goodput_queries.errors import StoreError
 from goodput_queries.evidence.batch import Batch
+from goodput_queries.storage import opening
 from goodput_queries.storage.store import LocalStore, open_store
 
 
@@ -95,6 +96,23 @@ def test_a_database_of_another_user_that_is_not_built_says_who_can(store, reques
 
     with pytest.raises(StoreError, match=r"read-only for you; .* its owner to run `goodput build`"):
         open_store(store.path)
+
+
+def test_closing_goes_on_where_a_query_ended_meanwhile():
+    class Root:
+        tries = 0
+
+        def close(self):
+            self.tries += 1
+            if self.tries == 1:
+                raise duckdb.Error("the connection is busy")
+
+    root, ended = Root(), duckdb.connect()
+    ended.close()
+
+    opening.close(root, [ended])
+
+    assert root.tries == 2
 
 
 def test_a_closed_database_says_so(tmp_path):
