@@ -50,9 +50,9 @@ def teams(waste: pl.DataFrame, idle: pl.DataFrame) -> None:
         return
     frame = ledger_groups.by_team(waste, idle)
     ids = frame["team"].fill_null("")
-    # half a page has room for money or for time
+    # half a page has room for money or for time, and for no more
     unit = "_ms" if frame["wasted_cost"].count() else "_cost"
-    more = [name for name in TEAMS if name.endswith(unit) and name != "executing_idle_ms"]
+    more = [name for name in TEAMS if name.endswith(unit) or name == "executing_idle_ms"]
     picked = tables.pick(_named(frame), TEAMS, "waste_team", ids, rows=8, hidden=more)
     if picked is None:
         st.caption("The rows add up to the tile Wasted. Select a row for the pages of the team.")
