@@ -12,13 +12,14 @@ create or replace macro blame_of(category, category_blame, wait_blame, ending_bl
 );
 
 -- Rows of the ledger with who caused each: own, platform, use, unallocated, reservation, unsettled.
--- ledger: name of a relation with rows as marts.ledger_scoped
-create or replace macro blamed(ledger) as table (
+-- ledger, endings: names of relations with rows as marts.ledger_scoped and intermediate.int_attempt_causes; the latter is
+-- evaluated first where it is named in a view, not in a macro
+create or replace macro blamed(ledger, endings) as table (
     select
         scoped.*,
         blame_of(scoped.category, categories.blame, waits.blame, endings.blame) as blame
     from query_table(ledger) as scoped
     inner join reference.gpu_second_categories as categories using (category)
-    left join intermediate.int_attempt_causes as endings using (attempt_key)
+    left join query_table(endings) as endings using (attempt_key)
     left join reference.blame_by_cause as waits on waits.applies_to = 'wait' and scoped.phase = waits.cause
 );

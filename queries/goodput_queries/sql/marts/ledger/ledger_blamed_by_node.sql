@@ -7,6 +7,10 @@
 -- cost: null where the rate card has no price
 with scoped as not materialized (
     from marts.ledger_scoped_by_node
+),
+
+endings as (
+    select attempt_key, blame from intermediate.int_attempt_causes
 )
 
-from blamed('scoped')
+from blamed('scoped', 'endings')
