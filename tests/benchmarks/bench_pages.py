@@ -25,7 +25,7 @@ BUDGET = f"< {PAGE_S:g} s, filter < {FILTER_S:g} s, first < {FIRST_S:g} s of CPU
 
 def measure(fleet: Fleet, warm: int, filters: int, run: Callable[..., Any]) -> Iterator[Row]:
     """Return a row a page, judged by CPU time, then the first page ever and the findings."""
-    found = run(_pages, fleet.database, warm, filters)
+    found = run(drawn, fleet.database, warm, filters)
     for page, draws in found["pages"].items():
         yield Row(
             f"page {page}, {fleet.name}, warm median",
@@ -63,7 +63,7 @@ def is_within(draws: Draws) -> bool:
     )
 
 
-def _pages(database: Path, warm: int, filters: int) -> dict[str, Any]:
+def drawn(database: Path, warm: int, filters: int) -> dict[str, Any]:
     """Draw the pages where Streamlit is not to be heard: it misses its runtime."""
     logging.disable(logging.WARNING)
     from tests.benchmarks import page_draws  # noqa: PLC0415 -- imports Streamlit

@@ -53,7 +53,7 @@ def measure(folder: Path, gpus: int, hours: int, run: Callable[..., Any]) -> dic
         run(_generate, fleet, step_ms)
         found |= {f"{of}, {name}": value for name, value in run(_work, fleet).items()}
         found[f"{of}, peak MB"] = found.pop(f"{of}, peak bytes") // 1_000_000
-    pages = run(bench_pages._pages, fleet.database, WARM, FILTERS)
+    pages = run(bench_pages.drawn, fleet.database, WARM, FILTERS)
     for page, draws in pages["pages"].items():
         found[f"page {page}, first s"] = draws.first.cpu_s
         found[f"page {page}, warm s"] = draws.warm.cpu_s
