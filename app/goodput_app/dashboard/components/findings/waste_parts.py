@@ -119,7 +119,7 @@ def intervals(scope: Scope, category: str) -> None:
             number += f"; the table has the {found.height:,} with the highest cost"
         st.caption(f"{number}.")
         of = ("gpu_uuid", "gpu_instance", "start_at")
-        places.pick(found, INTERVALS, "interval", of, rows=8)
+        places.pick(found, INTERVALS, "interval", of, rows=8, hidden=("team",))
 
 
 def waiting_jobs(scope: Scope) -> None:
