@@ -338,19 +338,10 @@ class LocalStore:
             copy.unlink()
 
 
-def open_store(
-    path: str | Path,
-    *,
-    wait_s: float = 30.0,
-    evaluation_counts: bool = False,
-    objectives: Sequence[Objective] = (),
-    serving_objectives: Sequence[ServingObjective] | None = None,
-    lake: LakeOptions = DEFAULTS,
-) -> Store:
+def open_store(path: str | Path, *, wait_s: float = 30.0, **options: Any) -> Store:
     """Return the database at `path`: opened here, or through the process that has it open.
 
-    evaluation_counts, objectives, serving_objectives, lake: see `LocalStore`; of a database that is
-    open already its process decides.
+    options: as `LocalStore` takes them; of a database that is open already its process decides.
     A short-lived owner (another ingest) is waited for up to `wait_s`; then StoreError says who.
     """
     from goodput_queries.storage.remote import find_server  # noqa: PLC0415 -- remote implements Store
@@ -360,13 +351,7 @@ def open_store(
         if (server := find_server(path)) is not None:
             return server
         try:
-            return LocalStore(
-                path,
-                evaluation_counts=evaluation_counts,
-                objectives=objectives,
-                serving_objectives=serving_objectives,
-                lake=lake,
-            )
+            return LocalStore(path, **options)
         except StoreError as error:
             if "another process" not in str(error) or time.monotonic() > deadline:
                 raise
