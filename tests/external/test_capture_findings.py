@@ -66,7 +66,7 @@ def moment(row):
 def test_only_what_was_injected_is_found(found):
     """And the rank that is slow in steps that were rolled back: their time is lost work."""
     assert sorted(row["rule"] for row in found) == [
-        *("checkpoint_overhead", "hang", "idle_allocation", "input_stall", "job_failure"),
+        *("checkpoint_overhead", "gaps_between_steps", "hang", "input_stall", "job_failure"),
         *("slow_link", "slow_rank", "slow_rank", "steps_slower"),
     ]
 
@@ -98,7 +98,7 @@ def test_waits_for_input_that_were_kept_have_their_price(found, truth):
 def test_the_pause_of_all_ranks_is_idle_time(found, truth):
     (pause,) = began(truth, "idle", rank=0)
 
-    row = one(found, "idle_allocation")
+    row = one(found, "gaps_between_steps")
     assert row["gpu_ms"] / 1000 == pytest.approx(pause["seconds"] * GPUS, rel=0.05)
 
 

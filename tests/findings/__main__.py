@@ -172,7 +172,11 @@ def subjects(store: LocalStore) -> dict[str, set[str]]:
     ).rows()
     for row in rows:
         rule = row["rule"]
-        if rule in FAILURES and row["run_id"]:
+        if rule == "gaps_between_steps":  # the truth has one name for both kinds of idle time
+            found["idle_allocation"].add(row["run_id"])
+            if "s (jitter" in row["evidence"]:
+                found["periodic_gaps"].add(row["run_id"])
+        elif rule in FAILURES and row["run_id"]:
             found["failures"].add(row["run_id"])
         elif rule == "infrastructure_failure":
             found["failures"] |= {run for run, node in hit if node == row["node"]}

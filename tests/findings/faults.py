@@ -234,7 +234,7 @@ def _of_uses(readings: Readings, jobs: dict[str, Job]) -> list[Case]:
         Case("power_drop", drop.run_id),
         Case("power_drop", power.run_id),
         Case("low_use", low.run_id),
-        Case("periodic_gaps", gaps.run_id, ("idle_allocation",)),
+        Case("periodic_gaps", gaps.run_id, ("idle_allocation", "gaps_between_steps")),
     ]
 
 

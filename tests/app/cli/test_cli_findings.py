@@ -41,7 +41,7 @@ def test_small_losses_are_listed_only_when_asked_for_and_counted(recorded, every
     assert (result.exit_code, json.loads(result.stdout)) == (0, [])
     assert "No findings of severity warning or above (data: " in result.stderr
     assert "below it: add --severity info." in result.stderr
-    assert {"input_stall", "job_failure", "idle_allocation"} <= {row["rule"] for row in every}
+    assert {"input_stall", "job_failure", "gaps_between_steps"} <= {row["rule"] for row in every}
 
 
 def test_a_time_range_without_data_has_neither_findings_nor_fixes(recorded):

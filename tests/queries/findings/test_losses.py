@@ -42,7 +42,7 @@ RUNS = [
         marks=pytest.mark.quiet(
             "infrastructure_failure", "job_failure", "preempted", "time_limit", "rank_skew",
             "slow_rank", "checkpoint_overhead", "idle_allocation", "hang", "input_stall",
-            "slow_start",
+            "slow_start", "gaps_between_steps",
         ),
     ),
     pytest.param(
@@ -120,6 +120,23 @@ def test_saves_that_block_long_are_found_once_they_are_a_large_share(cluster):
     ((run_key, back_ms, gpu_ms),) = [row[1:] for row in rows if row[0] == "checkpoint_overhead"]
     assert run_key == f"{cluster.name}/1"
     assert back_ms / gpu_ms == pytest.approx(back, abs=0.001)
+
+
+@pytest.mark.fires("gaps_between_steps")
+@built_together
+def test_a_run_that_steps_is_not_advised_to_release_its_gpus(cluster):
+    """Its GPUs are idle for three minutes after each seven steps."""
+    ran = [step for step in steps(1, STEPS, 60, 60.0) if (step["t"] // 60) % 10 < 7]
+    run(cluster, ran)
+    for gpu in range(GPUS):
+        cluster.samples(
+            f"a#{gpu}", cluster.every(0, 2 * HOUR, 15), lambda s: s // 60 % 10 not in {6, 7, 8}
+        )
+    yield
+    ((rule, run_key, what_to_do, evidence),) = found(cluster, "rule, run_key, what_to_do, evidence")
+    assert (rule, run_key) == ("gaps_between_steps", f"{cluster.name}/1")
+    assert what_to_do.startswith("See what the job does between steps")
+    assert "every 600 s" in evidence, "its period is no finding of its own"
 
 
 @pytest.mark.fires("idle_allocation")

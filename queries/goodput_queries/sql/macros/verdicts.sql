@@ -36,7 +36,7 @@ create or replace macro loss_severity(rule_severity, gpu_ms) as (
 create or replace macro loss_confidence(rule, gpu_ms, sure_ms) as (
     case
         when rule = 'unclassified_time' then 'Not confirmed'
-        when sure_ms >= gpu_ms and rule <> 'idle_allocation' then 'Confirmed'
+        when sure_ms >= gpu_ms and rule not in ('idle_allocation', 'gaps_between_steps') then 'Confirmed'
         else 'Likely'
     end
 );

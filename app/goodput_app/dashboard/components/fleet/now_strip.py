@@ -21,7 +21,7 @@ GROUPS = {  # label -> rules of reference.finding_rules
     "GPUs with errors": ("gpu_error", "faulty_gpu", "silent_gpu"),
     "Hung runs": ("hang", "no_step"),
     "Throttled GPUs": ("throttled_gpu",),
-    "Runs with idle GPUs": ("idle_allocation",),
+    "Runs with idle GPUs": ("idle_allocation", "gaps_between_steps"),
     "Late ranks, slow links": ("slow_rank", "slow_link", "link_down"),
 }
 

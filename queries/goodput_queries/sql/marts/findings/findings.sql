@@ -17,7 +17,7 @@
 -- confidence: Confirmed, Likely, Not confirmed; evidence: in a sentence; what_to_do: for it
 -- target: what its fix is applied to: a node, jobs of a team that are named alike, a cluster
 -- anomalies whose time a loss is already a finding for, at least half of it: one fact is one finding. GPUs that are never active are
--- idle, and so are those of engines without a request; a node that is down is not read.
+-- idle, and so are those of engines without a request; a node that is down is not read; gaps between steps may have a period.
 with explained as (
     select
         losses.rule, losses.cluster, losses.node, losses.run_key,
@@ -28,6 +28,15 @@ with explained as (
     inner join marts.loss_findings as losses
         on anomalies.rule = 'unused_gpus'
         and losses.rule = 'idle_allocation'
+        and anomalies.run_key = losses.run_key
+        and 2 * losses.gpu_ms >= anomalies.gpu_ms
+    union all
+    select
+        losses.rule, losses.cluster, losses.node, losses.run_key, anomalies.rule, anomalies.since_ms, anomalies.evidence
+    from marts.anomaly_findings as anomalies
+    inner join marts.loss_findings as losses
+        on anomalies.rule = 'periodic_gaps'
+        and losses.rule = 'gaps_between_steps'
         and anomalies.run_key = losses.run_key
         and 2 * losses.gpu_ms >= anomalies.gpu_ms
     union all

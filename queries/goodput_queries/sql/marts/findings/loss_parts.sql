@@ -203,6 +203,8 @@ parts as (
             when ledger.category = 'data_stall' then 'input_stall'
             when ledger.category = 'checkpoint_save' then 'checkpoint_overhead'
             when ledger.category in ('startup', 'restore') then 'slow_start'
+            -- a job that steps needs its GPUs, whatever it does between two steps
+            when ledger.category = 'idle_held' and ledger.phase = 'undeclared_gap' then 'gaps_between_steps'
             when ledger.category = 'idle_held' then 'idle_allocation'
             when ledger.category in ('gang_wait', 'suspended') then 'gang_wait'
             when ledger.category in ('unknown', 'busy_unclassified') then 'unclassified_time'
