@@ -91,25 +91,25 @@ create or replace macro ledger_of(segments) as table (
         from step_amounts('stepping')
     ),
 
+    -- apart, so that a condition on the category is met before any join
     parts as (
         select
-            segments.* replace (
-                coalesce(amounts.category, segments.category) as category,
-                case when amounts.category is null then segments.phase else amounts.phase end as phase
-            ),
-            coalesce(amounts.first_ms, segments.start_ms) as first_ms,
-            coalesce(amounts.last_ms, segments.end_ms) as last_ms,
-            coalesce(amounts.ms, segments.end_ms - segments.start_ms) as ms,
-            coalesce(amounts.laid_ms, segments.end_ms) as laid_ms
-        from query_table(segments) as segments
-        left join (from amounts where gpu_uuid is null) as amounts using (attempt_key, hour_ms, start_ms, end_ms)
+            *, start_ms as first_ms, end_ms as last_ms, end_ms - start_ms as ms, end_ms as laid_ms
+        from query_table(segments)
+        where category <> 'stepping'
+        union all
+        select
+            stepping.* replace (amounts.category as category, amounts.phase as phase),
+            amounts.first_ms, amounts.last_ms, amounts.ms, amounts.laid_ms
+        from stepping
+        inner join (from amounts where gpu_uuid is null) as amounts using (attempt_key, hour_ms, start_ms, end_ms)
         union all
         select
             stepping.* replace (amounts.category as category, amounts.phase as phase),
             amounts.first_ms, amounts.last_ms, amounts.ms, amounts.laid_ms
         from stepping
         inner join amounts using (attempt_key, hour_ms, start_ms, end_ms, gpu_uuid)
-    )
+    ),
 
     select
         * exclude (share_lo, share_hi, share_of, laid_ms),

@@ -1,6 +1,7 @@
 -- How exactly readings place the changes between activity and inactivity in allocated time: each to within one sampling
 -- interval. Of the time range, cluster and node of the scope.
 -- grain: cluster
+-- evaluated: first
 -- changes: number of changes between active and inactive that readings show
 -- gpu_ms: active and idle time may be off by this: each change by one interval
 -- interval_s: the longest sampling interval at these changes
