@@ -117,3 +117,20 @@ create or replace macro ledger_of(segments) as table (
         ms < end_ms - start_ms as is_amount
     from parts
 );
+
+-- Segments, cut at the window, cut into bins of the scope's bucket_ms.
+-- pieces: name of a relation with start_ms, end_ms; Returns it with bin_ms, start of the bin
+create or replace macro segment_bins(pieces) as table (
+    -- segments do not cross hours: in bins of whole hours each lies in one
+    with cut as (
+        select *, bucket_start(start_ms) as bin_ms from query_table(pieces) where scope_bucket_ms() % 3600000 = 0
+        union all
+        select *, unnest(bucket_starts(start_ms, end_ms)) as bin_ms
+        from query_table(pieces)
+        where scope_bucket_ms() % 3600000 <> 0
+    )
+
+    select * replace (greatest(start_ms, bin_ms) as start_ms, least(end_ms, bin_ms + scope_bucket_ms()) as end_ms)
+    from cut
+    where end_ms > start_ms
+);
