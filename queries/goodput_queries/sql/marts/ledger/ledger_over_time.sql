@@ -1,5 +1,6 @@
 -- The ledger of the scope over time, in equal buckets (variable scope_bucket_ms; one hour unless set).
 -- grain: bucket_at, category
+-- evaluated: first
 -- access: team
 -- bucket_at: start of the bucket, UTC
 -- gpu_ms: milliseconds of a whole GPU
