@@ -47,6 +47,12 @@ MSG_MAX_CHARS = 300  # of an exception; job logs have the whole
 RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 LOCAL_RANKS = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK")
 UUIDS = ("GPU-", "MIG-")
+SIZES = (
+    *("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "HOROVOD_SIZE"),
+    *("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"),
+)
+LIVES_MAX = 100  # that are numbered of a step of a Slurm job, and steps of a start of the job
+NUMBERED_FROM_S = 1_577_836_800  # 2020: numbers of attempts have 31 bits
 START_MAX_S = 600.0  # before the first life; a process that is older did something else until then
 
 
@@ -56,7 +62,8 @@ class Emitter:
     path: a file, or a folder that gets a file a rank; default $JOB_EVENTS, else job_events.jsonl.
     run_id: the training task across restarts; default $RUN_ID, else the scheduler's job id, else
      the name of the script.
-    fields: added to every event; rank, local_rank, host, pid and gpu_uuid are found by themselves.
+    fields: added to every event; rank, local_rank, host, pid and gpu_uuid are found by themselves,
+     and attempt, the number of the gang's life, where all its ranks find the same.
     """
 
     def __init__(
@@ -74,6 +81,7 @@ class Emitter:
             "gpu_uuid": None,
             **fields,
         }
+        self._number: int | None = None  # of the attempt, as this emitter found it
         self._file: int | None = None
         self._is_broken = False
         self._lock = threading.Lock()
@@ -123,6 +131,9 @@ class Emitter:
         """
         if not self.is_alive:
             self.is_alive = True
+            if self.identity.get("attempt") == self._number:  # the job does not give one
+                self._number = _attempt(str(self.run_id), self.identity["rank"])
+                self.identity["attempt"] = self._number
             self.emit("job.start", ts=_begin_of_first_life())
 
     @contextlib.contextmanager
@@ -239,11 +250,55 @@ class Step:
 
 
 def _first_number(names: tuple[str, ...]) -> int | None:
-    for name in names:
-        value = os.environ.get(name, "")
-        if value.isdecimal():
-            return int(value)
-    return None
+    return next(iter(_numbers(names)), None)
+
+
+def _numbers(names: tuple[str, ...]) -> list[int]:
+    values = [os.environ.get(name, "") for name in names]
+    return [int(value) for value in values if value.isdecimal()]
+
+
+def _attempt(run_id: str, rank: int) -> int | None:
+    """Return the number of the gang's life that begins, higher than those of its lives before.
+
+    None: it is not sure that all ranks find the same number, and each life another one. Processes
+    that srun starts take the restarts of their job, the step, and the lives in the step. A process
+    on its own takes the second in which its life begins.
+    """
+    life = _lives[run_id] = _lives.get(run_id, -1) + 1
+    if rank != (_first_number(RANKS) or 0):
+        return None  # the program starts its ranks by itself
+    step, restarts = _first_number(("SLURM_STEP_ID",)), _restarts_in_step()
+    if step is not None and restarts is not None:
+        start = min(_first_number(("SLURM_RESTART_COUNT",)) or 0, LIVES_MAX**2)
+        of_step = min(restarts + life, LIVES_MAX - 1)
+        return (start * LIVES_MAX + min(step, LIVES_MAX - 1)) * LIVES_MAX + of_step
+    is_gang = max(_numbers(SIZES), default=1) > 1 or "TORCHELASTIC_RUN_ID" in os.environ
+    if is_gang and run_id not in _seconds:
+        return None
+    now_s = int(time.time()) - NUMBERED_FROM_S
+    _seconds[run_id] = max(now_s, _seconds.get(run_id, -1) + 1)
+    return _seconds[run_id]
+
+
+def _restarts_in_step() -> int | None:
+    """Return how often torchrun restarted the gang in its step of a Slurm job, 0 without torchrun.
+
+    None: the gang is not what one srun started, as under a shell that may start several programs,
+    or agents of torchrun on several nodes, which count apart, may restart it.
+    """
+    is_torchrun = "TORCHELASTIC_RUN_ID" in os.environ
+    starter = os.getppid() if is_torchrun else os.getpid()
+    processes = _first_number(("GROUP_WORLD_SIZE",) if is_torchrun else ("WORLD_SIZE",))
+    tasks = _first_number(("SLURM_STEP_NUM_TASKS",))
+    is_of_srun = _first_number(("SLURM_TASK_PID",)) == starter
+    if not is_of_srun or tasks is None or processes not in (None, tasks):
+        return None
+    if not is_torchrun:
+        return 0
+    if tasks == 1:
+        return _first_number(("TORCHELASTIC_RESTART_COUNT",))
+    return 0 if _first_number(("TORCHELASTIC_MAX_RESTARTS",)) == 0 else None
 
 
 def _gpu_uuid(local_rank: int | None) -> str | None:
@@ -317,6 +372,8 @@ def _report(text: str) -> None:
 # The functions below share one emitter a process: the one that `run` opened, else one of defaults.
 _current: Emitter | None = None
 _has_lived: int | None = None  # the process that has
+_lives: dict[str, int] = {}  # of this process by run: lives before the last one
+_seconds: dict[str, int] = {}  # of this process by run: number of its last life
 
 
 def current() -> Emitter:

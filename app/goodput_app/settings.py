@@ -6,19 +6,17 @@ A command line option beats an environment variable, that beats the file, that b
 from __future__ import annotations
 
 import os
-import re
 import tomllib
 from datetime import date, datetime, time
 from functools import cache
 from pathlib import Path
-from types import NoneType
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
-from msgspec import structs
 
-from goodput_app.access.settings import AccessSettings, Member, Token
-from goodput_app.notify.settings import KINDS, AnyTarget, refuse_equal_targets
+from goodput_app.access.settings import AccessSettings
+from goodput_app.notify.settings import AnyTarget, refuse_equal_targets
+from goodput_app.settings_errors import explained
 from goodput_billing.delivery.checks import check_url
 from goodput_billing.delivery.settings import ReportSettings
 from goodput_billing.statement.settings import StatementSettings
@@ -81,6 +79,24 @@ class ServeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Refuse a public_url that is none."""
         if self.public_url is not None:
             check_url("serve.public_url", self.public_url)
+
+
+class DatabaseSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the database engine may take of the machine.
+
+    threads: unset: all cores. memory_mib: unset: 1 GiB a thread and at least 2, at most 80 % of the
+    machine; what needs more goes to files beside the database. The process takes up to half a GiB
+    more.
+    """
+
+    threads: int | None = None
+    memory_mib: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what no build can do with."""
+        for key, (least, most) in {"threads": (1, 1024), "memory_mib": (256, 16_777_216)}.items():
+            if (given := getattr(self, key)) is not None and not least <= given <= most:
+                raise GoodputError(f"'database.{key}' is {given!r}, expected {least} to {most}.")
 
 
 class UiSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -217,6 +233,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     metrics: MetricsSettings = MetricsSettings()
     replay: ReplaySettings = ReplaySettings()
     query: QuerySettings = QuerySettings()
+    database: DatabaseSettings = DatabaseSettings()
     statement: StatementSettings = StatementSettings()
     report: ReportSettings = ReportSettings()
     collect: tuple[dict[str, Any], ...] = ()
@@ -240,6 +257,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def store_options(self) -> dict[str, Any]:
         """Return what opening a database takes from the settings."""
         return {
+            "threads": self.database.threads,
+            "memory_mib": self.database.memory_mib,
             "evaluation_counts": self.evaluation_counts,
             "objectives": self.objectives,
             "serving_objectives": self.serving.objectives,
@@ -252,15 +271,6 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         }
 
 
-WORDS = {  # by what msgspec calls a type
-    "str": "a text in quotes",
-    "int": "a whole number",
-    "bool": "true or false",
-    "float": "a number",
-    "array": "a list of texts in quotes",
-}
-WRONG_KIND = re.compile(r"Expected `(\w+)(?: \| null)?`, got `\w+`")
-UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 SECRETS = frozenset({"password", "token", "secret"})
 
 
@@ -292,8 +302,10 @@ def read(path: Path) -> Settings:
     _refuse_secrets(path, given, "")
     try:
         return msgspec.convert(given, Settings)
+    except GoodputError as error:  # a section refuses a value
+        raise GoodputError(f"{path}: {error}") from error
     except msgspec.ValidationError as error:
-        raise GoodputError(f"{path}: {_explained(str(error), given)}") from error
+        raise GoodputError(f"{path}: {explained(str(error), given, Settings)}") from error
 
 
 def _refuse_secrets(path: Path, given: dict[str, Any], prefix: str) -> None:
@@ -306,86 +318,3 @@ def _refuse_secrets(path: Path, given: dict[str, Any], prefix: str) -> None:
                 f"{path}: '{prefix}{key}' would be a secret in a settings file; name the "
                 f"environment variable or the file that has it ({key}_env, {key}_file)."
             )
-
-
-def _explained(error: str, given: dict[str, Any]) -> str:
-    """Return a message of msgspec in the words of a settings file: the key with its section."""
-    text, _, place = error.partition(" - at `$")
-    keys = [key for key in place.rstrip("`").partition("[")[0].split(".") if key]
-    where = ".".join(keys)
-    if keys == ["notify"]:
-        return _of_notify(text, place, given["notify"])
-    if keys == ["serving", "objectives"]:
-        return _of_tables("serving.objectives", ServingObjective, text, place)
-    if unknown := UNKNOWN.fullmatch(text):
-        prefix = f"{where}." if keys else ""
-        known = ", ".join(f"{prefix}{field.name}" for field in _known(keys))
-        return f"there is no setting '{prefix}{unknown[1]}'; known: {known}."
-    if keys == ["collect"]:
-        return "'collect' is a list; write each source as [[collect]]."
-    if keys == ["objectives"]:
-        return _of_objectives(text, place)
-    if keys == ["access", "members"]:
-        return _of_tables("access.members", Member, text, place)
-    if keys == ["access", "tokens"]:
-        return _of_tables("access.tokens", Token, text, place)
-    value: Any = given
-    for key in keys:
-        value = value[key]
-    expected = WRONG_KIND.fullmatch(text)
-    if expected is None or expected[1] == "object":
-        return f"{where!r} is a section; write it as [{where}]."
-    words = WORDS["array" if "[" in place else expected[1]]  # at an element: of the list
-    return f"{where!r} is {value!r}, expected {words}."
-
-
-def _of_objectives(error: str, place: str) -> str:
-    """Return what is wrong with one of the objectives. place: where msgspec found it."""
-    if "missing required field" in error:
-        return "an [[objectives]] table needs 'target', such as 0.6."
-    return _of_tables("objectives", Objective, error, place)
-
-
-def _of_tables(name: str, kind: type[msgspec.Struct], error: str, place: str) -> str:
-    """Return what is wrong with one table of a list of them."""
-    key = place.rstrip("`").rpartition("].")[2].partition("[")[0]
-    if unknown := UNKNOWN.fullmatch(error):
-        known = ", ".join(f"{name}.{field}" for field in kind.__struct_fields__)
-        return f"there is no setting '{name}.{unknown[1]}'; known: {known}."
-    expected = WRONG_KIND.fullmatch(error)
-    if "[" not in place or expected is None or expected[1] == "object":
-        one = name.rpartition(".")[2].removesuffix("s")
-        return f"'{name}' is a list; write each {one} as [[{name}]]."
-    is_of_list = place.rstrip("`").endswith("]") and "]." in place
-    return f"'{name}.{key}' is not {WORDS['array' if is_of_list else expected[1]]}."
-
-
-def _of_notify(error: str, place: str, given: Any) -> str:
-    """Return what is wrong with one of the targets of notifications."""
-    number = re.search(r"\[(\d+)\]", place)
-    if number is None or not isinstance(given, list):
-        return "'notify' is a list; write each target as [[notify]]."
-    table = given[int(number[1])]
-    kind = table.get("to") if isinstance(table, dict) else None
-    if not isinstance(kind, str) or kind not in KINDS:
-        return f"'notify.to' is {kind!r}, expected one of {', '.join(KINDS)}."
-    if unknown := UNKNOWN.fullmatch(error):
-        known = ", ".join(KINDS[kind].__struct_fields__)
-        return f"there is no setting 'notify.{unknown[1]}' for {kind!r}; known: {known}."
-    key = place.rstrip("`").partition("].")[2].partition("[")[0]
-    expected = WRONG_KIND.fullmatch(error)
-    if expected is None or expected[1] == "object":
-        return f"'notify.{key}' is a table; write it as [notify.{key}]."
-    words = WORDS["array" if "[" in place.partition("].")[2] else expected[1]]
-    if isinstance(table[key], dict):
-        words = "a table of texts in quotes"
-    return f"'notify.{key}' is {table[key]!r}, expected {words}."
-
-
-def _known(keys: list[str]) -> tuple[structs.FieldInfo, ...]:
-    """Return the names of the settings in a section."""
-    kind: Any = Settings
-    for key in keys:
-        declared = next(field.type for field in structs.fields(kind) if field.name == key)
-        kind = next((one for one in get_args(declared) if one is not NoneType), declared)
-    return structs.fields(kind)

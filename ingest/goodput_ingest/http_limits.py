@@ -46,7 +46,7 @@ def within(seconds: float) -> Iterator[None]:
 
 def limited_client(context: ssl.SSLContext, connections: int = 10, **options: Any) -> httpx.Client:
     """Return a client that keeps to `within` and follows no redirect; options as httpx has them."""
-    transport = httpx.HTTPTransport()
+    transport = httpx.HTTPTransport(verify=context)
     transport.close()
     transport._pool = httpcore.ConnectionPool(  # httpx has no parameter for a network backend
         ssl_context=context,

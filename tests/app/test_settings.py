@@ -12,8 +12,8 @@ from goodput_queries.errors import GoodputError
 from goodput_queries.serving_objectives import ServingObjective
 
 KNOWN = (
-    "db, ingest, serve, ui, retention, lake, metrics, replay, query, statement, report, collect, "
-    "evaluation_counts, objectives, serving, notify, access"
+    "db, ingest, serve, ui, retention, lake, metrics, replay, query, database, statement, report, "
+    "collect, evaluation_counts, objectives, serving, notify, access"
 )
 EXAMPLE = Path(goodput_app.__file__).with_name("goodput.example.toml")
 
@@ -73,6 +73,10 @@ def test_a_named_file_must_be_there(tmp_path, monkeypatch):
         ),
         ("db = 1", "'db' is 1, expected a text in quotes."),
         ("[serve]\nport = '1'", "'serve.port' is '1', expected a whole number."),
+        (
+            "[database]\nmemory_mib = 100",
+            "'database.memory_mib' is 100, expected 256 to 16777216.",
+        ),
         ("[serve]\nport = true", "'serve.port' is True, expected a whole number."),
         ("collect = 1", "'collect' is a list; write each source as [[collect]]."),
         ("[collect]", "'collect' is a list; write each source as [[collect]]."),

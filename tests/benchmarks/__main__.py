@@ -20,6 +20,7 @@ from tests.benchmarks import (
     bench_live,
     bench_pages,
     bench_statement,
+    bench_steps,
     formats,
     table,
     yardstick,
@@ -55,6 +56,10 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
         "--ingest", type=float, default=0.2, metavar="SHARE",
         help="of 1 M sacct rows, 300 MB of Inspector logs, 2 M lines, 3 M points (0.2)",
     )  # fmt: skip
+    parser.add_argument(
+        "--steps", nargs="*", choices=bench_steps.STEPS, default=bench_steps.STEPS,
+        help="seconds of a step beside the yardstick's 60; mixed: by kind of job (all of them)",
+    )  # fmt: skip
     parser.add_argument("--repeats", type=int, default=1, help="of ingests; the best counts (1)")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--folder", type=Path, help="for the files; the system's temporary one")
@@ -80,9 +85,12 @@ def rows(chosen: argparse.Namespace, folder: Path) -> Iterator[table.Row]:
         fleet = Fleet(folder, chosen.gpus, chosen.hours)
         yield bench_fleet.make(fleet, run)
         yield from bench_fleet.read(fleet, chosen.repeats, run)
-        yield from bench_fleet.build(fleet, yardstick_s, run)
-        if "live" in chosen.only:
-            yield from bench_live.measure(fleet, 1 if chosen.smoke else SLICES, yardstick_s, run)
+        of_ledger = yield from bench_fleet.build(fleet, yardstick_s, run)
+        slices = (1 if chosen.smoke else SLICES) if "live" in chosen.only else 0
+        if slices:
+            yield from bench_live.measure(fleet, slices, yardstick_s, run)
+        if "fleet" in chosen.only:
+            yield from bench_steps.measure(fleet, of_ledger, chosen.steps, slices, yardstick_s, run)
         if "pages" in chosen.only:
             yield from bench_pages.measure(
                 fleet, 1 if chosen.smoke else WARM, 1 if chosen.smoke else FILTERS, run

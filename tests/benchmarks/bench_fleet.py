@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -20,31 +21,38 @@ from tests.benchmarks.table import Other, Row, memory, number
 
 from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
-from goodput_ingest.synthetic import generate
+from goodput_ingest.synthetic import imagine, write_known
+from goodput_ingest.synthetic.plans import eventful, with_steps
 from goodput_queries.check import check
 from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
     from pathlib import Path
 
 START = datetime(2026, 11, 16, tzinfo=UTC)
 SEED = 7
+INTERVAL_S = 30  # between readings of a GPU
 BUDGET_GPUS, BUDGET_HOURS = 10_000, 24  # of the budgets that name no rate
-BUILD_YARDSTICKS, BUILD_BYTES = 35.0, 4e9
+BUILD_YARDSTICKS, BUILD_BYTES = 22.0, 2.5e9  # with steps of 60 s
 STORED_BYTES, PARQUET_BYTES = 45.0, 27.0
 GROWTH_MOST = 1.2
 LINEAR = "within 20 % of linear from 1,000 to 10,000 GPUs"
+YARDSTICK_STEPS, MIXED = "60", "mixed"
 SMALL_SHARE, GPUS_MIN, GPUS_OF_NODE = 10, 64, 8
 
 
 @dataclass(frozen=True)
 class Fleet:
-    """A generated fleet in a folder of the benchmark's, and the database it is read into."""
+    """A generated fleet in a folder of the benchmark's, and the database it is read into.
+
+    steps: seconds of each, or `mixed`: by kind of job.
+    """
 
     folder: Path
     gpus: int
     hours: int
+    steps: str = YARDSTICK_STEPS
 
     @property
     def files(self) -> Path:
@@ -59,7 +67,10 @@ class Fleet:
     @property
     def name(self) -> str:
         """Return how rows of the table call it."""
-        return f"{self.gpus:,} GPUs x {self.hours} h"
+        name = f"{self.gpus:,} GPUs x {self.hours} h"
+        if self.steps == YARDSTICK_STEPS:
+            return name
+        return f"{name}, steps " + ("mixed" if self.steps == MIXED else f"of {self.steps} s")
 
     @property
     def is_of_budget(self) -> bool:
@@ -80,7 +91,7 @@ class Fleet:
 
 def make(fleet: Fleet, run: Callable[..., Any]) -> Row:
     """Write the fleet's sources."""
-    cost = run(_generate, fleet)
+    cost = run(generate_files, fleet)
     size = sum(file.stat().st_size for file in fleet.files.rglob("*") if file.is_file())
     rate = number(fleet.samples() / cost.wall_s / 1e6)
     return Row(
@@ -97,18 +108,21 @@ def read(fleet: Fleet, repeats: int, run: Callable[..., Any]) -> Iterator[Row]:
         format_fleet.WIDE, telemetry, fleet.database, samples := fleet.samples(), repeats, run
     )
     yield from _storage(fleet, samples, run)
-    run(_read_rest, fleet, {format_fleet.WIDE.source})
+    run(read_sources, fleet, {format_fleet.WIDE.source})
 
 
 def read_quietly(fleet: Fleet, run: Callable[..., Any]) -> None:
     """Write and read it without rows of the table."""
-    run(_generate, fleet)
-    run(_read_rest, fleet, set())
+    run(generate_files, fleet)
+    run(read_sources, fleet, set())
 
 
-def build(fleet: Fleet, yardstick_s: float, run: Callable[..., Any]) -> Iterator[Row]:
-    """Build the whole ledger from raw, and compare the telemetry stage with the alternatives."""
-    cost, counts = run(_build, fleet)
+def build(fleet: Fleet, yardstick_s: float, run: Callable[..., Any]) -> Generator[Row, None, Cost]:
+    """Build the whole ledger from raw, and compare the telemetry stage with the alternatives.
+
+    Returns the cost of the ledger.
+    """
+    cost, counts = run(build_all, fleet)
     yardsticks = cost.wall_s / yardstick_s
     is_met = yardsticks <= BUILD_YARDSTICKS and (cost.peak_bytes or 0) <= BUILD_BYTES
     samples = counts["raw.gpu_samples"]
@@ -117,11 +131,48 @@ def build(fleet: Fleet, yardstick_s: float, run: Callable[..., Any]) -> Iterator
         f"{counts['raw.job_runs']:,} job runs, {counts['intermediate.int_holds']:,} holds",
         f"{number(cost.wall_s)} s = {number(yardsticks)} yardsticks, {memory(cost.peak_bytes)}",
         cost,
-        f"<= {BUILD_YARDSTICKS:.0f} yardsticks, <= {BUILD_BYTES / 1e9:.0f} GB",
+        f"<= {BUILD_YARDSTICKS:.0f} yardsticks, <= {BUILD_BYTES / 1e9:.1f} GB",
         is_met if fleet.is_of_budget else None,
     )
     yield _telemetry_stage(fleet, run)
     yield _growth(fleet, cost, samples, run)
+    return cost
+
+
+def generate_files(fleet: Fleet) -> Cost:
+    """Write the fleet's sources, without the truth of each step and GPU; return what that took."""
+    plan = eventful if fleet.steps == MIXED else partial(with_steps, int(float(fleet.steps) * 1000))
+    with Meter() as meter:
+        world = imagine(
+            gpus=fleet.gpus, hours=fleet.hours, seed=SEED, start=START, interval_s=INTERVAL_S,
+            plan=plan,
+        )  # fmt: skip
+        write_known(fleet.files, world, world.total_s)
+    return meter.cost
+
+
+def read_sources(fleet: Fleet, known: set[str]) -> None:
+    """Read the fleet's sources but those that its database has."""
+    with contextlib.closing(databases.opened(fleet.database)) as store:
+        for step in recipe(fleet.files):
+            if step.source not in known:
+                ingest(store, step.source, [step.path], step.options)
+
+
+def build_all(fleet: Fleet) -> tuple[Cost, dict[str, int]]:
+    """Build everything; return the cost and rows of tables. The checks must find nothing."""
+    with contextlib.closing(LocalStore(fleet.database)) as store:
+        with Meter() as meter:
+            store.build(is_full=True)
+        tables = (
+            *("raw.gpu_samples", "raw.job_runs", "raw.job_events"),
+            "intermediate.int_holds",
+        )
+        counts = {t: int(store.read(f"select count(*) from {t}").item()) for t in tables}
+        wrong = check(store).filter(pl.col("violations") > 0)
+        if not wrong.is_empty():
+            raise SystemExit(f"the ledger of {fleet.name} is not clean: {wrong.to_dicts()}")
+    return meter.cost, counts
 
 
 def _telemetry_stage(fleet: Fleet, run: Callable[..., Any]) -> Row:
@@ -153,7 +204,7 @@ def _growth(fleet: Fleet, cost: Cost, samples: int, run: Callable[..., Any]) -> 
     """Compare the time a reading of the full ledger with that in a tenth of the fleet."""
     small = fleet.smaller
     read_quietly(small, run)
-    small_cost, counts = run(_build, small)
+    small_cost, counts = run(build_all, small)
     times = counts["raw.gpu_samples"] / samples
     wall, cpu = cost.wall_s / small_cost.wall_s * times, cost.cpu_s / small_cost.cpu_s * times
     return Row(
@@ -183,20 +234,6 @@ def _storage(fleet: Fleet, samples: int, run: Callable[..., Any]) -> Iterator[Ro
     )
 
 
-def _generate(fleet: Fleet) -> Cost:
-    with Meter() as meter:
-        generate(fleet.files, gpus=fleet.gpus, hours=fleet.hours, seed=SEED, start=START)
-    return meter.cost
-
-
-def _read_rest(fleet: Fleet, known: set[str]) -> None:
-    """Read the fleet's sources but those that its database has."""
-    with contextlib.closing(databases.opened(fleet.database)) as store:
-        for step in recipe(fleet.files):
-            if step.source not in known:
-                ingest(store, step.source, [step.path], step.options)
-
-
 def _sizes(fleet: Fleet, samples: int) -> tuple[float, float, float]:
     """Return the bytes a reading of the file, of its blocks in use, and of its Parquet.
 
@@ -213,16 +250,3 @@ def _sizes(fleet: Fleet, samples: int) -> tuple[float, float, float]:
     sizes = fleet.database.stat().st_size, used, parquet.stat().st_size
     on_disk, in_use, written = (size / samples for size in sizes)
     return on_disk, in_use, written
-
-
-def _build(fleet: Fleet) -> tuple[Cost, dict[str, int]]:
-    """Build everything; return the cost and rows of tables. The checks must find nothing."""
-    with contextlib.closing(LocalStore(fleet.database)) as store:
-        with Meter() as meter:
-            store.build(is_full=True)
-        tables = ("raw.gpu_samples", "raw.job_runs", "intermediate.int_holds")
-        counts = {t: int(store.read(f"select count(*) from {t}").item()) for t in tables}
-        wrong = check(store).filter(pl.col("violations") > 0)
-        if not wrong.is_empty():
-            raise SystemExit(f"the ledger of {fleet.name} is not clean: {wrong.to_dicts()}")
-    return meter.cost, counts

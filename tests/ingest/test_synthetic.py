@@ -9,8 +9,10 @@ import pytest
 
 from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
-from goodput_ingest.synthetic import generate
+from goodput_ingest.synthetic import generate, imagine
 from goodput_ingest.synthetic.fleet import build, hostlist
+from goodput_ingest.synthetic.lives import rank_waits
+from goodput_ingest.synthetic.workloads import WORKLOADS
 
 START = datetime(2026, 11, 16, tzinfo=UTC)
 GPUS, HOURS, SEED = 64, 6, 7
@@ -146,6 +148,63 @@ def test_some_jobs_measure_their_communication_and_others_do_not(truth):
     split = hours["productive"] + hours["exposed_comm"] + hours["straggler_wait"]
     assert 0.25 < split / (split + hours["step_unsplit"]) < 0.9
     assert 0.02 < hours["exposed_comm"] / split < 0.2
+
+
+@pytest.fixture(scope="module")
+def world():
+    return imagine(gpus=256, hours=24, seed=SEED, start=START, interval_s=30)
+
+
+def test_steps_take_what_those_of_their_workload_take(world):
+    lives = [life for life in world.lives if life.attempts and not life.request.story]
+    lengths = {
+        name: [life.habits.step_ms / 1_000 for life in lives if life.request.workload == name]
+        for name in WORKLOADS
+    }
+
+    for name, (shortest, longest) in {n: w.step_s for n, w in WORKLOADS.items()}.items():
+        assert shortest <= min(lengths[name]) <= max(lengths[name]) <= longest, name
+    everything = sorted(length for of_one in lengths.values() for length in of_one)
+    assert everything[len(everything) // 10] < 1
+    assert everything[-len(everything) // 20] > 30
+
+
+def test_an_event_reports_as_many_steps_as_its_trainer_logs_together(loaded):
+    store, _ = loaded
+    distances = store.read(
+        """select distinct step - lag(step) over (partition by run_id, attempt, rank order by step)
+        from raw.job_events where event = 'step' qualify lag(step) over (
+            partition by run_id, attempt, rank order by step) is not null"""
+    ).to_series()
+
+    assert set(distances) <= {
+        steps for workload in WORKLOADS.values() for steps in workload.log_every
+    }
+    assert {1, 10} < set(distances)
+
+
+def test_saves_keep_whole_events(world):
+    attempts = [attempt for life in world.lives for attempt in life.attempts if attempt.durables]
+
+    assert attempts
+    for attempt in attempts:
+        assert {step for step, _ in attempt.durables} <= set(attempt.steps.number.tolist())
+
+
+def test_one_rank_reports_for_its_gang_or_all_do_with_waits_of_their_own(world):
+    measured = [life for life in world.lives if life.habits.is_measured and life.request.gpus > 1]
+    by_reports = {
+        who: [life for life in measured if life.request.reports == who] for who in ("first", "all")
+    }
+
+    assert len(by_reports["first"]) > len(by_reports["all"]) > 0
+    life = by_reports["all"][0]
+    attempt = life.attempts[0]
+    waits = [rank_waits(life, attempt, rank) for rank in range(len(life.run.units))]
+    longest = attempt.steps.wait
+    assert longest.any()
+    assert all((own <= longest).all() for own in waits)
+    assert (sum((own == 0).astype(int) for own in waits)[longest > 0] == 1).all()
 
 
 def test_all_stories_are_in_the_fleet(notes):

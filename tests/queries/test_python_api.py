@@ -45,11 +45,22 @@ def test_importing_the_package_imports_no_database():
     assert done.stdout == "set()\n", done.stderr
 
 
-def test_the_same_answer_comes_from_the_file_its_server_and_its_url(database):
+@pytest.fixture
+def alone(database):
+    """Give the ledger as the file has it, before a server has the file."""
     with goodput_queries.open(database) as db:
-        alone = db.ledger(by=["team", "category"])
+        return db.ledger(by=["team", "category"])
 
-    with serving(database) as server, goodput_queries.open(database) as db:
+
+@pytest.fixture
+def server(database, alone):  # noqa: ARG001 -- first
+    """Give a server on the database."""
+    with serving(database) as running:
+        yield running
+
+
+def test_the_same_answer_comes_from_the_file_its_server_and_its_url(database, alone, server):
+    with goodput_queries.open(database) as db:
         note = read_note(database)
         assert note is not None
         with goodput_queries.open(server.url, token=note.token) as by_url:

@@ -46,6 +46,7 @@ from goodput_app.server.listen import (
 from goodput_app.server.local_request import may_be_local
 from goodput_app.server.metrics.exposition import Metrics
 from goodput_app.server.sign_in import SignIn
+from goodput_app.server.viewers import CountViewers, Viewers
 from goodput_app.settings import settings
 from goodput_billing.delivery.schedule import delivering
 from goodput_ingest.live import status as live_status
@@ -171,7 +172,8 @@ def create_app(
     """
     from goodput_app.server.media import DashboardApp  # noqa: PLC0415 -- half a second that only a server needs
 
-    access, upkeep = settings().access, Upkeep(store)
+    access, viewers = settings().access, Viewers()
+    upkeep = Upkeep(store, viewers)
     current.require_sign_in(is_required=access.sign_in is not None)
 
     async def recorded(who: str, action: str, subject: str | None, address: str) -> None:
@@ -184,6 +186,7 @@ def create_app(
         middleware=[
             Middleware(AllowedHosts, names),
             Middleware(SignIn, access, recorded),
+            Middleware(CountViewers, viewers),
             Middleware(IndexPage, access.base_path.strip("/")),
             Middleware(CompressedAssets, access.base_path.strip("/")),
         ],

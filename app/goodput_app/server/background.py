@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import time
 from typing import TYPE_CHECKING
 
 from msgspec import structs
 
+from goodput_app.server.viewers import Viewers
 from goodput_app.settings import settings
 from goodput_ingest.live import status as live_status
 from goodput_ingest.live.status import Status
@@ -18,11 +20,16 @@ from goodput_queries.evidence.plausible import utc_now
 from goodput_queries.evidence.retention import Retention, drop_old
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from goodput_queries.storage.store import LocalStore
 
 log = logging.getLogger(__name__)
 
 RETENTION_STATUS = ("retention", "goodput.toml")  # source and origin among the live sources
+REST_RATIO = 30.0  # after a build none begins for so many times as long, while no page is open
+REST_RATIO_WATCHED = 4.0  # while one is
+REST_MAX_S = 60.0  # findings are to be known within two polls, however long a build takes
 LAKE_EVERY_S = 30.0  # looking whether something was loaded into a lake is a request a table
 AGAIN_S = 3_600.0  # after a refusal: finding out what is too old passes over all readings
 
@@ -30,32 +37,50 @@ AGAIN_S = 3_600.0  # after a refusal: finding out what is too old passes over al
 class Upkeep:
     """Keeps the ledger of one database up to date and its evidence as long as the settings say."""
 
-    def __init__(self, store: LocalStore) -> None:
+    def __init__(
+        self,
+        store: LocalStore,
+        viewers: Viewers | None = None,
+        steady_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._store = store
+        self._viewers = viewers or Viewers()
+        self._steady_s = steady_s
         self._prune_from_s = 0.0  # by the steady clock
-        self._build_from_s = 0.0
+        self._built_at_s = -math.inf
+        self._build_s = 0.0
         self._is_counted = False
         self.is_built = False  # the last run brought the ledger up to date
 
     def run(self) -> None:
         """Build what was loaded, count settled hours, drop what is too old for the settings."""
-        if time.monotonic() < self._build_from_s:
+        started_s = self._steady_s()
+        if started_s < self._built_at_s + self._rest_s():
             return
+        is_same = False
         try:
             is_same = self._store.build().is_empty()
         except GoodputError:
             self.is_built = False
             raise
+        finally:
+            self._built_at_s = self._steady_s()
+            self._build_s = 0.0 if is_same else self._built_at_s - started_s
         self.is_built = True
         if self._store.lake_binding.lake is not None:
-            self._build_from_s = time.monotonic() + LAKE_EVERY_S
             self._publish()
         if not (is_same and self._is_counted):
             self._count()
-        if is_same or time.monotonic() < self._prune_from_s:
+        if is_same or self._steady_s() < self._prune_from_s:
             return
         with contextlib.suppress(UnbuiltError):  # something came in between: the next time
             self._prune()
+
+    def _rest_s(self) -> float:
+        """Return how long after a build nothing is built."""
+        ratio = REST_RATIO_WATCHED if self._viewers.pages else REST_RATIO
+        least_s = LAKE_EVERY_S if self._store.lake_binding.lake is not None else 0.0
+        return max(least_s, min(ratio * self._build_s, REST_MAX_S))
 
     def _publish(self) -> None:
         """Write closed hours to the lake; what fails is tried again."""
@@ -79,7 +104,7 @@ class Upkeep:
         try:
             drop_old(self._store, Retention(**structs.asdict(settings().retention)))
         except TooMuchDroppedError as error:
-            self._prune_from_s = time.monotonic() + AGAIN_S
+            self._prune_from_s = self._steady_s() + AGAIN_S
             if not status.failures:
                 log.warning("%s", error)
             live_status.write(self._store, [status.failed(now, str(error))])

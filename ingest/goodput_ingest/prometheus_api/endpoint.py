@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import ssl
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -78,20 +79,38 @@ class Endpoint:
         return found
 
     def tls(self) -> ssl.SSLContext:
-        """Return which certificates are trusted and which is ours."""
+        """Return which certificates are trusted and which is ours, as their files are now."""
+        trusted = ssl.get_default_verify_paths()
+        files = (self.ca_file, self.certificate_file, self.key_file)
+        read = (*files, trusted.cafile, trusted.capath)
+        changed_ns = tuple(
+            Path(file).stat().st_mtime_ns if file and Path(file).exists() else None for file in read
+        )
         try:
-            context = ssl.create_default_context(cafile=self.ca_file)
-            if self.certificate_file:
-                context.load_cert_chain(self.certificate_file, self.key_file)
+            return _context(*files, self.is_certificate_checked, changed_ns)
         except (OSError, ssl.SSLError) as error:
             raise IngestError(
                 f"{self.url}: a certificate file cannot be read ({error}); see ca_file, "
                 "certificate_file and key_file."
             ) from error
-        if not self.is_certificate_checked:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        return context
+
+
+@lru_cache(maxsize=64)
+def _context(
+    ca_file: str | None,
+    certificate_file: str | None,
+    key_file: str | None,
+    is_checked: bool,
+    _changed_ns: tuple[int | None, ...],
+) -> ssl.SSLContext:
+    """Return a context of these files; reading those of a system takes longer than a poll."""
+    context = ssl.create_default_context(cafile=ca_file)
+    if certificate_file:
+        context.load_cert_chain(certificate_file, key_file)
+    if not is_checked:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 def _secret(variable: str | None, file: str | None) -> str | None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from goodput_ingest.synthetic.fleet import CPUS_PER_GPU, GPUS_PER_NODE
 from goodput_ingest.synthetic.outages import DAY_S
+from goodput_ingest.synthetic.workloads import OF_NAME, names
 
 if TYPE_CHECKING:
     from goodput_ingest.synthetic.fleet import Fleet
@@ -40,7 +41,8 @@ class Request:
 
     need_s: how long its first start runs; rest_s: how long each start after a requeue does.
     ending: its state then; kind: what it does inside (lives.py); reports: which ranks send events,
-    '' none, 'first' or 'all'; fails_after_s: one of its nodes dies that long after the start.
+    '' none, 'first' or 'all'; fails_after_s: one of its nodes dies that long after the start;
+    workload: what it trains.
     """
 
     job_id: int
@@ -56,6 +58,7 @@ class Request:
     kind: str
     seed: int
     reports: str = ""
+    workload: str = ""
     partition: str = ""
     gres_type: str = ""
     qos: str = "normal"
@@ -73,6 +76,7 @@ class Request:
 
     def __post_init__(self) -> None:
         """Fill in what follows from the rest."""
+        self.workload = self.workload or OF_NAME[names(self.gpus)[0]]
         self.partition = self.partition or self.pool
         self.gres_type = self.gres_type or self.pool
         self.run_id = self.run_id or str(self.job_id)
@@ -120,9 +124,10 @@ def _job(
     is_scavenger = ending == "PREEMPTED"
     dies = gpus >= GPUS_PER_NODE and ending == "COMPLETED" and rng.random() < 0.012
     limit = need if ending == "TIMEOUT" else int(need * rng.uniform(1.3, 4.0)) + 900
+    stem = "" if kind == "notebook" else str(rng.choice(names(gpus)))
     return Request(
         job_id=100_000 + number,
-        name=_name(rng, kind, number),
+        name=f"{stem}-{number:05}" if stem else "jupyter",
         user=str(rng.choice(TEAMS[team])),
         account=team,
         pool=pool,
@@ -134,6 +139,7 @@ def _job(
         kind=kind,
         seed=int(rng.integers(2**31)),
         reports=reports,
+        workload=OF_NAME.get(stem, ""),
         partition="scavenge" if is_scavenger else pool,
         qos="scavenger" if is_scavenger else "normal",
         rest_s=int(max(900, need * rng.uniform(0.3, 0.9))),
@@ -164,13 +170,6 @@ def _submit(rng: np.random.Generator, total: int) -> int:
         of_day = (at % DAY_S) / DAY_S
         if rng.random() < 0.6 + 0.4 * np.sin(2 * np.pi * (of_day - 0.3)):
             return at
-
-
-def _name(rng: np.random.Generator, kind: str, number: int) -> str:
-    if kind == "notebook":
-        return "jupyter"
-    stem = str(rng.choice(("finetune", "pretrain", "ablation", "sft", "dpo", "eval", "distill")))
-    return f"{stem}-{number:05}"
 
 
 def _mig_jobs(rng: np.random.Generator, total: int, number: int) -> list[Request]:

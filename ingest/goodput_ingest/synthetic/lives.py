@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from goodput_ingest.synthetic.fleet import GPUS_PER_NODE
+from goodput_ingest.synthetic.fleet import GPUS_PER_NODE, Ints
 from goodput_ingest.synthetic.habits import SECOND, Habits, habits_of
 from goodput_ingest.synthetic.training import Attempt, Ending, train
 
@@ -20,6 +20,7 @@ LIMITS = ("TIMEOUT", "CANCELLED", "PREEMPTED", "REQUEUED")
 STRAGGLER = 5  # the rank that is late where one is
 DOUBTFUL_S = (215, 400)  # idleness counts from 300 s on
 HUNG_S = (480, 900)  # how long NCCL's watchdog waits
+RANK_WAIT_SHARES = (0.6, 1.0)  # of the longest wait, that of each rank but the late one
 CRASHES = (
     ("exception", "RuntimeError: CUDA error: an illegal memory access was encountered"),
     ("exception", "FileNotFoundError: shard 00412 is missing"),
@@ -64,6 +65,22 @@ class Life:
         if self.run.state in OK:
             return "ok"
         return "limit" if self.run.state in LIMITS else "failed"
+
+
+def rank_waits(life: Life, attempt: Attempt, rank: int) -> Ints:
+    """Return how long a rank waits for the others in each step, ms; one rank reports for all.
+
+    Where all ranks report, one of them is late, and the others wait for it, each for its own time.
+    """
+    waits = attempt.steps.wait
+    if life.request.reports != "all":
+        return waits
+    steps = len(waits)
+    of_gang = np.random.default_rng([life.request.seed, 17, attempt.number])
+    of_rank = np.random.default_rng([life.request.seed, 18, attempt.number, rank])
+    is_late = of_gang.integers(len(life.run.units), size=steps) == rank
+    own = (waits * of_rank.uniform(*RANK_WAIT_SHARES, steps)).astype(np.int64)
+    return np.where(is_late, 0, own)
 
 
 def live(runs: list[JobRun], total_s: int) -> list[Life]:

@@ -1,13 +1,13 @@
-"""What is to happen in a fleet: jobs, outages, silences and faults; three kinds of days.
+"""What is to happen in a fleet: jobs, outages, silences and faults; four kinds of days.
 
-`eventful`: what every page can show. `with_cases`: the same with jobs for labelled anomalies, and
-enough reserved and stranded GPUs to be findings. `quiet`: jobs that train and end well, and nothing
-else happens.
+`eventful`: what every page can show. `with_steps`: the same with an event for each step, all of one
+length. `with_cases`: the same with jobs for labelled anomalies, and enough reserved and stranded
+GPUs to be findings. `quiet`: jobs that train and end well, and nothing else happens.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from goodput_ingest.synthetic.demand import Request, crowd
@@ -51,6 +51,15 @@ def eventful(fleet: Fleet, hours: int, seed: int) -> Plan:
     requests = scripted(fleet, hours, seed)
     requests += crowd(fleet, hours, seed, booked_gpu_s(requests))
     return Plan(requests, planned(fleet, hours, seed), silences(fleet, hours, seed))
+
+
+def with_steps(step_ms: int, fleet: Fleet, hours: int, seed: int) -> Plan:
+    """Return an eventful day on which every training job has steps of this length and logs each."""
+    plan = eventful(fleet, hours, seed)
+    steps = {"step_ms": step_ms}
+    return replace(
+        plan, requests=[replace(r, options={**r.options, **steps}) for r in plan.requests]
+    )
 
 
 def with_cases(fleet: Fleet, hours: int, seed: int) -> Plan:

@@ -1,6 +1,7 @@
 """One life of a gang: start-up, steps with saves between them, and how it ends. Times in ms.
 
-Steps are arrays; everything between them is a handful of intervals.
+Steps are arrays, an entry for all that one event reports; everything between them is a handful of
+intervals.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ LATE_SHARE, LATE_MOST = 0.2, 0.08  # of steps, a rank that is late; of a step, t
 
 @dataclass(frozen=True)
 class Steps:
-    """Steps of a gang: their numbers, when they ran and what they lost inside.
+    """Steps of a gang as they are reported: when they ran and what they lost inside.
 
-    slow: what the held-up GPUs cost; comm, wait: exposed communication and waiting as measured.
+    number: of the last step of an event, which may report several; slow: what the held-up GPUs
+    cost; comm, wait: exposed communication and waiting as measured.
     """
 
     number: Ints
@@ -102,7 +104,7 @@ def train(
         ready += habits.restore_ms
     attempt = Attempt(number, begin, end, ending.outcome, job_start, no_steps(), died=end)
     until = end - ending.tail_ms
-    if ending.has_steps and ready + habits.compile_ms + habits.step_ms < until:
+    if ending.has_steps and ready + habits.compile_ms + habits.line_ms < until:
         planned = _plan_steps(habits, ready, until, resume, rng)
         after = _after_steps(habits, planned.number)
         shift = np.concatenate(([0], np.cumsum(after)[:-1]))
@@ -126,30 +128,31 @@ def _plan_steps(
     habits: Habits, ready: int, until: int, resume: int, rng: np.random.Generator
 ) -> Steps:
     """Return more steps than fit, each with its length; starts are not placed yet."""
-    count = (until - ready) // max(1, int(habits.step_ms * 0.93)) + 2
-    number = resume + np.arange(count)
-    base = habits.step_ms * (1 + habits.noise * rng.standard_normal(count))
-    base = np.maximum(base, habits.step_ms * 0.9).round()
+    line_ms, together = habits.line_ms, habits.log_every
+    count = (until - ready) // max(1, int(line_ms * 0.93)) + 2
     place = np.arange(count)
-    data = rng.integers(1, 7, count)
+    number = resume - 1 + together * (1 + place)
+    base = line_ms * (1 + habits.noise / np.sqrt(together) * rng.standard_normal(count))
+    base = np.maximum(base, line_ms * 0.9).round()
+    data = rng.integers(1, 7, count)  # what prefetching leaves
     if habits.stalls:
         is_stalled = (rng.random(count) < habits.stalls) & (place > WARM_STEPS)
-        stall = habits.step_ms * habits.stall_share * rng.uniform(0.6, 1.4, count)
+        stall = line_ms * habits.stall_share * rng.uniform(0.6, 1.4, count)
         data = np.where(is_stalled, stall.astype(np.int64), data)
     slow = np.zeros(count, dtype=np.int64)
     for first, last in habits.slow_windows:
         inside = (place >= max(WARM_STEPS, first * count)) & (place < last * count)
-        slow[inside] = int(habits.step_ms * habits.slow_share)
+        slow[inside] = int(line_ms * habits.slow_share)
     comm, wait = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     if habits.is_measured:
-        usual = habits.step_ms * habits.comm_share
+        usual = line_ms * habits.comm_share
         comm = (usual * rng.uniform(0.75, 1.25, count)).astype(np.int64)
-        most = habits.step_ms * LATE_MOST if habits.comm_share else 0
+        most = line_ms * LATE_MOST if habits.comm_share else 0
         is_late = rng.random(count) < LATE_SHARE
         wait = (most * rng.uniform(0.2, 1, count) * is_late).astype(np.int64)
-        comm[0] = wait[0] = 0
     length = base.astype(np.int64) + data + slow
-    length[0] = habits.step_ms + habits.compile_ms
+    length[0] = line_ms + habits.compile_ms
+    data[0] = comm[0] = wait[0] = 0
     return Steps(number, np.zeros(count, dtype=np.int64), length, data, slow, comm, wait)
 
 

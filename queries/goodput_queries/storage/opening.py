@@ -24,14 +24,23 @@ TRIES = 500  # 10 s
 MAGIC, MAGIC_OFFSET = b"DUCK", 8  # of a DuckDB file
 
 
-def connect(path: str, *, is_read_only: bool, threads: int | None) -> duckdb.DuckDBPyConnection:
-    """Open a file, or memory; only ATTACH says how many rows make a row group of a file."""
-    config: dict[str, Any] = {} if threads is None else {"threads": threads}
+def connect(
+    path: str, *, is_read_only: bool, threads: int | None, memory_mib: int | None
+) -> duckdb.DuckDBPyConnection:
+    """Open a file, or memory; only ATTACH says how many rows make a row group of a file.
+
+    memory_mib: of DuckDB; unset: `_limit_memory`. What needs more goes to files beside the file.
+    """
+    limit = None if memory_mib is None else f"{memory_mib}MiB"
+    given = {"threads": threads, "memory_limit": limit}
+    config: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if path == IN_MEMORY:
         return duckdb.connect(path, config=config)
     # where a file that is opened without ATTACH has it: not in the working directory
     root = duckdb.connect(config={**config, "temp_directory": f"{path}.tmp"})
     try:
+        if memory_mib is None:
+            _limit_memory(root)
         mode = ", read_only" if is_read_only else ""
         quoted = path.replace("'", "''")
         root.execute(
@@ -42,6 +51,19 @@ def connect(path: str, *, is_read_only: bool, threads: int | None) -> duckdb.Duc
         root.close()
         raise
     return root
+
+
+def _limit_memory(root: duckdb.DuckDBPyConnection) -> None:
+    """Let DuckDB use 1 GiB a thread and at least 2, where its own limit is higher.
+
+    That is 80 % of the machine; a build is as fast with less (docs/performance.md).
+    """
+    own, threads = root.execute(
+        "select parse_formatted_bytes(current_setting('memory_limit')), current_setting('threads')"
+    ).fetchall()[0]
+    limit = max(2, threads) << 30
+    if limit < own:
+        root.execute(f"set global memory_limit = '{limit}B'")
 
 
 def why_not_opened(path: str, error: duckdb.Error) -> str:

@@ -86,6 +86,7 @@ class LocalStore:
         path: str | Path = IN_MEMORY,
         *,
         threads: int | None = None,
+        memory_mib: int | None = None,
         evaluation_counts: bool = False,
         objectives: Sequence[Objective] = (),
         serving_objectives: Sequence[ServingObjective] | None = None,
@@ -94,6 +95,7 @@ class LocalStore:
     ) -> None:
         """Open or create the database; raises StoreError where it cannot be opened.
 
+        threads, memory_mib: of DuckDB; unset: all cores, 80 % of the machine's memory.
         evaluation_counts: declared evaluation is useful time in every answer.
         objectives: what `marts.goodput_objectives` reports on.
         serving_objectives: what builds classify serving by; None: as the last build did.
@@ -119,7 +121,7 @@ class LocalStore:
             if is_from_template:
                 template.copy_to(Path(path), _create_empty)
         self.is_read_only = opening.is_for_reading_only(self.path)
-        self._open(threads)
+        self._open(threads, memory_mib)
         try:
             damage.note_ignored_wal(self._root, self.path, ATTACHED_AS)
             missing = migrations.pending(self._root, self.path, migrations.migrations())
@@ -128,7 +130,7 @@ class LocalStore:
             elif missing:
                 self._root.close()  # so that the file on disk is whole
                 copy = migrations.copy_before(self.path, missing)
-                self._open(threads)
+                self._open(threads, memory_mib)
                 self._prepare(missing, copy)
             else:
                 self._prepare()
@@ -139,9 +141,14 @@ class LocalStore:
                 raise BuildError(f"{self.path}: its tables cannot be made: {error}") from error
             raise
 
-    def _open(self, threads: int | None) -> None:
+    def _open(self, threads: int | None, memory_mib: int | None) -> None:
         try:
-            self._root = opening.connect(self.path, is_read_only=self.is_read_only, threads=threads)
+            self._root = opening.connect(
+                self.path,
+                is_read_only=self.is_read_only,
+                threads=threads,
+                memory_mib=memory_mib,
+            )
         except duckdb.Error as error:
             raise StoreError(opening.why_not_opened(self.path, error)) from error
         self._root.execute("set global TimeZone = 'UTC'")
@@ -332,19 +339,10 @@ class LocalStore:
             copy.unlink()
 
 
-def open_store(
-    path: str | Path,
-    *,
-    wait_s: float = 30.0,
-    evaluation_counts: bool = False,
-    objectives: Sequence[Objective] = (),
-    serving_objectives: Sequence[ServingObjective] | None = None,
-    lake: LakeOptions = DEFAULTS,
-) -> Store:
+def open_store(path: str | Path, *, wait_s: float = 30.0, **options: Any) -> Store:
     """Return the database at `path`: opened here, or through the process that has it open.
 
-    evaluation_counts, objectives, serving_objectives, lake: see `LocalStore`; of a database that is
-    open already its process decides.
+    options: as `LocalStore` takes them; of a database that is open already its process decides.
     A short-lived owner (another ingest) is waited for up to `wait_s`; then StoreError says who.
     """
     from goodput_queries.storage.remote import find_server  # noqa: PLC0415 -- remote implements Store
@@ -354,13 +352,7 @@ def open_store(
         if (server := find_server(path)) is not None:
             return server
         try:
-            return LocalStore(
-                path,
-                evaluation_counts=evaluation_counts,
-                objectives=objectives,
-                serving_objectives=serving_objectives,
-                lake=lake,
-            )
+            return LocalStore(path, **options)
         except StoreError as error:
             if "another process" not in str(error) or time.monotonic() > deadline:
                 raise

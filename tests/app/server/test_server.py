@@ -23,7 +23,7 @@ from goodput_app.server.background import Upkeep
 from goodput_ingest.live import status as live_status
 from goodput_ingest.live.status import Status
 from goodput_ingest.live.store_lease import is_collected
-from goodput_queries.errors import BuildError, QueryError, StoreError
+from goodput_queries.errors import QueryError, StoreError
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.scope import Scope
 from goodput_queries.storage.remote import ServerNote, find_server, note_path, read_note
@@ -241,17 +241,3 @@ def test_a_database_that_does_not_answer_is_not_healthy(store):
     health, shown = (ask(Starlette(routes=routes), path) for path in ("/healthz", "/metrics"))
     assert (health.status_code, health.json()["instance"]) == (503, "instance")
     assert shown.status_code == 503
-
-
-def test_a_ledger_whose_build_failed_is_not_called_built(store, monkeypatch):
-    upkeep = Upkeep(store)
-    upkeep.run()
-    assert upkeep.is_built
-
-    def fail():
-        raise BuildError("it cannot be built")
-
-    monkeypatch.setattr(store, "build", fail)
-    with pytest.raises(BuildError):
-        upkeep.run()
-    assert not upkeep.is_built

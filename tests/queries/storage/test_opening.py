@@ -61,6 +61,30 @@ def test_the_database_of_another_program_is_left_as_it_is(
     assert path.read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"threads": 1}, "2.0 GiB"),
+        ({"threads": 3}, "3.0 GiB"),
+        ({"threads": 3, "memory_mib": 700}, "700.0 MiB"),
+    ],
+)
+def test_memory_is_bounded_by_threads_or_as_it_is_set(tmp_path, given, expected):
+    with (
+        contextlib.closing(LocalStore(tmp_path / "fleet.duckdb", **given)) as store,
+        store.cursor() as cursor,
+    ):
+        limit = "select current_setting('memory_limit')"
+        assert cursor.execute(limit).fetchall() == [(expected,)]
+
+
+def test_a_machine_with_less_memory_keeps_the_limit_of_its_own(tmp_path):
+    """DuckDB takes 80 % of the machine at most, however many threads it has."""
+    with contextlib.closing(LocalStore(tmp_path / "fleet.duckdb", threads=1024)) as store:
+        limit = "select parse_formatted_bytes(current_setting('memory_limit'))"
+        assert store.read(limit).item() < 1024 << 30
+
+
 @pytest.mark.parametrize("folder", ["nowhere", "file"])
 def test_a_database_that_cannot_be_made_is_a_store_error(tmp_path, folder):
     (tmp_path / "file").touch()

@@ -9,13 +9,14 @@ import numpy as np
 
 from goodput_ingest.synthetic.fleet import Ints
 from goodput_ingest.synthetic.ledger.categories import CODE
+from goodput_ingest.synthetic.lives import rank_waits
 
 if TYPE_CHECKING:
     from goodput_ingest.synthetic.lives import Life
     from goodput_ingest.synthetic.scrapes import Scrapes
     from goodput_ingest.synthetic.training import Attempt
 
-EVERYBODY, SPECIAL, OTHERS = 0, 1, 2
+EVERYBODY, SPECIAL, OTHERS, FIRST_RANK = 0, 1, 2, 3  # a rank's own pieces: FIRST_RANK + rank
 SPLIT_MIN_MS = 10  # waits that are shorter stay in their step
 TEARDOWN_STEPS = 3
 PHASES = {
@@ -149,10 +150,14 @@ def _steps(
         pages.add_all(at, at + slow, own, SPECIAL)
         pages.add_all(at, at + slow, "straggler_wait", OTHERS)
         at = at + slow
-    wait, comm = steps.wait[is_kept], steps.comm[is_kept]
-    pages.add_all(at, at + wait, "straggler_wait")
-    pages.add_all(at + wait, at + wait + comm, "exposed_comm")
-    pages.add_all(*_joined(at + wait + comm, end), base)
+    comm = steps.comm[is_kept]
+    is_own = life.habits.is_measured and life.request.reports == "all"
+    for rank in range(len(life.run.units) if is_own else 1):
+        who = FIRST_RANK + rank if is_own else EVERYBODY
+        wait = rank_waits(life, attempt, rank)[is_kept]
+        pages.add_all(at, at + wait, "straggler_wait", who)
+        pages.add_all(at + wait, at + wait + comm, "exposed_comm", who)
+        pages.add_all(*_joined(at + wait + comm, end), base, who)
 
 
 def _joined(start: Ints, end: Ints) -> tuple[Ints, Ints]:

@@ -16,7 +16,14 @@ import polars as pl
 
 from goodput_ingest.synthetic.fleet import CPUS_PER_NODE, SLICES, Fleet, Ints
 from goodput_ingest.synthetic.habits import SECOND
-from goodput_ingest.synthetic.ledger.accounts import EVERYBODY, OTHERS, Booking, book
+from goodput_ingest.synthetic.ledger.accounts import (
+    EVERYBODY,
+    FIRST_RANK,
+    OTHERS,
+    SPECIAL,
+    Booking,
+    book,
+)
 from goodput_ingest.synthetic.ledger.categories import CATEGORIES, CODE, TELEMETRY
 
 if TYPE_CHECKING:
@@ -76,8 +83,9 @@ def _held(lives: list[Life], scrapes: Scrapes) -> Rows:
         special = np.isin(np.arange(len(units)), life.special)
         for who in np.unique(booking.who):
             mine = booking.of(int(who))
-            chosen = units if who == EVERYBODY else units[~special if who == OTHERS else special]
-            parts.append(_spread(mine, chosen, i))
+            chosen = {EVERYBODY: units, SPECIAL: units[special], OTHERS: units[~special]}
+            own = units[who - FIRST_RANK : who - FIRST_RANK + 1]
+            parts.append(_spread(mine, chosen.get(int(who), own), i))
     return Rows.joined(parts)
 
 

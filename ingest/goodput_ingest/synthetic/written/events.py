@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from goodput_ingest.synthetic.fleet import GPUS_PER_NODE, Fleet
-from goodput_ingest.synthetic.habits import SECOND
+from goodput_ingest.synthetic.habits import MINUTE, SECOND
+from goodput_ingest.synthetic.lives import rank_waits
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from goodput_ingest.synthetic.lives import Life
     from goodput_ingest.synthetic.training import Attempt
 
 HOURS_PER_FILE = 6
+HOUR_MS = 60 * MINUTE
+FOREVER_MS = 2**62
 FIRST_PID = 4_000
 Lines = list[tuple[int, str]]
 
@@ -25,102 +33,122 @@ def write_job_events(
 ) -> None:
     """Write the events of all jobs that send any, six hours a file, in order of time."""
     folder.mkdir(parents=True, exist_ok=True)
-    said = [line for line in job_events(fleet, lives, start_s) if line[0] <= total_ms]
-    width = HOURS_PER_FILE * 3_600 * SECOND
-    number = 0
+    ranks, width = _reporting(fleet, lives), HOURS_PER_FILE * HOUR_MS
+    between = [line for rank in ranks for line in rank.between_steps(start_s)]
     for begin in range(0, total_ms, width):
-        until = number
-        while until < len(said) and (said[until][0] < begin + width or begin + width >= total_ms):
-            until += 1
-        if until > number:
-            when = datetime.fromtimestamp(start_s + begin // SECOND, UTC)
-            text = "\n".join(line for _, line in said[number:until]) + "\n"
-            write_gzip(folder / f"events-{when:%Y%m%dT%H}.jsonl.gz", text)
-        number = until
+        when = datetime.fromtimestamp(start_s + begin // SECOND, UTC)
+        until = begin + width if begin + width < total_ms else total_ms + 1
+        hours = [(since, min(since + HOUR_MS, until)) for since in range(begin, until, HOUR_MS)]
+        texts = filter(None, (_text(ranks, between, start_s, hour) for hour in hours))
+        for first in texts:  # a file without events is not there
+            write_gzip(folder / f"events-{when:%Y%m%dT%H}.jsonl.gz", chain([first], texts))
 
 
 def job_events(fleet: Fleet, lives: list[Life], start_s: int) -> Lines:
     """Return the events of all jobs that send any: (ms from the start, the line), by time."""
-    said: Lines = []
-    for life in lives:
-        if life.request.reports:
-            for attempt in life.attempts:
-                said += _attempt(fleet, life, attempt, start_s)
-    return sorted(said)
+    found: Lines = []
+    for rank in _reporting(fleet, lives):
+        found += rank.between_steps(start_s) + rank.steps(start_s, (0, FOREVER_MS))
+    return sorted(found)
 
 
-def write_gzip(path: Path, text: str) -> None:
-    """Write text compressed, the same bytes for the same text."""
+def _text(ranks: list[_Rank], between: Lines, start_s: int, window: tuple[int, int]) -> str:
+    """Return the lines from a time until before another, ms from the start."""
+    found = [line for line in between if window[0] <= line[0] < window[1]]
+    for rank in ranks:
+        if rank.attempt.begin < window[1] and rank.attempt.end >= window[0]:
+            found += rank.steps(start_s, window)
+    return "".join(f"{line}\n" for _, line in sorted(found))
+
+
+def write_gzip(path: Path, texts: Iterable[str]) -> None:
+    """Write texts one after the other, compressed: the same bytes for the same texts."""
     with path.open("wb") as file:
         packed = gzip.GzipFile(filename="", mode="wb", compresslevel=4, fileobj=file, mtime=0)
         with packed:
-            packed.write(text.encode())
+            for text in texts:
+                packed.write(text.encode())
 
 
-def _attempt(fleet: Fleet, life: Life, attempt: Attempt, start_s: int) -> Lines:
-    run = life.run
-    ranks = range(len(run.units)) if life.request.reports == "all" else range(1)
-    said: Lines = []
-    for rank in ranks:
-        unit = run.units[rank]
-        host = fleet.nodes[int(fleet.unit_node[unit])].name
-        who = (
-            f'"run_id":"{life.request.run_id}","attempt":{attempt.number},'
-            f'"rank":{rank},"host":"{host}"}}'
-        )
-        said += _of_rank(fleet, life, attempt, rank, who, start_s)
-    return said
-
-
-def _of_rank(
-    fleet: Fleet, life: Life, attempt: Attempt, rank: int, who: str, start_s: int
-) -> Lines:
-    def stamp(at: int) -> str:
-        return f"{start_s + at // SECOND}.{at % SECOND:03}"
-
-    def line(at: int, event: str, more: str = "") -> tuple[int, str]:
-        return at, f'{{"v":1,"ts":{stamp(at)},"event":"{event}",{more}{who}'
-
-    unit = life.run.units[rank]
-    uuid = fleet.gpu_uuids[int(fleet.unit_gpu[unit])]
-    process = f'"pid":{pid(life, rank)},"local_rank":{rank % GPUS_PER_NODE},"gpu_uuid":"{uuid}",'
-    said = [line(attempt.job_start, "job.start", process)]
-    for name, start, end in attempt.phases:
-        length = f'"phase":"{name}","dur_s":{(end - start) / SECOND:.3f},'
-        said.append(line(end, "phase", length))
-    if rank == 0 and life.habits.is_confirmed:
-        said += [line(at, "ckpt.durable", f'"step":{step},') for step, at in attempt.durables]
-    said += _steps(life, attempt, who, start_s)
-    if attempt.failure is not None and rank == 0:
-        at, kind, text = attempt.failure
-        said.append(line(at, "failure", f'"kind":"{kind}","msg":"{text}",'))
-    if attempt.outcome == "ok":
-        last = max([attempt.work_end, *(end for _, _, end in attempt.phases)])
-        said.append(line(min(attempt.end - 1, last + 1_200), "job.end"))
-    return said
-
-
-def _steps(life: Life, attempt: Attempt, who: str, start_s: int) -> Lines:
-    steps = attempt.steps
-    length = steps.end - steps.start
-    waits = [""] * len(steps)
-    if life.habits.is_measured:
-        waits = [
-            f'"straggler_s":{w / SECOND:.3f},"comm_s":{c / SECOND:.3f},'
-            for w, c in zip(steps.wait.tolist(), steps.comm.tolist(), strict=True)
-        ]
-    rows = zip(
-        steps.number.tolist(), steps.end.tolist(), length.tolist(), steps.data.tolist(), waits,
-        strict=True,
-    )  # fmt: skip
+def _reporting(fleet: Fleet, lives: list[Life]) -> list[_Rank]:
+    """Return the ranks that report, attempt by attempt."""
     return [
-        (
-            at,
-            f'{{"v":1,"ts":{start_s + at // 1_000}.{at % 1_000:03},"event":"step","step":{step},'
-            f'"dur_s":{took / 1_000:.3f},"data_s":{data / 1_000:.3f},{wait}{who}',
-        )
-        for step, at, took, data, wait in rows
+        _Rank(fleet, life, attempt, rank)
+        for life in lives
+        if life.request.reports
+        for attempt in life.attempts
+        for rank in range(len(life.run.units) if life.request.reports == "all" else 1)
     ]
+
+
+@dataclass(frozen=True)
+class _Rank:
+    """A rank of an attempt, and what it reports."""
+
+    fleet: Fleet
+    life: Life
+    attempt: Attempt
+    rank: int
+
+    @property
+    def who(self) -> str:
+        """Return the end of each of its lines."""
+        request, unit = self.life.request, self.life.run.units[self.rank]
+        host = self.fleet.nodes[int(self.fleet.unit_node[unit])].name
+        return (
+            f'"run_id":"{request.run_id}","attempt":{self.attempt.number},'
+            f'"rank":{self.rank},"host":"{host}"}}'
+        )
+
+    def between_steps(self, start_s: int) -> Lines:
+        """Return what it reports but for its steps."""
+        life, attempt, rank, who = self.life, self.attempt, self.rank, self.who
+
+        def line(at: int, event: str, more: str = "") -> tuple[int, str]:
+            stamp = f"{start_s + at // SECOND}.{at % SECOND:03}"
+            return at, f'{{"v":1,"ts":{stamp},"event":"{event}",{more}{who}'
+
+        uuid = self.fleet.gpu_uuids[int(self.fleet.unit_gpu[life.run.units[rank]])]
+        process = (
+            f'"pid":{pid(life, rank)},"local_rank":{rank % GPUS_PER_NODE},"gpu_uuid":"{uuid}",'
+        )
+        found = [line(attempt.job_start, "job.start", process)]
+        for name, start, end in attempt.phases:
+            length = f'"phase":"{name}","dur_s":{(end - start) / SECOND:.3f},'
+            found.append(line(end, "phase", length))
+        if rank == 0 and life.habits.is_confirmed:
+            found += [line(at, "ckpt.durable", f'"step":{step},') for step, at in attempt.durables]
+        if attempt.failure is not None and rank == 0:
+            at, kind, text = attempt.failure
+            found.append(line(at, "failure", f'"kind":"{kind}","msg":"{text}",'))
+        if attempt.outcome == "ok":
+            last = max([attempt.work_end, *(end for _, _, end in attempt.phases)])
+            found.append(line(min(attempt.end - 1, last + 1_200), "job.end"))
+        return found
+
+    def steps(self, start_s: int, window: tuple[int, int]) -> Lines:
+        """Return its steps that end from a time until before another, ms from the start."""
+        steps, who = self.attempt.steps, self.who
+        first, last = np.searchsorted(steps.end, window)
+        inside = slice(int(first), int(last))
+        waits = [""] * (last - first)
+        if self.life.habits.is_measured:
+            wait = rank_waits(self.life, self.attempt, self.rank)[inside]
+            waits = [
+                f'"straggler_s":{w / SECOND:.3f},"comm_s":{c / SECOND:.3f},'
+                for w, c in zip(wait.tolist(), steps.comm[inside].tolist(), strict=True)
+            ]
+        columns = (steps.number, steps.end, steps.end - steps.start, steps.data)
+        rows = zip(*(column[inside].tolist() for column in columns), waits, strict=True)
+        return [
+            (
+                at,
+                f'{{"v":1,"ts":{start_s + at // 1_000}.{at % 1_000:03},"event":"step",'
+                f'"step":{step},"dur_s":{took / 1_000:.3f},"data_s":{data / 1_000:.3f},'
+                f"{waited}{who}",
+            )
+            for step, at, took, data, waited in rows
+        ]
 
 
 def pid(life: Life, rank: int) -> int:

@@ -62,7 +62,7 @@ def write(
 ) -> None:  # fmt: skip
     """Write the pages of all hosts, host by host, into one compressed file."""
     found = pages(fleet, schedule, lost, start, total_s, seed, (0, total_s))
-    write_gzip(path, "\n".join(found) + "\n")
+    write_gzip(path, ["\n".join(found), "\n"])
 
 
 def pages(

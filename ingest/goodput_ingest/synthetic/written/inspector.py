@@ -31,7 +31,7 @@ def write(folder: Path, fleet: Fleet, life: Life, start_s: int) -> None:
         for rank in range(ranks):
             host = fleet.nodes[int(fleet.unit_node[life.run.units[rank]])].name
             lines = _lines(life, attempt, rank, host, start_s)
-            write_gzip(where / f"{host}-pid{pid(life, rank)}.log.gz", "\n".join(lines) + "\n")
+            write_gzip(where / f"{host}-pid{pid(life, rank)}.log.gz", ["\n".join(lines), "\n"])
 
 
 def _lines(life: Life, attempt: Attempt, rank: int, host: str, start_s: int) -> list[str]:

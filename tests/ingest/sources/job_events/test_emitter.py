@@ -19,16 +19,6 @@ def events(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-@pytest.fixture(autouse=True)
-def no_job_environment(monkeypatch):
-    for name in (*goodput_emitter.RANKS, *goodput_emitter.LOCAL_RANKS):
-        monkeypatch.delenv(name, raising=False)
-    for name in ("RUN_ID", "SLURM_JOB_ID", "JOB_EVENTS", "CUDA_VISIBLE_DEVICES"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(goodput_emitter, "_current", None)
-    monkeypatch.setattr(goodput_emitter, "_has_lived", os.getpid())  # the tests' own process
-
-
 def train(path):
     with goodput_emitter.run("run7", path):
         with goodput_emitter.phase("restore"):
@@ -115,7 +105,7 @@ def test_events_name_the_process_and_its_gpu_from_the_environment(tmp_path, monk
 def test_what_is_not_known_is_left_out(tmp_path):
     Emitter("run7", tmp_path / "events.jsonl").emit("job.start")
 
-    assert not {"gpu_uuid", "local_rank"} & set(events(tmp_path / "events.jsonl")[0])
+    assert not {"gpu_uuid", "local_rank", "attempt"} & set(events(tmp_path / "events.jsonl")[0])
 
 
 def test_a_folder_gets_a_file_a_rank(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from datetime import UTC, datetime
+from functools import partial
 
 import polars as pl
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.synthetic import generate
+from goodput_ingest.synthetic.plans import eventful, with_steps
 from goodput_queries.check import check
 from goodput_queries.ledger import capacity_ms, ledger
 from goodput_queries.scope import Scope
@@ -20,10 +22,17 @@ TELEMETRY = ("idle_held", "busy_unclassified", "unknown")
 UNSETTLED = ("at_risk", "busy_unclassified", "unknown")
 
 
-@pytest.fixture(scope="module", params=[7, 1], ids=lambda seed: f"seed {seed}")
+FLEETS = {  # seed, plan; in the second one a job of eight ranks reports from all of them
+    "steps by kind of job": (7, eventful),
+    "steps of 5 s": (3, partial(with_steps, 5_000)),
+}
+
+
+@pytest.fixture(scope="module", params=FLEETS.values(), ids=FLEETS)
 def folder(request, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("fleet")
-    generate(folder, gpus=64, hours=6, seed=request.param, start=datetime(2026, 11, 16, tzinfo=UTC))
+    folder, (seed, plan) = tmp_path_factory.mktemp("fleet"), request.param
+    start = datetime(2026, 11, 16, tzinfo=UTC)
+    generate(folder, gpus=64, hours=6, seed=seed, start=start, plan=plan)
     return folder
 
 
@@ -174,6 +183,23 @@ def test_each_story_is_in_its_own_run(fleet, truth, notes, story, categories):
     for category in categories:
         slack = gap_ends_ms(truth.filter(pl.col("run_id") == note["run_id"]), category)
         assert found[category] == pytest.approx(expected[category], rel=0.03, abs=slack), category
+
+
+def test_each_gpu_has_the_waits_that_its_ranks_report(fleet, truth):
+    waits = pl.col("category").is_in(["exposed_comm", "straggler_wait"])
+    measured = truth.filter(pl.col("expected") == "exposed_comm")["run_id"].unique().to_list()
+    planned = (
+        truth.with_columns(category=pl.col("expected"))
+        .filter(waits & pl.col("run_id").is_in(measured))
+        .group_by(run="atlas/" + pl.col("run_id"), gpu="gpu_uuid", category="category")
+        .agg(pl.col("gpu_ms").sum().round().cast(pl.Int64))
+    )
+
+    found = ledger(fleet, by=("run", "gpu", "category")).filter(
+        waits & pl.col("run").is_in([f"atlas/{run}" for run in measured])
+    )
+
+    assert found.select(planned.columns).sort(pl.all()).rows() == planned.sort(pl.all()).rows()
 
 
 def test_the_straggler_is_named(fleet, notes):

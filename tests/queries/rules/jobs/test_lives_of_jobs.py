@@ -29,6 +29,19 @@ def test_a_number_that_each_job_run_restarts_names_two_lives(cluster):
 
 
 @built_together
+def test_a_number_that_is_restarted_names_a_life_that_only_starts(cluster):
+    """Within a second of the job run's start, by which clocks differ: a start says what it is."""
+    cluster.node("a", 1)
+    cluster.job("7", 0, 100, ["a"], 1, "FAILED", job_name="r")
+    cluster.job("8", 150, 300, ["a"], 1, job_name="r")
+    cluster.events("r", [{"event": "job.start", "t": 1}, *steps(1, 8, 10)], attempt=0)
+    ends = [{"event": "job.start", "t": 151}, {"event": "job.end", "t": 153}]
+    cluster.events("r", ends, attempt=0)
+    yield
+    assert lives(cluster) == [("7", 0, 0, 100, "failed"), ("8", 1, 150, 300, "ok")]
+
+
+@built_together
 def test_lives_inside_a_job_run_keep_their_order_where_numbers_restart(cluster):
     cluster.node("a", 1)
     for job, start in (("7", 0), ("8", 200)):

@@ -20,6 +20,7 @@ lives as (
         min(start_ms) as first_ms,
         max(end_ms) as last_ms,
         max(start_ms) filter (where begins_attempt(event)) as last_begun_ms,
+        max(start_ms) filter (where event = 'job.start') as last_start_ms,
         list(distinct host) filter (where host is not null) as hosts
     from events
     group by cluster, run_id, attempt
@@ -86,7 +87,8 @@ reused as (
             on lives.cluster = job_runs.cluster
             and lives.run_id = job_runs.run_id
             and lives.first_ms < job_runs.end_ms
-            and lives.last_begun_ms > job_runs.start_ms + 1000
+            -- clocks differ by up to a second; a start says by itself what it is
+            and (lives.last_begun_ms > job_runs.start_ms + 1000 or lives.last_start_ms >= job_runs.start_ms)
     )
     where before_end_ms <= start_ms
 ),

@@ -4,14 +4,14 @@
 -- grain: attempt_key, step, rank
 -- start_ms: the gang's start; after an undeclared gap a rank that starts later still waits until its own
 -- work_ms: step less the rank's data wait
--- median_work_ms: median of work_ms over the attempt's steps, the first left out (M); null where not needed
 -- wait_ms: longest wait in a collective of the NCCL profiler
 -- straggler_ms: waiting for late ranks: reported by the job; else by exposed time: what it is over the rank's that has
 --  least of it; else min(wait_ms, excess of the step)
 -- comm_ms: exposed communication, less straggler_ms unless the job reports both
 -- comm_at_most_ms: time in all NCCL operations of the step, overlapped or not
 -- measured_by: what straggler_ms comes from: job, profiler trace, comm_s, NCCL profiler; null: nothing measures it
--- is_straggler: named: waits least, while the others' median wait and the excess are over 10 % of M; the wait it
+-- is_straggler: named: waits least, while the others' median wait and the excess of work_ms over its median (M) are over
+--  10 % of M; the wait it
 --  imposed on others in the attempt is worth naming
 -- is_for_gang: only one rank reports waits, which then apply to all GPUs: the step has no other row
 -- materialised: attempts, since splits, stragglers and the run page read it
@@ -139,14 +139,9 @@ rank_steps as (
 ),
 
 with_work as (
-    select
-        *,
-        greatest(end_ms - start_ms - data_ms, 0) as work_ms,
-        median(case when not is_first then greatest(end_ms - start_ms - data_ms, 0) end) over (
-            partition by attempt_key, rank
-        ) as median_work_ms
-    from rank_steps
+    select *, greatest(end_ms - start_ms - data_ms, 0) as work_ms from rank_steps
 ),
+
 
 lone as (
     select attempt_key, step
@@ -177,6 +172,16 @@ with_waits as (
         ) as exposed_wait_ms
     from with_work
     left join exposed_steps using (attempt_key, step)
+),
+
+-- of ranks with measured waits; the first step compiles and warms up
+work_medians as (
+    select attempt_key, rank, median(work_ms) as median_work_ms
+    from with_work
+    where
+        not is_first
+        and attempt_key in (select attempt_key from with_waits where coalesce(exposed_wait_ms, wait_ms) is not null)
+    group by attempt_key, rank
 ),
 
 step_waits as (
@@ -222,6 +227,7 @@ split as (
         ) as is_late
     from with_waits
     left join step_waits using (attempt_key, step)
+    left join work_medians using (attempt_key, rank)
 ),
 
 -- who was late for a moment only is not worth naming: ranks never come at the same time
@@ -255,7 +261,6 @@ select
     split.reported_throttle_ms,
     split.wait_ms,
     split.work_ms,
-    split.median_work_ms,
     split.median_step_ms,
     split.straggler_ms,
     split.measured_by,

@@ -11,37 +11,27 @@ with events as (
     select * from temp.attempt_events where event in ('step', 'step.start') and step is not null
 ),
 
-bounded as (
+-- most jobs report durations: only the others' events are sorted
+ends as (
     select
-        events.attempt_key,
-        events.rank,
-        events.host,
-        events.event,
-        events.step,
-        case
-            when events.dur_s is not null then events.start_ms
-            else coalesce(
-                lag(events.end_ms) over (
-                    partition by events.attempt_key, events.rank, events.host, events.source
+        events.* replace (
+            coalesce(
+                lag(end_ms) over (
+                    partition by attempt_key, rank, host, source
                     -- of one moment: the end of a step, then the start of the next one
-                    order by events.ts, events.step, events.event = 'step', events.event_id
+                    order by ts, step, event = 'step', event_id
                 ),
-                events.end_ms
-            )
-        end as start_ms,
-        events.end_ms,
-        events.data_s,
-        events.comm_s,
-        events.straggler_s,
-        events.throttle_s,
-        events.tokens,
-        events.flops,
-        events.samples,
-        events.gpu_tokens,
-        events.gpu_flops,
-        events.mfu_ratio,
-        events.is_authoritative
+                end_ms
+            ) as start_ms
+        )
     from events
+    where attempt_key in (select attempt_key from events where dur_s is null)
+),
+
+bounded as (
+    from events where dur_s is not null
+    union all
+    from ends where dur_s is null
 ),
 
 steps as (

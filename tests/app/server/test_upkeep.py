@@ -1,0 +1,77 @@
+"""When a server builds: at once, then no more often than what builds cost allows."""
+
+import pytest
+
+from goodput_app.server.background import Upkeep
+from goodput_app.server.viewers import Viewers
+from goodput_queries.errors import BuildError
+
+
+class Server:
+    """A server by a clock of its own, whose builds take as long as a test says."""
+
+    def __init__(self, store, monkeypatch, build_s):
+        self.now_s, self.builds, self.viewers, self.failure = 0.0, 0, Viewers(), None
+        self.upkeep = Upkeep(store, self.viewers, lambda: self.now_s)
+        build = store.build
+
+        def timed():
+            self.builds += 1
+            self.now_s += build_s
+            if self.failure is not None:
+                raise self.failure
+            return build(is_full=True)
+
+        monkeypatch.setattr(store, "build", timed)
+
+    def run_for(self, seconds):
+        """Look every second, as the server does; return how many builds there were."""
+        before, until_s = self.builds, self.now_s + seconds
+        while self.now_s < until_s:
+            self.upkeep.run()
+            self.now_s += 1
+        return self.builds - before
+
+
+@pytest.mark.parametrize(
+    ("pages", "build_s", "seconds", "expected"),
+    [
+        (0, 1, 30, 1),
+        (0, 1, 33, 2),
+        (1, 1, 30, 6),
+        (0, 20, 70, 1),
+        (0, 20, 90, 2),
+        (1, 20, 70, 1),
+        (1, 20, 90, 2),
+    ],
+)
+def test_builds_take_a_small_share_of_the_time(
+    store, monkeypatch, pages, build_s, seconds, expected
+):
+    """A thirtieth while no page is open, a fifth while one is; none waits over a minute."""
+    server = Server(store, monkeypatch, build_s)
+    server.viewers.pages = pages
+
+    assert server.run_for(seconds) == expected
+
+
+def test_who_opens_a_page_waits_no_longer_than_a_viewer(store, monkeypatch):
+    server = Server(store, monkeypatch, 1)
+    assert server.run_for(10) == 1
+
+    server.viewers.pages = 1
+    assert server.run_for(1) == 1
+
+
+def test_a_ledger_whose_build_failed_is_not_called_built(store, monkeypatch):
+    """A build that fails takes its time as well: the next one is put off as long."""
+    server = Server(store, monkeypatch, 1)
+    server.run_for(1)
+    assert server.upkeep.is_built
+
+    server.failure = BuildError("it cannot be built")
+    server.now_s += 60
+    with pytest.raises(BuildError):
+        server.run_for(1)
+    assert not server.upkeep.is_built
+    assert server.run_for(20) == 0

@@ -1,0 +1,175 @@
+"""Attempts are numbered where all ranks find the same number, and each life another one."""
+
+import contextlib
+import json
+import os
+from itertools import count
+from types import SimpleNamespace
+
+import pytest
+
+import goodput_emitter
+from goodput_emitter import Emitter
+from goodput_ingest.run.ingest import ingest
+from goodput_ingest.source import ReadOptions
+from goodput_queries.ledger import ledger
+
+SRUN = {"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2", "SLURM_TASK_PID": str(os.getpid())}
+TORCHRUN = {
+    "SLURM_STEP_ID": "0",
+    "SLURM_STEP_NUM_TASKS": "2",
+    "SLURM_TASK_PID": str(os.getppid()),
+    "TORCHELASTIC_RUN_ID": "7",
+    "TORCHELASTIC_RESTART_COUNT": "1",
+    "GROUP_WORLD_SIZE": "2",
+    "TORCHELASTIC_MAX_RESTARTS": "0",
+    "WORLD_SIZE": "16",
+}
+ONE_NODE = {"SLURM_STEP_NUM_TASKS": "1", "GROUP_WORLD_SIZE": "1", "TORCHELASTIC_MAX_RESTARTS": "3"}
+
+
+def events(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def attempts_of(path):
+    return [event.get("attempt") for event in events(path) if event["event"] == "job.start"]
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        (SRUN, 0),
+        (SRUN | {"SLURM_STEP_ID": "3", "SLURM_RESTART_COUNT": "2"}, 20_300),
+        (SRUN | {"WORLD_SIZE": "2", "RANK": "1"}, 0),
+        (TORCHRUN, 0),
+        (TORCHRUN | ONE_NODE, 1),
+    ],
+    ids=["srun", "requeued, fourth srun", "ranks are tasks", "torchrun", "torchrun on one node"],
+)
+def test_ranks_that_srun_starts_number_their_attempt_alike(
+    tmp_path, monkeypatch, environment, expected
+):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+
+    for rank in ("0", "1"):
+        monkeypatch.setenv("RANK", rank)
+        monkeypatch.setattr(goodput_emitter, "_lives", {})
+        Emitter("run7", tmp_path / "e.jsonl").begin()
+
+    assert attempts_of(tmp_path / "e.jsonl") == [expected] * 2
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        SRUN | {"SLURM_TASK_PID": "1"},
+        SRUN | {"WORLD_SIZE": "16"},
+        SRUN | {"SLURM_STEP_ID": "x"},
+        TORCHRUN | {"TORCHELASTIC_MAX_RESTARTS": "3"},
+        TORCHRUN | {"GROUP_WORLD_SIZE": "4"},
+        {"TORCHELASTIC_RUN_ID": "7", "WORLD_SIZE": "1"},
+        {"OMPI_COMM_WORLD_SIZE": "8"},
+    ],
+    ids=[
+        *("a shell in the step", "another launcher", "no number", "agents that restart"),
+        *("several steps", "torchrun alone", "MPI"),
+    ],
+)
+def test_an_attempt_that_ranks_may_number_differently_has_no_number(
+    tmp_path, monkeypatch, environment
+):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+
+    Emitter("run7", tmp_path / "e.jsonl").begin()
+
+    assert attempts_of(tmp_path / "e.jsonl") == [None]
+
+
+def test_ranks_that_the_program_starts_have_no_number(tmp_path):
+    Emitter("run7", tmp_path / "e.jsonl", rank=3).begin()
+
+    assert attempts_of(tmp_path / "e.jsonl") == [None]
+
+
+@pytest.mark.parametrize("environment", [{}, SRUN])
+def test_each_life_of_a_process_has_a_higher_number(tmp_path, monkeypatch, environment):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+
+    for path in ("a.jsonl", "a.jsonl", "b.jsonl"):
+        with goodput_emitter.run("run7", tmp_path / path):
+            pass
+
+    first, second = attempts_of(tmp_path / "a.jsonl")
+    (third,) = attempts_of(tmp_path / "b.jsonl")
+    assert 0 <= first < second < third < 2**31
+
+
+def test_a_process_keeps_numbering_where_it_starts_further_ranks(tmp_path, monkeypatch):
+    """Lightning starts ranks from the first one, and sets their number in its environment."""
+    with goodput_emitter.run("run7", tmp_path / "e.jsonl"):
+        monkeypatch.setenv("WORLD_SIZE", "8")
+    with goodput_emitter.run("run7", tmp_path / "e.jsonl"):
+        pass
+
+    first, second = attempts_of(tmp_path / "e.jsonl")
+    assert first < second
+
+
+def test_a_number_that_the_job_gives_is_kept(tmp_path):
+    for _ in range(2):
+        with goodput_emitter.run("run7", tmp_path / "e.jsonl", attempt=4):
+            pass
+
+    assert attempts_of(tmp_path / "e.jsonl") == [4, 4]
+
+
+def write_two_lives(path, monkeypatch, rank):
+    """Write a run that is restarted from its save, ten seconds an event."""
+    seconds = count(1_790_000_000, 10)
+    clock = SimpleNamespace(time=lambda: next(seconds), perf_counter=lambda: 0.0)
+    monkeypatch.setattr(goodput_emitter, "time", clock)
+    for name in ("_lives", "_seconds"):
+        monkeypatch.setattr(goodput_emitter, name, {})
+    monkeypatch.setenv("RANK", str(rank))
+    emitter = Emitter("run7", path, gpu_uuid=f"GPU-{rank}", host="node1")
+    for first in (1, 3):
+        with contextlib.suppress(ValueError), emitter.run():
+            for number in range(first, first + 4):
+                emitter.emit("step", ts=clock.time(), step=number, dur_s=10.0)
+                if number == 2:
+                    emitter.durable(number)
+            raise ValueError("loss is nan")
+
+
+@pytest.mark.parametrize("environment", [{}, SRUN], ids=["one process", "srun"])
+def test_numbered_attempts_are_those_that_the_reader_infers(
+    new_store, tmp_path, monkeypatch, environment
+):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    for rank in range(int(environment.get("SLURM_STEP_NUM_TASKS", 1))):
+        write_two_lives(tmp_path / f"rank{rank}.jsonl", monkeypatch, rank)
+    found = {}
+    for is_numbered in (True, False):
+        lines = [e for path in sorted(tmp_path.glob("rank*")) for e in events(path)]
+        assert all("attempt" in event for event in lines)
+        lines = lines if is_numbered else [{**event, "attempt": None} for event in lines]
+        path = tmp_path / f"{is_numbered}.jsonl"
+        path.write_text("".join(json.dumps(event) + "\n" for event in lines))
+        store = new_store()
+        ingest(store, "job-events", [path], ReadOptions(cluster="lab"))
+        store.build()
+        found[is_numbered] = (
+            store.read(
+                "select attempt, outcome, start_ms, end_ms from intermediate.int_attempts"
+            ).rows(),
+            ledger(store, by=("attempt", "gpu", "category")).rows(),
+        )
+        store.close()
+
+    assert found[True] == found[False]
+    assert [attempt for attempt, *_ in found[True][0]] == [0, 1]
