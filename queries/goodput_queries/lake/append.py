@@ -95,7 +95,7 @@ class Appender:
             data,
             mode="append",
             schema_mode="merge",
-            writer_properties=deltalake.WriterProperties(compression="ZSTD"),
+            writer_properties=delta.WRITER,
             commit_properties=deltalake.CommitProperties(
                 custom_metadata={NOTE: note_of(table, batch, self._lake.cluster)},
                 max_commit_retries=TRIES,

@@ -29,6 +29,15 @@ FAILED: Final = (delta_errors.DeltaError, OSError, ValueError)
 COMMITS_BETWEEN_CHECKPOINTS: Final = "50"
 REMOVED_KEPT_H: Final = 24  # files of earlier versions, for reads that are under way
 NOT_DESCRIBED: Final = {"message", "content", "reason"}  # long texts
+# a dictionary of what never repeats is written until it is too large, and then the values as well
+WRITER: Final = deltalake.WriterProperties(
+    compression="ZSTD",
+    compression_level=3,
+    column_properties={
+        "ts": deltalake.ColumnProperties(dictionary_enabled=False, encoding="DELTA_BINARY_PACKED"),
+        "energy_j": deltalake.ColumnProperties(dictionary_enabled=False),
+    },
+)
 
 
 def opened(

@@ -183,7 +183,7 @@ def _replace(
         mode="overwrite",
         predicate=f"{CLUSTER} = '{quoted}' and {DAY} = '{day[1]}'",
         schema_mode="merge",
-        writer_properties=deltalake.WriterProperties(compression="ZSTD"),
+        writer_properties=delta.WRITER,
         commit_properties=deltalake.CommitProperties(
             app_transactions=[deltalake.Transaction(_key(*day), content)]
         ),

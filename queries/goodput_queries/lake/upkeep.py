@@ -121,7 +121,7 @@ def _merge(table: deltalake.DeltaTable, options: Compaction, size_bytes: int, wh
         target_size=size_bytes,
         max_concurrent_tasks=options.at_once,
         max_spill_size=options.memory_bytes,
-        writer_properties=deltalake.WriterProperties(compression="ZSTD"),
+        writer_properties=delta.WRITER,
         commit_properties=deltalake.CommitProperties(max_commit_retries=TRIES),
     )
 

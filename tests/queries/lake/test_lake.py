@@ -1,7 +1,9 @@
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 from tests.queries.lake.conftest import START, readings
 
@@ -42,6 +44,19 @@ def test_rows_are_selected_by_time_bucket_digest_and_version(lake):
     of_files = files.matching(selection)
     assert len(of_files) == 1
     assert "lake_day=2026-11-21/lake_bucket=3" in of_files[0]
+
+
+def test_values_that_do_not_repeat_are_written_without_a_dictionary(lake):
+    """Else they take space twice: in the dictionary up to its limit, and after it."""
+    batch = readings("d1")
+    lake.append(replace(batch, rows=batch.rows.with_columns(energy_j=pl.lit(5.0))))
+
+    path = next(Path(lake.url).glob("**/gpu_samples/**/part-*.parquet"))
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    columns = [group.column(i) for i in range(group.num_columns)]
+    encodings = {column.path_in_schema: column.encodings for column in columns}
+    assert "DELTA_BINARY_PACKED" in encodings["ts"]
+    assert not {"RLE_DICTIONARY", "PLAIN_DICTIONARY"} & {*encodings["ts"], *encodings["energy_j"]}
 
 
 def test_of_a_price_list_the_last_one_holds(lake):

@@ -105,6 +105,8 @@ HOST = (  # columns of raw.node_samples in order: field of the line, scale
 IDLE_JIFFIES = ("idle", "iowait")
 GUEST_JIFFIES = ("guest", "guest_nice")  # counted inside user and nice already
 
+DECIMALS = 12  # of scaled values, which DuckDB packs as decimals; NVML counts nanoseconds
+SERIES = ("gpu_uuid", "gpu_instance")  # rows of one series differ less: they take less space
 INSTANT = pl.Datetime("us")
 SCHEMAS: dict[str, dict[str, Any]] = {
     "gpus": {

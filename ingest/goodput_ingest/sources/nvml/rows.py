@@ -21,6 +21,7 @@ from goodput_ingest.formats.pci import pci_bus_id
 from goodput_ingest.source import Batch, Reject
 from goodput_ingest.sources.nvml.columns import (
     COUNTER_MAX,
+    DECIMALS,
     FAST,
     GPM,
     GUEST_JIFFIES,
@@ -33,6 +34,7 @@ from goodput_ingest.sources.nvml.columns import (
     RATIO_MAX,
     REMAPPED,
     SCHEMAS,
+    SERIES,
     SHARES,
     SLOW,
     TEMPERATURE_MIN_C,
@@ -97,9 +99,12 @@ class NvmlRows:
         for table, schema in SCHEMAS.items():
             carries_rejects = table == "gpu_samples"
             if tables.rows[table] or carries_rejects:
+                rows = pl.DataFrame(tables.rows[table], schema=schema, orient="row")
+                if carries_rejects:
+                    rows = rows.sort(SERIES, maintain_order=True)
                 yield Batch(
                     table,
-                    pl.DataFrame(tables.rows[table], schema=schema, orient="row"),
+                    rows,
                     SOURCE,
                     self.origin,
                     files.digest(part, table, *meaning),
@@ -322,8 +327,8 @@ def _value(
 
 
 def _scaled(value: float, scale: float) -> float:
-    """Return value * scale, rounded as a person would write it: 78.3 W, not 78.30000000000001."""
-    return value * scale if scale >= 1 else value / round(1 / scale)
+    """Return value * scale, as the decimal that it is: 0.78052, not 0.7805200000000001."""
+    return value * scale if scale >= 1 else round(value / round(1 / scale), DECIMALS)
 
 
 def _is_whole_gpm(gpm: dict[str, Any], without: object) -> bool:

@@ -38,6 +38,17 @@ def test_the_same_lines_under_another_meta_line_are_other_samples(store, tmp_pat
     assert found == [("GPU-a",), ("GPU-b",)]
 
 
+def test_readings_of_a_part_are_stored_gpu_by_gpu(store, tmp_path):
+    two = {**META, "gpus": [{"index": 0, "uuid": "GPU-a"}, {"index": 1, "uuid": "GPU-b"}]}
+    fast = [{**FAST, "t": 1795177771.0 + i, "gpu": i % 2} for i in range(6)]
+
+    read(store, record(tmp_path / "nvml.jsonl", two, *fast))
+
+    found = store.read("select gpu_uuid, second(ts) from raw.gpu_samples order by rowid").rows()
+    assert [gpu for gpu, _ in found] == ["GPU-a"] * 3 + ["GPU-b"] * 3
+    assert [second for _, second in found] == [31, 33, 35, 32, 34, 36]
+
+
 def test_an_empty_file_has_no_rows(store, tmp_path):
     path = tmp_path / "nvml.jsonl"
     path.touch()

@@ -41,13 +41,13 @@ def test_a_number_that_is_restarted_names_a_life_that_only_starts(cluster):
     assert lives(cluster) == [("7", 0, 0, 100, "failed"), ("8", 1, 150, 300, "ok")]
 
 
+@pytest.mark.parametrize("numbers", [(0, 1), (20_000, 30_000)])
 @built_together
-def test_lives_inside_a_job_run_keep_their_order_where_numbers_restart(cluster):
+def test_lives_inside_a_job_run_keep_their_order_where_numbers_restart(cluster, numbers):
     cluster.node("a", 1)
     for job, start in (("7", 0), ("8", 200)):
         cluster.job(job, start, start + 200, ["a"], 1, job_name="r")
-        for attempt in (0, 1):
-            began = start + 100 * attempt
+        for began, attempt in zip((start, start + 100), numbers, strict=True):
             events = [{"event": "job.start", "t": began + 5}, *steps(1, 5, began + 10)]
             cluster.events("r", events, attempt=attempt)
     yield

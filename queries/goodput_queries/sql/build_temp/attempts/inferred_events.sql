@@ -293,7 +293,7 @@ numbered as (
             first_lives.attempt,
             case when before.last_ms >= events.start_ms then before.attempt end,
             -- a life that the other source does not report
-            events.attempt + 100000000
+            events.attempt + 1000000000
         ) as attempt
     from beside_numbers as events
     asof left join numbered_lives as begun

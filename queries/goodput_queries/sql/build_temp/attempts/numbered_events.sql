@@ -125,12 +125,12 @@ renumbered as (
     select
         events.* exclude (attempt, job_run_start_ms),
         coalesce(begun.job_run_start_ms, events.job_run_start_ms) as job_run_start_ms,
+        -- a number may be as large as the time of its start
         cast(
-            (dense_rank() over (
+            dense_rank() over (
                 partition by events.cluster, events.run_id
-                order by coalesce(begun.job_run_start_ms, events.job_run_start_ms) nulls first
-            ) - 1)
-            * 10000 + least(events.attempt, 9999) as integer
+                order by coalesce(begun.job_run_start_ms, events.job_run_start_ms) nulls first, events.attempt
+            ) - 1 as integer
         ) as attempt
     from in_job_runs as events
     asof left join begun

@@ -115,6 +115,18 @@ with_later as (
     window later as (
         partition by run_key order by attempt rows between 1 following and unbounded following
     )
+),
+
+-- the first attempt of a step, of runs that stepped in several: joined by step alone, as an `exists` was, the steps of all
+-- runs meet that have one number
+firsts as (
+    select per_attempt.run_key, inside.step, min(per_attempt.attempt) as attempt
+    from inside
+    inner join per_attempt using (attempt_key)
+    semi join (
+        select run_key from per_attempt where first_step is not null group by run_key having count(*) > 1
+    ) as runs using (run_key)
+    group by per_attempt.run_key, inside.step
 )
 
 select
@@ -148,16 +160,10 @@ select
             and (with_later.run_started_saves > 0 or with_later.is_silent) then 'durability_unknown'
         else 'lost'
     end as fate,
-    exists (
-        select 1 from with_later as earlier
-        inner join inside as seen using (attempt_key)
-        where
-            earlier.run_key = with_later.run_key
-            and earlier.attempt < with_later.attempt
-            and seen.step = inside.step
-    ) as is_recomputed,
+    coalesce(firsts.attempt < with_later.attempt, false) as is_recomputed,
     medians.median_step_ms
 from inside
 inner join with_later using (attempt_key)
 inner join medians using (attempt_key)
+left join firsts on with_later.run_key = firsts.run_key and inside.step = firsts.step
 where inside.end_ms > inside.start_ms
