@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from goodput_queries.catalog import models
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Mapping
 
     import duckdb
 
@@ -31,6 +31,18 @@ def named_in(sql: str) -> list[Model]:
     Among them are views without the header that read such views.
     """
     return _needed(frozenset(models.tables_read(sql)) & _evaluated())
+
+
+def not_covered(sql: str, needed: list[Model], kept: Container[str]) -> list[Model]:
+    """Return those of the needed views that have to be made where the rows of `kept` are known.
+
+    What only kept views read is not among them.
+    """
+    asked = set(models.tables_read(sql))
+    for model in reversed(needed):
+        if model.qualified_name in asked and model.qualified_name not in kept:
+            asked |= model.reads
+    return [m for m in needed if m.qualified_name in asked and m.qualified_name not in kept]
 
 
 def evaluate(cursor: duckdb.DuckDBPyConnection, sql: str, needed: list[Model]) -> str:

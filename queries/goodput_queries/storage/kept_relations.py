@@ -60,11 +60,12 @@ class KeptRelations:
     def evaluated(
         self,
         cursor: duckdb.DuckDBPyConnection,
+        sql: str,
         needed: list[Model],
         variables: Mapping[str, Any],
         commits: int,
     ) -> Iterator[dict[str, str]]:
-        """Yield where the rows of each needed view are, by its name, inside the transaction.
+        """Yield where the rows of the views that `sql` needs are, by name, inside the transaction.
 
         variables: of the scope, as the cursor has them; commits: the state of the database that the
         transaction sees. The transaction is committed where the read has succeeded.
@@ -80,16 +81,14 @@ class KeptRelations:
         }
         # at once, before the transaction sees this database: it sees nothing published later
         taken = self._take(keys.values())
-        tables: dict[str, str] = {}
+        tables = {name: taken[key].table for name, key in keys.items() if key in taken}
         made: dict[Key, _Kept] = {}
         try:
-            for model in needed:
+            for model in evaluated_first.not_covered(sql, needed, tables.keys()):
                 name = model.qualified_name
                 key = keys.get(name)
                 if key is None:
                     tables[name] = evaluated_first.as_temporary(cursor, model, tables)
-                elif key in taken:
-                    tables[name] = taken[key].table
                 else:
                     table = f"{DATABASE}.main.{model.name}_{next(self._numbers)}"
                     definition = evaluated_first.definition(cursor, model, tables)

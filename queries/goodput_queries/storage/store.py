@@ -247,7 +247,8 @@ class LocalStore:
                     permitted.refuse_others(cursor, sql)
                 needed = evaluated_first.named_in(sql)
                 if needed and is_kept and (commits := self._begin_at_commits(cursor)) is not None:
-                    with self._kept().evaluated(cursor, needed, variables, commits) as tables:
+                    kept = self._kept()
+                    with kept.evaluated(cursor, sql, needed, variables, commits) as tables:
                         return _rows(cursor, evaluated_first.reading(sql, tables), parameters)
                 # temporary tables are written too
                 cursor.execute("begin" if needed else "begin transaction read only")

@@ -7,7 +7,7 @@ from tests.queries.conftest import Evidence
 
 from goodput_queries.catalog import models
 from goodput_queries.scope import EVERYTHING, Scope
-from goodput_queries.storage import kept_relations
+from goodput_queries.storage import evaluated_first, kept_relations
 
 HOUR = 3600
 MADE = f"select count(*) from duckdb_tables() where database_name = '{kept_relations.DATABASE}'"
@@ -45,6 +45,17 @@ def test_a_second_read_evaluates_nothing(fleet):
 
     assert before > 0
     assert kept(fleet.store) == before
+
+
+def test_what_only_a_kept_view_reads_is_not_made_again(fleet, monkeypatch):
+    read = "select * from marts.goodput_summary"
+    before = fleet.store.read(read, is_kept=True)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(evaluated_first, "as_temporary", None)
+        again = fleet.store.read(read, is_kept=True)
+
+    assert again.equals(before)
 
 
 def test_a_filter_leaves_what_does_not_depend_on_it(fleet):

@@ -20,7 +20,7 @@ WAIT_S = 0.2  # small databases answer within it
 TIMEOUT_S = 120.0  # no page waits for it
 EVALUATIONS_KEPT = 32
 ALIKE_MS = 300_000  # windows whose ends differ by less follow the clock: one replaces the other
-FINDINGS_SHOWN = 2_000
+FINDINGS_SHOWN = 1_200
 FIXES_SHOWN = 200
 EXECUTING_IDLE = """select coalesce(sum(idle_ms), 0)::bigint, coalesce(sum(held_ms), 0)::bigint
     from marts.executing_idle"""

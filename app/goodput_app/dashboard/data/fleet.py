@@ -250,22 +250,22 @@ def allocations(scope: Scope, nodes: Sequence[str] | None) -> pl.DataFrame:
     nodes: of these alone, as `node_key`; None: of all
     """
     return marts.read(
-        f"""with bars as (
-            select run_key, any_value(run_id) as run_id, any_value(job_name) as job_name,
-                any_value(team) as team, job_run_key, min(start_at) as start_at,
-                max(end_at) as end_at, count(distinct gpu_uuid) as gpus,
-                sum(epoch_ms(end_at - start_at)) as gpu_ms
-            from marts.gpu_allocations
+        f"""with held as materialized (
+            select * from marts.gpu_allocations
             where run_key is not null and end_at > start_at
                 and ($1::varchar[] is null or {_KEYS["node"]} in (select unnest($1::varchar[])))
-            group by run_key, job_run_key
         ),
         runs as (
-            select run_key, sum(gpu_ms) as run_ms, count(*) over () as runs
-            from bars group by run_key order by run_ms desc, run_key limit {RUNS_DRAWN}
+            select run_key, sum(epoch_ms(end_at - start_at)) as run_ms, count(*) over () as runs
+            from held group by run_key order by run_ms desc, run_key limit {RUNS_DRAWN}
         )
-        select bars.*, runs.runs from bars inner join runs using (run_key)
-        order by min(bars.start_at) over (partition by run_key), run_key, bars.start_at
+        select run_key, any_value(run_id) as run_id, any_value(job_name) as job_name,
+            any_value(team) as team, job_run_key, min(start_at) as start_at,
+            max(end_at) as end_at, count(distinct gpu_uuid) as gpus,
+            sum(epoch_ms(end_at - start_at)) as gpu_ms, any_value(runs.runs) as runs
+        from held inner join runs using (run_key)
+        group by run_key, job_run_key
+        order by min(min(start_at)) over (partition by run_key), run_key, min(start_at)
         limit {BARS_MAX}""",
         _of_place(scope),
         None if nodes is None else tuple(nodes),

@@ -102,14 +102,17 @@ def costs(wanted: Sequence[Day], how: Chosen) -> list[DayCost]:
 def _of_all(wanted: Sequence[Day], how: Chosen) -> list[DayCost]:
     now, closed = state(), window.closed_days(current_store())
     first_ms, last_ms = _evidence_bounds(now)
-    found = []
+    found, computed = {}, []
     for day in wanted:
         is_closed = closed.get((day.from_ms, day.to_ms))
-        if is_closed is None and not (day.from_ms < last_ms and first_ms < day.to_ms):
-            found.append(DayCost(day, None, pl.DataFrame(schema=SCHEMA)))
+        if is_closed is not None and how.idle is None:
+            found[day] = _billed(is_closed, now[0])
+        elif is_closed is not None or (day.from_ms < last_ms and first_ms < day.to_ms):
+            computed.append(day)
         else:
-            found.append(_cost(day, is_closed, how, now))
-    return found
+            found[day] = pl.DataFrame(schema=SCHEMA)
+    found |= dict(zip(computed, _computed(tuple(computed), how, now), strict=True))
+    return [DayCost(day, closed.get((day.from_ms, day.to_ms)), found[day]) for day in wanted]
 
 
 def breakdown(
@@ -151,7 +154,8 @@ def lines(wanted: Sequence[Day], how: Chosen) -> list[tuple[pl.DataFrame, Policy
     """Return what each day is charged for, by account and price, and its policy."""
     readers.require_all_teams("statements of a site")
     now = state()
-    return [(_lines(day, now), policy(day, how)) for day in wanted]
+    found = _lines(tuple(wanted), now)
+    return [(of_day, policy(day, how)) for day, of_day in zip(wanted, found, strict=True)]
 
 
 def statement_file(
@@ -281,12 +285,6 @@ def _own(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.filter(pl.col("account").is_in(own))
 
 
-def _cost(day: Day, closed: window.Closed | None, how: Chosen, now: State) -> DayCost:
-    if closed is not None and how.idle is None:
-        return DayCost(day, closed, _billed(closed, now[0]))
-    return DayCost(day, closed, _computed(day, how, now))
-
-
 @st.cache_data(max_entries=2, show_spinner=False)
 def _evidence_bounds(now: State) -> tuple[int, int]:
     """Return from when to when the ledger goes: a month has many days of which nothing is known."""
@@ -304,15 +302,17 @@ def _billed(closed: window.Closed, database: int) -> pl.DataFrame:
     return window.billed_of(current_store(), closed)
 
 
-@st.cache_data(max_entries=400, show_spinner=False)
-def _computed(day: Day, how: Chosen, now: State) -> pl.DataFrame:
-    return window.computed_of(_lines(day, now), policy(day, how))
+@st.cache_data(max_entries=40, show_spinner=False)
+def _computed(wanted: tuple[Day, ...], how: Chosen, now: State) -> list[pl.DataFrame]:
+    found = zip(wanted, _lines(wanted, now), strict=True)
+    return [window.computed_of(of_day, policy(day, how)) for day, of_day in found]
 
 
-@st.cache_data(max_entries=200, show_spinner=False)
-def _lines(day: Day, now: State) -> pl.DataFrame:
+@st.cache_data(max_entries=40, show_spinner=False)
+def _lines(wanted: tuple[Day, ...], now: State) -> list[pl.DataFrame]:
+    """Return the lines of each day, read together: a read of one costs much the same."""
     del now
-    return window.lines_of(current_store(), day)
+    return window.lines_of_days(current_store(), wanted, is_kept=True)
 
 
 @st.cache_data(max_entries=40, show_spinner=False)

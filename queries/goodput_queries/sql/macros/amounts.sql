@@ -91,29 +91,46 @@ create or replace macro ledger_of(segments) as table (
         from step_amounts('stepping')
     ),
 
+    -- apart, so that a condition on the category is met before any join
     parts as (
         select
-            segments.* replace (
-                coalesce(amounts.category, segments.category) as category,
-                case when amounts.category is null then segments.phase else amounts.phase end as phase
-            ),
-            coalesce(amounts.first_ms, segments.start_ms) as first_ms,
-            coalesce(amounts.last_ms, segments.end_ms) as last_ms,
-            coalesce(amounts.ms, segments.end_ms - segments.start_ms) as ms,
-            coalesce(amounts.laid_ms, segments.end_ms) as laid_ms
-        from query_table(segments) as segments
-        left join (from amounts where gpu_uuid is null) as amounts using (attempt_key, hour_ms, start_ms, end_ms)
+            *, start_ms as first_ms, end_ms as last_ms, end_ms - start_ms as ms, end_ms as laid_ms
+        from query_table(segments)
+        where category <> 'stepping'
+        union all
+        select
+            stepping.* replace (amounts.category as category, amounts.phase as phase),
+            amounts.first_ms, amounts.last_ms, amounts.ms, amounts.laid_ms
+        from stepping
+        inner join (from amounts where gpu_uuid is null) as amounts using (attempt_key, hour_ms, start_ms, end_ms)
         union all
         select
             stepping.* replace (amounts.category as category, amounts.phase as phase),
             amounts.first_ms, amounts.last_ms, amounts.ms, amounts.laid_ms
         from stepping
         inner join amounts using (attempt_key, hour_ms, start_ms, end_ms, gpu_uuid)
-    )
+    ),
 
     select
         * exclude (share_lo, share_hi, share_of, laid_ms),
         share_ms(laid_ms - ms, laid_ms, share_lo, share_hi, share_of) as gpu_ms,
         ms < end_ms - start_ms as is_amount
     from parts
+);
+
+-- Segments, cut at the window, cut into bins of the scope's bucket_ms.
+-- pieces: name of a relation with start_ms, end_ms; Returns it with bin_ms, start of the bin
+create or replace macro segment_bins(pieces) as table (
+    -- segments do not cross hours: in bins of whole hours each lies in one
+    with cut as (
+        select *, bucket_start(start_ms) as bin_ms from query_table(pieces) where scope_bucket_ms() % 3600000 = 0
+        union all
+        select *, unnest(bucket_starts(start_ms, end_ms)) as bin_ms
+        from query_table(pieces)
+        where scope_bucket_ms() % 3600000 <> 0
+    )
+
+    select * replace (greatest(start_ms, bin_ms) as start_ms, least(end_ms, bin_ms + scope_bucket_ms()) as end_ms)
+    from cut
+    where end_ms > start_ms
 );

@@ -63,6 +63,7 @@ stays as (
         stays.cluster,
         stays.node,
         units.unit,
+        count(*) over (partition by stays.gpu_uuid) > 1 as is_moved,
         scope_start(greatest(coalesce(stays.start_ms, 0), clusters.first_ms)) as start_ms,
         scope_end(least(coalesce(stays.end_ms, clusters.as_of_ms), clusters.as_of_ms)) as end_ms
     from intermediate.int_gpu_inventory as stays
@@ -75,11 +76,12 @@ cut as (
     select *, unnest(bucket_starts(start_ms, end_ms)) as bucket_ms from stays where end_ms > start_ms
 ),
 
-buckets as (
+buckets as materialized (
     select
         cut.cluster,
         cut.node,
         cut.unit,
+        cut.is_moved,
         cut.bucket_ms as start_ms,
         ms_in_bucket(cut.start_ms, cut.end_ms, cut.bucket_ms) as here_ms,
         readings.power_w,
@@ -93,7 +95,7 @@ owners as materialized (
     from intermediate.int_job_run_owners
 ),
 
-owned as (
+owned as materialized (
     select
         units.unit,
         pieces.bin_ms as start_ms,
@@ -110,23 +112,24 @@ owned as (
 
 shares as (
     select
-        owned.*,
-        teams.team,
-        owned.gpu_ms / sum(owned.gpu_ms) over (partition by owned.unit, owned.start_ms) as share_ratio
+        owned.unit, owned.start_ms, teams.team, owned.availability,
+        owned.gpu_ms / sums.gpu_ms as share_ratio
     from owned
+    inner join (select unit, start_ms, sum(gpu_ms) as gpu_ms from owned group by unit, start_ms) as sums
+        using (unit, start_ms)
     left join (select distinct team_number, team from owners) as teams using (team_number)
 ),
 
 named as (
-    select 'node' as level, cluster, node as name, null as availability, unit, start_ms, here_ms, power_w, read_ms
+    select 'node' as level, cluster, node as name, null as availability, unit, is_moved, start_ms, here_ms, power_w, read_ms
     from buckets
     union all
-    select 'rack', buckets.cluster, racks.rack, null, unit, start_ms, here_ms, power_w, read_ms
+    select 'rack', buckets.cluster, racks.rack, null, unit, is_moved, start_ms, here_ms, power_w, read_ms
     from buckets
     left join staging.stg_node_racks as racks using (cluster, node)
     union all
     select
-        'team', buckets.cluster, shares.team, shares.availability, unit, start_ms,
+        'team', buckets.cluster, shares.team, shares.availability, unit, is_moved, start_ms,
         buckets.here_ms * coalesce(shares.share_ratio, 1),
         buckets.power_w * coalesce(shares.share_ratio, 1),
         buckets.read_ms * coalesce(shares.share_ratio, 1)
@@ -134,14 +137,17 @@ named as (
     left join shares using (unit, start_ms)
 ),
 
--- a GPU that left a place and came back in a bucket counts once
+-- a GPU that left a place and came back in a bucket counts once; others need not be looked at one by one
 by_unit as (
+    select * exclude (unit, is_moved) from named where not is_moved
+    union all by name
     select
-        level, cluster, name, availability, start_ms, unit,
+        level, cluster, name, availability, start_ms,
         sum(power_w) as power_w,
         sum(here_ms) as here_ms,
         sum(read_ms) as read_ms
     from named
+    where is_moved
     group by level, cluster, name, availability, start_ms, unit
 )
 

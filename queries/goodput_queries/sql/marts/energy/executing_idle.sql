@@ -8,22 +8,36 @@
 -- held_ms: allocated time with readings of memory; idle_ms: of it executing idle; idle_ratio: idle_ms / held_ms
 -- power_w: of one GPU, mean of ten minutes that were all idle, with a power reading; null: none has
 -- energy_kwh: of these ten minutes; measured_ms: their time
-with holds as materialized (
+-- joined and grouped by numbers: the names of a GPU and of its job take several times as long
+with units as materialized (
+    select gpu_uuid, any_value(gpu_model) as gpu_model, (row_number() over ())::integer as unit
+    from (
+        select gpu_uuid, gpu_model from intermediate.int_gpu_units
+        union all
+        select distinct gpu_uuid, null from intermediate.int_holds
+    )
+    group by gpu_uuid
+),
+
+rivals as (
+    select gpu_uuid from state.reading_series where gpu_instance = '' group by gpu_uuid having count(distinct source) > 1
+),
+
+held as materialized (
     select
         holds.cluster,
-        holds.gpu_uuid,
-        units.gpu_model,
         holds.job_run_key,
         owners.run_key,
         owners.team,
+        units.gpu_model,
+        units.unit,
+        units.gpu_uuid,
         holds.start_ms as hold_ms,
         scope_start(holds.start_ms) as start_ms,
         scope_end(least(coalesce(holds.end_ms, clusters.as_of_ms), clusters.as_of_ms)) as end_ms
     from intermediate.int_holds as holds
     inner join intermediate.int_clusters as clusters using (cluster)
-    left join (
-        select gpu_uuid, any_value(gpu_model) as gpu_model from intermediate.int_gpu_units group by gpu_uuid
-    ) as units using (gpu_uuid)
+    inner join units using (gpu_uuid)
     left join intermediate.int_job_run_owners as owners using (job_run_key)
     where
         holds.gpu_instance = ''
@@ -34,125 +48,164 @@ with holds as materialized (
         )
 ),
 
+-- GPUs of one model of a job run
+gangs as materialized (
+    select *, (row_number() over ())::integer as gang
+    from (select distinct cluster, job_run_key, run_key, team, gpu_model from held)
+),
+
+holds as (
+    select
+        gangs.gang, held.unit, held.hold_ms, held.start_ms, held.end_ms,
+        count(*) over (partition by gangs.gang, held.unit) > 1 as is_one_of_several
+    from held
+    inner join gangs
+        on held.job_run_key = gangs.job_run_key and held.gpu_model is not distinct from gangs.gpu_model
+),
+
 -- a GPU has many holds in a day and few in an hour
-hold_hours as (
-    select *, unnest(range(start_ms // 3600000, (end_ms - 1) // 3600000 + 1)) * 3600000 as hour_ms
+hold_hours as materialized (
+    select *, unnest(range(start_ms // 3600000, (end_ms - 1) // 3600000 + 1)) as hour
     from holds
     where end_ms > start_ms
 ),
 
+held_units as materialized (select distinct unit, gpu_uuid from held),
+
+read_bins as (
+    select
+        held_units.unit, metrics.hour_ms // 3600000 as hour, metrics.start_ms,
+        metrics.memory_used_bytes.min >= threshold('loaded_memory_bytes') as is_loaded, metrics.power_w.mean as power_w,
+        metrics.gpu_uuid in (from rivals) as is_of_rivals
+    from intermediate.int_gpu_metrics as metrics
+    inner join held_units using (gpu_uuid)
+    where
+        metrics.gpu_instance = ''
+        and metrics.memory_used_bytes.n > 0
+        and metrics.hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
+        and metrics.hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+),
+
 bins as materialized (
     select
-        holds.* exclude (start_ms, end_ms),
+        holds.gang,
+        holds.unit,
+        holds.hour,
+        holds.hold_ms,
+        bins.start_ms as bin_ms,
         greatest(bins.start_ms, holds.start_ms) as start_ms,
         least(bins.start_ms + 600000, holds.end_ms) as end_ms,
-        bins.memory_bytes >= threshold('loaded_memory_bytes') as is_loaded,
+        bins.is_loaded,
         bins.power_w
     from hold_hours as holds
     inner join (
-        select gpu_uuid, hour_ms, start_ms, max(memory_used_bytes.min) as memory_bytes, max(power_w.mean) as power_w
-        from intermediate.int_gpu_metrics
-        where gpu_instance = '' and memory_used_bytes.n > 0
-        group by gpu_uuid, hour_ms, start_ms
-    ) as bins using (gpu_uuid, hour_ms)
+        select * exclude (is_of_rivals) from read_bins where not is_of_rivals
+        union all
+        select unit, hour, start_ms, bool_or(is_loaded), max(power_w)
+        from read_bins
+        where is_of_rivals
+        group by unit, hour, start_ms
+    ) as bins using (unit, hour)
     where bins.start_ms < holds.end_ms and bins.start_ms + 600000 > holds.start_ms
 ),
 
+activity as materialized (
+    select held_units.unit, activity.hour_ms // 3600000 as hour, activity.start_ms, activity.end_ms, activity.is_active
+    from intermediate.int_gpu_activity as activity
+    inner join held_units using (gpu_uuid)
+    where
+        activity.gpu_instance = ''
+        and activity.hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
+        and activity.hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+),
+
+-- later than ten minutes it does not matter
 first_activity as (
-    select holds.job_run_key, holds.gpu_uuid, min(activity.start_ms) as active_ms
+    select holds.gang, holds.unit, min(activity.start_ms) as active_ms
     from hold_hours as holds
-    inner join intermediate.int_gpu_activity as activity using (gpu_uuid, hour_ms)
-    where activity.is_active and activity.gpu_instance = '' and activity.end_ms > holds.hold_ms
-    group by all
+    inner join activity using (unit, hour)
+    where
+        activity.is_active
+        and activity.end_ms > holds.hold_ms
+        and (holds.hour * 3600000 < holds.hold_ms + 600000 or holds.is_one_of_several)
+    group by holds.gang, holds.unit
 ),
 
 idle as materialized (
     select
-        bins.cluster, bins.run_key, bins.team, bins.gpu_model, bins.job_run_key, bins.gpu_uuid,
-        bins.start_ms as bin_ms,
-        bins.power_w,
+        bins.gang, bins.unit, bins.bin_ms, bins.power_w,
         greatest(
             bins.start_ms, activity.start_ms, least(first_activity.active_ms, bins.hold_ms + 600000)
         ) as start_ms,
         least(bins.end_ms, activity.end_ms) as end_ms
     from bins
-    inner join intermediate.int_gpu_activity as activity using (gpu_uuid, hour_ms)
-    left join first_activity using (job_run_key, gpu_uuid)
+    inner join activity using (unit, hour)
+    left join first_activity using (gang, unit)
     where
         bins.is_loaded
         and not activity.is_active
-        and activity.gpu_instance = ''
         and activity.start_ms < bins.end_ms
         and activity.end_ms > bins.start_ms
 ),
 
 declared as (
-    select job_run_key, start_ms, coalesce(end_ms, 9223372036854775807) as end_ms
-    from intermediate.int_run_timeline
-    where category in ('startup', 'restore', 'gang_wait', 'suspended', 'teardown') and in_window(start_ms, end_ms)
+    select gangs.gang, timeline.start_ms, coalesce(timeline.end_ms, 9223372036854775807) as end_ms
+    from intermediate.int_run_timeline as timeline
+    inner join gangs using (job_run_key)
+    where
+        timeline.category in ('startup', 'restore', 'gang_wait', 'suspended', 'teardown')
+        and in_window(timeline.start_ms, timeline.end_ms)
 ),
 
 covered as (
     select
-        idle.job_run_key, idle.gpu_uuid, idle.start_ms,
+        idle.gang, idle.unit, idle.start_ms,
         sum(least(idle.end_ms, declared.end_ms) - greatest(idle.start_ms, declared.start_ms)) as covered_ms
     from idle
     inner join declared
-        on idle.job_run_key = declared.job_run_key
+        on idle.gang = declared.gang
         and idle.start_ms < declared.end_ms
         and idle.end_ms > declared.start_ms
     where idle.end_ms > idle.start_ms
     group by all
 ),
 
-pieces as (
-    select idle.*, idle.end_ms - idle.start_ms - coalesce(covered.covered_ms, 0) as idle_ms
-    from idle
-    left join covered using (job_run_key, gpu_uuid, start_ms)
-    where idle.end_ms > idle.start_ms
-),
-
 idle_bins as (
     select
-        cluster, run_key, team, gpu_model, gpu_uuid, bin_ms,
-        sum(idle_ms)::bigint as idle_ms,
-        case when sum(idle_ms) >= 600000 then any_value(power_w) end as power_w
-    from pieces
-    group by all
+        idle.gang, idle.unit, idle.bin_ms,
+        sum(idle.end_ms - idle.start_ms - coalesce(covered.covered_ms, 0))::bigint as idle_ms,
+        any_value(idle.power_w) as any_power_w
+    from idle
+    left join covered using (gang, unit, start_ms)
+    where idle.end_ms > idle.start_ms
+    group by idle.gang, idle.unit, idle.bin_ms
 ),
 
-idle_runs as (
+idle_gangs as (
     select
-        cluster, run_key, team, gpu_model,
+        gang,
         sum(idle_ms)::bigint as idle_ms,
-        avg(power_w) as power_w,
-        sum(power_w) / 6000 as energy_kwh,
-        600000 * count(power_w) as measured_ms
+        sum(any_power_w) filter (where idle_ms >= 600000) as power_w,
+        count(any_power_w) filter (where idle_ms >= 600000) as powers
     from idle_bins
-    group by all
+    group by gang
 ),
 
-read_runs as (
-    select cluster, run_key, team, gpu_model, sum(end_ms - start_ms)::bigint as held_ms
-    from bins
-    group by all
-)
+held_gangs as (select gang, sum(end_ms - start_ms)::bigint as held_ms from bins group by gang)
 
 select
-    read_runs.cluster,
-    read_runs.run_key,
-    read_runs.team,
-    read_runs.gpu_model,
-    read_runs.held_ms,
-    coalesce(idle_runs.idle_ms, 0) as idle_ms,
-    coalesce(idle_runs.idle_ms, 0) / read_runs.held_ms as idle_ratio,
-    idle_runs.power_w,
-    idle_runs.energy_kwh,
-    coalesce(idle_runs.measured_ms, 0) as measured_ms
-from read_runs
-left join idle_runs
-    on read_runs.cluster = idle_runs.cluster
-    and read_runs.run_key is not distinct from idle_runs.run_key
-    and read_runs.team is not distinct from idle_runs.team
-    and read_runs.gpu_model is not distinct from idle_runs.gpu_model
-where read_runs.held_ms > 0
+    gangs.cluster,
+    gangs.run_key,
+    gangs.team,
+    gangs.gpu_model,
+    sum(held_gangs.held_ms)::bigint as held_ms,
+    coalesce(sum(idle_gangs.idle_ms), 0)::bigint as idle_ms,
+    coalesce(sum(idle_gangs.idle_ms), 0) / sum(held_gangs.held_ms) as idle_ratio,
+    sum(idle_gangs.power_w) / nullif(sum(idle_gangs.powers), 0) as power_w,
+    sum(idle_gangs.power_w) / 6000 as energy_kwh,
+    (600000 * coalesce(sum(idle_gangs.powers), 0))::bigint as measured_ms
+from gangs
+inner join held_gangs using (gang)
+left join idle_gangs using (gang)
+group by gangs.cluster, gangs.run_key, gangs.team, gangs.gpu_model
+having sum(held_gangs.held_ms) > 0

@@ -2,7 +2,7 @@
 -- one, so that recoverable time is never counted twice. marts.loss_claims adds them up by finding, marts.run_verdicts by run.
 -- grain: none
 -- evaluated: first
--- skip_if_empty: marts.ledger_blamed_by_node
+-- skip_if_empty: marts.ledger_hourly_by_node
 -- rule: of reference.finding_rules
 -- node, gpu_uuid, run_key: what the loss is put on; null where the rule is about something larger
 -- of_run_key: the run that lost it; null: none

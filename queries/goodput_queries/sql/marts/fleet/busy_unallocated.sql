@@ -1,6 +1,7 @@
 -- Activity of GPUs in time that no job run had, where a scheduler covers the node: somebody uses them past it, or its
 -- accounting is incomplete.
 -- grain: gpu_uuid, gpu_instance, hour_ms, start_ms
+-- evaluated: first
 -- start_ms, end_ms: of the activity, within an hour and a segment of the ledger
 -- category: of the ledger
 select

@@ -1,6 +1,7 @@
 -- State of each GPU or MIG instance at the end of the scope's window, or of the evidence where that ends before.
 -- Owners do not restrict it.
 -- grain: gpu_uuid, gpu_instance
+-- evaluated: first
 -- at_ms: that time, epoch ms
 -- share_ratio: share of the GPU
 -- category, "group": of the ledger in the last segment. Where readings end a little earlier it is unknown: then the last one

@@ -1,6 +1,7 @@
 -- The main measures of the scope over time, in equal buckets of an hour or longer (variable scope_bucket_ms): what the tiles of
 -- the Overview draw. Each is defined as in marts.goodput_summary.
 -- grain: bucket_at
+-- evaluated: first
 -- access: team
 -- bucket_at: start of the bucket, UTC
 -- is_whole: the window holds the whole bucket

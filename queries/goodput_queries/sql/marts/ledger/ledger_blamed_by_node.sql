@@ -1,7 +1,6 @@
 -- The ledger of the scope by node with the cause of each part (reference.blame_by_cause): the same sums as ledger_blamed.
 -- grain: none (parts of hours)
 -- access: team
--- evaluated: first
 -- blame: own, platform, use, unallocated, reservation, unsettled
 -- gpu_ms: milliseconds of a whole GPU
 -- cost: null where the rate card has no price

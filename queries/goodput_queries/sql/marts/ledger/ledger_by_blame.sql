@@ -1,5 +1,6 @@
 -- GPU time of the scope by category and cause (blame), categories without time included.
 -- grain: category, blame
+-- evaluated: first
 -- access: team
 -- blame: own, platform, use, unallocated, reservation, unsettled
 -- gpu_ms: milliseconds of a whole GPU; the rows add up to the capacity of the scope

@@ -1,5 +1,6 @@
 -- GPU time of the scope by category, categories without time included.
 -- grain: category
+-- evaluated: first
 -- access: team
 -- kind: goodput, badput, ...; declared work is goodput where evaluation counts
 -- definition_version: of goodput; see macros/ratios.sql

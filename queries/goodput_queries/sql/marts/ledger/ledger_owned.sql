@@ -4,45 +4,12 @@
 -- grain: none (parts of hours)
 -- access: team
 -- is_by_node: of which of the two the row is
--- gpu_uuid, gpu_instance: null in the hours summed up by node
+-- gpu_uuid, gpu_instance: null where GPUs are summed up by node
 -- start_ms, end_ms: first and last of it in the hour
 -- from_ms, until_ms: of the segment or stretch that it is in; of a node those of the first and last
 -- is_amount: it is not the whole of [from_ms, until_ms), but gpu_ms of it; of a node null
 -- gpu_ms: milliseconds of a whole GPU
-with window_ as (
-    select
-        coalesce(getvariable('scope_from_ms')::bigint, 0) as from_ms,
-        coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807) as to_ms
-),
-
-clipped as not materialized (
-    select
-        segments.* exclude (gpu_ms) replace (
-            greatest(segments.start_ms, window_.from_ms) as start_ms,
-            least(segments.end_ms, window_.to_ms) as end_ms
-        )
-    from intermediate.int_ledger_segments as segments
-    cross join window_
-    where
-        (
-            hour_ms = coalesce(getvariable('scope_from_ms')::bigint, 0) // 3600000 * 3600000
-            or hour_ms = coalesce(getvariable('scope_to_ms')::bigint, 0) // 3600000 * 3600000
-        )
-        and not (hour_ms >= window_.from_ms and hour_ms <= window_.to_ms - 3600000)
-        and in_place(segments.cluster, segments.node, segments.gpu_uuid, segments.gpu_model)
-        and segments.start_ms < window_.to_ms
-        and segments.end_ms > window_.from_ms
-),
-
-cut_hours as materialized (
-    select
-        cluster, node, gpu_uuid, gpu_instance, gpu_model, mig_profile, job_run_key, attempt_key,
-        category, phase, hour_ms, first_ms as start_ms, last_ms as end_ms, gpu_ms,
-        start_ms as from_ms, end_ms as until_ms, is_amount
-    from ledger_of('clipped')
-),
-
-gpu_hours as not materialized (
+with gpu_hours as not materialized (
     select
         cluster, node, gpu_uuid, gpu_instance, gpu_model, mig_profile, job_run_key, attempt_key,
         category, phase, hour_ms, first_ms as start_ms, last_ms as end_ms, gpu_ms,
@@ -50,17 +17,18 @@ gpu_hours as not materialized (
     from marts.ledger_pieces
     where is_whole_hour(hour_ms)
     union all
-    from cut_hours
+    from intermediate.int_cut_hours
 ),
 
 node_hours as not materialized (
     select
         cluster, node, null as gpu_uuid, null as gpu_instance, gpu_model, mig_profile, job_run_key, attempt_key,
         category, phase, hour_ms, start_ms, end_ms, gpu_ms, start_ms as from_ms, end_ms as until_ms, null as is_amount
-    from marts.ledger_hourly_by_node
-    where is_whole_hour(hour_ms) and getvariable('scope_gpu_uuid') is null
-    union all
-    from cut_hours
+    from (
+        from marts.ledger_hourly_by_node where is_whole_hour(hour_ms)
+        union all by name
+        from intermediate.int_cut_hours_by_node
+    )
     where getvariable('scope_gpu_uuid') is null
 ),
 

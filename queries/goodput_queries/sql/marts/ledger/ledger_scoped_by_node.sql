@@ -2,7 +2,6 @@
 -- same sums, for pages.
 -- grain: none (parts of hours)
 -- access: team
--- evaluated: first
 -- gpu_ms: milliseconds of a whole GPU
 -- cost: null where the rate card has no price
 with owned as not materialized (

@@ -1,6 +1,7 @@
 -- What the scope lost (badput), by team, group of categories and cause. The rows add up to wasted_ms and wasted_cost of
 -- marts.goodput_summary; the difference of two windows is what moved.
 -- grain: team, ledger_group, blame
+-- evaluated: first
 -- access: team
 -- team: null: of no team, as unallocated time is
 -- ledger_group, label: one of the nine groups of reference.ledger_groups

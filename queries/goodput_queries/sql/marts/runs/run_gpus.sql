@@ -1,5 +1,6 @@
 -- The GPUs of runs: ledger and mean telemetry of each while it was allocated to the run.
 -- grain: run_key, gpu_uuid
+-- evaluated: first
 -- access: team
 -- gpu_ms: allocated; the sum of the _ms columns that follow
 -- step_ms: useful time, the numerator of goodput

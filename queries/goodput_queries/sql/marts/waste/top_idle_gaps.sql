@@ -1,6 +1,7 @@
 -- Of marts.idle_gap_parts what a list can show: the main parts of the 2,000 gaps of the highest cost, and 500 parts of each
 -- category, so that a filter finds some of each.
 -- grain: gap_id, category
+-- evaluated: first
 -- access: team
 -- the columns: see marts.idle_gap_parts
 with chosen as (
