@@ -7,8 +7,8 @@ from tests.queries.findings.lossy_runs import LOSSES, load, make
 
 USEFUL = "('productive', 'step_unsplit', 'exposed_comm')"
 FIXES = {
-    "gaps": "remove_periodic_gaps", "pauses": "feed_input", "crashes": "fix_job", "limit": "save_on_signal",
-    "input": "feed_input",
+    "gaps": "remove_periodic_gaps", "pauses": "feed_input", "crashes": "fix_job",
+    "limit": "save_on_signal", "input": "feed_input",
 }  # fmt: skip
 SLOW = {"throttled": "cool_gpu", "late": "look_at_rank"}
 SEEDS = range(12)

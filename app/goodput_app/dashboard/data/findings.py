@@ -20,7 +20,7 @@ WAIT_S = 0.2  # small databases answer within it
 TIMEOUT_S = 120.0  # no page waits for it
 EVALUATIONS_KEPT = 32
 ALIKE_MS = 300_000  # windows whose ends differ by less follow the clock: one replaces the other
-FINDINGS_SHOWN = 1_200
+FINDINGS_MAX = 10_000  # of an evaluation, which pages count and filter
 FIXES_SHOWN = 200
 EXECUTING_IDLE = """select coalesce(sum(idle_ms), 0)::bigint, coalesce(sum(held_ms), 0)::bigint
     from marts.executing_idle"""
@@ -34,7 +34,7 @@ ORDER = (
 class Found:
     """Findings, the most severe and costly first, and fixes, what gives most GPU time back first.
 
-    findings: rows of marts.findings, at most FINDINGS_SHOWN; fixes: of marts.fixes, at most
+    findings: rows of marts.findings, at most FINDINGS_MAX; fixes: of marts.fixes, at most
     FIXES_SHOWN; executing_idle: idle_ms and held_ms of marts.executing_idle, summed up;
     evaluated_at: when, in UTC
     """
@@ -163,7 +163,7 @@ def _evaluate(store: Store, scope: Scope) -> Found:
         descending=[True, True, False, False], nulls_last=True,
     )  # fmt: skip
     (idle,) = marts.read_now(store, EXECUTING_IDLE, (), scope, TIMEOUT_S).rows()
-    shown = both.filter(~pl.col("is_fix")).head(FINDINGS_SHOWN)
+    shown = both.filter(~pl.col("is_fix")).head(FINDINGS_MAX)
     return Found(shown, fixes.head(FIXES_SHOWN), idle)
 
 

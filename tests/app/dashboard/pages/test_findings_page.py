@@ -8,6 +8,7 @@ from tests.app.opened_page import HOSTILE, assert_sound, links, plain, press, ta
 from tests.recorded_session import built
 
 from goodput_app.dashboard import flags
+from goodput_app.dashboard.components.findings import finding_parts
 from goodput_app.dashboard.data import findings, health
 
 PARTS = "sacct.txt", "nvml.jsonl.gz", "job_events.jsonl.gz"
@@ -37,6 +38,18 @@ def test_fixes_come_first_and_findings_below(recorded, visit):
     assert table(app, "target").height == fixes
     assert "back_week_cost" not in table(app, "target").columns, "of five minutes"
     assert table(app, "title").height == recorded.read("from marts.findings").height
+
+
+def test_a_long_list_says_how_many_there_are_and_keeps_the_linked_one(recorded, visit, monkeypatch):
+    monkeypatch.setattr(finding_parts, "INBOX_MAX", 2)
+    every = recorded.read("from marts.findings").height
+
+    app = visit(recorded, "open_findings")
+    assert table(app, "title").height == 2
+    assert f"The 2 most severe and costly of {every} findings" in plain(app)
+
+    app = visit(recorded, "open_findings", finding=named(recorded, "steps_slower"))
+    assert table(app, "title").height == 3
 
 
 def test_filters_of_the_link_leave_what_they_name(recorded, visit):

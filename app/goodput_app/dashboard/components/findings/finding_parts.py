@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 PAGE = "pages/open_findings.py"
 OPEN_STATES = ("open", "acknowledged")
 TOP_FIXES = 5
+INBOX_MAX = 1_200  # rows of the table: more would take over 700 kB
 OLD = timedelta(seconds=60)  # findings that are shown until newer ones are there
 FIXES = {
     "target": "At",
@@ -211,6 +212,13 @@ def inbox(frame: pl.DataFrame) -> None:
     if shown.is_empty():
         st.caption("No finding matches these filters.")
         return
+    if shown.height > INBOX_MAX:
+        st.caption(
+            f"The {INBOX_MAX:,} most severe and costly of {shown.height:,} findings; "
+            "`goodput findings` has all."
+        )
+        linked = pl.col("id") == st.query_params.get("finding", "")
+        shown = pl.concat([shown.head(INBOX_MAX), shown[INBOX_MAX:].filter(linked)])
     with cards.table_of("finding"):
         picked = tables.pick(
             shown, FINDINGS, "finding", shown["id"],
