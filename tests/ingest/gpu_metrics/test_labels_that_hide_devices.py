@@ -6,23 +6,22 @@ import pytest
 from goodput_ingest.gpu_metrics import labels
 from goodput_ingest.run import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_queries.storage.store import LocalStore
 
 UUID = "GPU-11111111-2222-3333-4444-555555555555"
 SERIES = f'UUID="{UUID}",gpu="0",Hostname="w1",modelName="Tesla T4"'
 
 
-def test_series_of_virtual_gpus_are_one_reading_of_the_device(tmp_path):
+@pytest.mark.parametrize("label", ["vgpu", "a_label_that_nobody_knows"])
+def test_series_of_virtual_gpus_are_one_reading_of_the_device(store, tmp_path, label):
     page = tmp_path / "scrape.prom"
     page.write_text(
         "".join(
-            f'{name}{{{SERIES},pod="p{share}",namespace="ns",vgpu="{share}"}} {value} {ms}\n'
+            f'{name}{{{SERIES},pod="p{share}",namespace="ns",{label}="{share}"}} {value} {ms}\n'
             for ms in (1795183200000, 1795183230000)
             for name, value in (("DCGM_FI_DEV_GPU_UTIL", 71), ("DCGM_FI_DEV_POWER_USAGE", 70.5))
             for share in range(3)
         )
     )
-    store = LocalStore()
     ingest.ingest(store, "dcgm", [page], ReadOptions("lab"))
 
     rows = store.read("select gpu_uuid, gpu_instance, gpu_busy_ratio, power_w from raw.gpu_samples")
