@@ -137,6 +137,8 @@ def test_a_run_that_steps_is_not_advised_to_release_its_gpus(cluster):
     assert (rule, run_key) == ("gaps_between_steps", f"{cluster.name}/1")
     assert what_to_do.startswith("See what the job does between steps")
     assert "every 600 s" in evidence, "its period is no finding of its own"
+    fix = cluster.read("select fix from marts.losses where category = 'idle_held'").item()
+    assert fix.startswith("See what the job does between steps")
 
 
 @pytest.mark.fires("idle_allocation")

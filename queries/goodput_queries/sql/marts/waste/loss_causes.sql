@@ -173,6 +173,9 @@ select
         as evidence,
     case
         when most.part.phase in ('slo_miss', 'objective_unknown', 'pause') then null
+        -- a job that steps needs its GPUs
+        when grouped.category = 'idle_held' and most.part.phase = 'undeclared_gap'
+            then 'See what the job does between steps: do it meanwhile, or declare it'
         when grouped.category in ('fault_stall', 'lost_work', 'failed_without_progress')
             then nullif(concat_ws('. ', causes.fix, fixes.fix), '')
         else fixes.fix
