@@ -26,17 +26,7 @@ with explained as (
         anomalies.evidence
     from marts.anomaly_findings as anomalies
     inner join marts.loss_findings as losses
-        on anomalies.rule = 'unused_gpus'
-        and losses.rule = 'idle_allocation'
-        and anomalies.run_key = losses.run_key
-        and 2 * losses.gpu_ms >= anomalies.gpu_ms
-    union all
-    select
-        losses.rule, losses.cluster, losses.node, losses.run_key, anomalies.rule, anomalies.since_ms, anomalies.evidence
-    from marts.anomaly_findings as anomalies
-    inner join marts.loss_findings as losses
-        on anomalies.rule = 'periodic_gaps'
-        and losses.rule = 'gaps_between_steps'
+        on (anomalies.rule, losses.rule) in (('unused_gpus', 'idle_allocation'), ('periodic_gaps', 'gaps_between_steps'))
         and anomalies.run_key = losses.run_key
         and 2 * losses.gpu_ms >= anomalies.gpu_ms
     union all
