@@ -46,20 +46,16 @@ def test_importing_the_package_imports_no_database():
 
 
 @pytest.fixture
-def alone(database):
-    """Give the ledger as the file has it, before a server has the file."""
+def served(database):
+    """Give the ledger as the file alone has it, and then a server on that file."""
     with goodput_queries.open(database) as db:
-        return db.ledger(by=["team", "category"])
+        alone = db.ledger(by=["team", "category"])
+    with serving(database) as server:
+        yield alone, server
 
 
-@pytest.fixture
-def server(database, alone):  # noqa: ARG001 -- first
-    """Give a server on the database."""
-    with serving(database) as running:
-        yield running
-
-
-def test_the_same_answer_comes_from_the_file_its_server_and_its_url(database, alone, server):
+def test_the_same_answer_comes_from_the_file_its_server_and_its_url(database, served):
+    alone, server = served
     with goodput_queries.open(database) as db:
         note = read_note(database)
         assert note is not None

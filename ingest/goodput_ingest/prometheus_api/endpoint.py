@@ -83,10 +83,11 @@ class Endpoint:
         trusted = ssl.get_default_verify_paths()
         files = (self.ca_file, self.certificate_file, self.key_file)
         read = (*files, trusted.cafile, trusted.capath)
-        changed_ns = tuple(
-            Path(file).stat().st_mtime_ns if file and Path(file).exists() else None for file in read
-        )
         try:
+            changed_ns = tuple(
+                Path(file).stat().st_mtime_ns if file and Path(file).exists() else None
+                for file in read
+            )
             return _context(*files, self.is_certificate_checked, changed_ns)
         except (OSError, ssl.SSLError) as error:
             raise IngestError(

@@ -11,8 +11,7 @@
 -- comm_at_most_ms: time in all NCCL operations of the step, overlapped or not
 -- measured_by: what straggler_ms comes from: job, profiler trace, comm_s, NCCL profiler; null: nothing measures it
 -- is_straggler: named: waits least, while the others' median wait and the excess of work_ms over its median (M) are over
---  10 % of M; the wait it
---  imposed on others in the attempt is worth naming
+--  10 % of M; the wait it imposed on others in the attempt is worth naming
 -- is_for_gang: only one rank reports waits, which then apply to all GPUs: the step has no other row
 -- materialised: attempts, since splits, stragglers and the run page read it
 -- skip_if_empty: temp.step_waits, temp.profiled_steps, temp.throttled_steps, temp.attempt_pieces where is_gap, temp.int_rank_steps where coalesce(wait_data_s, comm_s, straggler_s, throttle_s) is not null
