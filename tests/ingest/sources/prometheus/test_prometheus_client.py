@@ -1,8 +1,10 @@
 """Asking a server that is slow, cuts, refuses, lies about its content or asks who we are."""
 
 import base64
+import os
 import ssl
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -254,6 +256,18 @@ def test_a_certificate_is_not_looked_at_only_where_the_site_says_so(over_tls):
 def test_a_certificate_file_that_is_missing_is_named():
     with pytest.raises(IngestError, match="a certificate file cannot be read"):
         Client(Endpoint(url="https://a", ca_file="/no/such"))
+
+
+def test_certificates_are_read_again_once_their_file_has_changed(over_tls, tmp_path):
+    _, trusted = over_tls
+    file = tmp_path / "ca.pem"
+    file.write_bytes(Path(trusted).read_bytes())
+    endpoint = Endpoint(url="https://a", ca_file=str(file))
+    before = endpoint.tls()
+    assert endpoint.tls() is before
+
+    os.utime(file, ns=(1, 1))
+    assert endpoint.tls() is not before
 
 
 def test_names_of_metrics_come_through_the_api_client(fake):
