@@ -9,7 +9,7 @@ from goodput_queries.catalog.models import (
     TEMP_LAYER,
     Model,
     of_layer,
-    reference_files,
+    reference_tables,
 )
 from goodput_queries.errors import QueryError
 
@@ -39,7 +39,7 @@ def catalogue() -> dict[str, Model]:
     """Return the tables and views of all lasting layers by their qualified names."""
     layers = [layer for layer in LAYERS if layer != TEMP_LAYER]
     found = {m.qualified_name: m for layer in layers for m in of_layer(layer).values()}
-    for name in reference_files():
-        fact = Model("reference", name, "", "Facts; see the CSV of that name.", {}, {})
+    for name in reference_tables():
+        fact = Model("reference", name, "", "Facts of the product.", {}, {})
         found.setdefault(fact.qualified_name, fact)
     return found
