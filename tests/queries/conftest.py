@@ -303,6 +303,7 @@ def databases_of_clusters(new_store: Any) -> Iterator[Callable[..., dict[str, Cl
 
     def of(name: str, items: list[Any]) -> dict[str, Cluster]:
         if name not in made:
+            made[name] = {}  # what cannot be built is not tried again for each test
             stores.append(new_store())
             made[name] = _loaded_and_built(stores[-1], items)
         return made[name]
