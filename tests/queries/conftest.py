@@ -340,8 +340,7 @@ def cluster(request: Any, databases_of_clusters: Any) -> Cluster:
         and hasattr(item.function, "builds")
         and built_with(item.module) == name
     ]
-    found: Cluster = databases_of_clusters(name, items)[request.node.nodeid]
-    return found
+    return databases_of_clusters(name, items)[request.node.nodeid]
 
 
 @pytest.fixture

@@ -14,13 +14,17 @@ from functools import cache
 from importlib.resources import files
 
 from goodput_queries.catalog import rules
+from goodput_queries.errors import RuleError
 
 _FILE = files("goodput_queries") / "sql" / "reference" / "thresholds.csv"
 _NAMED = re.compile(r"\bthreshold\('(\w+)'\)")
 
 
 def with_values(sql: str) -> str:
-    """Return SQL with `threshold('name')` replaced by its value; unknown ones raise KeyError."""
+    """Return SQL with `threshold('name')` replaced by its value; unknown ones raise RuleError."""
+    for name in _NAMED.findall(sql):
+        if name not in _values():
+            raise RuleError(f"there is no threshold {name!r}, in no rule and not in {_FILE.name}.")
     return _NAMED.sub(lambda found: _values()[found[1]], sql)
 
 

@@ -4,6 +4,7 @@ import polars as pl
 import pytest
 
 from goodput_queries.catalog import models, thresholds
+from goodput_queries.errors import RuleError
 from goodput_queries.storage.store import LocalStore
 
 
@@ -28,5 +29,5 @@ def test_no_view_or_stage_looks_a_threshold_up():
 
 
 def test_a_threshold_that_is_not_in_the_list_is_refused():
-    with pytest.raises(KeyError, match="no_such_limit"):
+    with pytest.raises(RuleError, match="there is no threshold 'no_such_limit'"):
         thresholds.with_values("select threshold('no_such_limit')")
