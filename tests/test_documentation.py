@@ -51,7 +51,9 @@ def anchors(page: Path) -> set[str]:
 
 def test_the_index_of_decisions_has_each_once() -> None:
     folder = ROOT / "docs" / "decisions"
-    listed = re.findall(r"^\| \[\d+\]\((.*?)\)", (folder / "README.md").read_text("utf-8"), re.M)
+    listed = re.findall(
+        r"^\| \[\d+\]\((.*?)\)", (folder / "README.md").read_text("utf-8"), re.MULTILINE
+    )
 
     assert sorted(listed) == sorted(page.name for page in folder.glob("[0-9]*.md"))
 
