@@ -4,7 +4,7 @@ select
     growth.node,
     growth.gpu_uuid,
     growth.run_key,
-    growth.last_at - to_milliseconds(growth.windows * 600000) as start_at,
+    growth.last_at - to_milliseconds(growth.windows * ten_minutes_ms()) as start_at,
     growth.last_at as end_at,
     case when growth.windows >= threshold('memory_growth_windows') then 'Likely' else 'Not confirmed' end as confidence,
     format('used memory grows by {:.2f} GB an hour', growth.growth_bytes_per_h / 1e9)

@@ -12,7 +12,7 @@ select
     'warning' as severity,
     'Confirmed' as confidence,
     engine_name(endpoint, engine) || ', ' || model || ': no request running or waiting for '
-        || printf('%.1f h', idle_ms / 3600000.0) || ', ' || percent_text(idle_ms / observed_ms) || ' of the time read'
+        || printf('%.1f h', idle_ms / one_hour_ms()) || ', ' || percent_text(idle_ms / observed_ms) || ' of the time read'
         as evidence,
     team
 from marts.serving_engines as engines
