@@ -1,4 +1,4 @@
--- skip_if_empty: marts.transports
+-- skip_if_empty: raw.comm_transports
 select
     transports.cluster,
     transports.node,
