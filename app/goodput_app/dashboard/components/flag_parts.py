@@ -14,7 +14,7 @@ from goodput_app.dashboard.components import scope_bar
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_app.dashboard.scope import View
 
 PAGE = "pages/open_findings.py"
 URL_PATH = "findings"

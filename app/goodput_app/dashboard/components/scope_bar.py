@@ -6,7 +6,6 @@ that the same link shows the same view and the browser's Back undoes a choice.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -19,6 +18,7 @@ from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import time_picker, wall
 from goodput_app.dashboard.data import freshness, marts
 from goodput_app.dashboard.replaying import current_replay
+from goodput_app.dashboard.scope import FILTERS, View
 from goodput_app.dashboard.state import current_store
 from goodput_app.settings import settings
 from goodput_app.time_expressions import moment_ms
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 AWAITING = "awaiting_"  # prefix of the key of an element that a page has until it is redrawn
 LOOK_EVERY_S = 1
 
-FILTERS = ("cluster", "team", "node", "run")
 CARRIED = (*FILTERS, "from", "to", "refresh", time_zone.PARAM, wall.PARAM)
 ALL = ""
 UNFOLDED = "scope_is_unfolded"
@@ -55,30 +54,6 @@ MODES: dict[str, theme.Badge] = {
     "REPLAY": "orange",
 }
 MOVING = ("LIVE", "REPLAY")  # modes whose ranges end with a clock
-
-
-@dataclass(frozen=True)
-class View:
-    """What a page shows: its scope, and the window as people read it (naive UTC)."""
-
-    scope: Scope
-    start: datetime
-    end: datetime
-    now: datetime
-    as_of: datetime
-    mode: str
-    problem: str | None = None
-
-    @property
-    def window(self) -> tuple[datetime, datetime]:
-        """Return start and end."""
-        return self.start, self.end
-
-    @property
-    def filters(self) -> dict[str, str]:
-        """Return the filters that are set, by parameter."""
-        given = {name: getattr(self.scope, name) for name in FILTERS}
-        return {name: value for name, value in given.items() if value}
 
 
 def bucket_ms(window_ms: int, most: int = BUCKETS_MAX) -> int:

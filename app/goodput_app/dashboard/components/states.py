@@ -18,7 +18,7 @@ from goodput_queries.scope import Scope
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_app.dashboard.scope import View
 
 log = logging.getLogger(__name__)
 WITHHELD = "Not shown: it contains rows of other teams."

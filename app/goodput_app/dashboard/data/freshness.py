@@ -12,7 +12,7 @@ from goodput_app.dashboard import theme
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_app.dashboard.scope import View
 
 CLUSTERS_SHOWN = 5
 AMBER_AFTER = timedelta(seconds=60)

@@ -8,8 +8,8 @@ import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import scope_bar
-from goodput_app.dashboard.components.scope_bar import View
 from goodput_app.dashboard.data import freshness, marts
+from goodput_app.dashboard.scope import View
 from goodput_queries.scope import EVERYTHING, Scope
 
 NOON = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- UTC, as the database has it

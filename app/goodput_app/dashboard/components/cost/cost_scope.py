@@ -20,7 +20,7 @@ from goodput_billing.statement.amounts.charges import IDLE_POLICIES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_app.dashboard.scope import View
     from goodput_billing.statement.days import Day
     from goodput_queries.scope import Scope
 

@@ -20,7 +20,7 @@ from goodput_billing.statement.days import day_of
 
 if TYPE_CHECKING:
     from goodput_app.dashboard.components.cost.cost_scope import Shown
-    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_app.dashboard.scope import View
 
 RUN_PAGE, RUNS_PAGE = "pages/one_run.py", "pages/all_runs.py"
 OVERVIEW_PAGE = "pages/fleet_overview.py"

@@ -22,7 +22,7 @@ from goodput_scenarios.scenarios import SCENARIOS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_app.dashboard.scope import View
     from goodput_scenarios.scenario import Answer, Field, Given, Scenario
     from goodput_scenarios.span import Span
 

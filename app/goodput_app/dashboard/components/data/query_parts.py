@@ -22,7 +22,7 @@ from goodput_queries.errors import GoodputError, QueryError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_app.dashboard.scope import View
     from goodput_queries.sandbox.select import Answer
     from goodput_queries.sandbox.views import View as SqlView
     from goodput_queries.saved_queries import SavedQuery

@@ -15,8 +15,8 @@ from goodput_app.dashboard.figures import power as figures
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from goodput_app.dashboard.components.scope_bar import View
     from goodput_app.dashboard.data.energy import Level
+    from goodput_app.dashboard.scope import View
 
 COST_PAGE = "pages/cost_statement.py"
 LEVELS: dict[str, Level] = {"rack": "rack", "node": "node"}

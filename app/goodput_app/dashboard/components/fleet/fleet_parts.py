@@ -17,8 +17,8 @@ from goodput_app.dashboard.figures.fleet.cell_colours import Metric
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from goodput_app.dashboard.components.scope_bar import View
     from goodput_app.dashboard.data.fleet import Level
+    from goodput_app.dashboard.scope import View
 
 CELLS_MAX = 1_500
 HOUR_MS = 3_600_000

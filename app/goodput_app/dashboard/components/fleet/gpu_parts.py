@@ -19,7 +19,7 @@ from goodput_app.dashboard.throttling import empty_meaning
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_app.dashboard.scope import View
     from goodput_queries.scope import Scope
 
 WHOLE = ""

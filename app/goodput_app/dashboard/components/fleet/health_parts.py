@@ -15,7 +15,7 @@ from goodput_app.dashboard.data import health
 from goodput_app.dashboard.figures import health as figures
 
 if TYPE_CHECKING:
-    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_app.dashboard.scope import View
 
 DAY = timedelta(days=1)
 FIRST_KIND = "xid_hardware"

@@ -18,7 +18,7 @@ from goodput_app.dashboard.figures import telemetry as figures
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_app.dashboard.scope import View
     from goodput_queries.scope import Scope
 
 POINTS_MAX = 240

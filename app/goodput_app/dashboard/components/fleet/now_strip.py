@@ -14,7 +14,7 @@ from goodput_app.dashboard.components.findings import finding_parts
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_app.dashboard.scope import View
 
 GROUPS = {  # label -> rules of reference.finding_rules
     "Nodes down or drained": ("node_down", "node_drained"),

@@ -23,7 +23,7 @@ from goodput_scenarios.comparison.gate import shown
 from goodput_scenarios.comparison.sides import Side
 
 if TYPE_CHECKING:
-    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_app.dashboard.scope import View
     from goodput_scenarios.comparison.compare import Comparison
     from goodput_scenarios.comparison.differences import Difference
     from goodput_scenarios.comparison.speeds import Speed

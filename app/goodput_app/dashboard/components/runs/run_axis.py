@@ -17,7 +17,7 @@ from goodput_app.dashboard.figures import runs as figures_runs
 from goodput_app.dashboard.figures import telemetry as figures
 
 if TYPE_CHECKING:
-    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_app.dashboard.scope import View
 
 QUEUE = "Queue"
 STEPS = figures.Panel("Step time", {"step_s": "", "median_step_s": "median of the attempt"}, "s")

@@ -17,7 +17,7 @@ from goodput_app.dashboard.figures import serving as figures
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_app.dashboard.scope import View
 
 MODEL, LEVEL, METRIC = "served_model", "served_by", "served_metric"
 MODELS = {
