@@ -27,7 +27,7 @@ from goodput_app.access import current
 from goodput_app.access.identity import Identity
 from goodput_app.dashboard import flags
 from goodput_app.dashboard.data import findings
-from goodput_app.dashboard.state import use_store
+from goodput_app.process.store import use_store
 from goodput_app.server.asgi import STREAMLIT_CONFIG
 from goodput_app.settings import settings
 from goodput_queries.evidence.batch import Batch, Reject

@@ -11,7 +11,7 @@ from tests.app.command_line import run
 from tests.app.opened_page import table, texts
 from tests.queries.conftest import Evidence
 
-from goodput_app.dashboard import theme
+from goodput_app.dashboard import time_zone
 from goodput_app.notify import bodies, outbox
 from goodput_queries.evidence import plausible
 from goodput_queries.scope import Scope
@@ -137,7 +137,7 @@ def test_an_alert_starts_when_its_finding_does(world):
 def test_overview_says_since_when_a_node_is_down(world, visit):
     app = visit(world, cluster="site")
 
-    assert f"since {theme.moment(Evidence.at(DOWN[0]))}" in texts(app).replace("\\", "")
+    assert f"since {time_zone.moment(Evidence.at(DOWN[0]))}" in texts(app).replace("\\", "")
 
 
 SUMS = {  # what adds up the waste of a scope in another way: its select of milliseconds and cost

@@ -22,12 +22,10 @@ from starlette.middleware import Middleware
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from goodput_app import dashboard
 from goodput_app.access import audit, current, oidc
-from goodput_app.dashboard import theme
-from goodput_app.dashboard.state import use_store
 from goodput_app.notify.notifier import notifying
-from goodput_app.server import metrics_access
+from goodput_app.process.store import use_store
+from goodput_app.server import metrics_access, streamlit_options
 from goodput_app.server.allowed_hosts import AllowedHosts
 from goodput_app.server.api.routes import api_routes
 from goodput_app.server.background import Upkeep
@@ -75,7 +73,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MAIN_SCRIPT = Path(str(dashboard.__file__)).with_name("main.py")
+MAIN_SCRIPT = Path(__file__).parents[1] / "dashboard" / "main.py"
 BUILD_EVERY_S = 3.0  # looks whether something was loaded; if not, that is two short selects
 LOAD_MAX_BYTES = 1 << 30
 CALL_MAX_BYTES = 1 << 20
@@ -312,7 +310,7 @@ def configure(address: str, port: int) -> None:
     load_config_options(
         {
             **STREAMLIT_CONFIG,
-            **theme.STREAMLIT_CONFIG,
+            **streamlit_options.STREAMLIT_CONFIG,
             "server.address": address,
             "server.port": port,
             "server.baseUrlPath": settings().access.base_path,

@@ -12,7 +12,7 @@ from goodput_app.access import rows
 from goodput_app.access.identity import LOCAL, Identity, Role
 from goodput_app.dashboard import adjusting, flags
 from goodput_app.dashboard.data import search, statements
-from goodput_app.dashboard.state import use_store
+from goodput_app.process.store import use_store
 from goodput_billing.adjustments import record
 from goodput_billing.adjustments.record import Target
 from goodput_billing.statement import adjustments

@@ -13,7 +13,7 @@ import pytest
 from tests.app.command_line import run
 from tests.app.served import PATIENCE_S, goodput, rows_of, serving
 
-from goodput_app.dashboard.state import current_store, use_store
+from goodput_app.process.store import current_store, use_store
 from goodput_app.server import asgi as server_module
 from goodput_app.server import listen as listen_module
 from goodput_queries.errors import GoodputError, StoreError

@@ -10,6 +10,7 @@ import streamlit as st
 
 from goodput_app.dashboard import flags, theme
 from goodput_app.dashboard.components import scope_bar
+from goodput_app.text import units
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,7 +60,7 @@ def summary() -> None:
         return
     worse = found.filter(pl.col("node").is_not_null() & (pl.col("severity") != "info"))
     if worse.height:
-        nodes = theme.count(worse.select("cluster", "node").n_unique(), "node")
+        nodes = units.count(worse.select("cluster", "node").n_unique(), "node")
         st.page_link(
             PAGE,
             label=f"{ICONS['warning']} {nodes} with an open finding",

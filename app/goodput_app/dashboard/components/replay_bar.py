@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.replaying import current_replay
-from goodput_app.dashboard.state import current_store
+from goodput_app.process.replay import current_replay
+from goodput_app.process.store import current_store
 from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from goodput_app.access import rows as readers
 from goodput_app.access.identity import Action
 from goodput_app.access.rows import Teams
 from goodput_app.dashboard.data.marts import State, state
-from goodput_app.dashboard.state import current_store
+from goodput_app.process.store import current_store
 from goodput_app.settings import settings
 from goodput_billing.delivery import archive
 from goodput_billing.render import files

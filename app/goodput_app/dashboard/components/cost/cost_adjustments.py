@@ -12,7 +12,7 @@ from goodput_app.access.identity import Action
 from goodput_app.dashboard import adjusting, theme
 from goodput_app.dashboard.components import tables, wall
 from goodput_app.dashboard.components.cost.cost_parts import in_browser
-from goodput_app.dashboard.state import current_store
+from goodput_app.process.store import current_store
 from goodput_billing.adjustments.record import OUTCOMES, REASON_MAX_CHARS, Target
 from goodput_billing.render.adjustments_table import WORDS
 from goodput_queries.errors import GoodputError

@@ -11,11 +11,12 @@ import streamlit as st
 
 from goodput_app.access import current
 from goodput_app.access.identity import LOCAL
-from goodput_app.dashboard import theme
+from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import tables
-from goodput_app.dashboard.state import current_store
+from goodput_app.process.store import current_store
 from goodput_app.sql_access import asking
 from goodput_app.sql_access.formats import MEDIA_TYPES, content
+from goodput_app.text import units
 from goodput_queries import saved_queries
 from goodput_queries.errors import GoodputError, QueryError
 
@@ -92,7 +93,7 @@ def result() -> None:
         st.code(answered.problem, language=None, wrap_lines=True)
         return
     answer = answered.answer
-    st.caption(f"{theme.count(answer.rows.height, 'row')}, {answered.window}.")
+    st.caption(f"{units.count(answer.rows.height, 'row')}, {answered.window}.")
     if answer.is_cut:
         st.warning(
             f"There are more: an answer has at most {answer.rows_max:,} rows.",
@@ -142,7 +143,7 @@ def _described(view: SqlView) -> None:
 
 
 def _ask(sql: str, view: View) -> Answered:
-    window = theme.window(view.start, view.end)
+    window = time_zone.window(view.start, view.end)
     try:
         answer = asking.ask(current_store(), sql, view.scope)
     except QueryError as error:

@@ -6,8 +6,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from goodput_app.dashboard import glossary, theme
+from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import tables
+from goodput_app.text import glossary
 from goodput_billing.statement.amounts.charges import DEFINITION_VERSION
 from goodput_queries.catalog.find import catalogue
 
@@ -32,9 +33,7 @@ def headers():
 def test_the_page_is_printed_from_the_glossary():
     page = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
 
-    assert page == glossary.page(), (
-        "run `python -m goodput_app.dashboard.glossary > docs/glossary.md`"
-    )
+    assert page == glossary.page(), "run `python -m goodput_app.text.glossary > docs/glossary.md`"
 
 
 def test_every_column_with_a_unit_has_an_entry():

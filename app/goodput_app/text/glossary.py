@@ -1,6 +1,6 @@
 """The glossary: what each label on a screen means. `docs/glossary.md` is printed from it.
 
-`python -m goodput_app.dashboard.glossary > docs/glossary.md` after each change of `glossary.csv` or
+`python -m goodput_app.text.glossary > docs/glossary.md` after each change of `glossary.csv` or
 of the categories.
 """
 
@@ -15,12 +15,12 @@ from importlib.resources import files
 
 CATEGORIES = files("goodput_queries") / "sql" / "reference" / "gpu_second_categories.csv"
 GROUPS = files("goodput_queries") / "sql" / "reference" / "ledger_groups.csv"
-TERMS = files("goodput_app.dashboard") / "glossary.csv"
+TERMS = files("goodput_app.text") / "glossary.csv"
 _DENOMINATOR = re.compile(r" \([^)]*\)$")
 _HEAD = """# Glossary
 
 Each term and measure once. The hover texts of the screens are these definitions; this page is
-printed from `app/goodput_app/dashboard/glossary.csv` and the categories (see decision 0042).
+printed from `app/goodput_app/text/glossary.csv` and the categories (see decision 0042).
 
 The database has GPU time in integer milliseconds (`gpu_ms`). A ratio that is not measured is empty,
 and the column `*_reason` beside it says why. How evidence decides a category:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from goodput_app.dashboard import theme
+from goodput_app.text import units
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,12 +34,12 @@ def denominator(scope: Scope) -> str:
 
 def value(row: Mapping[str, Any]) -> str:
     """Return goodput."""
-    return theme.percent(row["goodput_ratio"])
+    return units.percent(row["goodput_ratio"])
 
 
 def upper(row: Mapping[str, Any]) -> str | None:
     """Return the upper bound where it reads otherwise than goodput itself."""
-    shown = theme.percent(row["goodput_hi_ratio"])
+    shown = units.percent(row["goodput_hi_ratio"])
     return None if shown == value(row) else f"up to {shown} {IF_ALL}"
 
 
@@ -66,7 +66,7 @@ class Headline:
 
 def headline(row: Mapping[str, Any], ladder: Mapping[str, Any], scope: Scope) -> Headline:
     """Return the headline of a view. ladder: the row of marts.evidence_ladder."""
-    rung, share = ladder["rung"], theme.percent(ladder["coverage"])
+    rung, share = ladder["rung"], units.percent(ladder["coverage"])
     name = RUNGS[rung]
     if rung == "goodput":
         label = f"{name} (% of {denominator(scope)})"
@@ -77,7 +77,7 @@ def headline(row: Mapping[str, Any], ladder: Mapping[str, Any], scope: Scope) ->
     is_allocated = rung == "active_while_allocated"
     of = "allocated time" if is_allocated else "the capacity"
     ratio = ladder["ratio"]
-    text = theme.NOT_MEASURED if ratio is None else theme.percent(ratio)
+    text = units.NOT_MEASURED if ratio is None else units.percent(ratio)
     notes = [f"readings cover {share} of {of}", f"next: {ladder['next_step']}"]
     if denominator(scope) != "capacity":
         notes.insert(0, OF_ALL)
@@ -90,17 +90,17 @@ def _not_in_steps(row: Mapping[str, Any]) -> list[str]:
     unsplit_ms, of_ms = row["step_unsplit_ms"], row["kept_step_ms"]
     if unsplit_ms in (0, of_ms):
         return [NOT_IN_STEPS] if unsplit_ms else []
-    return [f"waits inside {theme.percent(unsplit_ms / of_ms)} of step time not measured"]
+    return [f"waits inside {units.percent(unsplit_ms / of_ms)} of step time not measured"]
 
 
 def communication(row: Mapping[str, Any]) -> str | None:
     """Return communication's share of step time, and of which part of it that is known."""
     if row["communication_ratio"] is None:
         return None
-    part = theme.percent(row["communication_step_ms"] / row["kept_step_ms"])
-    runs = theme.count(row["communication_runs"], "run")
+    part = units.percent(row["communication_step_ms"] / row["kept_step_ms"])
+    runs = units.count(row["communication_runs"], "run")
     return (
-        f"Communication {theme.percent(row['communication_ratio'])} of step time, measured in "
+        f"Communication {units.percent(row['communication_ratio'])} of step time, measured in "
         f"{runs} with {part} of all step time."
     )
 
@@ -113,7 +113,7 @@ def executing_idle(idle_ms: int, held_ms: int) -> str | None:
     if not held_ms:
         return None
     return (
-        f"Executing idle: {theme.gpu_time(idle_ms)}, {theme.percent(idle_ms / held_ms)} of the "
+        f"Executing idle: {units.gpu_time(idle_ms)}, {units.percent(idle_ms / held_ms)} of the "
         "allocated time with readings of memory: a program was loaded and nothing ran."
     )
 
@@ -122,6 +122,6 @@ def of_run(run: Mapping[str, Any]) -> tuple[str, str]:
     """Return a run's goodput, and its upper bound or nothing."""
     low, high = run["goodput_of_held_ratio"], run["goodput_of_held_hi_ratio"]
     if low is None:
-        return theme.NOT_MEASURED, ""
-    shown, bound = theme.percent(low), theme.percent(high)
+        return units.NOT_MEASURED, ""
+    shown, bound = units.percent(low), units.percent(high)
     return shown, "" if bound == shown else f"up to {bound}"

@@ -18,6 +18,6 @@ def count_with(name: str, count: Callable[[], int]) -> None:
     _counts[name] = count
 
 
-def evaluations() -> int:
+def running() -> int:
     """Return how many evaluations run or wait for a thread."""
     return sum(count() for count in _counts.values())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from goodput_app.dashboard import headline
+from goodput_app.text import headline
 from goodput_queries.scope import EVERYTHING, Scope
 
 

@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from goodput_app.dashboard.throttling import empty_meaning, recurrence
+from goodput_app.text.throttling import empty_meaning, recurrence
 
 
 @pytest.mark.parametrize(
