@@ -17,8 +17,8 @@ from tests.tiers import Costs
 from goodput_app.demo import demo_database, digest
 from goodput_app.process.store import use_store
 from goodput_app.settings import settings
+from goodput_queries.database import LocalStore
 from goodput_queries.storage import opening
-from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

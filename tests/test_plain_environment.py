@@ -20,7 +20,7 @@ OURS = (
     "goodput_app", "goodput_billing", "goodput_ingest", "goodput_queries", "goodput_scenarios",
 )  # fmt: skip
 # the parts that need an extra: a lake, and the engine of Ray
-OF_EXTRAS = ("goodput_queries.lake", "goodput_queries.ledger_build.parts.ray_engine")
+OF_EXTRAS = ("goodput_queries.lake", "goodput_queries.ledger_build.distributed.ray_engine")
 WITHOUT = """
 import importlib.abc, sys
 class Missing(importlib.abc.MetaPathFinder):

@@ -30,8 +30,8 @@ from goodput_app.dashboard.data import findings
 from goodput_app.process.store import use_store
 from goodput_app.server.asgi import STREAMLIT_CONFIG
 from goodput_app.settings import settings
+from goodput_queries.database import LocalStore
 from goodput_queries.evidence.batch import Batch, Reject
-from goodput_queries.storage.store import LocalStore
 
 MAIN = Path(goodput_app.__file__).with_name("dashboard") / "main.py"
 PATIENCE_S = 180  # a limit for a busy machine, which no test waits for

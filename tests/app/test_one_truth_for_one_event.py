@@ -13,9 +13,9 @@ from tests.queries.conftest import Evidence
 
 from goodput_app.dashboard import time_zone
 from goodput_app.notify import bodies, outbox
+from goodput_queries.database import LocalStore
 from goodput_queries.evidence import plausible
 from goodput_queries.scope import Scope
-from goodput_queries.storage.store import LocalStore
 
 FACTS = ("finding_key", "since_at", "until_at", "gpu_ms", "cost")
 DRAINED, DOWN = (3_789, 3_850), (7_389, 9_000)  # seconds: 9:03:09 to 9:04:10, 10:03:09 to the end

@@ -11,7 +11,7 @@ from goodput_queries import findings
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 
 def record(

@@ -25,7 +25,7 @@ from goodput_queries.names import resolved
 from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 STATES = ("open", "acknowledged", "dismissed", "closed")
 SEVERITIES = ("critical", "warning", "info")

@@ -31,7 +31,7 @@ from goodput_queries.scope import Scope
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 
 @click.command()

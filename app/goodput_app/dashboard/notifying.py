@@ -15,7 +15,7 @@ from goodput_queries.errors import GoodputError
 if TYPE_CHECKING:
     import polars as pl
 
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 
 def receivers(store: Store) -> pl.DataFrame:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from goodput_app.notify.plan import Changes
     from goodput_app.notify.settings import AnyTarget
     from goodput_billing.delivery.settings import MailSettings
-    from goodput_queries.storage.store import LocalStore, Store
+    from goodput_queries.database import LocalStore, Store
 
 log = logging.getLogger(__name__)
 

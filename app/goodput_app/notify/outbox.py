@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from goodput_app.notify.plan import Changes
-    from goodput_queries.storage.store import LocalStore, Store
+    from goodput_queries.database import LocalStore, Store
 
 WINDOW_MS = 24 * 3_600_000  # findings of the last day
 LIVE_MS = 3_600_000  # evidence that ends earlier says nothing of now

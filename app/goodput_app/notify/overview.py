@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from goodput_app.notify.settings import AnyTarget
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 AT = pl.Datetime("us")
 RECEIVERS: dict[str, Any] = {

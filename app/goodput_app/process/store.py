@@ -6,7 +6,7 @@ import os
 import threading
 
 from goodput_app.settings import settings
-from goodput_queries.storage.store import Store, open_store
+from goodput_queries.database import Store, open_store
 
 DATABASE_VARIABLE = "GOODPUT_DB"
 

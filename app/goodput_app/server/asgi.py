@@ -51,13 +51,12 @@ from goodput_ingest.live import status as live_status
 from goodput_ingest.live.scheduler import Collection
 from goodput_ingest.live.store_lease import Held, collector_lock
 from goodput_queries import audit as audit_log
-from goodput_queries import saved_queries
+from goodput_queries import remote, saved_queries
+from goodput_queries.database import LocalStore, open_store
 from goodput_queries.errors import GoodputError, StoreError
 from goodput_queries.evidence.batch import Loaded
-from goodput_queries.storage import remote
-from goodput_queries.storage.backup import back_up
-from goodput_queries.storage.remote import RemoteStore, ServerNote
-from goodput_queries.storage.store import IN_MEMORY, LocalStore, open_store
+from goodput_queries.remote import RemoteStore, ServerNote
+from goodput_queries.storage.opening import IN_MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -283,7 +282,7 @@ def routes(store: LocalStore, note: ServerNote, upkeep: Upkeep) -> list[Route]:
 
 def _backed_up(store: LocalStore, body: bytes) -> Response:
     head, _ = remote.unpack(body)
-    return _arrow(back_up(store, str(head["target"])))
+    return _arrow(store.back_up(str(head["target"])))
 
 
 def _loaded(store: LocalStore, batch: Batch) -> Loaded:

@@ -10,14 +10,14 @@ from starlette.routing import Route
 
 from goodput_app.distribution import version
 from goodput_app.process import evaluations
+from goodput_queries import remote
 from goodput_queries.errors import GoodputError
-from goodput_queries.storage import remote
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
     from goodput_app.server.background import Upkeep
-    from goodput_queries.storage.store import LocalStore
+    from goodput_queries.database import LocalStore
 
 log = logging.getLogger(__name__)
 

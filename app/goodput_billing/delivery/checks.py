@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from goodput_queries.errors import GoodputError
-from goodput_queries.storage.remote import LOOPBACK_HOSTS
+from goodput_queries.remote import LOOPBACK_HOSTS
 
 SECRET_MAX_CHARS = 4096
 

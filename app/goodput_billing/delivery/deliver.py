@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from goodput_billing.delivery.settings import ReportSettings
     from goodput_billing.statement.settings import StatementSettings
     from goodput_billing.statement.statement import Statement
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 LOCK = ".delivering"
 DRAFTS = ".drafts-"

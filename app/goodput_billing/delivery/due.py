@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from goodput_billing.delivery.archive import PastStatement
     from goodput_billing.delivery.deliver import Plan
     from goodput_billing.statement.settings import StatementSettings
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 LOOKED_BACK_DAYS = 31  # what was not delivered so long is left to who asks for the day
 ASKED_AGAIN_DAYS = 7  # closed days that are computed again: late evidence makes a correction

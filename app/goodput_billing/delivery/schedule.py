@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from datetime import datetime, time
 
     from goodput_billing.delivery.deliver import Outcome, Plan
-    from goodput_queries.storage.store import LocalStore
+    from goodput_queries.database import LocalStore
 
 log = logging.getLogger(__name__)
 

@@ -28,8 +28,8 @@ from goodput_app.dashboard.data import findings
 from goodput_app.process.store import use_store
 from goodput_app.settings import settings
 from goodput_queries import audit
+from goodput_queries.database import LocalStore
 from goodput_queries.scope import Scope
-from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable

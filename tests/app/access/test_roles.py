@@ -12,7 +12,7 @@ from tests.app.command_line import run
 from goodput_app.access import current, finding_state
 from goodput_app.access.current import NotAllowedError
 from goodput_app.access.identity import LOCAL, Identity, Role
-from goodput_app.dashboard import adjusting, price_edit
+from goodput_app.dashboard import price_edit, statement_actions
 from goodput_app.dashboard.data import statements
 from goodput_app.process.store import use_store
 from goodput_billing.adjustments.record import Target
@@ -53,7 +53,7 @@ def download(store):
 
 
 def write_note(store):
-    assert adjusting.speak(store, "note", Target(WHEN, "nlp"), "seen")
+    assert statement_actions.speak(store, "note", Target(WHEN, "nlp"), "seen")
 
 
 ACTIONS = {

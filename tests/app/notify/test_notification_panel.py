@@ -18,8 +18,8 @@ from goodput_app.notify.notifier import Notifier, Plan
 from goodput_app.notify.plan import Changes
 from goodput_app.settings import settings
 from goodput_queries import audit
+from goodput_queries.database import LocalStore
 from goodput_queries.errors import NotPermittedError
-from goodput_queries.storage.store import LocalStore
 
 
 @pytest.fixture

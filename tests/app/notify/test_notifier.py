@@ -16,7 +16,7 @@ from tests.until import until
 from goodput_app.notify import outbox
 from goodput_app.notify.notifier import Notifier, Plan, notifying
 from goodput_app.notify.settings import Alertmanager, Mail, Webhook
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 
 SUBJECT = f"slurm {ORIGIN}"
 OUTAGE_S = 600.0
@@ -24,7 +24,7 @@ RUN = """
 import sys, threading
 from goodput_app.notify.notifier import Notifier, Plan
 from goodput_app.notify.settings import Webhook
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 store = LocalStore(sys.argv[1], threads=1)
 target = Webhook(url=sys.argv[2], wait_s=0.0, timeout_s=60)
 Notifier(store, Plan((target,), every_s=0.05)).run(threading.Event())

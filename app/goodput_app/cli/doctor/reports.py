@@ -12,7 +12,7 @@ from goodput_billing.delivery import mail, webhook
 from goodput_billing.delivery.archive import past_statements
 from goodput_billing.delivery.due import LOOKED_BACK_DAYS, last_day
 from goodput_queries.errors import GoodputError
-from goodput_queries.storage.store import IN_MEMORY
+from goodput_queries.storage.opening import IN_MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

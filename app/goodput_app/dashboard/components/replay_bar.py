@@ -10,7 +10,7 @@ import streamlit as st
 from goodput_app.dashboard import theme
 from goodput_app.process.replay import current_replay
 from goodput_app.process.store import current_store
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -14,8 +14,8 @@ from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.data.marts import read
 from goodput_app.process import evaluations
 from goodput_app.process.store import current_store
+from goodput_queries.database import Store
 from goodput_queries.scope import Scope
-from goodput_queries.storage.store import Store
 
 WAIT_S = 0.2  # small databases answer within it
 TIMEOUT_S = 120.0  # no page waits for it

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from goodput_billing.statement.amounts.charges import Policy
     from goodput_billing.statement.days import Day
     from goodput_billing.statement.settings import StatementSettings
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
     from goodput_scenarios.scenario import Given
 
 DAYS_MOST = 62  # longer windows show their last days: each open one is a read of its own

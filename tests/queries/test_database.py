@@ -15,11 +15,11 @@ import pytest
 from tests.until import until
 
 from goodput_queries.catalog import models as sql_models
+from goodput_queries.database import LocalStore
 from goodput_queries.errors import QueryError, StoreError
 from goodput_queries.evidence import load
 from goodput_queries.evidence.batch import REJECT_CONTENT_MAX_CHARS, Batch, Loaded, Reject
 from goodput_queries.scope import Scope
-from goodput_queries.storage.store import LocalStore
 
 
 def batch(table, *rows, digest="1", **more):
@@ -156,7 +156,7 @@ def test_the_note_of_a_load_is_in_utc(store):
 def test_the_clock_of_the_machine_may_be_in_any_zone(tmp_path, empty_database):
     path = shutil.copyfile(empty_database, tmp_path / "fleet.duckdb")
     code = (
-        "import sys; from goodput_queries.storage.store import LocalStore\n"
+        "import sys; from goodput_queries.database import LocalStore\n"
         "store = LocalStore(sys.argv[1])\n"
         "print(store.read('select current_setting($1)', ['TimeZone']).item())"
     )

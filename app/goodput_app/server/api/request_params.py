@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from goodput_app.server.api.formats import format_of
-from goodput_app.sql_access import asking
+from goodput_app.sql_access import run_query
 from goodput_app.sql_access.formats import MEDIA_TYPES
 from goodput_app.time_expressions import moment_ms
 from goodput_queries.errors import QueryError
@@ -68,7 +68,7 @@ def _text(name: str, given: object) -> str | None:
 def _limit(given: object) -> int | None:
     if given is None:
         return None
-    most = asking.limits().rows_max
+    most = run_query.limits().rows_max
     text = str(given)
     if isinstance(given, bool) or not (text.isascii() and text.isdigit() and len(text) < 10):
         raise QueryError(f"'limit' is {text[:50]!r}, expected a number of 1 to {most:,} rows.")

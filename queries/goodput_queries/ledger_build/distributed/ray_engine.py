@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from goodput_queries.errors import BuildError, MissingExtraError, StoreError
-from goodput_queries.ledger_build.parts.database import PartDatabase, Tables
+from goodput_queries.ledger_build.distributed.database import PartDatabase, Tables
 
 try:
     import ray
@@ -19,7 +19,7 @@ except ImportError as error:
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from goodput_queries.ledger_build.parts.task import Task
+    from goodput_queries.ledger_build.distributed.task import Task
 
 RETRIES: Final = 5  # of a task whose worker died
 MEMORY_GB: Final = 2.0  # of a task; DuckDB keeps to it

@@ -12,9 +12,9 @@ from goodput_queries.errors import QueryError
 from goodput_queries.lake.arrange import bucket_of
 from goodput_queries.lake.loads import EPOCH
 from goodput_queries.ledger_build.dirty_hours import HOUR_MS
-from goodput_queries.ledger_build.parts.database import PartDatabase
-from goodput_queries.ledger_build.parts.distribute import lake_part, loads_of, snapshot
-from goodput_queries.ledger_build.parts.task import Task, needs_of
+from goodput_queries.ledger_build.distributed.database import PartDatabase
+from goodput_queries.ledger_build.distributed.distribute import lake_part, loads_of, snapshot
+from goodput_queries.ledger_build.distributed.task import Task, needs_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -16,7 +16,7 @@ from goodput_queries.errors import NotPermittedError, QueryError
 
 if TYPE_CHECKING:
     from goodput_billing.adjustments.record import Target
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 LINE_OF = {"": "account", "user": "user_name", "run": "line"}  # of a row grouped by that
 

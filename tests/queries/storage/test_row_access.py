@@ -2,9 +2,9 @@
 
 import pytest
 
+from goodput_queries.database import LocalStore
 from goodput_queries.errors import NotPermittedError, QueryError
 from goodput_queries.scope import Scope
-from goodput_queries.storage.store import LocalStore
 
 LIMITED = Scope(teams=("red",))
 REFUSED = (

@@ -21,7 +21,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from goodput_queries.catalog import models
-from goodput_queries.storage import evaluated_first
+from goodput_queries.storage import staged_views
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -45,7 +45,7 @@ class _Kept:
     readers: int = 0
 
 
-class KeptRelations:
+class ViewCache:
     """The evaluated views of one database; safe to use from several threads."""
 
     def __init__(self, root: duckdb.DuckDBPyConnection) -> None:
@@ -77,21 +77,21 @@ class KeptRelations:
                 tuple(variables.get(name) for name in scope_variables(model.qualified_name)),
             )
             for model in needed
-            if model.is_evaluated_first and is_kept(model.qualified_name)
+            if model.is_staged_view and is_kept(model.qualified_name)
         }
         # at once, before the transaction sees this database: it sees nothing published later
         taken = self._take(keys.values())
         tables = {name: taken[key].table for name, key in keys.items() if key in taken}
         made: dict[Key, _Kept] = {}
         try:
-            for model in evaluated_first.not_covered(sql, needed, tables.keys()):
+            for model in staged_views.not_covered(sql, needed, tables.keys()):
                 name = model.qualified_name
                 key = keys.get(name)
                 if key is None:
-                    tables[name] = evaluated_first.as_temporary(cursor, model, tables)
+                    tables[name] = staged_views.as_temporary(cursor, model, tables)
                 else:
                     table = f"{DATABASE}.main.{model.name}_{next(self._numbers)}"
-                    definition = evaluated_first.definition(cursor, model, tables)
+                    definition = staged_views.definition(cursor, model, tables)
                     made_rows = cursor.execute(f"create table {table} {definition}").fetchall()
                     made[key] = _Kept(table, made_rows[0][0] if made_rows else 0)
                     tables[name] = table

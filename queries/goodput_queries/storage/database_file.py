@@ -1,60 +1,42 @@
-"""The one module that opens DuckDB: one process owns the file, each call takes a cursor of its own.
-
-A second process finds the file locked; `open_store` then returns a store that talks to the owner
-over loopback HTTP (`remote.py`), with the same methods, or waits for a short-lived owner to finish.
-"""
+"""The one module that opens DuckDB: one process owns the file, each call takes its own cursor."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import duckdb
-import polars as pl
 
-from goodput_queries.catalog import models
-from goodput_queries.errors import BuildError, QueryError, RowsRefusedError, StoreError
-from goodput_queries.evidence import load as loading
-from goodput_queries.ledger_build.build import SUMMARY_SCHEMA, build
-from goodput_queries.objectives import as_variable
+from goodput_queries.errors import BuildError, QueryError, StoreError
 from goodput_queries.scope import EVERYTHING, Scope
 from goodput_queries.storage import (
     damage,
-    evaluated_first,
     migrations,
     opening,
-    permitted,
+    row_access,
     schema,
     scope_variables,
+    staged_views,
     template,
 )
-from goodput_queries.storage.kept_relations import KeptRelations
-from goodput_queries.storage.lake_binding import LakeBinding, LakeOptions
+from goodput_queries.storage.opening import ATTACHED_AS, IN_MEMORY
 from goodput_queries.storage.private import keep_private
+from goodput_queries.storage.view_cache import ViewCache
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from goodput_queries.evidence.batch import Batch, Loaded
-    from goodput_queries.objectives import Objective
-    from goodput_queries.serving_objectives import ServingObjective
+    import polars as pl
+
     from goodput_queries.storage.migrations import Migration
 
-ATTACHED_AS = opening.ATTACHED_AS
-IN_MEMORY = opening.IN_MEMORY
-DEFAULTS = LakeOptions()
 NOT_WRITTEN = (duckdb.IOException, duckdb.FatalException)  # the disk is full, the file is gone ...
-Parameters = "Sequence[Any] | Mapping[str, Any] | None"
 
 
-class Store(Protocol):
-    """The database as the rest of the product sees it, here or in the process that has it open."""
-
-    def load(self, batch: Batch) -> Loaded:
-        """Commit a batch: its rows, its rejects and the note that it was read, or none of them."""
+class Reader(Protocol):
+    """What answers a select: a database here, or the server that has it open."""
 
     def read(
         self,
@@ -68,17 +50,11 @@ class Store(Protocol):
         """Return the rows of a select; marts see only `scope`. A bad select raises QueryError.
 
         is_kept: what it evaluates first is kept for other reads until the next commit; for pages,
-            which read the same views many times (`kept_relations.py`).
+            which read the same views many times (`view_cache.py`).
         """
 
-    def build(self, *, is_full: bool = False) -> pl.DataFrame:
-        """Bring the ledger up to date; return stage, rows and seconds of what was built."""
 
-    def close(self) -> None:
-        """Release the file or the connection."""
-
-
-class LocalStore:
+class DatabaseFile:
     """A DuckDB file (or memory) owned by this process; safe to use from several threads."""
 
     def __init__(
@@ -87,31 +63,22 @@ class LocalStore:
         *,
         threads: int | None = None,
         memory_mib: int | None = None,
-        evaluation_counts: bool = False,
-        objectives: Sequence[Objective] = (),
-        serving_objectives: Sequence[ServingObjective] | None = None,
-        lake: LakeOptions = DEFAULTS,
+        variables: Mapping[str, object] | None = None,
         is_from_template: bool = True,
     ) -> None:
         """Open or create the database; raises StoreError where it cannot be opened.
 
         threads, memory_mib: of DuckDB; unset: all cores, 80 % of the machine's memory.
-        evaluation_counts: declared evaluation is useful time in every answer.
-        objectives: what `marts.goodput_objectives` reports on.
-        serving_objectives: what builds classify serving by; None: as the last build did.
-        lake: how a database of a lake uses it.
+        variables: of DuckDB, by name, that every cursor has.
         is_from_template: a new database is a copy of the template (`template.py`).
         """
         self.path = str(path)
-        self.evaluation_counts = evaluation_counts
-        self.objectives = as_variable(objectives) if objectives else None
-        self.serving_objectives = serving_objectives
-        self.lake_binding = LakeBinding(self, lake)
+        self.variables = dict(variables or {})
         self.is_read_only = False
         # of this store, which alone has the file: answers are the same until it grows; odd while a
         # commit is under way
         self.commits = 0
-        self._kept_relations: KeptRelations | None = None
+        self._view_cache: ViewCache | None = None
         self._kept_lock = threading.Lock()
         self._write_lock = threading.RLock()
         self._cursors: set[duckdb.DuckDBPyConnection] = set()
@@ -126,7 +93,7 @@ class LocalStore:
             damage.note_ignored_wal(self._root, self.path, ATTACHED_AS)
             missing = migrations.pending(self._root, self.path, migrations.migrations())
             if self.is_read_only:
-                self._refuse_unless_built()
+                self.refuse_unless_built()
             elif missing:
                 self._root.close()  # so that the file on disk is whole
                 copy = migrations.copy_before(self.path, missing)
@@ -163,10 +130,8 @@ class LocalStore:
             self._cursors.add(cursor)
             if self.path != IN_MEMORY:
                 cursor.execute(f"use {ATTACHED_AS}")
-            if self.evaluation_counts:
-                cursor.execute("set variable evaluation_counts = true")
-            if self.objectives is not None:
-                cursor.execute("set variable goodput_objectives = $1", [self.objectives])
+            for name, value in self.variables.items():
+                cursor.execute(f"set variable {name} = $1", [value])
         except duckdb.Error as error:
             self._raise_if_damaged(error)
             raise StoreError(f"{self.path}: the database is closed. ({error})") from error
@@ -206,26 +171,6 @@ class LocalStore:
                     ) from error
                 raise
 
-    def load(self, batch: Batch) -> Loaded:
-        """Commit a batch in one short transaction; a part that was loaded before is skipped.
-
-        A database of a lake loads into the lake: its next build brings what belongs here.
-        """
-        if (lake := self.lake_binding.store) is not None:
-            return lake.load(batch)
-        model = models.base_tables().get(batch.table)
-        if model is None:
-            raise StoreError(f"there is no table {batch.table!r}; see `goodput show`")
-        try:
-            with self.writing() as cursor:
-                return loading.load(cursor, model, batch)
-        except duckdb.OutOfMemoryException as error:
-            raise StoreError(f"{self.path}: the database is out of memory: {error}") from error
-        except duckdb.Error as error:
-            raise RowsRefusedError(
-                f"{batch.origin}: its rows do not fit {model.qualified_name}: {error}"
-            ) from error
-
     def read(
         self,
         sql: str,
@@ -235,7 +180,7 @@ class LocalStore:
         timeout_s: float | None = None,
         is_kept: bool = False,
     ) -> pl.DataFrame:
-        """Return the rows of a select as a frame; see `Store.read`."""
+        """Return the rows of a select as a frame; see `Reader.read`."""
         with self.cursor() as cursor:
             variables = scope_variables.set_on(cursor, scope)
             timer = threading.Timer(timeout_s, cursor.interrupt) if timeout_s else None
@@ -244,22 +189,22 @@ class LocalStore:
             try:
                 _refuse_all_but_a_select(cursor.extract_statements(sql))
                 if scope.teams is not None:
-                    permitted.refuse_others(cursor, sql)
-                needed = evaluated_first.named_in(sql)
+                    row_access.refuse_others(cursor, sql)
+                needed = staged_views.named_in(sql)
                 if needed and is_kept and (commits := self._begin_at_commits(cursor)) is not None:
                     kept = self._kept()
                     with kept.evaluated(cursor, sql, needed, variables, commits) as tables:
-                        return _rows(cursor, evaluated_first.reading(sql, tables), parameters)
+                        return _rows(cursor, staged_views.reading(sql, tables), parameters)
                 # temporary tables are written too
                 cursor.execute("begin" if needed else "begin transaction read only")
-                sql = evaluated_first.evaluate(cursor, sql, needed)
+                sql = staged_views.evaluate(cursor, sql, needed)
                 return _rows(cursor, sql, parameters)
             except duckdb.InterruptException as error:
                 why = f"took longer than {timeout_s} s and" if timeout_s else "of a closed database"
                 raise QueryError(f"the query {why} was stopped") from error
             except duckdb.Error as error:
                 self._raise_if_damaged(error)
-                said = permitted.message(error) if scope.teams is not None else str(error)
+                said = row_access.message(error) if scope.teams is not None else str(error)
                 raise QueryError(f"the database refused the query: {said}") from error
             finally:
                 if timer:
@@ -275,20 +220,11 @@ class LocalStore:
         cursor.execute("rollback")
         return None
 
-    def _kept(self) -> KeptRelations:
+    def _kept(self) -> ViewCache:
         with self._kept_lock:
-            if self._kept_relations is None:
-                self._kept_relations = KeptRelations(self._root)
-            return self._kept_relations
-
-    def build(self, *, is_full: bool = False) -> pl.DataFrame:
-        """Bring the ledger up to date; see `goodput_queries.ledger_build.build`."""
-        with self._write_lock:
-            if self.is_read_only and not is_full:
-                self._refuse_unless_built()
-                return pl.DataFrame(schema=SUMMARY_SCHEMA)
-            self.lake_binding.pull()
-            return build(self, is_full=is_full)
+            if self._view_cache is None:
+                self._view_cache = ViewCache(self._root)
+            return self._view_cache
 
     @contextlib.contextmanager
     def unchanging(self) -> Iterator[None]:
@@ -298,7 +234,6 @@ class LocalStore:
 
     def close(self) -> None:
         """Close the file; reads of other threads are interrupted."""
-        self.lake_binding.close()
         opening.close(self._root, self._cursors)
 
     def _raise_if_damaged(self, error: BaseException | None) -> None:
@@ -306,7 +241,7 @@ class LocalStore:
         if isinstance(error, duckdb.Error) and (said := damage.sentence(self.path, error)):
             raise StoreError(said) from error
 
-    def _refuse_unless_built(self) -> None:
+    def refuse_unless_built(self) -> None:
         """Raise StoreError where this file, only to be read, is not what a build would leave."""
         with self.cursor() as cursor:
             opening.refuse_unless_ours(cursor, self.path)
@@ -339,28 +274,8 @@ class LocalStore:
             copy.unlink()
 
 
-def open_store(path: str | Path, *, wait_s: float = 30.0, **options: Any) -> Store:
-    """Return the database at `path`: opened here, or through the process that has it open.
-
-    options: as `LocalStore` takes them; of a database that is open already its process decides.
-    A short-lived owner (another ingest) is waited for up to `wait_s`; then StoreError says who.
-    """
-    from goodput_queries.storage.remote import find_server  # noqa: PLC0415 -- remote implements Store
-
-    deadline = time.monotonic() + wait_s
-    while True:
-        if (server := find_server(path)) is not None:
-            return server
-        try:
-            return LocalStore(path, **options)
-        except StoreError as error:
-            if "another process" not in str(error) or time.monotonic() > deadline:
-                raise
-        time.sleep(0.2)
-
-
 def _create_empty(path: Path) -> None:
-    LocalStore(path, is_from_template=False).close()
+    DatabaseFile(path, is_from_template=False).close()
 
 
 def _rows(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Any) -> pl.DataFrame:

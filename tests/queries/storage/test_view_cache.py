@@ -7,10 +7,10 @@ from tests.queries.conftest import Evidence
 
 from goodput_queries.catalog import models
 from goodput_queries.scope import EVERYTHING, Scope
-from goodput_queries.storage import evaluated_first, kept_relations
+from goodput_queries.storage import staged_views, view_cache
 
 HOUR = 3600
-MADE = f"select count(*) from duckdb_tables() where database_name = '{kept_relations.DATABASE}'"
+MADE = f"select count(*) from duckdb_tables() where database_name = '{view_cache.DATABASE}'"
 RUNS = "select run_key, held_ms from marts.runs order by run_key"
 
 
@@ -52,7 +52,7 @@ def test_what_only_a_kept_view_reads_is_not_made_again(fleet, monkeypatch):
     before = fleet.store.read(read, is_kept=True)
 
     with monkeypatch.context() as patch:
-        patch.setattr(evaluated_first, "as_temporary", None)
+        patch.setattr(staged_views, "as_temporary", None)
         again = fleet.store.read(read, is_kept=True)
 
     assert again.equals(before)
@@ -111,7 +111,7 @@ def test_nothing_is_kept_of_a_state_that_is_being_committed(fleet):
 
 
 def test_more_rows_than_memory_is_meant_for_are_dropped(fleet, monkeypatch):
-    monkeypatch.setattr(kept_relations, "ROWS_MAX", 0)
+    monkeypatch.setattr(view_cache, "ROWS_MAX", 0)
 
     answer = fleet.store.read(RUNS, scope=Scope(node="a"), is_kept=True)
 
@@ -140,16 +140,16 @@ def test_reads_at_the_same_time_see_the_same(fleet):
 
 
 def test_what_asks_the_clock_is_not_kept():
-    assert not kept_relations.is_kept("marts.evidence_findings")
-    assert kept_relations.is_kept("marts.loss_claims")
+    assert not view_cache.is_kept("marts.evidence_findings")
+    assert view_cache.is_kept("marts.loss_claims")
 
 
 def test_a_view_depends_on_the_variables_of_its_macros_and_inputs():
-    assert kept_relations.scope_variables("intermediate.int_held_bins") == (
+    assert view_cache.scope_variables("intermediate.int_held_bins") == (
         "scope_from_ms",
         "scope_to_ms",
     )
-    assert set(kept_relations.scope_variables("marts.hangs")) >= {
+    assert set(view_cache.scope_variables("marts.hangs")) >= {
         f"scope_{name}" for name in ("cluster", "node", "team", "run", "from_ms", "to_ms")
     }
 
@@ -168,9 +168,8 @@ def test_what_is_kept_for_readers_of_some_teams_is_theirs_alone():
     by_team = [
         model.qualified_name
         for model in models.build_order()
-        if model.is_evaluated_first
-        and "scope_team" in kept_relations.scope_variables(model.qualified_name)
+        if model.is_staged_view and "scope_team" in view_cache.scope_variables(model.qualified_name)
     ]
 
     assert by_team
-    assert all("scope_teams" in kept_relations.scope_variables(name) for name in by_team)
+    assert all("scope_teams" in view_cache.scope_variables(name) for name in by_team)

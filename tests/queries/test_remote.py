@@ -9,11 +9,11 @@ from decimal import Decimal
 import polars as pl
 import pytest
 
+from goodput_queries import remote
 from goodput_queries.errors import StoreError
 from goodput_queries.evidence.batch import Batch, Reject
+from goodput_queries.remote import ServerNote, find_server, note_path, read_note, write_note
 from goodput_queries.scope import Scope
-from goodput_queries.storage import remote
-from goodput_queries.storage.remote import ServerNote, find_server, note_path, read_note, write_note
 
 NOBODY_LISTENS = "http://127.0.0.1:9"
 

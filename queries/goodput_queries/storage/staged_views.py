@@ -62,7 +62,7 @@ def as_temporary(cursor: duckdb.DuckDBPyConnection, model: Model, tables: Mappin
     One without the header becomes a temporary view. tables: where the rows of evaluated views are,
     by the names of these.
     """
-    if model.is_evaluated_first:
+    if model.is_staged_view:
         create = f"table {model.name} {definition(cursor, model, tables)}"
     else:
         create = f"view {model.name} as {reading(model.sql, tables)}"
@@ -107,7 +107,7 @@ def reading(sql: str, tables: Mapping[str, str]) -> str:
 def _evaluated() -> frozenset[str]:
     """Return the views with the header and those that read one."""
     order = models.build_order()
-    marked = {m.qualified_name for m in order if m.is_evaluated_first}
+    marked = {m.qualified_name for m in order if m.is_staged_view}
     readers = (m for m in order if not m.is_stored and not marked.isdisjoint(models.inputs(m)))
     return frozenset(marked | {m.qualified_name for m in readers})
 

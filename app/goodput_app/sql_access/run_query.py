@@ -20,9 +20,9 @@ from goodput_queries.sandbox.limits import Limits
 from goodput_queries.sandbox.views import View, offered
 
 if TYPE_CHECKING:
+    from goodput_queries.database import Store
     from goodput_queries.sandbox.select import Answer
     from goodput_queries.scope import Scope
-    from goodput_queries.storage.store import Store
 
 ACTION = "query"
 AGAIN_AFTER_S = 3_600.0  # a panel that asks the same every minute is one entry an hour

@@ -5,10 +5,10 @@ import contextlib
 import pytest
 
 from goodput_queries.catalog import models
-from goodput_queries.storage import evaluated_first
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
+from goodput_queries.storage import staged_views
 
-SKIPPED = [m for m in models.build_order() if m.is_evaluated_first and m.sources]
+SKIPPED = [m for m in models.build_order() if m.is_staged_view and m.sources]
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +35,8 @@ def test_a_skipped_view_has_the_columns_of_its_select(empty_database):
         with store.cursor() as cursor:
             selected = columns(cursor, evaluated(cursor, SKIPPED))
             skipped = {}
-            for model in evaluated_first.named_in(" ".join(selected)):
-                name = evaluated_first.as_temporary(cursor, model, skipped)
+            for model in staged_views.named_in(" ".join(selected)):
+                name = staged_views.as_temporary(cursor, model, skipped)
                 skipped[model.qualified_name] = name
             assert columns(cursor, skipped) == selected
     finally:
@@ -54,9 +54,9 @@ def columns(cursor, tables):
 def evaluated(cursor, wanted):
     """Evaluate views, skipping none; return where their rows are."""
     tables = {}
-    for model in evaluated_first.named_in(" ".join(m.qualified_name for m in wanted)):
-        select = evaluated_first.reading(model.sql, tables)
-        kind = "table" if model.is_evaluated_first else "view"
+    for model in staged_views.named_in(" ".join(m.qualified_name for m in wanted)):
+        select = staged_views.reading(model.sql, tables)
+        kind = "table" if model.is_staged_view else "view"
         cursor.execute(f"create or replace temp {kind} {model.name} as {select}")
         tables[model.qualified_name] = f"temp.{model.name}"
     return tables
@@ -68,7 +68,7 @@ def has_rows_without(cursor, model, tables):
     try:
         for source in model.sources:
             cursor.execute(f"delete from {tables.get(source, source)}")
-        return rows(cursor, evaluated_first.reading(model.sql, tables)) > 0
+        return rows(cursor, staged_views.reading(model.sql, tables)) > 0
     finally:
         cursor.execute("rollback")
 

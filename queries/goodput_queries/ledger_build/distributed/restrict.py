@@ -9,7 +9,7 @@ from goodput_queries.ledger_build.dirty_hours import HOUR_MS
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from goodput_queries.ledger_build.parts.plan import Part
+    from goodput_queries.ledger_build.distributed.plan import Part
 
 MARGIN_MS: Final = 2 * HOUR_MS  # no stage looks farther beyond its hours
 FOREVER_MS: Final = 9_223_372_036_854_775_807

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Final, Protocol
 
-from goodput_queries.ledger_build.parts.database import PartDatabase, Tables
+from goodput_queries.ledger_build.distributed.database import PartDatabase, Tables
 
 if TYPE_CHECKING:
-    from goodput_queries.ledger_build.parts.task import Task
+    from goodput_queries.ledger_build.distributed.task import Task
 
 CORES_OF_A_DATABASE: Final = 4  # more of them leave cores idle between two statements
 

@@ -7,9 +7,9 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from goodput_queries.ledger_build.parts import implausible_readings
-from goodput_queries.ledger_build.parts.detail import read_readings
-from goodput_queries.ledger_build.parts.engines import InProcess
+from goodput_queries.ledger_build.distributed import implausible_readings
+from goodput_queries.ledger_build.distributed.detail import read_readings
+from goodput_queries.ledger_build.distributed.engines import InProcess
 from goodput_queries.scope import EVERYTHING
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from goodput_queries.lake.lake import Lake
     from goodput_queries.lake.store import LakeStore
-    from goodput_queries.ledger_build.parts.engines import Engine, OnTask
+    from goodput_queries.ledger_build.distributed.engines import Engine, OnTask
     from goodput_queries.scope import Scope
-    from goodput_queries.storage.store import LocalStore
+    from goodput_queries.storage.database_file import DatabaseFile
 
 
 PUBLISH_EVERY_S: Final = 600.0  # a day is compared with what the lake has, and written as a whole
@@ -47,7 +47,7 @@ class LakeOptions:
 class LakeBinding:
     """What a database has of a lake: nothing where it is of none. Both are found when asked for."""
 
-    def __init__(self, store: LocalStore, options: LakeOptions) -> None:
+    def __init__(self, store: DatabaseFile, options: LakeOptions) -> None:
         """Take the database."""
         self._store = store
         self.options = options
