@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 PACKAGES = {
-    "app": ("goodput_app", "goodput_billing", "goodput_scenarios"),
+    "app": ("goodput_app", "goodput_billing", "goodput_messages", "goodput_scenarios"),
     "ingest": ("goodput_ingest",),
     "queries": ("goodput_queries",),
 }

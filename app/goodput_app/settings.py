@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from goodput_app.access.settings import AccessSettings
-from goodput_app.notify.settings import AnyTarget, refuse_equal_targets
 from goodput_app.settings_errors import explained
-from goodput_billing.delivery.checks import check_url
 from goodput_billing.delivery.settings import ReportSettings
 from goodput_billing.statement.settings import StatementSettings
+from goodput_messages.checks import check_url
+from goodput_messages.targets import AnyTarget, refuse_equal_targets
 from goodput_queries.errors import GoodputError
 from goodput_queries.evidence.plausible import EARLIEST
 from goodput_queries.ledger_build.distributed.lake_binding import LakeOptions

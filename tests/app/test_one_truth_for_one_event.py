@@ -12,7 +12,7 @@ from tests.app.opened_page import table, texts
 from tests.queries.conftest import Evidence
 
 from goodput_app.dashboard import time_zone
-from goodput_app.notify import bodies, outbox
+from goodput_messages import bodies, outbox
 from goodput_queries.database import LocalStore
 from goodput_queries.evidence import plausible
 from goodput_queries.scope import Scope

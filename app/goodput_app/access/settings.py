@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from goodput_app.access.identity import Role
-from goodput_billing.delivery.checks import check_url, secret
+from goodput_messages.checks import check_url, secret
 from goodput_queries.errors import GoodputError
 from goodput_queries.remote import LOOPBACK_HOSTS
 

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from goodput_app.cli.options import say
 from goodput_app.settings import settings
-from goodput_billing.render.printable import printable
+from goodput_messages.printable import printable
 from goodput_queries.database import open_store
 from goodput_queries.errors import StoreError, UnbalancedError
 from goodput_queries.storage.opening import IN_MEMORY

@@ -25,7 +25,7 @@ from starlette.routing import Route
 from goodput_app.access import audit, current, oidc
 from goodput_app.notify.notifier import notifying
 from goodput_app.process.store import use_store
-from goodput_app.server import metrics_access, streamlit_options
+from goodput_app.server import metrics_access, streamlit_theme
 from goodput_app.server.allowed_hosts import AllowedHosts
 from goodput_app.server.api.routes import api_routes
 from goodput_app.server.background import Upkeep
@@ -309,7 +309,7 @@ def configure(address: str, port: int) -> None:
     load_config_options(
         {
             **STREAMLIT_CONFIG,
-            **streamlit_options.STREAMLIT_CONFIG,
+            **streamlit_theme.THEME,
             "server.address": address,
             "server.port": port,
             "server.baseUrlPath": settings().access.base_path,

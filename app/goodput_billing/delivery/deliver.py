@@ -17,14 +17,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import quote
 
-from goodput_billing.delivery import archive, mail, webhook
+from goodput_billing.delivery import archive, webhook
 from goodput_billing.delivery.archive import Delivery, PastStatement
 from goodput_billing.delivery.letter import Enclosed, letter
-from goodput_billing.delivery.send_with_retry import Sent, send_with_retry
 from goodput_billing.render import atomic, files
 from goodput_billing.render.presentation import status_of
 from goodput_billing.statement.amounts.rows import digest
 from goodput_billing.statement.statement import statement
+from goodput_messages import http_post, mail
+from goodput_messages.retries import Sent, send_with_retry
 from goodput_queries.errors import StoreError
 from goodput_queries.storage.file_lock import hold_lock_file
 from goodput_queries.storage.private import for_others
@@ -33,10 +34,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import date
 
-    from goodput_billing.delivery.letter import Letter
     from goodput_billing.delivery.settings import ReportSettings
     from goodput_billing.statement.settings import StatementSettings
     from goodput_billing.statement.statement import Statement
+    from goodput_messages.mail import Letter
     from goodput_queries.database import Store
 
 LOCK = ".delivering"
@@ -153,7 +154,7 @@ class ByWebhook:
         settings = content.report.webhook
         assert settings is not None  # noqa: S101 -- as above
         body = webhook.payload(content.made, content.entry, content.identity, content.links)
-        webhook.post(body, content.identity, settings, content.at)
+        http_post.post(body, content.identity, settings.endpoint(), content.at)
         return ()
 
 

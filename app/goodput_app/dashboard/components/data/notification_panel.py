@@ -9,10 +9,10 @@ from goodput_app.access.current import current_identity
 from goodput_app.access.identity import Action
 from goodput_app.dashboard import notifying, theme
 from goodput_app.dashboard.components import tables, wall
-from goodput_app.notify.settings import Owner
 from goodput_app.process.store import current_store
 from goodput_app.settings import settings
 from goodput_app.text import units
+from goodput_messages.targets import Owner
 from goodput_queries.errors import GoodputError
 
 RECEIVERS = {

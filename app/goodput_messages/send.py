@@ -6,19 +6,18 @@ from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING
 
-from goodput_app.notify import bodies
-from goodput_app.notify.message import FINDINGS_SHOWN, Message, Notice, headline, lines, more
-from goodput_app.notify.settings import Alertmanager, HttpTarget, Mail, Owner
-from goodput_billing.delivery import http_post, mail
-from goodput_billing.delivery.letter import Letter
+from goodput_messages import bodies, http_post, mail
+from goodput_messages.mail import Letter
+from goodput_messages.message import FINDINGS_SHOWN, Message, Notice, headline, lines, more
+from goodput_messages.targets import Alertmanager, HttpTarget, Mail, Owner
 from goodput_queries.errors import GoodputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-    from goodput_app.notify.settings import AnyTarget
-    from goodput_billing.delivery.settings import MailSettings
+    from goodput_messages.settings import MailSettings
+    from goodput_messages.targets import AnyTarget
 
 ALERTS_PATH = "/api/v2/alerts"
 TEST_TITLE = "Test of a notification"

@@ -6,21 +6,21 @@ import contextlib
 import smtplib
 import socket
 import ssl
+from dataclasses import dataclass
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
 from typing import TYPE_CHECKING
 
-from goodput_billing.delivery.checks import mailbox
-from goodput_billing.delivery.send_with_retry import NotSentError, tls_error, trusted
-from goodput_billing.render.printable import printable
+from goodput_messages.checks import mailbox
+from goodput_messages.printable import printable
+from goodput_messages.retries import NotSentError, tls_error, trusted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from datetime import datetime
 
-    from goodput_billing.delivery.letter import Letter
-    from goodput_billing.delivery.settings import MailSettings
+    from goodput_messages.settings import MailSettings
 
 TYPES = {
     "csv": ("text", "csv"),
@@ -32,13 +32,27 @@ SAID_MAX_CHARS = 300
 SUBJECT_MAX_CHARS = 200
 
 
+@dataclass(frozen=True)
+class Letter:
+    """What is mailed: one line, text, HTML.
+
+    identity: fit for a Message-ID, the same whenever the same is mailed again; answers: that of an
+    earlier mail about the same.
+    """
+
+    subject: str
+    text: str
+    html: str
+    identity: str
+    answers: str | None = None
+
+
 def message(
     letter: Letter, settings: MailSettings, files: Mapping[str, bytes], at: datetime
 ) -> EmailMessage:
     """Return the mail: text, the same as HTML, and these files by name.
 
-    Its Message-ID is that of the day and of what is billed, so that a copy is known as one; a
-    correction answers the statement it corrects.
+    Its Message-ID is the letter's identity, so that a copy is known as one.
     """
     sender = _address(settings.sender)
     mail = EmailMessage(policy=SMTP)

@@ -10,12 +10,12 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from goodput_app.notify.message import FINDINGS_SHOWN, headline, lines, more, plain
+from goodput_messages.message import FINDINGS_SHOWN, headline, lines, more, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from goodput_app.notify.message import Message, Notice
+    from goodput_messages.message import Message, Notice
 
 SCHEMA = "goodput.findings/1"
 CARD_SCHEMA = "http://adaptivecards.io/schemas/adaptive-card.json"

@@ -9,15 +9,15 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.app.notify.notices import HANG, HOSTILE, IDLE, changed
+from tests.app.messages.notices import HANG, HOSTILE, IDLE, changed
 from tests.app.receivers import free_port
 from tests.until import until
 
-from goodput_app.notify.message import Message, message
-from goodput_app.notify.send import probe, send, send_again, trial
-from goodput_app.notify.settings import Alertmanager, AnyTarget, Mail, Owner, Slack, Teams, Webhook
-from goodput_billing.delivery.http_post import signature
-from goodput_billing.delivery.send_with_retry import NotSentError
+from goodput_messages.http_post import signature
+from goodput_messages.message import Message, message
+from goodput_messages.retries import NotSentError
+from goodput_messages.send import probe, send, send_again, trial
+from goodput_messages.targets import Alertmanager, AnyTarget, Mail, Owner, Slack, Teams, Webhook
 from goodput_queries.errors import GoodputError
 
 NOW = datetime.now(UTC).replace(microsecond=0)

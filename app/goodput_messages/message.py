@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from goodput_billing.render.printable import printable
+from goodput_messages.printable import printable
 
 Event = Literal["open", "repeat", "resolved"]
 BEGINNINGS = {"open": "", "repeat": "Still open: ", "resolved": "Resolved: "}

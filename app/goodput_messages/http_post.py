@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from goodput_billing.delivery.send_with_retry import NotSentError, tls_error, trusted
-from goodput_billing.render.printable import printable
+from goodput_messages.printable import printable
+from goodput_messages.retries import NotSentError, tls_error, trusted
 from goodput_queries.errors import GoodputError
 
 if TYPE_CHECKING:

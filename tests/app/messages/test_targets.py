@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from goodput_app.notify.settings import AnyTarget, Owner
 from goodput_app.settings import read
-from goodput_billing.delivery.settings import MailSettings
+from goodput_billing.delivery.settings import StatementMail
+from goodput_messages.targets import AnyTarget, Owner
 from goodput_queries.errors import GoodputError
 
 SLACK = 'to = "slack"\nurl = "https://hooks.example/T0/secret"\n'
@@ -112,7 +112,7 @@ def test_a_user_name_of_others_makes_no_address_elsewhere(user, address):
 def test_a_mail_target_without_a_host_uses_the_server_of_statements():
     given = {"to": "mail", "addresses": ["ops@example.org"]}
     target = msgspec.convert(given, AnyTarget)
-    report = MailSettings(host="smtp.example", sender="g@example.org", to=("f@example.org",))
+    report = StatementMail(host="smtp.example", sender="g@example.org", to=("f@example.org",))
 
     server = target.server(("ops@example.org",), report)
 

@@ -6,11 +6,12 @@ Secrets never stand in goodput.toml: `*_env` names an environment variable, `*_f
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from goodput_billing.delivery.checks import (
+from goodput_messages.checks import (
     mailbox,
     optional_secret,
     refuse_others,
@@ -20,8 +21,8 @@ from goodput_billing.delivery.checks import (
     refuse_unless_positive,
     secret,
 )
-from goodput_billing.delivery.http_post import Endpoint
-from goodput_billing.delivery.settings import MailSettings
+from goodput_messages.http_post import Endpoint
+from goodput_messages.settings import MailSettings
 from goodput_queries.errors import GoodputError
 
 if TYPE_CHECKING:
@@ -145,9 +146,7 @@ class Webhook(HttpTarget, frozen=True, kw_only=True, tag="webhook"):
         """Return the URL with its secrets, the signing secret too."""
         plain = super().endpoint()
         signing = optional_secret(self.secret_env, self.secret_file)
-        return Endpoint(
-            plain.url, SECTION, plain.timeout_s, plain.ca_file, plain.token, secret=signing
-        )
+        return replace(plain, secret=signing)
 
 
 class Slack(HttpTarget, frozen=True, kw_only=True, tag="slack"):

@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.app.notify.notices import AT_MS, DOWN, HANG, HOSTILE, IDLE, MINUTE_MS, changed
+from tests.app.messages.notices import AT_MS, DOWN, HANG, HOSTILE, IDLE, MINUTE_MS, changed
 
-from goodput_app.notify import bodies
-from goodput_app.notify.message import finding_url, headline, message
-from goodput_app.notify.send import letter
 from goodput_app.time_expressions import moment_ms
+from goodput_messages import bodies
+from goodput_messages.message import finding_url, headline, message
+from goodput_messages.send import letter
 
 GOLDEN = Path(__file__).with_name("golden")
 MANY = tuple(changed(IDLE, finding_key=f"idle{number:08}") for number in range(25))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goodput_billing.delivery.send_with_retry import (
+from goodput_messages.retries import (
     PAUSE_MAX_S,
     PAUSES_S,
     NotSentError,

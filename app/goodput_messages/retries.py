@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from goodput_queries.errors import GoodputError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 PAUSES_S = (2.0, 8.0, 30.0)  # then it is left to the next run
 PAUSE_MAX_S = 60.0  # of what a server asks for: a command does not wait for hours
+FIRST_BACKOFF_S, BACKOFF_MAX_S = 10.0, 600.0  # of a message in the outbox
+Send = Callable[[tuple[str, ...]], tuple[str, ...]]
 
 
 class NotSentError(GoodputError):
-    """A channel did not take a statement, or not for everybody.
+    """A channel did not take a message, or not for everybody.
 
     is_transient: it may take it later. wait_s: when, as it says. recipients: who has it all the
     same.
@@ -45,33 +44,47 @@ class Sent:
     error: GoodputError | None = None
 
     @property
+    def wait_s(self) -> float:
+        """Return how long the server asks to wait; 0: it does not say."""
+        return self.error.wait_s if isinstance(self.error, NotSentError) else 0.0
+
+    @property
     def is_for_later(self) -> bool:
         """Say whether the channel is away for now: what else there is to send would not go."""
         return isinstance(self.error, NotSentError) and self.error.is_transient
 
 
-def send_with_retry(
-    send: Callable[[tuple[str, ...]], tuple[str, ...]],
-    had: tuple[str, ...],
-    wait: Callable[[float], bool],
-) -> Sent:
-    """Send until it succeeds, fails permanently, or no retry is left.
+def attempt(send: Send, had: tuple[str, ...], number: int = 1) -> Sent:
+    """Send once; return what came of it.
 
     send: takes who has it already, returns who has it then; raises NotSentError, or GoodputError
-    where it cannot even begin. wait: waits so many seconds; true where it is to end.
+    where it cannot even begin (a secret that is not there). number: of the attempt.
+    """
+    try:
+        return Sent(number, send(had))
+    except GoodputError as error:
+        more = error.recipients if isinstance(error, NotSentError) else ()
+        return Sent(number, (*had, *(one for one in more if one not in had)), error)
+
+
+def send_with_retry(send: Send, had: tuple[str, ...], wait: Callable[[float], bool]) -> Sent:
+    """Send until it succeeds, fails permanently, or no retry is left; send, had: see `attempt`.
+
+    wait: waits so many seconds; true where it is to end.
     """
     for number, pause_s in enumerate((*PAUSES_S, None), 1):
-        try:
-            return Sent(number, send(had))
-        except NotSentError as error:
-            had = (*had, *(one for one in error.recipients if one not in had))
-            if not error.is_transient or pause_s is None:
-                return Sent(number, had, error)
-            if wait(max(pause_s, min(error.wait_s, PAUSE_MAX_S))):
-                return Sent(number, had, error)
-        except GoodputError as error:  # a secret that is not there
-            return Sent(number, had, error)
+        sent = attempt(send, had, number)
+        if pause_s is None or not sent.is_for_later:
+            return sent
+        had = sent.recipients
+        if wait(max(pause_s, min(sent.wait_s, PAUSE_MAX_S))):
+            return sent
     raise AssertionError  # the last pause is none
+
+
+def back_off_s(failures: int, asked_s: float) -> float:
+    """Return when to try a message again that waits in the outbox; asked_s: as its server says."""
+    return max(min(FIRST_BACKOFF_S * 2.0**failures, BACKOFF_MAX_S), asked_s)
 
 
 def trusted(ca_file: str | None, section: str) -> ssl.SSLContext:

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from goodput_billing.delivery import mail
-from goodput_billing.delivery.letter import Letter
-from goodput_billing.delivery.send_with_retry import NotSentError
+from goodput_messages import mail
+from goodput_messages.mail import Letter
+from goodput_messages.retries import NotSentError
 
 AT = datetime(2026, 11, 20, 7, tzinfo=UTC)
 LETTER = Letter(

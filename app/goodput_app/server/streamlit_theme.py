@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-STREAMLIT_CONFIG: dict[str, Any] = {
+THEME: dict[str, Any] = {
     "theme.baseFontSize": 15,
     "theme.baseRadius": "small",
     "theme.headingFontSizes": ["1.7rem", "1.25rem", "1.05rem"],

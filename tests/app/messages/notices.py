@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from goodput_app.notify.message import Notice
+from goodput_messages.message import Notice
 
 AT_MS = 1_795_165_200_000  # 2026-11-20 09:00 UTC
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
