@@ -220,10 +220,17 @@ def reference_files() -> dict[str, str]:
 
 
 def macro_files() -> list[str]:
-    """Return the text of the scalar macros, one definition per measure."""
+    """Return the texts of the scalar macros, each after those whose macros it calls."""
     folder = _SQL / "macros"
-    found = sorted(folder.iterdir(), key=lambda f: f.name)
-    return [thresholds.with_values(f.read_text(encoding="utf-8")) for f in found]
+    texts = {f.name: thresholds.with_values(f.read_text("utf-8")) for f in folder.iterdir()}
+    defined_in = {macro: name for name, text in texts.items() for macro in _MACRO.findall(text)}
+    called = {
+        name: {defined_in[w] for w in _WORD.findall(_COMMENT.sub("", text)) if w in defined_in}
+        for name, text in texts.items()
+    }
+    # sorted, so that the order is the same in every process
+    order = TopologicalSorter({name: sorted(called[name] - {name}) for name in sorted(called)})
+    return [texts[name] for name in order.static_order()]
 
 
 @cache

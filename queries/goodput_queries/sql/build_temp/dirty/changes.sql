@@ -82,5 +82,5 @@ select unit, unnest([start_ms, end_ms]), 0
 from temp.units
 union all
 -- the ledger is cut at hours
-select unit, unnest(range(start_ms // 3600000 + 1, (end_ms - 1) // 3600000 + 1)) * 3600000, 0
+select unit, unnest(range(start_ms // one_hour_ms() + 1, (end_ms - 1) // one_hour_ms() + 1)) * one_hour_ms(), 0
 from temp.units

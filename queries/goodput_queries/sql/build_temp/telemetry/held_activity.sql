@@ -21,7 +21,7 @@ activity as (
     from intermediate.int_gpu_activity
     where
         -- zones are known for constants: of days of history only these hours are read
-        hour_ms > build_from_ms() - threshold('idle_min_ms')::bigint - 3600000
+        hour_ms > build_from_ms() - threshold('idle_min_ms')::bigint - one_hour_ms()
         and hour_ms < build_to_ms() + threshold('idle_min_ms')::bigint
 ),
 

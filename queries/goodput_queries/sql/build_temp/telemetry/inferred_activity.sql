@@ -21,7 +21,7 @@ with seen as (
         and activity.start_ms < gaps.end_ms
         and activity.end_ms > gaps.start_ms
     where
-        activity.hour_ms > build_from_ms() - threshold('idle_min_ms')::bigint - 3600000
+        activity.hour_ms > build_from_ms() - threshold('idle_min_ms')::bigint - one_hour_ms()
         and activity.hour_ms < build_to_ms() + threshold('idle_min_ms')::bigint
 ),
 
