@@ -12,7 +12,8 @@ from tests.app.opened_page import table, texts
 from tests.queries.conftest import Evidence
 
 from goodput_app.dashboard import time_zone
-from goodput_messages import bodies, outbox
+from goodput_app.notify import occurrences
+from goodput_messages import bodies
 from goodput_queries.database import LocalStore
 from goodput_queries.evidence import plausible
 from goodput_queries.scope import Scope
@@ -123,7 +124,7 @@ def test_outages_and_their_findings_have_the_same_times(world):
 
 
 def test_an_alert_starts_when_its_finding_does(world):
-    seen = outbox.seen(world, NOW, None)
+    seen = occurrences.seen(world, NOW, None)
     assert seen is not None
     ends_ms = round(NOW.timestamp() * 1000)
     notices = [one for one in seen.notices.values() if one.node == "b"]

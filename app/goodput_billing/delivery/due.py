@@ -39,8 +39,7 @@ def deliver_due(store: Store, plan: Plan, until: date, *, asks_again: bool = Tru
     index = {one.date: one for one in archive.past_statements(plan.folder)}
     if not index:
         return _first(store, plan, until)
-    names = [channel.name for channel in channels(plan.report)]
-    wanted = due_days(index, until, names, asks_again=asks_again)
+    wanted = due_days(index, until, channels(plan.report), asks_again=asks_again)
     return [found for when in wanted if (found := _delivered(store, when, plan)) is not None]
 
 

@@ -7,7 +7,6 @@ import polars as pl
 import pytest
 
 from goodput_app.cli import output
-from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import tables
 from goodput_app.settings import Settings
 from goodput_app.text import units
@@ -22,7 +21,7 @@ def site(monkeypatch):
 
     def use(code):
         found = Settings(statement=StatementSettings(currency=code))
-        for module in (theme, output):
+        for module in (units, output):
             monkeypatch.setattr(module, "settings", lambda: found)
 
     return use
