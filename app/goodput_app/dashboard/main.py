@@ -146,13 +146,14 @@ ENERGY = _page("power_and_carbon.py", "Energy", "bolt")
 DATA = _page("data_health.py", "Data", "fact_check")
 EXPLORER = _page("metric_explorer.py", "Explorer", "query_stats")
 QUERY = _page("sql_query.py", "Query", "terminal")
+HELP = _page("documentation.py", "Help", "help")
 GROUPS = {
     "Monitor": [OVERVIEW, FLEET, RUNS, NODES, HEALTH],
     "Optimize": [FINDINGS, WASTE, NETWORK, SERVING, COMPARE],
     "Cost": [COST, ENERGY],
     "Data": [DATA, EXPLORER, QUERY],
 }
-OF_NO_GROUP = (RUN, GPU)  # opened from other pages alone
+OF_NO_GROUP = (RUN, GPU, HELP)  # opened from other pages, or from below the menu
 FLAGGED = (FLEET, RUNS, RUN, NODES, HEALTH, GPU, WASTE, NETWORK, SERVING)
 OF_ONE = {RUN: "run", NODES: "node"}  # pages of one thing, and the filter that names it
 
@@ -175,8 +176,12 @@ else:
                 st.page_link(member, query_params=params, width="stretch")
         st.divider()
         wall.enter(scope_bar.go)
+        st.page_link(HELP, query_params=scope_bar.carried(), width="stretch")
         account.show()
 
+if page == HELP:  # about no time and no part of the fleet
+    page.run()
+    st.stop()
 replay_bar.show()
 states.refused_build()
 view = None

@@ -1,5 +1,5 @@
 -- Telemetry activity of allocated units in time that no attempt's events cover.
--- inline: asked once
+-- materialised: inline, since one stage reads it
 -- grain: unit, start_ms
 -- activity: 2 active; no activity: 7 in the first idle_min_ms of a stretch within the hold (a pause), 3 after it,
 --  1 in a single reading, or too short for the interval of the readings

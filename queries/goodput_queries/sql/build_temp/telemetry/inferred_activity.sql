@@ -1,6 +1,6 @@
 -- Telemetry activity of units without a known owner, where no scheduler covers the node: activity counts as allocated,
 -- and so do pauses in it that are shorter than the idle minimum.
--- inline: asked once
+-- materialised: inline, since one stage reads it
 -- grain: unit, start_ms
 -- activity: 4 active, 5 a pause in it, 6 idle, 8 inactive in it in a single reading, or by readings too far apart for a pause
 with seen as (
