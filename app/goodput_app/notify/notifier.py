@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from goodput_app.notify import occurrences
 from goodput_app.notify.plan import OWN_SOURCE, due
@@ -109,8 +109,8 @@ class Notifier:
                 held_up |= one.keys
                 continue
             sent = attempt(partial(send, one.message, target, now, self._plan.mail), one.had)
-            if sent.error is not None:
-                self._failed(target, one, sent)
+            if (error := sent.error) is not None:
+                self._failed(target, one, sent, error)
                 if sent.is_for_later:
                     return False
                 held_up |= one.keys
@@ -125,7 +125,7 @@ class Notifier:
         last = self._resent_at.get(target.label)
         if last and (now - last).total_seconds() < target.expires_s / RESENT_PER_EXPIRY:
             return
-        known = occurrences.occurrences(self._store, target.label).values()
+        known = occurrences.known(self._store, target.label).values()
         notices = [one.notice for one in known if one.first_id is not None]
         try:
             if notices:
@@ -135,8 +135,7 @@ class Notifier:
         except GoodputError as error:
             self._report(target, error)
 
-    def _failed(self, target: AnyTarget, one: Pending, sent: Sent) -> None:
-        error = cast("GoodputError", sent.error)
+    def _failed(self, target: AnyTarget, one: Pending, sent: Sent, error: GoodputError) -> None:
         wait_s = back_off_s(one.attempts, sent.wait_s)
         sentence = str(error)[:ERROR_MAX_CHARS]
         outbox.mark_failed(self._store, one, self._plan.now(), wait_s, sent.recipients, sentence)
@@ -173,7 +172,7 @@ def decided(store: Store, plan: Plan, now: datetime, *, waits: bool = True) -> l
             sent_today=outbox.sent_today(store, target.label, now),
             waits=waits,
         )
-        found.append(due(target, of_it, occurrences.occurrences(store, target.label)))
+        found.append(due(target, of_it, occurrences.known(store, target.label)))
     return found
 
 

@@ -45,7 +45,7 @@ def seen(store: Store, now: datetime, public_url: str | None) -> Seen | None:
     return Seen({one.finding_key: one for one in notices}, now_ms, set(frozen["cluster"]))
 
 
-def occurrences(store: Store, target: str) -> dict[str, Occurrence]:
+def known(store: Store, target: str) -> dict[str, Occurrence]:
     """Return the occurrences of a target that have not ended, by finding."""
     rows = store.read(
         "select * from state.notified_findings where target = $1 and ended_at is null "

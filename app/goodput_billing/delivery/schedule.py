@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from goodput_billing.delivery.archive import past_statements
@@ -31,21 +32,16 @@ AGAIN_S = 900.0
 
 def delivering(store: LocalStore, plan: Plan | None) -> AbstractContextManager[None]:
     """Deliver statements in the background of a block, if a plan names a time of day."""
-    at = None if plan is None else plan.report.time()
-
-    def work(is_over: threading.Event) -> None:
-        assert plan is not None  # noqa: S101 -- else nothing is run
-        assert at is not None  # noqa: S101 -- as above
-        timed = Timetable(store, replace(plan, wait=is_over.wait), at)
-        repeat(timed.look, plan.now, is_over)
-
+    work = None
+    if plan is not None and (at := plan.report.time()) is not None:
+        work = partial(_deliver_daily, store, plan, at)
     # what has not gone out when it ends goes the next time, by the index
-    return in_background(
-        store,
-        None if at is None else work,
-        "delivery of statements",
-        "no day is closed and no statement goes out.",
-    )
+    otherwise = "no day is closed and no statement goes out."
+    return in_background(store, work, "delivery of statements", otherwise)
+
+
+def _deliver_daily(store: LocalStore, plan: Plan, at: time, is_over: threading.Event) -> None:
+    repeat(Timetable(store, replace(plan, wait=is_over.wait), at).look, plan.now, is_over)
 
 
 class Timetable:
