@@ -7,6 +7,7 @@ from urllib.parse import unquote, urlsplit
 import streamlit as st
 
 from goodput_app.dashboard import theme
+from goodput_app.dashboard.browser_title import browser_title
 from goodput_app.dashboard.components import (
     account,
     flag_parts,
@@ -105,7 +106,6 @@ kbd { opacity: CAPTION_OPACITY !important; }
 </style>"""
 
 st.set_page_config(
-    page_title="Goodput",
     page_icon=ICON,
     layout="wide",
     initial_sidebar_state=SIDEBAR_PX,
@@ -163,6 +163,7 @@ asked = path.removeprefix(st.get_option("server.baseUrlPath").strip("/")).rparti
 if asked not in ADDRESSES:  # in place of the framework's dialog
     pages.append(st.Page(states.no_such_page, title="Page not found", url_path=asked))
 page = st.navigation(pages, position="hidden")
+st.set_page_config(page_title=browser_title(page.title, st.query_params))
 if wall.is_on():
     st.html(wall.LOOK)
 else:

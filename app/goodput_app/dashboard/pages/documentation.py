@@ -14,7 +14,8 @@ with menu:
     for other, title in documents.TITLES.items():
         st.page_link(
             "pages/documentation.py",
-            label=f"**{title}**" if other == name else title,
+            label=title,
+            icon=":material/chevron_right:" if other == name else None,
             query_params={"doc": other},
             width="stretch",
         )
