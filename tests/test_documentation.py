@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from goodput_app.cli.main import COMMANDS
-from goodput_app.dashboard import glossary
+from goodput_app.text import glossary
 from goodput_ingest.sources.job_events.job_events import EVENTS, NAMED
 from goodput_ingest.sources.registry import SOURCES
 from goodput_ingest.sources.site import (

@@ -28,7 +28,7 @@ docs/findings.md`); limits of several rules are in `reference/thresholds.csv`. W
   findings of the same rule and subject until somebody reopens it.
   `goodput finding acknowledge KEY --note "..."`.
 - **Open findings are sent** to the targets under `[[notify]]`: see
-  [Notifications](operate.md#notifications).
+  [Notifications](notifications.md).
 - A finding that lost less than one GPU-hour has the severity `info`, whatever its rule.
 - **One fact is one finding**: where two findings share at least half of their time, only one is
   shown: GPUs that were never active under idle GPUs, a silent node under the node that is down.
