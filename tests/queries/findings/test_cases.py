@@ -100,7 +100,7 @@ def test_a_rule_of_the_whole_database_and_its_case(evidence, rule, case):
             note_refused(cursor, error)
     if "objectives" in case:
         wanted = [Objective(of.pop("target"), **of) for of in map(dict, case["objectives"])]
-        evidence.store.objectives = as_variable(wanted)
+        evidence.store.variables["goodput_objectives"] = as_variable(wanted)
     scope = Scope(to_ms=START_MS + 1000 * case["to"]) if "to" in case else Scope()
     rows = evidence.read("from marts.findings order by rule, since_at", scope).to_dicts()
     found, expected = compared(rows, case, rule, evidence.name)
