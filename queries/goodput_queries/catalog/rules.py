@@ -31,7 +31,7 @@ CHOICES = {
     "target": ("node", "job", "cluster", "subject"),
     "returns": ("all", "interval", "excess", "none"),
 }
-OPTIONAL = ("returns", "family", "least_share", "merged_into", "thresholds")
+OPTIONAL = ("returns", "family", "categories", "least_share", "merged_into", "thresholds")
 CASES = ("fires", "quiet")
 # columns of a rule's select and of a family, with the types that they have in the union
 REQUIRED = {
@@ -74,7 +74,8 @@ class Merge:
 class Rule:
     """A rule: its texts by key, where its rows come from, its own thresholds.
 
-    family: the mart that has its rows; sql: its own select; least_share: the threshold of the
+    family: the mart that has its rows; sql: its own select; categories: those of the ledger whose
+    time is its loss, `category/phase` where it is of one phase; least_share: the threshold of the
     share from which a loss is a finding, None: any share.
     """
 
@@ -82,6 +83,7 @@ class Rule:
     texts: Mapping[str, str]
     family: str | None
     sql: str | None
+    categories: tuple[str, ...]
     least_share: str | None
     merged_into: Merge | None
     thresholds: tuple[Threshold, ...]
@@ -97,7 +99,7 @@ def rules() -> tuple[Rule, ...]:
     """Return the rules by name; raise RuleError for a folder that is not complete or not known."""
     folders = sorted((f for f in FOLDER.iterdir() if f.is_dir()), key=lambda f: f.name)
     found = tuple(read(folder) for folder in folders if not folder.name.startswith("__"))
-    _check_together(found)
+    check_together(found)
     return found
 
 
@@ -119,6 +121,7 @@ def read(folder: Traversable) -> Rule:
         _texts(name, {"returns": "none", **settings}),
         settings.get("family"),
         file.read_text(encoding="utf-8") if file.is_file() else None,
+        _categories(name, settings),
         settings.get("least_share", "finding_min_share") or None,
         _merge(name, settings.get("merged_into")),
         tuple(_threshold(name, *item) for item in settings.get("thresholds", {}).items()),
@@ -141,6 +144,15 @@ def _texts(name: str, settings: Mapping[str, Any]) -> dict[str, str]:
             raise RuleError(f"rule {name}: {key} is {text!r}, not {' or '.join(CHOICES[key])}.")
         found[key] = text
     return found
+
+
+def _categories(name: str, settings: Mapping[str, Any]) -> tuple[str, ...]:
+    found = settings.get("categories", [])
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise RuleError(f"rule {name}: categories is no list of names.")
+    if found and settings.get("family") != LOSSES:
+        raise RuleError(f"rule {name}: it has categories, and its family is not {LOSSES}.")
+    return tuple(found)
 
 
 def _merge(name: str, given: object) -> Merge | None:
@@ -166,15 +178,14 @@ def _threshold(name: str, threshold: str, given: object) -> Threshold:
     return Threshold(threshold, float(value), given["unit"], given["why"])
 
 
-def _check_together(found: Iterable[Rule]) -> None:
-    """Raise RuleError for a threshold of two rules, and for a loss that is no rule."""
+def check_together(found: Iterable[Rule]) -> None:
+    """Raise RuleError for what two rules claim, and for a loss that is no rule."""
     owners: dict[str, str] = {}
     for rule in found:
-        for threshold in rule.thresholds:
-            if (other := owners.setdefault(threshold.name, rule.name)) != rule.name:
-                raise RuleError(
-                    f"rule {rule.name}: threshold {threshold.name} is one of rule {other} already."
-                )
+        claimed = [f"threshold {threshold.name}" for threshold in rule.thresholds]
+        for claim in (*claimed, *(f"category {category}" for category in rule.categories)):
+            if (other := owners.setdefault(claim, rule.name)) != rule.name:
+                raise RuleError(f"rule {rule.name}: {claim} is one of rule {other} already.")
     losses = {rule.name for rule in found if rule.family == LOSSES}
     for rule in found:
         if rule.merged_into and rule.merged_into.rule not in losses:
@@ -240,8 +251,9 @@ def reference_table() -> str:
         values = [rule.name, *(rule.texts[key] for key in keys)]
         values += [merge.rule, merge.by] if merge else ["", ""]
         share = "0" if rule.least_share is None else f"threshold('{rule.least_share}')"
-        rows.append(f"({', '.join(map(quoted, values))}, {share}::double)")
-    columns = ", ".join(("rule", *keys, "merged_into", "merged_by", "least_share"))
+        losses = f"[{', '.join(map(quoted, rule.categories))}]::varchar[]"
+        rows.append(f"({', '.join(map(quoted, values))}, {share}::double, {losses})")
+    columns = ", ".join(("rule", *keys, "merged_into", "merged_by", "least_share", "categories"))
     return (
         "select * replace (nullif(merged_into, '') as merged_into, "
         "nullif(merged_by, '') as merged_by) from (values\n"

@@ -1,6 +1,7 @@
 """What is wrong with the folder of a rule is said in a sentence."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -55,6 +56,10 @@ FAULTS = {
     "no reason": (('why = "GPUs of the site are at 60 °C"', ""), "warm_gpu_c has no why."),
     "no number": (("value = 80", 'value = "80"'), "warm_gpu_c has no value that is a number."),
     "no TOML": (("value = 80", "value ="), "rule.toml: Invalid value (at line 15, column 8)."),
+    "categories of no loss": (
+        ("[thr", 'categories = ["down"]\n[thr'),
+        "it has categories, and its family is not loss_findings.",
+    ),
     "merged by chance": (
         ("[thr", 'merged_into = {rule = "node_down", by = "chance"}\n[thr'),
         "it is merged by 'chance', not by run or node.",
@@ -101,3 +106,11 @@ def test_each_view_is_read_once_for_all_rules():
     read = re.findall(r"from marts\.(\w+)", union)
     assert sorted(read) == sorted([*of_one, *rules.families()])
     assert {r.family for r in rules.rules() if r.sql is None} == {*rules.families(), rules.LOSSES}
+
+
+def test_a_category_is_the_loss_of_one_rule(tmp_path):
+    text = RULE.replace("[thr", 'family = "loss_findings"\ncategories = ["down"]\n[thr')
+    both = [rules.read(folder(tmp_path / name, text)) for name in ("a", "b")]
+
+    with pytest.raises(RuleError, match="rule again: category down is one of rule warm_gpu"):
+        rules.check_together([both[0], replace(both[1], name="again", thresholds=())])
