@@ -1,5 +1,7 @@
 """Which layer of the SQL files reads which."""
 
+import re
+
 from goodput_queries.catalog import models
 
 
@@ -33,3 +35,17 @@ def test_counts_of_marts_are_64_bit_integers(evidence):
     )
 
     assert wide.to_series().to_list() == []
+
+
+def test_lengths_and_the_scope_are_named_by_macros():
+    """So that a number has a name, and what restricts a view is found in one file."""
+    literal = re.compile(
+        r"(?<![\w.])(9223372036854775807|3600000|600000|86400000)(?![\w.])|getvariable\('scope_"
+    )
+    comment = re.compile(r"--[^\n]*")
+
+    found = {
+        m.qualified_name for m in models.build_order() if literal.search(comment.sub("", m.sql))
+    }
+
+    assert found == set()

@@ -90,7 +90,7 @@ of_bins as (
         1 as gpus, 'gpu_oversubscribed' as rule, true as is_so, min(processes.processes)::double as value
     from staging.stg_gpu_processes as processes
     inner join intermediate.int_held_bins as bins
-        on processes.gpu_uuid = bins.gpu_uuid and processes.ts_ms // 600000 * 600000 = bins.start_ms
+        on processes.gpu_uuid = bins.gpu_uuid and processes.ts_ms // ten_minutes_ms() * ten_minutes_ms() = bins.start_ms
     where processes.processes > 1 or processes.processes = 0
     group by bins.job_run_key, bins.gpu_uuid, bins.start_ms
     having min(processes.processes) > 1
@@ -100,9 +100,9 @@ of_rules as (
     select
         rule, cluster, node, job_run_key, gpu_uuid,
         min(start_ms) as first_ms,
-        max(start_ms) + 600000 as last_ms,
+        max(start_ms) + ten_minutes_ms() as last_ms,
         count(*) as bins,
-        sum(lost * 600000) as gpu_ms,
+        sum(lost * ten_minutes_ms()) as gpu_ms,
         median(value) as score
     from of_bins
     where is_so
@@ -113,7 +113,7 @@ of_rules as (
 swapped as (
     select
         'swap_in_use' as rule, cluster, node, job_run_key, null as gpu_uuid,
-        min(start_ms) as first_ms, max(start_ms) + 600000 as last_ms, count(*) as bins, null as gpu_ms,
+        min(start_ms) as first_ms, max(start_ms) + ten_minutes_ms() as last_ms, count(*) as bins, null as gpu_ms,
         (max(swap_used_bytes) - arg_min(swap_used_bytes, start_ms)) / threshold('swap_growth_bytes') as score
     from hosts
     where swap_used_bytes is not null
@@ -132,8 +132,8 @@ drivers as (
     inner join staging.stg_gpus as gpus
         on holds.gpu_uuid = gpus.gpu_uuid
         -- the version of the time of the hold, where the inventory dates it
-        and coalesce(gpus.valid_from_ms, 0) < coalesce(holds.end_ms, 9223372036854775807)
-        and coalesce(gpus.valid_to_ms, 9223372036854775807) > holds.start_ms
+        and coalesce(gpus.valid_from_ms, 0) < coalesce(holds.end_ms, forever_ms())
+        and coalesce(gpus.valid_to_ms, forever_ms()) > holds.start_ms
     where gpus.driver_version is not null and in_window(holds.start_ms, holds.end_ms)
     group by holds.job_run_key
     having count(distinct gpus.driver_version) > 1 and count(distinct holds.node) > 1
@@ -142,16 +142,16 @@ drivers as (
 ecc as (
     select
         'ecc_off' as rule, bins.cluster, bins.node, bins.job_run_key, modes.gpu_uuid,
-        min(bins.start_ms) as first_ms, max(bins.start_ms) + 600000 as last_ms, count(*) as bins, null as gpu_ms,
+        min(bins.start_ms) as first_ms, max(bins.start_ms) + ten_minutes_ms() as last_ms, count(*) as bins, null as gpu_ms,
         1.0 as score
     from (
-        select gpu_uuid, ts_ms // 600000 * 600000 as start_ms, max(value) as value
+        select gpu_uuid, ts_ms // ten_minutes_ms() * ten_minutes_ms() as start_ms, max(value) as value
         from staging.stg_gpu_samples_other
         where
             metric = 'ecc_mode'
-            and ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
-            and ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
-        group by gpu_uuid, ts_ms // 600000
+            and ts >= from_ms(scope_from_ms())
+            and ts < from_ms(coalesce(chosen_to_ms(), 9223372036854775))
+        group by gpu_uuid, ts_ms // ten_minutes_ms()
     ) as modes
     inner join intermediate.int_held_bins as bins using (gpu_uuid, start_ms)
     where modes.value = 0

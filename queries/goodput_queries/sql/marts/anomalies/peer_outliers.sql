@@ -181,7 +181,7 @@ numbered as (
         *,
         value < peer_value as is_lower,
         -- the same in ten minutes that follow each other
-        start_ms - 600000 * row_number() over (
+        start_ms - ten_minutes_ms() * row_number() over (
             partition by rule, job_run_key, gpu_uuid, value < peer_value order by start_ms
         ) as stretch
     from scored
@@ -203,7 +203,7 @@ of_gpus as (
         job_run_key,
         is_lower,
         min(start_ms) as first_ms,
-        max(start_ms) + 600000 as last_ms,
+        max(start_ms) + ten_minutes_ms() as last_ms,
         count(*) as bins,
         avg(value) as value,
         avg(peer_value) as peer_value,
@@ -250,7 +250,7 @@ select
     owners.team,
     from_ms(found.first_ms) as start_at,
     from_ms(found.last_ms) as end_at,
-    (found.gpu_bins * 600000)::bigint as gpu_ms,
+    (found.gpu_bins * ten_minutes_ms())::bigint as gpu_ms,
     null::double as cost,
     found.value,
     found.peer_value,

@@ -50,8 +50,8 @@ intervals as (
     inner join state.reading_series as readings using (series)
     where
         readings.gpu_uuid in (select gpu_uuid from holes)
-        and intervals.hour_ms >= coalesce(getvariable('scope_from_ms')::bigint, 0) - 86400000
-        and intervals.hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+        and intervals.hour_ms >= scope_from_ms() - one_day_ms()
+        and intervals.hour_ms < scope_to_ms()
     group by readings.gpu_uuid
 ),
 
@@ -149,7 +149,7 @@ node_holes as (
 ),
 
 planned as (
-    select cluster, node, start_ms, coalesce(end_ms, 9223372036854775807) as end_ms, state
+    select cluster, node, start_ms, coalesce(end_ms, forever_ms()) as end_ms, state
     from staging.stg_node_states
     where state in ('powered_off', 'maintenance', 'down')
 ),
@@ -234,7 +234,7 @@ errors as (
     inner join marts.gpu_events as events
         on found.gpu_uuid = events.gpu_uuid
         and (events.kind = 'off_the_bus' or events.code in (79, 167))
-        and epoch_ms(events.event_at) between found.since_ms - 600000 and found.end_ms
+        and epoch_ms(events.event_at) between found.since_ms - ten_minutes_ms() and found.end_ms
     group by found.hole
 ),
 
@@ -247,7 +247,7 @@ owners as (
     inner join intermediate.int_holds as holds
         on found.gpu_uuid = holds.gpu_uuid
         and holds.start_ms <= found.start_ms
-        and coalesce(holds.end_ms, 9223372036854775807) > found.start_ms
+        and coalesce(holds.end_ms, forever_ms()) > found.start_ms
     inner join intermediate.int_job_run_owners as owners using (job_run_key)
     group by found.hole
 ),
@@ -257,7 +257,7 @@ last_values as (
         found.hole,
         arg_max(metrics.power_w.last, metrics.start_ms) as power_w,
         arg_max(metrics.gpu_temperature_c.last, metrics.start_ms) as gpu_temperature_c
-    from (select *, since_ms // 3600000 * 3600000 as hour_ms from long_enough where gpu_uuid is not null) as found
+    from (select *, since_ms // one_hour_ms() * one_hour_ms() as hour_ms from long_enough where gpu_uuid is not null) as found
     inner join intermediate.int_gpu_metrics as metrics
         on found.gpu_uuid = metrics.gpu_uuid
         and found.hour_ms = metrics.hour_ms

@@ -131,16 +131,16 @@ power as (
         samples.gpu_uuid,
         avg(samples.power_w) filter (where samples.ts_ms <= quiet.last_ms) as of_steps_w,
         avg(samples.power_w) filter (
-            where samples.ts_ms > greatest((quiet.last_ms + quiet.followed_ms) / 2, quiet.followed_ms - 600000)
+            where samples.ts_ms > greatest((quiet.last_ms + quiet.followed_ms) / 2, quiet.followed_ms - ten_minutes_ms())
         ) as now_w
     from quiet
     inner join intermediate.int_holds as holds using (job_run_key)
     inner join staging.stg_gpu_samples as samples
         on holds.gpu_uuid = samples.gpu_uuid
         and samples.gpu_instance = ''
-        and samples.ts_ms > quiet.last_ms - 600000
+        and samples.ts_ms > quiet.last_ms - ten_minutes_ms()
         and samples.ts_ms <= quiet.followed_ms
-    where holds.gpu_instance = '' and samples.ts >= from_ms((select min(last_ms) - 600000 from quiet))
+    where holds.gpu_instance = '' and samples.ts >= from_ms((select min(last_ms) - ten_minutes_ms() from quiet))
     group by quiet.attempt_key, samples.gpu_uuid
 ),
 

@@ -70,7 +70,7 @@ standing as (
     select
         *,
         coalesce(
-            start_ms - lag(start_ms) over of_gpu > 600000
+            start_ms - lag(start_ms) over of_gpu > ten_minutes_ms()
             -- a gauge that moves between two parts does not stand still; values of other rules are no gauges
             or (rule in ('frozen_series', 'standing_power', 'standing_temperature') and value <> lag(value) over of_gpu),
             true
@@ -97,7 +97,7 @@ stretches as (
         any_value(node) as node,
         arg_min(job_run_key, start_ms) as job_run_key,
         min(start_ms) as first_ms,
-        max(start_ms) + 600000 as last_ms,
+        max(start_ms) + ten_minutes_ms() as last_ms,
         sum(samples)::bigint as samples,
         avg(value) as value,
         max(use_max_ratio) - min(use_min_ratio) as use_range,

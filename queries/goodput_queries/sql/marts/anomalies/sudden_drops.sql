@@ -64,14 +64,14 @@ levels as (
     where value is not null
     window
         before_it as (
-            partition by rule, job_run_key order by start_ms range between 3600000 preceding and 600000 preceding
+            partition by rule, job_run_key order by start_ms range between one_hour_ms() preceding and ten_minutes_ms() preceding
         ),
         since_then as (
             partition by rule, job_run_key order by start_ms range between current row and 1200000 following
         ),
         -- the first ten minutes may have some of the work before the fall
         after_the_fall as (
-            partition by rule, job_run_key order by start_ms range between 600000 following and 1200000 following
+            partition by rule, job_run_key order by start_ms range between ten_minutes_ms() following and 1200000 following
         )
 ),
 
@@ -104,13 +104,13 @@ firsts as materialized (
                 and levels.value > (falls.before + falls.after) / 2
         ) as back_ms,
         (
-            select max(levels.start_ms) + 600000
+            select max(levels.start_ms) + ten_minutes_ms()
             from levels
             where levels.rule = falls.rule and levels.job_run_key = falls.job_run_key
         ) as last_ms
     from falls
     -- ten minutes later it is the same fall
-    where coalesce(start_ms - last_fall_ms > 600000, true)
+    where coalesce(start_ms - last_fall_ms > ten_minutes_ms(), true)
 ),
 
 declared as (
@@ -119,14 +119,14 @@ declared as (
         firsts.job_run_key,
         firsts.start_ms,
         sum(
-            least(coalesce(timeline.end_ms, 9223372036854775807), firsts.start_ms + 1800000)
+            least(coalesce(timeline.end_ms, forever_ms()), firsts.start_ms + 1800000)
             - greatest(timeline.start_ms, firsts.start_ms)
         ) as declared_ms
     from firsts
     inner join intermediate.int_run_timeline as timeline
         on firsts.job_run_key = timeline.job_run_key
         and timeline.start_ms < firsts.start_ms + 1800000
-        and coalesce(timeline.end_ms, 9223372036854775807) > firsts.start_ms
+        and coalesce(timeline.end_ms, forever_ms()) > firsts.start_ms
     where timeline.category in (
         'checkpoint_save', 'restore', 'data_stall', 'other_declared', 'startup', 'gang_wait', 'suspended', 'teardown'
     )

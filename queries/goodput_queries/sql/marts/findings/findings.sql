@@ -69,7 +69,7 @@ marked as (
     select
         *,
         coalesce(
-            since_ms - max(coalesce(until_ms, 9223372036854775807)) over (
+            since_ms - max(coalesce(until_ms, forever_ms())) over (
                 of_subject rows between unbounded preceding and 1 preceding
             ) > threshold('finding_rest_ms'),
             true
@@ -94,7 +94,7 @@ merged as (
     select
         rule, cluster, node, gpu_uuid, run_key, detail,
         min(since_ms) as since_ms,
-        nullif(max(coalesce(until_ms, 9223372036854775807)), 9223372036854775807) as until_ms,
+        nullif(max(coalesce(until_ms, forever_ms())), forever_ms()) as until_ms,
         sum(gpu_ms)::bigint as gpu_ms,
         sum(cost) as cost,
         max(share_ratio) as share_ratio,
@@ -150,8 +150,8 @@ said as (
     ) as actions
         on finding_key(merged.rule, merged.cluster, merged.node, merged.gpu_uuid, merged.run_key, merged.detail)
             = actions.finding_key
-        and actions.since_ms <= coalesce(merged.until_ms, 9223372036854775807)
-        and coalesce(actions.until_ms, 9223372036854775807) >= merged.since_ms
+        and actions.since_ms <= coalesce(merged.until_ms, forever_ms())
+        and coalesce(actions.until_ms, forever_ms()) >= merged.since_ms
     group by all
 ),
 

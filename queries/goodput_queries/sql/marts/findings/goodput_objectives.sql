@@ -32,12 +32,12 @@ wanted as (
     from objectives
     where
         coalesce(
-            getvariable('scope_node'), getvariable('scope_gpu_uuid'), getvariable('scope_gpu_model'), getvariable('scope_user'),
-            getvariable('scope_run'), getvariable('scope_partition')
+            chosen_node(), chosen_gpu_uuid(), chosen_gpu_model(), chosen_user(),
+            chosen_run(), chosen_partition()
         ) is null
         and of_teams(team)
-        and (getvariable('scope_team') is null or team = getvariable('scope_team'))
-        and (getvariable('scope_cluster') is null or coalesce(cluster, getvariable('scope_cluster')) = getvariable('scope_cluster'))
+        and in_team(team)
+        and (chosen_cluster() is null or coalesce(cluster, chosen_cluster()) = chosen_cluster())
 ),
 
 spans as (
@@ -45,7 +45,7 @@ spans as (
         wanted.*,
         min(clusters.first_ms) as first_ms,
         -- the last whole hour: of the one that goes on little is known
-        scope_end(max(clusters.as_of_ms)) // 3600000 * 3600000 as to_ms
+        scope_end(max(clusters.as_of_ms)) // one_hour_ms() * one_hour_ms() as to_ms
     from wanted
     inner join intermediate.int_clusters as clusters on wanted.cluster is null or wanted.cluster = clusters.cluster
     group by all
@@ -99,9 +99,9 @@ sums as (
         sum(matched.useful_ms) filter (where matched.hour_ms >= spans.to_ms - spans.window_ms) as useful_ms,
         sum(matched.unsettled_ms) filter (where matched.hour_ms >= spans.to_ms - spans.window_ms) as unsettled_ms,
         sum(matched.lost_ms) filter (where matched.hour_ms >= spans.to_ms - spans.window_ms) as lost_ms,
-        lost_share_from(spans.to_ms - 3600000, matched.hour_ms, matched.base_ms, matched.lost_ms) as lost_1h,
+        lost_share_from(spans.to_ms - one_hour_ms(), matched.hour_ms, matched.base_ms, matched.lost_ms) as lost_1h,
         lost_share_from(spans.to_ms - 21600000, matched.hour_ms, matched.base_ms, matched.lost_ms) as lost_6h,
-        lost_share_from(spans.to_ms - 86400000, matched.hour_ms, matched.base_ms, matched.lost_ms) as lost_24h,
+        lost_share_from(spans.to_ms - one_day_ms(), matched.hour_ms, matched.base_ms, matched.lost_ms) as lost_24h,
         lost_share_from(spans.to_ms - 2592000000, matched.hour_ms, matched.base_ms, matched.lost_ms) as lost_30d
     from spans
     left join matched using (name)
@@ -113,9 +113,9 @@ burnt as (
         *,
         greatest(to_ms - window_ms, first_ms) as from_ms,
         (1 - target_ratio) * base_ms as budget_ms,
-        case when first_ms <= to_ms - 3600000 then lost_1h / (1 - target_ratio) end as burn_rate_1h,
+        case when first_ms <= to_ms - one_hour_ms() then lost_1h / (1 - target_ratio) end as burn_rate_1h,
         case when first_ms <= to_ms - 21600000 then lost_6h / (1 - target_ratio) end as burn_rate_6h,
-        case when first_ms <= to_ms - 86400000 then lost_24h / (1 - target_ratio) end as burn_rate_24h,
+        case when first_ms <= to_ms - one_day_ms() then lost_24h / (1 - target_ratio) end as burn_rate_24h,
         case when first_ms <= to_ms - 2592000000 then lost_30d / (1 - target_ratio) end as burn_rate_30d,
         -- without any use the rate is 1 / (1 - target): of a low target the limits are never reached
         least(threshold('objective_fast_burn'), 1 + threshold('objective_burn_share') * (1 / (1 - target_ratio) - 1))
