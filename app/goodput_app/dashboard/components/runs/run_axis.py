@@ -96,10 +96,7 @@ def _said(
 def _lanes(timeline: pl.DataFrame, waits: pl.DataFrame, events: pl.DataFrame) -> figures.Lanes:
     bars = ("lane", "label", "colour", "hover", "start_at", "end_at")
     pieces = timeline.drop_nulls(["start_at", "end_at"])
-    named = [
-        theme.plotly_text(f"{label} ({phase})" if phase else label)
-        for label, phase in pieces.select("label", "phase").iter_rows()
-    ]
+    named = ["<br>".join(map(theme.plotly_text, hover.split("<br>"))) for hover in pieces["hover"]]
     attempts = pieces.with_columns(
         pl.Series("hover", named, dtype=pl.String), lane=pl.format("attempt {}", "attempt")
     )
