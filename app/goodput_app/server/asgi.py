@@ -31,6 +31,7 @@ from goodput_app.server import metrics_access
 from goodput_app.server.allowed_hosts import AllowedHosts
 from goodput_app.server.api.routes import api_routes
 from goodput_app.server.background import Upkeep
+from goodput_app.server.base_path import BasePath
 from goodput_app.server.body import limited_body
 from goodput_app.server.compressed_assets import CompressedAssets
 from goodput_app.server.health import health_route
@@ -130,7 +131,7 @@ def serve(
             sources,
             statements,
             notifications,
-            names=access.names(is_loopback=is_loopback(address)),
+            names=access.names(is_loopback=is_loopback(address), public_url=settings().public_url),
         )
         server = HttpServer(
             uvicorn_config(app, access),
@@ -184,6 +185,7 @@ def create_app(
         lifespan=_lifespan(store, upkeep, note, sources, statements, notifications),
         routes=routes(store, note, upkeep),
         middleware=[
+            Middleware(BasePath, settings().base_path, of_streamlit=bool(access.base_path)),
             Middleware(AllowedHosts, names),
             Middleware(SignIn, access, recorded),
             Middleware(CountViewers, viewers),

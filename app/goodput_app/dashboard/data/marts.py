@@ -32,7 +32,6 @@ JOBS_SHOWN = 200
 RUNS_SHOWN = 2_000
 REJECTS_SHOWN = 500
 STEPS_DRAWN = 350  # each gives its bucket's slowest and fastest, in two lines
-PIECES_DRAWN = 1_400
 
 State = tuple[int, int, str]
 
@@ -280,34 +279,6 @@ def run_wall_clock(scope: Scope) -> pl.DataFrame:
 def attempts(scope: Scope) -> pl.DataFrame:
     """Return the attempts of the scope's run in order."""
     return of_run("marts.attempts", scope, "attempt")
-
-
-def run_timeline(scope: Scope) -> pl.DataFrame:
-    """Return what the gang of the scope's run did when; of very many pieces the longest.
-
-    The category is the one with most of a piece; hover: how much the ledger has in each.
-    """
-    return read(
-        f"""with pieces as (
-            select * exclude (share_ratio, is_most),
-                string_agg(
-                    case
-                        when share_ratio < 0.9995 then label || ' ' || percent_text(share_ratio)
-                        when phase is null then label
-                        else label || ' (' || phase || ')'
-                    end, '<br>' order by share_ratio desc
-                ) over (partition by attempt, start_at) as hover,
-                is_most
-            from marts.run_timeline
-            where run_key = $1
-        )
-        select * exclude (is_most), count(*) over () as pieces
-        from pieces
-        where is_most
-        order by end_at - start_at desc nulls first limit {PIECES_DRAWN}""",
-        scope,
-        scope.run,
-    )
 
 
 def train_steps(scope: Scope) -> pl.DataFrame:

@@ -26,7 +26,7 @@ STEPS = figures.Panel("Step time", {"step_s": "", "median_step_s": "median of th
 def draw(view: View) -> None:
     """Draw the run's lanes, steps and telemetry on an axis of the run's time in the window."""
     scope = view.scope
-    timeline, waits = marts.run_timeline(scope), run_axis.waits(scope)
+    timeline, waits = run_axis.timeline(scope), run_axis.waits(scope)
     steps, events = marts.train_steps(scope), run_axis.events(scope)
     held = run_axis.allocated(scope)
     gpus = held["gpus"][0] if held.height else 0

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.external.repros import NEEDED, REPROS, gpu_s
+from tests.external.reports.repros import NEEDED, REPROS, gpu_s
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions

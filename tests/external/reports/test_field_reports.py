@@ -12,7 +12,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
-from tests.external.repros import NEEDED, REPROS, gpu_s
+from tests.external.reports.repros import NEEDED, REPROS, gpu_s
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
