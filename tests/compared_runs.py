@@ -14,7 +14,7 @@ import numpy as np
 from tests.made_once import made_once
 from tests.queries.conftest import Evidence
 
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,11 +14,11 @@ import pytest
 from tests.made_once import made_once
 from tests.tiers import Costs
 
-from goodput_app.dashboard.state import use_store
 from goodput_app.demo import demo_database, digest
+from goodput_app.process.store import use_store
 from goodput_app.settings import settings
+from goodput_queries.database import LocalStore
 from goodput_queries.storage import opening
-from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

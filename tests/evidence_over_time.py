@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Mapping
     from pathlib import Path
 
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 Evidence = dict[str, pl.DataFrame]  # by raw table, without load_sequence
 MOMENTS = {

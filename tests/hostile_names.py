@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tests.queries.conftest import Evidence, at
 
 if TYPE_CHECKING:
-    from goodput_queries.storage.store import LocalStore
+    from goodput_queries.database import LocalStore
 
 LONG = "w" * 100_000
 PAYLOADS = {

@@ -11,7 +11,7 @@ from tests.made_once import made_once
 
 from goodput_ingest.run import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

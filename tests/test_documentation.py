@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from goodput_app.cli.main import COMMANDS
-from goodput_app.dashboard import glossary
+from goodput_app.text import glossary
 from goodput_ingest.sources.job_events.job_events import EVENTS, NAMED
 from goodput_ingest.sources.registry import SOURCES
 from goodput_ingest.sources.site import (
@@ -47,6 +47,15 @@ def anchors(page: Path) -> set[str]:
     """Return the anchors of the headings of a page, as GitHub names them."""
     headings = re.findall(r"^#+ (.*)$", FENCE.sub("", page.read_text("utf-8")), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", h.lower()).strip().replace(" ", "-") for h in headings}
+
+
+def test_the_index_of_decisions_has_each_once() -> None:
+    folder = ROOT / "docs" / "decisions"
+    listed = re.findall(
+        r"^\| \[\d+\]\((.*?)\)", (folder / "README.md").read_text("utf-8"), re.MULTILINE
+    )
+
+    assert sorted(listed) == sorted(page.name for page in folder.glob("[0-9]*.md"))
 
 
 @pytest.mark.parametrize("name", PAGES)

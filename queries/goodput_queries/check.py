@@ -9,7 +9,7 @@ import polars as pl
 from goodput_queries.catalog import models
 
 if TYPE_CHECKING:
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 SAMPLE_ROWS = 3
 SCHEMA = {"check": pl.String, "what": pl.String, "violations": pl.Int64, "sample": pl.String}
@@ -29,7 +29,7 @@ def check(store: Store) -> pl.DataFrame:
         for layer in models.LAYERS
         if layer != models.TEMP_LAYER
         for model in models.of_layer(layer).values()
-        if (layer in models.BASE_LAYERS or model.materialised or "written_by" in model.directives)
+        if (layer in models.BASE_LAYERS or model.materialised or model.is_written_by_code)
         and model.grain
         and not model.grain[0].startswith("none")
     ]

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from aiosmtpd.smtp import SMTP, AuthResult
 
+from goodput_billing.delivery.settings import StatementMail
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -188,3 +190,18 @@ def free_port() -> int:
     """Return a port that nothing listens on."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         return int(listening.getsockname()[1])
+
+
+def mail_settings(post, **more):
+    """Return settings for a mail server of these tests."""
+    return StatementMail(
+        **{
+            "host": "127.0.0.1",
+            "port": post.port,
+            "sender": "Goodput <goodput@lab.example>",
+            "to": ("finance@lab.example",),
+            "security": "none",
+            "timeout_s": 10,
+            **more,
+        }
+    )

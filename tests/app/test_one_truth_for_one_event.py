@@ -10,11 +10,12 @@ from tests.app.facts_of_findings import FACTS, comparable, printed, rows_of, win
 from tests.app.opened_page import table, texts
 from tests.queries.conftest import Evidence
 
-from goodput_app.dashboard import theme
-from goodput_app.notify import bodies, outbox
+from goodput_app.dashboard import time_zone
+from goodput_app.notify import occurrences
+from goodput_messages import bodies
+from goodput_queries.database import LocalStore
 from goodput_queries.evidence import plausible
 from goodput_queries.scope import Scope
-from goodput_queries.storage.store import LocalStore
 
 DRAINED, DOWN = (3_789, 3_850), (7_389, 9_000)  # seconds: 9:03:09 to 9:04:10, 10:03:09 to the end
 NOW = datetime(2027, 1, 15, 10, 30, tzinfo=UTC)
@@ -82,7 +83,7 @@ def test_outages_and_their_findings_have_the_same_times(world):
 
 
 def test_an_alert_starts_when_its_finding_does(world):
-    seen = outbox.seen(world, NOW, None)
+    seen = occurrences.seen(world, NOW, None)
     assert seen is not None
     ends_ms = round(NOW.timestamp() * 1000)
     notices = [one for one in seen.notices.values() if one.node == "b"]
@@ -96,7 +97,7 @@ def test_an_alert_starts_when_its_finding_does(world):
 def test_overview_says_since_when_a_node_is_down(world, visit):
     app = visit(world, cluster="site")
 
-    assert f"since {theme.moment(Evidence.at(DOWN[0]))}" in texts(app).replace("\\", "")
+    assert f"since {time_zone.moment(Evidence.at(DOWN[0]))}" in texts(app).replace("\\", "")
 
 
 SUMS = {  # what adds up the waste of a scope in another way: its select of milliseconds and cost

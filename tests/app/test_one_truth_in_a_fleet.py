@@ -13,9 +13,10 @@ from tests.app.facts_of_findings import FACTS, comparable, printed, rows_of, win
 from tests.app.opened_page import table
 
 from goodput_app.demo import recipe
-from goodput_app.notify import bodies, outbox
+from goodput_app.notify import occurrences
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.synthetic import generate
+from goodput_messages import bodies
 from goodput_queries.scope import Scope
 
 pytestmark = pytest.mark.machine
@@ -79,7 +80,7 @@ def test_the_page_of_findings_shows_them_alike(world, visit):
 
 def test_each_alert_starts_and_lasts_as_its_finding_does(world):
     now = rows_of(world, Scope(), ("max(as_of_at)",), "marts.clusters")[0][0].replace(tzinfo=UTC)
-    seen = outbox.seen(world, now, None)
+    seen = occurrences.seen(world, now, None)
     assert seen is not None
     columns = ("finding_key", "since_at", "gpu_ms")
     scope = Scope(round((now.timestamp() - 86_400) * 1000), round(now.timestamp() * 1000))

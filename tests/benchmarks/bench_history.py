@@ -21,7 +21,7 @@ from tests.benchmarks.table import Row
 from tests.benchmarks.table import number as shown
 from tests.evidence_over_time import Evidence, evidence_of, load
 
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable

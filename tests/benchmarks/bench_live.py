@@ -24,7 +24,7 @@ from tests.evidence_over_time import (
     rows_of,
 )
 
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

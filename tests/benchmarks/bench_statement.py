@@ -24,7 +24,7 @@ from goodput_billing.statement.amounts.charges import Policy
 from goodput_billing.statement.days import day_of
 from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.statement import statement
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -27,7 +27,7 @@ from tests.benchmarks.meter import Meter, alone
 
 from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -18,9 +18,9 @@ import polars as pl
 from tests.benchmarks.meter import Cost, Meter
 
 from goodput_queries.catalog import models
+from goodput_queries.database import LocalStore
 from goodput_queries.ledger_build import dirty, materialise, watermarks
 from goodput_queries.ledger_build.dirty_hours import DirtyHours, ranges
-from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,8 +16,8 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 from tests.until import until
 
+from goodput_queries.database import LocalStore
 from goodput_queries.evidence.batch import Batch
-from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -26,7 +26,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import launch
 
 from goodput_queries import audit
-from goodput_queries.storage.store import open_store
+from goodput_queries.database import open_store
 
 pytestmark = pytest.mark.machine
 NGINX = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")

@@ -11,7 +11,7 @@ import pytest
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.check import check
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 
 ROOT = os.environ.get("GOODPUT_EXTERNAL_DATA")
 pytestmark = [

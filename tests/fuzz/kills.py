@@ -25,7 +25,7 @@ from tests.app.served import GOODPUT
 from goodput_app.demo import recipe
 from goodput_queries.catalog import models
 from goodput_queries.check import check
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

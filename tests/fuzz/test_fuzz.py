@@ -16,7 +16,7 @@ from goodput_queries.check import check
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from goodput_queries.storage.store import LocalStore
+    from goodput_queries.database import LocalStore
 
 SEED, FILES = 20, 120
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 
 if TYPE_CHECKING:
     from pathlib import Path

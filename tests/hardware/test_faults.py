@@ -20,7 +20,7 @@ from goodput_queries.check import check
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from goodput_queries.storage.store import LocalStore
+    from goodput_queries.database import LocalStore
 
 SESSION = Path(__file__).with_name("faults")
 TOLERANCE_S = 1.0

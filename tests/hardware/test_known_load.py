@@ -16,11 +16,11 @@ import polars as pl
 import pytest
 
 from goodput_app.dashboard.data import metrics
-from goodput_app.dashboard.state import use_store
+from goodput_app.process.store import use_store
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
+from goodput_queries.database import LocalStore
 from goodput_queries.scope import Scope
-from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,10 +13,10 @@ from tests.made_once import made_once
 
 from goodput_queries.catalog import models
 from goodput_queries.errors import StoreError
-from goodput_queries.evidence.batch import ROW_GROUP
+from goodput_queries.storage.row_groups import ROW_GROUP
 
 if TYPE_CHECKING:
-    from goodput_queries.storage.store import LocalStore
+    from goodput_queries.database import LocalStore
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from goodput_ingest.live.config import Collector
 from goodput_ingest.live.scheduler import Clock, Collection
 from goodput_ingest.live.store_lease import Held
 from goodput_ingest.source import Batch
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

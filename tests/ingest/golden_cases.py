@@ -18,7 +18,7 @@ from goodput_ingest.source import ReadOptions
 if TYPE_CHECKING:
     import polars as pl
 
-    from goodput_queries.storage.store import LocalStore
+    from goodput_queries.database import LocalStore
 
 GOLDEN = Path(__file__).parent / "golden"
 CASES = sorted(GOLDEN.glob("*/*"))

@@ -11,7 +11,7 @@ from goodput_ingest.source import ReadOptions
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from goodput_queries.storage.store import LocalStore
+    from goodput_queries.database import LocalStore
 
 UTC = ReadOptions(zone=ZoneInfo("UTC"))
 ITERATION = (

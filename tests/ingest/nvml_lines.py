@@ -12,7 +12,7 @@ from goodput_ingest.source import ReadOptions
 
 if TYPE_CHECKING:
     from goodput_ingest.run.ingest import Summary
-    from goodput_queries.storage.store import LocalStore
+    from goodput_queries.database import LocalStore
 
 
 Line = dict[str, Any]

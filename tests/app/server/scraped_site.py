@@ -13,7 +13,7 @@ from goodput_queries.evidence.plausible import utc_now
 from goodput_queries.objectives import Objective, as_variable
 
 if TYPE_CHECKING:
-    from goodput_queries.storage.store import LocalStore
+    from goodput_queries.database import LocalStore
 
 HOUR_S = 3_600
 HOURS = 30
@@ -26,7 +26,9 @@ def scraped_site(store: LocalStore) -> LocalStore:
     Team nlp trains for 20 hours, with steps of which checkpoints keep all; vision and speech have
     GPUs of which nothing is known. A node is down in the end.
     """
-    store.objectives = as_variable([Objective(0.9, team="nlp"), Objective(0.5, cluster="atlas")])
+    store.variables["goodput_objectives"] = as_variable(
+        [Objective(0.9, team="nlp"), Objective(0.5, cluster="atlas")]
+    )
     atlas = Evidence(store, "atlas")
     atlas.node("n1", 4, model="NVIDIA H200", partitions=("train",))
     atlas.node("n2", 4, model="NVIDIA H200", partitions=("train", "short"))

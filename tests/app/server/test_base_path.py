@@ -19,11 +19,11 @@ from tests.until import until
 from goodput_app import settings
 from goodput_app.access.settings import AccessSettings, Member, ProxySettings
 from goodput_app.cli.notify import notification_plan
-from goodput_app.notify.message import finding_url
 from goodput_app.server.allowed_hosts import AllowedHosts
 from goodput_app.server.base_path import BasePath
 from goodput_app.server.index_page import SCRIPT, IndexPage
 from goodput_app.server.sign_in import SignIn
+from goodput_messages.message import finding_url
 
 NGINX = shutil.which("nginx")
 OF_A_BROWSER = {"Accept": "text/html", "X-Forwarded-User": "ada"}

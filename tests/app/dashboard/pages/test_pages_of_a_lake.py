@@ -14,7 +14,7 @@ from goodput_queries.evidence.batch import Batch
 from goodput_queries.lake.arrange import READINGS
 from goodput_queries.lake.lake import Lake
 from goodput_queries.lake.pull import attach
-from goodput_queries.storage.lake_binding import LakeBinding, LakeOptions
+from goodput_queries.ledger_build.distributed.lake_binding import LakeBinding, LakeOptions
 
 DAY_S = 86_400
 OPERATE = Path(__file__).parents[4] / "docs" / "operate.md"

@@ -22,7 +22,7 @@ listed as (
                 states.source = 'slurm' and states.end_ms = states.start_ms
                 and lead(states.state) over of_listing = states.state
                 then lead(states.start_ms) over of_listing
-            else coalesce(states.end_ms, 9223372036854775807)
+            else coalesce(states.end_ms, forever_ms())
         end as until_ms
     from staging.stg_node_states as states
     semi join nodes using (cluster, node)
@@ -61,7 +61,7 @@ outages as (
         node,
         state,
         min(start_ms) as start_ms,
-        nullif(max(until_ms), 9223372036854775807) as end_ms,
+        nullif(max(until_ms), forever_ms()) as end_ms,
         count(*) as reports,
         string_agg(distinct reason, '; ' order by reason) as reason,
         string_agg(distinct replace(source, '-', ' '), ', ' order by replace(source, '-', ' ')) as sources
@@ -78,7 +78,7 @@ left_by_jobs as (
         outages.start_ms,
         units.gpu_uuid,
         coalesce(
-            max(coalesce(holds.end_ms, 9223372036854775807)) filter (where holds.gpu_uuid is not null), outages.start_ms
+            max(coalesce(holds.end_ms, forever_ms())) filter (where holds.gpu_uuid is not null), outages.start_ms
         ) as left_ms
     from outages
     inner join (
@@ -87,7 +87,7 @@ left_by_jobs as (
     left join intermediate.int_holds as holds
         on units.gpu_uuid = holds.gpu_uuid
         and holds.start_ms <= outages.start_ms
-        and coalesce(holds.end_ms, 9223372036854775807) > outages.start_ms
+        and coalesce(holds.end_ms, forever_ms()) > outages.start_ms
     group by outages.cluster, outages.node, outages.state, outages.start_ms, units.gpu_uuid
 ),
 
@@ -102,7 +102,7 @@ select
     from_ms(outages.start_ms) as start_at,
     from_ms(outages.end_ms) as end_at,
     case
-        when out_of_use.out_ms < coalesce(outages.end_ms, 9223372036854775807) or out_of_use.out_ms = outages.start_ms
+        when out_of_use.out_ms < coalesce(outages.end_ms, forever_ms()) or out_of_use.out_ms = outages.start_ms
             then from_ms(out_of_use.out_ms)
     end as out_at,
     greatest(
@@ -117,7 +117,7 @@ from outages
 inner join intermediate.int_clusters as clusters using (cluster)
 left join out_of_use using (cluster, node, state, start_ms)
 where
-    outages.start_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+    outages.start_ms < scope_to_ms()
     -- one of no length counts where it began
-    and greatest(coalesce(outages.end_ms, 9223372036854775807), outages.start_ms + 1)
-    > coalesce(getvariable('scope_from_ms')::bigint, 0)
+    and greatest(coalesce(outages.end_ms, forever_ms()), outages.start_ms + 1)
+    > scope_from_ms()

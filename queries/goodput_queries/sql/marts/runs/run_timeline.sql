@@ -25,7 +25,7 @@ pieces as (
     where
         of_teams(attempts.team)
         and in_cluster(attempts.cluster)
-        and (getvariable('scope_run') is null or attempts.run_key = getvariable('scope_run'))
+        and in_run(attempts.run_key)
         and in_window(timeline.start_ms, timeline.end_ms)
 ),
 
@@ -43,7 +43,7 @@ gangs as (
 cells as (
     select
         attempt_key, job_run_key, start_ms, from_ms, to_ms,
-        unnest(range(from_ms // 600000, (to_ms - 1) // 600000 + 1)) * 600000 as cell_ms
+        unnest(range(from_ms // ten_minutes_ms(), (to_ms - 1) // ten_minutes_ms() + 1)) * ten_minutes_ms() as cell_ms
     from pieces
     where category = 'step_unsplit'
 ),
