@@ -147,11 +147,10 @@ def in_parts(files: list[File], seed: int) -> list[File]:
 
 def _reading(line: str) -> str:
     """Return the labels and the time of a series; a line of another format as it is."""
-    return (
-        line
-        if line.startswith("{")
-        else f"{line.partition('{')[2].partition('}')[0]} {line.rsplit(maxsplit=1)[-1]}"
-    )
+    if line.startswith("{"):
+        return line
+    labels = line.partition("{")[2].partition("}")[0]
+    return f"{labels} {line.rsplit(maxsplit=1)[-1]}"
 
 
 def _sacct(job: Job, world: World) -> str:
