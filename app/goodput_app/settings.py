@@ -121,7 +121,7 @@ class RetentionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 class LakeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A lake that several hosts load into, instead of a database. See docs/operate.md.
+    """A lake that several hosts load into, instead of a database. See docs/lake.md.
 
     url: its folder or URL, such as "s3://metrics/goodput"; unset: none. cluster: of rows that name
     none; unset: that of [ingest]. engine: what builds compute readings with, `local` or `ray`.

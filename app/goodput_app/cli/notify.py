@@ -51,7 +51,8 @@ def notify(*, is_test: bool, is_dry_run: bool, user: str, db: str) -> pl.DataFra
     plan = notification_plan(settings())
     if not plan.targets:
         raise GoodputError(
-            f"{settings_file()}: no target is named under [[notify]]; docs/operate.md has examples."
+            f"{settings_file()}: no target is named under [[notify]]; "
+            "docs/notifications.md has examples."
         )
     return _tested(plan, user) if is_test else _planned(plan, db)
 
