@@ -15,9 +15,11 @@ from tests.external.reports.repros import NEEDED, REPROS, gpu_s
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
+from goodput_queries import database
 from goodput_queries.check import check
 
 pytestmark = NEEDED
+MOVED = {"goodput_queries.storage.store": database}  # since the scripts were written
 NO_CASES = {"README.md", "field", "run.py", "smalllib.py"}
 
 
@@ -118,6 +120,8 @@ def scripted(tmp_path_factory):
             with pytest.MonkeyPatch.context() as patch:
                 patch.syspath_prepend(folder)
                 patch.setattr("tempfile.tempdir", str(folder))
+                for name, module in MOVED.items():
+                    patch.setitem(sys.modules, name, module)
                 found = runpy.run_path(str(folder / script))
             for name in ("run", "smalllib"):
                 sys.modules.pop(name, None)
