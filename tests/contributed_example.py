@@ -1,4 +1,4 @@
-"""Runs the example of CONTRIBUTING.md: source, raw table, mart and page, as what it names.
+"""Runs the example of CONTRIBUTING.md: source, raw table, mart, rule and page, as what it names.
 
 It is a process of its own, whose packages are copies with the example's files in them.
 """
@@ -45,6 +45,9 @@ def main(folder: Path) -> None:
         app.run(timeout=60)
         answer = {
             "rows": store.read("select * from marts.inlet_temperatures order by node").rows(),
+            "findings": store.read(
+                "select node, evidence from marts.findings where rule = 'warm_inlet'"
+            ).rows(),
             "rejects": store.read("select line, reason from raw.rejects").rows(),
             "errors": [error.value for error in (*app.exception, *app.error)],
             "titles": [title.value for title in app.title],

@@ -46,13 +46,14 @@ def shown(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Any
         for package in packages:  # with what is compiled, which is as new as what it is of
             shutil.copytree(ROOT / where / package, folder / where / package)
     for name, fence in re.findall(
-        r"`((?:ingest|queries|app)/[\w/]+\.(?:py|sql))`[^\n]*(?:\n[^`\n][^\n]*)*:\n\n```(\w+)\n",
+        r"`((?:ingest|queries|app)/[\w/]+\.(?:py|sql|toml))`[^\n]*(?:\n[^`\n][^\n]*)*:\n\n```(\w+)\n",
         TEXT,
     ):
         if name.endswith("data/marts.py"):
             with (folder / name).open("a", encoding="utf-8") as file:
                 file.write("\n\n" + block(f"`{name}`", fence))
         else:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(block(f"`{name}`", fence), encoding="utf-8")
     registry = folder / "ingest/goodput_ingest/sources/registry.py"
     module = "from goodput_ingest.sources.site.rack_temperature import RackTemperature\n"
@@ -89,6 +90,10 @@ def test_its_source_reads_rows_and_rejects_one(shown: Any) -> None:
 
 def test_its_mart_has_a_row_a_node(shown: Any) -> None:
     assert shown["rows"] == [["n1", 24.5, 1], ["n2", 27.25, 1]]
+
+
+def test_its_rule_finds_the_node_of_the_inventory(shown: Any) -> None:
+    assert shown["findings"] == [["n1", "the air that it takes in has 24.5 °C"]]
 
 
 def test_its_page_shows_the_hottest_node_first(shown: Any) -> None:

@@ -125,7 +125,7 @@ def test_the_headers_of_site_files_are_those_that_are_read(module: ModuleType) -
 def test_files_and_tests_that_a_page_names_exist(name: str) -> None:
     page = (ROOT / name).read_text(encoding="utf-8")
     shown = re.findall(r"`(?:\w+\.)?((?:tests|app|ingest|queries|docs|deploy)/[\w./-]+\w)", page)
-    made = {path for path in shown if "rack_temperature" in path or "inlet_temp" in path}
+    made = {path for path in shown if "rack_temperature" in path or "inlet" in path}
     gone = {path for path in shown if not (ROOT / path).exists()} - made
     gone |= {f"{test}.py" for test in re.findall(r"`(?:[\w/]+/)?(test_\w+)\.py", page)} - TEST_FILES
     gone |= set(re.findall(r"(?:`|::)(test_\w+)`", page)) - TESTS - {t[:-3] for t in TEST_FILES}

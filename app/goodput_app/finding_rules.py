@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 import sys
-from importlib.resources import files
 
-RULES = files("goodput_queries") / "sql" / "reference" / "finding_rules.csv"
+from goodput_queries.catalog.rules import Rule, rules
+
 _HEAD = """# Findings
 
 A finding is a loss, a fault or an anomaly that is worth a person's look. `goodput findings` lists
-them, `goodput fixes` what to do first, the Findings page shows both. This page is printed from
-`reference/finding_rules.csv` (`python -m goodput_app.finding_rules > docs/findings.md`); limits are
-in `reference/thresholds.csv`, each with its unit and reason. Why it is so:
-[decision 0100](decisions/0100-findings.md).
+them, `goodput fixes` what to do first, the Findings page shows both. This page is printed from the
+folders of the rules in `queries/goodput_queries/rules` (`python -m goodput_app.finding_rules >
+docs/findings.md`); limits of several rules are in `reference/thresholds.csv`. Why it is so:
+[decision 0100](decisions/0100-findings.md), [decision 0161](decisions/0161-a-rule-is-a-folder.md).
 
 - **Losses are counted once.** Each GPU-millisecond of a loss is in at most one finding
   (`marts.loss_claims`), so that the rows of the fix list add up to what the ledger would gain
@@ -40,21 +39,31 @@ in `reference/thresholds.csv`, each with its unit and reason. Why it is so:
 
 def page() -> str:
     """Return the page in Markdown."""
-    rows = list(csv.DictReader(RULES.read_text("utf-8").splitlines()))
-    kinds = list(dict.fromkeys(row["kind"] for row in rows))
     lines = [_HEAD]
-    for kind in kinds:
+    for kind in sorted({rule.texts["kind"] for rule in rules()}):
         lines.append(f"## {kind.capitalize()}\n")
-        for row in rows:
-            if row["kind"] == kind:
-                lines += [
-                    f"### {row['title']}\n",
-                    f"`{row['rule']}`, {row['severity']}. {row['meaning']}\n",
-                    f"- How it is found: {row['found_by']}.",
-                    f"- What to do: {row['action']}.",
-                    f"- Who: {row['owner']}; effort: {row['effort']}.\n",
-                ]
+        for rule in rules():
+            if rule.texts["kind"] == kind:
+                lines += _section(rule)
     return "\n".join(lines)
+
+
+def _section(rule: Rule) -> list[str]:
+    of = rule.texts
+    lines = [
+        f"### {of['title']}\n",
+        f"`{rule.name}`, {of['severity']}. {of['meaning']}\n",
+        f"- How it is found: {of['found_by']}.",
+        f"- What to do: {of['action']}.",
+        f"- Who: {of['owner']}; effort: {of['effort']}.",
+    ]
+    if merge := rule.merged_into:
+        lines.append(f"- Where it and `{merge.rule}` are about one {merge.by}, it is that finding.")
+    lines += [
+        f"- `{limit.name}`: {limit.value:,.10g} {limit.unit}. {limit.why}."
+        for limit in rule.thresholds
+    ]
+    return [*lines[:-1], f"{lines[-1]}\n"]
 
 
 if __name__ == "__main__":

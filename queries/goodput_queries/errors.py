@@ -8,6 +8,7 @@ GoodputError            a stated failure: one sentence, no traceback, exit code 
 ├── QueryError          a query that cannot be answered as asked
 │   ├── NoEvidenceError there is no evidence in the queried time
 │   └── NotPermittedError  a reader who sees some teams only asked for more
+├── RuleError           the folder of a rule is not complete
 ├── BuildError          a view or stage could not be built
 │   ├── UnbuiltError    no build has processed the latest load
 │   └── UnbalancedError a build whose checks failed was not published
@@ -66,6 +67,10 @@ class NoEvidenceError(QueryError):
 
 class NotPermittedError(QueryError):
     """A reader who sees the rows of some teams only asked for what holds rows of others."""
+
+
+class RuleError(GoodputError):
+    """The folder of a rule of findings lacks something or has something that is not known."""
 
 
 class BuildError(GoodputError):

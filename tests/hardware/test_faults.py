@@ -73,7 +73,6 @@ def test_waits_for_input_have_their_price(findings: list[dict[str, Any]]) -> Non
     assert found["input_stall"]["gpu_ms"] / 1000 == pytest.approx(lost, abs=TOLERANCE_S)
 
 
-@pytest.mark.fires("steps_slower")
 def test_a_slow_host_is_slower_steps_from_the_first_one_on(
     findings: list[dict[str, Any]], truth: dict[str, dict[str, Any]]
 ) -> None:

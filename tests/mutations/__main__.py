@@ -44,10 +44,12 @@ TARGETS = {  # file -> the tests that specify it, the quickest first
     ),
     f"{QUERIES}/sql/marts/findings/loss_parts.sql": (
         "tests/queries/findings/test_losses.py",
+        "tests/queries/findings/test_cases.py",
         "tests/findings/test_quality.py",
     ),
     f"{QUERIES}/sql/marts/findings/loss_findings.sql": (
         "tests/queries/findings/test_losses.py",
+        "tests/queries/findings/test_cases.py",
         "tests/findings/test_quality.py",
     ),
     "app/goodput_billing/statement/closing.py": (

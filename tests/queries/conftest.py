@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
+from goodput_queries.catalog import models
 from goodput_queries.check import check
 from goodput_queries.database import LocalStore
 from goodput_queries.evidence.batch import Batch
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 START = datetime(2027, 1, 15, 8, tzinfo=UTC).replace(tzinfo=None)  # a whole hour
 START_MS = 1_800_000_000_000
 LOADS_OF_A_COPY = 10_000
-WITHOUT_CLUSTER = ("gpu_samples", "gpu_samples_other", "gpu_processes", "gpu_owners")
 
 
 def at(second: float | None) -> datetime | None:
@@ -78,7 +78,8 @@ class Evidence:
         self._add(table, rows or [{}], source, columns)
 
     def _add(self, table: str, rows: Any, source: str, columns: dict[str, Any]) -> None:
-        common = columns if table in WITHOUT_CLUSTER else {"cluster": self.name, **columns}
+        has_cluster = "\n    cluster " in models.base_tables()[table].sql
+        common = {"cluster": self.name, **columns} if has_cluster else columns
         self.load(table, [_with_times({**common, **row}) for row in rows], source)
 
     def gpu(self, name: str) -> str:
@@ -271,8 +272,7 @@ def built_together(
     """Make a test of one that loads its `cluster`, yields where it is to be built, and reads it.
 
     A build costs the same for one small cluster and for fifty: all such tests of a subject share
-    one database (`built_with`), each with a cluster of its own. `builds`: how often the test yields
-    at most.
+    one database (`built_with`), a cluster each. `builds`: how often the test yields at most.
     """
     if test is None:
         return functools.partial(built_together, builds=builds)
@@ -303,6 +303,7 @@ def databases_of_clusters(new_store: Any) -> Iterator[Callable[..., dict[str, Cl
 
     def of(name: str, items: list[Any]) -> dict[str, Cluster]:
         if name not in made:
+            made[name] = {}  # what failed is not tried again for each test
             stores.append(new_store())
             made[name] = _loaded_and_built(stores[-1], items)
         return made[name]
@@ -339,8 +340,7 @@ def cluster(request: Any, databases_of_clusters: Any) -> Cluster:
         and hasattr(item.function, "builds")
         and built_with(item.module) == name
     ]
-    found: Cluster = databases_of_clusters(name, items)[request.node.nodeid]
-    return found
+    return databases_of_clusters(name, items)[request.node.nodeid]
 
 
 @pytest.fixture

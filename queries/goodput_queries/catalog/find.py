@@ -10,7 +10,7 @@ from goodput_queries.catalog.models import (
     TEMP_LAYER,
     Model,
     of_layer,
-    reference_files,
+    reference_tables,
 )
 from goodput_queries.errors import QueryError
 
@@ -40,8 +40,8 @@ def catalogue() -> dict[str, Model]:
     """Return the tables and views of all lasting layers by their qualified names."""
     layers = [layer for layer in LAYERS if layer != TEMP_LAYER]
     found = {m.qualified_name: m for layer in layers for m in of_layer(layer).values()}
-    of_facts = Header("Facts; see the CSV of that name.", {}, {})
-    for name in reference_files():
+    of_facts = Header("Facts of the product.", {}, {})
+    for name in reference_tables():
         fact = Model("reference", name, "", of_facts, {})
         found.setdefault(fact.qualified_name, fact)
     return found

@@ -9,7 +9,7 @@ from graphlib import TopologicalSorter
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from goodput_queries.catalog import thresholds
+from goodput_queries.catalog import rules, thresholds
 from goodput_queries.catalog.header import Header, header, names
 
 if TYPE_CHECKING:
@@ -173,9 +173,8 @@ class Model:
         return self.header.directives.get(directive, "")
 
 
-def _read(layer: str, file: Traversable) -> Model:
-    text = thresholds.with_values(file.read_text(encoding="utf-8"))
-    name = file.name.removesuffix(".sql")
+def _read(layer: str, name: str, text: str) -> Model:
+    text = thresholds.with_values(rules.with_every_rule(text))
     found = header(layer, name, text)
     columns = found.columns
     if layer in BASE_LAYERS:
@@ -188,9 +187,14 @@ def _read(layer: str, file: Traversable) -> Model:
 
 @cache
 def of_layer(layer: str) -> dict[str, Model]:
-    """Return the SQL files of a layer by name."""
-    found = sorted(_sql_files(_SQL / FOLDERS.get(layer, layer)), key=lambda f: f.name)
-    return {m.name: m for m in (_read(layer, f) for f in found)}
+    """Return the SQL files of a layer by name; those of rules are marts."""
+    texts = {
+        file.name.removesuffix(".sql"): file.read_text(encoding="utf-8")
+        for file in _sql_files(_SQL / FOLDERS.get(layer, layer))
+    }
+    if layer == "marts":
+        texts |= rules.view_texts()
+    return {name: _read(layer, name, text) for name, text in sorted(texts.items())}
 
 
 def _sql_files(folder: Traversable) -> Iterator[Traversable]:
@@ -216,6 +220,22 @@ def reference_files() -> dict[str, str]:
         f.name.removesuffix(".csv"): str(f)
         for f in sorted(folder.iterdir(), key=lambda f: f.name)
         if f.name.endswith(".csv")
+    }
+
+
+@cache
+def reference_tables() -> dict[str, str]:
+    """Return the select of each reference table by name: its CSV, or what the rules say."""
+    limits = ",\n".join(
+        f"({rules.quoted(name)}, {value!r}::double, {rules.quoted(unit)}, {rules.quoted(why)})"
+        for name, value, unit, why in thresholds.rows()
+    )
+    return {
+        name: f"select * from read_csv({rules.quoted(file)}, header = true, all_varchar = false)"
+        for name, file in reference_files().items()
+    } | {
+        "thresholds": f"select * from (values\n{limits}\n) as limits (name, value, unit, why)",
+        "finding_rules": thresholds.with_values(rules.reference_table()),
     }
 
 

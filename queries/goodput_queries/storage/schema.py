@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from goodput_queries.catalog import models
+from goodput_queries.catalog import models, rules
 from goodput_queries.catalog.comments import describe_all
 from goodput_queries.errors import BuildError
 from goodput_queries.storage import migrations
@@ -43,12 +43,8 @@ def create_missing(
         return
     for model in models.base_tables().values():
         _create_base(cursor, model)
-    for name, file in models.reference_files().items():
-        cursor.execute(
-            f"create or replace table reference.{name} as "
-            "select * from read_csv($1, header = true, all_varchar = false)",
-            [file],
-        )
+    for name, select in models.reference_tables().items():
+        cursor.execute(f"create or replace table reference.{name} as {select}")
     for text in models.macro_files():
         cursor.execute(text)
     for layer in DERIVED_LAYERS:
@@ -77,6 +73,8 @@ def catalog_digest() -> str:
         text.update(macro.encode())
     for file in models.reference_files().values():
         text.update(Path(file).read_bytes())
+    for name in sorted(models.reference_tables().keys() - models.reference_files().keys()):
+        text.update(models.reference_tables()[name].encode())
     return text.hexdigest()
 
 
@@ -89,6 +87,10 @@ def _create_views(cursor: duckdb.DuckDBPyConnection) -> None:
     order = models.build_order()
     for model in order:
         _create(cursor, model, is_table=True)
+    for rule in rules.rules():
+        if rule.sql is not None:
+            cursor.execute(f"from marts.{rule.view} limit 0")
+            rules.check_columns(rule.name, (column[0] for column in cursor.description))
     for model in reversed(order):
         if not model.is_stored:
             cursor.execute(f"drop table {model.qualified_name}")

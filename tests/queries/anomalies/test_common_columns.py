@@ -1,21 +1,20 @@
-"""Marts of findings have the columns by which one view can join them."""
+"""Marts that find several rules have the columns by which one view can join them."""
 
 import polars as pl
 import pytest
 
-MARTS = (
-    "gang_gaps", "periodic_gaps", "low_use", "silent_gpus", "standing_counters", "peer_outliers",
-    "sudden_drops", "host_causes", "stalled_runs",
-)  # fmt: skip
-TEXTS = ("rule", "cluster", "node", "gpu_uuid", "run_key", "team", "confidence", "evidence")
-COLUMNS = {
-    **dict.fromkeys(TEXTS, pl.String), **dict.fromkeys(("start_at", "end_at"), pl.Datetime("us")),
-    "gpu_ms": pl.Int64, "cost": pl.Float64, "score": pl.Float64,
+from goodput_queries.catalog import rules
+
+KINDS = {
+    "varchar": pl.String, "timestamp": pl.Datetime("us"), "bigint": pl.Int64, "double": pl.Float64
 }  # fmt: skip
+COLUMNS = {"rule": "varchar", **rules.REQUIRED, **rules.SUBJECT}
 
 
-@pytest.mark.parametrize("mart", MARTS)
-def test_each_has_rule_place_owner_time_cost_and_evidence(evidence, mart):
-    found = evidence.store.read(f"select * from marts.{mart}")
+@pytest.mark.parametrize("mart", rules.families())
+def test_each_has_rule_subject_time_cost_and_evidence(evidence, mart):
+    found = evidence.store.read(f"select * from marts.{mart}").schema
 
-    assert {name: found.schema.get(name) for name in COLUMNS} == COLUMNS
+    assert {name: found.get(name) for name in COLUMNS} == {
+        name: KINDS[kind] for name, kind in COLUMNS.items()
+    }

@@ -9,12 +9,10 @@ from goodput_app.demo import recipe
 from goodput_ingest import synthetic
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.synthetic import plans
+from goodput_queries.catalog import rules
 from goodput_queries.database import LocalStore
 
 START = datetime(2026, 11, 16, tzinfo=UTC)
-ANOMALIES = (
-    "low_use", "silent_gpus", "standing_counters", "peer_outliers", "sudden_drops", "host_causes"
-)  # fmt: skip
 
 
 def fleet(empty_database, folder, seed, plan=plans.eventful):
@@ -51,14 +49,9 @@ def test_a_healthy_fleet_works_for_a_third_of_the_time(healthy):
     assert held > 64 * 6 * 6 / 3
 
 
-@pytest.mark.parametrize("mart", ANOMALIES)
+@pytest.mark.parametrize("mart", rules.families())
 def test_nothing_is_found_in_a_healthy_fleet(healthy, mart):
     assert healthy.read(f"select rule, evidence from marts.{mart}").rows() == []
-
-
-def test_saves_that_small_jobs_do_not_report_are_no_finding(healthy):
-    """They are regular gaps, but take less than a reading's resolution says."""
-    assert healthy.read("select * from marts.periodic_gaps").rows() == []
 
 
 def runs(store, mart, rule):

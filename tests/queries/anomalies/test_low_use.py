@@ -24,21 +24,10 @@ NO_PROFILING = dict.fromkeys(
 )
 # readings of each GPU of a job of an hour, columns and rows of what is found
 USES = [
-    pytest.param(  # 9 GB are more than 80 % of the 10 GB of the smallest profile
-        [LOW], "gpu_uuid, gpus, unused_gpus, round(use_ratio, 6), mig_profile, confidence",
-        [("low_use", "a/0", 1, 0, 0.06, "1g with double memory", "Confirmed")],
-        id="of one GPU, with the profile that has room", marks=pytest.mark.fires("low_use"),
-    ),
-    pytest.param(
-        [BUSY, BUSY], "gpus", [],
-        id="a busy allocation", marks=pytest.mark.quiet("low_use", "unused_gpus"),
-    ),
-    pytest.param([{**LOW, "dram_active_ratio": 0.6}], "gpus", [], id="memory-bound inference"),
     pytest.param(
         [BUSY, BUSY, IDLE, IDLE], "gpus, unused_gpus, needed_gpus, gpu_ms",
         [("unused_gpus", 4, 2, 2, 2 * HOUR * 1000)],
         id="GPUs that were never active beside busy ones",
-        marks=pytest.mark.fires("unused_gpus"),
     ),
     pytest.param(
         [LOW] * 4, "needed_gpus, mig_profile, gpu_ms", [("low_use", 1, None, 3 * HOUR * 1000)],
@@ -77,13 +66,5 @@ def test_start_up_is_left_out(cluster):
     gpus = Gpus(cluster)
     world(gpus, [lambda second: IDLE if second < 1740 else BUSY])
     cluster.events("1", [{"event": "job.start", "t": 1}, *steps(1, 29, 1800, 60)])
-    yield
-    assert gpus.rows("low_use") == []
-
-
-@built_together
-def test_less_than_half_an_hour_is_not_judged(cluster):
-    gpus = Gpus(cluster)
-    world(gpus, [LOW], end=1_800)
     yield
     assert gpus.rows("low_use") == []

@@ -5,6 +5,7 @@ import pytest
 
 from goodput_queries.catalog import models, thresholds
 from goodput_queries.database import LocalStore
+from goodput_queries.errors import RuleError
 
 
 def test_a_named_threshold_is_replaced_by_its_value(empty_database):
@@ -28,5 +29,5 @@ def test_no_view_or_stage_looks_a_threshold_up():
 
 
 def test_a_threshold_that_is_not_in_the_list_is_refused():
-    with pytest.raises(KeyError, match="no_such_limit"):
+    with pytest.raises(RuleError, match="there is no threshold 'no_such_limit'"):
         thresholds.with_values("select threshold('no_such_limit')")

@@ -15,14 +15,3 @@ def found_together(cluster, columns="rule"):
     rows = _all_rows(cluster.store, cluster.store.commits, sql)
     names = columns.split(", ")
     return [tuple(row[name] for name in names) for row in rows if row["cluster"] == cluster.name]
-
-
-def verdicts_together(cluster):
-    """Return the runs of a cluster about which there is a verdict."""
-    rows = _all_rows(cluster.store, cluster.store.commits, "from marts.run_verdicts")
-    return [row["run_key"] for row in rows if row["run_key"].startswith(f"{cluster.name}/")]
-
-
-def rules_together(cluster):
-    """Return the rules of the cluster's findings."""
-    return {rule for (rule,) in found_together(cluster)}

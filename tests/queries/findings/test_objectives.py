@@ -26,8 +26,6 @@ def burning(store, **scope):
     return store.read(sql, scope=Scope(**scope)).rows()
 
 
-@pytest.mark.quiet("objective_burn")
-@pytest.mark.fires("objective_burn")
 def test_an_objective_burns_its_budget_when_gpus_are_of_no_use(evidence):
     evidence.node("a", 4)
     evidence.watched(12 * HOUR)

@@ -3,8 +3,8 @@
 import pytest
 from tests.queries.conftest import built_together
 from tests.queries.findings.conftest import found_together
-from tests.queries.findings.test_losses import HOUR
 
+HOUR = 3600
 TWO_H = 2 * HOUR
 HOSTILE = "<img src=x>\x1b[31m [evil](https://evil.test)\u202e" + "w" * 1_000
 SHOWN = "<img src=x>[31m [evil](https://evil.test"  # 40 characters

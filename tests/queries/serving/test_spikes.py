@@ -120,7 +120,6 @@ def spikes(world):
     return {row["endpoint"]: row for row in rows}
 
 
-@pytest.mark.quiet("latency_spike")
 def test_a_spike_is_found_with_the_bounds_of_its_buckets(spikes):
     """Slow from the start, after a restart, or of few requests is none."""
     assert set(spikes) == {*(f"e-{number}" for number in range(1, 9)), "logged"}
@@ -161,22 +160,3 @@ def test_a_reader_of_one_team_does_not_see_the_jobs_of_others(world):
     sql = "select cause from marts.serving_spikes where endpoint = 'e-4'"
 
     assert world.read(sql, Scope(teams=("team",))).rows() == [(None,)]
-
-
-@pytest.mark.fires("latency_spike")
-def test_a_spike_is_a_finding_with_its_cause(world):
-    rows = {
-        row[0]: row[1:]
-        for row in world.read(
-            "select detail, confidence, evidence from marts.serving_findings "
-            "where rule = 'latency_spike'"
-        ).rows()
-    }
-
-    assert rows["e-2"] == (
-        "Likely",
-        "e-2, m-2: p95 of the time to the first token at least 2.5 s from 09:00 to 09:10 UTC, "
-        "usually at most 0.5 s; Xid 74 of GPU 0 at 08:59:50",
-    )
-    assert rows["e-8"][0] == "Not confirmed"
-    assert rows["e-8"][1].endswith("no event of its GPUs, host or links shows why")

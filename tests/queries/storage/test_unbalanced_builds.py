@@ -73,8 +73,6 @@ def test_a_build_whose_segments_are_wrong_leaves_the_ledger_of_the_build_before(
     assert built.violations() == 0
 
 
-@pytest.mark.fires("build_refused")
-@pytest.mark.quiet("build_refused")
 def test_the_finding_names_the_gpu_and_closes_with_the_next_good_build(
     built, break_segments, monkeypatch
 ):

@@ -140,7 +140,7 @@ def test_reads_at_the_same_time_see_the_same(fleet):
 
 
 def test_what_asks_the_clock_is_not_kept():
-    assert not view_cache.is_kept("marts.evidence_findings")
+    assert not view_cache.is_kept("marts.rule_source_failing")
     assert view_cache.is_kept("marts.loss_claims")
 
 

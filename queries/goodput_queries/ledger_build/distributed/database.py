@@ -39,12 +39,8 @@ class PartDatabase:
             self._connection.execute("set memory_limit = $1", [memory])
         for layer in (*models.BASE_LAYERS, "reference", "staging", "intermediate", "marts"):
             self._connection.execute(f"create schema {layer}")
-        for name, file in models.reference_files().items():
-            self._connection.execute(
-                f"create table reference.{name} as "
-                "select * from read_csv($1, header = true, all_varchar = false)",
-                [file],
-            )
+        for name, select in models.reference_tables().items():
+            self._connection.execute(f"create table reference.{name} as {select}")
         for text in models.macro_files():
             self._connection.execute(text)
 

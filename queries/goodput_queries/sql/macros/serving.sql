@@ -27,3 +27,7 @@ create or replace macro per_million(amount, tokens) as (amount / nullif(tokens, 
 create or replace macro latency_name(metric) as (
     case metric when 'ttft_s' then 'time to the first token' when 'e2e_s' then 'time of a request' else 'time between tokens' end
 );
+
+-- A serving engine, and the replicas of a model with one role.
+create or replace macro engine_name(endpoint, engine) as (concat_ws(' ', endpoint, nullif(engine, '')));
+create or replace macro replicas_name(model, role) as (concat_ws(' ', model, nullif(nullif(role, ''), 'both')));

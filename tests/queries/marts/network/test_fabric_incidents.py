@@ -1,13 +1,10 @@
 """One fault of a switch or baseboard is one incident, whatever number of links shows it."""
 
-import pytest
 from tests.queries.conftest import built_together
 
 UP_S, DOWN_S, LENGTH_S = 600, 1_200, 3_600
 
 
-@pytest.mark.quiet("fabric_fault", "link_down")
-@pytest.mark.fires("fabric_fault", "link_down")
 @built_together
 def test_links_that_fail_together_are_one_incident_and_findings_say_so_once(cluster):
     """Of six nodes four lose a link at one time, one alone, and one keeps all."""

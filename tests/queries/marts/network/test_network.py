@@ -123,7 +123,6 @@ def test_without_a_curve_a_communicator_is_compared_with_its_peers(cluster):
     assert found[-1]["expected_bytes_per_s"] is None
 
 
-@pytest.mark.quiet("slow_link")
 @built_together
 def test_small_operations_are_never_called_slow(cluster):
     four_nodes(cluster)
@@ -160,7 +159,6 @@ def test_all_communicators_of_a_shape_make_one_row(cluster):
     assert row["p1_bytes_per_s"] < 120e9
 
 
-@pytest.mark.fires("slow_link")
 def test_a_slow_node_is_confirmed_by_trouble_of_its_link_alone(evidence):
     """`d` is slow with everyone, `b` with `d` alone; a port of `b` had errors."""
     four_nodes(evidence)

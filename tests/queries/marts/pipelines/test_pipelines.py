@@ -54,13 +54,3 @@ def test_workers_are_ranked_by_what_they_cost_alone(replayed):
     assert [row[:3] for row in found[:2]] == [(1, 0, 1.3), (0, 1, 1.05)]
     assert found[0][3] == pytest.approx(0.2)
     assert len(found) == 4
-
-
-@pytest.mark.quiet("uneven_workers")
-@pytest.mark.fires("uneven_workers")
-def test_a_run_that_is_held_up_is_a_finding_and_one_that_is_not_known_is_none(replayed):
-    found = replayed.store.read(
-        "select run_key, severity, confidence from marts.findings where rule = 'uneven_workers'"
-    ).rows()
-
-    assert found == [("c/1", "warning", "Likely")]

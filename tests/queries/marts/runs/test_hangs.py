@@ -27,8 +27,7 @@ DUMPED = [
     pytest.param(
         [({0: (52, 45), 1: (50, 47), 2: (52, 45), 3: (52, 46)}, {"sequence": 46, "since": 110})],
         "hang_key", [],
-        id="operations in flight in a dump of a healthy job are no hang",
-        marks=pytest.mark.quiet("hang"),
+        id="operations in flight in a dump of a healthy job are no hang"
     ),
     pytest.param(
         [(THREE_WAIT, {"last": 140, "timeout_s": 600.0})], "culprit_rank", [(1,)],

@@ -109,7 +109,6 @@ def growth(cluster):
     return cluster.read("select * from marts.memory_growth").rows(named=True)
 
 
-@pytest.mark.fires("memory_growth")
 @built_together
 def test_memory_that_leaks_is_listed_with_the_time_until_it_is_full(cluster):
     """2 GiB an hour with some noise: from 40 GiB to 56 of 80 in eight hours."""
@@ -124,7 +123,6 @@ def test_memory_that_leaks_is_listed_with_the_time_until_it_is_full(cluster):
     assert found["memory_bytes"] == MEMORY
 
 
-@pytest.mark.quiet("memory_growth")
 @pytest.mark.parametrize(
     "used",
     [

@@ -99,7 +99,6 @@ def test_steps_that_become_slower_twice_are_one_episode(cluster):
     assert episode["lost_gpu_ms"] == pytest.approx(2 * 500 * (100 + 250), rel=0.05)
 
 
-@pytest.mark.quiet("steps_slower")
 @built_together
 def test_checkpoints_data_stalls_and_restarts_are_no_change(cluster):
     """The second life begins again at step 1, on the same node."""

@@ -152,7 +152,6 @@ def test_the_gaps_of_a_gang_have_no_more_time_than_those_of_its_gpus(cluster):
     assert 0 < in_gang <= in_all
 
 
-@pytest.mark.fires("periodic_gaps")
 @built_together
 def test_regular_gaps_are_found_by_telemetry_alone(cluster):
     gang(cluster, every(300, 40))
@@ -248,7 +247,6 @@ def random_gaps(seed):
     return found
 
 
-@pytest.mark.quiet("periodic_gaps")
 @built_together
 def test_gaps_at_random_times_are_not_called_regular(cluster):
     """One job for each seed: at most one in twenty may look regular."""

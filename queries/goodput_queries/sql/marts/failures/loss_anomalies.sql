@@ -1,12 +1,13 @@
 -- Attempts whose training loss became NaN or infinite, or diverged, by the losses that the job reports.
 -- grain: attempt_key, kind
 -- access: team
+-- evaluated: first
 -- kind: not_finite (NaN or infinite), diverged (far over the median of the steps before it for a number of steps)
 -- step, step_at: the first such step and its end
 -- last_finite_step, last_finite_loss: the last step before it with a finite loss
 -- baseline_loss: of a divergence: median of the steps before it; highest_loss: highest finite loss of the steps
 -- steps: number of logged steps that are so: of a divergence those in one row
--- is_lasting: the last logged loss of the attempt is so
+-- confidence: Confirmed where the last logged loss of the attempt is so (is_lasting), else Likely
 with losses as (
     select
         losses.attempt_key,
@@ -108,7 +109,14 @@ select
     found.baseline_loss,
     found.highest_loss,
     found.steps,
-    found.is_lasting
+    found.is_lasting,
+    case when found.is_lasting then 'Confirmed' else 'Likely' end as confidence,
+    'from step ' || found.step || ' of attempt ' || attempts.attempt || ' on, in ' || counted(found.steps, 'logged step')
+        || coalesce(
+            '; the last finite loss was ' || round(before_found.last_finite_loss, 3)
+                || ' at step ' || before_found.last_finite_step,
+            ''
+        ) as evidence
 from found
 inner join intermediate.int_attempts as attempts using (attempt_key)
 left join before_found using (attempt_key, kind)

@@ -16,40 +16,25 @@
 -- week_cost, back_week_ms, back_week_cost: at the rate of the window's covered time; null under an hour of it
 -- confidence: Confirmed, Likely, Not confirmed; evidence: in a sentence; what_to_do: for it
 -- target: what its fix is applied to: a node, jobs of a team that are named alike, a cluster
--- anomalies whose time a loss is already a finding for, at least half of it: one fact is one finding. GPUs that are never active are
--- idle, and so are those of engines without a request; a node that is down is not read; gaps between steps may have a period.
+-- what a loss explains is one finding with it (merged_into of the rule): GPUs that are never active are idle, and so are those of
+-- engines without a request; a node that is down is not read; gaps between steps may have a period
 with explained as (
     select
-        losses.rule, losses.cluster, losses.node, losses.run_key,
-        anomalies.rule as sign,
-        anomalies.since_ms,
-        anomalies.evidence
-    from marts.anomaly_findings as anomalies
+        signs.* exclude (severity, gpu_ms, cost, confidence, what_to_do, team, until_ms),
+        {rule: losses.rule, cluster: losses.cluster, node: losses.node, run_key: losses.run_key} as loss
+    from marts.rule_findings as signs
+    inner join reference.finding_rules as rules on signs.rule = rules.rule
     inner join marts.loss_findings as losses
-        on (anomalies.rule, losses.rule) in (('unused_gpus', 'idle_allocation'), ('periodic_gaps', 'gaps_between_steps'))
-        and anomalies.run_key = losses.run_key
-        and 2 * losses.gpu_ms >= anomalies.gpu_ms
-    union all
-    select losses.rule, losses.cluster, losses.node, losses.run_key, serving.rule, serving.since_ms, serving.evidence
-    from marts.serving_findings as serving
-    inner join marts.loss_findings as losses
-        on serving.rule = 'serving_standby'
-        and losses.rule = 'idle_allocation'
-        and serving.run_key = losses.run_key
-        and 2 * losses.gpu_ms >= serving.gpu_ms
-    union all
-    select
-        losses.rule, losses.cluster, losses.node, losses.run_key, anomalies.rule, anomalies.since_ms, anomalies.evidence
-    from marts.anomaly_findings as anomalies
-    inner join marts.loss_findings as losses
-        on anomalies.rule = 'silent_node'
-        and losses.rule = 'node_down'
-        and anomalies.cluster = losses.cluster
-        and anomalies.node = losses.node
-        and 2 * (
-            least(coalesce(anomalies.until_ms, losses.until_ms), losses.until_ms)
-            - greatest(anomalies.since_ms, losses.since_ms)
-        ) >= coalesce(anomalies.until_ms, losses.until_ms) - greatest(anomalies.since_ms, scope_start(anomalies.since_ms))
+        on rules.merged_into = losses.rule
+        and signs.cluster = losses.cluster
+        and case rules.merged_by
+            when 'run' then signs.run_key = losses.run_key and 2 * losses.gpu_ms >= signs.gpu_ms
+            else signs.node = losses.node
+                and 2 * (
+                    least(coalesce(signs.until_ms, losses.until_ms), losses.until_ms)
+                    - greatest(signs.since_ms, losses.since_ms)
+                ) >= coalesce(signs.until_ms, losses.until_ms) - greatest(signs.since_ms, scope_start(signs.since_ms))
+        end
 ),
 
 signs as (
@@ -62,30 +47,22 @@ signs as (
         losses.what_to_do
     from marts.loss_findings as losses
     left join (
-        select rule, cluster, node, run_key, arg_max(evidence, since_ms) as evidence from explained group by all
+        select loss, arg_max(evidence, since_ms) as evidence from explained group by all
     ) as signs
-        on losses.rule = signs.rule
-        and losses.cluster = signs.cluster
-        and losses.node is not distinct from signs.node
-        and losses.run_key is not distinct from signs.run_key
+        on losses.rule = signs.loss.rule
+        and losses.cluster = signs.loss.cluster
+        and losses.node is not distinct from signs.loss.node
+        and losses.run_key is not distinct from signs.loss.run_key
     union all by name
-    select * from marts.fault_findings
-    union all by name
-    select * from marts.evidence_findings
-    union all by name
-    select anomalies.*
-    from marts.anomaly_findings as anomalies
+    select found.*
+    from marts.rule_findings as found
     anti join explained
-        on anomalies.rule = explained.sign
-        and anomalies.since_ms = explained.since_ms
-        and anomalies.cluster = explained.cluster
-        and anomalies.run_key is not distinct from explained.run_key
-        and (anomalies.rule <> 'silent_node' or anomalies.node = explained.node)
-    union all by name
-    select serving.*
-    from marts.serving_findings as serving
-    anti join explained
-        on serving.rule = explained.sign and serving.run_key = explained.run_key
+        on found.rule = explained.rule
+        and found.since_ms = explained.since_ms
+        and found.cluster = explained.cluster
+        and found.node is not distinct from explained.node
+        and found.run_key is not distinct from explained.run_key
+        and found.detail = explained.detail
 ),
 
 marked as (

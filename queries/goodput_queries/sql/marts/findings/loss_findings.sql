@@ -21,7 +21,7 @@ claims as (
     inner join reference.finding_rules as rules using (rule)
     left join sizes using (run_key)
     where is_large_loss(
-        claims.rule, claims.gpu_ms, greatest(claims.gpu_ms / nullif(claims.base_ms, 0), claims.run_share_ratio),
+        claims.rule, rules.kind, rules.least_share, claims.gpu_ms, greatest(claims.gpu_ms / nullif(claims.base_ms, 0), claims.run_share_ratio),
         claims.base_ms, sizes.gpus
     )
 ),

@@ -25,6 +25,10 @@ with ledger as materialized (
     group by all
 ),
 
+of_categories as (
+    select rule, target, returns, unnest(categories) as category from reference.finding_rules
+),
+
 run_bases as (
     select run_key, sum(gpu_ms)::bigint as base_ms from ledger where run_key is not null group by run_key
 ),
@@ -199,25 +203,11 @@ parts as (
         ledger.category in ('fault_stall', 'lost_work', 'failed_without_progress', 'startup', 'restore')
     union all
     select
-        case
-            when ledger.category = 'data_stall' then 'input_stall'
-            when ledger.category = 'checkpoint_save' then 'checkpoint_overhead'
-            when ledger.category in ('startup', 'restore') then 'slow_start'
-            -- a job that steps needs its GPUs, whatever it does between two steps
-            when ledger.category = 'idle_held' and ledger.phase = 'undeclared_gap' then 'gaps_between_steps'
-            when ledger.category = 'idle_held' then 'idle_allocation'
-            when ledger.category in ('gang_wait', 'suspended') then 'gang_wait'
-            when ledger.category in ('unknown', 'busy_unclassified') then 'unclassified_time'
-            when ledger.category = 'idle_with_demand' then 'idle_with_demand'
-            when ledger.category = 'stranded' then 'stranded_gpus'
-            when ledger.category = 'reserved_idle' then 'reservation_idle'
-            when ledger.category = 'down' then 'node_down'
-            when ledger.category = 'drained' then 'node_drained'
-        end,
+        rules.rule,
         ledger.cluster,
-        case when ledger.category in ('down', 'drained') then ledger.node end,
+        case when rules.target = 'node' then ledger.node end,
         null,
-        case when not is_unsettled(ledger.category) then ledger.run_key end,
+        case when rules.returns <> 'none' then ledger.run_key end,
         ledger.run_key,
         ledger.team,
         coalesce(ledger.attempt_key, ledger.node),
@@ -229,16 +219,16 @@ parts as (
         null,
         null
     from ledger
+    -- time of a phase that a rule names, as `category/phase`, is not of the rule of its category
+    left join of_categories as of_phase on of_phase.category = ledger.category || '/' || ledger.phase
+    inner join of_categories as rules on rules.category = coalesce(of_phase.category, ledger.category)
     left join lives using (attempt_key)
     left join endings as before on lives.previous_key = before.attempt_key
     where
         -- a pause is over before anybody could use the GPU
         not (ledger.category = 'idle_held' and ledger.phase = 'pause')
-        and ledger.category in (
-            'data_stall', 'checkpoint_save', 'idle_held', 'gang_wait', 'suspended', 'unknown', 'busy_unclassified',
-            'idle_with_demand', 'stranded', 'reserved_idle', 'down', 'drained'
-        )
-        or (ledger.category in ('startup', 'restore') and before.attempt_key is null)
+        -- what a failure made necessary is its cost
+        and (ledger.category not in ('startup', 'restore') or before.attempt_key is null)
 )
 
 select

@@ -40,7 +40,10 @@ large_losses as (
     select losses.*
     from losses
     inner join sizes on losses.of_run_key = sizes.run_key
-    where is_large_loss(losses.rule, losses.gpu_ms, losses.gpu_ms / losses.base_ms, losses.base_ms, sizes.gpus)
+    inner join reference.finding_rules as rules using (rule)
+    where is_large_loss(
+        losses.rule, rules.kind, rules.least_share, losses.gpu_ms, losses.gpu_ms / losses.base_ms, losses.base_ms, sizes.gpus
+    )
 ),
 
 candidates as (

@@ -1,0 +1,267 @@
+"""Rules of findings: a folder each, with its text and settings, its select and its cases.
+
+`rules/<rule>/rule.toml` has what the rule means, what to do, and its thresholds. Its rows are
+those of its `rule.sql`, or of the mart that it names as its family, which finds several rules in
+one pass. How views and tables are made of the folders: `queries/README.md`.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from goodput_queries.errors import RuleError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from importlib.resources.abc import Traversable
+
+FOLDER = files("goodput_queries") / "rules"
+LOSSES = "loss_findings"  # the family of losses of the ledger, which `marts.findings` reads itself
+EVERY_RULE = "every_rule()"
+TEXTS = ("kind", "severity", "title", "meaning", "found_by", "action", "fix", "owner", "effort")
+PLACES = ("page", "target")
+CHOICES = {
+    "severity": ("critical", "warning", "info"),
+    "owner": ("operations", "team"),
+    "effort": ("minutes", "hours", "days"),
+    "target": ("node", "job", "cluster", "subject"),
+    "returns": ("all", "interval", "excess", "none"),
+}
+OPTIONAL = ("returns", "family", "categories", "least_share", "merged_into", "thresholds")
+CASES = ("fires", "quiet")
+# columns of a rule's select and of a family, with the types that they have in the union
+REQUIRED = {
+    "cluster": "varchar", "start_at": "timestamp", "end_at": "timestamp", "confidence": "varchar",
+    "evidence": "varchar",
+}  # fmt: skip
+SUBJECT = {
+    "node": "varchar", "gpu_uuid": "varchar", "run_key": "varchar", "gpu_ms": "bigint",
+    "cost": "double",
+}  # fmt: skip
+OF_ONE_RULE = {
+    "team": "varchar", "detail": "varchar", "severity": "varchar", "what_to_do": "varchar"
+}  # fmt: skip
+COLUMNS = REQUIRED | SUBJECT | OF_ONE_RULE
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A limit of a rule, with its unit and the reason for its value."""
+
+    name: str
+    value: float
+    unit: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Merge:
+    """The loss that a finding is merged into where both are about one thing.
+
+    by: `run`: of one run, where the loss is at least half of the finding's GPU time; `node`: of one
+    node, where it lasts at least half of the finding's time.
+    """
+
+    rule: str
+    by: str
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule: its texts by key, where its rows come from, its own thresholds.
+
+    family: the mart that has its rows; sql: its own select; categories: those of the ledger whose
+    time is its loss, `category/phase` where it is of one phase; least_share: the threshold of the
+    share from which a loss is a finding, None: any share.
+    """
+
+    name: str
+    texts: Mapping[str, str]
+    family: str | None
+    sql: str | None
+    categories: tuple[str, ...]
+    least_share: str | None
+    merged_into: Merge | None
+    thresholds: tuple[Threshold, ...]
+
+    @property
+    def view(self) -> str:
+        """Return the name of the mart that its own select makes."""
+        return f"rule_{self.name}"
+
+
+@cache
+def rules() -> tuple[Rule, ...]:
+    """Return the rules by name; raise RuleError for a folder that is not complete or not known."""
+    folders = sorted((f for f in FOLDER.iterdir() if f.is_dir()), key=lambda f: f.name)
+    found = tuple(read(folder) for folder in folders if not folder.name.startswith("__"))
+    check_together(found)
+    return found
+
+
+def read(folder: Traversable) -> Rule:
+    """Return the rule of a folder; raise RuleError, which names what is wrong with it."""
+    name = folder.name
+    try:
+        settings = tomllib.loads((folder / "rule.toml").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RuleError(f"rule {name}: the folder has no rule.toml.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise RuleError(f"rule {name}: rule.toml: {error}.") from None
+    known = (*TEXTS, *PLACES, *OPTIONAL)
+    if unknown := sorted(settings.keys() - set(known)):
+        raise RuleError(f"rule {name}: {unknown[0]!r} is none of the keys {', '.join(known)}.")
+    file = folder / "rule.sql"
+    rule = Rule(
+        name,
+        _texts(name, {"returns": "none", **settings}),
+        settings.get("family"),
+        file.read_text(encoding="utf-8") if file.is_file() else None,
+        _categories(name, settings),
+        settings.get("least_share", "finding_min_share") or None,
+        _merge(name, settings.get("merged_into")),
+        tuple(_threshold(name, *item) for item in settings.get("thresholds", {}).items()),
+    )
+    if rule.sql is None and rule.family is None:
+        raise RuleError(f"rule {name}: it has neither a rule.sql nor a family.")
+    for kind in CASES:
+        if not (folder / "cases" / f"{kind}.toml").is_file():
+            raise RuleError(f"rule {name}: it has no case in cases/{kind}.toml.")
+    return rule
+
+
+def _texts(name: str, settings: Mapping[str, Any]) -> dict[str, str]:
+    found = {}
+    for key in (*TEXTS, *PLACES, "returns"):
+        text = settings.get(key)
+        if not isinstance(text, str) or not text.strip():
+            raise RuleError(f"rule {name}: the text of {key!r} is missing.")
+        if text not in CHOICES.get(key, (text,)):
+            raise RuleError(f"rule {name}: {key} is {text!r}, not {' or '.join(CHOICES[key])}.")
+        found[key] = text
+    return found
+
+
+def _categories(name: str, settings: Mapping[str, Any]) -> tuple[str, ...]:
+    found = settings.get("categories", [])
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise RuleError(f"rule {name}: categories is no list of names.")
+    if found and settings.get("family") != LOSSES:
+        raise RuleError(f"rule {name}: it has categories, and its family is not {LOSSES}.")
+    return tuple(found)
+
+
+def _merge(name: str, given: object) -> Merge | None:
+    if given is None:
+        return None
+    if not isinstance(given, dict) or given.keys() != {"rule", "by"}:
+        raise RuleError(f"rule {name}: merged_into needs a rule and by.")
+    if given["by"] not in {"run", "node"}:
+        raise RuleError(f"rule {name}: it is merged by {given['by']!r}, not by run or node.")
+    return Merge(given["rule"], given["by"])
+
+
+def _threshold(name: str, threshold: str, given: object) -> Threshold:
+    of = f"rule {name}: threshold {threshold}"
+    if not isinstance(given, dict) or given.keys() - {"value", "unit", "why"}:
+        raise RuleError(f"{of} has a value, a unit and why, and nothing else.")
+    value = given.get("value")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise RuleError(f"{of} has no value that is a number.")
+    for key in ("unit", "why"):
+        if not isinstance(given.get(key), str) or not given[key].strip():
+            raise RuleError(f"{of} has no {key}.")
+    return Threshold(threshold, float(value), given["unit"], given["why"])
+
+
+def check_together(found: Iterable[Rule]) -> None:
+    """Raise RuleError for what two rules claim, and for a loss that is no rule."""
+    owners: dict[str, str] = {}
+    for rule in found:
+        claimed = [f"threshold {threshold.name}" for threshold in rule.thresholds]
+        for claim in (*claimed, *(f"category {category}" for category in rule.categories)):
+            if (other := owners.setdefault(claim, rule.name)) != rule.name:
+                raise RuleError(f"rule {rule.name}: {claim} is one of rule {other} already.")
+    losses = {rule.name for rule in found if rule.family == LOSSES}
+    for rule in found:
+        if rule.merged_into and rule.merged_into.rule not in losses:
+            raise RuleError(
+                f"rule {rule.name}: {rule.merged_into.rule!r}, into which it is merged, is no loss."
+            )
+
+
+def check_columns(rule: str, columns: Iterable[str]) -> None:
+    """Raise RuleError where the select of a rule lacks a column, or has one of no meaning."""
+    found = list(columns)
+    for column in REQUIRED:
+        if column not in found:
+            raise RuleError(f"rule {rule}: rule.sql lacks the column {column}.")
+    for column in found:
+        if column not in COLUMNS:
+            raise RuleError(
+                f"rule {rule}: rule.sql has the column {column}, which findings do not have."
+            )
+
+
+def view_texts() -> dict[str, str]:
+    """Return the SQL, with its header, of the view of each rule that has a select of its own."""
+    return {
+        rule.view: f"-- {rule.texts['title']}: rows of the rule {rule.name}.\n"
+        f"-- grain: none\n-- evaluated: first\n{rule.sql}"
+        for rule in rules()
+        if rule.sql is not None
+    }
+
+
+def with_every_rule(sql: str) -> str:
+    """Return SQL in which `every_rule()` is the union of the rows of all rules but losses.
+
+    Each view is read once, however many rules it finds.
+    """
+    if EVERY_RULE not in sql:
+        return sql
+    typed = ", ".join(f"null::{kind} as {name}" for name, kind in COLUMNS.items())
+    selects = [f"select null::varchar as rule, {typed} where false"]
+    selects += [
+        f"select '{rule.name}' as rule, * from marts.{rule.view}"
+        for rule in rules()
+        if rule.sql is not None
+    ]
+    of_family = ", ".join(("rule", *REQUIRED, *SUBJECT))
+    selects += [f"select {of_family} from marts.{family}" for family in families()]
+    union = "\n    union all by name\n    ".join(selects)
+    return sql.replace(EVERY_RULE, f"(\n    {union}\n)")
+
+
+def families() -> list[str]:
+    """Return the marts that find several rules in one pass, without the losses of the ledger."""
+    return sorted({r.family for r in rules() if r.family is not None} - {LOSSES})
+
+
+def reference_table() -> str:
+    """Return the select of `reference.finding_rules`: a row for each rule."""
+    keys = (*TEXTS, *PLACES, "returns")
+    rows = []
+    for rule in rules():
+        merge = rule.merged_into
+        values = [rule.name, *(rule.texts[key] for key in keys)]
+        values += [merge.rule, merge.by] if merge else ["", ""]
+        share = "0" if rule.least_share is None else f"threshold('{rule.least_share}')"
+        losses = f"[{', '.join(map(quoted, rule.categories))}]::varchar[]"
+        rows.append(f"({', '.join(map(quoted, values))}, {share}::double, {losses})")
+    columns = ", ".join(("rule", *keys, "merged_into", "merged_by", "least_share", "categories"))
+    return (
+        "select * replace (nullif(merged_into, '') as merged_into, "
+        "nullif(merged_by, '') as merged_by) from (values\n"
+        + ",\n".join(rows)
+        + f"\n) as rules ({columns})"
+    )
+
+
+def quoted(text: str) -> str:
+    """Return a text as a literal of SQL."""
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,20 @@
+-- skip_if_empty: marts.node_verdicts
+select
+    health.cluster,
+    health.node,
+    coalesce(health.last_at, clusters.as_of_at) as start_at,
+    coalesce(health.last_at, clusters.as_of_at) as end_at,
+    case health.verdict when 'Replace' then 'critical' else 'warning' end as severity,
+    'Likely' as confidence,
+    health.verdict_reason || ' in the time shown' as evidence,
+    health.verdict || coalesce('. ' || health.what_to_do, '') as what_to_do
+from marts.node_verdicts as health
+inner join marts.clusters as clusters using (cluster)
+where
+    health.verdict in ('Replace', 'Drain')
+    and sees_all_teams()
+    and exists (
+        select 1
+        from marts.ledger_scoped_by_node as scoped
+        where scoped.cluster = health.cluster and scoped.node = health.node
+    )

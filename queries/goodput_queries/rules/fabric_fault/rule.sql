@@ -1,0 +1,14 @@
+-- skip_if_empty: marts.fabric_incidents
+select
+    cluster,
+    case when nodes = 1 then node_names[1] end as node,
+    kind || coalesce(', ' || shared, '') as detail,
+    start_at,
+    case when kind = 'nvlink' then last_at else end_at end as end_at,
+    confidence,
+    case when kind = 'nvlink' then counted(members, 'GPU') || ' with NVLink errors' else counted(members, 'link') || ' down' end
+        || ' on ' || counted(nodes, 'node') || ' at one time' || coalesce(', all of ' || shared, '')
+        || case when runs > 0 then '; it touched ' || counted(runs, 'run') || ' on ' || counted(gpus, 'GPU') else '' end
+        as evidence
+from marts.fabric_incidents
+where sees_all_teams()
