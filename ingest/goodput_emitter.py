@@ -90,7 +90,7 @@ class Emitter:
 
     def emit(self, event: str, *, ts: float | None = None, **fields: Any) -> None:
         """Write one event; `ts` is epoch seconds, default now. Never raises."""
-        if self._is_broken or os.getpid() != self.identity["pid"]:
+        if self._is_broken or not self.is_own:
             return  # a forked child, as a data loader's worker, is not the rank
         try:
             if self.identity["gpu_uuid"] is None:
@@ -120,9 +120,13 @@ class Emitter:
 
     def is_of(self, run_id: str | None, path: str | os.PathLike[str] | None) -> bool:
         """Say whether this process writes these events here; None: wherever it does."""
-        is_path = path is None or Path(path) == self.path
-        is_process = self.identity["pid"] == os.getpid()
-        return run_id in (None, self.run_id) and is_path and is_process
+        is_path = path is None or Path(path).resolve() == self.path.resolve()
+        return run_id in (None, self.run_id) and is_path and self.is_own
+
+    @property
+    def is_own(self) -> bool:
+        """Say whether it is of this process, not of the one that forked it."""
+        return bool(self.identity["pid"] == os.getpid())
 
     def begin(self) -> None:
         """Write `job.start` where a life has not begun yet.
@@ -138,7 +142,13 @@ class Emitter:
 
     @contextlib.contextmanager
     def run(self) -> Iterator[Emitter]:
-        """One life of this process: `job.start`, then `job.end`, or `failure` for an exception."""
+        """One life of this process: `job.start`, then `job.end`, or `failure` for an exception.
+
+        Inside itself it changes nothing.
+        """
+        if self.is_in_run:
+            yield self
+            return
         self.is_in_run = True
         self.begin()
         try:
@@ -151,7 +161,9 @@ class Emitter:
         self.ended()
 
     def ended(self, error: BaseException | None = None) -> None:
-        """Write how the process ended: `failure` with the exception, or `job.end`."""
+        """Write once how the life ended: `failure` with the exception, or `job.end`."""
+        if not self.is_alive:
+            return
         self.is_alive = False
         if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
             self.emit("job.end")
@@ -464,11 +476,12 @@ def lightning_callback(
 
 
 def _shared(run_id: str | None, path: str | os.PathLike[str] | None) -> Emitter:
-    """Return the emitter of `run()` where the call-back is made inside it, else a new life's."""
+    """Return the emitter of the `run()` that the call-back is made in, else that of its life."""
     global _current  # noqa: PLW0603 -- as above
-    if _current is None or not _current.is_in_run:
+    is_in_run = _current is not None and _current.is_in_run and _current.is_own
+    if _current is None or not (is_in_run or _current.is_of(run_id, path)):
         _current = Emitter(run_id, path)
-        _current.begin()
+    _current.begin()
     return _current
 
 
@@ -480,6 +493,9 @@ class _HfHooks:
         self.current_step: Step | None = None
         self.mark_s = time.time()
         self.is_in_eval = False
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        self.emitter.begin()
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         self.current_step = self.emitter.step(state.global_step + 1).begin()
@@ -521,6 +537,11 @@ class _LightningHooks:
         self.current_step: Step | None = None
         self.saved_step: int | None = None
         self.has_failed = False
+
+    def setup(self, trainer: Any, module: Any, stage: str) -> None:
+        if stage == "fit":
+            self.has_failed = False
+            self.emitter.begin()
 
     def _end_save(self, trainer: Any) -> None:
         """End a save at the hook after it: Lightning has none for its end."""

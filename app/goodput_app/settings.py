@@ -11,6 +11,7 @@ from datetime import date, datetime, time
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -67,7 +68,8 @@ class ServeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the dashboard listens; without a port: 8501 or the next free one.
 
     insecure: an address that others reach is wanted, though nobody signs in. public_url: where
-    people find the dashboard; notifications link to it.
+    people find the dashboard, with its path behind a proxy; notifications link to it. Its host is
+    answered where only some are.
     """
 
     address: str = "127.0.0.1"
@@ -247,6 +249,16 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Refuse objectives, and targets of notifications, of the same name."""
         refuse_equal_names(self.objectives)
         refuse_equal_targets(self.notify)
+
+    @property
+    def public_url(self) -> str | None:
+        """Return the URL that browsers open, where the settings name it."""
+        return self.serve.public_url or self.access.public_url
+
+    @property
+    def base_path(self) -> str:
+        """Return the path of the dashboard behind its proxy; '' at the root."""
+        return self.access.base_path or urlsplit(self.serve.public_url or "").path.rstrip("/")
 
     @property
     def lake_cluster(self) -> str:

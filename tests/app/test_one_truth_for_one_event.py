@@ -4,10 +4,9 @@ import contextlib
 import json
 import shutil
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
-from tests.app.command_line import run
+from tests.app.facts_of_findings import FACTS, comparable, printed, rows_of, window
 from tests.app.opened_page import table, texts
 from tests.queries.conftest import Evidence
 
@@ -18,7 +17,6 @@ from goodput_queries.database import LocalStore
 from goodput_queries.evidence import plausible
 from goodput_queries.scope import Scope
 
-FACTS = ("finding_key", "since_at", "until_at", "gpu_ms", "cost")
 DRAINED, DOWN = (3_789, 3_850), (7_389, 9_000)  # seconds: 9:03:09 to 9:04:10, 10:03:09 to the end
 NOW = datetime(2027, 1, 15, 10, 30, tzinfo=UTC)
 
@@ -44,49 +42,10 @@ def world(recorded_demo, tmp_path_factory):
         yield store
 
 
-def recorded(store):
-    """Return the window of the recorded session, and that of the nodes."""
-    spans = store.read("select cluster, first_at, as_of_at from marts.clusters")
-    ends = {cluster: (first, last) for cluster, first, last in spans.rows()}
-    return {
-        name: Scope(*(round(at.replace(tzinfo=UTC).timestamp() * 1000) for at in ends[name]), name)
-        for name in ("lab", "site")
-    }
-
-
-def rows_of(store, scope, columns=FACTS, view="marts.findings"):
-    found = store.read(f"select {', '.join(columns)} from {view}", scope=scope)
-    return sorted(found.rows(), key=str)
-
-
-def printed(store, scope, *command):
-    """Return the same facts as a command prints them."""
-    moments = [
-        f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
-        for ms in (scope.from_ms, scope.to_ms)
-    ]
-    closed = str(Path(store.path).with_name("closed.duckdb"))
-    given = ["--db", closed, "--format", "json", "--cluster", scope.cluster]
-    result = run(*command, *given, "--from", moments[0], "--to", moments[1])
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)
-
-
-def comparable(row):
-    """Return facts as JSON has them: moments as text to the second, amounts rounded."""
-    return tuple(
-        value.isoformat(timespec="seconds") if isinstance(value, datetime)
-        else value[:19] if isinstance(value, str) and value[4:5] == "-"
-        else round(value, 6) if isinstance(value, float)
-        else value
-        for value in row
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize("cluster", ["lab", "site"])
 @pytest.mark.parametrize("command", [("findings", "--severity", "info"), ("show", "findings")])
 def test_commands_say_of_findings_what_the_view_has(world, cluster, command):
-    scope = recorded(world)[cluster]
+    scope = window(world, cluster)
     said = printed(world, scope, *command, "--limit", "0")
 
     found = sorted((comparable(row[name] for name in FACTS) for row in said), key=str)
@@ -96,7 +55,7 @@ def test_commands_say_of_findings_what_the_view_has(world, cluster, command):
 
 
 def test_the_page_of_findings_shows_them_with_these_times(world, visit):
-    scope = recorded(world)["site"]
+    scope = window(world, "site")
     app = visit(world, "open_findings", cluster="site")
 
     shown = table(app, "title").select("title", "since_at").rows()
@@ -108,7 +67,7 @@ def test_the_page_of_findings_shows_them_with_these_times(world, visit):
 
 
 def test_outages_and_their_findings_have_the_same_times(world):
-    scope = recorded(world)["site"]
+    scope = window(world, "site")
     outages = rows_of(world, scope, ("node", "start_at", "end_at"), "marts.node_outages")
     findings = world.read(
         "select node, since_at, until_at from marts.findings where rule like 'node_%'", scope=scope
@@ -163,7 +122,7 @@ def test_every_view_adds_up_to_one_sum_of_waste(world, cluster, sql):
 
 
 def test_data_quality_has_the_unclassified_time_of_the_range(world):
-    scope = recorded(world)["lab"]
+    scope = window(world, "lab")
     sums = "select sum(gpu_ms)::bigint from marts.ledger_by_category where category = '{}'"
     said = dict(rows_of(world, scope, ("kind", "gpu_ms"), "marts.data_quality"))
 

@@ -88,6 +88,7 @@ FOLLOWED_LOGS = {
     "serving-requests": golden("serving_requests/json_lines", "requests.jsonl"),
     "kernel-notice": FollowedLog("kernel-log", "kern.log", KERNEL_NOTICE),
     "kernel-journal": golden("kernel_log/journal_of_two_nodes", "kern.log"),
+    "kernel-continued": golden("kernel_log/xid_over_lines_in_a_journal", "kern.log"),
     "kernel-json": golden("kernel_log/journal_as_json", "kern.json"),
     "kernel-dmesg": golden("kernel_log/dmesg_in_local_time", "kern.log", node="node7"),
 }

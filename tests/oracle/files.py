@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from tests.oracle import shares
@@ -24,6 +25,15 @@ SACCT = (
     "Suspended,NNodes,NodeList,ReqTRES,AllocTRES,JobName"
 )
 DCGM = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
+BLANK = "140737488355328.0"
+# what a scrape has of a GPU, by whether it is active; docs, "A reading without profiling shares": a
+# rejected share voids the zeros beside it, not the utilisation
+SCRAPES: tuple[dict[str, tuple[object, object]], ...] = (
+    {DCGM: (0.9, 0.0)},
+    {DCGM: (0.0, 0.0), "DCGM_FI_PROF_SM_ACTIVE": (BLANK, BLANK), "DCGM_FI_DEV_GPU_UTIL": (90, 0)},
+    {DCGM: (BLANK, BLANK), "DCGM_FI_DEV_GPU_UTIL": (100, 0)},
+    {DCGM: (0.5, 0.0), "DCGM_FI_PROF_PCIE_TX_BYTES": (BLANK, BLANK)},
+)
 
 
 def write(world: World, folder: Path) -> list[File]:
@@ -93,10 +103,16 @@ def write(world: World, folder: Path) -> list[File]:
         for moment, active in series
     )
     if readings:
+        dice = random.Random(f"{world.seed} scrapes")  # noqa: S311 -- chance, and no secret
+        forms = {
+            gpu: dice.choice(SCRAPES) if world.has_blanks else SCRAPES[0]
+            for gpu in sorted(world.readings, key=lambda gpu: gpu.uuid)
+        }
         text = "".join(
-            f'{DCGM}{{gpu="{index}",UUID="{Gpu(node, index).uuid}",Hostname="{node}",'
-            f'modelName="NVIDIA H100"}} {0.9 if active else 0.0} {world.start_ms + moment}\n'
+            f'{metric}{{gpu="{index}",UUID="{Gpu(node, index).uuid}",Hostname="{node}",'
+            f'modelName="NVIDIA H100"}} {values[not active]} {world.start_ms + moment}\n'
             for moment, node, index, active in readings
+            for metric, values in forms[Gpu(node, index)].items()
         )
         put("dcgm.prom", "dcgm", text, cluster=CLUSTER)
     if world.shared_gpus:
@@ -117,7 +133,8 @@ def in_parts(files: list[File], seed: int) -> list[File]:
         if source not in {"job-events", "dcgm"}:
             parts.append((source, file, options))
             continue
-        lines = file.read_text().splitlines(keepends=True)
+        kept = groupby(file.read_text().splitlines(keepends=True), _reading)
+        lines = ["".join(of_one) for _, of_one in kept]  # what is scraped at once stays together
         dice.shuffle(lines)
         for number, half in enumerate((lines[::2], lines[1::2])):
             if half:
@@ -126,6 +143,14 @@ def in_parts(files: list[File], seed: int) -> list[File]:
                 parts.append((source, part, options))
     dice.shuffle(parts)
     return parts
+
+
+def _reading(line: str) -> str:
+    """Return the labels and the time of a series; a line of another format as it is."""
+    if line.startswith("{"):
+        return line
+    labels = line.partition("{")[2].partition("}")[0]
+    return f"{labels} {line.rsplit(maxsplit=1)[-1]}"
 
 
 def _sacct(job: Job, world: World) -> str:

@@ -56,6 +56,7 @@ class World:
     hours: int
     start_ms: int = START_MS
     is_local: bool = False  # the accounting prints local times
+    has_blanks: bool = False  # exporters of some GPUs have values that are none
     gpus: list[Gpu] = field(default_factory=list)
     jobs: list[Job] = field(default_factory=list)
     states: list[tuple[str, str, int, int]] = field(default_factory=list)  # node, state, from, to
@@ -98,6 +99,7 @@ class Features:
     local_times: bool = True  # the accounting's, over a change of clocks
     clock_steps: bool = True  # of nodes
     shared_gpus: bool = True  # by pods, named on labels
+    blank_values: bool = True  # of shares of time, beside utilisation
     short_steps: bool = False  # a twentieth of the length, with waits, saves and jitter
     more_phases: bool = False  # anywhere, over steps and other phases
 
@@ -106,7 +108,7 @@ def make(seed: int, features: Features | None = None) -> World:
     """Make the world of a seed."""
     features = features or Features()
     dice = random.Random(seed)  # noqa: S311 -- chance, and no secret
-    world = World(seed, dice.choice([1, 1, 2]))
+    world = World(seed, dice.choice([1, 1, 2]), has_blanks=features.blank_values)
     per_node = dice.choice([1, 2, 2, 4])
     nodes = [f"n{i + 1}" for i in range(dice.choice([1, 2, 3]))]
     world.gpus = [Gpu(node, i) for node in nodes for i in range(per_node)]

@@ -289,7 +289,7 @@ class AccessSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             if len(set(values)) < len(values):
                 raise GoodputError(f"'access.tokens' has two tables with the same {key}.")
 
-    def names(self, *, is_loopback: bool) -> tuple[str, ...] | None:
+    def names(self, *, is_loopback: bool, public_url: str | None = None) -> tuple[str, ...] | None:
         """Return the host names that are answered; None: all.
 
         is_loopback: whether the server listens on the loopback alone
@@ -299,6 +299,8 @@ class AccessSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             own.append(urlsplit(self.oidc.redirect_uri).hostname or "")
         if not own and not is_loopback:
             return None
+        if public_url is not None:
+            own.append(urlsplit(public_url).hostname or "")
         return (*own, *sorted(LOOPBACK_HOSTS))
 
     @property

@@ -27,7 +27,7 @@ PLANNED = ("target", "to", "event", "recipient", "findings", "message")
 
 def notification_plan(chosen: Settings) -> Plan:
     """Return who is notified by these settings."""
-    return Plan(chosen.notify, chosen.serve.public_url, chosen.report.mail)
+    return Plan(chosen.notify, chosen.public_url, chosen.report.mail)
 
 
 @click.command()

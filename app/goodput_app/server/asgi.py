@@ -29,6 +29,7 @@ from goodput_app.server import metrics_access, streamlit_theme
 from goodput_app.server.allowed_hosts import AllowedHosts
 from goodput_app.server.api.routes import api_routes
 from goodput_app.server.background import Upkeep
+from goodput_app.server.base_path import BasePath
 from goodput_app.server.body import limited_body
 from goodput_app.server.compressed_assets import CompressedAssets
 from goodput_app.server.health import health_route
@@ -127,7 +128,7 @@ def serve(
             sources,
             statements,
             notifications,
-            names=access.names(is_loopback=is_loopback(address)),
+            names=access.names(is_loopback=is_loopback(address), public_url=settings().public_url),
         )
         server = HttpServer(
             uvicorn_config(app, access),
@@ -181,6 +182,7 @@ def create_app(
         lifespan=_lifespan(store, upkeep, note, sources, statements, notifications),
         routes=routes(store, note, upkeep),
         middleware=[
+            Middleware(BasePath, settings().base_path, of_streamlit=bool(access.base_path)),
             Middleware(AllowedHosts, names),
             Middleware(SignIn, access, recorded),
             Middleware(CountViewers, viewers),

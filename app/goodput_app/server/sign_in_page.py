@@ -47,7 +47,7 @@ def after_sign_in(scope: Scope, base: str) -> RedirectResponse | None:
     wanted = unquote(HTTPConnection(scope).cookies.get(WANTED, "")).lstrip("/\\")
     if not wanted and scope["path"] == f"{base}/":
         return None
-    answer = RedirectResponse(f"{base}/{wanted}", 302)
+    answer = RedirectResponse(f"./{wanted}", 302)  # a proxy may have removed the path
     answer.delete_cookie(WANTED, path=base or "/")
     return answer
 

@@ -63,8 +63,7 @@ def table(statement: Statement) -> pl.DataFrame:
     cents that add up across (direct, idle share and electricity make the total) and down, their
     currency. definition_version: what `productive_ms` counts. energy_kwh, carbon_kg and
     carbon_known_ratio: see `with_carbon`; measured_ms of gpu_ms is the coverage of the energy.
-    account_tokens, account_tokens_per_cost, account_tokens_per_j and account_served_..: of the
-    account of the row, the same in all its rows, see `with_tokens`.
+    account_..: of the account of the row, the same in all its rows, see `with_account_measures`.
     """
     rows = statement.rows
     return rows.select(

@@ -9,6 +9,7 @@ import polars as pl
 
 from goodput_billing.render.adjustments_table import adjustments
 from goodput_billing.render.energy_table import energy
+from goodput_billing.render.idle_table import executing_idle
 from goodput_billing.render.token_table import served, tokens
 from goodput_billing.render.wording import (
     NONE,
@@ -40,6 +41,7 @@ def tables(statement: Statement, *, lines: int) -> list[Table]:
         _month(statement),
         _losses(statement),
         energy(statement),
+        executing_idle(statement),
         tokens(statement),
         served(statement),
         _corrections(statement),

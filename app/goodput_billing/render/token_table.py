@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from goodput_billing.render.wording import UNKNOWN, Table, account_name
+from goodput_billing.statement.account_measures import SERVED_COLUMNS, TOKEN_COLUMNS
 from goodput_billing.statement.amounts.summary import account_of
-from goodput_billing.statement.tokens import COLUMNS, SERVED_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ def tokens(statement: Statement) -> Table:
         ],
         [
             [name, f"{count:,}", _ratio(per_cost), _ratio(per_j and per_j * J_PER_KJ)]
-            for name, (count, per_cost, per_j) in _of_accounts(statement, COLUMNS)
+            for name, (count, per_cost, per_j) in of_accounts(statement, TOKEN_COLUMNS)
             if count is not None
         ],
         note="As known now; no amount depends on it. Tokens of training steps that were not lost, "
@@ -53,7 +53,7 @@ def served(statement: Statement) -> Table:
                 *(_price(cost) for cost in values[2:5]),
                 *(_ratio(joules and joules / J_PER_MJ) for joules in values[5:]),
             ]
-            for name, values in _of_accounts(statement, SERVED_COLUMNS)
+            for name, values in of_accounts(statement, SERVED_COLUMNS)
             if any(count is not None for count in values[:2])
         ],
         note="As known now; no amount depends on it. Tokens that serving engines counted, for the "
@@ -63,7 +63,7 @@ def served(statement: Statement) -> Table:
     )  # fmt: skip
 
 
-def _of_accounts(statement: Statement, columns: Sequence[str]) -> list[tuple[str, tuple[Any, ...]]]:
+def of_accounts(statement: Statement, columns: Sequence[str]) -> list[tuple[str, tuple[Any, ...]]]:
     """Return accounts by name with what all their rows say in these columns."""
     found: dict[str, tuple[Any, ...]] = {}
     for row in statement.rows.iter_rows(named=True):

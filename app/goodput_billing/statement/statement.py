@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from goodput_billing.statement import adjustments, closing, other_currencies
+from goodput_billing.statement.account_measures import with_account_measures
 from goodput_billing.statement.adjustments import STATUS
 from goodput_billing.statement.amounts import currency, ownership
 from goodput_billing.statement.amounts.charges import IDLE_LINES, Policy
@@ -22,7 +23,6 @@ from goodput_billing.statement.carbon import with_carbon
 from goodput_billing.statement.days import Day, day_of
 from goodput_billing.statement.other_days import beside
 from goodput_billing.statement.overlaps import refuse_overlap
-from goodput_billing.statement.tokens import with_tokens
 from goodput_queries.errors import NoEvidenceError
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def statement(
         closes_ms=closes_ms,
         was_corrected=was_corrected,
         is_proven=is_proven,
-        rows=with_tokens(with_carbon(rows, store, day), store, day),
+        rows=with_account_measures(with_carbon(rows, store, day), store, day),
         accounts=accounts(rows, days),
         budgets=budgets(store, day, days.month, settings),
         losses=losses(store, day),

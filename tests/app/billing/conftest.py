@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from goodput_billing.delivery.archive import PastStatement
+from goodput_billing.statement.account_measures import COLUMNS as ACCOUNT_COLUMNS
 from goodput_billing.statement.amounts.charges import charges
 from goodput_billing.statement.amounts.rows import frame_of, in_cents
 from goodput_billing.statement.amounts.summary import CoveredDay, Days, accounts, totals
@@ -16,8 +17,6 @@ from goodput_billing.statement.carbon import COLUMNS as CARBON_COLUMNS
 from goodput_billing.statement.days import day_of
 from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.statement import Statement
-from goodput_billing.statement.tokens import COLUMNS as TOKEN_COLUMNS
-from goodput_billing.statement.tokens import SERVED_COLUMNS
 
 HOSTILE = "=cmd|' /C calc'!A0 <script>alert(\"x\")</script> & |, 漢字"
 
@@ -45,10 +44,7 @@ def made_of(rows, policy, **settings):
     day = day_of(date(2026, 11, 19), chosen)
     billed = in_cents(frame_of(charges(rows, policy))).with_columns(
         pl.lit(0, pl.Int32).alias("correction"),
-        *(
-            pl.lit(None, pl.Float64).alias(n)
-            for n in (*CARBON_COLUMNS, *TOKEN_COLUMNS, *SERVED_COLUMNS)
-        ),
+        *(pl.lit(None, pl.Float64).alias(n) for n in (*CARBON_COLUMNS, *ACCOUNT_COLUMNS)),
     )
     days = Days(None, None, [CoveredDay(totals(billed), {"c": day.to_ms - day.from_ms})])
     return Statement(

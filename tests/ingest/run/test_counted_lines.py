@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.ingest.golden_cases import CASES, input_of, name_of, options_of
 
+from goodput_ingest.sources.job_logs.source import FORMATS
 from goodput_ingest.sources.registry import SOURCES
 from goodput_queries.errors import IngestError
 
@@ -29,6 +30,24 @@ DOCUMENTS = {
     *("prometheus", "kubernetes"),
 }
 ANY = r"."  # tables: each line is a row
+OF_FORMATS = {  # the same by format of a job's log
+    "megatron": r"\biteration +\d+/.*\| elapsed time per iteration"
+    r"|\bsaved checkpoint .*\biteration ",
+    "torchtitan": r"\[titan\] .* step: .* loss: ",
+    "nemo": r"Training epoch .* iteration .*\| train_step_timing in s: |Global Checkpoint Save ",
+    "hf-trainer": r"\{'loss': .*'epoch': |\bTotal optimization steps =",
+    "lightning": r"Epoch \d+: .*it/s",
+    "deepspeed": r"step=.* skipped=|iter time \(s\): |Checkpoint global_step.*ready",
+    "composer": r"\bTrain time/batch: \d",
+    "maxtext": r"\bcompleted step: \d+, seconds: ",
+    "vllm": r"Avg generation throughput:.* Running:",
+    "torchrun": r"^Root Cause \(first observed failure\):",
+    "nccl-watchdog": r"Watchdog caught collective operation timeout: WorkNCCL\(",
+    "cuda-oom": r"OutOfMemoryError: CUDA out of memory\. Tried to allocate ",
+    "nvrx": r"- Cycle: \d+ Event: (worker_start_started|failure_detected) Node: ",
+    "slurmd": r"error: \*\*\* JOB \S+ ON \S+ CANCELLED AT ",
+    "error-text": r"^(\w*Error): ",
+}
 METRIC = r"^([^\s{#]+)(?:\{.*\})? (?=\S+$)"
 # by source: what tells a line of it from other text, which may say nothing; a group is a name, of
 # which another one may be known to say nothing
@@ -49,11 +68,7 @@ TELLING = {
     r"|Channel \d.* via (?:P2P|SHM|NET))",
     **dict.fromkeys(("mlperf", "node-power"), r'^([^{]*):::MLLOG \{.*"key": ("[^"]*")'),
     "kernel-log": r"(?:^\[[^\]]*\] |kernel: )(?:\[.*\] )?NVRM: Xid\b|Out of memory: Killed process",
-    "job-log": r"\biteration +\d+/.*\| elapsed time per iteration|\bsaved checkpoint .*\biteration "
-    r"|\[titan\] .* step: .* loss: |\{'loss': .*'epoch': |Training epoch "
-    r".* iteration .*\| train_step_timing in s: "
-    r"|Global Checkpoint Save | step=.* skipped=|iter time \(s\): |Checkpoint global_step.*ready"
-    r"|Avg generation throughput:.* Running:|\bTotal optimization steps =|Epoch \d+: .*it/s",
+    "job-log": "|".join(OF_FORMATS.values()),
 }
 OF_RANKS = {  # what one rank prints says nothing once another one has printed it
     "torchtitan_ranks_that_write_the_same",
@@ -80,7 +95,8 @@ SILENT = {
     "otel-spans": r'"megatron\.other"',
     "torchtitan-structured": r'"fwd_bwd_end"',
     "kernel-log": r"watcher: ",
-    "job-log": r"^steps: ",  # the engine's own line has the step
+    # the engine's own line has the step; one node speaks for a cycle
+    "job-log": r"^steps: |worker_start_started Node: node002|failure_detected Node: node001",
 }
 LINES_MAX = 25  # of a case
 STEP_0 = re.compile(r"(?:step[:=]|'epoch': ')\s*0*\.?0*\b(?![.\d])")  # nothing is finished yet
@@ -96,11 +112,18 @@ def lines_of(case):
     return [(case, number) for number, line in enumerate(lines) if re.search(telling, line)]
 
 
+def format_of(case, number):
+    """Return the source of a line, of a job's log with its format."""
+    if (source := name_of(case)) != "job-log":
+        return source
+    line = input_of(case).read_text("utf-8", "replace").split("\n")[number]
+    return f"job-log {next(name for name, form in OF_FORMATS.items() if re.search(form, line))}"
+
+
 LINES: dict[str, list[tuple[Path, int]]] = {}
 for case in CASES:
-    if (source := name_of(case)) in TELLING and (found := lines_of(case)):
-        framework = f" {case.name.split('_')[0]}" if source == "job-log" else ""
-        LINES.setdefault(source + framework, []).extend(found)
+    for found in lines_of(case) if name_of(case) in TELLING else ():
+        LINES.setdefault(format_of(*found), []).append(found)
 
 
 def names_of(line, telling):
@@ -126,7 +149,9 @@ def outcome(name, path, lines, options):
 def test_every_format_is_counted_or_one_document():
     assert {*TELLING} | DOCUMENTS == {*SOURCES}
     assert not {*TELLING} & DOCUMENTS
-    assert {name.split()[0] for name in LINES} == {*TELLING}
+    of_logs = {f"job-log {form.name}" for form in FORMATS}
+    assert {f"job-log {name}" for name in OF_FORMATS} == of_logs
+    assert {*LINES} == {*TELLING} - {"job-log"} | of_logs
 
 
 @pytest.mark.parametrize("lines", LINES.values(), ids=LINES)

@@ -34,11 +34,13 @@ LOGS = {  # line by line, of programs whose output a collector may take in
     *("serving-requests", "torchtitan-structured"),
 }
 TAKEN_IN = datetime(2026, 8, 20, 14)  # noqa: DTZ001 -- moments are stored naive, in UTC
-WITHOUT_TIMES = {  # what has no time is rejected, or placed by other lines: a collector's is better
+WITHOUT_TIMES = {
+    # what has no time is rejected, or placed by other lines: a collector's is better
     *("hf_trainer_dictionaries_alone", "megatron_2020_without_time_or_samples"),
     *("megatron_2021_without_times", "nccl_watchdog_without_a_year", "nemo_steps_between_saves"),
     *("megatron_save_of_a_fork", "megatron_time_and_mean_of_an_iteration"),
     *("nemo_length_of_each_step", "deepspeed_step_0_and_pipeline_engine"),
+    "nemo_undated_steps_before_a_save",
     "undated_lines_of_two_kinds",
 }
 OF_TIMES = ("benchmark_id", "extra")  # columns in which a row's time may stand, too

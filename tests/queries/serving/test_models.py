@@ -13,10 +13,10 @@ from tests.queries.conftest import START_MS, Evidence
 from tests.queries.serving.load import GPU_POWER_W, HOUR, PRICE, fleet
 
 from goodput_billing.render import files, token_table
+from goodput_billing.statement.account_measures import SERVED_COLUMNS
 from goodput_billing.statement.one_account import of_account
 from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.statement import statement
-from goodput_billing.statement.tokens import SERVED_COLUMNS
 from goodput_queries.scope import EVERYTHING, Scope
 
 HOUR_MS = 1000 * HOUR

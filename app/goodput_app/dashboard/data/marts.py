@@ -32,7 +32,6 @@ JOBS_SHOWN = 200
 RUNS_SHOWN = 2_000
 REJECTS_SHOWN = 500
 STEPS_DRAWN = 350  # each gives its bucket's slowest and fastest, in two lines
-PIECES_DRAWN = 1_400
 
 State = tuple[int, int, str]
 
@@ -280,16 +279,6 @@ def run_wall_clock(scope: Scope) -> pl.DataFrame:
 def attempts(scope: Scope) -> pl.DataFrame:
     """Return the attempts of the scope's run in order."""
     return of_run("marts.attempts", scope, "attempt")
-
-
-def run_timeline(scope: Scope) -> pl.DataFrame:
-    """Return what the gang of the scope's run did when; of very many pieces the longest."""
-    return read(
-        "select *, count(*) over () as pieces from marts.run_timeline where run_key = $1 "
-        f"order by end_at - start_at desc nulls first limit {PIECES_DRAWN}",
-        scope,
-        scope.run,
-    )
 
 
 def train_steps(scope: Scope) -> pl.DataFrame:

@@ -15,6 +15,35 @@ if TYPE_CHECKING:
 
 SPREAD = (0.05, 0.95)
 HEATMAP_BINS = 120
+PIECES_DRAWN = 1_400
+
+
+def timeline(scope: Scope) -> pl.DataFrame:
+    """Return what the gang of the scope's run did when; of very many pieces the longest.
+
+    The category is the one with most of a piece; hover: how much the ledger has in each.
+    """
+    return marts.read(
+        f"""with pieces as (
+            select * exclude (share_ratio, is_most),
+                string_agg(
+                    case
+                        when share_ratio < 0.9995 then label || ' ' || percent_text(share_ratio)
+                        when phase is null then label
+                        else label || ' (' || phase || ')'
+                    end, '<br>' order by share_ratio desc
+                ) over (partition by attempt, start_at) as hover,
+                is_most
+            from marts.run_timeline
+            where run_key = $1
+        )
+        select * exclude (is_most), count(*) over () as pieces
+        from pieces
+        where is_most
+        order by end_at - start_at desc nulls first limit {PIECES_DRAWN}""",
+        scope,
+        scope.run,
+    )
 
 
 def allocated(scope: Scope) -> pl.DataFrame:

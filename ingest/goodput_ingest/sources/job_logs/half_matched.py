@@ -1,4 +1,4 @@
-"""Lines that look like a known framework's step or save and have not its whole form.
+"""Lines that look like a known framework's step, save or failure and have not its whole form.
 
 Another release, a fork or a cut line: no format reads it; the line is rejected with what it lacks.
 """
@@ -98,6 +98,26 @@ RULES: Final = tuple(
             r"Avg generation throughput:.*\bRunning:",
             "a line of vLLM",
             "`MM-DD HH:MM:SS [FILE:LINE]`, two throughputs in tokens/s, Running, Waiting in reqs",
+        ),
+        (
+            r"Watchdog caught collective operation timeout",
+            "a timeout of NCCL's watchdog",
+            "`[Rank N]` and `WorkNCCL(SeqNum=N, OpType=X, Timeout(ms)=N) ran for N milliseconds`",
+        ),
+        (
+            r"- Cycle: \d+ Event: (?:worker_start_started|failure_detected)\b",
+            "a restart of NVRx",
+            "`Node: X Rank: N Time: DATE TIME UTC`",
+        ),
+        (
+            r"\*\*\* JOB \S+ ON \S+ CANCELLED",
+            "an end by Slurm",
+            "`CANCELLED AT DATETIME ***`",
+        ),
+        (
+            r"OutOfMemoryError: CUDA out of memory",
+            "a failed allocation of PyTorch",
+            "`Tried to allocate N GiB`",
         ),
     )
 )

@@ -10,13 +10,15 @@ step 120. A save is durable when the log reports it saved, not when it was sched
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, ClassVar
 
 from goodput_ingest.formats.json_text.event_lines import DURATION_MAX_S
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.sources.job_logs.events import Event
-from goodput_ingest.sources.job_logs.progress import Progress, with_amounts
+from goodput_ingest.sources.job_logs.loss import loss_of
+from goodput_ingest.sources.job_logs.progress import STEPS_MAX, Progress, with_amounts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -65,12 +67,13 @@ class Nemo:
         self.progress = Progress()
         self.is_labelled = False
         self.amounts: dict[str, float | None] = {}  # of a step, by the last line
+        self.undated: list[Event] = []  # steps before any moment
 
     def take(self, line: Line, moments: Moments) -> Iterable[Event] | None:
         """Return the events of a line."""
         if found := ITERATION.search(line.text):
             step = int(found["step"]) + 1
-            return self._steps(step, dict(FIELD.findall(line.text)), line.at)
+            return self._steps(step, dict(FIELD.findall(line.text)), line)
         if found := SPAN.search(line.text):
             return self._span(found, line, moments)
         if found := FINAL.search(line.text):
@@ -80,9 +83,9 @@ class Nemo:
             return (Event("ckpt.durable", at, step=step),)
         return None
 
-    def _steps(self, step: int, said: dict[str, str], at: datetime | None) -> Iterable[Event]:
+    def _steps(self, step: int, said: dict[str, str], line: Line) -> Iterable[Event]:
         """Return the steps up to this one; `train_step_timing in s` is the length of each."""
-        each_s = _number(said, "train_step_timing in s")
+        at, each_s = line.at, _number(said, "train_step_timing in s")
         tflops = _number(said, "TFLOPS_per_GPU")
         self.amounts = {
             "samples": _number(said, "global_batch_size"),
@@ -90,6 +93,9 @@ class Nemo:
         }
         self.is_labelled = self.is_labelled or at is not None
         if each_s is not None and each_s <= DURATION_MAX_S:
+            if at is None and self.progress.at is None and len(self.undated) < STEPS_MAX:
+                done = Event("step", None, step=step, dur_s=each_s, loss=loss_of(line.text))
+                self.undated += with_amounts([done], **self.amounts)
             return with_amounts(self.progress.mean(step, each_s, at), **self.amounts)
         if at is None:
             # placed by the next save; until one comes there is no moment
@@ -117,12 +123,23 @@ class Nemo:
         events: list[Event] = []
         step = int(found["step"]) + 1 if found["step"] else None
         if step is not None and not self.is_labelled:
-            if step != self.progress.step:
+            if self.progress.at is None and self.undated and step == self.progress.step:
+                events += self._until(start)
+            elif step != self.progress.step:
                 events += with_amounts(self.progress.point(step, start), **self.amounts)
             self.progress.begin(step, end)
         else:
             self.progress.block(start, end)
         return (*events, Event("phase", end, phase=PHASES["Save"], dur_s=length_s))
+
+    def _until(self, end: datetime) -> list[Event]:
+        """Return the steps that lines without a time gave, one after the other up to a save."""
+        events: list[Event] = []
+        for step in reversed(self.undated):
+            events.append(replace(step, at=end))
+            end -= timedelta(seconds=step.dur_s or 0)
+        self.undated = []
+        return events[::-1]
 
 
 def _number(said: dict[str, str], name: str) -> float | None:

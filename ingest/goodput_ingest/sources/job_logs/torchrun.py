@@ -17,6 +17,7 @@ import re
 import signal
 from typing import TYPE_CHECKING, ClassVar
 
+from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.sources.job_logs.events import Event
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Torchrun:
         code = EXIT_CODE.match(said.get("exitcode", ""))
         rank = RANK.match(said.get("rank", ""))
         if code is None or not TIME.fullmatch(said.get("time", "")):
-            return ()
+            raise FieldError("the root cause of torchrun lacks its exit code or time")
         extra = {"exit_code": int(code[1]), "host": said.get("host", "")}
         if rank is not None:
             extra["rank"] = int(rank[1])

@@ -20,7 +20,7 @@ from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.formats.pci import pci_bus_id
 from goodput_ingest.source import Batch, ReadOptions, Reject
-from goodput_ingest.sources.kernel_log.continued import Continued
+from goodput_ingest.sources.kernel_log.continued import Continued, Message
 from goodput_ingest.sources.kernel_log.messages import (
     LOOKS_LIKE_XID,
     NOTICE,
@@ -41,6 +41,7 @@ LINES_OF_A_NOTICE = 3  # "The NVIDIA GPU ..." and "fallen off the bus" stand on 
 NEWEST_SLACK = timedelta(days=1)  # a line without a year may be this much after the collection
 # counted from boot: they drift over a suspend; and they name no node
 APPROXIMATE = ("dmesg_t", "dmesg_iso")
+UNFINISHED = re.compile(r"[:,]\s*$")  # the end of a line that another one goes on with
 BOOT_STAMP = re.compile(r"^(?:<\d+>)?\[ *\d+\.\d+\] ?")
 
 PROGRAM = re.compile(r"(?:^|\s)[\w./-]+(?:\[\d+\])?: ")  # its name, before what it says
@@ -119,10 +120,12 @@ class KernelLog:
             )
         for part in files.parts(self.path):
             yield from self.read(part)
+        if (cut := self._rows.end()) is not None:
+            yield cut
 
     def read(self, part: files.Part) -> Iterator[Batch]:
         """Yield the events of the next lines."""
-        yield self._rows.batch(part)
+        yield self._rows.batch(part, is_growing=True)
         if (killed := self._rows.oom_kills(part)) is not None:
             yield killed
 
@@ -136,34 +139,51 @@ class KernelRows:
         self.options = options
         self._notice: tuple[int, str | None, str] | None = None  # line, node, PCI address
         self._continued = Continued()
+        self._unread: Reject | None = None  # a last message that the next lines may complete
 
-    def batch(self, part: files.Part) -> Batch:
-        """Return the events of some consecutive lines; raises IngestError for what is needed."""
-        options = self.options
-        key = files.digest(
-            part,
-            "gpu_events",
-            options.cluster,
-            options.zone,
-            options.observed_at,
-            options.node,
-            self._notice,
-            self._continued.begun,
-        )
+    def batch(self, part: files.Part, *, is_growing: bool = False) -> Batch:
+        """Return the events of some consecutive lines; raises IngestError for what is needed.
+
+        is_growing: the next part may go on with the last message.
+        """
+        meaning = (*self._said(), self._notice, self._continued.begun, self._unread)
+        key = files.digest(part, "gpu_events", *meaning)
         rows: list[tuple[Any, ...]] = []
+        unread, self._unread = self._unread, None
         rejects: list[Reject] = []
-        for number, text in self._continued.messages(part, WORTH_A_LOOK):
+        for message in self._continued.messages(part, WORTH_A_LOOK):
+            if unread is not None and unread.line == message.number:
+                unread = None
             try:
-                row = self._row(number, text)
+                row = self._row(message)
             except FieldError as error:
-                rejects.append(Reject(number, str(error), json_lines.printable(text, 500)))
+                content = json_lines.printable(message.text, 500)
+                reject = Reject(message.number, str(error), content)
+                if is_growing and message.is_last and UNFINISHED.search(message.text):
+                    self._unread = reject
+                else:
+                    rejects.append(reject)
                 continue
             if row is not None:
                 rows.append(row)
+        if unread is not None:
+            rejects.insert(0, unread)
         if part.damage:
             rejects.append(Reject(part.first_line + len(part.lines), part.damage))
         frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
         return Batch("gpu_events", frame, SOURCE, self.origin, key, rejects)
+
+    def _said(self) -> tuple[object, ...]:
+        options = self.options
+        return options.cluster, options.zone, options.observed_at, options.node
+
+    def end(self) -> Batch | None:
+        """Return the last message of a file as rejected where it could not be read; else None."""
+        if self._unread is None:
+            return None
+        frame = pl.DataFrame([], schema=SCHEMA, orient="row")
+        key = files.digest(files.Part(self._unread.line or 0, b"", ""), self.origin, self._unread)
+        return Batch("gpu_events", frame, SOURCE, self.origin, key, [self._unread])
 
     def oom_kills(self, part: files.Part) -> Batch | None:
         """Return the processes that the out-of-memory killer ended; None: there are none."""
@@ -185,20 +205,19 @@ class KernelRows:
                 rejects.append(Reject(number, str(error), json_lines.printable(text, 500)))
         if not rows and not rejects:
             return None
-        options = self.options
-        said = (options.cluster, options.zone, options.observed_at, options.node)
-        key = files.digest(part, "node_events", *said)
+        key = files.digest(part, "node_events", *self._said())
         frame = pl.DataFrame(rows, schema=NODE_EVENTS, orient="row")
         return Batch("node_events", frame, SOURCE, self.origin, key, rejects)
 
-    def _row(self, number: int, text: str) -> tuple[Any, ...] | None:
-        line = _parsed(text)
+    def _row(self, message: Message) -> tuple[Any, ...] | None:
+        line = _parsed(text := message.text)
         if line is None:
-            is_event = finding(text[:MESSAGE_MAX_CHARS], None) is not None
+            said = text[:MESSAGE_MAX_CHARS]
+            is_event = finding(said, None) is not None or LOOKS_LIKE_XID.search(said)
             if is_event and _is_of_kernel(text):
                 raise FieldError("the line has no timestamp")
             return None
-        found = self._find(number, line)
+        found = self._find(message.number, line)
         if found is None:
             if LOOKS_LIKE_XID.search(line.message):
                 raise FieldError("the line has an Xid in an unknown format")
@@ -222,8 +241,14 @@ class KernelRows:
             found.code,
             found.pid,
             found.process_name,
-            json_lines.printable(line.message, MESSAGE_MAX_CHARS),
+            json_lines.printable(self._shown(message), MESSAGE_MAX_CHARS),
         )
+
+    @staticmethod
+    def _shown(message: Message) -> str:
+        """Return as much of a message as has its event: a later poll may have further lines."""
+        read = (_parsed(text) for text in message.growing())
+        return next(line.message for line in read if line and finding(line.message, None))
 
     def _find(self, number: int, line: Line) -> Finding | None:
         """Return what the line says; remember the GPU of a notice that goes over several lines."""

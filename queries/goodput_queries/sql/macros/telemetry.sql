@@ -1,6 +1,21 @@
--- Whether a reading shows activity, by all shares of time that it has, else by utilisation; null: it has none of them.
-create or replace macro is_active_reading(engine_ratio, sm_ratio, tensor_ratio, dram_ratio, busy_ratio) as (
-    coalesce(greatest(engine_ratio, sm_ratio, tensor_ratio, dram_ratio) >= threshold('idle_share_ratio'), busy_ratio > 0)
+-- Whether a reading shows activity: by all shares of time that it has, else by utilisation; null: it has none of them.
+-- Where a share was rejected the others show activity, and none of them idleness: some exporters give 0 for them under
+-- full load. NVML's utilisation beside incomplete shares is no reading either (rule 10; flagged_metrics is null in rows
+-- of earlier versions).
+create or replace macro is_active_reading(
+    source, engine_ratio, sm_ratio, tensor_ratio, dram_ratio, busy_ratio, is_flagged, flagged_metrics
+) as (
+    case
+        when greatest(engine_ratio, sm_ratio, tensor_ratio, dram_ratio) >= threshold('idle_share_ratio') then true
+        when
+            is_flagged and source = 'nvml' and engine_ratio is null
+            and coalesce(contains(flagged_metrics, 'gpm'), true)
+            then null
+        when not coalesce(contains(flagged_metrics, 'active_ratio'), false)
+            and coalesce(engine_ratio, sm_ratio, tensor_ratio, dram_ratio) is not null
+            then false
+        else busy_ratio > 0
+    end
 );
 
 -- A state (power, clock, temperature, memory in use) over some samples; parts are null, and n is 0, where no sample

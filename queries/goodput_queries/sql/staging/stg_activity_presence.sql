@@ -13,9 +13,8 @@ from raw.gpu_samples
 where
     coalesce(load_sequence, 0) > merged_sequence()
     and ts < from_ms((select until_ms from untils))
-    and is_active_reading(engine_active_ratio, sm_active_ratio, tensor_active_ratio, dram_active_ratio, gpu_busy_ratio)
-    and not coalesce(
-        is_flagged and source = 'nvml' and engine_active_ratio is null
-        and coalesce(contains(flagged_metrics, 'gpm'), true), false
+    and is_active_reading(
+        source, engine_active_ratio, sm_active_ratio, tensor_active_ratio, dram_active_ratio, gpu_busy_ratio, is_flagged,
+        flagged_metrics
     )
 group by gpu_uuid, block

@@ -168,32 +168,119 @@ def test_a_forked_child_writes_no_events_of_the_rank(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["e.jsonl"]
 
 
-@pytest.mark.parametrize("run_id", [None, "hf"])
-def test_a_call_back_made_before_run_and_run_are_one_life(tmp_path, monkeypatch, run_id):
-    monkeypatch.setitem(sys.modules, "transformers", SimpleNamespace(TrainerCallback=object))
+@pytest.fixture
+def hf(monkeypatch, tmp_path):
+    """Return a Trainer of one step, which calls the hooks of call-backs."""
+    hooks = ("on_train_begin", "on_step_begin", "on_step_end", "on_train_end")
+    base = type("TrainerCallback", (), dict.fromkeys(hooks, lambda *_: None))
+    monkeypatch.setitem(sys.modules, "transformers", SimpleNamespace(TrainerCallback=base))
     monkeypatch.setenv("JOB_EVENTS", str(tmp_path / "e.jsonl"))
-    state = SimpleNamespace(global_step=1)
+    monkeypatch.setattr(goodput_emitter, "_current", None)
+
+    def train(*callbacks):
+        state = SimpleNamespace(global_step=1)
+        for name in hooks:
+            for callback in callbacks:
+                getattr(callback, name)(None, state, None)
+
+    return train
+
+
+def made_before_run(hf, run_id=None):
     callback = goodput_emitter.hf_callback("hf")
+    with goodput_emitter.run(run_id):
+        hf(callback)
+
+
+def made_in_run(hf):
+    with goodput_emitter.run("hf"):
+        hf(goodput_emitter.hf_callback("hf"))
+
+
+def without_run(hf):
+    hf(goodput_emitter.hf_callback("hf"))
+
+
+def two_call_backs(hf):
+    with goodput_emitter.run("hf"):
+        hf(goodput_emitter.hf_callback("hf"), goodput_emitter.hf_callback("hf"))
+
+
+def two_trainers_made_first(hf):
+    hf(*[goodput_emitter.hf_callback("hf") for _ in range(2)])
+
+
+def run_within_run(hf):
+    with goodput_emitter.run("hf"), goodput_emitter.run("hf"):
+        hf(goodput_emitter.hf_callback())
+
+
+def another_way_to_write_the_path(hf):
+    callback = goodput_emitter.hf_callback("hf", "e.jsonl")
+    with goodput_emitter.run("hf", Path("e.jsonl").resolve()):
+        hf(callback)
+
+
+ONE_LIFE = [
+    *(made_before_run, made_in_run, without_run, two_call_backs, two_trainers_made_first),
+    *(run_within_run, another_way_to_write_the_path),
+]
+
+
+@pytest.mark.parametrize("script", ONE_LIFE, ids=lambda script: script.__name__)
+def test_however_call_backs_and_run_are_combined_they_are_one_life(
+    hf, script, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
 
     for _ in range(2):  # a second life of the process begins with its own start
-        with goodput_emitter.run(run_id):
-            callback.on_train_end(None, state, None)
+        script(hf)
 
-    seen = events(tmp_path / "e.jsonl")
-    assert [e["event"] for e in seen] == ["job.start", "job.end"] * 2
-    assert seen[0]["run_id"] == "hf"
+    seen = [e["event"] for e in events(tmp_path / "e.jsonl")]
+    lives = [event for event in seen if event != "step"]
+    assert lives == ["job.start", "job.end"] * 2
+    assert seen[1] == "step"
+    assert {e["run_id"] for e in events(tmp_path / "e.jsonl")} == {"hf"}
 
 
-def test_another_run_is_another_life(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "transformers", SimpleNamespace(TrainerCallback=object))
-    goodput_emitter.hf_callback("hf", tmp_path / "e.jsonl")
+def test_run_takes_over_the_life_of_a_call_back_with_another_name(hf, tmp_path):
+    callback = goodput_emitter.hf_callback("hf")
+    with goodput_emitter.run():
+        hf(callback)
 
-    with goodput_emitter.run("other", tmp_path / "e.jsonl"):
+    assert [e["event"] for e in events(tmp_path / "e.jsonl")] == ["job.start", "step", "job.end"]
+
+
+def test_training_again_after_its_end_is_another_life(hf, tmp_path):
+    callback = goodput_emitter.hf_callback("hf")
+
+    hf(callback)
+    hf(callback)
+
+    lives = [e["event"] for e in events(tmp_path / "e.jsonl")]
+    assert lives == ["job.start", "step", "job.end"] * 2
+
+
+@pytest.mark.usefixtures("hf")
+def test_another_run_is_another_life(tmp_path):
+    goodput_emitter.hf_callback("hf")
+
+    with goodput_emitter.run("other"):
         pass
 
     assert [(e["run_id"], e["event"]) for e in events(tmp_path / "e.jsonl")] == [
         ("hf", "job.start"), ("other", "job.start"), ("other", "job.end"),
     ]  # fmt: skip
+
+
+def test_a_forked_child_with_call_backs_has_a_life_of_its_own(hf, tmp_path, monkeypatch):
+    """As notebook launchers start ranks from inside a run."""
+    with goodput_emitter.run("hf"):
+        monkeypatch.setattr(os, "getpid", lambda: -1)
+        hf(goodput_emitter.hf_callback("hf"))
+
+    seen = [(e["pid"], e["event"]) for e in events(tmp_path / "e.jsonl") if e["pid"] == -1]
+    assert [event for _, event in seen] == ["job.start", "step", "job.end"]
 
 
 def test_the_first_life_begins_with_the_process_and_the_next_when_it_does(tmp_path):

@@ -1,12 +1,15 @@
 """Power, energy and carbon: sums of nodes, racks and teams, idle power, accounts, head-room."""
 
+import io
 from datetime import date
 from decimal import Decimal
 
+import polars as pl
 import pytest
 from tests.queries.conftest import Evidence, at, built_together, durable, steps
 
-from goodput_billing.render import energy_table, files
+from goodput_billing.render import energy_table, files, idle_table
+from goodput_billing.render.wording import hours, percent
 from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.statement import statement
 from goodput_queries.scope import Scope
@@ -369,6 +372,22 @@ def test_a_loaded_program_that_does_nothing_is_executing_but_idle(world):
     assert row["power_w"] == pytest.approx(IDLE_W)
     assert row["energy_kwh"] == pytest.approx(row["idle_ms"] / HOUR_MS * IDLE_W / 1000)
     assert row["idle_ms"] == 5 * 600_000  # after the first ten minutes of the allocation
+
+
+def test_a_statement_has_the_executing_idle_of_each_account(world):
+    made = statement(world, date(2027, 1, 15), StatementSettings())
+    idle = "select team, idle_ms, held_ms from marts.executing_idle_by_team"
+    of_day = {
+        team: (idle, read) for team, idle, read in world.read(idle, scope=made.day.scope).rows()
+    }
+
+    rows = pl.read_csv(io.BytesIO(files.csv(made)), infer_schema_length=None)
+    found = rows.filter(pl.col("line") == "usage")
+    columns = ("team", "account_executing_idle_ms", "account_memory_read_ms")
+    assert {row[0]: row[1:] for row in found.select(columns).rows() if row[2]} == of_day
+    shown = {row[0]: row[1:] for row in idle_table.executing_idle(made).rows}
+    assert shown.keys() == of_day.keys() == {"A", "B"}
+    assert shown["B"] == [hours(of_day["B"][0]), percent(*of_day["B"])]
 
 
 def test_work_per_joule_is_compared_by_the_power_cap_in_force(world):

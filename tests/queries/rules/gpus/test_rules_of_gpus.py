@@ -233,15 +233,3 @@ def test_gpus_that_another_source_names_count_where_the_accounting_has_none(clus
     cluster.watched(3600)
     yield
     assert cluster.gpu_s() == {"unknown": 5 * 3600, "idle_no_demand": 3 * 3600}
-
-
-@built_together
-def test_a_value_that_is_blank_does_not_void_the_utilisation_beside_it(cluster):
-    cluster.telemetry("a", 1, source="dcgm")
-    cluster.add("gpu_samples", *(
-        {"ts": second, "gpu_busy_ratio": 0.9, "is_flagged": second > 0}
-        for second in range(0, 3_601, 60)
-    ), source="dcgm", gpu_uuid=cluster.gpu("a-0"), gpu_instance="")  # fmt: skip
-    cluster.job("1", 0, 3600, ["a"], 1)
-    yield
-    assert cluster.gpu_s() == {"busy_unclassified": 3600}

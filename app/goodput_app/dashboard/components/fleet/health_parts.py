@@ -108,6 +108,7 @@ OUTAGES = {
     "node": "Node",
     "state": "State",
     "start_at": "Start",
+    "out_at": "Out of use",
     "end_at": "End",
     "outage_s": "Length",
     "reports": "Reports",

@@ -27,7 +27,7 @@ STEPS = figures.Panel("Step time", {"step_s": "", "median_step_s": "median of th
 def draw(view: View) -> None:
     """Draw the run's lanes, steps and telemetry on an axis of the run's time in the window."""
     scope = view.scope
-    timeline, waits = marts.run_timeline(scope), run_axis.waits(scope)
+    timeline, waits = run_axis.timeline(scope), run_axis.waits(scope)
     steps, events = marts.train_steps(scope), run_axis.events(scope)
     held = run_axis.allocated(scope)
     gpus = held["gpus"][0] if held.height else 0
@@ -97,10 +97,7 @@ def _said(
 def _lanes(timeline: pl.DataFrame, waits: pl.DataFrame, events: pl.DataFrame) -> figures.Lanes:
     bars = ("lane", "label", "colour", "hover", "start_at", "end_at")
     pieces = timeline.drop_nulls(["start_at", "end_at"])
-    named = [
-        theme.plotly_text(f"{label} ({phase})" if phase else label)
-        for label, phase in pieces.select("label", "phase").iter_rows()
-    ]
+    named = ["<br>".join(map(theme.plotly_text, hover.split("<br>"))) for hover in pieces["hover"]]
     attempts = pieces.with_columns(
         pl.Series("hover", named, dtype=pl.String), lane=pl.format("attempt {}", "attempt")
     )

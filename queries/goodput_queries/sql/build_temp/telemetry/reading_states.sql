@@ -9,17 +9,11 @@ select
     hash(source) as reader,
     ts_ms,
     is_active_reading(
-        engine_active_ratio, sm_active_ratio, tensor_active_ratio, dram_active_ratio, gpu_busy_ratio
+        source, engine_active_ratio, sm_active_ratio, tensor_active_ratio, dram_active_ratio, gpu_busy_ratio, is_flagged,
+        flagged_metrics
     ) as is_active
 from staging.stg_gpu_samples
 where
     ts >= from_ms(build_from_ms() - reading_margin_ms())
     and ts < from_ms(build_to_ms() + reading_margin_ms())
-    -- a reading of NVML whose profiling shares are incomplete is no reading (rule 10); other flags are of other values
-    and not (
-        is_flagged and source = 'nvml' and engine_active_ratio is null
-        and coalesce(contains(flagged_metrics, 'gpm'), true)
-    )
-    and coalesce(
-        engine_active_ratio, sm_active_ratio, tensor_active_ratio, dram_active_ratio, gpu_busy_ratio
-    ) is not null
+    and is_active is not null

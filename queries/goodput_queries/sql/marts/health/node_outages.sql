@@ -3,6 +3,8 @@
 -- grain: cluster, node, state, start_at
 -- state: down (a failure), drained (an operator or a health check took it out)
 -- start_at, end_at: of the whole outage, also outside the window; null: still so
+-- out_at: since when a GPU of it was not allocated: its findings and its time in the ledger begin then, since a node that is
+--  being drained runs its jobs to their end; null: not before the end
 -- outage_ms: the part inside the window
 -- reports: number of states it is made of; reason: their reasons; sources: who reports it
 with nodes as (
@@ -65,6 +67,32 @@ outages as (
         string_agg(distinct replace(source, '-', ' '), ', ' order by replace(source, '-', ' ')) as sources
     from numbered
     group by cluster, node, state, outage
+),
+
+-- when the job run ended that had the GPU as the outage began
+left_by_jobs as (
+    select
+        outages.cluster,
+        outages.node,
+        outages.state,
+        outages.start_ms,
+        units.gpu_uuid,
+        coalesce(
+            max(coalesce(holds.end_ms, forever_ms())) filter (where holds.gpu_uuid is not null), outages.start_ms
+        ) as left_ms
+    from outages
+    inner join (
+        select distinct cluster, node, gpu_uuid from intermediate.int_gpu_units
+    ) as units using (cluster, node)
+    left join intermediate.int_holds as holds
+        on units.gpu_uuid = holds.gpu_uuid
+        and holds.start_ms <= outages.start_ms
+        and coalesce(holds.end_ms, forever_ms()) > outages.start_ms
+    group by outages.cluster, outages.node, outages.state, outages.start_ms, units.gpu_uuid
+),
+
+out_of_use as (
+    select cluster, node, state, start_ms, min(left_ms) as out_ms from left_by_jobs group by all
 )
 
 select
@@ -73,6 +101,10 @@ select
     outages.state,
     from_ms(outages.start_ms) as start_at,
     from_ms(outages.end_ms) as end_at,
+    case
+        when out_of_use.out_ms < coalesce(outages.end_ms, forever_ms()) or out_of_use.out_ms = outages.start_ms
+            then from_ms(out_of_use.out_ms)
+    end as out_at,
     greatest(
         0,
         scope_end(coalesce(outages.end_ms, greatest(clusters.as_of_ms, outages.start_ms)))
@@ -83,6 +115,7 @@ select
     outages.sources
 from outages
 inner join intermediate.int_clusters as clusters using (cluster)
+left join out_of_use using (cluster, node, state, start_ms)
 where
     outages.start_ms < scope_to_ms()
     -- one of no length counts where it began

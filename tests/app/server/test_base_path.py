@@ -1,0 +1,214 @@
+"""The dashboard below a path of its proxy: the same pages, files and calls as at the root."""
+
+import re
+import shutil
+import subprocess
+from urllib.parse import urljoin
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.responses import HTMLResponse, JSONResponse
+from starlette.routing import Route
+from tests.app.asgi import ask
+from tests.app.receivers import free_port
+from tests.app.served import serving
+from tests.until import until
+
+from goodput_app import settings
+from goodput_app.access.settings import AccessSettings, Member, ProxySettings
+from goodput_app.cli.notify import notification_plan
+from goodput_app.server.allowed_hosts import AllowedHosts
+from goodput_app.server.base_path import BasePath
+from goodput_app.server.index_page import SCRIPT, IndexPage
+from goodput_app.server.sign_in import SignIn
+from goodput_messages.message import finding_url
+
+NGINX = shutil.which("nginx")
+OF_A_BROWSER = {"Accept": "text/html", "X-Forwarded-User": "ada"}
+ACCESS = AccessSettings(
+    sign_in="proxy", hosts=("h.test",), members=(Member(person="ada"),),
+    proxy=ProxySettings(addresses=("127.0.0.1/32",)),
+)  # fmt: skip
+PAGE = '<html><head></head><div id="root"></div></html>'
+
+
+async def _unrecorded(*_): ...
+
+
+def site(path, *, of_streamlit=False):
+    """Return pages and calls below a path, which a proxy signs people in to."""
+
+    def where(request):
+        return JSONResponse(request.url.path)
+
+    return Starlette(
+        routes=[
+            Route("/healthz", where),
+            Route("/api/v1/views", where),
+            Route("/goodput/findings", where),
+            Route("/{page:path}", lambda _: HTMLResponse(PAGE)),
+        ],
+        middleware=[
+            Middleware(BasePath, path, of_streamlit=of_streamlit),
+            Middleware(AllowedHosts, ("h.test",)),
+            Middleware(SignIn, ACCESS, _unrecorded),
+            Middleware(IndexPage),
+        ],
+    )
+
+
+def asked(path, base="/goodput", **kwargs):
+    return ask(site(base, **kwargs), path, base_url="http://h.test", headers=OF_A_BROWSER)
+
+
+@pytest.mark.parametrize("path", ["/goodput/", "/goodput/fleet", "/", "/fleet", "/goodputs"])
+def test_a_page_answers_with_the_path_and_where_the_proxy_removed_it(path):
+    answer = asked(path)
+
+    assert answer.status_code == 200
+    assert SCRIPT.decode() in answer.text
+
+
+def test_a_deeper_page_leads_to_its_last_part_below_the_path():
+    answer = asked("/goodput/old/fleet")
+
+    assert (answer.status_code, answer.headers["location"]) == (307, "../fleet")
+
+
+@pytest.mark.parametrize(("base", "path"), [("/goodput", "/goodput"), ("/a/goodput", "/a/goodput")])
+def test_without_its_last_slash_the_path_leads_to_the_dashboard(base, path):
+    answer = asked(path, base)
+
+    assert urljoin(f"http://h.test{path}", answer.headers["location"]) == f"http://h.test{path}/"
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/api/v1/views"])
+def test_calls_answer_below_the_path(path):
+    assert asked(f"/goodput{path}").json() == asked(path).json() == path
+    assert asked(f"/goodput{path}", of_streamlit=True).json() == path
+
+
+def test_below_the_path_nothing_is_open_that_is_not_at_the_root():
+    answer = ask(site("/goodput"), "/goodput/api/v1/views", base_url="http://h.test")
+
+    assert answer.status_code == 403
+
+
+def test_pages_that_streamlit_has_below_the_path_keep_it():
+    assert asked("/goodput/findings", of_streamlit=True).json() == "/goodput/findings"
+
+
+def test_a_page_that_was_wanted_before_the_sign_in_is_below_the_path():
+    answer = asked("/goodput/sign-in")
+
+    assert answer.status_code == 302
+    assert urljoin("http://h.test/goodput/sign-in", answer.headers["location"]) == (
+        "http://h.test/goodput/"
+    )
+
+
+OIDC = """[access]
+sign_in = "oidc"
+members = [{ person = "ada" }]
+[access.oidc]
+issuer = "https://id.test"
+client_id = "c"
+client_secret_env = "A"
+cookie_secret_env = "B"
+redirect_uri = "https://h.test/goodput/oauth2callback"
+"""
+
+
+@pytest.mark.parametrize(
+    "text", ['[serve]\npublic_url = "https://h.test/goodput/"', OIDC], ids=["public_url", "oidc"]
+)
+def test_the_settings_name_path_and_links(tmp_path, text):
+    (tmp_path / "goodput.toml").write_text(text)
+
+    found = settings.read(tmp_path / "goodput.toml")
+
+    assert found.base_path == "/goodput"
+    assert "h.test" in found.access.names(is_loopback=True, public_url=found.public_url)
+    assert finding_url(notification_plan(found).public_url, "k", 0, 1).startswith(
+        "https://h.test/goodput/findings?"
+    )
+
+
+CONFIG = """
+daemon off; pid {folder}/pid; error_log stderr;
+events {{}}
+http {{
+  access_log off;
+  client_body_temp_path {folder}/a; proxy_temp_path {folder}/b; fastcgi_temp_path {folder}/c;
+  uwsgi_temp_path {folder}/d; scgi_temp_path {folder}/e;
+  map $http_upgrade $connection_upgrade {{ default upgrade; "" close; }}
+  server {{
+    listen 127.0.0.1:{port};
+    proxy_http_version 1.1;
+    proxy_set_header Host $http_host;
+    proxy_set_header Upgrade $http_upgrade;
+    proxy_set_header Connection $connection_upgrade;
+    proxy_set_header X-Forwarded-User ada;
+    location /goodput/ {{ proxy_pass http://127.0.0.1:{behind}{removed}; }}
+    location / {{ return 302 /goodput/; }}
+  }}
+}}
+"""
+SERVED = """[serve]
+public_url = "http://127.0.0.1:{port}/goodput"
+[access]
+sign_in = "proxy"
+hosts = ["127.0.0.1"]
+members = [{{ person = "ada" }}]
+[access.proxy]
+addresses = ["127.0.0.1/32"]
+"""
+
+
+@pytest.fixture(scope="module", params=["", "/"], ids=["path passed on", "path removed"])
+def dashboard(request, tmp_path_factory, empty_database):
+    """Give the URL of a served dashboard below a path of nginx, which signs in ada."""
+    folder = tmp_path_factory.mktemp("path")
+    shutil.copyfile(empty_database, folder / "goodput.duckdb")
+    port, behind = free_port(), free_port()
+    (folder / "goodput.toml").write_text(SERVED.format(port=port))
+    names = {"folder": folder, "port": port, "behind": behind, "removed": request.param}
+    (folder / "nginx.conf").write_text(CONFIG.format(**names))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GOODPUT_CONFIG", str(folder / "goodput.toml"))
+        with serving(folder / "goodput.duckdb", "--port", str(behind)):
+            process = subprocess.Popen([str(NGINX), "-c", folder / "nginx.conf", "-p", folder])
+            url = f"http://127.0.0.1:{port}/goodput"
+            until(lambda: is_answered(f"{url}/healthz"), "nginx answers")
+            yield url
+            process.terminate()
+            process.wait()
+
+
+def is_answered(url):
+    try:
+        return httpx.get(url, trust_env=False).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+@pytest.mark.machine
+@pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
+def test_a_served_dashboard_answers_below_a_path_of_nginx(dashboard):
+    """Its pages, the files and the health that they ask for, links of alerts, calls, a stream."""
+    with httpx.Client(headers={"Accept": "text/html"}, trust_env=False) as browser:
+        for path in ("/", "/findings", finding_url("", "k", 0, 1)):
+            page = browser.get(f"{dashboard}{path}")
+            assert (page.status_code, SCRIPT.decode() in page.text) == (200, True)
+        files = re.findall(r'(?:src|href)="(\./[^"]+)"', page.text)
+        assert files
+        below = [urljoin(f"{dashboard}/findings", file) for file in files]
+        asked_for = ["_stcore/health", "_stcore/host-config", "api/v1/views", "api/v1/openapi.json"]
+        for address in [*below, *(f"{dashboard}/{path}" for path in asked_for)]:
+            assert browser.get(address).status_code == 200, address
+        key = {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version": "13"}
+        upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", **key}
+        with browser.stream("GET", f"{dashboard}/_stcore/stream", headers=upgrade) as stream:
+            assert stream.status_code == 101
