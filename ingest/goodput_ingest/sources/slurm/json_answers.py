@@ -76,9 +76,11 @@ def parse_records(
             rows += [{"line": str(number)} | row for row in _texts(record)]
         else:
             rejects.append(Reject(number, f"slurm: record {number} is not an object."))
+    given = set[str]().union(*rows) or fields.FIELDS.keys()
+    names = ("line", *(name for name in fields.FIELDS if name in given))
     table = pl.DataFrame(
-        {name: [row.get(name, "") for row in rows] for name in ("line", *fields.FIELDS)},
-        schema=dict.fromkeys(("line", *fields.FIELDS), pl.String),
+        {name: [row.get(name, "") for row in rows] for name in names},
+        schema=dict.fromkeys(names, pl.String),
     ).with_columns(pl.col("line").cast(pl.Int64))
     tracks = accounting.tracks_gpus or slurm_accounting.names_gpus(table)
     runs, *steps = slurm_accounting.parse(table, replace(accounting, tracks_gpus=tracks), "|")
