@@ -1,7 +1,5 @@
 """The benchmark runs whole at a tiny scale, and measures what it says. Nothing here is timed."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta

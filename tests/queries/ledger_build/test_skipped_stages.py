@@ -1,7 +1,5 @@
 """Stages that a build skips, since the tables in their header are empty."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 import pytest

@@ -1,7 +1,5 @@
 """New databases as copies of a template in the user's cache folder."""
 
-from __future__ import annotations
-
 import contextlib
 
 import pytest

@@ -1,7 +1,5 @@
 """`scontrol show job -d`: which GPUs of which node a job has."""
 
-from __future__ import annotations
-
 from zoneinfo import ZoneInfo
 
 import pytest
