@@ -3,8 +3,6 @@
 An exception is a line in a table with its reason; one that is no longer needed fails, too.
 """
 
-from __future__ import annotations
-
 import ast
 import subprocess
 from collections import Counter
@@ -45,7 +43,7 @@ LONG_FUNCTIONS = {
 
 
 @cache
-def modules() -> tuple[Path, ...]:
+def modules():
     """Return the Python files of the repository, without those that Git ignores."""
     listed = subprocess.run(
         ["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True
@@ -53,11 +51,11 @@ def modules() -> tuple[Path, ...]:
     return tuple(path for name in listed.stdout.splitlines() if (path := ROOT / name).exists())
 
 
-def name_of(path: Path) -> str:
+def name_of(path):
     return path.relative_to(ROOT).as_posix()
 
 
-def test_no_module_is_over_400_lines() -> None:
+def test_no_module_is_over_400_lines():
     long = {
         name_of(path)
         for path in modules()
@@ -67,7 +65,7 @@ def test_no_module_is_over_400_lines() -> None:
     assert long == set(LONG_MODULES)
 
 
-def test_no_folder_has_more_than_15_modules() -> None:
+def test_no_folder_has_more_than_15_modules():
     counted = Counter(name_of(path.parent) for path in modules() if path.name != "__init__.py")
 
     assert {name for name, number in counted.items() if number > FOLDER_MODULES} == set(
@@ -75,7 +73,7 @@ def test_no_folder_has_more_than_15_modules() -> None:
     )
 
 
-def test_no_function_is_over_60_lines() -> None:
+def test_no_function_is_over_60_lines():
     long = {
         f"{name_of(path)}:{node.name}"
         for path in modules()

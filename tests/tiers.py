@@ -8,26 +8,20 @@ A test of the first three may take `LIMIT_CPU_S`: of its own call, and of the pr
 waits for, so that a busy machine fails no test.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 import resource
 from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
 
 import pytest
 
-if TYPE_CHECKING:
-    from collections.abc import Generator
-
-ROOT: Final = Path(__file__).parents[1]
-DURATIONS: Final = ROOT / "tests" / "durations.csv"
-LIMIT_CPU_S: Final = 5.0
-LARGE: Final = ("machine", "slow")  # marks of tests without a limit
-COST: Final = "cpu_s"
-PURE: Final = (
+ROOT = Path(__file__).parents[1]
+DURATIONS = ROOT / "tests" / "durations.csv"
+LIMIT_CPU_S = 5.0
+LARGE = ("machine", "slow")  # marks of tests without a limit
+COST = "cpu_s"
+PURE = (
     "tests/app/billing/test_rounding.py",
     "tests/app/dashboard/figures",
     "tests/app/dashboard/test_formats.py",
@@ -37,11 +31,11 @@ PURE: Final = (
     "tests/test_documentation.py",
     "tests/test_sizes.py",
 )
-DATABASE: Final = ("tests/external", "tests/google_histories", "tests/oracle", "tests/queries")
-STORES: Final = {"store", "new_store", "recorded_demo"}  # fixtures that open a database
+DATABASE = ("tests/external", "tests/google_histories", "tests/oracle", "tests/queries")
+STORES = {"store", "new_store", "recorded_demo"}  # fixtures that open a database
 
 
-def tier_of(item: pytest.Item) -> str:
+def tier_of(item):
     """Return the tier of a test."""
     for mark in LARGE:
         if item.get_closest_marker(mark):
@@ -56,19 +50,19 @@ def tier_of(item: pytest.Item) -> str:
 class Costs:
     """Marks tests with their tier, fails those that take too much, and writes what all took."""
 
-    def __init__(self) -> None:
-        self._cpu_s: dict[tuple[str, str], float] = defaultdict(float)
-        self._tests: dict[tuple[str, str], int] = defaultdict(int)
+    def __init__(self):
+        self._cpu_s = defaultdict(float)
+        self._tests = defaultdict(int)
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+    def pytest_collection_modifyitems(self, items):
         """Mark each test, before `-m` chooses."""
         for item in items:
             if (tier := tier_of(item)) not in LARGE:
                 item.add_marker(tier)
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+    def pytest_runtest_call(self, item):
         """Fail a test over the limit, with what it took."""
         before = _cpu_s()
         result = yield
@@ -81,13 +75,13 @@ class Costs:
         return result
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+    def pytest_runtest_protocol(self, item):
         """Note what a test took with its fixtures, for the process that writes the file."""
         item.user_properties.append(("tier", tier_of(item)))
         item.user_properties.append((COST, -_cpu_s()))
         return (yield)
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+    def pytest_runtest_logreport(self, report):
         """Add a test's cost to that of its module."""
         if report.when != "teardown":
             return
@@ -97,9 +91,7 @@ class Costs:
         self._cpu_s[key] += float(str(noted.get(COST, 0)))
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(
-        self, item: pytest.Item, call: pytest.CallInfo[None]
-    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    def pytest_runtest_makereport(self, item, call):
         """Complete the cost at the test's end."""
         if call.when == "teardown":
             item.user_properties[:] = [
@@ -110,7 +102,7 @@ class Costs:
             ]
         return (yield)
 
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+    def pytest_sessionfinish(self, session):
         """Write what each module took, where `GOODPUT_DURATIONS` asks for it."""
         if "GOODPUT_DURATIONS" not in os.environ or hasattr(session.config, "workerinput"):
             return
@@ -121,7 +113,7 @@ class Costs:
                 writer.writerow((tier, f"{cpu_s:.1f}", self._tests[module, tier], module))
 
 
-def _cpu_s() -> float:
+def _cpu_s():
     """Return the CPU seconds of this process and of the processes that it has waited for."""
     of_both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(used.ru_utime + used.ru_stime for used in of_both)

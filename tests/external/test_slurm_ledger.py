@@ -1,7 +1,5 @@
 """Real Slurm accounting against sreport and against each record's own arithmetic."""
 
-from __future__ import annotations
-
 import csv
 import os
 from datetime import UTC, datetime
@@ -83,7 +81,7 @@ def test_each_record_holds_what_its_own_arithmetic_says(store, tmp_path, release
         ).iter_rows()
     }
     with (Path(DATA) / "slurm" / f"expected_gpu_seconds_{release}.csv").open() as file:
-        expected: dict[tuple[str, int], float] = {}
+        expected = {}
         for row in csv.DictReader(file):
             key = row["jobid"], int(row["submit_epoch"])
             expected[key] = expected.get(key, 0) + float(row["held_gpu_s"])

@@ -3,14 +3,11 @@
 Pages and files are those of the program itself: one without a row in the tables below fails.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re
 from fnmatch import fnmatch
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -31,17 +28,13 @@ from goodput_queries import audit
 from goodput_queries.scope import Scope
 from goodput_queries.storage.store import LocalStore
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
 OTHERS = (COBALTS.word, "evil")
 OF_A_TEAM = Identity("reader", frozenset({Role.ADMIN}), frozenset({RED}))  # offered most
 WINDOW = {"from": "2027-01-15T08:00:00Z", "to": "2027-01-15T10:00:00Z"}
 PAGE_MAX_BYTES = 1_000_000
 
 # page: the actions that it asks about; whether rows of places are withheld from a team
-PAGES: dict[str, tuple[set[Action], bool]] = {
+PAGES = {
     "": (set(), False),
     "fleet": (set(), True),
     "runs": (set(), False),
@@ -100,7 +93,7 @@ class Site:
     def __init__(self, store, monkeypatch):
         self._monkeypatch = monkeypatch
         self.offered, self.asked = Offered(monkeypatch), set[Action]()
-        self._script: SimpleNamespace | None = None
+        self._script = None
         monkeypatch.setattr(current, "_script", lambda: self._script)
         may = Identity.may
 
@@ -181,7 +174,7 @@ ROLES = {
     "finance": Identity("fi", frozenset({Role.FINANCE})),
     "admin": Identity("ad", frozenset({Role.ADMIN})),
 }
-OFFERED: dict[Action, Callable[[AppTest, Site], bool]] = {
+OFFERED = {
     Action.SET_FINDING_STATE: lambda app, _: has_button(app, "Acknowledge"),
     Action.NOTE_RUN: lambda app, _: has_button(app, "Add note"),
     Action.EDIT_PRICES: lambda app, _: has_button(app, "Imported"),

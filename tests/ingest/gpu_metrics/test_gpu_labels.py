@@ -1,10 +1,8 @@
 """Whose series it is by its labels, and copies, instances and parts of one GPU."""
 
-from __future__ import annotations
-
 import polars as pl
 import pytest
-from tests.ingest.gpu_lines import GPU, START, Line, mig, other, rows
+from tests.ingest.gpu_lines import GPU, START, mig, other, rows
 
 from goodput_ingest.gpu_metrics import gpu_rows, labels
 
@@ -128,7 +126,7 @@ def test_gpu_util_of_a_mig_instance_is_not_zero_but_not_measured():
 
 def test_of_amd_partitions_only_the_first_has_sensors():
     amd = {"gpu_uuid": "a", "hostname": "n1", "gpu_compute_partition_type": "cpx"}
-    lines: list[Line] = [
+    lines = [
         ("gpu_package_power", {**amd, "gpu_partition_id": "0"}, 0, 500),
         ("gpu_package_power", {**amd, "gpu_partition_id": "1"}, 0, 999),
         ("gpu_prof_sm_active", {**amd, "gpu_partition_id": "1"}, 0, 40),
@@ -141,7 +139,7 @@ def test_of_amd_partitions_only_the_first_has_sensors():
 
 
 def test_a_clock_of_amd_goes_by_its_type():
-    lines: list[Line] = [
+    lines = [
         ("gpu_clock", {**GPU, "clock_type": f"GPU_CLOCK_TYPE_{kind}", "clock_index": "0"}, 0, mhz)
         for kind, mhz in (("SYSTEM", 2100), ("MEMORY", 1300), ("VIDEO", 900))
     ]

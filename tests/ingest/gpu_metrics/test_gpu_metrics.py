@@ -1,7 +1,5 @@
 """What exporters' names mean: units, ranges, values that are none, percent or ratio."""
 
-from __future__ import annotations
-
 import csv
 import math
 from importlib import resources
@@ -149,7 +147,7 @@ def test_the_catalogue_describes_columns_that_there_are():
 
 def test_names_of_one_metric_agree_on_what_it_is():
     text = resources.files("goodput_ingest.gpu_metrics").joinpath("catalogue.csv").read_text()
-    kinds: dict[str, set[tuple[str, ...]]] = {}
+    kinds = {}
     for entry in csv.DictReader(text.splitlines()):
         facts = (entry["kind"], entry["low"], entry["high"], entry["on_mig"])
         kinds.setdefault(entry["metric"], set()).add(facts)

@@ -1,8 +1,6 @@
 """Whose GPU it was by the labels of its series."""
 
-from __future__ import annotations
-
-from tests.ingest.gpu_lines import START, Line, mig, power, rows
+from tests.ingest.gpu_lines import START, mig, power, rows
 
 from goodput_ingest.gpu_metrics import Memory
 
@@ -73,7 +71,7 @@ def test_an_outage_of_ours_ends_a_stretch():
 
 def test_pods_and_jobs_are_owners_of_instances_too():
     lines = mig("DCGM_FI_PROF_GR_ENGINE_ACTIVE", {"1": 0.5})
-    labelled: list[Line] = [
+    labelled = [
         (name, {**one_set, "pod": "p", "namespace": "ns", "container": "c"}, s, value)
         for name, one_set, s, value in lines
     ]

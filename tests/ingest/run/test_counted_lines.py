@@ -5,11 +5,8 @@ something else) is altered as another release, a fork or a cut would. As long as
 tells it from any other text, it gives something, too, or is rejected.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,10 +15,6 @@ from tests.ingest.golden_cases import CASES, input_of, name_of, options_of
 
 from goodput_ingest.sources.registry import SOURCES
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 # one document, of which a cut leaves nothing or says so; or bytes that are no text
 DOCUMENTS = {
@@ -96,7 +89,7 @@ def lines_of(case):
     return [(case, number) for number, line in enumerate(lines) if re.search(telling, line)]
 
 
-LINES: dict[str, list[tuple[Path, int]]] = {}
+LINES = {}
 for case in CASES:
     if (source := name_of(case)) in TELLING and (found := lines_of(case)):
         framework = f" {case.name.split('_')[0]}" if source == "job-log" else ""

@@ -4,8 +4,6 @@ Each case is read as a user reads it: by name and recognised by its content, pla
 a log as collectors hand it on, with a time before each line.
 """
 
-from __future__ import annotations
-
 import gzip
 from datetime import datetime
 from typing import Any
@@ -59,7 +57,7 @@ def of_content(path):
 
 def read(name, path, options):
     """Return all rows of a file by table, in the file's order, and its rejects."""
-    found: Rows = {}
+    found = {}
     for batch in SOURCES[name](path, options).extract():
         rows = batch.rows.with_columns(cs.float().fill_nan(None))  # NaN is not equal to itself
         found.setdefault(batch.table, []).extend(rows.to_dicts())

@@ -4,11 +4,8 @@ The definition here knows no stretch, cell or amount: each moment of an allocate
 piece of its attempt's timeline, and in a step in the split that has it.
 """
 
-from __future__ import annotations
-
 import random
 from collections import Counter
-from typing import Any
 
 import pytest
 from tests.queries.conftest import START_MS, durable, phase, steps
@@ -24,9 +21,9 @@ AMOUNTS = """select gpu_uuid, gpu_instance, attempt_key, category, phase, sum(gp
     group by all having ms <> 0"""
 
 
-def attempt_events(of: random.Random, begin: float, end: float, first: int, ranks: int) -> list:
+def attempt_events(of, begin, end, first, ranks):
     """Return events of an attempt: steps of several lengths, with waits, saves, gaps, a failure."""
-    found: list[dict[str, Any]] = []
+    found = []
     length, now, step = of.choice([0.7, 3.0, 20.0, 75.0]), begin, first
     while now + 2 * length < end:
         step += 1
@@ -55,7 +52,7 @@ def attempt_events(of: random.Random, begin: float, end: float, first: int, rank
     return sorted(found, key=lambda event: event["t"])
 
 
-def world(cluster: Any, seed: int) -> list[tuple[str, int, list[dict[str, Any]]]]:
+def world(cluster, seed):
     """Load GPUs, one in shares, and jobs; return the events of each attempt, to be loaded."""
     of = random.Random(seed)  # noqa: S311 -- test data
     cluster.node("a", 4)
@@ -81,15 +78,15 @@ def world(cluster: Any, seed: int) -> list[tuple[str, int, list[dict[str, Any]]]
     return events
 
 
-def expected(cluster: Any, first: int, last: int) -> Counter[tuple]:
+def expected(cluster, first, last):
     """Return milliseconds by GPU, attempt, category and phase, from the intervals themselves."""
-    pieces: dict[str, list[tuple]] = {}
+    pieces = {}
     for run, *piece in cluster.read(
         f"""select job_run_key, attempt_key, category, phase, start_ms, coalesce(end_ms, {last})
         from intermediate.int_run_timeline"""
     ).rows():
         pieces.setdefault(run, []).append(tuple(piece))
-    splits: dict[str, list[tuple]] = {}
+    splits = {}
     for attempt, *split in cluster.read(
         """select attempt_key, gpu_uuid, category, phase, start_ms, end_ms
         from intermediate.int_step_splits order by start_ms"""
@@ -99,7 +96,7 @@ def expected(cluster: Any, first: int, last: int) -> Counter[tuple]:
         f"""select gpu_uuid, gpu_instance, job_run_key, start_ms, coalesce(end_ms, {last})
         from intermediate.int_holds"""
     ).rows()
-    found: Counter[tuple] = Counter()
+    found = Counter()
     for gpu, instance, run, start, end in holds:
         for attempt, category, phase_of, piece_start, piece_end in pieces.get(run, []):
             begin, until = max(first, start, piece_start), min(last, end, piece_end)
@@ -116,7 +113,7 @@ def expected(cluster: Any, first: int, last: int) -> Counter[tuple]:
     return +found
 
 
-def differences(cluster: Any, first: int, last: int) -> list[tuple]:
+def differences(cluster, first, last):
     """Return where the ledger of a window differs; of a share, by more than its rounding.
 
     A share is rounded once in each segment of an hour.
@@ -140,7 +137,7 @@ def differences(cluster: Any, first: int, last: int) -> list[tuple]:
     ]
 
 
-def windows(seed: int) -> list[tuple[int, int]]:
+def windows(seed):
     """Return windows with borders at any millisecond, from seconds to the whole time."""
     of = random.Random(seed)  # noqa: S311 -- test data
     found = [(START_MS, START_MS + END_S * 1000)]

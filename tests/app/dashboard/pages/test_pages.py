@@ -225,7 +225,7 @@ def test_a_zone_that_is_not_known_is_reported(capture, visit):
 def test_a_screen_on_the_wall_has_no_side_bar_and_no_filters_and_is_refreshed(
     capture, visit, monkeypatch
 ):
-    asked: list[str] = []
+    asked = []
     monkeypatch.setattr(scope_bar, "_watch", lambda every, _seen: asked.append(every))
     app = visit(capture, "data_health", view="wall", refresh="off", cluster="lab")
     assert not app.sidebar.children

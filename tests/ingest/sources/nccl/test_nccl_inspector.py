@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path
@@ -16,8 +14,8 @@ MANY = 10**9
 SHARED = Path(os.environ.get("GOODPUT_EXTERNAL_DATA", "nowhere")).parent
 CAPTURE = SHARED / "captures" / "h200x4-a" / "nccl_inspector"
 DUMPED_US = 1795175064709880
-HEADER: Record = {"id": "0x9af1c2d3e4", "comm_name": "dp", "rank": 2, "n_ranks": 4, "nnodes": 1}
-METADATA: Record = {
+HEADER = {"id": "0x9af1c2d3e4", "comm_name": "dp", "rank": 2, "n_ranks": 4, "nnodes": 1}
+METADATA = {
     "inspector_output_format_version": "v4.0",
     "git_rev": "v2.30.7-1",
     "rec_mechanism": "nccl_profiler_interface",
@@ -25,7 +23,7 @@ METADATA: Record = {
     "hostname": "vm",
     "pid": 20896,
 }
-COLL: Record = {
+COLL = {
     "coll": "AllReduce",
     "coll_sn": 0,
     "coll_msg_size_bytes": 100000000,
@@ -111,7 +109,7 @@ def test_records_without_a_header_take_the_last_one_that_came_alone(
 
 
 def test_lines_that_are_no_record_are_rejected_where_they_stand(store, tmp_path):
-    records: list[Record | str] = [line(coll_sn=i) for i in range(1000)]
+    records = [line(coll_sn=i) for i in range(1000)]
     records[500] = line(coll_sn=-3)
     records[501] = ""
     records[502] = line(coll_exec_time_us=None)

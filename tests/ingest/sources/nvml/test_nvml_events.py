@@ -1,16 +1,14 @@
 # ruff: noqa: DTZ001 -- moments are stored naive, in UTC
 """What a recording of NVML says happened: Xids, losses, a clock that was set."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 import pytest
-from tests.ingest.nvml_lines import META, Line, read, reasons, record
+from tests.ingest.nvml_lines import META, read, reasons, record
 
 
 def test_an_xid_event_is_of_its_gpu_and_dated_at_or_before(store, tmp_path):
-    event: Line = {"kind": "event", "t": 1795177772.0, "gpu": 0, "event": "xid", "xid": 94}
+    event = {"kind": "event", "t": 1795177772.0, "gpu": 0, "event": "xid", "xid": 94}
 
     read(store, record(tmp_path / "nvml.jsonl", META, event))
 
@@ -36,7 +34,7 @@ def test_an_xid_event_is_of_its_gpu_and_dated_at_or_before(store, tmp_path):
     ],
 )
 def test_a_gpu_that_was_lost_is_an_event(store, tmp_path, event, kind, code):
-    line: Line = {"kind": "event", "t": 1795177772.0, "gpu": 0, "event": event, "reason": "so"}
+    line = {"kind": "event", "t": 1795177772.0, "gpu": 0, "event": event, "reason": "so"}
 
     read(store, record(tmp_path / "nvml.jsonl", META, line))
 

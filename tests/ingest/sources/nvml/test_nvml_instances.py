@@ -1,15 +1,12 @@
 # ruff: noqa: DTZ001 -- moments are stored naive, in UTC
 """MIG instances in a recording of NVML."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 import pytest
 from tests.ingest.nvml_lines import (
     FAST,
     META,
-    Line,
     read,
     record,
 )
@@ -19,8 +16,8 @@ def with_instances(t, *instances):
     return {**META, "t": t, "gpus": [{**META["gpus"][0], "instances": list(instances)}]}
 
 
-THREE: Line = {"gi": 1, "profile": "3g.71gb", "slices": 3}
-ONE: Line = {"gi": 5, "profile": "1g.18gb", "slices": 1}
+THREE = {"gi": 1, "profile": "3g.71gb", "slices": 3}
+ONE = {"gi": 5, "profile": "1g.18gb", "slices": 1}
 
 
 def test_readings_of_mig_instances_are_of_their_instance(store, tmp_path):

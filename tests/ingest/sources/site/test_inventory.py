@@ -1,7 +1,5 @@
 """The GPU inventory that a site writes."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest
@@ -133,7 +131,7 @@ def test_it_is_known_by_its_header_and_read_once(tmp_path, store):
 
 
 def test_times_are_parsed_at_once_however_many_rows_there_are(tmp_path, monkeypatch):
-    calls: list[int] = []
+    calls = []
 
     def counted(texts, *rest, **more):
         calls.append(texts.len())

@@ -1,9 +1,5 @@
 """A value of a reading that was rejected voids itself, and is counted by metric."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 from tests.queries.conftest import built_together
 from tests.queries.rules.gpus.test_shares_of_one_device import HOUR, label, loaded
@@ -19,8 +15,8 @@ from goodput_ingest.source import ReadOptions
 )
 @built_together
 def test_a_flag_of_nvml_voids_the_reading_where_its_shares_are_incomplete(
-    cluster: Any, flagged: str | None, category: str
-) -> None:
+    cluster, flagged, category
+):
     gpu = loaded(cluster, [label("a", 0, HOUR)], until=0)
     cluster.load("gpu_samples", [
         {"gpu_uuid": gpu, "gpu_instance": "", "ts": cluster.at(second), "gpu_busy_ratio": 0.9,
@@ -33,7 +29,7 @@ def test_a_flag_of_nvml_voids_the_reading_where_its_shares_are_incomplete(
     assert max(cluster.gpu_s().items(), key=lambda one: one[1])[0] == category
 
 
-def test_blank_values_are_counted_by_metric(store: Any, tmp_path: Any) -> None:
+def test_blank_values_are_counted_by_metric(store, tmp_path):
     labels = 'gpu="0",UUID="GPU-11111111-2222-3333-4444-555555555555",Hostname="w1"'
     values = {"DCGM_FI_DEV_GPU_UTIL": 90, "DCGM_FI_PROF_PCIE_TX_BYTES": 9223372036854775792}
     lines = [
