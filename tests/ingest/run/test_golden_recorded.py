@@ -37,7 +37,7 @@ WITHOUT_TIMES = {  # what has no time is rejected, or placed by other lines: a c
     *("megatron_2021_without_times", "nccl_watchdog_without_a_year", "nemo_steps_between_saves"),
     *("megatron_save_of_a_fork", "megatron_time_and_mean_of_an_iteration"),
     *("nemo_length_of_each_step", "deepspeed_step_0_and_pipeline_engine"),
-    "undated_lines_of_two_kinds",
+    *("undated_lines_of_two_kinds", "torchrun_root_cause_of_an_exception_printed_before"),
 }
 OF_TIMES = ("benchmark_id", "extra")  # columns in which a row's time may stand, too
 STAMPS = (
@@ -79,7 +79,7 @@ def is_line_based(case):
     """Say whether the case is a log without a collector's times."""
     path, name = input_of(case), name_of(case)
     content = path.read_bytes()
-    is_document = name == "nccl-inspector" and path.suffix == ".txt"
+    is_document = (name, path.suffix) in {("nccl-inspector", ".txt"), ("goodput-events", ".json")}
     is_table = path.suffix == ".csv"
     has_stamps = STAMPED.match(content.decode("utf-8", "replace")) is not None
     return name in LOGS and not (is_document or is_table or has_stamps)
@@ -137,6 +137,7 @@ def growing():
 
 LONG = [
     GOLDEN / "job_log" / "megatron_two_lives_and_a_hang",
+    GOLDEN / "nvml" / "four_gpus_with_incomplete_gpm",
     GOLDEN / "slurm" / "22_05_sacct_steps_and_duplicates",
 ]
 OF_LINES = pytest.mark.parametrize("case", growing(), ids=name_of)

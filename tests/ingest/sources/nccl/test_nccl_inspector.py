@@ -1,7 +1,6 @@
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -9,7 +8,6 @@ from goodput_ingest.formats import files
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 
-Record = dict[str, Any]
 MANY = 10**9
 SHARED = Path(os.environ.get("GOODPUT_EXTERNAL_DATA", "nowhere")).parent
 CAPTURE = SHARED / "captures" / "h200x4-a" / "nccl_inspector"
@@ -106,36 +104,6 @@ def test_records_without_a_header_take_the_last_one_that_came_alone(
     found = store.read("select rank, sequence_number from raw.collectives order by 2").rows()
     assert found == [(0, 1), (0, 2), (1, 3), (1, 4), (2, 9)]
     assert reasons(store) == [(1, "header.id is missing")]
-
-
-def test_lines_that_are_no_record_are_rejected_where_they_stand(store, tmp_path):
-    records = [line(coll_sn=i) for i in range(1000)]
-    records[500] = line(coll_sn=-3)
-    records[501] = ""
-    records[502] = line(coll_exec_time_us=None)
-    records[503] = {"header": HEADER, "metadata": METADATA, "coll_perf": [1]}
-    records[504] = line(coll_sn="7")
-    records[505] = {**line(), "metadata": {**METADATA, "dump_timestamp_us": 10**18}}
-    records[506] = "NCCL INFO something else entirely"
-    records[507] = {**line(), "metadata": {**METADATA, "dump_timestamp_us": 0}}
-    path = write(tmp_path, *records)
-    with path.open("a") as file:
-        file.write(json.dumps(line())[:400])
-
-    summary = read(store, path)
-
-    assert summary.rows_new == 992
-    found = reasons(store)
-    assert found[:5] == [
-        (501, "the sequence number is out of range"),
-        (503, "the execution time is missing"),
-        (504, "coll_perf is a list, expected an object"),
-        (505, "coll_sn is text, expected a whole number"),
-        (506, "metadata.dump_timestamp_us is out of range"),
-    ]
-    assert found.pop(6) == (508, "metadata.dump_timestamp_us is out of range")
-    assert [n for n, _ in found[5:]] == [507, 1001]
-    assert all(reason.startswith("the line is cut or not JSON") for _, reason in found[5:])
 
 
 @pytest.mark.external
