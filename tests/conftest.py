@@ -9,7 +9,9 @@ from pathlib import Path
 import hypothesis
 import pytest
 from tests.made_once import made_once
+from tests.queries.conftest import shared_by
 from tests.tiers import Costs
+from xdist.scheduler import LoadFileScheduling
 
 from goodput_app.dashboard.state import use_store
 from goodput_app.demo import demo_database, digest
@@ -17,7 +19,8 @@ from goodput_app.settings import settings
 from goodput_queries.storage import opening
 from goodput_queries.storage.store import LocalStore
 
-SAMPLE_DATA = Path(__file__).parents[1] / "sample_data"
+TESTS = Path(__file__).parent
+SAMPLE_DATA = TESTS.parent / "sample_data"
 
 gc.disable()  # while the tests are collected: all of it stays
 
@@ -25,6 +28,27 @@ gc.disable()  # while the tests are collected: all of it stays
 def pytest_configure(config):
     """Give each test its tier and its limit of time."""
     config.pluginmanager.register(Costs(), "costs")
+
+
+class TogetherWithTheirDatabase(LoadFileScheduling):
+    """Give the tests of a module to one process, and all modules whose tests share a database.
+
+    One of many small clusters takes half a minute to load and build: no second process does it.
+    """
+
+    def _split_scope(self, nodeid):
+        return shared_by(TESTS.parent / super()._split_scope(nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Return what gives tests to processes, unless another way is asked for."""
+    return TogetherWithTheirDatabase(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+def pytest_collection_modifyitems(items):
+    """Begin with tests that share a database: no other work of one process takes as long."""
+    items.sort(key=lambda item: shared_by(item.path) == str(item.path))
 
 
 def pytest_collection_finish():

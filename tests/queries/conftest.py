@@ -24,6 +24,7 @@ from goodput_queries.storage.store import LocalStore
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+FOLDER = Path(__file__).parent
 START = datetime(2027, 1, 15, 8, tzinfo=UTC).replace(tzinfo=None)  # a whole hour
 START_MS = 1_800_000_000_000
 LOADS_OF_A_COPY = 10_000
@@ -285,8 +286,17 @@ def built_with(module):
     All of its subject, such as `rules`, unless the module sets BUILT_ALONE: where what the whole
     database has, such as its latest reading, decides its rows.
     """
-    path = Path(module.__file__).relative_to(Path(__file__).parent)
+    path = Path(module.__file__).relative_to(FOLDER)
     return str(path if getattr(module, "BUILT_ALONE", False) else path.parts[0])
+
+
+@functools.cache
+def shared_by(path):
+    """Return whose database the tests of a module share, its path where it is their own."""
+    text = path.read_text()
+    if not path.is_relative_to(FOLDER) or "@built_together" not in text or "BUILT_ALONE" in text:
+        return str(path)
+    return str(FOLDER / path.relative_to(FOLDER).parts[0])
 
 
 @pytest.fixture(scope="session")
@@ -329,9 +339,7 @@ def cluster(request, databases_of_clusters):
     items = [
         item
         for item in request.session.items
-        if hasattr(item, "function")
-        and hasattr(item.function, "builds")
-        and built_with(item.module) == name
+        if hasattr(getattr(item, "function", None), "builds") and built_with(item.module) == name
     ]
     return databases_of_clusters(name, items)[request.node.nodeid]
 
