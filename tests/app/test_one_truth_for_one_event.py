@@ -82,9 +82,11 @@ def comparable(row):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("cluster", ["lab", "site"])
-@pytest.mark.parametrize("command", [("findings", "--severity", "info"), ("show", "findings")])
-def test_commands_say_of_findings_what_the_view_has(world, cluster, command):
+@pytest.mark.parametrize(
+    ("command", "cluster"),
+    [(("show", "findings"), "site"), (("findings", "--severity", "info"), "lab")],
+)
+def test_commands_say_of_findings_what_the_view_has(world, command, cluster):
     scope = recorded(world)[cluster]
     said = printed(world, scope, *command, "--limit", "0")
 

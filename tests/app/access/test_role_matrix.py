@@ -84,6 +84,10 @@ DOWNLOADS = {  # who is offered a file, where all who see the page are not
 def store(two_teams, new_store):
     with contextlib.closing(new_store(copy_of=two_teams)) as opened:
         audit.record(opened, f"{COBALTS.word}user", "sign in")
+        use_store(opened)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(findings, "WAIT_S", PATIENCE_S)
+            a_finding()  # what no test of a page pays for
         yield opened
 
 
