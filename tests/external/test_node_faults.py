@@ -5,22 +5,17 @@ of 400 nodes are 1.7 million GPU-hours of ledger, which a test has no time for.
 """
 
 import json
-import os
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
+from tests.external.conftest import EXTERNAL, reading
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 
-ROOT = os.environ.get("GOODPUT_EXTERNAL_DATA")
-pytestmark = [
-    pytest.mark.external,
-    pytest.mark.skipif(not ROOT, reason="GOODPUT_EXTERNAL_DATA names no folder"),
-]
-TRACE = Path(ROOT or "missing") / "stepfun-faults-first-half" / "fault_trace.json"
+pytestmark = reading(EXTERNAL)
+TRACE = EXTERNAL / "stepfun-faults-first-half" / "fault_trace.json"
 NODES, DAYS = 400, 174
 START = datetime(2026, 1, 1, tzinfo=UTC)
 Fault = tuple[str, float, float | None, str]  # node, start and end in days, description

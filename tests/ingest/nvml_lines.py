@@ -1,8 +1,6 @@
 """Lines of an NVML recording, for tests."""
 
 import json
-import os
-from pathlib import Path
 from typing import Any
 
 from goodput_ingest.run.ingest import ingest
@@ -10,8 +8,6 @@ from goodput_ingest.source import ReadOptions
 
 Line = dict[str, Any]
 MANY = 10**9
-SHARED = Path(os.environ.get("GOODPUT_EXTERNAL_DATA", "nowhere")).parent
-CAPTURE = SHARED / "captures" / "h200x4-a"
 META = {
     "kind": "meta",
     "t": 1795177770.5,

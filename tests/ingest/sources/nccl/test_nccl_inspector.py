@@ -1,6 +1,4 @@
 import json
-import os
-from pathlib import Path
 
 import pytest
 
@@ -9,8 +7,6 @@ from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 
 MANY = 10**9
-SHARED = Path(os.environ.get("GOODPUT_EXTERNAL_DATA", "nowhere")).parent
-CAPTURE = SHARED / "captures" / "h200x4-a" / "nccl_inspector"
 DUMPED_US = 1795175064709880
 HEADER = {"id": "0x9af1c2d3e4", "comm_name": "dp", "rank": 2, "n_ranks": 4, "nnodes": 1}
 METADATA = {
@@ -104,14 +100,3 @@ def test_records_without_a_header_take_the_last_one_that_came_alone(
     found = store.read("select rank, sequence_number from raw.collectives order by 2").rows()
     assert found == [(0, 1), (0, 2), (1, 3), (1, 4), (2, 9)]
     assert reasons(store) == [(1, "header.id is missing")]
-
-
-@pytest.mark.external
-@pytest.mark.skipif(not CAPTURE.exists(), reason="needs $GOODPUT_EXTERNAL_DATA")
-def test_the_recorded_logs_are_read_whole(store):
-    summary = ingest(store, "auto", [CAPTURE], ReadOptions())
-
-    assert summary.rows_by_table == {"collectives": 22016, "collective_summaries": 168}
-    assert summary.rejects == 0
-    verbose = store.read("select count(started_at), count(kernel_stop_at) from raw.collectives")
-    assert verbose.row(0)[0] == verbose.row(0)[1] > 0
