@@ -9,6 +9,8 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 MODULE_LINES, FOLDER_MODULES, FUNCTION_LINES = 400, 15, 60
 
@@ -73,11 +75,17 @@ def test_no_folder_has_more_than_15_modules():
     )
 
 
-def test_no_function_is_over_60_lines():
+@pytest.fixture
+def parsed():
+    """Give the syntax tree of each file."""
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in modules()}
+
+
+def test_no_function_is_over_60_lines(parsed):
     long = {
         f"{name_of(path)}:{node.name}"
-        for path in modules()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for path, tree in parsed.items()
+        for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (node.end_lineno or 0) - node.lineno >= FUNCTION_LINES
     }

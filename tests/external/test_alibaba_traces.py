@@ -7,7 +7,7 @@ GenAI: the duty cycle of containers. Written as bulk readings, a container for a
 
 import polars as pl
 import pytest
-from tests.external.conftest import EXTERNAL, reading
+from tests.external_data import EXTERNAL, reading
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions

@@ -4,7 +4,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import pytest
-from tests.external.conftest import EXTERNAL, reading
+from tests.external_data import EXTERNAL, reading
 
 from goodput_ingest.formats.prometheus_text.exposition import parse
 from goodput_ingest.formats.prometheus_text.series import KnownSeries

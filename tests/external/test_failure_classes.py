@@ -10,7 +10,7 @@ from datetime import datetime
 
 import polars as pl
 import pytest
-from tests.external.conftest import EXTERNAL, reading
+from tests.external_data import EXTERNAL, reading
 
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.job_logs.failure_kinds import KINDS

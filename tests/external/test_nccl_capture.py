@@ -4,7 +4,7 @@ import json
 from datetime import UTC
 
 import pytest
-from tests.external.conftest import CAPTURE, reading
+from tests.external_data import CAPTURE, reading
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 import pytest
-from tests.external.conftest import EXTERNAL, reading
+from tests.external_data import EXTERNAL, reading
 
 from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.statement import statement

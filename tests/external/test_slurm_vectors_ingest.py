@@ -4,7 +4,7 @@ import csv
 from zoneinfo import ZoneInfo
 
 import pytest
-from tests.external.conftest import EXTERNAL, reading
+from tests.external_data import EXTERNAL, reading
 
 from goodput_ingest.formats.hostlist import expand
 from goodput_ingest.run.ingest import ingest

@@ -7,7 +7,7 @@ StragglerAnalysis; the cause (sequence lengths of micro-batches) is that of its 
 import json
 
 import pytest
-from tests.external.conftest import EXTERNAL, reading
+from tests.external_data import EXTERNAL, reading
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions

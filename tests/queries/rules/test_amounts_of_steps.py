@@ -8,7 +8,7 @@ import random
 from collections import Counter
 
 import pytest
-from tests.queries.conftest import START_MS, durable, phase, steps
+from tests.queries.conftest import START_MS, Evidence, durable, phase, steps
 
 from goodput_queries.scope import Scope
 
@@ -81,20 +81,23 @@ def world(cluster, seed):
 def expected(cluster, first, last):
     """Return milliseconds by GPU, attempt, category and phase, from the intervals themselves."""
     pieces = {}
-    for run, *piece in cluster.read(
+    for run, *piece in cluster.store.read(
         f"""select job_run_key, attempt_key, category, phase, start_ms, coalesce(end_ms, {last})
-        from intermediate.int_run_timeline"""
+        from intermediate.int_run_timeline where starts_with(job_run_key, $1)""",
+        [f"{cluster.name}/"],
     ).rows():
         pieces.setdefault(run, []).append(tuple(piece))
     splits = {}
-    for attempt, *split in cluster.read(
+    for attempt, *split in cluster.store.read(
         """select attempt_key, gpu_uuid, category, phase, start_ms, end_ms
-        from intermediate.int_step_splits order by start_ms"""
+        from intermediate.int_step_splits where starts_with(attempt_key, $1) order by start_ms""",
+        [f"{cluster.name}/"],
     ).rows():
         splits.setdefault(attempt, []).append(tuple(split))
-    holds = cluster.read(
+    holds = cluster.store.read(
         f"""select gpu_uuid, gpu_instance, job_run_key, start_ms, coalesce(end_ms, {last})
-        from intermediate.int_holds"""
+        from intermediate.int_holds where starts_with(job_run_key, $1)""",
+        [f"{cluster.name}/"],
     ).rows()
     found = Counter()
     for gpu, instance, run, start, end in holds:
@@ -147,33 +150,50 @@ def windows(seed):
     return found
 
 
+@pytest.fixture(scope="module")
+def worlds(new_store):
+    """Give a cluster for each seed, in one database."""
+    store = new_store()
+    made = [Evidence(store, f"c{seed}") for seed in SEEDS]
+    for seed, cluster in enumerate(made):
+        for job, attempt, rows in world(cluster, seed):
+            cluster.events(job, rows, attempt=attempt)
+    store.build()
+    yield made
+    store.close()
+
+
 @pytest.mark.parametrize("seed", SEEDS)
-def test_amounts_are_those_of_the_intervals_in_any_window(evidence, seed):
-    for job, attempt, rows in world(evidence, seed):
-        evidence.events(job, rows, attempt=attempt)
-    evidence.build()
-
-    assert [found for w in windows(seed) if (found := differences(evidence, *w))] == []
-    assert evidence.violations() == 0
+def test_amounts_are_those_of_the_intervals_in_any_window(worlds, seed):
+    assert [found for w in windows(seed) if (found := differences(worlds[seed], *w))] == []
+    assert worlds[seed].violations() == 0
 
 
-def test_a_build_of_what_came_later_has_the_same_amounts(evidence, new_evidence):
-    stages = ("int_ledger_segments", "int_step_amounts")
-    at_once, in_parts = evidence, new_evidence()
-    for of, count in ((at_once, 1), (in_parts, 2)):
+@pytest.fixture
+def built_in_parts(new_evidence):
+    """Give what builds a world as often as its events come, and returns the rows of its stages."""
+
+    def rows_of(count):
+        of = new_evidence()
         given = world(of, 7)
         for part in range(count):
             for job, attempt, rows in given:
                 some = rows[len(rows) * part // count : len(rows) * (part + 1) // count]
                 of.events(job, some, attempt=attempt)
             of.build()
+        stages = ("int_ledger_segments", "int_step_amounts")
+        return [of.read(f"from intermediate.{stage} order by all").rows() for stage in stages]
 
-    rows = [
-        [of.read(f"from intermediate.{stage} order by all").rows() for stage in stages]
-        for of in (at_once, in_parts)
-    ]
+    return rows_of
 
-    assert rows[0] == rows[1]
+
+@pytest.fixture
+def at_once(built_in_parts):
+    return built_in_parts(1)
+
+
+def test_a_build_of_what_came_later_has_the_same_amounts(built_in_parts, at_once):
+    assert built_in_parts(2) == at_once
 
 
 def test_a_stretch_of_steps_is_one_segment_an_hour_whatever_their_number(evidence):
@@ -194,11 +214,9 @@ def test_a_stretch_of_steps_is_one_segment_an_hour_whatever_their_number(evidenc
     assert found["segments"].to_list() == [1, 1]
 
 
-def test_nothing_that_people_read_has_a_category_stepping(evidence):
-    for job, attempt, rows in world(evidence, 1):
-        evidence.events(job, rows, attempt=attempt)
-    evidence.build()
-    scope = Scope(START_MS + 1, START_MS + END_S * 1000 - 1, bucket_ms=60_000)
+def test_nothing_that_people_read_has_a_category_stepping(worlds):
+    evidence = worlds[1]
+    scope = Scope(START_MS + 1, START_MS + END_S * 1000 - 1, "c1", bucket_ms=60_000)
 
     views = evidence.read(
         """select distinct schema_name || '.' || table_name from duckdb_columns()
