@@ -6,6 +6,7 @@ COPY app app
 COPY ingest ingest
 COPY queries queries
 COPY sample_data sample_data
+COPY docs docs
 # extras such as lake or ray, separated by commas
 ARG EXTRAS=""
 RUN python -m venv /opt/goodput && /opt/goodput/bin/pip install --no-cache-dir ".${EXTRAS:+[$EXTRAS]}"

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: demo test machine fresh durations slow bench bench-quick fuzz oracle clean mutants screenshots sweep findings
+.PHONY: demo test machine fresh durations slow docs bench bench-quick fuzz oracle clean mutants screenshots sweep findings
 
 demo: $(STAMP) ## build the demo database and serve the dashboard
 	$(BIN)/goodput demo
@@ -29,6 +29,9 @@ fresh: ## what a newcomer does, in plain environments: clone, make demo, wheel, 
 
 slow: $(VENV)/.stamp-dev $(VENV)/.stamp-bench ## long tests, of large outside data and of the benchmark, which `make test` leaves out
 	$(PYTEST) -n 3 -m slow
+
+docs: $(VENV)/.stamp-docs ## the documentation as a site in build/docs; links within it are checked
+	$(BIN)/mkdocs build --strict --quiet
 
 durations: $(VENV)/.stamp-dev ## write what each module of tests takes to tests/durations.csv
 	GOODPUT_DURATIONS=1 $(PYTEST) -n 2 -m "not slow"
@@ -102,3 +105,7 @@ $(VENV)/.stamp-bench: $(STAMP)
 
 clean:
 	rm -rf $(VENV)
+
+$(VENV)/.stamp-docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
+	touch $@

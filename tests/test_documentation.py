@@ -43,6 +43,15 @@ def anchors(page):
     return {re.sub(r"[^\w\- ]", "", h.lower()).strip().replace(" ", "-") for h in headings}
 
 
+def test_the_index_of_decisions_has_each_once():
+    folder = ROOT / "docs" / "decisions"
+    listed = re.findall(
+        r"^\| \[\d+\]\((.*?)\)", (folder / "README.md").read_text("utf-8"), re.MULTILINE
+    )
+
+    assert sorted(listed) == sorted(page.name for page in folder.glob("[0-9]*.md"))
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_relative_links_resolve(name):
     page = ROOT / name

@@ -29,7 +29,7 @@ def check(store: Store) -> pl.DataFrame:
         for layer in models.LAYERS
         if layer != models.TEMP_LAYER
         for model in models.of_layer(layer).values()
-        if (layer in models.BASE_LAYERS or model.materialised or "written_by" in model.directives)
+        if (layer in models.BASE_LAYERS or model.materialised or model.is_written_by_code)
         and model.grain
         and not model.grain[0].startswith("none")
     ]

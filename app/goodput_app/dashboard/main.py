@@ -7,6 +7,7 @@ from urllib.parse import unquote, urlsplit
 import streamlit as st
 
 from goodput_app.dashboard import theme
+from goodput_app.dashboard.browser_title import browser_title
 from goodput_app.dashboard.components import (
     account,
     flag_parts,
@@ -105,7 +106,6 @@ kbd { opacity: CAPTION_OPACITY !important; }
 </style>"""
 
 st.set_page_config(
-    page_title="Goodput",
     page_icon=ICON,
     layout="wide",
     initial_sidebar_state=SIDEBAR_PX,
@@ -146,13 +146,14 @@ ENERGY = _page("power_and_carbon.py", "Energy", "bolt")
 DATA = _page("data_health.py", "Data", "fact_check")
 EXPLORER = _page("metric_explorer.py", "Explorer", "query_stats")
 QUERY = _page("sql_query.py", "Query", "terminal")
+HELP = _page("documentation.py", "Help", "help")
 GROUPS = {
     "Monitor": [OVERVIEW, FLEET, RUNS, NODES, HEALTH],
     "Optimize": [FINDINGS, WASTE, NETWORK, SERVING, COMPARE],
     "Cost": [COST, ENERGY],
     "Data": [DATA, EXPLORER, QUERY],
 }
-OF_NO_GROUP = (RUN, GPU)  # opened from other pages alone
+OF_NO_GROUP = (RUN, GPU, HELP)  # opened from other pages, or from below the menu
 FLAGGED = (FLEET, RUNS, RUN, NODES, HEALTH, GPU, WASTE, NETWORK, SERVING)
 OF_ONE = {RUN: "run", NODES: "node"}  # pages of one thing, and the filter that names it
 
@@ -162,6 +163,7 @@ asked = path.removeprefix(st.get_option("server.baseUrlPath").strip("/")).rparti
 if asked not in ADDRESSES:  # in place of the framework's dialog
     pages.append(st.Page(states.no_such_page, title="Page not found", url_path=asked))
 page = st.navigation(pages, position="hidden")
+st.set_page_config(page_title=browser_title(page.title, st.query_params))
 if wall.is_on():
     st.html(wall.LOOK)
 else:
@@ -175,8 +177,12 @@ else:
                 st.page_link(member, query_params=params, width="stretch")
         st.divider()
         wall.enter(scope_bar.go)
+        st.page_link(HELP, query_params=scope_bar.carried(), width="stretch")
         account.show()
 
+if page == HELP:  # about no time and no part of the fleet
+    page.run()
+    st.stop()
 replay_bar.show()
 states.refused_build()
 view = None

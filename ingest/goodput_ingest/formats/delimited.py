@@ -22,7 +22,7 @@ from goodput_queries.errors import IngestError
 from goodput_queries.evidence.batch import ROW_GROUP, Reject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator
     from pathlib import Path
 
 DELIMITER_IN_NAME = ": a name holds a |? `--delimiter=$'\\x1f'` of sacct keeps fields apart."
@@ -190,7 +190,9 @@ def first_header(data: bytes) -> Header:
     return header
 
 
-def rows_of(block: Block, header: Header, wanted: set[str]) -> tuple[pl.DataFrame, list[Reject]]:
+def rows_of(
+    block: Block, header: Header, wanted: Container[str]
+) -> tuple[pl.DataFrame, list[Reject]]:
     """Return the block's rows (texts of the wanted fields and `line`) and the rejected rows.
 
     Blank lines and repetitions of the header are no rows.

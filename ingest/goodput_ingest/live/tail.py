@@ -323,7 +323,7 @@ class Tail:
         found: list[datetime] = []
         try:
             for batch in self._read(path, kind, content):
-                column = models.of_layer("raw")[batch.table].directives.get("time")
+                column = models.of_layer("raw")[batch.table].time
                 if column is not None and not batch.rows.is_empty():
                     found.append(cast("datetime", batch.rows[column].max()))
         except IngestError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 
+from goodput_queries.catalog.header import Header
 from goodput_queries.catalog.models import (
     LAYERS,
     TEMP_LAYER,
@@ -39,7 +40,8 @@ def catalogue() -> dict[str, Model]:
     """Return the tables and views of all lasting layers by their qualified names."""
     layers = [layer for layer in LAYERS if layer != TEMP_LAYER]
     found = {m.qualified_name: m for layer in layers for m in of_layer(layer).values()}
+    of_facts = Header("Facts; see the CSV of that name.", {}, {})
     for name in reference_files():
-        fact = Model("reference", name, "", "Facts; see the CSV of that name.", {}, {})
+        fact = Model("reference", name, "", of_facts, {})
         found.setdefault(fact.qualified_name, fact)
     return found

@@ -10,6 +10,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from goodput_queries.catalog import thresholds
+from goodput_queries.catalog.header import Header, header, names
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
@@ -21,12 +22,6 @@ LAYERS = (*BASE_LAYERS, "reference", *BUILT_LAYERS)
 _SQL = files("goodput_queries") / "sql"
 FOLDERS = {"temp": "build_temp"}  # of layers whose folder has another name
 TEMP_LAYER = "temp"  # tables of one connection, rebuilt for every build or pass
-_DIRECTIVE = re.compile(
-    r"^--\s*(?P<key>grain|keep|scd_key|time|observed|planned|materialised|change_tracking|inline|written_by|reads|parts|skip_if_empty|evaluated|access)\s*:\s*(?P<value>.*)$"
-)
-_COLUMN = re.compile(r"^--\s*(?P<column>[a-z][a-z0-9_]*)\s*:\s*(?P<meaning>.*)$")
-
-
 _SOURCE = re.compile(rf",\s*(?=(?:{'|'.join(LAYERS)})\.)")  # a condition may have commas, too
 _COMMENT = re.compile(r"--[^\n]*")
 _MACRO = re.compile(r"^create or replace macro (\w+)", re.MULTILINE)
@@ -41,8 +36,7 @@ class Model:
     layer: str
     name: str
     sql: str
-    description: str
-    directives: dict[str, str]
+    header: Header
     columns: dict[str, str]
 
     @property
@@ -51,49 +45,91 @@ class Model:
         return f"{self.layer}.{self.name}"
 
     @property
+    def description(self) -> str:
+        """Return what a row is."""
+        return self.header.description
+
+    @property
     def grain(self) -> list[str]:
         """Return the columns that identify a row."""
-        return _names(self.directives.get("grain", ""))
+        return names(self._value("grain"))
+
+    @property
+    def keep(self) -> str | None:
+        """Return which of two rows with one key stays: `replace`, or by which terms the larger."""
+        return self._value("keep").partition(";")[0] or None
+
+    @property
+    def versions_of(self) -> list[str]:
+        """Return the columns of which a row is a version, valid until the next one."""
+        return self.header.names("keep", "versions of")
+
+    @property
+    def time(self) -> str | None:
+        """Return the time by which its rows are stored and their loads are bounded."""
+        return self.header.clause("times", "by")
 
     @property
     def observed(self) -> list[str]:
         """Return the columns with times of observation, which must be plausible."""
-        return _names(self.directives.get("observed", ""))
+        return [*self.header.names("times", "by"), *self.header.names("times", "observed")]
 
     @property
     def planned(self) -> list[str]:
         """Return the columns with planned times, which may be in the future."""
-        return _names(self.directives.get("planned", ""))
+        return self.header.names("times", "planned")
 
     @property
-    def is_stored(self) -> bool:
-        """Say whether it is a table rather than a view."""
-        return (
-            self.materialised is not None
-            or "written_by" in self.directives
-            or self.layer == TEMP_LAYER
-        )
+    def materialised(self) -> str | None:
+        """Return how the stage is stored (`materialise.py`), None where it is a view."""
+        way = self._value("materialised").partition(";")[0].partition(" ")[0]
+        return None if way in {"", "inline", "by"} else way
 
     @property
-    def bounds(self) -> tuple[str, str] | None:
-        """Return the columns that bound its intervals, by which its changed hours are found."""
-        columns = self.directives.get("change_tracking", "").split(",")
-        return (columns[0].strip(), columns[1].strip()) if len(columns) == 2 else None
-
-    @property
-    def tracked_key(self) -> str | None:
-        """Return the column by which its rows that differ are noted."""
-        return self.directives.get("change_tracking", "").partition("by ")[2].strip() or None
-
-    @property
-    def is_compared(self) -> bool:
-        """Say whether rows are compared with the previous ones, so that equal hours stay valid."""
-        return "change_tracking" in self.directives
+    def is_of_ledger(self) -> bool:
+        """Say whether its passes over hours are those of the ledger: larger than of readings."""
+        return self._value("materialised").startswith("hourly of the ledger")
 
     @property
     def is_inline(self) -> bool:
         """Say whether a temporary stage is a view in the stage that reads it."""
-        return "inline" in self.directives
+        return self._value("materialised").startswith("inline")
+
+    @property
+    def is_written_by_code(self) -> bool:
+        """Say whether Python writes its rows, instead of its select."""
+        return self._value("materialised").startswith("by ")
+
+    @property
+    def is_stored(self) -> bool:
+        """Say whether it is a table rather than a view."""
+        return self.materialised is not None or self.is_written_by_code or self.layer == TEMP_LAYER
+
+    @property
+    def parts(self) -> int:
+        """Return the largest number of input parts in which a temporary stage is computed."""
+        return int((self.header.clause("materialised", "in") or "1").split()[0])
+
+    @property
+    def bounds(self) -> tuple[str, str] | None:
+        """Return the columns that bound its intervals, by which its changed hours are found."""
+        columns = names(self._value("change_tracking"))
+        return (columns[0], columns[1]) if len(columns) == 2 else None
+
+    @property
+    def tracked_key(self) -> str | None:
+        """Return the column by which its rows that differ are noted."""
+        return self.header.clause("change_tracking", "by")
+
+    @property
+    def is_compared(self) -> bool:
+        """Say whether rows are compared with the previous ones, so that equal hours stay valid."""
+        return bool(self._value("change_tracking"))
+
+    @property
+    def is_compared_as_a_whole(self) -> bool:
+        """Say whether one row that differs makes all that depends on it dirty."""
+        return self._value("change_tracking") == "all"
 
     @property
     def sources(self) -> list[str]:
@@ -101,18 +137,18 @@ class Model:
 
         Each is what follows a `from`: a table, or one `where` a condition holds.
         """
-        text = self.directives.get("skip_if_empty")
+        text = self._value("skip_if_empty")
         return _SOURCE.split(text) if text else []
 
     @property
     def is_of_dirty_keys(self) -> bool:
         """Say whether its rows are those of dirty keys: none where `skip_if_empty` has none."""
-        return self.directives.get("skip_if_empty", "").startswith(f"{TEMP_LAYER}.")
+        return self._value("skip_if_empty").startswith(f"{TEMP_LAYER}.")
 
     @property
     def is_evaluated_first(self) -> bool:
         """Say whether a query that reads this view finds it evaluated (`evaluated_first.py`)."""
-        return self.directives.get("evaluated") == "first"
+        return self._value("evaluated") == "first"
 
     @property
     def access(self) -> str | None:
@@ -121,69 +157,33 @@ class Model:
         `team`: who sees some teams, since no row is of another; `everyone`: it names no team's
         work; None: nobody.
         """
-        return "everyone" if self.layer == "reference" else self.directives.get("access")
+        return "everyone" if self.layer == "reference" else self._value("access") or None
 
     @property
-    def parts(self) -> int:
-        """Return the largest number of input parts in which a temporary stage is computed."""
-        return int(self.directives.get("parts", "1").split(",")[0])
+    def reads(self) -> set[str]:
+        """Return the tables it reads: those its SQL names and, of what code writes, its header."""
+        return tables_read(self.sql) | set(self.header.names("materialised", "reads"))
 
     def select(self, parts: int = 1) -> str:
         """Return its SQL, for so many parts of its input where it has some."""
         numbered = [self.sql.replace("part_number()", str(part)) for part in range(parts)]
         return "\nunion all\n".join(f"({part})" for part in numbered) if parts > 1 else numbered[0]
 
-    @property
-    def is_of_ledger(self) -> bool:
-        """Say whether its passes over hours are those of the ledger: larger than of readings."""
-        return self.directives.get("materialised", "").startswith("hourly of the ledger")
-
-    @property
-    def reads(self) -> set[str]:
-        """Return the tables it reads: those its SQL names and, of what code writes, its header."""
-        return tables_read(self.sql) | tables_read(self.directives.get("reads", ""))
-
-    @property
-    def materialised(self) -> str | None:
-        """Return how the stage is stored (`materialise.py`), None where it is a view."""
-        value = self.directives.get("materialised")
-        return value.split(",")[0].split(":")[0].split()[0] if value else None
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _header(text: str) -> tuple[str, dict[str, str], dict[str, str]]:
-    description: list[str] = []
-    directives: dict[str, str] = {}
-    columns: dict[str, str] = {}
-    current: str | None = None
-    for line in text.splitlines():
-        if not line.startswith("--"):
-            break
-        if match := _DIRECTIVE.match(line):
-            directives[match["key"]] = match["value"].strip()
-            current = None
-        elif match := _COLUMN.match(line):
-            current = match["column"]
-            columns[current] = match["meaning"].strip()
-        elif current is not None and line.startswith("--  "):
-            columns[current] += " " + line.lstrip("- ").strip()
-        else:
-            description.append(line.removeprefix("--").strip())
-    return " ".join(description).strip(), directives, columns
+    def _value(self, directive: str) -> str:
+        return self.header.directives.get(directive, "")
 
 
 def _read(layer: str, file: Traversable) -> Model:
     text = thresholds.with_values(file.read_text(encoding="utf-8"))
-    description, directives, columns = _header(text)
+    name = file.name.removesuffix(".sql")
+    found = header(layer, name, text)
+    columns = found.columns
     if layer in BASE_LAYERS:
         columns = {
             m[1]: m[2].strip()
             for m in re.finditer(r"^\s{4}(\w+)\s[^\n]*?--\s*(.*)$", text, re.MULTILINE)
         }
-    return Model(layer, file.name.removesuffix(".sql"), text, description, directives, columns)
+    return Model(layer, name, text, found, columns)
 
 
 @cache
@@ -220,10 +220,17 @@ def reference_files() -> dict[str, str]:
 
 
 def macro_files() -> list[str]:
-    """Return the text of the scalar macros, one definition per measure."""
+    """Return the texts of the scalar macros, each after those whose macros it calls."""
     folder = _SQL / "macros"
-    found = sorted(folder.iterdir(), key=lambda f: f.name)
-    return [thresholds.with_values(f.read_text(encoding="utf-8")) for f in found]
+    texts = {f.name: thresholds.with_values(f.read_text("utf-8")) for f in folder.iterdir()}
+    defined_in = {macro: name for name, text in texts.items() for macro in _MACRO.findall(text)}
+    called = {
+        name: {defined_in[w] for w in _WORD.findall(_COMMENT.sub("", text)) if w in defined_in}
+        for name, text in texts.items()
+    }
+    # sorted, so that the order is the same in every process
+    order = TopologicalSorter({name: sorted(called[name] - {name}) for name in sorted(called)})
+    return [texts[name] for name in order.static_order()]
 
 
 @cache
@@ -319,7 +326,7 @@ def _pass_tables_of(name: str) -> list[Model]:
 
 def is_drafted(model: Model) -> bool:
     """Say whether it is a temporary table that its select makes."""
-    return model.layer == TEMP_LAYER and "written_by" not in model.directives
+    return model.layer == TEMP_LAYER and not model.is_written_by_code
 
 
 @cache

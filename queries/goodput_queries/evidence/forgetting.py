@@ -128,7 +128,7 @@ def _note_missed(cursor: duckdb.DuckDBPyConnection) -> None:
     A later load of a row that was already stored wrote no row of its own; an earlier load lost its
     row to a later one where the table keeps the better or the last row of a key.
     """
-    keeps = [m.name for m in models.base_tables().values() if m.directives.get("keep")]
+    keeps = [m.name for m in models.base_tables().values() if m.keep]
     cursor.execute(
         """create or replace temp table missed as
         select others.* from state.ingested as others anti join temp.gone using (sequence)

@@ -108,7 +108,7 @@ def _apart(
     cursor: duckdb.DuckDBPyConnection, model: Model, table: str, since: int | None
 ) -> list[tuple[str, str]]:
     """Return conditions and reasons for rows of a load that lie apart from its bulk."""
-    time = model.directives.get("time")
+    time = model.time
     if time is None:
         return []
     loads = cursor.execute(
@@ -159,7 +159,7 @@ def _reject(
         from (select {SEQUENCE}, count(*) as n from temp.implausible group by all) as gone
         where loads.sequence = gone.{SEQUENCE}"""
     )
-    if time := model.directives.get("time"):
+    if time := model.time:
         cursor.execute(
             f"""update state.ingested as loads set
                 window_start_at = kept.first_at, window_end_at = kept.last_at

@@ -57,7 +57,7 @@ def load(cursor: duckdb.DuckDBPyConnection, model: Model, batch: Batch) -> Loade
         from state.ingested""",
         key,
     ).fetchall()[0]
-    if is_repeat and model.directives.get("keep") != REPLACE:
+    if is_repeat and model.keep != REPLACE:
         return Loaded(batch.rows.height, 0, len(batch.rejects), is_repeat=True)
     rows_new = insert_keyed(cursor, model, batch.rows, sequence, batch.keys)
     rejects_new = _insert_rejects(cursor, batch, sequence)
@@ -104,11 +104,11 @@ def insert_keyed(
     in_pieces = _in_large_pieces(rows)
     cursor.register("incoming_frame", in_pieces.to_arrow(compat_level=pl.CompatLevel.newest()))
     incoming = f"(select {values} from incoming_frame)"
-    if "scd_key" in model.directives:
+    if model.versions_of:
         changed = _drop_unchanged_facts(model, incoming, list(columns))
         cursor.execute(f"create or replace temp table changed_facts as {changed}")
         incoming = "(from temp.changed_facts)"
-    is_incoming = "scd_key" not in model.directives  # else of the rows not all are
+    is_incoming = not model.versions_of  # else of the rows not all are
     if is_incoming and are_as_stored(rows, model.grain, columns):
         found = keys or keys_of(rows, model.grain)
         repeats, near = found.may_repeat, _near(found.ends, columns)
@@ -125,12 +125,12 @@ def insert_keyed(
 def _drop_unchanged_facts(model: Model, incoming: str, columns: Sequence[str]) -> str:
     """Return the select of the incoming rows without those that repeat the current version.
 
-    The table is a slowly changing dimension by its header's `scd_key`: a version is valid from its
-    start until the next one. A later row with the same facts, as each restarted collector sends,
-    adds no version. A thing of several rows (the instances of a GPU) is compared as a whole; a
-    null fact matches any value.
+    The table is a slowly changing dimension by its header (`versions of`): a version is valid from
+    its start until the next one. A later row with the same facts, as each restarted collector
+    sends, adds no version. A thing of several rows (the instances of a GPU) is compared as a whole;
+    a null fact matches any value.
     """
-    thing = [name.strip() for name in model.directives["scd_key"].split(",")]
+    thing = model.versions_of
     part = [name for name in model.grain if name not in {*thing, BEGIN}]
     facts = [name for name in columns if name not in {*model.grain, END, SEQUENCE}]
     of, moment = ", ".join(thing), ", ".join([*thing, BEGIN])
@@ -243,7 +243,7 @@ def _merge(
     The winner among rows of one key does not depend on their order. Returns how many keys are
     new. repeats: whether keys may repeat in the batch.
     """
-    table, keep = model.qualified_name, model.directives.get("keep")
+    table, keep = model.qualified_name, model.keep
     old = f"(select * from {table} old where {near.condition}) old"
     keys, same = ", ".join(model.grain), _same_key(model)
     content = f"({', '.join(c for c in columns if c != SEQUENCE)})"
@@ -334,7 +334,7 @@ def _insert_rejects(cursor: duckdb.DuckDBPyConnection, batch: Batch, sequence: i
 
 def _window(model: Model, rows: pl.DataFrame) -> tuple[Any, Any]:
     """Return the first and last time in the rows, or two nulls."""
-    column = model.directives.get("time")
+    column = model.time
     if column is None or rows.is_empty():
         return None, None
     return rows[column].min(), rows[column].max()

@@ -105,7 +105,7 @@ class Appender:
 
     def _is_overtaken(self, table: LakeTable, batch: Batch) -> bool:
         """Say whether another load replaced this one, in a table where the last one holds."""
-        if table.model.directives.get("keep") != REPLACE:
+        if table.model.keep != REPLACE:
             return False
         last = self._lake.commits(table.model.name)[-1]
         return (last.source, last.digest) != (batch.source, batch.digest)

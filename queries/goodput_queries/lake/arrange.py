@@ -47,7 +47,7 @@ class LakeTable:
     @property
     def time(self) -> str | None:
         """Return the column of the time of a row."""
-        return self.model.directives.get("time")
+        return self.model.time
 
     @property
     def partitions(self) -> list[str]:

@@ -134,7 +134,7 @@ class _Build:
         self.parts = parts
         self.timings: list[tuple[str, int, float]] = []
         for model in models.of_layer(models.TEMP_LAYER).values():
-            if "written_by" in model.directives:
+            if model.is_written_by_code:
                 cursor.execute(f"create or replace {model.sql.split('create ', 1)[1]}")
 
     def make(self, model: Model) -> None:

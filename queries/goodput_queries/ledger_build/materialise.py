@@ -140,7 +140,7 @@ def replace_all(cursor: duckdb.DuckDBPyConnection, model: Model, *, is_compared:
     draft(cursor, model)
     if is_compared and not differ(cursor, new, old):
         return Change(is_none=True)
-    hours = EVERY if model.directives.get("change_tracking") == "all" else NOTHING
+    hours = EVERY if model.is_compared_as_a_whole else NOTHING
     if is_compared and model.bounds:
         hours = changed_hours(cursor, new, old, model.bounds)
     if model.tracked_key:

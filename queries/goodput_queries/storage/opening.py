@@ -56,7 +56,7 @@ def connect(
 def _limit_memory(root: duckdb.DuckDBPyConnection) -> None:
     """Let DuckDB use 1 GiB a thread and at least 2, where its own limit is higher.
 
-    That is 80 % of the machine; a build is as fast with less (docs/performance.md).
+    That is 80 % of the machine; a build is as fast with less (tests/benchmarks/measurements.md).
     """
     own, threads = root.execute(
         "select parse_formatted_bytes(current_setting('memory_limit')), current_setting('threads')"

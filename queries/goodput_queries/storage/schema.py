@@ -117,7 +117,7 @@ def _create(cursor: duckdb.DuckDBPyConnection, model: models.Model, *, is_table:
     """Create a stage or mart: as an empty table, or as a view; raise BuildError naming it."""
     name = model.qualified_name
     try:
-        if "written_by" in model.directives:
+        if model.is_written_by_code:
             cursor.execute(model.sql)
         elif model.layer == models.TEMP_LAYER:
             select = f"from ({model.select()}) limit 0"

@@ -122,7 +122,7 @@ def test_a_table_that_says_replace_keeps_the_latest(store):
 def test_every_time_column_is_always_known():
     """Old rows are looked for between the first and last moment of a batch; a null has none."""
     for model in sql_models.base_tables().values():
-        if column := model.directives.get("time"):
+        if column := model.time:
             assert f"    {column} timestamp not null" in model.sql, model.name
 
 

@@ -138,7 +138,7 @@ def _flat(lines: Sequence[bytes], at: Sequence[int]) -> pl.DataFrame:
             odd.append(_one(line) | {"line": number})
     try:
         typed = _frame(records, numbers)
-    except TypeError:  # one of them has a size beyond 64 bits
+    except (TypeError, OverflowError):  # one of them has a size beyond 64, or beyond 128 bits
         typed = pl.DataFrame(schema=FLAT)
         line_at = dict(zip(at, lines, strict=True))
         odd += [_one(line_at[number]) | {"line": number} for number in numbers]
@@ -146,7 +146,10 @@ def _flat(lines: Sequence[bytes], at: Sequence[int]) -> pl.DataFrame:
 
 
 def _frame(records: Sequence[Any], numbers: Sequence[int]) -> pl.DataFrame:
-    """Return records as rows of FLAT; raises TypeError where a number does not fit its column."""
+    """Return records as rows of FLAT.
+
+    Raises TypeError or OverflowError where a number does not fit its column.
+    """
     headers = [record.header or _NO_HEADER for record in records]
     metadata = [record.metadata or _NO_METADATA for record in records]
     found = [record.coll_perf or record.p2p_perf for record in records]

@@ -16,6 +16,14 @@ from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed
 from goodput_ingest.formats.timestamps import instants, seconds
 from goodput_ingest.sources.slurm import node_lists, repeated_hours, requests
 from goodput_ingest.sources.slurm.features import feature_sets
+from goodput_ingest.sources.slurm.fields import (
+    FIELDS,
+    FREE_TEXTS,
+    REQUIRED,
+    TEXTS,
+    TIMES,
+    XDMOD,
+)
 from goodput_queries.errors import IngestError
 from goodput_queries.evidence.batch import REJECT_CONTENT_MAX_CHARS, Reject
 
@@ -24,39 +32,6 @@ if TYPE_CHECKING:
     from datetime import datetime
     from zoneinfo import ZoneInfo
 
-TEXTS = {
-    "JobName": "job_name",
-    "User": "user_name",
-    "UID": "user_id",
-    "Account": "account",
-    "Partition": "partition",
-    "QOS": "qos",
-    "Reservation": "reservation",
-    "ExitCode": "exit_code",
-    "DerivedExitCode": "derived_exit_code",
-    "Reason": "reason",
-    "Flags": "flags",
-    "Comment": "comment",
-    "AllocTRES": "alloc_tres",
-    "ReqTRES": "req_tres",
-}
-TIMES = {"Submit": "submit_at", "Eligible": "eligible_at", "Start": "start_at", "End": "end_at"}
-REQUIRED = ("State", "Submit", "Start", "End")
-FIELDS = {
-    *("Cluster", "JobID", "JobIDRaw", "DBIndex", "State", "NodeList", "Restarts"),
-    *("Elapsed", "ElapsedRaw", "Suspended", "Timelimit", "TimelimitRaw"),
-    *("AllocCPUS", "NCPUS", "ReqCPUS", "NNodes", "Constraints", *TEXTS, *TIMES),
-}
-XDMOD_FIELDS = (  # what Open XDMoD's slurm helper asks for, --noheader and | between the fields
-    *("JobID", "JobIDRaw", "Cluster", "Partition", "QOS", "Account", "Group", "GID", "User", "UID"),
-    *("Submit", "Eligible", "Start", "End", "Elapsed", "ExitCode", "State", "NNodes", "NCPUS"),
-    *("ReqCPUS", "ReqMem", "ReqTRES", "AllocTRES", "Timelimit", "NodeList", "JobName"),
-)
-FREE_TEXTS = {  # of these any character may be, that between the fields too
-    *("AdminComment", "Comment", "Constraints", "Container", "Extra", "JobName", "Licenses"),
-    *("McsLabel", "Reason", "StdErr", "StdIn", "StdOut", "SubmitLine", "SystemComment", "WCKey"),
-    "WorkDir",
-}
 TRACKED = "gres/gpu"
 _STATE = r"^\s*([A-Za-z_]+)\+?(?:\s|$)"
 _JOB_ID = r"^[0-9]"
@@ -100,9 +75,9 @@ def is_xdmod_row(cells: Sequence[str]) -> bool:
 
     The job name stands last, and may hold what stands between the fields.
     """
-    if len(cells) < len(XDMOD_FIELDS):
+    if len(cells) < len(XDMOD):
         return False
-    row = dict(zip(XDMOD_FIELDS, cells, strict=False))
+    row = dict(zip(XDMOD, cells, strict=False))
     times = all(re.fullmatch(_PRINTED_TIME, row[name]) for name in TIMES)
     return times and bool(re.match(_JOB_ID, row["JobID"]) and re.match(_STATE, row["State"]))
 
@@ -123,7 +98,7 @@ def parse(rows: pl.DataFrame, accounting: Accounting, delimiter: str) -> list[Pa
     job_id = "JobID" if "JobID" in rows.columns else "JobIDRaw"
     texts = [c for c in (*TEXTS, "Cluster", "JobID", "JobIDRaw") if c in rows.columns]
     known = rows.with_columns(
-        pl.lit(None, dtype=pl.String).alias(name) for name in FIELDS - set(rows.columns)
+        pl.lit(None, dtype=pl.String).alias(name) for name in FIELDS.keys() - set(rows.columns)
     )
     known = known.with_columns(
         pl.col(job_id).alias("JobID"),

@@ -16,8 +16,8 @@ from goodput_ingest.formats import gres, hostlist
 from goodput_ingest.formats.json_text.json_lines import moment, printable
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.sources.slurm import accounting as slurm_accounting
+from goodput_ingest.sources.slurm import fields, requests
 from goodput_ingest.sources.slurm import nodes as slurm_nodes
-from goodput_ingest.sources.slurm import requests
 from goodput_ingest.sources.slurm.jobs import GPU_PARTS, HOLDS, on_node, parts_on_node
 from goodput_queries.evidence.batch import Reject
 
@@ -27,23 +27,6 @@ if TYPE_CHECKING:
 
 ARRAYS = ("jobs", "nodes", "sinfo")
 NODE_LIST_MAX_CHARS = 1_000_000
-STEP_FIELDS = ("Cluster", "JobID", "JobIDRaw", "Start", "End", "State", "ExitCode", "NodeList")
-FIELDS = (
-    *STEP_FIELDS,
-    *("DBIndex", "JobName", "User", "Account", "QOS", "Partition", "Reservation"),
-    *("DerivedExitCode", "Reason", "Submit", "Eligible", "ElapsedRaw", "Suspended"),
-    *(
-        "TimelimitRaw",
-        "ReqTRES",
-        "AllocTRES",
-        "ReqCPUS",
-        "Flags",
-        "Comment",
-        "Restarts",
-        "Constraints",
-        "NNodes",
-    ),
-)
 NOTHING_FOUND = 9003  # sacct of 22.05 calls a time without jobs an error of this number
 FLAGS_FIRST = {"PENDING", "REQUEUED", "RESIZING"}
 INTEGER_MAX = 2**63 - 1
@@ -94,8 +77,8 @@ def parse_records(
         else:
             rejects.append(Reject(number, f"slurm: record {number} is not an object."))
     table = pl.DataFrame(
-        {name: [row.get(name, "") for row in rows] for name in ("line", *FIELDS)},
-        schema=dict.fromkeys(("line", *FIELDS), pl.String),
+        {name: [row.get(name, "") for row in rows] for name in ("line", *fields.FIELDS)},
+        schema=dict.fromkeys(("line", *fields.FIELDS), pl.String),
     ).with_columns(pl.col("line").cast(pl.Int64))
     tracks = accounting.tracks_gpus or slurm_accounting.names_gpus(table)
     runs, *steps = slurm_accounting.parse(table, replace(accounting, tracks_gpus=tracks), "|")

@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo
 import polars as pl
 
 from goodput_ingest.source import Batch, ReadOptions, Reject
+from goodput_ingest.sources.slurm import fields
 from goodput_ingest.sources.slurm.commands import Commands
 from goodput_ingest.sources.slurm.texts import Slurm
 from goodput_queries.errors import IngestError
@@ -27,13 +28,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SEPARATOR = "\x1f"
-ASKED = (  # formats of sacct that both releases know; the rest where `sacct -e` lists them
-    *("Cluster", "JobID", "JobIDRaw", "DBIndex", "User", "UID", "Account", "QOS", "Partition"),
-    *("Reservation", "State", "ExitCode", "DerivedExitCode", "Reason", "Submit", "Eligible"),
-    *("Start", "End", "ElapsedRaw", "Suspended", "TimelimitRaw", "NNodes", "NodeList", "ReqTRES"),
-    *("AllocTRES", "AllocCPUS", "ReqCPUS", "Restarts", "Constraints", "Flags", "Comment"),
-    "JobName",
-)
 UNTIL = "now+30days"  # a waiting job shows only if it may start before the end that is asked for
 NODES = (
     *("NodeList", "Partition", "StateComplete", "Gres", "CPUsState", "Memory", "FeaturesAct"),
@@ -44,7 +38,6 @@ RESERVATIONS = "Cluster,Name,Start,End,Flags,NodeNames"
 NUMBERED = re.compile(r"^slurm: (?:line|record|node|job) \d+")
 NOTHING = re.compile(rb"\s*(?:No jobs in the system|No reservations in the system)?\s*")
 VARYING = re.compile(r" Priority=| CPUAlloc=|\|\d+/\d+/\d+/\d+\|")  # of scontrol, and sinfo's CPUs
-STABLE_FIELDS = ASKED.index("State")  # of sacct
 GRACE = timedelta(minutes=5)  # what just started or ended may stand in one listing alone
 
 
@@ -132,7 +125,7 @@ class SlurmLive:
     def _fields(self) -> list[str]:
         """Return the fields to ask for: one that sacct does not know fails the whole question."""
         known = set(self._commands.text("sacct", "-e").split())
-        return [name for name in ASKED if name in known]
+        return [name for name in fields.ASKED if name in known]
 
     def _known_jobs(self) -> set[str]:
         """Return the raw ids of all jobs that the controller knows, ended ones included."""
@@ -192,7 +185,7 @@ def _without_counts(reject: Reject) -> Reject:
     """
     content = VARYING.split(reject.content, maxsplit=1)[0]
     if SEPARATOR in content:
-        content = SEPARATOR.join(content.split(SEPARATOR)[:STABLE_FIELDS])
+        content = SEPARATOR.join(content.split(SEPARATOR)[: fields.STABLE])
     return Reject(None, NUMBERED.sub("slurm: a row", reject.reason), content)
 
 

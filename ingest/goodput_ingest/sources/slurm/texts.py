@@ -18,7 +18,7 @@ from goodput_ingest.formats import delimited, files, row_groups
 from goodput_ingest.formats.json_text import json_stream
 from goodput_ingest.formats.prefetch import prefetch
 from goodput_ingest.sources.slurm import accounting as slurm_accounting
-from goodput_ingest.sources.slurm import events, jobs, json_answers, nodes
+from goodput_ingest.sources.slurm import events, fields, jobs, json_answers, nodes
 from goodput_queries.errors import IngestError
 from goodput_queries.evidence.batch import Reject
 
@@ -99,7 +99,7 @@ class Slurm:
     ) -> Iterator[Batch]:
         header = _header(first.data)
         slurm_accounting.require_fields(header.names)
-        wanted = slurm_accounting.FIELDS
+        wanted = fields.FIELDS
         accounting = slurm_accounting.Accounting(
             cluster=self.options.cluster,
             zone=self.options.zone,
@@ -136,7 +136,7 @@ class Slurm:
         for block in delimited.blocks(self.path):
             if block.first_line == first.first_line or marker not in block.data:
                 continue
-            rows, _ = delimited.rows_of(block, header, slurm_accounting.FIELDS)
+            rows, _ = delimited.rows_of(block, header, fields.FIELDS)
             if slurm_accounting.names_gpus(rows):
                 return True
         return False
@@ -274,6 +274,6 @@ def _header(data: bytes) -> delimited.Header:
         data[: files.HEAD_BYTES].decode("utf-8", errors="replace").lstrip("\n").split("\n", 1)[0]
     )
     if slurm_accounting.is_xdmod_row(first.split("|")):
-        return delimited.Header(slurm_accounting.XDMOD_FIELDS, "|", "", is_last_free=True)
+        return delimited.Header(fields.XDMOD, "|", "", is_last_free=True)
     header = delimited.first_header(data)
     return replace(header, is_last_free=slurm_accounting.is_last_free(header.names))

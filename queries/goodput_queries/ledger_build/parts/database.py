@@ -134,7 +134,7 @@ def _provide_readings(
         for name, kind in columns.items()
         if name != SEQUENCE
     )
-    time = f"readings.{table.directives['time']}"
+    time = f"readings.{table.time}"
     select = f"""select {values}, loads.{SEQUENCE}
         from {source} as readings inner join main.loads as loads using ({DIGEST})
         where loads.table_name = '{part.table}'

@@ -87,7 +87,7 @@ def _fetch(cursor: duckdb.DuckDBPyConnection, lake: Lake, model: Model, digests:
 
 def _delete_here(cursor: duckdb.DuckDBPyConnection, model: Model) -> None:
     """Delete the rejected rows from the recent readings that this database has itself."""
-    time = model.directives["time"]
+    time = model.time
     cursor.execute(
         f"""delete from {model.qualified_name} as readings
         using state.ingested as loads

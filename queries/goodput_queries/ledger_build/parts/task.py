@@ -93,5 +93,5 @@ def needs_of(names: tuple[str, ...], selects: tuple[str, ...]) -> Needs:
 def _is_passed(model: models.Model) -> bool:
     """Say whether a task makes it itself: views, and tables of a pass."""
     if model.layer == models.TEMP_LAYER:
-        return "written_by" not in model.directives
+        return not model.is_written_by_code
     return not model.is_stored

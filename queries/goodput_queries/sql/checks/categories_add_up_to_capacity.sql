@@ -14,7 +14,7 @@ with units as (
 ),
 
 hours as (
-    select *, unnest(range(start_ms // 3600000, (end_ms - 1) // 3600000 + 1)) * 3600000 as hour_ms
+    select *, unnest(range(start_ms // one_hour_ms(), (end_ms - 1) // one_hour_ms() + 1)) * one_hour_ms() as hour_ms
     from units
     where end_ms > start_ms
 ),
@@ -25,7 +25,7 @@ expected as (
         gpu_instance,
         hour_ms,
         sum(share_ms(
-            greatest(start_ms, hour_ms), least(end_ms, hour_ms + 3600000), share_lo, share_hi, share_of
+            greatest(start_ms, hour_ms), least(end_ms, hour_ms + one_hour_ms()), share_lo, share_hi, share_of
         )) as capacity_ms
     from hours
     group by all

@@ -12,6 +12,6 @@ from moments
 inner join intermediate.int_gpu_units as units
     on moments.gpu_uuid = units.gpu_uuid
     and units.start_ms <= moments.start_ms
-    and coalesce(units.end_ms, 9223372036854775807) > moments.start_ms
+    and coalesce(units.end_ms, forever_ms()) > moments.start_ms
 group by moments.gpu_uuid, moments.start_ms
 having abs(share - 1) > 1e-9

@@ -24,7 +24,7 @@ create or replace macro step_amounts(ranges) as table (
 
     cut as (
         select distinct
-            attempt_key, hour_ms, start_ms, end_ms, from_ms // 600000 * 600000 as cell_ms,
+            attempt_key, hour_ms, start_ms, end_ms, from_ms // ten_minutes_ms() * ten_minutes_ms() as cell_ms,
             greatest(from_ms, start_ms) as from_ms, least(to_ms, end_ms) as to_ms
         from touched
         where not is_whole
@@ -51,7 +51,7 @@ create or replace macro step_amounts(ranges) as table (
             greatest(pieces.start_ms, cut.from_ms), least(pieces.end_ms, cut.to_ms)
         from cut
         inner join (
-            select *, unnest(range(start_ms // 600000, (end_ms - 1) // 600000 + 1)) * 600000 as cell_ms
+            select *, unnest(range(start_ms // ten_minutes_ms(), (end_ms - 1) // ten_minutes_ms() + 1)) * ten_minutes_ms() as cell_ms
             from intermediate.int_run_timeline
             where stretch_ms is not null
         ) as pieces using (attempt_key, cell_ms)
@@ -123,11 +123,11 @@ create or replace macro ledger_of(segments) as table (
 create or replace macro segment_bins(pieces) as table (
     -- segments do not cross hours: in bins of whole hours each lies in one
     with cut as (
-        select *, bucket_start(start_ms) as bin_ms from query_table(pieces) where scope_bucket_ms() % 3600000 = 0
+        select *, bucket_start(start_ms) as bin_ms from query_table(pieces) where scope_bucket_ms() % one_hour_ms() = 0
         union all
         select *, unnest(bucket_starts(start_ms, end_ms)) as bin_ms
         from query_table(pieces)
-        where scope_bucket_ms() % 3600000 <> 0
+        where scope_bucket_ms() % one_hour_ms() <> 0
     )
 
     select * replace (greatest(start_ms, bin_ms) as start_ms, least(end_ms, bin_ms + scope_bucket_ms()) as end_ms)

@@ -6,7 +6,7 @@ create or replace macro build_to_ms() as (coalesce(getvariable('build_to_ms')::b
 create or replace macro built_sequence() as (coalesce(getvariable('built_sequence')::bigint, -1));
 
 -- How far beyond an hour a build reads: over ten intervals of any source.
-create or replace macro reading_margin_ms() as (coalesce(getvariable('reading_margin_ms')::bigint, 3600000));
+create or replace macro reading_margin_ms() as (coalesce(getvariable('reading_margin_ms')::bigint, one_hour_ms()));
 
 -- No event of the runs that a build looks at is earlier; set by the build.
 create or replace macro build_events_from_ms() as (coalesce(getvariable('build_events_from_ms')::bigint, 0));

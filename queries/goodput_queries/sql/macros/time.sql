@@ -1,3 +1,9 @@
+-- Lengths, and the end of what has none: the largest number of 64 bits.
+create or replace macro forever_ms() as 9223372036854775807;
+create or replace macro one_day_ms() as 86400000;
+create or replace macro one_hour_ms() as 3600000;
+create or replace macro ten_minutes_ms() as 600000;
+
 -- Epoch milliseconds (UTC) of a timestamp since 1970, floored: the one place where boundaries become integers.
 -- Half the price of `epoch_ms`, and a build asks it of every reading.
 create or replace macro to_ms(moment) as (epoch_us(moment) // 1000);
@@ -15,19 +21,11 @@ create or replace macro share_ms(start_ms, end_ms, lo, hi, den) as (
     ((hi * end_ms) // den - (hi * start_ms) // den) - ((lo * end_ms) // den - (lo * start_ms) // den)
 );
 
--- The part of [start_ms, end_ms) inside the scope's window.
-create or replace macro scope_start(start_ms) as (
-    greatest(start_ms, coalesce(getvariable('scope_from_ms')::bigint, start_ms))
-);
-create or replace macro scope_end(end_ms) as (
-    least(end_ms, coalesce(getvariable('scope_to_ms')::bigint, end_ms))
-);
-
 -- Whether the dates of an inventory file cover a report of another source; one without a date is as old as it can be,
 -- and covered where the file has no end.
 create or replace macro is_dated_by(from_ms, until_ms, reported_ms) as (
-    coalesce(reported_ms, 9223372036854775806) >= coalesce(from_ms, 0)
-    and coalesce(reported_ms, 9223372036854775806) < coalesce(until_ms, 9223372036854775807)
+    coalesce(reported_ms, forever_ms() - 1) >= coalesce(from_ms, 0)
+    and coalesce(reported_ms, forever_ms() - 1) < coalesce(until_ms, forever_ms())
 );
 
 -- The instance whose readings are those of a unit: readings of a GPU in shares are of the whole GPU.

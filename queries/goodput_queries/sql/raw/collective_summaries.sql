@@ -1,7 +1,6 @@
 -- NCCL operations of one GPU, kind and size over one window of the Inspector's Prometheus mode: means, no counts.
 -- grain: source, node, gpu_uuid, gpu_label, ts, job_id, comm_name, ranks, operation, size_from_bytes, algorithm, protocol
--- time: ts
--- observed: ts
+-- times: by ts
 create table raw.collective_summaries (
     source varchar not null,
     cluster varchar,

@@ -1,7 +1,6 @@
 -- One NCCL operation of one rank, from the NCCL Inspector.
 -- grain: source, node, pid, comm_id, rank, operation, sequence_number, dumped_at
--- time: dumped_at
--- observed: dumped_at, started_at, kernel_start_at, kernel_stop_at
+-- times: by dumped_at; observed started_at, kernel_start_at, kernel_stop_at
 create table raw.collectives (
     source varchar not null,
     cluster varchar,

@@ -1,8 +1,7 @@
 -- Ranks of a communicator that had launched equally many operations of a kind when NCCL RAS was asked.
 -- An operation that no rank has launched has no row.
 -- grain: source, comm_id, ts, operation, launched
--- time: ts
--- observed: ts
+-- times: by ts
 create table raw.comm_counts (
     source varchar not null,
     cluster varchar,

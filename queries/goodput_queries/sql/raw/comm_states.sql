@@ -1,7 +1,6 @@
 -- Ranks of a communicator that were in one state when NCCL RAS was asked.
 -- grain: source, comm_id, ts, state
--- time: ts
--- observed: ts
+-- times: by ts
 create table raw.comm_states (
     source varchar not null,
     cluster varchar,

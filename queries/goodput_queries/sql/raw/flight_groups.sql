@@ -1,6 +1,6 @@
 -- Progress of one rank in one process group at the dump of its Flight Recorder.
 -- grain: source, dump_set, rank, group_name, last_moment_at
--- observed: last_moment_at
+-- times: observed last_moment_at
 create table raw.flight_groups (
     source varchar not null,
     cluster varchar,

@@ -1,8 +1,7 @@
 -- One operation of one rank as PyTorch's Flight Recorder had it when it was dumped: the last ones of a ring.
 -- grain: source, dump_set, rank, record_id, created_at
 -- keep: discovered_completed_at, discovered_started_at
--- time: created_at
--- observed: created_at, discovered_started_at, discovered_completed_at
+-- times: by created_at; observed discovered_started_at, discovered_completed_at
 create table raw.flight_records (
     source varchar not null,
     cluster varchar,

@@ -1,7 +1,6 @@
 -- Something that happened to a GPU: an Xid, an ECC error, a row remap.
 -- grain: source, node, pci_bus_id, gpu_uuid, ts, kind, code, message
--- time: ts
--- observed: ts
+-- times: by ts
 create table raw.gpu_events (
     source varchar not null,
     cluster varchar,

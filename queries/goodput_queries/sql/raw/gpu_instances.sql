@@ -1,8 +1,7 @@
 -- A part of a GPU with a weight: a MIG instance, or a share of its time (time-slicing).
 -- grain: source, cluster, gpu_uuid, gpu_instance, valid_from_at
--- keep: valid_to_at
--- scd_key: source, cluster, gpu_uuid
--- planned: valid_from_at
+-- keep: valid_to_at; versions of source, cluster, gpu_uuid
+-- times: planned valid_from_at
 create table raw.gpu_instances (
     source varchar not null,
     cluster varchar,

@@ -3,8 +3,7 @@
 -- determines the holds, and labels with its job ids determine the GPUs.
 -- grain: source, gpu_uuid, gpu_instance, kind, owner, container, first_seen_at
 -- keep: last_seen_at
--- time: first_seen_at
--- observed: first_seen_at, last_seen_at
+-- times: by first_seen_at; observed last_seen_at
 create table raw.gpu_owners (
     source varchar not null,
     cluster varchar,

@@ -1,7 +1,7 @@
 -- Parts of GPUs that a job run has on a node: shards (gres/shard) or a percentage of MPS (gres/mps), as squeue and
 -- scontrol list them.
 -- grain: source, cluster, job_id_raw, submit_at, node, kind
--- observed: submit_at
+-- times: observed submit_at
 create table raw.gpu_parts (
     source varchar not null,
     cluster varchar not null,

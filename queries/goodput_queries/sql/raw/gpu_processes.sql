@@ -1,7 +1,6 @@
 -- Number of processes with a context on a GPU; 0 is measured, no row is unknown.
 -- grain: source, gpu_uuid, ts
--- time: ts
--- observed: ts
+-- times: by ts
 create table raw.gpu_processes (
     source varchar not null,
     gpu_uuid varchar not null,

@@ -1,7 +1,6 @@
 -- One reading of a GPU (or MIG instance): wide, canonical metrics, base units; null is not measured.
 -- grain: source, gpu_uuid, gpu_instance, ts
--- time: ts
--- observed: ts
+-- times: by ts
 create table raw.gpu_samples (
     source varchar not null,
     gpu_uuid varchar not null,

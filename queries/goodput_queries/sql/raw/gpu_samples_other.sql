@@ -1,7 +1,6 @@
 -- Other metrics of GPUs in narrow form, under their canonical name where there is one.
 -- grain: source, gpu_uuid, gpu_instance, ts, metric
--- time: ts
--- observed: ts
+-- times: by ts
 create table raw.gpu_samples_other (
     source varchar not null,
     gpu_uuid varchar not null,

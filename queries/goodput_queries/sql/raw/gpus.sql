@@ -1,8 +1,7 @@
 -- A GPU (or a numbered slot of a node whose GPUs have no known UUID) in a node for a time.
 -- grain: source, cluster, gpu_uuid, valid_from_at
--- keep: valid_to_at
--- scd_key: source, cluster, gpu_uuid
--- planned: valid_from_at
+-- keep: valid_to_at; versions of source, cluster, gpu_uuid
+-- times: planned valid_from_at
 create table raw.gpus (
     source varchar not null,            -- ingestor
     cluster varchar,                    -- null: found through the node

@@ -1,7 +1,7 @@
 -- GPUs of a job run on a node, where a source reports them. Accounting alone never does.
 -- grain: source, cluster, job_id_raw, submit_at, node, slurm_index, gpu_uuid, gpu_instance, start_at
 -- keep: end_at is not null, method, end_at
--- observed: submit_at, start_at, end_at
+-- times: observed submit_at, start_at, end_at
 create table raw.holds (
     source varchar not null,
     cluster varchar not null,

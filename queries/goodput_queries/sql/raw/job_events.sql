@@ -1,7 +1,6 @@
 -- Job events, one schema for every log format (job events v1).
 -- grain: source, cluster, run_id, attempt, rank, host, pid, ts, event, step, phase, kind
--- time: ts
--- observed: ts
+-- times: by ts
 create table raw.job_events (
     source varchar not null,
     cluster varchar,

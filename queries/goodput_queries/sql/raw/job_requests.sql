@@ -2,8 +2,7 @@
 -- one reason the last.
 -- grain: source, cluster, job_id_raw, submit_at, period_at, reason
 -- keep: observed_at
--- observed: submit_at, observed_at
--- planned: period_at
+-- times: observed submit_at, observed_at; planned period_at
 create table raw.job_requests (
     source varchar not null,
     cluster varchar not null,

@@ -4,8 +4,7 @@
 -- database index does not, since the JSON of the accounting lacks it.
 -- grain: source, cluster, job_id_raw, submit_at
 -- keep: end_at is not null, start_at is not null, observed_at, end_at, elapsed_s, db_index
--- observed: submit_at, start_at, end_at, observed_at
--- planned: eligible_at
+-- times: observed submit_at, start_at, end_at, observed_at; planned eligible_at
 create table raw.job_runs (
     source varchar not null,
     cluster varchar not null,

@@ -1,7 +1,7 @@
 -- A step of a job run (batch, extern, 0 ...): its ending may say what the job's does not (OUT_OF_MEMORY).
 -- grain: source, cluster, job_id_raw, step_id, start_at
 -- keep: end_at is not null, end_at
--- observed: start_at, end_at
+-- times: observed start_at, end_at
 create table raw.job_steps (
     source varchar not null,
     cluster varchar not null,

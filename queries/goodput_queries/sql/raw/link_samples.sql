@@ -1,7 +1,6 @@
 -- One reading of a network port of a node: an Ethernet interface, or a port of an InfiniBand or RoCE adapter.
 -- grain: source, cluster, node, kind, device, port, ts
--- time: ts
--- observed: ts
+-- times: by ts
 create table raw.link_samples (
     source varchar not null,
     cluster varchar,                    -- null: found through the node

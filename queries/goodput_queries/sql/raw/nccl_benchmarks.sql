@@ -1,6 +1,6 @@
 -- One size of one run of nccl-tests, in place or out of place.
 -- grain: source, benchmark_id, operation, size_bytes, dtype, reduction, root, is_in_place, repeat
--- observed: started_at
+-- times: observed started_at
 create table raw.nccl_benchmarks (
     source varchar not null,
     cluster varchar,

@@ -1,7 +1,6 @@
 -- Something that happened on a node, as its kernel logs it: a process that the out-of-memory killer ended.
 -- grain: source, node, ts, kind, pid, message
--- time: ts
--- observed: ts
+-- times: by ts
 create table raw.node_events (
     source varchar not null,
     cluster varchar,

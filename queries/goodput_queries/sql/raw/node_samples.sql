@@ -1,7 +1,6 @@
 -- One reading of a node.
 -- grain: source, cluster, node, ts
--- time: ts
--- observed: ts
+-- times: by ts
 create table raw.node_samples (
     source varchar not null,
     cluster varchar,                    -- null: found through the node

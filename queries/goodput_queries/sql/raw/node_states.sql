@@ -2,8 +2,7 @@
 -- so that a node without another row was up.
 -- grain: source, cluster, node, state, start_at
 -- keep: end_at is not null, end_at
--- time: start_at
--- observed: start_at, end_at
+-- times: by start_at; observed end_at
 create table raw.node_states (
     source varchar not null,
     cluster varchar,

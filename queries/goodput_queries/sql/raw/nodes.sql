@@ -1,7 +1,7 @@
 -- Resources and partitions of a node: input of stranded GPUs.
 -- grain: source, cluster, node
 -- keep: observed_at
--- observed: observed_at
+-- times: observed observed_at
 create table raw.nodes (
     source varchar not null,
     cluster varchar,

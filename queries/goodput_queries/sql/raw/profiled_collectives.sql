@@ -1,7 +1,6 @@
 -- One NCCL kernel in a PyTorch profiler (Kineto) trace of one rank.
 -- grain: source, trace_id, rank, device, stream, start_at, kernel
--- time: start_at
--- observed: start_at
+-- times: by start_at
 create table raw.profiled_collectives (
     source varchar not null,
     cluster varchar,

@@ -1,7 +1,7 @@
 -- Ranks of communicators with their process and host, and their GPU where the source reports it.
 -- grain: source, comm_id, rank, node, pid
 -- keep: gpu_uuid, gpu_index, seen_at, local_rank, comm_name
--- observed: seen_at
+-- times: observed seen_at
 create table raw.rank_map (
     source varchar not null,
     cluster varchar,

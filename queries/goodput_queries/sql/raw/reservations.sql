@@ -1,7 +1,7 @@
 -- A reservation of nodes for a time.
 -- grain: source, cluster, name, start_at
 -- keep: nodes is not null, is_ended, end_at
--- planned: start_at, end_at
+-- times: planned start_at, end_at
 create table raw.reservations (
     source varchar not null,
     cluster varchar,

@@ -1,8 +1,7 @@
 -- One bucket of a histogram of a serving engine, under its canonical name in `reference.serving_metrics`. Counts are
 -- cumulative over buckets and over the life of the engine: a restart sets them to 0.
 -- grain: source, cluster, endpoint, engine, model, metric, ts, le_s
--- time: ts
--- observed: ts
+-- times: by ts
 create table raw.serving_histograms (
     source varchar not null,
     cluster varchar,                    -- null: found through the node

@@ -1,8 +1,7 @@
 -- One request of a serving engine or gateway, from a request log. Of several rows of a request the last end wins.
 -- grain: cluster, endpoint, request_id
 -- keep: end_at
--- time: arrival_at
--- observed: arrival_at, first_token_at, end_at
+-- times: by arrival_at; observed first_token_at, end_at
 create table raw.serving_requests (
     source varchar not null,
     cluster varchar,

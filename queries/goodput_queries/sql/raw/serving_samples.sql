@@ -1,8 +1,7 @@
 -- One value of a counter or gauge of a serving engine, under its canonical name in `reference.serving_metrics`. Counters are
 -- as the engine counts them: a restart sets them to 0.
 -- grain: source, cluster, endpoint, engine, model, metric, ts
--- time: ts
--- observed: ts
+-- times: by ts
 create table raw.serving_samples (
     source varchar not null,
     cluster varchar,                    -- null: found through the node

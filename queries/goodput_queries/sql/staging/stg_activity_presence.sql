@@ -8,7 +8,7 @@ with untils as (
     select coalesce(max(coalesce(until_ms, 9223372036854770)), 0) as until_ms from staging.stg_unscheduled
 )
 
-select gpu_uuid, to_ms(ts) // 600000 as block, min(to_ms(ts)) as first_ms, max(to_ms(ts)) as last_ms
+select gpu_uuid, to_ms(ts) // ten_minutes_ms() as block, min(to_ms(ts)) as first_ms, max(to_ms(ts)) as last_ms
 from raw.gpu_samples
 where
     coalesce(load_sequence, 0) > merged_sequence()

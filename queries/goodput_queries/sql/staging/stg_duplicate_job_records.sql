@@ -15,5 +15,5 @@ where db_index is null and end_at is not null
 group by cluster, job_id_raw, job_name, user_name, start_at - submit_at, end_at - submit_at
 having
     count(distinct submit_at) = 2
-    and to_ms(max(submit_at)) - to_ms(min(submit_at)) <= 26 * 3600000
+    and to_ms(max(submit_at)) - to_ms(min(submit_at)) <= 26 * one_hour_ms()
     and (to_ms(max(submit_at)) - to_ms(min(submit_at))) % 900000 = 0

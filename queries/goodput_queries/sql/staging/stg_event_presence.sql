@@ -15,7 +15,7 @@ select
     coalesce(events.pid, 0) as pid,
     coalesce(events.local_rank, -1) as local_rank,
     coalesce(events.gpu_uuid, '') as gpu_uuid,
-    events.end_ms // 600000 as block,
+    events.end_ms // ten_minutes_ms() as block,
     min(events.start_ms) as first_ms,
     max(events.end_ms) as last_ms,
     max(events.end_ms) filter (where events.event = 'job.start') as started_ms,

@@ -49,7 +49,7 @@ stays as (
         least(processes.last_ms, gpus.until_ms) as last_ms
     from staging.stg_process_presence as processes
     inner join gpus using (gpu_uuid)
-    where processes.pid >= 0 and processes.first_ms < coalesce(gpus.until_ms, 9223372036854775807)
+    where processes.pid >= 0 and processes.first_ms < coalesce(gpus.until_ms, forever_ms())
 ),
 
 stays_marked as (
@@ -93,8 +93,8 @@ processes as (
 -- runs with events take precedence over listed processes, earlier ones over later ones
 taken as (
     select
-        cluster, node, gpu_uuid, start_ms, coalesce(end_ms, 9223372036854775807) as end_ms,
-        max(coalesce(end_ms, 9223372036854775807)) over (
+        cluster, node, gpu_uuid, start_ms, coalesce(end_ms, forever_ms()) as end_ms,
+        max(coalesce(end_ms, forever_ms())) over (
             partition by cluster, node, gpu_uuid order by start_ms, end_ms
             rows between unbounded preceding and 1 preceding
         ) as before_ms
@@ -107,9 +107,9 @@ open_times as (
     from taken
     where coalesce(before_ms < start_ms, true)
     union all
-    select cluster, node, gpu_uuid, max(end_ms), 9223372036854775807 from taken group by cluster, node, gpu_uuid
+    select cluster, node, gpu_uuid, max(end_ms), forever_ms() from taken group by cluster, node, gpu_uuid
     union all
-    select distinct cluster, node, gpu_uuid, -9223372036854775808, 9223372036854775807
+    select distinct cluster, node, gpu_uuid, -9223372036854775808, forever_ms()
     from processes
     anti join taken using (cluster, node, gpu_uuid)
 ),

@@ -11,7 +11,7 @@ select
     events.source,
     coalesce(events.cluster, node_clusters.cluster, 'default') as cluster,
     case
-        when events.run_id = '' and hosts.host is not null and to_ms(events.ts) < coalesce(hosts.until_ms, 9223372036854775807)
+        when events.run_id = '' and hosts.host is not null and to_ms(events.ts) < coalesce(hosts.until_ms, forever_ms())
             then 'unnamed on ' || hosts.node
         else events.run_id
     end as run_id,

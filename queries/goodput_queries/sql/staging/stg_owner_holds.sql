@@ -35,7 +35,7 @@ labelled as (
         greatest(owners.load_sequence, schedulers.load_sequence) as load_sequence
     from staging.stg_gpu_owners as owners
     left join schedulers using (cluster)
-    where owners.first_ms < coalesce(schedulers.since_ms, 9223372036854775807)
+    where owners.first_ms < coalesce(schedulers.since_ms, forever_ms())
 ),
 
 reached as (
@@ -82,7 +82,7 @@ holds as (
         min(first_ms) as start_ms,
         max(last_ms) as last_ms,
         case
-            when max(last_ms) < coalesce(any_value(greatest(readings.read_ms, readings.since_ms)), 9223372036854775807)
+            when max(last_ms) < coalesce(any_value(greatest(readings.read_ms, readings.since_ms)), forever_ms())
                 then max(last_ms)
         end as end_ms,
         max(load_sequence) as load_sequence
@@ -111,7 +111,7 @@ shared as (
     from (
         select
             gpu_uuid,
-            start_ms < max(coalesce(end_ms, 9223372036854775807)) over (
+            start_ms < max(coalesce(end_ms, forever_ms())) over (
                 partition by gpu_uuid order by start_ms, job_run_key rows between unbounded preceding and 1 preceding
             ) as is_shared
         from holds
@@ -125,7 +125,7 @@ whole as (select holds.* from holds semi join shared using (gpu_uuid) where gpu_
 edges as (
     select gpu_uuid, start_ms as at_ms from whole
     union
-    select gpu_uuid, coalesce(end_ms, 9223372036854775807) from whole
+    select gpu_uuid, coalesce(end_ms, forever_ms()) from whole
 ),
 
 cells as (
@@ -144,7 +144,7 @@ ranked as (
     inner join cells
         on whole.gpu_uuid = cells.gpu_uuid
         and whole.start_ms <= cells.from_ms
-        and coalesce(whole.end_ms, 9223372036854775807) >= cells.to_ms
+        and coalesce(whole.end_ms, forever_ms()) >= cells.to_ms
     window of_cell as (partition by cells.gpu_uuid, cells.from_ms order by whole.job_run_key)
 ),
 
@@ -188,7 +188,7 @@ select
     any_value(gpu_instance) as gpu_instance,
     min(from_ms) as start_ms,
     least(max(last_ms), max(to_ms)) as last_ms,
-    nullif(max(to_ms), 9223372036854775807) as end_ms,
+    nullif(max(to_ms), forever_ms()) as end_ms,
     max(load_sequence) as load_sequence
 from stretches
 group by job_run_key, gpu_uuid, start_ms, stretch

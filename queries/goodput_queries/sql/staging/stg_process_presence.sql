@@ -20,6 +20,6 @@ processes as (
         and to_ms(ts) < (select until_ms from untils)
 )
 
-select gpu_uuid, pid, ts_ms // 600000 as block, min(ts_ms) as first_ms, max(ts_ms) as last_ms
+select gpu_uuid, pid, ts_ms // ten_minutes_ms() as block, min(ts_ms) as first_ms, max(ts_ms) as last_ms
 from processes
 group by all

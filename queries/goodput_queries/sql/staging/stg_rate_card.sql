@@ -17,5 +17,5 @@ select
     is_price,
     amount::decimal(18, 6) as amount,
     coalesce(to_ms(valid_from_at), 0) as from_ms,
-    coalesce(to_ms(valid_to_at), 9223372036854775807) as to_ms
+    coalesce(to_ms(valid_to_at), forever_ms()) as to_ms
 from cards

@@ -74,7 +74,7 @@ marked as (
         )) >= threshold('silent_log_min_ms') as is_after_silence
     from signs
     left join limits using (job_run_key)
-    where signs.first_ms < coalesce(limits.limit_ms, 9223372036854775807)
+    where signs.first_ms < coalesce(limits.limit_ms, forever_ms())
 ),
 
 lives as (

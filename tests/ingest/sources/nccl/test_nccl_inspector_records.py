@@ -88,10 +88,25 @@ def read(path, *lines):
     return batch
 
 
+@pytest.mark.parametrize("size", [2**64, 10**150])
+def test_a_size_beyond_its_column_is_named_and_loses_no_other_line(tmp_path, size):
+    good = json.dumps(record("coll", is_verbose=True)).encode()
+
+    batch = read(
+        tmp_path / "vm-pid20896.log",
+        good,
+        changed("coll", ("perf", "_msg_size_bytes"), size, is_verbose=False),
+    )
+
+    assert len(batch.rows) == 1
+    assert [one.line for one in batch.rejects] == [2]
+
+
 @pytest.mark.slow
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(st.sampled_from(["coll", "p2p"]), PLACES, VALUES, st.booleans())
 @example("coll", ("perf", "_msg_size_bytes"), 2**64, False)
+@example("coll", ("perf", "_msg_size_bytes"), 10**150, False)
 @example("coll", ("header", "comm_name"), "\x1b[2J", False)
 @example("coll", ("header", "comm_name"), "a\x7fb", False)
 def test_a_line_is_read_alike_as_a_whole_and_field_by_field(

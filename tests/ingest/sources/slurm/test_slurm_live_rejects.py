@@ -2,7 +2,8 @@
 
 from datetime import datetime, timedelta
 
-from goodput_ingest.sources.slurm.live import ASKED, SlurmLive
+from goodput_ingest.sources.slurm.fields import ASKED
+from goodput_ingest.sources.slurm.live import SlurmLive
 
 NOW = datetime(2026, 11, 20, 13)  # noqa: DTZ001 -- moments are stored naive, in UTC
 # what a command prints; $1 and so on are its arguments, COUNT grows from call to call

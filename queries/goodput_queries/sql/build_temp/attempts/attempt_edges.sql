@@ -67,7 +67,7 @@ select
     end as work_end_ms,
     case when first_steps.steps is null then coalesce(said.job_start_ms, inits.init_end_ms) end as startup_end_ms,
     case
-        when attempts.outcome = 'ok' then 9223372036854775807
+        when attempts.outcome = 'ok' then forever_ms()
         when attempts.is_stalled then 0
         when attempts.outcome = 'limit'
             then first_steps.last_step_end_ms

@@ -55,7 +55,7 @@ steps as (
 bounds as (
     select attempt_key, start_ms as at_ms from attempts
     union
-    select attempt_key, coalesce(end_ms, 9223372036854775807) from attempts
+    select attempt_key, coalesce(end_ms, forever_ms()) from attempts
     union
     select attempt_key, unnest([start_ms, end_ms]) from phases
     union
@@ -79,7 +79,7 @@ cells as (
     inner join attempts using (attempt_key)
     where
         bounds.at_ms >= attempts.start_ms
-        and bounds.at_ms <= coalesce(attempts.end_ms, 9223372036854775807)
+        and bounds.at_ms <= coalesce(attempts.end_ms, forever_ms())
     window in_order as (order by bounds.attempt_key, bounds.at_ms)
 ),
 
@@ -214,6 +214,6 @@ select
     any_value(phase) as phase,
     bool_or(is_gap) as is_gap,
     min(start_ms) as start_ms,
-    nullif(max(end_ms), 9223372036854775807) as end_ms
+    nullif(max(end_ms), forever_ms()) as end_ms
 from numbered
 group by attempt_key, piece

@@ -73,7 +73,7 @@ ended_by_next as (
         unended.attempt_end_ms,
         unended.phase,
         unended.end_ms as start_ms,
-        coalesce(following.end_ms, unended.attempt_end_ms, 9223372036854775807) as end_ms,
+        coalesce(following.end_ms, unended.attempt_end_ms, forever_ms()) as end_ms,
         following.end_ms is null as is_open
     from unended
     asof left join following
@@ -165,7 +165,7 @@ watched as (
         declared.end_ms,
         holds.gpu_uuid,
         holds.gpu_instance,
-        unnest(range(declared.start_ms // 3600000, declared.end_ms // 3600000 + 1)) * 3600000 as hour_ms
+        unnest(range(declared.start_ms // one_hour_ms(), declared.end_ms // one_hour_ms() + 1)) * one_hour_ms() as hour_ms
     from declared
     inner join temp.int_attempts as attempts using (attempt_key)
     inner join intermediate.int_holds as holds using (job_run_key)

@@ -2,7 +2,7 @@
 -- grain: cluster, run_id, job_run_key
 -- is_id: the name is the scheduler's number, which says by itself whose an event is
 -- end_ms: far away while the job run goes on
--- inline: it is asked again once the runs that are looked at have become more
+-- materialised: inline, since it is asked again once the runs that are looked at have become more
 select
     names.cluster,
     names.run_id,

@@ -25,7 +25,7 @@ kernels as (
         and kernels.rank = processes.rank
         and coalesce(kernels.cluster, processes.cluster) = processes.cluster
         and kernels.start_ms >= processes.start_ms
-        and kernels.start_ms < coalesce(processes.end_ms, 9223372036854775807)
+        and kernels.start_ms < coalesce(processes.end_ms, forever_ms())
     window operation as (
         partition by
             processes.attempt_key, kernels.group_name, kernels.ranks,

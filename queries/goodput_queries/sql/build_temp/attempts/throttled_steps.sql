@@ -54,7 +54,7 @@ unseen as (
     from (select distinct gpu_uuid, hour_ms from readings) as hours
     inner join gpus using (gpu_uuid)
     inner join temp.int_train_steps as steps
-        on gpus.attempt_key = steps.attempt_key and hours.hour_ms = steps.end_ms // 3600000 * 3600000
+        on gpus.attempt_key = steps.attempt_key and hours.hour_ms = steps.end_ms // one_hour_ms() * one_hour_ms()
     anti join seen
         on gpus.attempt_key = seen.attempt_key and steps.step = seen.step and gpus.gpu_uuid = seen.gpu_uuid
 )

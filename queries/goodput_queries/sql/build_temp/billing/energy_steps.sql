@@ -17,16 +17,16 @@ with holds as (
 
 -- hours in which a GPU changes hands are cut there: of each piece the first and the last reading count
 changes as (
-    select distinct gpu_uuid, at_ms // 3600000 * 3600000 as hour_ms, at_ms
+    select distinct gpu_uuid, at_ms // one_hour_ms() * one_hour_ms() as hour_ms, at_ms
     from (select gpu_uuid, unnest([start_ms, known_end_ms]) as at_ms from holds where start_ms < end_ms)
-    where at_ms % 3600000 <> 0 and at_ms < build_to_ms()
+    where at_ms % one_hour_ms() <> 0 and at_ms < build_to_ms()
 ),
 
 pieces as (
     select
         hash(gpu_uuid, hour_ms) as gpu_hour,
         at_ms as start_ms,
-        lead(at_ms, 1, hour_ms + 3600000) over (partition by gpu_uuid, hour_ms order by at_ms) as end_ms
+        lead(at_ms, 1, hour_ms + one_hour_ms()) over (partition by gpu_uuid, hour_ms order by at_ms) as end_ms
     from (
         select * from changes
         union all
@@ -38,9 +38,9 @@ pieces as (
 readings as (
     select
         hash(source, gpu_uuid, gpu_instance) as series,
-        hash(gpu_uuid, ts_ms // 3600000 * 3600000) as gpu_hour,
+        hash(gpu_uuid, ts_ms // one_hour_ms() * one_hour_ms()) as gpu_hour,
         ts_ms,
-        ts_ms // 3600000 * 3600000 as hour_ms,
+        ts_ms // one_hour_ms() * one_hour_ms() as hour_ms,
         energy_j
     from staging.stg_gpu_samples
     where
@@ -116,7 +116,7 @@ known as (
 by_hour as (
     select
         *,
-        unnest(range(start_ms // 3600000, (end_ms - 1) // 3600000 + 1)) * 3600000 as hour_ms
+        unnest(range(start_ms // one_hour_ms(), (end_ms - 1) // one_hour_ms() + 1)) * one_hour_ms() as hour_ms
     from known
 ),
 

@@ -2,7 +2,7 @@
 -- and goes at its end. The intervals of one layer never overlap, so that the sum of its changes so far is the
 -- number of the interval that holds: this replaces range joins between millions of intervals.
 -- A layer is set only where it decides: node facts while the unit is not allocated, telemetry where no attempt has events.
--- inline: asked once
+-- materialised: inline, since one stage reads it
 -- grain: none (changes of several layers at one moment)
 -- change: of all layers in one number (macros/layers.sql)
 with activity as (
@@ -82,5 +82,5 @@ select unit, unnest([start_ms, end_ms]), 0
 from temp.units
 union all
 -- the ledger is cut at hours
-select unit, unnest(range(start_ms // 3600000 + 1, (end_ms - 1) // 3600000 + 1)) * 3600000, 0
+select unit, unnest(range(start_ms // one_hour_ms() + 1, (end_ms - 1) // one_hour_ms() + 1)) * one_hour_ms(), 0
 from temp.units

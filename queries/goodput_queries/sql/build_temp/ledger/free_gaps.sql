@@ -1,5 +1,5 @@
 -- Intervals in which a unit of this pass was not allocated.
--- inline: asked once
+-- materialised: inline, since one stage reads it
 -- grain: unit, start_ms
 with ends as (
     select unit, start_ms, end_ms from temp.holds

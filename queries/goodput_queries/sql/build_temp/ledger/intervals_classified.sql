@@ -2,7 +2,7 @@
 -- precedence. The only place where a category is decided; stepping is a stretch of an attempt's steps, whose amounts have
 -- theirs from its timeline (macros/amounts.sql).
 -- grain: unit, start_ms
--- inline: it is wide, and int_ledger_segments alone asks it
+-- materialised: inline, since it is wide, and int_ledger_segments alone asks it
 with pieces as (select distinct piece, category, phase from temp.pieces),
 
 facts as (select distinct on (fact) * from temp.node_facts)

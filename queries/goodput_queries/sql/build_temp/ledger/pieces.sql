@@ -21,9 +21,9 @@ select
     timeline.category,
     timeline.phase,
     timeline.start_ms,
-    coalesce(timeline.end_ms, 9223372036854775807) as end_ms
+    coalesce(timeline.end_ms, forever_ms()) as end_ms
 from timeline
 inner join (select distinct job_run_key, hold from temp.holds) as holds using (job_run_key)
 where
     timeline.start_ms < build_to_ms() + threshold('idle_min_ms')
-    and coalesce(timeline.end_ms, 9223372036854775807) > build_from_ms() - threshold('idle_min_ms')
+    and coalesce(timeline.end_ms, forever_ms()) > build_from_ms() - threshold('idle_min_ms')

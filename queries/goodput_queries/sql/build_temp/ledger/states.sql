@@ -1,6 +1,6 @@
 -- The state of every layer of a unit between one change and the next; 0: the layer has no evidence.
 -- grain: unit, start_ms
--- inline: intervals_classified alone asks it
+-- materialised: inline, since intervals_classified alone asks it
 -- activity: of temp.held_activity, of unallocated time of temp.inferred_activity; 0: no telemetry
 with moments as (
     select unit, at_ms, sum(change) as change

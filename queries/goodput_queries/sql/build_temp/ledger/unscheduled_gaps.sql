@@ -1,5 +1,5 @@
 -- Intervals in which a unit of this pass has no known owner, and no scheduler or label source covers its node.
--- inline: asked once
+-- materialised: inline, since one stage reads it
 -- grain: unit, start_ms
 with units as (
     select units.unit, units.start_ms, least(units.end_ms, nodes.until_ms) as end_ms

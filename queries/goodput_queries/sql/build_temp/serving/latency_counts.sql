@@ -57,14 +57,14 @@ select
     engine,
     model,
     metric,
-    ts_ms // 600000 * 600000 as cell_ms,
+    ts_ms // ten_minutes_ms() * ten_minutes_ms() as cell_ms,
     sum(within_lo)::bigint as within_lo,
     sum(within_hi)::bigint as within_hi,
     sum(observations)::bigint as observations
 from increases
-group by cluster, endpoint, engine, model, metric, source, ts_ms // 600000
+group by cluster, endpoint, engine, model, metric, source, ts_ms // ten_minutes_ms()
 having sum(observations) > 0
 -- of two sources of an engine the one that saw more
 qualify row_number() over (
-    partition by cluster, endpoint, engine, model, metric, ts_ms // 600000 order by sum(observations) desc, source
+    partition by cluster, endpoint, engine, model, metric, ts_ms // ten_minutes_ms() order by sum(observations) desc, source
 ) = 1

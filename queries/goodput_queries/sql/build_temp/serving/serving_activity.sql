@@ -73,7 +73,7 @@ changes as (
     from by_requests
     inner join engines using (cluster, endpoint)
     union all
-    select engine_id, unnest(range(build_from_ms(), build_to_ms() + 1, 600000)), 0
+    select engine_id, unnest(range(build_from_ms(), build_to_ms() + 1, ten_minutes_ms())), 0
     from engines
 ),
 

@@ -16,4 +16,4 @@ from (
 )
 where
     first_ms < build_to_ms() + threshold('serving_gap_max_ms')
-    and last_ms > build_from_ms() - 3600000
+    and last_ms > build_from_ms() - one_hour_ms()

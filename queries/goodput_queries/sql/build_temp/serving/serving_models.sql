@@ -31,7 +31,7 @@ followed as (
 
 select engine_id, model, cell_ms, max(tokens) as tokens
 from (
-    select engine_id, model, source, ts_ms // 600000 * 600000 as cell_ms, sum(tokens) as tokens
+    select engine_id, model, source, ts_ms // ten_minutes_ms() * ten_minutes_ms() as cell_ms, sum(tokens) as tokens
     from followed
     where ts_ms >= build_from_ms()
     group by all

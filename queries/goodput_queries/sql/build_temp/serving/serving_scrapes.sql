@@ -15,8 +15,8 @@ with samples as (
         sum(value) filter (metric = 'requests_finished') as finished
     from staging.stg_serving_samples
     where
-        ts >= from_ms(build_from_ms() - 3600000)
-        and ts < from_ms(build_to_ms() + threshold('serving_gap_max_ms')::bigint + 600000)
+        ts >= from_ms(build_from_ms() - one_hour_ms())
+        and ts < from_ms(build_to_ms() + threshold('serving_gap_max_ms')::bigint + ten_minutes_ms())
         and metric in ('requests_running', 'requests_waiting', 'generation_tokens', 'prompt_tokens', 'requests_finished')
     group by all
 ),
@@ -28,13 +28,13 @@ chosen as (
         select
             samples.*,
             engines.engine_id,
-            count(*) over (partition by engines.engine_id, samples.source, samples.ts_ms // 600000) as in_ten_minutes
+            count(*) over (partition by engines.engine_id, samples.source, samples.ts_ms // ten_minutes_ms()) as in_ten_minutes
         from samples
         inner join temp.serving_engines as engines
             using (cluster, endpoint, engine)
     )
     qualify rank() over (
-        partition by engine_id, ts_ms // 600000 order by in_ten_minutes desc, source
+        partition by engine_id, ts_ms // ten_minutes_ms() order by in_ten_minutes desc, source
     ) = 1
 ),
 
@@ -63,7 +63,7 @@ select
     coalesce(
         median(ts_ms - before_ms) over (
             partition by engine_id order by ts_ms
-            range between 600000 preceding and 600000 following exclude current row
+            range between ten_minutes_ms() preceding and ten_minutes_ms() following exclude current row
         ),
         ts_ms - before_ms
     ) as usual_ms,

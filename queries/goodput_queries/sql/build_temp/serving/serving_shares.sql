@@ -9,10 +9,10 @@ with logged as (
     select
         cluster, endpoint, model, has_objective, is_within, cell_ms,
         tokens
-        * (least(end_ms, cell_ms + 600000) - greatest(start_ms, cell_ms))
+        * (least(end_ms, cell_ms + ten_minutes_ms()) - greatest(start_ms, cell_ms))
         / (end_ms - start_ms)::double as tokens
     from (
-        select *, unnest(range(start_ms // 600000, (end_ms - 1) // 600000 + 1)) * 600000 as cell_ms
+        select *, unnest(range(start_ms // ten_minutes_ms(), (end_ms - 1) // ten_minutes_ms() + 1)) * ten_minutes_ms() as cell_ms
         from temp.served_requests
     )
     where cell_ms >= build_from_ms() and cell_ms < build_to_ms()

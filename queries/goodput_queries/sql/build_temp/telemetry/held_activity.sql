@@ -1,5 +1,5 @@
 -- Telemetry activity of allocated units in time that no attempt's events cover.
--- inline: asked once
+-- materialised: inline, since one stage reads it
 -- grain: unit, start_ms
 -- activity: 2 active; no activity: 7 in the first idle_min_ms of a stretch within the hold (a pause), 3 after it,
 --  1 in a single reading, or too short for the interval of the readings
@@ -21,7 +21,7 @@ activity as (
     from intermediate.int_gpu_activity
     where
         -- zones are known for constants: of days of history only these hours are read
-        hour_ms > build_from_ms() - threshold('idle_min_ms')::bigint - 3600000
+        hour_ms > build_from_ms() - threshold('idle_min_ms')::bigint - one_hour_ms()
         and hour_ms < build_to_ms() + threshold('idle_min_ms')::bigint
 ),
 

@@ -1,6 +1,6 @@
 -- Telemetry activity of units without a known owner, where no scheduler covers the node: activity counts as allocated,
 -- and so do pauses in it that are shorter than the idle minimum.
--- inline: asked once
+-- materialised: inline, since one stage reads it
 -- grain: unit, start_ms
 -- activity: 4 active, 5 a pause in it, 6 idle, 8 inactive in it in a single reading, or by readings too far apart for a pause
 with seen as (
@@ -21,7 +21,7 @@ with seen as (
         and activity.start_ms < gaps.end_ms
         and activity.end_ms > gaps.start_ms
     where
-        activity.hour_ms > build_from_ms() - threshold('idle_min_ms')::bigint - 3600000
+        activity.hour_ms > build_from_ms() - threshold('idle_min_ms')::bigint - one_hour_ms()
         and activity.hour_ms < build_to_ms() + threshold('idle_min_ms')::bigint
 ),
 

@@ -35,7 +35,7 @@ ends as (
         -- zones are known for it, not for what is computed from it
         and states.gpu_uuid = open_runs.gpu_uuid
         and states.place >= open_runs.place
-        and states.place < coalesce(open_runs.next_place, 9223372036854775807)
+        and states.place < coalesce(open_runs.next_place, forever_ms())
     group by open_runs.place
 ),
 

@@ -1,6 +1,6 @@
 -- GPU activity in readings, with as much before and after this pass as a reading covers.
 -- grain: series, ts_ms
--- inline: it is the widest table of a build, and all that is asked of it is asked in passing
+-- materialised: inline, since it is the widest table of a build, and all that is asked of it is asked in passing
 -- reader: hash of the source: numbers pass faster than names
 select
     place,

@@ -2,8 +2,7 @@
 -- order, which mostly is the order of time, so that nothing is sorted. Whatever the order is, is_begin marks rows whose
 -- previous row is not the previous reading.
 -- grain: series, ts_ms
--- inline: asked in passing
--- parts: 4, since rows pass by on one core: so many parts of the table at once; part_number() counts them from 0
+-- materialised: inline; in 4 parts, since one core makes each: part_number() counts them from 0
 -- before_ms, was_active: of the row before
 -- is_begin: the row before is not an earlier reading of the series: a run of rows begins
 with in_passing as (

@@ -17,7 +17,7 @@ with lives as (
         -- events outside the hold start no attempt
         spans.first_step is not null
         and spans.begun_until_ms > job_runs.start_ms
-        and spans.first_ms < coalesce(job_runs.end_ms, 9223372036854775807) as can_begin
+        and spans.first_ms < coalesce(job_runs.end_ms, forever_ms()) as can_begin
     from intermediate.int_event_lives as lives
     inner join intermediate.int_event_spans as spans using (cluster, run_id, attempt)
     inner join intermediate.int_job_runs as job_runs using (job_run_key)
@@ -108,7 +108,7 @@ bounded as (
     select
         * exclude (is_joined),
         case when lag(life) over in_order is null then 0 else begin_ms end as from_ms,
-        coalesce(lead(begin_ms) over in_order, 9223372036854775807) as until_ms
+        coalesce(lead(begin_ms) over in_order, forever_ms()) as until_ms
     from divided
     window in_order as (partition by cluster, run_id, attempt order by life)
 )
@@ -133,6 +133,6 @@ select
     attempt,
     first_ms as begin_ms,
     0 as from_ms,
-    9223372036854775807 as until_ms,
+    forever_ms() as until_ms,
     failed_ms is not null as has_failed
 from attempts

@@ -14,14 +14,14 @@ inner join intermediate.int_clusters as clusters using (cluster)
 where
     attempts.gpus > 0
     and in_window(attempts.start_ms, attempts.end_ms)
-    and (getvariable('scope_cluster') is null or attempts.cluster = getvariable('scope_cluster'))
+    and in_cluster(attempts.cluster)
     and of_owner(attempts.team, attempts.user_name, attempts.run_key, attempts.partition)
     and (
-        (getvariable('scope_node') is null and getvariable('scope_gpu_uuid') is null)
+        (chosen_node() is null and chosen_gpu_uuid() is null)
         or attempts.job_run_key in (
             select job_run_key from intermediate.int_holds
             where
-                node = coalesce(getvariable('scope_node'), node)
-                and gpu_uuid = coalesce(getvariable('scope_gpu_uuid'), gpu_uuid)
+                node = coalesce(chosen_node(), node)
+                and gpu_uuid = coalesce(chosen_gpu_uuid(), gpu_uuid)
         )
     )

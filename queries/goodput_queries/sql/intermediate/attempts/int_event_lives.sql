@@ -64,7 +64,7 @@ by_hold as (
     inner join intermediate.int_holds as holds
         on lives.cluster = holds.cluster
         and holds.start_ms < lives.last_ms
-        and coalesce(holds.end_ms, 9223372036854775807) > lives.first_ms
+        and coalesce(holds.end_ms, forever_ms()) > lives.first_ms
         and case
             when lives.has_known_gpu then list_contains(lives.gpu_uuids, holds.gpu_uuid)
             else list_contains(lives.hosts, holds.node)

@@ -31,7 +31,7 @@ gap_gpus as (
         gaps.end_ms,
         holds.gpu_uuid,
         holds.gpu_instance,
-        unnest(range(gaps.start_ms // 3600000, gaps.end_ms // 3600000 + 1)) * 3600000 as hour_ms
+        unnest(range(gaps.start_ms // one_hour_ms(), gaps.end_ms // one_hour_ms() + 1)) * one_hour_ms() as hour_ms
     from gaps
     inner join intermediate.int_holds as holds
         on gaps.job_run_key = holds.job_run_key
@@ -120,8 +120,8 @@ waits as (
     from intermediate.int_gang_waits as waits
     inner join attempts using (job_run_key)
     where
-        coalesce(waits.end_ms, 9223372036854775807) > attempts.start_ms
-        and coalesce(attempts.end_ms, 9223372036854775807) > waits.start_ms
+        coalesce(waits.end_ms, forever_ms()) > attempts.start_ms
+        and coalesce(attempts.end_ms, forever_ms()) > waits.start_ms
 ),
 
 -- waiting for the rest of the gang comes before anything the job says, but after being suspended
@@ -140,7 +140,7 @@ after_waits as (
     where
         timeline.category = 'suspended'
         or waits.attempt_key is null
-        or (not waits.is_open and coalesce(timeline.end_ms, 9223372036854775807) > waits.end_ms)
+        or (not waits.is_open and coalesce(timeline.end_ms, forever_ms()) > waits.end_ms)
     union all
     select attempt_key, 'gang_wait', null, start_ms, end_ms from waits
 ),

@@ -9,7 +9,7 @@
 -- skip_if_empty: temp.int_attempts
 -- change_tracking: start_ms, end_ms
 with timeline as (
-    select *, unnest(range(start_ms // 600000, (end_ms - 1) // 600000 + 1)) * 600000 as cell_ms
+    select *, unnest(range(start_ms // ten_minutes_ms(), (end_ms - 1) // ten_minutes_ms() + 1)) * ten_minutes_ms() as cell_ms
     from temp.int_run_timeline
     where stretch_ms is not null
 ),
@@ -23,7 +23,7 @@ stretches as (
 pieces as (
     select
         attempt_key, stretch_ms, cell_ms, null::varchar as gpu_uuid, category, phase, 1 as sign,
-        greatest(start_ms, cell_ms) as start_ms, least(end_ms, cell_ms + 600000) as end_ms
+        greatest(start_ms, cell_ms) as start_ms, least(end_ms, cell_ms + ten_minutes_ms()) as end_ms
     from timeline
     union all
     -- a split takes its time from the step
@@ -37,8 +37,8 @@ select
     pieces.attempt_key,
     pieces.gpu_uuid,
     greatest(pieces.cell_ms, pieces.stretch_ms) as start_ms,
-    least(pieces.cell_ms + 600000, any_value(stretches.stretch_end_ms)) as end_ms,
-    pieces.cell_ms // 3600000 * 3600000 as hour_ms,
+    least(pieces.cell_ms + ten_minutes_ms(), any_value(stretches.stretch_end_ms)) as end_ms,
+    pieces.cell_ms // one_hour_ms() * one_hour_ms() as hour_ms,
     pieces.category,
     pieces.phase,
     sum(pieces.sign * (pieces.end_ms - pieces.start_ms))::bigint as ms,

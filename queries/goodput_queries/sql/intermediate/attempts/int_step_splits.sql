@@ -272,13 +272,13 @@ within as (
 ),
 
 cells as (
-    select *, start_ms // 600000 * 600000 as cell_ms
+    select *, start_ms // ten_minutes_ms() * ten_minutes_ms() as cell_ms
     from within
-    where start_ms // 600000 = (end_ms - 1) // 600000
+    where start_ms // ten_minutes_ms() = (end_ms - 1) // ten_minutes_ms()
     union all
-    select *, unnest(range(start_ms // 600000, (end_ms - 1) // 600000 + 1)) * 600000 as cell_ms
+    select *, unnest(range(start_ms // ten_minutes_ms(), (end_ms - 1) // ten_minutes_ms() + 1)) * ten_minutes_ms() as cell_ms
     from within
-    where start_ms // 600000 < (end_ms - 1) // 600000
+    where start_ms // ten_minutes_ms() < (end_ms - 1) // ten_minutes_ms()
 )
 
 select
@@ -289,8 +289,8 @@ select
     by_gpu_uuid,
     measured_by,
     greatest(start_ms, cell_ms) as start_ms,
-    least(end_ms, cell_ms + 600000) as end_ms,
-    is_cut and end_ms <= cell_ms + 600000 as is_cut,
+    least(end_ms, cell_ms + ten_minutes_ms()) as end_ms,
+    is_cut and end_ms <= cell_ms + ten_minutes_ms() as is_cut,
     stretch_ms,
     cell_ms
 from cells

@@ -197,7 +197,7 @@ ecc as (
         ) as is_decisive,
         sum(errors.errors)::bigint as errors,
         min(errors.hour_ms) as first_hour_ms,
-        max(errors.hour_ms) + 3600000 as until_ms
+        max(errors.hour_ms) + one_hour_ms() as until_ms
     from intermediate.int_uncorrected_errors as errors
     inner join (
         select distinct job_run_key, node, gpu_uuid
@@ -206,7 +206,7 @@ ecc as (
     ) as holds using (gpu_uuid)
     inner join attempts
         on holds.job_run_key = attempts.job_run_key
-        and errors.hour_ms + 3600000 > attempts.trouble_from_ms
+        and errors.hour_ms + one_hour_ms() > attempts.trouble_from_ms
         and errors.hour_ms <= attempts.end_ms
     group by attempts.attempt_key, holds.node, holds.gpu_uuid
 ),

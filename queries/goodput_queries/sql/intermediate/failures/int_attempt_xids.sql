@@ -8,7 +8,7 @@
 -- lines: most that one source reports
 -- sources: who reports it
 with held as (
-    select job_run_key, gpu_uuid, min(start_ms) as from_ms, max(coalesce(end_ms, 9223372036854775807 - 60000)) as until_ms
+    select job_run_key, gpu_uuid, min(start_ms) as from_ms, max(coalesce(end_ms, forever_ms() - 60000)) as until_ms
     from intermediate.int_holds
     group by job_run_key, gpu_uuid
 ),
@@ -51,7 +51,7 @@ matched as (
         and events.ts_ms between attempts.trouble_from_ms and attempts.trouble_until_ms
         and events.ts_ms between held.from_ms and held.until_ms + 60000
         and events.ts_ms >= coalesce(gpus.start_ms, 0)
-        and events.ts_ms < coalesce(gpus.end_ms, 9223372036854775807)
+        and events.ts_ms < coalesce(gpus.end_ms, forever_ms())
     inner join reference.xid_codes as codes on events.code = codes.xid
 ),
 

@@ -23,10 +23,10 @@ left join intermediate.int_reported_failures as said using (attempt_key)
 left join lost using (attempt_key)
 where
     in_window(attempts.end_ms - 1, attempts.end_ms)
-    and (getvariable('scope_cluster') is null or attempts.cluster = getvariable('scope_cluster'))
+    and in_cluster(attempts.cluster)
     and of_owner(attempts.team, attempts.user_name, attempts.run_key, attempts.partition)
     and (
-        (getvariable('scope_node') is null and getvariable('scope_gpu_uuid') is null and getvariable('scope_gpu_model') is null)
+        (chosen_node() is null and chosen_gpu_uuid() is null and chosen_gpu_model() is null)
         or attempts.job_run_key in (
             select holds.job_run_key
             from intermediate.int_holds as holds

@@ -22,7 +22,7 @@ hours as (
         rises.kind,
         rises.hour_ms,
         rises.rise,
-        rises.hour_ms + 3600000 > gpus.trouble_from_ms - threshold('chain_before_ms')
+        rises.hour_ms + one_hour_ms() > gpus.trouble_from_ms - threshold('chain_before_ms')
         and rises.hour_ms <= gpus.end_ms as is_near
     from intermediate.int_failure_gpus as gpus
     inner join rises using (gpu_uuid)
@@ -37,7 +37,7 @@ select
     kind,
     sum(rise) filter (where is_near) as rise,
     min(hour_ms) filter (where is_near) as first_ms,
-    max(hour_ms) filter (where is_near) + 3600000 as until_ms,
+    max(hour_ms) filter (where is_near) + one_hour_ms() as until_ms,
     count(*) filter (where not is_near) as other_hours
 from hours
 group by attempt_key, gpu_uuid, kind

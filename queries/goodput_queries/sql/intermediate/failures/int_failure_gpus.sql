@@ -16,6 +16,6 @@ from intermediate.int_failed_attempts_in_scope as attempts
 inner join intermediate.int_holds as holds
     on attempts.job_run_key = holds.job_run_key
     and holds.start_ms < attempts.end_ms
-    and coalesce(holds.end_ms, 9223372036854775807) > attempts.start_ms
+    and coalesce(holds.end_ms, forever_ms()) > attempts.start_ms
 left join intermediate.int_gpu_inventory as gpus on holds.gpu_uuid = gpus.gpu_uuid and holds.node = gpus.node
 group by all

@@ -7,7 +7,7 @@ with counters as (
     select *
     from intermediate.int_error_counters
     where
-        hour_ms >= build_from_ms() - 3600000
+        hour_ms >= build_from_ms() - one_hour_ms()
         and hour_ms < build_to_ms()
         and metric in (select metric from reference.error_counters where kind = 'ecc_uncorrected')
         and highest > 0
@@ -15,10 +15,10 @@ with counters as (
 
 -- of counters that were 0 in the hour before, too
 read_before as (
-    select source, gpu_uuid, gpu_instance, metric, hour_ms + 3600000 as hour_ms, last_value
+    select source, gpu_uuid, gpu_instance, metric, hour_ms + one_hour_ms() as hour_ms, last_value
     from intermediate.int_error_counters
     where
-        hour_ms >= build_from_ms() - 3600000
+        hour_ms >= build_from_ms() - one_hour_ms()
         and hour_ms < build_to_ms()
         and gpu_uuid in (select gpu_uuid from counters)
 )

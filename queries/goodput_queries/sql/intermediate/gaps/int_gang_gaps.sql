@@ -27,7 +27,7 @@ held as (
         units.share_ratio,
         in_place(holds.cluster, holds.node, holds.gpu_uuid, units.gpu_model) as is_in_place,
         scope_start(holds.start_ms) as start_ms,
-        scope_end(coalesce(holds.end_ms, 9223372036854775807)) as end_ms
+        scope_end(coalesce(holds.end_ms, forever_ms())) as end_ms
     from intermediate.int_holds as holds
     inner join units using (gpu_uuid, gpu_instance)
     where in_window(holds.start_ms, holds.end_ms)
@@ -193,7 +193,7 @@ timeline as materialized (
         end as category,
         timeline.phase,
         timeline.start_ms,
-        coalesce(timeline.end_ms, 9223372036854775807) as end_ms
+        coalesce(timeline.end_ms, forever_ms()) as end_ms
     from intermediate.int_run_timeline as timeline
     inner join jobs using (job_run_key)
     where in_window(timeline.start_ms - threshold('gang_gap_reach_ms')::bigint, timeline.end_ms)
@@ -256,20 +256,20 @@ busy_hosts as (
             any_value(silent.end_ms - silent.start_ms) / 1000.0 as gap_s
         from (
             -- by ten minutes, so that few gaps of a node need to be looked at for a reading
-            select *, unnest(range(start_ms // 600000, end_ms // 600000 + 1)) as bucket from silent
+            select *, unnest(range(start_ms // ten_minutes_ms(), end_ms // ten_minutes_ms() + 1)) as bucket from silent
         ) as silent
         inner join jobs using (job)
         inner join (select distinct job_run_key, cluster, node from held) as places using (job_run_key)
         inner join staging.stg_host_samples as samples
             on places.cluster = samples.cluster
             and places.node = samples.node
-            and silent.bucket = samples.ts_ms // 600000
+            and silent.bucket = samples.ts_ms // ten_minutes_ms()
             and samples.ts_ms >= silent.start_ms
             and samples.ts_ms <= silent.end_ms
         where
             samples.disk_busy_s is not null
-            and samples.ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
-            and samples.ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
+            and samples.ts >= from_ms(scope_from_ms())
+            and samples.ts < from_ms(coalesce(chosen_to_ms(), 9223372036854775))
         group by silent.job, silent.gap, places.node, samples.source
     )
     where span_s >= 0.5 * gap_s

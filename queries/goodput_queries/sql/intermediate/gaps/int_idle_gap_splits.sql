@@ -44,7 +44,7 @@ terms as (
 
 prices as (
     select
-        kinds.kind, terms.terms, prices.from_ms // 3600000 as from_hour, prices.to_ms // 3600000 as to_hour,
+        kinds.kind, terms.terms, prices.from_ms // one_hour_ms() as from_hour, prices.to_ms // one_hour_ms() as to_hour,
         prices.price_per_gpu_h::double as price_per_gpu_h
     from intermediate.int_prices as prices
     inner join kinds using (cluster, gpu_model, mig_profile)
@@ -74,7 +74,7 @@ holds as (
         owners.owner,
         case when owners.owner is null then (select terms from no_terms) else owners.terms end as terms,
         holds.start_ms,
-        coalesce(holds.end_ms, 9223372036854775807) as end_ms
+        coalesce(holds.end_ms, forever_ms()) as end_ms
     from intermediate.int_holds as holds
     inner join units using (gpu_uuid, gpu_instance)
     left join owners using (job_run_key)
@@ -99,7 +99,7 @@ held_or_free as (
         null,
         (select terms from no_terms),
         coalesce(max(holds.end_ms), 0),
-        9223372036854775807
+        forever_ms()
     from units
     left join holds using (unit)
     group by units.unit
@@ -108,15 +108,15 @@ held_or_free as (
 gaps as materialized (
     select
         islands.unit * 4398046511104
-        + greatest(islands.start_ms, spans.start_ms, coalesce(getvariable('scope_from_ms')::bigint, 0)) as gap,
+        + greatest(islands.start_ms, spans.start_ms, scope_from_ms()) as gap,
         islands.unit,
         spans.is_held,
         spans.owner,
         spans.terms,
         greatest(islands.start_ms, spans.start_ms) as whole_start_ms,
-        greatest(islands.start_ms, spans.start_ms, coalesce(getvariable('scope_from_ms')::bigint, 0)) as start_ms,
+        greatest(islands.start_ms, spans.start_ms, scope_from_ms()) as start_ms,
         least(
-            islands.end_ms, spans.end_ms, coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+            islands.end_ms, spans.end_ms, scope_to_ms()
         ) as end_ms,
         -- of the whole time of no activity, part of which another team may have had the GPU
         case
@@ -136,13 +136,13 @@ gaps as materialized (
 
 -- segments are cut at hours, so that few of a GPU need to be looked at for a gap in an hour
 gap_hours as (
-    select gap, unit, terms, start_ms, end_ms, unnest(range(start_ms // 3600000, (end_ms - 1) // 3600000 + 1)) as hour
+    select gap, unit, terms, start_ms, end_ms, unnest(range(start_ms // one_hour_ms(), (end_ms - 1) // one_hour_ms() + 1)) as hour
     from gaps
 ),
 
 segments as (
     select
-        places.unit, places.place, places.kind, segments.hour_ms // 3600000 as hour, segments.start_ms, segments.end_ms,
+        places.unit, places.place, places.kind, segments.hour_ms // one_hour_ms() as hour, segments.start_ms, segments.end_ms,
         categories.number, segments.phase, segments.share_lo, segments.share_hi, segments.share_of,
         -- a stretch of steps has no number: its categories are amounts
         case when categories.number is null then segments.attempt_key end as attempt_key
@@ -155,8 +155,8 @@ segments as (
         and segments.start_ms < places.end_ms
     where
         in_place(segments.cluster, segments.node, segments.gpu_uuid, segments.gpu_model)
-        and segments.hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
-        and segments.hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+        and segments.hour_ms > scope_from_ms() - one_hour_ms()
+        and segments.hour_ms < scope_to_ms()
 ),
 
 parts as (
@@ -176,7 +176,7 @@ parts as (
 
 stepping as (
     select
-        parts.* exclude (number), parts.hour * 3600000 as hour_ms, 'stepping' as category,
+        parts.* exclude (number), parts.hour * one_hour_ms() as hour_ms, 'stepping' as category,
         places.gpu_uuid, places.gpu_instance
     from parts
     inner join places using (place)

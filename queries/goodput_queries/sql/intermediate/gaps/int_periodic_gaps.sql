@@ -55,7 +55,7 @@ held as materialized (
             on holds.gpu_uuid = units.gpu_uuid
             and holds.gpu_instance = units.gpu_instance
             and holds.start_ms >= units.start_ms
-            and holds.start_ms < coalesce(units.end_ms, 9223372036854775807)
+            and holds.start_ms < coalesce(units.end_ms, forever_ms())
         where
             in_window(holds.start_ms, least(coalesce(holds.end_ms, clusters.as_of_ms), clusters.as_of_ms))
             and in_place(holds.cluster, holds.node, holds.gpu_uuid, units.gpu_model)
@@ -206,10 +206,10 @@ resolutions as (
     inner join state.reading_series as readings using (gpu_uuid, gpu_instance)
     inner join intermediate.int_sample_intervals as intervals using (series)
     where
-        intervals.hour_ms >= holds.start_ms // 3600000 * 3600000
-        and intervals.hour_ms < coalesce(holds.end_ms, 9223372036854775807)
-        and intervals.hour_ms >= coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
-        and intervals.hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+        intervals.hour_ms >= holds.start_ms // one_hour_ms() * one_hour_ms()
+        and intervals.hour_ms < coalesce(holds.end_ms, forever_ms())
+        and intervals.hour_ms >= scope_from_ms() - one_hour_ms()
+        and intervals.hour_ms < scope_to_ms()
     group by holds.job_run_key
 ),
 

@@ -39,7 +39,7 @@ shared as (
 
 -- parts of a GPU that job runs have
 allocated as (
-    select gpu_uuid, gpu_instance, slices, slices_of, nth, start_ms, coalesce(end_ms, 9223372036854775807) as end_ms
+    select gpu_uuid, gpu_instance, slices, slices_of, nth, start_ms, coalesce(end_ms, forever_ms()) as end_ms
     from intermediate.int_parts_of_gpus
     where gpu_uuid is not null
 ),
@@ -60,7 +60,7 @@ allocated_and_left as (
         -- behind whole GPUs, which are allocated first
         (100000 + nth)::integer as slurm_index,
         start_ms as valid_from_ms,
-        nullif(end_ms, 9223372036854775807) as valid_to_ms
+        nullif(end_ms, forever_ms()) as valid_to_ms
     from allocated
     union all
     select
@@ -71,7 +71,7 @@ allocated_and_left as (
         max(allocated.slices_of),
         2000000000,
         cells.from_ms,
-        nullif(cells.to_ms, 9223372036854775807)
+        nullif(cells.to_ms, forever_ms())
     from (
         select gpu_uuid, at_ms as from_ms, lead(at_ms) over (partition by gpu_uuid order by at_ms) as to_ms
         from edges
@@ -215,7 +215,7 @@ filled as (
     inner join named
         on moments.gpu_uuid = named.gpu_uuid
         and coalesce(named.valid_from_ms, moments.at_ms) <= moments.at_ms
-        and coalesce(named.valid_to_ms, 9223372036854775807) > moments.at_ms
+        and coalesce(named.valid_to_ms, forever_ms()) > moments.at_ms
     where named.compute_slices between 1 and named.slices_of
 ),
 

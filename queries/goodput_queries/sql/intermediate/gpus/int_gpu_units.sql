@@ -20,7 +20,7 @@ chosen as (
         and inventory.method = 'inventory'
         and claims.gpu_uuid = inventory.gpu_uuid
         and claims.start_ms >= inventory.start_ms
-        and claims.start_ms < coalesce(inventory.end_ms, 9223372036854775807)
+        and claims.start_ms < coalesce(inventory.end_ms, forever_ms())
     qualify row_number() over (
         partition by claims.gpu_uuid, claims.start_ms
         order by claims.method = 'inventory' desc, claims.is_dated desc, claims.end_ms desc nulls first, claims.cluster, claims.node
@@ -39,7 +39,7 @@ parts as (select * from intermediate.int_gpu_instances where not is_beyond),
 bounds as (
     select gpu_uuid, start_ms as stay_ms, start_ms as at_ms from gpus
     union
-    select gpu_uuid, start_ms, coalesce(end_ms, 9223372036854775807) from gpus
+    select gpu_uuid, start_ms, coalesce(end_ms, forever_ms()) from gpus
     union
     select gpus.gpu_uuid, gpus.start_ms, unnest([parts.valid_from_ms, parts.valid_to_ms])
     from gpus
@@ -56,7 +56,7 @@ cells as (
     inner join gpus on bounds.gpu_uuid = gpus.gpu_uuid and bounds.stay_ms = gpus.start_ms
     where
         bounds.at_ms >= gpus.start_ms
-        and bounds.at_ms <= coalesce(gpus.end_ms, 9223372036854775807)
+        and bounds.at_ms <= coalesce(gpus.end_ms, forever_ms())
 ),
 
 -- in each cell the instances lie end to end
@@ -111,7 +111,7 @@ select
     units.share_hi,
     units.share_of,
     units.start_ms,
-    nullif(units.end_ms, 9223372036854775807) as end_ms,
+    nullif(units.end_ms, forever_ms()) as end_ms,
     gpus.method
 from gpus
 inner join units on gpus.gpu_uuid = units.gpu_uuid and gpus.start_ms = units.stay_ms

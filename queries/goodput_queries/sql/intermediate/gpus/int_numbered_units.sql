@@ -14,5 +14,5 @@ select
     gpu_model,
     mig_profile,
     start_ms,
-    coalesce(end_ms, 9223372036854775807) as end_ms
+    coalesce(end_ms, forever_ms()) as end_ms
 from intermediate.int_gpu_units

@@ -33,7 +33,7 @@ asked as (
         runs.job_id_raw,
         runs.submit_ms,
         runs.start_ms,
-        coalesce(runs.end_ms, 9223372036854775807) as end_ms,
+        coalesce(runs.end_ms, forever_ms()) as end_ms,
         parts.slices::integer as slices,
         parts.slices_of::integer as slices_of
     from staging.stg_parts_of_gpus as parts
@@ -48,7 +48,7 @@ named as (
         holds.node,
         gpus.place,
         coalesce(holds.start_ms, runs.start_ms) as start_ms,
-        coalesce(holds.end_ms, runs.end_ms, 9223372036854775807) as end_ms
+        coalesce(holds.end_ms, runs.end_ms, forever_ms()) as end_ms
     from staging.stg_holds as holds
     inner join intermediate.int_job_runs as runs using (cluster, job_id_raw, submit_ms)
     inner join intermediate.int_gpu_inventory as inventory
@@ -171,7 +171,7 @@ select
     jobs.slices,
     jobs.slices_of,
     jobs.start_ms,
-    nullif(jobs.end_ms, 9223372036854775807) as end_ms
+    nullif(jobs.end_ms, forever_ms()) as end_ms
 from jobs
 inner join placed using (job_run_key)
 left join gpus on jobs.cluster = gpus.cluster and jobs.node = gpus.node and placed.place = gpus.place

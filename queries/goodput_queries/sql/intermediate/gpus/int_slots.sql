@@ -31,7 +31,7 @@ unshared as (
     anti join shares
         on cells.gpu_uuid = shares.gpu_uuid
         and coalesce(shares.valid_from_ms, 0) <= cells.from_ms
-        and coalesce(shares.valid_to_ms, 9223372036854775807) > cells.from_ms
+        and coalesce(shares.valid_to_ms, forever_ms()) > cells.from_ms
 )
 
 select

@@ -42,7 +42,7 @@ gang_attempts as (
     from gangs
     inner join intermediate.int_attempts as attempts
         on gangs.since_ms >= attempts.start_ms
-        and gangs.since_ms < coalesce(attempts.end_ms, 9223372036854775807)
+        and gangs.since_ms < coalesce(attempts.end_ms, forever_ms())
         and coalesce(gangs.cluster, attempts.cluster) = attempts.cluster
     inner join attempt_ranks
         on attempts.attempt_key = attempt_ranks.attempt_key
@@ -116,7 +116,7 @@ communicators as (
     left join intermediate.int_attempts as attempts
         on ranks.attempt_key = attempts.attempt_key
         and hangs.since_ms >= attempts.start_ms
-        and hangs.since_ms < coalesce(attempts.end_ms, 9223372036854775807)
+        and hangs.since_ms < coalesce(attempts.end_ms, forever_ms())
     -- a process number may have been used by an earlier attempt on the node
     qualify row_number() over (
         partition by hangs.hang_key, hangs.role, hangs.rank

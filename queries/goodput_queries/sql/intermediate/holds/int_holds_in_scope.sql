@@ -6,7 +6,7 @@ select
     holds.gpu_uuid,
     holds.gpu_instance,
     holds.start_ms,
-    coalesce(holds.end_ms, 9223372036854775807) as end_ms
+    coalesce(holds.end_ms, forever_ms()) as end_ms
 from intermediate.int_holds as holds
 inner join intermediate.int_job_run_owners as owners using (job_run_key)
 where

@@ -43,7 +43,7 @@ from staging.stg_gpu_owners as owners
 inner join names using (cluster, owner)
 where
     owners.kind = 'hpc_job'
-    and owners.first_ms < coalesce(names.end_ms, 9223372036854775807)
+    and owners.first_ms < coalesce(names.end_ms, forever_ms())
     and owners.last_ms >= names.start_ms
     and list_contains(names.nodes, owners.node)
 group by all

@@ -6,8 +6,8 @@
 -- gpu_ms: milliseconds of a whole GPU
 with window_ as (
     select
-        coalesce(getvariable('scope_from_ms')::bigint, 0) as from_ms,
-        coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807) as to_ms
+        scope_from_ms() as from_ms,
+        scope_to_ms() as to_ms
 ),
 
 clipped as not materialized (
@@ -20,10 +20,10 @@ clipped as not materialized (
     cross join window_
     where
         (
-            hour_ms = coalesce(getvariable('scope_from_ms')::bigint, 0) // 3600000 * 3600000
-            or hour_ms = coalesce(getvariable('scope_to_ms')::bigint, 0) // 3600000 * 3600000
+            hour_ms = scope_from_ms() // one_hour_ms() * one_hour_ms()
+            or hour_ms = coalesce(chosen_to_ms(), 0) // one_hour_ms() * one_hour_ms()
         )
-        and not (hour_ms >= window_.from_ms and hour_ms <= window_.to_ms - 3600000)
+        and not (hour_ms >= window_.from_ms and hour_ms <= window_.to_ms - one_hour_ms())
         and in_place(segments.cluster, segments.node, segments.gpu_uuid, segments.gpu_model)
         and segments.start_ms < window_.to_ms
         and segments.end_ms > window_.from_ms

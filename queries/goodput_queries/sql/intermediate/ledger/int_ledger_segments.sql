@@ -12,9 +12,9 @@
 with marked as (
     select
         *,
-        start_ms // 3600000 * 3600000 as hour_ms,
-        (unit, hold, piece, category, coalesce(phase, ''), start_ms // 3600000) is distinct from lag(
-            (unit, hold, piece, category, coalesce(phase, ''), start_ms // 3600000)
+        start_ms // one_hour_ms() * one_hour_ms() as hour_ms,
+        (unit, hold, piece, category, coalesce(phase, ''), start_ms // one_hour_ms()) is distinct from lag(
+            (unit, hold, piece, category, coalesce(phase, ''), start_ms // one_hour_ms())
         ) over (order by unit, start_ms) as is_new
     from temp.intervals_classified
 ),

@@ -10,16 +10,16 @@ with pieces as (
     union all by name
     select
         * exclude (gpu_ms),
-        gpu_ms / 3600000 as share_ratio,
+        gpu_ms / one_hour_ms() as share_ratio,
         hour_ms as start_ms,
-        hour_ms + 3600000 as end_ms
+        hour_ms + one_hour_ms() as end_ms
     from state.ledger_archive
 )
 
 select * exclude (gpu_ms) replace (scope_start(start_ms) as start_ms, scope_end(end_ms) as end_ms)
 from pieces
 where
-    hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
-    and hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+    hour_ms > scope_from_ms() - one_hour_ms()
+    and hour_ms < scope_to_ms()
     and in_window(start_ms, end_ms)
     and in_place(cluster, node, gpu_uuid, gpu_model)

@@ -10,9 +10,9 @@ with readings as (
     from intermediate.int_host_metrics
     where
         -- and the ten minutes before
-        hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 7200000
-        and start_ms >= coalesce(getvariable('scope_from_ms')::bigint, 0) - 1200000
-        and start_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+        hour_ms > scope_from_ms() - 7200000
+        and start_ms >= scope_from_ms() - 1200000
+        and start_ms < scope_to_ms()
         and in_place(cluster, node, null, null)
 ),
 
@@ -34,7 +34,7 @@ followed as (
     select
         *,
         -- a host that was silent for longer may have done anything meanwhile
-        coalesce(start_ms - lag(start_ms) over of_host = 600000, false) as follows,
+        coalesce(start_ms - lag(start_ms) over of_host = ten_minutes_ms(), false) as follows,
         lag(last_ms) over of_host as before_ms,
         lag(cpu_total_s.last) over of_host as total_before_s,
         lag(cpu_busy_s.last) over of_host as busy_before_s,

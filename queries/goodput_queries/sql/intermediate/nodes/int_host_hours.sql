@@ -7,10 +7,10 @@ select
     source,
     cluster,
     node,
-    ts_ms // 3600000 * 3600000 as hour_ms,
+    ts_ms // one_hour_ms() * one_hour_ms() as hour_ms,
     count(*)::integer as samples,
     rolled_up_counter(tcp_sent_segments, ts) as tcp_sent_segments,
     rolled_up_counter(tcp_retransmitted_segments, ts) as tcp_retransmitted_segments
 from staging.stg_host_samples
 where ts >= from_ms(build_from_ms()) and ts < from_ms(build_to_ms())
-group by source, cluster, node, ts_ms // 3600000
+group by source, cluster, node, ts_ms // one_hour_ms()

@@ -11,8 +11,8 @@ select
     source,
     cluster,
     node,
-    ts_ms // 3600000 * 3600000 as hour_ms,
-    ts_ms // 600000 * 600000 as start_ms,
+    ts_ms // one_hour_ms() * one_hour_ms() as hour_ms,
+    ts_ms // ten_minutes_ms() * ten_minutes_ms() as start_ms,
     count(*)::integer as readings,
     min(ts_ms) as first_ms,
     max(ts_ms) as last_ms,
@@ -25,4 +25,4 @@ select
     avg(load1) as load1
 from staging.stg_host_samples
 where ts >= from_ms(build_from_ms()) and ts < from_ms(build_to_ms())
-group by source, cluster, node, ts_ms // 3600000, ts_ms // 600000
+group by source, cluster, node, ts_ms // one_hour_ms(), ts_ms // ten_minutes_ms()

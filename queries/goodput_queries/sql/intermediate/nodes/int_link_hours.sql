@@ -13,7 +13,7 @@ select
     kind,
     device,
     port,
-    ts_ms // 3600000 * 3600000 as hour_ms,
+    ts_ms // one_hour_ms() * one_hour_ms() as hour_ms,
     count(*)::integer as samples,
     count(is_up)::integer as state_samples,
     count_if(is_up)::integer as up_samples,
@@ -31,4 +31,4 @@ select
     arg_max(speed_bytes_per_s, ts) as speed_bytes_per_s
 from staging.stg_link_samples
 where ts >= from_ms(build_from_ms()) and ts < from_ms(build_to_ms())
-group by source, cluster, node, kind, device, port, ts_ms // 3600000
+group by source, cluster, node, kind, device, port, ts_ms // one_hour_ms()

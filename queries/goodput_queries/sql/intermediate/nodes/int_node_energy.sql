@@ -36,7 +36,7 @@ known as (
 by_hour as (
     select
         *,
-        unnest(range(start_ms // 3600000, (end_ms - 1) // 3600000 + 1)) * 3600000 as hour_ms
+        unnest(range(start_ms // one_hour_ms(), (end_ms - 1) // one_hour_ms() + 1)) * one_hour_ms() as hour_ms
     from known
 ),
 
@@ -47,18 +47,18 @@ of_meters as (
         node,
         hour_ms,
         min(greatest(by_hour.start_ms, hour_ms)) as start_ms,
-        max(least(by_hour.end_ms, hour_ms + 3600000)) as end_ms,
+        max(least(by_hour.end_ms, hour_ms + one_hour_ms())) as end_ms,
         count(*) as readings,
         sum(part_mj(
             energy_mj, by_hour.start_ms, by_hour.end_ms,
-            greatest(by_hour.start_ms, hour_ms), least(by_hour.end_ms, hour_ms + 3600000)
+            greatest(by_hour.start_ms, hour_ms), least(by_hour.end_ms, hour_ms + one_hour_ms())
         )) as energy_mj
     from by_hour
     where hour_ms >= build_from_ms() and hour_ms < build_to_ms()
     group by source, cluster, node, hour_ms
     having
-        sum(least(by_hour.end_ms, hour_ms + 3600000) - greatest(by_hour.start_ms, hour_ms))
-        = max(least(by_hour.end_ms, hour_ms + 3600000)) - min(greatest(by_hour.start_ms, hour_ms))
+        sum(least(by_hour.end_ms, hour_ms + one_hour_ms()) - greatest(by_hour.start_ms, hour_ms))
+        = max(least(by_hour.end_ms, hour_ms + one_hour_ms())) - min(greatest(by_hour.start_ms, hour_ms))
 )
 
 select cluster, node, hour_ms, start_ms, end_ms, energy_mj::bigint as energy_mj

@@ -202,7 +202,7 @@ bounds as (
     union
     -- cut at hours, so that an hour can be replaced
     select distinct
-        cluster, node, unnest(range(start_ms // 3600000 + 1, (end_ms - 1) // 3600000 + 1)) * 3600000
+        cluster, node, unnest(range(start_ms // one_hour_ms() + 1, (end_ms - 1) // one_hour_ms() + 1)) * one_hour_ms()
     from facts
 ),
 
@@ -246,7 +246,7 @@ described as (
 select
     described.cluster,
     described.node,
-    described.start_ms // 3600000 * 3600000 as hour_ms,
+    described.start_ms // one_hour_ms() * one_hour_ms() as hour_ms,
     described.start_ms,
     described.end_ms,
     described.state,

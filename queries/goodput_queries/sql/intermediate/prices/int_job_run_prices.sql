@@ -19,7 +19,7 @@ with holds as (
         on holds.gpu_uuid = units.gpu_uuid
         and holds.gpu_instance = units.gpu_instance
         and holds.start_ms >= units.start_ms
-        and holds.start_ms < coalesce(units.end_ms, 9223372036854775807)
+        and holds.start_ms < coalesce(units.end_ms, forever_ms())
     where in_window(holds.start_ms, least(coalesce(holds.end_ms, clusters.as_of_ms), clusters.as_of_ms))
 ),
 

@@ -110,7 +110,7 @@ unplaced as (
 node_holds as materialized (
     select
         cluster, node, job_run_key, gpu_uuid, gpu_instance, start_ms,
-        coalesce(end_ms, 9223372036854775807) as end_ms
+        coalesce(end_ms, forever_ms()) as end_ms
     from intermediate.int_holds
     where job_run_key in (
         select job_run_key from intermediate.int_holds where (cluster, node) in (select (cluster, node) from unplaced)
@@ -256,7 +256,7 @@ held as (
         on placed.gpu_uuid = holds.gpu_uuid
         and placed.gpu_instance = holds.gpu_instance
         and holds.start_ms <= placed.to_ms
-        and coalesce(holds.end_ms, 9223372036854775807) > placed.from_ms
+        and coalesce(holds.end_ms, forever_ms()) > placed.from_ms
 ),
 
 begun as (

@@ -10,15 +10,15 @@
 with active as (
     select
         activity.*,
-        activity.start_ms // 600000 * 600000 as cell_ms,
+        activity.start_ms // ten_minutes_ms() * ten_minutes_ms() as cell_ms,
         coalesce(sum(activity.end_ms - activity.start_ms) over same, 0)::bigint as busy_ms,
         coalesce(sum(activity.end_ms - activity.start_ms) over before_it, 0)::bigint as done_ms
     from temp.serving_activity as activity
     where activity.state = 3
     window
-        same as (partition by activity.engine_id, activity.is_logged, activity.start_ms // 600000),
+        same as (partition by activity.engine_id, activity.is_logged, activity.start_ms // ten_minutes_ms()),
         before_it as (
-            partition by activity.engine_id, activity.is_logged, activity.start_ms // 600000 order by activity.start_ms
+            partition by activity.engine_id, activity.is_logged, activity.start_ms // ten_minutes_ms() order by activity.start_ms
             rows between unbounded preceding and 1 preceding
         )
 ),
@@ -61,8 +61,8 @@ parts as (
 marked as (
     select
         *,
-        (engine_id, number, method, start_ms, start_ms // 3600000) is distinct from lag(
-            (engine_id, number, method, end_ms, start_ms // 3600000)
+        (engine_id, number, method, start_ms, start_ms // one_hour_ms()) is distinct from lag(
+            (engine_id, number, method, end_ms, start_ms // one_hour_ms())
         ) over (order by engine_id, start_ms) as is_new
     from parts
     where end_ms > start_ms
@@ -81,7 +81,7 @@ select
     engines.cluster,
     engines.endpoint,
     engines.engine,
-    stretches.start_ms // 3600000 * 3600000 as hour_ms,
+    stretches.start_ms // one_hour_ms() * one_hour_ms() as hour_ms,
     serving_category(stretches.number) as category,
     serving_phase(stretches.number) as phase,
     stretches.method,

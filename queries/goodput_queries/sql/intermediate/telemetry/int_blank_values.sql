@@ -9,7 +9,7 @@ with flagged as (
         gpu_uuid,
         gpu_instance,
         unnest(string_split(flagged_metrics, ',')) as metric,
-        ts_ms // 3600000 * 3600000 as hour_ms
+        ts_ms // one_hour_ms() * one_hour_ms() as hour_ms
     from staging.stg_gpu_samples
     where ts >= from_ms(build_from_ms()) and ts < from_ms(build_to_ms()) and flagged_metrics is not null
 )

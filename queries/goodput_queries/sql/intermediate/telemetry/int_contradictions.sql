@@ -35,7 +35,7 @@ from (
                     select 1 from intermediate.int_holds as holds
                     where
                         holds.start_ms < lives.last_ms
-                        and coalesce(holds.end_ms, 9223372036854775807) > lives.first_ms
+                        and coalesce(holds.end_ms, forever_ms()) > lives.first_ms
                         and (list_contains(lives.hosts, holds.node) or list_contains(lives.gpu_uuids, holds.gpu_uuid))
                 ) then 'no_hold'
                 else 'several'
@@ -214,8 +214,8 @@ from (
         (claims.cluster, claims.node) < (others.cluster, others.node)
         and (
             claims.start_ms = others.start_ms
-            or claims.start_ms < coalesce(others.end_ms, 9223372036854775807)
-            and others.start_ms < coalesce(claims.end_ms, 9223372036854775807)
+            or claims.start_ms < coalesce(others.end_ms, forever_ms())
+            and others.start_ms < coalesce(claims.end_ms, forever_ms())
         )
 )
 union all

@@ -10,7 +10,7 @@ with samples as (
         gpu_instance,
         metric,
         ts,
-        ts_ms // 3600000 * 3600000 as hour_ms,
+        ts_ms // one_hour_ms() * one_hour_ms() as hour_ms,
         value
     from staging.stg_gpu_samples_other
     where

@@ -7,16 +7,16 @@ with read_days as (
     select
         counters.gpu_uuid,
         kinds.kind,
-        counters.hour_ms // 86400000 as day,
+        counters.hour_ms // one_day_ms() as day,
         min(counters.hour_ms) as first_ms,
-        max(counters.hour_ms) + 3600000 as last_ms
+        max(counters.hour_ms) + one_hour_ms() as last_ms
     from intermediate.int_error_counters as counters
     inner join reference.error_counters as kinds using (metric)
     where
-        counters.hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
-        and counters.hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
-        and (getvariable('scope_gpu_uuid') is null or counters.gpu_uuid = getvariable('scope_gpu_uuid'))
-    group by counters.gpu_uuid, kinds.kind, counters.hour_ms // 86400000
+        counters.hour_ms > scope_from_ms() - one_hour_ms()
+        and counters.hour_ms < scope_to_ms()
+        and in_gpu(counters.gpu_uuid)
+    group by counters.gpu_uuid, kinds.kind, counters.hour_ms // one_day_ms()
 )
 
 select distinct
@@ -30,4 +30,4 @@ from read_days
 inner join intermediate.int_gpu_inventory as stays
     on read_days.gpu_uuid = stays.gpu_uuid
     and read_days.last_ms > coalesce(stays.start_ms, 0)
-    and read_days.first_ms < coalesce(stays.end_ms, 9223372036854775807)
+    and read_days.first_ms < coalesce(stays.end_ms, forever_ms())

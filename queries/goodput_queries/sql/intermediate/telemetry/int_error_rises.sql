@@ -10,8 +10,8 @@ with known as (
     select *
     from intermediate.int_error_counters
     where
-        hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
-        and (getvariable('scope_gpu_uuid') is null or gpu_uuid = getvariable('scope_gpu_uuid'))
+        hour_ms < scope_to_ms()
+        and in_gpu(gpu_uuid)
 ),
 
 -- most counters never change: what follows looks at the others
@@ -34,7 +34,7 @@ counters as (
 ),
 
 of_window as (
-    select * from counters where hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
+    select * from counters where hour_ms > scope_from_ms() - one_hour_ms()
 ),
 
 before_window as (
@@ -45,7 +45,7 @@ before_window as (
         metric,
         arg_max(last_value, hour_ms) as last_value
     from counters
-    where hour_ms <= coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
+    where hour_ms <= scope_from_ms() - one_hour_ms()
     group by source, gpu_uuid, gpu_instance, metric
 ),
 
@@ -92,8 +92,8 @@ placed as (
     from of_series
     inner join intermediate.int_gpu_inventory as stays
         on of_series.gpu_uuid = stays.gpu_uuid
-        and of_series.hour_ms + 3600000 > coalesce(stays.start_ms, 0)
-        and of_series.hour_ms < coalesce(stays.end_ms, 9223372036854775807)
+        and of_series.hour_ms + one_hour_ms() > coalesce(stays.start_ms, 0)
+        and of_series.hour_ms < coalesce(stays.end_ms, forever_ms())
     -- a GPU that was moved in this hour counts where it came to
     qualify row_number() over (
         partition by of_series.source, of_series.gpu_uuid, of_series.gpu_instance, of_series.kind, of_series.hour_ms

@@ -14,7 +14,7 @@ with interleaved as (
         series.series,
         readings.ts_ms,
         readings.is_active,
-        count(*) over (partition by series.series, readings.ts_ms // 600000) as in_ten_minutes
+        count(*) over (partition by series.series, readings.ts_ms // ten_minutes_ms()) as in_ten_minutes
     from temp.interleaved_readings as readings
     inner join temp.pass_series as series using (series)
 ),
@@ -23,7 +23,7 @@ with interleaved as (
 chosen as (
     select unit, series, ts_ms, is_active
     from interleaved
-    qualify rank() over (partition by unit, ts_ms // 600000 order by in_ten_minutes desc, source) = 1
+    qualify rank() over (partition by unit, ts_ms // ten_minutes_ms() order by in_ten_minutes desc, source) = 1
 ),
 
 reaches as (
@@ -42,7 +42,7 @@ candidates as (
         and (
             is_active <> was_active
             or ts_ms - before_ms > least_ms
-            or before_ms // 3600000 < ts_ms // 3600000
+            or before_ms // one_hour_ms() < ts_ms // one_hour_ms()
         )
     union all
     select series, first_ms, first_active, previous_ms, was_active
@@ -76,7 +76,7 @@ last_readings as (
 reached as (
     select
         in_order.*,
-        in_order.ts_ms // 3600000 * 3600000 as hour_ms,
+        in_order.ts_ms // one_hour_ms() * one_hour_ms() as hour_ms,
         intervals.interval_ms,
         series.first_ms,
         -- a lone reading has no interval and covers nothing
@@ -86,7 +86,7 @@ reached as (
     from in_order
     inner join temp.pass_series as series using (series)
     left join intermediate.int_sample_intervals as intervals
-        on in_order.series = intervals.series and in_order.ts_ms // 3600000 * 3600000 = intervals.hour_ms
+        on in_order.series = intervals.series and in_order.ts_ms // one_hour_ms() * one_hour_ms() = intervals.hour_ms
 ),
 
 -- readings at which a run begins, and the last of each unit
@@ -130,20 +130,20 @@ runs as (
 before_turn as (
     select
         turns.unit,
-        turns.hour_ms - 3600000 as hour_ms,
+        turns.hour_ms - one_hour_ms() as hour_ms,
         turns.is_active,
         turns.ts_ms,
         intervals.interval_ms,
         greatest(
             turns.previous_ms,
-            turns.hour_ms - 3600000,
+            turns.hour_ms - one_hour_ms(),
             turns.ts_ms - cast(
                 floor(coalesce(intervals.interval_ms, 0) * threshold('sample_reach')) as bigint
             )
         ) as start_ms
     from turns
     left join intermediate.int_sample_intervals as intervals
-        on turns.series = intervals.series and turns.hour_ms - 3600000 = intervals.hour_ms
+        on turns.series = intervals.series and turns.hour_ms - one_hour_ms() = intervals.hour_ms
     where not turns.is_last and turns.previous_ms < turns.hour_ms and turns.ts_ms > turns.first_ms
 ),
 
@@ -160,9 +160,9 @@ by_hour as (
     from runs
     where not is_last
     union all
-    select unit, hour_ms, is_active, start_ms, hour_ms + 3600000, ts_ms, ts_ms, interval_ms
+    select unit, hour_ms, is_active, start_ms, hour_ms + one_hour_ms(), ts_ms, ts_ms, interval_ms
     from before_turn
-    where start_ms < hour_ms + 3600000
+    where start_ms < hour_ms + one_hour_ms()
 )
 
 select

@@ -11,7 +11,7 @@ with buckets as (
         source,
         gpu_uuid,
         gpu_instance,
-        ts_ms // 600000 as bucket,
+        ts_ms // ten_minutes_ms() as bucket,
         count(*)::integer as samples,
         count_if(is_flagged)::integer as flagged_samples,
         rolled_up_rate(gpu_busy_ratio) as gpu_busy_ratio,
@@ -41,5 +41,5 @@ with buckets as (
     group by all
 )
 
-select * exclude (bucket), bucket // 6 * 3600000 as hour_ms, bucket * 600000 as start_ms
+select * exclude (bucket), bucket // 6 * one_hour_ms() as hour_ms, bucket * ten_minutes_ms() as start_ms
 from buckets

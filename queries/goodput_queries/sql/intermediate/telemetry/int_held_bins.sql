@@ -18,9 +18,9 @@ in_window as not materialized (
     from intermediate.int_gpu_metrics
     where
         gpu_instance = ''
-        and hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
-        and start_ms >= coalesce(getvariable('scope_from_ms')::bigint, 0)
-        and start_ms <= coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807) - 600000
+        and hour_ms > scope_from_ms() - one_hour_ms()
+        and start_ms >= scope_from_ms()
+        and start_ms <= scope_to_ms() - ten_minutes_ms()
 ),
 
 -- most GPUs have one source, and choosing costs as much as all the rest
@@ -53,7 +53,7 @@ holds as materialized (
         holds.gpu_instance = ''
         and in_window(holds.start_ms, holds.end_ms)
         -- shorter ones have no ten minutes
-        and coalesce(holds.end_ms, 9223372036854775807) - holds.start_ms >= 600000
+        and coalesce(holds.end_ms, forever_ms()) - holds.start_ms >= ten_minutes_ms()
 ),
 
 gangs as (
@@ -67,9 +67,9 @@ hold_hours as (
         holds.*,
         gangs.gang,
         unnest(range(
-            greatest(holds.start_ms, coalesce(getvariable('scope_from_ms')::bigint, 0)) // 3600000,
-            (least(holds.end_ms, coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)) - 1) // 3600000 + 1
-        )) * 3600000 as hour_ms
+            greatest(holds.start_ms, scope_from_ms()) // one_hour_ms(),
+            (least(holds.end_ms, scope_to_ms()) - 1) // one_hour_ms() + 1
+        )) * one_hour_ms() as hour_ms
     from holds
     left join gangs using (job_run_key, gpu_model)
 ),
@@ -78,15 +78,15 @@ declared as (
     select distinct
         job_run_key,
         unnest(range(
-            greatest(start_ms, coalesce(getvariable('scope_from_ms')::bigint, 0)) // 600000,
+            greatest(start_ms, scope_from_ms()) // ten_minutes_ms(),
             least(
-                end_ms, coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807),
+                end_ms, scope_to_ms(),
                 -- one that never ended has no bins after the last reading
                 start_ms + 2678400000
-            ) // 600000 + 1
-        )) * 600000 as start_ms
+            ) // ten_minutes_ms() + 1
+        )) * ten_minutes_ms() as start_ms
     from (
-        select job_run_key, start_ms, coalesce(end_ms, 9223372036854775807) as end_ms
+        select job_run_key, start_ms, coalesce(end_ms, forever_ms()) as end_ms
         from intermediate.int_run_timeline
         where category in ('startup', 'restore', 'gang_wait', 'suspended', 'teardown') and in_window(start_ms, end_ms)
     )
@@ -126,11 +126,11 @@ select
     bins.gpu_temperature_c.min as gpu_temperature_min_c,
     bins.gpu_temperature_c.max as gpu_temperature_max_c,
     bins.memory_used_bytes.max as memory_used_bytes,
-    bins.start_ms < holds.start_ms + 600000 or declared.start_ms is not null as is_starting
+    bins.start_ms < holds.start_ms + ten_minutes_ms() or declared.start_ms is not null as is_starting
 from bins
 inner join hold_hours as holds
     on bins.gpu_uuid = holds.gpu_uuid
     and bins.hour_ms = holds.hour_ms
     and bins.start_ms >= holds.start_ms
-    and bins.start_ms + 600000 <= holds.end_ms
+    and bins.start_ms + ten_minutes_ms() <= holds.end_ms
 left join declared on holds.job_run_key = declared.job_run_key and bins.start_ms = declared.start_ms

@@ -14,7 +14,7 @@ select
     any_value(node) as node,
     any_value(gpu_model) as gpu_model,
     min(start_ms) as first_ms,
-    max(start_ms) + 600000 as last_ms,
+    max(start_ms) + ten_minutes_ms() as last_ms,
     count(*) as bins,
     min(use_metric) as use_metric,
     avg(use_ratio) as use_ratio,
@@ -26,4 +26,4 @@ select
 from intermediate.int_held_bins
 where not is_starting and use_ratio is not null
 group by job_run_key, gpu_uuid
-having count(*) * 600000 >= threshold('low_use_min_ms')
+having count(*) * ten_minutes_ms() >= threshold('low_use_min_ms')

@@ -17,10 +17,10 @@ activity as (
     inner join units using (gpu_uuid, gpu_instance)
     where
         -- whole quarters of a day, so that the start of a long stretch stays as a window moves
-        acts.end_ms > (coalesce(getvariable('scope_from_ms')::bigint, 0) // 21600000 - 1) * 21600000
+        acts.end_ms > (scope_from_ms() // 21600000 - 1) * 21600000
         and (
-            getvariable('scope_to_ms') is null
-            or acts.start_ms < (getvariable('scope_to_ms')::bigint // 21600000 + 2) * 21600000
+            chosen_to_ms() is null
+            or acts.start_ms < (chosen_to_ms() // 21600000 + 2) * 21600000
         )
 ),
 

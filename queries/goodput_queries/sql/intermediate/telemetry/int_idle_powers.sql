@@ -17,15 +17,15 @@ whole as (
         pieces.category,
         pieces.gpu_uuid,
         unnest(range(
-            (pieces.start_ms + 599999) // 600000, pieces.end_ms // 600000
-        )) * 600000 as start_ms,
+            (pieces.start_ms + 599999) // ten_minutes_ms(), pieces.end_ms // ten_minutes_ms()
+        )) * ten_minutes_ms() as start_ms,
         pieces.gpu_ms / (pieces.end_ms - pieces.start_ms) as share_ratio
     from marts.ledger_pieces as pieces
     semi join idle using (category)
     where
         not pieces.is_amount
-        and pieces.hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
-        and pieces.hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+        and pieces.hour_ms > scope_from_ms() - one_hour_ms()
+        and pieces.hour_ms < scope_to_ms()
         and in_place(pieces.cluster, pieces.node, pieces.gpu_uuid, pieces.gpu_model)
 ),
 
@@ -37,7 +37,7 @@ of_gpus as (
     having sum(share_ratio) > 0.999
 )
 
-select cluster, gpu_model, category, avg(readings.power_w) as power_w, 600000 * count(*) as measured_ms
+select cluster, gpu_model, category, avg(readings.power_w) as power_w, ten_minutes_ms() * count(*) as measured_ms
 from of_gpus
 inner join marts.device_power as readings using (gpu_uuid, start_ms)
 where readings.power_w is not null

@@ -26,9 +26,9 @@ readings as materialized (
     where
         metrics.gpu_instance = ''
         and metrics.power_w.n > 0
-        and metrics.hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
-        and metrics.start_ms >= coalesce(getvariable('scope_from_ms')::bigint, 0)
-        and metrics.start_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+        and metrics.hour_ms > scope_from_ms() - one_hour_ms()
+        and metrics.start_ms >= scope_from_ms()
+        and metrics.start_ms < scope_to_ms()
 ),
 
 -- the rise over the inlet is in proportion to power (thermal resistance): one line for all GPUs of a model, so that a node
@@ -125,7 +125,7 @@ node_compared as materialized (
 ),
 
 node_numbered as (
-    select *, start_ms - 600000 * row_number() over (partition by rule, place order by start_ms) as stretch
+    select *, start_ms - ten_minutes_ms() * row_number() over (partition by rule, place order by start_ms) as stretch
     from node_compared
     where score >= threshold('peer_deviations')
 ),
@@ -142,7 +142,7 @@ node_read as (
 
 select
     lasting.rule, any_value(places.cluster) as cluster, any_value(places.node) as node, null as gpu_uuid,
-    null as job_run_key, min(lasting.start_ms) as first_ms, max(lasting.start_ms) + 600000 as last_ms, count(*) as bins,
+    null as job_run_key, min(lasting.start_ms) as first_ms, max(lasting.start_ms) + ten_minutes_ms() as last_ms, count(*) as bins,
     any_value(node_read.of_bins) as of_bins, avg(lasting.value) as value, avg(lasting.peer_value) as peer_value,
     max(lasting.peers) - 1 as peers, median(lasting.score) as score, sum(lasting.gpus) as gpu_bins
 from node_lasting as lasting

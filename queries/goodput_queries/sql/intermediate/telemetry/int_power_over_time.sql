@@ -29,9 +29,9 @@ fine as (
         scope_bucket_ms() as read_ms
     from staging.stg_gpu_samples
     where
-        scope_bucket_ms() < 600000
-        and ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
-        and ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 4102444800000))
+        scope_bucket_ms() < ten_minutes_ms()
+        and ts >= from_ms(scope_from_ms())
+        and ts < from_ms(coalesce(chosen_to_ms(), 4102444800000))
         and power_w is not null
     group by source, gpu_uuid, gpu_instance, bucket_start(ts_ms)
     -- of two sources the one with more readings
@@ -51,10 +51,10 @@ readings as (
         units.unit,
         bucket_start(powers.start_ms),
         avg(powers.power_w),
-        600000 * count(powers.power_w)
+        ten_minutes_ms() * count(powers.power_w)
     from marts.device_power as powers
     inner join units using (gpu_uuid)
-    where scope_bucket_ms() >= 600000 and powers.power_w is not null
+    where scope_bucket_ms() >= ten_minutes_ms() and powers.power_w is not null
     group by units.unit, bucket_start(powers.start_ms)
 ),
 

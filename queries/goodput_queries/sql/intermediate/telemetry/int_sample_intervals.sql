@@ -31,7 +31,7 @@ of_hours as materialized (
         min(case when before_ms >= hour_ms and ts_ms < hour_ms + 900000 then ts_ms - before_ms end)
             as first_quarter_ms,
         min(case when before_ms >= hour_ms + 2700000 then ts_ms - before_ms end) as last_quarter_ms
-    from (select *, ts_ms // 3600000 * 3600000 as hour_ms from distances)
+    from (select *, ts_ms // one_hour_ms() * one_hour_ms() as hour_ms from distances)
     where
         ts_ms >= build_from_ms() - 900000
         and ts_ms < build_to_ms() + 900000
@@ -43,9 +43,9 @@ sparse as (
     select series, hour_ms, interval_ms from of_hours where n < 2
     union all
     -- the first reading after an hour without one covers back into it
-    select after_it.series, after_it.hour_ms - 3600000, null
+    select after_it.series, after_it.hour_ms - one_hour_ms(), null
     from of_hours as after_it
-    anti join of_hours on after_it.series = of_hours.series and after_it.hour_ms - 3600000 = of_hours.hour_ms
+    anti join of_hours on after_it.series = of_hours.series and after_it.hour_ms - one_hour_ms() = of_hours.hour_ms
     where after_it.first_quarter_ms is not null
 ),
 
@@ -58,9 +58,9 @@ of_all_hours as (
         least(sparse.interval_ms, before_it.last_quarter_ms, after_it.first_quarter_ms)
     from sparse
     left join of_hours as before_it
-        on sparse.series = before_it.series and sparse.hour_ms - 3600000 = before_it.hour_ms
+        on sparse.series = before_it.series and sparse.hour_ms - one_hour_ms() = before_it.hour_ms
     left join of_hours as after_it
-        on sparse.series = after_it.series and sparse.hour_ms + 3600000 = after_it.hour_ms
+        on sparse.series = after_it.series and sparse.hour_ms + one_hour_ms() = after_it.hour_ms
 )
 
 select series, hour_ms, interval_ms

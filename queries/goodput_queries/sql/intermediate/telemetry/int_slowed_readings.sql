@@ -9,7 +9,7 @@ with reasons as (
 ),
 
 slowed as materialized (
-    select distinct gpu_uuid, ts_ms // 3600000 * 3600000 as hour_ms
+    select distinct gpu_uuid, ts_ms // one_hour_ms() * one_hour_ms() as hour_ms
     from staging.stg_gpu_samples
     where
         ts >= from_ms(build_from_ms())
@@ -26,7 +26,7 @@ from staging.stg_gpu_samples as samples
 inner join slowed
     on samples.gpu_uuid = slowed.gpu_uuid
     and samples.ts_ms >= slowed.hour_ms
-    and samples.ts_ms < slowed.hour_ms + 3600000
+    and samples.ts_ms < slowed.hour_ms + one_hour_ms()
 cross join reasons
 where
     samples.ts >= from_ms(build_from_ms())

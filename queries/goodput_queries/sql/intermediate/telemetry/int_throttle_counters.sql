@@ -43,9 +43,9 @@ marked as (
     from counted
     where
         end_ms > start_ms
-        and ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
-        and ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
-        and (getvariable('scope_gpu_uuid') is null or gpu_uuid = getvariable('scope_gpu_uuid'))
+        and ts >= from_ms(scope_from_ms())
+        and ts < from_ms(coalesce(chosen_to_ms(), 9223372036854775))
+        and in_gpu(gpu_uuid)
 ),
 
 numbered as (

@@ -19,11 +19,11 @@ readings as (
         and samples.clocks_event_reasons & reasons.bit_value <> 0
     left join intermediate.int_sample_intervals as intervals
         on hash(samples.source, samples.gpu_uuid, samples.gpu_instance) = intervals.series
-        and samples.ts_ms // 3600000 * 3600000 = intervals.hour_ms
+        and samples.ts_ms // one_hour_ms() * one_hour_ms() = intervals.hour_ms
     where
-        samples.ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
-        and samples.ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
-        and (getvariable('scope_gpu_uuid') is null or samples.gpu_uuid = getvariable('scope_gpu_uuid'))
+        samples.ts >= from_ms(scope_from_ms())
+        and samples.ts < from_ms(coalesce(chosen_to_ms(), 9223372036854775))
+        and in_gpu(samples.gpu_uuid)
 ),
 
 marked as (
@@ -112,7 +112,7 @@ held as (
     inner join intermediate.int_holds as holds
         on episodes.gpu_uuid = holds.gpu_uuid
         and episodes.end_ms >= holds.start_ms
-        and episodes.end_ms < coalesce(holds.end_ms, 9223372036854775807)
+        and episodes.end_ms < coalesce(holds.end_ms, forever_ms())
     inner join intermediate.int_job_run_owners as owners using (job_run_key)
     where of_teams(owners.team)
     group by all

@@ -26,8 +26,8 @@ select
     held_ms,
     goodput_ms,
     cost,
-    cost / nullif(priced_ms, 0) * 3600000 as price_per_gpu_h,
-    case when priced_ms = capacity_ms then cost / nullif(held_ms, 0) * 3600000 end as cost_per_allocated_gpu_h,
-    case when priced_ms = capacity_ms then cost / nullif(goodput_ms, 0) * 3600000 end as cost_per_productive_gpu_h,
+    cost / nullif(priced_ms, 0) * one_hour_ms() as price_per_gpu_h,
+    case when priced_ms = capacity_ms then cost / nullif(held_ms, 0) * one_hour_ms() end as cost_per_allocated_gpu_h,
+    case when priced_ms = capacity_ms then cost / nullif(goodput_ms, 0) * one_hour_ms() end as cost_per_productive_gpu_h,
     capacity_ms - coalesce(priced_ms, 0)::bigint as unpriced_gpu_ms
 from sums

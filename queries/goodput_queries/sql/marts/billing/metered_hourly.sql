@@ -13,7 +13,7 @@ with times as (
         on ledger.cluster = meters.cluster
         and ledger.node = meters.node
         and ledger.hour_ms = meters.hour_ms
-        and meters.end_ms - meters.start_ms = 3600000
+        and meters.end_ms - meters.start_ms = one_hour_ms()
     where ledger.hour_ms >= build_from_ms() and ledger.hour_ms < build_to_ms()
     union all
     -- a stretch of steps is allocated, whatever its categories
@@ -31,7 +31,7 @@ with times as (
         and segments.hour_ms = meters.hour_ms
         and segments.start_ms < meters.end_ms
         and segments.end_ms > meters.start_ms
-        and meters.end_ms - meters.start_ms < 3600000
+        and meters.end_ms - meters.start_ms < one_hour_ms()
     where segments.hour_ms >= build_from_ms() and segments.hour_ms < build_to_ms()
 )
 

@@ -6,8 +6,8 @@ with in_force as (
     select *
     from staging.stg_budgets
     where
-        from_ms <= coalesce(getvariable('scope_from_ms')::bigint, 9223372036854775807)
-        and to_ms > coalesce(getvariable('scope_from_ms')::bigint, 0)
+        from_ms <= coalesce(chosen_from_ms(), forever_ms())
+        and to_ms > scope_from_ms()
 )
 
 select

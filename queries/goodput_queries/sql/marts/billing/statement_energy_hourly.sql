@@ -33,16 +33,16 @@ of_units as (
         sum(part_mj(
             chosen.energy_mj, chosen.start_ms, chosen.end_ms,
             greatest(units.start_ms, chosen.hour_ms),
-            least(coalesce(units.end_ms, chosen.end_ms), chosen.hour_ms + 3600000)
+            least(coalesce(units.end_ms, chosen.end_ms), chosen.hour_ms + one_hour_ms())
         )) as energy_mj,
         sum(
-            least(chosen.end_ms, units.end_ms, chosen.hour_ms + 3600000)
+            least(chosen.end_ms, units.end_ms, chosen.hour_ms + one_hour_ms())
             - greatest(chosen.start_ms, units.start_ms, chosen.hour_ms)
         ) as measured_ms
     from temp.energy_steps as chosen
     inner join intermediate.int_gpu_units as units
         on chosen.gpu_uuid = units.gpu_uuid
-        and units.start_ms < least(chosen.end_ms, chosen.hour_ms + 3600000)
+        and units.start_ms < least(chosen.end_ms, chosen.hour_ms + one_hour_ms())
         and coalesce(units.end_ms, chosen.end_ms) > greatest(chosen.start_ms, chosen.hour_ms)
     group by all
 ),
@@ -55,16 +55,16 @@ of_holds as (
         holds.job_run_key,
         sum(part_mj(
             chosen.energy_mj, chosen.start_ms, chosen.end_ms,
-            greatest(holds.start_ms, chosen.hour_ms), least(holds.end_ms, chosen.hour_ms + 3600000)
+            greatest(holds.start_ms, chosen.hour_ms), least(holds.end_ms, chosen.hour_ms + one_hour_ms())
         )) as energy_mj,
         sum(
-            least(chosen.end_ms, holds.end_ms, chosen.hour_ms + 3600000)
+            least(chosen.end_ms, holds.end_ms, chosen.hour_ms + one_hour_ms())
             - greatest(chosen.start_ms, holds.start_ms, chosen.hour_ms)
         ) as measured_ms
     from temp.energy_steps as chosen
     inner join holds
         on chosen.gpu_uuid = holds.gpu_uuid
-        and holds.start_ms < least(chosen.end_ms, chosen.hour_ms + 3600000)
+        and holds.start_ms < least(chosen.end_ms, chosen.hour_ms + one_hour_ms())
         and holds.end_ms > greatest(chosen.start_ms, chosen.hour_ms)
     group by all
 ),
@@ -151,7 +151,7 @@ meters as (
     group by all
     having
         rest_mj >= 0
-        and (any_value(meters.end_ms - meters.start_ms) = 3600000 or count(rows_.energy_mj) = 0)
+        and (any_value(meters.end_ms - meters.start_ms) = one_hour_ms() or count(rows_.energy_mj) = 0)
 ),
 
 times as (

@@ -27,8 +27,8 @@ with whole_hours as (
     select cluster, node, job_run_key, attempt_key, gpu_model, mig_profile, category, phase, hour_ms, gpu_ms
     from marts.statement_hourly
     where
-        hour_ms >= coalesce(getvariable('scope_from_ms')::bigint, 0)
-        and hour_ms <= coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807) - 3600000
+        hour_ms >= scope_from_ms()
+        and hour_ms <= scope_to_ms() - one_hour_ms()
 ),
 
 -- hours that the window cuts (a zone with half hours): of the finer ledger
@@ -36,8 +36,8 @@ cut_hours as (
     select cluster, node, job_run_key, attempt_key, gpu_model, mig_profile, category, phase, hour_ms, gpu_ms
     from marts.ledger_scoped
     where
-        hour_ms < coalesce(getvariable('scope_from_ms')::bigint, 0)
-        or hour_ms > coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807) - 3600000
+        hour_ms < scope_from_ms()
+        or hour_ms > scope_to_ms() - one_hour_ms()
 ),
 
 times as (
@@ -52,7 +52,7 @@ reservations as (
         owner,
         unnest(nodes) as node,
         start_ms,
-        coalesce(end_ms, 9223372036854775807) as end_ms
+        coalesce(end_ms, forever_ms()) as end_ms
     from staging.stg_reservations
     where owner is not null and owner not like '%,%' and not is_maintenance
 ),
@@ -72,7 +72,7 @@ reserved_for as (
     inner join reservations
         on coalesce(reservations.cluster, hours.cluster) = hours.cluster
         and reservations.node = hours.node
-        and reservations.start_ms < hours.hour_ms + 3600000
+        and reservations.start_ms < hours.hour_ms + one_hour_ms()
         and reservations.end_ms > hours.hour_ms
     group by all
 ),
@@ -177,7 +177,7 @@ select
     prices.list_price_per_gpu_h,
     prices.factor,
     prices.price_per_gpu_h,
-    (measures.hour_ms - getvariable('scope_from_ms')::bigint) // getvariable('scope_bucket_ms')::bigint as bucket,
+    (measures.hour_ms - chosen_from_ms()) // chosen_bucket_ms() as bucket,
     count(distinct measures.job_run_key) as job_runs,
     coalesce(sum(measures.gpu_ms), 0)::bigint as gpu_ms,
     coalesce(sum(measures.productive_ms), 0)::bigint as productive_ms,

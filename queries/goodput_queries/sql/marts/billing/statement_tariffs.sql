@@ -5,7 +5,7 @@
 -- price_per_kwh: per kWh of the GPUs' counters: server and site come on top
 -- price_per_wall_kwh: per kWh of the nodes' own meters: the site comes on top
 with hours as (
-    select distinct cluster, hour_ms from marts.statement_energy_hourly where in_window(hour_ms, hour_ms + 3600000)
+    select distinct cluster, hour_ms from marts.statement_energy_hourly where in_window(hour_ms, hour_ms + one_hour_ms())
 ),
 
 matches as (

@@ -43,7 +43,7 @@ unclaimed as (
         and greatest(activity.first_reading_ms, segments.start_ms + activity.interval_ms)
             <= least(activity.end_ms, segments.end_ms)
         and in_window(segments.start_ms, segments.end_ms)
-        and (getvariable('scope_cluster') is null or segments.cluster = getvariable('scope_cluster'))
+        and in_cluster(segments.cluster)
 )
 
 select cluster, 'allocated without a price' as kind, count(distinct job_run_key) as n, sum(gpu_ms)::bigint as gpu_ms,

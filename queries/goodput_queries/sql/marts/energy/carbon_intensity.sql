@@ -5,7 +5,7 @@
 -- g_per_wall_kwh: per kWh of the nodes' own meters: the site comes on top
 -- carbon_free_ratio: share of carbon-free electricity; null: not known
 with hours as (
-    select distinct cluster, hour_ms from marts.statement_energy_hourly where in_window(hour_ms, hour_ms + 3600000)
+    select distinct cluster, hour_ms from marts.statement_energy_hourly where in_window(hour_ms, hour_ms + one_hour_ms())
 )
 
 select

@@ -61,7 +61,7 @@ of_energy as (
         coalesce(sum(used_mj) filter (where not has_carbon), 0) / 3.6e9 as unknown_carbon_kwh,
         count(distinct hour_ms) filter (where not has_carbon) as unknown_hours,
         from_ms(min(hour_ms) filter (where not has_carbon)) as unknown_from_at,
-        from_ms(max(hour_ms) filter (where not has_carbon) + 3600000) as unknown_to_at,
+        from_ms(max(hour_ms) filter (where not has_carbon) + one_hour_ms()) as unknown_to_at,
         sum(mj_price) / 3.6e9 as electricity_cost
     from energies
     group by cluster, availability, team

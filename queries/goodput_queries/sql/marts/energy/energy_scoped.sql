@@ -15,20 +15,20 @@ with cut_hours as (
         sum(segments.gpu_ms)::hugeint as all_ms,
         sum(share_ms(
             segments.start_ms,
-            greatest(segments.start_ms, least(segments.end_ms, coalesce(getvariable('scope_from_ms')::bigint, 0))),
+            greatest(segments.start_ms, least(segments.end_ms, scope_from_ms())),
             segments.share_lo, segments.share_hi, segments.share_of
         ))::hugeint as before_ms,
         sum(share_ms(
             segments.start_ms,
-            greatest(segments.start_ms, least(segments.end_ms, getvariable('scope_to_ms')::bigint)),
+            greatest(segments.start_ms, least(segments.end_ms, chosen_to_ms())),
             segments.share_lo, segments.share_hi, segments.share_of
         ))::hugeint as until_ms
     from intermediate.int_ledger_segments as segments
     left join reference.gpu_second_categories as categories using (category)
     where
         segments.hour_ms in (
-            coalesce(getvariable('scope_from_ms')::bigint, 0) // 3600000 * 3600000,
-            coalesce(getvariable('scope_to_ms')::bigint, 0) // 3600000 * 3600000
+            scope_from_ms() // one_hour_ms() * one_hour_ms(),
+            coalesce(chosen_to_ms(), 0) // one_hour_ms() * one_hour_ms()
         )
         and not is_whole_hour(segments.hour_ms)
     group by all
@@ -39,10 +39,10 @@ evident as (
     select
         energy.*,
         greatest(energy.hour_ms, clusters.first_ms) as start_ms,
-        least(energy.hour_ms + 3600000, clusters.as_of_ms) as end_ms
+        least(energy.hour_ms + one_hour_ms(), clusters.as_of_ms) as end_ms
     from marts.statement_energy_hourly as energy
     inner join intermediate.int_clusters as clusters using (cluster)
-    where in_window(energy.hour_ms, energy.hour_ms + 3600000)
+    where in_window(energy.hour_ms, energy.hour_ms + one_hour_ms())
 ),
 
 parts as (

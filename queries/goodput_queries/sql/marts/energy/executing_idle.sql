@@ -65,7 +65,7 @@ holds as (
 
 -- a GPU has many holds in a day and few in an hour
 hold_hours as materialized (
-    select *, unnest(range(start_ms // 3600000, (end_ms - 1) // 3600000 + 1)) as hour
+    select *, unnest(range(start_ms // one_hour_ms(), (end_ms - 1) // one_hour_ms() + 1)) as hour
     from holds
     where end_ms > start_ms
 ),
@@ -74,7 +74,7 @@ held_units as materialized (select distinct unit, gpu_uuid from held),
 
 read_bins as (
     select
-        held_units.unit, metrics.hour_ms // 3600000 as hour, metrics.start_ms,
+        held_units.unit, metrics.hour_ms // one_hour_ms() as hour, metrics.start_ms,
         metrics.memory_used_bytes.min >= threshold('loaded_memory_bytes') as is_loaded, metrics.power_w.mean as power_w,
         metrics.gpu_uuid in (from rivals) as is_of_rivals
     from intermediate.int_gpu_metrics as metrics
@@ -82,8 +82,8 @@ read_bins as (
     where
         metrics.gpu_instance = ''
         and metrics.memory_used_bytes.n > 0
-        and metrics.hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
-        and metrics.hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+        and metrics.hour_ms > scope_from_ms() - one_hour_ms()
+        and metrics.hour_ms < scope_to_ms()
 ),
 
 bins as materialized (
@@ -94,7 +94,7 @@ bins as materialized (
         holds.hold_ms,
         bins.start_ms as bin_ms,
         greatest(bins.start_ms, holds.start_ms) as start_ms,
-        least(bins.start_ms + 600000, holds.end_ms) as end_ms,
+        least(bins.start_ms + ten_minutes_ms(), holds.end_ms) as end_ms,
         bins.is_loaded,
         bins.power_w
     from hold_hours as holds
@@ -106,17 +106,17 @@ bins as materialized (
         where is_of_rivals
         group by unit, hour, start_ms
     ) as bins using (unit, hour)
-    where bins.start_ms < holds.end_ms and bins.start_ms + 600000 > holds.start_ms
+    where bins.start_ms < holds.end_ms and bins.start_ms + ten_minutes_ms() > holds.start_ms
 ),
 
 activity as materialized (
-    select held_units.unit, activity.hour_ms // 3600000 as hour, activity.start_ms, activity.end_ms, activity.is_active
+    select held_units.unit, activity.hour_ms // one_hour_ms() as hour, activity.start_ms, activity.end_ms, activity.is_active
     from intermediate.int_gpu_activity as activity
     inner join held_units using (gpu_uuid)
     where
         activity.gpu_instance = ''
-        and activity.hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
-        and activity.hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+        and activity.hour_ms > scope_from_ms() - one_hour_ms()
+        and activity.hour_ms < scope_to_ms()
 ),
 
 -- later than ten minutes it does not matter
@@ -127,7 +127,7 @@ first_activity as (
     where
         activity.is_active
         and activity.end_ms > holds.hold_ms
-        and (holds.hour * 3600000 < holds.hold_ms + 600000 or holds.is_one_of_several)
+        and (holds.hour * one_hour_ms() < holds.hold_ms + ten_minutes_ms() or holds.is_one_of_several)
     group by holds.gang, holds.unit
 ),
 
@@ -135,7 +135,7 @@ idle as materialized (
     select
         bins.gang, bins.unit, bins.bin_ms, bins.power_w,
         greatest(
-            bins.start_ms, activity.start_ms, least(first_activity.active_ms, bins.hold_ms + 600000)
+            bins.start_ms, activity.start_ms, least(first_activity.active_ms, bins.hold_ms + ten_minutes_ms())
         ) as start_ms,
         least(bins.end_ms, activity.end_ms) as end_ms
     from bins
@@ -149,7 +149,7 @@ idle as materialized (
 ),
 
 declared as (
-    select gangs.gang, timeline.start_ms, coalesce(timeline.end_ms, 9223372036854775807) as end_ms
+    select gangs.gang, timeline.start_ms, coalesce(timeline.end_ms, forever_ms()) as end_ms
     from intermediate.int_run_timeline as timeline
     inner join gangs using (job_run_key)
     where
@@ -185,8 +185,8 @@ idle_gangs as (
     select
         gang,
         sum(idle_ms)::bigint as idle_ms,
-        sum(any_power_w) filter (where idle_ms >= 600000) as power_w,
-        count(any_power_w) filter (where idle_ms >= 600000) as powers
+        sum(any_power_w) filter (where idle_ms >= ten_minutes_ms()) as power_w,
+        count(any_power_w) filter (where idle_ms >= ten_minutes_ms()) as powers
     from idle_bins
     group by gang
 ),
@@ -203,7 +203,7 @@ select
     coalesce(sum(idle_gangs.idle_ms), 0) / sum(held_gangs.held_ms) as idle_ratio,
     sum(idle_gangs.power_w) / nullif(sum(idle_gangs.powers), 0) as power_w,
     sum(idle_gangs.power_w) / 6000 as energy_kwh,
-    (600000 * coalesce(sum(idle_gangs.powers), 0))::bigint as measured_ms
+    (ten_minutes_ms() * coalesce(sum(idle_gangs.powers), 0))::bigint as measured_ms
 from gangs
 inner join held_gangs using (gang)
 left join idle_gangs using (gang)

@@ -19,7 +19,7 @@ with of_nodes as (
             list_transform(string_split(feed, '+'), lambda name: trim(name)), lambda name: name <> ''
         )) as feeds
     from staging.stg_node_racks
-    where feed is not null and (getvariable('scope_cluster') is null or cluster = getvariable('scope_cluster'))
+    where feed is not null and in_cluster(cluster)
 ),
 
 placed as (

@@ -15,4 +15,4 @@ select *
 from intermediate.int_power_over_time
 where
     level <> 'team'
-    or of_teams(name) and (getvariable('scope_team') is null or name = getvariable('scope_team'))
+    or of_teams(name) and in_team(name)

@@ -16,7 +16,7 @@ with attempts as (
     where
         in_window(start_ms, end_ms)
         and of_owner(team, user_name, run_key, partition)
-        and (getvariable('scope_cluster') is null or cluster = getvariable('scope_cluster'))
+        and in_cluster(cluster)
         and gpus > 0
 ),
 
@@ -27,7 +27,7 @@ in_hours as (
         steps.samples,
         steps.start_ms,
         steps.end_ms,
-        unnest(range(steps.start_ms // 3600000, (steps.end_ms - 1) // 3600000 + 1)) * 3600000 as hour_ms
+        unnest(range(steps.start_ms // one_hour_ms(), (steps.end_ms - 1) // one_hour_ms() + 1)) * one_hour_ms() as hour_ms
     from intermediate.int_train_steps as steps
     inner join attempts using (attempt_key)
     where steps.end_ms > steps.start_ms and in_window(steps.start_ms, steps.end_ms)
@@ -36,7 +36,7 @@ in_hours as (
 cut as (
     select
         *,
-        (least(end_ms, hour_ms + 3600000) - greatest(start_ms, hour_ms)) as part_ms,
+        (least(end_ms, hour_ms + one_hour_ms()) - greatest(start_ms, hour_ms)) as part_ms,
         part_ms / (end_ms - start_ms) as part
     from in_hours
 ),
@@ -54,10 +54,10 @@ work as (
         sum(part) as steps
     from cut
     where
-        hour_ms >= coalesce(getvariable('scope_from_ms')::bigint, 0)
-        and hour_ms <= coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807) - 3600000
+        hour_ms >= scope_from_ms()
+        and hour_ms <= scope_to_ms() - one_hour_ms()
     group by job_run_key, hour_ms
-    having sum(part_ms) >= threshold('cap_step_share') * 3600000
+    having sum(part_ms) >= threshold('cap_step_share') * one_hour_ms()
 ),
 
 energies as (
@@ -80,7 +80,7 @@ holds as (
     inner join intermediate.int_holds as holds using (job_run_key)
     where
         holds.start_ms <= work.hour_ms
-        and (holds.end_ms is null or holds.end_ms >= work.hour_ms + 3600000)
+        and (holds.end_ms is null or holds.end_ms >= work.hour_ms + one_hour_ms())
         and in_place(holds.cluster, holds.node, holds.gpu_uuid, null)
 ),
 
@@ -88,17 +88,17 @@ holds as (
 read_caps as (
     select
         gpu_uuid,
-        ts_ms // 3600000 * 3600000 as hour_ms,
+        ts_ms // one_hour_ms() * one_hour_ms() as hour_ms,
         round(min(value)) as low_w,
         round(max(value)) as high_w
     from staging.stg_gpu_samples_other
     where
         metric in ('power_limit_enforced_w', 'power_limit_w')
-        and ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
-        and ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 4102444800000))
-        and ts_ms % 3600000 < 300000
+        and ts >= from_ms(scope_from_ms())
+        and ts < from_ms(coalesce(chosen_to_ms(), 4102444800000))
+        and ts_ms % one_hour_ms() < 300000
         and gpu_uuid in (select gpu_uuid from holds)
-    group by gpu_uuid, ts_ms // 3600000 * 3600000
+    group by gpu_uuid, ts_ms // one_hour_ms() * one_hour_ms()
 ),
 
 inventory as (
@@ -130,7 +130,7 @@ known as (
     from work
     inner join energies using (job_run_key, hour_ms)
     inner join caps using (job_run_key, hour_ms)
-    where energies.energy_j > 0 and energies.measured_ms >= threshold('cap_step_share') * 3600000 * work.gpus
+    where energies.energy_j > 0 and energies.measured_ms >= threshold('cap_step_share') * one_hour_ms() * work.gpus
     window same as (partition by work.cluster, work.job_name, energies.gpu_model, work.gpus)
 ),
 

@@ -32,11 +32,11 @@ survivors as (
         inner join intermediate.int_holds as holds
             on incidents.gpu_uuid = holds.gpu_uuid
             and epoch_ms(incidents.start_at) >= holds.start_ms
-            and epoch_ms(incidents.start_at) < coalesce(holds.end_ms, 9223372036854775807)
+            and epoch_ms(incidents.start_at) < coalesce(holds.end_ms, forever_ms())
         inner join intermediate.int_attempts as lives
             on holds.job_run_key = lives.job_run_key
             and epoch_ms(incidents.start_at) >= lives.start_ms
-            and epoch_ms(incidents.start_at) + threshold('went_on_ms') < coalesce(lives.end_ms, 9223372036854775807)
+            and epoch_ms(incidents.start_at) + threshold('went_on_ms') < coalesce(lives.end_ms, forever_ms())
         where incidents.class <> 'informational' and of_teams(lives.team)
     )
     group by code

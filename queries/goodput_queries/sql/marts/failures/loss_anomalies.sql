@@ -18,7 +18,7 @@ with losses as (
     inner join intermediate.int_attempts as attempts using (attempt_key)
     where
         in_window(attempts.start_ms, attempts.end_ms)
-        and (getvariable('scope_cluster') is null or attempts.cluster = getvariable('scope_cluster'))
+        and in_cluster(attempts.cluster)
         and of_owner(attempts.team, attempts.user_name, attempts.run_key, attempts.partition)
 ),
 

@@ -19,8 +19,8 @@
 with windows as (
     select
         cluster,
-        least(as_of_ms, coalesce(getvariable('scope_to_ms')::bigint, as_of_ms))
-            - greatest(first_ms, coalesce(getvariable('scope_from_ms')::bigint, first_ms)) as window_ms
+        least(as_of_ms, coalesce(chosen_to_ms(), as_of_ms))
+            - greatest(first_ms, coalesce(chosen_from_ms(), first_ms)) as window_ms
     from intermediate.int_clusters
 ),
 

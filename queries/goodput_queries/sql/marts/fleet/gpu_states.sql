@@ -46,7 +46,7 @@ of_hours as (
     select
         gpu_uuid,
         at_ms,
-        unnest(list_distinct([(at_ms - 1) // 3600000, (at_ms - 1200000) // 3600000])) * 3600000 as hour_ms
+        unnest(list_distinct([(at_ms - 1) // one_hour_ms(), (at_ms - 1200000) // one_hour_ms()])) * one_hour_ms() as hour_ms
     from states
 ),
 

@@ -92,7 +92,7 @@ waiting as (
         runs.gpus_requested
     from (select *, unnest(waits) as wait from intermediate.int_job_runs) as runs
     inner join (select distinct cluster, at_ms from units) as ends using (cluster)
-    where runs.wait.start_ms <= ends.at_ms and coalesce(runs.wait.end_ms, 9223372036854775807) > ends.at_ms
+    where runs.wait.start_ms <= ends.at_ms and coalesce(runs.wait.end_ms, forever_ms()) > ends.at_ms
 ),
 
 demand as (

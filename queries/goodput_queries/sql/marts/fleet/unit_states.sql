@@ -8,7 +8,7 @@
 --  that is known, of the same job run and the last ten minutes. null: the ledger does not reach that time
 -- job_run_key: null where it is not allocated
 with ends as (
-    select cluster, least(as_of_ms, coalesce(getvariable('scope_to_ms')::bigint, as_of_ms)) as at_ms
+    select cluster, least(as_of_ms, coalesce(chosen_to_ms(), as_of_ms)) as at_ms
     from intermediate.int_clusters
 ),
 
@@ -16,17 +16,17 @@ units as (
     select
         units.*,
         ends.at_ms,
-        list_distinct([(ends.at_ms - 1) // 3600000, (ends.at_ms - 600000) // 3600000]) as hours
+        list_distinct([(ends.at_ms - 1) // one_hour_ms(), (ends.at_ms - ten_minutes_ms()) // one_hour_ms()]) as hours
     from intermediate.int_gpu_units as units
     inner join ends using (cluster)
     where
         units.start_ms < ends.at_ms
-        and coalesce(units.end_ms, 9223372036854775807) >= ends.at_ms
+        and coalesce(units.end_ms, forever_ms()) >= ends.at_ms
         and in_place(units.cluster, units.node, units.gpu_uuid, units.gpu_model)
 ),
 
 of_hours as (
-    select gpu_uuid, gpu_instance, at_ms, unnest(hours) * 3600000 as hour_ms from units
+    select gpu_uuid, gpu_instance, at_ms, unnest(hours) * one_hour_ms() as hour_ms from units
 ),
 
 lasting as (
@@ -37,7 +37,7 @@ lasting as (
     inner join of_hours using (gpu_uuid, gpu_instance, hour_ms)
     where
         segments.start_ms < of_hours.at_ms
-        and segments.end_ms > of_hours.at_ms - 600000
+        and segments.end_ms > of_hours.at_ms - ten_minutes_ms()
         -- older ones are in the archive
         and segments.hour_ms >= (
             select coalesce(max(kept_from_ms), 0) from state.kept_from where table_name = 'gpu_samples'
@@ -62,7 +62,7 @@ segments as (
         archive.category,
         archive.job_run_key,
         (archive.hour_ms, archive.hour_ms, true, archive.gpu_ms, archive.category),
-        archive.hour_ms + 3600000 >= of_hours.at_ms
+        archive.hour_ms + one_hour_ms() >= of_hours.at_ms
     from state.ledger_archive as archive
     inner join of_hours using (gpu_uuid, gpu_instance, hour_ms)
 ),

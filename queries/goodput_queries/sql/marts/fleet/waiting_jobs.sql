@@ -85,13 +85,13 @@ select
     from_ms(max(waits.to_ms)) as until_at,
     bool_or(waits.is_waiting) as is_waiting,
     sum(
-        least(waits.to_ms, free.hour_ms + 3600000) - greatest(waits.from_ms, free.hour_ms)
+        least(waits.to_ms, free.hour_ms + one_hour_ms()) - greatest(waits.from_ms, free.hour_ms)
     ) / 1000.0 as waited_s,
     sum(free.gpu_ms)::bigint as free_gpu_ms
 from waits
 inner join free_of_classes as free
     on waits.class = free.class
-    and waits.from_ms < free.hour_ms + 3600000
+    and waits.from_ms < free.hour_ms + one_hour_ms()
     and waits.to_ms > free.hour_ms
 where waits.to_ms > waits.from_ms
 group by waits.job_run_key, waits.cluster

@@ -19,10 +19,10 @@ units as materialized (
         sum(unit_ms) filter (where gpu_instance <> 'rest') as unit_ms
     from pieces
     where
-        hour_ms >= coalesce(getvariable('scope_from_ms')::bigint, 0) // 3600000 * 3600000
-        and hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
-        and (getvariable('scope_cluster') is null or cluster = getvariable('scope_cluster'))
-        and (getvariable('scope_node') is null or node = getvariable('scope_node'))
+        hour_ms >= scope_from_ms() // one_hour_ms() * one_hour_ms()
+        and hour_ms < scope_to_ms()
+        and in_cluster(cluster)
+        and in_node(node)
     group by all
 ),
 
@@ -30,8 +30,8 @@ seen as (
     select gpu_uuid, gpu_instance, hour_ms, sum(end_ms - start_ms) as seen_ms
     from intermediate.int_gpu_activity
     where
-        hour_ms >= coalesce(getvariable('scope_from_ms')::bigint, 0) // 3600000 * 3600000
-        and hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+        hour_ms >= scope_from_ms() // one_hour_ms() * one_hour_ms()
+        and hour_ms < scope_to_ms()
     group by all
 ),
 
@@ -46,7 +46,7 @@ sums as (
             where category in ('unknown', 'busy_unclassified') and is_held or category = 'free_unknown' and not is_held
         ), 0) as unknown_ms
     from marts.ledger_hourly_by_node
-    where getvariable('scope_node') is null or node = getvariable('scope_node')
+    where in_node(node)
     group by all
 ),
 

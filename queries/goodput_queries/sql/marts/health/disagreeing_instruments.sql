@@ -33,8 +33,8 @@ gpus as (
         gpu_instance = ''
         and energy_j.n >= 5
         and power_w.n >= 5
-        and start_ms >= coalesce(getvariable('scope_from_ms')::bigint, 0)
-        and start_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+        and start_ms >= scope_from_ms()
+        and start_ms < scope_to_ms()
     group by gpu_uuid, hour_ms, source
 ),
 
@@ -50,7 +50,7 @@ counters as (
         gpus.gpu_uuid as subject,
         printf(
             'its counter has %.3f kWh, its power readings %.3f kWh',
-            sum(gpus.counter_j) / 3600000, sum(gpus.power_j) / 3600000
+            sum(gpus.counter_j) / one_hour_ms(), sum(gpus.power_j) / one_hour_ms()
         ) as said
     from gpus
     inner join places using (gpu_uuid)
@@ -65,7 +65,7 @@ meters as (
         meters.node as subject,
         printf(
             'its meter has %.3f kWh, the counters of its GPUs %.3f kWh',
-            sum(meters.energy_mj) / 3600000000, sum(of_gpus.counter_j) / 3600000
+            sum(meters.energy_mj) / 3600000000, sum(of_gpus.counter_j) / one_hour_ms()
         ) as said
     from intermediate.int_node_energy as meters
     inner join (
@@ -74,7 +74,7 @@ meters as (
         inner join places using (gpu_uuid)
         group by all
     ) as of_gpus using (cluster, node, hour_ms)
-    where meters.end_ms - meters.start_ms = 3600000
+    where meters.end_ms - meters.start_ms = one_hour_ms()
     group by meters.cluster, meters.node
     -- a server draws more than its GPUs; meters are good to 2 %
     having sum(of_gpus.counter_j) * 1000 > 1.02 * sum(meters.energy_mj)
@@ -90,4 +90,4 @@ found as (
 
 select *
 from found
-where getvariable('scope_cluster') is null or cluster = getvariable('scope_cluster')
+where in_cluster(cluster)

@@ -37,7 +37,7 @@ versions as (
     select
         gpu_uuid,
         from_ms,
-        coalesce(lead(from_ms) over (partition by gpu_uuid order by from_ms), 9223372036854775807) as to_ms,
+        coalesce(lead(from_ms) over (partition by gpu_uuid order by from_ms), forever_ms()) as to_ms,
         driver_version,
         vbios_version
     from known

@@ -21,7 +21,7 @@ places as (
     select distinct faults.attempt_key, holds.cluster, holds.node
     from faults
     inner join intermediate.int_holds as holds using (job_run_key)
-    where holds.start_ms < faults.end_ms and coalesce(holds.end_ms, 9223372036854775807) > faults.start_ms
+    where holds.start_ms < faults.end_ms and coalesce(holds.end_ms, forever_ms()) > faults.start_ms
 ),
 
 -- what happened on the node when the attempt ended; an attempt on one node needs no more

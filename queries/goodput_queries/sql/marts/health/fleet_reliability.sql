@@ -9,7 +9,7 @@
 -- has_states: a source reports node states of the cluster: without one, no failure proves nothing
 with clusters as (
     select * from intermediate.int_clusters
-    where getvariable('scope_cluster') is null or cluster = getvariable('scope_cluster')
+    where in_cluster(cluster)
 ),
 
 stays as (
@@ -34,7 +34,7 @@ nodes as (
 outages as (
     select
         cluster,
-        count(*) filter (where start_at >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))) as failures,
+        count(*) filter (where start_at >= from_ms(scope_from_ms())) as failures,
         sum(outage_ms)::bigint as down_ms,
         avg(epoch_ms(end_at) - epoch_ms(start_at)) / 1000.0 as mttr_s
     from marts.node_outages

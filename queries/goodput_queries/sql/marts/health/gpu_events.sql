@@ -32,7 +32,7 @@ with found as (
             and events.pci_bus_id = gpus.pci_bus_id
         )
         and events.at_ms >= coalesce(gpus.start_ms, 0)
-        and events.at_ms < coalesce(gpus.end_ms, 9223372036854775807)
+        and events.at_ms < coalesce(gpus.end_ms, forever_ms())
     where in_window(events.at_ms, events.at_ms + 1)
 )
 

@@ -25,7 +25,7 @@ thermal_by_reason as (
         cluster,
         node,
         gpu_uuid,
-        start_ms // 86400000 as day,
+        start_ms // one_day_ms() as day,
         sum(value) as value
     from (
         -- instances of a GPU slow down with it
@@ -36,14 +36,14 @@ thermal_by_reason as (
         union all
         select cluster, node, gpu_uuid, start_ms, 0.0 from read_bins where gpu_uuid not in (from slowed_gpus)
     )
-    group by cluster, node, gpu_uuid, start_ms // 86400000
+    group by cluster, node, gpu_uuid, start_ms // one_day_ms()
 ),
 
 counted as (
     select reads.cluster, reads.node, reads.gpu_uuid, reads.kind, reads.day, coalesce(rises.value, 0) as value
     from intermediate.int_error_reads as reads
     left join (
-        select cluster, node, gpu_uuid, kind, hour_ms // 86400000 as day, sum(rise) as value
+        select cluster, node, gpu_uuid, kind, hour_ms // one_day_ms() as day, sum(rise) as value
         from intermediate.int_error_rises
         group by all
     ) as rises using (cluster, node, gpu_uuid, kind, day)
@@ -64,7 +64,7 @@ of_gpus as (
 ),
 
 incidents as (
-    select cluster, node, 'xid_' || class as kind, epoch_ms(start_at) // 86400000 as day, count(*) as value
+    select cluster, node, 'xid_' || class as kind, epoch_ms(start_at) // one_day_ms() as day, count(*) as value
     from marts.gpu_incidents
     where node is not null
     group by all
@@ -72,7 +72,7 @@ incidents as (
 
 -- from the first to the last event of a cluster its kernel logs, or other sources of events, were read
 reported as (
-    select cluster, min(at_ms) // 86400000 as first_day, max(at_ms) // 86400000 as last_day
+    select cluster, min(at_ms) // one_day_ms() as first_day, max(at_ms) // one_day_ms() as last_day
     from staging.stg_gpu_events
     group by cluster
 ),
@@ -81,7 +81,7 @@ in_service as (
     select
         cluster,
         node,
-        unnest(range(min(start_ms) // 86400000, (max(end_ms) - 1) // 86400000 + 1)) as day
+        unnest(range(min(start_ms) // one_day_ms(), (max(end_ms) - 1) // one_day_ms() + 1)) as day
     from intermediate.int_stays_in_scope
     group by cluster, node
 ),
@@ -116,7 +116,7 @@ found as (
 select
     found.cluster,
     found.node,
-    from_ms(found.day * 86400000) as day_at,
+    from_ms(found.day * one_day_ms()) as day_at,
     found.kind,
     kinds.unit,
     found.value::double as value,

@@ -39,7 +39,7 @@ ledger as (
 outages as (
     select cluster, node, count(*) as failures
     from marts.node_outages
-    where state = 'down' and start_at >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
+    where state = 'down' and start_at >= from_ms(scope_from_ms())
     group by cluster, node
 ),
 

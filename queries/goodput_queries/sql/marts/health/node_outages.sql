@@ -20,7 +20,7 @@ listed as (
                 states.source = 'slurm' and states.end_ms = states.start_ms
                 and lead(states.state) over of_listing = states.state
                 then lead(states.start_ms) over of_listing
-            else coalesce(states.end_ms, 9223372036854775807)
+            else coalesce(states.end_ms, forever_ms())
         end as until_ms
     from staging.stg_node_states as states
     semi join nodes using (cluster, node)
@@ -59,7 +59,7 @@ outages as (
         node,
         state,
         min(start_ms) as start_ms,
-        nullif(max(until_ms), 9223372036854775807) as end_ms,
+        nullif(max(until_ms), forever_ms()) as end_ms,
         count(*) as reports,
         string_agg(distinct reason, '; ' order by reason) as reason,
         string_agg(distinct replace(source, '-', ' '), ', ' order by replace(source, '-', ' ')) as sources
@@ -84,7 +84,7 @@ select
 from outages
 inner join intermediate.int_clusters as clusters using (cluster)
 where
-    outages.start_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+    outages.start_ms < scope_to_ms()
     -- one of no length counts where it began
-    and greatest(coalesce(outages.end_ms, 9223372036854775807), outages.start_ms + 1)
-    > coalesce(getvariable('scope_from_ms')::bigint, 0)
+    and greatest(coalesce(outages.end_ms, forever_ms()), outages.start_ms + 1)
+    > scope_from_ms()

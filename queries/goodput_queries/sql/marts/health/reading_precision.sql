@@ -10,10 +10,10 @@ with segments as materialized (
     select *
     from intermediate.int_ledger_segments
     where
-        hour_ms >= coalesce(getvariable('scope_from_ms')::bigint, 0) // 3600000 * 3600000
+        hour_ms >= scope_from_ms() // one_hour_ms() * one_hour_ms()
         and in_window(start_ms, end_ms)
-        and (getvariable('scope_cluster') is null or cluster = getvariable('scope_cluster'))
-        and (getvariable('scope_node') is null or node = getvariable('scope_node'))
+        and in_cluster(cluster)
+        and in_node(node)
         and category in ('busy_unclassified', 'idle_held')
 ),
 

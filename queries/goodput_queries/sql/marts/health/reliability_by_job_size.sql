@@ -12,7 +12,7 @@ with attempts as (
         attempts.*,
         case when attempts.gpus > 1 then pow(2, ceil(log2(attempts.gpus)))::bigint else 1 end as gpus_to,
         coalesce(causes.is_platform, false)
-        and attempts.last_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807) as has_failed
+        and attempts.last_ms < scope_to_ms() as has_failed
     from intermediate.int_attempts_in_scope as attempts
     left join intermediate.int_attempt_causes as causes using (attempt_key)
 ),

@@ -5,10 +5,10 @@
 with window_ as (
     select
         clusters.cluster,
-        greatest(clusters.first_ms, coalesce(getvariable('scope_from_ms')::bigint, clusters.first_ms)) as from_ms,
-        least(clusters.as_of_ms, coalesce(getvariable('scope_to_ms')::bigint, clusters.as_of_ms)) as to_ms
+        greatest(clusters.first_ms, coalesce(chosen_from_ms(), clusters.first_ms)) as from_ms,
+        least(clusters.as_of_ms, coalesce(chosen_to_ms(), clusters.as_of_ms)) as to_ms
     from intermediate.int_clusters as clusters
-    where getvariable('scope_cluster') is null or clusters.cluster = getvariable('scope_cluster')
+    where in_cluster(clusters.cluster)
 ),
 
 held as (

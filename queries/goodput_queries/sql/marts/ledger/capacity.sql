@@ -13,10 +13,10 @@ with units as (
     from intermediate.int_gpu_units as units
     inner join intermediate.int_clusters as clusters using (cluster)
     where
-        (getvariable('scope_cluster') is null or units.cluster = getvariable('scope_cluster'))
-        and (getvariable('scope_node') is null or units.node = getvariable('scope_node'))
-        and (getvariable('scope_gpu_uuid') is null or units.gpu_uuid = getvariable('scope_gpu_uuid'))
-        and (getvariable('scope_gpu_model') is null or units.gpu_model = getvariable('scope_gpu_model'))
+        in_cluster(units.cluster)
+        and in_node(units.node)
+        and in_gpu(units.gpu_uuid)
+        and in_gpu_model(units.gpu_model)
 )
 
 select cluster, sum(share_ms(start_ms, end_ms, share_lo, share_hi, share_of))::bigint as capacity_ms

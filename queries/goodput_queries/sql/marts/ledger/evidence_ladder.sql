@@ -24,12 +24,12 @@ clipped as (
     from intermediate.int_ledger_segments
     where
         hour_ms in (
-            coalesce(getvariable('scope_from_ms')::bigint, 0) // 3600000 * 3600000,
-            coalesce(getvariable('scope_to_ms')::bigint, 0) // 3600000 * 3600000
+            scope_from_ms() // one_hour_ms() * one_hour_ms(),
+            coalesce(chosen_to_ms(), 0) // one_hour_ms() * one_hour_ms()
         )
         and not is_whole_hour(hour_ms)
         and in_window(start_ms, end_ms)
-        and (getvariable('scope_cluster') is null or cluster = getvariable('scope_cluster'))
+        and in_cluster(cluster)
         and (sees_all_teams() or job_run_key in (from mine))
 ),
 
@@ -42,7 +42,7 @@ ledger as (
         from marts.ledger_hourly_by_node
         where
             is_whole_hour(hour_ms)
-            and (getvariable('scope_cluster') is null or cluster = getvariable('scope_cluster'))
+            and in_cluster(cluster)
             and (sees_all_teams() or job_run_key in (from mine))
         union all
         from cut_hours
@@ -80,9 +80,9 @@ sums as (
 ),
 
 units as (
-    select *, coalesce(end_ms, 9223372036854775807) as until_ms, read_instance(gpu_instance) as read_as
+    select *, coalesce(end_ms, forever_ms()) as until_ms, read_instance(gpu_instance) as read_as
     from intermediate.int_gpu_units
-    where getvariable('scope_cluster') is null or cluster = getvariable('scope_cluster')
+    where in_cluster(cluster)
 ),
 
 readings as (
@@ -97,7 +97,7 @@ readings as (
         least(activity.end_ms, units.until_ms, scope_end(activity.end_ms)) as end_ms
     from intermediate.int_gpu_activity as activity
     inner join units on activity.gpu_uuid = units.gpu_uuid and activity.gpu_instance = units.read_as
-    where in_window(activity.hour_ms, activity.hour_ms + 3600000)
+    where in_window(activity.hour_ms, activity.hour_ms + one_hour_ms())
 ),
 
 seen as (
@@ -113,7 +113,7 @@ owned_seen as (
     select
         readings.* exclude (start_ms, end_ms),
         greatest(readings.start_ms, holds.start_ms) as start_ms,
-        least(readings.end_ms, coalesce(holds.end_ms, 9223372036854775807)) as end_ms
+        least(readings.end_ms, coalesce(holds.end_ms, forever_ms())) as end_ms
     from readings
     inner join intermediate.int_holds as holds using (gpu_uuid, gpu_instance)
     inner join intermediate.int_job_runs as runs using (job_run_key)
@@ -121,7 +121,7 @@ owned_seen as (
         runs.ownership in ('scheduler', 'label')
         and (sees_all_teams() or holds.job_run_key in (from mine))
         and holds.start_ms < readings.end_ms
-        and coalesce(holds.end_ms, 9223372036854775807) > readings.start_ms
+        and coalesce(holds.end_ms, forever_ms()) > readings.start_ms
         -- asked only where the steps of jobs say too little
         and (select 2 * reported_ms < allocated_ms from sums)
 ),

@@ -30,7 +30,7 @@ with buckets as (
     from marts.ledger_scoped_by_node as scoped
     inner join reference.gpu_second_categories as categories using (category)
     cross join (
-        select greatest(scope_bucket_ms(), 3600000) as length_ms
+        select greatest(scope_bucket_ms(), one_hour_ms()) as length_ms
     ) as sizes
     group by scoped.hour_ms // sizes.length_ms * sizes.length_ms
 )

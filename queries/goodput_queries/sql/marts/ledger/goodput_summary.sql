@@ -36,7 +36,7 @@ gpus_ as (
         union all
         select cluster, node, gpu_uuid, gpu_model, job_run_key
         from state.ledger_archive
-        where in_window(hour_ms, hour_ms + 3600000)
+        where in_window(hour_ms, hour_ms + one_hour_ms())
     ) as gpus
     left join intermediate.int_job_run_owners as owners using (job_run_key)
     where in_scope(

@@ -10,7 +10,7 @@ with segments as (
     from intermediate.int_segments_in_window as segments
     left join intermediate.int_job_run_owners as owners using (job_run_key)
     where
-        scope_bucket_ms() < 3600000
+        scope_bucket_ms() < one_hour_ms()
         and segments.share_of is not null
         and of_owner(owners.team, owners.user_name, owners.run_key, owners.partition)
 ),
@@ -40,7 +40,7 @@ buckets as (
     union all
     select category, bucket_start(hour_ms), gpu_ms
     from marts.ledger_scoped_by_node
-    where scope_bucket_ms() >= 3600000
+    where scope_bucket_ms() >= one_hour_ms()
 )
 
 select

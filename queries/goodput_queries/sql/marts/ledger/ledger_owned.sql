@@ -29,7 +29,7 @@ node_hours as not materialized (
         union all by name
         from intermediate.int_cut_hours_by_node
     )
-    where getvariable('scope_gpu_uuid') is null
+    where chosen_gpu_uuid() is null
 ),
 
 rows_ as (

@@ -16,6 +16,6 @@ select * exclude (ms) from ledger_of('segments')
 union all by name
 select
     *,
-    hour_ms as start_ms, hour_ms + 3600000 as end_ms, hour_ms as first_ms, hour_ms + 3600000 as last_ms,
+    hour_ms as start_ms, hour_ms + one_hour_ms() as end_ms, hour_ms as first_ms, hour_ms + one_hour_ms() as last_ms,
     false as is_amount
 from state.ledger_archive

@@ -10,10 +10,10 @@
 with window_ as (
     select
         clusters.cluster,
-        greatest(clusters.first_ms, coalesce(getvariable('scope_from_ms')::bigint, clusters.first_ms)) as from_ms,
-        least(clusters.as_of_ms, coalesce(getvariable('scope_to_ms')::bigint, clusters.as_of_ms)) as to_ms
+        greatest(clusters.first_ms, coalesce(chosen_from_ms(), clusters.first_ms)) as from_ms,
+        least(clusters.as_of_ms, coalesce(chosen_to_ms(), clusters.as_of_ms)) as to_ms
     from intermediate.int_clusters as clusters
-    where getvariable('scope_cluster') is null or clusters.cluster = getvariable('scope_cluster')
+    where in_cluster(clusters.cluster)
 ),
 
 allocated as (
@@ -91,12 +91,12 @@ short as (
 ),
 
 hours as (
-    select *, unnest(range(start_ms // 3600000, (end_ms - 1) // 3600000 + 1)) * 3600000 as hour_ms
+    select *, unnest(range(start_ms // one_hour_ms(), (end_ms - 1) // one_hour_ms() + 1)) * one_hour_ms() as hour_ms
     from short
 ),
 
 cells as (
-    select * replace (greatest(start_ms, hour_ms) as start_ms, least(end_ms, hour_ms + 3600000) as end_ms)
+    select * replace (greatest(start_ms, hour_ms) as start_ms, least(end_ms, hour_ms + one_hour_ms()) as end_ms)
     from hours
 ),
 
@@ -149,9 +149,9 @@ every as (
         hour_ms,
         null,
         'part_of_gpu',
-        round(gpus * (least(end_ms, hour_ms + 3600000) - greatest(start_ms, hour_ms)))::bigint
+        round(gpus * (least(end_ms, hour_ms + one_hour_ms()) - greatest(start_ms, hour_ms)))::bigint
     from (
-        select *, unnest(range(start_ms // 3600000, (end_ms - 1) // 3600000 + 1)) * 3600000 as hour_ms
+        select *, unnest(range(start_ms // one_hour_ms(), (end_ms - 1) // one_hour_ms() + 1)) * one_hour_ms() as hour_ms
         from of_parts
         where end_ms > start_ms
     )
@@ -207,5 +207,5 @@ where
         owners.team, owners.user_name, owners.run_key, owners.partition
     )
     -- on no node, and no GPU of any
-    and getvariable('scope_node') is null
-    and getvariable('scope_gpu_uuid') is null
+    and chosen_node() is null
+    and chosen_gpu_uuid() is null

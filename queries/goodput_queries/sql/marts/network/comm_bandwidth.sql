@@ -18,9 +18,9 @@ processes as materialized (
     from staging.stg_collectives
     where
         not is_p2p
-        and dumped_at >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
-        and dumped_at < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
-        and (getvariable('scope_cluster') is null or cluster = getvariable('scope_cluster'))
+        and dumped_at >= from_ms(scope_from_ms())
+        and dumped_at < from_ms(coalesce(chosen_to_ms(), 9223372036854775))
+        and in_cluster(cluster)
 ),
 
 members as (
@@ -183,5 +183,5 @@ left join expected
 left join owners on measured.run_key = owners.run_key
 where
     of_owner(owners.team, owners.user_name, measured.run_key, owners.partition)
-    and (getvariable('scope_node') is null or list_contains(measured.node_names, getvariable('scope_node')))
-    and (getvariable('scope_gpu_model') is null or measured.gpu_model = getvariable('scope_gpu_model'))
+    and (chosen_node() is null or list_contains(measured.node_names, chosen_node()))
+    and in_gpu_model(measured.gpu_model)

@@ -23,9 +23,9 @@ with hours as (
             'nvlink_crc_data_error_total', 'nvlink_crc_error_total', 'nvlink_crc_flit_error_total',
             'nvlink_recovery_total', 'nvlink_replay_total', 'pcie_replay_total'
         )
-        and hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
-        and hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
-        and (getvariable('scope_gpu_uuid') is null or gpu_uuid = getvariable('scope_gpu_uuid'))
+        and hour_ms > scope_from_ms() - one_hour_ms()
+        and hour_ms < scope_to_ms()
+        and in_gpu(gpu_uuid)
 ),
 
 counters as (
@@ -35,7 +35,7 @@ counters as (
         gpu_instance,
         metric,
         sum(errors) as errors,
-        max(hour_ms) filter (where errors > 0) + 3600000 as last_ms
+        max(hour_ms) filter (where errors > 0) + one_hour_ms() as last_ms
     from hours
     group by source, gpu_uuid, gpu_instance, metric
 ),

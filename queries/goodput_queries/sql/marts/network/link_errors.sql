@@ -15,8 +15,8 @@ with in_window as not materialized (
     select *
     from intermediate.int_link_hours
     where
-        hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
-        and hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+        hour_ms > scope_from_ms() - one_hour_ms()
+        and hour_ms < scope_to_ms()
         and in_place(cluster, node, null, null)
 ),
 

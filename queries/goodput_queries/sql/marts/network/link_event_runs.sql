@@ -21,6 +21,6 @@ inner join intermediate.int_holds as holds
     on events.cluster = holds.cluster
     and events.node = holds.node
     and holds.start_ms <= coalesce(to_ms(events.end_at), to_ms(events.start_at))
-    and coalesce(holds.end_ms, 9223372036854775807) > to_ms(events.after_at)
+    and coalesce(holds.end_ms, forever_ms()) > to_ms(events.after_at)
 left join intermediate.int_job_run_owners as owners using (job_run_key)
 group by all

@@ -23,8 +23,8 @@ readings as (
     from staging.stg_link_samples as samples
     semi join troubled using (cluster, node, kind, device, port)
     where
-        samples.ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000)
-        and samples.ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
+        samples.ts >= from_ms(scope_from_ms() - one_hour_ms())
+        and samples.ts < from_ms(coalesce(chosen_to_ms(), 9223372036854775))
     window ports as (
         partition by samples.source, samples.cluster, samples.node, samples.kind, samples.device, samples.port
         order by samples.ts_ms

@@ -20,7 +20,7 @@ with of_runs as (
         max_by(busbw_bytes_per_s, (size_bytes, busbw_bytes_per_s)) as busbw_bytes_per_s,
         sum(wrong)::bigint as wrong
     from staging.stg_nccl_benchmarks
-    where (getvariable('scope_cluster') is null or cluster = getvariable('scope_cluster'))
+    where in_cluster(cluster)
     group by cluster, benchmark_id, operation
 )
 
@@ -29,5 +29,5 @@ select
     lag(busbw_bytes_per_s) over shape as before_bytes_per_s,
     busbw_bytes_per_s / lag(busbw_bytes_per_s) over shape - 1 as change_ratio
 from of_runs
-where getvariable('scope_node') is null or list_contains(node_names, getvariable('scope_node'))
+where chosen_node() is null or list_contains(node_names, chosen_node())
 window shape as (partition by cluster, operation, ranks, node_names, size_bytes order by run_at, benchmark_id)

@@ -26,7 +26,7 @@ where
     and message_bytes > 0
     and busbw_bytes_per_s > 0
     and isfinite(busbw_bytes_per_s)
-    and dumped_at >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
-    and dumped_at < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
-    and (getvariable('scope_cluster') is null or cluster = getvariable('scope_cluster'))
+    and dumped_at >= from_ms(scope_from_ms())
+    and dumped_at < from_ms(coalesce(chosen_to_ms(), 9223372036854775))
+    and in_cluster(cluster)
 group by cluster, comm_id, operation, sequence_number

@@ -5,8 +5,8 @@ with of_sources as (
     select *, sum(samples) over (partition by cluster, node, source) as in_all
     from intermediate.int_host_hours
     where
-        hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
-        and hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+        hour_ms > scope_from_ms() - one_hour_ms()
+        and hour_ms < scope_to_ms()
         and tcp_sent_segments.n > 0
         and in_place(cluster, node, null, null)
 ),

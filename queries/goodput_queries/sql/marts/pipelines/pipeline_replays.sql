@@ -28,9 +28,9 @@ with parts as (
         recorded_s - undelayed_s as delay_s
     from staging.stg_step_replays as replays
     where
-        (getvariable('scope_cluster') is null or cluster = getvariable('scope_cluster'))
+        in_cluster(cluster)
         and (sees_all_teams() or cluster || '/' || run_id in (select run_key from intermediate.int_runs_of_one_team where of_teams(team)))
-        and (getvariable('scope_run') is null or cluster || '/' || run_id = getvariable('scope_run'))
+        and in_run(cluster || '/' || run_id)
 ),
 
 caused as (

@@ -18,11 +18,11 @@ select
 from staging.stg_replayed_operations as operations
 inner join staging.stg_step_replays as traces using (source, trace_id)
 where
-    (getvariable('scope_cluster') is null or traces.cluster = getvariable('scope_cluster'))
+    in_cluster(traces.cluster)
     and (
         sees_all_teams()
         or traces.cluster || '/' || traces.run_id in (
             select run_key from intermediate.int_runs_of_one_team where of_teams(team)
         )
     )
-    and (getvariable('scope_run') is null or traces.cluster || '/' || traces.run_id = getvariable('scope_run'))
+    and in_run(traces.cluster || '/' || traces.run_id)

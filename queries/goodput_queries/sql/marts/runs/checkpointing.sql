@@ -25,7 +25,7 @@ attempts as (
         attempts.gpus > 0
         and of_teams(attempts.team)
         and in_window(attempts.start_ms, attempts.end_ms)
-        and (getvariable('scope_cluster') is null or attempts.cluster = getvariable('scope_cluster'))
+        and in_cluster(attempts.cluster)
 ),
 
 by_cluster as (

@@ -31,7 +31,7 @@ timed as (
         and in_window(losses.start_ms, losses.end_ms)
         and of_teams(attempts.team)
         and in_cluster(attempts.cluster)
-        and (getvariable('scope_run') is null or attempts.run_key = getvariable('scope_run'))
+        and in_run(attempts.run_key)
     group by attempts.run_key
 )
 

@@ -7,7 +7,7 @@
 -- started: job runs that started in the window; wait_p50_s, wait_p90_s, wait_max_s: their waits
 -- waiting: job runs that wait; waiting_gpus: GPUs they ask for; longest_waiting_s: of the one that waits longest
 with ends as (
-    select cluster, least(as_of_ms, coalesce(getvariable('scope_to_ms')::bigint, as_of_ms)) as at_ms
+    select cluster, least(as_of_ms, coalesce(chosen_to_ms(), as_of_ms)) as at_ms
     from intermediate.int_clusters
 ),
 
@@ -28,12 +28,12 @@ waits as (
     where
         runs.gpus_requested > 0
         and not runs.is_inferred
-        and (getvariable('scope_cluster') is null or runs.cluster = getvariable('scope_cluster'))
+        and in_cluster(runs.cluster)
         and of_owner(runs.team, runs.user_name, owners.run_key, runs.partition)
         and (
-            runs.start_ms >= coalesce(getvariable('scope_from_ms')::bigint, 0) and runs.start_ms <= ends.at_ms
+            runs.start_ms >= scope_from_ms() and runs.start_ms <= ends.at_ms
             or runs.eligible_ms <= ends.at_ms
-            and coalesce(runs.start_ms, runs.record_end_ms, 9223372036854775807) > ends.at_ms
+            and coalesce(runs.start_ms, runs.record_end_ms, forever_ms()) > ends.at_ms
         )
 ),
 

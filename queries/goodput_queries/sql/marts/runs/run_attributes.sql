@@ -12,7 +12,7 @@ with attempts as (
     where
         in_window(start_ms, end_ms)
         and of_owner(team, user_name, run_key, partition)
-        and (getvariable('scope_cluster') is null or cluster = getvariable('scope_cluster'))
+        and in_cluster(cluster)
 ),
 
 -- what a job reports before the window holds in it, until it reports another one
@@ -26,7 +26,7 @@ reported as (
     inner join (select distinct cluster, run_id, job_run_key from intermediate.int_attempt_lives) as lives
         on attributes.cluster = lives.cluster and attributes.run_id = lives.run_id
     inner join (select distinct run_key, job_run_key from attempts) as attempts using (job_run_key)
-    where attributes.at_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+    where attributes.at_ms < scope_to_ms()
     group by attempts.run_key, attributes.attribute
 ),
 
@@ -44,7 +44,7 @@ models as (
 
 held as (
     select attempts.run_key, holds.node, holds.gpu_uuid, min(scope_start(holds.start_ms)) as start_ms,
-        max(least(coalesce(holds.end_ms, 9223372036854775807), coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)))
+        max(least(coalesce(holds.end_ms, forever_ms()), scope_to_ms()))
             as end_ms
     from intermediate.int_holds as holds
     inner join (select distinct run_key, job_run_key from attempts) as attempts using (job_run_key)
@@ -57,7 +57,7 @@ inventory as (
     select
         gpu_uuid,
         case when row_number() over by_time = 1 then 0 else coalesce(valid_from_ms, 0) end as from_ms,
-        coalesce(lead(valid_from_ms) over by_time, 9223372036854775807) as until_ms,
+        coalesce(lead(valid_from_ms) over by_time, forever_ms()) as until_ms,
         gpu_model,
         driver_version,
         vbios_version,
@@ -80,9 +80,9 @@ read_limits as (
     from staging.stg_gpu_samples_other
     where
         metric in ('power_limit_enforced_w', 'power_limit_w')
-        and ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
-        and ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 4102444800000))
-        and ts_ms % 3600000 < 300000
+        and ts >= from_ms(scope_from_ms())
+        and ts < from_ms(coalesce(chosen_to_ms(), 4102444800000))
+        and ts_ms % one_hour_ms() < 300000
         and gpu_uuid in (select gpu_uuid from held)
 ),
 

@@ -35,7 +35,7 @@ holds as (
     inner join intermediate.int_clusters as clusters on holds.cluster = clusters.cluster
     where
         of_teams(owners.team)
-        and (getvariable('scope_run') is null or owners.run_key = getvariable('scope_run'))
+        and in_run(owners.run_key)
 ),
 
 telemetry as (

@@ -7,7 +7,7 @@ with owners as (
     from intermediate.int_job_run_owners
     where
         of_owner(team, user_name, run_key, partition)
-        and (getvariable('scope_cluster') is null or cluster = getvariable('scope_cluster'))
+        and in_cluster(cluster)
     group by run_key
 )
 

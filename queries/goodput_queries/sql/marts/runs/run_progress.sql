@@ -51,19 +51,19 @@ ratios as (
             sum(hours.gpu_ms) filter (where hours.attempt_key = attempts.last_attempt_key)
         ) as goodput_since_restart_ratio,
         measured_goodput_ratio(
-            sum(hours.useful_ms) filter (where hours.hour_ms > attempts.last_end_ms - 24 * 3600000),
-            sum(hours.unsettled_ms) filter (where hours.hour_ms > attempts.last_end_ms - 24 * 3600000),
-            sum(hours.gpu_ms) filter (where hours.hour_ms > attempts.last_end_ms - 24 * 3600000)
+            sum(hours.useful_ms) filter (where hours.hour_ms > attempts.last_end_ms - 24 * one_hour_ms()),
+            sum(hours.unsettled_ms) filter (where hours.hour_ms > attempts.last_end_ms - 24 * one_hour_ms()),
+            sum(hours.gpu_ms) filter (where hours.hour_ms > attempts.last_end_ms - 24 * one_hour_ms())
         ) as goodput_1d_ratio,
         measured_goodput_ratio(
-            sum(hours.useful_ms) filter (where hours.hour_ms > attempts.last_end_ms - 72 * 3600000),
-            sum(hours.unsettled_ms) filter (where hours.hour_ms > attempts.last_end_ms - 72 * 3600000),
-            sum(hours.gpu_ms) filter (where hours.hour_ms > attempts.last_end_ms - 72 * 3600000)
+            sum(hours.useful_ms) filter (where hours.hour_ms > attempts.last_end_ms - 72 * one_hour_ms()),
+            sum(hours.unsettled_ms) filter (where hours.hour_ms > attempts.last_end_ms - 72 * one_hour_ms()),
+            sum(hours.gpu_ms) filter (where hours.hour_ms > attempts.last_end_ms - 72 * one_hour_ms())
         ) as goodput_3d_ratio,
         measured_goodput_ratio(
-            sum(hours.useful_ms) filter (where hours.hour_ms > attempts.last_end_ms - 120 * 3600000),
-            sum(hours.unsettled_ms) filter (where hours.hour_ms > attempts.last_end_ms - 120 * 3600000),
-            sum(hours.gpu_ms) filter (where hours.hour_ms > attempts.last_end_ms - 120 * 3600000)
+            sum(hours.useful_ms) filter (where hours.hour_ms > attempts.last_end_ms - 120 * one_hour_ms()),
+            sum(hours.unsettled_ms) filter (where hours.hour_ms > attempts.last_end_ms - 120 * one_hour_ms()),
+            sum(hours.gpu_ms) filter (where hours.hour_ms > attempts.last_end_ms - 120 * one_hour_ms())
         ) as goodput_5d_ratio
     from hours
     inner join attempts using (run_key)

@@ -20,5 +20,5 @@ inner join reference.gpu_second_categories as categories using (category)
 where
     of_teams(attempts.team)
     and in_cluster(attempts.cluster)
-    and (getvariable('scope_run') is null or attempts.run_key = getvariable('scope_run'))
+    and in_run(attempts.run_key)
     and in_window(timeline.start_ms, timeline.end_ms)

@@ -13,8 +13,8 @@ with in_scope_attempts as (
     from intermediate.int_attempts
     where
         of_teams(team)
-        and (getvariable('scope_cluster') is null or cluster = getvariable('scope_cluster'))
-        and (getvariable('scope_run') is null or run_key = getvariable('scope_run'))
+        and in_cluster(cluster)
+        and in_run(run_key)
 ),
 
 attempts as (

@@ -8,13 +8,13 @@
 with days as (
     select
         cluster,
-        coalesce(getvariable('scope_from_ms')::bigint, 0) // 86400000 * 86400000 as from_ms,
+        scope_from_ms() // one_day_ms() * one_day_ms() as from_ms,
         least(
-            (coalesce(getvariable('scope_to_ms')::bigint, as_of_ms) - 1) // 86400000 * 86400000 + 86400000,
-            as_of_ms // 86400000 * 86400000
+            (coalesce(chosen_to_ms(), as_of_ms) - 1) // one_day_ms() * one_day_ms() + one_day_ms(),
+            as_of_ms // one_day_ms() * one_day_ms()
         ) as to_ms
     from intermediate.int_clusters
-    where getvariable('scope_cluster') is null or cluster = getvariable('scope_cluster')
+    where in_cluster(cluster)
 )
 
 select
@@ -27,7 +27,7 @@ from (
     inner join days on holds.cluster = days.cluster
     where
         holds.start_ms < days.to_ms
-        and coalesce(holds.end_ms, 9223372036854775807) > days.from_ms
+        and coalesce(holds.end_ms, forever_ms()) > days.from_ms
         and owners.run_key is not null
     group by owners.run_key
 )

@@ -37,5 +37,5 @@ left join losses using (attempt_key, step)
 where
     of_teams(attempts.team)
     and in_cluster(attempts.cluster)
-    and (getvariable('scope_run') is null or attempts.run_key = getvariable('scope_run'))
+    and in_run(attempts.run_key)
     and in_window(steps.start_ms, steps.end_ms)

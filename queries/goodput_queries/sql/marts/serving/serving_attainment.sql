@@ -141,7 +141,7 @@ select
         when found.attained_low_ratio >= found.objective.target then true
         when found.attained_high_ratio < found.objective.target then false
     end as is_met,
-    found.attained_low_ratio * found.requests / nullif(models.gpu_ms, 0) * 3600000 as within_requests_per_gpu_h
+    found.attained_low_ratio * found.requests / nullif(models.gpu_ms, 0) * one_hour_ms() as within_requests_per_gpu_h
 from found
 left join marts.serving_models as models
     on found.cluster = models.cluster and found.model = models.model and models.role is null

@@ -12,7 +12,7 @@
 with of_bounds as (
     select
         cluster, endpoint, engine, model, product, role, metric, is_cold,
-        coalesce((end_ms - 1) // getvariable('scope_bucket_ms')::bigint * getvariable('scope_bucket_ms')::bigint, 0) as bucket_ms,
+        coalesce((end_ms - 1) // chosen_bucket_ms() * chosen_bucket_ms(), 0) as bucket_ms,
         unnest(bounds) as le_s,
         unnest(counts) as observations,
         sum_s

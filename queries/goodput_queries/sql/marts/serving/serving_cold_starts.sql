@@ -17,8 +17,8 @@ with readings as (
     where
         isinf(le_s)
         and metric in ('ttft_s', 'e2e_s')
-        and ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000)
-        and ts <= from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
+        and ts >= from_ms(scope_from_ms() - one_hour_ms())
+        and ts <= from_ms(coalesce(chosen_to_ms(), 9223372036854775))
     group by cluster, endpoint, engine, model, source, ts_ms
 ),
 
@@ -53,5 +53,5 @@ select
     max(ts_ms) as end_ms,
     sum(observations - before)::bigint as requests
 from cold
-where ts_ms > coalesce(getvariable('scope_from_ms')::bigint, 0)
+where ts_ms > scope_from_ms()
 group by cluster, endpoint, engine, model, source, start

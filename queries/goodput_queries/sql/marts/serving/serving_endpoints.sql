@@ -11,21 +11,21 @@ with reported as (
     select cluster, endpoint, node, role, product, pod, namespace
     from staging.stg_serving_samples
     where
-        ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000)
-        and ts <= from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
+        ts >= from_ms(scope_from_ms() - one_hour_ms())
+        and ts <= from_ms(coalesce(chosen_to_ms(), 9223372036854775))
     union all
     select cluster, endpoint, node, role, product, pod, namespace
     from staging.stg_serving_histograms
     where
         isinf(le_s)
-        and ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000)
-        and ts <= from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
+        and ts >= from_ms(scope_from_ms() - one_hour_ms())
+        and ts <= from_ms(coalesce(chosen_to_ms(), 9223372036854775))
     union all
     select distinct cluster, endpoint, null, '', null, null, null
     from staging.stg_serving_requests
     where
-        arrival_at >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0) - 86400000)
-        and arrival_at <= from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
+        arrival_at >= from_ms(scope_from_ms() - one_day_ms())
+        and arrival_at <= from_ms(coalesce(chosen_to_ms(), 9223372036854775))
 ),
 
 endpoints as (

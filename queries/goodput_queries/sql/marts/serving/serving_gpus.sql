@@ -95,8 +95,8 @@ powers as (
     where
         gpu_uuid in (select gpu_uuid from maps)
         and power_w.n > 0
-        and hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
-        and hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+        and hour_ms > scope_from_ms() - one_hour_ms()
+        and hour_ms < scope_to_ms()
     group by gpu_uuid, start_ms
 ),
 
@@ -104,14 +104,14 @@ energies as (
     select
         owned.piece,
         sum(
-            powers.power_w * (least(owned.end_ms, powers.start_ms + 600000) - greatest(owned.start_ms, powers.start_ms)) / 1000
+            powers.power_w * (least(owned.end_ms, powers.start_ms + ten_minutes_ms()) - greatest(owned.start_ms, powers.start_ms)) / 1000
         ) as energy_j,
-        sum(least(owned.end_ms, powers.start_ms + 600000) - greatest(owned.start_ms, powers.start_ms)) as measured_ms
+        sum(least(owned.end_ms, powers.start_ms + ten_minutes_ms()) - greatest(owned.start_ms, powers.start_ms)) as measured_ms
     from owned
     inner join powers
         on owned.gpu_uuid = powers.gpu_uuid
         and powers.start_ms < owned.end_ms
-        and powers.start_ms + 600000 > owned.start_ms
+        and powers.start_ms + ten_minutes_ms() > owned.start_ms
     group by owned.piece
 )
 
@@ -134,7 +134,7 @@ select
     owned.end_ms,
     owned.engines,
     ((owned.end_ms - owned.start_ms) * owned.share_ratio / owned.engines)::bigint as gpu_ms,
-    (owned.end_ms - owned.start_ms) * owned.share_ratio / owned.engines * priced.price_per_gpu_h / 3600000 as cost,
+    (owned.end_ms - owned.start_ms) * owned.share_ratio / owned.engines * priced.price_per_gpu_h / one_hour_ms() as cost,
     energies.energy_j * owned.share_ratio / owned.engines as energy_j,
     coalesce(energies.measured_ms * owned.share_ratio / owned.engines, 0)::bigint as measured_ms
 from owned

@@ -18,8 +18,8 @@ with readings as (
         max(sum_s) as sum_s
     from staging.stg_serving_histograms
     where
-        ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000)
-        and ts <= from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
+        ts >= from_ms(scope_from_ms() - one_hour_ms())
+        and ts <= from_ms(coalesce(chosen_to_ms(), 9223372036854775))
     group by cluster, endpoint, engine, model, source, metric, ts_ms
 ),
 
@@ -56,7 +56,7 @@ judged as (
         or len(list_filter(counts, lambda n, i: n < before_counts[i])) > 0
         or coalesce(sum_s < before_sum_s, false) as is_reset
     from adjacent
-    where before_ms is not null and ts_ms > coalesce(getvariable('scope_from_ms')::bigint, 0)
+    where before_ms is not null and ts_ms > scope_from_ms()
 )
 
 select

@@ -40,8 +40,8 @@ with readings as (
         max(value) filter (where metric = 'engine_asleep') as engine_asleep
     from staging.stg_serving_samples
     where
-        ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000)
-        and ts <= from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
+        ts >= from_ms(scope_from_ms() - one_hour_ms())
+        and ts <= from_ms(coalesce(chosen_to_ms(), 9223372036854775))
         and metric in (
             'prompt_tokens', 'generation_tokens', 'requests_finished', 'requests_failed',
             'requests_within_objective', 'preemptions', 'prefix_cache_queries', 'prefix_cache_hits',
@@ -146,5 +146,5 @@ select
     max(batch_size) as batch_size,
     max(engine_asleep) as engine_asleep
 from changes
-where end_ms - start_ms <= 3600000 and end_ms > coalesce(getvariable('scope_from_ms')::bigint, 0)
+where end_ms - start_ms <= one_hour_ms() and end_ms > scope_from_ms()
 group by cluster, endpoint, engine, model, end_ms

@@ -21,10 +21,10 @@ with requests as (
     from staging.stg_serving_requests
     where
         -- a request takes less than a day
-        arrival_at >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0) - 86400000)
-        and arrival_at <= from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
-        and coalesce(end_ms, first_token_ms, arrival_ms) > coalesce(getvariable('scope_from_ms')::bigint, 0)
-        and coalesce(end_ms, first_token_ms, arrival_ms) <= coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+        arrival_at >= from_ms(scope_from_ms() - one_day_ms())
+        and arrival_at <= from_ms(coalesce(chosen_to_ms(), 9223372036854775))
+        and coalesce(end_ms, first_token_ms, arrival_ms) > scope_from_ms()
+        and coalesce(end_ms, first_token_ms, arrival_ms) <= scope_to_ms()
 ),
 
 objectives as (

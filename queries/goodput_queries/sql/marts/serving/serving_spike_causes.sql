@@ -48,7 +48,7 @@ slowed as (
         coalesce(avg(readings.is_slowed::integer) filter (where readings.ts_ms < gpus.from_ms), 0) as before
     from gpus
     inner join intermediate.int_slowed_readings as readings
-        on gpus.gpu_uuid = readings.gpu_uuid and readings.ts_ms between gpus.from_ms - 3600000 and gpus.end_ms
+        on gpus.gpu_uuid = readings.gpu_uuid and readings.ts_ms between gpus.from_ms - one_hour_ms() and gpus.end_ms
     group by gpus.spike, gpus.gpu_uuid
 ),
 
@@ -70,7 +70,7 @@ gpu_events as (
     inner join intermediate.int_gpu_inventory as stays
         on gpus.gpu_uuid = stays.gpu_uuid
         and gpus.end_ms >= coalesce(stays.start_ms, 0)
-        and gpus.start_ms < coalesce(stays.end_ms, 9223372036854775807)
+        and gpus.start_ms < coalesce(stays.end_ms, forever_ms())
     inner join staging.stg_gpu_events as events
         on (
             events.gpu_uuid = gpus.gpu_uuid
@@ -90,7 +90,7 @@ errors as (
     inner join intermediate.int_error_rises as rises
         on gpus.gpu_uuid = rises.gpu_uuid
         and rises.hour_ms < gpus.end_ms
-        and rises.hour_ms + 3600000 > gpus.from_ms
+        and rises.hour_ms + one_hour_ms() > gpus.from_ms
         and rises.kind in ('nvlink', 'pcie', 'ecc_uncorrected')
         and rises.rise > 0
     group by gpus.spike, gpus.gpu_uuid, rises.kind
@@ -132,7 +132,7 @@ hosts as (
         inner join nodes as spans
             on hosts.cluster = spans.cluster
             and hosts.node = spans.node
-            and hosts.end_ms > spans.start_ms - 3600000
+            and hosts.end_ms > spans.start_ms - one_hour_ms()
             and hosts.start_ms < spans.end_ms
     ) as hosts using (spike, cluster, node)
     group by nodes.spike, nodes.node
@@ -172,7 +172,7 @@ found as (
         on nodes.cluster = links.cluster
         and nodes.node = links.node
         and epoch_ms(links.after_at) < nodes.end_ms
-        and coalesce(epoch_ms(links.end_at), 9223372036854775807) > nodes.from_ms
+        and coalesce(epoch_ms(links.end_at), forever_ms()) > nodes.from_ms
     union all
     select
         nodes.spike, 3, 'memory_kill', events.at_ms,

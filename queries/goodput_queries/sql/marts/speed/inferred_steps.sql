@@ -19,7 +19,7 @@ with attempts as (
     where
         in_window(attempts.start_ms, attempts.end_ms)
         and of_owner(attempts.team, attempts.user_name, attempts.run_key, attempts.partition)
-        and (getvariable('scope_cluster') is null or attempts.cluster = getvariable('scope_cluster'))
+        and in_cluster(attempts.cluster)
 ),
 
 on_nodes as (
@@ -28,7 +28,7 @@ on_nodes as (
         cluster,
         node,
         min(start_ms) as start_ms,
-        max(coalesce(end_ms, 9223372036854775807)) as end_ms
+        max(coalesce(end_ms, forever_ms())) as end_ms
     from intermediate.int_holds
     group by job_run_key, cluster, node
 ),

@@ -34,7 +34,7 @@ with attempts as (
 long as materialized (
     select *, (row_number() over ())::integer as number
     from attempts
-    where end_ms - start_ms >= 600000 * threshold('memory_growth_least_windows')
+    where end_ms - start_ms >= ten_minutes_ms() * threshold('memory_growth_least_windows')
 ),
 
 memories as (
@@ -53,7 +53,7 @@ changes as (
         on metrics.gpu_uuid = attempts.gpu_uuid
         and metrics.gpu_instance = attempts.gpu_instance
         and metrics.start_ms >= attempts.start_ms
-        and metrics.start_ms + 600000 <= attempts.end_ms
+        and metrics.start_ms + ten_minutes_ms() <= attempts.end_ms
     where metrics.memory_used_bytes.n > 0
     group by attempts.number
     having count(*) >= threshold('memory_growth_least_windows')
@@ -81,7 +81,7 @@ readings as (
         on metrics.gpu_uuid = attempts.gpu_uuid
         and metrics.gpu_instance = attempts.gpu_instance
         and metrics.start_ms >= attempts.start_ms
-        and metrics.start_ms + 600000 <= attempts.end_ms
+        and metrics.start_ms + ten_minutes_ms() <= attempts.end_ms
     where metrics.memory_used_bytes.n > 0
     group by all
 ),
@@ -133,13 +133,13 @@ quarters as (
         gpu_instance,
         any_value(windows) as windows,
         count(*) filter (where is_rise) as rises,
-        max(start_ms) + 600000 as last_ms,
+        max(start_ms) + ten_minutes_ms() as last_ms,
         arg_max(used_bytes, number) as used_bytes,
         max(used_bytes) - min(used_bytes) as range_bytes,
         avg(used_bytes) filter (where number > windows - windows // 4) as last_bytes,
         avg(used_bytes) filter (where number > windows - 2 * (windows // 4) and number <= windows - windows // 4)
             as before_bytes,
-        600000 * any_value(windows // 4) as quarter_ms
+        ten_minutes_ms() * any_value(windows // 4) as quarter_ms
     from numbered
     group by attempt_key, gpu_uuid, gpu_instance
 )
@@ -154,7 +154,7 @@ select
     attempts.gpu_instance,
     quarters.windows,
     slopes.rising_ratio,
-    slopes.bytes_per_ms * 3600000 as growth_bytes_per_h,
+    slopes.bytes_per_ms * one_hour_ms() as growth_bytes_per_h,
     quarters.used_bytes,
     case when attempts.gpu_instance = '' then memories.memory_bytes end as memory_bytes,
     from_ms(quarters.last_ms) as last_at,

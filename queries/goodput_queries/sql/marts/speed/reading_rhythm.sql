@@ -18,8 +18,8 @@ with attempts as (
     from intermediate.int_attempts as attempts
     inner join intermediate.int_clusters as clusters using (cluster)
     where
-        getvariable('scope_run') is not null
-        and run_key = getvariable('scope_run')
+        chosen_run() is not null
+        and run_key = chosen_run()
         and of_teams(team)
         and in_cluster(cluster)
         and in_window(start_ms, end_ms)

@@ -18,7 +18,7 @@ with own as (
     where
         in_window(attempts.start_ms, attempts.end_ms)
         and of_owner(attempts.team, attempts.user_name, attempts.run_key, attempts.partition)
-        and (getvariable('scope_cluster') is null or attempts.cluster = getvariable('scope_cluster'))
+        and in_cluster(attempts.cluster)
     group by attempts.run_key
     having arg_max(attempts.outcome, attempts.attempt) = 'ok' and time_s > 0
 ),

@@ -60,10 +60,10 @@ coarse as (
         on metrics.gpu_uuid = holds.gpu_uuid
         and metrics.gpu_instance = holds.gpu_instance
         and metrics.start_ms >= holds.start_ms
-        and metrics.start_ms + 600000 <= holds.end_ms
+        and metrics.start_ms + ten_minutes_ms() <= holds.end_ms
     where
-        metrics.hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
-        and metrics.hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+        metrics.hour_ms > scope_from_ms() - one_hour_ms()
+        and metrics.hour_ms < scope_to_ms()
 ),
 
 short as (
@@ -90,8 +90,8 @@ fine as (
         and samples.ts_ms < short.end_ms
     where
         short.run_key not in (select run_key from coarse)
-        and samples.ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
-        and samples.ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
+        and samples.ts >= from_ms(scope_from_ms())
+        and samples.ts < from_ms(coalesce(chosen_to_ms(), 9223372036854775))
 ),
 
 clocks as (
@@ -131,8 +131,8 @@ processors as (
             on samples.cluster = nodes.cluster and samples.node = nodes.node
             and samples.ts_ms >= nodes.start_ms and samples.ts_ms < nodes.end_ms
         where
-            samples.ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
-            and samples.ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
+            samples.ts >= from_ms(scope_from_ms())
+            and samples.ts < from_ms(coalesce(chosen_to_ms(), 9223372036854775))
         group by nodes.run_key, nodes.node, samples.source
     )
     group by run_key

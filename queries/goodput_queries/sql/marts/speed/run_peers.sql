@@ -19,8 +19,8 @@ with runs as (
     where
         attempts.has_events
         and of_teams(attempts.team)
-        and (getvariable('scope_run') is not null or in_window(attempts.start_ms, attempts.end_ms))
-        and (getvariable('scope_cluster') is null or attempts.cluster = getvariable('scope_cluster'))
+        and (chosen_run() is not null or in_window(attempts.start_ms, attempts.end_ms))
+        and in_cluster(attempts.cluster)
     group by attempts.run_key
 ),
 

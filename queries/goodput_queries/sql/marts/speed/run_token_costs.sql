@@ -11,7 +11,7 @@ with tokens as (
     where
         in_window(start_ms, end_ms)
         and attempt_key in (select attempt_key from intermediate.int_attempts where of_teams(team))
-        and (getvariable('scope_run') is null or run_key = getvariable('scope_run'))
+        and in_run(run_key)
     group by run_key
 ),
 
@@ -28,7 +28,7 @@ energy as (
     where
         energies.availability = 'held'
         and of_teams(owners.team)
-        and (getvariable('scope_run') is null or owners.run_key = getvariable('scope_run'))
+        and in_run(owners.run_key)
     group by owners.run_key
 ),
 

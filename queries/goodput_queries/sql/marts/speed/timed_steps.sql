@@ -11,7 +11,7 @@ with attempts as (
     where
         in_window(start_ms, end_ms)
         and of_owner(team, user_name, run_key, partition)
-        and (getvariable('scope_cluster') is null or cluster = getvariable('scope_cluster'))
+        and in_cluster(cluster)
 ),
 
 edges as (

@@ -8,7 +8,7 @@ semi join intermediate.int_holds_in_scope as held
     on metrics.gpu_uuid = held.gpu_uuid
     and metrics.gpu_instance = held.gpu_instance
     and metrics.start_ms >= held.start_ms
-    and metrics.start_ms + 600000 <= held.end_ms
+    and metrics.start_ms + ten_minutes_ms() <= held.end_ms
 where
-    metrics.hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
-    and metrics.hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+    metrics.hour_ms > scope_from_ms() - one_hour_ms()
+    and metrics.hour_ms < scope_to_ms()

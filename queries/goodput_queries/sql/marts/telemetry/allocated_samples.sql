@@ -9,5 +9,5 @@ semi join intermediate.int_holds_in_scope as held
     and samples.ts_ms >= held.start_ms
     and samples.ts_ms < held.end_ms
 where
-    samples.ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
-    and samples.ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
+    samples.ts >= from_ms(scope_from_ms())
+    and samples.ts < from_ms(coalesce(chosen_to_ms(), 9223372036854775))

@@ -21,13 +21,13 @@ placed as not materialized (
     from intermediate.int_gpu_metrics as metrics
     left join intermediate.int_gpu_inventory as stays
         on metrics.gpu_uuid = stays.gpu_uuid
-        and metrics.start_ms + 600000 > coalesce(stays.start_ms, 0)
-        and metrics.start_ms < coalesce(stays.end_ms, 9223372036854775807)
+        and metrics.start_ms + ten_minutes_ms() > coalesce(stays.start_ms, 0)
+        and metrics.start_ms < coalesce(stays.end_ms, forever_ms())
     where
-        metrics.hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
-        and metrics.start_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 600000
-        and metrics.start_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
-        and (getvariable('scope_gpu_uuid') is null or metrics.gpu_uuid = getvariable('scope_gpu_uuid'))
+        metrics.hour_ms > scope_from_ms() - one_hour_ms()
+        and metrics.start_ms > scope_from_ms() - ten_minutes_ms()
+        and metrics.start_ms < scope_to_ms()
+        and in_gpu(metrics.gpu_uuid)
         and in_place(stays.cluster, stays.node, metrics.gpu_uuid, stays.gpu_model)
 )
 

@@ -9,8 +9,8 @@ with readings as (
     select *, count(*) over (partition by cluster, node, source) as in_all
     from staging.stg_host_samples
     where
-        ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000)
-        and ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
+        ts >= from_ms(scope_from_ms() - one_hour_ms())
+        and ts < from_ms(coalesce(chosen_to_ms(), 9223372036854775))
         and in_place(cluster, node, null, null)
 ),
 
@@ -54,4 +54,4 @@ select
     1000 * write_bytes / (end_ms - start_ms) as disk_write_bytes_per_s,
     share_of(again, sent) as tcp_retransmit_ratio
 from changes
-where end_ms > start_ms and end_ms - start_ms <= 3600000
+where end_ms > start_ms and end_ms - start_ms <= one_hour_ms()

@@ -6,8 +6,8 @@ with readings as (
     select *, count(*) over (partition by cluster, node, kind, device, port, source) as in_all
     from staging.stg_link_samples
     where
-        ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000)
-        and ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
+        ts >= from_ms(scope_from_ms() - one_hour_ms())
+        and ts < from_ms(coalesce(chosen_to_ms(), 9223372036854775))
         and in_place(cluster, node, null, null)
 ),
 
@@ -39,4 +39,4 @@ select
     1000 * sent / (ts_ms - start_ms) as tx_bytes_per_s,
     is_up
 from changes
-where ts_ms > start_ms and ts_ms - start_ms <= 3600000
+where ts_ms > start_ms and ts_ms - start_ms <= one_hour_ms()

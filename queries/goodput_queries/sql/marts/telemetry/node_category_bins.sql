@@ -7,8 +7,8 @@ with hours as (
     select cluster, node, bucket_start(hour_ms) as bin_ms, category, gpu_ms
     from marts.ledger_hourly_by_node
     where
-        scope_bucket_ms() % 3600000 = 0
-        and getvariable('scope_gpu_uuid') is null
+        scope_bucket_ms() % one_hour_ms() = 0
+        and chosen_gpu_uuid() is null
         and is_whole_hour(hour_ms)
         and in_place(cluster, node, null, gpu_model)
 ),
@@ -19,8 +19,8 @@ segments as (
     where
         share_of is not null
         and (
-            scope_bucket_ms() % 3600000 <> 0
-            or getvariable('scope_gpu_uuid') is not null
+            scope_bucket_ms() % one_hour_ms() <> 0
+            or chosen_gpu_uuid() is not null
             or not is_whole_hour(hour_ms)
         )
 ),
@@ -35,8 +35,8 @@ bins as (
     where
         share_of is null
         and (
-            scope_bucket_ms() % 3600000 <> 0
-            or getvariable('scope_gpu_uuid') is not null
+            scope_bucket_ms() % one_hour_ms() <> 0
+            or chosen_gpu_uuid() is not null
             or not is_whole_hour(hour_ms)
         )
 )

@@ -8,7 +8,7 @@
 select
     cluster,
     node,
-    start_ms // 3600000 * 3600000 as hour_ms,
+    start_ms // one_hour_ms() * one_hour_ms() as hour_ms,
     600 * count(*) as read_s,
     avg(power_w) as power_w,
     sum(energy_j) as energy_j,
@@ -16,4 +16,4 @@ select
     avg(sm_active_ratio) as sm_active_ratio,
     avg(engine_active_ratio) as engine_active_ratio
 from marts.node_metrics
-group by cluster, node, start_ms // 3600000 * 3600000
+group by cluster, node, start_ms // one_hour_ms() * one_hour_ms()

@@ -19,8 +19,8 @@ found as (
     from staging.stg_gpu_samples_other
     semi join gpus using (gpu_uuid)
     where
-        ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
-        and ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
+        ts >= from_ms(scope_from_ms())
+        and ts < from_ms(coalesce(chosen_to_ms(), 9223372036854775))
     group by metric
 )
 

@@ -15,8 +15,8 @@ covered as materialized (
         and activity.end_ms > stays.start_ms
         and activity.start_ms < stays.end_ms
     where
-        activity.hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 7200000
-        and activity.hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+        activity.hour_ms > scope_from_ms() - 7200000
+        and activity.hour_ms < scope_to_ms()
     union all
     select stay, start_ms, start_ms from stays
 ),

@@ -9,11 +9,11 @@ with sums as (
         category,
         is_beside_work,
         case
-            when end_ms - start_ms >= 86400000 then 86400
+            when end_ms - start_ms >= one_day_ms() then 86400
             when end_ms - start_ms >= 21600000 then 21600
-            when end_ms - start_ms >= 3600000 then 3600
+            when end_ms - start_ms >= one_hour_ms() then 3600
             when end_ms - start_ms >= 1800000 then 1800
-            when end_ms - start_ms >= 600000 then 600
+            when end_ms - start_ms >= ten_minutes_ms() then 600
             when end_ms - start_ms >= 300000 then 300
             when end_ms - start_ms >= 60000 then 60
             when end_ms - start_ms >= 30000 then 30

@@ -123,7 +123,7 @@ select
     grouped.gpu_ms,
     grouped.cost,
     from_ms(grouped.first_hour_ms) as first_at,
-    from_ms(grouped.last_hour_ms + 3600000) as last_at,
+    from_ms(grouped.last_hour_ms + one_hour_ms()) as last_at,
     case
         when is_serving(most.part.phase) then phases.label
         when grouped.category in ('fault_stall', 'lost_work', 'failed_without_progress') then causes.cause

@@ -10,8 +10,8 @@
 -- verdict: interpretation of the episode
 from intermediate.int_throttle_episodes
 where
-    (getvariable('scope_cluster') is null or cluster = getvariable('scope_cluster'))
-    and (getvariable('scope_node') is null or node = getvariable('scope_node'))
-    and (getvariable('scope_run') is null or run_key = getvariable('scope_run'))
+    in_cluster(cluster)
+    and in_node(node)
+    and in_run(run_key)
     and of_teams(team)
-    and (getvariable('scope_team') is null or team = getvariable('scope_team'))
+    and in_team(team)

@@ -13,8 +13,8 @@ samples as not materialized (
     select clocks_event_reasons
     from staging.stg_gpu_samples
     where
-        ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
-        and ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
+        ts >= from_ms(scope_from_ms())
+        and ts < from_ms(coalesce(chosen_to_ms(), 9223372036854775))
         and gpu_uuid in (from gpus)
 )
 
@@ -25,7 +25,7 @@ select
         from staging.stg_gpu_samples_other
         where
             metric similar to 'throttle_.*_s'
-            and ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
-            and ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
+            and ts >= from_ms(scope_from_ms())
+            and ts < from_ms(coalesce(chosen_to_ms(), 9223372036854775))
             and gpu_uuid in (from gpus)
     ) as has_counters

@@ -8,7 +8,7 @@
 --  than chronic_throttle_hours were read
 -- gpu_temperature_c: highest in the window; slowdown_margin_c: slowdown temperature less this; null: either is not known
 with bins as not materialized (
-    select cluster, node, gpu_index, gpu_uuid, start_ms // 3600000 as hour, clocks_event_reasons as reasons,
+    select cluster, node, gpu_index, gpu_uuid, start_ms // one_hour_ms() as hour, clocks_event_reasons as reasons,
         gpu_temperature_c.max as gpu_temperature_c
     from marts.gpu_metrics
 ),
@@ -28,7 +28,7 @@ slowed as (
     union
     select gpu_uuid, 'hw_power_brake', hour from slowed_bins where reasons.power_brake > 0
     union
-    select gpu_uuid, reason, unnest(range(start_ms // 3600000, (end_ms - 1) // 3600000 + 1))
+    select gpu_uuid, reason, unnest(range(start_ms // one_hour_ms(), (end_ms - 1) // one_hour_ms() + 1))
     from intermediate.int_throttle_counters
     where reason <> 'sw_power_cap'
 ),
@@ -56,8 +56,8 @@ reported as (
     where
         metric = 'slowdown_temperature_c'
         and value is not null
-        and ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
-        and ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
+        and ts >= from_ms(scope_from_ms())
+        and ts < from_ms(coalesce(chosen_to_ms(), 9223372036854775))
         and gpu_uuid in (select gpu_uuid from of_reasons)
     group by gpu_uuid
 ),
