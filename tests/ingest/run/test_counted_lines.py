@@ -48,10 +48,13 @@ TELLING = {
     r"|Global Checkpoint Save | step=.* skipped=|iter time \(s\): |Checkpoint global_step.*ready"
     r"|Avg generation throughput:.* Running:|\bTotal optimization steps =|Epoch \d+: .*it/s",
 }
-OF_RANKS = {  # what one rank prints says nothing once another one has printed it
+REPEATING = {  # what a rank, instance or other name of a metric repeats says nothing new
     "torchtitan_ranks_that_write_the_same",
     "torchtitan_unlabelled_ranks",
     "deepspeed_host_before_each_line",
+    "copies_instances_and_parts_of_a_gpu",
+    "readings_of_renamed_and_unknown_metrics",
+    "labels_that_say_which_engine_it_is",
 }
 # of what TELLING names, lines that say nothing, and why
 SILENT = {
@@ -84,7 +87,7 @@ NEW = ("", "", " ", "x", "7", "12.5/13.0", "123456789012345678")
 def lines_of(case):
     """Return the lines of a case that tell what they are, by number from 0."""
     path, telling = input_of(case), TELLING[name_of(case)]
-    if path.suffix in (".json", ".pkl") or case.name in OF_RANKS:
+    if path.suffix in (".json", ".pkl") or case.name in REPEATING:
         return []
     lines = path.read_text("utf-8", "replace").split("\n")
     return [(case, number) for number, line in enumerate(lines) if re.search(telling, line)]
@@ -165,7 +168,7 @@ TEXTS = [
     for source in SOURCES
     if source not in DOCUMENTS
     for case in CASES
-    if name_of(case) == source and case.name not in OF_RANKS
+    if name_of(case) == source and case.name not in REPEATING
 ]
 
 
