@@ -31,7 +31,7 @@ slow: $(VENV)/.stamp-dev $(VENV)/.stamp-bench ## long tests, of large outside da
 	$(PYTEST) -n 3 -m slow
 
 docs: $(VENV)/.stamp-docs ## the documentation as a site in build/docs; links within it are checked
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 durations: $(VENV)/.stamp-dev ## write what each module of tests takes to tests/durations.csv
 	GOODPUT_DURATIONS=1 $(PYTEST) -n 2 -m "not slow"

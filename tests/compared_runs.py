@@ -11,7 +11,7 @@ import numpy as np
 from tests.made_once import made_once
 from tests.queries.conftest import Evidence
 
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 
 NAME = "<b>|x\x1b[31m"
 STEP_S = {"old": 2.0, "new": 2.12, "same": 2.0, "hot": 2.2}

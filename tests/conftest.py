@@ -13,11 +13,11 @@ from tests.queries.conftest import shared_by
 from tests.tiers import Costs
 from xdist.scheduler import LoadFileScheduling
 
-from goodput_app.dashboard.state import use_store
 from goodput_app.demo import demo_database, digest
+from goodput_app.process.store import use_store
 from goodput_app.settings import settings
+from goodput_queries.database import LocalStore
 from goodput_queries.storage import opening
-from goodput_queries.storage.store import LocalStore
 
 TESTS = Path(__file__).parent
 SAMPLE_DATA = TESTS.parent / "sample_data"

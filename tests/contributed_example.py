@@ -15,11 +15,11 @@ from streamlit.util import calc_hash
 
 import goodput_app
 from goodput_app.dashboard import flags
-from goodput_app.dashboard.state import use_store
+from goodput_app.process.store import use_store
 from goodput_ingest.run import ingest
 from goodput_ingest.source import ReadOptions
+from goodput_queries.database import LocalStore
 from goodput_queries.evidence.batch import Batch
-from goodput_queries.storage.store import LocalStore
 
 NOON = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- UTC
 

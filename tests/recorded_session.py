@@ -8,7 +8,7 @@ from tests.made_once import made_once
 
 from goodput_ingest.run import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 
 CAPTURED = "sacct.txt", "nvml.jsonl.gz", "job_events.jsonl.gz", "nccl_inspector/main"
 SAMPLE = Path(__file__).parents[1] / "sample_data" / "h200x4-a"

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 PACKAGES = {
-    "app": ("goodput_app", "goodput_billing", "goodput_scenarios"),
+    "app": ("goodput_app", "goodput_billing", "goodput_messages", "goodput_scenarios"),
     "ingest": ("goodput_ingest",),
     "queries": ("goodput_queries",),
 }
@@ -60,7 +60,7 @@ def shown(empty_database, tmp_path_factory):
     main = folder / "app/goodput_app/dashboard/main.py"
     inserted(main, "GROUPS = {\n", f"{page[1]}\n")
     inserted(main, "OVERVIEW, FLEET, RUNS,", "RACKS, ")
-    glossary = folder / "app/goodput_app/dashboard/glossary.csv"
+    glossary = folder / "app/goodput_app/text/glossary.csv"
     with glossary.open("a", encoding="utf-8") as file:
         file.write(block("> docs/glossary.md"))
     (folder / "input.csv").write_text(block("shows the reject"), encoding="utf-8")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from goodput_app.cli.main import COMMANDS
-from goodput_app.dashboard import glossary
+from goodput_app.text import glossary
 from goodput_ingest.sources.job_events.job_events import EVENTS, NAMED
 from goodput_ingest.sources.registry import SOURCES
 from goodput_ingest.sources.site import (

@@ -15,10 +15,11 @@ from goodput_app.distribution import NAME
 from goodput_queries.errors import install_command
 
 OURS = (
-    "goodput_app", "goodput_billing", "goodput_ingest", "goodput_queries", "goodput_scenarios",
+    "goodput_app", "goodput_billing", "goodput_ingest", "goodput_messages", "goodput_queries",
+    "goodput_scenarios",
 )  # fmt: skip
 # the parts that need an extra: a lake, and the engine of Ray
-OF_EXTRAS = ("goodput_queries.lake", "goodput_queries.ledger_build.parts.ray_engine")
+OF_EXTRAS = ("goodput_queries.lake", "goodput_queries.ledger_build.distributed.ray_engine")
 WITHOUT = """
 import importlib.abc, sys
 class Missing(importlib.abc.MetaPathFinder):

@@ -21,7 +21,6 @@ LONG_MODULES = {
 }
 LARGE_FOLDERS = {
     "app/goodput_app/server": "each part of the way of a request is one module",
-    "ingest/goodput_ingest/formats": "parsers that several sources share",
     "tests": "what all tests share, and tests of the repository as a whole",
     "app/goodput_app/cli": "a command is found by the name of its module",
     "app/goodput_app/dashboard/data": "pages read through one module each",

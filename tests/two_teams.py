@@ -15,8 +15,8 @@ from tests.made_once import made_once
 from tests.queries.conftest import START, Evidence, at, durable, phase, steps
 from tests.queries.serving.load import Serving, counters
 
+from goodput_queries.database import LocalStore
 from goodput_queries.evidence.batch import Batch
-from goodput_queries.storage.store import LocalStore
 
 RED = "redteam"
 END_S = 7_200

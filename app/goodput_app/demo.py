@@ -17,10 +17,10 @@ from goodput_ingest.run import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.synthetic.live import feeds
 from goodput_ingest.synthetic_serving import site
+from goodput_queries.database import LocalStore
 from goodput_queries.errors import GoodputError, StoreError
-from goodput_queries.storage.remote import find_server
+from goodput_queries.remote import find_server
 from goodput_queries.storage.schema import catalog_digest
-from goodput_queries.storage.store import LocalStore
 from goodput_queries.storage.template import cache_folder
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ in `reference/thresholds.csv`, each with its unit and reason. Why it is so:
   findings of the same rule and subject until somebody reopens it.
   `goodput finding acknowledge KEY --note "..."`.
 - **Open findings are sent** to the targets under `[[notify]]`: see
-  [Notifications](operate.md#notifications).
+  [Notifications](notifications.md).
 - A finding that lost less than one GPU-hour has the severity `info`, whatever its rule.
 - **One fact is one finding**: where two findings share at least half of their time, only one is
   shown: GPUs that were never active under idle GPUs, a silent node under the node that is down.

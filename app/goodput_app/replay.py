@@ -12,9 +12,9 @@ from goodput_ingest.replay.clock import ReplayClock
 from goodput_ingest.replay.feed import ReplayFeed
 from goodput_ingest.replay.recording import Recording
 from goodput_ingest.run import ingest
+from goodput_queries.database import LocalStore
 from goodput_queries.errors import GoodputError
 from goodput_queries.storage.opening import MAGIC, MAGIC_OFFSET
-from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

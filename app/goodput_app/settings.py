@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from goodput_app.access.settings import AccessSettings
-from goodput_app.notify.settings import AnyTarget, refuse_equal_targets
 from goodput_app.settings_errors import explained
-from goodput_billing.delivery.checks import check_url
 from goodput_billing.delivery.settings import ReportSettings
 from goodput_billing.statement.settings import StatementSettings
+from goodput_messages.checks import check_url
+from goodput_messages.targets import AnyTarget, refuse_equal_targets
 from goodput_queries.errors import GoodputError
 from goodput_queries.evidence.plausible import EARLIEST
+from goodput_queries.ledger_build.distributed.lake_binding import LakeOptions
 from goodput_queries.objectives import Objective, refuse_equal_names
 from goodput_queries.serving_objectives import ServingObjective, refuse_equal_models
-from goodput_queries.storage.lake_binding import LakeOptions
 
 if TYPE_CHECKING:
-    from goodput_queries.ledger_build.parts.engines import Engine
+    from goodput_queries.ledger_build.distributed.engines import Engine
 
 FILE_VARIABLE = "GOODPUT_CONFIG"
 DEFAULT_FILE = "goodput.toml"
@@ -119,7 +119,7 @@ class RetentionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 class LakeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A lake that several hosts load into, instead of a database. See docs/operate.md.
+    """A lake that several hosts load into, instead of a database. See docs/lake.md.
 
     url: its folder or URL, such as "s3://metrics/goodput"; unset: none. cluster: of rows that name
     none; unset: that of [ingest]. engine: what builds compute readings with, `local` or `ray`.
@@ -139,10 +139,10 @@ class LakeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def new_engine(self) -> Engine:
         """Return the engine of a build of a lake; raises StoreError where Ray is not reached."""
         if self.engine == "local":
-            from goodput_queries.ledger_build.parts.engines import InProcess  # noqa: PLC0415 -- duckdb
+            from goodput_queries.ledger_build.distributed.engines import InProcess  # noqa: PLC0415 -- duckdb
 
             return InProcess(self.workers)
-        from goodput_queries.ledger_build.parts.ray_engine import RayEngine  # noqa: PLC0415 -- an extra
+        from goodput_queries.ledger_build.distributed.ray_engine import RayEngine  # noqa: PLC0415 -- an extra
 
         return RayEngine(self.address, workers=self.workers)
 

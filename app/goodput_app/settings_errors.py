@@ -10,7 +10,7 @@ import msgspec
 from msgspec import structs
 
 from goodput_app.access.settings import Member, Token
-from goodput_app.notify.settings import KINDS
+from goodput_messages.targets import KINDS
 from goodput_queries.objectives import Objective
 from goodput_queries.serving_objectives import ServingObjective
 

@@ -15,8 +15,8 @@ from goodput_scenarios.span import Span
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from goodput_queries.database import Store
     from goodput_queries.scope import Scope
-    from goodput_queries.storage.store import Store
 
 MS_PER_HOUR = Decimal(3_600_000)
 EVERY_MODEL = "every"

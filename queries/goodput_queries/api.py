@@ -14,18 +14,18 @@ from urllib.parse import urlsplit
 
 from goodput_queries import ledger as ledgers
 from goodput_queries.catalog.find import find_view
+from goodput_queries.database import open_store
 from goodput_queries.errors import QueryError, StoreError
 from goodput_queries.names import resolved
+from goodput_queries.remote import LOOPBACK_HOSTS, RemoteStore
 from goodput_queries.scope import Scope
-from goodput_queries.storage.remote import LOOPBACK_HOSTS, RemoteStore
-from goodput_queries.storage.store import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import polars as pl
 
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 TOKEN_VARIABLE = "GOODPUT_TOKEN"  # noqa: S105 -- the name of a variable
 Time = str | date | datetime

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from goodput_queries.catalog import models
+from goodput_queries.database import LocalStore
 from goodput_queries.evidence import load
 from goodput_queries.evidence.batch import Batch
-from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 TABLE = "audit_log"
 KEPT_DAYS = 90

@@ -9,7 +9,7 @@ import polars as pl
 from goodput_queries.catalog import models
 
 if TYPE_CHECKING:
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 SAMPLE_ROWS = 3
 SCHEMA = {"check": pl.String, "what": pl.String, "violations": pl.Int64, "sample": pl.String}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import polars as pl
 
-    from goodput_queries.storage.store import LocalStore, Store
+    from goodput_queries.database import LocalStore, Store
 
 HOUR_MS = 3_600_000
 RANKED_MS = 30 * 24 * HOUR_MS  # the values with most GPU time in it are labels of their own

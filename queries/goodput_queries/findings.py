@@ -14,7 +14,7 @@ from goodput_queries.evidence.batch import Batch
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 Action = Literal["acknowledge", "dismiss", "reopen", "note"]
 NOTE_MAX_CHARS = 500

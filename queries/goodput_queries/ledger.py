@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 # what a person may group by -> the column or expression of marts.ledger_scoped
 KEYS = {

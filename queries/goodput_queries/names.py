@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from goodput_queries.errors import QueryError
 
 if TYPE_CHECKING:
+    from goodput_queries.database import Store
     from goodput_queries.scope import Scope
-    from goodput_queries.storage.store import Store
 
 NEAR_MAX = 3
 CANDIDATES_MAX = 8

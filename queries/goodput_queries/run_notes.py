@@ -12,7 +12,7 @@ from goodput_queries.errors import GoodputError
 from goodput_queries.evidence.batch import Batch
 
 if TYPE_CHECKING:
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 NOTE_MAX_CHARS = 500
 NAME_MAX_CHARS = 80

@@ -15,7 +15,7 @@ class Scope:
     The marts read it through DuckDB variables named `scope_<field>`, so that the same view answers
     for the fleet, a team or one GPU.
     teams: whose rows the reader may see; an empty tuple: none. `team` chooses among them and
-    widens nothing. Such a scope reads only what `storage.permitted` allows.
+    widens nothing. Such a scope reads only what `storage.row_access` allows.
     """
 
     from_ms: int | None = None

@@ -3,6 +3,7 @@
 import contextlib
 import re
 import shutil
+import ssl
 from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +18,7 @@ from streamlit.testing.v1 import AppTest, app_test, local_script_runner
 from streamlit.util import calc_hash
 from tests.app.cost_page import PRICED, cost_store
 from tests.app.opened_page import assert_sound
-from tests.app.receivers import post_office, web
+from tests.app.receivers import PASSWORD, mail_settings, post_office, web
 from tests.hostile_names import load_hostile
 from tests.made_once import made_once
 from tests.two_teams import COBALTS, load
@@ -27,11 +28,11 @@ from goodput_app.access import current
 from goodput_app.access.identity import Identity
 from goodput_app.dashboard import flags
 from goodput_app.dashboard.data import findings
-from goodput_app.dashboard.state import use_store
+from goodput_app.process.store import use_store
 from goodput_app.server.asgi import STREAMLIT_CONFIG
 from goodput_app.settings import settings
+from goodput_queries.database import LocalStore
 from goodput_queries.evidence.batch import Batch, Reject
-from goodput_queries.storage.store import LocalStore
 
 MAIN = Path(goodput_app.__file__).with_name("dashboard") / "main.py"
 PATIENCE_S = 180  # a limit for a busy machine, which no test waits for
@@ -221,3 +222,24 @@ def post():
     """Give a mail server without encryption."""
     with post_office() as running:
         yield running
+
+
+@pytest.fixture
+def secure_post(certificate):
+    """Give a mail server that wants STARTTLS, then user and password."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    with post_office(tls_context=context, require_starttls=True, auth_required=True) as running:
+        yield running
+
+
+@pytest.fixture
+def by_mail():
+    """Give what makes settings for a mail server."""
+    return mail_settings
+
+
+@pytest.fixture
+def password():
+    """Give the password that the mail server knows."""
+    return PASSWORD

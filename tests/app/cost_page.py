@@ -10,7 +10,7 @@ from tests.made_once import made_once
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 
 HOSTILE = "<img src=x onerror=alert(1)> [x](http://evil) $x$ `a` :red[z]"
 SACCT = f"""Cluster|JobID|JobIDRaw|User|Account|Partition|State|Submit|Eligible|Start|End|\

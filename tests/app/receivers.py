@@ -16,6 +16,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from aiosmtpd.smtp import SMTP, AuthResult
 
+from goodput_billing.delivery.settings import StatementMail
+
 PASSWORD = "corr3ct-h0rse"  # noqa: S105 -- of a server that lives as long as a test
 
 
@@ -179,3 +181,18 @@ def free_port():
     """Return a port that nothing listens on."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         return int(listening.getsockname()[1])
+
+
+def mail_settings(post, **more):
+    """Return settings for a mail server of these tests."""
+    return StatementMail(
+        **{
+            "host": "127.0.0.1",
+            "port": post.port,
+            "sender": "Goodput <goodput@lab.example>",
+            "to": ("finance@lab.example",),
+            "security": "none",
+            "timeout_s": 10,
+            **more,
+        }
+    )

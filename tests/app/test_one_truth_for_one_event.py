@@ -11,11 +11,12 @@ from tests.app.command_line import run
 from tests.app.opened_page import table, texts
 from tests.queries.conftest import Evidence
 
-from goodput_app.dashboard import theme
-from goodput_app.notify import bodies, outbox
+from goodput_app.dashboard import time_zone
+from goodput_app.notify import occurrences
+from goodput_messages import bodies
+from goodput_queries.database import LocalStore
 from goodput_queries.evidence import plausible
 from goodput_queries.scope import Scope
-from goodput_queries.storage.store import LocalStore
 
 FACTS = ("finding_key", "since_at", "until_at", "gpu_ms", "cost")
 DRAINED, DOWN = (3_789, 3_850), (7_389, 9_000)  # seconds: 9:03:09 to 9:04:10, 10:03:09 to the end
@@ -125,7 +126,7 @@ def test_outages_and_their_findings_have_the_same_times(world):
 
 
 def test_an_alert_starts_when_its_finding_does(world):
-    seen = outbox.seen(world, NOW, None)
+    seen = occurrences.seen(world, NOW, None)
     assert seen is not None
     ends_ms = round(NOW.timestamp() * 1000)
     notices = [one for one in seen.notices.values() if one.node == "b"]
@@ -139,7 +140,7 @@ def test_an_alert_starts_when_its_finding_does(world):
 def test_overview_says_since_when_a_node_is_down(world, visit):
     app = visit(world, cluster="site")
 
-    assert f"since {theme.moment(Evidence.at(DOWN[0]))}" in texts(app).replace("\\", "")
+    assert f"since {time_zone.moment(Evidence.at(DOWN[0]))}" in texts(app).replace("\\", "")
 
 
 SUMS = {  # what adds up the waste of a scope in another way: its select of milliseconds and cost

@@ -24,7 +24,7 @@ from goodput_ingest.run.ingest import ingest
 from goodput_ingest.synthetic import imagine, write_known
 from goodput_ingest.synthetic.plans import eventful, with_steps
 from goodput_queries.check import check
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,7 +18,7 @@ from tests.benchmarks.table import Row
 from tests.benchmarks.table import number as shown
 from tests.evidence_over_time import evidence_of, load
 
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 ALWAYS = {"gpus", "gpu_instances", "nodes", "rates"}  # loaded once, and valid for every day

@@ -21,7 +21,7 @@ from tests.evidence_over_time import (
     rows_of,
 )
 
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 
 SLICE = timedelta(minutes=5)
 BUDGET_YARDSTICKS = 4.5

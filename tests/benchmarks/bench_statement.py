@@ -21,7 +21,7 @@ from goodput_billing.statement.amounts.charges import Policy
 from goodput_billing.statement.days import day_of
 from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.statement import statement
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 
 MONTH_S, REPORT_S = 3.0, 10.0
 DAYS_OF_BUDGET = 30

@@ -4,7 +4,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 
 
 def opened(path):

@@ -18,8 +18,8 @@ from tests.benchmarks.table import number
 
 from goodput_app.dashboard import flags
 from goodput_app.dashboard.data import findings
+from goodput_queries.database import LocalStore
 from goodput_queries.scope import Scope
-from goodput_queries.storage.store import LocalStore
 
 MART = re.compile(r"\bmarts\.(\w+)")
 OVERVIEW, RUN = "fleet_overview", "one_run"

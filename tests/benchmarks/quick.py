@@ -24,7 +24,7 @@ from tests.benchmarks.meter import Meter, alone
 
 from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 
 ROOT = Path(__file__).parents[2]
 RECORD = Path(__file__).with_name("record.jsonl")

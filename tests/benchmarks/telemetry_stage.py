@@ -15,9 +15,9 @@ import polars as pl
 from tests.benchmarks.meter import Meter
 
 from goodput_queries.catalog import models
+from goodput_queries.database import LocalStore
 from goodput_queries.ledger_build import dirty, materialise, watermarks
 from goodput_queries.ledger_build.dirty_hours import DirtyHours, ranges
-from goodput_queries.storage.store import LocalStore
 
 HOUR_MS = 3_600_000
 KEY = ("gpu_uuid", "gpu_instance", "job_run_key", "hour_ms")

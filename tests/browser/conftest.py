@@ -13,8 +13,8 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 from tests.until import until
 
+from goodput_queries.database import LocalStore
 from goodput_queries.evidence.batch import Batch
-from goodput_queries.storage.store import LocalStore
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [

@@ -22,7 +22,7 @@ from tests.browser.conftest import CHROMIUM, FLAGS
 
 from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 
 ROOT = Path(__file__).parents[2]
 PAGES = {

@@ -1,7 +1,7 @@
 """Sign-in by a real OpenID Connect provider, behind a real nginx that terminates TLS at a path.
 
 The provider is `oidc-provider-mock`, which asks for no password; nginx has the block of
-docs/operate.md. One server serves all cases.
+docs/access.md. One server serves all cases.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from playwright.sync_api import expect
 from tests.browser.conftest import launch
 
 from goodput_queries import audit
-from goodput_queries.storage.store import open_store
+from goodput_queries.database import open_store
 
 pytestmark = pytest.mark.machine
 NGINX = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
-OPERATE = Path(__file__).parents[2] / "docs" / "operate.md"
+ACCESS = Path(__file__).parents[2] / "docs" / "access.md"
 PATIENCE_S = 60
 PERSON, STRANGER = "ada@example.org", "eve@example.org"
 SETTINGS = """
@@ -108,7 +108,7 @@ def site(issuer, empty_database, tmp_path_factory):
     authority.configure_trust(tls)
     certificate = authority.issue_cert("localhost")
     certificate.private_key_and_cert_chain_pem.write_to_path(folder / "tls.pem")
-    block = re.findall(r"```nginx\n(.*?)```", OPERATE.read_text(), re.DOTALL)[0]
+    block = re.findall(r"```nginx\n(.*?)```", ACCESS.read_text(), re.DOTALL)[0]
     for old, new in (
         ("listen 443", f"listen 127.0.0.1:{outer}"),
         ("127.0.0.1:8501", f"127.0.0.1:{inner}"),

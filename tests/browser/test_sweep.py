@@ -21,7 +21,7 @@ from tests.recorded_session import SAMPLE
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_queries.storage.store import LocalStore, open_store
+from goodput_queries.database import LocalStore, open_store
 
 pytestmark = pytest.mark.machine
 PAYLOAD_MAX_BYTES = 1_000_000

@@ -10,7 +10,7 @@ from tests.external_data import EXTERNAL, reading
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.check import check
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 
 pytestmark = reading(EXTERNAL, pytest.mark.slow)
 NVIDIA, SMC = "mlperf-train-v4.0-nvidia", "mlperf-train-v4.0-smc"

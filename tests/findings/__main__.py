@@ -34,7 +34,7 @@ from tests.findings.truth import (
 from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.synthetic import generate, plans
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 
 START = datetime(2026, 11, 17, 12, tzinfo=UTC)
 

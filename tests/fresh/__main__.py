@@ -178,8 +178,8 @@ class Newcomer:
             ingest = [goodput, "ingest", "slurm", self.clone / SESSION / "sacct.txt", *loaded]
             commands.run(ingest, cwd=self.folder, env=self.env)
             seen.append("created and loaded")
-        with self.steps.step("docs/operate.md, a lake") as seen:
-            text = (self.clone / "docs" / "operate.md").read_text(encoding="utf-8")
+        with self.steps.step("docs/lake.md") as seen:
+            text = (self.clone / "docs" / "lake.md").read_text(encoding="utf-8")
             seen.append(f"{documents.run_commands(site, text, has_lake=True)} commands")
 
     def _ray(self, ours, wheel):

@@ -22,7 +22,7 @@ from tests.app.served import GOODPUT
 from goodput_app.demo import recipe
 from goodput_queries.catalog import models
 from goodput_queries.check import check
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 
 SAMPLE = Path(__file__).parents[2] / "sample_data"
 DAY = "2026-11-20"

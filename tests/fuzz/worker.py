@@ -26,8 +26,8 @@ from goodput_ingest.run.unexpected import CAUGHT, unexpected
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.registry import SOURCES
 from goodput_queries.check import check
+from goodput_queries.database import LocalStore
 from goodput_queries.errors import GoodputError
-from goodput_queries.storage.store import LocalStore
 
 MEMORY_MAX_BYTES = 500 * 1000 * 1000  # that a file may add
 FILE_MAX_S = 10.0  # of a processor: the machine may have other work

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 
 
 @dataclass(frozen=True)

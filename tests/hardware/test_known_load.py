@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from goodput_app.dashboard.data import metrics
-from goodput_app.dashboard.state import use_store
+from goodput_app.process.store import use_store
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.scope import Scope

@@ -10,7 +10,7 @@ from tests.made_once import made_once
 
 from goodput_queries.catalog import models
 from goodput_queries.errors import StoreError
-from goodput_queries.evidence.batch import ROW_GROUP
+from goodput_queries.storage.row_groups import ROW_GROUP
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.oracle.compare import compare
 from tests.oracle.world import Features, make
 
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 
 SHOWN = 8  # differing cells of a world
 

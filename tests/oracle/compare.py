@@ -9,8 +9,8 @@ from tests.oracle.oracle import ledger as expected_ledger
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
+from goodput_queries.database import LocalStore
 from goodput_queries.ledger import ledger
-from goodput_queries.storage.store import LocalStore
 
 
 def compare(world, folder, empty, *, is_in_parts=False):

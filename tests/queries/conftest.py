@@ -16,10 +16,10 @@ import polars as pl
 import pytest
 
 from goodput_queries.check import check
+from goodput_queries.database import LocalStore
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.ledger import ledger
 from goodput_queries.scope import EVERYTHING
-from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Generator

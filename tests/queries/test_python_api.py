@@ -13,7 +13,7 @@ from tests.app.served import serving
 
 import goodput_queries
 from goodput_queries.errors import QueryError, StoreError
-from goodput_queries.storage.remote import read_note
+from goodput_queries.remote import read_note
 
 PAGE = Path(__file__).parents[2] / "docs" / "python-api.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -15,7 +15,7 @@ from goodput_queries.errors import GoodputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 log = logging.getLogger(__name__)
 

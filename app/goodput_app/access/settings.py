@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 import msgspec
 
 from goodput_app.access.identity import Role
-from goodput_billing.delivery.checks import check_url, secret
+from goodput_messages.checks import check_url, secret
 from goodput_queries.errors import GoodputError
-from goodput_queries.storage.remote import LOOPBACK_HOSTS
+from goodput_queries.remote import LOOPBACK_HOSTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

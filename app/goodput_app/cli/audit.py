@@ -10,8 +10,8 @@ import click
 
 from goodput_app.cli.options import database_option, limit_option, output_options, say
 from goodput_queries.audit import KEPT_DAYS, entries
+from goodput_queries.database import open_store
 from goodput_queries.errors import StoreError
-from goodput_queries.storage.store import open_store
 
 if TYPE_CHECKING:
     import polars as pl

@@ -34,7 +34,7 @@ def backup(*, target: Path, keep: int | None, db: str) -> pl.DataFrame:
     if keep is not None and not target.is_dir():
         raise click.UsageError(f"--keep is for a folder; there is none at {target}, make it first.")
     with existing(db) as store:
-        found = copies.back_up(store, target)
+        found = store.back_up(target)
     if keep is not None:
         for old in copies.backups_of(db, target)[:-keep]:
             old.unlink()

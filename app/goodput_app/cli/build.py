@@ -11,15 +11,15 @@ from click.core import ParameterSource
 from goodput_app.cli.database import chosen_lake, existing, opened, tasks_shown
 from goodput_app.cli.options import database_option, lake_option, output_options
 from goodput_app.settings import settings
+from goodput_queries.database import LocalStore
 from goodput_queries.errors import StoreError
-from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import polars as pl
 
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 COMMAND_LINE = ParameterSource.COMMANDLINE
 

@@ -24,8 +24,8 @@ from goodput_scenarios.comparison.report import FORMATS, SUFFIXES
 from goodput_scenarios.comparison.sides import Side
 
 if TYPE_CHECKING:
+    from goodput_queries.database import Store
     from goodput_queries.scope import Scope
-    from goodput_queries.storage.store import Store
 
 PERCENT = re.compile(r"(?P<name>[a-z]+)=(?P<percent>\d{1,3}(\.\d{1,6})?) ?%")
 

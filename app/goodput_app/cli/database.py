@@ -15,20 +15,23 @@ from rich.text import Text
 
 from goodput_app.cli.options import say
 from goodput_app.settings import settings
-from goodput_billing.render.printable import printable
+from goodput_messages.printable import printable
+from goodput_queries.database import open_store
 from goodput_queries.errors import StoreError, UnbalancedError
-from goodput_queries.storage.store import IN_MEMORY, Store, open_store
+from goodput_queries.storage.opening import IN_MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from goodput_queries.database import LocalStore, Store
     from goodput_queries.lake.lake import Lake
+    from goodput_queries.remote import RemoteStore
 
 BY_RANK = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)  # both before goodput.toml
 
 
 @contextlib.contextmanager
-def opened(db: str) -> Iterator[Store]:
+def opened(db: str) -> Iterator[LocalStore | RemoteStore]:
     """Yield the database at a path, made where there is none."""
     with contextlib.closing(open_store(db, **settings().store_options)) as store:
         yield store
@@ -67,7 +70,7 @@ def opened_for_loading(db: str, lake: str | None, cluster: str | None) -> Iterat
 
 
 @contextlib.contextmanager
-def existing(db: str) -> Iterator[Store]:
+def existing(db: str) -> Iterator[LocalStore | RemoteStore]:
     """Yield a database that is there: a question makes no empty one."""
     if db != IN_MEMORY and not Path(db).exists():
         raise StoreError(

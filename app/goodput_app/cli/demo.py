@@ -11,7 +11,7 @@ from goodput_app.cli import serve
 from goodput_app.cli.database import progress
 from goodput_app.demo import demo_database, live_demo
 from goodput_app.settings import settings
-from goodput_queries.storage.remote import find_server
+from goodput_queries.remote import find_server
 
 if TYPE_CHECKING:
     from goodput_ingest.live.config import Collector

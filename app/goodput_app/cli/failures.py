@@ -6,7 +6,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from goodput_billing.render.printable import printable
+from goodput_messages.printable import printable
 from goodput_queries.errors import GoodputError
 
 if TYPE_CHECKING:

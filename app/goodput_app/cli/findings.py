@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, get_args
 import click
 import polars as pl
 
+from goodput_app.access import finding_state
 from goodput_app.cli.database import built
 from goodput_app.cli.options import (
     database_option,
@@ -17,15 +18,14 @@ from goodput_app.cli.options import (
     scope_options,
 )
 from goodput_app.cli.views import extent, nothing_ingested
-from goodput_app.dashboard import finding_state
-from goodput_app.dashboard.theme import count
+from goodput_app.text.units import count
 from goodput_queries.errors import GoodputError
 from goodput_queries.findings import Action
 from goodput_queries.names import resolved
 from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 STATES = ("open", "acknowledged", "dismissed", "closed")
 SEVERITIES = ("critical", "warning", "info")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from goodput_app.cli.options import database_option, output_options, say
+from goodput_queries.database import LocalStore, open_store
 from goodput_queries.errors import StoreError
 from goodput_queries.evidence.forgetting import forget as drop
-from goodput_queries.storage.store import LocalStore, open_store
 
 if TYPE_CHECKING:
     import polars as pl

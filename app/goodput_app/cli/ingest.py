@@ -21,8 +21,8 @@ from goodput_app.cli.options import (
     zone,
 )
 from goodput_app.cli.skipped_files import gaps_of_files, named, skipped_files
-from goodput_app.dashboard.theme import count
 from goodput_app.settings import settings
+from goodput_app.text.units import count
 from goodput_ingest.run import ingest as load
 from goodput_ingest.source import ReadOptions
 

@@ -14,11 +14,12 @@ import click
 
 from goodput_app.cli.failures import StatedFailure
 from goodput_app.distribution import NAME
-from goodput_billing.render.printable import printable
+from goodput_messages.printable import printable
 from goodput_queries.errors import GoodputError
 
 PACKAGES = (
-    "goodput_app", "goodput_billing", "goodput_ingest", "goodput_queries", "goodput_scenarios",
+    "goodput_app", "goodput_billing", "goodput_ingest", "goodput_messages", "goodput_queries",
+    "goodput_scenarios",
 )  # fmt: skip
 COMMANDS = {  # in the order in which a newcomer needs them -> module, first line of its help
     "demo": ("demo", "Serve the dashboard on recorded sample data."),

@@ -12,14 +12,14 @@ import polars as pl
 from goodput_app.cli.database import built
 from goodput_app.cli.failures import FailedWithRowsError
 from goodput_app.cli.options import database_option, output_options, say
-from goodput_app.notify.message import headline
 from goodput_app.notify.notifier import Plan, decided
-from goodput_app.notify.send import send, trial
 from goodput_app.settings import Settings, settings, settings_file
+from goodput_messages.message import headline
+from goodput_messages.send import send, trial
 from goodput_queries.errors import GoodputError
 
 if TYPE_CHECKING:
-    from goodput_app.notify.settings import AnyTarget
+    from goodput_messages.targets import AnyTarget
 
 TESTED = ("target", "to", "status", "error")
 PLANNED = ("target", "to", "event", "recipient", "findings", "message")
@@ -51,7 +51,8 @@ def notify(*, is_test: bool, is_dry_run: bool, user: str, db: str) -> pl.DataFra
     plan = notification_plan(settings())
     if not plan.targets:
         raise GoodputError(
-            f"{settings_file()}: no target is named under [[notify]]; docs/operate.md has examples."
+            f"{settings_file()}: no target is named under [[notify]]; "
+            "docs/notifications.md has examples."
         )
     return _tested(plan, user) if is_test else _planned(plan, db)
 

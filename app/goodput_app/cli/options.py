@@ -14,7 +14,7 @@ from goodput_app.cli import output
 from goodput_app.cli.failures import FailedWithRowsError
 from goodput_app.settings import settings
 from goodput_app.time_expressions import moment_ms
-from goodput_billing.render.printable import printable
+from goodput_messages.printable import printable
 from goodput_queries.errors import QueryError
 from goodput_queries.scope import Scope
 

@@ -19,8 +19,8 @@ from rich.text import Text
 from goodput_app.cli.fitting import fitting
 from goodput_app.row_formats import as_csv, as_json, as_parquet, flat, plain, utc
 from goodput_app.settings import settings
-from goodput_billing.render.printable import printable
 from goodput_billing.statement.amounts.currency import decimals
+from goodput_messages.printable import printable
 from goodput_queries.errors import QueryError
 from goodput_queries.storage.private import for_others
 

@@ -9,9 +9,9 @@ from msgspec import structs
 
 from goodput_app.cli.options import database_option, output_options, say
 from goodput_app.settings import settings
+from goodput_queries.database import LocalStore, open_store
 from goodput_queries.errors import StoreError
 from goodput_queries.evidence.retention import Retention, drop_old
-from goodput_queries.storage.store import LocalStore, open_store
 
 if TYPE_CHECKING:
     import polars as pl

@@ -19,9 +19,9 @@ from goodput_app.cli.options import (
     scope_options,
 )
 from goodput_app.cli.views import extent, nothing_ingested, rows_of
-from goodput_app.dashboard import headline
-from goodput_app.dashboard.theme import count
-from goodput_app.dashboard.throttling import SOURCES, empty_meaning
+from goodput_app.text import headline
+from goodput_app.text.throttling import SOURCES, empty_meaning
+from goodput_app.text.units import count
 from goodput_queries import ledger as ledgers
 from goodput_queries.catalog.find import find_view
 from goodput_queries.check import check as broken_rows
@@ -31,7 +31,7 @@ from goodput_queries.scope import Scope
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 
 @click.command()

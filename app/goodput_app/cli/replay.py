@@ -14,7 +14,7 @@ import click
 from goodput_app.cli import serve
 from goodput_app.cli.database import progress
 from goodput_app.cli.options import instant, recording_options, say, zone
-from goodput_app.dashboard.replaying import use_replay
+from goodput_app.process.replay import use_replay
 from goodput_app.replay import replaying
 from goodput_app.server.listen import DEFAULT_ADDRESS
 from goodput_app.settings import settings

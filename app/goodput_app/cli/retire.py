@@ -14,8 +14,8 @@ from goodput_app.cli.options import database_option, output_options, say
 from goodput_app.cli.serve import configured
 from goodput_app.settings import settings_file
 from goodput_ingest.live import status
+from goodput_queries.database import open_store
 from goodput_queries.errors import GoodputError, StoreError
-from goodput_queries.storage.store import open_store
 
 if TYPE_CHECKING:
     import polars as pl

@@ -23,7 +23,7 @@ from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
     from goodput_queries.catalog.models import Model
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 COSTS = (
     "cost",

@@ -22,8 +22,8 @@ from goodput_scenarios.by_account import by_idle_policy
 from goodput_scenarios.scenarios import SCENARIOS
 
 if TYPE_CHECKING:
+    from goodput_queries.database import Store
     from goodput_queries.scope import Scope
-    from goodput_queries.storage.store import Store
     from goodput_scenarios.scenario import Answer, Field, Given
 
 IDLE_POLICY, CHECKPOINTS = "idle-policy", "checkpoints"

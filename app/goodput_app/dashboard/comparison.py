@@ -9,6 +9,7 @@ import polars as pl
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.data import marts
+from goodput_app.text import units
 
 if TYPE_CHECKING:
     from goodput_queries.scope import Scope
@@ -80,8 +81,8 @@ def unequal_evidence(now: dict[str, Any], then: dict[str, Any]) -> str | None:
     if abs(left - right) <= EVIDENCE_TOLERANCE:
         return None
     return (
-        f"No change shown: evidence classifies {theme.percent(left)} of the capacity in this time "
-        f"range and {theme.percent(right)} in the one before."
+        f"No change shown: evidence classifies {units.percent(left)} of the capacity in this time "
+        f"range and {units.percent(right)} in the one before."
     )
 
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from goodput_app.access import rows
-from goodput_app.dashboard.data import findings, marts, pending
+from goodput_app.dashboard.data import findings, marts
+from goodput_app.process import evaluations
 
 if TYPE_CHECKING:
     from goodput_queries.scope import Scope
@@ -125,4 +126,4 @@ def _pending() -> int:
         return sum(not one.future.done() for one in _known)
 
 
-pending.count_with("flags", _pending)
+evaluations.count_with("flags", _pending)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from goodput_app.access import audit, rows
 from goodput_app.access.identity import Action
 from goodput_app.notify import overview
-from goodput_app.notify.send import send, trial
 from goodput_app.settings import settings
+from goodput_messages.send import send, trial
 from goodput_queries.errors import GoodputError
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 
 def receivers(store: Store) -> pl.DataFrame:

@@ -20,8 +20,8 @@ from goodput_ingest.sources.site.tariffs import Tariffs
 from goodput_queries.errors import GoodputError
 
 if TYPE_CHECKING:
+    from goodput_queries.database import Store
     from goodput_queries.evidence.batch import Batch
-    from goodput_queries.storage.store import Store
 
 SOURCES = {source.name: source for source in (Rates, Tariffs, Budgets)}
 TEXT_MAX_CHARS = 200_000

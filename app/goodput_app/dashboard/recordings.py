@@ -16,7 +16,7 @@ from goodput_queries.errors import GoodputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 RECORDINGS_MAX = 500
 NAME_MAX_CHARS = 120

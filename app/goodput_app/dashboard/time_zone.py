@@ -13,6 +13,8 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING
 
+from goodput_app.text import units
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -75,6 +77,29 @@ def suffix(at: datetime) -> str:
 def iso(at: datetime) -> str:
     """Return an instant (naive UTC) as links have it, whatever the zone of the page."""
     return f"{at.isoformat(timespec='milliseconds')}Z"
+
+
+def moment(at: datetime | None) -> str:
+    """Return an instant (naive UTC, as the database has it) as `2026-11-20 12:29:30 UTC`.
+
+    It is in the time zone of the page.
+    """
+    if at is None:
+        return units.NOT_KNOWN
+    clock = local(at)
+    return f"{clock:%Y-%m-%d %H:%M:%S} {suffix(clock)}"
+
+
+def window(start: datetime, end: datetime) -> str:
+    """Return a span as short as it stays clear; the offset of the page's time zone is printed."""
+    first, last = local(start), local(end)
+    utc_offset = suffix(last)
+    if first.utcoffset() != last.utcoffset():
+        begin = f"{first:%Y-%m-%d %H:%M} {suffix(first)}"
+        return f"{begin} - {last:%Y-%m-%d %H:%M} {utc_offset}"
+    if first.date() == last.date():
+        return f"{first:%Y-%m-%d %H:%M:%S} - {last:%H:%M:%S} {utc_offset}"
+    return f"{first:%Y-%m-%d %H:%M} - {last:%Y-%m-%d %H:%M} {utc_offset}"
 
 
 def hours(starts: Sequence[datetime]) -> list[str]:

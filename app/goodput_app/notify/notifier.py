@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
-from goodput_app.notify import outbox
+from goodput_app.notify import occurrences
 from goodput_app.notify.plan import OWN_SOURCE, due
-from goodput_app.notify.send import send, send_again
-from goodput_app.notify.settings import Alertmanager
-from goodput_billing.background import in_background
-from goodput_billing.delivery.send_with_retry import NotSentError
 from goodput_ingest.live import status as live_status
 from goodput_ingest.live.status import Status
+from goodput_messages import outbox
+from goodput_messages.retries import attempt, back_off_s
+from goodput_messages.schedule import in_background
+from goodput_messages.send import send, send_again
+from goodput_messages.targets import Alertmanager
 from goodput_queries.errors import GoodputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
-    from goodput_app.notify.outbox import Pending
     from goodput_app.notify.plan import Changes
-    from goodput_app.notify.settings import AnyTarget
-    from goodput_billing.delivery.settings import MailSettings
-    from goodput_queries.storage.store import LocalStore, Store
+    from goodput_messages.outbox import Pending
+    from goodput_messages.retries import Sent
+    from goodput_messages.settings import MailSettings
+    from goodput_messages.targets import AnyTarget
+    from goodput_queries.database import LocalStore, Store
 
 log = logging.getLogger(__name__)
 
 EVERY_S = 30.0
 REST_RATIO = 9.0  # of the time that findings take: they get a tenth of a core at most
-FIRST_BACKOFF_S, BACKOFF_MAX_S = 10.0, 600.0
 STATUS_INTERVAL_S = 900.0
 RESENT_PER_EXPIRY = 3
 ERROR_MAX_CHARS = 500
@@ -64,7 +66,7 @@ class Notifier:
         now = self._plan.now()
         found = decided(self._store, self._plan, now)
         if any(found):
-            outbox.write(self._store, found, now)
+            occurrences.write(self._store, found, now)
 
     def deliver(self) -> None:
         """Send what is written and was not sent, and what an Alertmanager must not forget."""
@@ -106,15 +108,14 @@ class Notifier:
             if not is_due or held_up & one.keys:
                 held_up |= one.keys
                 continue
-            try:
-                had = send(one.message, target, now, self._plan.mail, one.had)
-            except GoodputError as error:
-                self._failed(target, one, error)
-                if isinstance(error, NotSentError) and error.is_transient:
+            sent = attempt(partial(send, one.message, target, now, self._plan.mail), one.had)
+            if (error := sent.error) is not None:
+                self._failed(target, one, sent, error)
+                if sent.is_for_later:
                     return False
                 held_up |= one.keys
             else:
-                outbox.mark_sent(self._store, one, self._plan.now(), had)
+                outbox.mark_sent(self._store, one, self._plan.now(), sent.recipients)
                 self._answered(target)
         return not held_up
 
@@ -124,7 +125,7 @@ class Notifier:
         last = self._resent_at.get(target.label)
         if last and (now - last).total_seconds() < target.expires_s / RESENT_PER_EXPIRY:
             return
-        known = outbox.occurrences(self._store, target.label).values()
+        known = occurrences.known(self._store, target.label).values()
         notices = [one.notice for one in known if one.first_id is not None]
         try:
             if notices:
@@ -134,12 +135,10 @@ class Notifier:
         except GoodputError as error:
             self._report(target, error)
 
-    def _failed(self, target: AnyTarget, one: Pending, error: GoodputError) -> None:
-        had = error.recipients if isinstance(error, NotSentError) else one.had
-        asked_s = error.wait_s if isinstance(error, NotSentError) else 0.0
-        wait_s = max(min(FIRST_BACKOFF_S * 2.0**one.attempts, BACKOFF_MAX_S), asked_s)
+    def _failed(self, target: AnyTarget, one: Pending, sent: Sent, error: GoodputError) -> None:
+        wait_s = back_off_s(one.attempts, sent.wait_s)
         sentence = str(error)[:ERROR_MAX_CHARS]
-        outbox.mark_failed(self._store, one, self._plan.now(), wait_s, had or one.had, sentence)
+        outbox.mark_failed(self._store, one, self._plan.now(), wait_s, sent.recipients, sentence)
         self._report(target, error)
 
     def _report(self, target: AnyTarget, error: GoodputError) -> None:
@@ -161,7 +160,7 @@ class Notifier:
 
 def decided(store: Store, plan: Plan, now: datetime, *, waits: bool = True) -> list[Changes]:
     """Return what is due for each target, written nowhere. waits: for others of a group."""
-    seen = outbox.seen(store, now, plan.public_url)
+    seen = occurrences.seen(store, now, plan.public_url)
     if seen is None:
         return []
     found = []
@@ -173,23 +172,15 @@ def decided(store: Store, plan: Plan, now: datetime, *, waits: bool = True) -> l
             sent_today=outbox.sent_today(store, target.label, now),
             waits=waits,
         )
-        found.append(due(target, of_it, outbox.occurrences(store, target.label)))
+        found.append(due(target, of_it, occurrences.known(store, target.label)))
     return found
 
 
-@contextlib.contextmanager
-def notifying(store: LocalStore, plan: Plan | None) -> Iterator[None]:
+def notifying(store: LocalStore, plan: Plan | None) -> AbstractContextManager[None]:
     """Notify in the background of a block, if a plan names targets."""
-    if plan is None or not plan.targets:
-        yield
-        return
-    if store.is_read_only:
-        log.warning("%s is only read from: no notification is sent.", store.path)
-        yield
-        return
+    work = None if plan is None or not plan.targets else Notifier(store, plan).run
     # what is not marked when it ends goes the next time, under the same identity
-    with in_background(Notifier(store, plan).run, "notifications"):
-        yield
+    return in_background(store, work, "notifications", "no notification is sent.")
 
 
 def _failing(store: Store) -> dict[str, Status]:

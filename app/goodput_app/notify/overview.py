@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from goodput_app.notify import outbox
-from goodput_app.notify.message import headline
-from goodput_app.notify.settings import SEVERITIES
+from goodput_messages import outbox
+from goodput_messages.message import headline
+from goodput_messages.targets import SEVERITIES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from goodput_app.notify.settings import AnyTarget
-    from goodput_queries.storage.store import Store
+    from goodput_messages.targets import AnyTarget
+    from goodput_queries.database import Store
 
 AT = pl.Datetime("us")
 RECEIVERS: dict[str, Any] = {

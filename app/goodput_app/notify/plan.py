@@ -11,14 +11,14 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from goodput_app.notify.message import Message, Notice, message
-from goodput_app.notify.settings import SEVERITIES, Alertmanager, Owner
+from goodput_messages.message import Message, Notice, message
+from goodput_messages.targets import SEVERITIES, Alertmanager, Owner
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from goodput_app.notify.message import Event
-    from goodput_app.notify.settings import Target
+    from goodput_messages.message import Event
+    from goodput_messages.targets import Target
 
 FAILING_RULE, OWN_SOURCE = "source_failing", "notify"
 DISMISSED = "dismissed"

@@ -15,7 +15,7 @@ from starlette.responses import PlainTextResponse
 
 from goodput_app.access.proxy import address_of
 from goodput_app.server.refusal import refuse
-from goodput_queries.storage.remote import LOOPBACK_HOSTS
+from goodput_queries.remote import LOOPBACK_HOSTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

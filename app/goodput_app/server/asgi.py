@@ -22,12 +22,10 @@ from starlette.middleware import Middleware
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from goodput_app import dashboard
 from goodput_app.access import audit, current, oidc
-from goodput_app.dashboard import theme
-from goodput_app.dashboard.state import use_store
 from goodput_app.notify.notifier import notifying
-from goodput_app.server import metrics_access
+from goodput_app.process.store import use_store
+from goodput_app.server import metrics_access, streamlit_theme
 from goodput_app.server.allowed_hosts import AllowedHosts
 from goodput_app.server.api.routes import api_routes
 from goodput_app.server.background import Upkeep
@@ -53,13 +51,12 @@ from goodput_ingest.live import status as live_status
 from goodput_ingest.live.scheduler import Collection
 from goodput_ingest.live.store_lease import Held, collector_lock
 from goodput_queries import audit as audit_log
-from goodput_queries import saved_queries
+from goodput_queries import remote, saved_queries
+from goodput_queries.database import LocalStore, open_store
 from goodput_queries.errors import GoodputError, StoreError
 from goodput_queries.evidence.batch import Loaded
-from goodput_queries.storage import remote
-from goodput_queries.storage.backup import back_up
-from goodput_queries.storage.remote import RemoteStore, ServerNote
-from goodput_queries.storage.store import IN_MEMORY, LocalStore, open_store
+from goodput_queries.remote import RemoteStore, ServerNote
+from goodput_queries.storage.opening import IN_MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -75,7 +72,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MAIN_SCRIPT = Path(str(dashboard.__file__)).with_name("main.py")
+MAIN_SCRIPT = Path(__file__).parents[1] / "dashboard" / "main.py"
 BUILD_EVERY_S = 3.0  # looks whether something was loaded; if not, that is two short selects
 LOAD_MAX_BYTES = 1 << 30
 CALL_MAX_BYTES = 1 << 20
@@ -285,7 +282,7 @@ def routes(store: LocalStore, note: ServerNote, upkeep: Upkeep) -> list[Route]:
 
 def _backed_up(store: LocalStore, body: bytes) -> Response:
     head, _ = remote.unpack(body)
-    return _arrow(back_up(store, str(head["target"])))
+    return _arrow(store.back_up(str(head["target"])))
 
 
 def _loaded(store: LocalStore, batch: Batch) -> Loaded:
@@ -312,7 +309,7 @@ def configure(address: str, port: int) -> None:
     load_config_options(
         {
             **STREAMLIT_CONFIG,
-            **theme.STREAMLIT_CONFIG,
+            **streamlit_theme.THEME,
             "server.address": address,
             "server.port": port,
             "server.baseUrlPath": settings().access.base_path,

@@ -22,7 +22,7 @@ from goodput_queries.evidence.retention import Retention, drop_old
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from goodput_queries.storage.store import LocalStore
+    from goodput_queries.database import LocalStore
 
 log = logging.getLogger(__name__)
 

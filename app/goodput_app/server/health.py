@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from goodput_app.dashboard.data import pending
 from goodput_app.distribution import version
+from goodput_app.process import evaluations
+from goodput_queries import remote
 from goodput_queries.errors import GoodputError
-from goodput_queries.storage import remote
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
     from goodput_app.server.background import Upkeep
-    from goodput_queries.storage.store import LocalStore
+    from goodput_queries.database import LocalStore
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ def health_route(store: LocalStore, instance: str, upkeep: Upkeep) -> Route:
             "version": version(),
             "instance": instance,
             "is_built": upkeep.is_built,
-            "pending_evaluations": pending.evaluations(),
+            "pending_evaluations": evaluations.running(),
         }
         return JSONResponse(body, status_code=code, headers={"Cache-Control": "no-store"})
 

@@ -7,7 +7,7 @@ import ipaddress
 import socket
 
 from goodput_queries.errors import GoodputError
-from goodput_queries.storage.remote import LOOPBACK_HOSTS
+from goodput_queries.remote import LOOPBACK_HOSTS
 
 DEFAULT_ADDRESS = "127.0.0.1"
 DEFAULT_PORT = 8501

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from goodput_app.access.proxy import PROXY_HEADERS, address_of, is_within
-from goodput_queries.storage.remote import LOOPBACK_HOSTS
+from goodput_queries.remote import LOOPBACK_HOSTS
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from goodput_app.row_formats import as_csv, as_json, as_parquet
-from goodput_queries.storage.remote import packed
+from goodput_queries.remote import packed
 
 if TYPE_CHECKING:
     from goodput_queries.sandbox.select import Answer

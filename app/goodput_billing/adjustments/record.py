@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from goodput_billing.statement.days import Day
     from goodput_billing.statement.settings import StatementSettings
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 REASON_MAX_CHARS = 500
 NAME_MAX_CHARS = 80

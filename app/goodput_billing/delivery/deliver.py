@@ -13,18 +13,20 @@ import tempfile
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from goodput_billing.delivery import archive, mail, webhook
+from goodput_billing.delivery import archive, webhook
 from goodput_billing.delivery.archive import Delivery, PastStatement
 from goodput_billing.delivery.letter import Enclosed, letter
-from goodput_billing.delivery.send_with_retry import Sent, send_with_retry
 from goodput_billing.render import atomic, files
 from goodput_billing.render.presentation import status_of
 from goodput_billing.statement.amounts.rows import digest
 from goodput_billing.statement.statement import statement
+from goodput_messages import http_post, mail
+from goodput_messages.retries import Sent, send_with_retry
 from goodput_queries.errors import StoreError
 from goodput_queries.storage.file_lock import hold_lock_file
 from goodput_queries.storage.private import for_others
@@ -33,11 +35,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import date
 
-    from goodput_billing.delivery.letter import Letter
     from goodput_billing.delivery.settings import ReportSettings
     from goodput_billing.statement.settings import StatementSettings
     from goodput_billing.statement.statement import Statement
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 LOCK = ".delivering"
 DRAFTS = ".drafts-"
@@ -86,15 +87,6 @@ class Outcome:
         return self.entry is not None and self.entry.is_closed and not self.errors
 
 
-class Channel(Protocol):
-    """Where a statement goes besides its folder."""
-
-    name: str
-
-    def send(self, content: Content, answers: str | None, had: tuple[str, ...]) -> tuple[str, ...]:
-        """Send it to those who do not have it; return who has it. Raises GoodputError."""
-
-
 @dataclass(frozen=True)
 class Content:
     """What channels send of a statement; at: when."""
@@ -124,47 +116,10 @@ class Content:
         return found
 
 
-class ByMail:
-    """Mail to all recipients at once."""
-
-    name = "mail"
-
-    def send(self, content: Content, answers: str | None, had: tuple[str, ...]) -> tuple[str, ...]:
-        """Send the mail; see Channel."""
-        settings = content.report.mail
-        assert settings is not None  # noqa: S101 -- a channel is made of its settings
-        given, too_large = _attachments(content, settings.attach, settings.attach_max_mb * MEGABYTE)
-        enclosed = Enclosed(content.links, list(given), too_large)
-        before = None if answers is None else _identity(content.entry.date, answers)
-        written: Letter = letter(
-            content.made, content.entry.state, content.identity, enclosed, before
-        )
-        return mail.send(mail.message(written, settings, given, content.at), settings, had)
-
-
-class ByWebhook:
-    """A POST of the summary."""
-
-    name = "webhook"
-
-    def send(self, content: Content, answers: str | None, had: tuple[str, ...]) -> tuple[str, ...]:
-        """Post the summary; see Channel."""
-        del answers, had  # it has one recipient, who knows a version by its identity
-        settings = content.report.webhook
-        assert settings is not None  # noqa: S101 -- as above
-        body = webhook.payload(content.made, content.entry, content.identity, content.links)
-        webhook.post(body, content.identity, settings, content.at)
-        return ()
-
-
-def channels(report: ReportSettings) -> list[Channel]:
+def channels(report: ReportSettings) -> list[str]:
     """Return the channels that the settings name."""
-    found: list[Channel] = []
-    if report.mail is not None:
-        found.append(ByMail())
-    if report.webhook is not None:
-        found.append(ByWebhook())
-    return found
+    named = {"mail": report.mail, "webhook": report.webhook}
+    return [name for name, chosen in named.items() if chosen is not None]
 
 
 @contextlib.contextmanager
@@ -212,23 +167,21 @@ def send_statement(made: Statement, plan: Plan) -> Outcome:
         done.append(f"{len(entry.files)} files in {plan.folder}")
     errors = []
     for channel in channels(plan.report):
-        if not (
-            is_owed(entry, channel.name) or (plan.is_asked and not is_done(entry, channel.name))
-        ):
+        if not (is_owed(entry, channel) or (plan.is_asked and not is_done(entry, channel))):
             continue
-        if channel.name in plan.away:
-            errors.append(f"{channel.name}: not tried, since it failed for a day before.")
+        if channel in plan.away:
+            errors.append(f"{channel}: not tried, since it failed for a day before.")
             continue
         content = Content(made, entry, plan.folder, plan.report, plan.now())
         entry, sent = _sent(channel, content, plan)
         archive.keep(plan.folder, entry)
         if sent.error is None:
             to = f" to {len(sent.recipients)}" if sent.recipients else ""
-            done.append(f"{channel.name}{to}")
+            done.append(f"{channel}{to}")
         else:
-            errors.append(f"{channel.name}: {sent.error}")
+            errors.append(f"{channel}: {sent.error}")
             if sent.is_for_later:
-                plan.away.add(channel.name)
+                plan.away.add(channel)
     return Outcome(when, entry, status, tuple(done), tuple(errors))
 
 
@@ -296,7 +249,7 @@ def _file(made: Statement, status: str, plan: Plan, before: PastStatement | None
     entry = entry.with_delivery(Delivery(FILES, version, at, 1, delivered_at=at))
     if before is None or before.version != version:
         for channel in channels(plan.report):
-            entry = entry.with_delivery(Delivery(channel.name, version, at, 0))
+            entry = entry.with_delivery(Delivery(channel, version, at, 0))
     archive.keep(plan.folder, entry)
     return entry
 
@@ -322,19 +275,19 @@ def _write(made: Statement, plan: Plan) -> tuple[str, ...]:
     return tuple(path.name for path in written)
 
 
-def _sent(channel: Channel, content: Content, plan: Plan) -> tuple[PastStatement, Sent]:
+def _sent(channel: str, content: Content, plan: Plan) -> tuple[PastStatement, Sent]:
     """Send on a channel; return the entry with what came of it."""
     entry = content.entry
-    before, taken = entry.tried(channel.name), entry.taken(channel.name)
+    before, taken = entry.tried(channel), entry.taken(channel)
     answers = None if taken is None else taken.version
     sent = send_with_retry(
-        lambda had: channel.send(content, answers, had),
+        partial(_send, channel, content, answers),
         () if before is None else before.recipients,
         plan.wait,
     )
     at = plan.now()
     delivery = Delivery(
-        channel.name,
+        channel,
         entry.version,
         at,
         sent.attempts + (0 if before is None else before.attempts),
@@ -343,6 +296,27 @@ def _sent(channel: Channel, content: Content, plan: Plan) -> tuple[PastStatement
         error=None if sent.error is None else str(sent.error)[:ERROR_MAX_CHARS],
     )
     return entry.with_delivery(delivery), sent
+
+
+def _send(
+    channel: str, content: Content, answers: str | None, had: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Send a statement to those who do not have it; return who has it. Raises GoodputError.
+
+    answers: the version that the channel took before. A webhook is one recipient, which knows a
+    version by its identity.
+    """
+    if channel == "webhook" and (settings := content.report.webhook) is not None:
+        body = webhook.payload(content.made, content.entry, content.identity, content.links)
+        http_post.post(body, content.identity, settings.endpoint(), content.at)
+        return ()
+    by_mail = content.report.mail
+    assert by_mail is not None  # noqa: S101 -- see `channels`
+    given, too_large = _attachments(content, by_mail.attach, by_mail.attach_max_mb * MEGABYTE)
+    enclosed = Enclosed(content.links, list(given), too_large)
+    before = None if answers is None else _identity(content.entry.date, answers)
+    written = letter(content.made, content.entry.state, content.identity, enclosed, before)
+    return mail.send(mail.message(written, by_mail, given, content.at), by_mail, had)
 
 
 def _attachments(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from goodput_billing.delivery import archive
@@ -12,14 +12,12 @@ from goodput_billing.statement.statement import statement
 from goodput_queries.errors import GoodputError, NoEvidenceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from datetime import time
-    from zoneinfo import ZoneInfo
+    from collections.abc import Mapping, Sequence
 
     from goodput_billing.delivery.archive import PastStatement
     from goodput_billing.delivery.deliver import Plan
     from goodput_billing.statement.settings import StatementSettings
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 LOOKED_BACK_DAYS = 31  # what was not delivered so long is left to who asks for the day
 ASKED_AGAIN_DAYS = 7  # closed days that are computed again: late evidence makes a correction
@@ -41,8 +39,7 @@ def deliver_due(store: Store, plan: Plan, until: date, *, asks_again: bool = Tru
     index = {one.date: one for one in archive.past_statements(plan.folder)}
     if not index:
         return _first(store, plan, until)
-    names = [channel.name for channel in channels(plan.report)]
-    wanted = due_days(index, until, names, asks_again=asks_again)
+    wanted = due_days(index, until, channels(plan.report), asks_again=asks_again)
     return [found for when in wanted if (found := _delivered(store, when, plan)) is not None]
 
 
@@ -65,25 +62,6 @@ def due_days(
         return is_left or (is_recent and asks_again)
 
     return [when for when in _dates(until, LOOKED_BACK_DAYS) if is_due(when)]
-
-
-def last_time(at: time, zone: ZoneInfo, now: datetime) -> datetime:
-    """Return the latest moment up to now, in UTC, at which clocks in a zone showed a time of day.
-
-    Where they skip it that moment is as much later; where they show it twice it is the first.
-    """
-    return max(moment for moment in _times(at, zone, now) if moment <= now)
-
-
-def next_time(at: time, zone: ZoneInfo, now: datetime) -> datetime:
-    """Return the first such moment after now."""
-    return min(moment for moment in _times(at, zone, now) if moment > now)
-
-
-def _times(at: time, zone: ZoneInfo, now: datetime) -> Iterator[datetime]:
-    today = now.astimezone(zone).date()
-    for days in range(-2, 3):
-        yield datetime.combine(today + timedelta(days), at, zone).astimezone(UTC)
 
 
 def _dates(until: date, count: int) -> list[date]:

@@ -10,7 +10,6 @@ from rich.cells import cell_len, set_cell_size
 
 from goodput_billing.render import templates
 from goodput_billing.render.presentation import present
-from goodput_billing.render.printable import printable
 from goodput_billing.render.wording import (
     NONE,
     Table,
@@ -20,6 +19,8 @@ from goodput_billing.render.wording import (
     hours,
     percent,
 )
+from goodput_messages.mail import Letter
+from goodput_messages.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,21 +34,6 @@ LOSSES_SHOWN = 5
 NAME_MAX_CHARS = 40
 GAP = "  "
 INDENT = "    "
-
-
-@dataclass(frozen=True)
-class Letter:
-    """What is mailed: one line, text, HTML.
-
-    identity: of the day and of what is billed, fit for a Message-ID; answers: that of the
-    statement that this one takes the place of.
-    """
-
-    subject: str
-    text: str
-    html: str
-    identity: str
-    answers: str | None = None
 
 
 @dataclass(frozen=True)

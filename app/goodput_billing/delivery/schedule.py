@@ -6,48 +6,42 @@ closed or a channel failed: again every quarter of an hour, those days alone.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from goodput_billing.background import in_background
 from goodput_billing.delivery.archive import past_statements
 from goodput_billing.delivery.deliver import delivery_lock
-from goodput_billing.delivery.due import deliver_due, last_day, last_time, next_time
+from goodput_billing.delivery.due import deliver_due, last_day
+from goodput_messages.schedule import in_background, last_time, next_time, repeat
 from goodput_queries.errors import GoodputError
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
     from datetime import datetime, time
 
     from goodput_billing.delivery.deliver import Outcome, Plan
-    from goodput_queries.storage.store import LocalStore
+    from goodput_queries.database import LocalStore
 
 log = logging.getLogger(__name__)
 
 AGAIN_S = 900.0
-NAP_MAX_S = 60.0  # a clock that is set, a machine that slept: seen within this
 
 
-@contextlib.contextmanager
-def delivering(store: LocalStore, plan: Plan | None) -> Iterator[None]:
+def delivering(store: LocalStore, plan: Plan | None) -> AbstractContextManager[None]:
     """Deliver statements in the background of a block, if a plan names a time of day."""
-    at = None if plan is None else plan.report.time()
-    if plan is None or at is None:
-        yield
-        return
-    if store.is_read_only:
-        log.warning("%s is only read from: no day is closed and no statement goes out.", store.path)
-        yield
-        return
+    work = None
+    if plan is not None and (at := plan.report.time()) is not None:
+        work = partial(_deliver_daily, store, plan, at)
     # what has not gone out when it ends goes the next time, by the index
-    with in_background(
-        lambda is_over: Timetable(store, replace(plan, wait=is_over.wait), at).run(is_over),
-        "delivery of statements",
-    ):
-        yield
+    otherwise = "no day is closed and no statement goes out."
+    return in_background(store, work, "delivery of statements", otherwise)
+
+
+def _deliver_daily(store: LocalStore, plan: Plan, at: time, is_over: threading.Event) -> None:
+    repeat(Timetable(store, replace(plan, wait=is_over.wait), at).look, plan.now, is_over)
 
 
 class Timetable:
@@ -61,14 +55,6 @@ class Timetable:
         self._asked_at: datetime | None = None
         self._settled_at: datetime | None = None
         self._logged: tuple[str, ...] = ()
-
-    def run(self, is_over: threading.Event) -> None:
-        """Look when it is time, until it is over."""
-        while not is_over.is_set():
-            again_at = self._plan.now().timestamp() + self.look()
-            while (left_s := again_at - self._plan.now().timestamp()) > 0:
-                if is_over.wait(min(left_s, NAP_MAX_S)):
-                    return
 
     def look(self) -> float:
         """Deliver what is due; return the seconds until the next check."""

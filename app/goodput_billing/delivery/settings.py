@@ -11,9 +11,8 @@ from typing import ClassVar
 
 import msgspec
 
-from goodput_billing.delivery.checks import (
+from goodput_messages.checks import (
     check_url,
-    mailbox,
     optional_secret,
     refuse_others,
     refuse_token_in_the_clear,
@@ -22,74 +21,31 @@ from goodput_billing.delivery.checks import (
     refuse_unless_positive,
     secret,
 )
+from goodput_messages.http_post import Endpoint
+from goodput_messages.settings import MailSettings
 from goodput_queries.errors import GoodputError
 
+WEBHOOK = "report.webhook"  # that errors name
 FORMATS = ("csv", "parquet", "html", "pdf", "focus")
-SECURITIES = ("starttls", "tls", "none")
-PORTS = {"starttls": 587, "tls": 465, "none": 25}
 
 
-class MailSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An SMTP server and who gets the statement.
+class StatementMail(MailSettings, frozen=True):
+    """The mail server of statements, and who gets them.
 
-    security: starttls, tls (from the first byte) or none. port: unset: 587, 465 or 25 by it.
-    ca_file: certificates that may sign the server's, instead of the system's. sender, to: as
-    `goodput@example.org` or `Goodput <goodput@example.org>`. attach: formats that go along as
-    files; attach_max_mb: their largest total size, others are omitted. timeout_s: how
-    long the server may take for one answer.
+    attach: formats that go along as files; attach_max_mb: their largest total size, others are
+    omitted.
     """
 
-    section: ClassVar[str] = "report.mail"  # that errors name
+    section: ClassVar[str] = "report.mail"
 
-    host: str = ""
-    sender: str = ""
-    to: tuple[str, ...] = ()
-    port: int | None = None
-    security: str = "starttls"
-    username: str | None = None
-    password_env: str | None = None
-    password_file: str | None = None
-    ca_file: str | None = None
     attach: tuple[str, ...] = ("pdf", "csv")
     attach_max_mb: int = 10
-    timeout_s: int = 30
 
     def __post_init__(self) -> None:
-        where = self.section
-        if not self.host or any(c.isspace() or c in "/@" for c in self.host):
-            raise GoodputError(
-                f"'{where}.host' is {self.host!r}, expected the name of an SMTP server."
-            )
-        if not self.to:
-            raise GoodputError(f"'{where}.to' names nobody, expected a list of addresses.")
-        for key, text in (("sender", self.sender), *(("to", one) for one in self.to)):
-            if mailbox(text) is None:
-                raise GoodputError(
-                    f"'{where}.{key}' is {text!r}, expected an address like finance@example.org."
-                )
-        refuse_others(f"{where}.security", [self.security], SECURITIES)
-        refuse_others(f"{where}.attach", self.attach, FORMATS)
-        if self.port is not None and not 0 < self.port < 65536:
-            raise GoodputError(f"'{where}.port' is {self.port}, expected 1 to 65535.")
-        refuse_unless_positive(f"{where}.timeout_s", self.timeout_s)
+        super().__post_init__()
+        refuse_others(f"{self.section}.attach", self.attach, FORMATS)
         if self.attach_max_mb < 0:
-            raise GoodputError(f"'{where}.attach_max_mb' is below 0, expected megabytes.")
-        if self.username is not None:
-            refuse_unless_one(where, "password", self.password_env, self.password_file)
-            if self.security == "none":
-                raise GoodputError(
-                    f"'{where}.security' is 'none', which would send the password in the clear; "
-                    "expected starttls or tls."
-                )
-
-    @property
-    def origin(self) -> str:
-        """Return server and port."""
-        return f"{self.host}:{self.port or PORTS[self.security]}"
-
-    def password(self) -> str:
-        """Return the password, read now; raises GoodputError where it is missing."""
-        return secret(self.password_env, self.password_file)
+            raise GoodputError(f"'{self.section}.attach_max_mb' is below 0, expected megabytes.")
 
 
 class WebhookSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -111,7 +67,7 @@ class WebhookSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     timeout_s: int = 15
 
     def __post_init__(self) -> None:
-        where = "report.webhook"
+        where = WEBHOOK
         refuse_unless_one(where, "url", self.url, self.url_env, self.url_file)
         refuse_two(where, "token", self.token_env, self.token_file)
         refuse_two(where, "secret", self.secret_env, self.secret_file)
@@ -119,22 +75,19 @@ class WebhookSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.url is not None:
             self._check(self.url)
 
-    def target(self) -> str:
-        """Return the URL, read now; raises GoodputError where it is missing or none."""
-        if self.url is not None:
-            return self.url
-        return self._check(secret(self.url_env, self.url_file))
-
-    def token(self) -> str | None:
-        """Return the token, read now; None where none is set."""
-        return optional_secret(self.token_env, self.token_file)
-
-    def secret(self) -> str | None:
-        """Return what posts are signed with, read now; None where none is set."""
-        return optional_secret(self.secret_env, self.secret_file)
+    def endpoint(self) -> Endpoint:
+        """Return the URL with its secrets, read now; raises GoodputError where one is missing."""
+        return Endpoint(
+            self.url or self._check(secret(self.url_env, self.url_file)),
+            WEBHOOK,
+            self.timeout_s,
+            self.ca_file,
+            optional_secret(self.token_env, self.token_file),
+            optional_secret(self.secret_env, self.secret_file),
+        )
 
     def _check(self, url: str) -> str:
-        refuse_token_in_the_clear("report.webhook.url", url, self.token_env, self.token_file)
+        refuse_token_in_the_clear(f"{WEBHOOK}.url", url, self.token_env, self.token_file)
         return url
 
 
@@ -153,7 +106,7 @@ class ReportSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     provisional: bool = False
     dashboard_url: str | None = None
     files_url: str | None = None
-    mail: MailSettings | None = None
+    mail: StatementMail | None = None
     webhook: WebhookSettings | None = None
 
     def __post_init__(self) -> None:

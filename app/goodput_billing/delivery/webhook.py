@@ -16,20 +16,14 @@ import json
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from goodput_billing.delivery import http_post
-from goodput_billing.delivery.http_post import Endpoint
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from datetime import datetime
 
     from goodput_billing.delivery.archive import PastStatement
-    from goodput_billing.delivery.settings import WebhookSettings
     from goodput_billing.statement.statement import Statement
 
 ACCOUNTS_MOST = 10_000
 LOSSES_MOST = 10
-SECTION = "report.webhook"
 
 
 def payload(
@@ -77,27 +71,6 @@ def payload(
         "links": dict(links),
     }  # fmt: skip
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def post(body: bytes, identity: str, settings: WebhookSettings, at: datetime) -> None:
-    """Post a statement; raises NotSentError where it is not taken."""
-    http_post.post(body, identity, _endpoint(settings), at)
-
-
-def probe(settings: WebhookSettings) -> str:
-    """Return the server that answers, whatever it does; raises GoodputError where none does."""
-    return http_post.probe(_endpoint(settings))
-
-
-def _endpoint(settings: WebhookSettings) -> Endpoint:
-    return Endpoint(
-        settings.target(),
-        SECTION,
-        settings.timeout_s,
-        settings.ca_file,
-        settings.token(),
-        settings.secret(),
-    )
 
 
 def _event(entry: PastStatement) -> str:

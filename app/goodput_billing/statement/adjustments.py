@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from goodput_billing.statement.amounts.charges import Policy
     from goodput_billing.statement.days import Day
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 KINDS = ("note", "dispute", "resolved", "credit")
 BY_RULE = "policy"

@@ -16,7 +16,7 @@ from goodput_queries.storage.file_lock import hold_lock_file
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 SUFFIX = ".billing.lock"
 WAIT_S = 600.0  # closing a day builds the ledger

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from goodput_billing.statement.amounts.summary import CoveredDay
     from goodput_billing.statement.days import Day
     from goodput_billing.statement.settings import StatementSettings
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 SCHEMA = {
     "account": pl.String(),

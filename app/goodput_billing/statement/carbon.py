@@ -10,7 +10,7 @@ from goodput_billing.statement.amounts.charges import MJ_PER_KWH
 
 if TYPE_CHECKING:
     from goodput_billing.statement.days import Day
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 KEYS = ("line", "cluster", "team", "user_name", "run_key", "partition", "qos", "gpu_model",
         "mig_profile")  # fmt: skip

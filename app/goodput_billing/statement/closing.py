@@ -27,7 +27,7 @@ from goodput_queries.evidence.batch import Batch
 if TYPE_CHECKING:
     from goodput_billing.statement.amounts.summary import Totals
     from goodput_billing.statement.days import Day
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 SOURCE = "statement"
 INSTANT = pl.Datetime("us")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from goodput_billing.statement.closing import Booking
     from goodput_billing.statement.statement import Statement
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 NAME_MAX_CHARS = 60
 

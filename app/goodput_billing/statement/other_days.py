@@ -10,7 +10,7 @@ from datetime import timedelta
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from goodput_billing.statement import closing
+from goodput_billing.statement import closing, other_currencies
 from goodput_billing.statement.amounts import currency
 from goodput_billing.statement.amounts.charges import charges
 from goodput_billing.statement.amounts.rows import frame_of, in_cents
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from goodput_billing.statement.amounts.charges import Policy
     from goodput_billing.statement.days import Day
     from goodput_billing.statement.settings import StatementSettings
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 
 def beside(
@@ -73,7 +73,7 @@ def _totals_of(
     for day in days:
         if (day.from_ms, day.to_ms) in closed:
             found[day.date] = _billed(store, day, policy_of(day).currency)
-        elif known.part_of(day) and not currency.others(store, day, policy_of(day).currency):
+        elif known.part_of(day) and not other_currencies.find(store, day, policy_of(day).currency):
             still_open.append(day)
     for day, lines in zip(still_open, lines_of_days(store, still_open), strict=True):
         policy = policy_of(day)

@@ -9,7 +9,7 @@ from goodput_queries.errors import QueryError
 
 if TYPE_CHECKING:
     from goodput_billing.statement.days import Day
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 
 def refuse_overlap(store: Store, day: Day) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from goodput_billing.statement import adjustments, closing
+from goodput_billing.statement import adjustments, closing, other_currencies
 from goodput_billing.statement.adjustments import STATUS
 from goodput_billing.statement.amounts import currency, ownership
 from goodput_billing.statement.amounts.charges import IDLE_LINES, Policy
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from goodput_billing.statement.closing import Booking
     from goodput_billing.statement.settings import StatementSettings
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 LOSSES_SHOWN = 10
 DIFFERENCES = "select * from marts.statement_differences order by cluster, reason"
@@ -102,7 +102,7 @@ def statement(
     booked = closing.bookings(store, day)
     if not booked:
         refuse_overlap(store, day)
-        currency.refuse_others(store, day, policy.currency)
+        other_currencies.refuse(store, day, policy.currency)
     reach = known.reach(set(_clusters(store, day))) or (booked[-1].evidence_ms if booked else None)
     if reach is None:
         raise NoEvidenceError(f"there is no evidence of {when} ({day.zone}){_extent(known)}.")

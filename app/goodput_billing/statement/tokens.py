@@ -10,7 +10,7 @@ from goodput_billing.statement.amounts.summary import NOBODYS
 
 if TYPE_CHECKING:
     from goodput_billing.statement.days import Day
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 _TRAINED = {
     "tokens": pl.Int64,

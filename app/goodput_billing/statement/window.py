@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from goodput_billing.statement.amounts.charges import Policy
     from goodput_billing.statement.settings import StatementSettings
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 _OF_ACCOUNT = ("line", "cluster", "team", "gpu_model", "mig_profile", *KEYS[-3:])
 _COLUMNS = ", ".join(

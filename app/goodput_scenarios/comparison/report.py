@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from goodput_billing.render import templates
-from goodput_billing.render.printable import printable
+from goodput_messages.printable import printable
 from goodput_scenarios.comparison.gate import shown
 
 if TYPE_CHECKING:

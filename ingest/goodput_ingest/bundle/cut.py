@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from goodput_queries.catalog.models import Model
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 LEFT_OUT = frozenset({"rejects", "catalog"})
 READINGS = frozenset(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from goodput_ingest.bundle.cut import Cut
     from goodput_ingest.bundle.pseudonyms import Pseudonyms
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 README = """A bundle of Goodput: evidence of {start} to {end} (UTC).
 {names}

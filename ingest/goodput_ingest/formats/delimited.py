@@ -19,7 +19,8 @@ import polars as pl
 
 from goodput_ingest.formats import files
 from goodput_queries.errors import IngestError
-from goodput_queries.evidence.batch import ROW_GROUP, Reject
+from goodput_queries.evidence.batch import Reject
+from goodput_queries.storage.row_groups import ROW_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from goodput_ingest.formats.parsed import Parsed
-from goodput_queries.evidence.batch import ROW_GROUP
+from goodput_queries.storage.row_groups import ROW_GROUP
 
 
 @dataclass

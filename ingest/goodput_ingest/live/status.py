@@ -14,14 +14,14 @@ import polars as pl
 
 from goodput_ingest.formats.parsed import INSTANT
 from goodput_queries.catalog import models
+from goodput_queries.database import LocalStore
 from goodput_queries.evidence import load
 from goodput_queries.evidence.batch import Batch
-from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 TABLE = "source_status"
 ERROR_MAX_CHARS = 500

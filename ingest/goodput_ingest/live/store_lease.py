@@ -11,9 +11,10 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from goodput_queries.database import LocalStore, Store, open_store
 from goodput_queries.errors import StoreError
 from goodput_queries.storage.file_lock import hold_lock_file, is_held
-from goodput_queries.storage.store import IN_MEMORY, LocalStore, Store, open_store
+from goodput_queries.storage.opening import IN_MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

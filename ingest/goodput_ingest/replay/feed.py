@@ -8,8 +8,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, ClassVar
 
 from goodput_ingest.source import Batch
-from goodput_queries.evidence.batch import ROW_GROUP
 from goodput_queries.evidence.emptying import empty
+from goodput_queries.storage.row_groups import ROW_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from goodput_ingest.replay.clock import ReplayClock
     from goodput_ingest.replay.recording import Recording
-    from goodput_queries.storage.store import LocalStore
+    from goodput_queries.database import LocalStore
 
 INTERVAL_S = 2.0
 PART = timedelta(hours=1)  # of a recording that is read at once

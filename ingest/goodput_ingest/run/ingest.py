@@ -16,17 +16,18 @@ from goodput_ingest.run.plausible_time import PlausibleTime
 from goodput_ingest.run.unexpected import CAUGHT, unexpected
 from goodput_ingest.sources.registry import SOURCES, recognise
 from goodput_queries.errors import GoodputError, IngestError, RowsRefusedError, UnexpectedError
-from goodput_queries.evidence.batch import ROW_GROUP, Batch
+from goodput_queries.evidence.batch import Batch
 from goodput_queries.evidence.load import prepared
 from goodput_queries.evidence.retention import OF_READINGS
+from goodput_queries.storage.row_groups import ROW_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
     from goodput_ingest.source import ReadOptions
+    from goodput_queries.database import Store
     from goodput_queries.evidence.batch import Loaded
-    from goodput_queries.storage.store import Store
 
 ROWS_AHEAD = 2 * ROW_GROUP  # so much is parsed while what came before is written
 SIZE_MIN = 10_000  # what is small takes its time too, and is not to wait long

@@ -12,7 +12,7 @@ from pyarrow import ArrowException
 from goodput_ingest.source import Batch, ReadOptions
 from goodput_queries.catalog import models
 from goodput_queries.errors import IngestError
-from goodput_queries.evidence.batch import ROW_GROUP
+from goodput_queries.storage.row_groups import ROW_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

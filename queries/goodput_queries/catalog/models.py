@@ -146,8 +146,8 @@ class Model:
         return self._value("skip_if_empty").startswith(f"{TEMP_LAYER}.")
 
     @property
-    def is_evaluated_first(self) -> bool:
-        """Say whether a query that reads this view finds it evaluated (`evaluated_first.py`)."""
+    def is_staged_view(self) -> bool:
+        """Say whether a query that reads this view finds it evaluated (`staged_views.py`)."""
         return self._value("evaluated") == "first"
 
     @property

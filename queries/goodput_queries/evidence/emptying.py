@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from goodput_queries.catalog import models
 
 if TYPE_CHECKING:
-    from goodput_queries.storage.store import LocalStore
+    from goodput_queries.storage.database_file import DatabaseFile
 
 KEPT = frozenset({"catalog", "source_status"})  # the schema version, and how live sources are doing
 
 
-def empty(store: LocalStore) -> None:
+def empty(store: DatabaseFile) -> None:
     """Delete the rows of all tables that no build makes; the next build is a full build."""
     with store.writing() as cursor:
         for layer in models.BASE_LAYERS:

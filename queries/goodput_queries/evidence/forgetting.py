@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     import duckdb
     import polars as pl
 
-    from goodput_queries.storage.store import LocalStore
+    from goodput_queries.storage.database_file import DatabaseFile
 
 
-def forget(store: LocalStore, origins: Sequence[str]) -> pl.DataFrame:
+def forget(store: DatabaseFile, origins: Sequence[str]) -> pl.DataFrame:
     """Delete the rows of these origins, and of those below them; the next build is a full build.
 
     Returns a row an origin: the number of deleted rows, and `is_to_read_again` for other files that

@@ -9,8 +9,9 @@ import polars as pl
 
 from goodput_queries.catalog import models
 from goodput_queries.errors import StoreError
-from goodput_queries.evidence.batch import REJECT_CONTENT_MAX_CHARS, ROW_GROUP, Batch, Loaded
+from goodput_queries.evidence.batch import REJECT_CONTENT_MAX_CHARS, Batch, Loaded
 from goodput_queries.evidence.batch_keys import RANGED, Keys, are_as_stored, keys_of
+from goodput_queries.storage.row_groups import ROW_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from goodput_queries.storage.store import LocalStore
+    from goodput_queries.storage.database_file import DatabaseFile
 
 DAY_MS, HOUR_MS = 86_400_000, 3_600_000
 SHARE_MAX = 0.1  # of the rows of a table: more at once only by `is_confirmed`
@@ -69,7 +69,7 @@ class Retention:
 
 
 def drop_old(
-    store: LocalStore,
+    store: DatabaseFile,
     retention: Retention,
     *,
     is_confirmed: bool = False,

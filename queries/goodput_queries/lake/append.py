@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from goodput_queries.errors import StoreError
 from goodput_queries.evidence.load import REPLACE
-from goodput_queries.lake import delta
+from goodput_queries.lake import archive, delta
 from goodput_queries.lake.delta import delta_errors, deltalake
 from goodput_queries.lake.loads import NOTE, note_of
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from goodput_queries.evidence.batch import Batch
     from goodput_queries.lake.arrange import LakeTable
-    from goodput_queries.lake.lake import Lake
+    from goodput_queries.lake.objects import LakePlace
 
 TRIES: Final = 40  # of a commit that others overtake; the library tries again as often itself
 WAIT_S: Final = 0.05
@@ -35,7 +35,7 @@ class Appender:
     Threads of a process write to one table in turn.
     """
 
-    def __init__(self, lake: Lake) -> None:
+    def __init__(self, lake: LakePlace) -> None:
         """Take a lake; nothing is opened yet."""
         self._lake = lake
         self._tables: dict[str, deltalake.DeltaTable] = {}
@@ -107,5 +107,5 @@ class Appender:
         """Say whether another load replaced this one, in a table where the last one holds."""
         if table.model.keep != REPLACE:
             return False
-        last = self._lake.commits(table.model.name)[-1]
+        last = archive.loads_after(self._lake, table.model.name, -1)[-1]
         return (last.source, last.digest) != (batch.source, batch.digest)

@@ -13,13 +13,13 @@ from goodput_queries.lake.delta import delta_errors, deltalake
 from goodput_queries.lake.loads import LakeCommit, loads_schema, logged, versions_in_log
 
 if TYPE_CHECKING:
-    from goodput_queries.lake.lake import Lake
+    from goodput_queries.lake.objects import LakePlace
 
 TABLE: Final = "loads"
 READ_FROM_LOG_MAX: Final = 200  # commits; more of them are sooner read from the archive
 
 
-def loads_after(lake: Lake, table: str, after: int) -> list[LakeCommit]:
+def loads_after(lake: LakePlace, table: str, after: int) -> list[LakeCommit]:
     """Return the loads of a table that were committed after a version, in order."""
     in_log = versions_in_log(lake.objects, table, after)
     if len(in_log) <= READ_FROM_LOG_MAX and (not in_log or in_log[0] == after + 1):
@@ -34,7 +34,7 @@ def loads_after(lake: Lake, table: str, after: int) -> list[LakeCommit]:
     return archived + logged(lake.objects, table, [one for one in in_log if one > until])
 
 
-def archive_loads(lake: Lake) -> int:
+def archive_loads(lake: LakePlace) -> int:
     """Add what tables were loaded since the last time; return the number of loads.
 
     Raises StoreError where another process does the same.
@@ -66,7 +66,7 @@ def archive_loads(lake: Lake) -> int:
     return len(loads)
 
 
-def _opened(lake: Lake) -> deltalake.DeltaTable:
+def _opened(lake: LakePlace) -> deltalake.DeltaTable:
     found = delta.opened(f"{lake.url}/{TABLE}", lake.storage_options)
     if found is None:
         raise StoreError(f"{lake.url}: the table of loads is gone.")

@@ -14,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-from goodput_queries.catalog import models
 from goodput_queries.errors import RowsRefusedError, StoreError
 from goodput_queries.evidence.batch import Loaded
 from goodput_queries.lake import archive, delta
@@ -22,7 +21,7 @@ from goodput_queries.lake.append import Appender
 from goodput_queries.lake.arrange import DIGEST, LakeTable, arranged, lake_table
 from goodput_queries.lake.file_list import FileList
 from goodput_queries.lake.loads import LakeCommit, loads_schema, rejects_of
-from goodput_queries.lake.objects import LakeObjects
+from goodput_queries.lake.objects import LakePlace
 from goodput_queries.lake.selection import Selection
 
 if TYPE_CHECKING:
@@ -40,18 +39,15 @@ FORMAT: Final = "1"
 BUCKETS: Final = 16
 
 
-class Lake:
+class Lake(LakePlace):
     """A lake at a URL; safe to use from several threads, processes and hosts."""
 
     def __init__(
         self, url: str, buckets: int, cluster: str, storage_options: Mapping[str, str] | None
     ) -> None:
         """Take what `open` and `create` found."""
-        self.url = url
+        super().__init__(url, cluster, storage_options)
         self.buckets = buckets
-        self.cluster = cluster
-        self.storage_options = dict(storage_options or {})
-        self.objects = LakeObjects(url, self.storage_options)
         self._appender = Appender(self)
 
     @classmethod
@@ -116,11 +112,6 @@ class Lake:
         rows = batch.rows.height
         return Loaded(rows, rows if is_new else 0, rejects, is_repeat=not is_new)
 
-    def tables(self) -> list[str]:
-        """Return the raw tables that the lake has."""
-        found = set(self.objects.folders("raw"))
-        return [name for name in models.of_layer("raw") if name in found]
-
     def version(self, table: str) -> int | None:
         """Return the version of the latest commit of a table; None where it has none."""
         found = self._opened(table)
@@ -166,10 +157,6 @@ class Lake:
         """
         found = None if "://" in self.url else self._opened(table)
         return None if found is None else FileList(found)
-
-    def url_of(self, table: str) -> str:
-        """Return the URL of a raw table."""
-        return f"{self.url}/raw/{table}"
 
     def _opened(self, table: str, version: int | None = None) -> DeltaTable | None:
         """Return a table of the lake; None where nothing was written to it yet."""

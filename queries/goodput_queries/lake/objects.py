@@ -1,10 +1,11 @@
-"""Small files of a lake beside its tables, in its folder or object store."""
+"""Where a lake is, and its small files beside its tables, in its folder or object store."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
+from goodput_queries.catalog import models
 from goodput_queries.errors import MissingExtraError, StoreError
 
 try:
@@ -70,3 +71,25 @@ class LakeObjects:
             return None
         except (store_errors.BaseError, OSError) as error:
             raise StoreError(f"{self._url}/{path}: cannot be read: {error}") from error
+
+
+class LakePlace:
+    """A lake as its parts see it, which write to its tables and read their logs."""
+
+    def __init__(
+        self, url: str, cluster: str, storage_options: Mapping[str, str] | None = None
+    ) -> None:
+        """Take the place; nothing is opened. cluster: of rows that name none; '' is unknown."""
+        self.url = url
+        self.cluster = cluster
+        self.storage_options = dict(storage_options or {})
+        self.objects = LakeObjects(url, self.storage_options)
+
+    def tables(self) -> list[str]:
+        """Return the raw tables that the lake has."""
+        found = set(self.objects.folders("raw"))
+        return [name for name in models.of_layer("raw") if name in found]
+
+    def url_of(self, table: str) -> str:
+        """Return the URL of a raw table."""
+        return f"{self.url}/raw/{table}"

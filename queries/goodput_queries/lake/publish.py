@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from goodput_queries.lake.lake import Lake
-    from goodput_queries.storage.store import LocalStore, Store
+    from goodput_queries.storage.database_file import DatabaseFile, Reader
 
 HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS
@@ -62,7 +62,7 @@ TABLES: Final = {one.name: one for one in (LEDGER, METRICS)}
 Day = tuple[str, str, date]  # table, cluster
 
 
-def publish(store: Store, lake: Lake, days: Iterable[Day] | None = None) -> pl.DataFrame:
+def publish(store: Reader, lake: Lake, days: Iterable[Day] | None = None) -> pl.DataFrame:
     """Write the days whose closed hours changed; return a row for each.
 
     A day is replaced as a whole in one commit, which notes its content: a repeat writes nothing.
@@ -80,7 +80,7 @@ def publish(store: Store, lake: Lake, days: Iterable[Day] | None = None) -> pl.D
     return pl.DataFrame(written, schema=SCHEMA, orient="row")
 
 
-def publish_noted(store: LocalStore, lake: Lake) -> None:
+def publish_noted(store: DatabaseFile, lake: Lake) -> None:
     """Write the days that builds changed, and forget those that no hour is missing of.
 
     A process that is killed in between leaves them noted: the next one writes what is missing.
@@ -98,12 +98,12 @@ def publish_noted(store: LocalStore, lake: Lake) -> None:
                 )
 
 
-def _ends(store: Store) -> dict[str, int]:
+def _ends(store: Reader) -> dict[str, int]:
     """Return until when each cluster has evidence."""
     return dict(store.read("select cluster, as_of_ms from intermediate.int_clusters").iter_rows())
 
 
-def _all_days(store: Store) -> list[Day]:
+def _all_days(store: Reader) -> list[Day]:
     found = store.read(
         """select cluster, unnest(generate_series(
             from_ms(first_ms)::date, from_ms(as_of_ms)::date, interval 1 day))::date as day
@@ -124,7 +124,7 @@ def _bounds(table: Published, day: date, end_ms: int | None) -> tuple[int, int] 
 
 
 def _publish_day(
-    store: Store, lake: Lake, table: Published, cluster: str, bounds: tuple[int, int]
+    store: Reader, lake: Lake, table: Published, cluster: str, bounds: tuple[int, int]
 ) -> int:
     """Replace a day in the lake unless it has this content; return the rows written."""
     content, rows = store.read(
@@ -147,7 +147,7 @@ def _publish_day(
     return int(rows)
 
 
-def _created(store: Store, lake: Lake, table: Published) -> deltalake.DeltaTable:
+def _created(store: Reader, lake: Lake, table: Published) -> deltalake.DeltaTable:
     url = f"{lake.url}/{table.path}"
     if (found := delta.opened(url, lake.storage_options)) is None:
         empty = store.read(f"select * from {table.sql} limit 0", [0, 0, ""]).to_arrow()
@@ -160,7 +160,7 @@ def _created(store: Store, lake: Lake, table: Published) -> deltalake.DeltaTable
 
 
 def _hours(
-    store: Store, table: Published, cluster: str, bounds: tuple[int, int]
+    store: Reader, table: Published, cluster: str, bounds: tuple[int, int]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a day hour by hour: of a large cluster a day does not fit into memory."""
     for start_ms in range(*bounds, HOUR_MS):

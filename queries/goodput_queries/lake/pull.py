@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from goodput_queries.lake.lake import LakeCommit
-    from goodput_queries.storage.store import LocalStore
+    from goodput_queries.storage.database_file import DatabaseFile
 
 
 DAY_MS: Final = 86_400_000
@@ -41,28 +41,32 @@ class Pulled:
     readings: int
 
 
-def attach(store: LocalStore, url: str) -> None:
+def attach(store: DatabaseFile, url: str) -> None:
     """Make a database one of a lake, which its builds read; repeating it is harmless.
 
     Raises StoreError where there is no lake, or where the database has evidence of its own or is of
     another lake: what is loaded twice would count twice.
     """
     lake = Lake.open(url)
-    known = store.lake_binding.lake
-    if known is None:
+    if (known := url_of(store)) is None:
         with store.writing() as cursor:
             if cursor.execute("select 1 from state.ingested limit 1").fetchall():
                 raise StoreError(
                     f"{store.path}: it has evidence of its own; use a new database for {lake.url}."
                 )
             cursor.execute("insert into state.lake_versions values ($1, '', -1)", [lake.url])
-    elif known.url != lake.url:
-        raise StoreError(
-            f"{store.path}: it is a database of the lake {known.url}, not of {lake.url}."
-        )
+    elif known != lake.url:
+        raise StoreError(f"{store.path}: it is a database of the lake {known}, not of {lake.url}.")
 
 
-def pull(store: LocalStore, lake: Lake, recent_days: int = 0) -> Pulled:
+def url_of(store: DatabaseFile) -> str | None:
+    """Return the lake that a database is of; None where it is of none."""
+    with store.cursor() as cursor:
+        found = cursor.execute("select url from state.lake_versions limit 1").fetchone()
+    return None if found is None else str(found[0])
+
+
+def pull(store: DatabaseFile, lake: Lake, recent_days: int = 0) -> Pulled:
     """Load what was committed to the lake since the last pull, table by table, in order.
 
     recent_days: readings of so many days, up to the latest one, are kept here too, for pages.
@@ -145,7 +149,7 @@ def _days_before_end(commits: list[LakeCommit], days: int) -> int:
     return (latest // DAY_MS - days + 1) * DAY_MS
 
 
-def _drop_older(store: LocalStore, from_ms: int) -> None:
+def _drop_older(store: DatabaseFile, from_ms: int) -> None:
     """Drop readings that are no longer recent; the lake has them."""
     with store.writing() as cursor:
         for table in READINGS:
@@ -154,7 +158,7 @@ def _drop_older(store: LocalStore, from_ms: int) -> None:
         cursor.execute("insert into state.lake_readings values ($1)", [from_ms])
 
 
-def _replace_statuses(store: LocalStore, lake: Lake) -> None:
+def _replace_statuses(store: DatabaseFile, lake: Lake) -> None:
     """Take over the statuses of the live sources of all clusters."""
     found = statuses.read(lake).drop("cluster")
     if found.is_empty():

@@ -21,51 +21,68 @@ from goodput_queries.evidence.implausible import reject_implausible_rows
 from goodput_queries.ledger_build import balance, dirty, dirty_runs, materialise, watermarks
 from goodput_queries.ledger_build.dirty import Change
 from goodput_queries.ledger_build.dirty_hours import ranges
-from goodput_queries.ledger_build.parts.distribute import Parts
-from goodput_queries.ledger_build.parts.unpublished import note_unpublished_days
+from goodput_queries.ledger_build.distributed.distribute import Parts
+from goodput_queries.ledger_build.distributed.unpublished import note_unpublished_days
 from goodput_queries.ledger_build.placement.incremental import place_again
 from goodput_queries.ledger_build.placement.set_wise import STAGES, place_all, write
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import duckdb
 
     from goodput_queries.catalog.models import Model
     from goodput_queries.ledger_build.dirty import DirtySet
     from goodput_queries.ledger_build.dirty_hours import DirtyHours
-    from goodput_queries.storage.lake_binding import LakeBinding
-    from goodput_queries.storage.store import LocalStore
+    from goodput_queries.ledger_build.distributed.lake_binding import LakeBinding
+    from goodput_queries.serving_objectives import ServingObjective
+    from goodput_queries.storage.database_file import DatabaseFile
 
 EVENTS = ("numbered_events", "inferred_events", "google_events")  # of the runs that are dirty
 SUMMARY_SCHEMA = {"stage": pl.String, "rows": pl.Int64, "seconds": pl.Float64}
 
 
-def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
+def build(
+    file: DatabaseFile,
+    binding: LakeBinding,
+    objectives: Sequence[ServingObjective] | None,
+    *,
+    is_full: bool = False,
+) -> pl.DataFrame:
     """Build what changed since the last build; return stage, rows and seconds, one row a stage.
+
+    binding: the lake that the database is of. objectives: of serving; None: as the last build had.
 
     Raises UnbalancedError where its checks fail: the ledger stays as it was, and
     `state.refused_builds` has the reason.
     """
     try:
-        return _built(store, is_full=is_full)
+        return _built(file, binding, objectives, is_full=is_full)
     except UnbalancedError as error:
         if error.sequence is not None:
-            with store.writing() as cursor:
+            with file.writing() as cursor:
                 balance.note_refused(cursor, error)
         raise
 
 
-def _built(store: LocalStore, *, is_full: bool) -> pl.DataFrame:
+def _built(
+    file: DatabaseFile,
+    binding: LakeBinding,
+    objectives: Sequence[ServingObjective] | None,
+    *,
+    is_full: bool,
+) -> pl.DataFrame:
     """Build in one transaction, which an error rolls back."""
-    with store.writing() as cursor:
+    with file.writing() as cursor:
         sequence = _scalar(cursor, "select max(sequence) from state.ingested") or 0
         before = _scalar(cursor, "select max(sequence) from state.built")
-        has_other_objectives = serving_objectives.keep(cursor, store.serving_objectives)
+        has_other_objectives = serving_objectives.keep(cursor, objectives)
         since = None if is_full or has_other_objectives else before
         if since == sequence:
             return pl.DataFrame([], schema=SUMMARY_SCHEMA)
         if not (is_full or has_other_objectives):
             balance.raise_if_refused(cursor, sequence)
-        binding, parts = store.lake_binding, None
+        parts = None
         dirty_set = dirty.of_loads(cursor, _after_clearing(cursor, binding, since))
         cursor.execute(f"set variable built_sequence = {dirty.last_load(dirty_set.since)}")
         if binding.lake is not None:

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from goodput_queries.errors import NotPermittedError, QueryError
+from goodput_queries.remote import packed
 from goodput_queries.sandbox.limits import DEFAULT
 from goodput_queries.sandbox.process import WorkerProcess
 from goodput_queries.sandbox.views import SCHEMAS, View, offered
 from goodput_queries.scope import EVERYTHING, Scope
-from goodput_queries.storage.permitted import LIMITED
-from goodput_queries.storage.remote import packed
+from goodput_queries.storage.row_access import LIMITED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from goodput_queries.database import Store
     from goodput_queries.sandbox.limits import Limits
-    from goodput_queries.storage.store import Store
 
 
 @dataclass(frozen=True)

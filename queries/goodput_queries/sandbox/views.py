@@ -13,7 +13,7 @@ from goodput_queries.catalog.find import catalogue
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 SCHEMAS = ("marts", "reference")
 # By the end of a column's name; the longest comes first

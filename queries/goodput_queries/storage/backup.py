@@ -13,20 +13,16 @@ import subprocess
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from goodput_queries.errors import StoreError
 from goodput_queries.storage import opening
 from goodput_queries.storage.damage import wal_of
+from goodput_queries.storage.database_file import DatabaseFile
 from goodput_queries.storage.opening import IN_MEMORY
 from goodput_queries.storage.private import keep_private
-from goodput_queries.storage.remote import RemoteStore
-from goodput_queries.storage.store import LocalStore
-
-if TYPE_CHECKING:
-    from goodput_queries.storage.store import Store
 
 SCHEMA: dict[str, Any] = {
     "file": pl.String,
@@ -37,17 +33,13 @@ SCHEMA: dict[str, Any] = {
 STAMP = re.compile(r"\d{8}T\d{6}Z")
 
 
-def back_up(store: Store, target: str | Path) -> pl.DataFrame:
+def back_up(store: DatabaseFile, target: str | Path) -> pl.DataFrame:
     """Copy a database; return the file, its bytes, until when it has data, and its batches.
 
     target: a file that is not there yet, or a folder, in which the file is named by the time.
     Reads go on meanwhile; what writes waits for the length of the copy. The copy is opened once,
-    which merges its write-ahead log, and gets its name only then. Of a database that a server
-    has open the server makes the copy. Raises StoreError.
+    which merges its write-ahead log, and gets its name only then. Raises StoreError.
     """
-    if isinstance(store, RemoteStore):
-        return store.back_up(target)
-    assert isinstance(store, LocalStore)  # noqa: S101 -- the other kind was answered above
     if store.path == IN_MEMORY:
         raise StoreError("a database in memory cannot be backed up: it has no file.")
     keep_private()
@@ -141,7 +133,7 @@ def _copy(source: Path, target: Path) -> None:
 def _summary(draft: Path, final: Path) -> pl.DataFrame:
     """Open a copy, which merges its log into it, and return what it has under its final name."""
     opening.refuse_unless_duckdb(str(draft))
-    with closing(LocalStore(draft)) as copy:
+    with closing(DatabaseFile(draft)) as copy:
         batches, until = copy.read(
             "select coalesce(max(sequence), 0)::bigint, max(window_end_at) from state.ingested"
         ).row(0)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from goodput_queries.errors import StoreError
-from goodput_queries.evidence.batch import ROW_GROUP
 from goodput_queries.storage import damage, migrations
+from goodput_queries.storage.row_groups import ROW_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

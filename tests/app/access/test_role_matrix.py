@@ -22,11 +22,11 @@ from goodput_app.access import current
 from goodput_app.access.identity import Action, Identity, Role
 from goodput_app.dashboard.components.states import WITHHELD
 from goodput_app.dashboard.data import findings
-from goodput_app.dashboard.state import use_store
+from goodput_app.process.store import use_store
 from goodput_app.settings import settings
 from goodput_queries import audit
+from goodput_queries.database import LocalStore
 from goodput_queries.scope import Scope
-from goodput_queries.storage.store import LocalStore
 
 OTHERS = (COBALTS.word, "evil")
 OF_A_TEAM = Identity("reader", frozenset({Role.ADMIN}), frozenset({RED}))  # offered most

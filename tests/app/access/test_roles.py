@@ -9,12 +9,12 @@ import polars as pl
 import pytest
 from tests.app.command_line import run
 
-from goodput_app.access import current
+from goodput_app.access import current, finding_state
 from goodput_app.access.current import NotAllowedError
 from goodput_app.access.identity import LOCAL, Identity, Role
-from goodput_app.dashboard import adjusting, finding_state, price_edit
+from goodput_app.dashboard import price_edit, statement_actions
 from goodput_app.dashboard.data import statements
-from goodput_app.dashboard.state import use_store
+from goodput_app.process.store import use_store
 from goodput_billing.adjustments.record import Target
 from goodput_billing.statement.days import day_of
 from goodput_queries import audit
@@ -53,7 +53,7 @@ def download(store):
 
 
 def write_note(store):
-    assert adjusting.speak(store, "note", Target(WHEN, "nlp"), "seen")
+    assert statement_actions.speak(store, "note", Target(WHEN, "nlp"), "seen")
 
 
 ACTIONS = {

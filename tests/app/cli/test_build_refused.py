@@ -5,9 +5,9 @@ from datetime import datetime
 import polars as pl
 from tests.app.command_line import run
 
+from goodput_queries.database import LocalStore
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.ledger_build import materialise
-from goodput_queries.storage.store import LocalStore
 
 START = datetime(2026, 11, 20, 14)  # noqa: DTZ001 -- naive UTC
 

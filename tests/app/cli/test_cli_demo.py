@@ -6,8 +6,8 @@ import shutil
 import pytest
 
 from goodput_app import demo
+from goodput_queries.database import LocalStore
 from goodput_queries.errors import GoodputError
-from goodput_queries.storage.store import LocalStore
 
 EVENT = '{"ts": "2026-11-20T12:00:00Z", "run_id": "r1", "event": "run_start"}\n'
 

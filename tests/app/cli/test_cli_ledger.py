@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 from tests.app.command_line import run
 
+from goodput_queries.database import LocalStore
 from goodput_queries.evidence.batch import Batch
-from goodput_queries.storage.store import LocalStore
 
 
 def read_from(source, **value):

@@ -15,8 +15,8 @@ from tests.app.cost_page import PRICED, cost_file
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
+from goodput_queries.database import LocalStore
 from goodput_queries.evidence.batch import Batch
-from goodput_queries.storage.store import LocalStore
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from goodput_app.settings import settings
 from goodput_ingest.live import status as live_status
 from goodput_ingest.live.status import Status
 from goodput_queries import audit
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 
 NOW = datetime.now(UTC).replace(tzinfo=None, microsecond=0)
 REPORTED = "select source, origin, state from marts.live_sources order by all"

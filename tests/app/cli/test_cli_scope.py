@@ -7,10 +7,10 @@ import pytest
 from tests.app.command_line import run
 from tests.app.cost_page import SACCT, cost_file
 
+from goodput_queries.database import LocalStore
 from goodput_queries.errors import QueryError
 from goodput_queries.names import resolved
 from goodput_queries.scope import Scope
-from goodput_queries.storage.store import LocalStore
 
 AT = "2026-11-19T"
 ACCOUNTING = SACCT.splitlines()[0] + "".join(

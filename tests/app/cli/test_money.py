@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 
 from goodput_app.cli import output
-from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import tables
 from goodput_app.settings import Settings
+from goodput_app.text import units
 from goodput_billing.render.wording import amounts
 from goodput_billing.statement.amounts import currency, rows
 from goodput_billing.statement.settings import StatementSettings
@@ -20,7 +20,7 @@ def site(monkeypatch):
 
     def use(code):
         found = Settings(statement=StatementSettings(currency=code))
-        for module in (theme, output):
+        for module in (units, output):
             monkeypatch.setattr(module, "settings", lambda: found)
 
     return use
@@ -38,9 +38,9 @@ def site(monkeypatch):
 def test_a_screen_writes_amounts_as_the_currency_has_them(site, code, amount, least, price):
     site(code)
 
-    assert theme.cost(1234.5) == amount
-    assert theme.cost(0.0001) == least
-    assert theme.price(2.12) == price
+    assert units.cost(1234.5) == amount
+    assert units.cost(0.0001) == least
+    assert units.price(2.12) == price
 
 
 def test_a_table_names_the_currency_of_amounts_and_prices(site):

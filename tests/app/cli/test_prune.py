@@ -13,8 +13,8 @@ from tests.ingest.nvml_lines import FAST, META
 from goodput_app import settings as app_settings
 from goodput_app.cli.doctor.live_sources import live_findings
 from goodput_app.server.background import Upkeep
+from goodput_queries.database import LocalStore
 from goodput_queries.evidence.batch import Batch
-from goodput_queries.storage.store import LocalStore
 
 START = datetime(2026, 11, 16)  # noqa: DTZ001 -- the database holds naive UTC
 

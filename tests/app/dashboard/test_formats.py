@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from goodput_app.dashboard import theme
+from goodput_app.dashboard import theme, time_zone
+from goodput_app.text import units
 
 
 @pytest.mark.parametrize(
@@ -21,7 +22,7 @@ from goodput_app.dashboard import theme
     ],
 )
 def test_gpu_time_has_one_decimal_and_a_unit_that_fits(gpu_ms, text):
-    assert theme.gpu_time(gpu_ms) == text
+    assert units.gpu_time(gpu_ms) == text
 
 
 @pytest.mark.parametrize(
@@ -37,21 +38,21 @@ def test_gpu_time_has_one_decimal_and_a_unit_that_fits(gpu_ms, text):
     ],
 )
 def test_money_has_separators_and_what_has_no_price_is_never_zero(amount, text):
-    assert theme.cost(amount) == text
+    assert units.cost(amount) == text
 
 
 def test_amounts_beside_a_large_one_have_no_decimals_either():
     row = (32_872.4, 9_263.45, 0.2, None)
-    shown = [theme.cost(amount, beside=row) for amount in row]
+    shown = [units.cost(amount, beside=row) for amount in row]
     assert shown == ["$32,872", "$9,263", "<$1", "no price"]
-    assert theme.cost(9_263.45, beside=(12.0, None)) == "$9,263.45"
+    assert units.cost(9_263.45, beside=(12.0, None)) == "$9,263.45"
 
 
 @pytest.mark.parametrize(
     ("ratio", "text"), [(None, "not known"), (0.0, "0.0 %"), (0.3204, "32.0 %"), (1.0, "100.0 %")]
 )
 def test_a_ratio_is_percent_with_one_decimal(ratio, text):
-    assert theme.percent(ratio) == text
+    assert units.percent(ratio) == text
 
 
 @pytest.mark.parametrize(
@@ -70,27 +71,32 @@ def test_a_ratio_is_percent_with_one_decimal(ratio, text):
     ],
 )
 def test_a_duration_reads_as_people_say_it(seconds, text):
-    assert theme.duration(seconds) == text
+    assert units.duration(seconds) == text
 
 
 def test_a_moment_is_utc_and_says_so():
-    assert theme.moment(datetime(2026, 11, 20, 12, 29, 30)) == "2026-11-20 12:29:30 UTC"  # noqa: DTZ001 -- as the database has it
+    assert time_zone.moment(datetime(2026, 11, 20, 12, 29, 30)) == "2026-11-20 12:29:30 UTC"  # noqa: DTZ001 -- as the database has it
     berlin = timezone(timedelta(hours=1))
-    assert theme.moment(datetime(2026, 11, 20, 13, 0, tzinfo=berlin)) == "2026-11-20 12:00:00 UTC"
-    assert theme.moment(None) == "not known"
+    assert (
+        time_zone.moment(datetime(2026, 11, 20, 13, 0, tzinfo=berlin)) == "2026-11-20 12:00:00 UTC"
+    )
+    assert time_zone.moment(None) == "not known"
 
 
 def test_a_window_of_one_day_names_the_day_once():
     start = datetime(2026, 11, 20, 12, 29, 30, tzinfo=UTC)
     end = start + timedelta(minutes=5)
-    assert theme.window(start, end) == "2026-11-20 12:29:30 - 12:34:30 UTC"
-    assert theme.window(start, end + timedelta(days=1)) == "2026-11-20 12:29 - 2026-11-21 12:34 UTC"
+    assert time_zone.window(start, end) == "2026-11-20 12:29:30 - 12:34:30 UTC"
+    assert (
+        time_zone.window(start, end + timedelta(days=1))
+        == "2026-11-20 12:29 - 2026-11-21 12:34 UTC"
+    )
 
 
 def test_age_is_written_in_words():
     now = datetime(2026, 11, 20, tzinfo=UTC)
-    assert theme.ago(now - timedelta(hours=2, minutes=5), now) == "2h 5m ago"
-    assert theme.ago(now, now) == "just now"
+    assert units.ago(now - timedelta(hours=2, minutes=5), now) == "2h 5m ago"
+    assert units.ago(now, now) == "just now"
 
 
 def test_names_from_the_data_are_cut_and_move_nothing():

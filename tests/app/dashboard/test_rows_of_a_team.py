@@ -10,9 +10,9 @@ from tests.two_teams import COBALTS, RED
 
 from goodput_app.access import rows
 from goodput_app.access.identity import LOCAL, Identity, Role
-from goodput_app.dashboard import adjusting, flags
+from goodput_app.dashboard import flags, statement_actions
 from goodput_app.dashboard.data import search, statements
-from goodput_app.dashboard.state import use_store
+from goodput_app.process.store import use_store
 from goodput_billing.adjustments import record
 from goodput_billing.adjustments.record import Target
 from goodput_billing.statement import adjustments
@@ -105,13 +105,13 @@ def test_files_are_of_an_account_of_the_reader(store, reader):
 
 def test_disputes_are_of_an_account_of_the_reader(store):
     """Role and teams limit both what is listed and what is written."""
-    assert adjusting.listed(store)["account"].to_list() == [RED]
+    assert statement_actions.listed(store)["account"].to_list() == [RED]
     other = Target(date(2027, 1, 15), COBALTS.name)
     (of_other,) = adjustments.listed(store).filter(account=COBALTS.name)["adjustment_id"]
     for write in (
-        lambda: adjusting.speak(store, "note", other, "seen"),
-        lambda: adjusting.credit(store, other, "1", "seen"),
-        lambda: adjusting.resolve(store, of_other, "rejected", "", "seen"),
+        lambda: statement_actions.speak(store, "note", other, "seen"),
+        lambda: statement_actions.credit(store, other, "1", "seen"),
+        lambda: statement_actions.resolve(store, of_other, "rejected", "", "seen"),
     ):
         with pytest.raises(NotPermittedError):
             write()

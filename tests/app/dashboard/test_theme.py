@@ -9,6 +9,7 @@ from streamlit import config
 from streamlit.elements.lib import streamlit_plotly_theme
 
 from goodput_app.dashboard import theme
+from goodput_app.server import streamlit_theme
 
 REFERENCE = files("goodput_queries").joinpath("sql", "reference")
 CATEGORIES = list(
@@ -96,7 +97,7 @@ def test_families_can_be_distinguished(deficiency):
 
 @pytest.mark.parametrize("base", ["light", "dark"])
 def test_every_colour_stands_out_from_the_page(base):
-    page = theme.STREAMLIT_CONFIG[f"theme.{base}.backgroundColor"]
+    page = streamlit_theme.THEME[f"theme.{base}.backgroundColor"]
     for name, look in theme.STYLES.items():
         assert theme.contrast(look.colour, page) >= 1.5, name
 
@@ -104,7 +105,7 @@ def test_every_colour_stands_out_from_the_page(base):
 @pytest.mark.parametrize(("base", "of_charts"), [("light", "#262730"), ("dark", "#fafafa")])
 def test_texts_of_a_page_can_be_read(base, of_charts):
     """WCAG 2.2 asks for 4.5 where text is small; of_charts: what Streamlit makes of CHART_TEXT."""
-    paints = {name: theme.STREAMLIT_CONFIG[f"theme.{base}.{name}"]
+    paints = {name: streamlit_theme.THEME[f"theme.{base}.{name}"]
               for name in ("textColor", "primaryColor", "backgroundColor",
                            "secondaryBackgroundColor")}  # fmt: skip
     page, side = paints["backgroundColor"], paints["secondaryBackgroundColor"]
@@ -134,7 +135,7 @@ def test_two_colours_have_the_contrast_that_wcag_says():
 
 def test_streamlit_knows_every_option():
     known = config.get_config_options()
-    assert set(theme.STREAMLIT_CONFIG) <= set(known)
+    assert set(streamlit_theme.THEME) <= set(known)
 
 
 def _linear(paint):

@@ -11,7 +11,7 @@ from tests.app.receivers import free_port
 
 from goodput_app.cli.doctor.notifications import notification_findings
 from goodput_app.settings import settings
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 
 
 @pytest.fixture

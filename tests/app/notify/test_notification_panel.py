@@ -5,21 +5,21 @@ import json
 from datetime import UTC, datetime
 
 import pytest
-from tests.app.notify.notices import DOWN
+from tests.app.messages.notices import DOWN
 from tests.app.opened_page import press, table, texts
 from tests.app.receivers import free_port
 
 from goodput_app.access.current import NotAllowedError
 from goodput_app.access.identity import Role
 from goodput_app.dashboard import notifying
-from goodput_app.notify import outbox
-from goodput_app.notify.message import message
+from goodput_app.notify import occurrences
 from goodput_app.notify.notifier import Notifier, Plan
 from goodput_app.notify.plan import Changes
 from goodput_app.settings import settings
+from goodput_messages.message import message
 from goodput_queries import audit
+from goodput_queries.database import LocalStore
 from goodput_queries.errors import NotPermittedError
-from goodput_queries.storage.store import LocalStore
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def notified(here, database, hook):
     at_ms = int(now.timestamp() * 1000)
     with contextlib.closing(LocalStore(database, threads=1)) as store:
         written = [message(name, "open", (DOWN,), at_ms) for name in ("webhook", "slack")]
-        outbox.write(store, [Changes(messages=written)], now)
+        occurrences.write(store, [Changes(messages=written)], now)
         Notifier(store, Plan(settings().notify)).deliver()
         yield store
 

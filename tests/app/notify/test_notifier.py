@@ -13,18 +13,19 @@ from tests.app.notify.conftest import ORIGIN, fail, mend
 from tests.app.receivers import free_port, post_office, web
 from tests.until import until
 
-from goodput_app.notify import outbox
+from goodput_app.notify import occurrences
 from goodput_app.notify.notifier import Notifier, Plan, notifying
-from goodput_app.notify.settings import Alertmanager, Mail, Webhook
-from goodput_queries.storage.store import LocalStore
+from goodput_messages import outbox
+from goodput_messages.targets import Alertmanager, Mail, Webhook
+from goodput_queries.database import LocalStore
 
 SUBJECT = f"slurm {ORIGIN}"
 OUTAGE_S = 600.0
 RUN = """
 import sys, threading
 from goodput_app.notify.notifier import Notifier, Plan
-from goodput_app.notify.settings import Webhook
-from goodput_queries.storage.store import LocalStore
+from goodput_messages.targets import Webhook
+from goodput_queries.database import LocalStore
 store = LocalStore(sys.argv[1], threads=1)
 target = Webhook(url=sys.argv[2], wait_s=0.0, timeout_s=60)
 Notifier(store, Plan((target,), every_s=0.05)).run(threading.Event())
@@ -175,7 +176,7 @@ def test_a_message_is_given_up_after_a_day(store, clock):
 def test_a_new_database_that_was_not_built_yet_closes_nothing(new_store, clock):
     """After an update the ledger is empty until it is built: findings have not closed."""
     with contextlib.closing(new_store()) as store:
-        assert outbox.seen(store, clock.now(), None) is None
+        assert occurrences.seen(store, clock.now(), None) is None
 
 
 def test_it_runs_in_the_background_of_a_block(store, hook):

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.app.notify.notices import AT_MS, DOWN, HANG, HOUR_MS, IDLE, MINUTE_MS, changed
+from tests.app.messages.notices import AT_MS, DOWN, HANG, HOUR_MS, IDLE, MINUTE_MS, changed
 
 from goodput_app.notify.plan import Occurrence, Seen, due
-from goodput_app.notify.settings import Alertmanager, Mail, Owner, Slack, Target
+from goodput_messages.targets import Alertmanager, Mail, Owner, Slack, Target
 
 if TYPE_CHECKING:
-    from goodput_app.notify.message import Message, Notice
+    from goodput_messages.message import Message, Notice
 
 URL = "https://hooks.example/x"
 

@@ -15,7 +15,7 @@ from tests.app.served import GOODPUT, PATIENCE_S
 from tests.until import until
 
 from goodput_queries.errors import GoodputError
-from goodput_queries.storage.remote import find_server
+from goodput_queries.remote import find_server
 
 if TYPE_CHECKING:
     from pathlib import Path

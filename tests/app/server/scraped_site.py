@@ -19,7 +19,9 @@ def scraped_site(store):
     Team nlp trains for 20 hours, with steps of which checkpoints keep all; vision and speech have
     GPUs of which nothing is known. A node is down in the end.
     """
-    store.objectives = as_variable([Objective(0.9, team="nlp"), Objective(0.5, cluster="atlas")])
+    store.variables["goodput_objectives"] = as_variable(
+        [Objective(0.9, team="nlp"), Objective(0.5, cluster="atlas")]
+    )
     atlas = Evidence(store, "atlas")
     atlas.node("n1", 4, model="NVIDIA H200", partitions=("train",))
     atlas.node("n2", 4, model="NVIDIA H200", partitions=("train", "short"))

@@ -19,7 +19,7 @@ from goodput_app.access.settings import AccessSettings, Member, ProxySettings, T
 from goodput_app.server.api.document import openapi
 from goodput_app.server.api.routes import api_routes
 from goodput_app.server.sign_in import SignIn
-from goodput_app.sql_access import asking
+from goodput_app.sql_access import run_query
 from goodput_app.sql_access.formats import content
 from goodput_app.sql_access.slots import BusyError, Slots
 from goodput_queries import audit, saved_queries
@@ -72,7 +72,7 @@ class Client:
 @pytest.fixture
 def client(scraped_store):
     current.require_sign_in(is_required=True)
-    asking._asked.clear()
+    run_query._asked.clear()
     yield Client(scraped_store)
     current.require_sign_in(is_required=False)
 
@@ -229,7 +229,7 @@ def test_own_queries_are_seen_by_their_author_until_they_are_shared(new_store, m
 
 def test_who_asked_what_is_recorded_once_an_hour(client, monkeypatch):
     answer = Answer(pl.DataFrame({"n": [1]}), is_cut=False, rows_max=1, views=(), is_limited=False)
-    monkeypatch.setattr(asking.sandbox, "select", lambda *_, **__: answer)
+    monkeypatch.setattr(run_query.sandbox, "select", lambda *_, **__: answer)
     before, commits = audit.entries(client.store).height, client.store.commits
     for _ in range(2):
         client.sql("select 4711 as n", NLP)

@@ -22,9 +22,9 @@ from goodput_ingest.live import status as live_status
 from goodput_ingest.live.config import collectors
 from goodput_ingest.live.status import Status
 from goodput_ingest.live.store_lease import is_collected
+from goodput_queries.database import open_store
 from goodput_queries.errors import GoodputError
-from goodput_queries.storage.remote import find_server
-from goodput_queries.storage.store import open_store
+from goodput_queries.remote import find_server
 
 PACKAGE = Path(goodput_app.__file__).parent
 PATIENCE_S = 180.0

@@ -15,8 +15,8 @@ from goodput_app.access.identity import Identity, Role
 from goodput_app.server.asgi import configure, create_app
 from goodput_app.server.media import OwnedMedia
 from goodput_app.settings import settings
-from goodput_queries.storage.remote import ServerNote
-from goodput_queries.storage.store import IN_MEMORY
+from goodput_queries.remote import ServerNote
+from goodput_queries.storage.opening import IN_MEMORY
 
 HOST = "goodput.example.org"
 SETTINGS = f"""

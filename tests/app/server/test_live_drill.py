@@ -39,7 +39,7 @@ from goodput_ingest.live.scheduler import Collection
 from goodput_ingest.live.store_lease import Held
 from goodput_ingest.run import ingest as load
 from goodput_ingest.source import Batch, ReadOptions
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 
 HOLE_STEPS, DOWN_STEPS = 12, 8  # how long Prometheus, and the server, are away
 SILENT = range(4, 7)  # nodes of the job without events

@@ -18,7 +18,7 @@ from goodput_queries.counted_hours import OTHER
 from goodput_queries.errors import GoodputError
 from goodput_queries.evidence.batch import Batch
 
-PAGE = Path(__file__).parents[3] / "docs" / "operate.md"
+PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
 ACCEPTS = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
 
 

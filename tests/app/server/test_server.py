@@ -23,11 +23,11 @@ from goodput_app.server.background import Upkeep
 from goodput_ingest.live import status as live_status
 from goodput_ingest.live.status import Status
 from goodput_ingest.live.store_lease import is_collected
+from goodput_queries.database import LocalStore
 from goodput_queries.errors import QueryError, StoreError
 from goodput_queries.evidence.batch import Batch
+from goodput_queries.remote import ServerNote, find_server, note_path, read_note
 from goodput_queries.scope import Scope
-from goodput_queries.storage.remote import ServerNote, find_server, note_path, read_note
-from goodput_queries.storage.store import LocalStore
 
 
 @pytest.fixture(scope="module")

@@ -13,12 +13,12 @@ import pytest
 from tests.app.command_line import run
 from tests.app.served import PATIENCE_S, goodput, rows_of, serving
 
-from goodput_app.dashboard.state import current_store, use_store
+from goodput_app.process.store import current_store, use_store
 from goodput_app.server import asgi as server_module
 from goodput_app.server import listen as listen_module
+from goodput_queries.database import LocalStore, open_store
 from goodput_queries.errors import GoodputError, StoreError
-from goodput_queries.storage.remote import RemoteStore, find_server, note_path
-from goodput_queries.storage.store import LocalStore, open_store
+from goodput_queries.remote import RemoteStore, find_server, note_path
 
 HOLDS = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print(flush=True); sys.stdin.read()"
 

@@ -7,7 +7,7 @@ from goodput_queries.errors import StoreError
 from goodput_queries.lake import publish
 from goodput_queries.lake.lake import Lake
 from goodput_queries.lake.pull import attach
-from goodput_queries.storage.lake_binding import LakeBinding, LakeOptions
+from goodput_queries.ledger_build.distributed.lake_binding import LakeBinding, LakeOptions
 
 
 def test_the_lake_is_looked_into_every_half_a_minute(tmp_path, new_store, monkeypatch, caplog):

@@ -16,9 +16,9 @@ from goodput_ingest.run import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.bundle import FORMAT_KEY, TABLE_KEY, Bundle
 from goodput_queries.catalog import models
+from goodput_queries.database import LocalStore
 from goodput_queries.errors import IngestError, QueryError
 from goodput_queries.scope import Scope
-from goodput_queries.storage.store import LocalStore
 
 LEDGER = """select category, blame, sum(gpu_ms)::bigint as gpu_ms, sum(cost) as cost
     from marts.ledger_by_blame group by all order by all"""

@@ -12,8 +12,8 @@ from goodput_ingest.live.store_lease import Held
 from goodput_ingest.replay.clock import ReplayClock
 from goodput_ingest.replay.feed import ReplayFeed
 from goodput_ingest.replay.recording import Recording
+from goodput_queries.database import LocalStore
 from goodput_queries.errors import IngestError
-from goodput_queries.storage.store import LocalStore
 
 LEDGER = """select
         cluster, gpu_uuid, gpu_instance, attempt_key, category, phase, start_ms, end_ms, gpu_ms

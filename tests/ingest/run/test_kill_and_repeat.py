@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from goodput_queries.catalog import models
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 KILLS = 3  # `python -m tests.fuzz.kills` kills hundreds
@@ -25,7 +25,7 @@ from zoneinfo import ZoneInfo
 from goodput_ingest.formats import files
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 
 files.parts.__kwdefaults__["lines_per_part"] = 150  # many transactions
 store = LocalStore(sys.argv[1], threads=1)

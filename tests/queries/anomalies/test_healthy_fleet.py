@@ -9,7 +9,7 @@ from goodput_app.demo import recipe
 from goodput_ingest import synthetic
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.synthetic import plans
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 
 START = datetime(2026, 11, 16, tzinfo=UTC)
 ANOMALIES = (

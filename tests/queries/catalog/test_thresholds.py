@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from goodput_queries.catalog import models, thresholds
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 
 
 def test_a_named_threshold_is_replaced_by_its_value(empty_database):

@@ -7,9 +7,10 @@ from decimal import Decimal
 import polars as pl
 import pytest
 
-from goodput_queries.evidence.batch import ROW_GROUP, Batch
+from goodput_queries.database import LocalStore
+from goodput_queries.evidence.batch import Batch
 from goodput_queries.evidence.load import prepared
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.storage.row_groups import ROW_GROUP
 
 START = datetime.fromisoformat("2027-01-15T08:00:00")
 

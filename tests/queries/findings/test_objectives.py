@@ -37,7 +37,7 @@ def test_an_objective_burns_its_budget_when_gpus_are_of_no_use(evidence):
     evidence.store.build()
     store = evidence.store
     assert objectives(store) == {}, "none is configured"
-    store.objectives = as_variable(OBJECTIVES)
+    store.variables["goodput_objectives"] = as_variable(OBJECTIVES)
 
     useful, held = store.read("select useful_ms, held_ms from marts.goodput_summary").row(0)
     found = objectives(store)
@@ -79,7 +79,9 @@ def test_a_budget_that_burns_slowly_for_a_day_is_a_finding(evidence):
         evidence.events(name, [*ran, durable(hours, hours * HOUR)])
     evidence.store.build()
     store = evidence.store
-    store.objectives = as_variable((Objective(0.95, cluster="c", window_days=1),))
+    store.variables["goodput_objectives"] = as_variable(
+        (Objective(0.95, cluster="c", window_days=1),)
+    )
 
     of_cluster = objectives(store)["c"]
     assert (of_cluster["fast_burn"], of_cluster["slow_burn"]) == (6, 3)
@@ -93,6 +95,8 @@ def test_a_budget_that_burns_slowly_for_a_day_is_a_finding(evidence):
     early = objectives(store, to_ms=START_MS + 26 * HOUR_MS)["c"]
     assert (early["burn_rate_6h"], early["burn_rate_24h"]) == pytest.approx((4, 1))
     assert burning(store, to_ms=START_MS + 26 * HOUR_MS) == []
-    store.objectives = as_variable((Objective(0.9, cluster="c", window_days=1),))
+    store.variables["goodput_objectives"] = as_variable(
+        (Objective(0.9, cluster="c", window_days=1),)
+    )
     assert objectives(store)["c"]["burn_rate_24h"] == pytest.approx(2)
     assert burning(store) == []

@@ -10,7 +10,7 @@ from tests.queries.lake.conftest import START
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.lake.lake import Lake
 from goodput_queries.lake.pull import attach
-from goodput_queries.ledger_build.parts.engines import InProcess
+from goodput_queries.ledger_build.distributed.engines import InProcess
 
 AT_1970, AT_2003, AT_2036 = (datetime(year, 2, 7) for year in (1970, 2003, 2036))  # noqa: DTZ001
 AT_2037 = datetime(2037, 2, 7)  # noqa: DTZ001

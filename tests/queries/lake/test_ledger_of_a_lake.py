@@ -9,7 +9,7 @@ from tests.evidence_over_time import assert_same, batches, load, made_up_evidenc
 from goodput_queries.lake.lake import Lake
 from goodput_queries.lake.pull import attach
 from goodput_queries.lake.upkeep import Compaction, compact
-from goodput_queries.ledger_build.parts.engines import InProcess
+from goodput_queries.ledger_build.distributed.engines import InProcess
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_loads_in_any_order_give_the_same_ledger(tmp_path, new_store, evidence, 
 def test_workers_of_ray_that_die_change_nothing(tmp_path, new_store, lake, single):
     """Each worker is killed in the middle of its first task; what it did is done again."""
     ray = pytest.importorskip("ray", reason="the package ray is not installed")
-    from goodput_queries.ledger_build.parts.ray_engine import RETRIES, RayEngine  # noqa: PLC0415
+    from goodput_queries.ledger_build.distributed.ray_engine import RETRIES, RayEngine  # noqa: PLC0415
 
     died = tmp_path / "died"
     died.mkdir()
@@ -102,7 +102,7 @@ def test_workers_of_ray_that_die_change_nothing(tmp_path, new_store, lake, singl
         import os  # noqa: PLC0415 -- in the worker
         import signal  # noqa: PLC0415
 
-        from goodput_queries.ledger_build.parts import ray_engine  # noqa: PLC0415
+        from goodput_queries.ledger_build.distributed import ray_engine  # noqa: PLC0415
 
         found = ray_engine.compute(task, memory_gb)
         if len(list(died.iterdir())) < 2:

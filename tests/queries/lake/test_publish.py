@@ -15,7 +15,7 @@ from goodput_queries.lake.loads import EPOCH
 from goodput_queries.lake.publish import LEDGER, METRICS, publish
 from goodput_queries.lake.pull import attach
 from goodput_queries.lake.upkeep import compact
-from goodput_queries.storage.lake_binding import LakeBinding, LakeOptions
+from goodput_queries.ledger_build.distributed.lake_binding import LakeBinding, LakeOptions
 
 HOUR_S, DAY_S = 3_600, 86_400
 FIRST, SECOND = date(2027, 1, 15), date(2027, 1, 16)

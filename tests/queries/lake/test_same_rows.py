@@ -15,14 +15,14 @@ from tests.evidence_over_time import assert_same, batches, load, made_up_evidenc
 from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
+from goodput_queries.database import LocalStore
 from goodput_queries.lake.lake import Lake
 from goodput_queries.lake.publish import LEDGER
 from goodput_queries.lake.pull import attach
 from goodput_queries.lake.store import LakeStore
 from goodput_queries.lake.upkeep import Compaction, compact
-from goodput_queries.ledger_build.parts.engines import InProcess
-from goodput_queries.storage.lake_binding import LakeOptions
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.ledger_build.distributed.engines import InProcess
+from goodput_queries.ledger_build.distributed.lake_binding import LakeOptions
 
 CAPTURES = Path(os.environ.get("GOODPUT_EXTERNAL_DATA", "nowhere")).parent / "captures"
 CLUSTERS = ("west", "east", "north")

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from goodput_queries.ledger_build.parts.plan import parts_of
+from goodput_queries.ledger_build.distributed.plan import parts_of
 from goodput_queries.ledger_build.passes import READINGS_OF_A_PART, borders_of_parts
 
 SIZE = READINGS_OF_A_PART

@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
 
+from goodput_queries.database import LocalStore
 from goodput_queries.ledger_build.placement import set_wise
 from goodput_queries.ledger_build.placement.place import place
-from goodput_queries.storage.store import LocalStore
 
 # cluster, node, gpu_uuid, gpu_instance, slot, from_ms, to_ms: by number, without numbers, in
 # instances, and with a GPU that came late and one that left

@@ -26,7 +26,9 @@ def stores(new_store, empty_database, tmp_path_factory):
     made = []
     for other in (COBALTS, OTHERS):
         store = new_store(copy_of=built(empty_database, tmp_path_factory, other))
-        store.objectives = as_variable([Objective(0.9, team=team) for team in (RED, other.name)])
+        store.variables["goodput_objectives"] = as_variable(
+            [Objective(0.9, team=team) for team in (RED, other.name)]
+        )
         made.append(store)
     yield made
     for store in made:
@@ -42,7 +44,7 @@ def seen(stores):
 
 def read(store, names, scope):
     """Return the rows of views in an order of their own, as text."""
-    ordered = sorted(names, key=lambda name: (not catalogue()[name].is_evaluated_first, name))
+    ordered = sorted(names, key=lambda name: (not catalogue()[name].is_staged_view, name))
     found = {}
     for first in range(0, len(ordered), TOGETHER):
         part = ordered[first : first + TOGETHER]

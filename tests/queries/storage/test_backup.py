@@ -8,9 +8,9 @@ from tests.app.served import goodput, rows_of
 from tests.queries.conftest import Evidence
 
 from goodput_queries.check import check
+from goodput_queries.database import LocalStore
 from goodput_queries.errors import StoreError
 from goodput_queries.storage.backup import back_up, backups_of, restore
-from goodput_queries.storage.store import LocalStore
 
 SAMPLES = "select source, count(*) as n from raw.gpu_samples group by source order by source"
 

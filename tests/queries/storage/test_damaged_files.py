@@ -11,10 +11,10 @@ import polars as pl
 import pytest
 
 from goodput_queries.check import check
+from goodput_queries.database import LocalStore
 from goodput_queries.errors import StoreError
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.storage import opening, private
-from goodput_queries.storage.store import LocalStore
 
 HEADERS_BYTES = 12_288  # three blocks of 4 KiB before the data
 

@@ -6,11 +6,11 @@ import duckdb
 import polars as pl
 import pytest
 
+from goodput_queries.database import LocalStore
 from goodput_queries.errors import StoreError
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.storage import migrations, schema
 from goodput_queries.storage.migrations import Migration
-from goodput_queries.storage.store import LocalStore
 
 NOTE = Migration(1, "GPU power is stored twice.", "create table raw.note as select 1 as x")
 MORE = Migration(2, "A second note.", "insert into raw.note values (2)")

@@ -7,10 +7,10 @@ import duckdb
 import polars as pl
 import pytest
 
+from goodput_queries.database import LocalStore, open_store
 from goodput_queries.errors import StoreError
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.storage import opening
-from goodput_queries.storage.store import LocalStore, open_store
 
 
 def gpus(uuid="GPU-1"):

@@ -5,8 +5,8 @@ import contextlib
 import pytest
 from tests.queries.conftest import Evidence
 
+from goodput_queries.database import LocalStore
 from goodput_queries.storage import schema, template
-from goodput_queries.storage.store import LocalStore
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.catalog import models
 from goodput_queries.check import check
+from goodput_queries.database import LocalStore
 from goodput_queries.storage.migrations import current_version, migrations
-from goodput_queries.storage.store import LocalStore
 
 OLDER = Path(__file__).with_name("older_databases")
 REVISIONS = ["2026-11-22", "2026-11-23", "2026-11-24"]
@@ -99,7 +99,7 @@ def test_its_prices_are_kept(upgraded):
 KILLED = """
 import os, signal, sys
 from goodput_queries.storage import migrations
-from goodput_queries.storage.store import LocalStore
+from goodput_queries.database import LocalStore
 migrations.record_version = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 LocalStore(sys.argv[1])
 """

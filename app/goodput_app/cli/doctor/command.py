@@ -8,7 +8,7 @@ import polars as pl
 from goodput_app.cli.doctor.doctor import findings
 from goodput_app.cli.failures import FailedWithRowsError
 from goodput_app.cli.options import database_option, output_options
-from goodput_app.dashboard.theme import count
+from goodput_app.text.units import count
 
 
 @click.command()

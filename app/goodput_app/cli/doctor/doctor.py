@@ -18,11 +18,12 @@ from goodput_app.cli.doctor.live_sources import live_findings
 from goodput_app.cli.doctor.notifications import notification_findings
 from goodput_app.cli.doctor.reports import report_findings
 from goodput_app.cli.doctor.site_files import site_findings
-from goodput_app.dashboard.theme import count
 from goodput_app.settings import settings
+from goodput_app.text.units import count
+from goodput_queries.database import Store, open_store
 from goodput_queries.errors import GoodputError
-from goodput_queries.storage.remote import RemoteStore
-from goodput_queries.storage.store import IN_MEMORY, Store, open_store
+from goodput_queries.remote import RemoteStore
+from goodput_queries.storage.opening import IN_MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,8 +11,8 @@ from goodput_queries.errors import GoodputError, install_command
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from goodput_queries.database import Store
     from goodput_queries.lake.lake import Lake
-    from goodput_queries.storage.store import Store
 
     Finding = tuple[str, str, str, str]  # as in doctor.py: what, status, found, next
 

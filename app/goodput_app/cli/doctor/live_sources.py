@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from goodput_ingest.live.config import Collector
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
     Finding = tuple[str, str, str, str]  # as in doctor.py: what, status, found, next
     Table = Mapping[str, Any]

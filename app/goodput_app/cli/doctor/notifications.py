@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from goodput_app.notify.send import probe
 from goodput_app.settings import settings, settings_file
+from goodput_messages.send import probe
 from goodput_queries.errors import GoodputError
 
 if TYPE_CHECKING:

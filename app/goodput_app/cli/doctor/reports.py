@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import goodput_app
 from goodput_app.settings import settings, settings_file
-from goodput_billing.delivery import mail, webhook
 from goodput_billing.delivery.archive import past_statements
 from goodput_billing.delivery.due import LOOKED_BACK_DAYS, last_day
+from goodput_messages import http_post, mail
 from goodput_queries.errors import GoodputError
-from goodput_queries.storage.store import IN_MEMORY
+from goodput_queries.storage.opening import IN_MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,7 +37,7 @@ def report_findings(db: str) -> Iterator[Finding]:
     if (mail_settings := report.mail) is not None:
         yield _answer("report.mail", lambda: mail.probe(mail_settings))
     if (webhook_settings := report.webhook) is not None:
-        yield _answer("report.webhook", lambda: webhook.probe(webhook_settings))
+        yield _answer("report.webhook", lambda: http_post.probe(webhook_settings.endpoint()))
 
 
 def _deliveries(db: str, chosen: Settings) -> Iterator[Finding]:

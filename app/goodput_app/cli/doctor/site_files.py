@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
     Finding = tuple[str, str, str, str]  # as in doctor.py: what, status, found, next
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard import glossary, theme, time_zone
+from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import downloads, scope_bar, tables, wall
 from goodput_app.dashboard.figures import shown
 from goodput_app.dashboard.figures.ledger import CONFIG
+from goodput_app.text import glossary
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

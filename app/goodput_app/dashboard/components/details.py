@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard import headline, theme
+from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import charts, places, scope_bar, tables
 from goodput_app.dashboard.components.rows import cards
 from goodput_app.dashboard.components.runs import run_parts
 from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.figures import ledger as figures
+from goodput_app.text import headline, units
 from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_app.dashboard.scope import View
 
 RUN_PAGE = "pages/one_run.py"
 WASTE_PAGE = "pages/idle_gaps.py"
@@ -100,7 +101,7 @@ def runs(frame: pl.DataFrame, found: pl.DataFrame, names: Mapping[str, str]) -> 
     if "verdict" in names:  # a long one would push what the run wasted out of sight
         wide["verdict"] = st.column_config.TextColumn(names["verdict"], width=VERDICT_PX)
     goodput = [headline.of_run(row) for row in rows]
-    if any(bound or value == theme.NOT_MEASURED for value, bound in goodput):
+    if any(bound or value == units.NOT_MEASURED for value, bound in goodput):
         texts = [f"{value} ({bound})" if bound else value for value, bound in goodput]
         of_held = pl.Series("goodput_of_held", texts, dtype=pl.String)
         frame = frame.with_columns(of_held)
@@ -128,8 +129,8 @@ def runs(frame: pl.DataFrame, found: pl.DataFrame, names: Mapping[str, str]) -> 
 
 
 def _loss_card(row: Mapping[str, Any]) -> None:
-    amount = theme.markdown_text(theme.cost(row["cost"]))
-    st.markdown(f"**{cards.text(row['label'])}**: {amount}, {theme.gpu_time(row['gpu_ms'])}")
+    amount = theme.markdown_text(units.cost(row["cost"]))
+    st.markdown(f"**{cards.text(row['label'])}**: {amount}, {units.gpu_time(row['gpu_ms'])}")
     if of := " / ".join(cards.text(row[name]) for name in ("run_name", "team") if row[name]):
         st.markdown(of)
     if row["fix"]:
@@ -137,7 +138,7 @@ def _loss_card(row: Mapping[str, Any]) -> None:
 
 
 def _run_card(row: Mapping[str, Any]) -> None:
-    amount = theme.markdown_text(theme.cost(row["wasted_cost"]))
+    amount = theme.markdown_text(units.cost(row["wasted_cost"]))
     st.markdown(f"**{cards.text(row['run_name'])}**: {amount} wasted")
     goodput, bound = headline.of_run(row)
     of_run = [f"Goodput {goodput}" + (f" ({bound})" if bound else ""), row["state"], row["team"]]
@@ -158,8 +159,8 @@ def gaps(frame: pl.DataFrame, names: Mapping[str, str], view: View) -> None:
         return
     with side.container(border=True):
         gpu = "?" if picked["gpu_index"] is None else picked["gpu_index"]
-        _head(f"{theme.duration(picked['gap_s'])} idle", f"{picked['node']}, GPU {gpu}", "gap")
-        span = theme.window(picked["gap_start_at"], picked["gap_end_at"])
+        _head(f"{units.duration(picked['gap_s'])} idle", f"{picked['node']}, GPU {gpu}", "gap")
+        span = time_zone.window(picked["gap_start_at"], picked["gap_end_at"])
         st.markdown(f"{span}, mostly **{theme.markdown_text(picked['label'])}** in the ledger")
         _verdict(picked)
         places.facts(picked, {name: names[name] for name in ["team"]})
@@ -219,7 +220,7 @@ def _verdict(row: dict[str, Any]) -> None:
     colour: theme.Badge = theme.CONFIDENCE_COLOURS.get(confidence, "gray")
     with st.container(horizontal=True, gap="small"):
         st.badge(theme.markdown_text(confidence), color=colour)
-        st.badge(theme.gpu_time(row["gpu_ms"]), color="gray")
-        st.badge(theme.cost(row["cost"]).replace("$", r"\$"), color="gray")
-    st.markdown(f"**Cause:** {theme.markdown_text(row['cause'] or theme.NOT_KNOWN)}")
+        st.badge(units.gpu_time(row["gpu_ms"]), color="gray")
+        st.badge(units.cost(row["cost"]).replace("$", r"\$"), color="gray")
+    st.markdown(f"**Cause:** {theme.markdown_text(row['cause'] or units.NOT_KNOWN)}")
     st.markdown(f"**Evidence:** {theme.markdown_text(row['evidence'] or 'none')}")

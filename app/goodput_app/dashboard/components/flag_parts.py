@@ -10,11 +10,12 @@ import streamlit as st
 
 from goodput_app.dashboard import flags, theme
 from goodput_app.dashboard.components import scope_bar
+from goodput_app.text import units
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_app.dashboard.scope import View
 
 PAGE = "pages/open_findings.py"
 URL_PATH = "findings"
@@ -59,7 +60,7 @@ def summary() -> None:
         return
     worse = found.filter(pl.col("node").is_not_null() & (pl.col("severity") != "info"))
     if worse.height:
-        nodes = theme.count(worse.select("cluster", "node").n_unique(), "node")
+        nodes = units.count(worse.select("cluster", "node").n_unique(), "node")
         st.page_link(
             PAGE,
             label=f"{ICONS['warning']} {nodes} with an open finding",

@@ -12,6 +12,7 @@ from goodput_app.access.rows import sees_all
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import scope_bar, tables
 from goodput_app.dashboard.data import metrics
+from goodput_app.text import units
 from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
@@ -104,20 +105,20 @@ def facts(row: Mapping[str, Any], names: Mapping[str, str]) -> None:
 def fact(name: str, value: Any) -> str:
     """Return a value as people read it; the suffix of its column says its unit."""
     if isinstance(value, datetime):
-        return theme.moment(value)
+        return time_zone.moment(value)
     if isinstance(value, str) or not isinstance(value, int | float):
         return str(value)
     if name == "cost" or name.endswith("_cost") or name.startswith("cost_per_"):
-        return theme.cost(value)
+        return units.cost(value)
     for suffix, (factor, shown) in UNITS.items():
         if name.endswith(suffix):
             return shown.format(value * factor)
     if name.endswith("_ratio"):
-        return theme.percent(value)
+        return units.percent(value)
     if name.endswith("_ms"):
-        return theme.gpu_time(value)
+        return units.gpu_time(value)
     if name.endswith("_s") and not name.endswith("_per_s"):
-        return theme.duration(value)
+        return units.duration(value)
     return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
 
 

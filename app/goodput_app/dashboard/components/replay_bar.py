@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from functools import partial
 
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.replaying import current_replay
-from goodput_app.dashboard.state import current_store
-from goodput_queries.storage.store import LocalStore
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from goodput_ingest.replay.feed import ReplayFeed
+from goodput_app.process.replay import current_replay
+from goodput_app.process.store import current_store
+from goodput_queries.database import LocalStore
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0)
 STEP = timedelta(minutes=1)
@@ -25,15 +20,15 @@ POSITION = "replay_position"
 
 def show() -> None:
     """Draw the banner where this server replays a recording."""
-    replay = current_replay()
-    if replay is None:
-        return
-    with st.container(border=True, key="replay"):
-        _controls(replay)
+    if current_replay() is not None:
+        with st.container(border=True, key="replay"):
+            _controls()
 
 
 @st.fragment(run_every=TICK_S)
-def _controls(replay: ReplayFeed) -> None:
+def _controls() -> None:
+    if (replay := current_replay()) is None:
+        return
     clock = replay.clock
     now = clock.now()
     st.session_state[POSITION] = now
@@ -44,13 +39,14 @@ def _controls(replay: ReplayFeed) -> None:
     name.markdown(f"**Replay** of {theme.markdown_text(replay.title)}, {state}")
     name.caption(f"{now:%F %T} UTC")
     back.button("", key="replay_back", icon=":material/fast_rewind:", help="One minute back",
-                on_click=_step, args=(replay, -STEP))  # fmt: skip
+                on_click=partial(replay.step, _store(), -STEP))  # fmt: skip
     icon, label, act = (
         ("play_arrow", "Play", clock.play) if clock.is_paused else ("pause", "Pause", clock.pause)
     )
     toggle.button("", key="replay_toggle", icon=f":material/{icon}:", help=label, on_click=act)
     forward.button("", key="replay_forward", icon=":material/fast_forward:",
-                   help="One minute forward", on_click=_step, args=(replay, STEP))  # fmt: skip
+                   help="One minute forward",
+                   on_click=partial(replay.step, _store(), STEP))  # fmt: skip
     st.session_state["replay_speed"] = min(SPEEDS, key=lambda one: abs(one - clock.speed))
     speed.selectbox(
         "Speed",
@@ -69,23 +65,13 @@ def _controls(replay: ReplayFeed) -> None:
         step=_step_of(clock.ends_at - clock.begins_at),
         format="MM-DD HH:mm:ss",
         label_visibility="collapsed",
-        on_change=_seek,
-        args=(replay,),
+        on_change=lambda: replay.seek(_store(), st.session_state[POSITION].replace(tzinfo=None)),
     )
 
 
 def _step_of(length: timedelta) -> timedelta:
     """Return the smallest step of the slider: a second, a minute in a recording of days."""
     return timedelta(seconds=1) if length < timedelta(hours=6) else timedelta(minutes=1)
-
-
-def _seek(replay: ReplayFeed) -> None:
-    at: datetime = st.session_state[POSITION]
-    replay.seek(_store(), at.replace(tzinfo=None))
-
-
-def _step(replay: ReplayFeed, by: timedelta) -> None:
-    replay.step(_store(), by)
 
 
 def _store() -> LocalStore:

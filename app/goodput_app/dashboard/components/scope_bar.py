@@ -6,7 +6,6 @@ that the same link shows the same view and the browser's Back undoes a choice.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -18,9 +17,11 @@ from goodput_app.access import rows
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import time_picker, wall
 from goodput_app.dashboard.data import freshness, marts
-from goodput_app.dashboard.replaying import current_replay
-from goodput_app.dashboard.state import current_store
+from goodput_app.dashboard.scope import FILTERS, View
+from goodput_app.process.replay import current_replay
+from goodput_app.process.store import current_store
 from goodput_app.settings import settings
+from goodput_app.text import units
 from goodput_app.time_expressions import moment_ms
 from goodput_queries.errors import QueryError
 from goodput_queries.scope import Scope
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 AWAITING = "awaiting_"  # prefix of the key of an element that a page has until it is redrawn
 LOOK_EVERY_S = 1
 
-FILTERS = ("cluster", "team", "node", "run")
 CARRIED = (*FILTERS, "from", "to", "refresh", time_zone.PARAM, wall.PARAM)
 ALL = ""
 UNFOLDED = "scope_is_unfolded"
@@ -55,30 +55,6 @@ MODES: dict[str, theme.Badge] = {
     "REPLAY": "orange",
 }
 MOVING = ("LIVE", "REPLAY")  # modes whose ranges end with a clock
-
-
-@dataclass(frozen=True)
-class View:
-    """What a page shows: its scope, and the window as people read it (naive UTC)."""
-
-    scope: Scope
-    start: datetime
-    end: datetime
-    now: datetime
-    as_of: datetime
-    mode: str
-    problem: str | None = None
-
-    @property
-    def window(self) -> tuple[datetime, datetime]:
-        """Return start and end."""
-        return self.start, self.end
-
-    @property
-    def filters(self) -> dict[str, str]:
-        """Return the filters that are set, by parameter."""
-        given = {name: getattr(self.scope, name) for name in FILTERS}
-        return {name: value for name, value in given.items() if value}
 
 
 def bucket_ms(window_ms: int, most: int = BUCKETS_MAX) -> int:
@@ -294,7 +270,7 @@ def _status(shown: View) -> None:
         if summary["held_ms"]:
             is_partial = summary["coverage_ratio"] < 0.95
             st.badge(
-                f"coverage {theme.percent(summary['coverage_ratio'])} of allocated GPU time",
+                f"coverage {units.percent(summary['coverage_ratio'])} of allocated GPU time",
                 color="orange" if is_partial else "gray",
                 help="Allocated GPU time that evidence classifies; the rest is hatched.",
             )
@@ -305,8 +281,8 @@ def _status(shown: View) -> None:
             else:
                 time_picker.zone_toggle(go)
             _badges((text, colour) for text, colour in fresh if colour == "gray")
-            length = theme.duration((shown.end - shown.start).total_seconds())
-            st.badge(f"{length}, {theme.count(summary['gpus'], 'GPU')}", color="gray")
+            length = units.duration((shown.end - shown.start).total_seconds())
+            st.badge(f"{length}, {units.count(summary['gpus'], 'GPU')}", color="gray")
         if shown.filters and not wall.is_on():
             st.button(
                 "Clear filters",
@@ -324,7 +300,7 @@ def _badges(found: Iterable[tuple[str, theme.Badge]]) -> None:
 
 def _named(shown: View) -> None:
     """Name the time range and the filters, where no filter is drawn."""
-    st.badge(theme.window(shown.start, shown.end), color="gray")
+    st.badge(time_zone.window(shown.start, shown.end), color="gray")
     for name, value in shown.filters.items():
         st.badge(f"{name} {theme.markdown_text(value)}", color="gray")
 

@@ -92,7 +92,7 @@ def link_to_time_of(run_key: str) -> None:
     """Draw a link to a run in its own time, which the time range of the page may not have."""
     for row in search.run(run_key).iter_rows(named=True):
         page, params = target(row)
-        since = f"from {theme.moment(row['start_at'])}"
+        since = f"from {time_zone.moment(row['start_at'])}"
         label = f"Show the run in its own time ({since})"
         st.page_link(page, label=label, icon=":material/schedule:", query_params=params)
 

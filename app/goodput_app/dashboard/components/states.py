@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from goodput_app.access import rows
-from goodput_app.dashboard import theme
+from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import scope_bar, search
 from goodput_app.dashboard.data import lake, marts
+from goodput_app.text import units
 from goodput_queries.errors import NotPermittedError
 from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_app.dashboard.scope import View
 
 log = logging.getLogger(__name__)
 WITHHELD = "Not shown: it contains rows of other teams."
@@ -102,16 +103,16 @@ def is_empty(view: View) -> bool:
         st.button("Clear filters", key="empty_clear", on_click=scope_bar.clear_filters)
     elif not rows.sees_all(view.scope):
         st.info(
-            f"Your teams had no GPU in {theme.window(view.start, view.end)}.",
+            f"Your teams had no GPU in {time_zone.window(view.start, view.end)}.",
             icon=":material/hourglass_empty:",
         )
     else:
-        last = theme.moment(view.as_of)
+        last = time_zone.moment(view.as_of)
         st.info(
-            f"No data in {theme.window(view.start, view.end)}. The last data is from {last}.",
+            f"No data in {time_zone.window(view.start, view.end)}. The last data is from {last}.",
             icon=":material/hourglass_empty:",
         )
-        ago = theme.ago(view.as_of, view.now) if view.mode == "LIVE" else last
+        ago = units.ago(view.as_of, view.now) if view.mode == "LIVE" else last
         st.button(
             f"Jump to the last data ({ago})", key="empty_jump", on_click=scope_bar.jump_to_data
         )
@@ -150,7 +151,7 @@ def runs_withheld(view: View) -> None:
     if others:
         said += (
             f" On the days (UTC) of this time range that are over they are {others:,} of "
-            f"{theme.count(runs, 'run')}."
+            f"{units.count(runs, 'run')}."
         )
     st.caption(said)
 
@@ -168,8 +169,8 @@ def say_which_readings(view_name: str) -> bool:
     if shown is None or first is None or shown.start >= first:
         return False
     st.caption(
-        f":material/database: Single readings before {theme.moment(first)} are in the lake only: "
-        "what they alone would show of earlier times is missing here."
+        f":material/database: Single readings before {time_zone.moment(first)} are in the "
+        "lake only: what they alone would show of earlier times is missing here."
     )
     return True
 

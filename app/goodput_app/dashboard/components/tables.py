@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard import glossary, theme, time_zone
+from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import downloads, flag_parts, scope_bar, wall
+from goodput_app.text import glossary, units
 from goodput_billing.statement.amounts.currency import PRICE_DECIMALS
 
 if TYPE_CHECKING:
@@ -62,10 +63,10 @@ def _column(series: pl.Series, header: str) -> tuple[pl.Series, Any]:
     if name == "cost" or name.endswith("_cost"):
         is_budget = name == "budget_cost"  # which an account may well be without
         if series.null_count() == series.len() and not is_budget:
-            text = pl.Series(name, [theme.NO_PRICE] * series.len(), dtype=pl.String)
+            text = pl.Series(name, [units.NO_PRICE] * series.len(), dtype=pl.String)
             return text, of.TextColumn(header, help="The rate card has no price for it.")
         meaning = f"{MISSING}: no {'budget' if is_budget else 'price'}"
-        code = theme.currency()
+        code = units.currency()
         if code == "USD":
             return series, of.NumberColumn(header, format="dollar", help=meaning)
         return series, of.NumberColumn(f"{header} ({code})", format=money_format(), help=meaning)
@@ -143,18 +144,18 @@ def times(series: pl.Series, header: str) -> tuple[pl.Series, Any]:
 
 def money_format(more_decimals: int = 0) -> str:
     """Return the format of amounts in the site's currency, which the header names."""
-    return f"%,.{theme.money_decimals() + more_decimals}f"
+    return f"%,.{units.money_decimals() + more_decimals}f"
 
 
 def price_column(header: str, *, help: str | None = None) -> Any:  # noqa: A002 -- Streamlit's word
     """Return the column of prices of an hour or a kWh, its header with the currency."""
     shown = money_format(PRICE_DECIMALS)
-    return st.column_config.NumberColumn(f"{header} ({theme.currency()})", format=shown, help=help)
+    return st.column_config.NumberColumn(f"{header} ({units.currency()})", format=shown, help=help)
 
 
 def _gpu_time(gpu_ms: pl.Series, header: str) -> tuple[pl.Series, Any]:
     """Return GPU time in the unit in which the longest reads well."""
-    unit, divisor = theme.gpu_time_unit(gpu_ms.abs().max())  # type: ignore[arg-type]
+    unit, divisor = units.gpu_time_unit(gpu_ms.abs().max())  # type: ignore[arg-type]
     of = gpu_ms.name.removesuffix("_ms").removesuffix("gpu")
     named = f"{of.removesuffix('_')}_{unit}".removeprefix("_").lower().replace("-", "_")
     shown = (gpu_ms / divisor).round(DIGITS).alias(named)

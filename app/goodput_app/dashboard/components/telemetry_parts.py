@@ -15,7 +15,7 @@ from goodput_app.dashboard.figures import telemetry as figures
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_app.dashboard.scope import View
 
 LINES_MAX = 12
 DEVICE = ("power_w", "sm_clock_hz", "memory_clock_hz", "gpu_temperature_c", "memory_temperature_c")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard import glossary, headline, theme
+from goodput_app.dashboard import theme
+from goodput_app.text import glossary, headline, units
 
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
@@ -37,27 +38,27 @@ def of_fleet(
         return _line(over_time, *columns)
 
     notes = "; ".join([*([first.bound] if first.bound else []), *first.notes])
-    wasted = f"{theme.gpu_time(summary['wasted_ms'])} = {_share(summary, 'wasted_ms')}"
-    inactive = theme.gpu_time(summary["inactive_ms"])
+    wasted = f"{units.gpu_time(summary['wasted_ms'])} = {_share(summary, 'wasted_ms')}"
+    inactive = units.gpu_time(summary["inactive_ms"])
     with st.container(key="tiles"):
         columns = st.columns([1.15, 0.95, 1.05, 1.25, 1.25, 0.6], gap="small")
     with columns[0]:
         of_steps = line("goodput_ratio") if first.rung == "goodput" else None
         tile(first.label, first.text, notes, change, line=of_steps)
     amounts = (summary["wasted_cost"], summary["capacity_cost"])
-    lost, cost = (theme.cost(amount, beside=amounts) for amount in amounts)
+    lost, cost = (units.cost(amount, beside=amounts) for amount in amounts)
     with columns[1]:
         grown, drawn = _growth(summary, then, "wasted_cost"), line("wasted_cost", "wasted_ms")
         tile("Wasted", lost, wasted, grown, "inverse", line=drawn)
     with columns[2]:
-        shown = theme.gpu_time(summary["capacity_ms"])
+        shown = units.gpu_time(summary["capacity_ms"])
         grown = _growth(summary, then, "capacity_ms")
         tile("Capacity", shown, cost, grown, "off", line=line("capacity_ms"))
     with columns[3]:
         tile(
             "Allocated (% of available)",
-            theme.percent(summary["allocation_ratio"]),
-            f"{theme.gpu_time(summary['held_ms'])} allocated",
+            units.percent(summary["allocation_ratio"]),
+            f"{units.gpu_time(summary['held_ms'])} allocated",
             _points(summary, then, "allocation_ratio"),
             "off",
             line=line("allocation_ratio"),
@@ -65,7 +66,7 @@ def of_fleet(
     with columns[4]:
         tile(
             "Active (% of allocated)",
-            theme.percent(summary["active_ratio"]),
+            units.percent(summary["active_ratio"]),
             f"{inactive} idle or waiting",
             _points(summary, then, "active_ratio"),
             line=line("active_ratio"),
@@ -80,7 +81,7 @@ def runs_at_risk(findings: pl.DataFrame, summary: Row) -> None:
     """
     is_at_risk = pl.col("is_open") & (pl.col("severity") != "info")
     runs = findings.filter(is_at_risk)["run_key"].drop_nulls().n_unique()
-    of_all = f"of {theme.count(summary['runs'], 'run')} on {theme.count(summary['gpus'], 'GPU')}"
+    of_all = f"of {units.count(summary['runs'], 'run')} on {units.count(summary['gpus'], 'GPU')}"
     tile("Runs at risk", f"{runs:,}", of_all)
 
 
@@ -98,31 +99,31 @@ def of_run(run: Row) -> None:
         )
     with columns[1]:
         share = (
-            theme.percent(run["wasted_ms"] / run["held_ms"]) if run["held_ms"] else theme.NOT_KNOWN
+            units.percent(run["wasted_ms"] / run["held_ms"]) if run["held_ms"] else units.NOT_KNOWN
         )
-        wasted = f"{theme.gpu_time(run['wasted_ms'])} = {share}"
-        tile("Wasted", theme.cost(run["wasted_cost"], beside=[run["cost"]]), wasted)
+        wasted = f"{units.gpu_time(run['wasted_ms'])} = {share}"
+        tile("Wasted", units.cost(run["wasted_cost"], beside=[run["cost"]]), wasted)
     with columns[2]:
         tile(
             "Allocated",
-            theme.gpu_time(run["held_ms"]),
-            f"{theme.cost(run['cost'])}, {theme.count(run['gpus'], 'GPU')}",
+            units.gpu_time(run["held_ms"]),
+            f"{units.cost(run['cost'])}, {units.count(run['gpus'], 'GPU')}",
         )
     with columns[3]:
         tile(
             "ETTR (of wall clock)",
-            theme.percent(run["ettr_ratio"]),
+            units.percent(run["ettr_ratio"]),
             "whole run, queue included",
         )
     with columns[4]:
         runs = (
-            f"{theme.count(run['attempts'], 'attempt')}, {theme.count(run['job_runs'], 'job run')}"
+            f"{units.count(run['attempts'], 'attempt')}, {units.count(run['job_runs'], 'job run')}"
         )
         tile("Restarts", f"{run['restarts']:,}", runs)
 
 
 def _share(summary: Row, name: str) -> str:
-    return theme.percent(summary[name] / summary["capacity_ms"] if summary["capacity_ms"] else None)
+    return units.percent(summary[name] / summary["capacity_ms"] if summary["capacity_ms"] else None)
 
 
 def _line(over_time: pl.DataFrame, *columns: str) -> list[float]:

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from goodput_app.dashboard import theme, time_zone
+from goodput_app.dashboard import time_zone
 from goodput_app.dashboard.components import wall
-from goodput_app.dashboard.replaying import current_replay
+from goodput_app.process.replay import current_replay
 from goodput_app.settings import settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_app.dashboard.scope import View
 
     Go = Callable[[dict[str, str | None]], None]  # changes the link
 
@@ -37,10 +37,10 @@ REFRESH_DEFAULT, REFRESH_OF_REPLAY = "30s", "5s"
 
 def draw(shown: View, default_range: str, go: Go) -> None:
     """Draw the button with the time range, which opens all that is to choose."""
-    label = theme.window(shown.start, shown.end)
+    label = time_zone.window(shown.start, shown.end)
     with st.popover(label, icon=":material/schedule:", width="stretch", help="Time range"):
         _range(default_range, go)
-        st.caption(f"Times are in {time_zone.name()}. `now` is {theme.moment(shown.now)}.")
+        st.caption(f"Times are in {time_zone.name()}. `now` is {time_zone.moment(shown.now)}.")
         _zone(go)
         st.session_state["scope_refresh"] = refresh()
         st.segmented_control(

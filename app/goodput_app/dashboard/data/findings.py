@@ -10,11 +10,12 @@ from datetime import UTC, datetime
 import polars as pl
 
 from goodput_app.access import rows
-from goodput_app.dashboard.data import marts, pending
+from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.data.marts import read
-from goodput_app.dashboard.state import current_store
+from goodput_app.process import evaluations
+from goodput_app.process.store import current_store
+from goodput_queries.database import Store
 from goodput_queries.scope import Scope
-from goodput_queries.storage.store import Store
 
 WAIT_S = 0.2  # small databases answer within it
 TIMEOUT_S = 120.0  # no page waits for it
@@ -192,4 +193,4 @@ def _pending() -> int:
         return sum(not one.done() for one in _evaluations.values())
 
 
-pending.count_with("findings", _pending)
+evaluations.count_with("findings", _pending)

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from goodput_app.dashboard import theme
+from goodput_app.dashboard import theme, time_zone
+from goodput_app.text import units
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_app.dashboard.scope import View
 
 CLUSTERS_SHOWN = 5
 AMBER_AFTER = timedelta(seconds=60)
@@ -38,9 +39,9 @@ def badges(clusters: pl.DataFrame, shown: View) -> list[tuple[str, theme.Badge]]
 
 def _freshness(name: str, as_of: datetime, shown: View) -> tuple[str, theme.Badge]:
     if as_of <= shown.start:
-        return f"{name}no data in this time range, data ends {theme.moment(as_of)}", "orange"
+        return f"{name}no data in this time range, data ends {time_zone.moment(as_of)}", "orange"
     if shown.mode != "LIVE":
-        return f"{name}data to {theme.moment(as_of)}", "gray"
+        return f"{name}data to {time_zone.moment(as_of)}", "gray"
     age = shown.now - as_of
     colour: theme.Badge = "red" if age > RED_AFTER else "orange" if age > AMBER_AFTER else "green"
-    return f"{name}data {theme.duration(age.total_seconds())} old", colour
+    return f"{name}data {units.duration(age.total_seconds())} old", colour

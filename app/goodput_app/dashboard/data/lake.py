@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 import streamlit as st
 
 from goodput_app.dashboard.data import marts
-from goodput_app.dashboard.state import current_store
+from goodput_app.process.store import current_store
 from goodput_queries.catalog import models
+from goodput_queries.database import LocalStore
 from goodput_queries.lake.arrange import READINGS
-from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     import polars as pl

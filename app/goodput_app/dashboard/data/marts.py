@@ -16,13 +16,13 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.access import rows
-from goodput_app.dashboard import throttling
-from goodput_app.dashboard.state import current_store
+from goodput_app.process.store import current_store
+from goodput_app.text import throttling
+from goodput_queries.database import LocalStore
 from goodput_queries.scope import EVERYTHING, Scope
-from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 TIMEOUT_S = 20.0
 LOSSES_SHOWN = 500

@@ -22,7 +22,7 @@ from goodput_app.access import rows as readers
 from goodput_app.access.identity import Action
 from goodput_app.access.rows import Teams
 from goodput_app.dashboard.data.marts import State, state
-from goodput_app.dashboard.state import current_store
+from goodput_app.process.store import current_store
 from goodput_app.settings import settings
 from goodput_billing.delivery import archive
 from goodput_billing.render import files
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from goodput_billing.statement.amounts.charges import Policy
     from goodput_billing.statement.days import Day
     from goodput_billing.statement.settings import StatementSettings
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
     from goodput_scenarios.scenario import Given
 
 DAYS_MOST = 62  # longer windows show their last days: each open one is a read of its own

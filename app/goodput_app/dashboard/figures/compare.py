@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.figures.ledger import PAGE_PX, ROW_PX, finished, marker
+from goodput_app.text import units
 
 if TYPE_CHECKING:
     import polars as pl
@@ -39,7 +40,7 @@ def delta_waterfall(ledger: pl.DataFrame) -> go.Figure:
             orientation="h",
             marker=marker(row["colour"]),
             text=[f"{change * 100:+.1f}"],
-            customdata=[[theme.percent(row["a_ratio"]), theme.percent(row["b_ratio"])]],
+            customdata=[[units.percent(row["a_ratio"]), units.percent(row["b_ratio"])]],
             hovertemplate=(
                 "<b>%{y}</b>: %{customdata[0]} of A, %{customdata[1]} of B<extra></extra>"
             ),

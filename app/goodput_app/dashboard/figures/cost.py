@@ -13,6 +13,7 @@ import polars as pl
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.figures.ledger import PATTERN, ROW_PX, finished
+from goodput_app.text import units
 from goodput_billing.statement.amounts.currency import PRICE_DECIMALS
 from goodput_billing.statement.amounts.summary import NOBODYS
 
@@ -69,7 +70,7 @@ def by_account(shown: pl.DataFrame) -> go.Figure:
         x=[sum(max(0.0, float(row[n])) for n in theme.MONEY) for row in shown.to_dicts()],
         mode="text",
         text=[
-            f"\u00a0\u00a0{theme.plotly_text(theme.cost(total, beside=totals))}" for total in totals
+            f"\u00a0\u00a0{theme.plotly_text(units.cost(total, beside=totals))}" for total in totals
         ],
         textposition="middle right",
         hoverinfo="skip",
@@ -77,7 +78,7 @@ def by_account(shown: pl.DataFrame) -> go.Figure:
         cliponaxis=False,
     )
     figure.update_layout(barmode="relative")
-    figure.update_xaxes(title_text=theme.currency(), range=_wide(totals, 1.25))
+    figure.update_xaxes(title_text=units.currency(), range=_wide(totals, 1.25))
     figure.update_yaxes(autorange="reversed", automargin=True)
     return finished(figure, height=max(1, shown.height) * (ROW_PX + 6) + 130, has_legend=True)
 
@@ -97,7 +98,7 @@ def by_day(sums: pl.DataFrame, height: int = 320) -> go.Figure:
         figure.add_bar(x=days, y=_floats(sums[column]), **_look(column, "y"))
     figure.update_layout(barmode="relative", bargap=0.25)
     figure.update_xaxes(title_text="day of the statement", type="category", nticks=12)
-    figure.update_yaxes(title_text=f"{theme.currency()} a day")
+    figure.update_yaxes(title_text=f"{units.currency()} a day")
     return finished(figure, height=height, has_legend=True)
 
 
@@ -118,7 +119,7 @@ def budgets(frame: pl.DataFrame) -> go.Figure:
     over = [(row["forecast_cost"] or 0) > row["budget_cost"] for row in rows]
     own, red = theme.style("productive").colour, theme.style("fault").colour
     free = theme.style("free").colour
-    sign, decimals = theme.currency_sign(), theme.money_decimals()
+    sign, decimals = units.currency_sign(), units.money_decimals()
     figure = go.Figure()
     figure.add_bar(
         y=labels,
@@ -163,7 +164,7 @@ def budgets(frame: pl.DataFrame) -> go.Figure:
     )
     figure.update_layout(barmode="overlay")
     figure.update_xaxes(
-        title_text=f"{theme.currency()} a month (% of budget)", range=_wide(ends, 1.6)
+        title_text=f"{units.currency()} a month (% of budget)", range=_wide(ends, 1.6)
     )
     figure.update_yaxes(autorange="reversed", automargin=True)
     return finished(figure, height=len(rows) * (ROW_PX + 10) + 120, has_legend=True)
@@ -176,7 +177,7 @@ def unit_costs(rows: pl.DataFrame) -> go.Figure:
     """
     labels = [theme.plotly_text(label) for label in _labelled(rows)["label"]]
     held = _floats(rows["cost_per_allocated_gpu_h"])
-    price = theme.money_decimals() + PRICE_DECIMALS
+    price = units.money_decimals() + PRICE_DECIMALS
     useful = rows["cost_per_productive_gpu_h"].cast(pl.Float64).to_list()
     figure = go.Figure()
     for label, left, right in zip(labels, held, useful, strict=True):
@@ -196,16 +197,16 @@ def unit_costs(rows: pl.DataFrame) -> go.Figure:
             mode="markers+text",
             name=name,
             text=[
-                "" if v is None else f"\u00a0\u00a0{theme.plotly_text(theme.cost(v))}\u00a0\u00a0"
+                "" if v is None else f"\u00a0\u00a0{theme.plotly_text(units.cost(v))}\u00a0\u00a0"
                 for v in values
             ],
             textposition=place,
             marker={"size": 11, "symbol": symbol, "color": theme.style(key).colour},
-            hovertemplate=f"%{{y}}: {theme.currency_sign()}%{{x:,.{price}f}} {name}<extra></extra>",
+            hovertemplate=f"%{{y}}: {units.currency_sign()}%{{x:,.{price}f}} {name}<extra></extra>",
             cliponaxis=False,
         )
     figure.update_xaxes(
-        title_text=f"{theme.currency()} a GPU-hour",
+        title_text=f"{units.currency()} a GPU-hour",
         range=_wide([v for v in (*held, *useful) if v], 1.2),
     )
     figure.update_yaxes(autorange="reversed", automargin=True)
@@ -228,9 +229,9 @@ def _account(account: str, cluster: str | None) -> str:
 def _against(row: dict[str, Any]) -> str:
     """Return the forecast, and how many percent of the budget it is."""
     if not row["budget_cost"] or row["forecast_cost"] is None:
-        return theme.cost(row["forecast_cost"])
+        return units.cost(row["forecast_cost"])
     share = float(row["forecast_cost"] / row["budget_cost"])
-    return f"{theme.cost(row['forecast_cost'])} ({share * 100:,.0f} %)"
+    return f"{units.cost(row['forecast_cost'])} ({share * 100:,.0f} %)"
 
 
 def _used(frame: pl.DataFrame) -> list[str]:
@@ -247,7 +248,7 @@ def _look(column: str, axis: str) -> dict[str, Any]:
             "line": {"width": 0},
         },
         "hovertemplate": (
-            f"{label}: {theme.currency_sign()}%{{{axis}:,.{theme.money_decimals()}f}}"
+            f"{label}: {units.currency_sign()}%{{{axis}:,.{units.money_decimals()}f}}"
             "<extra></extra>"
         ),
     }

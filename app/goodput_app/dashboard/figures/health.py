@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.figures.ledger import ROW_PX, finished, marker
+from goodput_app.text import units
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -190,15 +191,15 @@ def _labels(frame: pl.DataFrame) -> list[str]:
 
 
 def _size(row: Mapping[str, Any]) -> str:
-    low, high = (theme.duration(row[name]) for name in ("mtbf_low_s", "mtbf_high_s"))
-    of = theme.count(row["gpus_to"], "GPU")
+    low, high = (units.duration(row[name]) for name in ("mtbf_low_s", "mtbf_high_s"))
+    of = units.count(row["gpus_to"], "GPU")
     if row["gpus_from"] < row["gpus_to"]:
         of = f"{row['gpus_from']} to {of}"
     if not row["failures"]:
         between = f"no failure: at least {low}"
     else:
-        between = f"{theme.duration(row['mtbf_s'])} ({low} to {high})"
+        between = f"{units.duration(row['mtbf_s'])} ({low} to {high})"
     return (
-        f"{of}: {between}<br>{theme.count(row['failures'], 'failure')} in "
-        f"{theme.count(row['attempts'], 'attempt')}, {theme.gpu_time(row['gpu_ms'])}"
+        f"{of}: {between}<br>{units.count(row['failures'], 'failure')} in "
+        f"{units.count(row['attempts'], 'attempt')}, {units.gpu_time(row['gpu_ms'])}"
     )

@@ -14,6 +14,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from goodput_app.dashboard import theme
+from goodput_app.text import units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +45,7 @@ def waterfall(frame: pl.DataFrame) -> go.Figure:
     """
     rows = [row for row in frame.iter_rows(named=True) if row["gpu_ms"] > 0]
     capacity_ms = sum(row["gpu_ms"] for row in rows)
-    unit, divisor = theme.gpu_time_unit(capacity_ms)
+    unit, divisor = units.gpu_time_unit(capacity_ms)
     losses = sorted(
         (row for row in rows if row["kind"] != "goodput"),
         key=lambda row: (_group_rank(row["group"]), -row["gpu_ms"]),
@@ -106,7 +107,7 @@ def _part(row: dict[str, Any], bar: str, base: float, divisor: int, amount: str)
         orientation="h",
         marker=marker(row["colour"]),
         text=[amount],
-        customdata=[[theme.plotly_text(theme.cost(row["cost"])), theme.gpu_time(row["gpu_ms"])]],
+        customdata=[[theme.plotly_text(units.cost(row["cost"])), units.gpu_time(row["gpu_ms"])]],
         hovertemplate=_hover(row["definition"]),
         name=theme.plotly_text(row["label"]),
     )
@@ -173,7 +174,7 @@ def categories_over_time(
     figure.update_layout(hovermode="x unified")
     figure.update_xaxes(title_text="UTC", range=[begin, stop])
     figure.update_yaxes(
-        title_text=f"GPUs (mean over {theme.duration(step_ms / 1000)})", rangemode="tozero"
+        title_text=f"GPUs (mean over {units.duration(step_ms / 1000)})", rangemode="tozero"
     )
     return finished(figure, height=height, has_legend=True)
 
@@ -188,7 +189,7 @@ def ledger_bar(frame: pl.DataFrame) -> go.Figure:
         key=lambda row: theme.rank(row["category"]),
     )
     total_ms = sum(row["gpu_ms"] for row in rows)
-    unit, divisor = theme.gpu_time_unit(total_ms)
+    unit, divisor = units.gpu_time_unit(total_ms)
     figure = go.Figure()
     for row in rows:
         share = row["gpu_ms"] / total_ms
@@ -198,13 +199,13 @@ def ledger_bar(frame: pl.DataFrame) -> go.Figure:
             x=[row["gpu_ms"] / divisor],
             orientation="h",
             marker=marker(row["colour"]),
-            name=f"{label} {theme.percent(share)}",
-            text=[theme.percent(share) if share >= 0.06 else ""],
+            name=f"{label} {units.percent(share)}",
+            text=[units.percent(share) if share >= 0.06 else ""],
             textposition="inside",
             insidetextanchor="middle",
             textangle=0,
             textfont={"color": theme.ink(row["colour"])},
-            customdata=[[theme.plotly_text(theme.cost(row["cost"])), theme.percent(share)]],
+            customdata=[[theme.plotly_text(units.cost(row["cost"])), units.percent(share)]],
             hovertemplate=(
                 f"{label}: %{{x:,.2f}} {unit}<br>%{{customdata[1]}} of allocated time"
                 "<br>%{customdata[0]}<extra></extra>"
@@ -323,8 +324,8 @@ def marker(colour: str | None) -> dict[str, Any]:
 
 
 def _amount(gpu_ms: int, capacity_ms: int) -> str:
-    divisor = theme.gpu_time_unit(capacity_ms)[1]
-    share = theme.percent(gpu_ms / capacity_ms if capacity_ms else None)
+    divisor = units.gpu_time_unit(capacity_ms)[1]
+    share = units.percent(gpu_ms / capacity_ms if capacity_ms else None)
     return f"{gpu_ms / divisor:,.1f} ({share})"
 
 

@@ -9,6 +9,7 @@ import polars as pl
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.figures.ledger import finished
+from goodput_app.text import units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +32,7 @@ def bandwidth(frame: pl.DataFrame) -> go.Figure:
         rows = frame.filter(pl.col("operation") == operation).sort("size_from_bytes")
         colour = theme.SERIES_COLOURS[number % len(theme.SERIES_COLOURS)]
         name = theme.plotly_text(operation)
-        sizes = [theme.size(size) for size in rows["size_from_bytes"]]
+        sizes = [units.size(size) for size in rows["size_from_bytes"]]
         counts = [f"{n:,} operations" for n in rows["operations"]]
         for column, dash, called in LINES:
             is_first = column == LINES[0][0]
@@ -52,7 +53,7 @@ def bandwidth(frame: pl.DataFrame) -> go.Figure:
     figure.update_xaxes(
         type="log",
         tickvals=ticks,
-        ticktext=[theme.size(size) for size in ticks],
+        ticktext=[units.size(size) for size in ticks],
         title_text="Message size (as nccl-tests counts it)",
     )
     figure.update_yaxes(rangemode="tozero", automargin=True, title_text="Bus bandwidth (GB/s)")

@@ -8,6 +8,7 @@ import polars as pl
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.figures.ledger import finished
+from goodput_app.text import units
 
 COLUMN_PX, ROWS_PX_MAX = 22, 420
 KINDS = {  # label -> its operations; a send ends with its receive, so one of them is drawn
@@ -29,7 +30,7 @@ def workers(frame: pl.DataFrame) -> go.Figure:
     cells[at] = 100 * (frame["slowdown_ratio"].to_numpy() - 1)
     said = np.full((stages, ranks), "", dtype=object)
     said[at] = [
-        f"{theme.gpu_time(ms)} of the run, {theme.cost(cost)}"
+        f"{units.gpu_time(ms)} of the run, {units.cost(cost)}"
         for ms, cost in frame.select("excess_gpu_ms", "excess_cost").iter_rows()
     ]
     figure = go.Figure(

@@ -11,6 +11,7 @@ import polars as pl
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.figures.ledger import MAX_POINTS, PAGE_PX, ROW_PX, finished, marker
+from goodput_app.text import units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +28,7 @@ def run_ledgers(runs: pl.DataFrame, categories: pl.DataFrame) -> go.Figure:
     runs: marts.runs. categories: marts.run_categories.
     """
     shown = runs.head(RUNS_DRAWN)
-    unit, divisor = theme.gpu_time_unit(shown["held_ms"].max())  # type: ignore[arg-type]
+    unit, divisor = units.gpu_time_unit(shown["held_ms"].max())  # type: ignore[arg-type]
     names = {
         key: theme.plotly_text(name, 32)
         for key, name in shown.select("run_key", "run_name").iter_rows()
@@ -45,7 +46,7 @@ def run_ledgers(runs: pl.DataFrame, categories: pl.DataFrame) -> go.Figure:
             marker=marker(of_it["colour"][0]),
             name=label,
             customdata=[
-                [names[key], theme.percent(ms / held[key] if held[key] else None)]
+                [names[key], units.percent(ms / held[key] if held[key] else None)]
                 for key, ms in of_it.select("run_key", "gpu_ms").iter_rows()
             ],
             hovertemplate=(
@@ -85,7 +86,7 @@ def straggler_lanes(frame: pl.DataFrame) -> go.Figure:
         for r in rows.iter_rows(named=True)
     ]
     waits = [
-        theme.NOT_KNOWN if w is None else f"{w:,.1f} GPU-s lost by other ranks"
+        units.NOT_KNOWN if w is None else f"{w:,.1f} GPU-s lost by other ranks"
         for w in rows["imposed_wait_gpu_s"].to_list()
     ]
     steps = [

@@ -13,9 +13,10 @@ import plotly.graph_objects as go
 import polars as pl
 from plotly.subplots import make_subplots
 
-from goodput_app.dashboard import theme
+from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.figures.ledger import finished, marker
 from goodput_app.dashboard.figures.legend import with_legend
+from goodput_app.text import units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -222,7 +223,7 @@ def _bars(
 ) -> None:
     """Add bars in their lanes; hovers: escaped text, one a bar."""
     lengths = (rows["end_at"] - rows["start_at"]).dt.total_milliseconds().to_list()
-    spans = [theme.window(*at) for at in rows.select("start_at", "end_at").iter_rows()]
+    spans = [time_zone.window(*at) for at in rows.select("start_at", "end_at").iter_rows()]
     figure.add_bar(
         y=rows["lane"].to_list(),
         x=lengths,
@@ -236,7 +237,7 @@ def _bars(
         textfont={"color": "#ffffff"},
         showlegend=is_in_legend,
         customdata=list(
-            zip(hovers, spans, [theme.duration(ms / 1000) for ms in lengths], strict=True)
+            zip(hovers, spans, [units.duration(ms / 1000) for ms in lengths], strict=True)
         ),
         hovertemplate="%{customdata[0]}<br>%{customdata[1]}, %{customdata[2]}<extra></extra>",
         row=1,

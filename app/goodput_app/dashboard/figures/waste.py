@@ -9,6 +9,7 @@ import polars as pl
 
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.figures.ledger import finished, marker
+from goodput_app.text import units
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -40,7 +41,7 @@ def causes(frame: pl.DataFrame) -> go.Figure:
     )
     total_ms = int(sums["gpu_ms"].sum())
     total = sums["cost"].sum() if is_priced else total_ms
-    unit, divisor = theme.gpu_time_unit(total_ms)
+    unit, divisor = units.gpu_time_unit(total_ms)
     figure = go.Figure()
     running = 0.0
     shown = sums.head(CAUSES_SHOWN)
@@ -49,8 +50,8 @@ def causes(frame: pl.DataFrame) -> go.Figure:
         running += worth
         share = f", {100 * running / total:.0f} % cumulative" if total else ""
         amount = (
-            theme.cost(row["cost"], beside=sums["cost"]) if is_priced
-            else theme.gpu_time(row["gpu_ms"])
+            units.cost(row["cost"], beside=sums["cost"]) if is_priced
+            else units.gpu_time(row["gpu_ms"])
         )  # fmt: skip
         figure.add_bar(
             y=[theme.plotly_text(row["label"])],
@@ -59,8 +60,8 @@ def causes(frame: pl.DataFrame) -> go.Figure:
             marker=marker(row["colour"]),
             width=BAR_SHARE,
             offset=BAR_OFFSET,
-            text=[theme.plotly_text(f"{theme.count(row['gaps'], 'gap')}{share}")],
-            hovertemplate=f"%{{y}}: {theme.gpu_time(row['gpu_ms'])}<extra></extra>",
+            text=[theme.plotly_text(f"{units.count(row['gaps'], 'gap')}{share}")],
+            hovertemplate=f"%{{y}}: {units.gpu_time(row['gpu_ms'])}<extra></extra>",
             showlegend=False,
         )
         # above the bar, where also a narrow screen has room for it
@@ -72,7 +73,7 @@ def causes(frame: pl.DataFrame) -> go.Figure:
     figure.update_layout(barmode="overlay")
     top = max((trace.x[0] for trace in figure.data), default=1)
     figure.update_xaxes(
-        title_text=theme.currency() if is_priced else f"idle {unit}", range=[0, (top or 1) * 1.75]
+        title_text=units.currency() if is_priced else f"idle {unit}", range=[0, (top or 1) * 1.75]
     )
     figure.update_yaxes(autorange="reversed", showticklabels=False, showgrid=False)
     return finished(figure, height=shown.height * CAUSE_PX + 80)
@@ -91,7 +92,7 @@ def gap_lengths(frame: pl.DataFrame) -> go.Figure:
         counts[place] += gaps
     used = [i for i, n in enumerate(counts) if n] or [0]
     shown = range(used[0], used[-1] + 1)
-    unit, divisor = theme.gpu_time_unit(max(sums_ms))
+    unit, divisor = units.gpu_time_unit(max(sums_ms))
     figure = go.Figure(
         go.Bar(
             x=[LENGTHS[i][0] for i in shown],
@@ -134,7 +135,7 @@ def coverage(frame: pl.DataFrame) -> go.Figure:
             [
                 "no data"
                 if c is None
-                else f"{theme.percent(c['coverage_ratio'])} of {c['gpus_expected']} GPUs"
+                else f"{units.percent(c['coverage_ratio'])} of {c['gpus_expected']} GPUs"
                 for c in cells
             ]
         )

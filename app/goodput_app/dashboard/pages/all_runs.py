@@ -3,12 +3,12 @@
 import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, details, scope_bar, states
 from goodput_app.dashboard.components.runs import queue_parts
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import findings, marts, speed
 from goodput_app.dashboard.figures import runs as figures_runs
+from goodput_app.text import units
 
 view = scope_bar.required_view()
 scope = view.scope
@@ -58,6 +58,6 @@ if not runs.is_empty():
             )
         unpriced = runs.filter(pl.col("wasted_cost").is_null()).height
         if 0 < unpriced < runs.height:
-            st.caption(f"{unpriced:,} runs have {theme.NO_PRICE}.")
+            st.caption(f"{unpriced:,} runs have {units.NO_PRICE}.")
 with panel("Queue waits", "marts.queue_waits", help="Of job runs that request GPUs."):
     queue_parts.waits(scope)

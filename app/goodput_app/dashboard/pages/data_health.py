@@ -15,6 +15,7 @@ from goodput_app.dashboard.components.data import (
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import lake, marts
 from goodput_app.dashboard.figures import waste
+from goodput_app.text import units
 from goodput_queries.scope import EVERYTHING
 
 SOURCES = {
@@ -137,9 +138,9 @@ with panel(
     for row in marts.reading_precision(scope).iter_rows(named=True):
         st.caption(
             f"{theme.markdown_text(row['cluster'])}: readings at least every "
-            f"{theme.duration(row['interval_s'])} place {theme.count(row['changes'], 'change')} "
-            f"between active and idle to ± {theme.gpu_time(row['gpu_ms'])}; idle time under "
-            f"{theme.duration(row['unseen_s'])} may count as active."
+            f"{units.duration(row['interval_s'])} place {units.count(row['changes'], 'change')} "
+            f"between active and idle to ± {units.gpu_time(row['gpu_ms'])}; idle time under "
+            f"{units.duration(row['unseen_s'])} may count as active."
         )
 with panel(
     "Findings",

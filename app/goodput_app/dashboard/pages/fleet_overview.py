@@ -2,13 +2,14 @@
 
 import streamlit as st
 
-from goodput_app.dashboard import comparison, headline, theme
+from goodput_app.dashboard import comparison, theme, time_zone
 from goodput_app.dashboard.components import charts, details, scope_bar, states, tiles
 from goodput_app.dashboard.components.findings import finding_parts
 from goodput_app.dashboard.components.fleet import now_strip, overview_parts
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import findings, ledger_groups, marts
 from goodput_app.dashboard.figures import ledger as figures
+from goodput_app.text import headline
 
 view = scope_bar.required_view()
 scope = view.scope
@@ -34,7 +35,7 @@ with panel("", "marts.goodput_summary"):
     if (said := headline.communication(summary)) is not None:
         st.caption(theme.markdown_text(said))
     if before.summary is not None:
-        span = theme.window(view.start - (view.end - view.start), view.start)
+        span = time_zone.window(view.start - (view.end - view.start), view.start)
         st.caption(f"Changes: against {span}.")
     elif before.reason is not None:
         st.caption(theme.markdown_text(before.reason))

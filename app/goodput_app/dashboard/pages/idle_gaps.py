@@ -3,12 +3,12 @@
 import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard import theme, throttling
 from goodput_app.dashboard.components import charts, details, places, scope_bar, telemetry_parts
 from goodput_app.dashboard.components.findings import waste_parts
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import health, marts
 from goodput_app.dashboard.figures import waste
+from goodput_app.text import throttling, units
 
 view = scope_bar.required_view()
 scope = view.scope
@@ -73,8 +73,8 @@ else:
     if not beside.is_empty():
         st.warning(
             f"GPUs were idle while their jobs ran steps: "
-            f"{theme.count(int(beside['gaps'].sum()), 'gap')} of 5 min or more, "
-            f"{theme.gpu_time(int(beside['gpu_ms'].sum()))}. The ledger counts that time with the "
+            f"{units.count(int(beside['gaps'].sum()), 'gap')} of 5 min or more, "
+            f"{units.gpu_time(int(beside['gpu_ms'].sum()))}. The ledger counts that time with the "
             "steps, because a job's steps count for all its GPUs; check whether it needs them.",
             icon=":material/person_alert:",
         )

@@ -10,6 +10,7 @@ from goodput_app.dashboard.components import charts, scope_bar, tables
 from goodput_app.dashboard.components.states import panel, require_all_teams
 from goodput_app.dashboard.data import metrics, other_metrics
 from goodput_app.dashboard.figures import other_metrics as figures
+from goodput_app.text import units
 
 METRICS = {
     "metric": "Metric",
@@ -40,7 +41,7 @@ with panel("", "marts.other_metrics"):
         st.stop()
     shown = found.with_columns(
         pl.col("meaning").fill_null("not in the catalogue"),
-        pl.col("unit", "kind").fill_null(theme.NOT_KNOWN),
+        pl.col("unit", "kind").fill_null(units.NOT_KNOWN),
     )
     picked = tables.pick(shown, METRICS, "metric", found["metric"], rows=10)
 if picked is None:

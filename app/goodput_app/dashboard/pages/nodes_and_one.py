@@ -12,6 +12,7 @@ from goodput_app.dashboard.components.fleet import host_parts, node_parts
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import marts, metrics, network
 from goodput_app.dashboard.figures import ledger as figures
+from goodput_app.text import units
 
 view = scope_bar.required_view()
 node = view.scope.node
@@ -41,7 +42,7 @@ if gpus.is_empty():
 models = ", ".join(sorted({model for model in gpus["gpu_model"] if model}))
 rack = gpus["rack"][0]
 facts = [
-    theme.count(gpus["gpu_uuid"].n_unique(), "GPU"),
+    units.count(gpus["gpu_uuid"].n_unique(), "GPU"),
     models or "model not known",
     "rack unknown" if rack is None else f"rack {theme.printable(rack)}",
     gpus["cluster"][0],

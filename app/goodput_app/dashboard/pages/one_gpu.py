@@ -5,7 +5,7 @@ from dataclasses import replace
 import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard import theme
+from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import charts, flag_parts, places, scope_bar
 from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.components.fleet import gpu_parts
@@ -77,4 +77,4 @@ with panel("Ledger", "marts.ledger_by_category", help="The GPU's time by categor
         "gpu-ledger",
         "The GPU's time by category",
     )
-st.caption(f"GPU UUID {theme.markdown_text(gpu)}, {theme.window(view.start, view.end)}")
+st.caption(f"GPU UUID {theme.markdown_text(gpu)}, {time_zone.window(view.start, view.end)}")

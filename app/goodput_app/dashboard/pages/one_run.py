@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from goodput_app.dashboard import theme
+from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import charts, flag_parts, scope_bar, states, tiles
 from goodput_app.dashboard.components.runs import (
     failure_parts,
@@ -137,4 +137,4 @@ if last_attempt is None or attempt not in (None, last_attempt):
         help="Of the attempt selected above, else of the last one that ended badly.",
     ):
         failure_parts.of_attempt(scope, attempt, key="selected_")
-st.caption(f"Run {theme.markdown_text(scope.run)}, window {theme.window(view.start, view.end)}")
+st.caption(f"Run {theme.markdown_text(scope.run)}, window {time_zone.window(view.start, view.end)}")

@@ -2,11 +2,11 @@
 
 import streamlit as st
 
-from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import scope_bar
 from goodput_app.dashboard.components.findings import finding_parts as parts
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import findings
+from goodput_app.text import units
 
 view = scope_bar.required_view()
 scope = view.scope
@@ -24,7 +24,7 @@ with panel(
     if found is not None and found.fixes.is_empty():
         st.caption("Nothing to do in this time range.")
     elif found is not None:
-        back = theme.gpu_time(float(found.fixes["back_ms"].sum()))
+        back = units.gpu_time(float(found.fixes["back_ms"].sum()))
         st.caption(f"In total {back} of this time range are recoverable.")
         parts.fixes(found.fixes, found.findings)
 if found is not None:

@@ -14,10 +14,10 @@ from starlette.routing import Route
 from goodput_app.access import current
 from goodput_app.access.identity import LOCAL
 from goodput_app.server.api import document
-from goodput_app.server.api.asked import asked, refuse_unknown
 from goodput_app.server.api.formats import NOT_KEPT, response
+from goodput_app.server.api.request_params import asked, refuse_unknown
 from goodput_app.server.body import limited_body
-from goodput_app.sql_access import asking
+from goodput_app.sql_access import run_query
 from goodput_app.sql_access.slots import BusyError
 from goodput_queries import saved_queries
 from goodput_queries.errors import GoodputError, NotPermittedError, QueryError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 log = logging.getLogger(__name__)
 
@@ -48,12 +48,12 @@ def api_routes(store: Store) -> list[Route]:
 
     def views(request: Request, _body: bytes) -> Response:
         refuse_all(request.query_params)
-        found = [_view(asdict(view)) for view in asking.views(store)]
+        found = [_view(asdict(view)) for view in run_query.views(store)]
         return JSONResponse({"views": found}, headers=NOT_KEPT)
 
     def rows_of_view(request: Request, _body: bytes) -> Response:
         name = request.path_params["view"]
-        found = [view for view in asking.views(store) if view.name == name]
+        found = [view for view in run_query.views(store) if view.name == name]
         if not found:
             raise NotFoundError(f"there is no view {name[:100]!r} for you; see {BELOW}/views.")
         return _rows(store, request, f"select * from {found[0].name}", request.query_params)
@@ -97,7 +97,7 @@ def refuse_all(given: Mapping[str, object]) -> None:
 def _rows(store: Store, request: Request, sql: str, given: Mapping[str, object]) -> Response:
     refuse_unknown(given)
     wanted = asked(request, given)
-    return response(asking.ask(store, sql, wanted.scope, wanted.rows_max), wanted.form)
+    return response(run_query.ask(store, sql, wanted.scope, wanted.rows_max), wanted.form)
 
 
 def _name() -> str | None:

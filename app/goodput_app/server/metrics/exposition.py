@@ -25,7 +25,7 @@ from goodput_app.server.metrics.objectives import add_objectives
 from goodput_app.server.metrics.open_findings import FIRST_WAIT_S, OpenFindings
 
 if TYPE_CHECKING:
-    from goodput_queries.storage.store import LocalStore
+    from goodput_queries.database import LocalStore
 
 TIMEOUT_S = 10.0  # Prometheus' default scrape timeout
 ORIGINS_MAX = 200  # a followed folder has an origin a file
@@ -107,7 +107,7 @@ class Metrics:
             if self._built is None or self._built[0] != built:
                 found, ends = Samples(), ledger.clusters(self._store)
                 ledger.add_window(self._store, found, ends)
-                if self._store.objectives is not None:
+                if "goodput_objectives" in self._store.variables:
                     add_objectives(self._store, found)
                 self._built = (built, found.metrics, ends)
             _, metrics, ends = self._built

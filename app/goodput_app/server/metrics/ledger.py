@@ -14,7 +14,7 @@ from goodput_queries.counted_hours import OTHER
 from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 TIMEOUT_S = 10.0  # Prometheus' default scrape timeout
 WINDOW_MS = 24 * 3_600_000

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from goodput_app.server.metrics.families import Samples
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 TIMEOUT_S = 10.0
 VALUES = {

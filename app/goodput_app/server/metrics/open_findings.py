@@ -13,7 +13,7 @@ from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
     from goodput_app.server.metrics.families import Samples
-    from goodput_queries.storage.store import Store
+    from goodput_queries.database import Store
 
 log = logging.getLogger(__name__)
 

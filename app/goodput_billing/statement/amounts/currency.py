@@ -6,14 +6,6 @@ currency`. Nothing is converted: a row that names another is refused.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from goodput_queries.errors import QueryError
-
-if TYPE_CHECKING:
-    from goodput_billing.statement.days import Day
-    from goodput_queries.storage.store import Store
-
 DEFAULT = "USD"
 SIGNS = {"USD": "$", "EUR": "\N{EURO SIGN}", "GBP": "\N{POUND SIGN}", "JPY": "\N{YEN SIGN}"}
 # ISO 4217, list one, of money that is in use: not funds, metals, tests
@@ -32,11 +24,6 @@ _NONE = "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF"
 _THOUSANDTHS = "BHD IQD JOD KWD LYD OMR TND"
 _DECIMALS = dict.fromkeys(_NONE.split(), 0) | dict.fromkeys(_THOUSANDTHS.split(), 3)
 PRICE_DECIMALS = 2  # that a price of a GPU-hour has beyond an amount
-_NAMED = " union all ".join(
-    f"""select '{table}' as source, currency from raw.{table}
-    where coalesce(to_ms(valid_from_at), 0) < $2 and coalesce(to_ms(valid_to_at), $1 + 1) > $1"""
-    for table in ("rates", "tariffs", "budgets")
-)
 
 
 def sign(code: str) -> str:
@@ -55,23 +42,3 @@ def smallest_cents(code: str) -> int:
     Of currencies with thousandths amounts are billed to the hundredth.
     """
     return 100 if decimals(code) == 0 else 1
-
-
-def others(store: Store, day: Day, code: str) -> list[tuple[str, str]]:
-    """Return what holds on a day and names another currency: (source, code), in order."""
-    found = store.read(
-        f"select distinct source, currency from ({_NAMED}) where currency <> $3 order by all",
-        [day.from_ms, day.to_ms, code],
-    )
-    return [(source, named) for source, named in found.rows()]
-
-
-def refuse_others(store: Store, day: Day, code: str) -> None:
-    """Raise QueryError where prices, tariffs or budgets of a day are in another currency."""
-    if found := others(store, day, code):
-        codes = ", ".join(f"{source} in {named}" for source, named in found)
-        raise QueryError(
-            f"the statement of {day.date} is in {code}, but there are {codes}; nothing is "
-            "converted. Ingest them in one currency and name it as 'currency' of [statement] in "
-            "goodput.toml."
-        )

@@ -9,7 +9,7 @@ import polars as pl
 from goodput_ingest.formats import files
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
-from goodput_ingest.source import Batch, Reject
+from goodput_queries.evidence.batch import Batch, Reject
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -34,7 +34,7 @@ from goodput_ingest.formats.prometheus_text.series import (
     NO_HEAD,
     KnownSeries,
 )
-from goodput_ingest.source import Reject
+from goodput_queries.evidence.batch import Reject
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

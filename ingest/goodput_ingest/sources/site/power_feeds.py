@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, ClassVar
 import polars as pl
 
 from goodput_ingest.formats import csv_table
-from goodput_ingest.formats.money import exact, overhead, read_rows
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
+from goodput_ingest.sources.site.money import exact, overhead, read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

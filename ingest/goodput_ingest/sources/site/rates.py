@@ -20,8 +20,15 @@ from typing import TYPE_CHECKING, ClassVar
 import polars as pl
 
 from goodput_ingest.formats import csv_table
-from goodput_ingest.formats.money import AMOUNT_MAX, amount, currency, exact, read_rows, validity
 from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
+from goodput_ingest.sources.site.money import (
+    AMOUNT_MAX,
+    amount,
+    currency,
+    exact,
+    read_rows,
+    validity,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -19,8 +19,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import polars as pl
 
 from goodput_ingest.formats import csv_table
-from goodput_ingest.formats.money import currency, exact, overhead, read_rows, validity
 from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
+from goodput_ingest.sources.site.money import currency, exact, overhead, read_rows, validity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

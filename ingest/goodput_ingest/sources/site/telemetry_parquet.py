@@ -26,7 +26,7 @@ from goodput_ingest.formats import parquet_columns
 from goodput_ingest.formats.json_text.json_lines import EPOCH, LATEST
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_queries.errors import IngestError
-from goodput_queries.evidence.batch import ROW_GROUP
+from goodput_queries.storage.row_groups import ROW_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,7 +4,7 @@ select
     team,
     cause,
     count(*) as attempts,
-    sum(lost_gpu_ms) / one_hour_ms() as lost_gpu_h,
+    sum(lost_gpu_ms) / 3600000 as lost_gpu_h,
     sum(lost_cost) as lost_cost,
     max(end_at) as last_at
 from marts.attempt_causes

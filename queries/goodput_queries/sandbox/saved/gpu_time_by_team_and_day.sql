@@ -4,7 +4,7 @@ select
     date_trunc('day', epoch_ms(hour_ms)) as day_at,
     team,
     category,
-    sum(gpu_ms) / one_hour_ms() as gpu_h,
+    sum(gpu_ms) / 3600000 as gpu_h,
     sum(cost) as cost
 from marts.ledger_scoped
 group by all

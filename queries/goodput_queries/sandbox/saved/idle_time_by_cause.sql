@@ -4,7 +4,7 @@ select
     team,
     cause,
     count(*) as gaps,
-    sum(gpu_ms) / one_hour_ms() as gpu_h,
+    sum(gpu_ms) / 3600000 as gpu_h,
     max(gap_s) as longest_gap_s,
     sum(cost) as cost
 from marts.idle_gaps

@@ -4,7 +4,7 @@ select
     label as category,
     cause,
     blame,
-    sum(gpu_ms) / one_hour_ms() as gpu_h,
+    sum(gpu_ms) / 3600000 as gpu_h,
     sum(cost) as cost,
     count(distinct run_key) as runs
 from marts.loss_causes

@@ -5,9 +5,9 @@ select
     team,
     user_name,
     gpus,
-    held_ms / one_hour_ms() as allocated_gpu_h,
-    useful_ms / one_hour_ms() as useful_gpu_h,
-    wasted_ms / one_hour_ms() as wasted_gpu_h,
+    held_ms / 3600000 as allocated_gpu_h,
+    useful_ms / 3600000 as useful_gpu_h,
+    wasted_ms / 3600000 as wasted_gpu_h,
     goodput_of_held_ratio,
     wasted_cost,
     verdict

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 
 import polars as pl
 import pytest
-from tests.app.receivers import PASSWORD, post_office, web
+from tests.app.receivers import mail_settings, web
 
 from goodput_billing.delivery.deliver import Plan
-from goodput_billing.delivery.settings import MailSettings, ReportSettings, WebhookSettings
+from goodput_billing.delivery.settings import ReportSettings, WebhookSettings
 from goodput_billing.statement.amounts.charges import Policy
 from goodput_billing.statement.amounts.rows import digest
 from goodput_billing.statement.closing import Booking
@@ -21,42 +21,12 @@ POLICY = Policy("none", False, {})
 
 
 @pytest.fixture
-def secure_post(certificate):
-    """Give a mail server that wants STARTTLS, then user and password."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(*certificate)
-    with post_office(tls_context=context, require_starttls=True, auth_required=True) as running:
-        yield running
-
-
-@pytest.fixture
 def secure_hook(certificate):
     """Give a web server behind a certificate of its own."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*certificate)
     with web(context) as running:
         yield running
-
-
-def mail_settings(post, **more):
-    """Return settings for a mail server of these tests."""
-    return MailSettings(
-        **{
-            "host": "127.0.0.1",
-            "port": post.port,
-            "sender": "Goodput <goodput@lab.example>",
-            "to": ("finance@lab.example",),
-            "security": "none",
-            "timeout_s": 10,
-            **more,
-        }
-    )
-
-
-@pytest.fixture
-def by_mail():
-    """Give what makes settings for a mail server."""
-    return mail_settings
 
 
 @pytest.fixture
@@ -117,9 +87,3 @@ def plan(tmp_path, clock, post, hook):
         webhook=WebhookSettings(url=f"{hook.url}/secret-path", timeout_s=5),
     )
     return Plan(tmp_path / "out", report, StatementSettings(), clock.wait, clock.now)
-
-
-@pytest.fixture
-def password():
-    """Give the password that the mail server knows."""
-    return PASSWORD

@@ -21,8 +21,8 @@ from goodput_billing.delivery.schedule import AGAIN_S, Timetable, delivering
 from goodput_billing.statement.statement import statement
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
+from goodput_queries.database import LocalStore
 from goodput_queries.errors import NoEvidenceError
-from goodput_queries.storage.store import LocalStore
 
 TODAY = datetime.now(UTC).date()
 DAY = TODAY - timedelta(2)  # closed

@@ -10,9 +10,9 @@ from msgspec.structs import replace as change
 
 from goodput_billing.delivery.archive import past_statements
 from goodput_billing.delivery.deliver import send_statement
-from goodput_billing.delivery.send_with_retry import PAUSES_S
 from goodput_billing.render import atomic
 from goodput_billing.statement.amounts.charges import Policy
+from goodput_messages.retries import PAUSES_S
 from goodput_queries.errors import StoreError
 
 

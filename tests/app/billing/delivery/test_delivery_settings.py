@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import goodput_app
 from goodput_app.settings import read
-from goodput_billing.delivery.checks import mailbox, secret
 from goodput_billing.delivery.settings import ReportSettings, WebhookSettings
+from goodput_messages.checks import mailbox, secret
 from goodput_queries.errors import GoodputError
 
 EXAMPLE = Path(goodput_app.__file__).with_name("goodput.example.toml")
@@ -123,10 +123,11 @@ def test_what_is_wrong_is_named_and_no_secret_repeated(tmp_path, text, message):
     assert "geheim" not in str(caught.value)
 
 
-def test_a_token_may_go_in_the_clear_to_this_machine():
+def test_a_token_may_go_in_the_clear_to_this_machine(monkeypatch):
+    monkeypatch.setenv("T", "abc")
     settings = WebhookSettings(url="http://127.0.0.1:9000/in", token_env="T")
 
-    assert settings.target() == "http://127.0.0.1:9000/in"
+    assert settings.endpoint().url == "http://127.0.0.1:9000/in"
 
 
 def test_a_secret_comes_from_a_variable_or_a_file_without_its_line_end(tmp_path, monkeypatch):

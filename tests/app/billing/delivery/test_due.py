@@ -1,18 +1,16 @@
-"""Which days are delivered when nobody names one, and at which times."""
+"""Which days are delivered when nobody names one."""
 
 from dataclasses import replace
-from datetime import UTC, date, datetime, time, timedelta
-from zoneinfo import ZoneInfo
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from tests.app.billing.conftest import past_statement
 
 from goodput_billing.delivery.archive import Delivery
-from goodput_billing.delivery.due import due_days, last_day, last_time, next_time
+from goodput_billing.delivery.due import due_days, last_day
 from goodput_billing.statement.settings import StatementSettings
 
 UNTIL = date(2026, 11, 30)
-BERLIN = ZoneInfo("Europe/Berlin")
 AT = datetime(2026, 11, 20, 7, tzinfo=UTC)
 
 
@@ -78,24 +76,3 @@ def test_the_last_day_is_the_last_that_has_ended_where_the_site_is(now, starts_a
     found = last_day(settings, datetime.fromisoformat(now).replace(tzinfo=UTC))
 
     assert found.isoformat() == expected
-
-
-@pytest.mark.parametrize(
-    ("now", "at", "last", "following"),
-    [
-        ("2026-11-20T06:00", "07:00", "2026-11-20T06:00", "2026-11-21T06:00"),
-        ("2026-11-20T05:59", "07:00", "2026-11-19T06:00", "2026-11-20T06:00"),
-        # the clocks skip 02:30 on 29 March: an hour later, once
-        ("2026-03-29T12:00", "02:30", "2026-03-29T01:30", "2026-03-30T00:30"),
-        # they show 02:30 twice on 25 October: the first, once
-        ("2026-10-25T00:30", "02:30", "2026-10-25T00:30", "2026-10-26T01:30"),
-        ("2026-10-25T01:45", "02:30", "2026-10-25T00:30", "2026-10-26T01:30"),
-    ],
-)
-def test_a_time_of_day_comes_once_a_day_whatever_the_clocks_do(now, at, last, following):
-    moment = datetime.fromisoformat(now).replace(tzinfo=UTC)
-    clock = time.fromisoformat(at)
-
-    found = last_time(clock, BERLIN, moment), next_time(clock, BERLIN, moment)
-
-    assert [one.strftime("%Y-%m-%dT%H:%M") for one in found] == [last, following]

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from goodput_billing.delivery import webhook
-from goodput_billing.delivery.send_with_retry import NotSentError
 from goodput_billing.delivery.settings import WebhookSettings
+from goodput_messages import http_post
+from goodput_messages.retries import NotSentError
 from goodput_queries.errors import GoodputError
 
 AT = datetime(2026, 11, 20, 7, tzinfo=UTC)
@@ -19,7 +19,8 @@ IDENTITY = "statement-2026-11-19-0-ab"
 
 
 def post(url, **more):
-    webhook.post(BODY, IDENTITY, WebhookSettings(**{"url": url, "timeout_s": 5, **more}), AT)
+    settings = WebhookSettings(**{"url": url, "timeout_s": 5, **more})
+    http_post.post(BODY, IDENTITY, settings.endpoint(), AT)
 
 
 def test_a_statement_is_posted_as_json_under_its_id(hook):
@@ -150,5 +151,5 @@ def test_a_url_that_is_a_secret_comes_from_a_file_and_is_not_printed(hook, tmp_p
 def test_a_probe_asks_for_the_root_and_posts_nothing(hook):
     settings = WebhookSettings(url=f"{hook.url}/secret-path")
 
-    assert webhook.probe(settings) == hook.url
+    assert http_post.probe(settings.endpoint()) == hook.url
     assert hook.posts == []

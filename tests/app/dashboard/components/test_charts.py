@@ -6,8 +6,8 @@ import plotly.graph_objects as go
 from streamlit.testing.v1 import AppTest
 from tests.app.conftest import PATIENCE_S
 
-from goodput_app.dashboard import glossary
 from goodput_app.dashboard.components import charts
+from goodput_app.text import glossary
 
 HOUR = timedelta(hours=1)
 

@@ -7,8 +7,9 @@ import polars as pl
 import pytest
 from tests.app.page_elements import sent
 
-from goodput_app.dashboard.data import findings, pending
-from goodput_app.dashboard.state import use_store
+from goodput_app.dashboard.data import findings
+from goodput_app.process import evaluations
+from goodput_app.process.store import use_store
 from goodput_queries.errors import QueryError
 from goodput_queries.scope import Scope
 
@@ -148,12 +149,12 @@ def test_an_evaluation_ends_before_the_next_one_of_its_page_begins(clock):
         assert findings.known(at(number)) is None
         assert not findings.has_newer(at(number), None)
 
-    assert (clock.begun <= 1, pending.evaluations()) == (True, 1)
+    assert (clock.begun <= 1, evaluations.running()) == (True, 1)
     clock.may_end.set()
     wait([first])
     assert findings.has_newer(at(5), None)
     wait([findings.evaluation(at(5))])
-    assert pending.evaluations() == 0
+    assert evaluations.running() == 0
 
 
 def test_an_old_evaluation_makes_room(unpriced, monkeypatch):

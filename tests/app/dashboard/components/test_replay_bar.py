@@ -6,7 +6,7 @@ import pytest
 from tests.app.conftest import opened
 from tests.recorded_session import built
 
-from goodput_app.dashboard.replaying import use_replay
+from goodput_app.process.replay import use_replay
 from goodput_ingest.replay.clock import ReplayClock
 from goodput_ingest.replay.feed import ReplayFeed
 from goodput_ingest.replay.recording import Recording

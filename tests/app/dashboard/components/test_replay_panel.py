@@ -12,9 +12,9 @@ from goodput_app.access.current import NotAllowedError
 from goodput_app.access.identity import Role
 from goodput_app.dashboard import recordings
 from goodput_queries import audit
+from goodput_queries.database import LocalStore
 from goodput_queries.errors import GoodputError, NotPermittedError
 from goodput_queries.storage.opening import MAGIC, MAGIC_OFFSET
-from goodput_queries.storage.store import LocalStore
 
 ADDRESS = "127.0.0.1"
 # what stands for `goodput replay`: it prints its arguments' last one, and ends with its input

@@ -11,7 +11,7 @@ from tests.recorded_session import extent_ms
 from goodput_app.dashboard.components.runs import run_axis as components
 from goodput_app.dashboard.data import metrics, run_axis
 from goodput_app.dashboard.figures import runs
-from goodput_app.dashboard.state import use_store
+from goodput_app.process.store import use_store
 from goodput_queries.scope import Scope
 
 START = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- UTC, as the database has it

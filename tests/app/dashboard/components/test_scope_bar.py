@@ -6,10 +6,10 @@ import polars as pl
 import pytest
 import streamlit as st
 
-from goodput_app.dashboard import theme
+from goodput_app.dashboard import time_zone
 from goodput_app.dashboard.components import scope_bar
-from goodput_app.dashboard.components.scope_bar import View
 from goodput_app.dashboard.data import freshness, marts
+from goodput_app.dashboard.scope import View
 from goodput_queries.scope import EVERYTHING, Scope
 
 NOON = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- UTC, as the database has it
@@ -152,4 +152,4 @@ def test_filters_of_a_view_are_those_that_are_set():
     at = datetime(2026, 1, 1)  # noqa: DTZ001 -- UTC
     view = View(Scope(team="a", from_ms=1), at, at, at, at, "RECORDED")
     assert view.filters == {"team": "a"}
-    assert theme.window(*view.window).endswith("UTC")
+    assert time_zone.window(*view.window).endswith("UTC")

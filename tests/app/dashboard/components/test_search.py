@@ -8,7 +8,7 @@ from tests.recorded_session import built
 from goodput_app.dashboard import time_zone
 from goodput_app.dashboard.components import places, search
 from goodput_app.dashboard.data import search as found_by
-from goodput_app.dashboard.state import use_store
+from goodput_app.process.store import use_store
 
 
 @pytest.fixture(scope="module")

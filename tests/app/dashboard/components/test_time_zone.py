@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 import polars as pl
 import pytest
 
-from goodput_app.dashboard import theme, time_zone
+from goodput_app.dashboard import time_zone
 from goodput_app.dashboard.components import tables
 from goodput_app.dashboard.figures.shown import in_zone
 from goodput_app.time_expressions import moment_ms
@@ -26,14 +26,16 @@ def in_berlin(monkeypatch):
 
 @pytest.mark.usefixtures("in_berlin")
 def test_a_moment_names_its_offset():
-    assert theme.moment(NOON) == "2026-11-20 13:00:00 UTC+01:00"
-    assert theme.moment(NOON.replace(tzinfo=UTC)) == theme.moment(NOON)
+    assert time_zone.moment(NOON) == "2026-11-20 13:00:00 UTC+01:00"
+    assert time_zone.moment(NOON.replace(tzinfo=UTC)) == time_zone.moment(NOON)
 
 
 @pytest.mark.usefixtures("in_berlin")
 def test_the_hour_that_comes_twice_can_be_distinguished():
     early, late = AUTUMN + timedelta(minutes=30), AUTUMN + timedelta(minutes=90)
-    assert theme.window(early, late) == "2026-10-25 02:30 UTC+02:00 - 2026-10-25 02:30 UTC+01:00"
+    assert (
+        time_zone.window(early, late) == "2026-10-25 02:30 UTC+02:00 - 2026-10-25 02:30 UTC+01:00"
+    )
     assert time_zone.hours([AUTUMN, AUTUMN + timedelta(hours=1), AUTUMN + timedelta(hours=2)]) == [
         "10-25 02:00 UTC+02:00",
         "10-25 02:00 UTC+01:00",

@@ -9,7 +9,7 @@ from tests.app.cost_page import DAY, HOSTILE
 from tests.app.opened_page import plain, table, texts, tile
 
 from goodput_app.dashboard.data import statements as data_cost
-from goodput_app.dashboard.state import use_store
+from goodput_app.process.store import use_store
 from goodput_billing.delivery import archive
 from goodput_billing.render import files
 from goodput_billing.statement.days import day_of

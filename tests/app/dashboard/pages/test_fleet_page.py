@@ -7,7 +7,7 @@ from tests.app.opened_page import HOSTILE, table, texts
 from tests.queries.conftest import Evidence
 
 from goodput_app.dashboard.data import fleet, metrics
-from goodput_app.dashboard.state import use_store
+from goodput_app.process.store import use_store
 from goodput_queries.scope import Scope
 
 START_MS = 1_800_000_000_000

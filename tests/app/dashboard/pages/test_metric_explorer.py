@@ -8,7 +8,7 @@ from tests.queries.conftest import START, Evidence
 
 from goodput_app.dashboard.data import other_metrics
 from goodput_app.dashboard.figures import other_metrics as figures
-from goodput_app.dashboard.state import use_store
+from goodput_app.process.store import use_store
 from goodput_queries.scope import Scope
 
 START_MS = 1_800_000_000_000

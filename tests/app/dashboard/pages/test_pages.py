@@ -8,10 +8,10 @@ import pytest
 from tests.app.opened_page import HOSTILE, links, plain, texts
 
 import goodput_app
-from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, scope_bar
 from goodput_app.dashboard.components.findings.finding_parts import fix_ids
 from goodput_app.dashboard.data import marts
+from goodput_app.text import units
 from goodput_queries.errors import QueryError
 from goodput_queries.scope import Scope
 
@@ -101,7 +101,7 @@ def test_a_run_is_judged_in_a_sentence_with_evidence_and_says_how_fast_it_is(dra
     assert "finding=" in link.query_string
     assert "Restarts: 1" in texts(app)
     run = capture.read("from marts.runs where run_key = 'lab/main'").row(0, named=True)
-    assert f"Engine {theme.percent(run['nvcre_goodput_ratio'])} (lost " in texts(app)
+    assert f"Engine {units.percent(run['nvcre_goodput_ratio'])} (lost " in texts(app)
     shown = {tile.label: tile.value.replace("\\", "") for tile in app.metric}
     assert {name: shown[name] for name in ("Step time", "Tokens/s", "MFU", "Bound by")} == {
         "Step time": "120.0 ms", "Tokens/s": "466.3 k", "MFU": "28.6 %", "Bound by": "unknown",

@@ -14,10 +14,10 @@ from goodput_queries.evidence.batch import Batch
 from goodput_queries.lake.arrange import READINGS
 from goodput_queries.lake.lake import Lake
 from goodput_queries.lake.pull import attach
-from goodput_queries.storage.lake_binding import LakeBinding, LakeOptions
+from goodput_queries.ledger_build.distributed.lake_binding import LakeBinding, LakeOptions
 
 DAY_S = 86_400
-OPERATE = Path(__file__).parents[4] / "docs" / "operate.md"
+LAKE = Path(__file__).parents[4] / "docs" / "lake.md"
 IN_OTHERS = {"marts.allocated_samples"}  # the Run page then draws the roll-up
 
 
@@ -64,6 +64,6 @@ def test_the_views_that_lack_readings_are_listed():
         for m in models.of_layer("marts").values()
         if not m.is_stored and set(m.reads) & of_readings
     }
-    named = set(re.findall(r"`(\w+)`", OPERATE.read_text()))
+    named = set(re.findall(r"`(\w+)`", LAKE.read_text()))
     missing = {name for name in lacking - READS_STORED - IN_OTHERS if name[6:] not in named}
     assert missing == set()

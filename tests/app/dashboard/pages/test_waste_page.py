@@ -4,8 +4,8 @@ import pytest
 from tests.app.opened_page import HOSTILE, table, texts
 from tests.queries.conftest import Evidence
 
-from goodput_app.dashboard import theme
 from goodput_app.dashboard.data import marts
+from goodput_app.text import units
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def test_the_number_of_a_loss_is_the_number_on_its_page(capture, visit):
 
         shown = texts(visit(capture, "idle_gaps", **params, **run))
 
-        assert f"{theme.gpu_time(loss['gpu_ms'])}, " in shown
+        assert f"{units.gpu_time(loss['gpu_ms'])}, " in shown
 
 
 def test_a_category_that_does_not_exist_is_named(capture, visit):

@@ -47,7 +47,7 @@ def test_statements_and_database_count_by_the_same_definition(shared_evidence):
 
 def test_communication_is_useful_and_evaluation_is_not_unless_it_counts(measured):
     without = measured.summary()
-    measured.store.evaluation_counts = True
+    measured.store.variables["evaluation_counts"] = True
     counted = measured.summary()
 
     assert (without["useful_ms"], without["kept_step_ms"]) == (2_000_000, 2_000_000)
@@ -57,7 +57,7 @@ def test_communication_is_useful_and_evaluation_is_not_unless_it_counts(measured
 
 
 def test_a_statement_counts_evaluation_as_its_database_does(measured):
-    measured.store.evaluation_counts = True
+    measured.store.variables["evaluation_counts"] = True
 
     made = statement(measured.store, WHEN, SETTINGS)
 

@@ -10,8 +10,8 @@ import pytest
 from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.synthetic import generate
+from goodput_queries.database import LocalStore
 from goodput_queries.scope import EVERYTHING, Scope
-from goodput_queries.storage.store import LocalStore
 
 FLEET_START = datetime(2026, 11, 20, tzinfo=UTC)  # ends with the recorded session
 CUT_MAX_MS = 2 * 3_600_000

@@ -8,8 +8,8 @@ import pytest
 from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.synthetic import generate
+from goodput_queries.database import LocalStore
 from goodput_queries.scope import Scope
-from goodput_queries.storage.store import LocalStore
 
 pytestmark = pytest.mark.machine
 

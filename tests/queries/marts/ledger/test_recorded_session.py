@@ -8,9 +8,9 @@ import pytest
 
 from goodput_queries.catalog import models
 from goodput_queries.check import check
+from goodput_queries.database import LocalStore
 from goodput_queries.ledger import capacity_ms, ledger
 from goodput_queries.scope import Scope
-from goodput_queries.storage.store import LocalStore
 
 ROOT = Path(__file__).parents[4]
 MAIN = Scope(run="lab/main")

@@ -9,10 +9,10 @@ import streamlit as st
 
 from goodput_app.access.current import current_identity
 from goodput_app.access.identity import Action
-from goodput_app.dashboard import adjusting, theme
+from goodput_app.dashboard import statement_actions, theme
 from goodput_app.dashboard.components import tables, wall
 from goodput_app.dashboard.components.cost.cost_parts import in_browser
-from goodput_app.dashboard.state import current_store
+from goodput_app.process.store import current_store
 from goodput_billing.adjustments.record import OUTCOMES, REASON_MAX_CHARS, Target
 from goodput_billing.render.adjustments_table import WORDS
 from goodput_queries.errors import GoodputError
@@ -48,7 +48,7 @@ def show(shown: Shown, target: Target | None) -> None:
     """
     if (said := st.session_state.pop(SAID, None)) is not None:
         st.success(said, icon=":material/check:")
-    found = adjusting.listed(current_store())
+    found = statement_actions.listed(current_store())
     of_days = _of_days(found, shown)
     if of_days.is_empty():
         st.caption("There are no notes, disputes or credits about these days.")
@@ -82,10 +82,10 @@ def show(shown: Shown, target: Target | None) -> None:
 
 def beside(frame: pl.DataFrame, by: str, shown: Shown) -> pl.DataFrame:
     """Return rows of the statement with what was written about each, column `adjustments`."""
-    if by not in adjusting.LINE_OF:  # nobody writes about a partition or a GPU model
+    if by not in statement_actions.LINE_OF:  # nobody writes about a partition or a GPU model
         return frame
-    found = _of_days(adjusting.listed(current_store()), shown, is_booked_there=False)
-    about = adjusting.words(found, by)
+    found = _of_days(statement_actions.listed(current_store()), shown, is_booked_there=False)
+    about = statement_actions.words(found, by)
     if by == "":
         frame = frame.with_columns(pl.when("is_account").then("label").alias("of_account"))
         joined = frame.join(
@@ -155,8 +155,8 @@ def _write(shown: Shown, target: Target | None, *, may_credit: bool) -> None:
 
 def _written(kind: str, about: Target, amount: str, reason: str) -> str:
     if kind == "credit":
-        return adjusting.credit(current_store(), about, amount, reason)
-    return adjusting.speak(current_store(), kind, about, reason)
+        return statement_actions.credit(current_store(), about, amount, reason)
+    return statement_actions.speak(current_store(), kind, about, reason)
 
 
 def _account(shown: Shown, named: Target, key: str) -> tuple[str, str]:
@@ -198,7 +198,9 @@ def _resolve(disputes: pl.DataFrame) -> None:
             if not st.form_submit_button("Resolve", icon=":material/gavel:"):
                 return
         _done(
-            lambda: adjusting.resolve(current_store(), dispute, outcome, amount.strip(), reason),
+            lambda: statement_actions.resolve(
+                current_store(), dispute, outcome, amount.strip(), reason
+            ),
             f"Dispute {dispute} {outcome}.",
         )
 

@@ -12,11 +12,12 @@ import streamlit as st
 from goodput_app.access import rows
 from goodput_app.access.current import carried, current_identity
 from goodput_app.access.identity import Action
-from goodput_app.dashboard import glossary, theme
+from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, tables
 from goodput_app.dashboard.components.cost import cost_scope
 from goodput_app.dashboard.data import statements
 from goodput_app.dashboard.figures import cost as figures_cost
+from goodput_app.text import glossary, units
 from goodput_billing.statement import window
 from goodput_queries.errors import GoodputError, NotPermittedError
 
@@ -73,7 +74,7 @@ def tiles(shown: Shown) -> None:
     beside: tuple[Any, ...] = (*sums.values(), *(row[name] for name in OF_TILES))
 
     def _cost(amount: Any) -> str:
-        return theme.cost(amount, beside=beside)
+        return units.cost(amount, beside=beside)
 
     of_accounts = _cost(row["total_cost"] if has_price else None)
     cells: tuple[tuple[str, Any, str], ...] = (
@@ -93,9 +94,9 @@ def tiles(shown: Shown) -> None:
         columns = st.columns([1.1, 1, 1.1, 1.2, 1.05, 0.95], gap="small")
     for column, (label, value, second) in zip(columns, cells, strict=True):
         with column, st.container(border=True, height="stretch", gap="xsmall"):
-            none = theme.NOT_KNOWN if label == "Electricity" else theme.NO_PRICE
+            none = units.NOT_KNOWN if label == "Electricity" else units.NO_PRICE
             is_price = label.startswith("Per ")  # of an hour: its cents matter
-            text = none if value is None else theme.cost(value) if is_price else _cost(value)
+            text = none if value is None else units.cost(value) if is_price else _cost(value)
             st.metric(label, theme.markdown_text(text), help=glossary.hover(label))
             st.caption(theme.markdown_text(second))
 
@@ -263,7 +264,7 @@ def _sum(series: pl.Series) -> Decimal | None:
 
 
 def _gpu_time(gpu_ms: Any) -> str:
-    return theme.gpu_time(gpu_ms)
+    return units.gpu_time(gpu_ms)
 
 
 def _energy(frame: pl.DataFrame) -> str:

@@ -10,17 +10,18 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.access import rows
-from goodput_app.dashboard import theme
+from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import scope_bar, tables
 from goodput_app.dashboard.data import marts, statements
 from goodput_app.dashboard.data.statements import Chosen, DayCost
+from goodput_app.text import units
 from goodput_billing.statement import window
 from goodput_billing.statement.amounts.charges import IDLE_POLICIES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_app.dashboard.scope import View
     from goodput_billing.statement.days import Day
     from goodput_queries.scope import Scope
 
@@ -139,14 +140,14 @@ def states(view: View, shown: Shown) -> None:
         )
     closed = [day.closed for day in shown.days if day.closed]
     corrections = sum(one.corrections for one in closed)
-    words = f"{len(closed)} of {theme.count(len(shown.days), 'day')} closed"
+    words = f"{len(closed)} of {units.count(len(shown.days), 'day')} closed"
     if corrections:
-        words += f", {theme.count(corrections, 'correction')}"
+        words += f", {units.count(corrections, 'correction')}"
     if len(closed) < len(shown.days):
         words += "; figures of open days may still change"
     last = shown.days[-1].day
     if last.to_ms > scope_bar.epoch_ms(view.as_of):
-        words += f"; of {last.date} there is evidence up to {theme.moment(view.as_of)}"
+        words += f"; of {last.date} there is evidence up to {time_zone.moment(view.as_of)}"
     if shown.how.idle is not None:
         words += ". View only: what is billed stays as the settings say"
     st.caption(f"{words}.")
@@ -168,7 +169,7 @@ def _note(wanted: Sequence[Day], how: Chosen) -> None:
 
 def _unpriced(view: View, unpriced_ms: int) -> None:
     st.warning(
-        f"{theme.gpu_time(unpriced_ms)} have no price and are not included in any amount. Add "
+        f"{units.gpu_time(unpriced_ms)} have no price and are not included in any amount. Add "
         "their price under Prices.",
         icon=":material/money_off:",
     )

@@ -14,13 +14,14 @@ from goodput_app.dashboard.components import places, scope_bar, tables
 from goodput_app.dashboard.components.cost import cost_adjustments, cost_scope
 from goodput_app.dashboard.components.cost.cost_parts import in_browser
 from goodput_app.dashboard.data import statements
+from goodput_app.text import units
 from goodput_billing.adjustments.record import Target
 from goodput_billing.render.safe_text import harmless
 from goodput_billing.statement.days import day_of
 
 if TYPE_CHECKING:
     from goodput_app.dashboard.components.cost.cost_scope import Shown
-    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_app.dashboard.scope import View
 
 RUN_PAGE, RUNS_PAGE = "pages/one_run.py", "pages/all_runs.py"
 OVERVIEW_PAGE = "pages/fleet_overview.py"
@@ -166,7 +167,7 @@ def _is_shown(name: str, drawn: pl.DataFrame, frame: pl.DataFrame) -> bool:
 
 
 def _footer(frame: pl.DataFrame, shown: Shown, by: str) -> None:
-    rows = theme.count(frame.height, "row")
+    rows = units.count(frame.height, "row")
     if frame.height > ROWS_MOST:
         rows = f"the first {ROWS_MOST:,} of {rows}"
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -198,7 +199,7 @@ def _file(frame: pl.DataFrame, form: str) -> bytes:
 def _picked(row: dict[str, Any], by: str, shown: Shown) -> None:
     left, right = st.columns([2.6, 1], vertical_alignment="top")
     left.markdown(f"#### {theme.markdown_text(row['label'] or '(none)')}")
-    amount = theme.cost(row["total_cost"])
+    amount = units.cost(row["total_cost"])
     left.caption(theme.markdown_text(f"{row['cluster']}, {amount}"))
     places.facts(row, {name: NAMES[name] for name in HIDDEN if name in row})
     right.button(

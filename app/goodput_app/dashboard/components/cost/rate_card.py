@@ -15,8 +15,9 @@ from goodput_app.dashboard.components import tables
 from goodput_app.dashboard.components.cost.cost_parts import BUDGET_EXAMPLE, in_browser
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import statements
-from goodput_app.dashboard.state import current_store
+from goodput_app.process.store import current_store
 from goodput_app.settings import settings
+from goodput_app.text import units
 from goodput_queries.errors import GoodputError
 
 SAID = "prices_said"
@@ -137,7 +138,7 @@ def _table(frame: pl.DataFrame, names: dict[str, str], key: str) -> None:
     }
     if "cost_per_month" in names:
         wide["cost_per_month"] = st.column_config.NumberColumn(
-            f"{names['cost_per_month']} ({theme.currency()})", format=tables.money_format()
+            f"{names['cost_per_month']} ({units.currency()})", format=tables.money_format()
         )
     shown = frame.with_columns(
         _validity("valid_from_at", "always").alias("valid_from"),
@@ -183,7 +184,7 @@ def _edit(source: str, example: str) -> None:
     except GoodputError as error:
         st.warning(theme.markdown_text(error), icon=":material/error:")
         return
-    added = theme.count(rows, "row")
+    added = units.count(rows, "row")
     st.session_state[SAID] = f"{added} of {source} imported; figures follow in a few seconds."
     st.rerun()
 

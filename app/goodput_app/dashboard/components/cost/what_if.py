@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard import theme
+from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import scope_bar, tables
 from goodput_app.dashboard.components.cost import cost_scope
 from goodput_app.dashboard.components.cost.cost_parts import in_browser
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import statements
+from goodput_app.text import units
 from goodput_scenarios import by_account, scenario
 from goodput_scenarios.measured import EVERY_MODEL
 from goodput_scenarios.scenarios import SCENARIOS
@@ -22,7 +23,7 @@ from goodput_scenarios.scenarios import SCENARIOS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_app.dashboard.scope import View
     from goodput_scenarios.scenario import Answer, Field, Given, Scenario
     from goodput_scenarios.span import Span
 
@@ -65,7 +66,7 @@ def show(view: View) -> None:
     if name == IDLE_POLICY:
         _idle_policies(view)
         return
-    asked = scenario.in_currency(SCENARIOS[name], theme.currency())
+    asked = scenario.in_currency(SCENARIOS[name], units.currency())
     st.subheader(asked.question, anchor=False)
     subject, known = _subject(view, asked)
     values = scenario.filled(asked, known, _given(asked))
@@ -110,7 +111,7 @@ def _no_values() -> dict[str, str | None]:
 def _subject(view: View, asked: Scenario) -> tuple[str | None, dict[str, Given]]:
     """Draw the choice of what is asked about, and return it with what is measured of it."""
     choices = statements.what_if_choices(asked.name, view.scope)
-    where = theme.window(view.start, view.end)
+    where = time_zone.window(view.start, view.end)
     if not choices:
         st.info(
             f"Not measured in {where}; the result follows from the values entered here.",
@@ -208,9 +209,9 @@ def _answers(answers: list[Answer]) -> None:
 def _said(answer: Answer) -> tuple[str, str]:
     """Return label and value; a unit that the value has no room for goes to the label."""
     if answer.span is None:
-        return answer.label, theme.NOT_KNOWN
+        return answer.label, units.NOT_KNOWN
     value = amount(answer.span, answer.unit)
-    if len(value) <= VALUE_MAX_CHARS or answer.unit in (theme.currency(), "s"):
+    if len(value) <= VALUE_MAX_CHARS or answer.unit in (units.currency(), "s"):
         return answer.label, value
     return f"{answer.label} ({answer.unit})", plain(answer.span)
 
@@ -230,7 +231,7 @@ def _idle_policies(view: View) -> None:
             "Idle time of a cluster in which nobody paid stays on its own line."
         )
         _table(frame, POLICIES, "policies")
-        total = theme.markdown_text(theme.cost(float(frame["none_cost"].sum())))
+        total = theme.markdown_text(units.cost(float(frame["none_cost"].sum())))
         st.caption(f"Every column adds up to {total}: a policy redistributes cost.")
 
 
@@ -254,14 +255,14 @@ def _table(frame: pl.DataFrame, names: Mapping[str, str], key: str) -> None:
 
 def amount(span: Span, unit: str) -> str:
     """Return an answer as it is read: `$175,200`, `1h 57m`, `12.0 to 24.0 months`."""
-    if unit == theme.currency():
-        ends = [theme.cost(float(end)) for end in (span.lo, span.hi)]
+    if unit == units.currency():
+        ends = [units.cost(float(end)) for end in (span.lo, span.hi)]
     elif unit == "s":
-        ends = [theme.duration(float(end)) for end in (span.lo, span.hi)]
+        ends = [units.duration(float(end)) for end in (span.lo, span.hi)]
     else:
         ends = [_decimals(end) for end in (span.lo, span.hi)]
     text = ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
-    return text if unit in (theme.currency(), "s") else f"{text} {unit}"
+    return text if unit in (units.currency(), "s") else f"{text} {unit}"
 
 
 def plain(span: Span) -> str:

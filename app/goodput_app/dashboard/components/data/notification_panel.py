@@ -9,9 +9,10 @@ from goodput_app.access.current import current_identity
 from goodput_app.access.identity import Action
 from goodput_app.dashboard import notifying, theme
 from goodput_app.dashboard.components import tables, wall
-from goodput_app.dashboard.state import current_store
-from goodput_app.notify.settings import Owner
+from goodput_app.process.store import current_store
 from goodput_app.settings import settings
+from goodput_app.text import units
+from goodput_messages.targets import Owner
 from goodput_queries.errors import GoodputError
 
 RECEIVERS = {
@@ -51,7 +52,7 @@ def show() -> None:
             for row in failing.iter_rows(named=True)
         )
         st.error(
-            f"{failing.height} of {theme.count(found.height, 'target')} are failing.{lines}",
+            f"{failing.height} of {units.count(found.height, 'target')} are failing.{lines}",
             icon=":material/notifications_off:",
         )
     tables.show(found, _filled(found, RECEIVERS), "receivers", rows=6)
@@ -60,7 +61,7 @@ def show() -> None:
         st.caption("No message waits.")
     else:
         with st.expander(
-            f"{theme.count(waiting.height, 'message')} waiting", icon=":material/outbox:"
+            f"{units.count(waiting.height, 'message')} waiting", icon=":material/outbox:"
         ):
             tables.show(waiting, _filled(waiting, WAITING), "outbox", rows=8)
     if not wall.is_on():

@@ -11,18 +11,19 @@ import streamlit as st
 
 from goodput_app.access import current
 from goodput_app.access.identity import LOCAL
-from goodput_app.dashboard import theme
+from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import tables
-from goodput_app.dashboard.state import current_store
-from goodput_app.sql_access import asking
+from goodput_app.process.store import current_store
+from goodput_app.sql_access import run_query
 from goodput_app.sql_access.formats import MEDIA_TYPES, content
+from goodput_app.text import units
 from goodput_queries import saved_queries
 from goodput_queries.errors import GoodputError, QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_app.dashboard.scope import View
     from goodput_queries.sandbox.select import Answer
     from goodput_queries.sandbox.views import View as SqlView
     from goodput_queries.saved_queries import SavedQuery
@@ -68,7 +69,7 @@ def editor(view: View) -> None:
     )
     if picked in known:
         st.caption(theme.markdown_text(known[picked].meaning))
-    most = asking.limits()
+    most = run_query.limits()
     sql = st.text_area("SQL", key=SQL, height=EDITOR_PX, max_chars=most.sql_max_chars)
     is_asked = st.button("Run", key="query_run", type="primary", icon=":material/play_arrow:")
     st.caption(
@@ -92,7 +93,7 @@ def result() -> None:
         st.code(answered.problem, language=None, wrap_lines=True)
         return
     answer = answered.answer
-    st.caption(f"{theme.count(answer.rows.height, 'row')}, {answered.window}.")
+    st.caption(f"{units.count(answer.rows.height, 'row')}, {answered.window}.")
     if answer.is_cut:
         st.warning(
             f"There are more: an answer has at most {answer.rows_max:,} rows.",
@@ -119,7 +120,7 @@ def result() -> None:
 
 def catalogue() -> None:
     """Draw the views that can be selected from, and the columns of one."""
-    known = {view.name: view for view in asking.views(current_store())}
+    known = {view.name: view for view in run_query.views(current_store())}
     picked = st.selectbox(
         "View",
         list(known),
@@ -142,9 +143,9 @@ def _described(view: SqlView) -> None:
 
 
 def _ask(sql: str, view: View) -> Answered:
-    window = theme.window(view.start, view.end)
+    window = time_zone.window(view.start, view.end)
     try:
-        answer = asking.ask(current_store(), sql, view.scope)
+        answer = run_query.ask(current_store(), sql, view.scope)
     except QueryError as error:
         return Answered(None, str(error), sql, window)
     return Answered(answer, "", sql, window)

@@ -14,8 +14,8 @@ from goodput_app.dashboard import recordings, theme
 from goodput_app.dashboard.components import wall
 from goodput_app.dashboard.components.replay_bar import SPEEDS
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.replaying import current_replay
-from goodput_app.dashboard.state import current_store
+from goodput_app.process.replay import current_replay
+from goodput_app.process.store import current_store
 from goodput_app.settings import settings
 from goodput_queries.errors import GoodputError
 

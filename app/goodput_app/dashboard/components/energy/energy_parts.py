@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING
 import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard import theme
+from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import charts, places, scope_bar, tables
 from goodput_app.dashboard.data import energy, metrics
 from goodput_app.dashboard.figures import power as figures
+from goodput_app.text import units
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from goodput_app.dashboard.components.scope_bar import View
     from goodput_app.dashboard.data.energy import Level
+    from goodput_app.dashboard.scope import View
 
 COST_PAGE = "pages/cost_statement.py"
 LEVELS: dict[str, Level] = {"rack": "rack", "node": "node"}
@@ -121,7 +122,7 @@ def power(view: View) -> None:
     )
     charts.over_time(figure, shown, "power-over-time", "Power of the GPUs over time, stacked")
     st.caption(
-        f"Means of {theme.duration(bucket / 1000)}, of the GPUs alone, without the rest of the "
+        f"Means of {units.duration(bucket / 1000)}, of the GPUs alone, without the rest of the "
         "server. A GPU without a reading adds nothing: the lower chart shows how much of the GPU "
         "time was read."
     )
@@ -192,10 +193,10 @@ def _unknown_carbon(frame: pl.DataFrame) -> None:
     missing = frame.filter(pl.col("unknown_hours") > 0)
     if not missing.is_empty():
         first, last = missing["unknown_from_at"].min(), missing["unknown_to_at"].max()
-        hours = theme.count(int(missing["unknown_hours"].max()), "hour")  # type: ignore[arg-type]
+        hours = units.count(int(missing["unknown_hours"].max()), "hour")  # type: ignore[arg-type]
         st.caption(
             f"Carbon is of a part of the energy: up to {hours} between "
-            f"{theme.moment(first)} and {theme.moment(last)} without an intensity."  # type: ignore[arg-type]
+            f"{time_zone.moment(first)} and {time_zone.moment(last)} without an intensity."  # type: ignore[arg-type]
         )
 
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from goodput_app.dashboard import theme
+from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components.rows import cards
 from goodput_app.dashboard.components.rows.cards import text
+from goodput_app.text import units
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,9 +31,9 @@ def findings(frame: pl.DataFrame, ids: pl.Series) -> None:
 
 def _fix(row: Mapping[str, Any]) -> None:
     st.markdown(f"**{text(row['what_to_do'])}**")
-    lines = [f"At {text(row['target'])}", f"{theme.gpu_time(row['back_ms'])} recoverable"]
+    lines = [f"At {text(row['target'])}", f"{units.gpu_time(row['back_ms'])} recoverable"]
     if row["back_week_cost"] is not None:
-        cost = theme.cost(row["back_week_cost"]).replace("$", r"\$")
+        cost = units.cost(row["back_week_cost"]).replace("$", r"\$")
         lines.append(f"{cost} a week")
     st.markdown("; ".join(lines))
     found = f"{row['findings']:,} finding{'' if row['findings'] == 1 else 's'}"
@@ -46,7 +47,7 @@ def _finding(row: Mapping[str, Any]) -> None:
     st.markdown(f"**{text(row['title'])}**: {text(row['subject'] or 'the fleet')}")
     st.markdown(text(row["evidence"]))
     st.markdown(f"What to do: {text(row['what_to_do'])}")
-    since = f"{row['confidence']}, since {theme.moment(row['since_at'])}"
+    since = f"{row['confidence']}, since {time_zone.moment(row['since_at'])}"
     if row["gpu_ms"] is not None:
-        since += f"; {theme.gpu_time(row['gpu_ms'])}"
+        since += f"; {units.gpu_time(row['gpu_ms'])}"
     st.caption(since)

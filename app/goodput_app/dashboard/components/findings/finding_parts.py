@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import streamlit as st
 
-from goodput_app.access import rows
+from goodput_app.access import finding_state, rows
 from goodput_app.access.current import current_identity, is_sign_in_required
 from goodput_app.access.identity import Action as Allowed
-from goodput_app.dashboard import finding_state, theme, throttling
+from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import places, scope_bar, states, tables
 from goodput_app.dashboard.components.findings import finding_cards
 from goodput_app.dashboard.components.findings.finding_cards import SEVERITY_COLOURS
 from goodput_app.dashboard.components.rows import cards
 from goodput_app.dashboard.data import findings, health
-from goodput_app.dashboard.state import current_store
+from goodput_app.process.store import current_store
+from goodput_app.text import throttling, units
 from goodput_queries.errors import GoodputError
 from goodput_queries.findings import NAME_MAX_CHARS, NOTE_MAX_CHARS, Action
 from goodput_queries.scope import Scope
@@ -124,8 +125,8 @@ def fixes(frame: pl.DataFrame, findings: pl.DataFrame) -> None:
     with st.container(border=True):
         st.markdown(f"#### {theme.markdown_text(picked['what_to_do'])}")
         places.facts(picked, {name: FIXES[name] for name in ("findings", "back_week_ms")})
-        low, high = theme.gpu_time(picked["back_low_ms"]), theme.gpu_time(picked["back_high_ms"])
-        back = theme.gpu_time(picked["back_ms"])
+        low, high = units.gpu_time(picked["back_low_ms"]), units.gpu_time(picked["back_high_ms"])
+        back = units.gpu_time(picked["back_ms"])
         st.markdown(
             f"At **{theme.markdown_text(picked['target'])}**: {back} of this time range are "
             f"recoverable, at least {low}, at most {high}."
@@ -150,7 +151,7 @@ def follow(scope: Scope, shown: findings.Found | None) -> None:
     elif not findings.is_evaluated(scope):
         scope_bar.draw_again_when("findings", lambda: findings.has_newer(scope, shown))
         if datetime.now(UTC).replace(tzinfo=None) - shown.evaluated_at > OLD:
-            at = theme.moment(shown.evaluated_at)
+            at = time_zone.moment(shown.evaluated_at)
             st.caption(f"Findings of {at}; newer ones are being evaluated.")
 
 
@@ -286,13 +287,13 @@ def one(row: Mapping[str, Any]) -> None:
             )
             st.badge(row["state"], color="gray")
             if row["gpu_ms"] is not None:
-                st.badge(theme.gpu_time(row["gpu_ms"]), color="gray")
-                st.badge(theme.cost(row["cost"]).replace("$", r"\$"), color="gray")
+                st.badge(units.gpu_time(row["gpu_ms"]), color="gray")
+                st.badge(units.cost(row["cost"]).replace("$", r"\$"), color="gray")
         until = row["until_at"]
         span = (
-            theme.window(row["since_at"], until)
+            time_zone.window(row["since_at"], until)
             if until
-            else f"since {theme.moment(row['since_at'])}"
+            else f"since {time_zone.moment(row['since_at'])}"
         )
         st.markdown(f"**When:** {span}")
         st.markdown(f"**Evidence:** {theme.markdown_text(row['evidence'])}")

@@ -11,6 +11,7 @@ from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import places, tables
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import anomalies, marts
+from goodput_app.text import units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,9 +113,9 @@ def intervals(scope: Scope, category: str) -> None:
             return
         first = found.row(0, named=True)
         of = first["label"] + BLAMES.get(blame or "", "")
-        cost = theme.cost(first["all_cost"]).replace("$", r"\$")
-        st.markdown(f"**{of}: {theme.gpu_time(first['all_gpu_ms'])}, {cost}**")
-        number = theme.count(first["all_intervals"], "interval")
+        cost = units.cost(first["all_cost"]).replace("$", r"\$")
+        st.markdown(f"**{of}: {units.gpu_time(first['all_gpu_ms'])}, {cost}**")
+        number = units.count(first["all_intervals"], "interval")
         if found.height < first["all_intervals"]:
             number += f"; the table has the {found.height:,} with the highest cost"
         st.caption(f"{number}.")
@@ -133,7 +134,7 @@ def waiting_jobs(scope: Scope) -> None:
         if found.is_empty():
             st.caption("No waiting job of this scope could have used free GPUs.")
             return
-        text = theme.count(found["all_jobs"][0], "job")
+        text = units.count(found["all_jobs"][0], "job")
         if found.height < found["all_jobs"][0]:
             text += f"; the table has the {found.height:,} that asked for most GPU time"
         st.caption(f"{text}.")
@@ -157,12 +158,12 @@ def gap_count(shown: int, number: int, gpu_ms: int, ledger_ms: int | None) -> No
 
     ledger_ms: what the ledger has of the chosen category; None: no category is chosen.
     """
-    text = f"{theme.count(number, 'idle gap')}, {theme.gpu_time(gpu_ms)}"
+    text = f"{units.count(number, 'idle gap')}, {units.gpu_time(gpu_ms)}"
     if ledger_ms is None:
         text += " in them"
     else:
         text += (
-            f" of this category in them, of {theme.gpu_time(ledger_ms)} in the ledger: the rest "
+            f" of this category in them, of {units.gpu_time(ledger_ms)} in the ledger: the rest "
             "has no readings, or is shorter than 1 s"
         )
     if shown < number:
@@ -196,7 +197,7 @@ def gang_gaps(scope: Scope, least_s: float) -> None:
             st.caption("No job had most of its GPUs idle together in this scope.")
             return
         first = found.row(0, named=True)
-        text = f"{theme.count(first['all_gaps'], 'gap')}, {theme.gpu_time(first['all_gpu_ms'])}"
+        text = f"{units.count(first['all_gaps'], 'gap')}, {units.gpu_time(first['all_gpu_ms'])}"
         if found.height < first["all_gaps"]:
             text += f"; the table has the {found.height:,} with the highest cost"
         st.caption(f"{text}.")

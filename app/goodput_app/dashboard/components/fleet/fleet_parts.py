@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard import theme
+from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import charts, places, scope_bar, tables
 from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.data import fleet, metrics
 from goodput_app.dashboard.figures.fleet import cell_colours, rack_grid, rows_over_time
 from goodput_app.dashboard.figures.fleet.cell_colours import Metric
+from goodput_app.text import units
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from goodput_app.dashboard.components.scope_bar import View
     from goodput_app.dashboard.data.fleet import Level
+    from goodput_app.dashboard.scope import View
 
 CELLS_MAX = 1_500
 HOUR_MS = 3_600_000
@@ -196,7 +197,7 @@ def _hover(row: Mapping[str, Any], metric: Metric | None, *, is_node: bool) -> s
         more = f" and {row['runs'] - 1} more" if row["runs"] > 1 else ""
         lines.append(f"Run {run}{more}")
     if row["events"]:
-        lines.append(theme.count(row["events"], "event"))
+        lines.append(units.count(row["events"], "event"))
     return "<br>".join(lines)
 
 
@@ -208,8 +209,8 @@ def grid(states: pl.DataFrame, show: str | None) -> None:
     clicked = charts.pick(figure, shown, "rack-grid", "A cell for each GPU in its rack")
     what = "a node: the category of most of its GPUs" if are_nodes else "a GPU"
     st.caption(
-        f"Each cell: {what}, at {theme.moment(states['at'].max())}. Diamond: Xid or other events "  # type: ignore[arg-type]
-        "in the time range. Click a cell to open it."
+        f"Each cell: {what}, at {time_zone.moment(states['at'].max())}. "  # type: ignore[arg-type]
+        "Diamond: Xid or other events in the time range. Click a cell to open it."
     )
     _open(clicked, states)
 
@@ -315,7 +316,7 @@ def _bins_caption(
     text = f"Each row: a {thing}"
     if rows < of_rows:
         text += f", {rows:,} of {of_rows:,}; choose a rack or filter for the others"
-    minutes = theme.duration(read.bin_ms / 1000)
+    minutes = units.duration(read.bin_ms / 1000)
     value = "the category with most GPU time" if metric is None else "the mean of its GPUs"
     if metric is not None:
         value = VALUES.get(metric.unit, value)

@@ -14,12 +14,13 @@ from goodput_app.dashboard.components import places, scope_bar, tables
 from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.data import metrics, other_metrics
 from goodput_app.dashboard.figures import telemetry as figures
-from goodput_app.dashboard.throttling import empty_meaning
+from goodput_app.text import units
+from goodput_app.text.throttling import empty_meaning
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_app.dashboard.scope import View
     from goodput_queries.scope import Scope
 
 WHOLE = ""
@@ -45,14 +46,14 @@ def absent(gpu: str, scope: Scope, view: View) -> None:
     stay = known.sort("start_at", nulls_last=False).row(-1, named=True)
     last = min(filter(None, (stay["last_reading_at"], stay["end_at"])), default=view.as_of)
     st.info(
-        f"GPU {named} has no evidence in {theme.window(view.start, view.end)}. "
-        f"Its last data is from {theme.moment(last)}.",
+        f"GPU {named} has no evidence in {time_zone.window(view.start, view.end)}. "
+        f"Its last data is from {time_zone.moment(last)}.",
         icon=":material/hourglass_empty:",
     )
     end = last + timedelta(seconds=1)  # the end of a time range is not part of it
     window = {"from": time_zone.iso(end - (view.end - view.start)), "to": time_zone.iso(end)}
     st.button(
-        f"Jump to its last data ({theme.moment(last)})",
+        f"Jump to its last data ({time_zone.moment(last)})",
         key="gpu_jump",
         on_click=scope_bar.go,
         args=(window,),
@@ -66,7 +67,7 @@ def heading(card: Mapping[str, Any], stays: int) -> None:
     rack = card["rack"] and f"rack {theme.printable(card['rack'])}"
     facts = [card["gpu_model"], card["pci_bus_id"], rack, card["cluster"]]
     if card["instances"]:
-        facts.append(theme.count(card["instances"], "MIG instance"))
+        facts.append(units.count(card["instances"], "MIG instance"))
     if stays > 1:
         facts.append(f"in {stays} nodes in this time range, the last is shown")
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
@@ -168,15 +169,15 @@ def heat_margin(own: pl.DataFrame, card: Mapping[str, Any], scope: Scope) -> Non
 
 
 def _percent(value: Any) -> str:
-    return theme.NOT_MEASURED if value is None else theme.percent(float(value))
+    return units.NOT_MEASURED if value is None else units.percent(float(value))
 
 
 def _amount(value: Any, unit: str) -> str:
-    return theme.NOT_MEASURED if value is None else f"{float(value):,.0f} {unit}"
+    return units.NOT_MEASURED if value is None else f"{float(value):,.0f} {unit}"
 
 
 def _gib(value: Any) -> str:
-    return theme.NOT_MEASURED if value is None else f"{float(value) / 2**30:,.1f} GiB"
+    return units.NOT_MEASURED if value is None else f"{float(value) / 2**30:,.1f} GiB"
 
 
 def draw(
@@ -192,12 +193,12 @@ def draw(
     gpu = card["gpu_uuid"]
     own = every.filter(pl.col("gpu_uuid") == gpu)
     categories = metrics.categories(scope, read)
-    units = sorted({*categories["gpu_instance"], *allocations["gpu_instance"]} or {WHOLE})
-    lane_of = {(gpu, unit): _lane(figures.HOLDER, unit) for unit in units}
+    instances = sorted({*categories["gpu_instance"], *allocations["gpu_instance"]} or {WHOLE})
+    lane_of = {(gpu, unit): _lane(figures.HOLDER, unit) for unit in instances}
     bars = parts.holders(allocations, lane_of)
     of_categories = categories.with_columns(
         lane=pl.col("gpu_instance").replace_strict(
-            {unit: _lane(parts.CATEGORY, unit) for unit in units}, return_dtype=pl.String
+            {unit: _lane(parts.CATEGORY, unit) for unit in instances}, return_dtype=pl.String
         )
     )
     of_reasons = parts.reasons(own, read.bin_ms)
@@ -205,7 +206,7 @@ def draw(
     marks = parts.marks(events, pl.lit(figures.EVENTS))
     lanes = figures.Lanes(
         [
-            *(lane for unit in units for lane in (
+            *(lane for unit in instances for lane in (
                 _lane(figures.HOLDER, unit), _lane(parts.CATEGORY, unit))),
             *of_reasons["lane"].unique(maintain_order=True).to_list(),
             *([figures.EVENTS] if not marks.is_empty() else []),
@@ -226,7 +227,7 @@ def draw(
     st.caption(
         f"{read.name}. The category is the one with most time in each bin; its hover has "
         "the ledger's time in each. Grey band: "
-        f"{theme.count(others, 'peer')} with readings. A line breaks where samples are missing."
+        f"{units.count(others, 'peer')} with readings. A line breaks where samples are missing."
     )
 
 

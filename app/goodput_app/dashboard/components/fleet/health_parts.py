@@ -13,9 +13,10 @@ from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, places, scope_bar, tables, tiles
 from goodput_app.dashboard.data import health
 from goodput_app.dashboard.figures import health as figures
+from goodput_app.text import units
 
 if TYPE_CHECKING:
-    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_app.dashboard.scope import View
 
 DAY = timedelta(days=1)
 FIRST_KIND = "xid_hardware"
@@ -140,16 +141,16 @@ def fleet(found: pl.DataFrame) -> None:
             icon=":material/help:",
         )
         return
-    between = f"95 %: {theme.duration(row['mtbf_low_s'])} to {_at_most(row['mtbf_high_s'])}"
+    between = f"95 %: {units.duration(row['mtbf_low_s'])} to {_at_most(row['mtbf_high_s'])}"
     with st.container(key="tiles"):
         columns = st.columns(4, gap="small")
     for column, (label, value, second) in zip(
         columns,
         (
-            ("Node failures", f"{row['failures']:,}", f"on {theme.count(row['nodes'], 'node')}"),
+            ("Node failures", f"{row['failures']:,}", f"on {units.count(row['nodes'], 'node')}"),
             ("Time between failures", _between(row["mtbf_s"]), f"of one node; {between}"),
-            ("Time to repair", theme.duration(row["mttr_s"]), "mean of the outages that are over"),
-            ("Nodes not down", theme.percent(row["available_ratio"]), "of the time of the nodes"),
+            ("Time to repair", units.duration(row["mttr_s"]), "mean of the outages that are over"),
+            ("Nodes not down", units.percent(row["available_ratio"]), "of the time of the nodes"),
         ),
         strict=True,
     ):
@@ -158,11 +159,11 @@ def fleet(found: pl.DataFrame) -> None:
 
 
 def _at_most(seconds: float | None) -> str:
-    return "no upper bound" if seconds is None else theme.duration(seconds)
+    return "no upper bound" if seconds is None else units.duration(seconds)
 
 
 def _between(seconds: float | None) -> str:
-    return "no failure" if seconds is None else theme.duration(seconds)
+    return "no failure" if seconds is None else units.duration(seconds)
 
 
 def node_days(view: View) -> None:
@@ -278,7 +279,7 @@ def drivers(found: pl.DataFrame) -> None:
             "`DCGM_FI_DRIVER_VERSION` and `DCGM_FI_DEV_VBIOS_VERSION`, NVML and the inventory do."
         )
         return
-    tables.show(found.with_columns(pl.col(versions).fill_null(theme.NOT_KNOWN)), DRIVERS, "drivers")
+    tables.show(found.with_columns(pl.col(versions).fill_null(units.NOT_KNOWN)), DRIVERS, "drivers")
     if found["vbios_version"].null_count() == found.height:
         st.caption(
             "No source reports the VBIOS: the DCGM exporter does with a line "

@@ -12,6 +12,7 @@ from goodput_app.dashboard.components import charts, places, tables
 from goodput_app.dashboard.components.fleet import host_parts
 from goodput_app.dashboard.data import network
 from goodput_app.dashboard.figures import network as figures
+from goodput_app.text import units
 
 if TYPE_CHECKING:
     from goodput_queries.scope import Scope
@@ -113,14 +114,14 @@ def answer(slow: pl.DataFrame, lost: pl.DataFrame, transports: pl.DataFrame) -> 
     sure = slow.filter(pl.col("verdict") != "Not confirmed")
     found = []
     if not sure.is_empty():
-        found.append(f"{theme.count(sure.height, 'node')} with a slow link")
+        found.append(f"{units.count(sure.height, 'node')} with a slow link")
     if not lost.is_empty():
         ports = lost.select("cluster", "node", "kind", "device", "port").n_unique()
-        found.append(f"{theme.count(ports, 'link')} lost")
+        found.append(f"{units.count(ports, 'link')} lost")
     sockets = transports.filter("is_fallback")
     if not sockets.is_empty():
         nodes = sockets.select("cluster", "node").n_unique()
-        found.append(f"NCCL on sockets on {theme.count(nodes, 'node')}")
+        found.append(f"NCCL on sockets on {units.count(nodes, 'node')}")
     if found:
         st.warning(f"{', '.join(found)}.", icon=":material/lan:")
 
@@ -166,9 +167,9 @@ def bandwidth(found: pl.DataFrame) -> None:
 
 def _shape(row: dict[str, object]) -> str:
     ranks, nodes = int(str(row["ranks"])), int(str(row["nodes"] or 0))
-    where = f"on {theme.count(nodes, 'node')}" if nodes else "on nodes that are not known"
+    where = f"on {units.count(nodes, 'node')}" if nodes else "on nodes that are not known"
     model = row["gpu_model"] or "GPU model not known"
-    return f"{theme.count(ranks, 'rank')} {where}, {theme.printable(model)}, {row['cluster']}"
+    return f"{units.count(ranks, 'rank')} {where}, {theme.printable(model)}, {row['cluster']}"
 
 
 def communicators(scope: Scope) -> None:
@@ -176,7 +177,7 @@ def communicators(scope: Scope) -> None:
     found = network.communicators(scope)
     if found.is_empty():
         return
-    sizes = [theme.size(size) for size in found["size_from_bytes"]]
+    sizes = [units.size(size) for size in found["size_from_bytes"]]
     shown = found.with_columns(
         RUN_NAME,
         pl.Series("size", sizes, dtype=pl.String),
@@ -233,8 +234,8 @@ def retransmits(scope: Scope) -> None:
         return
     many = found.filter(pl.col("retransmit_ratio") >= RETRANSMIT_MIN)
     if many.is_empty():
-        of = theme.count(found.height, "node")
-        least = theme.percent(RETRANSMIT_MIN)
+        of = units.count(found.height, "node")
+        least = units.percent(RETRANSMIT_MIN)
         st.caption(f"TCP: none of {of} retransmitted {least} of its segments or more.")
         return
     places.pick(many, RETRANSMITS, "retransmit", ("cluster", "node"), rows=6)
@@ -263,7 +264,7 @@ def benchmarks(scope: Scope) -> None:
         st.caption(NO_BENCHMARKS)
         st.code("goodput ingest nccl-tests FILE", language="bash")
         return
-    sizes = [theme.size(size or 0) for size in found["size_bytes"]]
+    sizes = [units.size(size or 0) for size in found["size_bytes"]]
     shown = found.with_columns(pl.Series("size", sizes, dtype=pl.String))
     label = pl.format("{} {}, {} ranks, {}", "operation", "size", "ranks", "members")
     drawn = shown.with_columns(label=label.fill_null("shape not known"))

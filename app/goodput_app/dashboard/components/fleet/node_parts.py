@@ -18,7 +18,7 @@ from goodput_app.dashboard.figures import telemetry as figures
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_app.dashboard.scope import View
     from goodput_queries.scope import Scope
 
 POINTS_MAX = 240
@@ -182,14 +182,14 @@ def _names(
     gpus: pl.DataFrame, categories: pl.DataFrame, series: pl.DataFrame
 ) -> dict[tuple[str, str], str]:
     """Return what each GPU and instance of a node is called, in order."""
-    units = pl.concat(
+    all_units = pl.concat(
         [frame.select("gpu_uuid", "gpu_instance") for frame in (categories, series)]
     ).unique()
     found: dict[tuple[str, str], str] = {}
     for row in gpus.unique("gpu_uuid", keep="last", maintain_order=True).iter_rows(named=True):
         uuid = row["gpu_uuid"]
         name = theme.plotly_text(places.gpu_name(row["gpu_index"], uuid))
-        instances = units.filter(pl.col("gpu_uuid") == uuid)["gpu_instance"].sort().to_list()
+        instances = all_units.filter(pl.col("gpu_uuid") == uuid)["gpu_instance"].sort().to_list()
         for instance in instances or [""]:
             of_it = f"{name} {theme.plotly_text(instance, 16)}" if instance else name
             found[uuid, instance] = of_it if of_it not in found.values() else f"{of_it} {uuid[-6:]}"

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard import theme
+from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import scope_bar
 from goodput_app.dashboard.components.findings import finding_parts
+from goodput_app.text import units
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_app.dashboard.scope import View
 
 GROUPS = {  # label -> rules of reference.finding_rules
     "Nodes down or drained": ("node_down", "node_drained"),
@@ -48,7 +49,7 @@ def draw(findings: pl.DataFrame | None, losing: pl.DataFrame, view: View) -> Non
             st.caption(_since(since, view))  # type: ignore[arg-type] # a column of moments
     with columns[-1].container(border=True, height="stretch", gap="xsmall"):
         cost = float(losing["cost_per_h"].sum()) if losing["cost_per_h"].count() else None
-        lost = theme.markdown_text(theme.cost(cost))
+        lost = theme.markdown_text(units.cost(cost))
         st.markdown(f"**{lost}** an hour lost")
         st.caption(f"{losing['gpus'].sum():,.0f} GPUs that do nothing useful")
 
@@ -67,4 +68,4 @@ def _count(label: str, count: int, rules: tuple[str, ...]) -> None:
 def _since(since: datetime | None, view: View) -> str:
     if since is None:
         return "none"
-    return f"since {theme.moment(since)}" if since > view.start else "all of the time shown"
+    return f"since {time_zone.moment(since)}" if since > view.start else "all of the time shown"

@@ -10,6 +10,7 @@ import streamlit as st
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import places, scope_bar, tables
 from goodput_app.dashboard.data import ledger_groups
+from goodput_app.text import units
 
 if TYPE_CHECKING:
     from goodput_queries.scope import Scope
@@ -71,7 +72,7 @@ def moved(scope: Scope, earlier: Scope) -> None:
     rows = ledger_groups.moved(
         ledger_groups.waste(scope),
         ledger_groups.waste(earlier),
-        theme.money_decimals(),
+        units.money_decimals(),
         MOVED_SHOWN,
     )
     if rows.is_empty():

@@ -14,6 +14,7 @@ from goodput_app.dashboard.components import charts, scope_bar, tables, tiles
 from goodput_app.dashboard.data import marts, speed
 from goodput_app.dashboard.figures import compare as figures
 from goodput_app.settings import settings
+from goodput_app.text import units
 from goodput_app.time_expressions import moment_ms
 from goodput_queries.errors import QueryError
 from goodput_queries.scope import Scope
@@ -23,7 +24,7 @@ from goodput_scenarios.comparison.gate import shown
 from goodput_scenarios.comparison.sides import Side
 
 if TYPE_CHECKING:
-    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_app.dashboard.scope import View
     from goodput_scenarios.comparison.compare import Comparison
     from goodput_scenarios.comparison.differences import Difference
     from goodput_scenarios.comparison.speeds import Speed
@@ -121,7 +122,7 @@ def time_ranges(view: View) -> tuple[Side, Side] | None:
     ranges = ((start_ms, at_ms), (at_ms, end_ms))
     before, after = (
         Side(
-            theme.window(_naive(first), _naive(last)),
+            time_zone.window(_naive(first), _naive(last)),
             replace(view.scope, from_ms=first, to_ms=last, bucket_ms=None),
         )
         for first, last in ranges
@@ -155,7 +156,7 @@ def _not_comparable(speeds: list[Speed]) -> None:
         return
     lines = [f"{one.workload} is not comparable: {one.reason}." for one in speeds[:WARNINGS_MAX]]
     if (more := len(speeds) - WARNINGS_MAX) > 0:
-        lines.append(f"{theme.count(more, 'more workload')} not comparable.")
+        lines.append(f"{units.count(more, 'more workload')} not comparable.")
     st.warning("  \n".join(map(theme.markdown_text, lines)), icon=":material/block:")
 
 
@@ -191,7 +192,7 @@ def _interval(found: Difference) -> str:
 
 def measures(found: Comparison) -> None:
     """Draw each measure of both sides with its difference."""
-    rows = report.measures_shown(found, theme.currency())
+    rows = report.measures_shown(found, units.currency())
     workloads = [] if rows["workload"].drop_nulls().n_unique() > 1 else ["workload"]
     tables.show(
         rows, MEASURES, "compare_measures", hidden=[*workloads, "spreads", "not_comparable"]
@@ -203,7 +204,7 @@ def attributes(found: Comparison) -> None:
     differing = found.attributes.filter("is_different")
     same = found.attributes.height - differing.height
     if differing.is_empty():
-        st.caption(f"No difference in what is known of both ({theme.count(same, 'attribute')}).")
+        st.caption(f"No difference in what is known of both ({units.count(same, 'attribute')}).")
         return
     tables.show(differing, ATTRIBUTES, "compare_attributes")
     st.caption(f"{same} more attributes, the same on both sides.")

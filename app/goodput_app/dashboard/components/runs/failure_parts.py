@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard import theme
+from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import places, tables
 from goodput_app.dashboard.data import failures
+from goodput_app.text import units
 
 if TYPE_CHECKING:
     from goodput_queries.scope import Scope
@@ -74,9 +75,9 @@ def of_attempt(scope: Scope, attempt: int | None, key: str = "") -> None:
         return
     first = causes.row(0, named=True)
     st.markdown(f"**Attempt {first['attempt']}: {theme.markdown_text(first['cause'])}**")
-    lost = f"It lost {theme.gpu_time(first['lost_gpu_ms'])} in this time range"
+    lost = f"It lost {units.gpu_time(first['lost_gpu_ms'])} in this time range"
     if first["lost_cost"] is not None:
-        lost += f" ({theme.markdown_text(theme.cost(first['lost_cost']))})"
+        lost += f" ({theme.markdown_text(units.cost(first['lost_cost']))})"
     st.caption(f"{lost}. Ranked by what the evidence proves; the first is the failure reason.")
     of = ("attempt_key", "rank")
     places.pick(causes, CAUSES, f"{key}cause", of, rows=6, widths=CAUSE_WIDTHS_PX)
@@ -92,7 +93,7 @@ def losses(scope: Scope) -> None:
 
 
 def _anomaly(row: dict[str, Any]) -> str:
-    where = f"Attempt {row['attempt']}, step {row['step']:,}, {theme.moment(row['step_at'])}"
+    where = f"Attempt {row['attempt']}, step {row['step']:,}, {time_zone.moment(row['step_at'])}"
     ends = "to the end of the attempt" if row["is_lasting"] else "and then recovered"
     if row["kind"] == "diverged":
         return (

@@ -12,7 +12,7 @@ from goodput_app.access.current import current_identity, is_sign_in_required
 from goodput_app.access.identity import Action
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import tables
-from goodput_app.dashboard.state import current_store
+from goodput_app.process.store import current_store
 from goodput_queries import run_notes
 from goodput_queries.errors import GoodputError
 

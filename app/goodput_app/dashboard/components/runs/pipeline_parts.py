@@ -9,6 +9,7 @@ import streamlit as st
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, tables, tiles
 from goodput_app.dashboard.figures import pipelines as figures
+from goodput_app.text import units
 
 if TYPE_CHECKING:
     import polars as pl
@@ -42,7 +43,7 @@ def draw(replay: dict[str, Any], workers: pl.DataFrame, timeline: pl.DataFrame) 
     excess = replay["recorded_s"] - replay["ideal_s"]
     for column, (name, label) in zip(columns[1:], PARTS.items(), strict=True):
         with column:
-            share = theme.percent(replay[name] / excess) if excess > 0 else theme.NOT_KNOWN
+            share = units.percent(replay[name] / excess) if excess > 0 else units.NOT_KNOWN
             tiles.tile(label, f"{replay[name]:.2f} s", f"{share} of the difference")
     st.caption(f"Likely: {theme.markdown_text(replay['sentence'])}.")
     charts.draw(

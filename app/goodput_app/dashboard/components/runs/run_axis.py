@@ -15,9 +15,10 @@ from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.data import marts, metrics, run_axis
 from goodput_app.dashboard.figures import runs as figures_runs
 from goodput_app.dashboard.figures import telemetry as figures
+from goodput_app.text import units
 
 if TYPE_CHECKING:
-    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_app.dashboard.scope import View
 
 QUEUE = "Queue"
 STEPS = figures.Panel("Step time", {"step_s": "", "median_step_s": "median of the attempt"}, "s")
@@ -85,9 +86,9 @@ def _said(
     texts = [
         f"The {timeline.height:,} longest of {pieces:,} pieces." if pieces > len(timeline) else "",
         "No job events received: the lanes show only the queue." if timeline.is_empty() else "",
-        f"No readings of its {theme.count(gpus, 'GPU')} in this time range."
+        f"No readings of its {units.count(gpus, 'GPU')} in this time range."
         if telemetry.is_empty()
-        else f"{read.name}: the mean of {theme.count(gpus, 'GPU')}; grey band: 5th to 95th "
+        else f"{read.name}: the mean of {units.count(gpus, 'GPU')}; grey band: 5th to 95th "
         "percentile. A line breaks where samples are missing.",
     ]
     return " ".join(filter(None, texts))

@@ -7,9 +7,10 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard import headline, theme
+from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import places, scope_bar, tables, telemetry_parts
 from goodput_app.dashboard.components.findings import finding_parts
+from goodput_app.text import headline, units
 
 STATE_COLOURS: dict[str, theme.Badge] = {
     "COMPLETED": "green",
@@ -76,8 +77,8 @@ def heading(run: dict[str, Any]) -> None:
         st.badge(theme.markdown_text(state), color=STATE_COLOURS.get(state, "gray"))
         owner = [other_name, run["team"], run["user_name"], run["partition"], run["cluster"]]
         st.caption(" / ".join(theme.markdown_text(part) for part in owner if part))
-        end = "now" if run["is_running"] else theme.moment(run["last_end_at"])
-        st.caption(f"{theme.moment(run['first_start_at'])} to {end}")
+        end = "now" if run["is_running"] else time_zone.moment(run["last_end_at"])
+        st.caption(f"{time_zone.moment(run['first_start_at'])} to {end}")
 
 
 def names(run: dict[str, Any]) -> tuple[str, str | None]:
@@ -93,7 +94,7 @@ def of_finding(found: pl.DataFrame, run: dict[str, Any]) -> None:
     """
     if found.is_empty():
         open_ms, held_ms = run["unsettled_ms"], run["held_ms"]
-        share = f" {theme.percent(open_ms / held_ms)} of its allocated time is unclassified."
+        share = f" {units.percent(open_ms / held_ms)} of its allocated time is unclassified."
         st.info(f"No loss of this run is large enough for a finding.{share if open_ms else ''}")
         return
     row = found.row(0, named=True)
@@ -121,12 +122,12 @@ def wall_clock(run: dict[str, Any], frame: pl.DataFrame) -> None:
         return
     parts = frame.row(0, named=True)
     lost = ", ".join(
-        f"{label} {theme.duration(parts[f'{label}_ms'] / 1000)}"
+        f"{label} {units.duration(parts[f'{label}_ms'] / 1000)}"
         for label in ("lost", "rescheduling", "resuming", "saving")
         if parts[f"{label}_ms"]
     )
-    google = theme.percent(run["google_goodput_ratio"])
-    nvcre = theme.percent(parts["nvcre_goodput_ratio"])
+    google = units.percent(run["google_goodput_ratio"])
+    nvcre = units.percent(parts["nvcre_goodput_ratio"])
     st.caption(
         f"As other tools define goodput, of wall clock: Google's library {google}, NVIDIA Cluster "
         f"Readiness Engine {nvcre}{f' ({lost})' if lost else ''}."
@@ -145,7 +146,7 @@ def communication(frame: pl.DataFrame) -> None:
     for row in frame.iter_rows(named=True):
         if row["comm_at_most_ms"] is not None:
             st.caption(
-                f"Communication in steps: at most {theme.gpu_time(row['comm_at_most_ms'])} "
+                f"Communication in steps: at most {units.gpu_time(row['comm_at_most_ms'])} "
                 f"({row['comm_at_most_ratio']:.0%} of the step time that the NCCL profiler timed; "
                 "it does not say what ran at the same time)."
             )

@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import tables, tiles
+from goodput_app.text import units
 
 CHANGES = {
     "attempt": "Attempt",
@@ -48,7 +48,7 @@ def of_accounts(frame: pl.DataFrame) -> None:
     shown = frame.with_columns((pl.col("tokens_per_j") * 1000).alias("tokens_per_kj"))
     compact = {"tokens": "Tokens", "tokens_per_kj": "Tokens per kJ"}
     if shown["tokens_per_cost"].count():  # else it says that there is no price
-        compact["tokens_per_cost"] = f"Tokens per {theme.currency()}"
+        compact["tokens_per_cost"] = f"Tokens per {units.currency()}"
     number = st.column_config.NumberColumn
     wide = {name: number(header, format="compact") for name, header in compact.items()}
     tables.show(shown, TOKENS, "tokens", rows=8, wide=wide)
@@ -63,33 +63,33 @@ def of_run(speed: dict[str, Any]) -> None:
         best = speed["best_reason"]
         if speed["best_ratio"] is not None:
             best = (
-                f"{theme.percent(speed['best_ratio'])} of its best speed "
+                f"{units.percent(speed['best_ratio'])} of its best speed "
                 f"({_step(speed['best_step_s'])})"
             )
         tiles.tile("Step time", _step(speed["median_step_s"]), best)
     with columns[1]:
         _throughput(speed)
     with columns[2]:
-        tiles.tile("MFU", theme.percent(speed["mfu_ratio"]), _of_mfu(speed))
+        tiles.tile("MFU", units.percent(speed["mfu_ratio"]), _of_mfu(speed))
     with columns[3]:
         _per_cost(speed)
     with columns[4]:
         text = speed["bound_sentence"] or "nothing is measured"
-        tiles.tile("Bound by", speed["bound_by"] or theme.NOT_KNOWN, text)
+        tiles.tile("Bound by", speed["bound_by"] or units.NOT_KNOWN, text)
 
 
 def _throughput(speed: dict[str, Any]) -> None:
     peers = speed["peer_reason"]
     if speed["peer_ratio"] is not None:
-        others = theme.count(speed["peers"], "other run")
-        peers = f"{theme.percent(speed['peer_ratio'])} of the median of {others}"
+        others = units.count(speed["peers"], "other run")
+        peers = f"{units.percent(speed['peer_ratio'])} of the median of {others}"
     if speed["tokens_per_s"] is not None:
         second = f"{amount(speed['tokens_per_gpu_s'])} per GPU; {peers or ''}"
         tiles.tile("Tokens/s", amount(speed["tokens_per_s"]), second)
     elif speed["samples_per_s"] is not None:
         tiles.tile("Samples/s", amount(speed["samples_per_s"]), peers or "")
     else:
-        tiles.tile("Tokens/s", theme.NOT_KNOWN, speed["work_reason"] or "")
+        tiles.tile("Tokens/s", units.NOT_KNOWN, speed["work_reason"] or "")
 
 
 def _of_mfu(speed: dict[str, Any]) -> str:
@@ -107,17 +107,17 @@ def _per_cost(speed: dict[str, Any]) -> None:
     if speed["tokens_per_j"] is not None:
         per_kj = f"{amount(speed['tokens_per_j'] * 1000)} per kJ"
     if speed["tokens_per_cost"] is not None:
-        value = f"{amount(speed['tokens_per_cost'])} per {theme.currency()}"
+        value = f"{amount(speed['tokens_per_cost'])} per {units.currency()}"
         tiles.tile("Tokens per cost", value, per_kj)
     else:
         reasons = dict.fromkeys(filter(None, (speed["cost_reason"], per_kj)))
-        tiles.tile("Tokens per cost", theme.NOT_KNOWN, "; ".join(reasons))
+        tiles.tile("Tokens per cost", units.NOT_KNOWN, "; ".join(reasons))
 
 
 def amount(number: float | None) -> str:
     """Return a count with four digits and a prefix: `466.3 k`, `1.134 M`."""
     if number is None:
-        return theme.NOT_KNOWN
+        return units.NOT_KNOWN
     for prefix, least in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if number >= least:
             return f"{number / least:.4g} {prefix}"
@@ -127,7 +127,7 @@ def amount(number: float | None) -> str:
 def _step(seconds: float | None) -> str:
     """Return the length of a step: differences of a per cent can be seen."""
     if seconds is None or seconds >= 60:
-        return theme.duration(seconds)
+        return units.duration(seconds)
     return f"{seconds * 1000:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"
 
 
@@ -148,9 +148,9 @@ def memory(frame: pl.DataFrame) -> None:
     first = frame.row(0, named=True)
     full = ""
     if first["time_to_full_s"] is not None:
-        full = f" The first is full in {theme.duration(first['time_to_full_s'])}."
+        full = f" The first is full in {units.duration(first['time_to_full_s'])}."
     st.warning(
-        f"Used memory of {theme.count(frame.height, 'GPU')} grows all the time.{full}",
+        f"Used memory of {units.count(frame.height, 'GPU')} grows all the time.{full}",
         icon=":material/memory:",
     )
     tables.show(frame, MEMORY, "memory_growth")

@@ -13,11 +13,12 @@ from goodput_app.dashboard.components.runs.speed_parts import amount
 from goodput_app.dashboard.components.serving.serving_engine_parts import METRICS, rest
 from goodput_app.dashboard.data import metrics, serving
 from goodput_app.dashboard.figures import serving as figures
+from goodput_app.text import units
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_app.dashboard.scope import View
 
 MODEL, LEVEL, METRIC = "served_model", "served_by", "served_metric"
 MODELS = {
@@ -140,7 +141,7 @@ def answer(models: pl.DataFrame, attained: pl.DataFrame) -> None:
     with columns[1]:
         done, failed = _sum(total, "requests_finished"), _sum(total, "requests_failed")
         text = "failed not reported" if failed is None else f"{failed:,.0f} failed"
-        tiles.tile("Requests", theme.NOT_KNOWN if done is None else f"{done:,.0f}", text)
+        tiles.tile("Requests", units.NOT_KNOWN if done is None else f"{done:,.0f}", text)
     with columns[2]:
         _objective_tile(attained)
     with columns[3]:
@@ -151,18 +152,18 @@ def answer(models: pl.DataFrame, attained: pl.DataFrame) -> None:
     with columns[4]:
         idle = _sum(total, "idle_ms")
         share = _ratio(total, "idle_ms", "gpu_ms")
-        text = f"{theme.gpu_time(idle)} = {theme.percent(share)}" if idle is not None else ""
-        tiles.tile("Idle serving cost", theme.cost(_sum(total, "idle_cost")), text)
+        text = f"{units.gpu_time(idle)} = {units.percent(share)}" if idle is not None else ""
+        tiles.tile("Idle serving cost", units.cost(_sum(total, "idle_cost")), text)
 
 
 def _objective_tile(attained: pl.DataFrame) -> None:
     if attained.is_empty():
-        tiles.tile("Within objective", theme.NOT_KNOWN, "no objective is configured")
+        tiles.tile("Within objective", units.NOT_KNOWN, "no objective is configured")
         return
     worst = attained.row(0, named=True)
-    low, high = (theme.percent(worst[f"attained_{end}_ratio"]) for end in ("low", "high"))
+    low, high = (units.percent(worst[f"attained_{end}_ratio"]) for end in ("low", "high"))
     target = worst["target_ratio"]
-    wanted = "" if target is None else f", {theme.percent(target)} wanted"
+    wanted = "" if target is None else f", {units.percent(target)} wanted"
     shown = low if low == high else f"{low} to {high}"
     tiles.tile("Within objective", shown, f"{theme.printable(worst['model'], 40)}{wanted}")
 
@@ -274,7 +275,7 @@ def latency_over_time(view: View, models: pl.DataFrame, model: str | None) -> No
         "served-latency-over-time",
         f"{METRICS[metric]} of {theme.printable(name, 60)} over time: p50 and p99 with bounds",
     )  # fmt: skip
-    length = theme.duration(serving.bucket_ms(view.scope) / 1000)
+    length = units.duration(serving.bucket_ms(view.scope) / 1000)
     st.caption(
         f"{theme.markdown_text(name)}, by {length}; the bands are the bounds of the buckets."
     )
@@ -354,4 +355,4 @@ def _per_million(total: pl.DataFrame, column: str, known_by: str) -> float | Non
 
 
 def _price(amount: float | None) -> str:
-    return theme.NOT_KNOWN if amount is None else theme.price(amount)
+    return units.NOT_KNOWN if amount is None else units.price(amount)

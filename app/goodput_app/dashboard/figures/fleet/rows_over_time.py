@@ -13,10 +13,11 @@ import plotly.graph_objects as go
 import polars as pl
 from plotly.subplots import make_subplots
 
-from goodput_app.dashboard import theme
+from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.figures.fleet import cell_colours
 from goodput_app.dashboard.figures.ledger import finished
 from goodput_app.dashboard.figures.legend import TOP_PX, with_legend
+from goodput_app.text import units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -172,7 +173,7 @@ def _heatmap(
 
 def _text(name: str, share: float) -> str:
     """Return what a cell says of its category, whose name is escaped."""
-    return name if share >= FULL else f"{name}, {theme.percent(share)}"
+    return name if share >= FULL else f"{name}, {units.percent(share)}"
 
 
 def _steps(labels: Sequence[tuple[str | None, str | None]]) -> dict[str, Any]:
@@ -263,8 +264,8 @@ def _runs(
     turns = bars.select(pl.int_range(pl.len()).over("run_key")).to_series().to_list()
     hovers = []
     for row in bars.iter_rows(named=True):
-        facts = (row["run_id"], row["job_name"], row["team"], theme.count(row["gpus"], "GPU"))
-        span = theme.window(row["start_at"], row["end_at"])
+        facts = (row["run_id"], row["job_name"], row["team"], units.count(row["gpus"], "GPU"))
+        span = time_zone.window(row["start_at"], row["end_at"])
         hovers.append("<br>".join([*(theme.plotly_text(f) for f in facts if f), span]))
     figure.add_bar(
         y=[lane_of[run] for run in bars["run_key"].to_list()],
@@ -274,7 +275,7 @@ def _runs(
         marker={"color": [theme.HOLDER_COLOURS[n % 2] for n in turns], "line": {"width": 0}},
         name="Allocated",
         text=[
-            theme.count(row["gpus"], "GPU")
+            units.count(row["gpus"], "GPU")
             if lengths[n] > LABELLED * (window[1] - window[0])
             else ""
             for n, row in enumerate(bars.iter_rows(named=True))

@@ -9,8 +9,8 @@ import pytest
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.kubernetes import Kubernetes
+from goodput_queries.database import LocalStore
 from goodput_queries.errors import IngestError
-from goodput_queries.storage.store import LocalStore
 
 START = datetime(2026, 8, 20, 13)  # noqa: DTZ001 -- naive UTC
 RUNS = (

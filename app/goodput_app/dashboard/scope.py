@@ -1,0 +1,37 @@
+"""What a page shows: the type that pages, panels and the bar on top of them share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from goodput_queries.scope import Scope
+
+FILTERS = ("cluster", "team", "node", "run")
+
+
+@dataclass(frozen=True)
+class View:
+    """What a page shows: its scope, and the window as people read it (naive UTC)."""
+
+    scope: Scope
+    start: datetime
+    end: datetime
+    now: datetime
+    as_of: datetime
+    mode: str
+    problem: str | None = None
+
+    @property
+    def window(self) -> tuple[datetime, datetime]:
+        """Return start and end."""
+        return self.start, self.end
+
+    @property
+    def filters(self) -> dict[str, str]:
+        """Return the filters that are set, by parameter."""
+        given = {name: getattr(self.scope, name) for name in FILTERS}
+        return {name: value for name, value in given.items() if value}

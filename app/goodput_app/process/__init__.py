@@ -1,0 +1,1 @@
+"""What this process serves: its store, its replay, what it evaluates in the background."""

@@ -1,0 +1,87 @@
+"""Ask a select as the person who is signed in: within their rows, their turn, and recorded."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections import OrderedDict
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+from goodput_app.access import audit, current, rows
+from goodput_app.access.identity import LOCAL
+from goodput_app.settings import settings
+from goodput_app.sql_access.slots import Slots
+from goodput_queries import audit as audit_log
+from goodput_queries.sandbox import select as sandbox
+from goodput_queries.sandbox.limits import Limits
+from goodput_queries.sandbox.views import View, offered
+
+if TYPE_CHECKING:
+    from goodput_queries.database import Store
+    from goodput_queries.sandbox.select import Answer
+    from goodput_queries.scope import Scope
+
+ACTION = "query"
+AGAIN_AFTER_S = 3_600.0  # a panel that asks the same every minute is one entry an hour
+REMEMBERED_MAX = 10_000
+
+_asked: OrderedDict[tuple[str, str | None, str], float] = OrderedDict()
+_lock = threading.Lock()
+
+
+def limits() -> Limits:
+    """Return what one select may take in this process."""
+    given = settings().query
+    return Limits(timeout_s=given.timeout_s, memory_mib=given.memory_mib, rows_max=given.rows_max)
+
+
+def ask(store: Store, sql: str, scope: Scope, rows_max: int | None = None) -> Answer:
+    """Return the answer to a select, of the rows that the person sees.
+
+    rows_max: of the answer, at most as many as the settings allow.
+    Raises QueryError for what cannot be answered, BusyError where it is not their turn.
+    """
+    identity = current.current_identity()
+    who = audit.user_name() if identity is LOCAL else identity.name
+    most = limits()
+    with _slots().taken(who):
+        _record(store, who, sql)
+        wanted = min(rows_max or most.rows_max, most.rows_max)
+        own = replace(most, rows_max=wanted)
+        return sandbox.select(store, sql, scope=rows.limited(scope), limits=own)
+
+
+def views(store: Store) -> list[View]:
+    """Return the views that the person may select from."""
+    sees_all = rows.teams() is None
+    return [view for view in offered(store).values() if sees_all or view.is_for_teams]
+
+
+def subject(sql: str) -> str:
+    """Return a statement as the audit log keeps it: whole, or its begin and what identifies it."""
+    if len(sql) <= audit_log.TEXT_MAX_CHARS:
+        return sql
+    end = f" … ({len(sql):,} characters, SHA-256 {hashlib.sha256(sql.encode()).hexdigest()[:16]})"
+    return sql[: audit_log.TEXT_MAX_CHARS - len(end)] + end
+
+
+@cache
+def _slots() -> Slots:
+    given = settings().query
+    return Slots(given.at_once, max(1, given.at_once - 1))
+
+
+def _record(store: Store, who: str, sql: str) -> None:
+    """Write who asks what into the audit log, once an hour for the same question."""
+    address = current.current_address()
+    key, now = (who, address, sql), time.monotonic()
+    with _lock:
+        if now - _asked.get(key, -AGAIN_AFTER_S) < AGAIN_AFTER_S:
+            return
+        _asked[key] = now
+        while len(_asked) > REMEMBERED_MAX:
+            _asked.popitem(last=False)
+    audit.write(store, who, ACTION, subject(sql), address)

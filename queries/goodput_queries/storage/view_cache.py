@@ -1,0 +1,151 @@
+"""Views that are evaluated first, kept in memory for the reads that follow.
+
+The panels of a page, the next page and the flags read the same views for the same scope. Each is
+evaluated once for a state of the database and for the scope variables that it reads: a filter by
+team leaves what looks at all nodes as it is. What a commit makes stale is dropped, and of too many
+rows what was not read for the longest time.
+
+A read evaluates what is missing in its own transaction, so that all it sees is of one snapshot; it
+publishes its tables once it has ended. Two reads at the same time may both evaluate the same view.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import threading
+from collections import OrderedDict
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from goodput_queries.catalog import models
+from goodput_queries.storage import staged_views
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    import duckdb
+
+    from goodput_queries.catalog.models import Model
+
+DATABASE = "kept"
+ROWS_MAX = 4_000_000  # the ten minutes of 10,000 GPUs and a day are 1.4 million
+_SCOPE_VARIABLE = re.compile(r"getvariable\('(scope_\w+)'\)")
+CLOCK = "get_current_timestamp"
+
+Key = tuple[int, str, tuple[Any, ...]]
+
+
+@dataclass
+class _Kept:
+    table: str
+    rows: int
+    readers: int = 0
+
+
+class ViewCache:
+    """The evaluated views of one database; safe to use from several threads."""
+
+    def __init__(self, root: duckdb.DuckDBPyConnection) -> None:
+        """Keep them in a database in memory that all cursors of `root` see."""
+        root.execute(f"attach ':memory:' as {DATABASE} (compress)")
+        self._root = root
+        self._known: OrderedDict[Key, _Kept] = OrderedDict()
+        self._numbers = itertools.count()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def evaluated(
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        sql: str,
+        needed: list[Model],
+        variables: Mapping[str, Any],
+        commits: int,
+    ) -> Iterator[dict[str, str]]:
+        """Yield where the rows of the views that `sql` needs are, by name, inside the transaction.
+
+        variables: of the scope, as the cursor has them; commits: the state of the database that the
+        transaction sees. The transaction is committed where the read has succeeded.
+        """
+        keys = {
+            model.qualified_name: (
+                commits,
+                model.qualified_name,
+                tuple(variables.get(name) for name in scope_variables(model.qualified_name)),
+            )
+            for model in needed
+            if model.is_staged_view and is_kept(model.qualified_name)
+        }
+        # at once, before the transaction sees this database: it sees nothing published later
+        taken = self._take(keys.values())
+        tables = {name: taken[key].table for name, key in keys.items() if key in taken}
+        made: dict[Key, _Kept] = {}
+        try:
+            for model in staged_views.not_covered(sql, needed, tables.keys()):
+                name = model.qualified_name
+                key = keys.get(name)
+                if key is None:
+                    tables[name] = staged_views.as_temporary(cursor, model, tables)
+                else:
+                    table = f"{DATABASE}.main.{model.name}_{next(self._numbers)}"
+                    definition = staged_views.definition(cursor, model, tables)
+                    made_rows = cursor.execute(f"create table {table} {definition}").fetchall()
+                    made[key] = _Kept(table, made_rows[0][0] if made_rows else 0)
+                    tables[name] = table
+            yield tables
+            cursor.execute("commit")
+        except BaseException:
+            made = {}  # they go with the transaction
+            raise
+        finally:
+            self._release(taken.values(), made, commits)
+
+    def _take(self, keys: Iterable[Key]) -> dict[Key, _Kept]:
+        """Return those that are known, which then stay until they are released."""
+        with self._lock:
+            taken = {key: self._known[key] for key in keys if key in self._known}
+            for key, known in taken.items():
+                known.readers += 1
+                self._known.move_to_end(key)
+            return taken
+
+    def _release(self, read: Iterable[_Kept], made: dict[Key, _Kept], commits: int) -> None:
+        """Publish what was made, and drop what nobody will read or what is too much."""
+        with self._lock:
+            for known in read:
+                known.readers -= 1
+            dropped = [kept for key, kept in made.items() if key in self._known]
+            self._known |= {key: kept for key, kept in made.items() if key not in self._known}
+            newest = max((key[0] for key in self._known), default=commits)
+            rows = sum(kept.rows for kept in self._known.values())
+            for key, kept in list(self._known.items()):
+                if kept.readers == 0 and (key[0] < newest or rows > ROWS_MAX):
+                    rows -= kept.rows
+                    dropped.append(self._known.pop(key))
+        if dropped:
+            with self._root.cursor() as cursor:
+                for kept in dropped:
+                    cursor.execute(f"drop table {kept.table}")
+
+
+@cache
+def is_kept(name: str) -> bool:
+    """Say whether the rows of a view are the same as long as the database is."""
+    return CLOCK not in _text(name)
+
+
+@cache
+def scope_variables(name: str) -> tuple[str, ...]:
+    """Return the variables of the scope that the rows of a view depend on."""
+    return tuple(sorted(set(_SCOPE_VARIABLE.findall(_text(name)))))
+
+
+@cache
+def _text(name: str) -> str:
+    """Return the SQL of a view, of the views that it reads and of the macros that these call."""
+    known = {m.qualified_name: m for m in models.build_order()}
+    read = [known[n] for n in models.inputs(known[name]) if not known[n].is_stored]
+    return models.with_macros("\n".join(model.sql for model in (known[name], *read)))

@@ -1,0 +1,90 @@
+"""The glossary: one definition for each label, the same on the screens and in docs/glossary.md."""
+
+import ast
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import tables
+from goodput_app.text import glossary
+from goodput_billing.statement.amounts.charges import DEFINITION_VERSION
+from goodput_queries.catalog.find import catalogue
+
+ROOT = Path(__file__).parents[3]
+DASHBOARD = ROOT / "app" / "goodput_app" / "dashboard"
+UNITS = ("_ms", "_s", "_ratio", "_cost", "_w", "_hz", "_c", "_h", "_kwh", "_kg")
+
+
+def headers():
+    """Yield column and header of each table that a module of the dashboard names."""
+    for file in sorted(DASHBOARD.rglob("*.py")):
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Dict):
+                continue
+            for key, value in zip(node.value.keys, node.value.values, strict=True):
+                if not isinstance(key, ast.Constant) or not isinstance(value, ast.Constant):
+                    continue
+                if isinstance(value.value, str):  # not the widths of columns
+                    yield str(key.value), value.value
+
+
+def test_the_page_is_printed_from_the_glossary():
+    page = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+
+    assert page == glossary.page(), "run `python -m goodput_app.text.glossary > docs/glossary.md`"
+
+
+def test_every_column_with_a_unit_has_an_entry():
+    measures = {header for column, header in headers() if column.endswith(UNITS)}
+    measures |= {label for label, _ in theme.MONEY.values()}
+
+    assert len(measures) > 40
+    assert {header for header in measures if glossary.find(header) is None} == set()
+
+
+def test_every_alias_is_a_label_in_use():
+    used = {header for _, header in headers()}
+    used |= {header[:1].upper() + header[1:] for header in used}
+    aliases = {a for e in glossary.entries().values() for a in e.aliases.split("; ") if a}
+
+    assert aliases - used == set()
+
+
+def test_a_term_is_defined_once():
+    rows = set(glossary.entries().values())
+    names = [name for e in rows for name in (e.term, *filter(None, e.aliases.split("; ")))]
+
+    assert sorted(names) == sorted(set(names))
+    assert len({e.definition for e in rows}) == len(rows)
+
+
+def test_every_view_of_the_glossary_exists():
+    assert {e.view for e in glossary.entries().values() if e.view} <= set(catalogue())
+
+
+def test_the_definition_of_goodput_says_its_version():
+    assert f"definition {DEFINITION_VERSION} " in glossary.hover("Goodput (% of capacity)")
+
+
+def test_a_label_without_an_entry_is_an_error():
+    with pytest.raises(KeyError, match="'Dearest'"):
+        glossary.hover("Dearest")
+
+
+def test_the_tiles_of_the_pages_explain_themselves_by_the_glossary(visit, priced):
+    for name in ("fleet_overview", "cost_statement"):
+        tiles = visit(priced, name).metric
+
+        assert len(tiles) >= 5
+        assert all(tile.help == glossary.hover(tile.label) for tile in tiles)
+
+
+def test_the_header_of_a_column_explains_itself_by_the_glossary():
+    frame = pl.DataFrame({"ettr_ratio": [0.5], "node": ["n1"]})
+
+    _, config = tables.shaped(frame, {"ettr_ratio": "ETTR", "node": "Node"})
+
+    assert config["ettr_percent"]["help"] == glossary.hover("ETTR")
+    assert config["node"]["help"] is None

@@ -1,0 +1,175 @@
+"""Evaluated views are kept for the next reads, and never longer than their rows are true."""
+
+import threading
+
+import pytest
+from tests.queries.conftest import Evidence
+
+from goodput_queries.catalog import models
+from goodput_queries.scope import EVERYTHING, Scope
+from goodput_queries.storage import staged_views, view_cache
+
+HOUR = 3600
+MADE = f"select count(*) from duckdb_tables() where database_name = '{view_cache.DATABASE}'"
+RUNS = "select run_key, held_ms from marts.runs order by run_key"
+
+
+@pytest.fixture(scope="module")
+def fleet(new_store):
+    """Return a cluster of two nodes with a job on the first, built once."""
+    evidence = Evidence(new_store())
+    for node in ("a", "b"):
+        evidence.node(node, 2)
+    evidence.job("1", 0, HOUR, ["a"], 2)
+    evidence.store.build()
+    yield evidence
+    evidence.store.close()
+
+
+def kept(store):
+    return store.read(MADE).item()
+
+
+def test_kept_answers_equal_those_that_are_not_kept(fleet):
+    for scope in (EVERYTHING, Scope(node="b"), Scope(team="ml"), EVERYTHING):
+        plain = fleet.store.read(RUNS, scope=scope)
+
+        assert fleet.store.read(RUNS, scope=scope, is_kept=True).equals(plain)
+
+
+def test_a_second_read_evaluates_nothing(fleet):
+    fleet.store.read(RUNS, is_kept=True)
+    before = kept(fleet.store)
+
+    fleet.store.read(RUNS, is_kept=True)
+
+    assert before > 0
+    assert kept(fleet.store) == before
+
+
+def test_what_only_a_kept_view_reads_is_not_made_again(fleet, monkeypatch):
+    read = "select * from marts.goodput_summary"
+    before = fleet.store.read(read, is_kept=True)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(staged_views, "as_temporary", None)
+        again = fleet.store.read(read, is_kept=True)
+
+    assert again.equals(before)
+
+
+def test_a_filter_leaves_what_does_not_depend_on_it(fleet):
+    fleet.store.read(RUNS, scope=Scope(team="x"), is_kept=True)
+    before = kept(fleet.store)
+
+    fleet.store.read(RUNS, scope=Scope(team="y"), is_kept=True)
+
+    made = kept(fleet.store) - before
+    assert 0 < made < before
+
+
+def test_a_read_that_does_not_ask_for_it_keeps_nothing(fleet):
+    before = kept(fleet.store)
+
+    fleet.store.read(RUNS, scope=Scope(team="nobody"))
+
+    assert kept(fleet.store) == before
+
+
+def test_a_commit_makes_answers_stale(fleet):
+    first = fleet.store.read(RUNS, is_kept=True)
+    fleet.job("2", 0, HOUR, ["b"], 2)
+    fleet.store.build()
+
+    second = fleet.store.read(RUNS, is_kept=True)
+
+    assert second.height == first.height + 1
+    assert second.equals(fleet.store.read(RUNS))
+
+
+def test_what_a_commit_made_stale_is_dropped(fleet):
+    for team in ("a", "b", "c"):
+        fleet.store.read(RUNS, scope=Scope(team=team), is_kept=True)
+    before = kept(fleet.store)
+    with fleet.store.writing() as cursor:
+        cursor.execute("select 1")
+
+    fleet.store.read(RUNS, is_kept=True)
+
+    assert kept(fleet.store) < before
+
+
+def test_nothing_is_kept_of_a_state_that_is_being_committed(fleet):
+    fleet.store.commits += 1
+    before = kept(fleet.store)
+    try:
+        fleet.store.read(RUNS, scope=Scope(team="z"), is_kept=True)
+    finally:
+        fleet.store.commits += 1
+
+    assert kept(fleet.store) == before
+
+
+def test_more_rows_than_memory_is_meant_for_are_dropped(fleet, monkeypatch):
+    monkeypatch.setattr(view_cache, "ROWS_MAX", 0)
+
+    answer = fleet.store.read(RUNS, scope=Scope(node="a"), is_kept=True)
+
+    assert answer.equals(fleet.store.read(RUNS, scope=Scope(node="a")))
+    rows = (
+        "select coalesce(sum(estimated_size), 0) from duckdb_tables() where database_name = 'kept'"
+    )
+    assert fleet.store.read(rows).item() == 0
+
+
+def test_reads_at_the_same_time_see_the_same(fleet):
+    plain = fleet.store.read(RUNS, scope=Scope(node="b"))
+    found = []
+
+    def read():
+        found.append(fleet.store.read(RUNS, scope=Scope(node="b"), is_kept=True))
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(found) == len(threads)
+    assert all(frame.equals(plain) for frame in found)
+
+
+def test_what_asks_the_clock_is_not_kept():
+    assert not view_cache.is_kept("marts.evidence_findings")
+    assert view_cache.is_kept("marts.loss_claims")
+
+
+def test_a_view_depends_on_the_variables_of_its_macros_and_inputs():
+    assert view_cache.scope_variables("intermediate.int_held_bins") == (
+        "scope_from_ms",
+        "scope_to_ms",
+    )
+    assert set(view_cache.scope_variables("marts.hangs")) >= {
+        f"scope_{name}" for name in ("cluster", "node", "team", "run", "from_ms", "to_ms")
+    }
+
+
+def test_every_macro_that_reads_the_scope_is_found():
+    """A variable that is read in no way that is looked for would give a stale answer."""
+    text = "\n".join(models.macro_files())
+
+    found = "".join(models.macros().values())
+
+    assert found.count("getvariable('scope_") == text.count("getvariable('scope_") > 0
+
+
+def test_what_is_kept_for_readers_of_some_teams_is_theirs_alone():
+    """A view that a filter by team changes is kept apart by the teams of the reader, too."""
+    by_team = [
+        model.qualified_name
+        for model in models.build_order()
+        if model.is_staged_view and "scope_team" in view_cache.scope_variables(model.qualified_name)
+    ]
+
+    assert by_team
+    assert all("scope_teams" in view_cache.scope_variables(name) for name in by_team)

@@ -1,0 +1,309 @@
+"""The store keeps what was acknowledged, once, and serves many threads."""
+
+import contextlib
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from datetime import UTC, datetime
+
+import polars as pl
+import pytest
+from tests.until import until
+
+from goodput_queries.catalog import models as sql_models
+from goodput_queries.database import LocalStore
+from goodput_queries.errors import QueryError, StoreError
+from goodput_queries.evidence import load
+from goodput_queries.evidence.batch import REJECT_CONTENT_MAX_CHARS, Batch, Loaded, Reject
+from goodput_queries.scope import Scope
+
+
+def batch(table, *rows, digest="1", **more):
+    frame = pl.DataFrame([{"source": "test", **row} for row in rows], infer_schema_length=None)
+    return Batch(table, frame, source="test", origin="file", digest=digest, **more)
+
+
+def gpu(**columns):
+    return {"gpu_uuid": "GPU-1", "node": "n1", **columns}
+
+
+def sample(minute, **columns):
+    at = datetime(2026, 11, 20, 12, minute)  # noqa: DTZ001 -- the database holds naive UTC
+    return {"gpu_uuid": "GPU-1", "gpu_instance": "", "ts": at, **columns}
+
+
+def test_rows_come_back_as_they_went_in(store):
+    loaded = store.load(batch("gpu_samples", sample(0, power_w=700.5, clocks_event_reasons=4)))
+
+    assert loaded == Loaded(rows=1, rows_new=1, rejects=0, is_repeat=False)
+    columns = "ts, power_w, clocks_event_reasons, energy_j"  # the last one was left out
+    assert store.read(f"select {columns} from raw.gpu_samples").rows() == [
+        (datetime(2026, 11, 20, 12), 700.5, 4, None)  # noqa: DTZ001
+    ]
+
+
+def test_a_part_that_was_loaded_before_is_skipped(store):
+    part = batch("gpu_samples", sample(0), rejects=[Reject(1, "short", "x")])
+    store.load(part)
+
+    assert store.load(part).is_repeat
+    assert store.read("select count(*) from raw.gpu_samples").item() == 1
+    assert store.read("select count(*) from raw.rejects").item() == 1
+    assert store.read("select count(*) from state.ingested").item() == 1
+
+
+def test_a_row_whose_key_is_there_is_not_new(store):
+    store.load(batch("gpu_samples", sample(0, power_w=1.0), sample(1)))
+
+    loaded = store.load(batch("gpu_samples", sample(0, power_w=2.0), sample(2), digest="2"))
+
+    assert (loaded.rows, loaded.rows_new) == (2, 1)
+    assert store.read("select power_w from raw.gpu_samples order by ts limit 1").item() == 1.0
+
+
+@pytest.mark.parametrize(
+    ("table", "rows", "rows_new"),
+    [
+        ("gpu_samples", [sample(0), sample(1), sample(1)], 2),
+        ("gpu_samples", [{**sample(0), "ts": "2026-11-20 12:00:00"}] * 2, 1),  # to be cast
+        ("gpus", [gpu(), gpu(gpu_model="H200")], 1),
+        ("rejects", [{"origin": "file", "reason": "cut", "content": "a"}] * 2, 1),
+    ],
+)
+def test_a_key_that_comes_twice_in_a_batch_is_stored_once(store, table, rows, rows_new):
+    """Whether the batch was prepared or not."""
+    ready = load.prepared(batch(table, *rows))
+
+    assert store.load(ready).rows_new == rows_new
+    assert store.load(batch(table, *rows, digest="2")).rows_new == 0
+
+
+def test_the_same_digest_of_another_table_is_another_part(store):
+    store.load(batch("gpu_samples", sample(0)))
+
+    assert not store.load(batch("gpus", gpu())).is_repeat
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_row_that_the_table_says_to_keep_stays(store, order):
+    """A GPU's row that knows its end beats one that does not, whichever comes first."""
+    ended = gpu(valid_to_at=datetime(2026, 11, 20), gpu_model="H200")  # noqa: DTZ001
+    for number, row in enumerate([ended, gpu(gpu_model="other")][::order]):
+        assert store.load(batch("gpus", row, digest=f"{number}")).rows_new == 1 - number
+
+    assert store.read("select gpu_model from raw.gpus").rows() == [("H200",)]
+
+
+def test_of_equally_good_rows_the_same_one_stays_in_any_order(new_store):
+    kept = []
+    for models in (["a", "b"], ["b", "a"]):
+        with contextlib.closing(new_store()) as memory:
+            for model in models:
+                memory.load(batch("gpus", gpu(gpu_model=model), digest=model))
+            kept += memory.read("select gpu_model from raw.gpus").rows()
+
+    assert kept[0] == kept[1]
+
+
+def test_a_table_that_says_replace_keeps_the_latest(store):
+    for cost in ("1.5", "2.5"):
+        rate = {"gpu_model": "H200", "price_per_gpu_h": cost}
+        store.load(batch("rates", rate, digest=cost))
+
+    assert [float(cost) for cost in store.read("select price_per_gpu_h from raw.rates")[:, 0]] == [
+        2.5
+    ]
+
+
+def test_every_time_column_is_always_known():
+    """Old rows are looked for between the first and last moment of a batch; a null has none."""
+    for model in sql_models.base_tables().values():
+        if column := model.time:
+            assert f"    {column} timestamp not null" in model.sql, model.name
+
+
+def test_a_reject_keeps_its_line_and_reason(store):
+    long = "x" * (REJECT_CONTENT_MAX_CHARS + 1)
+    part = batch("gpus", gpu(), rejects=[Reject(7, "14 fields", long), Reject(None, "cut")])
+
+    assert store.load(part).rejects == 2
+    assert store.read("select line, reason, content from raw.rejects order by line").rows() == [
+        (7, "14 fields", "x" * REJECT_CONTENT_MAX_CHARS),
+        (None, "cut", ""),
+    ]
+
+
+def test_a_batch_of_rejects_alone_is_noted(store):
+    empty = Batch("gpus", pl.DataFrame(), "test", "file", "1", [Reject(1, "bad")])
+
+    assert store.load(empty) == Loaded(0, 0, 1, is_repeat=False)
+
+
+def test_the_note_of_a_load_is_in_utc(store):
+    store.load(batch("gpu_samples", sample(3), sample(1)))
+
+    (loaded_at, start, end) = store.read(
+        "select loaded_at, window_start_at, window_end_at from state.ingested"
+    ).row(0)
+    assert abs((loaded_at.replace(tzinfo=UTC) - datetime.now(UTC)).total_seconds()) < 60
+    assert (start.minute, end.minute) == (1, 3)
+
+
+def test_the_clock_of_the_machine_may_be_in_any_zone(tmp_path, empty_database):
+    path = shutil.copyfile(empty_database, tmp_path / "fleet.duckdb")
+    code = (
+        "import sys; from goodput_queries.database import LocalStore\n"
+        "store = LocalStore(sys.argv[1])\n"
+        "print(store.read('select current_setting($1)', ['TimeZone']).item())"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, path],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env={"TZ": "Asia/Tokyo", "PYTHONPATH": ":".join(sys.path)},
+    )
+
+    assert ran.stdout == "UTC\n"
+
+
+def test_a_batch_that_does_not_fit_leaves_nothing_behind(store):
+    with pytest.raises(StoreError, match=r"^file: its rows do not fit raw\.gpus: "):
+        store.load(batch("gpus", {"gpu_uuid": "GPU-1", "node": None}, rejects=[Reject(1, "bad")]))
+
+    for table in ("raw.gpus", "raw.rejects", "state.ingested"):
+        assert store.read(f"select count(*) from {table}").item() == 0
+    assert store.load(batch("gpus", gpu())).rows_new == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "message"),
+    [
+        ("gpus", gpu(colour="green"), r"^raw\.gpus has no column 'colour'$"),
+        ("gpu", gpu(), r"^there is no table 'gpu'; see `goodput show`$"),
+    ],
+)
+def test_an_unknown_column_or_table_is_named(store, table, row, message):
+    with pytest.raises(StoreError, match=message):
+        store.load(batch(table, row))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "delete from raw.gpus",
+        "select 1; drop table raw.gpus",
+        "with gone as (delete from raw.gpus returning *) select * from gone",
+        "copy raw.gpus to '/tmp/gpus.csv'",
+        "",
+    ],
+)
+def test_reading_changes_nothing(store, sql):
+    store.load(batch("gpus", gpu()))
+
+    with pytest.raises(QueryError):
+        store.read(sql)
+    assert store.read("select count(*) from raw.gpus").item() == 1
+
+
+def test_parameters_are_values_by_place_or_name(store):
+    assert store.read("select $1 || $2 as x", ["a", "'; --"]).item() == "a'; --"
+    assert store.read("select $who as x", {"who": "me"}).item() == "me"
+
+
+def test_a_bad_select_says_what_is_wrong(store):
+    with pytest.raises(QueryError, match="Table with name nope does not exist"):
+        store.read("select * from nope")
+
+
+def test_the_scope_of_one_read_is_not_that_of_the_next(store):
+    sql = "select getvariable('scope_team') as team"
+
+    assert store.read(sql, scope=Scope(team="vision")).item() == "vision"
+    assert store.read(sql).item() is None
+
+
+def test_a_query_that_takes_too_long_is_stopped(store):
+    endless = "select sum(a.range * b.range) from range(1000000) a, range(1000000) b"
+
+    with pytest.raises(QueryError, match=r"^the query took longer than 0\.2 s and was stopped$"):
+        store.read(endless, timeout_s=0.2)
+    assert store.read("select 1", timeout_s=5).item() == 1
+
+
+def test_closing_stops_the_reads_of_other_threads(empty_database, tmp_path):
+    store = LocalStore(shutil.copyfile(empty_database, tmp_path / "fleet.duckdb"))
+    endless = "select sum(a.range * b.range) from range(1000000) a, range(1000000) b"
+    errors = []
+
+    def read():
+        try:
+            store.read(endless)
+        except QueryError as error:
+            errors.append(str(error))
+
+    thread = threading.Thread(target=read)
+    begun_s = time.process_time()
+    thread.start()
+    until(lambda: time.process_time() > begun_s + 0.2, "the read is computed")
+    store.close()
+    thread.join(20)
+
+    assert errors == ["the query of a closed database was stopped"]
+
+
+def test_threads_read_while_one_loads(store):
+    """A reader sees whole batches only, and nobody is refused."""
+    failures = []
+    is_done = threading.Event()
+
+    def reader():
+        try:
+            while not is_done.is_set():
+                assert store.read("select count(*) from raw.gpu_samples").item() % 2 == 0
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=reader) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for minute in range(0, 40, 2):
+        store.load(batch("gpu_samples", sample(minute), sample(minute + 1), digest=str(minute)))
+    is_done.set()
+    for thread in threads:
+        thread.join()
+
+    assert failures == []
+    assert store.read("select count(*) from raw.gpu_samples").item() == 40
+
+
+def test_threads_that_load_the_same_part_store_it_once(store):
+    loaded = []
+    part = batch("gpu_samples", *(sample(minute) for minute in range(60)))
+    threads = [threading.Thread(target=lambda: loaded.append(store.load(part))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(done.rows_new for done in loaded) == [0, 0, 0, 60]
+
+
+def test_a_full_disk_is_no_fault_of_the_rows(store):
+    at = datetime(2026, 11, 20, 12)  # noqa: DTZ001
+    long = {"ts": at, "ts_precision": "exact", "kind": "xid"}
+    rows = [{**long, "message": os.urandom(50_000).hex()} for _ in range(20)]
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
+    try:
+        with pytest.raises(StoreError, match=r"fleet.duckdb: the disk is full or not writable: "):
+            store.load(batch("gpu_events", *rows))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert store.load(batch("gpu_events", *rows)).rows_new == 20
