@@ -3,12 +3,9 @@
 `new` is 6 % slower and has another commit and driver; `hot` is slower and throttled.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import shutil
-from typing import TYPE_CHECKING
 
 import numpy as np
 from tests.made_once import made_once
@@ -16,18 +13,13 @@ from tests.queries.conftest import Evidence
 
 from goodput_queries.database import LocalStore
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
-
 NAME = "<b>|x\x1b[31m"
 STEP_S = {"old": 2.0, "new": 2.12, "same": 2.0, "hot": 2.2}
 STEPS = 120
 APART_S = 1000
 
 
-def load(evidence: Evidence) -> None:
+def load(evidence):
     """Load the runs, one after the other."""
     noise = np.random.default_rng(3).normal(1, 0.01, (len(STEP_S), STEPS))
     for place, (name, length) in enumerate(STEP_S.items()):
@@ -59,10 +51,10 @@ def load(evidence: Evidence) -> None:
         evidence.events(name, [{"extra": None, **event} for event in events], host=f"n{place}")
 
 
-def built(empty: Path, folders: pytest.TempPathFactory) -> Path:
+def built(empty, folders):
     """Return a database with the runs, which is built once; to be copied by who writes."""
 
-    def make(path: Path) -> None:
+    def make(path):
         shutil.copyfile(empty, path)
         with contextlib.closing(LocalStore(path)) as store:
             load(Evidence(store))

@@ -3,8 +3,6 @@
 It is a process of its own, whose packages are copies with the example's files in them.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import sys
@@ -26,7 +24,7 @@ from goodput_queries.evidence.batch import Batch
 NOON = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- UTC
 
 
-def main(folder: Path) -> None:
+def main(folder):
     """Ingest `input.csv`, build, and print what mart, rejects and page show."""
     flags.IS_EVALUATED = False
     gpu = {"source": "test", "gpu_uuid": "GPU-1"}

@@ -1,9 +1,6 @@
 """Evidence of a recorded fleet as its sources report it until a time, for tests and benchmarks."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -13,12 +10,6 @@ from goodput_ingest.synthetic import generate
 from goodput_queries.catalog import models
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.evidence.load import prepared
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
-    from pathlib import Path
-
-    from goodput_queries.database import Store
 
 Evidence = dict[str, pl.DataFrame]  # by raw table, without load_sequence
 MOMENTS = {
@@ -32,44 +23,40 @@ JOB_RUN = ("cluster", "job_id_raw", "submit_at")
 START = datetime(2026, 11, 16, tzinfo=UTC).replace(tzinfo=None)  # of made-up fleets
 
 
-def made_up_evidence(
-    folder: Path, store: Store, *, gpus: int, hours: int, seed: int = 5
-) -> Evidence:
+def made_up_evidence(folder, store, *, gpus, hours, seed=5):
     """Return the evidence of a fleet that is written to a folder and read into an empty store."""
     generate(folder, gpus=gpus, hours=hours, seed=seed, start=START.replace(tzinfo=UTC))
     return evidence_of_recipe(folder, store)
 
 
-def evidence_of_recipe(folder: Path, store: Store) -> Evidence:
+def evidence_of_recipe(folder, store):
     """Return the evidence of recorded files with their `demo.toml`, read into an empty store."""
     for step in recipe(folder):
         ingest(store, step.source, [step.path], step.options)
     return evidence_of(store)
 
 
-def evidence_of(store: Store, *, without: Container[str] = ()) -> Evidence:
+def evidence_of(store, *, without=()):
     """Return all that was loaded into a store, less the tables that are named."""
     loaded = store.read("select distinct table_name from state.ingested where rows_new > 0")
     names = sorted(set(loaded["table_name"]))
     return {name: rows_of(store, name) for name in names if name not in without}
 
 
-def rows_of(
-    store: Store, name: str, where: str = "true", parameters: list[object] | None = None
-) -> pl.DataFrame:
+def rows_of(store, name, where="true", parameters=None):
     """Return the rows of a raw table as a source would hand them over."""
     table = models.base_tables()[name].qualified_name
     rows = store.read(f"select * from {table} where {where}", parameters)
     return rows.drop("load_sequence", strict=False)
 
 
-def load(store: Store, name: str, rows: pl.DataFrame, part: object) -> None:
+def load(store, name, rows, part):
     """Load rows, a batch a source as ingestors do."""
     for batch in batches(name, rows, part):
         store.load(batch)
 
 
-def batches(name: str, rows: pl.DataFrame, part: object) -> list[Batch]:
+def batches(name, rows, part):
     """Return rows as ingestors hand them to a store: a batch a source, looked at for its keys."""
     return [
         prepared(Batch(name, of_source, str(source), "a test", f"{name} {source} {part}"))
@@ -77,7 +64,7 @@ def batches(name: str, rows: pl.DataFrame, part: object) -> list[Batch]:
     ]
 
 
-def reported_until(evidence: Mapping[str, pl.DataFrame], moment: datetime) -> Evidence:
+def reported_until(evidence, moment):
     """Return what the sources report until `moment`.
 
     Inventories, rates and reservations are known from the start.
@@ -85,9 +72,7 @@ def reported_until(evidence: Mapping[str, pl.DataFrame], moment: datetime) -> Ev
     return {name: _as_of(evidence, name, moment) for name in evidence}
 
 
-def reported_between(
-    evidence: Mapping[str, pl.DataFrame], after: datetime, until: datetime
-) -> Evidence:
+def reported_between(evidence, after, until):
     """Return the answers of sources polled at `after` to the next poll at `until`."""
     found = {}
     for name, rows in reported_until(evidence, until).items():
@@ -101,7 +86,7 @@ def reported_between(
     return {name: rows for name, rows in found.items() if not rows.is_empty()}
 
 
-def _as_of(evidence: Mapping[str, pl.DataFrame], name: str, moment: datetime) -> pl.DataFrame:
+def _as_of(evidence, name, moment):
     rows = evidence[name]
     if name in MOMENTS:
         return rows.filter(pl.col(MOMENTS[name]) <= moment)
@@ -117,7 +102,7 @@ def _as_of(evidence: Mapping[str, pl.DataFrame], name: str, moment: datetime) ->
     return rows
 
 
-def _job_runs(rows: pl.DataFrame, moment: datetime) -> pl.DataFrame:
+def _job_runs(rows, moment):
     """Return the records as the accounting had them: pending, running or ended."""
     is_started, is_ended = pl.col("start_at") <= moment, pl.col("end_at") <= moment
     elapsed_s = (pl.lit(moment) - pl.col("start_at")).dt.total_seconds()
@@ -135,13 +120,13 @@ def _job_runs(rows: pl.DataFrame, moment: datetime) -> pl.DataFrame:
     )
 
 
-def stored_stages(store: Store) -> dict[str, pl.DataFrame]:
+def stored_stages(store):
     """Return the rows of every stage that builds keep."""
     kept = [m for m in models.build_order() if m.layer != "temp" and m.is_stored]
     return {m.qualified_name: store.read(f"from {m.qualified_name}").sort(pl.all()) for m in kept}
 
 
-def assert_same(ours: Mapping[str, pl.DataFrame], theirs: Mapping[str, pl.DataFrame]) -> None:
+def assert_same(ours, theirs):
     """Assert that stages have the same rows."""
     for name, rows in theirs.items():
         assert ours[name].rows() == rows.rows(), name

@@ -3,15 +3,9 @@
 Each is the name of a node, rack, GPU model, job, run, user and team, and the text of log lines.
 """
 
-from __future__ import annotations
-
 import itertools
-from typing import TYPE_CHECKING
 
 from tests.queries.conftest import Evidence, at
-
-if TYPE_CHECKING:
-    from goodput_queries.database import LocalStore
 
 LONG = "w" * 100_000
 PAYLOADS = {
@@ -37,7 +31,7 @@ PAYLOADS = {
 ALL_IN_ONE = " ".join(text for kind, text in PAYLOADS.items() if kind != "long name")
 
 
-def load_hostile(store: LocalStore) -> None:
+def load_hostile(store):
     """Load a node, a job and a run of each name, half an hour each, and one with all names."""
     made = Evidence(store, _parts=itertools.count(1_000))  # beside other evidence of the cluster
     names = [*PAYLOADS.values(), ALL_IN_ONE]

@@ -1,20 +1,11 @@
 """A file that is made once for all processes of a test run: databases take seconds to build."""
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING
 
 from filelock import FileLock
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
-    import pytest
-
-
-def made_once(folders: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+def made_once(folders, name, make):
     """Return the file of this name, made by the first process that asks for it; to be copied.
 
     make: fills an empty folder's file of the path that it gets

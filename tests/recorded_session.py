@@ -1,11 +1,8 @@
 """The recorded session of four H200s, or parts of it, in a database of the test's own."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.made_once import made_once
 
@@ -13,23 +10,18 @@ from goodput_ingest.run import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.database import LocalStore
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pytest
-
 CAPTURED = "sacct.txt", "nvml.jsonl.gz", "job_events.jsonl.gz", "nccl_inspector/main"
 SAMPLE = Path(__file__).parents[1] / "sample_data" / "h200x4-a"
 
 
-def built(empty: Path, folders: pytest.TempPathFactory, *parts: str) -> Iterator[LocalStore]:
+def built(empty, folders, *parts):
     """Yield a store with these files or folders of the session, as cluster `lab`, built.
 
     The same parts are read and built once, and copied from then on.
     empty: an empty database, which is copied
     """
 
-    def make(whole: Path) -> None:
+    def make(whole):
         shutil.copyfile(empty, whole)
         with contextlib.closing(LocalStore(whole)) as store:
             paths = [SAMPLE / part for part in parts]
@@ -43,7 +35,7 @@ def built(empty: Path, folders: pytest.TempPathFactory, *parts: str) -> Iterator
         yield store
 
 
-def extent_ms(store: LocalStore) -> tuple[int, int]:
+def extent_ms(store):
     """Return the first and the last moment there is evidence of."""
     sql = "select epoch_ms(min(first_at)), epoch_ms(max(as_of_at)) from marts.clusters"
     first, last = store.read(sql).row(0)

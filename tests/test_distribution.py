@@ -1,7 +1,5 @@
 """The package as it is published: its name, command and description."""
 
-from __future__ import annotations
-
 import tomllib
 from importlib import metadata
 from pathlib import Path
@@ -12,12 +10,12 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
-def test_the_version_is_that_of_the_published_name() -> None:
+def test_the_version_is_that_of_the_published_name():
     assert PROJECT["name"] == distribution.NAME
     assert distribution.version() == PROJECT["version"]
 
 
-def test_the_command_is_called_goodput() -> None:
+def test_the_command_is_called_goodput():
     (command,) = metadata.distribution(distribution.NAME).entry_points.select(
         group="console_scripts"
     )
@@ -25,7 +23,7 @@ def test_the_command_is_called_goodput() -> None:
     assert list(PROJECT["scripts"]) == [command.name] == ["goodput"]
 
 
-def test_the_index_shows_licence_summary_and_supported_versions() -> None:
+def test_the_index_shows_licence_summary_and_supported_versions():
     found = metadata.metadata(distribution.NAME)
 
     assert found["License-Expression"] == "Apache-2.0"
@@ -35,7 +33,7 @@ def test_the_index_shows_licence_summary_and_supported_versions() -> None:
     assert set(found.get_all("Classifier") or ()) == set(PROJECT["classifiers"])
 
 
-def test_the_lock_file_is_of_this_package() -> None:
+def test_the_lock_file_is_of_this_package():
     packages = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))["package"]
     names = [one["name"] for one in packages if one["source"] == {"editable": "."}]
 

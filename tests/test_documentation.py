@@ -1,11 +1,8 @@
 """Documentation: its links resolve, and the commands that it shows exist."""
 
-from __future__ import annotations
-
 import csv
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -22,9 +19,6 @@ from goodput_ingest.sources.site import (
     rates,
     tariffs,
 )
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -43,13 +37,13 @@ FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"(?:^|`|\$ |exec |bin/)goodput ([a-z][a-z-]*)", re.MULTILINE)
 
 
-def anchors(page: Path) -> set[str]:
+def anchors(page):
     """Return the anchors of the headings of a page, as GitHub names them."""
     headings = re.findall(r"^#+ (.*)$", FENCE.sub("", page.read_text("utf-8")), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", h.lower()).strip().replace(" ", "-") for h in headings}
 
 
-def test_the_index_of_decisions_has_each_once() -> None:
+def test_the_index_of_decisions_has_each_once():
     folder = ROOT / "docs" / "decisions"
     listed = re.findall(
         r"^\| \[\d+\]\((.*?)\)", (folder / "README.md").read_text("utf-8"), re.MULTILINE
@@ -59,7 +53,7 @@ def test_the_index_of_decisions_has_each_once() -> None:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_relative_links_resolve(name: str) -> None:
+def test_relative_links_resolve(name):
     page = ROOT / name
     broken = []
     for link in LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
@@ -74,20 +68,20 @@ def test_relative_links_resolve(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_commands_that_a_page_shows_exist(name: str) -> None:
+def test_commands_that_a_page_shows_exist(name):
     shown = set(COMMAND.findall((ROOT / name).read_text(encoding="utf-8")))
 
     assert shown <= set(COMMANDS)
 
 
-def test_every_page_of_the_documentation_is_linked_from_the_readme() -> None:
+def test_every_page_of_the_documentation_is_linked_from_the_readme():
     linked = LINK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
     pages = {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")}
 
     assert pages - set(linked) == set()
 
 
-def test_the_page_of_job_events_has_all_events_fields_and_phases() -> None:
+def test_the_page_of_job_events_has_all_events_fields_and_phases():
     page = (ROOT / "docs" / "job-events.md").read_text(encoding="utf-8")
     sql = next((ROOT / "queries").rglob("declared_phases.sql")).read_text(encoding="utf-8")
     phases = dict(re.findall(r"when '(\w+)' then '(\w+)'", sql))
@@ -100,7 +94,7 @@ def test_the_page_of_job_events_has_all_events_fields_and_phases() -> None:
         assert re.search(rf"^\|.*`{phase}`.*\| {labels[category]} \|$", page, re.MULTILINE), phase
 
 
-def test_the_table_of_sources_has_every_source() -> None:
+def test_the_table_of_sources_has_every_source():
     page = (ROOT / "docs" / "connect.md").read_text(encoding="utf-8")
     table = page.partition("## Sources\n")[2].partition("\n## ")[0]
 
@@ -111,7 +105,7 @@ def test_the_table_of_sources_has_every_source() -> None:
 @pytest.mark.parametrize(
     "module", [inventory, rates, tariffs, budgets, carbon, node_states, power_feeds]
 )
-def test_the_headers_of_site_files_are_those_that_are_read(module: ModuleType) -> None:
+def test_the_headers_of_site_files_are_those_that_are_read(module):
     name = module.__name__.rpartition(".")[2].replace("_", "-")
     page = (ROOT / "docs" / "connect.md").read_text(encoding="utf-8")
     found = re.search(rf"^{name}:\s+(\S+)(?:\n\s+\((.*)\))?$", page, re.MULTILINE)
@@ -122,7 +116,7 @@ def test_the_headers_of_site_files_are_those_that_are_read(module: ModuleType) -
 
 
 @pytest.mark.parametrize("name", [page for page in PAGES if not page.startswith("CHANGELOG")])
-def test_files_and_tests_that_a_page_names_exist(name: str) -> None:
+def test_files_and_tests_that_a_page_names_exist(name):
     page = (ROOT / name).read_text(encoding="utf-8")
     shown = re.findall(r"`(?:\w+\.)?((?:tests|app|ingest|queries|docs|deploy)/[\w./-]+\w)", page)
     made = {path for path in shown if "rack_temperature" in path or "inlet" in path}

@@ -1,7 +1,5 @@
 """An environment without extras, without development packages, or with a package missing."""
 
-from __future__ import annotations
-
 import pkgutil
 import subprocess
 import sys
@@ -35,7 +33,7 @@ sys.meta_path.insert(0, Missing())
 NOT_FOUND = 'ModuleNotFoundError(f"No module named {name!r}", name=name)'
 
 
-def python(program: str, *missing: str, error: str = NOT_FOUND) -> subprocess.CompletedProcess[str]:
+def python(program, *missing, error=NOT_FOUND):
     """Run a program in a process that lacks some packages."""
     text = WITHOUT.format(missing=missing, program=program, error=error)
     return subprocess.run(
@@ -43,7 +41,7 @@ def python(program: str, *missing: str, error: str = NOT_FOUND) -> subprocess.Co
     )
 
 
-def packages_of(extra: str | None) -> set[str]:
+def packages_of(extra):
     """Return the packages that the project itself asks for, or those of an extra."""
     declared = map(Requirement, metadata.requires(NAME) or ())
     return {
@@ -54,7 +52,7 @@ def packages_of(extra: str | None) -> set[str]:
     }
 
 
-def modules_of(names: set[str]) -> tuple[str, ...]:
+def modules_of(names):
     """Return the modules that packages install."""
     installed = metadata.packages_distributions()
     return tuple(
@@ -64,7 +62,7 @@ def modules_of(names: set[str]) -> tuple[str, ...]:
     )
 
 
-def test_everything_but_the_lake_is_imported_without_the_extras() -> None:
+def test_everything_but_the_lake_is_imported_without_the_extras():
     names = [
         module.name
         for package in OURS
@@ -81,7 +79,7 @@ def test_everything_but_the_lake_is_imported_without_the_extras() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_the_list_of_commands_imports_neither_polars_nor_duckdb() -> None:
+def test_the_list_of_commands_imports_neither_polars_nor_duckdb():
     program = (
         "import sys; from goodput_app.cli.main import main; main(['--help'], "
         "standalone_mode=False); print({'polars', 'duckdb', 'rich', 'httpx'} & {*sys.modules})"
@@ -91,7 +89,7 @@ def test_the_list_of_commands_imports_neither_polars_nor_duckdb() -> None:
 
 
 @pytest.mark.parametrize("name", main.COMMANDS)
-def test_the_list_of_commands_has_the_first_line_of_their_help(name: str) -> None:
+def test_the_list_of_commands_has_the_first_line_of_their_help(name):
     command = main.main.get_command(click.Context(main.main), name)
 
     assert command is not None
@@ -99,7 +97,7 @@ def test_the_list_of_commands_has_the_first_line_of_their_help(name: str) -> Non
 
 
 @pytest.mark.parametrize("package", ["click", "msgspec", "duckdb", "polars"])
-def test_a_missing_package_is_one_sentence(package: str) -> None:
+def test_a_missing_package_is_one_sentence(package):
     program = (
         "from goodput_app.__main__ import main; sys.argv = ['goodput', 'ledger', '--db', 'none']; "
         "main()"
@@ -114,7 +112,7 @@ def test_a_missing_package_is_one_sentence(package: str) -> None:
     assert f"{sys.executable} -m pip install --force-reinstall" in sentence
 
 
-def test_a_package_that_does_not_load_is_one_sentence() -> None:
+def test_a_package_that_does_not_load_is_one_sentence():
     program = (
         "from goodput_app.__main__ import main; sys.argv = ['goodput', 'ledger', '--db', 'none']; "
         "main()"
@@ -130,7 +128,7 @@ def test_a_package_that_does_not_load_is_one_sentence() -> None:
 
 
 @pytest.mark.parametrize("package", ["deltalake", "obstore"])
-def test_a_missing_extra_names_the_packages_to_install(package: str) -> None:
+def test_a_missing_extra_names_the_packages_to_install(package):
     program = (
         "from goodput_app.__main__ import main; "
         "sys.argv = ['goodput', 'lake', 'create', '--lake', '/nowhere']; main()"

@@ -9,8 +9,6 @@ waits for. Where others use the machine a CPU second does less, down to half: wh
 is compared with a fixed piece of work at that moment, so that a busy machine fails no test.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 import random
@@ -19,22 +17,16 @@ import statistics
 import time
 from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
 
 import pytest
 
-if TYPE_CHECKING:
-    from collections.abc import Generator
-
-ROOT: Final = Path(__file__).parents[1]
-DURATIONS: Final = ROOT / "tests" / "durations.csv"
-LIMIT_CPU_S: Final = 5.0
-YARDSTICK_CPU_S: Final = (
-    0.05  # what `_yardstick` takes where the limit was set, with nothing beside
-)
-LARGE: Final = ("machine", "slow")  # marks of tests without a limit
-COST: Final = "cpu_s"
-PURE: Final = (
+ROOT = Path(__file__).parents[1]
+DURATIONS = ROOT / "tests" / "durations.csv"
+LIMIT_CPU_S = 5.0
+YARDSTICK_CPU_S = 0.05  # what `_yardstick` takes where the limit was set, with nothing beside
+LARGE = ("machine", "slow")  # marks of tests without a limit
+COST = "cpu_s"
+PURE = (
     "tests/app/billing/test_rounding.py",
     "tests/app/dashboard/figures",
     "tests/app/dashboard/test_formats.py",
@@ -44,11 +36,11 @@ PURE: Final = (
     "tests/test_documentation.py",
     "tests/test_sizes.py",
 )
-DATABASE: Final = ("tests/external", "tests/google_histories", "tests/oracle", "tests/queries")
-STORES: Final = {"store", "new_store", "recorded_demo"}  # fixtures that open a database
+DATABASE = ("tests/external", "tests/google_histories", "tests/oracle", "tests/queries")
+STORES = {"store", "new_store", "recorded_demo"}  # fixtures that open a database
 
 
-def tier_of(item: pytest.Item) -> str:
+def tier_of(item):
     """Return the tier of a test."""
     for mark in LARGE:
         if item.get_closest_marker(mark):
@@ -63,19 +55,19 @@ def tier_of(item: pytest.Item) -> str:
 class Costs:
     """Marks tests with their tier, fails those that take too much, and writes what all took."""
 
-    def __init__(self) -> None:
-        self._cpu_s: dict[tuple[str, str], float] = defaultdict(float)
-        self._tests: dict[tuple[str, str], int] = defaultdict(int)
+    def __init__(self):
+        self._cpu_s = defaultdict(float)
+        self._tests = defaultdict(int)
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+    def pytest_collection_modifyitems(self, items):
         """Mark each test, before `-m` chooses."""
         for item in items:
             if (tier := tier_of(item)) not in LARGE:
                 item.add_marker(tier)
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+    def pytest_runtest_call(self, item):
         """Fail a test over the limit, with what it took."""
         before = _cpu_s()
         result = yield
@@ -91,13 +83,13 @@ class Costs:
         return result
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+    def pytest_runtest_protocol(self, item):
         """Note what a test took with its fixtures, for the process that writes the file."""
         item.user_properties.append(("tier", tier_of(item)))
         item.user_properties.append((COST, -_cpu_s()))
         return (yield)
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+    def pytest_runtest_logreport(self, report):
         """Add a test's cost to that of its module."""
         if report.when != "teardown":
             return
@@ -107,9 +99,7 @@ class Costs:
         self._cpu_s[key] += float(str(noted.get(COST, 0)))
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(
-        self, item: pytest.Item, call: pytest.CallInfo[None]
-    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    def pytest_runtest_makereport(self, item, call):
         """Complete the cost at the test's end."""
         if call.when == "teardown":
             item.user_properties[:] = [
@@ -120,7 +110,7 @@ class Costs:
             ]
         return (yield)
 
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+    def pytest_sessionfinish(self, session):
         """Write what each module took, where `GOODPUT_DURATIONS` asks for it."""
         if "GOODPUT_DURATIONS" not in os.environ or hasattr(session.config, "workerinput"):
             return
@@ -131,23 +121,23 @@ class Costs:
                 writer.writerow((tier, f"{cpu_s:.1f}", self._tests[module, tier], module))
 
 
-def slowness() -> float:
+def slowness():
     """Return how many times longer than where the limit was set work takes now; at least 1."""
     return max(1.0, statistics.median(_yardstick() for _ in range(7)) / YARDSTICK_CPU_S)
 
 
-def _yardstick() -> float:
+def _yardstick():
     """Return the CPU seconds that a fixed piece of work takes now."""
     began = time.process_time()
     chance = random.Random(1)  # noqa: S311 -- the same numbers each time
     rows = sorted((chance.random(), number) for number in range(60_000))
-    sums: dict[int, float] = defaultdict(float)
+    sums = defaultdict(float)
     for value, number in rows:
         sums[number % 997] += value
     return time.process_time() - began
 
 
-def _cpu_s() -> float:
+def _cpu_s():
     """Return the CPU seconds of this process and of the processes that it has waited for."""
     of_both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(used.ru_utime + used.ru_stime for used in of_both)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import shutil
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from tests.made_once import made_once
@@ -18,11 +17,6 @@ from tests.queries.serving.load import Serving, counters
 
 from goodput_queries.database import LocalStore
 from goodput_queries.evidence.batch import Batch
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
 
 RED = "redteam"
 END_S = 7_200
@@ -54,12 +48,12 @@ class Team:
     shared_until: int
 
     @property
-    def name(self) -> str:
+    def name(self):
         """Return its account."""
         return f"{self.word}team"
 
     @property
-    def node(self) -> str:
+    def node(self):
         """Return the node that it has for itself."""
         return f"{self.word}node"
 
@@ -69,10 +63,10 @@ COBALTS = Team("cobalt", 200, 3, 2_570, 7.0, 1_237.0, 1.7, 4_300, 6_130)
 OTHERS = Team("azure", 300, 2, 4_110, 13.0, 5_519.0, 2.3, 4_400, 7_150)
 
 
-def built(empty: Path, folders: pytest.TempPathFactory, other: Team) -> Path:
+def built(empty, folders, other):
     """Return a database of the red team and another one, made once for all tests; to be copied."""
 
-    def make(path: Path) -> None:
+    def make(path):
         shutil.copyfile(empty, path)
         with contextlib.closing(LocalStore(path, threads=1)) as store:
             load(store, other)
@@ -80,7 +74,7 @@ def built(empty: Path, folders: pytest.TempPathFactory, other: Team) -> Path:
     return made_once(folders, f"two-teams-{other.word}", make)
 
 
-def load(store: LocalStore, other: Team) -> None:
+def load(store, other):
     """Load the evidence of the red team, then that of another one; build."""
     made = Evidence(store)
     made.watched(END_S)
@@ -120,7 +114,7 @@ def load(store: LocalStore, other: Team) -> None:
     store.build()
 
 
-def _own_node(made: Evidence, team: Team) -> None:
+def _own_node(made, team):
     """Load a run that fails, begins again, and has a late rank, on a node with an error."""
     made.node(team.node, team.gpus, model=H100)
     owner = {"account": team.name, "user_name": f"{team.word}user", "job_name": f"{team.word}train"}
@@ -153,7 +147,7 @@ def _own_node(made: Evidence, team: Team) -> None:
              **owner)  # fmt: skip
 
 
-def _shared_node(made: Evidence, team: Team, attempt: int) -> None:
+def _shared_node(made, team, attempt):
     """Load a run of half of the shared node, which both teams call alike, one after the other."""
     begin, end = team.shared_from, team.shared_until
     made.job(f"{team.word}shared", begin, end, ["sharednode"], 2, account=team.name,
@@ -167,7 +161,7 @@ def _shared_node(made: Evidence, team: Team, attempt: int) -> None:
                     gpu_uuid=f"c/{gpu}")  # fmt: skip
 
 
-def _faults(made: Evidence, team: Team) -> None:
+def _faults(made, team):
     """Load an Xid, a hang, transports and a replayed trace."""
     gpu = f"c/{team.node}#0"
     made.load("gpu_events", [
@@ -194,7 +188,7 @@ def _faults(made: Evidence, team: Team) -> None:
     ])  # fmt: skip
 
 
-def _serving(made: Evidence, team: Team) -> None:
+def _serving(made, team):
     """Load an engine on a GPU of its node, with latencies and a log; both call the model alike."""
     serving = Serving(made)
     engine = serving.engine(
@@ -212,9 +206,7 @@ def _serving(made: Evidence, team: Team) -> None:
     serving.load()
 
 
-def _readings(
-    made: Evidence, gpu: str, is_busy: Any, factor: float, begin: int = 0, end: int = END_S
-) -> None:
+def _readings(made, gpu, is_busy, factor, begin=0, end=END_S):
     """Load readings of a GPU every minute, some of them throttled, with its energy counter."""
     joules, rows = 1e6, []
     for second in range(begin, end + 1, 60):

@@ -1,20 +1,14 @@
 """Wait for something that another thread or process does."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 PATIENCE_S = 180.0
 LOOK_EVERY_S = 0.02
 
 
-def until(holds: Callable[[], object], what: str, *, within_s: float = PATIENCE_S) -> None:
+def until(holds, what, *, within_s=PATIENCE_S):
     """Return once a condition holds; fail where it does not within the limit."""
     deadline = time.monotonic() + within_s
     while not holds():

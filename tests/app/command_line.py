@@ -1,9 +1,9 @@
 """What tests of the command line share: a command, run here."""
 
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from goodput_app.cli import main
 
 
-def run(*arguments: str) -> Result:
+def run(*arguments):
     return CliRunner().invoke(main.main, arguments)

@@ -1,12 +1,9 @@
 """What tests of the Cost page share: a small priced fleet, and reading what the page shows."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import shutil
 from datetime import date
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from tests.made_once import made_once
@@ -14,12 +11,6 @@ from tests.made_once import made_once
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.database import LocalStore
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    import pytest
 
 HOSTILE = "<img src=x onerror=alert(1)> [x](http://evil) $x$ `a` :red[z]"
 SACCT = f"""Cluster|JobID|JobIDRaw|User|Account|Partition|State|Submit|Eligible|Start|End|\
@@ -38,13 +29,11 @@ PRICED = {
 DAY = date(2026, 11, 19)
 
 
-def cost_file(
-    empty: Path, folders: pytest.TempPathFactory, money: dict[str, str], accounting: str = ""
-) -> Path:
+def cost_file(empty, folders, money, accounting=""):
     """Return a database with these jobs and prices, which is built once; to be copied."""
     accounting = accounting or SACCT.format(day="2026-11-19T", next="2026-11-20T")
 
-    def make(path: Path) -> None:
+    def make(path):
         shutil.copyfile(empty, path)
         folder = path.parent
         (folder / "sacct.txt").write_text(accounting)
@@ -59,9 +48,7 @@ def cost_file(
     return made_once(folders, f"cost-{content[:16]}", make)
 
 
-def cost_store(
-    empty: Path, folders: pytest.TempPathFactory, money: dict[str, str], accounting: str = ""
-) -> Iterator[LocalStore]:
+def cost_store(empty, folders, money, accounting=""):
     """Yield a store with these jobs and prices, a copy."""
     path = folders.mktemp("cost") / "fleet.duckdb"
     shutil.copyfile(cost_file(empty, folders, money, accounting), path)

@@ -1,25 +1,16 @@
 """What a page sends to the browser: its elements, their texts, and the files that it offers."""
 
-from __future__ import annotations
-
 import io
-from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pypdfium2
 from google.protobuf.message import Message
 from streamlit.runtime.media_file_manager import MediaFileManager
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
-    import pytest
-    from streamlit.testing.v1 import AppTest
-
-
-def elements(app: AppTest) -> Iterator[Message]:
+def elements(app):
     """Yield the messages of all elements of a page."""
-    waiting: list[Any] = [app._tree]
+    waiting = [app._tree]
     while waiting:
         node = waiting.pop()
         waiting += getattr(node, "children", {}).values()
@@ -27,13 +18,13 @@ def elements(app: AppTest) -> Iterator[Message]:
             yield proto
 
 
-def sent(app: AppTest) -> str:
+def sent(app):
     """Return all that a page sends to the browser, its links, charts and tables included."""
     found = [proto.SerializeToString() for proto in elements(app)]
     return b"\n".join(found).decode("utf-8", "replace")
 
 
-def texts_of(message: Message) -> Iterator[tuple[str, str]]:
+def texts_of(message):
     """Yield the texts of a message and of those in it, each with its type and field."""
     for field, value in message.ListFields():
         for one in value if field.is_repeated else [value]:
@@ -46,11 +37,11 @@ def texts_of(message: Message) -> Iterator[tuple[str, str]]:
 class Offered:
     """The files that pages offered: what makes each, by its name."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.files: dict[str, Callable[[], bytes]] = {}
+    def __init__(self, monkeypatch):
+        self.files = {}
         known = MediaFileManager.add_deferred
 
-        def noted(manager: Any, made: Any, mime: Any, at: Any, file_name: Any, **more: Any) -> str:
+        def noted(manager, made, mime, at, file_name, **more):
             self.files[str(file_name)] = made
             return known(manager, made, mime, at, file_name, **more)
 
@@ -58,14 +49,14 @@ class Offered:
         known_at_once = MediaFileManager.add
 
         def made(
-            manager: Any,
-            data: Any,
-            mime: Any,
-            at: Any,
-            file_name: Any = None,
-            *more: Any,
-            **of: Any,
-        ) -> str:
+            manager,
+            data,
+            mime,
+            at,
+            file_name=None,
+            *more,
+            **of,
+        ):
             if file_name is not None:
                 text = data.encode() if isinstance(data, str) else data
                 self.files[str(file_name)] = lambda: text
@@ -74,7 +65,7 @@ class Offered:
         monkeypatch.setattr(MediaFileManager, "add", made)
 
 
-def file_text(name: str, file: bytes) -> str:
+def file_text(name, file):
     """Return the text of a file that was downloaded."""
     if name.endswith(".parquet"):
         return str(pl.read_parquet(io.BytesIO(file)).to_dicts())

@@ -8,20 +8,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-import ssl
 import threading
 from dataclasses import dataclass, field
 from email import message_from_bytes, policy
-from email.message import EmailMessage, Message
+from email.message import EmailMessage
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
 
 from aiosmtpd.smtp import SMTP, AuthResult
 
 from goodput_billing.delivery.settings import StatementMail
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 PASSWORD = "corr3ct-h0rse"  # noqa: S105 -- of a server that lives as long as a test
 
@@ -41,8 +36,8 @@ class Post:
     arrived: threading.Event = field(default_factory=threading.Event)
 
     async def handle_RCPT(  # noqa: N802 -- a name of aiosmtpd
-        self, _server: Any, _session: Any, envelope: Any, address: str, _options: Any
-    ) -> str:
+        self, _server, _session, envelope, address, _options
+    ):
         """Take a recipient, or not."""
         if (answer := self.refused.get(address)) is not None:
             return answer
@@ -50,8 +45,8 @@ class Post:
         return "250 OK"
 
     async def handle_DATA(  # noqa: N802 -- as above
-        self, _server: Any, _session: Any, envelope: Any
-    ) -> str:
+        self, _server, _session, envelope
+    ):
         """Take a mail, or not."""
         self.attempts += 1
         if self.answers:
@@ -64,9 +59,7 @@ class Post:
         self.arrived.set()
         return "250 taken"
 
-    def authenticate(
-        self, _server: Any, _session: Any, _envelope: Any, _how: str, data: Any
-    ) -> Any:
+    def authenticate(self, _server, _session, _envelope, _how, data):
         """Let in who knows the password."""
         login = data.login.decode(), data.password.decode()
         self.logins.append(login)
@@ -74,12 +67,12 @@ class Post:
 
 
 @contextlib.contextmanager
-def post_office(*, port: int = 0, **options: Any) -> Iterator[Post]:
+def post_office(*, port=0, **options):
     """Run a mail server until the end of the block; port: 0 for any."""
     post = Post()
     loop = asyncio.new_event_loop()
 
-    def protocol() -> SMTP:
+    def protocol():
         return SMTP(
             post, loop=loop, authenticator=post.authenticate, hostname="mail.test", **options
         )
@@ -115,14 +108,12 @@ class Hook:
 class Quiet(BaseHTTPRequestHandler):
     """What answers without a log."""
 
-    def log_message(self, *_: object) -> None:
+    def log_message(self, *_):
         """Keep quiet."""
 
 
 @contextlib.contextmanager
-def _answering(
-    handler: type[Quiet], port: int = 0, context: ssl.SSLContext | None = None
-) -> Iterator[str]:
+def _answering(handler, port=0, context=None):
     """Run a web server until the end of the block; give its URL."""
     http = ThreadingHTTPServer(("127.0.0.1", port), handler)
     http.daemon_threads = True
@@ -140,12 +131,12 @@ def _answering(
 
 
 @contextlib.contextmanager
-def web(context: ssl.SSLContext | None = None, *, port: int = 0) -> Iterator[Hook]:
+def web(context=None, *, port=0):
     """Run a web server that takes posts until the end of the block; port: 0 for any."""
     hook = Hook()
 
     class Handler(Quiet):
-        def do_POST(self) -> None:
+        def do_POST(self):
             body = self.rfile.read(int(self.headers["Content-Length"]))
             hook.posts.append(({k.lower(): v for k, v in self.headers.items()}, body))
             hook.paths.append(self.path)
@@ -166,14 +157,14 @@ def web(context: ssl.SSLContext | None = None, *, port: int = 0) -> Iterator[Hoo
 
 
 @contextlib.contextmanager
-def pages(answer: Callable[[str, Message], tuple[bytes, str] | None]) -> Iterator[str]:
+def pages(answer):
     """Run a web server of pages until the end of the block; give its URL.
 
     answer: body and content type by path and headers; None is a failure of the server
     """
 
     class Handler(Quiet):
-        def do_GET(self) -> None:
+        def do_GET(self):
             found = answer(self.path, self.headers)
             body, kind = found or (b"", "text/plain")
             self.send_response(500 if found is None else 200)
@@ -186,7 +177,7 @@ def pages(answer: Callable[[str, Message], tuple[bytes, str] | None]) -> Iterato
         yield url
 
 
-def free_port() -> int:
+def free_port():
     """Return a port that nothing listens on."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         return int(listening.getsockname()[1])

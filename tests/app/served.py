@@ -16,7 +16,6 @@ import polars as pl
 from goodput_queries.evidence.batch import Batch, Reject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 PATIENCE_S = 180.0
@@ -31,18 +30,18 @@ class Server:
     url: str
     database: Path
 
-    def get(self, path: str) -> httpx.Response:
+    def get(self, path):
         """Return what the server answers to a GET."""
         return httpx.get(f"{self.url}{path}", timeout=PATIENCE_S, trust_env=False)
 
-    def end(self, signal_number: int) -> int:
+    def end(self, signal_number):
         """Send a signal, wait, return the exit status."""
         self.process.send_signal(signal_number)
         return self.process.wait(PATIENCE_S)
 
 
 @contextlib.contextmanager
-def running(*arguments: str, cwd: Path) -> Iterator[subprocess.Popen[str]]:
+def running(*arguments, cwd):
     """Run a command of the product in a process of its own until the end of the block."""
     with subprocess.Popen(
         [*GOODPUT, *arguments],
@@ -59,7 +58,7 @@ def running(*arguments: str, cwd: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 @contextlib.contextmanager
-def serving(database: Path, *options: str) -> Iterator[Server]:
+def serving(database, *options):
     """Run `goodput serve` until the end of the block; it is ready when it says where it is."""
     command = ["serve", "--db", str(database), *(options or ("--port", "0"))]
     with running(*command, cwd=database.parent) as process:
@@ -70,7 +69,7 @@ def serving(database: Path, *options: str) -> Iterator[Server]:
         yield Server(process, url, database)
 
 
-def goodput(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def goodput(*arguments, cwd):
     """Run a command of the product in a process of its own."""
     return subprocess.run(
         [*GOODPUT, *arguments],
@@ -82,7 +81,7 @@ def goodput(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def rows_of(source: str, count: int, *, digest: str = "1", rejects: int = 0) -> Batch:
+def rows_of(source, count, *, digest="1", rejects=0):
     frame = pl.DataFrame(
         {
             "source": source,

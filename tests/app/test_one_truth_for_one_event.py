@@ -42,9 +42,11 @@ def world(recorded_demo, tmp_path_factory):
         yield store
 
 
-@pytest.mark.parametrize("cluster", ["lab", "site"])
-@pytest.mark.parametrize("command", [("findings", "--severity", "info"), ("show", "findings")])
-def test_commands_say_of_findings_what_the_view_has(world, cluster, command):
+@pytest.mark.parametrize(
+    ("command", "cluster"),
+    [(("show", "findings"), "site"), (("findings", "--severity", "info"), "lab")],
+)
+def test_commands_say_of_findings_what_the_view_has(world, command, cluster):
     scope = window(world, cluster)
     said = printed(world, scope, *command, "--limit", "0")
 

@@ -5,14 +5,11 @@
 Each work runs in a process of its own, so that its peak of memory is its own.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.benchmarks import (
     bench_fleet,
@@ -32,16 +29,13 @@ from tests.benchmarks.format_range_query import RANGE_QUERY
 from tests.benchmarks.format_sacct import SACCT
 from tests.benchmarks.meter import alone, together
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
 FILES = (SACCT, PLAIN, VERBOSE, EXPOSITION, RANGE_QUERY)
 PARTS = ("ingest", "fleet", "live", "pages", "statement", "history")
 SLICES, WARM, FILTERS = 3, 5, 12  # so often a short work is done
 README = Path(__file__).with_name("README.md")
 
 
-def options(arguments: Sequence[str]) -> argparse.Namespace:
+def options(arguments):
     """Return what is to be measured at which scale."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.benchmarks", description=__doc__.splitlines()[0]
@@ -71,7 +65,7 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def rows(chosen: argparse.Namespace, folder: Path) -> Iterator[table.Row]:
+def rows(chosen, folder):
     """Measure what is chosen, row by row."""
     run = together if chosen.smoke else alone
     of_yardstick = 100 * yardstick.GPUS if chosen.smoke else yardstick.ROWS
@@ -104,7 +98,7 @@ def rows(chosen: argparse.Namespace, folder: Path) -> Iterator[table.Row]:
     yield yardstick.measure("after", of_yardstick, run)
 
 
-def main(arguments: Sequence[str]) -> None:
+def main(arguments):
     """Print the table as it grows; write it where that is asked."""
     chosen, load = options(arguments), table.load()
     lines = table.header().splitlines()

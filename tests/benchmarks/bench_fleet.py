@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 from tests.benchmarks import (
@@ -16,7 +16,7 @@ from tests.benchmarks import (
     telemetry_stage,
     telemetry_stage_others,
 )
-from tests.benchmarks.meter import Cost, Meter
+from tests.benchmarks.meter import Meter
 from tests.benchmarks.table import Other, Row, memory, number
 
 from goodput_app.demo import recipe
@@ -27,7 +27,6 @@ from goodput_queries.check import check
 from goodput_queries.database import LocalStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
     from pathlib import Path
 
 START = datetime(2026, 11, 16, tzinfo=UTC)
@@ -55,17 +54,17 @@ class Fleet:
     steps: str = YARDSTICK_STEPS
 
     @property
-    def files(self) -> Path:
+    def files(self):
         """Return the folder of its sources."""
         return self.folder / "files"
 
     @property
-    def database(self) -> Path:
+    def database(self):
         """Return the file it is read into."""
         return self.folder / "fleet.duckdb"
 
     @property
-    def name(self) -> str:
+    def name(self):
         """Return how rows of the table call it."""
         name = f"{self.gpus:,} GPUs x {self.hours} h"
         if self.steps == YARDSTICK_STEPS:
@@ -73,23 +72,23 @@ class Fleet:
         return f"{name}, steps " + ("mixed" if self.steps == MIXED else f"of {self.steps} s")
 
     @property
-    def is_of_budget(self) -> bool:
+    def is_of_budget(self):
         """Say whether it is the fleet that budgets are for."""
         return (self.gpus, self.hours) == (BUDGET_GPUS, BUDGET_HOURS)
 
     @property
-    def smaller(self) -> Fleet:
+    def smaller(self):
         """Return a fleet of a tenth of its GPUs, as far as one can be."""
         gpus = self.gpus // SMALL_SHARE // GPUS_OF_NODE * GPUS_OF_NODE
         return replace(self, folder=self.folder / "smaller", gpus=max(GPUS_MIN, gpus))
 
-    def samples(self) -> int:
+    def samples(self):
         """Return how many readings were written."""
         counted = pl.scan_parquet(self.files / "telemetry" / "*.parquet").select(pl.len())
         return int(counted.collect().item())
 
 
-def make(fleet: Fleet, run: Callable[..., Any]) -> Row:
+def make(fleet, run):
     """Write the fleet's sources."""
     cost = run(generate_files, fleet)
     size = sum(file.stat().st_size for file in fleet.files.rglob("*") if file.is_file())
@@ -101,7 +100,7 @@ def make(fleet: Fleet, run: Callable[..., Any]) -> Row:
     )
 
 
-def read(fleet: Fleet, repeats: int, run: Callable[..., Any]) -> Iterator[Row]:
+def read(fleet, repeats, run):
     """Read it into its database, readings first: of them alone the file's size is taken."""
     telemetry = fleet.files / "telemetry"
     yield formats.measure(
@@ -111,13 +110,13 @@ def read(fleet: Fleet, repeats: int, run: Callable[..., Any]) -> Iterator[Row]:
     run(read_sources, fleet, {format_fleet.WIDE.source})
 
 
-def read_quietly(fleet: Fleet, run: Callable[..., Any]) -> None:
+def read_quietly(fleet, run):
     """Write and read it without rows of the table."""
     run(generate_files, fleet)
     run(read_sources, fleet, set())
 
 
-def build(fleet: Fleet, yardstick_s: float, run: Callable[..., Any]) -> Generator[Row, None, Cost]:
+def build(fleet, yardstick_s, run):
     """Build the whole ledger from raw, and compare the telemetry stage with the alternatives.
 
     Returns the cost of the ledger.
@@ -139,7 +138,7 @@ def build(fleet: Fleet, yardstick_s: float, run: Callable[..., Any]) -> Generato
     return cost
 
 
-def generate_files(fleet: Fleet) -> Cost:
+def generate_files(fleet):
     """Write the fleet's sources, without the truth of each step and GPU; return what that took."""
     plan = eventful if fleet.steps == MIXED else partial(with_steps, int(float(fleet.steps) * 1000))
     with Meter() as meter:
@@ -151,7 +150,7 @@ def generate_files(fleet: Fleet) -> Cost:
     return meter.cost
 
 
-def read_sources(fleet: Fleet, known: set[str]) -> None:
+def read_sources(fleet, known):
     """Read the fleet's sources but those that its database has."""
     with contextlib.closing(databases.opened(fleet.database)) as store:
         for step in recipe(fleet.files):
@@ -159,7 +158,7 @@ def read_sources(fleet: Fleet, known: set[str]) -> None:
                 ingest(store, step.source, [step.path], step.options)
 
 
-def build_all(fleet: Fleet) -> tuple[Cost, dict[str, int]]:
+def build_all(fleet):
     """Build everything; return the cost and rows of tables. The checks must find nothing."""
     with contextlib.closing(LocalStore(fleet.database)) as store:
         with Meter() as meter:
@@ -175,7 +174,7 @@ def build_all(fleet: Fleet) -> tuple[Cost, dict[str, int]]:
     return meter.cost, counts
 
 
-def _telemetry_stage(fleet: Fleet, run: Callable[..., Any]) -> Row:
+def _telemetry_stage(fleet, run):
     """Run the stage by all tools; raises SystemExit where they do not agree to the millisecond."""
     margin_ms = run(telemetry_stage.export, fleet.database, fleet.folder)
     mine = fleet.folder / "ours.parquet"
@@ -200,7 +199,7 @@ def _telemetry_stage(fleet: Fleet, run: Callable[..., Any]) -> Row:
     )
 
 
-def _growth(fleet: Fleet, cost: Cost, samples: int, run: Callable[..., Any]) -> Row:
+def _growth(fleet, cost, samples, run):
     """Compare the time a reading of the full ledger with that in a tenth of the fleet."""
     small = fleet.smaller
     read_quietly(small, run)
@@ -216,7 +215,7 @@ def _growth(fleet: Fleet, cost: Cost, samples: int, run: Callable[..., Any]) -> 
     )
 
 
-def _storage(fleet: Fleet, samples: int, run: Callable[..., Any]) -> Iterator[Row]:
+def _storage(fleet, samples, run):
     """Take the bytes a reading, in the file and written out as Parquet."""
     on_disk, used, parquet = run(_sizes, fleet, samples)
     is_judged = samples >= format_fleet.WIDE.full  # blocks of the file weigh in smaller ones
@@ -234,7 +233,7 @@ def _storage(fleet: Fleet, samples: int, run: Callable[..., Any]) -> Iterator[Ro
     )
 
 
-def _sizes(fleet: Fleet, samples: int) -> tuple[float, float, float]:
+def _sizes(fleet, samples):
     """Return the bytes a reading of the file, of its blocks in use, and of its Parquet.
 
     The file has the readings of the wide export alone, their rarer counters included.

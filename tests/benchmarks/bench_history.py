@@ -4,14 +4,11 @@ One generated day is loaded repeatedly, each time a day later and of other jobs,
 day is the same work. Each is loaded and built on top of those before it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import statistics
 import tempfile
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from tests.benchmarks import bench_fleet, databases
@@ -19,13 +16,9 @@ from tests.benchmarks.bench_fleet import START, Fleet
 from tests.benchmarks.meter import Cost, Meter
 from tests.benchmarks.table import Row
 from tests.benchmarks.table import number as shown
-from tests.evidence_over_time import Evidence, evidence_of, load
+from tests.evidence_over_time import evidence_of, load
 
 from goodput_queries.database import LocalStore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
 
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 ALWAYS = {"gpus", "gpu_instances", "nodes", "rates"}  # loaded once, and valid for every day
@@ -36,7 +29,7 @@ DAYS_OF_BUDGET = 30
 DAYS_COMPARED = 5
 
 
-def measure(gpus: int, days: int, hours: int, run: Callable[..., Any]) -> Row:
+def measure(gpus, days, hours, run):
     """Return the row: the days after the first, and the last ones; `hours` of each are loaded.
 
     Medians, since once in many days the log is written into the file: the maximum is reported too.
@@ -59,14 +52,14 @@ def measure(gpus: int, days: int, hours: int, run: Callable[..., Any]) -> Row:
     )
 
 
-def _median(costs: list[Cost]) -> Cost:
+def _median(costs):
     return Cost(
         statistics.median(cost.wall_s for cost in costs),
         statistics.median(cost.cpu_s for cost in costs),
     )
 
 
-def _days(fleet: Fleet, days: int) -> tuple[list[Cost], list[Cost]]:
+def _days(fleet, days):
     """Load and build day after day; return the cost of each day after few and after many.
 
     The days to compare are loaded in turns into a store that has one day and one that has all but
@@ -88,7 +81,7 @@ def _days(fleet: Fleet, days: int) -> tuple[list[Cost], list[Cost]]:
     return few, many
 
 
-def _reported(store: LocalStore, day: Evidence, number: int) -> Cost:
+def _reported(store, day, number):
     """Load a day and build; return what that cost."""
     came = _on(day, number)
     with Meter() as meter:
@@ -98,7 +91,7 @@ def _reported(store: LocalStore, day: Evidence, number: int) -> Cost:
     return meter.cost
 
 
-def _closed(evidence: Evidence, end: datetime) -> Evidence:
+def _closed(evidence, end):
     """Return the evidence with all that still runs at the end ended there."""
     until_end = pl.col("end_at").fill_null(pl.lit(end).cast(pl.Datetime("us")))
     runs, states = evidence["job_runs"], evidence["node_states"]
@@ -111,13 +104,13 @@ def _closed(evidence: Evidence, end: datetime) -> Evidence:
     }
 
 
-def _on(day: Evidence, number_of_day: int) -> Evidence:
+def _on(day, number_of_day):
     """Return the day's evidence some days later, of other jobs."""
     reported = {n: rows for n, rows in day.items() if n not in ALWAYS or number_of_day == 0}
     return {name: _later(rows, number_of_day) for name, rows in reported.items()}
 
 
-def _later(rows: pl.DataFrame, days: int) -> pl.DataFrame:
+def _later(rows, days):
     schema = rows.schema
     moments = [name for name, kind in schema.items() if kind == pl.Datetime]
     names = [name for name in NAMES if name in schema]
@@ -128,7 +121,7 @@ def _later(rows: pl.DataFrame, days: int) -> pl.DataFrame:
     )
 
 
-def _refuse_unequal_days(store: LocalStore, days: int) -> None:
+def _refuse_unequal_days(store, days):
     """Raise SystemExit where days between the first and the last are not the same work."""
     by_day = store.read(
         """select (start_ms - $1) // 86400000 as day, category, sum(end_ms - start_ms)::bigint as ms

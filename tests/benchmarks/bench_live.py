@@ -4,18 +4,15 @@ A database is loaded with what the sources report until some minutes before T, i
 middle of the last hour, and built; then come slices of five minutes, each loaded and built.
 """
 
-from __future__ import annotations
-
 import contextlib
 import statistics
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
 
 from tests.benchmarks import databases
+from tests.benchmarks.bench_fleet import START
 from tests.benchmarks.meter import Cost, Meter
 from tests.benchmarks.table import Row, number
 from tests.evidence_over_time import (
-    Evidence,
     batches,
     evidence_of,
     load,
@@ -26,21 +23,11 @@ from tests.evidence_over_time import (
 
 from goodput_queries.database import LocalStore
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from datetime import datetime
-
-    from tests.benchmarks.bench_fleet import Fleet
-
-from tests.benchmarks.bench_fleet import START
-
 SLICE = timedelta(minutes=5)
 BUDGET_YARDSTICKS = 4.5
 
 
-def measure(
-    fleet: Fleet, slices: int, yardstick_s: float, run: Callable[..., Any]
-) -> Iterator[Row]:
+def measure(fleet, slices, yardstick_s, run):
     """Return the rows, medians of the slices: load and build together, and the ledger alone."""
     loading, building = zip(*run(_slices, fleet, slices), strict=True)
     both = _median([load + build for load, build in zip(loading, building, strict=True)])
@@ -61,14 +48,14 @@ def measure(
     )
 
 
-def _median(costs: Sequence[Cost]) -> Cost:
+def _median(costs):
     wall_s, cpu_s = (
         statistics.median(getattr(cost, name) for cost in costs) for name in ("wall_s", "cpu_s")
     )
     return Cost(wall_s, cpu_s)
 
 
-def _slices(fleet: Fleet, slices: int) -> list[tuple[Cost, Cost]]:
+def _slices(fleet, slices):
     """Return what loading and building took, slice by slice."""
     begin = START.replace(tzinfo=None)
     last = begin + timedelta(hours=fleet.hours - 1, minutes=32)
@@ -90,18 +77,18 @@ def _slices(fleet: Fleet, slices: int) -> list[tuple[Cost, Cost]]:
         return [_slice(store, _next(source, evidence, first + n * SLICE), n) for n in range(slices)]
 
 
-def _readings(source: LocalStore, after: datetime, until: datetime) -> Any:
+def _readings(source, after, until):
     return rows_of(source, "gpu_samples", "ts > $1 and ts <= $2", [after, until])
 
 
-def _next(source: LocalStore, evidence: Evidence, after: datetime) -> Evidence:
+def _next(source, evidence, after):
     """Return the evidence of the five minutes after a time."""
     until = after + SLICE
     readings = {"gpu_samples": _readings(source, after, until)}
     return {**reported_between(evidence, after, until), **readings}
 
 
-def _slice(store: LocalStore, came: Evidence, part: int) -> tuple[Cost, Cost]:
+def _slice(store, came, part):
     handed_over = [batch for name, rows in came.items() for batch in batches(name, rows, part)]
     with Meter() as loading:
         for batch in handed_over:

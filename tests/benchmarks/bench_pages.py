@@ -4,26 +4,16 @@ All of the whole fleet is drawn by Streamlit without a browser; what it keeps be
 forgotten before each. Findings and flags are evaluated beside pages: they have a row of their own.
 """
 
-from __future__ import annotations
-
 import logging
-from typing import TYPE_CHECKING, Any
 
 from tests.benchmarks.table import Row, number
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from tests.benchmarks.bench_fleet import Fleet
-    from tests.benchmarks.page_draws import Draws
 
 PAGE_S, FILTER_S, FIRST_S = 1.0, 0.5, 4.0
 PAYLOAD_BYTES = 1_000_000
 BUDGET = f"< {PAGE_S:g} s, filter < {FILTER_S:g} s, first < {FIRST_S:g} s of CPU, < 1 MB"
 
 
-def measure(fleet: Fleet, warm: int, filters: int, run: Callable[..., Any]) -> Iterator[Row]:
+def measure(fleet, warm, filters, run):
     """Return a row a page, judged by CPU time, then the first page ever and the findings."""
     found = run(drawn, fleet.database, warm, filters)
     for page, draws in found["pages"].items():
@@ -53,7 +43,7 @@ def measure(fleet: Fleet, warm: int, filters: int, run: Callable[..., Any]) -> I
     )
 
 
-def is_within(draws: Draws) -> bool:
+def is_within(draws):
     """Say whether a page keeps all of its budgets."""
     return (
         draws.warm.cpu_s < PAGE_S
@@ -63,7 +53,7 @@ def is_within(draws: Draws) -> bool:
     )
 
 
-def drawn(database: Path, warm: int, filters: int) -> dict[str, Any]:
+def drawn(database, warm, filters):
     """Draw the pages where Streamlit is not to be heard: it misses its runtime."""
     logging.disable(logging.WARNING)
     from tests.benchmarks import page_draws  # noqa: PLC0415 -- imports Streamlit

@@ -6,16 +6,13 @@ nothing of what it does not read (readings, segments, job events). All days are 
 harder case: what a closed one came to is kept with it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import tempfile
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from tests.benchmarks.bench_fleet import START, Fleet
-from tests.benchmarks.meter import Cost, Meter
+from tests.benchmarks.bench_fleet import START
+from tests.benchmarks.meter import Meter
 from tests.benchmarks.table import Row, memory, number
 
 from goodput_billing.render import files
@@ -25,11 +22,6 @@ from goodput_billing.statement.days import day_of
 from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.statement import statement
 from goodput_queries.database import LocalStore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    import polars as pl
 
 MONTH_S, REPORT_S = 3.0, 10.0
 DAYS_OF_BUDGET = 30
@@ -47,7 +39,7 @@ COPIED = {
 }  # fmt: skip
 
 
-def measure(fleet: Fleet, days: int, run: Callable[..., Any]) -> Iterator[Row]:
+def measure(fleet, days, run):
     """Return the row of all days, then that of the last day's report with all its files."""
     run(_tell_days_before, fleet, days)
     is_of_budget = fleet.is_of_budget and days >= DAYS_OF_BUDGET
@@ -71,7 +63,7 @@ def measure(fleet: Fleet, days: int, run: Callable[..., Any]) -> Iterator[Row]:
     )
 
 
-def _tell_days_before(fleet: Fleet, days: int) -> None:
+def _tell_days_before(fleet, days):
     """Copy the day's roll-ups onto the days before it."""
     with contextlib.closing(LocalStore(fleet.database)) as store, store.writing() as cursor:
         for table, changed in COPIED.items():
@@ -86,7 +78,7 @@ def _tell_days_before(fleet: Fleet, days: int) -> None:
         )
 
 
-def _of_days(fleet: Fleet, days: int) -> tuple[int, Cost]:
+def _of_days(fleet, days):
     """Reckon every day and add them up, as the Cost page does; every day must be the same."""
     first = START.date() - timedelta(days=days - 1)
     policy = Policy(SETTINGS.idle_policy, SETTINGS.credit_infra_failures)
@@ -99,14 +91,14 @@ def _of_days(fleet: Fleet, days: int) -> tuple[int, Cost]:
     return sum(of_day.height for of_day in lines), meter.cost
 
 
-def _refuse_unequal_days(lines: list[pl.DataFrame], summed: pl.DataFrame) -> None:
+def _refuse_unequal_days(lines, summed):
     """Raise SystemExit where copies of a day are not that day, or do not add up."""
     of_days = {of_day["gpu_ms"].sum() for of_day in lines}
     if len(of_days) != 1 or 0 in of_days or summed["gpu_ms"].sum() != of_days.pop() * len(lines):
         raise SystemExit("the copied days have other GPU time than the day they are copies of")
 
 
-def _report(fleet: Fleet) -> tuple[Cost, Cost, int]:
+def _report(fleet):
     """Make the last day's statement and write it; return what each took, and the bytes."""
     with (
         contextlib.closing(LocalStore(fleet.database)) as store,

@@ -3,34 +3,25 @@
 The ratio is that of CPU seconds: other work on the machine changes it less between two builds.
 """
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 from tests.benchmarks import bench_fleet, bench_live
 from tests.benchmarks.bench_fleet import MIXED, YARDSTICK_STEPS
 from tests.benchmarks.table import Row, memory, number
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from tests.benchmarks.bench_fleet import Fleet
-    from tests.benchmarks.meter import Cost
 
 RATIO_MOST = {"2": 1.3, "0.6": 1.6}  # of the full ledger with steps of 60 s
 STEPS = (*RATIO_MOST, MIXED)
 
 
 def measure(
-    fleet: Fleet,
-    of_yardstick: Cost,
-    steps: Sequence[str],
-    slices: int,
-    yardstick_s: float,
-    run: Callable[..., Any],
-) -> Iterator[Row]:
+    fleet,
+    of_yardstick,
+    steps,
+    slices,
+    yardstick_s,
+    run,
+):
     """Return the rows of each length of steps.
 
     of_yardstick: the full ledger with steps of 60 s. slices: of five minutes; 0: not measured.
@@ -44,7 +35,7 @@ def measure(
         shutil.rmtree(other.folder)
 
 
-def _ratio(fleet: Fleet, of_yardstick: Cost, run: Callable[..., Any]) -> Row:
+def _ratio(fleet, of_yardstick, run):
     cost, counts = run(bench_fleet.build_all, fleet)
     wall, cpu = cost.wall_s / of_yardstick.wall_s, cost.cpu_s / of_yardstick.cpu_s
     most = RATIO_MOST.get(fleet.steps)

@@ -1,7 +1,5 @@
 """Databases to read into: their tables take longer to make than a tiny work does."""
 
-from __future__ import annotations
-
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -9,7 +7,7 @@ from pathlib import Path
 from goodput_queries.database import LocalStore
 
 
-def opened(path: Path) -> LocalStore:
+def opened(path):
     """Return the database at `path`, an empty one with all its tables where there is none."""
     if not path.exists():
         path.write_bytes(_empty())
@@ -17,7 +15,7 @@ def opened(path: Path) -> LocalStore:
 
 
 @cache
-def _empty() -> bytes:
+def _empty():
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "empty.duckdb"
         LocalStore(path).close()

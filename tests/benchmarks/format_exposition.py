@@ -4,20 +4,14 @@ Ours parses, brings into canonical units, makes wide and narrow rows, owners and
 alternatives do is less and named so.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from tests.benchmarks.formats import Alternative, Files, Format
 
 from goodput_ingest.gpu_metrics import COUNTERS_FILE
 from goodput_ingest.source import ReadOptions
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NODES, GPUS, INTERVAL_S = 16, 8, 30
 START = datetime(2026, 11, 20)  # noqa: DTZ001 -- moments are naive, in UTC
@@ -33,13 +27,13 @@ LABELS = (
 SAMPLE = re.compile(r"([a-zA-Z_:][\w:]*)\{(.*)\} (\S+)")
 
 
-def fields() -> list[str]:
+def fields():
     """Return the names of the exporter's stock counters."""
     names = [line.split(",")[0] for line in COUNTERS_FILE.read_text().splitlines()]
     return [n for n in names if n.startswith("DCGM") and not OFF_BY_DEFAULT.search(n)]
 
 
-def value(rng: random.Random, field: str) -> str:
+def value(rng, field):
     """Return what an exporter could print for a field."""
     if "ACTIVE" in field:
         return f"{rng.random():.6f}"
@@ -52,7 +46,7 @@ def value(rng: random.Random, field: str) -> str:
     return str(rng.randrange(100))
 
 
-def write_scrapes(file: Path, lines: int) -> int:
+def write_scrapes(file, lines):
     """Write about so many lines as our scraper records them; return how many."""
     rng = random.Random(1)  # noqa: S311 -- no secret
     values = {field: [value(rng, field) for _ in range(997)] for field in fields()}
@@ -78,7 +72,7 @@ def write_scrapes(file: Path, lines: int) -> int:
     return written
 
 
-def prometheus_client(file: Path, _: Path) -> None:
+def prometheus_client(file, _):
     """Parse into Python objects."""
     from prometheus_client.parser import text_string_to_metric_families  # noqa: PLC0415
 
@@ -87,7 +81,7 @@ def prometheus_client(file: Path, _: Path) -> None:
             pass
 
 
-def regular_expression(file: Path, _: Path) -> None:
+def regular_expression(file, _):
     """Take lines apart with Python's re, labels left as text."""
     for line in file.read_text().splitlines():
         if match := SAMPLE.fullmatch(line):

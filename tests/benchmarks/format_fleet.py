@@ -4,25 +4,19 @@ Ours checks values against sentinels, keeps each key once and the counters that 
 no column of their own in it; the alternatives come to the columns as they are.
 """
 
-from __future__ import annotations
-
 import contextlib
-from typing import TYPE_CHECKING
 
 import duckdb
 import polars as pl
 from tests.benchmarks.formats import Alternative, Format
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-
-def polars_sink_parquet(folder: Path, out: Path) -> None:
+def polars_sink_parquet(folder, out):
     """Stream all files into one."""
     pl.scan_parquet(folder / "*.parquet").sink_parquet(out / "samples.parquet")
 
 
-def duckdb_read_parquet(folder: Path, out: Path) -> None:
+def duckdb_read_parquet(folder, out):
     """Let the database read the files."""
     with contextlib.closing(duckdb.connect(out / "duckdb.duckdb")) as connection:
         connection.execute(

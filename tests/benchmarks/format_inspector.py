@@ -4,19 +4,12 @@ Ours reads, checks, brings into base units and drops repeats; the alternatives c
 the same fields or load the lines as they are, without checks, keys or rejects.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
-from typing import TYPE_CHECKING, Any
 
 import duckdb
 import polars as pl
 from tests.benchmarks.formats import Alternative, Files, Format
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 START_US = 1_795_175_064_709_880
 FILE_BYTES = 100_000_000  # a process's log; a folder has many
@@ -24,10 +17,10 @@ CHANNELS = 24  # of an H200
 OPERATIONS = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast")
 
 
-def record(number: int, pid: int, *, is_verbose: bool) -> str:
+def record(number, pid, *, is_verbose):
     """Return a line as the 2.30.7 plugin writes it."""
     at = START_US + 500 * number
-    perf: dict[str, Any] = {
+    perf = {
         "coll": OPERATIONS[number % 4],
         "coll_sn": number // 4,
         "coll_msg_size_bytes": 1024 * (1 + number % 100_000),
@@ -77,7 +70,7 @@ def record(number: int, pid: int, *, is_verbose: bool) -> str:
     return json.dumps(whole | {"coll_perf": perf}, separators=(",", ":"))
 
 
-def write_logs(folder: Path, size_bytes: int, *, is_verbose: bool) -> int:
+def write_logs(folder, size_bytes, *, is_verbose):
     """Write logs of about so many bytes, one a process; return their true size."""
     folder.mkdir()
     total, number = 0, 0
@@ -91,17 +84,17 @@ def write_logs(folder: Path, size_bytes: int, *, is_verbose: bool) -> int:
     return total
 
 
-def write_plain(folder: Path, size_bytes: int) -> int:
+def write_plain(folder, size_bytes):
     """Write logs without events of channels; return their size."""
     return write_logs(folder, size_bytes, is_verbose=False)
 
 
-def write_verbose(folder: Path, size_bytes: int) -> int:
+def write_verbose(folder, size_bytes):
     """Write logs with the events of each channel; return their size."""
     return write_logs(folder, size_bytes, is_verbose=True)
 
 
-def polars_read_ndjson(logs: Path, folder: Path) -> None:
+def polars_read_ndjson(logs, folder):
     """Read each file at once, types guessed, and write the flat fields as Parquet."""
     for file in sorted(logs.iterdir()):
         frame = pl.read_ndjson(file)
@@ -110,7 +103,7 @@ def polars_read_ndjson(logs: Path, folder: Path) -> None:
         )
 
 
-def duckdb_read_json(logs: Path, folder: Path) -> None:
+def duckdb_read_json(logs, folder):
     """Load the lines into a table of structs."""
     with contextlib.closing(duckdb.connect(folder / "theirs.duckdb")) as connection:
         connection.execute(
@@ -119,7 +112,7 @@ def duckdb_read_json(logs: Path, folder: Path) -> None:
         )
 
 
-def _logs(name: str, write: Callable[[Path, int], int]) -> Files:
+def _logs(name, write):
     alternatives = (
         Alternative("Polars read_ndjson (flat)", polars_read_ndjson),
         Alternative("DuckDB read_json (structs)", duckdb_read_json),

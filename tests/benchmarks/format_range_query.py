@@ -4,25 +4,18 @@ Ours parses, brings into canonical units and pivots into wide rows; the alternat
 table of points, which is the part of the work that they offer.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import warnings
-from typing import TYPE_CHECKING
 
 import polars as pl
 from tests.benchmarks.formats import Alternative, Files, Format
 
 from goodput_ingest.source import ReadOptions
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
 INTERVAL_S, POINTS_PER_SERIES = 30, 720
 START_S = 1_787_234_539.482
-METRICS: tuple[tuple[str, Callable[[random.Random, int], str]], ...] = (
+METRICS = (
     ("DCGM_FI_DEV_GPU_UTIL", lambda rng, _: str(rng.randint(0, 100))),
     ("DCGM_FI_DEV_POWER_USAGE", lambda rng, _: f"{rng.uniform(70, 700):.3f}"),
     ("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", lambda _, i: str(918_273_645_546 + 9_000_000 * i)),
@@ -36,7 +29,7 @@ METRICS: tuple[tuple[str, Callable[[random.Random, int], str]], ...] = (
 )
 
 
-def write_answer(file: Path, points: int) -> int:
+def write_answer(file, points):
     """Write an answer of about so many points as the server would; return how many."""
     rng = random.Random(1)  # noqa: S311 -- no secret
     gpus = max(1, round(points / (len(METRICS) * POINTS_PER_SERIES)))
@@ -66,7 +59,7 @@ def write_answer(file: Path, points: int) -> int:
     return gpus * len(METRICS) * POINTS_PER_SERIES
 
 
-def metric_range_data_frame(file: Path, _: Path) -> None:
+def metric_range_data_frame(file, _):
     """Build prometheus-api-client's frame (pandas): points only, values as they came."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -75,7 +68,7 @@ def metric_range_data_frame(file: Path, _: Path) -> None:
         MetricRangeDataFrame(json.loads(file.read_bytes())["data"]["result"])
 
 
-def polars(file: Path, _: Path) -> None:
+def polars(file, _):
     """Let Polars read the JSON and lay it out as points."""
     pl.read_json(file).select(pl.col("data").struct.field("result")).explode("result").unnest(
         "result"

@@ -4,17 +4,11 @@ Ours checks every line, expands host lists, reads TRES texts and makes typed row
 load the same file as columns of text and numbers, without checks, keys or rejects.
 """
 
-from __future__ import annotations
-
 import contextlib
 import random
-from typing import TYPE_CHECKING
 
 import duckdb
 from tests.benchmarks.formats import Alternative, Files, Format
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SEPARATOR = "\x1f"
 FIELDS = (
@@ -28,7 +22,7 @@ NODES = (1, 1, 1, 1, 2, 4, 16)  # of a job; most have one
 SUBMITTED_S = 1_790_000_000
 
 
-def record(number: int, chance: random.Random) -> str:
+def record(number, chance):
     """Return a line as `sacct -P` prints a job that ended."""
     submit = SUBMITTED_S + number // 3
     start, elapsed = submit + chance.randrange(3_000), chance.randrange(20, 90_000)
@@ -47,7 +41,7 @@ def record(number: int, chance: random.Random) -> str:
     return SEPARATOR.join(map(str, values))
 
 
-def write_accounting(file: Path, rows: int) -> int:
+def write_accounting(file, rows):
     """Write so many records of a made-up cluster, the same ones every time; return how many."""
     chance = random.Random(7)  # noqa: S311 -- a made-up cluster, no secret
     with file.open("w") as out:
@@ -56,7 +50,7 @@ def write_accounting(file: Path, rows: int) -> int:
     return rows
 
 
-def duckdb_read_csv(file: Path, folder: Path) -> None:
+def duckdb_read_csv(file, folder):
     """Let the database read the file, types guessed."""
     with contextlib.closing(duckdb.connect(folder / "duckdb.duckdb")) as connection:
         connection.execute(

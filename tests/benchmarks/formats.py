@@ -13,7 +13,7 @@ import statistics
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tests.benchmarks import databases
 from tests.benchmarks.meter import Cost, Meter
@@ -59,7 +59,7 @@ class Format:
     others_max: int | None = None
     is_a_row_each: bool = False
 
-    def rate(self, amount: float, seconds: float) -> str:
+    def rate(self, amount, seconds):
         """Return a speed as people write it."""
         return f"{number(amount / seconds / self.per_unit)} {self.unit}/s"
 
@@ -72,7 +72,7 @@ class Files:
     write: Callable[[Path, int], int]
 
 
-def measure_files(files: Files, share: float, repeats: int, run: Callable[..., Any]) -> Row:
+def measure_files(files, share, repeats, run):
     """Write files of a share of the usual amount, read them all ways, return the row."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -88,9 +88,7 @@ def measure_files(files: Files, share: float, repeats: int, run: Callable[..., A
         return row(files.format, amount, costs, others(files.format, *theirs, amount, repeats, run))
 
 
-def measure(
-    form: Format, path: Path, database: Path, amount: int, repeats: int, run: Callable[..., Any]
-) -> Row:
+def measure(form, path, database, amount, repeats, run):
     """Read files that are there into a new database, of which the last stays; return the row."""
     costs = []
     for _ in range(repeats):
@@ -99,7 +97,7 @@ def measure(
     return row(form, amount, costs, others(form, path, amount, amount, repeats, run))
 
 
-def row(form: Format, amount: int, costs: list[Cost], found: list[Other]) -> Row:
+def row(form, amount, costs, found):
     """Return the row of a format: the best of its runs, with the median and the worst."""
     best = min(costs, key=lambda cost: cost.wall_s)
     median, worst = (find(cost.wall_s for cost in costs) for find in (statistics.median, max))
@@ -115,9 +113,7 @@ def row(form: Format, amount: int, costs: list[Cost], found: list[Other]) -> Row
     )
 
 
-def others(
-    form: Format, path: Path, given: int, amount: int, repeats: int, run: Callable[..., Any]
-) -> list[Other]:
+def others(form, path, given, amount, repeats, run):
     """Time the alternatives, the best of `repeats`, projected from what was given to `amount`."""
     found = []
     for alternative in form.alternatives:
@@ -131,7 +127,7 @@ def others(
     return found
 
 
-def _read(form: Format, path: Path, database: Path, amount: int) -> Cost:
+def _read(form, path, database, amount):
     """Read files into a database and close it; all must be loaded."""
     with contextlib.closing(databases.opened(database)) as store, Meter() as meter:
         summary = ingest(store, form.source, [path], form.options)
@@ -142,12 +138,12 @@ def _read(form: Format, path: Path, database: Path, amount: int) -> Cost:
     return meter.cost
 
 
-def _most(summary: Any) -> int:
+def _most(summary):
     """Return the rows of the table that got most: others come along, as counters of readings."""
     return max(summary.rows_by_table.values())
 
 
-def _read_otherwise(alternative: Alternative, path: Path) -> Cost | None:
+def _read_otherwise(alternative, path):
     """Let an alternative read files; None where it is not installed."""
     try:
         for module in alternative.needs:

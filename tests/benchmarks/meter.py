@@ -11,11 +11,6 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import TracebackType
 
 STATUS = Path("/proc/self/status")  # of Linux; elsewhere the peak is not known
 _is_alone = False  # this process was started for one work
@@ -29,7 +24,7 @@ class Cost:
     cpu_s: float
     peak_bytes: int | None = None
 
-    def __add__(self, other: Cost) -> Cost:
+    def __add__(self, other):
         """Return the cost of both, one after the other."""
         peaks = [p for p in (self.peak_bytes, other.peak_bytes) if p is not None]
         return Cost(self.wall_s + other.wall_s, self.cpu_s + other.cpu_s, max(peaks, default=None))
@@ -40,23 +35,23 @@ class Meter:
 
     cost: Cost
 
-    def __enter__(self) -> Meter:
+    def __enter__(self):
         """Start the clocks."""
         self._started = time.perf_counter(), time.process_time()
         return self
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+        kind,
+        error,
+        at,
+    ):
         """Stop them."""
         wall, cpu = self._started
         self.cost = Cost(time.perf_counter() - wall, time.process_time() - cpu, peak_bytes())
 
 
-def peak_bytes() -> int | None:
+def peak_bytes():
     """Return the most memory of this process at once, imports included; None: not of one work."""
     if not _is_alone or not STATUS.exists():
         return None
@@ -64,7 +59,7 @@ def peak_bytes() -> int | None:
     return int(peaks[0].split()[1]) * 1024
 
 
-def alone(work: Callable[..., Any], *arguments: Any) -> Any:
+def alone(work, *arguments):
     """Call a function of a module in a fresh process; return or raise what it does.
 
     Raises MemoryError where the process was killed, which is what happens when memory runs out.
@@ -77,7 +72,7 @@ def alone(work: Callable[..., Any], *arguments: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _no_main_module() -> Iterator[None]:
+def _no_main_module():
     """Hide the main module: a spawned process would import it, and all that it imports, first."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
@@ -87,13 +82,13 @@ def _no_main_module() -> Iterator[None]:
         sys.modules["__main__"] = main
 
 
-def _begin_alone() -> None:
+def _begin_alone():
     global _is_alone  # noqa: PLW0603 -- true of a whole process
     _is_alone = True
     # DuckDB takes a process whose main module is no file for a notebook, and draws progress bars
     sys.modules["__main__"].__file__ = __file__
 
 
-def together(work: Callable[..., Any], *arguments: Any) -> Any:
+def together(work, *arguments):
     """Call it here, which is quick to start, and does not measure its memory."""
     return work(*arguments)

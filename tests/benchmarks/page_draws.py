@@ -9,10 +9,7 @@ import time
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-import polars as pl
 import streamlit as st
 from streamlit.testing.v1.local_script_runner import LocalScriptRunner
 from tests.app.conftest import URL_PATHS, opened
@@ -23,9 +20,6 @@ from goodput_app.dashboard import flags
 from goodput_app.dashboard.data import findings
 from goodput_queries.database import LocalStore
 from goodput_queries.scope import Scope
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MART = re.compile(r"\bmarts\.(\w+)")
 OVERVIEW, RUN = "fleet_overview", "one_run"
@@ -51,12 +45,12 @@ class Draws:
 class Timed(LocalStore):
     """A store that notes how long each read took, by the first mart that it names."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path):
         """Open the database."""
         super().__init__(path)
-        self.seconds: dict[str, float] = {}
+        self.seconds = {}
 
-    def read(self, sql: str, *arguments: Any, **more: Any) -> pl.DataFrame:
+    def read(self, sql, *arguments, **more):
         """Read, and note the time."""
         started = time.perf_counter()
         try:
@@ -68,7 +62,7 @@ class Timed(LocalStore):
             self.seconds[name] = self.seconds.get(name, 0.0) + taken
 
 
-def pages(database: Path, warm: int, filters: int) -> dict[str, Any]:
+def pages(database, warm, filters):
     """Draw all pages; return the draws of each, the first after opening, and that of findings.
 
     warm: how often each is drawn for its median. filters: how many changes of the filter.
@@ -89,13 +83,13 @@ def pages(database: Path, warm: int, filters: int) -> dict[str, Any]:
     return {"pages": found, "first": first, "findings": of_findings}
 
 
-def _window(store: LocalStore) -> dict[str, str]:
+def _window(store):
     """Return the time range of all there is, as in a link."""
     first, last = store.read("select min(first_at), max(as_of_at) from marts.clusters").row(0)
     return {"from": f"{first:%Y-%m-%dT%H:%M:%SZ}", "to": f"{last:%Y-%m-%dT%H:%M:%SZ}"}
 
 
-def _subjects(store: LocalStore) -> dict[str, dict[str, str]]:
+def _subjects(store):
     """Return what pages of one thing show: the largest run that reports steps, a node, a GPU."""
     run = store.read(
         "select run_key from marts.runs where restarts is not null "
@@ -107,7 +101,7 @@ def _subjects(store: LocalStore) -> dict[str, dict[str, str]]:
     return {RUN: {"run": run}, "nodes_and_one": {"node": node}, "one_gpu": {"gpu": gpu}}
 
 
-def _evaluated(store: LocalStore, window: dict[str, str]) -> Cost:
+def _evaluated(store, window):
     """Evaluate the findings of the time range after a commit: nothing that they read is kept."""
     first, last = (datetime.fromisoformat(window[end]) for end in ("from", "to"))
     scope = Scope(from_ms=int(first.timestamp() * 1000), to_ms=int(last.timestamp() * 1000))
@@ -118,13 +112,13 @@ def _evaluated(store: LocalStore, window: dict[str, str]) -> Cost:
     return meter.cost
 
 
-def _commit(store: LocalStore) -> None:
+def _commit(store):
     """Commit nothing, after which no evaluated view is kept."""
     with store.writing() as cursor:
         cursor.execute("select 1")
 
 
-def _filters(store: LocalStore, most: int) -> list[dict[str, str]]:
+def _filters(store, most):
     """Return so many nodes and teams in turns."""
     values = store.read(
         """select kind, value from marts.scope_values where kind in ('team', 'node')
@@ -134,9 +128,7 @@ def _filters(store: LocalStore, most: int) -> list[dict[str, str]]:
     return [{kind: value} for kind, value in values.rows()]
 
 
-def _cost(
-    store: Timed, page: str, link: dict[str, str], *, is_kept: bool = False
-) -> tuple[Cost, int]:
+def _cost(store, page, link, *, is_kept=False):
     """Draw once, as a session does whose answers are not kept; evaluated views are.
 
     is_kept: answers are, too. Returns the cost and the bytes of the messages to the browser.
@@ -152,7 +144,7 @@ def _cost(
 
 
 @contextlib.contextmanager
-def _without_findings() -> Iterator[None]:
+def _without_findings():
     """Let no findings be evaluated inside the block: their threads would count as the page's."""
     evaluation = findings.evaluation
     findings.evaluation = lambda scope: Future()  # noqa: ARG005 -- never done
@@ -163,12 +155,12 @@ def _without_findings() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _messages() -> Iterator[list[Any]]:
+def _messages():
     """Give a list that gets the messages of the page that is drawn inside the block."""
-    found: list[Any] = []
+    found = []
     of_a_run = LocalScriptRunner.forward_msgs
 
-    def noted(runner: LocalScriptRunner) -> list[Any]:
+    def noted(runner):
         found[:] = of_a_run(runner)
         return found
 
@@ -179,9 +171,7 @@ def _messages() -> Iterator[list[Any]]:
         LocalScriptRunner.forward_msgs = of_a_run  # type: ignore[method-assign]
 
 
-def _draws(
-    store: Timed, page: str, link: dict[str, str], filtered: list[dict[str, str]], times: int
-) -> Draws:
+def _draws(store, page, link, filtered, times):
     """Draw it after a commit, some times again, and with each of the filters."""
     _commit(store)
     first, payload_bytes = _cost(store, page, link)
@@ -193,7 +183,7 @@ def _draws(
     return Draws(first, warm, kept, _median(changes) if changes else None, payload_bytes, text)
 
 
-def _median(costs: list[Cost]) -> Cost:
+def _median(costs):
     return Cost(
         statistics.median(cost.wall_s for cost in costs),
         statistics.median(cost.cpu_s for cost in costs),

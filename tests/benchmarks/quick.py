@@ -7,8 +7,6 @@ tests are as recorded in `tests/durations.csv` by the commit that the line names
 over 10 % worse than in the line before, nothing is appended without a reason.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import csv
@@ -19,7 +17,6 @@ import tempfile
 from collections import defaultdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from tests.benchmarks import bench_pages, yardstick
 from tests.benchmarks.bench_fleet import YARDSTICK_STEPS, Fleet, generate_files
@@ -28,9 +25,6 @@ from tests.benchmarks.meter import Meter, alone
 from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
 from goodput_queries.database import LocalStore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 ROOT = Path(__file__).parents[2]
 RECORD = Path(__file__).with_name("record.jsonl")
@@ -43,7 +37,7 @@ LEAST_S = 0.2  # a time below is not judged: it is mostly chance
 PRODUCT, TESTS = ("app", "ingest", "queries"), ("tests",)
 
 
-def measure(folder: Path, gpus: int, hours: int, run: Callable[..., Any]) -> dict[str, float]:
+def measure(folder, gpus, hours, run):
     """Return the figures by name; those in CPU seconds end with ` s`."""
     found = {"yardstick s": yardstick.measure("", yardstick.ROWS, run).cost.cpu_s}
     for steps in STEPS:
@@ -65,7 +59,7 @@ def measure(folder: Path, gpus: int, hours: int, run: Callable[..., Any]) -> dic
     return {name: round(value, 3) for name, value in found.items()}
 
 
-def worse(before: dict[str, float], now: dict[str, float]) -> list[str]:
+def worse(before, now):
     """Return the figures that are over 10 % worse than before, each with both values."""
     speed = now["yardstick s"] / before["yardstick s"]
     found = []
@@ -79,7 +73,7 @@ def worse(before: dict[str, float], now: dict[str, float]) -> list[str]:
     return sorted(found)
 
 
-def _work(fleet: Fleet) -> dict[str, float]:
+def _work(fleet):
     """Read the fleet and build its ledger; return what it took and how large it is."""
     with Meter() as opening:
         store = LocalStore(fleet.database)
@@ -107,27 +101,27 @@ def _work(fleet: Fleet) -> dict[str, float]:
     }
 
 
-def _durations() -> dict[str, float]:
+def _durations():
     """Return the recorded CPU seconds of the tests by tier."""
-    found: defaultdict[str, float] = defaultdict(float)
+    found = defaultdict(float)
     with DURATIONS.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             found[row["tier"]] += float(row["cpu_s"])
     return found
 
 
-def _lines(folders: Sequence[str]) -> int:
+def _lines(folders):
     files = _git("ls-files", *folders).splitlines()
     texts = (ROOT / file for file in files if file.endswith((".py", ".sql")))
     return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in texts)
 
 
-def _git(*arguments: str) -> str:
+def _git(*arguments):
     done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments=None):
     """Measure, compare with the line before, and append; raises SystemExit where one is worse."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--gpus", type=int, default=GPUS)

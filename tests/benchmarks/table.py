@@ -6,7 +6,6 @@ import os
 import platform
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ class Other:
     cost: Cost | None
     note: str = ""
 
-    def __str__(self) -> str:
+    def __str__(self):
         """Return the alternative as the table has it."""
         if self.cost is None:
             return f"{self.name}: {self.note}"
@@ -52,7 +51,7 @@ class Row:
     is_met: bool | None = None
     others: Sequence[Other] = field(default=())
 
-    def __str__(self) -> str:
+    def __str__(self):
         """Return the row in Markdown."""
         cells = (
             self.work,
@@ -66,7 +65,7 @@ class Row:
         )
         return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
 
-    def _ratio(self) -> str:
+    def _ratio(self):
         """Return the time of the fastest alternative over ours: above 1 ours is faster."""
         costs = [other.cost for other in self.others if other.cost is not None]
         if self.cost is None or not costs:
@@ -76,24 +75,24 @@ class Row:
         return f"{number(best.wall_s / max(self.cost.wall_s, 1e-9))} (CPU {of_cpu})"
 
 
-def header() -> str:
+def header():
     """Return the first two lines of the table."""
     return f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}"
 
 
-def number(value: float) -> str:
+def number(value):
     """Return a figure with three digits that count."""
     if value >= 100:
         return f"{value:,.0f}"
     return f"{value:.{1 if value >= 10 else 2 if value >= 0.1 else 3}f}"
 
 
-def memory(size: int | None) -> str:
+def memory(size):
     """Return a size of memory as people write it."""
     return "peak not measured" if size is None else f"peak {size / 1e9:.2f} GB"
 
 
-def machine() -> str:
+def machine():
     """Return what the figures hold for: cores, memory, versions."""
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     known = [f"{name} {found}" for name in TOOLS if (found := _version(name))]
@@ -103,12 +102,12 @@ def machine() -> str:
     )
 
 
-def load() -> float:
+def load():
     """Return the load average of the last minute."""
     return os.getloadavg()[0]
 
 
-def busy(before: float) -> str:
+def busy(before):
     """Return how busy the machine was, in a sentence; `before`: its load as the run began."""
     after = load()
     said = f"load average {before:.1f} at the start, {after:.1f} at the end"
@@ -117,7 +116,7 @@ def busy(before: float) -> str:
     return f"{said}."
 
 
-def write(readme: Path, text: str) -> None:
+def write(readme, text):
     """Put the outcome of a run between the marks of a README."""
     whole = readme.read_text(encoding="utf-8")
     before, rest = whole.split(BEGIN)
@@ -125,7 +124,7 @@ def write(readme: Path, text: str) -> None:
     readme.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
 
 
-def _version(name: str) -> str | None:
+def _version(name):
     try:
         return version(name)
     except PackageNotFoundError:

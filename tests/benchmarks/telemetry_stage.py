@@ -9,21 +9,15 @@ Ours runs the product's own SQL on its file. The others begin with two Parquet f
 that they need. Nobody stores the outcome. They know one source a GPU; ours would choose among more.
 """
 
-from __future__ import annotations
-
 import contextlib
-from typing import TYPE_CHECKING
 
 import polars as pl
-from tests.benchmarks.meter import Cost, Meter
+from tests.benchmarks.meter import Meter
 
 from goodput_queries.catalog import models
 from goodput_queries.database import LocalStore
 from goodput_queries.ledger_build import dirty, materialise, watermarks
 from goodput_queries.ledger_build.dirty_hours import DirtyHours, ranges
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HOUR_MS = 3_600_000
 KEY = ("gpu_uuid", "gpu_instance", "job_run_key", "hour_ms")
@@ -77,7 +71,7 @@ left join seen using ({", ".join(KEY)})
 group by all"""
 
 
-def export(database: Path, folder: Path) -> int:
+def export(database, folder):
     """Write what the others begin with, not timed; return how far around an hour ours looks."""
     with contextlib.closing(LocalStore(database)) as store, store.cursor() as cursor:
         for name, select in EXPORTS.items():
@@ -85,7 +79,7 @@ def export(database: Path, folder: Path) -> int:
         return watermarks.reading_margin_ms(cursor)
 
 
-def ours(database: Path, result: Path, _: int) -> Cost:
+def ours(database, result, _):
     """Run the stages of the product that read nothing but readings, then add up by hold."""
     stored = [m for m in models.of_readings() if m.qualified_name in NAMES]
     with contextlib.closing(LocalStore(database)) as store, store.cursor() as cursor:
@@ -105,7 +99,7 @@ def ours(database: Path, result: Path, _: int) -> Cost:
     return meter.cost
 
 
-def write(found: pl.DataFrame, result: Path) -> None:
+def write(found, result):
     """Write a result in one form and order, not timed."""
     sums = ("held_ms", "active_ms", "idle_ms")
     found.select(
@@ -118,7 +112,7 @@ def write(found: pl.DataFrame, result: Path) -> None:
     ).sort(KEY).write_parquet(result)
 
 
-def difference(mine: Path, theirs: Path) -> str:
+def difference(mine, theirs):
     """Return how two results differ, in a sentence; empty where they are equal."""
     first, second = pl.read_parquet(mine), pl.read_parquet(theirs)
     if first.equals(second):
@@ -134,6 +128,6 @@ def difference(mine: Path, theirs: Path) -> str:
     )
 
 
-def cells(result: Path) -> int:
+def cells(result):
     """Return the rows of a result."""
     return int(pl.scan_parquet(result).select(pl.len()).collect().item())

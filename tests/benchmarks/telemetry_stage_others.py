@@ -5,23 +5,15 @@ that of the hour before, and of hours with fewer than two distances they ask the
 same here, since each GPU of the fleet is read at one interval.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import polars as pl
-from tests.benchmarks.meter import Cost, Meter
+from tests.benchmarks.meter import Meter
 from tests.benchmarks.telemetry_stage import HOLDS, HOUR_MS, KEY, READINGS, write
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 REACH = 2.5  # median distances that a reading covers (threshold sample_reach)
 IDLE = 0.01  # activity at or under it is none (thresholds idle_engine_ratio, idle_busy_ratio)
 
 
-def polars(folder: Path, result: Path, margin_ms: int) -> Cost:
+def polars(folder, result, margin_ms):
     """Do it with Polars, lazily."""
     series = ["source", "gpu_uuid", "gpu_instance"]
     ts, previous, hour = pl.col("ts_ms"), pl.col("previous_ms"), pl.col("hour_ms")
@@ -98,7 +90,7 @@ def polars(folder: Path, result: Path, margin_ms: int) -> Cost:
     return meter.cost
 
 
-def pandas(folder: Path, result: Path, margin_ms: int) -> Cost:
+def pandas(folder, result, margin_ms):
     """Do it with pandas, on integers for texts as one would at this size."""
     import numpy as np  # noqa: PLC0415 -- an alternative's own
     import pandas as pd  # noqa: PLC0415
@@ -251,7 +243,7 @@ held as (
 select * from held left join seen using (gpu_uuid, gpu_instance, job_run_key, hour_ms)"""
 
 
-def chdb(folder: Path, result: Path, margin_ms: int) -> Cost:
+def chdb(folder, result, margin_ms):
     """Do it with ClickHouse, in the process."""
     import chdb as clickhouse  # noqa: PLC0415 -- an alternative's own, and large
 
@@ -266,7 +258,7 @@ def chdb(folder: Path, result: Path, margin_ms: int) -> Cost:
     return meter.cost
 
 
-ALTERNATIVES: dict[str, Callable[[Path, Path, int], Cost]] = {
+ALTERNATIVES = {
     "pandas": pandas,
     "Polars": polars,
     "ClickHouse (chdb)": chdb,

@@ -1,7 +1,6 @@
 """The benchmark runs whole at a tiny scale, and measures what it says. Nothing here is timed."""
 
-from __future__ import annotations
-
+import contextlib
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -99,12 +98,18 @@ def test_a_telemetry_stage_that_differs_by_a_millisecond_is_refused(tmp_path):
     assert "of 2 rows 1 are only in ours.parquet" in telemetry_stage.difference(mine, theirs)
 
 
-def test_sources_that_are_asked_again_report_what_is_new_and_no_more(new_store, tmp_path):
+@pytest.fixture
+def evidence(new_store, tmp_path):
+    """Give all rows of a fleet of 64 GPUs and two hours, by table."""
     generate(tmp_path, gpus=64, hours=2, seed=5, start=START.replace(tzinfo=UTC), telemetry="none")
-    source, again, once = new_store(), new_store(), new_store()
-    for step in recipe(tmp_path):
-        ingest(source, step.source, [step.path], step.options)
-    evidence = evidence_of(source)
+    with contextlib.closing(new_store()) as source:
+        for step in recipe(tmp_path):
+            ingest(source, step.source, [step.path], step.options)
+        return evidence_of(source)
+
+
+def test_sources_that_are_asked_again_report_what_is_new_and_no_more(new_store, evidence):
+    again, once = new_store(), new_store()
     first, last = START + timedelta(minutes=47), START + timedelta(minutes=71)
 
     came = reported_between(evidence, first, last)
@@ -126,7 +131,7 @@ def test_sources_that_are_asked_again_report_what_is_new_and_no_more(new_store, 
     assert came["job_events"]["ts"].min() > first
     assert came["job_runs"].height < evidence["job_runs"].height
     assert "gpus" not in came
-    for store in (source, again, once):
+    for store in (again, once):
         store.close()
 
 

@@ -1,7 +1,5 @@
 """Works in processes of their own; what they call is here, so that little is imported."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -4,27 +4,21 @@ The budgets come from a machine (2 cores, 24 GB) on which DuckDB 2.0 alone put 2
 22 columns from a frame into its file, checkpoint included, at 4.7 to 4.9 million rows a second.
 """
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import duckdb
 import numpy as np
 import polars as pl
-from tests.benchmarks.meter import Cost, Meter
+from tests.benchmarks.meter import Meter
 from tests.benchmarks.table import Row, number
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ROWS, METRICS, GPUS = 2_880_000, 20, 1_000
 REPEATS = 3
 WHERE_SET = "4.7 to 4.9 M rows/s where the budgets were set"
 
 
-def measure(when: str, rows: int, run: Callable[..., Any]) -> Row:
+def measure(when, rows, run):
     """Return the row; the best of some runs, as of the ingests."""
     costs = [run(_insert, rows) for _ in range(REPEATS)]
     cost = min(costs, key=lambda cost: cost.wall_s)
@@ -36,7 +30,7 @@ def measure(when: str, rows: int, run: Callable[..., Any]) -> Row:
     )
 
 
-def _insert(rows: int) -> Cost:
+def _insert(rows):
     noise = np.random.default_rng(1)
     frame = pl.DataFrame(
         {

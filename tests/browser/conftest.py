@@ -1,7 +1,5 @@
 """A real server on the sample data and a real browser; no browser, no journey."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re
@@ -9,7 +7,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import httpx
 import pytest
@@ -18,11 +15,6 @@ from tests.until import until
 
 from goodput_queries.database import LocalStore
 from goodput_queries.evidence.batch import Batch
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from playwright.sync_api import Browser, BrowserType
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [
@@ -33,7 +25,7 @@ WAIT_MS = 180_000  # the first page of a cold server on a busy machine
 expect.set_options(timeout=WAIT_MS)
 
 
-def _lose_a_link(database: Path) -> None:
+def _lose_a_link(database):
     """Add an InfiniBand link of the session's node that is down for two minutes."""
     with contextlib.closing(LocalStore(database)) as store:
         readings = store.read(
@@ -55,13 +47,13 @@ def served(recorded_demo, tmp_path_factory):
     return database
 
 
-def is_built(url: str) -> bool:
+def is_built(url):
     """Say whether the ledger is up to date: a build redraws pages."""
     return bool(httpx.get(f"{url}/healthz", trust_env=False, timeout=60).json()["is_built"])
 
 
 @contextlib.contextmanager
-def serving(database: Path) -> Iterator[str]:
+def serving(database):
     """Serve a database and give the URL that the command prints."""
     goodput = Path(sys.executable).with_name("goodput")
     command = [str(goodput), "serve", "--db", str(database)]
@@ -90,7 +82,7 @@ def base_url(served):
         yield url
 
 
-def launch(browser_type: BrowserType, *flags: str) -> Browser:
+def launch(browser_type, *flags):
     """Start headless Chromium, with its own allocator."""
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     return browser_type.launch(executable_path=CHROMIUM, args=[*FLAGS, *flags], env=environment)

@@ -1,7 +1,5 @@
 """A server in a network namespace of its own: it reaches no other host, only a relay reaches it."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil
@@ -12,12 +10,8 @@ import sys
 import tempfile
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.until import until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PORT = "8501"  # of the namespace, where nothing else listens
 INSIDE = (
@@ -30,7 +24,7 @@ INSIDE = (
 
 
 @cache
-def why_not() -> str | None:
+def why_not():
     """Return why this machine cannot do it, None where it can."""
     if missing := [name for name in ("unshare", "ip", "socat") if shutil.which(name) is None]:
         return f"no {', '.join(missing)} on this machine"
@@ -44,7 +38,7 @@ def why_not() -> str | None:
 
 
 @contextlib.contextmanager
-def serving_alone(database: Path) -> Iterator[str]:
+def serving_alone(database):
     """Serve a database without any network; give the URL of the relay."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
@@ -69,7 +63,7 @@ def serving_alone(database: Path) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
 
 
-def _listens(port: int) -> bool:
+def _listens(port):
     """Say whether something listens there."""
     with contextlib.suppress(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port)).close()

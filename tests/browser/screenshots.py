@@ -27,7 +27,7 @@ PAGES = {
 WAIT_MS = 120_000
 
 
-def main() -> int:
+def main():
     """Serve the demo and write a picture of each page; return the exit code."""
     database = demo_database(sample_data=ROOT / "sample_data", gpus=GPUS)
     goodput = Path(sys.executable).with_name("goodput")
@@ -43,7 +43,7 @@ def main() -> int:
     return 0
 
 
-def take(url: str) -> None:
+def take(url):
     """Write the pictures of a server's pages."""
     expect.set_options(timeout=WAIT_MS)
     with sync_playwright() as playwright:

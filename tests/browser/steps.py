@@ -1,16 +1,10 @@
 """Steps of journeys: each acts on what it names, and waits for what it causes."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
 
 SHOTS = os.environ.get("GOODPUT_SCREENSHOTS")  # a folder, for whoever wants to look
 # the script has run, nothing is stale, and no part awaits findings that would redraw the page
@@ -20,7 +14,7 @@ SETTLED = (
 )
 
 
-def settled(page: Page, heading: str | None = None) -> None:
+def settled(page, heading=None):
     """Wait until the page of a heading is drawn and will not be redrawn by itself."""
     if heading is not None:
         found = page.get_by_role("heading", name=heading, exact=True)
@@ -29,20 +23,20 @@ def settled(page: Page, heading: str | None = None) -> None:
     expect(page.get_by_test_id("stException")).to_have_count(0)
 
 
-def charts_drawn(page: Page) -> None:
+def charts_drawn(page):
     """Wait until each chart of the page has its marks: they are drawn after their data came."""
     charts = page.get_by_test_id("stPlotlyChart")
     expect(charts.filter(has_not=page.locator(".main-svg"))).to_have_count(0)
 
 
-def shoot(page: Page, name: str) -> None:
+def shoot(page, name):
     """Keep a picture of the whole page where one was asked for."""
     if SHOTS:
         charts_drawn(page)
         page.screenshot(path=Path(SHOTS) / f"{name}.png", full_page=True)
 
 
-def pick_first_row(page: Page, table: str, param: str) -> None:
+def pick_first_row(page, table, param):
     """Select the first row of a table by the keys that the page names; it sets a parameter."""
     cells = page.locator(f".st-key-pick_{table}").get_by_test_id("data-grid-canvas")
     cells.focus()  # which is on the first cell
@@ -51,7 +45,7 @@ def pick_first_row(page: Page, table: str, param: str) -> None:
     settled(page)
 
 
-def click_mark(page: Page, chart: str, number: int) -> None:
+def click_mark(page, chart, number):
     """Click a bar of a chart; Plotly takes a click only where the pointer was before."""
     bar = page.locator(f".st-key-{chart} .bars .point path").nth(number)
     bar.hover(force=True)  # a layer that takes the pointer lies over all marks

@@ -12,13 +12,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from playwright.sync_api import ConsoleMessage, Page, sync_playwright
 from playwright.sync_api import TimeoutError as TimeOut
+from playwright.sync_api import sync_playwright
 from tests.browser.conftest import CHROMIUM, FLAGS
 
 from goodput_app.demo import recipe
@@ -46,7 +45,7 @@ class Visit:
     bytes_: int = 0
 
 
-def main() -> int:
+def main():
     """Sweep the pages; return 1 where one failed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--without", nargs="*", help="the missing sources (default: each in turn)")
@@ -68,7 +67,7 @@ def main() -> int:
 
 
 @contextmanager
-def served(missing: str) -> Iterator[tuple[str, int]]:
+def served(missing):
     """Serve the sample data without one of its sources; give the URL and the server's pid."""
     with tempfile.TemporaryDirectory() as folder:
         database = Path(folder) / "fleet.duckdb"
@@ -89,7 +88,7 @@ def served(missing: str) -> Iterator[tuple[str, int]]:
                 server.terminate()
 
 
-def swept(page: Page, missing: str, name: str, url: str, pid: int) -> bool:
+def swept(page, missing, name, url, pid):
     """Open a page, print its row; return whether it failed."""
     visit = Visit()
     page.on("console", lambda m: visit.errors.append(logged(m)) if m.type == "error" else None)
@@ -110,17 +109,17 @@ def swept(page: Page, missing: str, name: str, url: str, pid: int) -> bool:
     return bool(visit.errors)
 
 
-def logged(message: ConsoleMessage) -> str:
+def logged(message):
     """Return an error of the console with the address that it is about."""
     return f"{message.text} {message.location['url']}"
 
 
-def received(visit: Visit, frame: str | bytes) -> None:
+def received(visit, frame):
     """Count what the server sent."""
     visit.bytes_ += len(frame)
 
 
-def processor_s(pid: int) -> float:
+def processor_s(pid):
     """Return the processor time that a process has used."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS_PER_S

@@ -65,7 +65,7 @@ class Site:
     tls: ssl.SSLContext
     database: Path
 
-    def client(self) -> httpx.Client:
+    def client(self):
         """Return a browser without scripts."""
         return httpx.Client(verify=self.tls, timeout=PATIENCE_S, trust_env=False)
 
@@ -227,8 +227,8 @@ def test_health_is_open_and_metrics_need_a_token_where_a_proxy_is_on_this_machin
 def test_a_person_signs_in_at_the_page_of_a_link_and_out(site, trusting_page):
     page = trusting_page
     page.set_default_timeout(PATIENCE_S * 1000)
-    errors: list[str] = []
-    origins: set[str] = set()
+    errors = []
+    origins = set()
 
     def log(message):
         if message.type == "error" and site.url in message.location["url"]:

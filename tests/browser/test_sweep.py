@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 import pytest
@@ -23,12 +22,6 @@ from tests.recorded_session import SAMPLE
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.database import LocalStore, open_store
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from playwright.sync_api import ConsoleMessage, Request
 
 pytestmark = pytest.mark.machine
 PAYLOAD_MAX_BYTES = 1_000_000
@@ -70,21 +63,21 @@ class Seen:
     asked: set[str] = field(default_factory=set)
     bytes_: int = 0
 
-    def ask(self, url: str) -> None:
+    def ask(self, url):
         """Keep whom a request goes to; a `data:` or `blob:` URL asks nobody."""
         if host := urlsplit(url).netloc:
             self.asked.add(host)
 
-    def request(self, request: Request) -> None:
+    def request(self, request):
         """Keep whom a page asks."""
         self.ask(request.url)
 
-    def log(self, message: ConsoleMessage) -> None:
+    def log(self, message):
         """Keep a message that is an error."""
         if message.type == "error":
             self.errors.append(f"{message.text} {message.location['url']}")
 
-    def receive(self, frame: str | bytes) -> None:
+    def receive(self, frame):
         """Count a frame of the server."""
         self.bytes_ += len(frame)
 
@@ -134,11 +127,11 @@ def links(database):
 
 @pytest.fixture
 def url(
-    kind: str,
-    database: Path,
-    links: list[tuple[str, str]],  # noqa: ARG001 -- they come first
-    request: pytest.FixtureRequest,
-) -> Iterator[str]:
+    kind,
+    database,
+    links,  # noqa: ARG001 -- they come first
+    request,
+):
     """Give the server of a database; the demo has one already."""
     if kind == "demo":
         yield request.getfixturevalue("base_url")

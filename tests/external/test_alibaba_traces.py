@@ -5,22 +5,15 @@ thousandth, since a share has no other form there; the trace has no calendar dat
 GenAI: the duty cycle of containers. Written as bulk readings, a container for a GPU.
 """
 
-import os
-from pathlib import Path
-
 import polars as pl
 import pytest
+from tests.external_data import EXTERNAL, reading
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.registry import recognise
 
-ROOT = os.environ.get("GOODPUT_EXTERNAL_DATA")
-pytestmark = [
-    pytest.mark.external,
-    pytest.mark.skipif(not ROOT, reason="GOODPUT_EXTERNAL_DATA names no folder"),
-]
-EXTERNAL = Path(ROOT or "missing")
+pytestmark = reading(EXTERNAL)
 V2023_PODS = EXTERNAL / "alibaba-gpu-v2023" / "openb_pod_list_default.csv.gz"
 DUTY_CYCLES = EXTERNAL / "alibaba-genai-2026-a" / "pod_gpu_duty_cycle_anon.csv.gz"
 BEGIN_S = 1_577_836_800  # 2020-01-01

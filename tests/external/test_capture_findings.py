@@ -1,25 +1,20 @@
 """A recorded session with injected faults: each is found with its kind, rank, time and price."""
 
 import json
-import os
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
+from tests.external_data import CAPTURE, reading
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 
-CAPTURE = Path(os.environ.get("GOODPUT_EXTERNAL_DATA", "nowhere")).parent / "captures" / "h200x4-a"
 PARTS = (
     *("sacct.txt", "nvml.jsonl.gz", "job_events.jsonl.gz", "joblog", "nccl_inspector"),
     *("nccl_debug", "nccl_ras.jsonl.gz", "traces", "collective_bench.jsonl.gz"),
 )
 GPUS = 4
-pytestmark = [
-    pytest.mark.external,
-    pytest.mark.skipif(not CAPTURE.exists(), reason="needs $GOODPUT_EXTERNAL_DATA"),
-]
+pytestmark = reading(CAPTURE)
 
 
 @pytest.fixture(scope="module")

@@ -1,24 +1,21 @@
 """Scrapes that others published: read whole, with the figures that stand in them."""
 
-import os
 from datetime import datetime
-from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
+from tests.external_data import EXTERNAL, reading
 
 from goodput_ingest.formats.prometheus_text.exposition import parse
 from goodput_ingest.formats.prometheus_text.series import KnownSeries
 from goodput_ingest.gpu_metrics import labels, missing_counters, resolve
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.dcgm.scrapes import Dcgm
 from goodput_ingest.sources.registry import recognise
 
-DATA = os.environ.get("GOODPUT_EXTERNAL_DATA")
-pytestmark = [
-    pytest.mark.external,
-    pytest.mark.skipif(not DATA, reason="GOODPUT_EXTERNAL_DATA names no folder"),
-]
-FOLDER = Path(DATA or "nowhere") / "dcgm"
+pytestmark = reading(EXTERNAL)
+FOLDER = EXTERNAL / "dcgm"
 DATADOG = "datadog-integrations-core__dcgm_metrics.txt"
 H100 = "nvidia_gpu_exporter__nvidia-h100-80gb-hbm3__590.48.01__"
 MIG = "nvidia_gpu_exporter__nvidia-h100-mig__590.48.01__load.prom"
@@ -108,3 +105,11 @@ def test_the_default_counters_lack_what_distinguishes_a_stall_from_work():
 
     assert {"DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_DEV_CLOCKS_EVENT_REASONS"} <= set(missing)
     assert "DCGM_FI_DEV_DEC_UTIL" not in missing
+
+
+def test_a_published_kernel_log_has_five_xid_119_of_one_gpu(store):
+    options = ReadOptions(zone=ZoneInfo("UTC"), node="node7")
+    ingest(store, "kernel-log", [FOLDER / "gpud__dmesg-with-xid-119.log"], options)
+
+    found = store.read("select code, pci_bus_id, count(*) from raw.gpu_events group by all").rows()
+    assert found == [(119, "00000000:9b:00.0", 5)]

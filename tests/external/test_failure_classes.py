@@ -5,25 +5,20 @@ numbers: that the other half is right says that every log is read, not that any 
 """
 
 import json
-import os
 from collections import Counter
 from datetime import datetime
-from pathlib import Path
 
 import polars as pl
 import pytest
+from tests.external_data import EXTERNAL, reading
 
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.job_logs.failure_kinds import KINDS
 from goodput_ingest.sources.job_logs.source import JobLog
 from goodput_queries.errors import IngestError
 
-ROOT = os.environ.get("GOODPUT_EXTERNAL_DATA")
-FOLDER = Path(ROOT or "missing") / "gpualert-injected"
-pytestmark = [
-    pytest.mark.external,
-    pytest.mark.skipif(not FOLDER.is_dir(), reason="GOODPUT_EXTERNAL_DATA has no such logs"),
-]
+FOLDER = EXTERNAL / "gpualert-injected"
+pytestmark = reading(FOLDER)
 KIND_OF_MODE = {
     "ram_oom": "host_memory",
     "missing_module": "missing_module",

@@ -3,22 +3,17 @@
 Published: bigscience-workshop/bigscience, experiments/gpt2.md ("Throughput").
 """
 
-import os
 from datetime import datetime
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
+from tests.external_data import EXTERNAL, reading
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 
-ROOT = os.environ.get("GOODPUT_EXTERNAL_DATA")
-pytestmark = [
-    pytest.mark.external,
-    pytest.mark.skipif(not ROOT, reason="GOODPUT_EXTERNAL_DATA names no folder"),
-]
-LOGS = Path(ROOT or "missing") / "megatron-jeanzay-a"
+pytestmark = reading(EXTERNAL)
+LOGS = EXTERNAL / "megatron-jeanzay-a"
 PARIS = ReadOptions(cluster="jean-zay", zone=ZoneInfo("Europe/Paris"))
 PUBLISHED_S = {"1809562": 1.618, "1809577": 2.738, "1999618": 125.0}
 STEPS = {"1809562": 200, "1809577": 90, "1999618": 4}

@@ -1,25 +1,18 @@
 """MLPerf Training v4.0 submissions through ingest and ledger, against the published figures."""
 
 import csv
-import os
 import shutil
 import tarfile
-from pathlib import Path
 
 import pytest
+from tests.external_data import EXTERNAL, reading
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.check import check
 from goodput_queries.database import LocalStore
 
-ROOT = os.environ.get("GOODPUT_EXTERNAL_DATA")
-pytestmark = [
-    pytest.mark.external,
-    pytest.mark.slow,
-    pytest.mark.skipif(not ROOT, reason="GOODPUT_EXTERNAL_DATA names no folder"),
-]
-EXTERNAL = Path(ROOT or "missing")
+pytestmark = reading(EXTERNAL, pytest.mark.slow)
 NVIDIA, SMC = "mlperf-train-v4.0-nvidia", "mlperf-train-v4.0-smc"
 ARCHIVES = {NVIDIA: "nvidia.tar.gz", SMC: "smc.tar.gz"}
 

@@ -1,20 +1,15 @@
 """A recorded session's hang: each source alone and both together name the rank that was stopped."""
 
 import json
-import os
 from datetime import UTC
-from pathlib import Path
 
 import pytest
+from tests.external_data import CAPTURE, reading
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 
-CAPTURE = Path(os.environ.get("GOODPUT_EXTERNAL_DATA", "nowhere")).parent / "captures" / "h200x4-a"
-pytestmark = [
-    pytest.mark.external,
-    pytest.mark.skipif(not CAPTURE.exists(), reason="needs $GOODPUT_EXTERNAL_DATA"),
-]
+pytestmark = reading(CAPTURE)
 
 
 @pytest.fixture(scope="module")
@@ -85,3 +80,27 @@ def test_a_trace_reports_what_communication_was_exposed(store):
         "select count(*), sum(duration_s), sum(exposed_s) from raw.profiled_collectives"
     ).row(0)
     assert found == (150, pytest.approx(0.0990, abs=1e-4), pytest.approx(0.0360, abs=1e-4))
+
+
+def test_the_recorded_logs_of_the_inspector_are_read_whole(store):
+    summary = ingest(store, "auto", [CAPTURE / "nccl_inspector"], ReadOptions())
+
+    assert summary.rows_by_table == {"collectives": 22016, "collective_summaries": 168}
+    assert summary.rejects == 0
+    verbose = store.read("select count(started_at), count(kernel_stop_at) from raw.collectives")
+    assert verbose.row(0)[0] == verbose.row(0)[1] > 0
+
+
+def test_the_recorded_readings_of_nvml_are_read_whole(store):
+    summary = ingest(store, "auto", [CAPTURE / "nvml.jsonl.gz"], ReadOptions())
+
+    assert summary.rejects == 0
+    assert summary.rows_by_table == {
+        "gpus": 4,
+        "gpu_samples": 10698,
+        "gpu_samples_other": 39840,
+        "gpu_processes": 1328,
+        "node_samples": 332,
+    }
+    flagged = store.read("select count(*) from raw.gpu_samples where is_flagged").item()
+    assert flagged == 1139  # the readings without a DRAM share, one in ten

@@ -4,25 +4,18 @@ Starts and ends are paired by node and description. An hour stands for a day of 
 of 400 nodes are 1.7 million GPU-hours of ledger, which a test has no time for.
 """
 
-from __future__ import annotations
-
 import json
-import os
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
+from tests.external_data import EXTERNAL, reading
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 
-ROOT = os.environ.get("GOODPUT_EXTERNAL_DATA")
-pytestmark = [
-    pytest.mark.external,
-    pytest.mark.skipif(not ROOT, reason="GOODPUT_EXTERNAL_DATA names no folder"),
-]
-TRACE = Path(ROOT or "missing") / "stepfun-faults-first-half" / "fault_trace.json"
+pytestmark = reading(EXTERNAL)
+TRACE = EXTERNAL / "stepfun-faults-first-half" / "fault_trace.json"
 NODES, DAYS = 400, 174
 START = datetime(2026, 1, 1, tzinfo=UTC)
 Fault = tuple[str, float, float | None, str]  # node, start and end in days, description
@@ -30,8 +23,8 @@ Fault = tuple[str, float, float | None, str]  # node, start and end in days, des
 
 def faults():
     """Return the faults of the trace; the end of one that is open is None."""
-    started: dict[tuple[str, str], list[float]] = defaultdict(list)
-    found: list[Fault] = []
+    started = defaultdict(list)
+    found = []
     for event in json.loads(TRACE.read_text()):
         node, what = event["node_id"], event["fault_type"]["Desc"]
         if event["event_type"] == "fault_start":
@@ -101,7 +94,7 @@ def test_time_between_failures_is_that_of_the_trace(store):
 
 
 def test_nodes_rank_by_their_faults_as_in_the_trace(store):
-    counts: dict[str, int] = defaultdict(int)
+    counts = defaultdict(int)
     for node, *_ in faults():
         counts[node] += 1
 

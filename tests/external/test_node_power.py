@@ -9,11 +9,10 @@ scored time.
 import contextlib
 import csv
 import json
-import os
 import tarfile
-from pathlib import Path
 
 import pytest
+from tests.external_data import EXTERNAL, reading
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
@@ -23,13 +22,8 @@ from goodput_scenarios.comparison.compare import compared
 from goodput_scenarios.comparison.gate import Limit
 from goodput_scenarios.comparison.sides import Side
 
-ROOT = os.environ.get("GOODPUT_EXTERNAL_DATA")
-pytestmark = [
-    pytest.mark.external,
-    pytest.mark.slow,
-    pytest.mark.skipif(not ROOT, reason="GOODPUT_EXTERNAL_DATA names no folder"),
-]
-SMC = Path(ROOT or "missing") / "mlperf-train-v4.0-smc"
+pytestmark = reading(EXTERNAL, pytest.mark.slow)
+SMC = EXTERNAL / "mlperf-train-v4.0-smc"
 PUBLISHED_J = {
     ("smc-ac-power", "1xSMC-H100-SXM-80GB"): 12_127_904,
     ("smc-dc-power", "1xSMC-H100-SXM-80GB"): 11_769_962,

@@ -1,23 +1,18 @@
 """The JSON of two Slurm releases says what their text says."""
 
 import csv
-import os
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import polars as pl
 import pytest
+from tests.external_data import EXTERNAL, reading
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.slurm.texts import Slurm
 
-ROOT = os.environ.get("GOODPUT_EXTERNAL_DATA")
-pytestmark = [
-    pytest.mark.external,
-    pytest.mark.skipif(not ROOT, reason="GOODPUT_EXTERNAL_DATA names no folder"),
-]
-SLURM = Path(ROOT or "missing") / "slurm"
+pytestmark = reading(EXTERNAL)
+SLURM = EXTERNAL / "slurm"
 RELEASES = ("22.05.8", "24.11.5")
 HELD_GPU_S = {"22.05.8": 5_089, "24.11.5": 4_330}
 SAME = (

@@ -1,32 +1,25 @@
 """Real Slurm accounting against sreport and against each record's own arithmetic."""
 
-from __future__ import annotations
-
 import csv
-import os
 from datetime import UTC, datetime
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
+from tests.external_data import EXTERNAL, reading
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.check import check
 from goodput_queries.scope import Scope
 
-DATA = os.environ.get("GOODPUT_EXTERNAL_DATA")
-pytestmark = [
-    pytest.mark.external,
-    pytest.mark.skipif(not DATA, reason="GOODPUT_EXTERNAL_DATA names no folder"),
-]
+pytestmark = reading(EXTERNAL)
 RELEASES = {"22.05.8": "goodlab", "24.11.5": "goodlab24"}
 # when the MIG node joined: sreport's capacity counts its 5 instances for 891 of 1,026 s
 JOINED = {"22.05.8": "2026-11-20T11:45:09+00:00"}
 
 
 def read(store, release, tmp_path):
-    vectors = Path(DATA) / "slurm" / release
+    vectors = EXTERNAL / "slurm" / release
     options = ReadOptions(cluster=RELEASES[release], zone=ZoneInfo("UTC"))
     files = [
         "final/scontrol_node_o.txt",
@@ -82,8 +75,8 @@ def test_each_record_holds_what_its_own_arithmetic_says(store, tmp_path, release
             group by runs.job_run_key, runs.job_id, runs.submit_ms"""
         ).iter_rows()
     }
-    with (Path(DATA) / "slurm" / f"expected_gpu_seconds_{release}.csv").open() as file:
-        expected: dict[tuple[str, int], float] = {}
+    with (EXTERNAL / "slurm" / f"expected_gpu_seconds_{release}.csv").open() as file:
+        expected = {}
         for row in csv.DictReader(file):
             key = row["jobid"], int(row["submit_epoch"])
             expected[key] = expected.get(key, 0) + float(row["held_gpu_s"])

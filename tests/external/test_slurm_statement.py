@@ -1,24 +1,19 @@
 """Statements of real Slurm accounting: statement = ledger = scheduler, differences named."""
 
-import os
 from datetime import date
 from decimal import Decimal
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import polars as pl
 import pytest
+from tests.external_data import EXTERNAL, reading
 
 from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.statement import statement
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 
-DATA = os.environ.get("GOODPUT_EXTERNAL_DATA")
-pytestmark = [
-    pytest.mark.external,
-    pytest.mark.skipif(not DATA, reason="GOODPUT_EXTERNAL_DATA names no folder"),
-]
+pytestmark = reading(EXTERNAL)
 WHEN = date(2026, 11, 20)
 
 
@@ -27,7 +22,7 @@ RELEASES = {"22.05.8": "goodlab", "24.11.5": "goodlab24"}
 
 @pytest.fixture(params=RELEASES)
 def made(request, store, tmp_path):
-    vectors = Path(DATA) / "slurm" / request.param
+    vectors = EXTERNAL / "slurm" / request.param
     options = ReadOptions(cluster=RELEASES[request.param], zone=ZoneInfo("UTC"))
     files = [
         "final/scontrol_node_o.txt",

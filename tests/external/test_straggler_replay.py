@@ -5,20 +5,15 @@ StragglerAnalysis; the cause (sequence lengths of micro-batches) is that of its 
 """
 
 import json
-import os
-from pathlib import Path
 
 import pytest
+from tests.external_data import EXTERNAL, reading
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 
-ROOT = os.environ.get("GOODPUT_EXTERNAL_DATA")
-pytestmark = [
-    pytest.mark.external,
-    pytest.mark.skipif(not ROOT, reason="GOODPUT_EXTERNAL_DATA names no folder"),
-]
-FOLDER = Path(ROOT or "missing") / "bytedance-straggler-se"
+pytestmark = reading(EXTERNAL)
+FOLDER = EXTERNAL / "bytedance-straggler-se"
 PER_CENT = 0.01
 # a job record that names the run: the trace has no time of day
 SACCT = """JobIDRaw|JobName|Account|User|Partition|State|ExitCode|Submit|Eligible|Start|End|ElapsedRaw|NNodes|NCPUS|AllocTRES|NodeList

@@ -5,21 +5,16 @@ at midnight (UTC) over the days it ran in, and its wait belongs to the day on wh
 """
 
 import csv
-import os
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
+from tests.external_data import EXTERNAL, reading
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 
-ROOT = os.environ.get("GOODPUT_EXTERNAL_DATA")
-pytestmark = [
-    pytest.mark.external,
-    pytest.mark.skipif(not ROOT, reason="GOODPUT_EXTERNAL_DATA names no folder"),
-]
-PHILLIPS = Path(ROOT or "missing") / "xdmod-sacct-phillips"
+pytestmark = reading(EXTERNAL)
+PHILLIPS = EXTERNAL / "xdmod-sacct-phillips"
 DAYS = """
 with jobs as (
     select *, len(nodes) as node_count

@@ -3,8 +3,6 @@
 Each environment has what the project itself asks for and nothing else.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys
@@ -25,14 +23,14 @@ PIP = ("-m", "pip", "--disable-pip-version-check", "--quiet")
 class Newcomer:
     """A person with a clone, a home directory of their own and a folder for environments."""
 
-    def __init__(self, folder: Path, steps: Steps) -> None:
+    def __init__(self, folder, steps):
         """Take an empty folder."""
         self.folder = folder
         self.clone = folder / "clone"
         self.env = plain_environment(folder / "home")
         self.steps = steps
 
-    def check_all(self) -> None:
+    def check_all(self):
         """Do all steps; raises StepFailedError at the first that fails."""
         self._clone()
         self._demo()
@@ -48,7 +46,7 @@ class Newcomer:
                 self._ray(installed, wheel)
         self._lowest(wheel)
 
-    def _clone(self) -> None:
+    def _clone(self):
         with self.steps.step("git clone") as seen:
             commands.run(
                 ["git", "clone", "--quiet", "--no-hardlinks", ROOT, self.clone],
@@ -57,7 +55,7 @@ class Newcomer:
             )
             seen.append(f"{sum(1 for _ in self.clone.iterdir())} entries")
 
-    def _demo(self) -> None:
+    def _demo(self):
         with (
             self.steps.step("make demo") as seen,
             commands.serving(["make", "demo"], cwd=self.clone, env=self.env, timeout_s=600) as url,
@@ -65,7 +63,7 @@ class Newcomer:
             seen.append("the page answers")
             seen.append(self._headline(url))
 
-    def _headline(self, url: str) -> str:
+    def _headline(self, url):
         """Return what a browser shows of the first page, or why none was asked."""
         chromium = shutil.which("chromium") or shutil.which("chromium-browser")
         if chromium is None:
@@ -75,7 +73,7 @@ class Newcomer:
         see = ROOT / "tests" / "fresh" / "see.py"
         return commands.run([driver, see, url, chromium], cwd=self.folder, env=self.env).strip()
 
-    def _wheel(self) -> Path:
+    def _wheel(self):
         with self.steps.step("wheel") as seen:
             builder = self._environment("builder", sys.executable)
             built = self.folder / "dist"
@@ -88,14 +86,14 @@ class Newcomer:
             seen.append(f"{wheel.name}, {wheel.stat().st_size / 1e6:.1f} MB")
         return wheel
 
-    def _environment(self, name: str, python: str | Path) -> Path:
+    def _environment(self, name, python):
         """Return the Python of a new environment."""
         folder = self.folder / "environments" / name
         if not folder.exists():
             commands.run([python, "-m", "venv", folder], cwd=self.folder, env=self.env)
         return folder / "bin" / "python"
 
-    def _installed(self, python: str, wheel: Path, *, is_by_pip: bool) -> Path:
+    def _installed(self, python, wheel, *, is_by_pip):
         """Return the Python of an environment with the wheel alone."""
         version = commands.run([python, "--version"], cwd=self.folder, env=self.env).strip()
         with self.steps.step(f"{version}: install the wheel") as seen:
@@ -108,14 +106,14 @@ class Newcomer:
             seen.append(self._packages(ours))
         return ours
 
-    def _install(self, ours: Path, *what: str | Path) -> None:
+    def _install(self, ours, *what):
         uv = self.folder / "environments" / "uv" / "bin" / "python"
         if not uv.exists():
             self._environment("uv", sys.executable)
             commands.run([uv, *PIP, "install", "uv"], cwd=self.folder, env=self.env)
         commands.run([uv, *UV, ours, *what], cwd=self.folder, env=self.env)
 
-    def _lowest(self, wheel: Path) -> None:
+    def _lowest(self, wheel):
         """Run the commands with the lowest versions that `pyproject.toml` allows."""
         with self.steps.step("lowest versions of dependencies") as seen:
             ours = self._environment("lowest", sys.executable)
@@ -125,11 +123,11 @@ class Newcomer:
             seen.append(self._packages(ours))
         self._commands(ours)
 
-    def _packages(self, ours: Path) -> str:
+    def _packages(self, ours):
         listed = commands.run([ours, "-m", "pip", "freeze"], cwd=self.folder, env=self.env)
         return f"{len(listed.splitlines())} packages"
 
-    def _commands(self, ours: Path) -> None:
+    def _commands(self, ours):
         name, goodput = ours.parent.parent.name, ours.with_name("goodput")
         site = self.folder / f"site-{name}"
         site.mkdir()
@@ -154,7 +152,7 @@ class Newcomer:
             ):
                 seen.append(f"{len(commands.get(url)):,} characters of a page")
 
-    def _documents(self, ours: Path) -> documents.Site:
+    def _documents(self, ours):
         """Run what the documents show; return the folder in which they ran."""
         site = documents.Site(
             self.folder / "documents", ours.parent, self.env, self.clone / SESSION
@@ -167,7 +165,7 @@ class Newcomer:
                 seen.append(f"{documents.run_python(site, name, text)} examples in Python")
         return site
 
-    def _lake(self, ours: Path, wheel: Path, site: documents.Site) -> None:
+    def _lake(self, ours, wheel, site):
         goodput, lake = ours.with_name("goodput"), self.folder / "lake"
         with self.steps.step("a lake without its extra") as seen:
             create = [goodput, "lake", "create", "--lake", lake]
@@ -184,7 +182,7 @@ class Newcomer:
             text = (self.clone / "docs" / "lake.md").read_text(encoding="utf-8")
             seen.append(f"{documents.run_commands(site, text, has_lake=True)} commands")
 
-    def _ray(self, ours: Path, wheel: Path) -> None:
+    def _ray(self, ours, wheel):
         goodput, lake = ours.with_name("goodput"), self.folder / "lake"
         with self.steps.step("the extra ray") as seen:
             self._install_extra(ours, wheel, "ray")
@@ -196,11 +194,11 @@ class Newcomer:
             commands.run(check, cwd=self.folder, env=self.env)
             seen.append("built from a lake by a worker, balanced")
 
-    def _install_extra(self, ours: Path, wheel: Path, extra: str) -> None:
+    def _install_extra(self, ours, wheel, extra):
         self._install(ours, f"{wheel}[{extra}]")
 
 
-def main() -> None:
+def main():
     """Do the steps in a temporary folder, which is removed if all of them pass."""
     os.chdir(ROOT)
     folder = Path(tempfile.mkdtemp(prefix="goodput-fresh-"))

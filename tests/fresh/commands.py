@@ -1,7 +1,5 @@
 """Runs commands as a newcomer does, and servers until they answer."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -10,26 +8,21 @@ import signal
 import subprocess
 import threading
 import urllib.request
-from typing import TYPE_CHECKING
 
 from tests.fresh.steps import StepFailedError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
 URL = re.compile(r"http://[\w.:-]+")
 TAIL_CHARS = 2_000  # of what a failed command printed
 
 
 def run(
-    command: Sequence[str | Path],
+    command,
     *,
-    cwd: Path,
-    env: Mapping[str, str],
-    timeout_s: float = 600,
-    exit_codes: Sequence[int] = (0,),
-) -> str:
+    cwd,
+    env,
+    timeout_s=600,
+    exit_codes=(0,),
+):
     """Run a command and return what it printed; raises StepFailedError for another exit code."""
     try:
         done = subprocess.run(
@@ -53,9 +46,7 @@ def run(
 
 
 @contextlib.contextmanager
-def serving(
-    command: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str], timeout_s: float
-) -> Iterator[str]:
+def serving(command, *, cwd, env, timeout_s):
     """Start a command that serves and yield the URL that it prints, once `/healthz` answers.
 
     All of its processes are ended afterwards.
@@ -72,7 +63,7 @@ def serving(
     ) as server:
         stopped = threading.Timer(timeout_s, _end, [server])
         stopped.start()
-        printed: list[str] = []
+        printed = []
         try:
             assert server.stdout is not None
             for line in server.stdout:
@@ -94,7 +85,7 @@ def serving(
             _end(server)
 
 
-def get(url: str) -> str:
+def get(url):
     """Return what a URL answers; raises StepFailedError where it does not."""
     try:
         with urllib.request.urlopen(url, timeout=60) as answer:  # noqa: S310 -- our own server
@@ -103,10 +94,10 @@ def get(url: str) -> str:
         raise StepFailedError(f"{url}: {error}") from error
 
 
-def _end(server: subprocess.Popen[str]) -> None:
+def _end(server):
     with contextlib.suppress(ProcessLookupError):
         os.killpg(server.pid, signal.SIGTERM)
 
 
-def _shown(command: Sequence[str | Path]) -> str:
+def _shown(command):
     return " ".join(str(part) for part in command)

@@ -13,16 +13,16 @@ import shlex
 import shutil
 import textwrap
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from tests.fresh import commands
 from tests.fresh.steps import StepFailedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
-DOCUMENTS: Final = (
+DOCUMENTS = (
     "README.md",
     "docs/connect.md",
     "docs/operate.md",
@@ -34,17 +34,17 @@ DOCUMENTS: Final = (
     "docs/api.md",
     "docs/python-api.md",
 )
-ELSEWHERE: Final = {  # part of a command -> why it cannot run on one machine
+ELSEWHERE = {  # part of a command -> why it cannot run on one machine
     "s3://": "an object store",
     "--engine ray": "hosts of a Ray cluster",
 }
-OF_A_LAKE: Final = ("--lake", "fleet.duckdb")  # parts of commands that need the extra `lake`
-REFUSED: Final = ("serve --address 0.0.0.0",)  # shown with the sentence that refuses them
-SERVERS: Final = ("serve", "replay", "demo")
-EXIT_CODES: Final = {"doctor": (0, 1), "notify": (0, 1)}  # 1: they found what is missing
-PROMPT: Final = re.compile(r"^(?:[\w-]*\$\s+)?(?=goodput |curl )")
-BLOCK: Final = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-SESSION_HOSTS: Final = "https://goodput.example.org"
+OF_A_LAKE = ("--lake", "fleet.duckdb")  # parts of commands that need the extra `lake`
+REFUSED = ("serve --address 0.0.0.0",)  # shown with the sentence that refuses them
+SERVERS = ("serve", "replay", "demo")
+EXIT_CODES = {"doctor": (0, 1), "notify": (0, 1)}  # 1: they found what is missing
+PROMPT = re.compile(r"^(?:[\w-]*\$\s+)?(?=goodput |curl )")
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SESSION_HOSTS = "https://goodput.example.org"
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Site:
     env: Mapping[str, str]
     sample: Path
 
-    def prepare(self) -> None:
+    def prepare(self):
         """Copy the files that the documents ingest to the places that they name."""
         self.folder.mkdir(parents=True)
         for name in ("sacct.txt", "nvml.jsonl.gz"):
@@ -69,7 +69,7 @@ class Site:
         for name in ("west", "east"):
             shutil.copyfile(self.sample / "sacct.txt", self.folder / name / "sacct.txt")
 
-    def here(self, command: str) -> str:
+    def here(self, command):
         """Return a command with the places of the documents in this folder."""
         places = {
             "/var/lib/goodput/goodput.duckdb": "goodput.duckdb",
@@ -83,7 +83,7 @@ class Site:
         return command
 
 
-def commands_of(text: str) -> Iterator[str]:
+def commands_of(text):
     """Yield the commands of a document's blocks, without prompts and comments."""
     for kind, block in BLOCK.findall(text):
         if kind not in ("", "sh", "bash", "console"):
@@ -93,7 +93,7 @@ def commands_of(text: str) -> Iterator[str]:
                 yield re.split(r"\s+#\s", PROMPT.sub("", line))[0].strip()
 
 
-def run_commands(site: Site, text: str, *, has_lake: bool = False) -> int:
+def run_commands(site, text, *, has_lake=False):
     """Run the commands of a document; return how many. Raises StepFailedError.
 
     has_lake: those of a lake, for which the environment has the extra; else all others.
@@ -109,7 +109,7 @@ def run_commands(site: Site, text: str, *, has_lake: bool = False) -> int:
     return len(chosen)
 
 
-def run_python(site: Site, document: str, text: str) -> int:
+def run_python(site, document, text):
     """Run the examples in Python of a document, in its order, as one program; return how many."""
     examples = [block for kind, block in BLOCK.findall(text) if kind == "python"]
     if not examples:
@@ -123,7 +123,7 @@ def run_python(site: Site, document: str, text: str) -> int:
 
 
 # what the reader of an example has already
-BEFORE: Final = {
+BEFORE = {
     "docs/api.md": """
         import os
         os.environ["TOKEN"] = "none"
@@ -145,7 +145,7 @@ BEFORE: Final = {
 }
 
 
-def _run(site: Site, command: str) -> None:
+def _run(site, command):
     words = shlex.split(site.here(command))
     if words[0] == "curl":
         with _served(site, is_needed=True) as url:
@@ -167,7 +167,7 @@ def _run(site: Site, command: str) -> None:
     commands.run(called, cwd=site.folder, env=site.env, exit_codes=codes)
 
 
-def _with_our_backup(site: Site, words: list[str]) -> list[str]:
+def _with_our_backup(site, words):
     """Return arguments with the backup that was made here, whose name has another time."""
     made = sorted((site.folder / "backup").glob("*.duckdb"))
     return [
@@ -177,7 +177,7 @@ def _with_our_backup(site: Site, words: list[str]) -> list[str]:
 
 
 @contextlib.contextmanager
-def _served(site: Site, *, is_needed: bool) -> Iterator[str]:
+def _served(site, *, is_needed):
     if not is_needed:
         yield ""
         return

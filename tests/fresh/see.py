@@ -4,8 +4,6 @@ Runs in an environment of its own, which has Playwright and nothing of Goodput:
 `python see.py URL CHROMIUM`.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 
@@ -16,7 +14,7 @@ WAIT_MS = 120_000
 RATIO = re.compile(r"\d+(\.\d+)?\s?%")
 
 
-def main(url: str, chromium: str) -> None:
+def main(url, chromium):
     """Print the title and the first tile of the first page."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)

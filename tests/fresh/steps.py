@@ -1,16 +1,9 @@
 """Steps with what was seen and how long each took; the first that fails ends the run."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import resource
 import time
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 class StepFailedError(Exception):
@@ -20,13 +13,13 @@ class StepFailedError(Exception):
 class Steps:
     """Prints a line a step: seconds, CPU seconds of ended processes, name, what was seen."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.are_passed = 0
 
     @contextlib.contextmanager
-    def step(self, name: str) -> Iterator[list[str]]:
+    def step(self, name):
         """Time a step; what it appends to the list is what was seen."""
-        seen: list[str] = []
+        seen = []
         start_s, cpu_s = time.monotonic(), _cpu_s()
         yield seen
         spent = f"{time.monotonic() - start_s:6.1f} s {_cpu_s() - cpu_s:6.1f} CPU s"
@@ -34,12 +27,12 @@ class Steps:
         self.are_passed += 1
 
 
-def _cpu_s() -> float:
+def _cpu_s():
     of_children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return of_children.ru_utime + of_children.ru_stime
 
 
-def plain_environment(home: Path) -> dict[str, str]:
+def plain_environment(home):
     """Return the variables of a new user: nothing of Python's, of Goodput's or of this shell's."""
     kept = ("PATH", "LANG", "TERM", "PIP_INDEX_URL", "PIP_CONFIG_FILE", "SSL_CERT_FILE")
     passed = {name: os.environ[name] for name in kept if name in os.environ}

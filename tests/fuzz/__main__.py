@@ -23,12 +23,9 @@ import time
 from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.fuzz.worker import FILE_MAX_S, MEMORY_MAX_BYTES, made
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 FILES_PER_BATCH = 1_000  # files on one database, in one process
 STUCK_S = 6 * FILE_MAX_S  # after which a process is ended
@@ -63,7 +60,7 @@ class Report:
     slowest: dict[str, Any] = field(default_factory=lambda: {"cpu_s": 0.0})
     largest: dict[str, Any] = field(default_factory=lambda: {"peak_bytes": 0})
 
-    def note(self, case: dict[str, Any]) -> None:
+    def note(self, case):
         """Count what a file took."""
         self.files += 1
         self.slow += case["cpu_s"] > FILE_MAX_S
@@ -73,7 +70,7 @@ class Report:
         mib = case["peak_bytes"] >> 20
         self.listed.append((case["number"], case["origin"], case["cpu_s"], mib))
 
-    def add(self, problem: str) -> bool:
+    def add(self, problem):
         """Count a problem; return whether it is the first of its kind."""
         found = PLACE.search(problem)
         kind = next(filter(None, found.groups())) if found else NUMBERS.sub("0", problem)[:120]
@@ -81,7 +78,7 @@ class Report:
         return self.kinds[kind] == 1
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments):
     """Run; return 1 where something was found."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.fuzz", description=__doc__.splitlines()[0]
@@ -111,7 +108,7 @@ def main(arguments: Sequence[str]) -> int:
     return 1 if report.kinds else 0
 
 
-def _say_amounts(report: Report) -> None:
+def _say_amounts(report):
     """Print the files over the limits, and the slowest and the largest one."""
     _say(
         f"{report.large:,} files over {MEMORY_MAX_BYTES // 10**6} MB, "
@@ -124,7 +121,7 @@ def _say_amounts(report: Report) -> None:
         _say(f"largest {mib:,} MiB: {largest.get('name')} {largest.get('origin')}")
 
 
-def _write_files(path: Path, report: Report) -> None:
+def _write_files(path, report):
     """Write what each file took."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="") as file:
@@ -133,7 +130,7 @@ def _write_files(path: Path, report: Report) -> None:
         rows.writerows(report.listed)
 
 
-def _run_batch(batch: Batch, culprits: Path, report: Report) -> None:
+def _run_batch(batch, culprits, report):
     """Run a batch, in a new process after each file that ended one."""
     rest = batch
     while rest.first < rest.last:
@@ -150,9 +147,9 @@ def _run_batch(batch: Batch, culprits: Path, report: Report) -> None:
         rest = replace(rest, first=int(began) + 1)
 
 
-def _run_process(batch: Batch, culprits: Path, report: Report) -> tuple[int | str | None, str]:
+def _run_process(batch, culprits, report):
     """Return what the process began last, and what ended it; nothing where it came to its end."""
-    began: int | str | None = None
+    began = None
     with tempfile.TemporaryDirectory(prefix="goodput-fuzz-") as folder:
         log, inbox = Path(folder, "stderr"), Path(folder, "files")
         inbox.mkdir()
@@ -184,11 +181,11 @@ def _run_process(batch: Batch, culprits: Path, report: Report) -> tuple[int | st
         return began, f"the process ended with {code}: {''.join(said)}" if code else ""
 
 
-def _lines(process: subprocess.Popen[bytes]) -> queue.Queue[dict[str, Any] | None]:
+def _lines(process):
     """Return what a process prints, line by line as it comes; None at the end."""
-    found: queue.Queue[dict[str, Any] | None] = queue.Queue()
+    found = queue.Queue()
 
-    def read() -> None:
+    def read():
         for line in process.stdout or ():
             found.put(json.loads(line))
         found.put(None)
@@ -197,13 +194,13 @@ def _lines(process: subprocess.Popen[bytes]) -> queue.Queue[dict[str, Any] | Non
     return found
 
 
-def _note(seed: int, case: dict[str, Any], culprits: Path, report: Report) -> None:
+def _note(seed, case, culprits, report):
     report.note(case)
     for problem in case["problems"]:
         _keep(seed, case["number"], problem, culprits, report)
 
 
-def _keep(seed: int, number: int, problem: str, culprits: Path, report: Report) -> None:
+def _keep(seed, number, problem, culprits, report):
     """Write the first file of each kind of problem, and say how to get it again."""
     if not report.add(problem):
         return
@@ -216,7 +213,7 @@ def _keep(seed: int, number: int, problem: str, culprits: Path, report: Report) 
     _say(f"{file}: {problem}")
 
 
-def _keep_batch(batch: Batch, problems: Sequence[str], culprits: Path, report: Report) -> None:
+def _keep_batch(batch, problems, culprits, report):
     """Write all files of a batch whose build or checks fail, to be ingested together again."""
     folder = culprits / f"{batch.seed}-batch-{batch.first}-{batch.last}"
     first_ones = [problem for problem in problems if report.add(problem)]
@@ -231,7 +228,7 @@ def _keep_batch(batch: Batch, problems: Sequence[str], culprits: Path, report: R
         _say(f"{folder}: {problem}")
 
 
-def _say(text: str) -> None:
+def _say(text):
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 

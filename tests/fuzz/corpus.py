@@ -40,12 +40,12 @@ class Golden:
     content: bytes
 
     @property
-    def suffixes(self) -> str:
+    def suffixes(self):
         """Return the suffix of the file's name, by which some formats are recognised."""
         return Path(self.name).name.removeprefix("input")
 
 
-def corpus() -> list[Golden]:
+def corpus():
     """Return all files, always in the same order."""
     found = [
         Golden(str(path.relative_to(GOLDEN)), _shortened(path.read_bytes()))
@@ -55,13 +55,13 @@ def corpus() -> list[Golden]:
     return [*found, Golden("telemetry_parquet/input.parquet", _parquet())]
 
 
-def _shortened(content: bytes) -> bytes:
+def _shortened(content):
     if len(content) <= LINES_MAX_BYTES or content.startswith(WHOLE):
         return content
     return content[: content.rfind(b"\n", 0, LINES_MAX_BYTES) + 1] or content
 
 
-def _parquet() -> bytes:
+def _parquet():
     start = datetime(2025, 8, 20, 14)  # noqa: DTZ001 -- moments are naive, in UTC
     rows = pl.DataFrame(
         {

@@ -7,8 +7,6 @@ the recorded session. Rows of every source, the ledger and the closed day must b
 of undisturbed commands, and `check` clean. Takes some seconds a kill.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import random
@@ -17,7 +15,6 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 from tests.app.served import GOODPUT
@@ -27,9 +24,6 @@ from goodput_queries.catalog import models
 from goodput_queries.check import check
 from goodput_queries.database import LocalStore
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 SAMPLE = Path(__file__).parents[2] / "sample_data"
 DAY = "2026-11-20"
 PATIENCE_S = 300.0
@@ -37,7 +31,7 @@ OF_ONE_LOAD = {"load_sequence", "sequence", "loaded_at"}  # differ with the orde
 STARTS = 0.3  # of a command's time, in which it only imports: hardly worth a kill
 
 
-def main() -> int:
+def main():
     """Kill, finish, compare; return 1 where something differs."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], prog="tests.fuzz.kills")
     parser.add_argument("--kills", type=int, default=60)
@@ -64,7 +58,7 @@ def main() -> int:
 class _Site:
     """A database of its own, and the commands that fill it."""
 
-    def __init__(self, folder: Path, took_s: dict[str, float] | None = None) -> None:
+    def __init__(self, folder, took_s=None):
         folder.mkdir()
         self.database = folder / "fleet.duckdb"
         self.kills = dict.fromkeys(("ingest", "build", "serve", "report"), 0)
@@ -75,16 +69,16 @@ class _Site:
         ]
         self.report = ["report", "--date", DAY, "--close", "--formats", "csv", "--out", str(folder)]
 
-    def finish(self) -> None:
+    def finish(self):
         """Ingest and build what is left, undisturbed."""
         for command in (*self.ingests, ["build"]):
             self._run(command)
 
-    def close_day(self) -> None:
+    def close_day(self):
         """Close the recorded day."""
         self._run(self.report)
 
-    def kill(self, kind: str, times: int, chance: random.Random) -> None:
+    def kill(self, kind, times, chance):
         """Kill as many commands of a kind, at any moment after their start."""
         while self.kills[kind] < times:
             command = {
@@ -94,7 +88,7 @@ class _Site:
             }[kind]  # fmt: skip
             self.kills[kind] += self._is_killed(kind, command, chance)
 
-    def _is_killed(self, kind: str, command: Sequence[str], chance: random.Random) -> bool:
+    def _is_killed(self, kind, command, chance):
         """Kill a command, or the server under it; say whether it was still at work."""
         with contextlib.ExitStack() as stack:
             client = None
@@ -115,7 +109,7 @@ class _Site:
                 client.communicate(timeout=PATIENCE_S)
         return is_at_work
 
-    def _run(self, command: Sequence[str]) -> None:
+    def _run(self, command):
         began = time.monotonic()
         with self._start(command) as process:
             _, errors = process.communicate(timeout=PATIENCE_S)
@@ -124,18 +118,18 @@ class _Site:
         took_s = time.monotonic() - began
         self.took_s[command[0]] = max(self.took_s.get(command[0], 0.0), took_s)
 
-    def _start(self, command: Sequence[str]) -> subprocess.Popen[str]:
+    def _start(self, command):
         return subprocess.Popen(
             [*GOODPUT, *command, "--db", str(self.database)], stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, cwd=self.database.parent,
         )  # fmt: skip
 
 
-def _cluster(name: str | None) -> list[str]:
+def _cluster(name):
     return [] if name is None else ["--cluster", name]
 
 
-def _differences(calm: Path, killed: Path) -> list[str]:
+def _differences(calm, killed):
     """Return what one database has and the other has not, and what `check` says."""
     found, broken = [], []
     for database in (calm, killed):
@@ -151,7 +145,7 @@ def _differences(calm: Path, killed: Path) -> list[str]:
     ]
 
 
-def _contents(store: LocalStore) -> dict[str, list[tuple[object, ...]]]:
+def _contents(store):
     """Return the rows of every source, of the ledger and of closed days, in one order."""
     tables = [
         model.qualified_name

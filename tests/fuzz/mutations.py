@@ -1,14 +1,7 @@
 """What befalls a file: each function changes its bytes in one way that happens, or that hurts."""
 
-from __future__ import annotations
-
 import gzip
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Callable
 
 CHANGES_MAX = 4
 NUMBER = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
@@ -35,7 +28,7 @@ JUNK = (
 SEPARATORS = (b"|", b",", b"\t", b" ", b": ", b"=")
 
 
-def mutated(content: bytes, random: random.Random) -> tuple[bytes, list[str]]:
+def mutated(content, random):
     """Return the bytes after one to CHANGES_MAX changes, and the names of the changes."""
     chosen = random.choices(CHANGES, k=random.randint(1, CHANGES_MAX))
     if random.random() < 0.05:
@@ -45,7 +38,7 @@ def mutated(content: bytes, random: random.Random) -> tuple[bytes, list[str]]:
     return content, [change.__name__ for change in chosen]
 
 
-def flip_bytes(content: bytes, random: random.Random) -> bytes:
+def flip_bytes(content, random):
     """Change single bytes."""
     found = bytearray(content)
     for _ in range(random.choice((1, 1, 2, 5, 20)) if found else 0):
@@ -53,18 +46,18 @@ def flip_bytes(content: bytes, random: random.Random) -> bytes:
     return bytes(found)
 
 
-def cut_end(content: bytes, random: random.Random) -> bytes:
+def cut_end(content, random):
     """Keep the beginning."""
     return content[: random.randint(0, len(content))]
 
 
-def cut_piece(content: bytes, random: random.Random) -> bytes:
+def cut_piece(content, random):
     """Leave a piece out of the middle."""
     start = random.randint(0, len(content))
     return content[:start] + content[start + random.choice((1, 2, 10, 100, 1_000)) :]
 
 
-def repeat_lines(content: bytes, random: random.Random) -> bytes:
+def repeat_lines(content, random):
     """Repeat some lines, next to themselves or at the end."""
     lines = content.splitlines(keepends=True)
     for _ in range(random.choice((1, 3, 20)) if lines else 0):
@@ -73,29 +66,29 @@ def repeat_lines(content: bytes, random: random.Random) -> bytes:
     return b"".join(lines)
 
 
-def shuffle_lines(content: bytes, random: random.Random) -> bytes:
+def shuffle_lines(content, random):
     """Put the lines in another order."""
     lines = content.splitlines(keepends=True)
     random.shuffle(lines)
     return b"".join(lines)
 
 
-def drop_lines(content: bytes, random: random.Random) -> bytes:
+def drop_lines(content, random):
     """Leave lines out."""
     return b"".join(x for x in content.splitlines(keepends=True) if random.random() > 0.2)
 
 
-def change_numbers(content: bytes, random: random.Random) -> bytes:
+def change_numbers(content, random):
     """Put extreme numbers, and what is none, in the place of some numbers."""
     return _replaced(NUMBER, NUMBERS, content, random)
 
 
-def change_times(content: bytes, random: random.Random) -> bytes:
+def change_times(content, random):
     """Put times at the ends of what calendars have in the place of some times."""
     return _replaced(TIME, TIMES, content, random)
 
 
-def insert_junk(content: bytes, random: random.Random) -> bytes:
+def insert_junk(content, random):
     """Put bytes in that no text has, or that formats are made of."""
     for _ in range(random.choice((1, 1, 3))):
         at = random.randint(0, len(content))
@@ -103,12 +96,12 @@ def insert_junk(content: bytes, random: random.Random) -> bytes:
     return content
 
 
-def end_lines_otherwise(content: bytes, random: random.Random) -> bytes:
+def end_lines_otherwise(content, random):
     """End lines as other systems do."""
     return content.replace(b"\n", random.choice((b"\r\n", b"\r", b"\n\n", b"\n\r", b"\x00")))
 
 
-def swap_fields(content: bytes, random: random.Random) -> bytes:
+def swap_fields(content, random):
     """Exchange two fields of some lines."""
     lines, separator = content.split(b"\n"), random.choice(SEPARATORS)
     for at in random.sample(range(len(lines)), min(len(lines), random.choice((1, 2, 10)))):
@@ -120,7 +113,7 @@ def swap_fields(content: bytes, random: random.Random) -> bytes:
     return b"\n".join(lines)
 
 
-def empty_fields(content: bytes, random: random.Random) -> bytes:
+def empty_fields(content, random):
     """Leave nothing of some fields but their separators."""
     separator = random.choice(SEPARATORS)
     fields = content.split(separator)
@@ -129,37 +122,35 @@ def empty_fields(content: bytes, random: random.Random) -> bytes:
     return separator.join(fields)
 
 
-def encode_otherwise(content: bytes, random: random.Random) -> bytes:
+def encode_otherwise(content, random):
     """Write the text in another encoding."""
     text = content.decode("utf-8", "replace")
     return text.encode(random.choice(("utf-16", "utf-32", "latin-1", "utf-8-sig")), "replace")
 
 
-def pack(content: bytes, _random: random.Random) -> bytes:
+def pack(content, _random):
     """Compress it, as rotated logs are."""
     return gzip.compress(content, mtime=0)
 
 
-def pack_badly(content: bytes, random: random.Random) -> bytes:
+def pack_badly(content, random):
     """Compress it and damage the outcome."""
     return random.choice((flip_bytes, cut_end, cut_piece))(gzip.compress(content, mtime=0), random)
 
 
-def claim_packing(content: bytes, _random: random.Random) -> bytes:
+def claim_packing(content, _random):
     """Begin as a compressed file does."""
     return b"\x1f\x8b\x08\x00" + content
 
 
-def _replaced(
-    pattern: re.Pattern[bytes], choices: tuple[bytes, ...], content: bytes, random: random.Random
-) -> bytes:
+def _replaced(pattern, choices, content, random):
     share = random.choice((0.002, 0.02, 0.2))
     return pattern.sub(
         lambda found: random.choice(choices) if random.random() < share else found[0], content
     )
 
 
-CHANGES: tuple[Callable[[bytes, random.Random], bytes], ...] = (
+CHANGES = (
     *(flip_bytes, cut_end, cut_piece, repeat_lines, shuffle_lines, drop_lines),
     *(change_numbers, change_numbers, change_numbers, change_times, insert_junk, insert_junk),
     *(end_lines_otherwise, swap_fields, empty_fields, encode_otherwise),

@@ -51,7 +51,7 @@ class Case:
     problems: list[str] = field(default_factory=list)
 
 
-def made(seed: int, number: int) -> tuple[Case, bytes]:
+def made(seed, number):
     """Return a case and the bytes of its file."""
     chance = random.Random(f"{seed}-{number}")  # noqa: S311 -- chance, and no secret
     golden = chance.choice(_corpus())
@@ -62,7 +62,7 @@ def made(seed: int, number: int) -> tuple[Case, bytes]:
 _corpus = functools.cache(corpus)
 
 
-def run(store: LocalStore, case: Case, content: bytes, folder: Path) -> None:
+def run(store, case, content, folder):
     """Ingest one case's file and note what is wrong about how that went."""
     path = folder / case.name
     path.write_bytes(content)
@@ -88,7 +88,7 @@ def run(store: LocalStore, case: Case, content: bytes, folder: Path) -> None:
     path.unlink()
 
 
-def built_and_checked(store: LocalStore) -> list[str]:
+def built_and_checked(store):
     """Build and check what was ingested; return what is wrong."""
     began = time.process_time()
     try:
@@ -109,7 +109,7 @@ def built_and_checked(store: LocalStore) -> list[str]:
     ]
 
 
-def main(seed: int, first: int, last: int, is_built: int, folder: Path) -> None:
+def main(seed, first, last, is_built, folder):
     """Run the cases first..last-1 on one database; print a line for each step."""
     limit = _address_bytes() + ROOM_BYTES
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -127,31 +127,31 @@ def main(seed: int, first: int, last: int, is_built: int, folder: Path) -> None:
             _say({"build": built_and_checked(store)})
 
 
-def _say(line: dict[str, object]) -> None:
+def _say(line):
     sys.stdout.write(json.dumps(line) + "\n")
     sys.stdout.flush()
 
 
-def _status(name: str) -> int:
+def _status(name):
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(f"{name}:"):
             return int(line.split()[1]) * 1024
     return 0
 
 
-def _resident_bytes() -> int:
+def _resident_bytes():
     return _status("VmRSS")
 
 
-def _peak_bytes() -> int:
+def _peak_bytes():
     return _status("VmHWM")
 
 
-def _address_bytes() -> int:
+def _address_bytes():
     return _status("VmSize")
 
 
-def _forget_peak() -> None:
+def _forget_peak():
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 

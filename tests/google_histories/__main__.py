@@ -6,8 +6,6 @@ Prints one line a history whose ETTR is off and a summary; exits 1 where one was
 job runs or is off by more than the tolerance. Without --google the package is not asked.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess
@@ -15,14 +13,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.google_histories.history import History, make
-from tests.google_histories.ours import Measured, measured
+from tests.google_histories.history import make
+from tests.google_histories.ours import measured
 
 TOLERANCE = 0.03  # of ETTR
 REFERENCE = Path(__file__).with_name("google_reference.py")
 
 
-def main() -> int:
+def main():
     """Compare, print, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m tests.google_histories")
     parser.add_argument("--count", type=int, default=120)
@@ -40,16 +38,16 @@ def main() -> int:
     return _report(histories, ours, google)
 
 
-def _google_s(python: str, folders: list[Path]) -> list[float | None]:
+def _google_s(python, folders):
     files = [str(folder / "goodput.jsonl") for folder in folders]
     answer = subprocess.run([python, str(REFERENCE), *files], check=True, capture_output=True)
     return list(json.loads(answer.stdout))
 
 
-def _report(histories: list[History], ours: list[Measured], google: list[float | None]) -> int:
-    off: list[float] = []  # from the interval of what evidence leaves open
-    open_: list[float] = []
-    google_off: list[float] = []
+def _report(histories, ours, google):
+    off = []  # from the interval of what evidence leaves open
+    open_ = []
+    google_off = []
     unmatched = 0
     for history, found, google_s in zip(histories, ours, google, strict=True):
         truth = history.truth

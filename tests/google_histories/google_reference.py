@@ -3,14 +3,11 @@
 Prints a JSON list: for each file named on the command line its productive seconds.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from ml_goodput_measurement.src.goodput import GoodputCalculator
 
@@ -18,15 +15,15 @@ from ml_goodput_measurement.src.goodput import GoodputCalculator
 class _FileLogger:
     """Stands in for Cloud Logging: all entries of the file."""
 
-    def __init__(self, entries: list[dict[str, Any]]) -> None:
+    def __init__(self, entries):
         self.entries = entries
         self.job_start_time = None
 
-    def read_cloud_logging_entries(self, *_: Any, **__: Any) -> tuple[list[dict[str, Any]], Any]:
+    def read_cloud_logging_entries(self, *_, **__):
         return self.entries, (datetime.now(UTC), "last")
 
 
-def productive_s(path: Path) -> float:
+def productive_s(path):
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     entries = [row for row in rows if "job_name" in row]
     calculator = GoodputCalculator(

@@ -11,10 +11,7 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from typing import Any
 
 T0 = 1_795_003_200.0
 GPUS = 8
@@ -35,7 +32,7 @@ class Truth:
     lost_steps: int
 
     @property
-    def ettr(self) -> float:
+    def ettr(self):
         """Effective training time ratio: productive time / first eligible to last end."""
         return self.productive_s / self.wall_s
 
@@ -49,7 +46,7 @@ class History:
     records: list[dict[str, Any]] = field(default_factory=list)
     truth: Truth | None = None
 
-    def write(self, folder: Path, order: random.Random | None = None) -> list[tuple[str, Path]]:
+    def write(self, folder, order=None):
         """Write the files; return (source, path). With `order` the events are shuffled."""
         events = list(self.events)
         if order is not None:
@@ -68,7 +65,7 @@ class History:
 class _Writer:
     """The clock of a run under way, and what was written by then."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed):
         self.random = random.Random(seed)  # noqa: S311 -- histories, not secrets
         self.history = History(f"llm-{seed}")
         self.now = T0 + self.random.uniform(0, 600)
@@ -77,29 +74,29 @@ class _Writer:
         self.is_synchronous = self.random.random() < 0.5
         self.has_evaluation = self.random.random() < 0.4
         self.durable = -1  # the last step that a checkpoint holds
-        self.durable_later: tuple[float, int] | None = None  # an asynchronous save under way
-        self.kept: dict[int, float] = {}  # step -> its seconds, of the pass that may count
+        self.durable_later = None  # an asynchronous save under way
+        self.kept = {}  # step -> its seconds, of the pass that may count
         self.lost_steps = 0
 
-    def log(self, **event: Any) -> None:
+    def log(self, **event):
         self.history.events.append({"job_name": self.history.name, **event})
 
-    def spend(self, least_s: float, most_s: float) -> float:
+    def spend(self, least_s, most_s):
         spent = self.random.uniform(least_s, most_s)
         self.now += spent
         return spent
 
-    def span(self, name: str, least_s: float, most_s: float, **more: Any) -> None:
+    def span(self, name, least_s, most_s, **more):
         self.log(**{f"{name}_start_time": self.now, **more})
         self.spend(least_s, most_s)
         self.log(**{f"{name}_end_time": self.now, **more})
 
-    def settle_saves(self) -> None:
+    def settle_saves(self):
         if self.durable_later is not None and self.durable_later[0] <= self.now:
             self.durable = self.durable_later[1]
             self.durable_later = None
 
-    def save(self, step: int) -> None:
+    def save(self, step):
         """Block for a save of `step`; an asynchronous one waits for the one before and goes on."""
         began = self.now
         waited_s = 0.0
@@ -124,7 +121,7 @@ class _Writer:
             }
         )  # fmt: skip
 
-    def restore(self, step: int) -> None:
+    def restore(self, step):
         began = self.now
         spent = self.spend(5, 40)
         self.history.events.append(
@@ -135,7 +132,7 @@ class _Writer:
             }
         )  # fmt: skip
 
-    def life(self, first: int, last: int, end: str) -> None:
+    def life(self, first, last, end):
         """One life of the processes: start-up, steps first..last, and how it ended."""
         self.durable_later = None
         self.spend(3, 20)
@@ -174,7 +171,7 @@ class _Writer:
             self.spend(120, 900)
         self.settle_saves()
 
-    def record(self, number: int, state: str, eligible: float, start: float) -> None:
+    def record(self, number, state, eligible, start):
         eligible, start, end = (int(t) for t in (eligible, start, self.now + 1))
         self.now = float(end)
         tres = f"cpu=8,gres/gpu={GPUS},node=1"
@@ -189,7 +186,7 @@ STATES = {"ok": "COMPLETED", "crash": "FAILED", "hang": "FAILED", "preempt": "PR
 STATES["timeout"] = "TIMEOUT"
 
 
-def make(seed: int) -> History:
+def make(seed):
     """Return the history of this seed, with its truth."""
     writer = _Writer(seed)
     draw = writer.random

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.database import LocalStore
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -27,7 +23,7 @@ class Measured:
     is_matched: bool
 
 
-def measured(files: list[tuple[str, Path]], database: Path) -> Measured:
+def measured(files, database):
     """Ingest into a new database and build; return what the run's row says."""
     with closing(LocalStore(database, threads=1)) as store:
         for source, path in files:

@@ -8,8 +8,6 @@ that is not a number, memory that grows, a hang that is killed. Writes job_event
 and, for tests alone, truth.jsonl: what was put in, in which steps, from when until when.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json
@@ -18,12 +16,8 @@ import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import goodput_emitter as goodput
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 RUNS = ("input", "slow-host", "crash", "nan", "memory", "hang")
 HANG_S, REST_S = 75, 10
@@ -33,10 +27,10 @@ STEP_S = 0.4
 class Faults:
     """One life of a training process, and what is wrong with it."""
 
-    def __init__(self, out: Path, run: str, life: int) -> None:
+    def __init__(self, out, run, life):
         self.out, self.run, self.life = out, run, life
 
-    def train(self) -> None:
+    def train(self):
         """Train until the end, or until the fault ends it."""
         with goodput.run(self.run, self.out / "job_events.jsonl", host="gpu-box"):
             with goodput.phase("init"):
@@ -48,9 +42,9 @@ class Faults:
             getattr(self, self.run.replace("-", "_"))()
 
     def steps(
-        self, first: int, last: int, *, wait_s: float = 0.0, host_s: float = 0.0,
-        loss: Callable[[int], float | str] | None = None,
-    ) -> None:  # fmt: skip
+        self, first, last, *, wait_s = 0.0, host_s = 0.0,
+        loss = None,
+    ) :  # fmt: skip
         """Train steps `first` to `last`, each waiting so long for input and for its host."""
         for number in range(first, last + 1):
             more = {} if loss is None else {"loss": loss(number)}
@@ -65,20 +59,20 @@ class Faults:
                     self.torch.cuda.synchronize()
                 time.sleep(host_s)
 
-    def input(self) -> None:
+    def input(self):
         """Wait for input in steps 61 to 80."""
         self.steps(1, 60, wait_s=0.01)
         with self.noted(61, 80):
             self.steps(61, 80, wait_s=1.2)
         self.steps(81, 110, wait_s=0.01)
 
-    def slow_host(self) -> None:
+    def slow_host(self):
         """Lose time in the host's own code from step 81 on."""
         self.steps(1, 80)
         with self.noted(81, 160):
             self.steps(81, 160, host_s=0.15)
 
-    def crash(self) -> None:
+    def crash(self):
         """Fail after step 70, save at 50; begin again from it."""
         if self.life:
             with goodput.phase("restore"):
@@ -93,13 +87,13 @@ class Faults:
             self.steps(51, 70)
         raise RuntimeError("made to fail")
 
-    def nan(self) -> None:
+    def nan(self):
         """Report a loss that is not a number from step 41 on."""
         self.steps(1, 40, loss=lambda step: 3.0 / step + 2)
         with self.noted(41, 60):
             self.steps(41, 60, loss=lambda _: "nan")
 
-    def memory(self) -> None:
+    def memory(self):
         """Keep 256 MiB more after every step."""
         kept = []
         with self.noted(1, 130):
@@ -107,14 +101,14 @@ class Faults:
                 self.steps(number, number)
                 kept.append(self.torch.zeros(256 << 20, dtype=self.torch.uint8, device="cuda"))
 
-    def hang(self) -> None:
+    def hang(self):
         """Stop without an end after step 60, and be killed."""
         self.steps(1, 60)
         with self.noted(60, 60):
             time.sleep(HANG_S * 10)
 
     @contextmanager
-    def noted(self, first: int, last: int) -> Iterator[None]:
+    def noted(self, first, last):
         """Write what was put in when, also where the process is killed in it."""
         row = {"run": self.run, "first_step": first, "last_step": last, "start": time.time()}
         self._note(row)
@@ -123,12 +117,12 @@ class Faults:
         finally:
             self._note({**row, "end": time.time()})
 
-    def _note(self, row: dict[str, object]) -> None:
+    def _note(self, row):
         with (self.out / "truth.jsonl").open("a") as file:
             file.write(json.dumps(row) + "\n")
 
 
-def main() -> int:
+def main():
     """Record, train each run, rest; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
@@ -154,7 +148,7 @@ def main() -> int:
     return 0
 
 
-def _live(out: Path, run: str, life: int) -> None:
+def _live(out, run, life):
     """Run one life; one that hangs is killed."""
     command = [sys.executable, __file__, "--out", str(out), "--run", run, "--life", str(life)]
     limit_s = STEP_S * 60 + 20 + HANG_S if run == "hang" else None

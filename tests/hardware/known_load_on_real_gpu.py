@@ -7,8 +7,6 @@ of every 0.2 s; SM activity follows that part. Writes nvml.jsonl, smi.csv (the s
 nvidia-smi, for comparison) and, for tests alone, levels.jsonl.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess
@@ -21,7 +19,7 @@ PERIOD_S = 0.2
 QUERY = "timestamp,power.draw,clocks.sm,utilization.gpu,temperature.gpu,memory.used"
 
 
-def main() -> int:
+def main():
     """Record both ways while the levels follow one another; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
@@ -44,7 +42,7 @@ def main() -> int:
     return 0
 
 
-def load(out: Path, seconds: float) -> None:
+def load(out, seconds):
     """Run the levels, with 15 s of nothing before and after each."""
     import torch  # noqa: PLC0415 -- loading it takes seconds, of which the recorders have a look
 

@@ -8,8 +8,6 @@ apart. Writes the recording (nvml.jsonl, for `goodput ingest nvml`) and report.j
 report, and exits with 1 where the reader costs more than 1 % of a core a GPU.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import ctypes
@@ -22,7 +20,6 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from goodput_ingest.sources.nvml import readings
 from goodput_ingest.sources.nvml.asking import field_values
@@ -35,14 +32,11 @@ from goodput_ingest.sources.nvml.recorder import Recorder
 from goodput_ingest.sources.nvml.sampler import Sampler
 from goodput_ingest.sources.nvml.watch import Rhythm
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
 CALLS = 30
 BUDGET_RATIO = 0.01  # of one core, a GPU
 
 
-def main() -> int:
+def main():
     """Run all parts; return the exit code."""
     said = _arguments()
     if said.keep_busy is not None:
@@ -67,7 +61,7 @@ def main() -> int:
     return not is_cheap
 
 
-def describe() -> dict[str, Any]:
+def describe():
     """Return what the GPUs say of themselves, and what they do not give."""
     with opened() as gpus:
         for gpu in gpus:
@@ -76,14 +70,14 @@ def describe() -> dict[str, Any]:
         return {"gpus": [{**gpu.meta(), "without": gpu.without()} for gpu in gpus]}
 
 
-def costs() -> dict[str, dict[str, float]]:
+def costs():
     """Return milliseconds of each call on GPU 0: wall (median, worst) and processor (mean)."""
-    found: dict[str, dict[str, float]] = {}
+    found = {}
     with opened() as gpus:
         nvml, gpu = Nvml(), gpus[0]
         handle = nvml.ask("nvmlDeviceGetHandleByIndex", 0)
 
-        def measure(name: str, call: Callable[[], Any]) -> None:
+        def measure(name, call):
             try:
                 found[name] = cost_ms(call)
             except NvmlError as error:
@@ -116,10 +110,10 @@ def costs() -> dict[str, dict[str, float]]:
     return found
 
 
-def cost_ms(call: Callable[[], Any]) -> dict[str, float]:
+def cost_ms(call):
     """Return what a call costs, over some repeats after a first one."""
     call()
-    walls: list[float] = []
+    walls = []
     begun_s = time.thread_time()
     for _ in range(CALLS):
         before_s = time.perf_counter()
@@ -133,7 +127,7 @@ def cost_ms(call: Callable[[], Any]) -> dict[str, float]:
     }
 
 
-def record(path: Path, seconds: float, interval_s: float, *, is_loaded: bool) -> dict[str, Any]:
+def record(path, seconds, interval_s, *, is_loaded):
     """Record as the product does; return the processor time it took."""
     recorder = Recorder(path)
     sampler = Sampler(Nvml(), recorder.add, platform.node(), Rhythm(interval_s, 10 * interval_s))
@@ -164,17 +158,17 @@ def record(path: Path, seconds: float, interval_s: float, *, is_loaded: bool) ->
     }
 
 
-def start_load(gpu: int, seconds: float) -> subprocess.Popen[bytes]:
+def start_load(gpu, seconds):
     """Keep a GPU busy from a process of its own, which the reader must see."""
     command = [sys.executable, __file__, "--keep-busy", str(gpu), str(seconds)]
     return subprocess.Popen(command)
 
 
-def keep_busy(gpu: float, seconds: float) -> None:
+def keep_busy(gpu, seconds):
     """Fill a GPU's memory over and over through CUDA's driver library."""
     cuda = ctypes.CDLL("libcuda.so.1")
 
-    def ask(function: str, *arguments: Any) -> None:
+    def ask(function, *arguments):
         if code := getattr(cuda, function)(*arguments):
             raise SystemExit(f"{function} failed with {code}")
 
@@ -192,13 +186,13 @@ def keep_busy(gpu: float, seconds: float) -> None:
         ask("cuCtxSynchronize")
 
 
-def summary(lines: list[dict[str, Any]], report: dict[str, Any]) -> dict[str, Any]:
+def summary(lines, report):
     """Return how many lines of each kind came, how whole they are, and what idle and busy show."""
     fast = [line for line in lines if line["kind"] == "fast"]
     with_gpm = [line for line in fast if "gpm" in line]
     whole = [x for x in with_gpm if x["gpm"] and None not in x["gpm"].values()]
     kinds = [line["kind"] for line in lines]
-    found: dict[str, Any] = {
+    found = {
         "lines": {kind: kinds.count(kind) for kind in sorted(set(kinds))},
         "names": {
             name: sum(name in line for line in fast)
@@ -230,7 +224,7 @@ def summary(lines: list[dict[str, Any]], report: dict[str, Any]) -> dict[str, An
     return found
 
 
-def spread(values: list[float]) -> list[float] | None:
+def spread(values):
     """Return the least, the median and the greatest; None of nothing."""
     if not values:
         return None
@@ -238,7 +232,7 @@ def spread(values: list[float]) -> list[float] | None:
 
 
 @contextlib.contextmanager
-def opened() -> Iterator[list[Any]]:
+def opened():
     """Give all GPUs, opened by the product's reader."""
     nvml = Nvml()
     nvml.open()
@@ -250,7 +244,7 @@ def opened() -> Iterator[list[Any]]:
     nvml.close()
 
 
-def _arguments() -> argparse.Namespace:
+def _arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--interval", type=float, default=1.0)

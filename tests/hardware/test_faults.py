@@ -3,24 +3,16 @@
 Recorded by `faults_on_real_gpu.py` on 2026-11-24; `truth.jsonl` says what was put in.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
-from datetime import UTC, datetime
+from datetime import UTC
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.check import check
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from goodput_queries.database import LocalStore
 
 SESSION = Path(__file__).with_name("faults")
 TOLERANCE_S = 1.0
@@ -29,7 +21,7 @@ SLOWER_S, SLOWER_STEPS = 0.15, 80
 
 
 @pytest.fixture(scope="module")
-def session(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
+def session(new_store):
     """Give the ledger of the session."""
     with contextlib.closing(new_store()) as store:
         files = [SESSION / f"{name}.jsonl.gz" for name in ("nvml", "job_events")]
@@ -39,7 +31,7 @@ def session(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
 
 
 @pytest.fixture(scope="module")
-def findings(session: LocalStore) -> list[dict[str, Any]]:
+def findings(session):
     """Return the findings about runs."""
     return list(
         session.read("from marts.findings where kind <> 'data quality'").iter_rows(named=True)
@@ -47,25 +39,25 @@ def findings(session: LocalStore) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def truth() -> dict[str, dict[str, Any]]:
+def truth():
     """Return what was put into each run."""
     rows = map(json.loads, (SESSION / "truth.jsonl").read_text().splitlines())
     return {row["run"]: row for row in rows}
 
 
-def of(findings: list[dict[str, Any]], run: str) -> dict[str, dict[str, Any]]:
+def of(findings, run):
     return {row["rule"]: row for row in findings if row["run_key"] == f"lab/{run}"}
 
 
-def seconds_apart(moment: datetime, epoch_s: float) -> float:
+def seconds_apart(moment, epoch_s):
     return abs(moment.replace(tzinfo=UTC).timestamp() - epoch_s)
 
 
-def test_the_ledger_balances(session: LocalStore) -> None:
+def test_the_ledger_balances(session):
     assert check(session)["violations"].sum() == 0
 
 
-def test_waits_for_input_have_their_price(findings: list[dict[str, Any]]) -> None:
+def test_waits_for_input_have_their_price(findings):
     found = of(findings, "input")
 
     assert set(found) == {"input_stall"}
@@ -73,9 +65,7 @@ def test_waits_for_input_have_their_price(findings: list[dict[str, Any]]) -> Non
     assert found["input_stall"]["gpu_ms"] / 1000 == pytest.approx(lost, abs=TOLERANCE_S)
 
 
-def test_a_slow_host_is_slower_steps_from_the_first_one_on(
-    findings: list[dict[str, Any]], truth: dict[str, dict[str, Any]]
-) -> None:
+def test_a_slow_host_is_slower_steps_from_the_first_one_on(findings, truth):
     found = of(findings, "slow-host")
 
     assert set(found) == {"steps_slower"}
@@ -85,9 +75,7 @@ def test_a_slow_host_is_slower_steps_from_the_first_one_on(
     assert slower["gpu_ms"] / 1000 == pytest.approx(SLOWER_S * SLOWER_STEPS, abs=TOLERANCE_S)
 
 
-def test_a_crash_is_a_failure_with_the_work_it_lost(
-    session: LocalStore, findings: list[dict[str, Any]], truth: dict[str, dict[str, Any]]
-) -> None:
+def test_a_crash_is_a_failure_with_the_work_it_lost(session, findings, truth):
     lost = session.read(
         "select sum(gpu_ms) / 1000 from marts.ledger_pieces as s "
         "inner join intermediate.int_attempts as a using (attempt_key) "
@@ -99,9 +87,7 @@ def test_a_crash_is_a_failure_with_the_work_it_lost(
     assert lost == pytest.approx(steps_s, abs=TOLERANCE_S)
 
 
-def test_a_loss_that_is_not_a_number_has_its_step(
-    findings: list[dict[str, Any]], truth: dict[str, dict[str, Any]]
-) -> None:
+def test_a_loss_that_is_not_a_number_has_its_step(findings, truth):
     found = of(findings, "nan")
 
     assert set(found) == {"loss_not_finite"}
@@ -111,16 +97,14 @@ def test_a_loss_that_is_not_a_number_has_its_step(
 
 
 def test_a_minute_of_memory_growth_or_of_silence_is_no_finding_yet(
-    findings: list[dict[str, Any]],
-) -> None:
+    findings,
+):
     """Growth is judged over ten-minute means; a run that its job alone reports stalls after 15."""
     assert of(findings, "memory") == {}
     assert set(of(findings, "hang")) == {"idle_allocation"}  # after it was killed
 
 
-def test_the_hang_is_found_while_it_lasts_where_job_events_are_followed(
-    new_store: Callable[..., LocalStore], tmp_path: Path, truth: dict[str, dict[str, Any]]
-) -> None:
+def test_the_hang_is_found_while_it_lasts_where_job_events_are_followed(new_store, tmp_path, truth):
     """A minute after its last step: an event of another job shows that events still come."""
     step = {"v": 1, "event": "step", "step": 1, "dur_s": 1, "run_id": "other", "rank": 0}
     line = step | {"host": "elsewhere", "ts": truth["hang"]["start"] + 61}

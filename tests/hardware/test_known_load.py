@@ -4,13 +4,10 @@ Recorded by `known_load_on_real_gpu.py` on 2026-11-24; `levels.jsonl` is the loa
 `smi.csv.gz` what nvidia-smi printed each second.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -19,11 +16,7 @@ from goodput_app.dashboard.data import metrics
 from goodput_app.process.store import use_store
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_queries.database import LocalStore
 from goodput_queries.scope import Scope
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 LOAD = Path(__file__).with_name("known_load")
 SETTLED_MS = 10_000  # clocks and power averages follow the load late
@@ -40,7 +33,7 @@ of_each_level = pytest.mark.parametrize("level", LEVELS, ids=[str(row["level"]) 
 
 
 @pytest.fixture(scope="module")
-def store(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
+def store(new_store):
     with contextlib.closing(new_store()) as opened:
         ingest(opened, "auto", [LOAD / "nvml.jsonl.gz"], ReadOptions(cluster="lab"))
         opened.build()
@@ -48,7 +41,7 @@ def store(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
 
 
 @pytest.fixture(scope="module")
-def smi() -> pl.DataFrame:
+def smi():
     """Return what nvidia-smi printed, in base units, with `at_ms`."""
     text = gzip.decompress((LOAD / "smi.csv.gz").read_bytes())
     frame = pl.read_csv(text).rename(str.strip)
@@ -63,7 +56,7 @@ def smi() -> pl.DataFrame:
     )  # fmt: skip
 
 
-def shown(store: LocalStore, level: dict[str, float]) -> pl.DataFrame:
+def shown(store, level):
     """Return the series that the GPU page draws of a level, once it has settled."""
     use_store(store)
     gpu = store.read("select gpu_uuid from marts.gpus").item()
@@ -72,7 +65,7 @@ def shown(store: LocalStore, level: dict[str, float]) -> pl.DataFrame:
     return metrics.gpu_series(Scope(from_ms=from_ms, to_ms=to_ms), [gpu], read)
 
 
-def mean(frame: pl.DataFrame, metric: str) -> float:
+def mean(frame, metric):
     value = frame[metric].mean()
     assert isinstance(value, float)
     return value
@@ -80,9 +73,7 @@ def mean(frame: pl.DataFrame, metric: str) -> float:
 
 @of_each_level
 @pytest.mark.parametrize("metric", SMI)
-def test_a_level_is_what_nvidia_smi_showed(
-    store: LocalStore, smi: pl.DataFrame, level: dict[str, float], metric: str
-) -> None:
+def test_a_level_is_what_nvidia_smi_showed(store, smi, level, metric):
     first, last = 1000 * level["start"] + SETTLED_MS, 1000 * level["end"]
     printed = smi.filter((pl.col("at_ms") >= first) & (pl.col("at_ms") < last))
 
@@ -90,15 +81,13 @@ def test_a_level_is_what_nvidia_smi_showed(
 
 
 @of_each_level
-def test_sm_activity_is_the_part_of_the_time_that_was_loaded(
-    store: LocalStore, level: dict[str, float]
-) -> None:
+def test_sm_activity_is_the_part_of_the_time_that_was_loaded(store, level):
     active = mean(shown(store, level), "sm_active_ratio")
 
     assert active == pytest.approx(level["level"], abs=0.1)
 
 
-def test_power_rises_with_each_level(store: LocalStore) -> None:
+def test_power_rises_with_each_level(store):
     power = [mean(shown(store, level), "power_w") for level in LEVELS]
 
     assert power == sorted(power)

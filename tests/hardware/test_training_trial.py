@@ -3,8 +3,6 @@
 Recorded by `training_on_real_gpu.py` on 2026-11-23; `truth.jsonl` is the loop's own clock.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import json
@@ -40,7 +38,7 @@ def seconds(new_store):
 @pytest.fixture(scope="module")
 def truth():
     """Return the seconds that the loop spent, by the category that they belong to."""
-    found: dict[str, float] = {}
+    found = {}
     for line in (TRIAL / "truth.jsonl").read_text().splitlines():
         row = json.loads(line)
         is_lost = row["what"] == "step" and row["life"] == 0 and row["step"] >= SAVED

@@ -8,8 +8,6 @@ final save and an end; then a minute of nothing. Writes job_events.jsonl, nvml.j
 alone, truth.jsonl: what the loop did when, by its own clock.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess
@@ -17,18 +15,14 @@ import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import goodput_emitter as goodput
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 STEPS, SAVED, CRASHED = 60, 30, 40
 PAUSE_S, REST_S = 20, 60
 
 
-def main() -> int:
+def main():
     """Record, train twice, rest; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
@@ -54,7 +48,7 @@ def main() -> int:
     return 0
 
 
-def train(out: Path, life: int) -> None:
+def train(out, life):
     """Run one life of the training process; the first one crashes."""
     first = 0 if life == 0 else SAVED
     with goodput.run("trial", out / "job_events.jsonl", host="gpu-box"):
@@ -85,7 +79,7 @@ def train(out: Path, life: int) -> None:
 
 
 @contextmanager
-def noted(out: Path, life: int, what: str, step: int | None = None) -> Iterator[None]:
+def noted(out, life, what, step=None):
     """Write when something began and ended."""
     began = time.time()
     try:

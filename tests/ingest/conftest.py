@@ -1,11 +1,8 @@
 """Databases of tests that read sources: without views, which take most of the time of opening."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import duckdb
 import pytest
@@ -14,9 +11,6 @@ from tests.made_once import made_once
 from goodput_queries.catalog import models
 from goodput_queries.errors import StoreError
 from goodput_queries.storage.row_groups import ROW_GROUP
-
-if TYPE_CHECKING:
-    from goodput_queries.database import LocalStore
 
 
 @pytest.fixture(scope="session")
@@ -45,7 +39,7 @@ def emptied_store(new_store, without_views):
 
     Opening one takes ten times as long as deleting the rows of a test.
     """
-    stores: list[LocalStore] = []
+    stores = []
 
     def emptied():
         if stores:

@@ -14,21 +14,20 @@ from goodput_ingest.live.config import Collector
 from goodput_ingest.live.scheduler import Clock, Collection
 from goodput_ingest.live.store_lease import Held
 from goodput_ingest.source import Batch
-from goodput_queries.database import LocalStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping
 
 
 NOON = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- naive UTC
 PATIENCE_S = 30.0
 
 
-def at(second: float) -> datetime:
+def at(second):
     return NOON + timedelta(seconds=second)
 
 
-def batch(origin: str, seconds: Sequence[int], *, source: str = "fake") -> Batch:
+def batch(origin, seconds, *, source="fake"):
     """Return readings of one GPU, one at each second; the digest is that of the content."""
     rows = pl.DataFrame(
         {
@@ -53,7 +52,7 @@ class Hands:
     is_closed: bool = False
     last_second: int = 2**62  # there is nothing after it
 
-    def wait_for_polls(self, count: int) -> None:
+    def wait_for_polls(self, count):
         """Wait until so many more polls have ended."""
         for _ in range(count):
             assert self.polled.acquire(timeout=PATIENCE_S)
@@ -70,7 +69,7 @@ class Fake:
     hands: Hands = field(default_factory=Hands)
     per_batch: int = 10
 
-    def poll(self, reached: Mapping[str, datetime], now: datetime) -> Iterator[Batch]:
+    def poll(self, reached, now):
         """Yield what is later than five seconds before `reached`."""
         self.hands.reached.append(reached)
         try:
@@ -87,16 +86,16 @@ class Fake:
         finally:
             self.hands.polled.release()
 
-    def probe(self) -> list[str]:
+    def probe(self):
         """Find nothing."""
         return []
 
-    def close(self) -> None:
+    def close(self):
         """Note that it was let go."""
         self.hands.is_closed = True
 
 
-def collector(source: Fake) -> Collector:
+def collector(source):
     return Collector(source, source.name)
 
 
@@ -106,13 +105,13 @@ class SetClock:
 
     second: float = 60.0
 
-    def clock(self) -> Clock:
+    def clock(self):
         """Return it as the loop takes it."""
         return Clock(lambda: at(self.second))
 
 
 @contextlib.contextmanager
-def running(store: LocalStore, clock: Clock, *sources: Fake) -> Iterator[Collection]:
+def running(store, clock, *sources):
     collection = Collection([collector(one) for one in sources], Held(store), clock)
     collection.start()
     try:
@@ -124,7 +123,7 @@ def running(store: LocalStore, clock: Clock, *sources: Fake) -> Iterator[Collect
         assert collection.stop(PATIENCE_S) == []
 
 
-def seconds_of(store: LocalStore, origin: str = "a") -> list[int]:
+def seconds_of(store, origin="a"):
     """Return the seconds of the readings in the store; a double shows twice."""
     rows = store.read(
         "select epoch(ts - $1)::bigint from raw.gpu_samples where gpu_uuid = $2 order by 1",
@@ -133,12 +132,12 @@ def seconds_of(store: LocalStore, origin: str = "a") -> list[int]:
     return rows.to_series().to_list()
 
 
-def status_of(store: LocalStore, origin: str = "a") -> dict[str, object]:
+def status_of(store, origin="a"):
     rows = store.read("select * from state.source_status where origin = $1", [origin])
     return rows.row(0, named=True)
 
 
-def ask(store: LocalStore, clock: Clock, *sources: Fake) -> list[str | None]:
+def ask(store, clock, *sources):
     """Poll each source once, as a new process; return the errors."""
     collection = Collection([collector(one) for one in sources], Held(store), clock)
     return [outcome.error for outcome in collection.ask_once()]

@@ -19,11 +19,11 @@ XID = 8
 
 
 class NVMLError(Exception):
-    def __init__(self, value: int) -> None:
+    def __init__(self, value):
         super().__init__(value)
         self.value = value
 
-    def __str__(self) -> str:
+    def __str__(self):
         return {GPU_IS_LOST: "GPU is lost", UNKNOWN: "Unknown Error"}.get(
             self.value, f"NVML Error with code {self.value}"
         )
@@ -63,8 +63,8 @@ class FakeGpu:
     instances: list[FakeInstance] = field(default_factory=list)
     error: int = 0  # every call fails with it
 
-    def __post_init__(self) -> None:
-        self.asked: list[Any] = []  # functions and fields, in order
+    def __post_init__(self):
+        self.asked = []  # functions and fields, in order
 
 
 DEFAULT_FIELDS = {
@@ -78,7 +78,7 @@ DEFAULT_FIELDS = {
     141: 20,
     230: 0,
 }
-ANSWERS: dict[str, Any] = {
+ANSWERS = {
     "nvmlDeviceGetUtilizationRates": SimpleNamespace(gpu=97, memory=30),
     "nvmlDeviceGetPowerUsage": 690_400,
     "nvmlDeviceGetTotalEnergyConsumption": 2_000,
@@ -116,7 +116,7 @@ class FakeNvml:
     NVMLLibraryMismatchError = NVMLLibraryMismatchError
     NVML_GPM_METRICS_GET_VERSION = 1
 
-    def __init__(self, *gpus: FakeGpu, init_error: int = 0) -> None:
+    def __init__(self, *gpus, init_error=0):
         self.gpus = list(gpus)
         self.init_error = init_error
         self.opened = self.closed = 0
@@ -124,83 +124,83 @@ class FakeNvml:
         for function, answer in ANSWERS.items():
             setattr(self, function, self._simple(function, answer))
 
-    def without(self, *functions: str) -> FakeNvml:
+    def without(self, *functions):
         for function in functions:
             setattr(self, function, None)
         return self
 
-    def _simple(self, function: str, answer: Any) -> Any:
-        def call(handle: Any, *_arguments: Any) -> Any:
+    def _simple(self, function, answer):
+        def call(handle, *_arguments):
             gpu = self._gpu(handle, function)
             return gpu.answers.get(function, answer)
 
         return call
 
-    def _gpu(self, handle: Any, function: str) -> FakeGpu:
-        gpu: FakeGpu = handle[0] if isinstance(handle, tuple) else handle
+    def _gpu(self, handle, function):
+        gpu = handle[0] if isinstance(handle, tuple) else handle
         gpu.asked.append(function)
         if code := gpu.error or gpu.errors.get(function, 0):
             raise NVMLError(code)
         return gpu
 
-    def nvmlInit(self) -> None:
+    def nvmlInit(self):
         if self.init_error:
             raise NVMLError(self.init_error)
         self.opened += 1
 
-    def nvmlShutdown(self) -> None:
+    def nvmlShutdown(self):
         self.closed += 1
 
-    def nvmlSystemGetDriverVersion(self) -> str:
+    def nvmlSystemGetDriverVersion(self):
         return "580.159.04"
 
-    def nvmlSystemGetNVMLVersion(self) -> str:
+    def nvmlSystemGetNVMLVersion(self):
         return "13.580.159.04"
 
-    def nvmlDeviceGetCount(self) -> int:
+    def nvmlDeviceGetCount(self):
         return len(self.gpus)
 
-    def nvmlDeviceGetHandleByIndex(self, index: int) -> FakeGpu:
+    def nvmlDeviceGetHandleByIndex(self, index):
         return self._gpu(self.gpus[index], "nvmlDeviceGetHandleByIndex")
 
-    def nvmlDeviceGetUUID(self, handle: Any) -> str:
+    def nvmlDeviceGetUUID(self, handle):
         return self._gpu(handle, "nvmlDeviceGetUUID").uuid
 
-    def nvmlDeviceGetName(self, handle: Any) -> str | bytes:
+    def nvmlDeviceGetName(self, handle):
         if isinstance(handle, tuple):
             return str(handle[1].name)
         return self._gpu(handle, "nvmlDeviceGetName").name
 
-    def nvmlDeviceGetPciInfo(self, handle: Any) -> Any:
+    def nvmlDeviceGetPciInfo(self, handle):
         return SimpleNamespace(busId=self._gpu(handle, "nvmlDeviceGetPciInfo").pci)
 
-    def nvmlDeviceGetMinorNumber(self, handle: Any) -> int:
+    def nvmlDeviceGetMinorNumber(self, handle):
         return self._gpu(handle, "nvmlDeviceGetMinorNumber").minor
 
-    def nvmlDeviceGetClockInfo(self, handle: Any, clock: int) -> int:
+    def nvmlDeviceGetClockInfo(self, handle, clock):
         self._gpu(handle, "nvmlDeviceGetClockInfo")
         return CLOCKS_MHZ[clock]
 
-    def nvmlDeviceGetMemoryInfo(self, handle: Any, version: int = 0) -> Any:
+    def nvmlDeviceGetMemoryInfo(self, handle, version=0):
         gpu = self._gpu(handle, "nvmlDeviceGetMemoryInfo")
         if isinstance(handle, tuple):
             return SimpleNamespace(used=handle[1].used, total=0)
         used = 500 if version else 600  # the older call counts what the driver reserves
         return SimpleNamespace(used=gpu.answers.get("mem_used", used), total=1_000)
 
-    def nvmlDeviceGetComputeRunningProcesses_v3(self, handle: Any) -> list[Any]:
+    def nvmlDeviceGetComputeRunningProcesses_v3(self, handle):
         gpu = self._gpu(handle, "nvmlDeviceGetComputeRunningProcesses_v3")
         return [SimpleNamespace(pid=pid, usedGpuMemory=used) for pid, used in gpu.processes]
 
-    def nvmlDeviceGetComputeRunningProcesses(self, handle: Any) -> list[Any]:
+    def nvmlDeviceGetComputeRunningProcesses(self, handle):
         gpu = self._gpu(handle, "nvmlDeviceGetComputeRunningProcesses")
         return [SimpleNamespace(pid=pid, usedGpuMemory=used) for pid, used in gpu.processes]
 
-    def nvmlDeviceGetFieldValues(self, handle: Any, fields: list[tuple[int, int]]) -> list[Any]:
+    def nvmlDeviceGetFieldValues(self, handle, fields):
         gpu = self._gpu(handle, "nvmlDeviceGetFieldValues")
         return [self._field(gpu, number, scope) for number, scope in fields]
 
-    def _field(self, gpu: FakeGpu, number: int, scope: int) -> Any:
+    def _field(self, gpu, number, scope):
         gpu.asked.append(number)
         value = {**DEFAULT_FIELDS, **gpu.fields}.get(number)
         if value is None and number in (138, 139) and scope < gpu.links:
@@ -210,64 +210,64 @@ class FakeNvml:
         kind = UNSIGNED_INT if number == 82 else UNSIGNED_LONG_LONG
         return SimpleNamespace(nvmlReturn=code, valueType=kind, value=union)
 
-    def nvmlDeviceGetMigMode(self, handle: Any) -> list[int]:
+    def nvmlDeviceGetMigMode(self, handle):
         return [self._gpu(handle, "nvmlDeviceGetMigMode").mig] * 2
 
-    def nvmlDeviceGetMigDeviceHandleByIndex(self, handle: Any, place: int) -> Any:
+    def nvmlDeviceGetMigDeviceHandleByIndex(self, handle, place):
         gpu = self._gpu(handle, "nvmlDeviceGetMigDeviceHandleByIndex")
         if place >= len(gpu.instances):
             raise NVMLError(NOT_FOUND)
         return gpu, gpu.instances[place]
 
-    def nvmlDeviceGetGpuInstanceId(self, handle: Any) -> int:
+    def nvmlDeviceGetGpuInstanceId(self, handle):
         return int(handle[1].gi)
 
-    def nvmlDeviceGetAttributes(self, handle: Any) -> Any:
+    def nvmlDeviceGetAttributes(self, handle):
         instance = handle[1]
         return SimpleNamespace(
             gpuInstanceSliceCount=instance.slices, memorySizeMB=instance.memory_mib
         )
 
-    def nvmlEventSetCreate(self) -> list[FakeGpu]:
+    def nvmlEventSetCreate(self):
         return []
 
-    def nvmlDeviceRegisterEvents(self, handle: Any, kinds: int, events: list[FakeGpu]) -> None:
+    def nvmlDeviceRegisterEvents(self, handle, kinds, events):
         assert kinds == XID
         events.append(self._gpu(handle, "nvmlDeviceRegisterEvents"))
 
-    def nvmlEventSetWait(self, events: list[FakeGpu], _timeout_ms: int) -> Any:
+    def nvmlEventSetWait(self, events, _timeout_ms):
         gpu = self._gpu(events[0], "nvmlEventSetWait")
         if not gpu.xids:
             raise NVMLError(TIMEOUT)
         code, instance = gpu.xids.pop(0)
         return SimpleNamespace(eventData=code, gpuInstanceId=instance)
 
-    def nvmlEventSetFree(self, events: list[FakeGpu]) -> None:
+    def nvmlEventSetFree(self, events):
         events.clear()
 
-    def c_nvmlGpmMetricsGet_t(self) -> Any:
+    def c_nvmlGpmMetricsGet_t(self):
         metrics = [SimpleNamespace(metricId=0, nvmlReturn=0, value=0.0) for _ in range(98)]
         return SimpleNamespace(version=0, numMetrics=0, sample1=None, sample2=None, metrics=metrics)
 
-    def nvmlGpmQueryDeviceSupport(self, handle: Any) -> Any:
+    def nvmlGpmQueryDeviceSupport(self, handle):
         gpu = self._gpu(handle, "nvmlGpmQueryDeviceSupport")
         return SimpleNamespace(isSupportedDevice=int(gpu.gpm))
 
-    def nvmlGpmSampleAlloc(self) -> Any:
+    def nvmlGpmSampleAlloc(self):
         self._samples += 1
         return SimpleNamespace(number=self._samples, gpu=None, gi=None)
 
-    def nvmlGpmSampleFree(self, sample: Any) -> None:
+    def nvmlGpmSampleFree(self, sample):
         sample.gpu = None
         self._samples -= 1
 
-    def nvmlGpmSampleGet(self, handle: Any, sample: Any) -> None:
+    def nvmlGpmSampleGet(self, handle, sample):
         sample.gpu, sample.gi = self._gpu(handle, "nvmlGpmSampleGet"), None
 
-    def nvmlGpmMigSampleGet(self, handle: Any, gi: int, sample: Any) -> None:
+    def nvmlGpmMigSampleGet(self, handle, gi, sample):
         sample.gpu, sample.gi = self._gpu(handle, "nvmlGpmMigSampleGet"), gi
 
-    def nvmlGpmMetricsGet(self, asked: Any) -> None:
+    def nvmlGpmMetricsGet(self, asked):
         gpu = asked.sample1.gpu
         assert gpu is asked.sample2.gpu, "two snapshots of one GPU"
         assert asked.sample1 is not asked.sample2
@@ -277,5 +277,5 @@ class FakeNvml:
             metric.value = gpu.gpm_values.get(metric.metricId, 10.0 + (asked.sample1.gi or 0))
 
     @property
-    def samples_held(self) -> int:
+    def samples_held(self):
         return self._samples

@@ -55,7 +55,7 @@ class FollowedLog:
     node: str | None = None
 
 
-def golden(case: str, file: str, node: str | None = None, more: str = "") -> FollowedLog:
+def golden(case, file, node=None, more=""):
     """Return the input of a golden case, and more lines, under a file's name."""
     (given,) = (GOLDEN / case).glob("input.*")
     text = given.read_text().removesuffix("\n") + "\n" + more

@@ -4,36 +4,28 @@ The folder is golden/<source>/<what the case shows>. GOODPUT_REWRITE_GOLDEN=1 re
 files; review them as code.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from goodput_ingest.source import ReadOptions
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from goodput_queries.database import LocalStore
 
 GOLDEN = Path(__file__).parent / "golden"
 CASES = sorted(GOLDEN.glob("*/*"))
 
 
-def name_of(case: Path) -> str:
+def name_of(case):
     """Return the source of a case."""
     return case.parent.name.replace("_", "-")
 
 
-def input_of(case: Path) -> Path:
+def input_of(case):
     return next(case.glob("input.*"))
 
 
-def options_of(case: Path) -> ReadOptions:
+def options_of(case):
     """Return the options with which a case is read."""
     file = case / "options.json"
     given = json.loads(file.read_text()) if file.exists() else {}
@@ -44,7 +36,7 @@ def options_of(case: Path) -> ReadOptions:
     return ReadOptions(**given)
 
 
-def rows_of(store: LocalStore, tables: set[str]) -> dict[str, str]:
+def rows_of(store, tables):
     """Return the rows of these raw tables as expected files, less columns of nulls."""
     found = {}
     for table in sorted(tables):
@@ -54,12 +46,12 @@ def rows_of(store: LocalStore, tables: set[str]) -> dict[str, str]:
     return found
 
 
-def _as_csv(rows: pl.DataFrame) -> str:
+def _as_csv(rows):
     rows = rows.drop("origin", "load_sequence", strict=False)  # the store's own
     return rows.select(c for c in rows.columns if rows[c].is_not_null().any()).write_csv()
 
 
-def expected_of(case: Path, found: dict[str, str]) -> dict[str, str]:
+def expected_of(case, found):
     """Return the expected files of a case; where they are to be rewritten, what was found."""
     if os.environ.get("GOODPUT_REWRITE_GOLDEN"):
         for old in case.glob("expected_*.csv"):

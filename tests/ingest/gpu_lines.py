@@ -1,15 +1,11 @@
 # ruff: noqa: DTZ001 -- moments are stored naive, in UTC
 """Lines of exporters for tests, and the rows that they become."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
-from typing import Any
 
 import polars as pl
 
 from goodput_ingest.gpu_metrics import (
-    Memory,
     gpu_rows,
     labels,
 )
@@ -20,9 +16,7 @@ GPU = {"UUID": "GPU-a", "gpu": "0", "Hostname": "n1", "modelName": "H100"}
 Line = tuple[str, dict[str, str], float, float]  # name, labels, seconds after START, value
 
 
-def rows(
-    lines: list[Line], memory: Memory | None = None, node: str | None = None
-) -> dict[str, list[dict[str, Any]]]:
+def rows(lines, memory=None, node=None):
     """Return the rows of each raw table that the lines give."""
     sets = [line[1] for line in lines]
     names = sorted({name for one in sets for name in one}) or ["gpu"]
@@ -45,23 +39,23 @@ def rows(
     return {parsed.table: parsed.rows.rows(named=True) for parsed in found}
 
 
-def one(name: str, value: float, **more: str) -> dict[str, Any]:
+def one(name, value, **more):
     """Return the wide row that a single series gives."""
     (row,) = rows([(name, {**GPU, **more}, 0, value)])["gpu_samples"]
     return row
 
 
-def other(lines: list[Line], memory: Memory | None = None) -> dict[tuple[str, str], float]:
+def other(lines, memory=None):
     found = rows(lines, memory).get("gpu_samples_other", [])
     return {(row["gpu_instance"], row["metric"]): row["value"] for row in found}
 
 
-def mig(name: str, values: dict[str, float]) -> list[Line]:
+def mig(name, values):
     return [
         (name, {**GPU, "GPU_I_ID": i, "GPU_I_PROFILE": "1g.10gb"}, 0, value)
         for i, value in values.items()
     ]
 
 
-def power(seconds: float, **more: str) -> Line:
+def power(seconds, **more):
     return ("DCGM_FI_DEV_POWER_USAGE", {**GPU, **more}, seconds, 600)

@@ -1,17 +1,9 @@
 """Logs of jobs as their frameworks print them, and the events parsed from them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from goodput_queries.database import LocalStore
 
 UTC = ReadOptions(zone=ZoneInfo("UTC"))
 ITERATION = (
@@ -20,9 +12,7 @@ ITERATION = (
 )
 
 
-def parsed(
-    store: LocalStore, folder: Path, text: str, options: ReadOptions = UTC
-) -> list[dict[str, Any]]:
+def parsed(store, folder, text, options=UTC):
     """Return the events of a log, in time's order."""
     path = folder / "slurm-4711.out"
     path.write_text(text)

@@ -1,25 +1,14 @@
 """Lines of an NVML recording, for tests."""
 
-from __future__ import annotations
-
 import json
-import os
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 
-if TYPE_CHECKING:
-    from goodput_ingest.run.ingest import Summary
-    from goodput_queries.database import LocalStore
-
-
 Line = dict[str, Any]
 MANY = 10**9
-SHARED = Path(os.environ.get("GOODPUT_EXTERNAL_DATA", "nowhere")).parent
-CAPTURE = SHARED / "captures" / "h200x4-a"
-META: Line = {
+META = {
     "kind": "meta",
     "t": 1795177770.5,
     "host": "vm",
@@ -39,7 +28,7 @@ META: Line = {
         }
     ],
 }
-GPM: Line = {
+GPM = {
     "gr_active_pct": 98.0,
     "sm_active_pct": 90.0,
     "sm_occupancy_pct": 40.0,
@@ -53,7 +42,7 @@ GPM: Line = {
     "pcie_tx_mibs": 1.0,
     "pcie_rx_mibs": 3.0,
 }
-FAST: Line = {
+FAST = {
     "kind": "fast",
     "t": 1795177771.0,
     "gpu": 0,
@@ -70,15 +59,15 @@ FAST: Line = {
 }
 
 
-def record(path: Path, *lines: Line | str) -> Path:
+def record(path, *lines):
     path.write_text("".join((x if isinstance(x, str) else json.dumps(x)) + "\n" for x in lines))
     return path
 
 
-def read(store: LocalStore, path: Path) -> Summary:
+def read(store, path):
     return ingest(store, "nvml", [path], ReadOptions())
 
 
-def reasons(store: LocalStore) -> list[tuple[int, str]]:
+def reasons(store):
     rows = store.read("select line, reason from raw.rejects order by line").rows()
     return [(line, reason) for line, reason in rows]

@@ -1,23 +1,17 @@
 # ruff: noqa: D102, DTZ001 -- tests name what they do; moments are stored naive, in UTC
 """What tests of reading NVML share: lines that can be waited for, clocks that tests move."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tests.ingest.fake_nvml import FakeGpu, FakeNvml
+from tests.ingest.fake_nvml import FakeNvml
 
 from goodput_ingest.sources.nvml.gpu import Gpu
 from goodput_ingest.sources.nvml.library import Nvml
 from goodput_ingest.sources.nvml.sampler import Sampler
 from goodput_ingest.sources.nvml.watch import Clock, Rhythm, Watch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
 
 NOW = datetime(2026, 11, 20, 12)
 WALL_S = 1795177770.0
@@ -29,33 +23,33 @@ Line = dict[str, Any]
 class Lines:
     """A sink that can be waited on until a line of some shape came."""
 
-    def __init__(self) -> None:
-        self.all: list[Line] = []
+    def __init__(self):
+        self.all = []
         self._came = threading.Condition()
 
-    def add(self, line: Line) -> None:
+    def add(self, line):
         with self._came:
             self.all.append(line)
             self._came.notify_all()
 
-    def until(self, is_wanted: Callable[[Line], bool], count: int = 1) -> list[Line]:
-        def found() -> list[Line]:
+    def until(self, is_wanted, count=1):
+        def found():
             return [line for line in self.all if is_wanted(line)]
 
         with self._came:
             assert self._came.wait_for(lambda: len(found()) >= count, PATIENCE_S), self.all[-5:]
             return found()
 
-    def of(self, kind: str) -> list[Line]:
+    def of(self, kind):
         return [line for line in self.all if line["kind"] == kind]
 
 
-def kind(name: str, gpu: int | None = None) -> Callable[[Line], bool]:
+def kind(name, gpu=None):
     return lambda line: line["kind"] == name and gpu in (None, line.get("gpu"))
 
 
 @contextlib.contextmanager
-def sampling(module: FakeNvml, lines: Lines, **options: Any) -> Iterator[Sampler]:
+def sampling(module, lines, **options):
     sampler = Sampler(Nvml(module), lines.add, "node7", QUICK, **{"retry_s": 0.1, **options})
     sampler.start()
     try:
@@ -67,16 +61,16 @@ def sampling(module: FakeNvml, lines: Lines, **options: Any) -> Iterator[Sampler
 class Times:
     """Two clocks that tests move."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.wall_s, self.steady_s = WALL_S, 100.0
         self.clock = Clock(lambda: self.wall_s, lambda: self.steady_s)
 
-    def pass_s(self, seconds: float) -> None:
+    def pass_s(self, seconds):
         self.wall_s += seconds
         self.steady_s += seconds
 
 
-def watching(gpu: FakeGpu, times: Times) -> tuple[Watch, Lines]:
+def watching(gpu, times):
     lines = Lines()
     stop, attention = threading.Event(), threading.Event()
     watch = Watch(
@@ -90,7 +84,7 @@ def watching(gpu: FakeGpu, times: Times) -> tuple[Watch, Lines]:
     return watch, lines
 
 
-def steps(watch: Watch, times: Times, count: int) -> None:
+def steps(watch, times, count):
     for _ in range(count):
         watch.step()
         times.pass_s(1.0)

@@ -7,8 +7,6 @@ the tests named for its file run on it. A mutation that no test notices is print
 code is 1. Takes about half a minute a mutation.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import random
@@ -18,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.mutations.operators import Mutation, mutations_of
+from tests.mutations.operators import mutations_of
 
 ROOT = Path(__file__).parents[2]
 COPIED = ("app", "ingest", "queries", "sample_data", "tests")
@@ -86,7 +84,7 @@ TARGETS = {  # file -> the tests that specify it, the quickest first
 }
 
 
-def main() -> int:
+def main():
     """Try mutations; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m tests.mutations")
     parser.add_argument("--sample", type=int, help="how many to try, drawn at random; default all")
@@ -117,7 +115,7 @@ def main() -> int:
     return int(alive > 0)
 
 
-def _is_noticed(copy: Path, name: str, mutation: Mutation) -> bool:
+def _is_noticed(copy, name, mutation):
     """Say whether a test fails on the changed copy; the copy is as before afterwards."""
     path = copy / name
     before = path.read_text()

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SWAPS = (
     (r" <= ", " < "),
@@ -40,7 +36,7 @@ class Mutation:
     text: str
 
 
-def mutations_of(text: str, is_sql: bool) -> Iterator[Mutation]:
+def mutations_of(text, is_sql):
     """Yield every single change of a file's code; comments and docstrings stay."""
     lines = text.split("\n")
     is_in_docstring = False
@@ -63,6 +59,6 @@ def mutations_of(text: str, is_sql: bool) -> Iterator[Mutation]:
             yield _changed(lines, number, swapped, f"{line.strip()} after the next case")
 
 
-def _changed(lines: list[str], number: int, new: dict[int, str], change: str) -> Mutation:
+def _changed(lines, number, new, change):
     text = "\n".join(new.get(place, line) for place, line in enumerate(lines))
     return Mutation(number + 1, change, text)

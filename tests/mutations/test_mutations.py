@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from tests.mutations.__main__ import ROOT, TARGETS
 from tests.mutations.operators import mutations_of
 
@@ -11,7 +9,7 @@ end
 """
 
 
-def test_each_change_is_one_and_comments_stay() -> None:
+def test_each_change_is_one_and_comments_stay():
     found = list(mutations_of(SQL, is_sql=True))
 
     assert [mutation.line for mutation in found] == [3, 3]
@@ -22,11 +20,11 @@ def test_each_change_is_one_and_comments_stay() -> None:
     assert all(mutation.text.startswith("-- a < b and c\n") for mutation in found)
 
 
-def test_docstrings_are_no_code() -> None:
+def test_docstrings_are_no_code():
     assert not list(mutations_of('"""Not a < b."""\n"""Not\na < b\n"""\n', is_sql=False))
 
 
-def test_every_target_and_every_test_of_it_is_there() -> None:
+def test_every_target_and_every_test_of_it_is_there():
     for name, tests in TARGETS.items():
         assert (ROOT / name).is_file()
         assert all((ROOT / test).is_file() for test in tests)

@@ -6,8 +6,6 @@ A world that differs is kept as native files, with its first differing cells pri
 gives the same world again.
 """
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import tempfile
@@ -24,7 +22,7 @@ from goodput_queries.database import LocalStore
 SHOWN = 8  # differing cells of a world
 
 
-def main() -> int:
+def main():
     """Compare worlds; return 1 where any differs."""
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m tests.oracle")
     parser.add_argument("--count", type=int, default=200, help="number of worlds")

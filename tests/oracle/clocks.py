@@ -4,18 +4,12 @@ Rules: docs: Holds and ownership, "A start or end in the hour that comes twice";
 phases, "Clocks that disagree are reported, not corrected".
 """
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import product
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
-
-if TYPE_CHECKING:
-    from tests.oracle.world import Job, World
 
 ZONE = ZoneInfo("Europe/Berlin")
 # hours around 02:00 to 03:00 local time, which comes twice in October and never in March
@@ -26,12 +20,12 @@ HOURS = (
 STEPS_MS = (-65_000, -7_000, -400, 400, 7_000, 65_000)
 
 
-def local_text(epoch_s: int) -> str:
+def local_text(epoch_s):
     """Return a moment as the accounting prints it in local time."""
     return datetime.fromtimestamp(epoch_s, ZONE).strftime("%Y-%m-%dT%H:%M:%S")
 
 
-def set_local_times(world: World) -> None:
+def set_local_times(world):
     """Let some worlds have their accounting in local time, most of them as clocks change."""
     dice = random.Random(f"{world.seed} local times")  # noqa: S311 -- chance, and no secret
     if dice.random() < 0.4:
@@ -44,7 +38,7 @@ def set_local_times(world: World) -> None:
             job.events = []  # no rule says to which of the job's runs they belong
 
 
-def step_clocks(world: World) -> None:
+def step_clocks(world):
     """Set the clock of some nodes by some seconds: what their jobs write later is off by that.
 
     Not where a job was requeued: which of its runs an event is of goes by time.
@@ -65,7 +59,7 @@ def step_clocks(world: World) -> None:
             events.sort(key=lambda event: event["t"])
 
 
-def as_read(world: World) -> list[Job]:
+def as_read(world):
     """Return the jobs by what the accounting's local times say of them.
 
     Of two possible pairs of start and end those count that are as far apart as the record says, and
@@ -75,7 +69,7 @@ def as_read(world: World) -> list[Job]:
     return [_as_read(job, world) for job in world.jobs] if world.is_local else world.jobs
 
 
-def _as_read(job: Job, world: World) -> Job:
+def _as_read(job, world):
     submit = _possible(job.submit, world)[0]
     if job.start is None:
         ends = [end for end in _possible(job.end, world) if end >= submit]
@@ -90,7 +84,7 @@ def _as_read(job: Job, world: World) -> Job:
     return replace(job, submit=submit, start=start, end=end, gpus=job.gpus if is_known else [])
 
 
-def _possible(moment: int, world: World) -> list[int]:
+def _possible(moment, world):
     """Return the moments that are printed alike, the earlier first."""
     text = local_text((world.start_ms + moment) // 1000)
     clock = datetime.fromisoformat(text)

@@ -1,10 +1,7 @@
 """Compares the product's own ingest and build of a world with the oracle's result."""
 
-from __future__ import annotations
-
 import shutil
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from tests.oracle.files import in_parts, write
@@ -15,17 +12,8 @@ from goodput_ingest.source import ReadOptions
 from goodput_queries.database import LocalStore
 from goodput_queries.ledger import ledger
 
-if TYPE_CHECKING:
-    from pathlib import Path
-    from typing import Any
 
-    from tests.oracle.oracle import Cell
-    from tests.oracle.world import World
-
-
-def compare(
-    world: World, folder: Path, empty: Path, *, is_in_parts: bool = False
-) -> list[tuple[Cell, int, int]]:
+def compare(world, folder, empty, *, is_in_parts=False):
     """Return the cells that differ: cell, product's and oracle's milliseconds."""
     ours = product_ledger(world, folder, empty, is_in_parts=is_in_parts)
     expected = expected_ledger(world)
@@ -35,9 +23,7 @@ def compare(
     return [(cell, ours.get(cell, 0), expected.get(cell, 0)) for cell in sorted(differing)]
 
 
-def product_ledger(
-    world: World, folder: Path, empty: Path, *, is_in_parts: bool = False
-) -> dict[Cell, int]:
+def product_ledger(world, folder, empty, *, is_in_parts=False):
     """Write the world's files, read them in, build, and return the ledger's cells.
 
     In parts, the files come in any order and a build follows each: the ledger is the same.
@@ -60,7 +46,7 @@ def product_ledger(
     finally:
         store.close()
         path.unlink()
-    found: dict[Cell, int] = {}
+    found = {}
     for gpu, hour, category, job, user, ms in rows.select(
         "gpu", "hour", "category", "job", "user", "gpu_ms"
     ).iter_rows():
@@ -71,7 +57,7 @@ def product_ledger(
     return found
 
 
-def _options(given: dict[str, Any]) -> ReadOptions:
+def _options(given):
     """Return reading options; zones by name and moments in epoch milliseconds."""
     options = dict(given)
     if "zone" in options:

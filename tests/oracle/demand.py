@@ -7,10 +7,6 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from tests.oracle.world import Job, World
 
 HELD = ("Dependency", "Licenses", "QOSMaxGRESPerUser")  # whatever is free, it does not start
 PERIOD_MS = 600_000
@@ -28,7 +24,7 @@ class Listing:
     count: int
 
 
-def add_listings(world: World, nodes: list[str]) -> None:
+def add_listings(world, nodes):
     """List some jobs while they wait: some ask for named nodes, some may not start yet."""
     for job in world.jobs:
         dice = random.Random(f"{world.seed} demand {job.job_id} {job.submit}")  # noqa: S311 -- chance, and no secret
@@ -50,7 +46,7 @@ def add_listings(world: World, nodes: list[str]) -> None:
         ]
 
 
-def demand(node: str, jobs: list[Job]) -> list[tuple[int, int, str]]:
+def demand(node, jobs):
     """F4: while an eligible job waits that could run on the node; GPUs and partition are alike."""
     return [
         (begin, end, "idle_with_demand")
@@ -60,7 +56,7 @@ def demand(node: str, jobs: list[Job]) -> list[tuple[int, int, str]]:
     ]
 
 
-def _could_use(node: str, job: Job) -> bool:
+def _could_use(node, job):
     """Named nodes are the only ones, unless the job asks for more than it names."""
     if not job.listings:
         return True
@@ -69,7 +65,7 @@ def _could_use(node: str, job: Job) -> bool:
     return (not is_pinned or node in last.named) and node not in last.excluded
 
 
-def _waits(job: Job) -> list[tuple[int, int]]:
+def _waits(job):
     """Each reason holds from the listing before, the first from the submission, the last on.
 
     Of listings in ten minutes of the clock those with one reason are one, the last of them.

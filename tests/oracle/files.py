@@ -1,7 +1,5 @@
 """The native files of a world: inventory, sacct, node events, scontrol, job events, DCGM."""
 
-from __future__ import annotations
-
 import json
 import random
 from itertools import groupby
@@ -14,9 +12,6 @@ from tests.oracle.world import CLUSTER, Gpu
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.oracle.demand import Listing
-    from tests.oracle.world import Job, World
-
     File = tuple[str, Path, dict[str, Any]]  # source, path, reading options
 
 SEPARATOR = "\x1f"
@@ -28,7 +23,7 @@ DCGM = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 BLANK = "140737488355328.0"
 # what a scrape has of a GPU, by whether it is active; docs, "A reading without profiling shares": a
 # rejected share voids the zeros beside it, not the utilisation
-SCRAPES: tuple[dict[str, tuple[object, object]], ...] = (
+SCRAPES = (
     {DCGM: (0.9, 0.0)},
     {DCGM: (0.0, 0.0), "DCGM_FI_PROF_SM_ACTIVE": (BLANK, BLANK), "DCGM_FI_DEV_GPU_UTIL": (90, 0)},
     {DCGM: (BLANK, BLANK), "DCGM_FI_DEV_GPU_UTIL": (100, 0)},
@@ -36,13 +31,13 @@ SCRAPES: tuple[dict[str, tuple[object, object]], ...] = (
 )
 
 
-def write(world: World, folder: Path) -> list[File]:
+def write(world, folder):
     """Write the world's native files; return source, path and options of each."""
     folder.mkdir(parents=True, exist_ok=True)
     files = []
     zone = ZONE.key if world.is_local else "UTC"
 
-    def put(name: str, source: str, text: str, **options: Any) -> None:
+    def put(name, source, text, **options):
         (folder / name).write_text(text)
         files.append((source, folder / name, options))
 
@@ -125,7 +120,7 @@ def write(world: World, folder: Path) -> list[File]:
     return files
 
 
-def in_parts(files: list[File], seed: int) -> list[File]:
+def in_parts(files, seed):
     """Cut job events and readings into two files each, lines shuffled, and shuffle all files."""
     dice = random.Random(seed)  # noqa: S311 -- chance, and no secret
     parts = []
@@ -145,7 +140,7 @@ def in_parts(files: list[File], seed: int) -> list[File]:
     return parts
 
 
-def _reading(line: str) -> str:
+def _reading(line):
     """Return the labels and the time of a series; a line of another format as it is."""
     if line.startswith("{"):
         return line
@@ -153,7 +148,7 @@ def _reading(line: str) -> str:
     return f"{labels} {line.rsplit(maxsplit=1)[-1]}"
 
 
-def _sacct(job: Job, world: World) -> str:
+def _sacct(job, world):
     nodes = sorted({gpu.node for gpu in job.gpus})
     tres = f"cpu=1,gres/gpu={len(job.gpus) or 1},node={len(nodes) or 1}"
     started = job.start is not None
@@ -172,7 +167,7 @@ def _sacct(job: Job, world: World) -> str:
     return SEPARATOR.join(str(row[name]) for name in SACCT.split(","))
 
 
-def _scontrol_job(job: Job, world: World) -> str:
+def _scontrol_job(job, world):
     node = job.gpus[0].node
     indices = ",".join(str(gpu.index) for gpu in job.gpus)
     assert job.start is not None
@@ -186,7 +181,7 @@ def _scontrol_job(job: Job, world: World) -> str:
     )
 
 
-def _waiting(job: Job, listing: Listing, world: World) -> str:
+def _waiting(job, listing, world):
     named, excluded = (",".join(nodes) or "(null)" for nodes in (listing.named, listing.excluded))
     return (
         f"JobId={job.job_id} JobName=job{job.job_id} UserId={job.user}(1000) "
@@ -198,7 +193,7 @@ def _waiting(job: Job, listing: Listing, world: World) -> str:
     )
 
 
-def _job_event(job: Job, event: dict[str, Any], world: World) -> dict[str, Any]:
+def _job_event(job, event, world):
     """Return the line that a job writes; durations and moments become seconds."""
     keys = {"dur": "dur_s", "data": "data_s", "comm": "comm_s", "straggler": "straggler_s"}
     line = {"v": 1, "ts": (world.start_ms + event["t"]) / 1000, "event": event["event"]}

@@ -1,25 +1,18 @@
 """The lives of a job's processes: which events belong to one attempt."""
 
-from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from tests.oracle.world import Job
-
-
-def lives_of(job: Job) -> list[list[dict[str, Any]]]:
+def lives_of(job):
     """docs: by the job's own numbers, else by `job.start` and steps whose number does not go on.
 
     A number that was missing so far, and comes once, is of a clock that was set back.
     """
-    lives: dict[int, list[dict[str, Any]]] = {}
+    lives = {}
     if "attempt" in job.events[0]:
         for event in job.events:
             lives.setdefault(event["attempt"], []).append(event)
         return [lives[number] for number in sorted(lives)]
-    found: list[list[dict[str, Any]]] = []
-    numbers: list[int] = []  # since the last start
+    found = []
+    numbers = []  # since the last start
     for i, event in enumerate(job.events):
         is_start = event["event"] == "job.start" and event["t"] < job.end
         if is_start:

@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.oracle.clocks import as_read
 from tests.oracle.demand import demand
@@ -23,11 +23,7 @@ from tests.oracle.readings import IDLE_MIN_MS, of_long_gap, quiet_from, telemetr
 from tests.oracle.shares import add_cells
 from tests.oracle.world import CLUSTER, HOUR_MS
 
-if TYPE_CHECKING:
-    from tests.oracle.world import Gpu, Job, World
-
 Interval = tuple[int, int, str]  # from, to (exclusive), category
-Cell = tuple[str, int, str, str, str]  # gpu, hour (epoch ms), category, job, user
 
 STEP_GAP_MS = 10
 SPLIT_MIN_MS = 10
@@ -60,15 +56,15 @@ class Attempt:
     fates: dict[int, str] = field(default_factory=dict)  # step: kept, lost_work or at_risk
 
 
-def ledger(world: World) -> dict[Cell, int]:
+def ledger(world):
     """Return the milliseconds of each GPU, hour, category, job and user."""
-    cells: Counter[Cell] = Counter()
+    cells = Counter()
     world = replace(world, jobs=as_read(world))
     layers_of = {id(job): _layers_of_job(job, world) for job in world.jobs if job.gpus}
     for gpu in world.gpus:
         holds = [job for job in world.jobs if job.start is not None and gpu in job.gpus]
         free = _free_layers(gpu, world)
-        parts: list[tuple[int, int, Job | None, list[list[Interval]]]] = []
+        parts = []
         now = 0
         for job in sorted(holds, key=lambda job: job.start or 0):
             assert job.start is not None
@@ -88,12 +84,12 @@ def ledger(world: World) -> dict[Cell, int]:
     return dict(cells)
 
 
-def name_of(job: Job, world: World) -> str:
+def name_of(job, world):
     """3.1: the key of a record is cluster, raw job id and submission."""
     return f"{CLUSTER}/{job.job_id}@{world.epoch_s(job.submit)}"
 
 
-def _paint(begin: int, end: int, layers: list[list[Interval]], otherwise: str) -> list[Interval]:
+def _paint(begin, end, layers, otherwise):
     """Cut [begin, end) at all boundaries; each piece has the first interval that covers it."""
     if begin >= end:
         return []
@@ -115,7 +111,7 @@ def _paint(begin: int, end: int, layers: list[list[Interval]], otherwise: str) -
     return [(a, b, c) for a, b, c in zip(moments, moments[1:], chosen, strict=False)]
 
 
-def _free_layers(gpu: Gpu, world: World) -> list[list[Interval]]:
+def _free_layers(gpu, world):
     """Rule 3: U1 > U2 > U3 > F4 > F5 for time that nobody holds."""
     names = {"DOWN": "down", "MAINT": "maintenance", "DRAIN": "drained"}
     states = [
@@ -125,7 +121,7 @@ def _free_layers(gpu: Gpu, world: World) -> list[list[Interval]]:
     return [*states, demand(gpu.node, world.jobs)]
 
 
-def _layers_of_job(job: Job, world: World) -> list[list[Interval]]:
+def _layers_of_job(job, world):
     """Rule 4: the category of a held GPU by job events; strongest first."""
     if not job.events:
         return []
@@ -136,7 +132,7 @@ def _layers_of_job(job: Job, world: World) -> list[list[Interval]]:
         if other.job_id == job.job_id and other.events and (other.start or 0) > (job.start or 0)
         for attempt in attempts_of(other)
     ]
-    layers: list[list[Interval]] = [[], [], [], [], []]
+    layers = [[], [], [], [], []]
     of_run = [event for other in world.jobs if other.job_id == job.job_id for event in other.events]
     for i, attempt in enumerate(attempts):
         hung_in_phase(attempt, [world.readings.get(gpu, []) for gpu in job.gpus])
@@ -153,7 +149,7 @@ def _layers_of_job(job: Job, world: World) -> list[list[Interval]]:
     return layers
 
 
-def attempts_of(job: Job) -> list[Attempt]:
+def attempts_of(job):
     """Words: a restart inside a job run ends one attempt and begins the next.
 
     Amendment 5: after the hold's end an event proves things and adds no time; a start there is no
@@ -177,13 +173,13 @@ def attempts_of(job: Job) -> list[Attempt]:
     return found
 
 
-def steps_of(attempt: Attempt) -> list[Step]:
+def steps_of(attempt):
     """2.3: a step ended at its line and took `dur_s`, else the last step or `step.start` bounds it.
 
     Words: a step is cut at the end of the step before it.
     """
-    found: list[Step] = []
-    bound: int | None = None
+    found = []
+    bound = None
     for event in attempt.events:
         if event["event"] == "step.start":
             bound = event["t"]
@@ -203,7 +199,7 @@ def steps_of(attempt: Attempt) -> list[Step]:
     return found
 
 
-def phases_of(attempt: Attempt) -> list[Interval]:
+def phases_of(attempt):
     """Rules 4 and 5: declared phases, the one that started later first.
 
     Amendment 17: one without an end lasts to the next event, else to the end of the attempt.
@@ -233,7 +229,7 @@ def phases_of(attempt: Attempt) -> list[Interval]:
     return sorted(found, key=lambda interval: -interval[0])
 
 
-def hung_in_phase(attempt: Attempt, gang: list[list[tuple[int, bool]]]) -> None:
+def hung_in_phase(attempt, gang):
     """docs: a phase that only its attempt's end ended hangs from when all GPUs are inactive."""
     if attempt.open_phase is None or attempt.open_phase[0] >= attempt.end:
         return
@@ -246,15 +242,13 @@ def hung_in_phase(attempt: Attempt, gang: list[list[tuple[int, bool]]]) -> None:
         attempt.phases[place : place + 1] = [(max(known), end, "fault_stall"), *cut]
 
 
-def is_asynchronous(begin: dict[str, Any], end: dict[str, Any], attempt: Attempt) -> bool:
+def is_asynchronous(begin, end, attempt):
     """Amendment 18: a save in which a step ends has no length where nothing says what blocked."""
     ends = [event["t"] for event in attempt.events if event["event"] == "step"]
     return begin["phase"] == "ckpt_save" and any(begin["t"] < at < end["t"] for at in ends)
 
 
-def fates_of(
-    attempt: Attempt, later: list[Attempt], of_run: list[dict[str, Any]]
-) -> dict[int, str]:
+def fates_of(attempt, later, of_run):
     """Durable: a save of the attempt, a later attempt that starts higher, or COMPLETED.
 
     The first later attempt with steps decides: one after it may start higher because the steps
@@ -279,7 +273,7 @@ def fates_of(
     return fates
 
 
-def failed_without_progress(attempt: Attempt) -> list[Interval]:
+def failed_without_progress(attempt):
     """A10: a whole attempt that ended badly and kept nothing."""
     if attempt.ending == "good" or set(attempt.fates.values()) & {"kept", "at_risk"}:
         return []
@@ -288,7 +282,7 @@ def failed_without_progress(attempt: Attempt) -> list[Interval]:
     return [(attempt.begin, attempt.end, "failed_without_progress")]
 
 
-def derived(attempt: Attempt) -> list[Interval]:
+def derived(attempt):
     """Rules 4 and 8: start-up before the first step, fault stall or teardown after the last."""
     if not attempt.steps:
         starts = [event["t"] for event in attempt.events if event["event"] == "job.start"]
@@ -307,12 +301,12 @@ def derived(attempt: Attempt) -> list[Interval]:
     return [*found, (last.end, until, "teardown"), (until, attempt.end, "fault_stall")]
 
 
-def median_step(attempt: Attempt) -> float:
+def median_step(attempt):
     """Return the median length of the attempt's steps."""
     return median(step.end - step.begin for step in attempt.steps)
 
 
-def compile_ms(attempt: Attempt) -> int:
+def compile_ms(attempt):
     """First step: what it takes over the median of the next ten is start-up."""
     following = [step.end - step.begin for step in attempt.steps[1:11]]
     if not following:
@@ -321,12 +315,12 @@ def compile_ms(attempt: Attempt) -> int:
     return max(0, int(first.end - first.begin - median(following)))
 
 
-def steps(attempt: Attempt) -> list[Interval]:
+def steps(attempt):
     """Rules 4 and 7: lost steps whole; kept ones split from their start, A6, A12, A13, the rest.
 
     docs: waits for data under 10 ms, and under 5 % of the median step, are jitter.
     """
-    found: list[Interval] = []
+    found = []
     jitter = min(SPLIT_MIN_MS, MISSING_SHARE * median_step(attempt)) if attempt.steps else 0
     for step in attempt.steps:
         if attempt.fates[step.number] != "kept":
@@ -344,11 +338,11 @@ def steps(attempt: Attempt) -> list[Interval]:
     return found
 
 
-def _rest(step: Step) -> str:
+def _rest(step):
     return "productive" if {"straggler", "comm"} <= set(step.waits) else "step_unsplit"
 
 
-def gaps(attempt: Attempt, job: Job, world: World) -> list[Interval]:
+def gaps(attempt, job, world):
     """Rule 9, amendment 9, docs: undeclared time between steps and phases."""
     if not attempt.steps:
         return []
@@ -359,7 +353,7 @@ def gaps(attempt: Attempt, job: Job, world: World) -> list[Interval]:
         key=lambda interval: interval[:2],
     )
     limit = MISSING_SHARE * median_step(attempt)
-    found: list[Interval] = []
+    found = []
     now, before = declared[0][1], declared[0][2]
     for a, b, what in declared[1:]:
         if a > now:
@@ -369,9 +363,7 @@ def gaps(attempt: Attempt, job: Job, world: World) -> list[Interval]:
     return found
 
 
-def _gap(
-    a: int, b: int, before: Step | str, limit: float, attempt: Attempt, job: Job, world: World
-) -> str:
+def _gap(a, b, before, limit, attempt, job, world):
     is_step = isinstance(before, Step)
     if (is_step and b - a < STEP_GAP_MS) or b - a < limit:
         if isinstance(before, str):

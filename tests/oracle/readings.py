@@ -1,7 +1,5 @@
 """What readings of GPUs say of held time: how far each covers, long gaps, idle and active time."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 HOUR_MS = 3_600_000
@@ -16,13 +14,13 @@ HOLE_REACH = 10
 END_MS = 60_000
 
 
-def of_long_gap(a: int, b: int, gang: list[list[tuple[int, bool]]]) -> str:
+def of_long_gap(a, b, gang):
     """Amendment 9, docs: a gap is settled as a whole, by what its readings cover inside of it.
 
     It is short where it is shorter than two intervals of each GPU that is read in it.
     """
     idle = total = 0
-    are_short: list[bool] = []
+    are_short = []
     for readings in gang:
         for begin, end, active, interval in covers(readings):
             trim = max(TRIM_MIN_MS, interval)
@@ -37,7 +35,7 @@ def of_long_gap(a: int, b: int, gang: list[list[tuple[int, bool]]]) -> str:
     return "idle_held" if idle >= IDLE_SHARE * total else "busy_unclassified"
 
 
-def covers(readings: list[tuple[int, bool]]) -> list[tuple[int, int, bool, int]]:
+def covers(readings):
     """Rule 10, amendment 8: a reading covers back to the one before, at most 2.5 intervals.
 
     The interval is the lower median of the distances that end in the hour; of fewer than two, the
@@ -45,7 +43,7 @@ def covers(readings: list[tuple[int, bool]]) -> list[tuple[int, int, bool, int]]
     """
     moments = [moment for moment, _ in readings]
     distances = [(b, b - a) for a, b in pairwise(moments)]
-    intervals: dict[int, int] = {}
+    intervals = {}
     for hour in {moment // HOUR_MS for moment, _ in distances}:
         own = sorted(d for moment, d in distances if moment // HOUR_MS == hour)
         if len(own) >= 2:
@@ -61,12 +59,12 @@ def covers(readings: list[tuple[int, bool]]) -> list[tuple[int, int, bool, int]]
     return found
 
 
-def telemetry(readings: list[tuple[int, bool]], begin: int, end: int) -> list[tuple[int, int, str]]:
+def telemetry(readings, begin, end):
     """Amendment 15: A14 where two readings in a row show no activity, else A19.
 
     Of readings over a minute apart only what lasts 300 s inside the allocation is A14.
     """
-    found: list[tuple[int, int, str]] = []
+    found = []
     for stretch in _stretches(readings):
         inside = [(max(a, begin), min(b, end), i) for a, b, _, i in stretch]
         inside = [cover for cover in inside if cover[0] < cover[1]]
@@ -81,7 +79,7 @@ def telemetry(readings: list[tuple[int, bool]], begin: int, end: int) -> list[tu
     return found
 
 
-def quiet_from(readings: list[tuple[int, bool]], begin: int, end: int) -> int | None:
+def quiet_from(readings, begin, end):
     """Return since when a GPU was inactive up to the end; None: it was not, or is not read then.
 
     What a long hole in the readings held is not known: after it begins anew. The last minute before
@@ -102,9 +100,9 @@ def quiet_from(readings: list[tuple[int, bool]], begin: int, end: int) -> int | 
     return quiet if is_seen else None
 
 
-def _stretches(readings: list[tuple[int, bool]]) -> list[list[tuple[int, int, bool, int]]]:
+def _stretches(readings):
     """Return covers that touch and agree, together."""
-    found: list[list[tuple[int, int, bool, int]]] = []
+    found = []
     for cover in covers(readings):
         last = found[-1][-1] if found else None
         if last and last[1] == cover[0] and last[2] == cover[2]:
@@ -114,6 +112,6 @@ def _stretches(readings: list[tuple[int, bool]]) -> list[list[tuple[int, int, bo
     return found
 
 
-def _count(stretch: list[tuple[int, int, bool, int]], readings: list[tuple[int, bool]]) -> int:
+def _count(stretch, readings):
     """Return how many readings a stretch has; the first of all covers nothing, but is one."""
     return len(stretch) + (readings[0] == (stretch[0][0], stretch[0][2]))

@@ -7,19 +7,13 @@ shares"; 1.4, Unit (how shares are rounded); label_absent_ms of thresholds.csv.
 from __future__ import annotations
 
 import random
-from collections import Counter
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from tests.oracle.readings import HOUR_MS, telemetry
 
-if TYPE_CHECKING:
-    from tests.oracle.world import World
-
 CLUSTER = "k"
 ABSENT_MS = 600_000
-Stay = tuple[str, int, int]  # pod, from, to
 
 
 @dataclass
@@ -31,12 +25,12 @@ class SharedGpu:
     pods: dict[int, list[tuple[str, int]]] = field(default_factory=dict)
 
     @property
-    def uuid(self) -> str:
+    def uuid(self):
         """Return the name that telemetry has for it."""
         return f"GPU-w-{self.index}"
 
 
-def add_shared_gpus(world: World) -> None:
+def add_shared_gpus(world):
     """Add GPUs that pods share, each with readings up to the world's end."""
     dice = random.Random(f"{world.seed} shares")  # noqa: S311 -- chance, and no secret
     for index in range(dice.choice([0, 0, 1, 2])):
@@ -48,7 +42,7 @@ def add_shared_gpus(world: World) -> None:
             for begin in (dice.randrange(0, world.end) for _ in range(dice.choice([0, 1, 2, 4])))
         ]
         gpu.readings = [(at, not any(a < at <= b for a, b in quiet)) for at in moments]
-        stays: list[tuple[str, int, int, int]] = []
+        stays = []
         for pod in range(dice.randint(1, 4)):
             begin = dice.randrange(-600_000, world.end)
             for _ in range(dice.choice([1, 1, 2])):  # it may be away for a while
@@ -61,7 +55,7 @@ def add_shared_gpus(world: World) -> None:
         world.shared_gpus.append(gpu)
 
 
-def exposition(world: World, metric: str) -> str:
+def exposition(world, metric):
     """Return the readings as an exporter writes them: a series for each share and container."""
     lines = []
     for gpu in world.shared_gpus:
@@ -77,7 +71,7 @@ def exposition(world: World, metric: str) -> str:
     return "".join(line for _, line in sorted(lines))
 
 
-def add_cells(cells: Counter[tuple[str, int, str, str, str]], world: World) -> None:
+def add_cells(cells, world):
     """Add the milliseconds of shared GPUs: equal parts for the pods that have a GPU at a time."""
     starts = _starts(world)
     for gpu in world.shared_gpus:
@@ -101,17 +95,17 @@ def add_cells(cells: Counter[tuple[str, int, str, str, str]], world: World) -> N
                 cells[(gpu.uuid, hour, category, name, "")] += ms
 
 
-def _part(places: int, of: int, begin: int, end: int) -> int:
+def _part(places, of, begin, end):
     """1.4: the milliseconds of the first places, of which a GPU has so many."""
     return places * end // of - places * begin // of
 
 
-def _stays(gpu: SharedGpu) -> list[Stay]:
+def _stays(gpu):
     """Return who has the GPU, from the first reading of a pod to the last.
 
     A pod whose labels are away for ten minutes has not gone. What is read last is the world's end.
     """
-    found: list[Stay] = []
+    found = []
     for pod in sorted({pod for pods in gpu.pods.values() for pod, _ in pods}):
         seen = [at for at, pods in gpu.pods.items() if pod in dict(pods)]
         begin = before = seen[0]
@@ -124,10 +118,10 @@ def _stays(gpu: SharedGpu) -> list[Stay]:
     return found
 
 
-def _starts(world: World) -> dict[Stay, str]:
+def _starts(world):
     """Return the name of each stay: a pod, since it was away from all GPUs for long."""
-    names: dict[Stay, str] = {}
-    last: dict[str, tuple[int, int]] = {}
+    names = {}
+    last = {}
     for stay in sorted(stay for gpu in world.shared_gpus for stay in _stays(gpu)):
         pod, begin, end = stay
         first, until = last.get(pod, (begin, begin))

@@ -28,7 +28,7 @@ class Gpu:
     index: int
 
     @property
-    def uuid(self) -> str:
+    def uuid(self):
         """Return the name that telemetry and the inventory have for it."""
         return f"GPU-{self.node}-{self.index}"
 
@@ -64,15 +64,15 @@ class World:
     shared_gpus: list[SharedGpu] = field(default_factory=list)  # of another cluster
 
     @property
-    def end(self) -> int:
+    def end(self):
         """Return the end of the time that is looked at."""
         return self.hours * HOUR_MS
 
-    def epoch_s(self, moment: int) -> int:
+    def epoch_s(self, moment):
         """Return a moment in epoch seconds."""
         return (self.start_ms + moment) // 1000
 
-    def printed(self, moment: int) -> str:
+    def printed(self, moment):
         """Return a moment as the scheduler prints it."""
         return local_text(self.epoch_s(moment)) if self.is_local else str(self.epoch_s(moment))
 
@@ -104,7 +104,7 @@ class Features:
     more_phases: bool = False  # anywhere, over steps and other phases
 
 
-def make(seed: int, features: Features | None = None) -> World:
+def make(seed, features=None):
     """Make the world of a seed."""
     features = features or Features()
     dice = random.Random(seed)  # noqa: S311 -- chance, and no secret
@@ -124,8 +124,8 @@ def make(seed: int, features: Features | None = None) -> World:
         world.jobs.append(Job(90, "pia", "CANCELLED", submit, None, end))
     if features.node_states:
         _add_states(world, dice, nodes)
-    saved: dict[int, int] = {}  # a job that was requeued goes on after its last save
-    numbered: dict[int, bool] = {}  # and numbers its attempts as before
+    saved = {}  # a job that was requeued goes on after its last save
+    numbered = {}  # and numbers its attempts as before
     for job in world.jobs:
         if job.start is not None and dice.random() < 0.75:
             more = random.Random(f"{seed} {job.job_id} {job.start}")  # noqa: S311 -- leaves `dice` as it is
@@ -150,9 +150,7 @@ def make(seed: int, features: Features | None = None) -> World:
     return world
 
 
-def _add_job(
-    world: World, dice: random.Random, features: Features, nodes: list[str], per_node: int
-) -> None:
+def _add_job(world, dice, features, nodes, per_node):
     """Add a job where GPUs are free; none where they are not."""
     latest = world.end // 1000
     ends = [job.end // 1000 for job in world.jobs if 0 < job.end // 1000 < latest - 120]
@@ -179,7 +177,7 @@ def _add_job(
     world.jobs.append(Job(number, user, state, max(0, begin - waited), begin, stop, chosen))
 
 
-def _requeue(world: World, dice: random.Random) -> None:
+def _requeue(world, dice):
     """Start a job that lost its node or its place again, on the same GPUs if they are free."""
     for job in list(world.jobs):
         if job.state not in {"PREEMPTED", "NODE_FAIL"} or dice.random() < 0.5:
@@ -198,7 +196,7 @@ def _requeue(world: World, dice: random.Random) -> None:
             world.jobs.append(again)
 
 
-def _add_states(world: World, dice: random.Random, nodes: list[str]) -> None:
+def _add_states(world, dice, nodes):
     """Take nodes out of service for a while."""
     for _ in range(dice.choice([0, 0, 1, 2])):
         begin = dice.randrange(0, world.end // 1000 - 60)
@@ -207,7 +205,7 @@ def _add_states(world: World, dice: random.Random, nodes: list[str]) -> None:
         world.states.append((dice.choice(nodes), state, begin * 1000, stop * 1000))
 
 
-def _add_readings(world: World, dice: random.Random, nodes: list[str]) -> None:
+def _add_readings(world, dice, nodes):
     """Read the GPUs of some nodes, each node at an interval of its own, with holes."""
     for node in nodes:
         if dice.random() < 0.2:
@@ -234,7 +232,7 @@ def _add_readings(world: World, dice: random.Random, nodes: list[str]) -> None:
                 ]
 
 
-def _add_phases(job: Job, dice: random.Random) -> None:
+def _add_phases(job, dice):
     """Declare phases at any time between the first and the last event of the hold."""
     for kind in ("data_wait", "compile", "custom:x"):
         moments = [event["t"] for event in job.events if event["t"] < job.end]
@@ -249,17 +247,17 @@ def _add_phases(job: Job, dice: random.Random) -> None:
 
 
 def _events(
-    job: Job,
-    dice: random.Random,
-    more: random.Random,
-    features: Features,
-    saved: int,
+    job,
+    dice,
+    more,
+    features,
+    saved,
     *,
-    is_numbered: bool,
-) -> list[dict[str, Any]]:
+    is_numbered,
+):
     """Return the events of rank 0 of a job: lives of steps, phases, saves and an end."""
     assert job.start is not None
-    reported: list[dict[str, Any]] = []
+    reported = []
     is_async = features.async_saves and more.random() < 0.3
     has_dur = not features.without_dur or dice.random() < 0.7
     scale = 20 if features.short_steps else 1
@@ -271,7 +269,7 @@ def _events(
     now, first = job.start, saved + 1
     for life in range(lives):
         last_life = life == lives - 1 or job.end - now < 400_000
-        common: dict[str, Any] = {"attempt": life} if is_numbered else {}
+        common = {"attempt": life} if is_numbered else {}
         stop = job.end if last_life else now + (job.end - now) // 2
         now += dice.choice([1_000, 5_010, 30_000])
         reported.append({"event": "job.start", "t": now, **common})
@@ -286,7 +284,7 @@ def _events(
             reported.append({**span, **common})
         now += dice.choice([0, 2_000, 10_000])
         step, is_start = first, True
-        saving: tuple[int, int] | None = None  # when an asynchronous save ends, and its step
+        saving = None  # when an asynchronous save ends, and its step
         silent = stop - dice.choice([0, 500, 15_000, 90_000])
         if dice.random() < 0.15:
             silent = now  # no step at all
@@ -301,7 +299,7 @@ def _events(
             if saving is not None and saving[0] < now:
                 reported += _saved(*saving, common)
                 saved, saving = max(saved, saving[1]), None
-            line: dict[str, Any] = {"event": "step", "step": step, "t": now, **common}
+            line = {"event": "step", "step": step, "t": now, **common}
             if has_dur:
                 line["dur"] = took
             if waits and not is_start:
@@ -360,7 +358,7 @@ def _events(
     return reported
 
 
-def _saved(moment: int, step: int, common: dict[str, Any]) -> list[dict[str, Any]]:
+def _saved(moment, step, common):
     """Return the end of an asynchronous save, which makes its step durable."""
     end = {"event": "phase.end", "phase": "ckpt_save", "t": moment}
     return [end | common, {"event": "ckpt.durable", "step": step, "t": moment} | common]

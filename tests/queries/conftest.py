@@ -20,22 +20,23 @@ from goodput_queries.check import check
 from goodput_queries.database import LocalStore
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.ledger import ledger
-from goodput_queries.scope import EVERYTHING, Scope
+from goodput_queries.scope import EVERYTHING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator
+    from collections.abc import Generator
 
+FOLDER = Path(__file__).parent
 START = datetime(2027, 1, 15, 8, tzinfo=UTC).replace(tzinfo=None)  # a whole hour
 START_MS = 1_800_000_000_000
 LOADS_OF_A_COPY = 10_000
 
 
-def at(second: float | None) -> datetime | None:
+def at(second):
     """Return the moment `second` seconds after the start."""
     return None if second is None else START + timedelta(seconds=second)
 
 
-def _with_times(row: dict[str, Any]) -> dict[str, Any]:
+def _with_times(row):
     """Return a row whose times, given as seconds, are moments."""
     return {
         name: at(value) if is_time(name) and isinstance(value, int | float) else value
@@ -43,7 +44,7 @@ def _with_times(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def is_time(column: str) -> bool:
+def is_time(column):
     """Say whether a column of the raw tables is a moment."""
     return column == "ts" or column.endswith("_at")
 
@@ -58,74 +59,72 @@ class Evidence:
     _parts: Any = field(default_factory=itertools.count)
 
     @staticmethod
-    def at(second: float) -> datetime | None:
+    def at(second):
         """Return the moment `second` seconds after the start."""
         return at(second)
 
     @staticmethod
-    def every(begin: int, end: int, step: int = 10) -> list[float]:
+    def every(begin, end, step=10):
         """Return moments from `begin` to `end`, both included."""
         return [float(second) for second in range(begin, end + 1, step)]
 
-    def load(self, table: str, rows: list[dict[str, Any]], source: str = "test") -> None:
+    def load(self, table, rows, source="test"):
         """Load rows of a raw table."""
         frame = pl.DataFrame([{"source": source, **row} for row in rows], infer_schema_length=None)
         digest = f"{self.name}-{table}-{next(self._parts)}"
         self.store.load(Batch(table, frame, source, "test", digest))
 
-    def add(self, table: str, *rows: dict[str, Any], source: str = "test", **columns: Any) -> None:
+    def add(self, table, *rows, source="test", **columns):
         """Load rows with these columns in common, of this cluster, with times in seconds."""
         self._add(table, rows or [{}], source, columns)
 
-    def _add(self, table: str, rows: Any, source: str, columns: dict[str, Any]) -> None:
+    def _add(self, table, rows, source, columns):
         has_cluster = "\n    cluster " in models.base_tables()[table].sql
         common = {"cluster": self.name, **columns} if has_cluster else columns
         self.load(table, [_with_times({**common, **row}) for row in rows], source)
 
-    def gpu(self, name: str) -> str:
+    def gpu(self, name):
         """Return the UUID of a GPU that no other cluster has."""
         return f"{self.name}/{name}"
 
-    def telemetry(self, node: str, count: int, source: str = "nvml", start: float = 0) -> None:
+    def telemetry(self, node, count, source="nvml", start=0):
         """Add GPUs of a node as telemetry reports them, named `<node>-0` and so on."""
         gpus = [{"gpu_uuid": self.gpu(f"{node}-{i}"), "gpu_index": i} for i in range(count)]
         self.add("gpus", *gpus, source=source, node=node, gpu_model="h100", valid_from_at=start)
 
-    def processes(self, gpu: str, pids: Any, seconds: Iterable[float]) -> None:
+    def processes(self, gpu, pids, seconds):
         """Add the processes of a GPU; `pids(second)` lists them."""
         rows = [{"ts": s, "pids": pids(s), "processes": len(pids(s))} for s in seconds]
         self._add("gpu_processes", rows, "nvml", {"gpu_uuid": self.gpu(gpu)})
 
     def hold(
-        self, job_id: str, gpu: str | None = None, submit: float = 0, source: str = "test",
-        **more: Any,
-    ) -> None:  # fmt: skip
+        self, job_id, gpu = None, submit = 0, source = "test",
+        **more,
+    ) :  # fmt: skip
         """Add a GPU that a job run has: one of this cluster, or as `more` names it."""
         named = {} if gpu is None else {"gpu_uuid": self.gpu(gpu)}
         of_job = {"job_id_raw": job_id, "submit_at": submit, "node": "a", "method": "scontrol"}
         self.add("holds", {**of_job, **named, **more}, source=source)
 
-    def node(
-        self, node: str, gpus: int, *, model: str = "h100", partitions: tuple[str, ...] = ()
-    ) -> None:
+    def node(self, node, gpus, *, model="h100", partitions=()):
         """Add a node with numbered GPUs, in the inventory from the start."""
         slots = [{"gpu_uuid": f"{node}#{i}", "slurm_index": i, "gpu_index": i} for i in range(gpus)]
         self.add("gpus", *slots, node=node, gpu_model=model, valid_from_at=0)
         if partitions:
             self.add("nodes", node=node, partitions=list(partitions))
 
-    def watched(self, until: float) -> None:
+    def watched(self, until):
         """Say that the scheduler watched the cluster from the start."""
         self.state("*", "up", 0, until)
 
-    def state(self, node: str, state: str, start: float, end: float | None) -> None:
+    def state(self, node, state, start, end):
         """Add a node state."""
         self.add("node_states", {"node": node, "state": state, "start_at": start, "end_at": end})
 
     def job(
-        self, job_id: str, start: float | None, end: float | None, nodes: list[str], gpus: int,
-        state: str = "COMPLETED", **more: Any,
-    ) -> None:  # fmt: skip
+        self, job_id, start, end, nodes, gpus,
+        state = "COMPLETED", **more,
+    ) :  # fmt: skip
         """Add a job run; `submit` and `eligible` default to its start."""
         submit = more.pop("submit", start if start is not None else 0)
         eligible = more.pop("eligible", submit)
@@ -136,9 +135,7 @@ class Evidence:
         }  # fmt: skip
         self.load("job_runs", [{**row, **more}])
 
-    def events(
-        self, run: str, events: list[dict[str, Any]], attempt: int = 0, **common: Any
-    ) -> None:
+    def events(self, run, events, attempt=0, **common):
         """Add job events of rank 0 unless they say otherwise; `t` is the event's second."""
         rows = []
         for event in events:
@@ -150,7 +147,7 @@ class Evidence:
             rows.append(row)
         self.load("job_events", rows)
 
-    def log(self, run: str, lines: list[dict[str, Any]], **common: Any) -> None:
+    def log(self, run, lines, **common):
         """Add what a text log says: of no rank, host or attempt; `t` is the line's second."""
         of_log = {
             "cluster": self.name, "run_id": run, "attempt": None, "rank": None, "host": None,
@@ -162,7 +159,7 @@ class Evidence:
         ]
         self.load("job_events", rows, "job-log")
 
-    def samples(self, gpu: str, seconds: list[float], active: Any, source: str = "dcgm") -> None:
+    def samples(self, gpu, seconds, active, source="dcgm"):
         """Add readings of a GPU; `active(second)` says whether it worked, None for no profiling."""
         works = {s: active(s) for s in seconds}
         rows = [
@@ -172,7 +169,7 @@ class Evidence:
         read = {"gpu_uuid": self.gpu(gpu), "gpu_instance": "", "is_flagged": False}
         self._add("gpu_samples", rows, source, read)
 
-    def built(self) -> Path:
+    def built(self):
         """Build, close and return the file, of which tests get copies."""
         self.store.build()
         with self.store.cursor() as cursor:
@@ -180,32 +177,32 @@ class Evidence:
         self.store.close()
         return Path(self.store.path)
 
-    def build(self) -> None:
+    def build(self):
         """Bring the ledger up to date."""
         self.store.build()
 
-    def read(self, sql: str, scope: Scope = EVERYTHING) -> pl.DataFrame:
+    def read(self, sql, scope=EVERYTHING):
         """Return the rows of a select."""
         return self.store.read(sql, scope=scope)
 
-    def violations(self) -> int:
+    def violations(self):
         """Return how many rows of the database break what `check` asks for."""
         return _violations(self.store, self.store.commits)
 
-    def gpu_s(self, scope: Scope = EVERYTHING) -> dict[str, float]:
+    def gpu_s(self, scope=EVERYTHING):
         """Build and return GPU-seconds by category."""
         self.build()
         frame = ledger(self.store, by=["category"], scope=scope)
         return dict(zip(frame["category"], frame["gpu_s"], strict=True))
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self):
         """Build and return the ratios."""
         self.build()
         return self.read("select * from marts.goodput_summary").row(0, named=True)
 
 
 @functools.lru_cache(maxsize=1)
-def _violations(store: LocalStore, commits: int) -> int:  # noqa: ARG001 -- the same until then
+def _violations(store, commits):  # noqa: ARG001 -- the same until then
     return int(check(store)["violations"].sum())
 
 
@@ -221,29 +218,29 @@ class Cluster(Evidence):
     error: Exception | None = None
     waiting: list[tuple[str, str, list[dict[str, Any]]]] = field(default_factory=list)
 
-    def load(self, table: str, rows: list[dict[str, Any]], source: str = "test") -> None:
+    def load(self, table, rows, source="test"):
         """Keep rows of a raw table until the next build."""
         self.waiting.append((table, source, rows))
 
-    def build(self) -> None:
+    def build(self):
         """Do nothing: a database is built for all of its clusters together."""
 
-    def read(self, sql: str, scope: Scope = EVERYTHING) -> pl.DataFrame:
+    def read(self, sql, scope=EVERYTHING):
         """Return the rows of a select; marts show this cluster alone."""
         return self.store.read(sql, scope=replace(scope, cluster=self.name))
 
-    def gpu_s(self, scope: Scope = EVERYTHING) -> dict[str, float]:
+    def gpu_s(self, scope=EVERYTHING):
         """Return GPU-seconds by category."""
         return super().gpu_s(replace(scope, cluster=self.name))
 
-    def load_until_build(self) -> None:
+    def load_until_build(self):
         """Run the test up to its next `yield`; an error is kept for when the test is reported."""
         try:
             next(self.test, None)
         except Exception as error:  # it must not fail the tests of other clusters
             self.error = error
 
-    def read_after_build(self) -> None:
+    def read_after_build(self):
         """Run the rest of the test."""
         if self.error is not None:
             raise self.error
@@ -251,11 +248,11 @@ class Cluster(Evidence):
             raise AssertionError("a test that yields more than once says how often: `builds`")
 
 
-def load_together(every: Evidence, clusters: Iterable[Cluster]) -> None:
+def load_together(every, clusters):
     """Load what waits: the first rows of a table from all clusters, then their second ones."""
-    loads: dict[Any, list[dict[str, Any]]] = {}
+    loads = {}
     for cluster in clusters:
-        count: Counter[str] = Counter()
+        count = Counter()
         for table, source, rows in cluster.waiting:
             count[table] += 1
             for row in rows:
@@ -266,9 +263,7 @@ def load_together(every: Evidence, clusters: Iterable[Cluster]) -> None:
         every.load(key[1], loads[key], key[2])
 
 
-def built_together(
-    test: Callable[..., Generator[None]] | None = None, *, builds: int = 1
-) -> Callable[..., Any]:
+def built_together(test=None, *, builds=1):
     """Make a test of one that loads its `cluster`, yields where it is to be built, and reads it.
 
     A build costs the same for one small cluster and for fifty: all such tests of a subject share
@@ -278,30 +273,39 @@ def built_together(
         return functools.partial(built_together, builds=builds)
 
     @functools.wraps(test)
-    def reported(cluster: Cluster, **_: Any) -> None:
+    def reported(cluster, **_):
         cluster.read_after_build()
 
     reported.builds = builds  # type: ignore[attr-defined]
     return reported
 
 
-def built_with(module: Any) -> str:
+def built_with(module):
     """Return which tests that are `built_together` share a database with those of a module.
 
     All of its subject, such as `rules`, unless the module sets BUILT_ALONE: where what the whole
     database has, such as its latest reading, decides its rows.
     """
-    path = Path(module.__file__).relative_to(Path(__file__).parent)
+    path = Path(module.__file__).relative_to(FOLDER)
     return str(path if getattr(module, "BUILT_ALONE", False) else path.parts[0])
 
 
+@functools.cache
+def shared_by(path):
+    """Return whose database the tests of a module share, its path where it is their own."""
+    text = path.read_text()
+    if not path.is_relative_to(FOLDER) or "@built_together" not in text or "BUILT_ALONE" in text:
+        return str(path)
+    return str(FOLDER / path.relative_to(FOLDER).parts[0])
+
+
 @pytest.fixture(scope="session")
-def databases_of_clusters(new_store: Any) -> Iterator[Callable[..., dict[str, Cluster]]]:
+def databases_of_clusters(new_store):
     """Give the clusters of all tests that share a database, loaded and built, by node id."""
-    made: dict[str, dict[str, Cluster]] = {}
+    made = {}
     stores = []
 
-    def of(name: str, items: list[Any]) -> dict[str, Cluster]:
+    def of(name, items):
         if name not in made:
             made[name] = {}  # what failed is not tried again for each test
             stores.append(new_store())
@@ -314,7 +318,7 @@ def databases_of_clusters(new_store: Any) -> Iterator[Callable[..., dict[str, Cl
         shutil.rmtree(Path(store.path).parent)
 
 
-def _loaded_and_built(store: LocalStore, items: list[Any]) -> dict[str, Cluster]:
+def _loaded_and_built(store, items):
     found = {}
     for number, item in enumerate(items):
         cluster = found[item.nodeid] = Cluster(store, f"c{number}", first_pid=100 * (number + 1))
@@ -330,25 +334,23 @@ def _loaded_and_built(store: LocalStore, items: list[Any]) -> dict[str, Cluster]
 
 
 @pytest.fixture
-def cluster(request: Any, databases_of_clusters: Any) -> Cluster:
+def cluster(request, databases_of_clusters):
     """Return the cluster of a test that is `built_together` with others."""
     name = built_with(request.module)
     items = [
         item
         for item in request.session.items
-        if hasattr(item, "function")
-        and hasattr(item.function, "builds")
-        and built_with(item.module) == name
+        if hasattr(getattr(item, "function", None), "builds") and built_with(item.module) == name
     ]
     return databases_of_clusters(name, items)[request.node.nodeid]
 
 
 @pytest.fixture
-def new_evidence(new_store: Any) -> Any:
+def new_evidence(new_store):
     """Return a maker of clusters, empty or copies of `built` ones, that go at the end."""
-    made: list[Evidence] = []
+    made = []
 
-    def make(threads: int | None = 1, *, copy_of: Path | None = None) -> Evidence:
+    def make(threads=1, *, copy_of=None):
         made.append(Evidence(new_store(threads, copy_of=copy_of)))
         if copy_of is not None:  # what it has was loaded under the first numbers
             made[-1]._parts = itertools.count(LOADS_OF_A_COPY)
@@ -361,7 +363,7 @@ def new_evidence(new_store: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def shared_evidence(new_store: Any) -> Iterator[Evidence]:
+def shared_evidence(new_store):
     """Return a cluster for a fixture that all tests of a module read, and none of them changes."""
     shared = Evidence(new_store())
     yield shared
@@ -370,14 +372,12 @@ def shared_evidence(new_store: Any) -> Iterator[Evidence]:
 
 
 @pytest.fixture
-def evidence(new_evidence: Any) -> Any:
+def evidence(new_evidence):
     """Return an empty cluster to load evidence into."""
     return new_evidence()
 
 
-def steps(
-    first: int, last: int, start: float, length: float = 10.0, **more: Any
-) -> list[dict[str, Any]]:
+def steps(first, last, start, length=10.0, **more):
     """Return step events `first`..`last`, one after the other from second `start`."""
     return [
         {"event": "step", "step": k, "t": start + (k - first + 1) * length, "dur_s": length, **more}
@@ -385,16 +385,16 @@ def steps(
     ]
 
 
-def phase(name: str, start: float, end: float) -> dict[str, Any]:
+def phase(name, start, end):
     """Return a declared phase."""
     return {"event": "phase", "phase": name, "t": end, "dur_s": end - start}
 
 
-def durable(step: int, second: float) -> dict[str, Any]:
+def durable(step, second):
     """Return the event that a checkpoint is complete."""
     return {"event": "ckpt.durable", "step": step, "t": second}
 
 
-def printed(reported: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def printed(reported):
     """Return the same steps as a log prints them: a little late, without their length."""
     return [{"event": "step", "step": row["step"], "t": row["t"] + 0.4} for row in reported]

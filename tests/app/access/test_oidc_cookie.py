@@ -34,7 +34,7 @@ def cookie(monkeypatch):
 
 def signed(claims, secret=SECRET):
     """Return the cookies that Streamlit sets after a sign-in."""
-    cookies: dict[str, str] = {}
+    cookies = {}
 
     def sign(name, value):
         return create_signed_value(secret, name, value)

@@ -3,14 +3,11 @@
 Pages and files are those of the program itself: one without a row in the tables below fails.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re
 from fnmatch import fnmatch
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -31,17 +28,13 @@ from goodput_queries import audit
 from goodput_queries.database import LocalStore
 from goodput_queries.scope import Scope
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
 OTHERS = (COBALTS.word, "evil")
 OF_A_TEAM = Identity("reader", frozenset({Role.ADMIN}), frozenset({RED}))  # offered most
 WINDOW = {"from": "2027-01-15T08:00:00Z", "to": "2027-01-15T10:00:00Z"}
 PAGE_MAX_BYTES = 1_000_000
 
 # page: the actions that it asks about; whether rows of places are withheld from a team
-PAGES: dict[str, tuple[set[Action], bool]] = {
+PAGES = {
     "": (set(), False),
     "fleet": (set(), True),
     "runs": (set(), False),
@@ -92,6 +85,10 @@ DOWNLOADS = {  # who is offered a file, where all who see the page are not
 def store(two_teams, new_store):
     with contextlib.closing(new_store(copy_of=two_teams)) as opened:
         audit.record(opened, f"{COBALTS.word}user", "sign in")
+        use_store(opened)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(findings, "WAIT_S", PATIENCE_S)
+            a_finding()  # what no test of a page pays for
         yield opened
 
 
@@ -101,7 +98,7 @@ class Site:
     def __init__(self, store, monkeypatch):
         self._monkeypatch = monkeypatch
         self.offered, self.asked = Offered(monkeypatch), set[Action]()
-        self._script: SimpleNamespace | None = None
+        self._script = None
         monkeypatch.setattr(current, "_script", lambda: self._script)
         may = Identity.may
 
@@ -182,7 +179,7 @@ ROLES = {
     "finance": Identity("fi", frozenset({Role.FINANCE})),
     "admin": Identity("ad", frozenset({Role.ADMIN})),
 }
-OFFERED: dict[Action, Callable[[AppTest, Site], bool]] = {
+OFFERED = {
     Action.SET_FINDING_STATE: lambda app, _: has_button(app, "Acknowledge"),
     Action.NOTE_RUN: lambda app, _: has_button(app, "Add note"),
     Action.EDIT_PRICES: lambda app, _: has_button(app, "Imported"),

@@ -31,10 +31,7 @@ def site(here, monkeypatch):
 
 
 def rows_of(url, *columns):
-    found: list[dict[str, object]] = (
-        Lake.open(url).rows("job_events", columns=columns).read_all().to_pylist()
-    )
-    return found
+    return Lake.open(url).rows("job_events", columns=columns).read_all().to_pylist()
 
 
 @pytest.mark.usefixtures("site")

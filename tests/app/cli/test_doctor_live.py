@@ -34,7 +34,7 @@ def configure(here, text):
 
 
 def findings(store=None, *nearby):
-    found: Rows = defaultdict(list)
+    found = defaultdict(list)
     for what, *rest in live_sources.live_findings("goodput.duckdb", store, nearby=nearby):
         found[what].append((rest[0], rest[1], rest[2]))
     return found

@@ -1,7 +1,6 @@
 """Money is written with its currency and the decimals of that currency, everywhere."""
 
 from decimal import Decimal
-from typing import Any
 
 import polars as pl
 import pytest
@@ -56,7 +55,7 @@ def test_a_table_names_the_currency_of_amounts_and_prices(site):
         "Cost (JPY)",
         "%,.0f",
     )
-    of_price: dict[str, Any] = shown["price_per_gpu_h"]
+    of_price = shown["price_per_gpu_h"]
     assert (of_price["label"], of_price["type_config"]["format"]) == ("Price (JPY)", "%,.2f")
 
 

@@ -1,7 +1,5 @@
 """Findings as notifications have them, for tests."""
 
-from typing import Any
-
 import msgspec
 
 from goodput_messages.message import Notice
@@ -78,6 +76,6 @@ HOSTILE = Notice(
 )
 
 
-def changed(notice: Notice, **values: Any) -> Notice:
+def changed(notice, **values):
     """Return a finding with other values."""
     return msgspec.structs.replace(notice, **values)

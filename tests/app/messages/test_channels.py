@@ -5,7 +5,6 @@ import json
 import shutil
 import subprocess
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import httpx
 import pytest
@@ -14,10 +13,10 @@ from tests.app.receivers import free_port
 from tests.until import until
 
 from goodput_messages.http_post import signature
-from goodput_messages.message import Message, message
+from goodput_messages.message import message
 from goodput_messages.retries import NotSentError
 from goodput_messages.send import probe, send, send_again, trial
-from goodput_messages.targets import Alertmanager, AnyTarget, Mail, Owner, Slack, Teams, Webhook
+from goodput_messages.targets import Alertmanager, Mail, Owner, Slack, Teams, Webhook
 from goodput_queries.errors import GoodputError
 
 NOW = datetime.now(UTC).replace(microsecond=0)
@@ -64,8 +63,7 @@ def is_ready(url):
 
 
 def active(url):
-    found: list[dict[str, Any]] = httpx.get(f"{url}/api/v2/alerts", trust_env=False).json()
-    return found
+    return httpx.get(f"{url}/api/v2/alerts", trust_env=False).json()
 
 
 def handed_on(hook):
@@ -196,14 +194,14 @@ def test_the_owner_of_a_job_gets_mail_at_the_own_address(post):
 
 
 def test_a_trial_is_a_message_of_each_kind(hook, post):
-    targets: list[AnyTarget] = [
+    targets = [
         Webhook(url=hook.url),
         Alertmanager(url=hook.url),
         Mail(**mailing(post, addresses=("a@lab.example",))),
         Owner(**mailing(post, address="{user}@lab.example")),
     ]
     for target in targets:
-        content: Message = trial(target, NOW, "ann")
+        content = trial(target, NOW, "ann")
         send(content, target, NOW)
 
     assert hook.paths == ["/", "/api/v2/alerts"]

@@ -1,7 +1,5 @@
 """Sending again: what is worth it, how often, and to whom."""
 
-from __future__ import annotations
-
 import pytest
 
 from goodput_messages.retries import (
@@ -18,7 +16,7 @@ class Channel:
 
     def __init__(self, *answers):
         self.answers = list(answers)
-        self.had: list[tuple[str, ...]] = []
+        self.had = []
 
     def __call__(self, had):
         """Answer."""

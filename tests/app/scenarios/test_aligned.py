@@ -1,7 +1,6 @@
 """Two sides on one axis: by the number of the step, or by work done."""
 
 from types import SimpleNamespace
-from typing import Any
 
 import polars as pl
 import pytest
@@ -28,7 +27,7 @@ def side(run, first, count, step_ms, samples):
 
 def of_two(by):
     """Return A, steps 10 to 19 of 2 s and 8 samples, and B, 15 to 24 of 3 s and 16 samples."""
-    found: Any = SimpleNamespace(a=side("a", 10, 10, 2000, 8.0), b=side("b", 15, 10, 3000, 16.0))
+    found = SimpleNamespace(a=side("a", 10, 10, 2000, 8.0), b=side("b", 15, 10, 3000, 16.0))
     return aligned(found, SPEED, by)
 
 
@@ -52,6 +51,6 @@ def test_by_progress_the_same_work_stands_together():
 
 
 def test_sides_without_steps_have_no_rows():
-    found: Any = SimpleNamespace(a=side("x", 1, 0, 1, 1.0), b=side("y", 1, 0, 1, 1.0))
+    found = SimpleNamespace(a=side("x", 1, 0, 1, 1.0), b=side("y", 1, 0, 1, 1.0))
 
     assert aligned(found, SPEED, STEP).is_empty()

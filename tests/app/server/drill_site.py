@@ -9,8 +9,7 @@ import subprocess
 import threading
 import time
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tests.app.served import GOODPUT, PATIENCE_S
 from tests.until import until
@@ -21,7 +20,6 @@ from goodput_queries.remote import find_server
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.ingest.sources.prometheus.conftest import RealPrometheus
 
 SCRAPE_MS = 500
 STEP_S = 0.5
@@ -30,7 +28,7 @@ NODES, GPUS_PER_NODE = 8, 8
 TRAINING = range(4)  # nodes of the job
 
 
-def uuid(node: int, gpu: int) -> str:
+def uuid(node, gpu):
     return f"GPU-{node:08x}-0000-4000-8000-{gpu:012x}"
 
 
@@ -41,7 +39,7 @@ class Exporters:
     address: str = ""
     is_over: bool = False
 
-    def answer(self, path: str, _: object) -> tuple[bytes, str] | None:
+    def answer(self, path, _):
         """Return what the exporter of a node prints: the free one idles, the others work."""
         if self.is_over:
             return None
@@ -59,7 +57,7 @@ class Exporters:
         return "\n".join([*lines, ""]).encode(), "text/plain; version=0.0.4"
 
 
-def configure(folder: Path, exporters: str) -> None:
+def configure(folder, exporters):
     """Write the settings of Prometheus: a job a node, since the exporters differ by their path."""
     jobs = "".join(
         f"  - job_name: n{node}\n    metrics_path: /{node}/metrics\n"
@@ -72,7 +70,7 @@ def configure(folder: Path, exporters: str) -> None:
     )
 
 
-def down(prometheus: RealPrometheus) -> int:
+def down(prometheus):
     """Return how many targets it could not scrape last."""
     return (prometheus.get("/api/v1/targets") or b"").count(b'"health":"down"')
 
@@ -85,7 +83,7 @@ class Job:
     steps: int = 0
     is_over: threading.Event = field(default_factory=threading.Event)
 
-    def run(self) -> None:
+    def run(self):
         """Write until it is over."""
         with self.file.open("a", buffering=1) as out:
             self._say(out, "job.start")
@@ -94,12 +92,12 @@ class Job:
                 self._say(out, "step", step=self.steps, dur_s=WORK_S)
             self._say(out, "job.end")
 
-    def goes_on(self, steps: int) -> None:
+    def goes_on(self, steps):
         """Wait until it has done so many more steps."""
         goal = self.steps + steps
         until(lambda: self.steps >= goal, "the job has done its steps")
 
-    def _say(self, out: Any, event: str, **more: float) -> None:
+    def _say(self, out, event, **more):
         for node in TRAINING:
             for gpu in range(GPUS_PER_NODE):
                 rank = node * GPUS_PER_NODE + gpu
@@ -116,11 +114,11 @@ class Site:
     server: subprocess.Popen[str] | None = None
 
     @property
-    def database(self) -> Path:
+    def database(self):
         """Return where the database is."""
         return self.folder / "fleet.duckdb"
 
-    def serve(self) -> None:
+    def serve(self):
         """Start the server and wait until it says where it is."""
         with (self.folder / "serve.log").open("a") as log:
             self.server = subprocess.Popen(
@@ -134,7 +132,7 @@ class Site:
         assert self.server.stdout is not None
         assert self.server.stdout.readline().startswith("http://"), self.log()
 
-    def end(self, signal_number: int) -> int:
+    def end(self, signal_number):
         """Send the server a signal; return its exit status."""
         assert self.server is not None
         self.server.send_signal(signal_number)
@@ -144,7 +142,7 @@ class Site:
         self.server = None
         return status
 
-    def read(self, sql: str) -> list[tuple[Any, ...]]:
+    def read(self, sql):
         """Return rows through the server."""
         with contextlib.suppress(GoodputError):
             found = find_server(self.database)
@@ -153,22 +151,22 @@ class Site:
                     return found.read(sql).rows()
         return []
 
-    def source(self, name: str) -> dict[str, Any]:
+    def source(self, name):
         """Return how a live source is doing."""
         columns = "state, answered_at, failures"
         rows = self.read(f"select {columns} from marts.live_sources where source = '{name}'")
         return dict(zip(columns.split(", "), rows[0], strict=True)) if rows else {}
 
-    def has_collected(self, name: str, since: datetime) -> bool:
+    def has_collected(self, name, since):
         """Say whether a poll that began after a moment has read all there was."""
         answered_at = self.source(name).get("answered_at")
         return answered_at is not None and answered_at > since
 
-    def count(self, table: str) -> int:
+    def count(self, table):
         """Return how many rows there are."""
         rows = self.read(f"select count(*) from raw.{table}")
         return int(rows[0][0]) if rows else 0
 
-    def log(self) -> str:
+    def log(self):
         """Return what the server said."""
         return (self.folder / "serve.log").read_text()

@@ -1,9 +1,5 @@
 """A small site to be scraped: a cluster with teams, one with a GPU, one without."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from tests.queries.conftest import Evidence, steps
 
 from goodput_ingest.live import status as live_status
@@ -12,15 +8,12 @@ from goodput_queries.counted_hours import HOUR_MS, count_settled_hours
 from goodput_queries.evidence.plausible import utc_now
 from goodput_queries.objectives import Objective, as_variable
 
-if TYPE_CHECKING:
-    from goodput_queries.database import LocalStore
-
 HOUR_S = 3_600
 HOURS = 30
 SETTLE_MS = 6 * HOUR_MS
 
 
-def scraped_site(store: LocalStore) -> LocalStore:
+def scraped_site(store):
     """Load, build and count it in an empty store; return the store.
 
     Team nlp trains for 20 hours, with steps of which checkpoints keep all; vision and speech have

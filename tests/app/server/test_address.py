@@ -28,7 +28,7 @@ def test_an_address_that_others_reach_is_refused_or_warned_of(address, capsys):
 
 @pytest.mark.parametrize("command", ["serve", "demo"])
 def test_nothing_is_served_or_made_before_the_address_is_allowed(tmp_path, monkeypatch, command):
-    served: list[str] = []
+    served = []
     monkeypatch.setattr(serve, "serve_at", lambda *_: served.append("yes"))
     monkeypatch.chdir(tmp_path)
     where = ("--dir", str(tmp_path / "demo")) if command == "demo" else ("--db", "a.duckdb")
@@ -42,7 +42,7 @@ def test_nothing_is_served_or_made_before_the_address_is_allowed(tmp_path, monke
 
 
 def test_a_site_may_allow_the_address_in_its_settings(tmp_path, monkeypatch):
-    served: list[str] = []
+    served = []
     monkeypatch.setattr(serve, "serve_at", lambda *_: served.append("yes"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "goodput.toml").write_text('[serve]\naddress = "0.0.0.0"\ninsecure = true\n')

@@ -1,7 +1,5 @@
 """`/api/v1`: whose rows it gives, in which formats, and that its document describes it."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import json

@@ -5,7 +5,6 @@ Routes are those of the application itself: one without a row in the table fails
 
 import asyncio
 from fnmatch import fnmatch
-from typing import Any
 
 import pytest
 from streamlit.runtime import Runtime
@@ -41,7 +40,7 @@ NOBODY = ""
 NOTE = ServerNote(f"http://{HOST}", "t0ken", 1, "instance", IN_MEMORY)
 
 # method and path: what nobody gets, and what every member gets, whatever their role
-ROUTES: dict[str, tuple[int, set[int]]] = {
+ROUTES = {
     "GET /healthz": (200, {200}),
     "GET /metrics": (403, {403}),  # for this machine, or with its own token: test_sign_in.py
     "GET /api/v1/openapi.json": (200, {200}),  # a description that names nobody
@@ -108,7 +107,7 @@ def ask(app, path, person=NOBODY, method="GET", **headers):
         "scheme": "http", "query_string": b"", "client": ("10.0.0.7", 1), "server": (HOST, 80),
         "http_version": "1.1", "headers": [(k.encode(), v.encode()) for k, v in given.items()],
     }  # fmt: skip
-    sent: list[Any] = []
+    sent = []
     asked = iter([{"type": "http.request", "body": b"{}", "more_body": False}])
 
     async def receive():

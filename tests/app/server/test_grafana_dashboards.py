@@ -3,8 +3,6 @@
 Grafana itself is not run.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

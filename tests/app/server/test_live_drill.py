@@ -6,8 +6,6 @@ for a while, then the server is killed and started again. The ledger must be tha
 came once at the end, and but for what was never scraped that of a run without any trouble.
 """
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 import signal

@@ -120,7 +120,7 @@ def test_teams_beyond_the_limit_are_one_series(scraped_store, monkeypatch):
 
 
 def test_the_ledger_is_read_once_a_build(scraped_store, monkeypatch):
-    reads: list[str] = []
+    reads = []
     original = scraped_store.read
 
     def counting(sql, *given, **more):

@@ -116,7 +116,7 @@ def test_a_query_through_the_server_is_stopped_in_time(through):
 
 
 def test_many_processes_worth_of_calls_are_served_at_once(through):
-    failures: list[Exception] = []
+    failures = []
 
     def work(number):
         try:

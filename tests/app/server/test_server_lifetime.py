@@ -97,7 +97,7 @@ def event_file(folder, run_id):
 
 def ingest_at_once(folder, database, names):
     """Read files in with a process each, all at the same time; return how many rows were new."""
-    done: list[subprocess.CompletedProcess[str]] = []
+    done = []
     threads = [
         threading.Thread(
             target=lambda name=name: done.append(
@@ -134,7 +134,7 @@ def test_two_ingests_go_through_the_server(database, tmp_path):
 
 def test_a_command_waits_for_the_process_that_has_the_database(database, tmp_path):
     first = LocalStore(database)
-    done: list[subprocess.CompletedProcess[str]] = []
+    done = []
     waiting = threading.Thread(
         target=lambda: done.append(goodput("show", "raw.gpus", "--db", database.name, cwd=tmp_path))
     )

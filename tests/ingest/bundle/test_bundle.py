@@ -65,19 +65,29 @@ def test_the_numbers_of_a_time_range_are_the_same_elsewhere(recorded, elsewhere,
         assert there.read(LEDGER, scope=scope)["gpu_ms"].sum() > 0
 
 
-def test_a_run_has_the_same_numbers_under_pseudonyms_and_names_nobody(
-    recorded, elsewhere, tmp_path
-):
-    target = tmp_path / "run.zip"
+@pytest.fixture(scope="module")
+def under_pseudonyms(recorded, elsewhere, tmp_path_factory):
+    """Give the bundle of a run under pseudonyms, and the database that it gives elsewhere."""
+    target = tmp_path_factory.mktemp("bundle") / "run.zip"
     write(recorded, cut_of_run(recorded, RUN), target, Pseudonyms())
-    of_run = recorded.read(LEDGER, scope=Scope(run=RUN))
-
     with contextlib.closing(elsewhere(target)) as there:
-        (run,) = there.read(
-            "select run_key from marts.runs where held_ms = $1",
-            recorded.read("select held_ms from marts.runs where run_key = $1", [RUN]).row(0),
-        )["run_key"]
-        assert there.read(LEDGER, scope=Scope(run=run)).equals(of_run)
+        yield target, there
+
+
+def test_a_run_has_the_same_numbers_under_pseudonyms(recorded, under_pseudonyms):
+    _, there = under_pseudonyms
+    (run,) = there.read(
+        "select run_key from marts.runs where held_ms = $1",
+        recorded.read("select held_ms from marts.runs where run_key = $1", [RUN]).row(0),
+    )["run_key"]
+
+    assert there.read(LEDGER, scope=Scope(run=run)).equals(
+        recorded.read(LEDGER, scope=Scope(run=RUN))
+    )
+
+
+def test_a_bundle_under_pseudonyms_names_nobody(recorded, under_pseudonyms):
+    target, _ = under_pseudonyms
     names = recorded.read(
         """select distinct unnest([cluster, user_name, account, job_name, partition] || nodes)
         as name from raw.job_runs"""

@@ -1,8 +1,6 @@
 """Servers that drip, hang, flood or lead elsewhere: an answer has a total time and a size."""
 
 # ruff: noqa: DTZ001 -- moments are stored naive, in UTC
-from __future__ import annotations
-
 import contextlib
 import gzip
 import itertools
@@ -10,7 +8,6 @@ import socket
 import threading
 import time
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -22,9 +19,6 @@ from goodput_ingest.sources.dcgm.live import DcgmLive
 from goodput_ingest.sources.kubernetes import Kubernetes
 from goodput_ingest.sources.prometheus import Prometheus
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from goodput_queries.evidence.batch import Batch
 
 NOW = datetime(2026, 11, 20, 12)
 TIMEOUT_S, SLACK_S, DRIP_S = 0.4, 5.0, 0.1
@@ -147,7 +141,7 @@ def test_a_slow_target_does_not_delay_a_good_one(serve, monkeypatch):
     began = time.monotonic()
 
     batches = source.poll({}, NOW)
-    first: Batch = next(batches)
+    first = next(batches)
     good_s = time.monotonic() - began
     rest = list(batches)
 

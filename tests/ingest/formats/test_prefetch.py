@@ -1,7 +1,5 @@
 """Reading one part ahead of the store."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest
@@ -25,7 +23,7 @@ def test_the_next_item_is_made_while_one_is_used():
 
 
 def test_no_more_than_one_item_waits():
-    made: list[int] = []
+    made = []
 
     def items():
         for number in range(9):
@@ -40,7 +38,7 @@ def test_no_more_than_one_item_waits():
 
 
 def test_small_items_do_not_keep_the_big_one_behind_them_from_being_made():
-    made: list[int] = []
+    made = []
 
     def items():
         for size in (9, 1, 9, 1, 9):

@@ -29,12 +29,6 @@ def changes(lines, memory=None):
     ]
 
 
-def test_instances_are_reported_with_profile_and_slices_from_their_first_reading():
-    lines = [*cut(0, g1="4g.40gb", g2="3g.40gb"), *cut(30, g1="4g.40gb", g2="3g.40gb")]
-
-    assert changes(lines) == [("1", "4g.40gb", 4, 0, None), ("2", "3g.40gb", 3, 0, None)]
-
-
 def test_a_whole_gpu_and_the_partitions_of_an_amd_gpu_are_no_instances():
     amd = {"gpu_uuid": "a", "hostname": "n1", "gpu_compute_partition_type": "cpx"}
 

@@ -1,12 +1,9 @@
 """Whose series it is by its labels, and copies, instances and parts of one GPU."""
 
-from __future__ import annotations
-
 import polars as pl
 import pytest
-from tests.ingest.gpu_lines import GPU, START, Line, mig, other, rows
 
-from goodput_ingest.gpu_metrics import gpu_rows, labels
+from goodput_ingest.gpu_metrics import labels
 
 # labels
 
@@ -82,105 +79,3 @@ def test_where_prometheus_renamed_once_plain_pods_are_the_exporters_in_the_whole
 
 
 # copies, instances, parts
-
-
-def test_a_series_copied_for_each_job_is_one_reading():
-    power = "DCGM_FI_DEV_POWER_USAGE"
-
-    found = rows([(power, {**GPU, "hpc_job": str(job)}, 0, 600) for job in (1, 2, 3)])
-
-    assert [row["power_w"] for row in found["gpu_samples"]] == [600.0]
-    assert {row["owner"] for row in found["gpu_owners"]} == {"1", "2", "3"}
-
-
-def test_the_device_series_beside_shares_of_its_pods_is_what_counts():
-    util = "DCGM_FI_DEV_GPU_UTIL"
-    of_pods = [(util, {**GPU, "pod": pod}, 0, value) for pod, value in (("a", 30), ("b", 20))]
-
-    found = rows([(util, GPU, 0, 50), *of_pods])
-
-    assert [row["gpu_busy_ratio"] for row in found["gpu_samples"]] == [0.5]
-
-
-def test_whole_gpu_readings_that_repeat_on_mig_instances_are_one():
-    energy = mig("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", dict.fromkeys("1234", 9000))
-    active = mig("DCGM_FI_PROF_GR_ENGINE_ACTIVE", {"1": 0.5, "2": 0.0, "3": 0.25, "4": 1.0})
-
-    found = rows([*energy, *active])["gpu_samples"]
-
-    assert {r["gpu_instance"]: r["energy_j"] for r in found if r["energy_j"]} == {"": 9.0}
-    assert {r["gpu_instance"]: r["engine_active_ratio"] for r in found if r["gpu_instance"]} == {
-        "1": 0.5, "2": 0.0, "3": 0.25, "4": 1.0,
-    }  # fmt: skip
-
-
-def test_gpu_util_of_a_mig_instance_is_not_zero_but_not_measured():
-    lines = [
-        *mig("DCGM_FI_DEV_GPU_UTIL", {"1": 0}),
-        *mig("DCGM_FI_PROF_GR_ENGINE_ACTIVE", {"1": 0.5}),
-    ]
-
-    (row,) = rows(lines)["gpu_samples"]
-
-    assert row.get("gpu_busy_ratio") is None
-    assert row["engine_active_ratio"] == 0.5
-
-
-def test_of_amd_partitions_only_the_first_has_sensors():
-    amd = {"gpu_uuid": "a", "hostname": "n1", "gpu_compute_partition_type": "cpx"}
-    lines: list[Line] = [
-        ("gpu_package_power", {**amd, "gpu_partition_id": "0"}, 0, 500),
-        ("gpu_package_power", {**amd, "gpu_partition_id": "1"}, 0, 999),
-        ("gpu_prof_sm_active", {**amd, "gpu_partition_id": "1"}, 0, 40),
-    ]
-
-    found = rows(lines)["gpu_samples"]
-
-    assert {r["gpu_instance"]: r.get("power_w") for r in found} == {"": 500.0, "1": None}
-    assert {r["gpu_instance"]: r["sm_active_ratio"] for r in found} == {"": None, "1": 0.4}
-
-
-def test_a_clock_of_amd_goes_by_its_type():
-    lines: list[Line] = [
-        ("gpu_clock", {**GPU, "clock_type": f"GPU_CLOCK_TYPE_{kind}", "clock_index": "0"}, 0, mhz)
-        for kind, mhz in (("SYSTEM", 2100), ("MEMORY", 1300), ("VIDEO", 900))
-    ]
-
-    (row,) = rows(lines)["gpu_samples"]
-
-    assert (row["sm_clock_hz"], row["memory_clock_hz"]) == (2.1e9, 1.3e9)
-    assert other(lines) == {
-        ("", 'gpu_clock{clock_index="0",clock_type="GPU_CLOCK_TYPE_VIDEO"}'): 900.0
-    }
-
-
-def test_one_link_of_many_is_not_the_gpus_traffic():
-    name = "DCGM_FI_PROF_NVLINK_TX_BYTES"
-
-    found = other([(name, {**GPU, "nvlink": str(link)}, 0, link) for link in (0, 1)])
-
-    assert found == {
-        ("", 'nvlink_tx_bytes_per_s{nvlink="0"}'): 0.0,
-        ("", 'nvlink_tx_bytes_per_s{nvlink="1"}'): 1.0,
-    }
-
-
-def test_clock_events_of_a_window_are_kept_apart_by_event():
-    name = "DCGM_EXP_CLOCK_EVENTS_COUNT"
-    lines = [(name, {**GPU, "clock_event": e}, 0.0, 3.0) for e in ("power_cap", "hw_thermal")]
-
-    assert set(other(lines)) == {
-        ("", 'clock_events_in_window{clock_event="power_cap"}'),
-        ("", 'clock_events_in_window{clock_event="hw_thermal"}'),
-    }
-
-
-def test_a_series_of_no_gpu_is_named_but_the_exporters_own_are_not():
-    sets = labels.normalise(pl.DataFrame({"gpu": [None, None]}, schema={"gpu": pl.String}))
-    series = pl.DataFrame({"metric": ["gpu_nodes_total", "go_threads"], "labels": [0, 1]})
-    points = pl.DataFrame({"series": [0, 1], "ts": [START, START], "value": [1.0, 1.0]})
-
-    (parsed,) = gpu_rows(points, series, sets, source="test")
-
-    assert parsed.rows.is_empty()
-    assert [reject.content for reject in parsed.rejects] == ["gpu_nodes_total"]

@@ -1,7 +1,5 @@
 """What exporters' names mean: units, ranges, values that are none, percent or ratio."""
 
-from __future__ import annotations
-
 import csv
 import math
 from importlib import resources
@@ -149,7 +147,7 @@ def test_the_catalogue_describes_columns_that_there_are():
 
 def test_names_of_one_metric_agree_on_what_it_is():
     text = resources.files("goodput_ingest.gpu_metrics").joinpath("catalogue.csv").read_text()
-    kinds: dict[str, set[tuple[str, ...]]] = {}
+    kinds = {}
     for entry in csv.DictReader(text.splitlines()):
         facts = (entry["kind"], entry["low"], entry["high"], entry["on_mig"])
         kinds.setdefault(entry["metric"], set()).add(facts)
@@ -215,30 +213,6 @@ def test_a_ratio_name_with_percents_is_percents_from_the_first_value_over_one():
     assert [r["value"] for r in open_yet["gpu_samples_other"] if r["metric"] == name] == [1.0, 0.0]
     assert [r["gpu_busy_ratio"] for r in decided["gpu_samples"]] == [0.97, 0.01]
     assert [r["gpu_busy_ratio"] for r in later["gpu_samples"]] == [0.01]
-
-
-def test_a_ratio_name_with_a_fraction_is_a_ratio():
-    name = "DCGM_FI_DEV_GPU_UTIL_RATIO"
-
-    found = rows([(name, GPU, 0, 0.5), (name, GPU, 30, 1)])
-
-    assert [row["gpu_busy_ratio"] for row in found["gpu_samples"]] == [0.5, 1.0]
-
-
-def test_percent_or_ratio_is_decided_node_by_node():
-    name = "DCGM_FI_DEV_GPU_UTIL_RATIO"
-    elsewhere = {**GPU, "UUID": "GPU-b", "Hostname": "n2"}
-
-    found = rows([(name, GPU, 0, 50), (name, elsewhere, 0, 1)])
-
-    assert [row["gpu_uuid"] for row in found["gpu_samples"]] == ["GPU-a"]
-    assert [row["gpu_uuid"] for row in found["gpu_samples_other"]] == ["GPU-b"]
-
-
-def test_an_absurd_value_decides_nothing():
-    name = "DCGM_FI_DEV_GPU_UTIL_RATIO"
-
-    assert "gpu_samples" not in rows([(name, GPU, 0, 4294967295)])
 
 
 # recommended counters

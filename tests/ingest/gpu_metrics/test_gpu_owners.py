@@ -1,8 +1,6 @@
 """Whose GPU it was by the labels of its series."""
 
-from __future__ import annotations
-
-from tests.ingest.gpu_lines import START, Line, mig, power, rows
+from tests.ingest.gpu_lines import START, power, rows
 
 from goodput_ingest.gpu_metrics import Memory
 
@@ -16,29 +14,6 @@ def owned(lines, memory=None):
         )
         for row in rows(lines, memory).get("gpu_owners", [])
     ]
-
-
-def test_an_owner_is_from_the_first_reading_with_its_label_to_the_last():
-    lines = [power(0), *(power(s, hpc_job="7") for s in (30, 60, 90)), power(120)]
-
-    assert owned(lines) == [("7", 30, 90)]
-
-
-def test_a_reading_without_the_label_and_a_hole_both_end_a_stretch():
-    lines = [
-        *(power(s, hpc_job="7") for s in (0, 30)),
-        power(60),
-        *(power(s, hpc_job="7") for s in (90, 120, 600, 630)),
-    ]
-
-    assert owned(lines) == [("7", 0, 30), ("7", 90, 120), ("7", 600, 630)]
-
-
-def test_a_gpu_that_is_read_less_often_than_others_has_its_owner_throughout():
-    lines = [power(s, hpc_job="7") for s in range(0, 301, 60)]
-    often = [power(s, UUID="GPU-b", gpu="1", hpc_job="8") for s in range(0, 301, 10)]
-
-    assert owned([*lines, *often]) == [("7", 0, 300), ("8", 0, 300)]
 
 
 def test_an_owner_goes_on_from_poll_to_poll_as_one_stretch():
@@ -69,17 +44,3 @@ def test_an_outage_of_ours_ends_a_stretch():
     owned([power(0, hpc_job="7"), power(30, hpc_job="7")], memory)
 
     assert owned([power(3600, hpc_job="7")], memory) == [("7", 3600, 3600)]
-
-
-def test_pods_and_jobs_are_owners_of_instances_too():
-    lines = mig("DCGM_FI_PROF_GR_ENGINE_ACTIVE", {"1": 0.5})
-    labelled: list[Line] = [
-        (name, {**one_set, "pod": "p", "namespace": "ns", "container": "c"}, s, value)
-        for name, one_set, s, value in lines
-    ]
-
-    (row,) = rows(labelled)["gpu_owners"]
-
-    assert (row["gpu_instance"], row["kind"], row["owner"], row["container"]) == (
-        "1", "pod", "ns/p", "c",
-    )  # fmt: skip

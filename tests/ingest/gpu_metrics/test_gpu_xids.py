@@ -16,36 +16,6 @@ def xid(seconds, code, **more):
     return ("DCGM_FI_DEV_XID_ERRORS", {**GPU, **more}, seconds, code)
 
 
-def test_a_change_of_the_latch_is_an_event():
-    lines = [xid(0, 0), xid(30, 31), xid(60, 31), xid(90, 79), xid(120, 79)]
-
-    assert xids(lines) == [(30, 31, "approximate"), (90, 79, "approximate")]
-
-
-def test_a_latch_that_was_set_when_we_came_is_not_dated():
-    assert xids([xid(0, 79), xid(30, 79)]) == [(0, 79, "at_or_before")]
-
-
-def test_a_latch_that_appears_on_a_gpu_we_watched_is_an_event():
-    lines = [power(0), power(30), power(60), xid(60, 94, err_code="94", err_msg="Contained ECC")]
-
-    assert xids(lines) == [(60, 94, "approximate")]
-    assert rows(lines)["gpu_events"][0]["message"] == "Contained ECC"
-
-
-def test_after_a_hole_the_same_code_is_the_old_event_and_another_is_not_dated():
-    before = [xid(seconds, 13) for seconds in (0, 30, 60)]
-
-    assert xids([*before, xid(3600, 13)]) == [(0, 13, "at_or_before")]
-    assert xids([*before, xid(3600, 79)]) == [(0, 13, "at_or_before"), (3600, 79, "at_or_before")]
-
-
-def test_a_missing_gauge_does_not_make_its_code_new():
-    lines = [xid(0, 13), power(30), xid(60, 13)]
-
-    assert xids(lines) == [(0, 13, "at_or_before")]
-
-
 def test_the_latch_is_remembered_from_poll_to_poll():
     memory = Memory()
 
@@ -93,7 +63,3 @@ def test_an_xid_on_a_mig_gpu_is_one_event_of_the_gpu():
     ]
 
     assert polls == [[], [(30, 79, "approximate")]]
-
-
-def test_a_blank_is_no_xid():
-    assert xids([xid(0, 0), xid(30, 2147483632)]) == []

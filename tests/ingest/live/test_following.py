@@ -1,8 +1,6 @@
 # ruff: noqa: DTZ001 -- moments are stored naive, in UTC
 """A log that is followed as it grows gives the rows of the whole file, however it is cut."""
 
-from __future__ import annotations
-
 import random
 from datetime import datetime
 from typing import Any
@@ -52,7 +50,7 @@ def load(store, source):
 
 def known(store):
     """Return all evidence and rejects, without their load numbers."""
-    found: Rows = []
+    found = []
     for table in TABLES:
         rows = store.read(f"select * exclude (load_sequence) from raw.{table}")
         # polars divides a column of one row otherwise than one of several: the last bit differs

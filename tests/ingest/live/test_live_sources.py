@@ -1,10 +1,7 @@
 """From `[[collect]]` tables to live sources: every key checked, no secret in a settings file."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,7 +18,7 @@ from goodput_ingest.sources.slurm.live import SlurmLive
 from goodput_queries.errors import IngestError
 
 URL = "http://127.0.0.1:9090"
-LEAST: dict[str, dict[str, Any]] = {
+LEAST = {
     "prometheus": {"url": URL},
     "kubernetes": {"url": URL},
     "dcgm": {"urls": ["http://n1:9400"]},

@@ -1,7 +1,5 @@
 """The database between processes: held, shared, and collected into by one at a time."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -48,7 +46,7 @@ def test_a_file_that_another_process_has_is_a_stated_failure(empty_database):
 
 def test_two_threads_share_one_opening(empty_database):
     stores = Shared(empty_database)
-    seen: list[object] = []
+    seen = []
     barrier = threading.Barrier(4, timeout=PATIENCE_S)
 
     def use():

@@ -1,11 +1,8 @@
 # ruff: noqa: DTZ001 -- moments are stored naive, in UTC
-from __future__ import annotations
-
 import itertools
 import json
 import os
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,11 +11,6 @@ from goodput_ingest.live.status import Status
 from goodput_ingest.live.tail import Tail
 from goodput_ingest.sources.job_events.job_events import JobEvents
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from goodput_queries.evidence.batch import Batch
 
 NOW = datetime(2026, 11, 20, 13)
 START_S = 1795178033
@@ -299,7 +291,7 @@ def test_wrong_settings_are_named(store, tmp_path, settings, said):
 def test_batches_come_one_by_one(tmp_path, job_events):
     add(tmp_path / "a.jsonl", steps(1, 3))
 
-    polled: Iterator[Batch] = job_events.poll({}, NOW)
+    polled = job_events.poll({}, NOW)
 
     assert next(polled).table == "job_events"
 

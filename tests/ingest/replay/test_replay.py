@@ -1,10 +1,8 @@
 """A replay shows a recording in the order of time, and ends where a plain ingest ends."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 
 import pytest
 
@@ -67,8 +65,7 @@ def poll(feed, store):
 
 
 def latest(store):
-    found: datetime = store.read("select max(ts) from raw.gpu_samples").item()
-    return found
+    return store.read("select max(ts) from raw.gpu_samples").item()
 
 
 def test_nothing_of_the_future_is_known(feed, replayed, steady):

@@ -1,13 +1,10 @@
 """Whatever stands in a recorded file: no crash; a line is a row or a reject with a reason."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import json
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -69,7 +66,7 @@ def changed(line, path, value):
     """Return a JSON line with one field, found by stepping into it, put to another value."""
     record = at = json.loads(line)
     for step in path:
-        keys: list[Any] = list(at) if isinstance(at, dict) else list(range(len(at)))
+        keys = list(at) if isinstance(at, dict) else list(range(len(at)))
         if not keys:
             break
         key = keys[step % len(keys)]

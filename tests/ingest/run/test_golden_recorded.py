@@ -4,8 +4,6 @@ Each case is read as a user reads it: by name and recognised by its content, pla
 a log as collectors hand it on, with a time before each line.
 """
 
-from __future__ import annotations
-
 import gzip
 from datetime import datetime
 from typing import Any
@@ -41,7 +39,7 @@ WITHOUT_TIMES = {
     *("megatron_save_of_a_fork", "megatron_time_and_mean_of_an_iteration"),
     *("nemo_length_of_each_step", "deepspeed_step_0_and_pipeline_engine"),
     "nemo_undated_steps_before_a_save",
-    "undated_lines_of_two_kinds",
+    *("undated_lines_of_two_kinds", "torchrun_root_cause_of_an_exception_printed_before"),
 }
 OF_TIMES = ("benchmark_id", "extra")  # columns in which a row's time may stand, too
 STAMPS = (
@@ -61,7 +59,7 @@ def of_content(path):
 
 def read(name, path, options):
     """Return all rows of a file by table, in the file's order, and its rejects."""
-    found: Rows = {}
+    found = {}
     for batch in SOURCES[name](path, options).extract():
         rows = batch.rows.with_columns(cs.float().fill_nan(None))  # NaN is not equal to itself
         found.setdefault(batch.table, []).extend(rows.to_dicts())
@@ -83,7 +81,7 @@ def is_line_based(case):
     """Say whether the case is a log without a collector's times."""
     path, name = input_of(case), name_of(case)
     content = path.read_bytes()
-    is_document = name == "nccl-inspector" and path.suffix == ".txt"
+    is_document = (name, path.suffix) in {("nccl-inspector", ".txt"), ("goodput-events", ".json")}
     is_table = path.suffix == ".csv"
     has_stamps = STAMPED.match(content.decode("utf-8", "replace")) is not None
     return name in LOGS and not (is_document or is_table or has_stamps)
@@ -141,6 +139,7 @@ def growing():
 
 LONG = [
     GOLDEN / "job_log" / "megatron_two_lives_and_a_hang",
+    GOLDEN / "nvml" / "four_gpus_with_incomplete_gpm",
     GOLDEN / "slurm" / "22_05_sacct_steps_and_duplicates",
 ]
 OF_LINES = pytest.mark.parametrize("case", growing(), ids=name_of)

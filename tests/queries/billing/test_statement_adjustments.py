@@ -7,6 +7,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from decimal import Decimal
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -31,8 +32,8 @@ HOSTILE = "=cmd|' /C calc'!A0 <script>alert(1)</script> \u202e"
 
 
 @pytest.fixture(scope="module")
-def built_fleet(new_store):
-    """Close the first of three days: A and B have jobs on it, B runs on into the second."""
+def open_fleet(new_store):
+    """Load three days: A and B have jobs on the first, B runs on into the second."""
     evidence = Evidence(new_store())
     evidence.node("a", 4)
     evidence.watched(72 * HOUR_S)
@@ -40,7 +41,13 @@ def built_fleet(new_store):
     evidence.job("2", 10 * HOUR_S, 20 * HOUR_S, ["a"], 1, account="B", user_name="bob",
                  submit=10 * HOUR_S)  # fmt: skip
     evidence.add("rates", gpu_model="H100", price_per_gpu_h=Decimal(2), cluster=None)
-    evidence.store.build()
+    return evidence.built()
+
+
+@pytest.fixture(scope="module")
+def built_fleet(new_store, open_fleet):
+    """Close the first day."""
+    evidence = Evidence(new_store(copy_of=open_fleet))
     statement(evidence.store, FIRST, SETTINGS)
     return evidence.built()
 
@@ -76,37 +83,52 @@ def said(store, kind, when=FIRST, account="A"):
     return record.speak(store, SETTINGS, kind, Target(when, account), reason="why", made_by="me")
 
 
+@pytest.fixture(scope="module")
+def three_days(new_store, built_fleet):
+    """Give what people said of the first day, it before that, and three days after it."""
+    store = new_store(copy_of=built_fleet)
+    before = statement(store, FIRST, SETTINGS)
+    credit = credited(store)
+    said(store, "note")
+    said(store, "dispute")
+    resolved = said(store, "dispute", account="B")
+    record.resolve(store, SETTINGS, resolved, "accepted", reason="right", made_by="boss",
+                   amount=Decimal(3))  # fmt: skip
+    days = [statement(store, when, SETTINGS) for when in (FIRST, NEXT, THIRD)]
+    return SimpleNamespace(store=store, before=before, credit=credit, resolved=resolved, days=days)
+
+
+@pytest.fixture
+def booked(fleet):
+    """Give a fleet whose second day books a credit."""
+    credited(fleet.store)
+    statement(fleet.store, NEXT, SETTINGS)
+    return fleet
+
+
 def credits_in(made):
     return made.rows.filter(pl.col("adjustment_id").is_not_null())
 
 
-def test_a_credit_is_a_line_of_the_next_statement_once_and_changes_no_closed_day(fleet):
-    store = fleet.store
-    before = statement(store, FIRST, SETTINGS)
-    made_id = credited(store)
-
-    first, following, third = (statement(store, when, SETTINGS) for when in (FIRST, NEXT, THIRD))
+def test_a_credit_is_a_line_of_the_next_statement_once_and_changes_no_closed_day(three_days):
+    before, (first, following, third) = three_days.before, three_days.days
 
     assert first.rows.rows() == before.rows.rows()
     assert (first.bookings[0].digest, len(first.bookings)) == (before.bookings[0].digest, 1)
-    (row,) = credits_in(following).to_dicts()
-    assert (row["line"], row["team"], row["gpu_ms"]) == ("credit", "A", 0)
-    assert (row["total_cost"], row["reason"], row["for_day"]) == (
-        Decimal("-5.00"), "switch failed", FIRST,
-    )  # fmt: skip
-    assert row["adjustment_id"] == made_id
+    (row,) = credits_in(following).filter(pl.col("team") == "A").to_dicts()
+    assert (row["line"], row["gpu_ms"], row["total_cost"]) == ("credit", 0, Decimal("-5.00"))
+    assert (row["reason"], row["for_day"]) == ("switch failed", FIRST)
+    assert row["adjustment_id"] == three_days.credit
     assert following.is_closed
-    assert following.total_cost == 4 * 24 * 2 - 5
+    assert following.total_cost == 4 * 24 * 2 - 5 - 3
     (account,) = following.accounts.filter(pl.col("account") == "A").to_dicts()
     assert (account["credit_cost"], account["total_cost"]) == (Decimal(-5), Decimal(-5))
     assert credits_in(third).is_empty()
     assert following.accounts["yesterday_cost"].sum() == first.total_cost
 
 
-def test_the_day_that_books_a_credit_still_balances_and_is_corrected_without_it(fleet):
-    store = fleet.store
-    credited(store)
-    statement(store, NEXT, SETTINGS)
+def test_the_day_that_books_a_credit_still_balances_and_is_corrected_without_it(booked):
+    fleet, store = booked, booked.store
     assert not statement(store, NEXT, SETTINGS).was_corrected
 
     fleet.job("9", 24 * HOUR_S, 25 * HOUR_S, ["a"], 4, account="C", submit=24 * HOUR_S)
@@ -170,31 +192,21 @@ def notes_of(made):
     return [(row[1], row[2]) for row in table.rows]
 
 
-def test_notes_and_open_disputes_are_on_their_day_and_the_next(fleet):
-    store = fleet.store
-    said(store, "note")
-    said(store, "dispute")
-    first, following, third = (statement(store, day, SETTINGS) for day in (FIRST, NEXT, THIRD))
+def test_open_disputes_are_on_their_day_and_the_next_and_resolved_ones_on_their_day(three_days):
+    first, following, third = map(notes_of, three_days.days)
 
-    assert notes_of(first) == [("Note", "\N{EN DASH}"), ("Dispute", "open")]
-    assert first.total_cost == 4 * 16 * 2
-    assert notes_of(following) == [("Note", "\N{EN DASH}"), ("Dispute", "open")]
-    assert notes_of(third) == []
-
-
-def test_a_resolved_dispute_is_on_its_day_alone(fleet):
-    store = fleet.store
-    statement(store, FIRST, SETTINGS)
-    disputed = said(store, "dispute")
-    record.resolve(store, SETTINGS, disputed, "accepted", reason="right", made_by="boss",
-                   amount=Decimal(3))  # fmt: skip
-
-    of_its_day = notes_of(statement(store, FIRST, SETTINGS))
-    assert ("Dispute", "accepted") in of_its_day
-    assert ("Credit", "not booked yet") in of_its_day
-    assert "Dispute" not in dict(notes_of(statement(store, NEXT, SETTINGS)))
+    said_in_full = [("Note", "\N{EN DASH}"), ("Dispute", "open")]
+    assert first[1:] == [
+        *said_in_full, ("Dispute", "accepted"), ("Resolution", "accepted"),
+        ("Credit", "not booked yet"),
+    ]  # fmt: skip
+    assert following == said_in_full
+    assert third == []
+    assert three_days.days[0].total_cost == 4 * 16 * 2
     with pytest.raises(QueryError, match="resolved already"):
-        record.resolve(store, SETTINGS, disputed, "rejected", reason="no", made_by="boss")
+        record.resolve(
+            three_days.store, SETTINGS, three_days.resolved, "rejected", reason="no", made_by="boss"
+        )
 
 
 @pytest.mark.parametrize(
@@ -276,24 +288,18 @@ RULES = (
 )
 
 
-def test_a_rule_gives_credits_of_a_closed_day_once(new_store):
-    evidence = Evidence(new_store())
-    evidence.node("a", 2)
-    evidence.watched(72 * HOUR_S)
-    for number, (account, gpu_hours) in enumerate((("A", 10), ("B", 6))):
-        evidence.job(str(number), 0, gpu_hours * HOUR_S, ["a"], 1, account=account)
-    evidence.add("rates", gpu_model="H100", price_per_gpu_h=Decimal(2), cluster=None)
-    evidence.store.build()
+def test_a_rule_gives_credits_of_a_closed_day_once(new_evidence, open_fleet):
+    store = new_evidence(copy_of=open_fleet).store
     ruled = change(SETTINGS, credits=RULES)
 
     for _ in range(2):
-        first = statement(evidence.store, FIRST, ruled)
-    following = statement(evidence.store, NEXT, SETTINGS)  # by the rules when the day closed
+        first = statement(store, FIRST, ruled)
+    following = statement(store, NEXT, SETTINGS)  # by the rules when the day closed
 
     given = {row["team"]: row["total_cost"] for row in credits_in(following).to_dicts()}
     assert credits_in(first).is_empty()
     assert given == {"A": Decimal("-10.00"), "B": Decimal("-3.99")}  # 12.00 x 0.333, rounded down
-    assert set(adjustments.listed(evidence.store)["made_by"]) == {"policy"}
+    assert set(adjustments.listed(store)["made_by"]) == {"policy"}
 
 
 @pytest.mark.parametrize(

@@ -86,27 +86,33 @@ def by_account(made):
 
 
 @pytest.mark.parametrize(
-    ("hours", "by_hand", "is_closed"),
-    [(16 + 5.9, False, False), (16 + 6, False, True), (15, True, True)],
-    ids=["short of the lateness", "the lateness beyond its end", "by hand, once it has ended"],
+    ("hours", "is_closed"),
+    [(16 + 5.9, False), (16 + 6, True)],
+    ids=["short of the lateness", "the lateness beyond its end"],
 )
-def test_a_day_is_open_until_evidence_reaches_beyond_its_end(fleet, hours, by_hand, is_closed):
+def test_a_day_is_open_until_evidence_reaches_beyond_its_end(fleet, hours, is_closed):
     watched_until(fleet, hours)  # a job runs until 20
 
-    assert statement(fleet.store, WHEN, SETTINGS, closes_now=by_hand).is_closed == is_closed
+    assert statement(fleet.store, WHEN, SETTINGS).is_closed == is_closed
 
 
-def test_a_past_day_is_closed_by_hand_however_far_the_evidence_reaches(evidence):
+@pytest.fixture
+def fifteen_hours(evidence):
+    """Give a cluster with an hour of evidence less than its first day has."""
     evidence.node("a", 1)
     evidence.watched(15 * HOUR_S)
     evidence.store.build()
-    noon, later = datetime(2027, 1, 15, 12, tzinfo=UTC), datetime(2027, 1, 17, tzinfo=UTC)
-    unended = statement(evidence.store, WHEN, SETTINGS, closes_now=True, now=noon)
+    return evidence
 
-    made = statement(evidence.store, WHEN, SETTINGS, closes_now=True, now=later)
-    evidence.state("*", "up", 0, 40 * HOUR_S)
-    evidence.store.build()
-    corrected = statement(evidence.store, WHEN, SETTINGS, now=later)
+
+def test_a_past_day_is_closed_by_hand_however_far_the_evidence_reaches(fifteen_hours):
+    store = fifteen_hours.store
+    noon, later = datetime(2027, 1, 15, 12, tzinfo=UTC), datetime(2027, 1, 17, tzinfo=UTC)
+    unended = statement(store, WHEN, SETTINGS, closes_now=True, now=noon)
+
+    made = statement(store, WHEN, SETTINGS, closes_now=True, now=later)
+    watched_until(fifteen_hours, 40)
+    corrected = statement(store, WHEN, SETTINGS, now=later)
 
     assert not unended.is_closed
     assert made.is_closed
@@ -114,14 +120,20 @@ def test_a_past_day_is_closed_by_hand_however_far_the_evidence_reaches(evidence)
     assert corrected.was_corrected
 
 
-def test_a_job_over_midnight_is_charged_to_each_day_its_part(fleet):
-    watched_until(fleet, 60)
+@pytest.fixture(scope="module")
+def two_days(new_store, built_fleet):
+    """Give the statements of the first day and of the next, and a budget of B."""
+    fleet = Evidence(new_store(copy_of=built_fleet))
+    fleet.state("*", "up", 0, 60 * HOUR_S)
+    fleet.add("budgets", account="B", cost_per_month=Decimal(20), cluster=None)
+    fleet.store.build()
+    return [statement(fleet.store, date(2027, 1, day), StatementSettings()) for day in (15, 16)]
 
-    first, second = (statement(fleet.store, date(2027, 1, day), SETTINGS) for day in (15, 16))
 
+def test_a_job_over_midnight_is_charged_to_each_day_its_part(two_days):
     held = [
         made.rows.filter((pl.col("team") == "B") & (pl.col("line") == "usage"))["gpu_ms"].sum()
-        for made in (first, second)
+        for made in two_days
     ]
     assert held == [6 * HOUR_S * 1000, 4 * HOUR_S * 1000]
 
@@ -138,9 +150,15 @@ def test_a_closed_day_computed_again_is_proven_unchanged(closed, first, tmp_path
         assert path.read_bytes() == (tmp_path / "again" / path.name).read_bytes(), path.name
 
 
-def test_late_evidence_makes_corrections_that_add_up_and_leaves_what_was_billed(closed, first):
+@pytest.fixture
+def corrected(closed):
+    """Give the closed day with a correction, and its statement."""
     late_job(closed)
-    second = statement(closed.store, WHEN, SETTINGS)
+    return closed, statement(closed.store, WHEN, SETTINGS)
+
+
+def test_late_evidence_makes_corrections_that_add_up_and_leaves_what_was_billed(corrected, first):
+    closed, second = corrected
 
     assert second.was_corrected
     assert [booking.number for booking in second.bookings] == [0, 1]
@@ -176,13 +194,11 @@ def test_late_evidence_makes_corrections_that_add_up_and_leaves_what_was_billed(
 def test_new_prices_and_policies_are_those_of_later_days(closed, first):
     """Late evidence of a closed day too is charged at its prices, by its policy."""
     closed.add("rates", gpu_model="H100", price_per_gpu_h=Decimal(9), cluster=None)
-    closed.build()
-    after = statement(closed.store, WHEN, StatementSettings(idle_policy="none"))
     late_job(closed)
-    corrected = statement(closed.store, WHEN, SETTINGS)
+    corrected = statement(closed.store, WHEN, StatementSettings(idle_policy="none"))
 
-    assert after.policy.idle == "proportional"
-    assert after.rows.rows() == first.rows.rows()
+    assert corrected.policy.idle == "proportional"
+    assert corrected.rows.filter(pl.col("correction") == 0).rows() == first.rows.rows()
     late = corrected.rows.filter((pl.col("team") == "C") & (pl.col("line") == "usage"))
     assert late["direct_cost"].to_list() == [Decimal("24.00")]
     for row in corrected.rows.iter_rows(named=True):
@@ -216,8 +232,7 @@ def test_prices_of_another_currency_that_hold_on_other_days_do_not_matter(fleet)
 
 
 def test_a_closed_day_keeps_its_currency_and_is_not_compared_with_another(closed):
-    closed.state("*", "up", 0, (16 + 30) * HOUR_S)
-    closed.build()
+    watched_until(closed, 16 + 30)
     in_euros = change(SETTINGS, currency="EUR")
     following = statement(closed.store, WHEN + timedelta(days=1), in_euros)
 
@@ -265,12 +280,8 @@ def test_a_closing_that_was_cut_off_is_done_again(closed, first):
     assert billed == first.rows.height
 
 
-def test_days_beside_it_and_the_month_so_far(fleet):
-    watched_until(fleet, 60)
-    fleet.add("budgets", account="B", cost_per_month=Decimal(20), cluster=None)
-    fleet.store.build()
-
-    made = statement(fleet.store, date(2027, 1, 16), StatementSettings())
+def test_days_beside_it_and_the_month_so_far(two_days):
+    _, made = two_days
 
     rows = {row["account"]: row for row in made.accounts.iter_rows(named=True)}
     assert rows["B"]["total_cost"] == Decimal("8.00")
@@ -332,7 +343,9 @@ def test_policy_none_leaves_idle_time_on_its_own_line(closed, first):
     assert set(exact.filter(pl.col("line") == "idle")["idle_share_cost"]) == {0}
 
 
-def test_a_day_whose_readings_were_dropped_stands_as_billed(fleet):
+@pytest.fixture
+def billed_ten_days_ago(fleet):
+    """Give a billed day with readings, ten days before the latest, and its statement."""
     fleet.add(
         "gpu_samples",
         *({"ts": s, "energy_j": 1e6 + 300.0 * s} for s in range(0, 10 * HOUR_S, 600)),
@@ -341,10 +354,14 @@ def test_a_day_whose_readings_were_dropped_stands_as_billed(fleet):
     end_s = 24 * 10 * HOUR_S
     fleet.samples("a#0", fleet.every(end_s - 2 * HOUR_S, end_s, 600), lambda _: True)
     watched_until(fleet, 24 * 10)
-    before = statement(fleet.store, WHEN, SETTINGS)
+    return fleet, statement(fleet.store, WHEN, SETTINGS)
+
+
+def test_a_day_whose_readings_were_dropped_stands_as_billed(billed_ten_days_ago):
+    fleet, before = billed_ten_days_ago
     assert before.rows["energy_mj"].sum() > 0
 
-    now = fleet.at(end_s)
+    now = fleet.at(24 * 10 * HOUR_S)
     drop_old(fleet.store, Retention(samples_days=3), is_confirmed=True, now=now)
     fleet.store.build(is_full=True)
     after = statement(fleet.store, WHEN, SETTINGS)

@@ -1,11 +1,8 @@
 """Writing processes of a lake, as many as a test wants: children of one that has imported all."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tests.queries.lake.conftest import readings
 
@@ -13,24 +10,18 @@ from goodput_queries.evidence.batch import Reject
 from goodput_queries.lake.lake import Lake
 from goodput_queries.lake.upkeep import compact
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from multiprocessing.connection import Connection
-
-    from goodput_queries.evidence.batch import Batch
-
 WRITERS = multiprocessing.get_context("forkserver")
 WRITERS.set_forkserver_preload(["tests.queries.lake.writers"])
 PATIENCE_S = 60.0
 
 
-def batch(number: int) -> Batch:
+def batch(number):
     """Return readings of two GPUs, and a row that was refused; each batch half a minute later."""
     found = readings(f"d{number}", (30 * number,))
     return replace(found, rejects=[Reject(number, "no number", "x")])
 
 
-def _write(url: str, numbers: Sequence[int], aws: Mapping[str, str], answer: Connection) -> None:
+def _write(url, numbers, aws, answer):
     os.environ.update(aws)
     lake = Lake.open(url, cluster="west")
     if not numbers:
@@ -41,21 +32,21 @@ def _write(url: str, numbers: Sequence[int], aws: Mapping[str, str], answer: Con
 class Writer:
     """A process that appends batches to a lake; without any it compacts the lake."""
 
-    def __init__(self, url: str, numbers: Sequence[int], aws: Mapping[str, str] = {}) -> None:
+    def __init__(self, url, numbers, aws=None):
         """Start it."""
         self._answer, theirs = WRITERS.Pipe()
-        self._process = WRITERS.Process(target=_write, args=(url, numbers, aws, theirs))
+        self._process = WRITERS.Process(target=_write, args=(url, numbers, aws or {}, theirs))
         self._process.start()
         theirs.close()
 
-    def new_loads(self) -> int:
+    def new_loads(self):
         """Wait until it ends; return how many batches it found new."""
         assert self._answer.poll(PATIENCE_S)
-        found: int = self._answer.recv()
+        found = self._answer.recv()
         self._process.join()
         return found
 
-    def kill(self, after_s: float) -> bool:
+    def kill(self, after_s):
         """Kill it after some time; return whether it was still writing."""
         self._process.join(after_s)
         was_writing = self._process.is_alive()
@@ -64,7 +55,7 @@ class Writer:
         return was_writing
 
 
-def assert_whole(lake: Lake, count: int) -> None:
+def assert_whole(lake, count):
     """Assert that each of so many batches is there once, with its refused row."""
     loads = lake.commits("gpu_samples")
     assert sorted(one.digest for one in loads) == sorted(

@@ -62,7 +62,7 @@ def the_last_hour_first():
     ]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def what_is_made_of(new_store):
     """Return a function: the rows of the stages of readings by order, built at the end or often.
 
@@ -114,8 +114,13 @@ def test_readings_say_the_same_in_whatever_order_they_came(what_is_made_of, buil
     assert the_same(what_is_made_of(ORDERS, builds=builds))
 
 
-def test_it_does_not_matter_where_the_table_is_parted(monkeypatch, what_is_made_of):
-    whole = what_is_made_of(ORDERS, builds=False)
+@pytest.fixture(scope="module")
+def whole(what_is_made_of):
+    """Give the rows of all orders, built at the end."""
+    return what_is_made_of(ORDERS, builds=False)
+
+
+def test_it_does_not_matter_where_the_table_is_parted(monkeypatch, what_is_made_of, whole):
     monkeypatch.setattr(passes, "READINGS_OF_A_PART", 100)
 
     assert what_is_made_of(ORDERS, builds=False) == whole

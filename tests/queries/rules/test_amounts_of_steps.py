@@ -4,14 +4,11 @@ The definition here knows no stretch, cell or amount: each moment of an allocate
 piece of its attempt's timeline, and in a step in the split that has it.
 """
 
-from __future__ import annotations
-
 import random
 from collections import Counter
-from typing import Any
 
 import pytest
-from tests.queries.conftest import START_MS, durable, phase, steps
+from tests.queries.conftest import START_MS, Evidence, durable, phase, steps
 
 from goodput_queries.scope import Scope
 
@@ -24,9 +21,9 @@ AMOUNTS = """select gpu_uuid, gpu_instance, attempt_key, category, phase, sum(gp
     group by all having ms <> 0"""
 
 
-def attempt_events(of: random.Random, begin: float, end: float, first: int, ranks: int) -> list:
+def attempt_events(of, begin, end, first, ranks):
     """Return events of an attempt: steps of several lengths, with waits, saves, gaps, a failure."""
-    found: list[dict[str, Any]] = []
+    found = []
     length, now, step = of.choice([0.7, 3.0, 20.0, 75.0]), begin, first
     while now + 2 * length < end:
         step += 1
@@ -55,7 +52,7 @@ def attempt_events(of: random.Random, begin: float, end: float, first: int, rank
     return sorted(found, key=lambda event: event["t"])
 
 
-def world(cluster: Any, seed: int) -> list[tuple[str, int, list[dict[str, Any]]]]:
+def world(cluster, seed):
     """Load GPUs, one in shares, and jobs; return the events of each attempt, to be loaded."""
     of = random.Random(seed)  # noqa: S311 -- test data
     cluster.node("a", 4)
@@ -81,25 +78,28 @@ def world(cluster: Any, seed: int) -> list[tuple[str, int, list[dict[str, Any]]]
     return events
 
 
-def expected(cluster: Any, first: int, last: int) -> Counter[tuple]:
+def expected(cluster, first, last):
     """Return milliseconds by GPU, attempt, category and phase, from the intervals themselves."""
-    pieces: dict[str, list[tuple]] = {}
-    for run, *piece in cluster.read(
+    pieces = {}
+    for run, *piece in cluster.store.read(
         f"""select job_run_key, attempt_key, category, phase, start_ms, coalesce(end_ms, {last})
-        from intermediate.int_run_timeline"""
+        from intermediate.int_run_timeline where starts_with(job_run_key, $1)""",
+        [f"{cluster.name}/"],
     ).rows():
         pieces.setdefault(run, []).append(tuple(piece))
-    splits: dict[str, list[tuple]] = {}
-    for attempt, *split in cluster.read(
+    splits = {}
+    for attempt, *split in cluster.store.read(
         """select attempt_key, gpu_uuid, category, phase, start_ms, end_ms
-        from intermediate.int_step_splits order by start_ms"""
+        from intermediate.int_step_splits where starts_with(attempt_key, $1) order by start_ms""",
+        [f"{cluster.name}/"],
     ).rows():
         splits.setdefault(attempt, []).append(tuple(split))
-    holds = cluster.read(
+    holds = cluster.store.read(
         f"""select gpu_uuid, gpu_instance, job_run_key, start_ms, coalesce(end_ms, {last})
-        from intermediate.int_holds"""
+        from intermediate.int_holds where starts_with(job_run_key, $1)""",
+        [f"{cluster.name}/"],
     ).rows()
-    found: Counter[tuple] = Counter()
+    found = Counter()
     for gpu, instance, run, start, end in holds:
         for attempt, category, phase_of, piece_start, piece_end in pieces.get(run, []):
             begin, until = max(first, start, piece_start), min(last, end, piece_end)
@@ -116,7 +116,7 @@ def expected(cluster: Any, first: int, last: int) -> Counter[tuple]:
     return +found
 
 
-def differences(cluster: Any, first: int, last: int) -> list[tuple]:
+def differences(cluster, first, last):
     """Return where the ledger of a window differs; of a share, by more than its rounding.
 
     A share is rounded once in each segment of an hour.
@@ -140,7 +140,7 @@ def differences(cluster: Any, first: int, last: int) -> list[tuple]:
     ]
 
 
-def windows(seed: int) -> list[tuple[int, int]]:
+def windows(seed):
     """Return windows with borders at any millisecond, from seconds to the whole time."""
     of = random.Random(seed)  # noqa: S311 -- test data
     found = [(START_MS, START_MS + END_S * 1000)]
@@ -150,33 +150,50 @@ def windows(seed: int) -> list[tuple[int, int]]:
     return found
 
 
+@pytest.fixture(scope="module")
+def worlds(new_store):
+    """Give a cluster for each seed, in one database."""
+    store = new_store()
+    made = [Evidence(store, f"c{seed}") for seed in SEEDS]
+    for seed, cluster in enumerate(made):
+        for job, attempt, rows in world(cluster, seed):
+            cluster.events(job, rows, attempt=attempt)
+    store.build()
+    yield made
+    store.close()
+
+
 @pytest.mark.parametrize("seed", SEEDS)
-def test_amounts_are_those_of_the_intervals_in_any_window(evidence, seed):
-    for job, attempt, rows in world(evidence, seed):
-        evidence.events(job, rows, attempt=attempt)
-    evidence.build()
-
-    assert [found for w in windows(seed) if (found := differences(evidence, *w))] == []
-    assert evidence.violations() == 0
+def test_amounts_are_those_of_the_intervals_in_any_window(worlds, seed):
+    assert [found for w in windows(seed) if (found := differences(worlds[seed], *w))] == []
+    assert worlds[seed].violations() == 0
 
 
-def test_a_build_of_what_came_later_has_the_same_amounts(evidence, new_evidence):
-    stages = ("int_ledger_segments", "int_step_amounts")
-    at_once, in_parts = evidence, new_evidence()
-    for of, count in ((at_once, 1), (in_parts, 2)):
+@pytest.fixture
+def built_in_parts(new_evidence):
+    """Give what builds a world as often as its events come, and returns the rows of its stages."""
+
+    def rows_of(count):
+        of = new_evidence()
         given = world(of, 7)
         for part in range(count):
             for job, attempt, rows in given:
                 some = rows[len(rows) * part // count : len(rows) * (part + 1) // count]
                 of.events(job, some, attempt=attempt)
             of.build()
+        stages = ("int_ledger_segments", "int_step_amounts")
+        return [of.read(f"from intermediate.{stage} order by all").rows() for stage in stages]
 
-    rows = [
-        [of.read(f"from intermediate.{stage} order by all").rows() for stage in stages]
-        for of in (at_once, in_parts)
-    ]
+    return rows_of
 
-    assert rows[0] == rows[1]
+
+@pytest.fixture
+def at_once(built_in_parts):
+    return built_in_parts(1)
+
+
+def test_a_build_of_what_came_later_has_the_same_amounts(built_in_parts, at_once):
+    assert built_in_parts(2) == at_once
 
 
 def test_a_stretch_of_steps_is_one_segment_an_hour_whatever_their_number(evidence):
@@ -197,11 +214,9 @@ def test_a_stretch_of_steps_is_one_segment_an_hour_whatever_their_number(evidenc
     assert found["segments"].to_list() == [1, 1]
 
 
-def test_nothing_that_people_read_has_a_category_stepping(evidence):
-    for job, attempt, rows in world(evidence, 1):
-        evidence.events(job, rows, attempt=attempt)
-    evidence.build()
-    scope = Scope(START_MS + 1, START_MS + END_S * 1000 - 1, bucket_ms=60_000)
+def test_nothing_that_people_read_has_a_category_stepping(worlds):
+    evidence = worlds[1]
+    scope = Scope(START_MS + 1, START_MS + END_S * 1000 - 1, "c1", bucket_ms=60_000)
 
     views = evidence.read(
         """select distinct schema_name || '.' || table_name from duckdb_columns()

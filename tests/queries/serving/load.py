@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from datetime import datetime
+    from collections.abc import Sequence
 
     from tests.queries.conftest import Evidence
 
@@ -18,7 +17,6 @@ BOUNDS = (
     *(0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0),
     *(20.0, 40.0, 80.0, math.inf),
 )
-Observation = tuple[float, float]  # second, value
 
 
 @dataclass
@@ -28,21 +26,21 @@ class Serving:
     evidence: Evidence
     waiting: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
-    def engine(self, endpoint: str = "pod-0", model: str = "llama", **more: Any) -> Engine:
+    def engine(self, endpoint="pod-0", model="llama", **more):
         """Return an engine of this load."""
         return Engine(self, endpoint, model, **more)
 
-    def add(self, table: str, rows: list[dict[str, Any]]) -> None:
+    def add(self, table, rows):
         """Keep rows of a raw table until `load`."""
         self.waiting.setdefault(table, []).extend(rows)
 
-    def load(self) -> None:
+    def load(self):
         """Load what waits."""
         for table, rows in self.waiting.items():
             self.evidence.load(table, rows)
         self.waiting.clear()
 
-    def at(self, second: float) -> datetime | None:
+    def at(self, second):
         """Return the moment of a second."""
         return self.evidence.at(second)
 
@@ -63,7 +61,7 @@ class Engine:
     _logged: int = field(default=0, repr=False)
 
     @property
-    def _of(self) -> dict[str, Any]:
+    def _of(self):
         cluster = self.serving.evidence.name
         gpus = [f"{cluster}/{gpu}" for gpu in self.gpus]
         return {
@@ -72,11 +70,11 @@ class Engine:
             "product": self.product, "gpu_labels": gpus or None,
         }  # fmt: skip
 
-    def since(self, second: float) -> float:
+    def since(self, second):
         """Return when the process that answers in a second began to count."""
         return max((at for at in self.restarts if at <= second), default=-math.inf)
 
-    def samples(self, readings: dict[float, dict[str, float]]) -> None:
+    def samples(self, readings):
         """Load values of counters (as they stand then) and gauges by second."""
         rows = [
             {**self._of, "metric": metric, "value": float(value), "ts": self.serving.at(second)}
@@ -87,11 +85,11 @@ class Engine:
 
     def histogram(
         self,
-        metric: str,
-        observations: Iterable[Observation],
-        seconds: Iterable[float],
-        bounds: Sequence[float] = BOUNDS,
-    ) -> None:
+        metric,
+        observations,
+        seconds,
+        bounds=BOUNDS,
+    ):
         """Load cumulative buckets at each of the seconds; a restart sets them to 0."""
         seen = sorted(observations)
         rows = []
@@ -110,7 +108,7 @@ class Engine:
                 )  # fmt: skip
         self.serving.add("serving_histograms", rows)
 
-    def log(self, requests: Iterable[dict[str, Any]]) -> None:
+    def log(self, requests):
         """Load requests: `arrival`, `ttft` and `e2e` in seconds, tokens; of tenant `a`, unless."""
         rows = []
         for request in requests:
@@ -131,7 +129,7 @@ class Engine:
         self.serving.add("serving_requests", rows)
 
 
-def nearest_rank(values: Iterable[float], q: float) -> float:
+def nearest_rank(values, q):
     """Return the value of which a share of `q` is at most as large."""
     ordered = sorted(values)
     return ordered[max(math.ceil(round(q * len(ordered), 9)), 1) - 1]
@@ -142,10 +140,10 @@ GPU_POWER_W = 500.0
 PRICE = 3.6
 
 
-def counters(rates: dict[str, Sequence[float]], gauges: dict[str, Sequence[float]]) -> Any:
+def counters(rates, gauges):
     """Return readings of a minute over two hours; values and rates per second are by hour."""
 
-    def total(by_hour: Sequence[float], second: int) -> float:
+    def total(by_hour, second):
         return by_hour[0] * min(second, HOUR) + by_hour[1] * max(second - HOUR, 0)
 
     return {
@@ -157,7 +155,7 @@ def counters(rates: dict[str, Sequence[float]], gauges: dict[str, Sequence[float
     }
 
 
-def fleet(evidence: Evidence) -> None:
+def fleet(evidence):
     """Load two hours of one node: `llama`, `rare`, and `moe` with prefill and decode apart.
 
     The second hour has twice the tokens of `llama` and none of `rare`; `moe` answers at once.
@@ -182,7 +180,7 @@ def fleet(evidence: Evidence) -> None:
     serving.load()
 
 
-def _one_gpu_each(serving: Serving) -> None:
+def _one_gpu_each(serving):
     llama = serving.engine("pod-0", "llama", node="n1", gpus=["n1#0"])
     busy = {"requests_running": (10, 20), "requests_waiting": (0, 1), "kv_cache_ratio": (0.4, 0.8)}
     tokens = {"prompt_tokens": (50, 100), "generation_tokens": (100, 200)}
@@ -201,7 +199,7 @@ def _one_gpu_each(serving: Serving) -> None:
     )
 
 
-def _apart(serving: Serving) -> None:
+def _apart(serving):
     for endpoint, role, gpus, output in (
         ("p-0", "prefill", ["n1#2"], (1, 1)),
         ("d-0", "decode", ["n1#3"], (4, 150)),

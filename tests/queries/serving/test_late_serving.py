@@ -52,7 +52,15 @@ def hours(evidence):
     return found
 
 
-def test_late_samples_histograms_and_requests_reopen_their_hours(served):
+@pytest.fixture
+def sampled(served):
+    """Give the same after samples of the first hour came late."""
+    scrapes(served, engine(served), range(0, HOUR_S, 30), tokens)
+    served.build()
+    return served
+
+
+def test_late_samples_reopen_their_hours(served):
     before = hours(served)
     assert before[0] == {"busy_unclassified": 7200}
     assert before[2] == {"at_risk": 3600, "idle_held": 3600}
@@ -60,6 +68,9 @@ def test_late_samples_histograms_and_requests_reopen_their_hours(served):
     scrapes(served, engine(served), range(0, HOUR_S, 30), tokens)
     assert hours(served)[0] == {"at_risk": 3600, "idle_held": 3600}
 
+
+def test_late_histograms_and_requests_reopen_their_hours(sampled):
+    served = sampled
     buckets(served, engine(served), "ttft_s", {0.5: 3, inf: 4}, minutes=range(61, 180))
     buckets(served, engine(served), "inter_token_s", {0.05: 3, inf: 3}, minutes=range(61, 180))
     found = hours(served)
@@ -70,17 +81,26 @@ def test_late_samples_histograms_and_requests_reopen_their_hours(served):
     assert hours(served)[3]["lost_work"] == 2 * 940
     assert_equals_full_build(served)
 
+
+def test_without_an_objective_no_serving_time_is_at_risk(served):
     served.store.serving_objectives = ()
+
     assert hours(served)[2] == {"step_unsplit": 3600, "idle_held": 3600}
 
 
-def test_a_restart_and_engines_that_come_late(served):
+@pytest.fixture
+def asked(served):
+    """Give the same after a request to a second engine and samples of the first one."""
     known = [request(served, "1", HOUR_S + 60, HOUR_S + 1000, endpoint="b:8001")]
     served.load("serving_requests", known)
     scrapes(served, engine(served, "b"), range(2 * HOUR_S, 3 * HOUR_S, 30), tokens)
     served.store.build()
+    return served
 
-    # of the second engine only a request was known
+
+def test_a_restart_and_engines_that_come_late(asked):
+    """Of the second engine only a request was known."""
+    served = asked
     second = {"endpoint": "b:8001", "engine": "7"}
     scrapes(served, engine(served, "b", **second), range(2 * HOUR_S, 3 * HOUR_S, 30), tokens)
     served.store.build()

@@ -18,6 +18,7 @@ def gpus(uuid="GPU-1"):
     return Batch("gpus", rows, "test", "file", uuid)
 
 
+@pytest.mark.usefixtures("empty_database")  # so that there is a template to copy
 def test_a_database_outlives_its_process(tmp_path):
     path = tmp_path / "fleet.duckdb"
     with contextlib.closing(LocalStore(path)) as store:

@@ -1,7 +1,5 @@
 """New databases as copies of a template in the user's cache folder."""
 
-from __future__ import annotations
-
 import contextlib
 
 import pytest
@@ -104,12 +102,17 @@ def test_a_database_that_another_process_creates_meanwhile_stays(tmp_path):
     assert copied(tmp_path / "a", create) == "of another process"
 
 
-def test_without_a_cache_folder_a_database_is_created_from_the_sql_files(tmp_path, monkeypatch):
+@pytest.fixture
+def created(tmp_path, monkeypatch):
+    """Give a database that was created where no cache folder can be."""
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-
     with contextlib.closing(LocalStore(tmp_path / "a")) as store:
-        assert store.read("select count(*) from marts.clusters").item() == 0
+        yield store
+
+
+def test_without_a_cache_folder_a_database_is_created_from_the_sql_files(created):
+    assert created.read("select count(*) from marts.clusters").item() == 0
 
 
 def test_without_a_home_a_database_is_created_from_the_sql_files(tmp_path, monkeypatch, create):

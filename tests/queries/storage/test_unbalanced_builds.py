@@ -73,17 +73,23 @@ def test_a_build_whose_segments_are_wrong_leaves_the_ledger_of_the_build_before(
     assert built.violations() == 0
 
 
-def test_the_finding_names_the_gpu_and_closes_with_the_next_good_build(
-    built, break_segments, monkeypatch
-):
-    findings = "select severity, evidence from marts.findings where rule = 'build_refused'"
-    assert built.read(findings).rows() == []
-    built.job("2", 2000, 3000, ["a"], 1)
-    with monkeypatch.context():
-        break_segments(FAULTS["too much"])
-        with pytest.raises(UnbalancedError):
-            built.store.build()
+FINDINGS = "select severity, evidence from marts.findings where rule = 'build_refused'"
 
+
+@pytest.fixture
+def refused(built, break_segments):
+    """Give the cluster after a build that was refused, and the findings before it."""
+    before = built.read(FINDINGS).rows()
+    built.job("2", 2000, 3000, ["a"], 1)
+    break_segments(FAULTS["too much"])
+    with pytest.raises(UnbalancedError):
+        built.store.build()
+    return built, before
+
+
+def test_the_finding_names_the_gpu_and_closes_with_the_next_good_build(refused, monkeypatch):
+    built, before = refused
+    assert before == []
     of_the_gpu = (
         "1 case, for example c/a#0  on c/a in the hour from 2027-01-15 08:00:00: "
         "3600004 ms of 3600000 ms"
@@ -91,7 +97,7 @@ def test_the_finding_names_the_gpu_and_closes_with_the_next_good_build(
     of_the_roll_up = (
         "1 case, for example c/a in the hour from 2027-01-15 08:00:00: 3600000 ms of 3600004 ms"
     )
-    assert set(built.read(findings).rows()) == {
+    assert set(built.read(FINDINGS).rows()) == {
         ("critical", of_the_gpu),
         ("critical", of_the_roll_up),
     }
@@ -99,7 +105,7 @@ def test_the_finding_names_the_gpu_and_closes_with_the_next_good_build(
     monkeypatch.undo()
     built.store.build(is_full=True)
 
-    assert built.read(findings).rows() == []
+    assert built.read(FINDINGS).rows() == []
     assert built.violations() == 0
 
 

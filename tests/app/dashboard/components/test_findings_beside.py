@@ -1,7 +1,5 @@
 """Findings are evaluated beside the pages, once for all that ask for them."""
 
-from __future__ import annotations
-
 from concurrent.futures import wait
 from threading import Event
 

@@ -1,7 +1,5 @@
 """Replay from the Data page: which recordings there are, who may start one, and what ends it."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import sys

@@ -20,17 +20,21 @@ def closed(empty_database, tmp_path_factory):
         yield store
 
 
-def test_a_dispute_is_written_shown_beside_its_line_and_resolved_with_a_credit(
-    closed, cost, as_person
-):
+@pytest.fixture
+def disputed(closed, cost, as_person):
+    """Give the page of a line on which finance has written a dispute, and its texts before."""
     as_person(Role.FINANCE)
     app = cost(closed, day=str(DAY), line="c|nlp")
-    assert "There are no notes, disputes or credits" in texts(app)
-
+    before = texts(app)
     app.selectbox(key="adjust_kind").set_value("dispute")
     app.text_input(key="adjust_reason_0").set_value(HOSTILE)
-    app = press(app, "Write")
+    return press(app, "Write"), before
 
+
+def test_a_dispute_is_written_shown_beside_its_line_and_resolved_with_a_credit(closed, disputed):
+    app, before = disputed
+
+    assert "There are no notes, disputes or credits" in before
     assert [said.value for said in app.success] == [f"Dispute on {DAY} written."]
     (row,) = table(app, "adjustment_id").to_dicts()
     assert (row["kind"], row["status"], row["account"]) == ("Dispute", "open", "nlp")

@@ -31,9 +31,14 @@ def named(store, rule):
     return str(key)
 
 
-def test_fixes_come_first_and_findings_below(recorded, visit):
-    app = visit(recorded, "open_findings")
+@pytest.fixture
+def page(recorded, visit):
+    """Give the page of all findings."""
+    return visit(recorded, "open_findings")
 
+
+def test_fixes_come_first_and_findings_below(recorded, page):
+    app = page
     fixes = recorded.read("select target from marts.fixes where back_ms > 0").height
     assert table(app, "target").height == fixes
     assert "back_week_cost" not in table(app, "target").columns, "of five minutes"
@@ -89,11 +94,16 @@ def test_a_throttled_gpu_says_whether_it_is_chronic(recorded, visit, monkeypatch
     assert "**Recurrence:** hw_thermal chronic (3 of 12 h read)" in plain(app)
 
 
-def test_a_finding_is_acknowledged_on_the_page_and_dismissed_with_a_reason_alone(writable, visit):
+@pytest.fixture
+def picked(writable, visit):
+    """Give the page of a finding to somebody who has given a name."""
     app = visit(writable, "open_findings", finding=named(writable, "input_stall"))
     app.text_input(key="said_by").input(HOSTILE)
+    return app
 
-    app = press(app, "Dismiss")
+
+def test_a_finding_is_acknowledged_on_the_page_and_dismissed_with_a_reason_alone(writable, picked):
+    app = press(picked, "Dismiss")
     assert [error.value.split(":")[0] for error in app.error] == ["A note is needed\\"]
     assert writable.read("from state.finding_actions").is_empty()
 

@@ -1,7 +1,6 @@
 """The Fleet page, in-process, on a made-up fleet with racks; and what it reads at each level."""
 
 import json
-from typing import Any
 
 import pytest
 from tests.app.opened_page import HOSTILE, table, texts
@@ -59,7 +58,7 @@ def page(open_fleet):
 
 
 def grid(app):
-    traces: list[dict[str, Any]] = json.loads(app.get("plotly_chart")[0].proto.spec)["data"]
+    traces = json.loads(app.get("plotly_chart")[0].proto.spec)["data"]
     return [trace for trace in traces if trace["type"] == "bar"]
 
 

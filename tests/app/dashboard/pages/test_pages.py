@@ -124,17 +124,21 @@ def test_the_runs_page_says_of_each_run_what_its_own_page_says(drawn, capture):
         assert run["verdict"] == (rows["verdict"][0] if rows.height else None)
 
 
-def test_a_link_reproduces_filter_and_window_and_another_cluster_has_other_runs(capture, visit):
-    app = visit(capture, "fleet_overview", run="lab/main", team="research", **MINUTE)
-    assert app.selectbox(key="scope_run").value == "lab/main"
-    assert "Capacity: 4.0 GPU\\-min" in texts(app).replace("4\\.0", "4.0")
+def test_a_link_reproduces_filter_and_window(capture, visit):
+    of_run = visit(capture, "fleet_overview", run="lab/main", team="research", **MINUTE)
+    assert of_run.selectbox(key="scope_run").value == "lab/main"
+    assert "Capacity: 4.0 GPU\\-min" in texts(of_run).replace("4\\.0", "4.0")
+
+
+def test_another_cluster_has_other_runs_and_leaves_their_filters_out(capture, visit):
+    app = visit(capture, "metric_explorer", run="lab/main", team="research", **MINUTE)
 
     app.selectbox(key="scope_cluster").select("lab").run()
     assert dict(app.query_params) == {"cluster": "lab"}
 
 
 def test_a_choice_is_written_to_the_link(capture, visit):
-    app = visit(capture)
+    app = visit(capture, "metric_explorer")
     app.selectbox(key="scope_team").select("research").run()
     assert app.query_params["team"] == "research"
     app.button(key="scope_clear").click().run()
@@ -225,7 +229,7 @@ def test_a_zone_that_is_not_known_is_reported(capture, visit):
 def test_a_screen_on_the_wall_has_no_side_bar_and_no_filters_and_is_refreshed(
     capture, visit, monkeypatch
 ):
-    asked: list[str] = []
+    asked = []
     monkeypatch.setattr(scope_bar, "_watch", lambda every, _seen: asked.append(every))
     app = visit(capture, "data_health", view="wall", refresh="off", cluster="lab")
     assert not app.sidebar.children

@@ -1,8 +1,6 @@
 # ruff: noqa: DTZ001 -- moments are stored naive, in UTC
 """Exporters that are scraped: a real HTTP server answers, well or badly."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import threading
@@ -39,7 +37,7 @@ class Exporter:
 
     def __init__(self, answer):
         self.answer = answer
-        self.asked: list[tuple[str, dict[str, str]]] = []
+        self.asked = []
         self.may_end = threading.Event()
         exporter = self
 

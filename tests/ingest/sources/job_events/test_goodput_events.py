@@ -9,16 +9,6 @@ from goodput_queries.errors import IngestError
 T0 = 1_787_234_400.0
 
 
-def ingested(store, folder, *said):
-    path = folder / "goodput.jsonl"
-    path.write_text("".join(json.dumps({"job_name": "run7", **s}) + "\n" for s in said))
-    ingest(store, "auto", [path], ReadOptions())
-    return store.read(
-        f"""select event, epoch(ts) - {T0} as at_s, step, phase, dur_s
-        from raw.job_events order by ts, event"""
-    ).rows()
-
-
 def step(number, at_s):
     return {"step_count": number, "step_start_time": T0 + at_s}
 
@@ -29,41 +19,12 @@ def entries(*said):
     ]
 
 
-@pytest.mark.parametrize("indent", [None, 2])
-def test_a_cloud_logging_export_is_an_array(store, tmp_path, indent):
-    path = tmp_path / "export.json"
-    path.write_text(json.dumps(entries(step(401, 10), step(400, 0)), indent=indent))
-
-    summary = ingest(store, "auto", [path], ReadOptions())
-
-    assert not summary.refused
-    assert store.read("select count(*) from raw.job_events where step in (400, 401)").item() == 2
-
-
 def test_an_array_that_is_cut_is_refused(store, tmp_path):
     path = tmp_path / "export.json"
     path.write_text(json.dumps(entries(step(401, 10), step(400, 0)))[:-20])
 
     with pytest.raises(IngestError, match="the JSON array cannot be read"):
         ingest(store, "goodput-events", [path], ReadOptions())
-
-
-@pytest.mark.parametrize(("synchronous", "durable"), [(True, [400]), (False, []), (None, [])])
-def test_a_synchronous_save_alone_says_that_it_is_durable(store, tmp_path, synchronous, durable):
-    save = {
-        "event_type": "save",
-        "step": 400,
-        "synchronous": synchronous,
-        "wait_for_prev_duration_secs": 1.0,
-        "checkpointer_blocking_duration_secs": 2.0,
-        "checkpoint_manager_blocking_start_time": T0 + 20,
-        "checkpoint_manager_blocking_duration_secs": 3.5,
-    }
-
-    found = ingested(store, tmp_path, {"job_start_time": T0}, save)
-
-    assert [(row[1], row[4]) for row in found if row[3] == "ckpt_save"] == [(23.5, 3.5)]
-    assert [row[2] for row in found if row[0] == "ckpt.durable"] == durable
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["oldest first", "latest first"])

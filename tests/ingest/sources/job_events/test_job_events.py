@@ -1,7 +1,4 @@
-from __future__ import annotations
-
 import json
-from typing import Any
 
 import pytest
 
@@ -9,7 +6,7 @@ from goodput_ingest.formats.files import LINE_MAX_BYTES
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 
-STEP: dict[str, Any] = {"v": 1, "ts": 1787234549.25, "event": "step", "step": 401, "dur_s": 10.02}
+STEP = {"v": 1, "ts": 1787234549.25, "event": "step", "step": 401, "dur_s": 10.02}
 
 
 def write(folder, *events):

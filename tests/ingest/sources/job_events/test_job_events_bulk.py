@@ -1,10 +1,7 @@
 """The vectorised parser of job events gives the rows of the line parser, or leaves lines to it."""
 
-from __future__ import annotations
-
 import json
 import math
-from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +14,7 @@ from goodput_ingest.sources.job_events import bulk as job_events_bulk
 from goodput_ingest.sources.job_events import job_events
 from goodput_ingest.sources.job_events.job_events import JobEvents
 
-STEP: dict[str, Any] = {"v": 1, "ts": 1787234549.25, "event": "step", "step": 401, "dur_s": 10.02}
+STEP = {"v": 1, "ts": 1787234549.25, "event": "step", "step": 401, "dur_s": 10.02}
 NUMBERS = st.one_of(
     st.integers(-1, 3),
     st.integers(-(2**70), 2**70),

@@ -25,22 +25,3 @@ HANG = (
 def test_a_watchdogs_log_without_its_zone_or_year_is_refused(store, tmp_path, text, options, why):
     with pytest.raises(IngestError, match=why):
         parsed(store, tmp_path, text, *options)
-
-
-def test_torchruns_root_cause_is_the_exception_that_was_printed_before_it(store, tmp_path):
-    text = (
-        "Traceback (most recent call last):\n"
-        "FileNotFoundError: [Errno 2] No such file or directory: '/data/train.json'\n"
-        "Root Cause (first observed failure):\n[0]:\n"
-        "  time      : 2026-08-20_14:31:02\n  host      : node004\n"
-        "  rank      : 27 (local_rank: 3)\n  exitcode  : 1 (pid: 51220)\n"
-        "  error_file: <N/A>\n  traceback : To enable traceback see: https://pytorch.org\n"
-    )
-
-    (failure,) = parsed(store, tmp_path, text)
-
-    assert failure["kind"] == "file_not_found"
-    assert failure["msg"] == (
-        "FileNotFoundError: [Errno 2] No such file or directory: '/data/train.json' "
-        "(exit code 1 of rank 27 on node004)"
-    )

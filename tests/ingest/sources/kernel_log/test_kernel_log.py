@@ -1,7 +1,5 @@
 # ruff: noqa: DTZ001 -- moments are stored naive, in UTC
-import os
 from datetime import datetime
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -12,8 +10,6 @@ from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.errors import IngestError
 
-EXTERNAL = Path(os.environ.get("GOODPUT_EXTERNAL_DATA", "nowhere"))
-XID_119_LOG = EXTERNAL / "dcgm" / "gpud__dmesg-with-xid-119.log"
 XID = "NVRM: Xid (PCI:0000:9b:00): 31, pid=7, name=python, MMU Fault"
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -110,15 +106,6 @@ def test_the_same_log_in_another_zone_is_read_again(store, tmp_path):
 )
 def test_pci_addresses_have_one_form(text, normal):
     assert pci_bus_id(text) == normal
-
-
-@pytest.mark.external
-@pytest.mark.skipif(not XID_119_LOG.exists(), reason="needs $GOODPUT_EXTERNAL_DATA")
-def test_a_published_log_has_five_xid_119_of_one_gpu(store):
-    read(store, XID_119_LOG, ZoneInfo("UTC"))
-
-    found = store.read("select code, pci_bus_id, count(*) from raw.gpu_events group by all").rows()
-    assert found == [(119, "00000000:9b:00.0", 5)]
 
 
 @pytest.mark.parametrize("lines_per_part", [1, 2, 3, 50])

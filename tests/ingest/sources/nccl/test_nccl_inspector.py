@@ -1,9 +1,4 @@
-from __future__ import annotations
-
 import json
-import os
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,13 +6,10 @@ from goodput_ingest.formats import files
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 
-Record = dict[str, Any]
 MANY = 10**9
-SHARED = Path(os.environ.get("GOODPUT_EXTERNAL_DATA", "nowhere")).parent
-CAPTURE = SHARED / "captures" / "h200x4-a" / "nccl_inspector"
 DUMPED_US = 1795175064709880
-HEADER: Record = {"id": "0x9af1c2d3e4", "comm_name": "dp", "rank": 2, "n_ranks": 4, "nnodes": 1}
-METADATA: Record = {
+HEADER = {"id": "0x9af1c2d3e4", "comm_name": "dp", "rank": 2, "n_ranks": 4, "nnodes": 1}
+METADATA = {
     "inspector_output_format_version": "v4.0",
     "git_rev": "v2.30.7-1",
     "rec_mechanism": "nccl_profiler_interface",
@@ -25,7 +17,7 @@ METADATA: Record = {
     "hostname": "vm",
     "pid": 20896,
 }
-COLL: Record = {
+COLL = {
     "coll": "AllReduce",
     "coll_sn": 0,
     "coll_msg_size_bytes": 100000000,
@@ -108,44 +100,3 @@ def test_records_without_a_header_take_the_last_one_that_came_alone(
     found = store.read("select rank, sequence_number from raw.collectives order by 2").rows()
     assert found == [(0, 1), (0, 2), (1, 3), (1, 4), (2, 9)]
     assert reasons(store) == [(1, "header.id is missing")]
-
-
-def test_lines_that_are_no_record_are_rejected_where_they_stand(store, tmp_path):
-    records: list[Record | str] = [line(coll_sn=i) for i in range(1000)]
-    records[500] = line(coll_sn=-3)
-    records[501] = ""
-    records[502] = line(coll_exec_time_us=None)
-    records[503] = {"header": HEADER, "metadata": METADATA, "coll_perf": [1]}
-    records[504] = line(coll_sn="7")
-    records[505] = {**line(), "metadata": {**METADATA, "dump_timestamp_us": 10**18}}
-    records[506] = "NCCL INFO something else entirely"
-    records[507] = {**line(), "metadata": {**METADATA, "dump_timestamp_us": 0}}
-    path = write(tmp_path, *records)
-    with path.open("a") as file:
-        file.write(json.dumps(line())[:400])
-
-    summary = read(store, path)
-
-    assert summary.rows_new == 992
-    found = reasons(store)
-    assert found[:5] == [
-        (501, "the sequence number is out of range"),
-        (503, "the execution time is missing"),
-        (504, "coll_perf is a list, expected an object"),
-        (505, "coll_sn is text, expected a whole number"),
-        (506, "metadata.dump_timestamp_us is out of range"),
-    ]
-    assert found.pop(6) == (508, "metadata.dump_timestamp_us is out of range")
-    assert [n for n, _ in found[5:]] == [507, 1001]
-    assert all(reason.startswith("the line is cut or not JSON") for _, reason in found[5:])
-
-
-@pytest.mark.external
-@pytest.mark.skipif(not CAPTURE.exists(), reason="needs $GOODPUT_EXTERNAL_DATA")
-def test_the_recorded_logs_are_read_whole(store):
-    summary = ingest(store, "auto", [CAPTURE], ReadOptions())
-
-    assert summary.rows_by_table == {"collectives": 22016, "collective_summaries": 168}
-    assert summary.rejects == 0
-    verbose = store.read("select count(started_at), count(kernel_stop_at) from raw.collectives")
-    assert verbose.row(0)[0] == verbose.row(0)[1] > 0

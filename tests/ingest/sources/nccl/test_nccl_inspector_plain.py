@@ -1,11 +1,8 @@
 """Plain records read at once, by their layout: they say what they say line by line."""
 
-from __future__ import annotations
-
 import copy
 import json
 import random
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +12,7 @@ from goodput_ingest.formats.json_text.json_layout import layout_of
 from goodput_ingest.sources.nccl import inspector_plain, inspector_records
 from goodput_ingest.sources.nccl.inspector_plain import PATHS, flat
 
-RECORD: dict[str, Any] = {
+RECORD = {
     "header": {"id": "0x9af1", "comm_name": "dp group", "rank": 2, "n_ranks": 4, "nnodes": 1},
     "metadata": {
         "inspector_output_format_version": "v4.0",

@@ -1,10 +1,7 @@
 """Records of the NCCL Inspector whose fields are not as its plugin writes them."""
 
-from __future__ import annotations
-
 import copy
 import json
-from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -14,7 +11,7 @@ from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.nccl.inspector import NcclInspector
 
 ONLY_FIELD_BY_FIELD = b',"of a later version":NaN}'  # not JSON: typed readers refuse the line
-RECORD: dict[str, Any] = {
+RECORD = {
     "header": {"id": "0x9af1", "comm_name": "dp", "rank": 2, "n_ranks": 4, "nnodes": 1},
     "metadata": {
         "git_rev": "v2.30.7-1",
@@ -23,7 +20,7 @@ RECORD: dict[str, Any] = {
         "pid": 20_896,
     },
 }
-FIELDS: dict[str, Any] = {
+FIELDS = {
     "": "AllReduce",
     "_sn": 0,
     "_msg_size_bytes": 100_000_000,

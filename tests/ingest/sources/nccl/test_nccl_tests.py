@@ -1,9 +1,6 @@
 # ruff: noqa: DTZ001 -- moments are stored naive, in UTC
-from __future__ import annotations
-
 import json
 from datetime import datetime
-from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -40,7 +37,7 @@ def read(store, folder, text, options=None):
     )
 
 
-DOCUMENT: dict[str, Any] = {
+DOCUMENT = {
     "version": "2.18.3",
     "start_time": "2026-07-09 12:00:00",
     "args": ["./build/all_reduce_perf", "-b", "8", "-J", "x.json"],

@@ -1,7 +1,5 @@
 """NVML live: a bounded buffer, the rows of the recorded source."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import threading
@@ -19,7 +17,7 @@ from goodput_queries.errors import IngestError
 
 
 def load(store, source):
-    new: dict[str, int] = defaultdict(int)
+    new = defaultdict(int)
     for batch in source.poll({}, NOW):
         new[batch.table] += store.load(batch).rows_new
     return new

@@ -1,8 +1,6 @@
 """A recording of NVML: readings in base units, rejects, files that grow or are truncated."""
 
-import pytest
 from tests.ingest.nvml_lines import (
-    CAPTURE,
     FAST,
     MANY,
     META,
@@ -54,20 +52,3 @@ def test_an_empty_file_has_no_rows(store, tmp_path):
     path.touch()
 
     assert read(store, path).rows == 0
-
-
-@pytest.mark.external
-@pytest.mark.skipif(not CAPTURE.exists(), reason="needs $GOODPUT_EXTERNAL_DATA")
-def test_the_recorded_session_is_read_whole(store):
-    summary = read(store, CAPTURE / "nvml.jsonl.gz")
-
-    assert summary.rejects == 0
-    assert summary.rows_by_table == {
-        "gpus": 4,
-        "gpu_samples": 10698,
-        "gpu_samples_other": 39840,
-        "gpu_processes": 1328,
-        "node_samples": 332,
-    }
-    flagged = store.read("select count(*) from raw.gpu_samples where is_flagged").item()
-    assert flagged == 1139  # the readings without a DRAM share, one in ten

@@ -1,9 +1,6 @@
 """Steps of two data parallel ranks in two stages, whose times can be reckoned by hand."""
 
-from __future__ import annotations
-
 from itertools import pairwise
-from typing import Any
 
 import polars as pl
 import pytest
@@ -24,7 +21,7 @@ def evenly(_rank, _stage, _micro_batch, _step):
 
 def operations(longer=evenly, steps=2):
     """Return a trace; `longer`: by which factor the compute of a worker takes longer."""
-    rows: list[dict[str, Any]] = []
+    rows = []
     for step in range(steps):
         last = {(rank, stage): end for rank in (0, 1)
                 for stage, end in enumerate(_of_rank(rows, rank, step, longer))}  # fmt: skip

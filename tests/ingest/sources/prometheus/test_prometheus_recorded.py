@@ -43,23 +43,6 @@ def answer(reply_types):
     return of
 
 
-def test_answers_of_several_queries_may_stand_on_a_line_each(read, answer, store):
-    lines = [answer((T, 5)), answer((T + 30, 6)), b"", answer((T + 60, 7))]
-
-    read(b"\n".join(lines))
-
-    assert store.read("select count(*) from raw.gpu_samples").item() == 3
-
-
-def test_a_line_that_was_cut_costs_only_itself(read, answer, store):
-    read(b"\n".join([answer((T, 5)), answer((T + 30, 6))[:90], answer((T + 60, 7))]))
-
-    assert store.read("select count(*) from raw.gpu_samples").item() == 2
-    (row,) = store.read("select line, reason from raw.rejects").rows()
-    assert row[0] == 2
-    assert "truncated" in row[1]
-
-
 def test_a_file_that_was_cut_is_refused_with_its_name(read, answer):
     with pytest.raises(IngestError, match=r"answer\.json: .*truncated"):
         read(answer((T, 5))[:-10])
@@ -100,21 +83,6 @@ def test_reading_twice_or_overlapping_changes_nothing(read, answer):
 
     assert first.rows_by_table["gpu_samples"] == 2
     assert (again.rows_new, grown.rows_by_table["gpu_samples"]) == (0, 1)
-
-
-def test_metrics_of_something_else_are_named(read, answer, store):
-    summary = read(answer((T, 5), name="go_goroutines"))
-
-    assert summary.rows_new == 0
-    (reason,) = store.read("select reason from raw.rejects")["reason"].to_list()
-    assert reason == "1 metrics are not of an exporter that is read: go_goroutines"
-
-
-def test_a_job_label_in_any_script_is_kept(read, answer, store):
-    read(answer((T, 5), hpc_job='481516"; drop table\u0000 \u540d\U0001f600'))
-
-    owner = store.read("select owner from raw.gpu_owners").item()
-    assert owner.startswith('481516"; drop table')
 
 
 OTHERS = [

@@ -87,35 +87,6 @@ def test_json_with_numbers_as_text_and_zero_for_unknown_gives_the_same_rows(stor
         assert rows.height == 1, table
 
 
-def test_minus_one_means_that_nothing_was_enqueued_yet(store, tmp_path):
-    status = {"0": {"last_enqueued_collective": -1, "last_completed_collective": "-1"}}
-
-    read(store, pickled(tmp_path, dump(pg_status=status)))
-
-    columns = "last_enqueued, last_completed, last_moment_at"
-    assert store.read(f"select {columns} from raw.flight_groups").row(0) == (None, None, None)
-
-
-def test_the_processes_own_number_of_a_group_is_led_back_to_its_name(store, tmp_path):
-    """pg_config goes by name, pg_status by a number of the process; only entries know both."""
-    groups = {
-        "7": {"name": "7", "desc": "tp", "ranks": "[2, 3]"},
-        "1": {"name": "1", "desc": "dp", "ranks": "[1, 3]"},
-    }
-    status = {"1": {"last_enqueued_collective": 9}, "2": {"last_enqueued_collective": 5}}
-    entries = [
-        entry(1, pg_id=1, process_group=("7", "tp")),
-        entry(2, pg_id=2, process_group=("1", "dp")),
-    ]
-
-    read(store, pickled(tmp_path, dump(*entries, pg_config=groups, pg_status=status)))
-
-    found = store.read(
-        "select group_description, last_enqueued, ranks from raw.flight_groups order by 1"
-    )
-    assert found.rows() == [("dp", 5, [1, 3]), ("tp", 9, [2, 3])]
-
-
 @pytest.mark.parametrize(
     ("name", "rank"),
     [
@@ -206,21 +177,6 @@ def test_a_damaged_file_is_refused_with_a_sentence(tmp_path, name, content, why)
         list(FlightRecorder(tmp_path / name, ReadOptions()).extract())
 
 
-def test_an_entry_that_is_none_is_rejected_and_the_others_are_read(store, tmp_path):
-    broken = [
-        entry(1, state="gone"),
-        {},
-        entry(2, time_created_ns=None),
-        entry(3, process_group="0"),
-    ]
-
-    loaded = read(store, pickled(tmp_path, dump(*broken, entry(4))))
-
-    assert [(part.rows, part.rejects) for part in loaded] == [(1, 4), (1, 0)]
-    reasons = store.read("select reason from raw.rejects order by 1")["reason"].to_list()
-    assert reasons[0] == "entry 1: state is none of scheduled, started, completed"
-
-
 def test_a_later_dump_of_the_process_completes_what_was_open(store, tmp_path):
     read(store, pickled(tmp_path, dump(entry())))
     done = entry(state="completed", time_discovered_completed_ns=CREATED_NS + 16_000_000_000)
@@ -228,19 +184,6 @@ def test_a_later_dump_of_the_process_completes_what_was_open(store, tmp_path):
 
     assert store.read("select state from raw.flight_records").rows() == [("completed",)]
     assert store.read("select count(*) from raw.flight_groups").item() == 2
-
-
-def test_what_a_dump_leaves_out_is_null(store, tmp_path):
-    sparse = {
-        name: value
-        for name, value in entry().items()
-        if name in ("record_id", "process_group", "profiling_name", "state", "time_created_ns")
-    }
-
-    read(store, pickled(tmp_path, dump(sparse)))
-
-    columns = "sequence_number, input_elements, message_bytes, timeout_s, is_retired, called_from"
-    assert store.read(f"select {columns} from raw.flight_records").row(0) == (None,) * 6
 
 
 def test_other_json_and_other_pickles_are_not_recognised(tmp_path):

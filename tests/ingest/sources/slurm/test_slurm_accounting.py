@@ -96,47 +96,6 @@ def test_a_local_time_without_a_zone_refuses_the_file(tmp_path):
         read(tmp_path, sacct(RECORD | {"Submit": "2026-11-20T11:45:39"}))
 
 
-def test_a_row_with_the_delimiter_in_its_name_is_rejected_with_its_line(tmp_path):
-    bad = RECORD | {"JobName": "we|ird"}
-
-    batch = read(tmp_path, sacct(RECORD, bad, RECORD | {"JobID": "8"}, separator="|"))["job_runs"]
-
-    assert batch.rows["job_id"].to_list() == ["7", "8"]
-    (reject,) = batch.rejects
-    assert reject.line == 3
-    assert reject.reason.startswith("slurm: line 3 has 15 fields, expected 14: a name holds a |?")
-    assert "we|ird" in reject.content
-
-
-def test_a_name_that_stands_last_may_hold_the_delimiter(tmp_path):
-    last = {name: text for name, text in RECORD.items() if name != "JobName"}
-    names = ["we|ird", "|", "plain", "|a||b|"]
-    records = [last | {"JobID": str(n), "JobName": name} for n, name in enumerate(names)]
-
-    batch = read(tmp_path, sacct(*records, separator="|"))["job_runs"]
-
-    assert batch.rows.select("job_id", "job_name").rows() == [
-        (str(n), name) for n, name in enumerate(names)
-    ]
-    assert list(batch.rejects) == []
-
-
-def test_of_two_texts_it_is_not_known_which_holds_the_delimiter(tmp_path):
-    two = {"Comment": "a", **{name: text for name, text in RECORD.items() if name != "JobName"}}
-
-    batch = read(tmp_path, sacct(two | {"JobName": "we|ird"}, separator="|"))["job_runs"]
-
-    assert batch.rows.is_empty()
-    assert "a name holds a |?" in batch.rejects[0].reason
-
-
-def test_files_put_together_may_repeat_their_header(tmp_path):
-    batch = read(tmp_path, sacct(RECORD) + "\n" + sacct(RECORD | {"JobID": "8"}))["job_runs"]
-
-    assert batch.rows["job_id"].to_list() == ["7", "8"]
-    assert not batch.rejects
-
-
 def test_lines_may_end_as_on_windows(tmp_path):
     file = tmp_path / "sacct.txt"
     file.write_bytes(sacct(RECORD | {"Comment": "x"}).replace("\n", "\r\n").encode())
@@ -144,29 +103,6 @@ def test_lines_may_end_as_on_windows(tmp_path):
     (batch,) = Slurm(file, ReadOptions()).extract()
 
     assert batch.rows["comment"].to_list() == ["x"]
-
-
-def test_gpus_are_unknown_where_accounting_names_none(tmp_path):
-    """A comment or a name that contains gres/gpu does not change that."""
-    record = RECORD | {
-        "AllocTRES": "cpu=2,node=1",
-        "ReqTRES": "cpu=2,node=1",
-        "Comment": "gres/gpu=8",
-    }
-
-    assert run(tmp_path, record)["gpus"] is None
-
-
-def test_steps_go_to_their_own_table(tmp_path):
-    job = RECORD | {"JobID": "12+1", "JobIDRaw": "13"}
-    step = job | {"JobID": "12+1.batch", "JobIDRaw": "13.batch", "State": "OUT_OF_MEMORY"}
-
-    batches = read(tmp_path, sacct(job, step))
-
-    assert batches["job_runs"].rows["job_id"].to_list() == ["12+1"]
-    found = batches["job_steps"].rows.row(0, named=True)
-    assert (found["job_id_raw"], found["step_id"]) == ("13", "batch")
-    assert (found["state"], found["gpus"]) == ("OUT_OF_MEMORY", 16)
 
 
 def test_runs_of_a_requeued_job_stay_apart(tmp_path, store):
@@ -188,21 +124,6 @@ def test_a_later_listing_ends_a_run_that_was_running(tmp_path, store):
         ingest(store, "slurm", [file], ReadOptions())
 
     assert store.read("select state from raw.job_runs")["state"].to_list() == ["COMPLETED"]
-
-
-def test_rows_of_open_xdmod_need_no_header(tmp_path):
-    line = (
-        "12|12|lab|gpu|normal|physics|g|100|alice|1001|2026-11-20T11:45:39|2026-11-20T11:45:39|"
-        "2026-11-20T11:45:40|2026-11-21T11:45:40|1-00:00:00|0:0|CANCELLED by 1001|1|12|12|31000Mn|"
-        "cpu=12,node=1|cpu=12,gres/gpu=2,node=1|37-14:00:00|node001|tr|ain\n"
-    )
-
-    batch = read(tmp_path, line, zone=ZoneInfo("UTC"))["job_runs"]
-
-    found = batch.rows.row(0, named=True)
-    assert (found["gpus"], found["elapsed_s"], found["state"]) == (2, 86_400, "CANCELLED")
-    assert found["job_name"] == "tr|ain"
-    assert found["time_limit_s"] == 37 * 86_400 + 14 * 3_600
 
 
 def test_the_zone_is_part_of_what_was_read(tmp_path):

@@ -1,7 +1,5 @@
 """Slurm's commands as they are run: arguments, limits, and rejects of their answers."""
 
-from __future__ import annotations
-
 import os
 from datetime import datetime
 

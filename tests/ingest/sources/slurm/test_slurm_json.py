@@ -2,7 +2,6 @@
 
 import copy
 import json
-from datetime import datetime
 
 import pytest
 from hypothesis import given, settings
@@ -127,87 +126,6 @@ def test_a_long_listing_comes_in_parts(tmp_path, monkeypatch):
 
     assert [batch.rows.height for batch in batches] == [2, 2, 1]
     assert len({batch.digest for batch in batches}) == 3
-
-
-def test_gpus_of_a_running_job_belong_to_its_nodes_in_order(tmp_path):
-    job = {
-        "cluster": "lab",
-        "job_id": 7,
-        "job_state": ["RUNNING"],
-        "submit_time": number(1795176169),
-        "gres_detail": ["gpu:h100:2(IDX:0,3)", "gpu:h100:1(IDX:7)"],
-        "job_resources": {"nodes": {"allocation": [{"name": "n2"}, {"name": "n1"}]}},
-    }
-
-    rows = read(tmp_path, {"jobs": [job], "meta": {}})["holds"].rows
-
-    assert rows.select("node", "slurm_index").rows() == [("n2", 0), ("n2", 3), ("n1", 7)]
-    assert rows["method"].unique().to_list() == ["scontrol"]
-
-
-def test_gpus_that_cannot_be_given_to_nodes_are_rejected(tmp_path):
-    job = {
-        "cluster": "lab",
-        "job_id": 7,
-        "job_state": "RUNNING",
-        "submit_time": 1795176169,
-        "gres_detail": ["gpu:h100:2(IDX:0,3)"],
-        "nodes": "n[1-2]",
-    }
-
-    found = read(tmp_path, {"jobs": [job], "meta": {}})["holds"]
-
-    assert found.rows.is_empty()
-    assert "1 entries for 2 nodes" in found.rejects[0].reason
-
-
-def test_a_listing_of_nodes_says_when_it_was_true(tmp_path):
-    node = {
-        "cpus": 16,
-        "gres": "gpu:h100:8",
-        "gres_used": "",
-        "name": "node004",
-        "partitions": ["gpu"],
-        "real_memory": 64000,
-        "reason": "Xid 79",
-        "reason_set_by_user": "root",
-        "state": ["DOWN", "NOT_RESPONDING"],
-    }
-    document = {"nodes": [node], "last_update": number(1795176373), "meta": {}}
-
-    found = read(tmp_path, document, cluster="lab")
-
-    (state,) = found["node_states"].rows.to_dicts()
-    assert (state["state"], state["reason"], state["user_name"]) == ("down", "Xid 79", "root")
-    assert state["start_at"] == datetime.fromisoformat("2026-11-20T12:06:13")
-    assert found["gpus"].rows.height == 8
-
-
-def test_a_number_of_processors_beyond_all_nodes_is_not_known(tmp_path):
-    node = {"cpus": 2**31, "gres_used": "", "name": "n1", "real_memory": 64, "state": ["IDLE"]}
-
-    found = read(tmp_path, {"nodes": [node], "meta": {}}, cluster="lab")
-
-    assert found["nodes"].rows["cpus"].to_list() == [None]
-
-
-def test_groups_of_sinfo_are_gathered_by_node(tmp_path):
-    def group(partition):
-        return {
-            "node": {"state": ["IDLE"]},
-            "nodes": {"nodes": ["n1", "n2"]},
-            "cpus": {"minimum": 16, "maximum": 16},
-            "memory": {"minimum": 1000, "maximum": 2000},
-            "gres": {"total": "gpu:h100:8"},
-            "partition": {"name": partition},
-            "reason": {"description": ""},
-        }
-
-    found = read(tmp_path, {"sinfo": [group("gpu"), group("scavenge")], "meta": {}}, cluster="lab")
-
-    assert found["nodes"].rows["partitions"].to_list() == [["gpu", "scavenge"]] * 2
-    assert found["nodes"].rows["cpus"].to_list() == [16, 16]
-    assert found["nodes"].rows["memory_bytes"].to_list() == [None, None]
 
 
 JSON = st.recursive(

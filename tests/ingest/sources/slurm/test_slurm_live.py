@@ -4,8 +4,6 @@ Debian's packages (slurmctld, slurmdbd, slurmd, mariadb-server, munge) and root 
 them these tests are skipped.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil
@@ -14,7 +12,6 @@ import stat
 import subprocess
 import time
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 from tests.until import until
@@ -93,14 +90,14 @@ class Lab:
             "SLURM_CONF": str(folder / "slurm.conf"),
             "PATH": f"{os.environ['PATH']}:{SBIN}",
         }
-        self.daemons: list[subprocess.Popen[bytes]] = []
+        self.daemons = []
 
     def start(self):
         """Start everything; raises CalledProcessError or TimeoutError where it does not come up."""
         ports = dict(
             zip(("controller", "database", "tables", "node1", "node2"), _ports(5), strict=True)
         )
-        facts: dict[str, Any] = {"folder": self.folder, "host": socket.gethostname().split(".")[0]}
+        facts = {"folder": self.folder, "host": socket.gethostname().split(".")[0]}
         for name, text in (("slurm.conf", SLURM_CONF), ("slurmdbd.conf", SLURMDBD_CONF)):
             (self.folder / name).write_text(text.format(**facts, **ports))
             (self.folder / name).chmod(0o600)

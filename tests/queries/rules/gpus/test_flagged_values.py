@@ -1,9 +1,5 @@
 """A value of a reading that was rejected voids itself, and is counted by metric."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 from tests.queries.conftest import built_together
 from tests.queries.rules.gpus.test_shares_of_one_device import HOUR, label, loaded
@@ -20,8 +16,8 @@ from goodput_queries.ledger import ledger
 )
 @built_together
 def test_a_flag_of_nvml_voids_the_reading_where_its_shares_are_incomplete(
-    cluster: Any, flagged: str | None, category: str
-) -> None:
+    cluster, flagged, category
+):
     gpu = loaded(cluster, [label("a", 0, HOUR)], until=0)
     cluster.load("gpu_samples", [
         {"gpu_uuid": gpu, "gpu_instance": "", "ts": cluster.at(second), "gpu_busy_ratio": 0.9,
@@ -43,7 +39,7 @@ NAMES = {
 }  # fmt: skip
 NO_ACTIVITY = {"engine": 0, "tensor": 0, "dram": 0}
 # what it shows: what each scrape has of a GPU that no job holds, and its category
-SCRAPES: dict[str, tuple[dict[str, Any], str]] = {
+SCRAPES = {
     "a share is missing, utilisation counts": (
         {"busy": 90, "sm": BLANK, **NO_ACTIVITY}, "busy_unclassified",
     ),
@@ -72,7 +68,7 @@ SCRAPES: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.fixture(scope="module")
-def scraped(new_store: Any, tmp_path_factory: Any) -> Any:
+def scraped(new_store, tmp_path_factory):
     """Give the category of the GPU of each scrape, by what the scrape shows."""
     lines = [
         f'{NAMES[name]}{{gpu="0",UUID="GPU-{number:08}",Hostname="w{number}"}} {value} {ms}\n'
@@ -92,11 +88,11 @@ def scraped(new_store: Any, tmp_path_factory: Any) -> Any:
 
 
 @pytest.mark.parametrize("case", SCRAPES)
-def test_a_value_that_is_not_there_voids_itself_alone(scraped: Any, case: str) -> None:
+def test_a_value_that_is_not_there_voids_itself_alone(scraped, case):
     assert scraped[case] == SCRAPES[case][1]
 
 
-def test_blank_values_are_counted_by_metric(store: Any, tmp_path: Any) -> None:
+def test_blank_values_are_counted_by_metric(store, tmp_path):
     labels = 'gpu="0",UUID="GPU-11111111-2222-3333-4444-555555555555",Hostname="w1"'
     values = {"DCGM_FI_DEV_GPU_UTIL": 90, "DCGM_FI_PROF_PCIE_TX_BYTES": 9223372036854775792}
     lines = [

@@ -1,16 +1,12 @@
 """GPUs, and parts of them, that squeue, scontrol or GresUsed list and the accounting does not."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 from tests.queries.conftest import built_together
 from tests.queries.rules.gpus.test_shares_of_one_device import HOUR, held
 
 
 @built_together
-def test_shards_and_mps_that_the_queue_alone_lists_are_the_same_parts(cluster: Any) -> None:
+def test_shards_and_mps_that_the_queue_alone_lists_are_the_same_parts(cluster):
     node = f"{cluster.name}-g"
     cluster.node(node, 4)
     cluster.load("nodes", [
@@ -35,9 +31,7 @@ def test_shards_and_mps_that_the_queue_alone_lists_are_the_same_parts(cluster: A
     ids=["alone on the node", "beside another job"],
 )
 @built_together
-def test_gpus_that_a_node_lists_as_used_are_of_the_only_job_on_it(
-    cluster: Any, others: list[str], expected: dict[str, int]
-) -> None:
+def test_gpus_that_a_node_lists_as_used_are_of_the_only_job_on_it(cluster, others, expected):
     node = f"{cluster.name}-g"
     cluster.node(node, 4)
     cluster.load("nodes", [

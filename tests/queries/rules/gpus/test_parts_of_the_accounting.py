@@ -1,9 +1,5 @@
 """Shards, MPS and GPUs in use that Slurm lists: each part is on one GPU of its node."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 from tests.queries.conftest import built_together
 from tests.queries.rules.gpus.test_shares_of_one_device import HOUR, held, label, loaded
@@ -14,7 +10,7 @@ UNPLACED = """select split_part(split_part(job_run_key, '/', -1), '@', 1) as job
 
 FOUR_GPUS = "gpu:a40:4(S:0-1),shard:a40:16(S:0-1),mps:a40:400(S:0-1)"
 # what it shows: (job, TRES or GPUs, start, end) on FOUR_GPUS of 4 shards or 100 of MPS, GPU-seconds
-SHARDS: dict[str, tuple[list[tuple[Any, ...]], dict[str, float]]] = {
+SHARDS = {
     "two jobs fill a GPU": (
         [("1", "gres/shard=2", 0, HOUR), ("2", "cpu=4,gres/shard:a40=2", 0, HOUR)],
         {"1": 1800, "2": 1800},
@@ -47,7 +43,7 @@ SHARDS: dict[str, tuple[list[tuple[Any, ...]], dict[str, float]]] = {
 
 @pytest.mark.parametrize("given", SHARDS)
 @built_together
-def test_parts_of_the_accounting_share_one_device(cluster: Any, given: str) -> None:
+def test_parts_of_the_accounting_share_one_device(cluster, given):
     jobs, expected = SHARDS[given]
     node = f"{cluster.name}-g"
     cluster.node(node, 4, model="a40")
@@ -70,7 +66,7 @@ def test_parts_of_the_accounting_share_one_device(cluster: Any, given: str) -> N
 
 
 @built_together
-def test_a_gpu_that_a_source_names_for_another_job_is_not_shared(cluster: Any) -> None:
+def test_a_gpu_that_a_source_names_for_another_job_is_not_shared(cluster):
     node = f"{cluster.name}-g"
     cluster.node(node, 4, model="a40")
     cluster.load("nodes", [{"cluster": cluster.name, "node": node, "gres": FOUR_GPUS}])
@@ -89,7 +85,7 @@ def test_a_gpu_that_a_source_names_for_another_job_is_not_shared(cluster: Any) -
 
 
 @built_together
-def test_the_gpu_with_the_jobs_id_on_its_series_is_the_one_of_its_part(cluster: Any) -> None:
+def test_the_gpu_with_the_jobs_id_on_its_series_is_the_one_of_its_part(cluster):
     gpu = loaded(cluster, [label("1", 0, HOUR, kind="hpc_job")])
     node = f"{cluster.name}-a"
     cluster.load("gpus", [
@@ -107,7 +103,7 @@ def test_the_gpu_with_the_jobs_id_on_its_series_is_the_one_of_its_part(cluster: 
 
 
 @built_together
-def test_parts_that_no_gpu_has_room_for_are_beside_the_ledger(cluster: Any) -> None:
+def test_parts_that_no_gpu_has_room_for_are_beside_the_ledger(cluster):
     node = f"{cluster.name}-g"
     cluster.node(node, 1, model="a40")
     cluster.load("nodes", [
@@ -124,7 +120,7 @@ def test_parts_that_no_gpu_has_room_for_are_beside_the_ledger(cluster: Any) -> N
 
 
 @built_together
-def test_labels_share_a_gpu_until_the_accounting_does(cluster: Any) -> None:
+def test_labels_share_a_gpu_until_the_accounting_does(cluster):
     """By labels and by accounting at once: from its first record on the scheduler decides."""
     gpu = loaded(cluster, [label(job, 0, HOUR, kind="hpc_job") for job in ("8", "9")])
     node = f"{cluster.name}-a"
@@ -146,7 +142,7 @@ def test_labels_share_a_gpu_until_the_accounting_does(cluster: Any) -> None:
 
 
 @built_together
-def test_shards_of_unknown_size_are_named_and_not_guessed(cluster: Any) -> None:
+def test_shards_of_unknown_size_are_named_and_not_guessed(cluster):
     cluster.node(f"{cluster.name}-g", 1)
     cluster.job("1", 0, HOUR, [f"{cluster.name}-g"], 0, alloc_tres="gres/shard=2")
     cluster.watched(HOUR)

@@ -126,8 +126,11 @@ def test_held_shares(cluster, cut, pods, end, expected):
 PARTS = {"1": (0, 1800, 2), "2": (600, 3600, 3), "3": (900, 3000, 2), "4": (2000, None, 1)}
 
 
-def test_parts_of_the_accounting_may_come_in_any_order(new_evidence):
-    def placed(*loads):
+@pytest.fixture
+def placed(new_evidence):
+    """Give what loads and builds parts of the accounting, and returns holds and GPU-seconds."""
+
+    def built(*loads):
         made = new_evidence()
         made.node("g", 2)
         made.add("nodes", node="g", gres="gpu:2,shard:8")
@@ -141,4 +144,13 @@ def test_parts_of_the_accounting_may_come_in_any_order(new_evidence):
         holds = "from intermediate.int_holds order by all"
         return made.store.read(holds).rows(), made.gpu_s()
 
-    assert placed("4", "31", "2") == placed("1234")
+    return built
+
+
+@pytest.fixture
+def at_once(placed):
+    return placed("1234")
+
+
+def test_parts_of_the_accounting_may_come_in_any_order(placed, at_once):
+    assert placed("4", "31", "2") == at_once

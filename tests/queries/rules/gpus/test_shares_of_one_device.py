@@ -1,9 +1,5 @@
 """However one GPU is shared, the shares of its holders add up to one device: given, expected."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 from tests.queries.conftest import built_together
 
@@ -14,15 +10,13 @@ HELD = """select split_part(split_part(job_run_key, '/', -1), '@', 1) as owner,
     where cluster = '{}' and job_run_key is not null group by all order by all"""
 
 
-def label(
-    owner: str, start: int, end: int, *, kind: str = "pod", container: str = "", instance: str = ""
-) -> dict[str, Any]:
+def label(owner, start, end, *, kind="pod", container="", instance=""):
     """Return what a label on the series of the GPU says."""
     return {"owner": owner, "start": start, "end": end, "kind": kind, "container": container,
             "instance": instance}  # fmt: skip
 
 
-def loaded(cluster: Any, labels: list[dict[str, Any]], *, until: int = HOUR) -> str:
+def loaded(cluster, labels, *, until=HOUR):
     """Load one GPU that is read to the end, with its owners by labels; return its UUID."""
     gpu = f"GPU-{cluster.name}"
     cluster.load("gpus", [
@@ -46,13 +40,13 @@ def loaded(cluster: Any, labels: list[dict[str, Any]], *, until: int = HOUR) -> 
     return gpu
 
 
-def held(cluster: Any) -> dict[str, float]:
+def held(cluster):
     """Return the GPU-seconds of each owner."""
     rows = cluster.store.read(HELD.format(cluster.name)).rows()
     return {name: float(gpu_s) for name, gpu_s in rows}
 
 
-GIVEN_EXPECTED: dict[str, tuple[list[dict[str, Any]], dict[str, float]]] = {
+GIVEN_EXPECTED = {
     "a second pod comes": (
         [label("a", 0, HOUR), label("b", 1800, HOUR)],
         {"a": 2700, "b": 900},
@@ -66,7 +60,7 @@ GIVEN_EXPECTED: dict[str, tuple[list[dict[str, Any]], dict[str, float]]] = {
 
 @pytest.mark.parametrize("given", GIVEN_EXPECTED)
 @built_together
-def test_owners_by_labels_share_one_device(cluster: Any, given: str) -> None:
+def test_owners_by_labels_share_one_device(cluster, given):
     labels, expected = GIVEN_EXPECTED[given]
     loaded(cluster, labels)
 
@@ -77,7 +71,7 @@ def test_owners_by_labels_share_one_device(cluster: Any, given: str) -> None:
     assert cluster.violations() == 0
 
 
-def mig(cluster: Any, *, by_labels: bool, by_accounting: bool) -> None:
+def mig(cluster, *, by_labels, by_accounting):
     """Load a GPU of two 3g instances: one has a for an hour, the other b for the last half."""
     kind = "hpc_job" if by_accounting else "pod"
     names = [label("a", 0, HOUR, instance="1", kind=kind),
@@ -93,7 +87,7 @@ def mig(cluster: Any, *, by_labels: bool, by_accounting: bool) -> None:
         cluster.job("b", 1800, HOUR, [f"{cluster.name}-a"], 1, gpu_type="3g.40gb")
 
 
-def sliced(cluster: Any, *, by_labels: bool, by_accounting: bool) -> None:
+def sliced(cluster, *, by_labels, by_accounting):
     """Load a GPU in four shares that Kubernetes offers, or that only labels know."""
     pods = [label("a", 0, HOUR), label("b", 0, 1800)]
     gpu = loaded(cluster, pods if by_labels else [])
@@ -108,7 +102,7 @@ def sliced(cluster: Any, *, by_labels: bool, by_accounting: bool) -> None:
     cluster.job("b", 0, 1800, [f"{cluster.name}-a"], 2)
 
 
-def virtual(cluster: Any, *, by_labels: bool, by_accounting: bool) -> None:
+def virtual(cluster, *, by_labels, by_accounting):
     """Load a GPU that a middleware offers ten times, and that telemetry lists once."""
     pods = [label("a", 0, HOUR), label("b", 0, 1800)]
     loaded(cluster, pods if by_labels else [])
@@ -122,7 +116,7 @@ def virtual(cluster: Any, *, by_labels: bool, by_accounting: bool) -> None:
         cluster.job("b", 0, 1800, [f"{cluster.name}-a"], 2, gpu_type="shared")
 
 
-def containers(cluster: Any, *, by_labels: bool, by_accounting: bool) -> None:
+def containers(cluster, *, by_labels, by_accounting):
     """Load a GPU of a pod with two containers, whose series repeat for each."""
     names = [label("a", 0, HOUR, container=name) for name in "xy"]
     loaded(cluster, names if by_labels else [])
@@ -130,7 +124,7 @@ def containers(cluster: Any, *, by_labels: bool, by_accounting: bool) -> None:
         cluster.job("a", 0, HOUR, [f"{cluster.name}-a"], 1)
 
 
-def shards(cluster: Any, *, by_labels: bool, by_accounting: bool) -> None:
+def shards(cluster, *, by_labels, by_accounting):
     """Load a GPU of four shards with two jobs of two."""
     names = [label(job, 0, HOUR, kind="hpc_job") for job in "ab"]
     loaded(cluster, names if by_labels else [])
@@ -140,7 +134,7 @@ def shards(cluster: Any, *, by_labels: bool, by_accounting: bool) -> None:
         cluster.job(job, 0, HOUR, [node], 0, alloc_tres="gres/shard=2")
 
 
-def mps(cluster: Any, *, by_labels: bool, by_accounting: bool) -> None:
+def mps(cluster, *, by_labels, by_accounting):
     """Load a GPU of which MPS gives a job half and another a quarter; labels know no parts."""
     names = [label("a", 0, HOUR, kind="hpc_job"), label("b", 0, 1800, kind="hpc_job")]
     loaded(cluster, names if by_labels else [])
@@ -151,7 +145,7 @@ def mps(cluster: Any, *, by_labels: bool, by_accounting: bool) -> None:
 
 # a way to share one GPU; GPU-seconds of a and b by labels alone, by accounting, by both
 SEVENTHS = ({"a": 3600 * 3 / 7, "b": 1800 * 3 / 7},) * 3
-WAYS: dict[Any, tuple[dict[str, float], ...]] = {
+WAYS = {
     mig: SEVENTHS,
     sliced: ({"a": 2700, "b": 900}, {"a": 900, "b": 900}, {"a": 900, "b": 900}),
     virtual: ({"a": 2700, "b": 900}, {"a": 1800, "b": 360}, {"a": 1800, "b": 360}),
@@ -165,7 +159,7 @@ BY = {"labels": (True, False), "accounting": (False, True), "both": (True, True)
 @pytest.mark.parametrize("by", BY)
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 @built_together
-def test_however_a_gpu_is_shared_its_parts_add_up_to_one(cluster: Any, way: Any, by: str) -> None:
+def test_however_a_gpu_is_shared_its_parts_add_up_to_one(cluster, way, by):
     by_labels, by_accounting = BY[by]
     way(cluster, by_labels=by_labels, by_accounting=by_accounting)
     cluster.watched(HOUR)
@@ -179,7 +173,7 @@ def test_however_a_gpu_is_shared_its_parts_add_up_to_one(cluster: Any, way: Any,
 
 
 @built_together
-def test_from_its_first_record_on_the_scheduler_has_the_whole_device(cluster: Any) -> None:
+def test_from_its_first_record_on_the_scheduler_has_the_whole_device(cluster):
     """What labels say of shares ends where a scheduler speaks."""
     gpu = loaded(cluster, [label("a", 0, HOUR), label("b", 0, HOUR)])
     cluster.job("1", 1800, HOUR, [f"{cluster.name}-a"], 1)
@@ -197,7 +191,7 @@ def test_from_its_first_record_on_the_scheduler_has_the_whole_device(cluster: An
 OFFERED = "select example from marts.data_quality where kind = 'more GPUs offered than there are'"
 
 
-def offered(cluster: Any, devices: int, slots: int) -> str:
+def offered(cluster, devices, slots):
     """Load a node that offers so many GPUs and of which telemetry lists so many; return it."""
     node = f"{cluster.name}-n"
     cluster.load("gpus", [
@@ -215,9 +209,7 @@ def offered(cluster: Any, devices: int, slots: int) -> str:
 
 @pytest.mark.parametrize(("devices", "slots"), [(1, 12), (2, 8)])
 @built_together
-def test_a_node_without_labels_has_as_many_gpus_as_telemetry_lists(
-    cluster: Any, devices: int, slots: int
-) -> None:
+def test_a_node_without_labels_has_as_many_gpus_as_telemetry_lists(cluster, devices, slots):
     node = offered(cluster, devices, slots)
     cluster.job("a", 0, HOUR, [node], 1)
     cluster.job("b", 0, HOUR, [node], slots // 2)
@@ -233,7 +225,7 @@ def test_a_node_without_labels_has_as_many_gpus_as_telemetry_lists(
 
 
 @built_together
-def test_a_node_that_lost_a_gpu_of_its_telemetry_keeps_its_gpus(cluster: Any) -> None:
+def test_a_node_that_lost_a_gpu_of_its_telemetry_keeps_its_gpus(cluster):
     node = offered(cluster, 7, 8)
     cluster.watched(HOUR)
 
