@@ -2,7 +2,10 @@
 
 import multiprocessing
 import os
+import sys
 from dataclasses import replace
+from types import ModuleType
+from unittest import mock
 
 from tests.queries.lake.conftest import readings
 
@@ -36,7 +39,8 @@ class Writer:
         """Start it."""
         self._answer, theirs = WRITERS.Pipe()
         self._process = WRITERS.Process(target=_write, args=(url, numbers, aws or {}, theirs))
-        self._process.start()
+        with mock.patch.dict(sys.modules, {"__main__": ModuleType("__main__")}):
+            self._process.start()  # else it would run what a test of a page left there as a script
         theirs.close()
 
     def new_loads(self):
