@@ -22,7 +22,7 @@ SACCT = (
 DCGM = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 BLANK = "140737488355328.0"
 # what a scrape has of a GPU, by whether it is active; docs, "A reading without profiling shares": a
-# rejected share voids the zeros beside it, not the utilisation
+# rejected share voids the zeros of the same reading, not its utilisation
 SCRAPES = (
     {DCGM: (0.9, 0.0)},
     {DCGM: (0.0, 0.0), "DCGM_FI_PROF_SM_ACTIVE": (BLANK, BLANK), "DCGM_FI_DEV_GPU_UTIL": (90, 0)},

@@ -1,4 +1,4 @@
-"""What is wrong with the folder of a rule is said in a sentence."""
+"""A rule folder with a fault is refused with one sentence that names the fault."""
 
 import re
 from dataclasses import replace
