@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import RedirectResponse
 
-from goodput_app.server.sign_in import API, OPEN
+from goodput_app.server.sign_in import API
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 class BasePath:
     """Middleware that removes a path such as `/goodput` from the beginning of all addresses.
 
-    of_streamlit: Streamlit answers below the path itself: only other routes are without it.
+    of_streamlit: Streamlit answers below the path itself, as where it signs people in: only the API
+        is found there, too. Health and metrics have no answer at the public address then.
     """
 
     def __init__(self, app: ASGIApp, path: str, *, of_streamlit: bool) -> None:
@@ -38,6 +39,6 @@ class BasePath:
             below = RedirectResponse(f"{self._path.rpartition('/')[2]}/", 307)
             await below(scope, receive, send)
             return
-        if not self._of_streamlit or rest in OPEN or rest.startswith(API):
+        if not self._of_streamlit or rest.startswith(API):
             scope = {**scope, "path": rest, "raw_path": rest.encode()}
         await self._app(scope, receive, send)

@@ -87,7 +87,12 @@ def test_without_its_last_slash_the_path_leads_to_the_dashboard(base, path):
 @pytest.mark.parametrize("path", ["/healthz", "/api/v1/views"])
 def test_calls_answer_below_the_path(path):
     assert asked(f"/goodput{path}").json() == asked(path).json() == path
-    assert asked(f"/goodput{path}", of_streamlit=True).json() == path
+
+
+def test_where_streamlit_signs_people_in_only_the_api_answers_below_the_path():
+    assert asked("/goodput/api/v1/views", of_streamlit=True).json() == "/api/v1/views"
+    health = asked("/goodput/healthz", of_streamlit=True)
+    assert health.headers.get("content-type") != "application/json"  # but that of an unknown page
 
 
 def test_below_the_path_nothing_is_open_that_is_not_at_the_root():

@@ -36,10 +36,10 @@ print("done", flush=True)
 """
 
 
-def repeat_lines(source, copies, shift):
-    """Return the lines of the golden inputs again and again, each time moved to be new rows."""
+def repeat_lines(case, copies, shift):
+    """Return the lines of a golden input again and again, each time moved to be new rows."""
     lines = []
-    given = max((GOLDEN / source).glob("*/input.*"), key=lambda file: file.parent.name)
+    (given,) = (GOLDEN / case).glob("input.*")
     for line in given.read_text().splitlines():
         try:
             record = json.loads(line)
@@ -69,9 +69,15 @@ def inputs(folder):
         perf["coll_sn" if "coll_perf" in record else "p2p_sn"] += 1_000 * (copy > 0)
 
     folder.mkdir()
-    (folder / "nvml.jsonl").write_text(repeat_lines("nvml", 60, later("t", 1000.0)))
-    (folder / "events.jsonl").write_text(repeat_lines("job_events", 60, later("ts", 1000.0)))
-    (folder / "vm.log").write_text(repeat_lines("nccl_inspector", 120, next_operation))
+    (folder / "nvml.jsonl").write_text(
+        repeat_lines("nvml/four_gpus_with_incomplete_gpm", 60, later("t", 1000.0))
+    )
+    (folder / "events.jsonl").write_text(
+        repeat_lines("job_events/killed_rank_and_restart", 60, later("ts", 1000.0))
+    )
+    (folder / "vm.log").write_text(
+        repeat_lines("nccl_inspector/verbose_and_plain_of_two_versions", 120, next_operation)
+    )
     message = "NVRM: Xid (PCI:0000:9b:00): 31, pid=7, name=python, MMU Fault"
     (folder / "dmesg").write_text(
         "".join(
