@@ -9,6 +9,7 @@ import time
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 
 import streamlit as st
 from streamlit.testing.v1.local_script_runner import LocalScriptRunner
@@ -176,8 +177,8 @@ def _draws(store, page, link, filtered, times):
     _commit(store)
     first, payload_bytes = _cost(store, page, link)
     warm = _median([_cost(store, page, link)[0] for _ in range(times)])
-    slowest = max(store.seconds, key=lambda name: store.seconds[name])
-    text = f"{slowest} {number(store.seconds[slowest])} s"
+    slowest = max(store.seconds.items(), key=itemgetter(1), default=("no read", 0.0))
+    text = f"{slowest[0]} {number(slowest[1])} s"
     kept, _ = _cost(store, page, link, is_kept=True)
     changes = [_cost(store, page, other, is_kept=True)[0] for other in filtered]
     return Draws(first, warm, kept, _median(changes) if changes else None, payload_bytes, text)
