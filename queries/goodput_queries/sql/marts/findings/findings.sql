@@ -13,6 +13,7 @@
 -- share_ratio: of the allocated time of its run, or of the capacity
 -- cases: attempts concerned, or how often it was seen
 -- back_ms, back_low_ms, back_high_ms: recoverable GPU time of the window; parts of findings never overlap
+-- back_cost, back_low_cost, back_high_cost: what it costs; null where the rate card has no price
 -- week_cost, back_week_ms, back_week_cost: at the rate of the window's covered time; null under an hour of it
 -- confidence: Confirmed, Likely, Not confirmed; evidence: in a sentence; what_to_do: for it
 -- target: what its fix is applied to: a node, jobs of a team that are named alike, a cluster
@@ -245,6 +246,9 @@ select
     coalesce(back_ms, 0) as back_ms,
     coalesce(back_low_ms, 0) as back_low_ms,
     coalesce(back_high_ms, 0) as back_high_ms,
+    cost * coalesce(back_ms, 0) / nullif(gpu_ms, 0) as back_cost,
+    cost * coalesce(back_low_ms, 0) / nullif(gpu_ms, 0) as back_low_cost,
+    cost * coalesce(back_high_ms, 0) / nullif(gpu_ms, 0) as back_high_cost,
     case when covered_ms >= threshold('finding_week_min_ms') then cost * 604800000 / covered_ms end as week_cost,
     case
         when covered_ms >= threshold('finding_week_min_ms')

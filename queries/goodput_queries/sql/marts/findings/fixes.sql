@@ -8,6 +8,7 @@
 -- title, what_to_do, evidence, rule, finding_key, run_key, node, gpu_uuid: of the finding that gives most back
 -- gpu_ms, cost: lost in the window; of anomalies that is in other rows
 -- back_ms, back_low_ms, back_high_ms: recoverable GPU time of the window
+-- back_cost, back_low_cost, back_high_cost: what it costs; null where the rate card has no price
 -- back_week_ms, back_week_cost: at the rate of the window's covered time; null under an hour of it
 select
     fix,
@@ -35,6 +36,9 @@ select
     sum(back_ms)::bigint as back_ms,
     sum(back_low_ms)::bigint as back_low_ms,
     sum(back_high_ms)::bigint as back_high_ms,
+    sum(back_cost) as back_cost,
+    sum(back_low_cost) as back_low_cost,
+    sum(back_high_cost) as back_high_cost,
     sum(back_week_ms)::bigint as back_week_ms,
     sum(back_week_cost) as back_week_cost
 from (
