@@ -6,6 +6,7 @@ that the same link shows the same view and the browser's Back undoes a choice.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -85,16 +86,36 @@ def view(default_range: str | None = None) -> View | None:
     if (replay := current_replay()) is not None:
         mode, now = "REPLAY", replay.clock.now()
     begin = st.query_params.get("from") or default_range or settings().ui.range
-    start, end, problem = _window(begin, now, is_moving=mode in MOVING)
+    until = st.query_params.get("to") or "now"
+    start, end, problem = _window(begin, until, now, is_moving=mode in MOVING)
     if start >= as_of and mode not in MOVING and "now" in begin:
         # the cluster has nothing in the range that ends with the whole database
         now = as_of
-        start, end, problem = _window(begin, now, is_moving=False)
-    if start < as_of and end > first:
-        start, end = max(start, first), min(end, as_of)
+        start, end, problem = _window(begin, until, now, is_moving=False)
+    start, end = _of_data(start, end, first, as_of)
     from_ms, to_ms = epoch_ms(start), epoch_ms(end)
     scope = Scope(from_ms=from_ms, to_ms=to_ms, bucket_ms=bucket_ms(to_ms - from_ms), **wanted)
     return View(rows.limited(scope), start, end, now, as_of, mode, problem)
+
+
+def latest(shown: View) -> Scope:
+    """Return the scope of a view over the latest range, as pages begin with, whatever is shown."""
+    clusters = marts.clusters()
+    of_it = clusters.filter(cluster=shown.scope.cluster or "")
+    first, as_of = _extent(clusters if of_it.is_empty() else of_it)
+    is_moving = shown.mode in MOVING
+    start, end, _ = _window(settings().ui.range, "now", shown.now, is_moving=is_moving)
+    start, end = _of_data(start, end, first, as_of)
+    return replace(shown.scope, from_ms=epoch_ms(start), to_ms=epoch_ms(end), bucket_ms=None)
+
+
+def _of_data(
+    start: datetime, end: datetime, first: datetime, as_of: datetime
+) -> tuple[datetime, datetime]:
+    """Return the part of a window that has data; the window where it has none."""
+    if start < as_of and end > first:
+        return max(start, first), min(end, as_of)
+    return start, end
 
 
 def _extent(clusters: pl.DataFrame) -> tuple[datetime, datetime]:
@@ -339,13 +360,15 @@ def _mode(as_of: datetime, wall: datetime) -> str:
     return "LIVE" if marts.is_polled() or abs(wall - as_of) < LIVE_WITHIN else "RECORDED"
 
 
-def _window(begin: str, now: datetime, *, is_moving: bool) -> tuple[datetime, datetime, str | None]:
+def _window(
+    begin: str, until: str, now: datetime, *, is_moving: bool
+) -> tuple[datetime, datetime, str | None]:
     """Return the window asked for, and what was wrong with it."""
     problem = None
     anchor = now.replace(tzinfo=UTC)
     try:
         start = _moment(begin, anchor, is_end=False)
-        end = _moment(st.query_params.get("to") or "now", anchor, is_end=True)
+        end = _moment(until, anchor, is_end=True)
         if start >= end:
             problem = (
                 "The time range is empty: its start is not before its end. Showing the default."

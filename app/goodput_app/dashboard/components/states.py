@@ -176,6 +176,14 @@ def say_which_readings(view_name: str) -> bool:
 
 
 @contextlib.contextmanager
+def folded(title: str, key: str) -> Iterator[bool]:
+    """Draw a part that is folded at first, and say whether it is open: only then it is read."""
+    part = st.expander(title, key=f"{key}_fold", on_change="rerun")
+    with part:
+        yield bool(part.open)
+
+
+@contextlib.contextmanager
 def panel(title: str, view_name: str, *, help: str | None = None) -> Iterator[None]:  # noqa: A002 -- Streamlit's word
     """Draw a part of a page; its error is shown in its place, the rest of the page stays."""
     with st.container():

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 PAGE = "pages/open_findings.py"
 OPEN_STATES = ("open", "acknowledged")
-TOP_FIXES = 5
 INBOX_MAX = 1_200  # rows of the table: more would take over 700 kB
 OLD = timedelta(seconds=60)  # findings that are shown until newer ones are there
 FIXES = {
@@ -153,23 +152,6 @@ def follow(scope: Scope, shown: findings.Found | None) -> None:
         if datetime.now(UTC).replace(tzinfo=None) - shown.evaluated_at > OLD:
             at = time_zone.moment(shown.evaluated_at)
             st.caption(f"Findings of {at}; newer ones are being evaluated.")
-
-
-def top_fixes(frame: pl.DataFrame) -> None:
-    """Draw the first rows of the fix list, which open the page of findings."""
-    if frame.is_empty():
-        st.caption("Nothing to do in this time range.")
-        return
-    first = frame.head(TOP_FIXES)
-    with cards.table_of("fix"):
-        picked = _pick_fix(first)
-    finding_cards.fixes(first, fix_ids(first))
-    params = scope_bar.carried()
-    if picked is not None:
-        where(picked)
-        params |= {"fix": st.query_params["fix"]}
-    label = "Open all findings" if picked is None else "Open its findings"
-    st.page_link(PAGE, label=label, icon=":material/flag:", query_params=params)
 
 
 def _pick_fix(fixes: pl.DataFrame) -> dict[str, Any] | None:
@@ -306,7 +288,7 @@ def one(row: Mapping[str, Any]) -> None:
                 f"**{theme.markdown_text(row['said_by'])}** says{theme.markdown_text(said)}"
             )
         where(row)
-        _say(row)
+        say(row)
 
 
 def _recurrence(gpu_uuid: str) -> None:
@@ -324,7 +306,7 @@ def where(row: Mapping[str, Any]) -> None:
     places.links({**row, "run_id": row.get("run_name") or row.get("run_key")})
 
 
-def _say(row: Mapping[str, Any]) -> None:
+def say(row: Mapping[str, Any]) -> None:
     """Draw the form with which a person acknowledges, dismisses or reopens a finding."""
     key, who = row["finding_key"], current_identity()
     if not who.may(Allowed.SET_FINDING_STATE):

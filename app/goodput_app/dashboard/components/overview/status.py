@@ -1,0 +1,214 @@
+"""The first sentence of the Overview: what is wrong now, whatever time range is shown.
+
+It names the worst open finding with its effect and owner, the other pages and tickets, and which
+clusters are not checked, since their data end earlier.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.access.current import current_identity
+from goodput_app.access.identity import Action as Allowed
+from goodput_app.dashboard import theme, time_zone
+from goodput_app.dashboard.components import places, scope_bar
+from goodput_app.dashboard.components.findings import finding_parts
+from goodput_app.dashboard.figures.bars import text_of
+from goodput_app.text import units
+from goodput_app.text.sentences import sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from goodput_app.dashboard.data.findings import Found
+    from goodput_app.dashboard.scope import View
+
+WANTED = ("page", "ticket")
+OTHERS_SHOWN = 4
+EVIDENCE_CHARS = 170
+UNCHECKED_AFTER = timedelta(minutes=15)
+AROUND = timedelta(minutes=30)  # of an event, on the page that it opens
+MINUTE_S = 60.0
+WORDS = {"page": "Page", "ticket": "Ticket", "ok": "OK", "partial": "Partial", "wait": "Checking"}
+MARKS = {"page": "⯃", "ticket": "▲", "ok": "✓", "partial": "▲", "wait": ""}
+LOOK = """<style>
+[class*="st-key-status_"] { border: 1px solid rgba(128, 138, 153, 0.35); border-left-width: 6px;
+  border-radius: 4px; padding: 10px 14px 8px 14px; min-height: 118px; }
+.st-key-status_page { background: rgba(194, 48, 47, 0.12); border-left-color: #b3201f; }
+.st-key-status_ticket, .st-key-status_partial
+  { background: rgba(224, 145, 20, 0.14); border-left-color: #cc8514; }
+.st-key-status_ok { background: rgba(21, 154, 92, 0.12); border-left-color: #117a49; }
+.gp-said { font-size: 1.2rem; font-weight: 600; line-height: 1.35; overflow-wrap: anywhere; }
+.gp-detail { font-size: 0.92rem; margin-top: 2px; }
+.gp-word { display: inline-block; font-size: 0.8rem; font-weight: 700; border-radius: 3px;
+  padding: 1px 8px; margin-right: 10px; text-transform: uppercase; vertical-align: 2px;
+  border: 1.5px solid currentColor; }
+.gp-word.page { background: #b3201f; border-color: #b3201f; color: #ffffff; }
+.gp-word.ticket, .gp-word.partial { background: #fff5e0; border-color: #cc8514; color: #7a4a00; }
+.gp-word.ok { background: #e9f7f0; border-color: #117a49; color: #0c5a36; }
+[class*="st-key-status_"] [data-testid="stPageLink-NavLink"] p { font-size: 0.9rem; }
+</style>"""
+
+
+@dataclass(frozen=True)
+class Status:
+    """What the sentence says. kind: a key of WORDS; first: the finding that it is about."""
+
+    kind: str
+    said: str
+    detail: str
+    first: dict[str, Any] | None = None
+
+
+def open_now(findings: pl.DataFrame) -> pl.DataFrame:
+    """Return the open pages and tickets, the worst first; rows of marts.findings."""
+    return findings.filter(
+        pl.col("is_open")
+        & pl.col("state").is_in(finding_parts.OPEN_STATES)
+        & pl.col("severity").is_in(WANTED)
+    )
+
+
+def draw(found: Found | None, rules: int, clusters: pl.DataFrame, view: View) -> None:
+    """Draw the sentence.
+
+    found: of the latest range, None while it is evaluated for the first time; rules: how many
+    there are; clusters: marts.clusters
+    """
+    unchecked = _unchecked(clusters, view)
+    shown = status(found, rules, unchecked, view)
+    with st.container(key=f"status_{shown.kind}", gap="xsmall"):
+        said, buttons = st.columns([4, 1.25], vertical_alignment="top")
+        with said:
+            st.html(
+                f'<div class="gp-said" role="heading" aria-level="2">{_word(shown.kind)}'
+                f'{text_of(shown.said)}</div><div class="gp-detail">{shown.detail}</div>'
+            )
+        with buttons, st.container(horizontal=True, gap="small", horizontal_alignment="right"):
+            if shown.first is not None:
+                _acknowledge(shown.first)
+                _open(shown.first)
+        if found is not None:
+            _others(found, shown.first, unchecked)
+
+
+def status(found: Found | None, rules: int, unchecked: str, view: View) -> Status:
+    """Return what the sentence says; see `draw`. unchecked: which clusters are not checked."""
+    if found is None:
+        return Status("wait", "Rules are being evaluated", "What is wrong now follows.")
+    now = open_now(found.findings)
+    if not now.is_empty():
+        first = now.row(0, named=True)
+        said = sentence(first["title"], first["subject"] or "")
+        return Status(first["severity"], said, _detail(first, view), first)
+    said = "No page and no ticket is open"
+    evaluated = f"{units.count(rules, 'rule')} evaluated"
+    closed = found.findings.filter((pl.col("severity") == "page") & ~pl.col("is_open"))
+    if not closed.is_empty():
+        last = closed.sort("until_at").row(-1, named=True)
+        ended = time_zone.moment(last["until_at"])
+        evaluated += f" · last page closed {text_of(ended)} ({text_of(last['subject'] or 'fleet')})"
+    return Status("partial" if unchecked else "ok", said, evaluated)
+
+
+def _detail(row: Mapping[str, Any], view: View) -> str:
+    """Return since when, what is known, what it costs, and who has it, as HTML."""
+    length_s = (view.as_of - row["since_at"]).total_seconds()
+    since = f"Since {time_zone.moment(row['since_at'])} ({units.duration(max(0.0, length_s))})"
+    parts = [text_of(since)]
+    if row["evidence"]:
+        whole = theme.printable(row["evidence"], 1_000)
+        cut = theme.printable(row["evidence"], EVIDENCE_CHARS)
+        parts.append(f'<span title="{text_of(whole)}">{text_of(cut)}</span>')
+    if row["cost"] is not None and length_s >= MINUTE_S:
+        parts.append(text_of(f"{units.cost(row['cost'] * 3600 / length_s)} an hour"))
+    if row["gpu_ms"]:
+        parts.append(text_of(f"{units.gpu_time(row['gpu_ms'])} so far"))
+    said = "not acknowledged"
+    if row["state"] == "acknowledged":
+        said = f"acknowledged by {text_of(row['said_by'] or 'an operator')}"
+    parts.append(f"owner <b>{text_of(row['owner'])}</b>, {said}")
+    return " · ".join(parts)
+
+
+def _word(kind: str) -> str:
+    mark = MARKS[kind]
+    return f'<span class="gp-word {kind}">{f"{mark} " if mark else ""}{WORDS[kind]}</span>'
+
+
+def _acknowledge(row: Mapping[str, Any]) -> None:
+    """Draw the button with which a person takes a finding, where they may and nobody has."""
+    may = current_identity().may(Allowed.SET_FINDING_STATE)
+    if may and row["state"] == "open":
+        with st.popover("Acknowledge", type="primary"):
+            finding_parts.say(row)
+
+
+def _open(row: Mapping[str, Any]) -> None:
+    times: tuple[datetime, datetime] | None = None
+    if row["node"]:
+        end = row["until_at"] or scope_bar.required_view().as_of
+        times = row["since_at"] - AROUND, end
+        places.to_node(row["node"], row["cluster"], times)
+    elif row["run_key"] and row["run_name"]:
+        places.to_run(row["run_key"], row["run_name"])
+    else:
+        _link("Open finding", finding=row["finding_key"])
+
+
+def _others(found: Found, first: Mapping[str, Any] | None, unchecked: str) -> None:
+    """Draw the other pages and tickets by name, grouped by rule, and the number of notes."""
+    now = open_now(found.findings)
+    rest = now[1:]
+    notes = found.findings.filter(pl.col("is_open") & (pl.col("severity") == "note")).height
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        if first is not None:
+            st.markdown(f"**{_counts(rest, first['severity'])}**")
+        groups = rest.group_by("rule", maintain_order=True).agg(pl.len(), pl.all().first())
+        for row in groups.head(OTHERS_SHOWN).iter_rows(named=True):
+            if row["len"] == 1:
+                label = sentence(row["title"], row["subject"] or "")
+                _link(label, finding=row["finding_key"])
+            else:
+                _link(f"{row['title']} ({row['len']:,})", state="open", rules=row["rule"])
+        if unchecked:
+            st.markdown(theme.markdown_text(unchecked))
+        st.markdown(units.count(notes, "note"))
+        _link("All findings", state="open")
+
+
+def _counts(rest: pl.DataFrame, first: str) -> str:
+    pages, tickets = (rest.filter(pl.col("severity") == kind).height for kind in WANTED)
+    more = {"page": pages, "ticket": tickets}
+    said = [] if first == "page" else ["No page open"]
+    said += [f"{n:,} more {kind}{'' if n == 1 else 's'}" for kind, n in more.items() if n]
+    return ", ".join(said) or "Nothing else open"
+
+
+def _link(label: str, **params: str) -> None:
+    st.page_link(
+        finding_parts.PAGE,
+        label=theme.markdown_text(label, 60),
+        query_params=scope_bar.carried(**{"from": None, "to": None}) | params,
+    )
+
+
+def _unchecked(clusters: pl.DataFrame, view: View) -> str:
+    """Return which clusters have no data up to now, and how many GPUs that are; or nothing."""
+    if view.scope.cluster is not None:
+        clusters = clusters.filter(pl.col("cluster") == view.scope.cluster)
+    late = clusters.filter(pl.col("as_of_at") < view.now - UNCHECKED_AFTER).sort("as_of_at")
+    named = [
+        f"{theme.printable(row['cluster'])} after {time_zone.moment(row['as_of_at'])}"
+        + (f" ({units.count(row['gpus'], 'GPU')})" if row["gpus"] else "")
+        for row in late.head(2).iter_rows(named=True)
+    ]
+    if late.height > len(named):
+        named.append(f"{late.height - len(named)} more clusters")
+    return f"Not checked: {', '.join(named)}" if named else ""
