@@ -79,7 +79,7 @@ def runs_at_risk(findings: pl.DataFrame, summary: Row) -> None:
 
     findings: rows of marts.findings. summary: a row of marts.goodput_summary.
     """
-    is_at_risk = pl.col("is_open") & (pl.col("severity") != "info")
+    is_at_risk = pl.col("is_open") & (pl.col("severity") != "note")
     runs = findings.filter(is_at_risk)["run_key"].drop_nulls().n_unique()
     of_all = f"of {units.count(summary['runs'], 'run')} on {units.count(summary['gpus'], 'GPU')}"
     tile("Runs at risk", f"{runs:,}", of_all)
