@@ -25,7 +25,7 @@ COLUMN = "flag"
 SAYS_WHY = frozenset({"verdict", "cause", "label", "coincides", "reason"})  # columns of a table
 WIDTH_PX, SHORT_WIDTH_PX = 215, 86
 IN_TITLE = 3
-ICONS = {"critical": ":red[:material/flag:]", "warning": ":orange[:material/flag:]"}
+ICONS = {"page": ":red[:material/flag:]", "ticket": ":orange[:material/flag:]"}
 
 
 def begin(view: View) -> None:
@@ -54,16 +54,16 @@ def title(**subject: str | None) -> None:
 
 
 def summary() -> None:
-    """Draw how many nodes and GPUs have an open finding that is more than information."""
+    """Draw how many nodes and GPUs have an open finding that is a page or a ticket."""
     found = _of_page()
     if found is None:
         return
-    worse = found.filter(pl.col("node").is_not_null() & (pl.col("severity") != "info"))
+    worse = found.filter(pl.col("node").is_not_null() & (pl.col("severity") != "note"))
     if worse.height:
         nodes = units.count(worse.select("cluster", "node").n_unique(), "node")
         st.page_link(
             PAGE,
-            label=f"{ICONS['warning']} {nodes} with an open finding",
+            label=f"{ICONS['ticket']} {nodes} with an open finding",
             query_params=_params(None) | {"state": "open"},
         )
 

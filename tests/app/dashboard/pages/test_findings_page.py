@@ -125,7 +125,7 @@ def test_the_overview_counts_what_is_wrong_and_links_to_it(recorded, visit):
     known = summary["held_ms"] - summary["unknown_ms"]
     assert tiles["Active (% of allocated)"] == f"{100 * (1 - summary['inactive_ms'] / known):.1f} %"
     at_risk = """select count(distinct run_key)::varchar from marts.findings
-        where run_key is not null and is_open and severity <> 'info'"""
+        where run_key is not null and is_open and severity <> 'note'"""
     assert tiles["Runs at risk"] == recorded.read(at_risk).item()
     lost = recorded.read("select sum(wasted_ms) / 1000 from marts.goodput_summary").item()
     assert table(app, "wasted_gpu_min")["wasted_gpu_min"].sum() == pytest.approx(float(lost) / 60)
@@ -145,7 +145,7 @@ def test_what_has_an_open_finding_carries_a_flag_that_opens_it(recorded, visit, 
     key = of_run.filter(pl.col("title") == "Steps wait for input")["finding_key"].to_list()
     assert list(titles.values()) == [key]
     (name,) = titles
-    assert name.startswith(":gray[:material/flag:] info")
+    assert name.startswith(":gray[:material/flag:] note")
 
     assert not any("flag" in frame.value for frame in app.dataframe), "they are of the run"
 
@@ -156,4 +156,4 @@ def test_what_has_an_open_finding_carries_a_flag_that_opens_it(recorded, visit, 
     assert of_main.startswith("findings?")
     worst = of_run.filter(pl.col("title") == "Attempts of the job failed")["finding_key"].item()
     assert f"finding={worst}" in of_main
-    assert of_main.endswith(f"#info%20%28%2B{of_run.height - 1}%29")  # the verdict says why
+    assert of_main.endswith(f"#note%20%28%2B{of_run.height - 1}%29")  # the verdict says why
