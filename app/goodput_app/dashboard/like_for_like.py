@@ -53,6 +53,16 @@ class Change:
     is_certain: bool
 
 
+@dataclass(frozen=True)
+class Compared:
+    """Groups of the ledger in both windows, and how far goodput moved (None: no capacity)."""
+
+    windows: Windows
+    now: pl.DataFrame
+    then: pl.DataFrame
+    change: Change | None
+
+
 def windows(scope: Scope, clusters: pl.DataFrame) -> Windows | None:
     """Return what a window can be compared with; None where nothing from before is known.
 
@@ -109,9 +119,8 @@ def _reason(first: int, last: int, window: tuple[int, int], shift: int, name: st
     """Return why a cluster is left out; None for one that has no data in either window."""
     start, end = window
     is_now, is_then = last > start and first < end, last + shift > start and first + shift < end
-    if is_now and is_then:
-        common = min(end, last) - max(start, first + shift)
-        return f"data of {units.duration(max(0, common) / 1000)} in both"
+    if is_now and is_then and (common := min(end, last) - max(start, first + shift)) > 0:
+        return f"data of {units.duration(common / 1000)} in both"
     if is_now:
         return f"no data in {name}"
     return "no data in this range" if is_then else None
@@ -158,6 +167,6 @@ def _shares(ledger: pl.DataFrame) -> Mapping[str, float] | None:
     if not capacity:
         return None
     return {
-        kind: ledger.filter(pl.col("kind") == kind)["gpu_ms"].sum() / capacity
+        kind: int(ledger.filter(pl.col("kind") == kind)["gpu_ms"].sum()) / int(capacity)
         for kind in ("goodput", UNSETTLED)
     }

@@ -172,11 +172,13 @@ def _filters(shown: View, default_range: str | None) -> None:
     values = marts.scope_values(shown.scope)
     clusters = marts.clusters()["cluster"].to_list()
     with columns[0]:
-        choice("cluster", "Cluster", {name: theme.printable(name) for name in clusters})
+        names = {name: theme.printable(name) for name in clusters}
+        choice("cluster", "Cluster", names, "All clusters", is_named=False)
     for column, kind in zip(columns[1:4], FILTERS[1:], strict=True):
         with column:
             options = options_of(values, kind, st.query_params.get(kind))
-            choice(kind, kind.title(), options, help=left_out(values, kind))
+            help_ = left_out(values, kind)
+            choice(kind, kind.title(), options, f"All {kind}s", help=help_, is_named=False)
     with columns[4]:
         time_picker.draw(shown, default_range or settings().ui.range, go)
 
@@ -232,8 +234,12 @@ def choice(
     none: str = "All",
     *,
     help: str | None = None,  # noqa: A002 -- Streamlit's word
+    is_named: bool = True,
 ) -> None:
-    """Draw a filter; a value of the URL that the window does not have stays and says so."""
+    """Draw a filter; a value of the URL that the window does not have stays and says so.
+
+    is_named: its label stands above it; else readers of the screen alone hear it
+    """
     key = f"scope_{param}"
     current = st.query_params.get(param, ALL)
     if current and current not in options:
@@ -251,6 +257,7 @@ def choice(
         on_change=changed,
         format_func=lambda value: options.get(value, none),
         help=help,
+        label_visibility="visible" if is_named else "collapsed",
     )
 
 
@@ -291,7 +298,7 @@ def _status(shown: View) -> None:
         if summary["held_ms"]:
             is_partial = summary["coverage_ratio"] < 0.95
             st.badge(
-                f"coverage {units.percent(summary['coverage_ratio'])} of allocated GPU time",
+                f"coverage {units.percent(summary['coverage_ratio'])} of allocated time",
                 color="orange" if is_partial else "gray",
                 help="Allocated GPU time that evidence classifies; the rest is hatched.",
             )
@@ -302,8 +309,7 @@ def _status(shown: View) -> None:
             else:
                 time_picker.zone_toggle(go)
             _badges((text, colour) for text, colour in fresh if colour == "gray")
-            length = units.duration((shown.end - shown.start).total_seconds())
-            st.badge(f"{length}, {units.count(summary['gpus'], 'GPU')}", color="gray")
+            st.badge(units.count(summary["gpus"], "GPU"), color="gray")
         if shown.filters and not wall.is_on():
             st.button(
                 "Clear filters",

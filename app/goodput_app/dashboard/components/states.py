@@ -176,9 +176,13 @@ def say_which_readings(view_name: str) -> bool:
 
 
 @contextlib.contextmanager
-def folded(title: str, key: str) -> Iterator[bool]:
-    """Draw a part that is folded at first, and say whether it is open: only then it is read."""
-    part = st.expander(title, key=f"{key}_fold", on_change="rerun")
+def folded(title: str, param: str) -> Iterator[bool]:
+    """Draw a part that is folded at first, and say whether it is open: only then it is read.
+
+    param: of the link, by which something in it is picked; a link with it opens the part
+    """
+    is_asked = param in st.query_params
+    part = st.expander(title, expanded=is_asked, key=f"{param}_fold", on_change="rerun")
     with part:
         yield bool(part.open)
 

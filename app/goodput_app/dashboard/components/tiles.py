@@ -30,9 +30,9 @@ def of_allocation(summary: Row, losing: pl.DataFrame) -> None:
         shown = f"{units.gpu_time(summary['inactive_ms'])} idle or waiting"
         tile("Active (% of allocated)", units.percent(summary["active_ratio"]), shown)
     with columns[3]:
-        cost = float(losing["cost_per_h"].sum()) if losing["cost_per_h"].count() else None
+        per_h = float(losing["cost_per_h"].sum()) if losing["cost_per_h"].count() else None
         shown = f"{losing['gpus'].sum():,.0f} GPUs that do nothing useful"
-        tile("Lost per hour, at the end", units.cost(cost), shown)
+        tile("Lost per hour, at the end", units.cost(per_h), shown)
 
 
 def of_run(run: Row) -> None:

@@ -16,8 +16,11 @@ from goodput_app.text import units
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+TEXT_CHARS = 300
 LABEL_FROM = 0.12  # of the bar: a part has room for its name
 LOOK = """<style>
+.gp-heading { font-size: 1.02rem; font-weight: 600; }
+.gp-heading small { font-weight: 400; font-size: 0.85rem; opacity: 0.85; margin-left: 8px; }
 .gp-bar { display: flex; height: 38px; border-radius: 4px; overflow: hidden; gap: 1px; }
 .gp-bar > div { display: flex; align-items: center; min-width: 2px; overflow: hidden; }
 .gp-bar span { background: #ffffff; color: #1b2333; font-weight: 600; font-size: 0.85rem;
@@ -114,4 +117,4 @@ def axis(first: float, changes: Sequence[float]) -> tuple[float, float, list[flo
 
 def text_of(text: object) -> str:
     """Return text from the data as HTML shows it literally, also inside of an attribute."""
-    return html.escape(theme.printable(text, 200), quote=True)
+    return html.escape(theme.printable(text, TEXT_CHARS), quote=True)

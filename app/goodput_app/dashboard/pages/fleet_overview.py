@@ -14,6 +14,7 @@ from goodput_app.text import headline
 from goodput_queries.catalog.rules import rules
 
 CHART_PX = 300
+HEADING = '<div class="gp-heading" role="heading" aria-level="2">{}<small>{}</small></div>'
 NOTHING_BEFORE = "There is no data from before this range to compare with."
 
 view = scope_bar.required_view()
@@ -34,8 +35,8 @@ with panel("", "marts.goodput_summary"):
             for side in (0, 1)
         ]
         if sides[1]["gpu_ms"].sum():
-            grouped = [ledger_groups.grouped(side, known) for side in sides]
-            compared = windows, *grouped, like_for_like.change(*sides)
+            both = (ledger_groups.grouped(side, known) for side in sides)
+            compared = like_for_like.Compared(windows, *both, like_for_like.change(*sides))
     of_categories = marts.ledger_by_category(scope)
     groups = ledger_groups.grouped(of_categories, known)
     ledger.draw(summary, headline.headline(summary, ladder, scope), groups, compared)
@@ -45,12 +46,13 @@ with left:
 with (
     right,
     st.container(border=True, height="stretch", gap="xsmall"),
-    panel("What moved", "marts.ledger_by_category", help="Wasted cost by group of the ledger."),
+    panel("", "marts.ledger_by_category"),
 ):
+    st.html(HEADING.format("What moved", "wasted, by group of the ledger"))
     if compared is None:
         st.caption(NOTHING_BEFORE)
     else:
-        moved.draw(*compared[:3])
+        moved.draw(compared)
 with panel(
     "GPUs by group over time",
     "marts.ledger_over_time",
@@ -67,7 +69,8 @@ found = None
 with now, panel("", "marts.findings"):
     of_now = findings.known(latest := scope_bar.latest(view))
     status.draw(of_now, len(rules()), marts.clusters(), view)
-with todo, panel("What to do first", "marts.fixes", help="What saves most in this time range."):
+with todo, panel("", "marts.fixes"):
+    st.html(HEADING.format("What to do first", "highest saving in this range first"))
     found = findings.known(scope)
     if found is not None:
         actions.draw(found.fixes)
@@ -75,11 +78,14 @@ with todo, panel("What to do first", "marts.fixes", help="What saves most in thi
     if latest != scope and not findings.is_evaluated(latest):
         scope_bar.draw_again_when("status", lambda: findings.has_newer(latest, of_now))
 
-with states.folded("Teams by waste", "teams") as is_open:
+with states.folded("Ledger by category", "category") as is_open:
+    if is_open:
+        ledger.categories(of_categories)
+with states.folded("Teams by waste", "waste_team") as is_open:
     if is_open:
         with panel("", "marts.waste_by_team"):
             teams.draw(ledger_groups.waste(scope), ledger_groups.executing_idle(scope))
-with states.folded("Top losses by cost", "losses") as is_open:
+with states.folded("Top losses by cost", "loss") as is_open:
     if is_open:
         with panel("", "marts.loss_causes"):
             details.losses(marts.losses(scope))
@@ -87,5 +93,6 @@ with states.folded("Allocated, active, executing idle", "allocation") as is_open
     if is_open:
         with panel("", "marts.goodput_summary"):
             tiles.of_allocation(summary, findings.losing_now(scope))
-            if found is not None and (idle := headline.executing_idle(*found.executing_idle)):
-                st.caption(theme.markdown_text(idle))
+            idle = None if found is None else headline.executing_idle(*found.executing_idle)
+            for said in filter(None, (headline.communication(summary), idle)):
+                st.caption(theme.markdown_text(said))

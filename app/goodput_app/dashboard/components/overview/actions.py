@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 SHOWN = 3
 CENT = 0.005
 LOOK = """<style>
-.gp-action { display: grid; grid-template-columns: 20px minmax(0, 3fr) minmax(0, 1.1fr)
-  minmax(0, 1.2fr) minmax(0, 1.1fr); column-gap: 12px; align-items: start; font-size: 0.92rem; }
+.gp-action { display: grid; grid-template-columns: 20px minmax(0, 3.4fr) minmax(0, 1fr)
+  minmax(0, 1.15fr) minmax(0, 1fr); column-gap: 12px; align-items: start; font-size: 0.92rem; }
 .gp-action small { font-size: 0.82rem; opacity: 0.85; display: block; overflow-wrap: anywhere; }
 .gp-action > :nth-child(1) { font-weight: 700; }
 .gp-action > :nth-child(n+4) { text-align: right; }
 .st-key-actions { min-height: 240px; }
-.st-key-actions [data-testid="stPageLink-NavLink"] p { font-size: 0.9rem; }
+.st-key-actions [data-testid="stPageLink-NavLink"] p { font-size: 0.9rem; font-weight: 600; }
+.st-key-actions [data-testid="stColumn"] [data-testid="stPageLink-NavLink"]
+  { border: 1px solid currentColor; border-radius: 6px; padding: 4px 12px; }
 @media (max-width: 640px) {
   .gp-action { grid-template-columns: 20px minmax(0, 2fr) minmax(0, 1fr); }
   .gp-action > :nth-child(3), .gp-action > :nth-child(5) { display: none; }
@@ -44,21 +46,17 @@ def draw(fixes: pl.DataFrame) -> None:
     shown = fixes.head(SHOWN)
     ids = finding_parts.fix_ids(shown)
     for number, (row, key) in enumerate(zip(shown.iter_rows(named=True), ids, strict=True), 1):
-        text, button = st.columns([5.2, 1], vertical_alignment="center")
+        text, button = st.columns([6, 0.85], vertical_alignment="center")
         text.html(_row(number, row))
         with button:
             st.page_link(
                 finding_parts.PAGE,
-                label=f"Open {units.count(row['findings'], 'finding')}",
+                label="Open",
                 query_params=scope_bar.carried() | {"fix": key},
             )
     if fixes.height > SHOWN:
-        st.page_link(
-            finding_parts.PAGE,
-            label=f"All {fixes.height} actions",
-            icon=":material/flag:",
-            query_params=scope_bar.carried(),
-        )
+        label = f"All {fixes.height} actions"
+        st.page_link(finding_parts.PAGE, label=label, query_params=scope_bar.carried())
 
 
 def _row(number: int, row: Mapping[str, Any]) -> str:

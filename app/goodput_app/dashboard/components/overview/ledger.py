@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard.components import scope_bar
+from goodput_app.dashboard.components import scope_bar, tables
 from goodput_app.dashboard.figures import bars
 from goodput_app.dashboard.figures.bars import text_of
 from goodput_app.text import glossary, headline, units
@@ -15,11 +15,19 @@ from goodput_app.text import glossary, headline, units
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from goodput_app.dashboard.like_for_like import Change, Windows
+    from goodput_app.dashboard.like_for_like import Compared
 
 HEALTH_PAGE, RUNS_PAGE = "pages/node_health.py", "pages/all_runs.py"
 WASTE_PAGE = "pages/idle_gaps.py"
 PAGES = {"useful": RUNS_PAGE, "not_available": HEALTH_PAGE}  # of a group; all others: Waste
+CATEGORIES = {
+    "label": "Category",
+    "share_ratio": "Share",
+    "gpu_ms": "GPU time",
+    "gpu_hi_ms": "At most",
+    "cost": "Cost",
+    "definition": "Definition",
+}
 POINT = 0.0005  # of a change: less reads as none
 LOOK = """<style>
 .gp-head { display: flex; flex-wrap: wrap; gap: 4px 28px; align-items: center; }
@@ -47,12 +55,11 @@ def draw(
     summary: Mapping[str, Any],
     first: headline.Headline,
     groups: pl.DataFrame,
-    compared: tuple[Windows, pl.DataFrame, pl.DataFrame, Change | None] | None,
+    compared: Compared | None,
 ) -> None:
     """Draw the headline and the ledger as one bar with its groups.
 
-    summary: a row of marts.goodput_summary; groups: `ledger_groups.grouped`; compared: the windows,
-    the groups of this range and of the earlier window over what both cover, and how goodput moved
+    summary: a row of marts.goodput_summary; groups: `ledger_groups.grouped`
     """
     with st.container(border=True, gap="xsmall"):
         st.html(_headline(summary, first, compared))
@@ -61,20 +68,26 @@ def draw(
             for row in groups.iter_rows(named=True)
         ]
         st.html(bars.stacked(parts, "Ledger, shares of the capacity"))
-        moved = {} if compared is None else _points(compared[1], compared[2])
+        moved = {} if compared is None else _points(compared.now, compared.then)
         with st.container(key="groups"):
             columns = st.columns(groups.height, gap="small")
-        capacity = groups["gpu_ms"].sum()
+        capacity = int(groups["gpu_ms"].sum())
         for column, row in zip(columns, groups.iter_rows(named=True), strict=True):
             with column, st.container(gap=None):
                 _group(row, capacity, moved.get(row["category"]))
-        st.caption(_caption(first, summary, is_compared=compared is not None))
+        st.caption(_caption(first, is_compared=compared is not None))
+
+
+def categories(frame: pl.DataFrame) -> None:
+    """Draw the table of all categories that have time. frame: marts.ledger_by_category."""
+    used = frame.filter(pl.col("gpu_ms") > 0).sort("gpu_ms", descending=True)
+    tables.show(used, CATEGORIES, "categories", rows=used.height)
 
 
 def _headline(
     summary: Mapping[str, Any],
     first: headline.Headline,
-    compared: tuple[Windows, pl.DataFrame, pl.DataFrame, Change | None] | None,
+    compared: Compared | None,
 ) -> str:
     bound = text_of(first.bound or "")
     of = units.cost(summary["capacity_cost"])
@@ -93,23 +106,21 @@ def _headline(
     )
 
 
-def _changes(
-    compared: tuple[Windows, pl.DataFrame, pl.DataFrame, Change | None] | None, *, is_goodput: bool
-) -> tuple[str, str]:
+def _changes(compared: Compared | None, *, is_goodput: bool) -> tuple[str, str]:
     """Return the change of goodput and of the wasted cost, as HTML."""
     if compared is None:
         return "<small>No earlier window to compare with</small>", ""
-    windows, now, then, change = compared
-    grown, pair = "", (now["wasted_cost"], then["wasted_cost"])
-    if all(column.count() for column in pair) and (before := pair[1].sum()):
-        difference = pair[0].sum() - before
+    windows, change = compared.windows, compared.change
+    grown, pair = "", (compared.now["wasted_cost"], compared.then["wasted_cost"])
+    if all(column.count() for column in pair) and (before := float(pair[1].sum())):
+        difference = float(pair[0].sum()) - before
         text = (
             f"{units.sign_of(difference)}{units.cost(abs(difference))}, {difference / before:+.1%}"
         )
         grown = f'<span class="gp-pill">{text_of(text)}</span>'
     if change is None or not is_goodput:
         return f"<small>Compared with {text_of(windows.name)}</small>", grown
-    text = f"{_arrow(change.ratio)}{_shown(change.ratio)} points"
+    text = f"{_arrow(change.ratio)}{_shown(change.ratio).lstrip('+')} points"
     if not change.is_certain:
         text += ", direction not certain"
     second = f"against {windows.name}"
@@ -146,12 +157,11 @@ def _group(row: Mapping[str, Any], capacity_ms: int, moved: float | None) -> Non
     )
 
 
-def _caption(first: headline.Headline, summary: Mapping[str, Any], *, is_compared: bool) -> str:
+def _caption(first: headline.Headline, *, is_compared: bool) -> str:
     change = ", change in points" if is_compared else ""
-    said = f"Where the GPU-hours went: share of capacity{change}, GPU time and cost. "
     notes = "; ".join(first.notes)
-    said += f"{notes[:1].upper()}{notes[1:]}. " if notes else ""
-    return said + (headline.communication(summary) or "")
+    said = f"Share of capacity{change}, GPU time, cost."
+    return f"{said} {notes[:1].upper()}{notes[1:]}." if notes else said
 
 
 def _hover(row: Mapping[str, Any]) -> str:

@@ -13,18 +13,16 @@ from goodput_app.dashboard.figures import bars
 from goodput_app.text import units
 
 if TYPE_CHECKING:
-    from goodput_app.dashboard.like_for_like import Windows
+    from goodput_app.dashboard.like_for_like import Compared, Windows
 
 COST_PAGE = "pages/cost_statement.py"
 TOTAL_COLOUR = "drained"
 SHOWN = 5  # groups, the largest change first; the rest is one row
 
 
-def draw(windows: Windows, now: pl.DataFrame, then: pl.DataFrame) -> None:
-    """Draw the waterfall; in GPU time where nothing has a price.
-
-    now, then: `ledger_groups.grouped` over the hours and clusters that both windows cover
-    """
+def draw(compared: Compared) -> None:
+    """Draw the waterfall; in GPU time where nothing has a price."""
+    windows, now, then = compared.windows, compared.now, compared.then
     is_priced = now["wasted_cost"].count() > 0 and then["wasted_cost"].count() > 0
     column = "wasted_cost" if is_priced else "wasted_ms"
     rows = changes(now, then, column)
@@ -35,7 +33,7 @@ def draw(windows: Windows, now: pl.DataFrame, then: pl.DataFrame) -> None:
     parts = [bars.Part(label, amount, colour, label) for label, amount, colour in rows]
     first = bars.Part(windows.name.removeprefix("the "), before, TOTAL_COLOUR)
     st.html(bars.steps(first, parts, bars.Part("this range", after, TOTAL_COLOUR), shown))
-    st.caption(theme.markdown_text(compared(windows)))
+    st.caption(theme.markdown_text(said_of(windows)))
     label, icon = "Cost of this range", ":material/payments:"
     st.page_link(COST_PAGE, label=label, icon=icon, query_params=scope_bar.carried())
 
@@ -72,7 +70,7 @@ def signed(amount: float, *, is_priced: bool) -> str:
     return f"{units.sign_of(amount)}{size}"
 
 
-def compared(windows: Windows) -> str:
+def said_of(windows: Windows) -> str:
     """Return what is compared, and what is left out and why."""
     said = f"Like for like over {units.duration(windows.common_ms / 1000)} of both windows."
     if windows.left_out:

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from goodput_app.dashboard.scope import View
 
 WANTED = ("page", "ticket")
+FAULTS = ("health", "failures", "hangs", "network", "numerics", "hosts", "throttling")
 OTHERS_SHOWN = 4
-EVIDENCE_CHARS = 170
 UNCHECKED_AFTER = timedelta(minutes=15)
 AROUND = timedelta(minutes=30)  # of an event, on the page that it opens
 MINUTE_S = 60.0
@@ -46,13 +46,26 @@ LOOK = """<style>
 .st-key-status_ok { background: rgba(21, 154, 92, 0.12); border-left-color: #117a49; }
 .gp-said { font-size: 1.2rem; font-weight: 600; line-height: 1.35; overflow-wrap: anywhere; }
 .gp-detail { font-size: 0.92rem; margin-top: 2px; }
+.gp-detail .gp-evidence { display: block; white-space: nowrap; overflow: hidden;
+  text-overflow: ellipsis; }
 .gp-word { display: inline-block; font-size: 0.8rem; font-weight: 700; border-radius: 3px;
   padding: 1px 8px; margin-right: 10px; text-transform: uppercase; vertical-align: 2px;
   border: 1.5px solid currentColor; }
 .gp-word.page { background: #b3201f; border-color: #b3201f; color: #ffffff; }
 .gp-word.ticket, .gp-word.partial { background: #fff5e0; border-color: #cc8514; color: #7a4a00; }
 .gp-word.ok { background: #e9f7f0; border-color: #117a49; color: #0c5a36; }
-[class*="st-key-status_"] [data-testid="stPageLink-NavLink"] p { font-size: 0.9rem; }
+[class*="st-key-status_"] [data-testid="stPageLink-NavLink"],
+.gp-links [data-testid="stPageLink-NavLink"] { padding: 0 4px; min-height: 0; }
+[class*="st-key-status_"] :is([data-testid="stPageLink-NavLink"], [data-testid="stMarkdown"]) p
+  { font-size: 0.88rem; }
+.st-key-status_others [data-testid="stPageLink-NavLink"] p
+  { text-decoration: underline; text-underline-offset: 3px; }
+.st-key-status_others { border: 0 !important; min-height: 0 !important; padding: 0 !important;
+  row-gap: 0 !important; }
+.st-key-status_do { border: 0 !important; min-height: 0 !important; padding: 0 !important; }
+.st-key-status_do [data-testid="stPageLink-NavLink"] { border: 1px solid currentColor;
+  border-radius: 6px; padding: 5px 12px; }
+.st-key-status_do [data-testid="stPageLink-NavLink"] p { font-weight: 600; }
 </style>"""
 
 
@@ -67,12 +80,17 @@ class Status:
 
 
 def open_now(findings: pl.DataFrame) -> pl.DataFrame:
-    """Return the open pages and tickets, the worst first; rows of marts.findings."""
-    return findings.filter(
+    """Return the open pages and tickets, the worst first: what is broken before what is unused.
+
+    findings: rows of marts.findings, by severity and cost
+    """
+    now = findings.filter(
         pl.col("is_open")
         & pl.col("state").is_in(finding_parts.OPEN_STATES)
         & pl.col("severity").is_in(WANTED)
     )
+    is_less = [pl.col("severity") != WANTED[0], ~pl.col("kind").is_in(FAULTS)]
+    return now.sort(*is_less, maintain_order=True)
 
 
 def draw(found: Found | None, rules: int, clusters: pl.DataFrame, view: View) -> None:
@@ -90,7 +108,11 @@ def draw(found: Found | None, rules: int, clusters: pl.DataFrame, view: View) ->
                 f'<div class="gp-said" role="heading" aria-level="2">{_word(shown.kind)}'
                 f'{text_of(shown.said)}</div><div class="gp-detail">{shown.detail}</div>'
             )
-        with buttons, st.container(horizontal=True, gap="small", horizontal_alignment="right"):
+        row = st.container
+        with (
+            buttons,
+            row(key="status_do", horizontal=True, gap="small", horizontal_alignment="right"),
+        ):
             if shown.first is not None:
                 _acknowledge(shown.first)
                 _open(shown.first)
@@ -122,10 +144,6 @@ def _detail(row: Mapping[str, Any], view: View) -> str:
     length_s = (view.as_of - row["since_at"]).total_seconds()
     since = f"Since {time_zone.moment(row['since_at'])} ({units.duration(max(0.0, length_s))})"
     parts = [text_of(since)]
-    if row["evidence"]:
-        whole = theme.printable(row["evidence"], 1_000)
-        cut = theme.printable(row["evidence"], EVIDENCE_CHARS)
-        parts.append(f'<span title="{text_of(whole)}">{text_of(cut)}</span>')
     if row["cost"] is not None and length_s >= MINUTE_S:
         parts.append(text_of(f"{units.cost(row['cost'] * 3600 / length_s)} an hour"))
     if row["gpu_ms"]:
@@ -134,7 +152,9 @@ def _detail(row: Mapping[str, Any], view: View) -> str:
     if row["state"] == "acknowledged":
         said = f"acknowledged by {text_of(row['said_by'] or 'an operator')}"
     parts.append(f"owner <b>{text_of(row['owner'])}</b>, {said}")
-    return " · ".join(parts)
+    evidence = text_of(row["evidence"] or "")
+    shown = f'<span class="gp-evidence" title="{evidence}">{evidence}</span>'
+    return f"{' · '.join(parts)}{shown}"
 
 
 def _word(kind: str) -> str:
@@ -155,7 +175,7 @@ def _open(row: Mapping[str, Any]) -> None:
     if row["node"]:
         end = row["until_at"] or scope_bar.required_view().as_of
         times = row["since_at"] - AROUND, end
-        places.to_node(row["node"], row["cluster"], times)
+        places.to_node(row["node"], row["cluster"], times, verb="Open ")
     elif row["run_key"] and row["run_name"]:
         places.to_run(row["run_key"], row["run_name"])
     else:
@@ -167,7 +187,9 @@ def _others(found: Found, first: Mapping[str, Any] | None, unchecked: str) -> No
     now = open_now(found.findings)
     rest = now[1:]
     notes = found.findings.filter(pl.col("is_open") & (pl.col("severity") == "note")).height
-    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+    with st.container(
+        key="status_others", horizontal=True, gap="small", vertical_alignment="center"
+    ):
         if first is not None:
             st.markdown(f"**{_counts(rest, first['severity'])}**")
         groups = rest.group_by("rule", maintain_order=True).agg(pl.len(), pl.all().first())
