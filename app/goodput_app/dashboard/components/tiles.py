@@ -32,7 +32,7 @@ def of_allocation(summary: Row, losing: pl.DataFrame) -> None:
     with columns[3]:
         per_h = float(losing["cost_per_h"].sum()) if losing["cost_per_h"].count() else None
         shown = f"{losing['gpus'].sum():,.0f} GPUs that do nothing useful"
-        tile("Lost per hour, at the end", units.cost(per_h), shown)
+        tile("Lost per hour", units.cost(per_h), shown)
 
 
 def of_run(run: Row) -> None:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MAX_POINTS = 1_500
+ROW_PX = 27
+MARK_ROWS, MARK_ROW_PX = 3, 17  # names of marks that are close together stand in rows
+MARKS_MAX = 24
 LEDGER_BAR_PX = 70
 HALF_PAGE_PX, PAGE_PX = 560, 726  # of a chart on a page 1440 px and one 1000 px wide
 LEGEND_FONT_PX = 12
@@ -93,6 +96,23 @@ def categories_over_time(
         title_text=f"GPUs (mean over {units.duration(step_ms / 1000)})", rangemode="tozero"
     )
     return finished(figure, height=height, has_legend=True)
+
+
+def marked(figure: go.Figure, marks: Sequence[tuple[datetime, str, str]]) -> go.Figure:
+    """Add lines with names above a chart over time, the latest of them.
+
+    marks: when, what happened, and a colour; names of neighbours stand in rows
+    """
+    for number, (at, text, colour) in enumerate(sorted(marks)[-MARKS_MAX:]):
+        figure.add_vline(x=at, line={"color": colour, "width": 1, "dash": "dot"})
+        figure.add_annotation(
+            x=at, y=1, yref="paper", xanchor="left", yanchor="bottom", showarrow=False,
+            yshift=MARK_ROW_PX * (number % MARK_ROWS), text=theme.plotly_text(text),
+            font={"size": LEGEND_FONT_PX},
+        )  # fmt: skip
+    rows = min(len(marks), MARK_ROWS)
+    figure.update_layout(margin_t=16 + MARK_ROW_PX * rows)
+    return figure
 
 
 def ledger_bar(frame: pl.DataFrame) -> go.Figure:

@@ -2,12 +2,13 @@
 
 import streamlit as st
 
+from goodput_app.access import rows
 from goodput_app.dashboard import like_for_like, theme
 from goodput_app.dashboard.components import charts, details, scope_bar, states, tiles
 from goodput_app.dashboard.components.findings import finding_parts
 from goodput_app.dashboard.components.overview import actions, ledger, moved, status, teams
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.data import findings, ledger_groups, marts
+from goodput_app.dashboard.data import findings, health, ledger_groups, marts
 from goodput_app.dashboard.figures import bars
 from goodput_app.dashboard.figures import ledger as figures
 from goodput_app.text import headline
@@ -35,8 +36,8 @@ with panel("", "marts.goodput_summary"):
             for side in (0, 1)
         ]
         if sides[1]["gpu_ms"].sum():
-            both = (ledger_groups.grouped(side, known) for side in sides)
-            compared = like_for_like.Compared(windows, *both, like_for_like.change(*sides))
+            here, then = (ledger_groups.grouped(side, known) for side in sides)
+            compared = like_for_like.Compared(windows, here, then, like_for_like.change(*sides))
     of_categories = marts.ledger_by_category(scope)
     groups = ledger_groups.grouped(of_categories, known)
     ledger.draw(summary, headline.headline(summary, ladder, scope), groups, compared)
@@ -53,6 +54,7 @@ with (
         st.caption(NOTHING_BEFORE)
     else:
         moved.draw(compared)
+outages = health.outages(scope) if rows.sees_all(scope) else health.NO_OUTAGES
 with panel(
     "GPUs by group over time",
     "marts.ledger_over_time",
@@ -63,12 +65,13 @@ with panel(
     figure = figures.categories_over_time(
         over_time, groups, scope.bucket_ms or 1, view.window, CHART_PX + figures.LEGEND_PX
     )
+    figures.marked(figure, status.marks(outages, view))
     charts.over_time(figure, over_time, "over-time", "GPUs in each group over time, stacked")
 
 found = None
 with now, panel("", "marts.findings"):
     of_now = findings.known(latest := scope_bar.latest(view))
-    status.draw(of_now, len(rules()), marts.clusters(), view)
+    status.draw(of_now, len(rules()), marts.clusters(), outages, view)
 with todo, panel("", "marts.fixes"):
     st.html(HEADING.format("What to do first", "highest saving in this range first"))
     found = findings.known(scope)

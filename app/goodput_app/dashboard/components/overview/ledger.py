@@ -22,7 +22,7 @@ WASTE_PAGE = "pages/idle_gaps.py"
 PAGES = {"useful": RUNS_PAGE, "not_available": HEALTH_PAGE}  # of a group; all others: Waste
 CATEGORIES = {
     "label": "Category",
-    "share_ratio": "Share",
+    "share_ratio": "Share of capacity",
     "gpu_ms": "GPU time",
     "gpu_hi_ms": "At most",
     "cost": "Cost",
@@ -89,7 +89,8 @@ def _headline(
     first: headline.Headline,
     compared: Compared | None,
 ) -> str:
-    bound = text_of(first.bound or "")
+    capacity = f"of {units.gpu_time(summary['capacity_ms'])}"
+    bound = text_of("; ".join(filter(None, (capacity, first.bound))))
     of = units.cost(summary["capacity_cost"])
     amounts = (summary["wasted_cost"], summary["capacity_cost"])
     share = summary["wasted_ms"] / summary["capacity_ms"] if summary["capacity_ms"] else None

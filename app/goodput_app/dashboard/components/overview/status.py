@@ -36,7 +36,8 @@ UNCHECKED_AFTER = timedelta(minutes=15)
 AROUND = timedelta(minutes=30)  # of an event, on the page that it opens
 MINUTE_S = 60.0
 WORDS = {"page": "Page", "ticket": "Ticket", "ok": "OK", "partial": "Partial", "wait": "Checking"}
-MARKS = {"page": "⯃", "ticket": "▲", "ok": "✓", "partial": "▲", "wait": ""}
+MARKS = {"page": "⬣", "ticket": "▲", "ok": "✓", "partial": "▲", "wait": ""}
+COLOURS = {"page": "#b3201f", "ticket": "#cc8514"}
 LOOK = """<style>
 [class*="st-key-status_"] { border: 1px solid rgba(128, 138, 153, 0.35); border-left-width: 6px;
   border-radius: 4px; padding: 10px 14px 8px 14px; min-height: 118px; }
@@ -48,7 +49,7 @@ LOOK = """<style>
 .gp-detail { font-size: 0.92rem; margin-top: 2px; }
 .gp-detail .gp-evidence { display: block; white-space: nowrap; overflow: hidden;
   text-overflow: ellipsis; }
-.gp-word { display: inline-block; font-size: 0.8rem; font-weight: 700; border-radius: 3px;
+.gp-word { display: inline-block; font-size: 0.82rem; font-weight: 700; border-radius: 3px;
   padding: 1px 8px; margin-right: 10px; text-transform: uppercase; vertical-align: 2px;
   border: 1.5px solid currentColor; }
 .gp-word.page { background: #b3201f; border-color: #b3201f; color: #ffffff; }
@@ -93,14 +94,16 @@ def open_now(findings: pl.DataFrame) -> pl.DataFrame:
     return now.sort(*is_less, maintain_order=True)
 
 
-def draw(found: Found | None, rules: int, clusters: pl.DataFrame, view: View) -> None:
+def draw(
+    found: Found | None, rules: int, clusters: pl.DataFrame, outages: pl.DataFrame, view: View
+) -> None:
     """Draw the sentence.
 
     found: of the latest range, None while it is evaluated for the first time; rules: how many
-    there are; clusters: marts.clusters
+    there are; clusters: marts.clusters; outages: marts.node_outages
     """
     unchecked = _unchecked(clusters, view)
-    shown = status(found, rules, unchecked, view)
+    shown = status(found, rules, unchecked, outages, view)
     with st.container(key=f"status_{shown.kind}", gap="xsmall"):
         said, buttons = st.columns([4, 1.25], vertical_alignment="top")
         with said:
@@ -120,7 +123,9 @@ def draw(found: Found | None, rules: int, clusters: pl.DataFrame, view: View) ->
             _others(found, shown.first, unchecked)
 
 
-def status(found: Found | None, rules: int, unchecked: str, view: View) -> Status:
+def status(
+    found: Found | None, rules: int, unchecked: str, outages: pl.DataFrame, view: View
+) -> Status:
     """Return what the sentence says; see `draw`. unchecked: which clusters are not checked."""
     if found is None:
         return Status("wait", "Rules are being evaluated", "What is wrong now follows.")
@@ -128,7 +133,7 @@ def status(found: Found | None, rules: int, unchecked: str, view: View) -> Statu
     if not now.is_empty():
         first = now.row(0, named=True)
         said = sentence(first["title"], first["subject"] or "")
-        return Status(first["severity"], said, _detail(first, view), first)
+        return Status(first["severity"], said, _detail(first, outages, view), first)
     said = "No page and no ticket is open"
     evaluated = f"{units.count(rules, 'rule')} evaluated"
     closed = found.findings.filter((pl.col("severity") == "page") & ~pl.col("is_open"))
@@ -139,10 +144,23 @@ def status(found: Found | None, rules: int, unchecked: str, view: View) -> Statu
     return Status("partial" if unchecked else "ok", said, evaluated)
 
 
-def _detail(row: Mapping[str, Any], view: View) -> str:
-    """Return since when, what is known, what it costs, and who has it, as HTML."""
+def _detail(row: Mapping[str, Any], outages: pl.DataFrame, view: View) -> str:
+    """Return since when, what is known, what it costs, and who has it, as HTML.
+
+    A node that is being drained runs its jobs to their end: the outage begins before its loss.
+    """
     length_s = (view.as_of - row["since_at"]).total_seconds()
-    since = f"Since {time_zone.moment(row['since_at'])} ({units.duration(max(0.0, length_s))})"
+    of_it = outages.filter(
+        pl.col("end_at").is_null()
+        & (pl.col("cluster") == row["cluster"])
+        & (pl.col("node") == (row["node"] or ""))
+        & (pl.col("out_at") == row["since_at"])
+    )
+    began = row["since_at"] if of_it.is_empty() else of_it["start_at"].item(0)
+    lasts_s = (view.as_of - began).total_seconds()
+    since = f"Since {time_zone.moment(began)} ({units.duration(max(0.0, lasts_s))})"
+    if began < row["since_at"]:
+        since += f", out of use since {time_zone.moment_of(row['since_at'], began)}"
     parts = [text_of(since)]
     if row["cost"] is not None and length_s >= MINUTE_S:
         parts.append(text_of(f"{units.cost(row['cost'] * 3600 / length_s)} an hour"))
@@ -155,6 +173,18 @@ def _detail(row: Mapping[str, Any], view: View) -> str:
     evidence = text_of(row["evidence"] or "")
     shown = f'<span class="gp-evidence" title="{evidence}">{evidence}</span>'
     return f"{' · '.join(parts)}{shown}"
+
+
+def marks(outages: pl.DataFrame, view: View) -> list[tuple[datetime, str, str]]:
+    """Return when nodes went down or were drained in the time range: time, text, colour.
+
+    outages: marts.node_outages
+    """
+    return [
+        (at, f"{MARKS[kind]} {node} {state}", COLOURS[kind])
+        for at, node, state in outages.select("start_at", "node", "state").iter_rows()
+        if view.start <= at < view.end and (kind := "page" if state == "down" else "ticket")
+    ]
 
 
 def _word(kind: str) -> str:
