@@ -57,7 +57,7 @@ def _section(rule: Rule) -> list[str]:
         f"- What to do: {of['action']}.",
         f"- Who: {of['owner']}; effort: {of['effort']}.",
     ]
-    if merge := rule.merged_into:
+    for merge in rule.merged_into:
         lines.append(f"- Where it and `{merge.rule}` are about one {merge.by}, it is that finding.")
     lines += [
         f"- `{limit.name}`: {limit.value:,.10g} {limit.unit}. {limit.why}."
