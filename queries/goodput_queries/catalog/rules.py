@@ -29,7 +29,7 @@ CHOICES = {
     "owner": ("operations", "team"),
     "effort": ("minutes", "hours", "days"),
     "target": ("node", "job", "cluster", "subject"),
-    "returns": ("all", "interval", "excess", "none"),
+    "returns": ("all", "interval", "excess", "steady", "none"),
 }
 OPTIONAL = ("returns", "family", "categories", "least_share", "merged_into", "thresholds")
 CASES = ("fires", "quiet")

@@ -125,8 +125,8 @@ def test_the_parts_of_a_loss_add_up_to_the_ledger(cluster):
                 where
                     kind in ('badput', 'unavailable', 'unknown', 'unsettled')
                     and category not in (
-                        'idle_no_demand', 'planned', 'free_unknown', 'at_risk', 'teardown',
-                        'maintenance', 'powered_off'
+                        'planned', 'free_unknown', 'at_risk', 'teardown', 'maintenance',
+                        'powered_off'
                     )
             )"""
     ).row(0)

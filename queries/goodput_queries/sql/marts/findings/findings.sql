@@ -14,7 +14,9 @@
 -- cases: attempts concerned, or how often it was seen
 -- back_ms, back_low_ms, back_high_ms: recoverable GPU time of the window; parts of findings never overlap
 -- back_cost, back_low_cost, back_high_cost: what it costs; null where the rate card has no price
--- week_cost, back_week_ms, back_week_cost: at the rate of the window's covered time; null under an hour of it
+-- is_recurrent: of two cases or more, or it goes on and is no incident; what happened once says nothing of a week
+-- week_ratio: a week in lengths of the window's covered time; null under an hour of it
+-- week_cost, back_week_ms, back_week_cost: at that rate; null of what is not recurrent
 -- confidence: Confirmed, Likely, Not confirmed; evidence: in a sentence; what_to_do: for it
 -- target: what its fix is applied to: a node, jobs of a team that are named alike, a cluster
 -- what a loss explains is one finding with it (merged_into of the rule): GPUs that are never active are idle, and so are those of
@@ -217,12 +219,13 @@ described as (
         runs.run_name,
         coalesce(merged.worst.team, runs.team) as team,
         coalesce(merged.worst.what_to_do, rules.action) as what_to_do,
-        covered.covered_ms,
+        case when covered.covered_ms >= threshold('finding_week_min_ms') then 604800000 / covered.covered_ms end as week_ratio,
         coalesce(
             merged.until_ms is null
             or merged.until_ms >= least(covered.as_of_ms, scope_end(covered.as_of_ms)) - threshold('finding_rest_ms'),
             true
         ) as is_open,
+        merged.cases >= 2 or (is_open and rules.kind not in ('failures', 'hangs', 'health')) as is_recurrent,
         said.last as said,
         case rules.target
             when 'node' then coalesce(merged.node, gpus.node, runs.job_name, merged.run_key)
@@ -296,15 +299,11 @@ select
     cost * coalesce(back_ms, 0) / nullif(gpu_ms, 0) as back_cost,
     cost * coalesce(back_low_ms, 0) / nullif(gpu_ms, 0) as back_low_cost,
     cost * coalesce(back_high_ms, 0) / nullif(gpu_ms, 0) as back_high_cost,
-    case when covered_ms >= threshold('finding_week_min_ms') then cost * 604800000 / covered_ms end as week_cost,
-    case
-        when covered_ms >= threshold('finding_week_min_ms')
-            then (coalesce(back_ms, 0)::double * 604800000 / covered_ms)::bigint
-    end as back_week_ms,
-    case
-        when covered_ms >= threshold('finding_week_min_ms') and gpu_ms > 0
-            then cost * coalesce(back_ms, 0) / gpu_ms * 604800000 / covered_ms
-    end as back_week_cost,
+    is_recurrent,
+    week_ratio,
+    case when is_recurrent then cost * week_ratio end as week_cost,
+    case when is_recurrent then round(coalesce(back_ms, 0) * week_ratio)::bigint end as back_week_ms,
+    case when is_recurrent then cost * coalesce(back_ms, 0) / nullif(gpu_ms, 0) * week_ratio end as back_week_cost,
     worst.confidence as confidence,
     coalesce(
         worst.evidence,

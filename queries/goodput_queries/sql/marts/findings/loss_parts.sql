@@ -17,8 +17,8 @@ with ledger as materialized (
     select
         cluster, node, run_key, attempt_key, category, team, blame,
         coalesce(phase, '') as phase,
-        -- idle time is judged by what comes after it
-        case when category = 'idle_held' then hour_ms end as idle_hour_ms,
+        -- idle time is judged by what comes after it, free time by whether it is free in each hour
+        case when category in ('idle_held', 'idle_no_demand') then hour_ms end as judged_hour_ms,
         sum(gpu_ms)::bigint as gpu_ms,
         sum(cost) as cost,
         min(start_ms) as first_ms,
@@ -230,7 +230,7 @@ parts as (
         ledger.last_ms,
         ledger.gpu_ms,
         ledger.cost,
-        ledger.category not in ('idle_with_demand', 'stranded', 'unknown', 'busy_unclassified')
+        ledger.category not in ('idle_with_demand', 'idle_no_demand', 'stranded', 'unknown', 'busy_unclassified')
         -- whoever works again may have needed them
         and (rules.rule <> 'idle_allocation' or last_active.at_ms is null or ledger.first_ms >= last_active.at_ms),
         null,
