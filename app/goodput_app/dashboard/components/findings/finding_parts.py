@@ -35,6 +35,7 @@ FIXES = {
     "owner": "Owner",
     "effort": "Effort",
     "findings": "Findings",
+    "back_cost": "Recoverable cost",
     "back_ms": "Recoverable",
     "back_low_ms": "Confirmed part",
     "back_week_ms": "Saved per week",
@@ -46,11 +47,11 @@ FIX_WIDTHS_PX = {
     "target": 110,
     "owner": 80,
     "effort": 60,
+    "back_cost": 122,
     "back_ms": 122,
-    "back_week_cost": 122,
     "what_to_do": 190,
 }
-FIXES_HIDDEN = ("findings", "back_low_ms", "back_week_ms")
+FIXES_HIDDEN = ("findings", "back_low_ms", "back_week_ms", "back_week_cost")
 OF_A_WEEK = ("back_week_ms", "back_week_cost")  # not known under an hour of evidence
 FINDINGS = {
     "severity": "Severity",
@@ -114,7 +115,16 @@ def objectives(frame: pl.DataFrame) -> None:
 
 
 def fixes(frame: pl.DataFrame, findings: pl.DataFrame) -> None:
-    """Draw what to do first, and the findings of the picked row."""
+    """Draw what to do first, and the findings of the picked row.
+
+    What gives nothing back is folded behind a toggle, unless a link leads to it.
+    """
+    is_worth = pl.col("back_high_ms") > 0
+    folded = frame.filter(~is_worth)
+    linked = st.query_params.get("fix") in fix_ids(folded).to_list()
+    label = f"Show {folded.height:,} more that give no GPU time back"
+    if folded.height and not st.toggle(label, value=linked, key="fixes_without_worth"):
+        frame = frame.filter(is_worth)
     with cards.table_of("fix"):
         picked = _pick_fix(frame)
     finding_cards.fixes(frame, fix_ids(frame))
