@@ -28,10 +28,7 @@ from goodput_queries.errors import QueryError
 from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-AWAITING = "awaiting_"  # prefix of the key of an element that a page has until it is redrawn
-LOOK_EVERY_S = 1
+    from collections.abc import Iterable
 
 CARRIED = (*FILTERS, "from", "to", "refresh", time_zone.PARAM, wall.PARAM)
 ALL = ""
@@ -330,21 +327,6 @@ def _named(shown: View) -> None:
     st.badge(time_zone.window(shown.start, shown.end), color="gray")
     for name, value in shown.filters.items():
         st.badge(f"{name} {theme.markdown_text(value)}", color="gray")
-
-
-def draw_again_when(name: str, is_ready: Callable[[], bool]) -> None:
-    """Draw the page again once a part is ready.
-
-    Until then the page has an element that is not shown, so that a program that drives the page
-    can tell that it is about to be redrawn. name: of the part, one of each on a page
-    """
-    st.container(key=f"{AWAITING}{name}", height=1, border=False)
-
-    def look() -> None:
-        if is_ready():
-            st.rerun()
-
-    st.fragment(look, run_every=LOOK_EVERY_S)()
 
 
 def _watch(every: str, seen: marts.State) -> None:

@@ -4,7 +4,7 @@ import streamlit as st
 
 from goodput_app.access import rows
 from goodput_app.dashboard import like_for_like, theme
-from goodput_app.dashboard.components import charts, details, scope_bar, states, tiles
+from goodput_app.dashboard.components import charts, details, redraw, scope_bar, states, tiles
 from goodput_app.dashboard.components.findings import finding_parts
 from goodput_app.dashboard.components.overview import actions, ledger, moved, status, teams
 from goodput_app.dashboard.components.states import panel
@@ -79,7 +79,7 @@ with todo, panel("", "marts.fixes"):
         actions.draw(found.fixes)
     finding_parts.follow(scope, found)
     if latest != scope and not findings.is_evaluated(latest):
-        scope_bar.draw_again_when("status", lambda: findings.has_newer(latest, of_now))
+        redraw.draw_again_when("status", lambda: findings.has_newer(latest, of_now))
 
 with states.folded("Ledger by category", "category") as is_open:
     if is_open:
@@ -94,7 +94,7 @@ with states.folded("Top losses by cost", "loss") as is_open:
             details.losses(marts.losses(scope))
 with states.folded("Allocated, active, executing idle", "allocation") as is_open:
     if is_open:
-        with panel("", "marts.goodput_summary"):
+        with panel("", "marts.losing_now"):
             tiles.of_allocation(summary, findings.losing_now(scope))
             idle = None if found is None else headline.executing_idle(*found.executing_idle)
             for said in filter(None, (headline.communication(summary), idle)):

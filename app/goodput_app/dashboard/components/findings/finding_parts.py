@@ -12,7 +12,7 @@ from goodput_app.access import finding_state, rows
 from goodput_app.access.current import current_identity, is_sign_in_required
 from goodput_app.access.identity import Action as Allowed
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import places, scope_bar, states, tables
+from goodput_app.dashboard.components import places, redraw, scope_bar, states, tables
 from goodput_app.dashboard.components.findings import finding_cards
 from goodput_app.dashboard.components.findings.finding_cards import SEVERITY_COLOURS
 from goodput_app.dashboard.components.rows import cards
@@ -158,7 +158,7 @@ def follow(scope: Scope, shown: findings.Found | None) -> None:
     if shown is None:
         states.follows("Findings", lambda: findings.has_newer(scope, shown))
     elif not findings.is_evaluated(scope):
-        scope_bar.draw_again_when("findings", lambda: findings.has_newer(scope, shown))
+        redraw.draw_again_when("findings", lambda: findings.has_newer(scope, shown))
         if datetime.now(UTC).replace(tzinfo=None) - shown.evaluated_at > OLD:
             at = time_zone.moment(shown.evaluated_at)
             st.caption(f"Findings of {at}; newer ones are being evaluated.")
