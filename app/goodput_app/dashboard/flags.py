@@ -57,10 +57,7 @@ def known(scope: Scope) -> pl.DataFrame | None:
     """
     if not IS_EVALUATED:
         return None
-    wanted = replace(
-        rows.limited(scope), node=None, gpu_uuid=None, gpu_model=None, team=None, user=None,
-        run=None, partition=None,
-    )  # fmt: skip
+    wanted = scope_of(scope)
     state = marts.state()
     with _lock:
         entry = next((one for one in _known if _is_alike(one, wanted, state)), None)
@@ -70,6 +67,14 @@ def known(scope: Scope) -> pl.DataFrame | None:
     if entry.future.done() and entry.future.exception() is None:
         return entry.future.result()
     return entry.answer
+
+
+def scope_of(scope: Scope) -> Scope:
+    """Return the scope whose findings are evaluated for a page: the window, whatever it is of."""
+    return replace(
+        rows.limited(scope), node=None, gpu_uuid=None, gpu_model=None, team=None, user=None,
+        run=None, partition=None,
+    )  # fmt: skip
 
 
 def _begin(scope: Scope, state: marts.State, before: _Known | None) -> _Known:

@@ -11,6 +11,7 @@ from goodput_app.dashboard.browser_title import browser_title
 from goodput_app.dashboard.components import (
     account,
     flag_parts,
+    name_links,
     replay_bar,
     scope_bar,
     search,
@@ -157,6 +158,7 @@ asked = path.removeprefix(st.get_option("server.baseUrlPath").strip("/")).rparti
 if asked not in ADDRESSES:  # in place of the framework's dialog
     pages.append(st.Page(states.no_such_page, title="Page not found", url_path=asked))
 page = st.navigation(pages, position="hidden")
+name_links.go()
 st.set_page_config(page_title=browser_title(page.title, st.query_params))
 if wall.is_on():
     st.html(wall.LOOK)

@@ -10,7 +10,7 @@ import streamlit as st
 
 from goodput_app.access.rows import sees_all
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import scope_bar, tables
+from goodput_app.dashboard.components import name_links, scope_bar, tables
 from goodput_app.dashboard.data import metrics
 from goodput_app.text import units
 from goodput_queries.scope import Scope
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
 GPU_PAGE = "pages/one_gpu.py"
-NODE_PAGE = "pages/nodes_and_one.py"
-RUN_PAGE = "pages/one_run.py"
 UNITS = {  # suffix of a column -> factor, format
     "_w": (1, "{:,.0f} W"),
     "_c": (1, "{:.0f} °C"),
@@ -76,19 +74,18 @@ def to_node(
     verb: str = "Open node ",
 ) -> None:
     """Draw a link to the page of a node, with the time range of this page or that (naive UTC)."""
-    cluster = cluster or st.query_params.get("cluster")
-    params = scope_bar.carried(node=node, cluster=cluster, run=None, team=None)
+    page, params = name_links.node(node, cluster)
     if times is not None:
         params |= {"from": time_zone.iso(times[0]), "to": time_zone.iso(times[1])}
     label = f"{verb}{theme.markdown_text(node, 60)}"
-    st.page_link(NODE_PAGE, label=label, icon=":material/dns:", query_params=params)
+    st.page_link(page, label=label, icon=":material/dns:", query_params=params)
 
 
 def to_run(run_key: str, name: str) -> None:
     """Draw a link to the page of a run, with the time range of this page."""
-    params = scope_bar.carried(run=run_key, node=None, team=None)
+    page, params = name_links.run(run_key)
     label = f"Open run {theme.markdown_text(name, 60)}"
-    st.page_link(RUN_PAGE, label=label, icon=":material/monitoring:", query_params=params)
+    st.page_link(page, label=label, icon=":material/monitoring:", query_params=params)
 
 
 def facts(row: Mapping[str, Any], names: Mapping[str, str]) -> None:

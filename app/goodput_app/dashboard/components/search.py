@@ -8,7 +8,7 @@ import streamlit as st
 
 from goodput_app.access import rows
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import places, scope_bar
+from goodput_app.dashboard.components import name_links, places, scope_bar
 from goodput_app.dashboard.data import search
 from goodput_queries.scope import EVERYTHING
 
@@ -77,9 +77,9 @@ def target(row: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
     everywhere = {"team": None, "node": None, "run": None, "cluster": row["cluster"]}
     if kind == "run":
         window = {"from": time_zone.iso(row["start_at"]), "to": _end(row["end_at"])}
-        return places.RUN_PAGE, scope_bar.carried(**{**everywhere, **window, "run": value})
+        return name_links.RUN_PAGE, scope_bar.carried(**{**everywhere, **window, "run": value})
     if kind == "node":
-        return places.NODE_PAGE, scope_bar.carried(**{**everywhere, "node": value})
+        return name_links.NODE_PAGE, scope_bar.carried(**{**everywhere, "node": value})
     if kind == "gpu":
         return places.GPU_PAGE, {
             **scope_bar.carried(**{**everywhere, "cluster": None}),

@@ -9,7 +9,13 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import downloads, flag_parts, scope_bar, wall
+from goodput_app.dashboard.components import (
+    downloads,
+    flag_parts,
+    name_links,
+    scope_bar,
+    wall,
+)
 from goodput_app.text import glossary, units
 from goodput_billing.statement.amounts.currency import PRICE_DECIMALS
 
@@ -278,11 +284,16 @@ def pick(
             scope_bar.go({key: None if row is None else known[row]})
 
     shown, config = shaped(flagged, names, wide)
+    laid_out: dict[str, Any] = _laid_out(config, names, widths or {})
+    opening = [name for name in name_links.columns(frame) if name in laid_out]
+    for name in opening:
+        of = laid_out[name]
+        laid_out[name] = name_links.column(name, of["label"], key, frame, of["width"], of["help"])
     st.dataframe(
-        shown,
+        shown.with_columns(name_links.plain(shown[name]) for name in opening),
         key=f"pick_{key}",
         hide_index=True,
-        column_config=_laid_out(config, names, widths or {}),
+        column_config=laid_out,
         column_order=_order(shown, names, hidden),
         placeholder=MISSING,
         on_select=picked,
@@ -291,7 +302,7 @@ def pick(
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         downloads.parquet(shown, key)
-        st.caption(BY_KEYBOARD)
+        st.caption(f"{BY_KEYBOARD}; {name_links.HINT}" if opening else BY_KEYBOARD)
     chosen = st.query_params.get(key)
     return frame.row(known.index(chosen), named=True) if chosen in known else None
 

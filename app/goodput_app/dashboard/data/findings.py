@@ -70,6 +70,16 @@ def known(scope: Scope) -> Found | None:
         raise
 
 
+def latest_known(scope: Scope) -> pl.DataFrame | None:
+    """Return the findings of a scope that were evaluated last, and begin no evaluation."""
+    with _lock:
+        last = _evaluations.get(_key(scope))
+    if last is not None and last.done() and last.exception() is None:
+        return last.result().findings
+    found = _earlier(scope)
+    return None if found is None else found.findings
+
+
 def is_evaluated(scope: Scope) -> bool:
     """Say whether the findings of the database's present state are known."""
     future = _evaluations.get(_key(scope))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from goodput_app.access import rows
 from goodput_app.dashboard.data.marts import read
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def fabric_incidents(scope: Scope) -> pl.DataFrame:
 NO_OUTAGES = pl.DataFrame(
     schema={
         "cluster": pl.String, "node": pl.String, "state": pl.String, "start_at": pl.Datetime,
-        "end_at": pl.Datetime, "out_at": pl.Datetime,
+        "end_at": pl.Datetime, "out_at": pl.Datetime, "reason": pl.String, "sources": pl.String,
     }
 )  # fmt: skip
 
@@ -120,6 +121,11 @@ def outages(scope: Scope) -> pl.DataFrame:
         f"limit {ROWS_SHOWN}",
         scope,
     )
+
+
+def outages_seen(scope: Scope) -> pl.DataFrame:
+    """Return `outages` to who sees all teams, to others none: they are not of a team."""
+    return outages(scope) if rows.sees_all(scope) else NO_OUTAGES
 
 
 def drivers(scope: Scope) -> pl.DataFrame:

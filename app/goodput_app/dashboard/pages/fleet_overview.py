@@ -2,7 +2,6 @@
 
 import streamlit as st
 
-from goodput_app.access import rows
 from goodput_app.dashboard import like_for_like, theme
 from goodput_app.dashboard.components import charts, details, redraw, scope_bar, states, tiles
 from goodput_app.dashboard.components.findings import finding_parts
@@ -54,7 +53,7 @@ with (
         st.caption(NOTHING_BEFORE)
     else:
         moved.draw(compared)
-outages = health.outages(scope) if rows.sees_all(scope) else health.NO_OUTAGES
+outages = health.outages_seen(scope)
 with panel(
     "GPUs by group over time",
     "marts.ledger_over_time",

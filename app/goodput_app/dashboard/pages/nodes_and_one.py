@@ -5,12 +5,12 @@ from dataclasses import replace
 import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard import theme
+from goodput_app.dashboard import flags, theme
 from goodput_app.dashboard.components import charts, flag_parts, scope_bar
 from goodput_app.dashboard.components import telemetry_parts as parts
-from goodput_app.dashboard.components.fleet import host_parts, node_parts
+from goodput_app.dashboard.components.fleet import host_parts, node_parts, what_happened
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.data import marts, metrics, network
+from goodput_app.dashboard.data import findings, health, marts, metrics, network
 from goodput_app.dashboard.figures import ledger as figures
 from goodput_app.text import units
 
@@ -20,7 +20,7 @@ if node is None:
     st.title("Nodes", anchor=False)
     st.caption("Which machines lose most?")
     with panel("", "marts.nodes"):
-        node_parts.all_nodes(metrics.nodes(view.scope))
+        node_parts.all_nodes(metrics.nodes(view.scope), health.outages_seen(view.scope), view.end)
     st.stop()
 
 scope = node_parts.scope_of(view.scope, node, [])
@@ -32,6 +32,8 @@ st.page_link(
     query_params=scope_bar.carried(node=None),
 )
 st.title(theme.markdown_text(node), anchor=False)
+outages = health.outages_seen(scope)
+what_happened.state(outages, view.as_of)
 flag_parts.title(node=node)
 if gpus.is_empty():
     st.info(
@@ -44,7 +46,7 @@ rack = gpus["rack"][0]
 facts = [
     units.count(gpus["gpu_uuid"].n_unique(), "GPU"),
     models or "model not known",
-    "rack unknown" if rack is None else f"rack {theme.printable(rack)}",
+    "rack unknown" if rack is None else f"rack {theme.printable(rack).removeprefix('rack')}",
     gpus["cluster"][0],
 ]
 st.caption(theme.markdown_text(" / ".join(facts)))
@@ -52,6 +54,15 @@ events = metrics.events(scope)
 allocations = metrics.allocations(scope)
 found = node_parts.series(scope, gpus)
 categories = metrics.categories(scope, found[1])
+lost = network.link_events(scope)
+with panel(
+    "What happened",
+    "marts.findings",
+    help="States, errors, links, runs and findings of the node in one list, the latest first.",
+):
+    of_range = findings.latest_known(flags.scope_of(view.scope))
+    of_node = None if of_range is None else of_range.filter(pl.col("node") == node)
+    what_happened.draw(what_happened.merged(outages, events, lost, allocations, of_node))
 with panel("GPUs", "marts.gpus", help="Each at the end of the time range."):
     node_parts.links_to_gpus(gpus)
     node_parts.gpus_of_node(gpus, found[0], categories, allocations, events)
@@ -61,13 +72,9 @@ with panel(
     help="A lane for each GPU: the category with most time. Below: a line for each GPU, and the "
     "host.",
 ):
-    host, lost = network.host_series(scope, found[1]), network.link_events(scope)
+    host = network.host_series(scope, found[1])
     node_parts.draw(view, gpus, found, categories, events, (host, lost))
     host_parts.missing(host, node, is_of_lake=found[1].is_of_lake)
-with panel("Lost links", "marts.link_events", help="When a network port of it was down."):
-    host_parts.events_table(lost, "lost_link")
-with panel("Events", "marts.gpu_events", help="Xid and other events of its GPUs."):
-    parts.events_table(events, "event")
 with panel(
     "Runs on this node", "marts.gpu_allocations", help="Job runs that its GPUs were allocated to."
 ):

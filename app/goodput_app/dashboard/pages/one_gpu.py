@@ -6,7 +6,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import charts, flag_parts, places, scope_bar
+from goodput_app.dashboard.components import charts, flag_parts, name_links, scope_bar
 from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.components.fleet import gpu_parts
 from goodput_app.dashboard.components.states import panel
@@ -19,7 +19,7 @@ if not gpu:
     st.title("GPU", anchor=False)
     st.info("Choose a GPU on the page Nodes.", icon=":material/memory:")
     st.page_link(
-        places.NODE_PAGE,
+        name_links.NODE_PAGE,
         label="Nodes",
         icon=":material/dns:",
         query_params=scope_bar.carried(node=None),

@@ -6,7 +6,7 @@ import pytest
 from tests.recorded_session import built
 
 from goodput_app.dashboard import time_zone
-from goodput_app.dashboard.components import places, search
+from goodput_app.dashboard.components import name_links, search
 from goodput_app.dashboard.data import search as found_by
 from goodput_app.process.store import use_store
 
@@ -63,7 +63,7 @@ def test_what_is_no_name_finds_nothing(find, text):
 def test_a_run_opens_in_its_own_time(run):
     page, params = search.target(run)
 
-    assert page == places.RUN_PAGE
+    assert page == name_links.RUN_PAGE
     assert params["run"] == run["value"]
     assert params["from"] == f"{run['start_at'].isoformat(timespec='milliseconds')}Z"
 

@@ -8,7 +8,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import charts, places, scope_bar, tables
+from goodput_app.dashboard.components import charts, name_links, places, scope_bar, tables
 from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.data import fleet, metrics
 from goodput_app.dashboard.figures.fleet import cell_colours, rack_grid, rows_over_time
@@ -338,11 +338,11 @@ def _open(clicked: str | None, states: pl.DataFrame) -> None:
     if kind == "gpu":
         _switch(places.GPU_PAGE, {**here, "gpu": key, "node": None, "run": None})
     if kind == "run":
-        _switch(places.RUN_PAGE, {**here, "run": key, "node": None})
+        _switch(name_links.RUN_PAGE, {**here, "run": key, "node": None})
     if kind == "node":
         of_it = states.filter(pl.col("node_key") == key).row(0, named=True)
         place = {"node": of_it["node"], "cluster": of_it["cluster"]}
-        _switch(places.NODE_PAGE, {**here, **place, "run": None})
+        _switch(name_links.NODE_PAGE, {**here, **place, "run": None})
     if kind == "rack" and st.query_params.get("rack") != key:
         scope_bar.go({"rack": key})
         st.rerun()

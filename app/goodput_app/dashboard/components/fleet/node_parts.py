@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard import theme
+from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import places, tables
 from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.components.fleet import host_parts
@@ -17,6 +17,7 @@ from goodput_app.dashboard.figures import telemetry as figures
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from goodput_app.dashboard.scope import View
     from goodput_queries.scope import Scope
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 POINTS_MAX = 240
 NODES = {
     "node": "Node",
+    "state": "State",
     "cluster": "Cluster",
     "rack": "Rack",
     "gpu_model": "GPU model",
@@ -39,7 +41,7 @@ NODES = {
     "wasted_ms": "Wasted",
     "wasted_cost": "Wasted cost",
 }
-NODES_HIDDEN = ("gpu_model", "read_gpus", "power_w", "last_event_at", "useful_ms")
+NODES_HIDDEN = ("gpu_model", "read_gpus", "power_w", "thermal_s", "last_event_at", "useful_ms")
 GPUS = {
     "gpu_index": "GPU",
     "gpu_model": "GPU model",
@@ -57,8 +59,19 @@ GPUS = {
 GPUS_HIDDEN = ("gpu_model", "run_id", "gpu_uuid")
 
 
-def all_nodes(frame: pl.DataFrame) -> None:
-    """Draw the table of nodes, of which a row opens the node; frame: marts.nodes."""
+def all_nodes(frame: pl.DataFrame, outages: pl.DataFrame, end: datetime) -> None:
+    """Draw the table of nodes, of which a row opens the node; those out of service come first.
+
+    frame: marts.nodes; outages: marts.node_outages; end: of the time range
+    """
+    since = pl.col("start_at").map_elements(
+        lambda at: time_zone.moment_of(at, end), return_dtype=pl.String
+    )
+    out = outages.filter(pl.col("end_at").is_null()).select(
+        "cluster", "node", state=pl.format("{} since {}", "state", since)
+    )
+    frame = frame.join(out, on=["cluster", "node"], how="left", maintain_order="left")
+    frame = frame.sort(pl.col("state").is_null(), maintain_order=True)
     rows = frame.select("cluster", "node").to_dicts()
     tables.pick(frame, NODES, "of_node", frame["node"], rows=16, opens=rows, hidden=NODES_HIDDEN)
     st.caption("Select a row to open the node.")

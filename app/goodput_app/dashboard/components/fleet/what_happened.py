@@ -1,0 +1,113 @@
+"""One list of what happened to a node: states, errors, links, runs and findings, latest first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.dashboard import theme, time_zone
+from goodput_app.dashboard.components import places
+from goodput_app.dashboard.components import telemetry_parts as parts
+from goodput_app.text import units
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+ROWS_SHOWN = 14
+COLUMNS = {
+    "start_at": "Time",
+    "what": "What happened",
+    "run_name": "Run",
+    "source": "Source",
+    "length_s": "Length",
+    "cost": "Cost",
+    "reason": "Reason",
+}
+WIDTHS_PX = {
+    "start_at": 150,
+    "what": 260,
+    "run_name": 120,
+    "source": 90,
+    "length_s": 95,
+    "cost": 80,
+    "reason": 320,
+}
+SCHEMA: dict[str, Any] = {
+    "start_at": pl.Datetime("us"), "what": pl.String, "run_name": pl.String, "source": pl.String,
+    "length_s": pl.Float64, "cost": pl.Float64, "reason": pl.String, "cluster": pl.String,
+    "node": pl.String, "gpu_uuid": pl.String, "run_key": pl.String,
+}  # fmt: skip
+LENGTH = (pl.col("end_at") - pl.col("start_at")).dt.total_milliseconds() / 1000
+
+
+def merged(
+    outages: pl.DataFrame,
+    events: pl.DataFrame,
+    links: pl.DataFrame,
+    allocations: pl.DataFrame,
+    findings: pl.DataFrame | None,
+) -> pl.DataFrame:
+    """Return what happened as rows of SCHEMA, the latest first.
+
+    Rows of marts.node_outages, gpu_events, link_events, gpu_allocations and findings, of one node.
+    A finding begins with its first evidence, an outage with the first state that reports it.
+    """
+    names = pl.Series("what", [parts.event_name(row) for row in events.iter_rows(named=True)])
+    found = [
+        outages.select(
+            "start_at", "cluster", "node", "reason", length_s=LENGTH,
+            what=pl.format("Node {}", "state"), source="sources",
+        ),
+        events.with_columns(names.cast(pl.String)).select(
+            "what", "cluster", "node", "gpu_uuid", "source", start_at="event_at", reason="meaning",
+        ),
+        links.select(
+            "start_at", "cluster", "node", length_s=LENGTH, source="kind",
+            what=pl.format("Link {} down", "device"),
+        ),
+        allocations.group_by("cluster", "node", "job_run_key", "run_key", "attempt").agg(
+            run_name=pl.coalesce("job_name", "run_id").first(),
+            start_at=pl.col("start_at").min(),
+            end_at=pl.col("end_at").max(),
+            gpus=pl.col("gpu_uuid").n_unique(),
+        ).select(
+            "start_at", "cluster", "node", "run_key", "run_name", length_s=LENGTH,
+            what=pl.format("Run began on {} of its GPUs", "gpus"), source=pl.lit("allocation"),
+        ),
+    ]  # fmt: skip
+    if findings is not None:
+        found.append(
+            findings.rename({"since_at": "start_at", "until_at": "end_at"}).select(
+                "start_at", "cluster", "node", "gpu_uuid", "run_key", "run_name", "cost",
+                length_s=LENGTH, reason="evidence", source=pl.lit("finding"),
+                what=pl.format("{}: {}", pl.col("severity").str.to_titlecase(), "title"),
+            )
+        )  # fmt: skip
+    rows = [frame.cast({c: t for c, t in SCHEMA.items() if c in frame.columns}) for frame in found]
+    empty = pl.DataFrame(schema=SCHEMA)
+    return pl.concat([empty, *rows], how="diagonal").sort("start_at", "what", descending=True)
+
+
+def draw(rows: pl.DataFrame) -> None:
+    """Draw the list, in which a picked row has links. rows: `merged`."""
+    if rows.is_empty():
+        st.caption("Nothing was recorded of this node in this time range.")
+        return
+    of = ("start_at", "what", "run_key", "gpu_uuid")
+    places.pick(rows, COLUMNS, "happened", of, rows=ROWS_SHOWN, widths=WIDTHS_PX)
+
+
+def state(outages: pl.DataFrame, end: datetime) -> None:
+    """Draw the state of a node at the end of what is known, where it is out of service.
+
+    outages: marts.node_outages, of one node; end: of its data
+    """
+    for row in outages.filter(pl.col("end_at").is_null()).iter_rows(named=True):
+        length = units.duration((end - row["start_at"]).total_seconds())
+        since = f"since {time_zone.moment(row['start_at'])} ({length})"
+        reason = f": {row['reason']}" if row["reason"] else ""
+        with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+            st.badge(row["state"].capitalize(), color="red" if row["state"] == "down" else "orange")
+            st.markdown(theme.markdown_text(f"{since}{reason}"))

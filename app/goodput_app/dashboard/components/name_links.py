@@ -1,0 +1,94 @@
+"""Names in tables that open the page of what they name by one click."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import scope_bar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NODE_PAGE = "pages/nodes_and_one.py"
+RUN_PAGE = "pages/one_run.py"
+GOING = "going_to"  # of the session: the page that a click asked for, and its parameters
+OF_NODE, OF_RUN = ("node",), ("run_key",)
+# columns with names, and the columns that say what they are of, the first that has a value
+NAMES = {
+    "node": OF_NODE,
+    "run_name": OF_RUN,
+    "job_name": OF_RUN,
+    "subject": (*OF_NODE, *OF_RUN),
+}
+HINT = "a click on a name opens its page"
+
+Target = tuple[str, dict[str, str]]
+
+
+def node(name: str, cluster: str | None) -> Target:
+    """Return the page of a node with the time range of this page."""
+    cluster = cluster or st.query_params.get("cluster")
+    return NODE_PAGE, scope_bar.carried(node=name, cluster=cluster, run=None, team=None)
+
+
+def run(run_key: str) -> Target:
+    """Return the page of a run with the time range of this page."""
+    return RUN_PAGE, scope_bar.carried(run=run_key, node=None, team=None)
+
+
+def target(column: str, row: Mapping[str, Any]) -> Target | None:
+    """Return the page that a name of a row opens; None where the row does not say whose it is."""
+    for of in NAMES[column]:
+        if value := row.get(of):
+            return node(value, row.get("cluster")) if of == "node" else run(value)
+    return None
+
+
+def columns(frame: pl.DataFrame) -> list[str]:
+    """Return the columns of a table whose names open a page."""
+    return [
+        name
+        for name, of in NAMES.items()
+        if frame.schema.get(name) == pl.String
+        and any(one in frame.columns and frame[one].count() for one in of)
+    ]
+
+
+def column(
+    name: str, header: str, key: str, frame: pl.DataFrame, width: int | None, hover: str | None
+) -> Any:
+    """Return the configuration of a column of names. key: of the table; frame: its rows."""
+
+    def clicked() -> None:
+        row = st.session_state[state_key].row
+        st.session_state[GOING] = target(name, frame.row(row, named=True))
+
+    state_key = f"open_{key}_{name}"
+    return st.column_config.ButtonColumn(
+        header,
+        type="tertiary",
+        alignment="left",
+        width=width,
+        help=hover,
+        key=state_key,
+        on_click=clicked,
+    )
+
+
+def plain(series: pl.Series) -> pl.Series:
+    """Return names as a button shows them: none is read as an icon."""
+    return pl.Series(
+        series.name,
+        [v and v.replace(":material", f":{theme.WORD_JOINER}material") for v in series.to_list()],
+        dtype=pl.String,
+    )
+
+
+def go() -> None:
+    """Open the page that a click on a name asked for; called before a page is drawn."""
+    if (asked := st.session_state.pop(GOING, None)) is not None:
+        st.switch_page(asked[0], query_params=asked[1])

@@ -1,0 +1,108 @@
+"""What happened to a node is one list of all sources, with the times of the sources."""
+
+from datetime import datetime, timedelta
+
+import polars as pl
+import pytest
+from tests.app.opened_page import plain
+from tests.queries.conftest import Evidence
+
+from goodput_app.dashboard.components import name_links
+from goodput_app.dashboard.components.fleet import what_happened
+from goodput_app.dashboard.data import health
+
+AT = datetime(2026, 11, 20, 3)  # noqa: DTZ001 -- UTC, as the database has it
+
+
+def after(minutes):
+    return AT + timedelta(minutes=minutes)
+
+
+PLACE = {"cluster": "c", "node": "n1"}
+OUTAGES = pl.DataFrame(
+    [PLACE | {"state": "down", "start_at": after(19), "end_at": after(105), "out_at": after(19),
+              "reason": "Not responding", "sources": "slurm"}],
+    schema=health.NO_OUTAGES.schema,
+)  # fmt: skip
+EVENTS = pl.DataFrame(
+    [PLACE | {"gpu_uuid": "g", "event_at": after(17), "kind": "xid", "code": 79,
+              "source": "kernel-log", "meaning": "fell off the bus", "message": ""}]
+)  # fmt: skip
+LINKS = pl.DataFrame(
+    [PLACE | {"kind": "ethernet", "device": "eth0", "start_at": after(30), "end_at": after(31)}]
+)
+ALLOCATIONS = pl.DataFrame(
+    [PLACE | {"gpu_uuid": gpu, "job_run_key": "j", "run_key": "r", "run_id": "7", "attempt": 0,
+              "job_name": "train", "start_at": after(0), "end_at": after(19)} for gpu in "gh"]
+)  # fmt: skip
+FINDINGS = pl.DataFrame(
+    [PLACE | {"since_at": after(19), "until_at": after(105), "severity": "page", "cost": 4.5,
+              "title": "A node is down", "evidence": "no reading", "gpu_uuid": None,
+              "run_key": None, "run_name": None}]
+)  # fmt: skip
+
+
+def test_the_list_has_all_sources_with_their_own_times_the_latest_first():
+    found = what_happened.merged(OUTAGES, EVENTS, LINKS, ALLOCATIONS, FINDINGS)
+
+    assert found.select("start_at", "what", "source", "length_s").rows() == [
+        (after(30), "Link eth0 down", "ethernet", 60.0),
+        (after(19), "Page: A node is down", "finding", 86 * 60.0),
+        (after(19), "Node down", "slurm", 86 * 60.0),
+        (after(17), "Xid 79", "kernel-log", None),
+        (after(0), "Run began on 2 of its GPUs", "allocation", 19 * 60.0),
+    ]
+    assert found["cost"].to_list() == [None, 4.5, None, None, None]
+
+
+def test_findings_that_are_not_yet_known_are_left_out():
+    found = what_happened.merged(OUTAGES, EVENTS.clear(), LINKS.clear(), ALLOCATIONS.clear(), None)
+
+    assert found["what"].to_list() == ["Node down"]
+
+
+@pytest.mark.parametrize(
+    ("column", "row", "page"),
+    [
+        ("node", PLACE, name_links.NODE_PAGE),
+        ("run_name", {"run_key": "c/7", "run_name": "train"}, name_links.RUN_PAGE),
+        ("subject", PLACE | {"run_key": "c/7"}, name_links.NODE_PAGE),
+        ("subject", {"node": None, "run_key": "c/7"}, name_links.RUN_PAGE),
+        ("subject", {"node": None, "run_key": None}, None),
+    ],
+)
+def test_a_name_opens_the_page_of_what_it_names(column, row, page, monkeypatch):
+    monkeypatch.setattr(name_links.st, "query_params", {})
+
+    found = name_links.target(column, row)
+
+    assert (found and found[0]) == page
+
+
+def test_only_columns_that_say_whose_they_are_are_links():
+    frame = pl.DataFrame({"node": ["n"], "run_name": ["r"], "subject": [None], "cluster": ["c"]})
+
+    assert name_links.columns(frame) == ["node"]
+
+
+def test_no_name_is_read_as_an_icon():
+    assert name_links.plain(pl.Series("node", [":material/home:", None])).to_list() == [
+        ":\u2060material/home:",
+        None,
+    ]
+
+
+def test_a_drained_node_is_first_in_the_list_and_says_since_when(store, visit):
+    made = Evidence(store)
+    for node in ("a", "b"):
+        made.node(node, 1)
+        made.samples(f"{node}#0", made.every(0, 600, 30), lambda _second: True)
+    made.state("b", "drained", 300, None)
+    store.build()
+
+    nodes = visit(store, "nodes_and_one")
+    (frame,) = (f.value for f in nodes.dataframe if "state" in f.value)
+    assert frame["node"].to_list() == ["b", "a"]
+    assert "drained since" in frame["state"][0]
+    page = plain(visit(store, "nodes_and_one", node="b"))
+    assert "Drained" in page
