@@ -58,15 +58,15 @@ def test_a_node_shows_its_gpus_on_one_axis_with_events_and_runs_and_its_lost_lin
 
     assert len(app.get("plotly_chart")) == 2
     assert links(app)["GPU 0"]["gpu"] == links(app)[f"Open GPU 0, {node}"]["gpu"] == [gpu]
-    gpus, *_ = (frame.value for frame in app.dataframe)
+    (gpus,) = (f.value for f in app.dataframe if "activity_percent" in f.value)
     assert gpus["gpu_index"].to_list() == [0, 1, 2, 3]
     assert gpus["events"].to_list() == [1, 0, 0, 0]
     assert "No data" not in texts(app)
-    (table,) = [t.value for t in app.dataframe if "link" in t.value.columns]
-    assert table["link"].to_list() == ["InfiniBand and RoCE <b>mlx5_0</b> port 1"]
-    assert table["length_s"].to_list() == [120.0]
+    (table,) = [t.value for t in app.dataframe if "what" in t.value.columns]
+    lost = table[table["what"] == "Link down: InfiniBand and RoCE <b>mlx5_0</b> port 1"]
+    assert lost["length_s"].to_list() == [120.0]
     runs = capture.read("select distinct job_name from marts.link_event_runs")["job_name"]
-    assert table["runs"].to_list() == [", ".join(runs.sort())]
+    assert lost["run_name"].to_list() == [", ".join(runs.sort())]
     drawn = str(next(e.proto.spec for e in app.get("plotly_chart")))
     assert "Link down: InfiniBand and RoCE &lt;b&gt;mlx5_0" in drawn
     assert "CPU busy" in drawn

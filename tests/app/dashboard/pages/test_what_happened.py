@@ -29,8 +29,9 @@ EVENTS = pl.DataFrame(
               "source": "kernel-log", "meaning": "fell off the bus", "message": ""}]
 )  # fmt: skip
 LINKS = pl.DataFrame(
-    [PLACE | {"kind": "ethernet", "device": "eth0", "start_at": after(30), "end_at": after(31)}]
-)
+    [PLACE | {"kind": "ethernet", "device": "eth0", "port": "", "start_at": after(30),
+              "end_at": after(31), "runs": "train", "run_key": "r", "is_seen_down": True}]
+)  # fmt: skip
 ALLOCATIONS = pl.DataFrame(
     [PLACE | {"gpu_uuid": gpu, "job_run_key": "j", "run_key": "r", "run_id": "7", "attempt": 0,
               "job_name": "train", "start_at": after(0), "end_at": after(19)} for gpu in "gh"]
@@ -46,7 +47,7 @@ def test_the_list_has_all_sources_with_their_own_times_the_latest_first():
     found = what_happened.merged(OUTAGES, EVENTS, LINKS, ALLOCATIONS, FINDINGS)
 
     assert found.select("start_at", "what", "source", "length_s").rows() == [
-        (after(30), "Link eth0 down", "ethernet", 60.0),
+        (after(30), "Link down: Ethernet eth0", "ethernet", 60.0),
         (after(19), "Page: A node is down", "finding", 86 * 60.0),
         (after(19), "Node down", "slurm", 86 * 60.0),
         (after(17), "Xid 79", "kernel-log", None),

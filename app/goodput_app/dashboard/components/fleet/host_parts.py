@@ -8,7 +8,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import places, states
+from goodput_app.dashboard.components import states
 from goodput_app.dashboard.data import metrics
 from goodput_app.dashboard.figures import telemetry as figures
 
@@ -94,11 +94,3 @@ def missing(series: pl.DataFrame, node: str, *, is_of_lake: bool = False) -> Non
     ]
     if absent:
         st.caption(f"The host does not report: {', '.join(absent)}.")
-
-
-def events_table(events: pl.DataFrame, key: str) -> None:
-    """Draw when links of a node were down; a picked one has a link. events: with `runs`."""
-    if events.is_empty():
-        st.caption("No reading found a link of this node down in this time range.")
-        return
-    places.pick(named(events), EVENTS, key, ("kind", "device", "port", "start_at"), rows=6)

@@ -10,6 +10,7 @@ import streamlit as st
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import places
 from goodput_app.dashboard.components import telemetry_parts as parts
+from goodput_app.dashboard.components.fleet import host_parts
 from goodput_app.text import units
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ def merged(
 ) -> pl.DataFrame:
     """Return what happened as rows of SCHEMA, the latest first.
 
-    Rows of marts.node_outages, gpu_events, link_events, gpu_allocations and findings, of one node.
+    Rows of marts.node_outages, gpu_events, gpu_allocations and findings, of one node; links:
+    `network.link_events`.
     A finding begins with its first evidence, an outage with the first state that reports it.
     """
     names = pl.Series("what", [parts.event_name(row) for row in events.iter_rows(named=True)])
@@ -63,9 +65,9 @@ def merged(
         events.with_columns(names.cast(pl.String)).select(
             "what", "cluster", "node", "gpu_uuid", "source", start_at="event_at", reason="meaning",
         ),
-        links.select(
-            "start_at", "cluster", "node", length_s=LENGTH, source="kind",
-            what=pl.format("Link {} down", "device"),
+        host_parts.named(links).select(
+            "start_at", "cluster", "node", "run_key", "length_s", run_name="runs", source="kind",
+            reason="evidence", what=pl.format("Link down: {}", "link"),
         ),
         allocations.group_by("cluster", "node", "job_run_key", "run_key", "attempt").agg(
             run_name=pl.coalesce("job_name", "run_id").first(),
