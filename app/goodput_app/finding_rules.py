@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from goodput_queries.catalog.rules import EFFECTS, Rule, rules
+from goodput_queries.catalog.rules import EFFECTS, SMALL_MS, Rule, rules
 
 _HEAD = """# Findings
 
@@ -22,18 +22,19 @@ docs/findings.md`); limits of several rules are in `reference/thresholds.csv`. W
   saves; for start-up it is the part above the cluster's median. The *confirmed part* is the time
   whose cause is confirmed, or that readings show as idle.
 - **A finding closes by itself** after half an hour without new evidence, and at once where newer
-  evidence shows the end: the node is back, the run has ended, the GPUs are in another category. If it
-  comes back within half an hour, it is the same finding, else a new one.
+  evidence shows the end: the node is back, the run has ended, the GPUs are in another category. If
+  it comes back within half an hour, it is the same finding, else a new one.
 - **Actions of people are stored separately** (`state.finding_actions`) and survive rebuilds. An
   acknowledgement applies to one occurrence; a dismissal (with its reason) applies to all later
   findings of the same rule and subject until somebody reopens it.
   `goodput finding acknowledge KEY --note "..."`.
 - **Open findings are sent** to the targets under `[[notify]]`: see
   [Notifications](notifications.md).
-- **Severity follows from what a finding does** ([decision 0162](decisions/0171-severity-by-effect.md)).
-  `page`: work is being lost now and does not stop by itself. `ticket`: a person must act in working
-  hours. `note`: on record, no action due. It does not fall with age or with the size of a loss while
-  the finding is open; a page that is over is a ticket where somebody still has to act, else a note.
+- **Severity follows from what a finding does**
+  ([decision 0162](decisions/0162-severity-by-effect.md)). `page`: work is being lost now and does
+  not stop by itself. `ticket`: a person must act in working hours. `note`: on record, no action
+  due. An open page does not fall with age; one that is over is a ticket where somebody still has to
+  act, else a note.
 - **A loss is small** under one GPU-hour (`finding_ticket_ms`) that is also under 1 % of what its
   cluster had until then (`finding_ticket_share`), or under 20 GPU-hours of idle GPUs
   (`idle_ticket_ms`): then it is a note, unless an effect makes it more.
@@ -78,7 +79,9 @@ def _severity(rule: Rule) -> str:
     """Return the severities of a rule, each with the effect that it follows from."""
     found = [rule.texts["severity"]]
     found += [f"{severity} {EFFECTS[effect]}" for effect, severity in rule.severity_when.items()]
-    if rule.note_below:
+    if rule.note_below is None:
+        found.append("however small the loss is")
+    elif rule.note_below != SMALL_MS:
         found.append(f"note under `{rule.note_below}`")
     return "; ".join(found)
 
