@@ -100,7 +100,8 @@ ROUNDS = {
     "a page that is over is resolved, and what is left of it is a ticket": (
         {},
         [((WORSE,), 0, [("open", ["down00000001"])]),
-         ((DOWN,), 1, [("resolved", ["down00000001"])]), ((DOWN,), 1, [("open", ["down00000001"])])],
+         ((DOWN,), 1, [("resolved", ["down00000001"])]),
+         ((DOWN,), 1, [("open", ["down00000001"])])],
     ),
     "an open one is sent again after a time": (
         REPEATS,

@@ -27,9 +27,9 @@ create or replace macro open_severity_rank(severity, severity_when, effect, is_s
     severity_rank(coalesce(severity_when[effect], case when is_small then 'note' end, severity));
 
 -- ... and of one that has closed: at most that of the effect 'over', and a note where the loss is small.
-create or replace macro closed_severity_rank(severity, severity_when, effect, is_small) as
+create or replace macro closed_severity_rank(open_rank, severity_when, is_small) as
     greatest(
-        open_severity_rank(severity, severity_when, effect, is_small),
+        open_rank,
         severity_rank(severity_when['over']),
         case when is_small then severity_rank('note') end
     );

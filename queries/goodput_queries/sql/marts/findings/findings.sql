@@ -5,6 +5,7 @@
 -- evaluated: first
 -- finding_key: the same for one rule and subject as long as both exist; state.finding_actions refers to it
 -- severity: page, ticket, note, by what it does (effect) and whether it is open: severity_when and note_below of the rule
+-- open_severity: while it was open
 -- effect: null: the severity is that of the rule, or its loss is small
 -- kind, title, owner, effort, fix: of the rule
 -- since_at, until_at: first and last evidence inside the window; until_at null: it is still so
@@ -103,10 +104,10 @@ judged as (
 rated as (
     select
         judged.*,
+        open_severity_rank(rules.severity, rules.severity_when, judged.effect, judged.is_small) as open_rank,
         case
-            when judged.is_open
-                then open_severity_rank(rules.severity, rules.severity_when, judged.effect, judged.is_small)
-            else closed_severity_rank(rules.severity, rules.severity_when, judged.effect, judged.is_small)
+            when judged.is_open then open_rank
+            else closed_severity_rank(open_rank, rules.severity_when, judged.is_small)
         end as severity_rank
     from judged
     inner join reference.finding_rules as rules using (rule)
@@ -150,6 +151,7 @@ merged as (
         sum(back_low_ms)::bigint as back_low_ms,
         sum(back_high_ms)::bigint as back_high_ms,
         bool_or(is_open) as is_open,
+        severity_of_rank(min(open_rank)) as open_severity,
         arg_min({severity: severity_of_rank(severity_rank), effect: effect}, (not is_open, severity_rank, -since_ms)) as rated,
         string_agg(distinct cause, '; ' order by cause) as cause,
         arg_max(
@@ -244,6 +246,7 @@ select
     rule,
     kind,
     rated.severity as severity,
+    open_severity,
     rated.effect as effect,
     title,
     concat_ws(
