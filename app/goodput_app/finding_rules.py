@@ -66,8 +66,11 @@ def _section(rule: Rule) -> list[str]:
         f"- What to do: {of['action']}.",
         f"- Who: {of['owner']}; effort: {of['effort']}.",
     ]
-    if merge := rule.merged_into:
-        lines.append(f"- Where it and `{merge.rule}` are about one {merge.by}, it is that finding.")
+    lines += [
+        f"- Where it and `{merge.rule}` are about one {merge.by}, it is that finding."
+        for merge in rule.merged_into
+        if merge.rule != rule.name
+    ]
     lines += [
         f"- `{limit.name}`: {limit.value:,.10g} {limit.unit}. {limit.why}."
         for limit in rule.thresholds

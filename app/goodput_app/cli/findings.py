@@ -85,21 +85,25 @@ def _nothing(store: Store, db: str, severity: str, less_severe: int) -> str:
 
 
 @click.command()
+@click.option("--all", "is_all", is_flag=True, help="Also those that give no GPU time back.")
 @limit_option
 @database_option
 @scope_options
 @output_options
-def fixes(*, limit: int | None, db: str, scope: Scope) -> pl.DataFrame:
-    """List what to do first, with the recoverable GPU time."""
+def fixes(*, is_all: bool, limit: int | None, db: str, scope: Scope) -> pl.DataFrame:
+    """List what to do first, by the cost that is recoverable in the time range."""
     with built(db) as store:
         found = store.read(
-            "select * from marts.fixes order by back_ms desc, gpu_ms desc nulls last, fix, target"
-            + (f" limit {limit}" if limit else ""),
+            "select * from marts.fixes order by back_cost desc nulls last, back_ms desc, "
+            "back_high_ms desc, gpu_ms desc nulls last, fix, target",
             scope=resolved(store, scope),
         )
         if found.is_empty():
             say(_nothing(store, db, SEVERITIES[-1], 0))
-        return found
+        worth = found if is_all else found.filter(pl.col("back_high_ms") > 0)
+        if folded := found.height - worth.height:
+            say(f"{folded:,} more give no GPU time back: add --all.")
+        return worth.head(limit) if limit else worth
 
 
 @click.command()

@@ -30,7 +30,7 @@ CHOICES = {
     "owner": ("operations", "team"),
     "effort": ("minutes", "hours", "days"),
     "target": ("node", "job", "cluster", "subject"),
-    "returns": ("all", "interval", "excess", "none"),
+    "returns": ("all", "interval", "excess", "steady", "none"),
 }
 OPTIONAL = (
     *("returns", "family", "categories", "least_share", "is_state", "merged_into", "thresholds"),
@@ -79,14 +79,16 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Merge:
-    """The loss that a finding is merged into where both are about one thing.
+    """The loss that is one finding with another finding where both are about one thing.
 
     by: `run`: of one run, where the loss is at least half of the finding's GPU time; `node`: of one
-    node, where it lasts at least half of the finding's time.
+    node, where it lasts at least half of the finding's time. is_cause: the finding says what to do
+    about the loss.
     """
 
     rule: str
     by: str
+    is_cause: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ class Rule:
     severity_when: Mapping[str, str]
     note_below: str | None
     is_state: bool
-    merged_into: Merge | None
+    merged_into: tuple[Merge, ...]
     thresholds: tuple[Threshold, ...]
 
     @property
@@ -150,9 +152,12 @@ def read(folder: Traversable) -> Rule:
         _severity_when(name, settings),
         settings.get("note_below", SMALL_MS) or None,
         settings.get("is_state", False),
-        _merge(name, settings.get("merged_into")),
+        tuple(_merge(name, one) for one in settings.get("merged_into", [])),
         tuple(_threshold(name, *item) for item in settings.get("thresholds", {}).items()),
     )
+    is_loss = rule.family == LOSSES or name in {merge.rule for merge in rule.merged_into}
+    if rule.categories and not is_loss:
+        raise RuleError(f"rule {name}: it has categories, and its family is not {LOSSES}.")
     if rule.sql is None and rule.family is None:
         raise RuleError(f"rule {name}: it has neither a rule.sql nor a family.")
     for kind in CASES:
@@ -177,8 +182,6 @@ def _categories(name: str, settings: Mapping[str, Any]) -> tuple[str, ...]:
     found = settings.get("categories", [])
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
         raise RuleError(f"rule {name}: categories is no list of names.")
-    if found and settings.get("family") != LOSSES:
-        raise RuleError(f"rule {name}: it has categories, and its family is not {LOSSES}.")
     return tuple(found)
 
 
@@ -200,14 +203,13 @@ def _severity_when(name: str, settings: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def _merge(name: str, given: object) -> Merge | None:
-    if given is None:
-        return None
-    if not isinstance(given, dict) or given.keys() != {"rule", "by"}:
-        raise RuleError(f"rule {name}: merged_into needs a rule and by.")
+def _merge(name: str, given: object) -> Merge:
+    keys = given.keys() if isinstance(given, dict) else set()
+    if not isinstance(given, dict) or not {"rule", "by"} <= keys <= {"rule", "by", "is_cause"}:
+        raise RuleError(f"rule {name}: merged_into needs tables of rule and by, or is_cause too.")
     if given["by"] not in {"run", "node"}:
         raise RuleError(f"rule {name}: it is merged by {given['by']!r}, not by run or node.")
-    return Merge(given["rule"], given["by"])
+    return Merge(**given)
 
 
 def _threshold(name: str, threshold: str, given: object) -> Threshold:
@@ -231,12 +233,13 @@ def check_together(found: Iterable[Rule]) -> None:
         for claim in (*claimed, *(f"category {category}" for category in rule.categories)):
             if (other := owners.setdefault(claim, rule.name)) != rule.name:
                 raise RuleError(f"rule {rule.name}: {claim} is one of rule {other} already.")
-    losses = {rule.name for rule in found if rule.family == LOSSES}
+    losses = {rule.name for rule in found if rule.family == LOSSES or rule.categories}
     for rule in found:
-        if rule.merged_into and rule.merged_into.rule not in losses:
-            raise RuleError(
-                f"rule {rule.name}: {rule.merged_into.rule!r}, into which it is merged, is no loss."
-            )
+        for merge in rule.merged_into:
+            if merge.rule not in losses:
+                raise RuleError(
+                    f"rule {rule.name}: {merge.rule!r}, into which it is merged, is no loss."
+                )
 
 
 def check_columns(rule: str, columns: Iterable[str]) -> None:
@@ -291,7 +294,7 @@ def families() -> list[str]:
 
 
 OF_REFERENCE = (
-    *("merged_into", "merged_by", "least_share", "categories"),
+    *("merged_into", "least_share", "categories"),
     *("severity_when", "note_below_ms", "note_below_share", "is_state"),
 )
 
@@ -301,26 +304,24 @@ def reference_table() -> str:
     keys = (*TEXTS, *PLACES, "returns")
     rows = []
     for rule in rules():
-        merge = rule.merged_into
         values = [rule.name, *(rule.texts[key] for key in keys)]
-        values += [merge.rule, merge.by] if merge else ["", ""]
+        merges = ", ".join(
+            f"{{rule: {quoted(m.rule)}, same: {quoted(m.by)}, is_cause: {str(m.is_cause).lower()}}}"
+            for m in rule.merged_into
+        )
+        merges = f"[{merges}]::struct(rule varchar, same varchar, is_cause boolean)[]"
         share = "0" if rule.least_share is None else f"threshold('{rule.least_share}')"
         losses = f"[{', '.join(map(quoted, rule.categories))}]::varchar[]"
         small = f"threshold('{rule.note_below}')" if rule.note_below else "0"
         small_share = f"threshold('{SMALL_SHARE}')" if rule.note_below == SMALL_MS else "0"
         when = ", ".join(f"{quoted(k)}: {quoted(v)}" for k, v in rule.severity_when.items())
         rows.append(
-            f"({', '.join(map(quoted, values))}, {share}::double, {losses}, "
+            f"({', '.join(map(quoted, values))}, {merges}, {share}::double, {losses}, "
             f"map {{{when}}}::map(varchar, varchar), {small}::double, {small_share}::double, "
             f"{str(rule.is_state).lower()})"
         )
     columns = ", ".join(("rule", *keys, *OF_REFERENCE))
-    return (
-        "select * replace (nullif(merged_into, '') as merged_into, "
-        "nullif(merged_by, '') as merged_by) from (values\n"
-        + ",\n".join(rows)
-        + f"\n) as rules ({columns})"
-    )
+    return "select * from (values\n" + ",\n".join(rows) + f"\n) as rules ({columns})"
 
 
 def quoted(text: str) -> str:

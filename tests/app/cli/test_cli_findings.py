@@ -74,6 +74,19 @@ def test_fixes_say_what_comes_back(recorded):
     assert rows["feed_input"]["back_ms"] == rows["feed_input"]["gpu_ms"] > 20_000
 
 
+def test_fixes_are_sorted_by_what_comes_back_and_those_without_are_counted(recorded):
+    shown = run("fixes", "--db", recorded, "--format", "json")
+    every = json.loads(run("fixes", "--db", recorded, "--format", "json", "--all").stdout)
+
+    listed = json.loads(shown.stdout)
+    folded = [row for row in every if row["back_high_ms"] == 0]
+    assert listed == [row for row in every if row["back_high_ms"] > 0]
+    assert len(folded) > 0
+    assert f"{len(folded)} more give no GPU time back: add --all." in shown.stderr
+    costs = [row["back_cost"] for row in listed if row["back_cost"] is not None]
+    assert costs == sorted(costs, reverse=True)
+
+
 def test_objectives_are_those_of_the_settings(recorded, here):
     none = run("objectives", "--db", recorded, "--format", "json")
     assert (json.loads(none.stdout), "goodput.toml" in none.stderr) == ([], True)

@@ -77,7 +77,7 @@ FAULTS = {
         "it has categories, and its family is not loss_findings.",
     ),
     "merged by chance": (
-        ("[thr", 'merged_into = {rule = "node_down", by = "chance"}\n[thr'),
+        ("[thr", 'merged_into = [{rule = "node_down", by = "chance"}]\n[thr'),
         "it is merged by 'chance', not by run or node.",
     ),
 }

@@ -9,7 +9,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import flags, severities, theme
-from goodput_app.dashboard.components import scope_bar
+from goodput_app.dashboard.components import redraw, scope_bar
 from goodput_app.dashboard.severities import LOOKS
 from goodput_app.text import units
 
@@ -32,7 +32,7 @@ def begin(view: View) -> None:
     """Look up the flags of the page that is drawn; draw it again when a first answer comes."""
     st.session_state[KEY] = found = flags.known(view.scope)
     if found is None and flags.IS_EVALUATED:
-        scope_bar.draw_again_when("flags", lambda: flags.known(view.scope) is not None)
+        redraw.draw_again_when("flags", lambda: flags.known(view.scope) is not None)
 
 
 def title(**subject: str | None) -> None:
