@@ -46,9 +46,9 @@ TICKETS = """bad_node checkpoint_overhead cpu_starved faulty_gpu gaps_between_st
     replica_imbalance slow_rank slow_start socket_fallback steps_slower swap_in_use throttled_gpu
     uneven_workers use_drop"""
 NOTES = """cpu_oversubscribed driver_skew ecc_off evidence_conflict frozen_series gpu_memory_full
-    gpu_oversubscribed idle_without_demand loss_diverged memory_growth node_idle_power peer_power
-    peer_sm_active power_drop rejected_values standing_energy standing_power standing_temperature stuck_profiling
-    unclassified_time"""
+    gpu_oversubscribed idle_without_demand loss_diverged memory_growth node_idle_power
+    peer_power peer_sm_active power_drop rejected_values standing_energy standing_power
+    standing_temperature stuck_profiling unclassified_time"""
 
 
 def expected():

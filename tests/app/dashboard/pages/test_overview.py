@@ -26,9 +26,10 @@ FINDING = {
     "finding_key": "k", "rule": "node_down", "kind": "health", "severity": "page",
     "title": "A node is down", "subject": "n1", "cluster": "c", "node": "n1", "run_key": None,
     "run_name": None, "since_at": NOON - timedelta(hours=2), "until_at": None, "is_open": True,
-    "state": "open", "said_by": None, "owner": "operations", "gpu_ms": 57_600_000, "cost": 8.0,
-    "evidence": "Not responding",
+    "open_severity": "page", "state": "open", "said_by": None, "owner": "operations",
+    "gpu_ms": 57_600_000, "cost": 8.0, "evidence": "Not responding",
 }  # fmt: skip
+CLOSED = {"is_open": False, "severity": "note", "until_at": NOON}
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,7 @@ def test_the_worst_open_finding_is_the_sentence_and_what_is_broken_comes_first()
 @pytest.mark.parametrize(
     ("change", "kind", "words"),
     [
-        ({"is_open": False, "until_at": NOON}, "ok", "closed 2026-11-20 12:00:00 UTC (n1)"),
+        (CLOSED, "ok", "closed 2026-11-20 12:00:00 UTC (n1)"),
         ({"severity": "note"}, "ok", "72 rules evaluated"),
         ({"state": "dismissed"}, "ok", "72 rules evaluated"),
         ({"state": "acknowledged", "said_by": "ines"}, "page", "acknowledged by ines"),
