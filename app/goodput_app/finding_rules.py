@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from goodput_queries.catalog.rules import Rule, rules
+from goodput_queries.catalog.rules import EFFECTS, SMALL_MS, Rule, rules
 
 _HEAD = """# Findings
 
@@ -21,15 +21,23 @@ docs/findings.md`); limits of several rules are in `reference/thresholds.csv`. W
   gang's median step, idle time, lost work. For blocking saves it is what the best save interval
   saves; for start-up it is the part above the cluster's median. The *confirmed part* is the time
   whose cause is confirmed, or that readings show as idle.
-- **A finding closes by itself** after half an hour without new evidence. If it comes back, it is a
-  new finding.
+- **A finding closes by itself** after half an hour without new evidence, and at once where newer
+  evidence shows the end: the node is back, the run has ended, the GPUs are in another category. If
+  it comes back within half an hour, it is the same finding, else a new one.
 - **Actions of people are stored separately** (`state.finding_actions`) and survive rebuilds. An
   acknowledgement applies to one occurrence; a dismissal (with its reason) applies to all later
   findings of the same rule and subject until somebody reopens it.
   `goodput finding acknowledge KEY --note "..."`.
 - **Open findings are sent** to the targets under `[[notify]]`: see
   [Notifications](notifications.md).
-- A finding that lost less than one GPU-hour is a `note`, whatever its rule.
+- **Severity follows from what a finding does**
+  ([decision 0162](decisions/0162-severity-by-effect.md)). `page`: work is being lost now and does
+  not stop by itself. `ticket`: a person must act in working hours. `note`: on record, no action
+  due. An open page does not fall with age; one that is over is a ticket where somebody still has to
+  act, else a note.
+- **A loss is small** under one GPU-hour (`finding_ticket_ms`) that is also under 1 % of what its
+  cluster had until then (`finding_ticket_share`), or under 20 GPU-hours of idle GPUs
+  (`idle_ticket_ms`): then it is a note, unless an effect makes it more.
 - **One fact is one finding**: where two findings share at least half of their time, only one is
   shown: GPUs that were never active under idle GPUs, a silent node under the node that is down.
 - **The verdict of the Runs and Run pages** is the largest finding about the run, by the GPU
@@ -53,6 +61,7 @@ def _section(rule: Rule) -> list[str]:
     lines = [
         f"### {of['title']}\n",
         f"`{rule.name}`, {of['severity']}. {of['meaning']}\n",
+        f"- Severity: {_severity(rule)}.",
         f"- How it is found: {of['found_by']}.",
         f"- What to do: {of['action']}.",
         f"- Who: {of['owner']}; effort: {of['effort']}.",
@@ -67,6 +76,17 @@ def _section(rule: Rule) -> list[str]:
         for limit in rule.thresholds
     ]
     return [*lines[:-1], f"{lines[-1]}\n"]
+
+
+def _severity(rule: Rule) -> str:
+    """Return the severities of a rule, each with the effect that it follows from."""
+    found = [rule.texts["severity"]]
+    found += [f"{severity} {EFFECTS[effect]}" for effect, severity in rule.severity_when.items()]
+    if rule.note_below is None:
+        found.append("however small the loss is")
+    elif rule.note_below != SMALL_MS:
+        found.append(f"note under `{rule.note_below}`")
+    return "; ".join(found)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 SECTION = "notify"
+SENT = SEVERITIES[:2]  # of a note nobody is notified
 GROUPS = ("rule", "severity", "cluster", "team", "node", "run")
 NAME_MAX_CHARS = 80
 PLAIN_USER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")  # others could be an address of theirs
@@ -42,7 +43,8 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     name: what state and errors call it; unset: its kind. rules, teams, clusters: only findings of
     these; empty: all. min_severity: only findings of this severity and above. group_by: findings
     that have these in common are one message. wait_s: how long a first finding of a group waits
-    for others. repeat_h: after how many hours an open finding is sent again; 0: never.
+    for others; a page does not. repeat_h, page_repeat_h: after how many hours an open ticket, an
+    open page is sent again; 0: never.
     send_resolved: whether a finding that has closed by itself is sent.
     """
 
@@ -56,21 +58,25 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     group_by: tuple[str, ...] = ("rule", "cluster", "team")
     wait_s: float = 30.0
     repeat_h: float = 24.0
+    page_repeat_h: float = 0.5
     send_resolved: bool = True
     timeout_s: int = 15
     ca_file: str | None = None
 
     def __post_init__(self) -> None:
         if now := FORMER_SEVERITIES.get(self.min_severity):
+            expected = "" if now in SENT else f" and is not sent, expected one of {', '.join(SENT)}"
             raise GoodputError(
-                f"'{SECTION}.min_severity' is {self.min_severity!r}, which is called {now!r} now."
+                f"'{SECTION}.min_severity' is {self.min_severity!r}, which is called {now!r} now"
+                f"{expected}."
             )
-        refuse_others(f"{SECTION}.min_severity", [self.min_severity], SEVERITIES)
+        refuse_others(f"{SECTION}.min_severity", [self.min_severity], SENT)
         refuse_others(f"{SECTION}.group_by", self.group_by, GROUPS)
         refuse_unless_positive(f"{SECTION}.timeout_s", self.timeout_s)
         for key, number, unit in (
             ("wait_s", self.wait_s, "seconds"),
             ("repeat_h", self.repeat_h, "hours"),
+            ("page_repeat_h", self.page_repeat_h, "hours"),
         ):
             if number < 0:
                 raise GoodputError(f"'{SECTION}.{key}' is {number:g}, expected {unit} from 0 on.")

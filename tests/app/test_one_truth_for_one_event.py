@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.app.facts_of_findings import FACTS, comparable, printed, rows_of, window
-from tests.app.opened_page import table, texts
+from tests.app.opened_page import table
+from tests.app.page_elements import sent
 from tests.queries.conftest import Evidence
 
 from goodput_app.dashboard import time_zone
@@ -99,7 +100,7 @@ def test_an_alert_starts_when_its_finding_does(world):
 def test_overview_says_since_when_a_node_is_down(world, visit):
     app = visit(world, cluster="site")
 
-    assert f"since {time_zone.moment(Evidence.at(DOWN[0]))}" in texts(app).replace("\\", "")
+    assert f"Since {time_zone.moment(Evidence.at(DOWN[0]))}" in sent(app)
 
 
 SUMS = {  # what adds up the waste of a scope in another way: its select of milliseconds and cost

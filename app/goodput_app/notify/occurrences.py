@@ -84,7 +84,7 @@ def _notice(row: Mapping[str, Any], from_ms: int, to_ms: int, public_url: str | 
         since_ms=since_ms,
         evidence=row["evidence"] or "",
         what_to_do=row["what_to_do"] or "",
-        is_cut=since_ms <= from_ms,
+        is_cut=since_ms == from_ms,  # an earlier one is that of its evidence
         state=row["state"],
         owner=row["owner"],
         cluster=row["cluster"],

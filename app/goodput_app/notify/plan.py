@@ -1,7 +1,8 @@
 """Which messages are due: open findings against what a target was sent before. No database, no net.
 
 An occurrence of a finding begins when it is first seen open and ends when it has closed. It waits
-for others of its group, is sent, is sent again while it is open, and is sent once as resolved.
+for others of its group, is sent, is sent again while it is open, and is sent once as resolved. A
+page waits for nobody, is sent again each half hour, and is resolved when it is a page no more.
 What people acknowledged is not repeated; what they dismissed is not mentioned again.
 """
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 FAILING_RULE, OWN_SOURCE = "source_failing", "notify"
 DISMISSED = "dismissed"
+PAGE = SEVERITIES[0]
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ def due(target: Target, seen: Seen, known: Mapping[str, Occurrence]) -> Changes:
     by_event: dict[Event, list[Occurrence]] = {"resolved": [], "open": [], "repeat": []}
     for key, before in known.items():
         notice = seen.notices.get(key)
-        if notice is None:
+        if notice is None or _is_page_over(before.notice, notice):
             _close(before, target, seen, changes, by_event)
         else:
             _go_on(before, notice, target, seen, changes, by_event)
@@ -112,6 +114,11 @@ def _close(
         by_event["resolved"].append(ended)
 
 
+def _is_page_over(before: Notice, notice: Notice) -> bool:
+    """Return whether a page ended: what is left of it is another occurrence."""
+    return before.severity == PAGE != notice.severity
+
+
 def _go_on(
     before: Occurrence,
     notice: Notice,
@@ -141,7 +148,8 @@ def _go_on(
     if silenced is None and notice.finding_key not in seen.unsent and _wants(target, notice):
         is_worse = _rank(notice) < _rank(before.notice)
         past_ms = seen.now_ms - (before.notified_ms or 0)
-        if is_worse or 0 < target.repeat_h * 3_600_000 <= past_ms:
+        repeat_h = target.page_repeat_h if notice.severity == PAGE else target.repeat_h
+        if is_worse or 0 < repeat_h * 3_600_000 <= past_ms:
             by_event["repeat"].append(replace(before, notice=notice))
 
 
@@ -218,8 +226,11 @@ def _groups(
 
 
 def _has_waited(target: Target, members: list[Occurrence], seen: Seen) -> bool:
+    is_page = any(one.notice.severity == PAGE for one in members)
     return (
-        not seen.waits or seen.now_ms - min(one.seen_ms for one in members) >= target.wait_s * 1000
+        is_page
+        or not seen.waits
+        or seen.now_ms - min(one.seen_ms for one in members) >= target.wait_s * 1000
     )
 
 

@@ -32,7 +32,24 @@ CHOICES = {
     "target": ("node", "job", "cluster", "subject"),
     "returns": ("all", "interval", "excess", "steady", "none"),
 }
-OPTIONAL = ("returns", "family", "categories", "least_share", "merged_into", "thresholds")
+OPTIONAL = (
+    *("returns", "family", "categories", "least_share", "is_state", "merged_into", "thresholds"),
+    *("severity_when", "note_below"),
+)
+# what a finding does, as the column `effect` of a select says it; `over` is of findings that closed
+OVER = "over"
+EFFECTS = {
+    "allocated": "where a job had GPUs of it when it began",
+    "awaited": "where jobs wait for its GPUs",
+    "gang": "where a gang stands that is large enough",
+    "late": "where an answer is late and none has failed",
+    "long": "where it lasts long enough",
+    "minor": "where the vendor's catalogue asks for nobody",
+    "no_data": "where there is no data for long enough",
+    "unconfirmed": "where the evidence does not confirm it",
+    OVER: "once it is over",
+}
+SMALL_MS, SMALL_SHARE = "finding_ticket_ms", "finding_ticket_share"
 CASES = ("fires", "quiet")
 # columns of a rule's select and of a family, with the types that they have in the union
 REQUIRED = {
@@ -43,10 +60,11 @@ SUBJECT = {
     "node": "varchar", "gpu_uuid": "varchar", "run_key": "varchar", "gpu_ms": "bigint",
     "cost": "double",
 }  # fmt: skip
+OF_A_FAMILY = {"effect": "varchar", "is_over": "boolean"}
 OF_ONE_RULE = {
-    "team": "varchar", "detail": "varchar", "severity": "varchar", "what_to_do": "varchar"
+    "team": "varchar", "detail": "varchar", "cause": "varchar", "what_to_do": "varchar"
 }  # fmt: skip
-COLUMNS = REQUIRED | SUBJECT | OF_ONE_RULE
+COLUMNS = REQUIRED | SUBJECT | OF_A_FAMILY | OF_ONE_RULE
 
 
 @dataclass(frozen=True)
@@ -79,7 +97,9 @@ class Rule:
 
     family: the mart that has its rows; sql: its own select; categories: those of the ledger whose
     time is its loss, `category/phase` where it is of one phase; least_share: the threshold of the
-    share from which a loss is a finding, None: any share.
+    share from which a loss is a finding, None: any share. severity_when: the severity by effect.
+    note_below: the threshold of the GPU time under which it is a note, None: no time is too small.
+    is_state: a loss that is over once its GPUs are in another category.
     """
 
     name: str
@@ -88,6 +108,9 @@ class Rule:
     sql: str | None
     categories: tuple[str, ...]
     least_share: str | None
+    severity_when: Mapping[str, str]
+    note_below: str | None
+    is_state: bool
     merged_into: tuple[Merge, ...]
     thresholds: tuple[Threshold, ...]
 
@@ -126,6 +149,9 @@ def read(folder: Traversable) -> Rule:
         file.read_text(encoding="utf-8") if file.is_file() else None,
         _categories(name, settings),
         settings.get("least_share", "finding_min_share") or None,
+        _severity_when(name, settings),
+        settings.get("note_below", SMALL_MS) or None,
+        settings.get("is_state", False),
         tuple(_merge(name, one) for one in settings.get("merged_into", [])),
         tuple(_threshold(name, *item) for item in settings.get("thresholds", {}).items()),
     )
@@ -157,6 +183,24 @@ def _categories(name: str, settings: Mapping[str, Any]) -> tuple[str, ...]:
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
         raise RuleError(f"rule {name}: categories is no list of names.")
     return tuple(found)
+
+
+def _severity_when(name: str, settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return the severity by effect; of a rule that can be a page also that of a closed finding."""
+    found = settings.get("severity_when", {})
+    if not isinstance(found, dict):
+        raise RuleError(f"rule {name}: severity_when is no table of a severity by effect.")
+    for effect, severity in found.items():
+        if effect not in EFFECTS:
+            raise RuleError(f"rule {name}: effect {effect!r} is none of {', '.join(EFFECTS)}.")
+        if severity not in SEVERITIES:
+            raise RuleError(f"rule {name}: severity_when has {severity!r}, which is no severity.")
+    page = SEVERITIES[0]
+    if page in (settings["severity"], *found.values()) and found.get(OVER, page) == page:
+        raise RuleError(
+            f"rule {name}: it can be a page, and severity_when does not say what once it is over."
+        )
+    return found
 
 
 def _merge(name: str, given: object) -> Merge:
@@ -235,8 +279,11 @@ def with_every_rule(sql: str) -> str:
         for rule in rules()
         if rule.sql is not None
     ]
-    of_family = ", ".join(("rule", *REQUIRED, *SUBJECT))
-    selects += [f"select {of_family} from marts.{family}" for family in families()]
+    of_family = ", ".join(map(quoted, ("rule", *REQUIRED, *SUBJECT, *OF_A_FAMILY)))
+    selects += [
+        f"select columns(lambda name: name in ({of_family})) from marts.{family}"
+        for family in families()
+    ]
     union = "\n    union all by name\n    ".join(selects)
     return sql.replace(EVERY_RULE, f"(\n    {union}\n)")
 
@@ -244,6 +291,12 @@ def with_every_rule(sql: str) -> str:
 def families() -> list[str]:
     """Return the marts that find several rules in one pass, without the losses of the ledger."""
     return sorted({r.family for r in rules() if r.family is not None} - {LOSSES})
+
+
+OF_REFERENCE = (
+    *("merged_into", "least_share", "categories"),
+    *("severity_when", "note_below_ms", "note_below_share", "is_state"),
+)
 
 
 def reference_table() -> str:
@@ -259,8 +312,15 @@ def reference_table() -> str:
         merges = f"[{merges}]::struct(rule varchar, same varchar, is_cause boolean)[]"
         share = "0" if rule.least_share is None else f"threshold('{rule.least_share}')"
         losses = f"[{', '.join(map(quoted, rule.categories))}]::varchar[]"
-        rows.append(f"({', '.join(map(quoted, values))}, {merges}, {share}::double, {losses})")
-    columns = ", ".join(("rule", *keys, "merged_into", "least_share", "categories"))
+        small = f"threshold('{rule.note_below}')" if rule.note_below else "0"
+        small_share = f"threshold('{SMALL_SHARE}')" if rule.note_below == SMALL_MS else "0"
+        when = ", ".join(f"{quoted(k)}: {quoted(v)}" for k, v in rule.severity_when.items())
+        rows.append(
+            f"({', '.join(map(quoted, values))}, {merges}, {share}::double, {losses}, "
+            f"map {{{when}}}::map(varchar, varchar), {small}::double, {small_share}::double, "
+            f"{str(rule.is_state).lower()})"
+        )
+    columns = ", ".join(("rule", *keys, *OF_REFERENCE))
     return "select * from (values\n" + ",\n".join(rows) + f"\n) as rules ({columns})"
 
 

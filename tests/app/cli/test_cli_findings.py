@@ -35,13 +35,20 @@ def every(recorded):
     return listed(recorded, "--severity", "note")
 
 
-def test_small_losses_are_listed_only_when_asked_for_and_counted(recorded, every):
-    result = run("findings", "--db", recorded, "--format", "json")
+def test_faults_of_a_session_of_minutes_are_listed_and_notes_when_asked_for(recorded, every):
+    shown = listed(recorded)
+
+    assert {"input_stall", "job_failure", "gaps_between_steps"} <= {row["rule"] for row in shown}
+    assert {row["severity"] for row in shown} == {"ticket"}
+    assert "note" in {row["severity"] for row in every}
+
+
+def test_an_empty_list_counts_what_is_below_its_severity(recorded):
+    result = run("findings", "--db", recorded, "--severity", "page", "--format", "json")
 
     assert (result.exit_code, json.loads(result.stdout)) == (0, [])
-    assert "No findings of severity ticket or above (data: " in result.stderr
+    assert "No findings of severity page or above (data: " in result.stderr
     assert "below it: add --severity note." in result.stderr
-    assert {"input_stall", "job_failure", "gaps_between_steps"} <= {row["rule"] for row in every}
 
 
 def test_a_time_range_without_data_has_neither_findings_nor_fixes(recorded):

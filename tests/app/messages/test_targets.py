@@ -11,8 +11,8 @@ from goodput_queries.errors import GoodputError
 SLACK = 'to = "slack"\nurl = "https://hooks.example/T0/secret"\n'
 KINDS = "alertmanager, webhook, slack, teams, mail, owner"
 COMMON = (
-    "name, rules, min_severity, teams, clusters, group_by, wait_s, repeat_h, send_resolved, "
-    "timeout_s, ca_file"
+    "name, rules, min_severity, teams, clusters, group_by, wait_s, repeat_h, "
+    "page_repeat_h, send_resolved, timeout_s, ca_file"
 )
 
 
@@ -36,14 +36,18 @@ COMMON = (
         (f"{SLACK}repeat_h = -1", "'notify.repeat_h' is -1, expected hours from 0 on."),
         (
             f"{SLACK}min_severity = 'bad'",
-            "'notify.min_severity' is 'bad', expected one of page, ticket, note.",
+            "'notify.min_severity' is 'bad', expected one of page, ticket.",
         ),
         *(
             (
                 f"{SLACK}min_severity = '{former}'",
-                f"'notify.min_severity' is '{former}', which is called '{now}' now.",
+                f"'notify.min_severity' is '{former}', which is called {now}.",
             )
-            for former, now in (("critical", "page"), ("warning", "ticket"), ("info", "note"))
+            for former, now in (
+                ("critical", "'page' now"),
+                ("warning", "'ticket' now"),
+                ("info", "'note' now and is not sent, expected one of page, ticket"),
+            )
         ),
         (
             f"{SLACK}group_by = ['gpu']",

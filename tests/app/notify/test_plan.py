@@ -62,12 +62,13 @@ def slack(**values):
 
 SECOND = changed(IDLE, finding_key="idle00000002")
 SILENCED, DISMISSED = (changed(HANG, state=state) for state in ("acknowledged", "dismissed"))
+IGNORED = changed(IDLE, state="dismissed")
 WORSE = changed(DOWN, severity="page")
 OPEN, AGAIN, CLOSED = (
     [(event, ["hang00000001"])] for event in ("open", "repeat", "resolved")
 )  # fmt: skip
 OLD = {"frozen": ("lab",)}  # of a server whose sources stopped: it knows nothing of now
-WAITS, REPEATS = {"wait_s": 60.0}, {"repeat_h": 4.0}
+WAITS, REPEATS = {"wait_s": 60.0}, {"page_repeat_h": 4.0}
 # what the target is like; then for each look: what is open, after how long, what is due
 ROUNDS = {
     "sent once, and once when it has closed": (
@@ -84,7 +85,23 @@ ROUNDS = {
         ],
     ),
     "one that closes while it waits is not sent": (
-        WAITS, [((HANG,), 0, []), ((), 30_000, []), ((), HOUR_MS, [])],
+        WAITS, [((IDLE,), 0, []), ((), 30_000, []), ((), HOUR_MS, [])],
+    ),
+    "a page waits for no other, and is sent again each half hour": (
+        WAITS | {"page_repeat_h": 0.5},
+        [((HANG, IDLE), 0, OPEN), ((HANG,), 30 * MINUTE_MS - 1, []), ((HANG,), 1, AGAIN),
+         ((), MINUTE_MS, CLOSED)],
+    ),
+    "a ticket is sent again after a day": (
+        {},
+        [((DOWN,), 0, [("open", ["down00000001"])]), ((DOWN,), 24 * HOUR_MS - 1, []),
+         ((DOWN,), 1, [("repeat", ["down00000001"])])],
+    ),
+    "a page that is over is resolved, and what is left of it is a ticket": (
+        {},
+        [((WORSE,), 0, [("open", ["down00000001"])]),
+         ((DOWN,), 1, [("resolved", ["down00000001"])]),
+         ((DOWN,), 1, [("open", ["down00000001"])])],
     ),
     "an open one is sent again after a time": (
         REPEATS,
@@ -94,7 +111,7 @@ ROUNDS = {
     "one that gets worse is sent at once": (
         {},
         [((DOWN,), 0, [("open", ["down00000001"])]), ((WORSE,), 1, [("repeat", ["down00000001"])]),
-         ((DOWN,), 1, [])],
+         ((WORSE,), 1, [])],
     ),
     "what people acknowledge is not repeated": (
         REPEATS, [((HANG,), 0, OPEN), ((SILENCED,), 9 * HOUR_MS, []), ((), 1, CLOSED)],
@@ -103,7 +120,7 @@ ROUNDS = {
         REPEATS, [((HANG,), 0, OPEN), ((DISMISSED,), 9 * HOUR_MS, []), ((), 1, [])],
     ),
     "what is silenced before it is sent is never sent": (
-        WAITS, [((HANG,), 0, []), ((DISMISSED,), HOUR_MS, []), ((), HOUR_MS, [])],
+        WAITS, [((IDLE,), 0, []), ((IGNORED,), HOUR_MS, []), ((), HOUR_MS, [])],
     ),
     "what is reopened is sent again": (
         REPEATS, [((HANG,), 0, OPEN), ((SILENCED,), HOUR_MS, []), ((HANG,), 3 * HOUR_MS, AGAIN)],
@@ -124,7 +141,7 @@ def test_each_look_sends_what_is_due(options, looks):
 
 
 def test_messages_of_an_occurrence_answer_the_first_and_a_later_occurrence_is_another():
-    target = slack(repeat_h=4.0)
+    target = slack(page_repeat_h=4.0)
     for notices, after_ms in (((HANG,), 0), ((HANG,), 4 * HOUR_MS), ((), 1), ((HANG,), HOUR_MS)):
         target.look(*notices, after_ms=after_ms)
 
@@ -135,7 +152,7 @@ def test_messages_of_an_occurrence_answer_the_first_and_a_later_occurrence_is_an
 
 
 def test_old_evidence_opens_and_closes_nothing_and_nothing_is_queued_behind_what_was_not_sent():
-    target = slack(repeat_h=4.0)
+    target = slack(page_repeat_h=4.0)
 
     assert target.look(HANG, **OLD) == []
     assert target.look(HANG) == OPEN

@@ -53,6 +53,22 @@ FAULTS = {
     "empty text": (('"It is warm."', '" "'), "the text of 'meaning' is missing."),
     "unknown key": (("owner", "who"), "'who' is none of the keys kind, severity, title"),
     "unknown severity": (('"note"', '"low"'), "severity is 'low', not page or ticket or note"),
+    "unknown effect": (
+        ("[thr", 'severity_when = {sad = "note"}\n[thr'),
+        "effect 'sad' is none of allocated, awaited,",
+    ),
+    "unknown severity of an effect": (
+        ("[thr", 'severity_when = {long = "low"}\n[thr'),
+        "severity_when has 'low', which is no severity.",
+    ),
+    "a page that stays one": (
+        ("[thr", 'severity_when = {long = "page"}\n[thr'),
+        "it can be a page, and severity_when does not say what once it is over.",
+    ),
+    "severity by nothing": (
+        ("[thr", 'severity_when = "note"\n[thr'),
+        "severity_when is no table of a severity by effect.",
+    ),
     "no reason": (('why = "GPUs of the site are at 60 °C"', ""), "warm_gpu_c has no why."),
     "no number": (("value = 80", 'value = "80"'), "warm_gpu_c has no value that is a number."),
     "no TOML": (("value = 80", "value ="), "rule.toml: Invalid value (at line 15, column 8)."),

@@ -25,7 +25,7 @@ import re
 import tomllib
 from collections import defaultdict
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from tests.queries.anomalies.conftest import BUSY, IDLE
@@ -263,10 +263,11 @@ class Given(Evidence):
             operation="AllReduce", is_p2p=False, message_bytes=size, exec_time_s=0.001,
         )  # fmt: skip
 
-    def _add_status(self, status: str, failures: int = 0) -> None:
-        """Say that a live source was asked just now."""
+    def _add_status(self, status: str, failures: int = 0, answered: float | None = None) -> None:
+        """Say that a live source was asked just now, and so many seconds from now it answered."""
         now = datetime.now(UTC).replace(tzinfo=None, microsecond=0)
-        write(self.store, [Status(status, "here", now, 30, failures=failures)])
+        answered_at = None if answered is None else now + timedelta(seconds=answered)
+        write(self.store, [Status(status, "here", now, 30, answered_at, failures=failures)])
 
     def _add_table(
         self, table: str, source: str = "test", every: float | None = None,

@@ -81,8 +81,8 @@ def _as(row, spec, name):
 def test_a_rule_and_its_case(cluster, rule, case):
     given.load(cluster, case["given"])
     yield
-    names = "rule, gpu_uuid, node, run_key, subject, severity, since_at, until_at, "
-    names += "gpu_ms, back_ms, back_low_ms, confidence, evidence, what_to_do, state"
+    names = "rule, gpu_uuid, node, run_key, subject, severity, open_severity, effect, since_at, "
+    names += "until_at, gpu_ms, back_ms, back_low_ms, confidence, evidence, what_to_do, state"
     columns = names.split(", ")
     rows = [dict(zip(columns, row, strict=True)) for row in found_together(cluster, names)]
     rows.sort(key=lambda row: (row["since_at"], row["subject"]))

@@ -8,8 +8,9 @@ from urllib.parse import quote, urlencode
 import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard import flags, theme
+from goodput_app.dashboard import flags, severities, theme
 from goodput_app.dashboard.components import redraw, scope_bar
+from goodput_app.dashboard.severities import LOOKS
 from goodput_app.text import units
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ COLUMN = "flag"
 SAYS_WHY = frozenset({"verdict", "cause", "label", "coincides", "reason"})  # columns of a table
 WIDTH_PX, SHORT_WIDTH_PX = 215, 86
 IN_TITLE = 3
-ICONS = {"page": ":red[:material/flag:]", "ticket": ":orange[:material/flag:]"}
 
 
 def begin(view: View) -> None:
@@ -46,7 +46,7 @@ def title(**subject: str | None) -> None:
         return
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         for row in rows.head(IN_TITLE).iter_rows(named=True):
-            icon = ICONS.get(row["severity"], ":gray[:material/flag:]")
+            icon = LOOKS[row["severity"]].icon
             label = f"{icon} {row['severity']}: {theme.markdown_text(row['title'])}"
             st.page_link(PAGE, label=label, query_params=_params(row["finding_key"]))
         if rows.height > IN_TITLE:
@@ -63,7 +63,7 @@ def summary() -> None:
         nodes = units.count(worse.select("cluster", "node").n_unique(), "node")
         st.page_link(
             PAGE,
-            label=f"{ICONS['ticket']} {nodes} with an open finding",
+            label=f"{LOOKS['ticket'].icon} {nodes} with an open finding",
             query_params=_params(None) | {"state": "open"},
         )
 
@@ -109,7 +109,7 @@ def _links(found: pl.DataFrame, column: str, frame: pl.DataFrame, is_short: bool
 def _url(row: Mapping[str, Any], is_short: bool) -> str:
     more = f" (+{row['number'] - 1})" if row["number"] > 1 else ""
     title = "" if is_short else f": {row['title']}"
-    text = quote(f"{row['severity']}{title}{more}")
+    text = quote(f"{severities.in_text(row['severity'])}{title}{more}")
     return f"{URL_PATH}?{urlencode(_params(row['finding_key']))}#{text}"
 
 

@@ -5,6 +5,8 @@ select
     kind || coalesce(', ' || shared, '') as detail,
     start_at,
     case when kind = 'nvlink' then last_at else end_at end as end_at,
+    case when runs > 0 then 'allocated' end as effect,
+    kind <> 'nvlink' and end_at is not null as is_over,
     confidence,
     case when kind = 'nvlink' then counted(members, 'GPU') || ' with NVLink errors' else counted(members, 'link') || ' down' end
         || ' on ' || counted(nodes, 'node') || ' at one time' || coalesce(', all of ' || shared, '')

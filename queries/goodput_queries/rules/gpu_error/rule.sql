@@ -7,7 +7,24 @@ select
     case when gpu_uuid is null then device else '' end as detail,
     start_at,
     end_at,
-    case when coalesce(severity in ('gpu_fatal', 'node_fatal'), true) then 'ticket' else 'note' end as severity,
+    -- one that the catalogue does not have is taken for fatal
+    case
+        when not coalesce(severity in ('gpu_fatal', 'node_fatal'), true) then 'minor'
+        -- where it takes its node down, the node that is down is the page
+        when
+            run_key is not null
+            and not exists (
+                select 1
+                from marts.node_outages as outages
+                where
+                    outages.state = 'down'
+                    and outages.cluster = incidents.cluster
+                    and outages.node = incidents.node
+                    and epoch_ms(outages.start_at) <= epoch_ms(incidents.end_at) + threshold('failure_reach_ms')
+                    and epoch_ms(coalesce(outages.end_at, incidents.end_at)) >= epoch_ms(incidents.start_at)
+            )
+            then 'allocated'
+    end as effect,
     'Confirmed' as confidence,
     case when kind = 'xid' then 'Xid ' || code || coalesce(' (' || meaning || ')', '') else replace(kind, '_', ' ') end
         || ', ' || counted(events, 'line') || ' of ' || sources as evidence,

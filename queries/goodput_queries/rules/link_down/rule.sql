@@ -5,6 +5,7 @@ select
     device || coalesce(' port ' || port, '') as detail,
     start_at,
     end_at,
+    end_at is not null as is_over,
     case when is_seen_down then 'Confirmed' else 'Likely' end as confidence,
     device || coalesce(' port ' || port, '') || case
         when is_seen_down then ' was read as down' else ' went down between two readings, by its counter'

@@ -4,7 +4,11 @@ select
     source || ' ' || origin as detail,
     coalesce(failing_since_at, answered_at) as start_at,
     null as end_at,
-    case when state = 'late' then 'note' else 'ticket' end as severity,
+    case
+        when state = 'late' then 'late'
+        -- what is not asked may be of a server that was stopped on purpose; notifications are no source of data
+        when state = 'failing' and source <> 'notify' and age_s >= threshold('no_data_page_ms') / 1000 then 'no_data'
+    end as effect,
     'Confirmed' as confidence,
     source || ' at ' || left(origin, 120) || ' is ' || state || case
         when failures > 0 then ' (' || counted(failures, 'failure') || ' in a row)' else ''

@@ -27,6 +27,11 @@ create or replace macro loss_evidence(kind, run_key, gpu_uuid, gpu_ms, share_rat
     || coalesce('; ' || left(cause, 200), '')
 );
 
+-- What a source says of a node that is out of use; the reason is text of others.
+create or replace macro outage_text(state, sources, reason) as (
+    state || ' by ' || sources || coalesce(' (' || left(regexp_replace(reason, '\p{C}', '', 'g'), 80) || ')', '')
+);
+
 -- The share of GPU time known to be of no use from a moment on; an aggregate over hours.
 create or replace macro lost_share_from(from_ms, hour_ms, base_ms, lost_ms) as (
     sum(lost_ms) filter (where hour_ms >= from_ms) / nullif(sum(base_ms) filter (where hour_ms >= from_ms), 0)

@@ -1,13 +1,14 @@
 """The page of findings, in-process."""
 
 from dataclasses import replace
+from urllib.parse import quote
 
 import polars as pl
 import pytest
 from tests.app.opened_page import HOSTILE, assert_sound, links, plain, press, table
 from tests.recorded_session import built
 
-from goodput_app.dashboard import flags
+from goodput_app.dashboard import flags, severities
 from goodput_app.dashboard.components.findings import finding_parts
 from goodput_app.dashboard.data import findings, health
 
@@ -126,7 +127,7 @@ def test_what_has_an_open_finding_carries_a_flag_that_opens_it(recorded, visit, 
     key = of_run.filter(pl.col("title") == "Steps wait for input")["finding_key"].to_list()
     assert list(titles.values()) == [key]
     (name,) = titles
-    assert name.startswith(":gray[:material/flag:] note")
+    assert name.startswith(":orange[:material/warning:] ticket")
 
     assert not any("flag" in frame.value for frame in app.dataframe), "they are of the run"
 
@@ -137,4 +138,5 @@ def test_what_has_an_open_finding_carries_a_flag_that_opens_it(recorded, visit, 
     assert of_main.startswith("findings?")
     worst = of_run.filter(pl.col("title") == "Attempts of the job failed")["finding_key"].item()
     assert f"finding={worst}" in of_main
-    assert of_main.endswith(f"#note%20%28%2B{of_run.height - 1}%29")  # the verdict says why
+    label = quote(f"{severities.in_text('ticket')} (+{of_run.height - 1})")
+    assert of_main.endswith(f"#{label}")  # the verdict says why

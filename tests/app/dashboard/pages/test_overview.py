@@ -26,9 +26,10 @@ FINDING = {
     "finding_key": "k", "rule": "node_down", "kind": "health", "severity": "page",
     "title": "A node is down", "subject": "n1", "cluster": "c", "node": "n1", "run_key": None,
     "run_name": None, "since_at": NOON - timedelta(hours=2), "until_at": None, "is_open": True,
-    "state": "open", "said_by": None, "owner": "operations", "gpu_ms": 57_600_000, "cost": 8.0,
-    "evidence": "Not responding",
+    "open_severity": "page", "state": "open", "said_by": None, "owner": "operations",
+    "gpu_ms": 57_600_000, "cost": 8.0, "evidence": "Not responding",
 }  # fmt: skip
+CLOSED = {"is_open": False, "severity": "note", "until_at": NOON}
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,7 @@ def test_the_worst_open_finding_is_the_sentence_and_what_is_broken_comes_first()
 @pytest.mark.parametrize(
     ("change", "kind", "words"),
     [
-        ({"is_open": False, "until_at": NOON}, "ok", "closed 2026-11-20 12:00:00 UTC (n1)"),
+        (CLOSED, "ok", "closed 2026-11-20 12:00:00 UTC (n1)"),
         ({"severity": "note"}, "ok", "72 rules evaluated"),
         ({"state": "dismissed"}, "ok", "72 rules evaluated"),
         ({"state": "acknowledged", "said_by": "ines"}, "page", "acknowledged by ines"),
@@ -106,7 +107,7 @@ def test_a_drained_node_has_its_own_start_and_that_of_its_loss():
     assert found.said == "n1 is drained"
     assert "Since 2026-11-20 08:00:00 UTC (4h), out of use since 10:00:00" in found.detail
     (mark,) = status.marks(outages, VIEW)
-    assert mark[:2] == (start, "▲ n1 drained")
+    assert mark[:2] == (start, "\u25b3 n1 drained")
 
 
 def test_the_sentence_is_of_now_whatever_the_range(capture, visit):

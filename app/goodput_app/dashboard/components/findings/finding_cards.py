@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from goodput_app.dashboard import theme, time_zone
+from goodput_app.dashboard import severities, time_zone
 from goodput_app.dashboard.components.rows import cards
 from goodput_app.dashboard.components.rows.cards import text
 from goodput_app.text import units
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import polars as pl
-
-SEVERITY_COLOURS: dict[str, theme.Badge] = {"page": "red", "ticket": "orange", "note": "gray"}
 
 
 def fixes(frame: pl.DataFrame, ids: pl.Series) -> None:
@@ -41,7 +39,7 @@ def _fix(row: Mapping[str, Any]) -> None:
 
 def _finding(row: Mapping[str, Any]) -> None:
     with st.container(horizontal=True, gap="small"):
-        st.badge(row["severity"], color=SEVERITY_COLOURS[row["severity"]])
+        severities.badge(row["severity"])
         st.badge(row["state"], color="gray")
     st.markdown(f"**{text(row['title'])}**: {text(row['subject'] or 'the fleet')}")
     st.markdown(text(row["evidence"]))

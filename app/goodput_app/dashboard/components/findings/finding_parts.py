@@ -11,10 +11,9 @@ import streamlit as st
 from goodput_app.access import finding_state, rows
 from goodput_app.access.current import current_identity, is_sign_in_required
 from goodput_app.access.identity import Action as Allowed
-from goodput_app.dashboard import theme, time_zone
+from goodput_app.dashboard import severities, theme, time_zone
 from goodput_app.dashboard.components import places, redraw, scope_bar, states, tables
 from goodput_app.dashboard.components.findings import finding_cards
-from goodput_app.dashboard.components.findings.finding_cards import SEVERITY_COLOURS
 from goodput_app.dashboard.components.rows import cards
 from goodput_app.dashboard.data import findings, health
 from goodput_app.process.store import current_store
@@ -54,7 +53,7 @@ FIX_WIDTHS_PX = {
 FIXES_HIDDEN = ("findings", "back_low_ms", "back_week_ms", "back_week_cost")
 OF_A_WEEK = ("back_week_ms", "back_week_cost")  # not known under an hour of evidence
 FINDINGS = {
-    "severity": "Severity",
+    "mark": "Severity",
     "title": "Finding",
     "subject": "Subject",
     "since_at": "Since",
@@ -67,7 +66,7 @@ FINDINGS = {
 }
 FINDINGS_HIDDEN = ("confidence", "gpu_ms")
 FINDING_WIDTHS_PX = {  # with the other columns a window of 1,400 px
-    "severity": 66,
+    "mark": 76,
     "title": 130,
     "subject": 130,
     "since_at": 138,
@@ -193,7 +192,7 @@ def inbox(frame: pl.DataFrame) -> None:
             "state", "State", {"open": "Open", "closed": "Closed", "dismissed": "Dismissed"}, frame
         )
     with middle:
-        _choice("severity", "Severity", {s: s.capitalize() for s in SEVERITY_COLOURS}, frame)
+        _choice("severity", "Severity", {one: one.capitalize() for one in severities.LOOKS}, frame)
     with right:
         kinds = sorted(frame["kind"].unique().to_list())
         _choice("kind", "Kind", {kind: kind.capitalize() for kind in kinds}, frame)
@@ -202,6 +201,7 @@ def inbox(frame: pl.DataFrame) -> None:
             st.caption("The link limits the findings to some kinds.")
             st.button("Show all", key="all_rules", on_click=scope_bar.go, args=({"rules": None},))
     shown = chosen(frame, st.query_params.to_dict())
+    shown = shown.with_columns(severities.marked().alias("mark"))
     if shown.is_empty():
         st.caption("No finding matches these filters.")
         return
@@ -273,7 +273,7 @@ def one(row: Mapping[str, Any]) -> None:
             args=({"finding": None},),
         )
         with st.container(horizontal=True, gap="small"):
-            st.badge(row["severity"], color=SEVERITY_COLOURS[row["severity"]])
+            severities.badge(row["severity"])
             st.badge(
                 row["confidence"], color=theme.CONFIDENCE_COLOURS.get(row["confidence"], "gray")
             )

@@ -19,6 +19,7 @@ from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import places, scope_bar
 from goodput_app.dashboard.components.findings import finding_parts
 from goodput_app.dashboard.figures.bars import text_of
+from goodput_app.dashboard.severities import LOOKS
 from goodput_app.text import units
 from goodput_app.text.sentences import sentence
 
@@ -36,8 +37,8 @@ UNCHECKED_AFTER = timedelta(minutes=15)
 AROUND = timedelta(minutes=30)  # of an event, on the page that it opens
 MINUTE_S = 60.0
 WORDS = {"page": "Page", "ticket": "Ticket", "ok": "OK", "partial": "Partial", "wait": "Checking"}
-MARKS = {"page": "⬣", "ticket": "▲", "ok": "✓", "partial": "▲", "wait": ""}
-COLOURS = {"page": "#b3201f", "ticket": "#cc8514"}
+MARKS = {**{one: LOOKS[one].glyph for one in WANTED}, "ok": "✓", "partial": "▲", "wait": ""}
+COLOURS = {"page": LOOKS["page"].paper, "ticket": LOOKS["ticket"].line}
 LOOK = """<style>
 [class*="st-key-status_"] { border: 1px solid rgba(128, 138, 153, 0.35); border-left-width: 6px;
   border-radius: 4px; padding: 10px 14px 8px 14px; min-height: 118px; }
@@ -136,7 +137,7 @@ def status(
         return Status(first["severity"], said, _detail(first, outages, view), first)
     said = "No page and no ticket is open"
     evaluated = f"{units.count(rules, 'rule')} evaluated"
-    closed = found.findings.filter((pl.col("severity") == "page") & ~pl.col("is_open"))
+    closed = found.findings.filter((pl.col("open_severity") == "page") & ~pl.col("is_open"))
     if not closed.is_empty():
         last = closed.sort("until_at").row(-1, named=True)
         ended = time_zone.moment(last["until_at"])

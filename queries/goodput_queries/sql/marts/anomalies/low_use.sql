@@ -17,6 +17,7 @@
 -- mig_profile: smallest MIG profile with room for the load of a single GPU; null: none, or it has several
 -- held_gpu_ms: allocated time in the scope, milliseconds of a whole GPU
 -- gpu_ms: of it what the smaller allocation would have left to others; cost: of that, null without a price
+-- effect: unconfirmed: how much of it would do is not known
 -- score: distance from the limit as a share of it; for unused GPUs their share
 -- confidence: Confirmed where SM, tensor and memory activity are measured, else Likely
 with sizes as (
@@ -129,6 +130,7 @@ select
     priced.held_ms::bigint as held_gpu_ms,
     priced.spare_ms::bigint as gpu_ms,
     priced.spare_ms / 3600000.0 * priced.price_per_gpu_h as cost,
+    case when priced.rule = 'low_use' and priced.spare_ms is null then 'unconfirmed' end as effect,
     case
         when priced.rule = 'unused_gpus' then priced.unused_gpus / priced.gpus
         else 1 - priced.use_ratio / threshold('low_use_sm_ratio')

@@ -11,6 +11,7 @@
 --  threshold silent_restart_ms are left out: exporters are restarted
 -- gpus: number of GPUs; sources: who read them
 -- gpu_ms: GPU time without readings in the window; cost: null, since it is no loss
+-- effect: allocated: a job had the GPU; no_data: nothing of the cluster was read for threshold no_data_page_ms
 -- score: sampling intervals without a reading
 -- last_power_w, last_gpu_temperature_c: of the last ten minutes with a reading; null for several GPUs
 -- confidence: Confirmed where an event or a node state agrees, else Likely
@@ -278,6 +279,11 @@ select
     found.sources,
     found.gpu_ms::bigint as gpu_ms,
     null::double as cost,
+    case
+        when found.rule = 'silent_gpu' and owners.run_key is not null then 'allocated'
+        when found.rule = 'silent_source' and found.seen_ms >= threshold('no_data_page_ms') then 'no_data'
+    end as effect,
+    not found.is_open as is_over,
     found.seen_ms / found.interval_ms as score,
     last_values.power_w as last_power_w,
     last_values.gpu_temperature_c as last_gpu_temperature_c,

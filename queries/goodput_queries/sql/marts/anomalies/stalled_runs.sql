@@ -16,6 +16,7 @@
 --  last step; null: not read
 -- gpu_ms: their time; cost: of it, null without a price
 -- score: quiet_ms over the shortest time that is a finding
+-- effect: gang: it has threshold gang_page_gpus GPUs, has no step for threshold gang_page_ms, and is not known to work
 -- confidence: Likely where its GPUs stopped working; Not confirmed where they work, or where their power is not read. It says
 --  that nothing comes, not why
 with running as (
@@ -203,6 +204,13 @@ select
     (stalled.gpus * stalled.quiet_ms)::bigint as gpu_ms,
     (stalled.gpus * stalled.quiet_ms / 3600000.0 * prices.price_per_gpu_h)::double as cost,
     (stalled.quiet_ms / stalled.least_ms)::double as score,
+    case
+        when
+            stalled.gpus >= threshold('gang_page_gpus')
+            and stalled.quiet_ms >= threshold('gang_page_ms')
+            and coalesce(stalled.work_ratio < threshold('stall_work_ratio'), true)
+            then 'gang'
+    end as effect,
     case when stalled.work_ratio < threshold('stall_work_ratio') then 'Likely' else 'Not confirmed' end as confidence,
     format(
         'no step for {:.0f} s after step {}, usual one every {:.1f} s (longest {:.0f} s): hung or stalled',

@@ -4,9 +4,12 @@
 -- access: team
 -- evaluated: first
 -- finding_key: the same for one rule and subject as long as both exist; state.finding_actions refers to it
--- kind, severity: page, ticket, note; title, owner, effort, fix: of the rule
+-- severity: page, ticket, note, by what it does (effect) and whether it is open: severity_when and note_below of the rule
+-- open_severity: while it was open
+-- effect: null: the severity is that of the rule, or its loss is small
+-- kind, title, owner, effort, fix: of the rule
 -- since_at, until_at: first and last evidence inside the window; until_at null: it is still so
--- is_open: seen in the half hour before the end of the evidence; else it has closed by itself
+-- is_open: seen in the half hour before the end of the evidence, and nothing newer shows that it has ended
 -- state: open, closed, acknowledged, dismissed (what people said of it), note: their last words
 -- subject: what it is about, to be read; node, gpu_uuid, gpu_index, run_key, run_name: null where it is about none
 -- gpu_ms, cost: GPU time concerned in the window; null: not a time
@@ -33,7 +36,7 @@ with pauses as (
 
 explained as (
     select
-        signs.* exclude (severity, cost, confidence, what_to_do, team, until_ms),
+        signs.* exclude (effect, is_over, cost, confidence, cause, what_to_do, team, until_ms),
         {rule: losses.rule, cluster: losses.cluster, node: losses.node, run_key: losses.run_key} as loss,
         case when merges.merge.is_cause then coalesce(signs.what_to_do, merges.action) end as what_to_do
     from marts.rule_findings as signs
@@ -84,7 +87,7 @@ signs as (
         losses.back_ms + coalesce(regular.gpu_ms, 0) as back_ms,
         losses.back_low_ms,
         losses.back_high_ms + coalesce(regular.gpu_ms, 0) as back_high_ms,
-        losses.severity, losses.confidence, null::varchar as evidence,
+        losses.is_over, losses.confidence, null::varchar as evidence,
         coalesce(losses.cause, signs.evidence) as cause,
         coalesce(signs.what_to_do, losses.what_to_do) as what_to_do
     from marts.loss_findings as losses
@@ -115,6 +118,51 @@ signs as (
         on found.rule = 'periodic_gaps' and found.run_key = regular.run_key and not regular.is_of_loss
 ),
 
+known as (
+    select
+        clusters.cluster,
+        clusters.first_ms,
+        clusters.as_of_ms,
+        scope_end(clusters.as_of_ms) as ends_ms,
+        greatest(0, scope_end(clusters.as_of_ms) - scope_start(clusters.first_ms)) as covered_ms,
+        units.gpus
+    from intermediate.int_clusters as clusters
+    left join (
+        select cluster, count(distinct gpu_uuid) as gpus from intermediate.int_gpu_units group by cluster
+    ) as units using (cluster)
+),
+
+judged as (
+    select
+        signs.*,
+        not coalesce(signs.is_over, false)
+        and coalesce(
+            signs.until_ms is null or signs.until_ms >= known.ends_ms - threshold('finding_rest_ms'), true
+        ) as is_open,
+        coalesce(signs.gpu_ms < rules.note_below_ms, false)
+        -- what its cluster had until then, so that it does not fall with the age of the evidence
+        and coalesce(
+            signs.gpu_ms < nullif(rules.note_below_share, 0) * known.gpus
+            * (coalesce(signs.until_ms, known.as_of_ms) - known.first_ms),
+            true
+        ) as is_small
+    from signs
+    inner join reference.finding_rules as rules using (rule)
+    left join known using (cluster)
+),
+
+rated as (
+    select
+        judged.*,
+        open_severity_rank(rules.severity, rules.severity_when, judged.effect, judged.is_small) as open_rank,
+        case
+            when judged.is_open then open_rank
+            else closed_severity_rank(open_rank, rules.severity_when, judged.is_small)
+        end as severity_rank
+    from judged
+    inner join reference.finding_rules as rules using (rule)
+),
+
 marked as (
     select
         *,
@@ -124,7 +172,7 @@ marked as (
             ) > threshold('finding_rest_ms'),
             true
         ) as is_new
-    from signs
+    from rated
     window of_subject as (
         partition by rule, cluster, node, gpu_uuid, run_key, detail order by since_ms, until_ms
     )
@@ -134,7 +182,8 @@ numbered as (
     select
         *,
         count_if(is_new) over (
-            partition by rule, cluster, node, gpu_uuid, run_key, detail order by since_ms, until_ms
+            -- of rows of one time the one that begins the episode comes first
+            partition by rule, cluster, node, gpu_uuid, run_key, detail order by since_ms, until_ms, is_new desc
             rows between unbounded preceding and current row
         ) as episode
     from marked
@@ -152,12 +201,13 @@ merged as (
         sum(back_ms)::bigint as back_ms,
         sum(back_low_ms)::bigint as back_low_ms,
         sum(back_high_ms)::bigint as back_high_ms,
+        bool_or(is_open) as is_open,
+        severity_of_rank(min(open_rank)) as open_severity,
+        arg_min({severity: severity_of_rank(severity_rank), effect: effect}, (not is_open, severity_rank, -since_ms)) as rated,
+        string_agg(distinct cause, '; ' order by cause) as cause,
         arg_max(
-            {
-                severity: severity, confidence: confidence, evidence: evidence, cause: cause, what_to_do: what_to_do,
-                team: team
-            },
-            (-severity_rank(severity), evidence is not null, since_ms)
+            {confidence: confidence, evidence: evidence, what_to_do: what_to_do, team: team},
+            (evidence is not null, is_open, -severity_rank, since_ms)
         ) as worst
     from numbered
     group by rule, cluster, node, gpu_uuid, run_key, detail, episode
@@ -179,14 +229,6 @@ gpus as (
     select gpu_uuid, max(gpu_index) as gpu_index, arg_max(node, start_ms) as node
     from intermediate.int_gpu_units
     group by gpu_uuid
-),
-
-covered as (
-    select
-        cluster,
-        as_of_ms,
-        greatest(0, scope_end(as_of_ms) - scope_start(first_ms)) as covered_ms
-    from intermediate.int_clusters
 ),
 
 said as (
@@ -219,13 +261,8 @@ described as (
         runs.run_name,
         coalesce(merged.worst.team, runs.team) as team,
         coalesce(merged.worst.what_to_do, rules.action) as what_to_do,
-        case when covered.covered_ms >= threshold('finding_week_min_ms') then 604800000 / covered.covered_ms end as week_ratio,
-        coalesce(
-            merged.until_ms is null
-            or merged.until_ms >= least(covered.as_of_ms, scope_end(covered.as_of_ms)) - threshold('finding_rest_ms'),
-            true
-        ) as is_open,
-        merged.cases >= 2 or (is_open and rules.kind not in ('failures', 'hangs', 'health')) as is_recurrent,
+        case when known.covered_ms >= threshold('finding_week_min_ms') then 604800000 / known.covered_ms end as week_ratio,
+        merged.cases >= 2 or (merged.is_open and rules.kind not in ('failures', 'hangs', 'health')) as is_recurrent,
         said.last as said,
         case rules.target
             when 'node' then coalesce(merged.node, gpus.node, runs.job_name, merged.run_key)
@@ -245,7 +282,7 @@ described as (
     inner join reference.finding_rules as rules using (rule)
     left join runs on merged.run_key = runs.run_key
     left join gpus on merged.gpu_uuid = gpus.gpu_uuid
-    left join covered on merged.cluster = covered.cluster
+    left join known on merged.cluster = known.cluster
     left join said
         on merged.rule = said.rule
         and merged.cluster is not distinct from said.cluster
@@ -260,7 +297,9 @@ select
     finding_key(rule, cluster, node, gpu_uuid, run_key, detail) as finding_key,
     rule,
     kind,
-    worst.severity as severity,
+    rated.severity as severity,
+    open_severity,
+    rated.effect as effect,
     title,
     concat_ws(
         ', ',
@@ -307,7 +346,8 @@ select
     worst.confidence as confidence,
     coalesce(
         worst.evidence,
-        loss_evidence(kind, run_key, gpu_uuid, gpu_ms, share_ratio, cases, worst.cause)
+        loss_evidence(kind, run_key, gpu_uuid, gpu_ms, share_ratio, cases, cause),
+        cause
     ) as evidence,
     what_to_do,
     fix,

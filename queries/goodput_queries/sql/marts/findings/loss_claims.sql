@@ -8,6 +8,7 @@
 -- node, gpu_uuid, run_key: what the loss is put on; null where the rule is about something larger
 -- team: of the run; null where the loss is of no run; of time that nothing classifies the team alone is named
 -- since_ms, until_ms: first and last of it in the window; of a late, throttled or faulty GPU the first and last wait for it
+-- subject_ms: last time that is classified of what it is put on, whatever the category
 -- gpu_ms: milliseconds of a whole GPU; cost: null where the rate card has no price
 -- sure_ms: the part that is certainly recoverable: its cause is confirmed, or idleness was measured
 -- cases: number of attempts; of a loss of no run, of nodes
@@ -55,6 +56,7 @@ select
     parts.team,
     min(parts.first_ms) as since_ms,
     max(parts.last_ms) as until_ms,
+    max(parts.subject_ms) as subject_ms,
     sum(parts.gpu_ms)::bigint as gpu_ms,
     sum(parts.cost) as cost,
     coalesce(sum(parts.gpu_ms) filter (where parts.is_sure), 0)::bigint as sure_ms,

@@ -5,21 +5,29 @@
 -- skip_if_empty: marts.loss_claims
 -- gpu_ms, cost: lost in the window; share_ratio: of the time it is a share of
 -- cause, what_to_do: as in marts.loss_claims
+-- is_over: newer evidence shows that the state has ended: its GPUs are in another category, or its run has ended
 -- back_ms: recoverable GPU time: all of it; of blocking saves what the best interval (Young 1974) saves, less the work that
 --  failures then cost; of start-up what is over the median of the cluster; of free GPUs those that are free in every hour;
 --  0: nothing, since it is no loss
 -- back_low_ms: the part that is certainly recoverable; back_high_ms: all of it
-with sizes as (select run_key, max(gpus) as gpus from intermediate.int_attempts where of_teams(team) group by run_key),
+with sizes as (
+    select run_key, max(gpus) as gpus, max(coalesce(end_ms, forever_ms())) as end_ms
+    from intermediate.int_attempts
+    where of_teams(team)
+    group by run_key
+),
 
 claims as (
     select
         claims.*,
         claims.gpu_ms / nullif(claims.base_ms, 0) as share_ratio,
         rules.returns,
-        rules.severity as rule_severity,
+        rules.is_state
+        and (claims.until_ms < claims.subject_ms or coalesce(sizes.end_ms < scope_end(clusters.as_of_ms), false)) as is_over,
         sizes.gpus
     from marts.loss_claims as claims
     inner join reference.finding_rules as rules using (rule)
+    inner join intermediate.int_clusters as clusters using (cluster)
     left join sizes using (run_key)
     where is_large_loss(
         claims.rule, rules.kind, rules.least_share, claims.gpu_ms, greatest(claims.gpu_ms / nullif(claims.base_ms, 0), claims.run_share_ratio),
@@ -109,7 +117,7 @@ select
         claims.cause, case when claims.returns = 'steady' then counted(steady.gpus, 'GPU') || ' free in every hour' end
     ) as cause,
     claims.what_to_do,
-    loss_severity(claims.rule_severity, claims.gpu_ms) as severity,
+    claims.is_over,
     loss_confidence(claims.rule, claims.gpu_ms, claims.sure_ms) as confidence,
     case claims.returns
         when 'all' then claims.gpu_ms

@@ -12,6 +12,7 @@
 -- gpu_ms: milliseconds of a whole GPU; cost: null where the rate card has no price
 -- is_sure: certainly recoverable: its cause is confirmed, or idleness was measured
 -- cause, what_to_do: of an ending, else null
+-- subject_ms: last time that is classified of its node, else of its run, else of its cluster, whatever the category
 -- run_base_ms: allocated time of the run that lost it; cluster_base_ms: capacity of the cluster
 with ledger as materialized (
     select
@@ -47,6 +48,16 @@ run_bases as (
 
 cluster_bases as (
     select cluster, sum(gpu_ms)::bigint as base_ms from ledger group by cluster
+),
+
+last_seen as (
+    select
+        cluster,
+        case grouping(node, run_key) when 1 then 'node ' || node when 2 then 'run ' || run_key else '' end as subject,
+        max(last_ms) as last_ms
+    from ledger
+    where category <> 'unknown'
+    group by grouping sets ((cluster, node), (cluster, run_key), (cluster))
 ),
 
 fruitless as (
@@ -251,8 +262,12 @@ parts as (
 
 select
     parts.* replace (parts.gpu_ms::bigint as gpu_ms),
+    last_seen.last_ms as subject_ms,
     run_bases.base_ms as run_base_ms,
     cluster_bases.base_ms as cluster_base_ms
 from parts
 inner join cluster_bases using (cluster)
 left join run_bases on parts.of_run_key = run_bases.run_key
+left join last_seen
+    on parts.cluster = last_seen.cluster
+    and coalesce('node ' || parts.node, 'run ' || parts.run_key, '') = last_seen.subject

@@ -5,7 +5,9 @@
 -- detail: what distinguishes two findings of one subject: a code, a port, a source, an engine
 -- until_ms: null: it still is
 -- gpu_ms, cost: GPU time concerned; null: not a time
--- severity: as the rule's select says, else of the rule; a ticket of less than a GPU-hour is a note
+-- effect: what it does, by which its severity follows (severity_when of the rule); null: no such effect
+-- is_over: newer evidence shows the end of it; null: the select does not look for it
+-- cause: more evidence of a loss by the same rule, and all there is before the ledger has any
 select
     found.rule,
     found.cluster,
@@ -17,10 +19,11 @@ select
     epoch_ms(found.end_at) as until_ms,
     found.gpu_ms,
     found.cost,
-    coalesce(found.severity, loss_severity(rules.severity, found.gpu_ms)) as severity,
+    found.effect,
+    found.is_over,
     found.confidence,
     found.evidence,
+    found.cause,
     found.what_to_do,
     found.team
 from every_rule() as found
-inner join reference.finding_rules as rules using (rule)

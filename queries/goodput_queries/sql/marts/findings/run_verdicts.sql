@@ -4,7 +4,7 @@
 -- grain: run_key
 -- access: team
 -- evaluated: first
--- rule, finding_key, title, kind, severity, confidence, evidence, what_to_do: of the finding; of one on a node that failed
+-- rule, finding_key, title, kind, confidence, evidence, what_to_do: of the finding; of one on a node that failed
 --  evidence, gpu_ms and cost are those of this run
 -- verdict: a line: the title, and the cause in parentheses
 -- cause: of an ending, and the GPU or node that is named for a wait; null: the title says it
@@ -50,7 +50,6 @@ candidates as (
     select
         losses.rule, losses.cluster, losses.node, losses.gpu_uuid, losses.run_key, losses.of_run_key, losses.team,
         losses.gpu_ms, losses.cost, losses.gpu_ms / nullif(losses.base_ms, 0) as share_ratio, losses.cases,
-        loss_severity(rules.severity, losses.gpu_ms) as severity,
         loss_confidence(losses.rule, losses.gpu_ms, losses.sure_ms) as confidence,
         losses.cause,
         losses.what_to_do,
@@ -60,7 +59,7 @@ candidates as (
     union all
     select
         rule, cluster, node, gpu_uuid, run_key, run_key, null, gpu_ms, cost, gpu_ms / nullif(held_gpu_ms, 0), 1,
-        loss_severity('ticket', gpu_ms), confidence, null, null, evidence
+        confidence, null, null, evidence
     from marts.low_use
     where rule = 'unused_gpus' and run_key is not null and run_key not in (select of_run_key from large_losses)
 ),
@@ -79,7 +78,6 @@ select
     rules.title || coalesce(' (' || causes.cause || ')', '') as verdict,
     rules.title,
     rules.kind,
-    losses.severity,
     causes.cause,
     losses.confidence,
     coalesce(
