@@ -74,7 +74,7 @@ def test_the_worst_open_finding_is_the_sentence_and_what_is_broken_comes_first()
     ("change", "kind", "words"),
     [
         (CLOSED, "ok", "closed 2026-11-20 12:00:00 UTC (n1)"),
-        ({"severity": "note"}, "ok", "72 rules evaluated"),
+        ({"severity": "note", "open_severity": "note"}, "ok", "72 rules evaluated"),
         ({"state": "dismissed"}, "ok", "72 rules evaluated"),
         ({"state": "acknowledged", "said_by": "ines"}, "page", "acknowledged by ines"),
         ({"evidence": "<b>x</b>"}, "page", "&lt;b&gt;x&lt;/b&gt;"),
@@ -91,7 +91,10 @@ def test_the_sentence_says_what_is_open(change, kind, words):
 
 
 def test_what_is_not_checked_is_never_green():
-    assert said({"severity": "note"}, unchecked="Not checked: a").kind == "partial"
+    assert (
+        said({"severity": "note", "open_severity": "note"}, unchecked="Not checked: a").kind
+        == "partial"
+    )
 
 
 def test_a_drained_node_has_its_own_start_and_that_of_its_loss():

@@ -48,7 +48,7 @@ FIX_WIDTHS_PX = {
     "effort": 60,
     "back_cost": 122,
     "back_ms": 122,
-    "what_to_do": 190,
+    "what_to_do": 330,
 }
 FIXES_HIDDEN = ("findings", "back_low_ms", "back_week_ms", "back_week_cost")
 OF_A_WEEK = ("back_week_ms", "back_week_cost")  # not known under an hour of evidence

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard.components import scope_bar
@@ -13,8 +14,6 @@ from goodput_app.text import units
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    import polars as pl
 
 SHOWN = 3
 CENT = 0.005
@@ -40,6 +39,7 @@ def draw(fixes: pl.DataFrame) -> None:
 
     fixes: rows of marts.fixes, what saves most first
     """
+    fixes = fixes.filter(pl.col("back_high_ms") > 0)
     if fixes.is_empty():
         st.caption("Nothing to do in this time range.")
         return

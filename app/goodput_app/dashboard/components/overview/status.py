@@ -19,7 +19,7 @@ from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import places, scope_bar
 from goodput_app.dashboard.components.findings import finding_parts
 from goodput_app.dashboard.figures.bars import text_of
-from goodput_app.dashboard.severities import LOOKS
+from goodput_app.dashboard.severities import LOOKS, badge_html
 from goodput_app.text import units
 from goodput_app.text.sentences import sentence
 
@@ -36,9 +36,7 @@ OTHERS_SHOWN = 4
 UNCHECKED_AFTER = timedelta(minutes=15)
 AROUND = timedelta(minutes=30)  # of an event, on the page that it opens
 MINUTE_S = 60.0
-WORDS = {"page": "Page", "ticket": "Ticket", "ok": "OK", "partial": "Partial", "wait": "Checking"}
-MARKS = {**{one: LOOKS[one].glyph for one in WANTED}, "ok": "✓", "partial": "▲", "wait": ""}
-COLOURS = {"page": LOOKS["page"].paper, "ticket": LOOKS["ticket"].line}
+WORDS = {"ok": "\N{CHECK MARK} OK", "partial": "Partial", "wait": "Checking"}
 LOOK = """<style>
 [class*="st-key-status_"] { border: 1px solid rgba(128, 138, 153, 0.35); border-left-width: 6px;
   border-radius: 4px; padding: 10px 14px 8px 14px; min-height: 118px; }
@@ -53,8 +51,7 @@ LOOK = """<style>
 .gp-word { display: inline-block; font-size: 0.82rem; font-weight: 700; border-radius: 3px;
   padding: 1px 8px; margin-right: 10px; text-transform: uppercase; vertical-align: 2px;
   border: 1.5px solid currentColor; }
-.gp-word.page { background: #b3201f; border-color: #b3201f; color: #ffffff; }
-.gp-word.ticket, .gp-word.partial { background: #fff5e0; border-color: #cc8514; color: #7a4a00; }
+.gp-word.partial { background: #fff5e0; border-color: #cc8514; color: #7a4a00; }
 .gp-word.ok { background: #e9f7f0; border-color: #117a49; color: #0c5a36; }
 [class*="st-key-status_"] [data-testid="stPageLink-NavLink"],
 .gp-links [data-testid="stPageLink-NavLink"] { padding: 0 4px; min-height: 0; }
@@ -73,7 +70,7 @@ LOOK = """<style>
 
 @dataclass(frozen=True)
 class Status:
-    """What the sentence says. kind: a key of WORDS; first: the finding that it is about."""
+    """What the sentence says. kind: a severity or a key of WORDS; first: its finding."""
 
     kind: str
     said: str
@@ -182,15 +179,16 @@ def marks(outages: pl.DataFrame, view: View) -> list[tuple[datetime, str, str]]:
     outages: marts.node_outages
     """
     return [
-        (at, f"{MARKS[kind]} {node} {state}", COLOURS[kind])
+        (at, f"{LOOKS[kind].glyph} {node} {state}", LOOKS[kind].line)
         for at, node, state in outages.select("start_at", "node", "state").iter_rows()
         if view.start <= at < view.end and (kind := "page" if state == "down" else "ticket")
     ]
 
 
 def _word(kind: str) -> str:
-    mark = MARKS[kind]
-    return f'<span class="gp-word {kind}">{f"{mark} " if mark else ""}{WORDS[kind]}</span>'
+    if kind in LOOKS:
+        return badge_html(kind)
+    return f'<span class="gp-word {kind}">{WORDS[kind]}</span>'
 
 
 def _acknowledge(row: Mapping[str, Any]) -> None:
