@@ -42,6 +42,6 @@ def test_a_page_is_filled_and_the_others_are_outlined():
 
 
 def test_a_table_has_mark_and_word():
-    frame = pl.DataFrame({"severity": ["note", "page"]}).select(severities.marked())
+    frame = severities.marked(pl.DataFrame({"severity": ["note", "page"]}))
 
-    assert frame["severity"].to_list() == ["\u25cb note", "\u2b23 page"]
+    assert frame["mark"].to_list() == ["\u25cb note", "\u2b23 page"]
