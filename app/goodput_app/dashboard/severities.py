@@ -58,6 +58,7 @@ def in_text(severity: str) -> str:
     return f"{LOOKS[severity].glyph} {severity}"
 
 
-def marked(column: str = "severity") -> pl.Expr:
-    """Return the column of severities as mark and word."""
-    return pl.col(column).replace_strict({one: in_text(one) for one in LOOKS})
+def marked(findings: pl.DataFrame) -> pl.DataFrame:
+    """Return rows of marts.findings with the column `mark`: mark and word of their severity."""
+    marks = {one: in_text(one) for one in LOOKS}
+    return findings.with_columns(pl.col("severity").replace_strict(marks).alias("mark"))

@@ -37,6 +37,6 @@ def test_the_badge_stands_out_from_its_page(severity, page):
 
 
 def test_a_table_has_mark_and_word():
-    frame = pl.DataFrame({"severity": ["note", "page"]}).select(severities.marked())
+    frame = severities.marked(pl.DataFrame({"severity": ["note", "page"]}))
 
-    assert frame["severity"].to_list() == ["\u25cb note", "\u2b23 page"]
+    assert frame["mark"].to_list() == ["\u25cb note", "\u2b23 page"]

@@ -146,7 +146,7 @@ def fixes(frame: pl.DataFrame, findings: pl.DataFrame) -> None:
             & (pl.col("state") != "dismissed")
         )
         tables.show(
-            of_it, FINDINGS, "of_fix",
+            severities.marked(of_it), FINDINGS, "of_fix",
             rows=6, widths=FINDING_WIDTHS_PX, hidden=(*FINDINGS_HIDDEN, "what_to_do"),
         )  # fmt: skip
         where(picked)
@@ -200,8 +200,7 @@ def inbox(frame: pl.DataFrame) -> None:
         with st.container(horizontal=True, gap="small", vertical_alignment="center"):
             st.caption("The link limits the findings to some kinds.")
             st.button("Show all", key="all_rules", on_click=scope_bar.go, args=({"rules": None},))
-    shown = chosen(frame, st.query_params.to_dict())
-    shown = shown.with_columns(severities.marked().alias("mark"))
+    shown = severities.marked(chosen(frame, st.query_params.to_dict()))
     if shown.is_empty():
         st.caption("No finding matches these filters.")
         return
