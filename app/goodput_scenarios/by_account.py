@@ -1,21 +1,14 @@
 """Who would pay what: the same lines charged under other policies, or at another price."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from goodput_billing.statement import window
-from goodput_billing.statement.amounts.charges import IDLE_POLICIES
+from goodput_billing.statement.amounts.charges import IDLE_POLICIES, Policy
 from goodput_billing.statement.amounts.rows import PRICE
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from goodput_billing.statement.amounts.charges import Policy
 
 KEYS = ["cluster", "account", "is_account"]
 MILLIONTH = Decimal("0.000001")

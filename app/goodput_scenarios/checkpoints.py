@@ -7,8 +7,6 @@ failures: Young sqrt(2 C M); Daly sqrt(2 C M) (1 + sqrt(C / 2 M) / 3 + C / 18 M)
 C >= 2 M. Both are the time between the end of a save and the begin of the next.
 """
 
-from __future__ import annotations
-
 from decimal import Decimal
 from itertools import product
 

@@ -1,7 +1,5 @@
 """Power, energy and what it costs: what several scenarios ask for alike."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 from goodput_scenarios.scenario import HOURS_PER_YEAR, Field, Worked, number

@@ -1,7 +1,5 @@
 """Half of one loss: what is gained, and how much faster the same work is done."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 from goodput_scenarios.electricity import YEAR_H

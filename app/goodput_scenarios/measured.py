@@ -1,22 +1,16 @@
 """What a scenario can know from the site's own ledger: each value with the view it comes from."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
+from goodput_queries.database import Store
+from goodput_queries.scope import Scope
 from goodput_scenarios.scenario import Given
 from goodput_scenarios.span import Span
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from goodput_queries.database import Store
-    from goodput_queries.scope import Scope
 
 MS_PER_HOUR = Decimal(3_600_000)
 EVERY_MODEL = "every"

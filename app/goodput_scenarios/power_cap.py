@@ -1,7 +1,5 @@
 """A lower power limit: energy saved, work lost, and what is left of it."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 from goodput_scenarios.electricity import TARIFF, USE, W_PER_KW, WORTH, YEAR_H, priced

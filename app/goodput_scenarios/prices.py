@@ -1,7 +1,5 @@
 """Another price: what the same held time would be charged, and what a useful hour costs."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 from goodput_scenarios.scenario import Field, Formula, Scenario, Values, Worked, number

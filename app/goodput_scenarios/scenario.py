@@ -1,7 +1,5 @@
 """What a scenario is made of: fields that are measured, assumed or asked for, and formulas."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence

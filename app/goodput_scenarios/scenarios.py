@@ -1,7 +1,5 @@
 """All scenarios by name, in the order in which they are offered."""
 
-from __future__ import annotations
-
 from goodput_scenarios.checkpoints import CHECKPOINTS
 from goodput_scenarios.halving import HALVING
 from goodput_scenarios.power_cap import POWER_CAP

@@ -1,7 +1,5 @@
 """Fewer, newer GPUs for those there are: power, electricity, unit price, payback."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 from goodput_scenarios.electricity import TARIFF, USE, WORTH, YEAR_H, kilowatts, priced

@@ -1,10 +1,7 @@
 """`goodput bundle`: evidence of a time range or a run as one file for somebody else."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import polars as pl
@@ -16,9 +13,7 @@ from goodput_ingest.bundle.cut import EVER, Cut, cut_of_run
 from goodput_ingest.bundle.pseudonyms import Pseudonyms
 from goodput_queries.errors import GoodputError
 from goodput_queries.names import resolved
-
-if TYPE_CHECKING:
-    from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope
 
 
 @click.command()

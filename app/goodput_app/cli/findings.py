@@ -1,9 +1,7 @@
 """`goodput findings`, `fixes` and `objectives`: what needs a person, and what to do first."""
 
-from __future__ import annotations
-
 import getpass
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import click
 import polars as pl
@@ -19,13 +17,11 @@ from goodput_app.cli.options import (
 )
 from goodput_app.cli.views import extent, nothing_ingested
 from goodput_app.text.units import count
+from goodput_queries.database import Store
 from goodput_queries.errors import GoodputError
 from goodput_queries.findings import Action
 from goodput_queries.names import resolved
 from goodput_queries.scope import Scope
-
-if TYPE_CHECKING:
-    from goodput_queries.database import Store
 
 STATES = ("open", "acknowledged", "dismissed", "closed")
 SEVERITIES = ("critical", "warning", "info")

@@ -4,8 +4,6 @@ Results go to standard output, progress to standard error. A stated failure is o
 code 1; a command that is used wrongly exits with 2.
 """
 
-from __future__ import annotations
-
 import importlib
 import logging
 from typing import Any

@@ -1,14 +1,14 @@
 """Shared options, and printing of frames."""
 
-from __future__ import annotations
-
 import functools
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
+import polars as pl
 
 from goodput_app.cli import output
 from goodput_app.cli.failures import FailedWithRowsError
@@ -17,11 +17,6 @@ from goodput_app.time_expressions import moment_ms
 from goodput_messages.printable import printable
 from goodput_queries.errors import QueryError
 from goodput_queries.scope import Scope
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import polars as pl
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 

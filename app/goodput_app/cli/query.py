@@ -1,9 +1,7 @@
 """Commands that answer from the ledger: build, check, ledger, gaps, throttling, runs ..."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
 
 import click
 import polars as pl
@@ -25,13 +23,9 @@ from goodput_app.text.units import count
 from goodput_queries import ledger as ledgers
 from goodput_queries.catalog.find import find_view
 from goodput_queries.check import check as broken_rows
+from goodput_queries.database import Store
 from goodput_queries.names import resolved
 from goodput_queries.scope import Scope
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from goodput_queries.database import Store
 
 
 @click.command()

@@ -1,10 +1,7 @@
 """`goodput serving`: what inference engines do, how fast they answer, what tokens cost."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import click
+import polars as pl
 
 from goodput_app.cli.database import built
 from goodput_app.cli.options import (
@@ -17,9 +14,6 @@ from goodput_app.cli.options import (
 from goodput_app.cli.views import extent
 from goodput_queries.names import resolved
 from goodput_queries.scope import Scope
-
-if TYPE_CHECKING:
-    import polars as pl
 
 VIEWS = {  # what is asked -> mart, and the order of its rows
     "models": ("serving_models", "output_tokens desc nulls last, cluster, model, role nulls first"),

@@ -1,9 +1,5 @@
 """`goodput show`: the catalogue of views, and the rows of one."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import click
 import polars as pl
 
@@ -17,13 +13,10 @@ from goodput_app.cli.options import (
     scope_options,
 )
 from goodput_queries.catalog.find import catalogue, find_view
-from goodput_queries.catalog.models import BASE_LAYERS
+from goodput_queries.catalog.models import BASE_LAYERS, Model
+from goodput_queries.database import Store
 from goodput_queries.names import resolved
 from goodput_queries.scope import Scope
-
-if TYPE_CHECKING:
-    from goodput_queries.catalog.models import Model
-    from goodput_queries.database import Store
 
 COSTS = (
     "cost",

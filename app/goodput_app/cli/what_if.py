@@ -1,10 +1,8 @@
 """`goodput what-if`: a scenario from the site's own ledger, with its inputs and formulas."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import polars as pl
@@ -14,17 +12,15 @@ from goodput_app.cli.options import database_option, output_options, say, scope_
 from goodput_app.settings import settings
 from goodput_billing.statement import window
 from goodput_billing.statement.statement import policy_of
+from goodput_queries.database import Store
 from goodput_queries.errors import QueryError
 from goodput_queries.names import resolved
+from goodput_queries.scope import Scope
 from goodput_scenarios import measured
 from goodput_scenarios import scenario as scenarios
 from goodput_scenarios.by_account import by_idle_policy
+from goodput_scenarios.scenario import Answer, Field, Given
 from goodput_scenarios.scenarios import SCENARIOS
-
-if TYPE_CHECKING:
-    from goodput_queries.database import Store
-    from goodput_queries.scope import Scope
-    from goodput_scenarios.scenario import Answer, Field, Given
 
 IDLE_POLICY, CHECKPOINTS = "idle-policy", "checkpoints"
 NAMES = ("upgrade", "halve-a-loss", CHECKPOINTS, "power-cap", "prices", IDLE_POLICY)

@@ -1,18 +1,14 @@
 """Which window a change is measured against, or why no change is shown."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.data import marts
 from goodput_app.text import units
-
-if TYPE_CHECKING:
-    from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope
 
 WINDOW_TOLERANCE = 0.02  # clusters end seconds apart
 EVIDENCE_TOLERANCE = 0.05

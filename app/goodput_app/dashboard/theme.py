@@ -6,8 +6,6 @@ family differ in lightness and always carry a label. The keys of STYLES are the 
 `reference/gpu_second_categories.csv`; a test holds the two in step.
 """
 
-from __future__ import annotations
-
 import html
 import re
 from dataclasses import dataclass

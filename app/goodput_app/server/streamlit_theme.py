@@ -1,7 +1,5 @@
 """The look of the dashboard, as Streamlit takes it when the server starts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 THEME: dict[str, Any] = {

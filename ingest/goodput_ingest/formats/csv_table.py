@@ -1,25 +1,19 @@
 """CSV files that a site writes by hand: a header of known names, quoted cells, a record a line."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import polars as pl
 
 from goodput_ingest.formats import delimited
 from goodput_ingest.formats.timestamps import instants
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
-    from datetime import datetime
-    from pathlib import Path
-    from zoneinfo import ZoneInfo
-
 
 FORMER_COLUMNS = {  # files that were written for an earlier version
     "usd_per_gpu_h": "price_per_gpu_h",

@@ -1,15 +1,9 @@
 """Rows of GPUs and MIG instances from the numbered slots of a node's GRES list."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import polars as pl
 
+from goodput_ingest.formats import gres
 from goodput_ingest.formats.parsed import INSTANT
-
-if TYPE_CHECKING:
-    from goodput_ingest.formats import gres
 
 GPUS = {
     "cluster": pl.String(),

@@ -4,8 +4,6 @@ A node that lists MIG profiles does not say how its instances share GPUs: they a
 of seven compute slices, first fit in printed order, which is how many GPUs there must be at least.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from itertools import count

@@ -7,8 +7,6 @@ of all other DCGM fields (DCGM 4.6.0, dcgmlib/dcgm_field_naming.py); `exporters.
 exporter's names begin and where they are documented.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from dataclasses import dataclass, replace

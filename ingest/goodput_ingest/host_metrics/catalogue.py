@@ -4,8 +4,6 @@ A stock node_exporter exports all of them; `infiniband` and `netclass` are among
 are on by default, and give nothing on a node without such devices. Its other series are left out.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from goodput_ingest.gpu_metrics import labels as gpu_labels

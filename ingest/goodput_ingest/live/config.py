@@ -8,15 +8,15 @@ The keys of a table are the fields of the source's class. Secrets are never amon
 from the environment or a file, whose name is (`password_env`, `token_file`).
 """
 
-from __future__ import annotations
-
 import math
 import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from goodput_ingest.live.tail import Tail
+from goodput_ingest.source import LiveSource
 from goodput_ingest.sources.dcgm.live import DcgmLive
 from goodput_ingest.sources.kernel_log.live import KernelLogLive
 from goodput_ingest.sources.kubernetes.live import Kubernetes
@@ -26,11 +26,6 @@ from goodput_ingest.sources.prometheus.live import Prometheus
 from goodput_ingest.sources.serving.live import ServingLive
 from goodput_ingest.sources.slurm.live import SlurmLive
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from goodput_ingest.source import LiveSource
 
 LIVE: dict[str, type[LiveSource]] = {
     kind.name: kind

@@ -1,7 +1,5 @@
 """The hardware of a fleet: racks, nodes of eight GPUs, their addresses, and one node cut by MIG."""
 
-from __future__ import annotations
-
 import hashlib
 import uuid
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ Written down a second time, and not taken from `reference.serving_metrics`: what
 tested against them. A series is (kind, name, what of the state, further labels).
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 Series = tuple[str, str, str, tuple[tuple[str, str], ...]]

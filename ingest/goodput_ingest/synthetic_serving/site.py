@@ -6,20 +6,16 @@ requests, so that it has a queue at noon while the other has room; it is restart
 its model again, and at night nobody asks.
 """
 
-from __future__ import annotations
-
 import gzip
 import math
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from goodput_ingest.synthetic_serving.exporter import scrapes
 from goodput_ingest.synthetic_serving.load import Engine, Life, Load, arrivals, serve
 from goodput_ingest.synthetic_serving.request_log import request_log_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 CLUSTER: Final = "inference"
 NODE, MODEL, NAMESPACE = "serve-a01", "llama-3.1-70b", "llm"

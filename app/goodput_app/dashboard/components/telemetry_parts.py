@@ -1,8 +1,7 @@
 """Parts of the GPU and Node pages: lanes, lines and tables from the data of a scope."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import polars as pl
 import streamlit as st
@@ -11,11 +10,7 @@ from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, places
 from goodput_app.dashboard.data import metrics
 from goodput_app.dashboard.figures import telemetry as figures
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from goodput_app.dashboard.scope import View
+from goodput_app.dashboard.scope import View
 
 LINES_MAX = 12
 DEVICE = ("power_w", "sm_clock_hz", "memory_clock_hz", "gpu_temperature_c", "memory_temperature_c")

@@ -3,17 +3,11 @@
 And what was lost by group and team, in one window and against another.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from goodput_app.dashboard.data.marts import in_order, read
 from goodput_billing.statement.amounts.rounding import apportion, nearest
-
-if TYPE_CHECKING:
-    from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope
 
 USEFUL = "useful"
 EXACT = 10**9  # of a unit of the currency: what is summed up before it is rounded

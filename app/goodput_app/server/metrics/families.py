@@ -4,19 +4,15 @@ Label values are names that others chose: they are cut, and their number is limi
 from. Unknown is left out; it is not zero.
 """
 
-from __future__ import annotations
-
 import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    Sample = tuple[Mapping[str, object], float | int | None]
+Sample = tuple[Mapping[str, object], float | int | None]
 
 LABEL_MAX_CHARS = 200
 WINDOW = "last 24 h of the cluster's ledger"

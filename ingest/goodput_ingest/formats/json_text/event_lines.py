@@ -1,8 +1,8 @@
 """Reads files of JSON lines into `raw.job_events`, part by part; broken lines become rejects."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -10,10 +10,6 @@ from goodput_ingest.formats import files
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_queries.evidence.batch import Batch, Reject
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
 
 DURATION_MAX_S = 31 * 86_400  # nothing inside a job takes longer; milliseconds as seconds do
 INT32_MAX = 2**31 - 1

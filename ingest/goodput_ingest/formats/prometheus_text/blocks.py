@@ -1,20 +1,16 @@
 """Files of appended scrapes, cut between scrapes: each block has whole ones and is read at once."""
 
-from __future__ import annotations
-
 import io
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import cycle
-from typing import IO, TYPE_CHECKING, Final
+from pathlib import Path
+from typing import IO, Final
 
 from goodput_ingest.formats import files
 from goodput_ingest.formats.prometheus_text.series import MARK
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 BLOCK_BYTES: Final = 16 * 1024 * 1024  # memory for so much is soon used again
 BLOCK_MAX_BYTES: Final = 256 * 1024 * 1024  # a scrape of 40,000 GPUs

@@ -6,8 +6,6 @@ without a rule has no kind: other text is not guessed at. The texts of CUDA are 
 cudaGetErrorString returns.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

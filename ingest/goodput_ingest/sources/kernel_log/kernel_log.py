@@ -6,12 +6,13 @@ short-unix, json) and syslog files. Repeats of a line are kept: joining them int
 ledger's job.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
+from zoneinfo import ZoneInfo
 
 import polars as pl
 
@@ -29,11 +30,6 @@ from goodput_ingest.sources.kernel_log.messages import (
     finding,
 )
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-    from zoneinfo import ZoneInfo
 
 SOURCE = "kernel-log"
 MESSAGE_MAX_CHARS = 1000

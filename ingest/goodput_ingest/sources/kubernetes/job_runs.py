@@ -1,10 +1,9 @@
 """Turns gangs of pods into rows of raw.job_runs and raw.holds."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
 
 import polars as pl
 
@@ -12,15 +11,9 @@ from goodput_ingest.formats.json_text.json_lines import EPOCH
 from goodput_ingest.formats.parsed import INSTANT, Parsed, frame
 from goodput_ingest.sources.kubernetes.gangs import Gang, gangs, queue
 from goodput_ingest.sources.kubernetes.gpu_names import GpuNames
-from goodput_ingest.sources.kubernetes.pods import gpu_resource, pods
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from datetime import datetime
-
-    from goodput_ingest.sources.kubernetes.memory import PodMemory
-    from goodput_ingest.sources.kubernetes.observation import Observation
-    from goodput_ingest.sources.kubernetes.pods import Pod
+from goodput_ingest.sources.kubernetes.memory import PodMemory
+from goodput_ingest.sources.kubernetes.observation import Observation
+from goodput_ingest.sources.kubernetes.pods import Pod, gpu_resource, pods
 
 METHOD = "pod"
 CPUS_MAX = 2**31 - 1

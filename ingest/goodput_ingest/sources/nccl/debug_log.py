@@ -12,11 +12,11 @@ the initialisation, and their lines do not name the communicator: it is known wh
 one. `Using network Socket` alone says nothing inside one node.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -25,10 +25,6 @@ from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.pci import pci_bus_id
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 INT32_MAX = 2**31 - 1
 LINE_MAX_CHARS = 2_000  # of the line that is looked at; those of interest have 200

@@ -6,25 +6,19 @@ The GPU's UUID stands in the file's name alone, the time nowhere. Several files 
 each after a line `# file <epoch s>-nccl_inspector_metrics_<uuid>.prom`.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 
+from goodput_ingest.formats.files import Part
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
-from goodput_ingest.source import Reject
+from goodput_ingest.source import ReadOptions, Reject
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from datetime import datetime
-    from pathlib import Path
-
-    from goodput_ingest.formats.files import Part
-    from goodput_ingest.source import ReadOptions
 
 GB = 1e9  # the plugin's GB/s are decimal
 INT32_MAX = 2**31 - 1

@@ -6,15 +6,15 @@ Bandwidths are in 1e9 bytes/s, times in microseconds. The operation is named by 
 (`# Collective test starting: all_reduce_perf`), else by the command line, if that was printed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -23,10 +23,6 @@ from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 GB = 1e9
 FILE_MAX_BYTES = 64 * 1024 * 1024

@@ -6,11 +6,12 @@ are answers one after another in one file, each as JSON (NCCL 2.28.7 and later),
 in UTC when it was asked: JSON carries local time (`--timezone`), text none (`--observed-at`).
 """
 
-from __future__ import annotations
-
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from datetime import datetime
+from pathlib import Path
+from typing import Any, ClassVar, cast
 
 import polars as pl
 
@@ -20,14 +21,8 @@ from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.formats.timestamps import instants
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_ingest.sources.nccl import ras_answers
+from goodput_ingest.sources.nccl.ras_answers import Communicator
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-    from pathlib import Path
-
-    from goodput_ingest.sources.nccl.ras_answers import Communicator
 
 TEXT_START = "NCCL version "
 TEXT_MARKS = (b"\nJob summary\n", b"\nCommunicators...")

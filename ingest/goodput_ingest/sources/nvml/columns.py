@@ -3,8 +3,6 @@
 Names of metrics are canonical ones; scales come from NVML's header (telemetry notes, section 2).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import polars as pl

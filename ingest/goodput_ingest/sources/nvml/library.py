@@ -4,8 +4,6 @@ pynvml follows NVIDIA's driver branches. A name may be missing in the module (ol
 the driver's library (older driver); both mean that this way of asking does not exist here.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 

@@ -3,16 +3,16 @@
 Of GPUs the raw samples are read, of hosts and engines their values on a grid (`host_series`).
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import chain
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from goodput_ingest.gpu_metrics import Memory
 from goodput_ingest.host_metrics import is_host_metric
+from goodput_ingest.prometheus_api.answer import Answer
 from goodput_ingest.prometheus_api.batches import batches, digest_of
 from goodput_ingest.prometheus_api.bulk import epoch_ms, samples, selector
 from goodput_ingest.prometheus_api.client import Client
@@ -24,12 +24,7 @@ from goodput_ingest.prometheus_api.host_series import host_samples, parsed_host_
 from goodput_ingest.prometheus_api.replicas import REPLICA_LABELS, without_doubles
 from goodput_ingest.prometheus_api.serving_series import parsed_serving_rows, serving_samples
 from goodput_ingest.serving_metrics import is_histogram_part, is_serving_metric
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from goodput_ingest.prometheus_api.answer import Answer
-    from goodput_ingest.source import Batch
+from goodput_ingest.source import Batch
 
 METRIC_NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 READ = (is_gpu_metric, is_host_metric, is_serving_metric)

@@ -4,15 +4,15 @@ A dump names neither host, process, job nor when it was written; the global rank
 file's name alone. JSON has 0 and text where the pickle has None and numbers.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import prod
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -22,10 +22,6 @@ from goodput_ingest.formats.json_text.json_lines import EPOCH, EPOCH_S_MAX, Fiel
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_ingest.sources.pytorch import flight_recorder_dump
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 DUMP_MAX_BYTES = 256 * 1024 * 1024  # 20,000 entries with frames have some 30 MB
 RECORDS_PER_BATCH = 50_000

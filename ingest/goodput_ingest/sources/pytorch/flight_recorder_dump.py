@@ -1,17 +1,13 @@
 """A Flight Recorder dump from bytes: JSON, or a pickle of built-in values and no code."""
 
-from __future__ import annotations
-
 import io
 import json
 import pickle
 import pickletools
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Iterator
+from typing import Any, NoReturn
 
 from goodput_ingest.formats.json_text.json_lines import FieldError, kind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PICKLE_START = b"\x80"
 # what a dump is made of; an opcode outside it (GLOBAL, REDUCE, BUILD, PERSID ...) can run code or

@@ -4,15 +4,15 @@ A trace is one JSON document of up to some hundred megabytes; of its events only
 kept. Times are microseconds after `baseTimeNanoseconds`; older traces have no base and whole times.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -23,10 +23,6 @@ from goodput_ingest.formats.json_text.json_lines import EPOCH, EPOCH_S_MAX, Fiel
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_ingest.sources.pytorch.flight_recorder import DTYPE_BYTES
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 TRACE_MAX_BYTES = 1024 * 1024 * 1024  # parsed it takes some five times as much memory
 DURATION_MAX_US = 86_400e6

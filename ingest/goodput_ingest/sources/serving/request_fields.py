@@ -1,18 +1,14 @@
 """Fields of a request in a log: their names, and what their texts are, for many lines at once."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
+from zoneinfo import ZoneInfo
 
 import polars as pl
 
 from goodput_ingest.formats.json_text.json_lines import EPOCH_S_MAX
 from goodput_ingest.formats.parsed import INSTANT
 from goodput_ingest.formats.timestamps import instants
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from zoneinfo import ZoneInfo
 
 TEXT_MAX_CHARS: Final = 255
 ERROR_MAX_CHARS: Final = 500

@@ -7,23 +7,18 @@
 Without a cluster a budget is for all clusters together. `currency` is as in `rates`.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from datetime import datetime
+from pathlib import Path
+from typing import ClassVar
 
 import polars as pl
 
 from goodput_ingest.formats import csv_table
 from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
+from goodput_ingest.source import Batch, ReadOptions
 from goodput_ingest.sources.site.money import currency, exact, read_rows, validity
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import datetime
-    from pathlib import Path
-
-    from goodput_ingest.source import Batch, ReadOptions
 
 COLUMNS = (
     *("cluster", "account", "cost_per_month", "quota_gpus"),

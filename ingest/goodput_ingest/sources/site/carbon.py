@@ -8,24 +8,19 @@
 intensity. `pue` and `server_ratio` are as in `tariffs`.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import ClassVar
 
 import polars as pl
 
 from goodput_ingest.formats import csv_table
 from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
+from goodput_ingest.source import Batch, ReadOptions
 from goodput_ingest.sources.site.money import exact, overhead, read_rows, validity
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import datetime
-    from decimal import Decimal
-    from pathlib import Path
-
-    from goodput_ingest.source import Batch, ReadOptions
 
 COLUMNS = (
     *("cluster", "valid_from", "valid_to", "g_per_kwh", "carbon_free_ratio"),

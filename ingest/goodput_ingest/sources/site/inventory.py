@@ -12,26 +12,21 @@ order of the node's gres list; an empty time is as far as there is evidence, or 
 without GPUs says only where the node stands: in which rack, row of racks, and on which power feed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from datetime import datetime
+from pathlib import Path
+from typing import ClassVar
 
 import polars as pl
 
 from goodput_ingest.formats import csv_table, gres, pci
 from goodput_ingest.formats.gpu_slots import GPU_INSTANCES, GPUS, slot_rows
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
+from goodput_ingest.source import Batch, ReadOptions
 from goodput_queries.evidence.batch import Reject
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import datetime
-    from pathlib import Path
-
-    from goodput_ingest.source import Batch, ReadOptions
 
 COLUMNS = (
     *("cluster", "node", "gpu_index", "slurm_index", "gpu_uuid", "pci_bus_id", "gpu_model"),

@@ -1,22 +1,16 @@
 """Shared parsing of price, tariff, budget and carbon files: exact amounts, whole hours, rejects."""
 
-from __future__ import annotations
-
 import hashlib
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from goodput_ingest.formats import csv_table
+from goodput_ingest.source import ReadOptions
 from goodput_queries.evidence.batch import Reject
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from datetime import datetime
-    from pathlib import Path
-
-    from goodput_ingest.source import ReadOptions
 
 AMOUNT_MAX = Decimal(10) ** 12
 DECIMALS = 6

@@ -8,24 +8,19 @@ States are those of the ledger. An empty end is still so. Node `*` is up while t
 whole cluster, so that a node without a row of that time was up.
 """
 
-from __future__ import annotations
-
 import hashlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from datetime import datetime
+from pathlib import Path
+from typing import ClassVar
 
 import polars as pl
 
 from goodput_ingest.formats import csv_table
 from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
+from goodput_ingest.source import Batch, ReadOptions
 from goodput_queries.evidence.batch import Reject
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import datetime
-    from pathlib import Path
-
-    from goodput_ingest.source import Batch, ReadOptions
 
 COLUMNS = ("cluster", "node", "state", "start", "end", "reason")
 REQUIRED = ("node", "state", "start")

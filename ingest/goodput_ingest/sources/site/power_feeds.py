@@ -8,23 +8,18 @@ Feeds are called as the `feed` of the inventory calls them, where `1A1+1B1` is a
 server_ratio: power of a server for each watt of its GPUs; without it the GPUs alone are the load.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from datetime import datetime
+from pathlib import Path
+from typing import ClassVar
 
 import polars as pl
 
 from goodput_ingest.formats import csv_table
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
+from goodput_ingest.source import Batch, ReadOptions
 from goodput_ingest.sources.site.money import exact, overhead, read_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import datetime
-    from pathlib import Path
-
-    from goodput_ingest.source import Batch, ReadOptions
 
 COLUMNS = ("cluster", "feed", "capacity_kw", "server_ratio", "note")
 POWER_FEEDS = {

@@ -11,16 +11,18 @@ sums over whole hours, so a price changes on one. Amounts are in the currency of
 `currency` names it, and makes sure of it.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import Path
+from typing import ClassVar
 
 import polars as pl
 
 from goodput_ingest.formats import csv_table
 from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
+from goodput_ingest.source import Batch, ReadOptions
 from goodput_ingest.sources.site.money import (
     AMOUNT_MAX,
     amount,
@@ -29,13 +31,6 @@ from goodput_ingest.sources.site.money import (
     read_rows,
     validity,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import datetime
-    from pathlib import Path
-
-    from goodput_ingest.source import Batch, ReadOptions
 
 MATCHED = ("cluster", "gpu_model", "mig_profile", "partition", "qos")
 OWNED = ("purchase_cost", "life_h", "availability_ratio", "overhead_cost_per_gpu_h")

@@ -9,25 +9,20 @@ Without hours a row holds all day. `pue` is the energy of the site over that of 
 `currency` is as in `rates`.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from datetime import datetime
+from pathlib import Path
+from typing import ClassVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import polars as pl
 
 from goodput_ingest.formats import csv_table
 from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
+from goodput_ingest.source import Batch, ReadOptions
 from goodput_ingest.sources.site.money import currency, exact, overhead, read_rows, validity
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import datetime
-    from pathlib import Path
-
-    from goodput_ingest.source import Batch, ReadOptions
 
 COLUMNS = (
     *("cluster", "zone", "from_hour", "to_hour", "price_per_kwh", "pue", "server_ratio"),

@@ -1,10 +1,10 @@
 """Intervals that Slurm keeps: events of nodes and reservations (sacctmgr, scontrol)."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import polars as pl
 
@@ -16,11 +16,6 @@ from goodput_ingest.sources.slurm import states as slurm_states
 from goodput_ingest.sources.slurm.jobs import records
 from goodput_ingest.sources.slurm.nodes import NODE_STATES
 from goodput_queries.evidence.batch import Reject
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
-    from zoneinfo import ZoneInfo
 
 WHOLE_CLUSTER = "*"
 RESERVATIONS = {

@@ -1,7 +1,5 @@
 """The fields of `sacct`: what is asked of the command is what is read from files and from JSON."""
 
-from __future__ import annotations
-
 from typing import Final
 
 FIELDS: Final[dict[str, str | None]] = {  # with the column that its text or its time becomes

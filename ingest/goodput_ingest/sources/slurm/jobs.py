@@ -4,11 +4,11 @@ Names and comments are free text in the same line as the fields. A record in whi
 must be unique appears twice may be forged: it is rejected.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import polars as pl
 
@@ -18,11 +18,6 @@ from goodput_ingest.formats.timestamps import instants, repeated
 from goodput_ingest.sources.slurm import repeated_hours, requests
 from goodput_queries.errors import IngestError
 from goodput_queries.evidence.batch import Reject
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-    from zoneinfo import ZoneInfo
 
 HOLDS = {
     "cluster": pl.String(),

@@ -5,11 +5,9 @@ then: a snapshot proves no more. sinfo has no header in most captures; its colum
 what all their values look like, and a text in which that fails is refused.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from datetime import datetime
 
 import polars as pl
 
@@ -20,9 +18,6 @@ from goodput_ingest.sources.slurm import states as slurm_states
 from goodput_ingest.sources.slurm.jobs import records
 from goodput_queries.errors import IngestError
 from goodput_queries.evidence.batch import Reject
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 MEBIBYTE = 1_048_576
 NO_TIME = (

@@ -1,10 +1,8 @@
 """Why a job of GPUs waits and which nodes it asks for, as the controller lists jobs."""
 
-from __future__ import annotations
-
 import re
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
+from typing import Any
 
 import polars as pl
 
@@ -12,9 +10,6 @@ from goodput_ingest.formats import gres, hostlist
 from goodput_ingest.formats.json_text.json_lines import EPOCH
 from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.sources.slurm.features import feature_sets
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 REQUESTS = {
     "cluster": pl.String(),

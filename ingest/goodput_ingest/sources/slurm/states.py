@@ -1,7 +1,5 @@
 """Slurm's node states, long and short and with their signs, to the states of the ledger."""
 
-from __future__ import annotations
-
 import re
 
 SIGNS = {

@@ -1,10 +1,8 @@
 """What the Cost page says of its days: tiles, budgets, unit costs, files, past statements."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import streamlit as st
@@ -15,15 +13,13 @@ from goodput_app.access.identity import Action
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, tables
 from goodput_app.dashboard.components.cost import cost_scope
+from goodput_app.dashboard.components.cost.cost_scope import Shown
 from goodput_app.dashboard.data import statements
 from goodput_app.dashboard.figures import cost as figures_cost
 from goodput_app.text import glossary, units
+from goodput_billing.delivery.archive import PastStatement
 from goodput_billing.statement import window
 from goodput_queries.errors import GoodputError, NotPermittedError
-
-if TYPE_CHECKING:
-    from goodput_app.dashboard.components.cost.cost_scope import Shown
-    from goodput_billing.delivery.archive import PastStatement
 
 BUDGETS = {
     "account": "Account",

@@ -1,10 +1,8 @@
 """Which days and accounts the Cost page speaks of, and what its figures rest on."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import polars as pl
 import streamlit as st
@@ -14,16 +12,12 @@ from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import scope_bar, tables
 from goodput_app.dashboard.data import marts, statements
 from goodput_app.dashboard.data.statements import Chosen, DayCost
+from goodput_app.dashboard.scope import View
 from goodput_app.text import units
 from goodput_billing.statement import window
 from goodput_billing.statement.amounts.charges import IDLE_POLICIES
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from goodput_app.dashboard.scope import View
-    from goodput_billing.statement.days import Day
-    from goodput_queries.scope import Scope
+from goodput_billing.statement.days import Day
+from goodput_queries.scope import Scope
 
 SECTIONS = {"": "Statement", "prices": "Prices", "what-if": "What if"}
 IDLE_LABELS = {

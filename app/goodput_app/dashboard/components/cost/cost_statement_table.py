@@ -1,10 +1,8 @@
 """The statement as a table: by account, user, run, partition or model, with links."""
 
-from __future__ import annotations
-
 import io
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import streamlit as st
@@ -13,15 +11,13 @@ from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import places, scope_bar, tables
 from goodput_app.dashboard.components.cost import cost_adjustments, cost_scope
 from goodput_app.dashboard.components.cost.cost_parts import in_browser
+from goodput_app.dashboard.components.cost.cost_scope import Shown
 from goodput_app.dashboard.data import statements
+from goodput_app.dashboard.scope import View
 from goodput_app.text import units
 from goodput_billing.adjustments.record import Target
 from goodput_billing.render.safe_text import harmless
 from goodput_billing.statement.days import day_of
-
-if TYPE_CHECKING:
-    from goodput_app.dashboard.components.cost.cost_scope import Shown
-    from goodput_app.dashboard.scope import View
 
 RUN_PAGE, RUNS_PAGE = "pages/one_run.py", "pages/all_runs.py"
 OVERVIEW_PAGE = "pages/fleet_overview.py"

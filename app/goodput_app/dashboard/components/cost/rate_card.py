@@ -1,7 +1,5 @@
 """Prices, tariffs and budgets: what holds, since when, where it comes from, how to change it."""
 
-from __future__ import annotations
-
 import shlex
 from typing import Any
 

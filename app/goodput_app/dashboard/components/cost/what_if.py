@@ -1,10 +1,8 @@
 """What if: a scenario's inputs with where each comes from, and its answers with their formulas."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING
 
 import polars as pl
 import streamlit as st
@@ -15,17 +13,13 @@ from goodput_app.dashboard.components.cost import cost_scope
 from goodput_app.dashboard.components.cost.cost_parts import in_browser
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import statements
+from goodput_app.dashboard.scope import View
 from goodput_app.text import units
 from goodput_scenarios import by_account, scenario
 from goodput_scenarios.measured import EVERY_MODEL
+from goodput_scenarios.scenario import Answer, Field, Given, Scenario
 from goodput_scenarios.scenarios import SCENARIOS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from goodput_app.dashboard.scope import View
-    from goodput_scenarios.scenario import Answer, Field, Given, Scenario
-    from goodput_scenarios.span import Span
+from goodput_scenarios.span import Span
 
 IDLE_POLICY = "idle-policy"
 SUBJECTS = {

@@ -1,7 +1,5 @@
 """The audit log on the Data page, for admins."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from goodput_app.access import rows

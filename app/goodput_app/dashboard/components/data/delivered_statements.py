@@ -1,7 +1,5 @@
 """Statements that went out: by which channel, when, and what failed."""
 
-from __future__ import annotations
-
 import polars as pl
 import streamlit as st
 

@@ -1,7 +1,5 @@
 """Notifications on the Data page: targets, failures, messages that wait, a test message."""
 
-from __future__ import annotations
-
 import polars as pl
 import streamlit as st
 

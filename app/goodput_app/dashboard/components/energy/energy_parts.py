@@ -1,8 +1,6 @@
 """Parts of the Energy page: power over time, accounts with carbon, idle power, head-room."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import polars as pl
 import streamlit as st
@@ -10,14 +8,10 @@ import streamlit as st
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import charts, places, scope_bar, tables
 from goodput_app.dashboard.data import energy, metrics
+from goodput_app.dashboard.data.energy import Level
 from goodput_app.dashboard.figures import power as figures
+from goodput_app.dashboard.scope import View
 from goodput_app.text import units
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from goodput_app.dashboard.data.energy import Level
-    from goodput_app.dashboard.scope import View
 
 COST_PAGE = "pages/cost_statement.py"
 LEVELS: dict[str, Level] = {"rack": "rack", "node": "node"}

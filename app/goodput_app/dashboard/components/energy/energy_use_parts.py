@@ -1,16 +1,11 @@
 """Parts of the Energy page about what energy did: steps, caps, idle programs, heat margins."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard.components import places, tables
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 EXECUTING = {
     "label": "Account",

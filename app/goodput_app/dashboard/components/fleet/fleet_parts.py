@@ -1,8 +1,7 @@
 """Parts of the Fleet page: the choice of colour and rack, cells, rows over time, and its tables."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import polars as pl
 import streamlit as st
@@ -11,15 +10,11 @@ from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import charts, places, scope_bar, tables
 from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.data import fleet, metrics
+from goodput_app.dashboard.data.fleet import Level
 from goodput_app.dashboard.figures.fleet import cell_colours, rack_grid, rows_over_time
 from goodput_app.dashboard.figures.fleet.cell_colours import Metric
+from goodput_app.dashboard.scope import View
 from goodput_app.text import units
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from goodput_app.dashboard.data.fleet import Level
-    from goodput_app.dashboard.scope import View
 
 CELLS_MAX = 1_500
 HOUR_MS = 3_600_000

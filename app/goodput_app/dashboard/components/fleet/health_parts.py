@@ -1,10 +1,7 @@
 """Parts of the page of health: the fleet's failures, nodes by day, nodes by cost, tables."""
 
-from __future__ import annotations
-
 import json
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 import polars as pl
 import streamlit as st
@@ -13,10 +10,8 @@ from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, places, scope_bar, tables, tiles
 from goodput_app.dashboard.data import health
 from goodput_app.dashboard.figures import health as figures
+from goodput_app.dashboard.scope import View
 from goodput_app.text import units
-
-if TYPE_CHECKING:
-    from goodput_app.dashboard.scope import View
 
 DAY = timedelta(days=1)
 FIRST_KIND = "xid_hardware"

@@ -1,8 +1,6 @@
 """Parts of the Node page that show its host: lines, lost links, what is not configured."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import polars as pl
 import streamlit as st
@@ -11,9 +9,6 @@ from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import places, states
 from goodput_app.dashboard.data import metrics
 from goodput_app.dashboard.figures import telemetry as figures
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 NAME = "Host"
 NOT_CONFIGURED = (

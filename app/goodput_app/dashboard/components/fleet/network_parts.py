@@ -1,9 +1,5 @@
 """Parts of the Network page: the answer in a sentence, bandwidth, ports, transports, nccl-tests."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import polars as pl
 import streamlit as st
 
@@ -13,9 +9,7 @@ from goodput_app.dashboard.components.fleet import host_parts
 from goodput_app.dashboard.data import network
 from goodput_app.dashboard.figures import network as figures
 from goodput_app.text import units
-
-if TYPE_CHECKING:
-    from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope
 
 SLOW_NODES = {
     "node": "Node",

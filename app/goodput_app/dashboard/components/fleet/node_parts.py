@@ -1,9 +1,7 @@
 """Parts of the page of nodes: the list, and of one node its GPUs on one time axis."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import polars as pl
 import streamlit as st
@@ -14,12 +12,8 @@ from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.components.fleet import host_parts
 from goodput_app.dashboard.data import metrics
 from goodput_app.dashboard.figures import telemetry as figures
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from goodput_app.dashboard.scope import View
-    from goodput_queries.scope import Scope
+from goodput_app.dashboard.scope import View
+from goodput_queries.scope import Scope
 
 POINTS_MAX = 240
 NODES = {

@@ -1,7 +1,5 @@
 """Parts of the Compare page about all runs: baselines, scaling, GPU models, published results."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import polars as pl

@@ -1,10 +1,7 @@
 """Parts of the Compare page: its two sides, the answer, what differs, files of it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import polars as pl
 import streamlit as st
@@ -13,6 +10,7 @@ from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import charts, scope_bar, tables, tiles
 from goodput_app.dashboard.data import marts, speed
 from goodput_app.dashboard.figures import compare as figures
+from goodput_app.dashboard.scope import View
 from goodput_app.settings import settings
 from goodput_app.text import units
 from goodput_app.time_expressions import moment_ms
@@ -20,14 +18,11 @@ from goodput_queries.errors import QueryError
 from goodput_queries.scope import Scope
 from goodput_scenarios.comparison import report
 from goodput_scenarios.comparison.aligned import PROGRESS, STEP, aligned
+from goodput_scenarios.comparison.compare import Comparison
+from goodput_scenarios.comparison.differences import Difference
 from goodput_scenarios.comparison.gate import shown
 from goodput_scenarios.comparison.sides import Side
-
-if TYPE_CHECKING:
-    from goodput_app.dashboard.scope import View
-    from goodput_scenarios.comparison.compare import Comparison
-    from goodput_scenarios.comparison.differences import Difference
-    from goodput_scenarios.comparison.speeds import Speed
+from goodput_scenarios.comparison.speeds import Speed
 
 MODES = {"": "Two runs", "time": "Before and after"}
 WARNINGS_MAX = 3

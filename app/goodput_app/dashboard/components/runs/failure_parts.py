@@ -1,8 +1,6 @@
 """Parts of the run and health pages: why attempts failed, and what led to it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import streamlit as st
@@ -11,9 +9,7 @@ from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import places, tables
 from goodput_app.dashboard.data import failures
 from goodput_app.text import units
-
-if TYPE_CHECKING:
-    from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope
 
 CAUSES = {
     "rank": "Rank",

@@ -1,18 +1,14 @@
 """Parts of the run page about data and pipeline parallelism: the ideal step beside the real one."""
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
+import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, tables, tiles
 from goodput_app.dashboard.figures import pipelines as figures
 from goodput_app.text import units
-
-if TYPE_CHECKING:
-    import polars as pl
 
 WORST_SHOWN = 5
 WORKERS = {

@@ -1,16 +1,10 @@
 """How long job runs wait for GPUs: a part of the Runs page."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
 from goodput_app.dashboard.components import scope_bar, tables
 from goodput_app.dashboard.data import marts
-
-if TYPE_CHECKING:
-    from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope
 
 TEAM = "team"
 GROUPS = {"size": "Size", "reason": "Reason"}

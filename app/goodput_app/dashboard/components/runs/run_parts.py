@@ -1,7 +1,5 @@
 """Parts of the run page: its heading with the verdict, its GPUs, its lineage."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import polars as pl

@@ -1,7 +1,5 @@
 """Parts of the run page about its speed: tiles, changes of step time, memory that grows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import polars as pl

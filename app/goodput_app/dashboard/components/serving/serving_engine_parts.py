@@ -1,17 +1,12 @@
 """Parts of the Serving page about single engines and the tenants of request logs."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import places, tables
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 ENGINE = "serving_engine"
 ENGINES = {

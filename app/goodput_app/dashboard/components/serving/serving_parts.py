@@ -1,8 +1,7 @@
 """Parts of the Serving page: models, latencies, objectives, what is over time."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, get_args
+from collections.abc import Mapping
+from typing import Any, get_args
 
 import polars as pl
 import streamlit as st
@@ -13,12 +12,8 @@ from goodput_app.dashboard.components.runs.speed_parts import amount
 from goodput_app.dashboard.components.serving.serving_engine_parts import METRICS, rest
 from goodput_app.dashboard.data import metrics, serving
 from goodput_app.dashboard.figures import serving as figures
+from goodput_app.dashboard.scope import View
 from goodput_app.text import units
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from goodput_app.dashboard.scope import View
 
 MODEL, LEVEL, METRIC = "served_model", "served_by", "served_metric"
 MODELS = {
