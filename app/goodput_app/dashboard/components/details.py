@@ -11,6 +11,7 @@ from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import charts, places, scope_bar, tables
 from goodput_app.dashboard.components.rows import cards
 from goodput_app.dashboard.components.runs import run_parts
+from goodput_app.dashboard.components.table_columns import headers
 from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.figures import ledger as figures
 from goodput_app.dashboard.scope import View
@@ -20,17 +21,7 @@ from goodput_queries.scope import Scope
 RUN_PAGE = "pages/one_run.py"
 WASTE_PAGE = "pages/idle_gaps.py"
 VERDICT_PX, CATEGORY_PX = 230, 165
-LOSSES = {
-    "label": "Loss",
-    "run_name": "Run",
-    "team": "Team",
-    "node": "Node",
-    "gpu_ms": "GPU time",
-    "cause": "Cause",
-    "confidence": "Confidence",
-    "cost": "Cost",
-    "fix": "What to do",
-}
+LOSSES = headers("details.losses")
 # the columns that are seen have room on a page 1,000 px wide
 LOSS_WIDTHS_PX = {
     "label": 125,

@@ -10,6 +10,7 @@ import streamlit as st
 from goodput_app.access import rows
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import scope_bar, tables
+from goodput_app.dashboard.components.table_columns import headers
 from goodput_app.dashboard.data import marts, statements
 from goodput_app.dashboard.data.statements import Chosen, DayCost
 from goodput_app.dashboard.scope import View
@@ -20,20 +21,8 @@ from goodput_billing.statement.days import Day
 from goodput_queries.scope import Scope
 
 SECTIONS = {"": "Statement", "prices": "Prices", "what-if": "What if"}
-IDLE_LABELS = {
-    "none": "separate line",
-    "proportional": "proportional to usage",
-    "uniform": "even split",
-    "by_quota": "by quota",
-}
-UNPRICED = {
-    "cluster": "Cluster",
-    "gpu_model": "GPU model",
-    "mig_profile": "MIG profile",
-    "partition": "Partition",
-    "qos": "QOS",
-    "gpu_ms": "GPU time",
-}
+IDLE_LABELS = headers("cost_scope.idle_labels")
+UNPRICED = headers("cost_scope.unpriced")
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from goodput_app.dashboard import price_edit, theme
 from goodput_app.dashboard.components import tables
 from goodput_app.dashboard.components.cost.cost_parts import BUDGET_EXAMPLE, in_browser
 from goodput_app.dashboard.components.states import panel
+from goodput_app.dashboard.components.table_columns import headers
 from goodput_app.dashboard.data import statements
 from goodput_app.process.store import current_store
 from goodput_app.settings import settings
@@ -19,12 +20,7 @@ from goodput_app.text import units
 from goodput_queries.errors import GoodputError
 
 SAID = "prices_said"
-ORIGIN = {
-    "valid_from": "From (UTC)",
-    "valid_to": "To (UTC)",
-    "source": "Source",
-    "note": "Origin",
-}
+ORIGIN = headers("rate_card.origin")
 RATES = {
     "cluster": "Cluster",
     "gpu_model": "GPU model",

@@ -12,6 +12,7 @@ from goodput_app.dashboard.components import scope_bar, tables
 from goodput_app.dashboard.components.cost import cost_scope
 from goodput_app.dashboard.components.cost.cost_parts import in_browser
 from goodput_app.dashboard.components.states import panel
+from goodput_app.dashboard.components.table_columns import headers
 from goodput_app.dashboard.data import statements
 from goodput_app.dashboard.scope import View
 from goodput_app.text import units
@@ -39,13 +40,7 @@ POLICIES = {
     "uniform_cost": "Even split",
     "by_quota_cost": "By quota",
 }
-AT_PRICE = {
-    "account": "Account",
-    "cluster": "Cluster",
-    "now_cost": "Now",
-    "new_cost": "At the new price",
-    "difference_cost": "Difference",
-}
+AT_PRICE = headers("what_if.at_price")
 VIEW = re.compile(r"^marts\.\w+(: )?")  # that a value is read from: the command says it, too
 KIND_BADGES: dict[str, tuple[str, theme.Badge]] = {
     "measured": ("measured", "green"),

@@ -7,6 +7,7 @@ import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import places, states
+from goodput_app.dashboard.components.table_columns import headers
 from goodput_app.dashboard.data import metrics
 from goodput_app.dashboard.figures import telemetry as figures
 
@@ -15,14 +16,7 @@ NOT_CONFIGURED = (
     "Not configured: metrics of the host (CPU, memory, disks, Ethernet, InfiniBand). Let the "
     "Prometheus that Goodput reads scrape node_exporter (port 9100), or add to goodput.toml:"
 )
-EVENTS = {
-    "start_at": "Link down",
-    "end_at": "Link up again",
-    "length_s": "Link down for",
-    "link": "Link",
-    "evidence": "Evidence",
-    "runs": "Affected runs",
-}
+EVENTS = headers("host.events")
 BY_STATE = "a reading found it down"
 BY_COUNTER = "its link-down counter rose between two readings"
 

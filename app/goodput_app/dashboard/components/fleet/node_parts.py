@@ -10,44 +10,16 @@ from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import places, tables
 from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.components.fleet import host_parts
+from goodput_app.dashboard.components.table_columns import headers
 from goodput_app.dashboard.data import metrics
 from goodput_app.dashboard.figures import telemetry as figures
 from goodput_app.dashboard.scope import View
 from goodput_queries.scope import Scope
 
 POINTS_MAX = 240
-NODES = {
-    "node": "Node",
-    "cluster": "Cluster",
-    "rack": "Rack",
-    "gpu_model": "GPU model",
-    "gpus": "GPUs",
-    "read_gpus": "GPUs with readings",
-    "power_w": "Power of the GPUs",
-    "gpu_temperature_c": "Hottest GPU",
-    "thermal_s": "Thermal slowdown",
-    "events": "Events",
-    "last_event_at": "Last event",
-    "held_ms": "Allocated",
-    "useful_ms": "Useful",
-    "wasted_ms": "Wasted",
-    "wasted_cost": "Wasted cost",
-}
+NODES = headers("node.nodes")
 NODES_HIDDEN = ("gpu_model", "read_gpus", "power_w", "last_event_at", "useful_ms")
-GPUS = {
-    "gpu_index": "GPU",
-    "gpu_model": "GPU model",
-    "label": "Last category",
-    "job_name": "Run",
-    "run_id": "Run ID",
-    "activity_ratio": "Last activity",
-    "power_w": "Last power",
-    "gpu_temperature_c": "Last temperature",
-    "memory_used_gib": "Last memory used (GiB)",
-    "events": "Events",
-    "last_reading_at": "Last reading",
-    "gpu_uuid": "UUID",
-}
+GPUS = headers("node.gpus")
 GPUS_HIDDEN = ("gpu_model", "run_id", "gpu_uuid")
 
 

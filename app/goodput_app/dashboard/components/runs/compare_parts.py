@@ -8,6 +8,7 @@ import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import charts, scope_bar, tables, tiles
+from goodput_app.dashboard.components.table_columns import headers
 from goodput_app.dashboard.data import marts, speed
 from goodput_app.dashboard.figures import compare as figures
 from goodput_app.dashboard.scope import View
@@ -28,29 +29,9 @@ MODES = {"": "Two runs", "time": "Before and after"}
 WARNINGS_MAX = 3
 SPANS = {"1h": 3_600, "6h": 21_600, "1d": 86_400, "7d": 604_800}
 SPAN_NAMES = {"1h": "1 hour", "6h": "6 hours", "1d": "1 day", "7d": "7 days"}
-MEASURES = {
-    "measure": "Measure",
-    "workload": "Workload",
-    "unit": "Unit",
-    "value_a": "A",
-    "value_b": "B",
-    "change_ratio": "Change from A to B",
-    "interval": "95 % interval",
-    "counts": "n (independent)",
-    "spreads": "Spread",
-    "not_comparable": "Not comparable",
-}
+MEASURES = headers("compare.measures")
 ATTRIBUTES = {"label": "Attribute", "a": "A", "b": "B"}
-CHANGES = {
-    "started_at": "Start",
-    "workload": "Workload",
-    "gpus": "GPUs",
-    "label": "Attribute",
-    "value_before": "Before",
-    "value_after": "After",
-    "run_name_before": "Run before",
-    "run_name": "Run after",
-}
+CHANGES = headers("compare.changes")
 FORM_NAMES = {"text": "Text", "json": "JSON", "markdown": "Markdown", "html": "HTML"}
 MIME = {
     "text": "text/plain",
