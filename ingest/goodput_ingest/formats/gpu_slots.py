@@ -1,35 +1,9 @@
 """Rows of GPUs and MIG instances from the numbered slots of a node's GRES list."""
 
-import polars as pl
+from goodput_ingest.formats import gres, raw_tables
 
-from goodput_ingest.formats import gres
-from goodput_ingest.formats.parsed import INSTANT
-
-GPUS = {
-    "cluster": pl.String(),
-    "gpu_uuid": pl.String(),
-    "node": pl.String(),
-    "gpu_index": pl.Int32(),
-    "slurm_index": pl.Int32(),
-    "pci_bus_id": pl.String(),
-    "gpu_model": pl.String(),
-    "power_limit_w": pl.Float64(),
-    "slowdown_temperature_c": pl.Float64(),
-    "driver_version": pl.String(),
-    "vbios_version": pl.String(),
-    "valid_from_at": INSTANT,
-    "valid_to_at": INSTANT,
-}
-GPU_INSTANCES = {
-    "cluster": pl.String(),
-    "gpu_uuid": pl.String(),
-    "gpu_instance": pl.String(),
-    "profile": pl.String(),
-    "compute_slices": pl.Int32(),
-    "slurm_index": pl.Int32(),
-    "valid_from_at": INSTANT,
-    "valid_to_at": INSTANT,
-}
+GPUS = raw_tables.columns("gpus", "source", "memory_bytes", "sm_clock_max_hz")
+GPU_INSTANCES = raw_tables.columns("gpu_instances", "source", "slices_of")
 
 
 def slot_rows(

@@ -73,11 +73,6 @@ class Metric:
         """The column of raw.gpu_samples; None for rows of raw.gpu_samples_other."""
         return self.metric if self.metric in _WIDE else None
 
-    @property
-    def repeats_over_mig(self) -> bool:
-        """Whether each MIG instance repeats the reading of the whole GPU."""
-        return self.on_mig == "whole"
-
 
 class Exporter(NamedTuple):
     """How an exporter's names begin.

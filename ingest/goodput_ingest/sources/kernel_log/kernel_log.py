@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
-from goodput_ingest.formats import files, syslog
+from goodput_ingest.formats import files, raw_tables, syslog
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.formats.pci import pci_bus_id
@@ -43,30 +43,8 @@ BOOT_STAMP = re.compile(r"^(?:<\d+>)?\[ *\d+\.\d+\] ?")
 PROGRAM = re.compile(r"(?:^|\s)[\w./-]+(?:\[\d+\])?: ")  # its name, before what it says
 WORTH_A_LOOK = re.compile(r'Xid|NVRM|"MESSAGE"\s*:\s*\[')
 
-SCHEMA: dict[str, Any] = {
-    "source": pl.String,
-    "cluster": pl.String,
-    "node": pl.String,
-    "gpu_uuid": pl.String,
-    "pci_bus_id": pl.String,
-    "ts": pl.Datetime("us"),
-    "ts_precision": pl.String,
-    "kind": pl.String,
-    "code": pl.Int32,
-    "pid": pl.String,
-    "process_name": pl.String,
-    "message": pl.String,
-}
-NODE_EVENTS: dict[str, Any] = {
-    "source": pl.String,
-    "cluster": pl.String,
-    "node": pl.String,
-    "ts": pl.Datetime("us"),
-    "kind": pl.String,
-    "pid": pl.String,
-    "process_name": pl.String,
-    "message": pl.String,
-}
+SCHEMA = raw_tables.columns("gpu_events")
+NODE_EVENTS = raw_tables.columns("node_events")
 
 
 @dataclass(frozen=True)

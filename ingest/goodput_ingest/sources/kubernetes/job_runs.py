@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from goodput_ingest.formats import raw_tables
 from goodput_ingest.formats.json_text.json_lines import EPOCH
 from goodput_ingest.formats.parsed import INSTANT, Parsed, frame
 from goodput_ingest.sources.kubernetes.gangs import Gang, gangs, queue
@@ -46,12 +47,7 @@ JOB_RUNS: dict[str, Any] = {
     "cpus": pl.Int32, "cpus_requested": pl.Int32, "elapsed_s": pl.Int64, "restarts": pl.Int32,
     "comment": pl.String, "alloc_tres": pl.String, "req_tres": pl.String, "observed_at": INSTANT,
 }  # fmt: skip
-HOLDS: dict[str, Any] = {
-    "cluster": pl.String, "job_id_raw": pl.String, "submit_at": INSTANT, "node": pl.String,
-    "slurm_index": pl.Int32, "gpu_uuid": pl.String, "gpu_instance": pl.String,
-    "gpu_type": pl.String, "gpus": pl.Int32, "method": pl.String,
-    "start_at": INSTANT, "end_at": INSTANT,
-}  # fmt: skip
+HOLDS = raw_tables.columns("holds", "source")
 
 
 def parsed_job_runs(seen: Observation, cluster: str, memory: PodMemory) -> list[Parsed]:

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from goodput_ingest.formats import raw_tables
 from goodput_ingest.formats.json_text.json_lines import EPOCH, printable
 from goodput_ingest.formats.parsed import INSTANT, Parsed, frame
 from goodput_ingest.prometheus_api.answer import Series
@@ -53,11 +54,7 @@ GPUS: dict[str, Any] = {
     "valid_to_at": INSTANT,
 }  # fmt: skip
 
-SHARES: dict[str, Any] = {
-    "cluster": pl.String, "gpu_uuid": pl.String, "gpu_instance": pl.String, "profile": pl.String,
-    "compute_slices": pl.Int32, "slices_of": pl.Int32, "slurm_index": pl.Int32,
-    "valid_from_at": INSTANT, "valid_to_at": INSTANT,
-}  # fmt: skip
+SHARES = raw_tables.columns("gpu_instances", "source")
 
 
 def parsed_nodes(seen: Observation, cluster: str) -> list[Parsed]:

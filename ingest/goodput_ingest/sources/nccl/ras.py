@@ -15,7 +15,7 @@ from typing import Any, ClassVar, cast
 
 import polars as pl
 
-from goodput_ingest.formats import files
+from goodput_ingest.formats import files, raw_tables
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.formats.timestamps import instants
@@ -32,33 +32,9 @@ ANSWER_MAX_CHARS = (
     64 * 1024 * 1024
 )  # 100,000 ranks in ten communicators have 300 MB: asked too much
 
-ORIGIN_COLUMNS = {"source": pl.String, "cluster": pl.String}
-COUNTS: dict[str, Any] = {
-    **ORIGIN_COLUMNS,
-    "comm_id": pl.String,
-    "comm_ranks": pl.Int32,
-    "ts": pl.Datetime("us"),
-    "operation": pl.String,
-    "launched": pl.Int64,
-    "rank_count": pl.Int32,
-    "ranks": pl.List(pl.Int32),
-}
-STATES: dict[str, Any] = {
-    **{name: COUNTS[name] for name in (*ORIGIN_COLUMNS, "comm_id", "comm_ranks", "ts")},
-    "state": pl.String,
-    "rank_count": pl.Int32,
-    "ranks": pl.List(pl.Int32),
-}
-RANK_MAP: dict[str, Any] = {
-    **ORIGIN_COLUMNS,
-    "comm_id": pl.String,
-    "rank": pl.Int32,
-    "ranks": pl.Int32,
-    "node": pl.String,
-    "pid": pl.Int64,
-    "gpu_index": pl.Int32,
-    "seen_at": pl.Datetime("us"),
-}
+COUNTS = raw_tables.columns("comm_counts")
+STATES = raw_tables.columns("comm_states")
+RANK_MAP = raw_tables.columns("rank_map", "comm_name", "local_rank", "pci_bus_id", "gpu_uuid")
 
 
 @dataclass(frozen=True)

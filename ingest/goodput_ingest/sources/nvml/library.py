@@ -8,7 +8,7 @@ import importlib
 from typing import Any
 
 # NVML_ERROR_*, the same numbers in every version
-NOT_FOUND, TIMEOUT = 6, 10
+TIMEOUT = 10
 GPU_IS_LOST, RESET_REQUIRED = 15, 16
 DRIVER_GONE = (1, 9, 12, 18)  # uninitialized, driver not loaded, library not found, mismatch
 VERSION_MISMATCH = 18

@@ -13,10 +13,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import ClassVar
 
-import polars as pl
-
-from goodput_ingest.formats import csv_table
-from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
+from goodput_ingest.formats import csv_table, raw_tables
+from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.source import Batch, ReadOptions
 from goodput_ingest.sources.site.money import currency, exact, read_rows, validity
 
@@ -25,16 +23,7 @@ COLUMNS = (
     *("currency", "valid_from", "valid_to", "note"),
 )
 AMOUNTS = {"cost_per_month", "quota_gpus"}
-BUDGETS = {
-    "cluster": pl.String(),
-    "account": pl.String(),
-    "cost_per_month": pl.Decimal(18, 2),
-    "quota_gpus": pl.Decimal(18, 6),
-    "currency": pl.String(),
-    "valid_from_at": INSTANT,
-    "valid_to_at": INSTANT,
-    "note": pl.String(),
-}
+BUDGETS = raw_tables.columns("budgets", "source")
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import ClassVar
 
-import polars as pl
-
-from goodput_ingest.formats import csv_table
-from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
+from goodput_ingest.formats import csv_table, raw_tables
+from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.source import Batch, ReadOptions
 from goodput_ingest.sources.site.money import exact, overhead, read_rows, validity
 
@@ -26,16 +24,7 @@ COLUMNS = (
     *("cluster", "valid_from", "valid_to", "g_per_kwh", "carbon_free_ratio"),
     *("pue", "server_ratio", "note"),
 )
-CARBON = {
-    "cluster": pl.String(),
-    "valid_from_at": INSTANT,
-    "valid_to_at": INSTANT,
-    "g_per_kwh": pl.Decimal(18, 6),
-    "carbon_free_ratio": pl.Decimal(9, 6),
-    "pue": pl.Decimal(9, 6),
-    "server_ratio": pl.Decimal(9, 6),
-    "note": pl.String(),
-}
+CARBON = raw_tables.columns("carbon", "source")
 INTENSITY_MAX_G = 5_000  # per kWh: more than twice that of lignite
 
 

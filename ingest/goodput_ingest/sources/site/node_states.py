@@ -17,8 +17,8 @@ from typing import ClassVar
 
 import polars as pl
 
-from goodput_ingest.formats import csv_table
-from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
+from goodput_ingest.formats import csv_table, raw_tables
+from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.source import Batch, ReadOptions
 from goodput_queries.evidence.batch import Reject
 
@@ -26,14 +26,7 @@ COLUMNS = ("cluster", "node", "state", "start", "end", "reason")
 REQUIRED = ("node", "state", "start")
 STATES = ("up", "down", "drained", "maintenance", "powered_off", "planned")
 WHOLE_CLUSTER = "*"
-NODE_STATES = {
-    "cluster": pl.String(),
-    "node": pl.String(),
-    "state": pl.String(),
-    "start_at": INSTANT,
-    "end_at": INSTANT,
-    "reason": pl.String(),
-}
+NODE_STATES = raw_tables.columns("node_states", "source", "state_raw", "user_name")
 
 
 @dataclass(frozen=True)

@@ -14,21 +14,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import ClassVar
 
-import polars as pl
-
-from goodput_ingest.formats import csv_table
+from goodput_ingest.formats import csv_table, raw_tables
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.source import Batch, ReadOptions
 from goodput_ingest.sources.site.money import exact, overhead, read_rows
 
 COLUMNS = ("cluster", "feed", "capacity_kw", "server_ratio", "note")
-POWER_FEEDS = {
-    "cluster": pl.String(),
-    "feed": pl.String(),
-    "capacity_w": pl.Float64(),
-    "server_ratio": pl.Float64(),
-    "note": pl.String(),
-}
+POWER_FEEDS = raw_tables.columns("power_feeds", "source")
 
 
 @dataclass(frozen=True)

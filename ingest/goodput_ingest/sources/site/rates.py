@@ -18,10 +18,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import ClassVar
 
-import polars as pl
-
-from goodput_ingest.formats import csv_table
-from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
+from goodput_ingest.formats import csv_table, raw_tables
+from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.source import Batch, ReadOptions
 from goodput_ingest.sources.site.money import (
     AMOUNT_MAX,
@@ -45,14 +43,8 @@ COLUMNS = (
     "note",
 )
 AMOUNTS = {"price_per_gpu_h", "factor", "purchase_cost"}
-_SHARED = {
-    **dict.fromkeys(MATCHED, pl.String()),
-    "valid_from_at": INSTANT,
-    "valid_to_at": INSTANT,
-    "note": pl.String(),
-}
-RATES = {**_SHARED, "currency": pl.String(), "price_per_gpu_h": pl.Decimal(18, 6)}
-FACTORS = {**_SHARED, "factor": pl.Decimal(18, 6)}
+RATES = raw_tables.columns("rates", "source")
+FACTORS = raw_tables.columns("rate_factors", "source")
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,8 @@ from pathlib import Path
 from typing import ClassVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-import polars as pl
-
-from goodput_ingest.formats import csv_table
-from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
+from goodput_ingest.formats import csv_table, raw_tables
+from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.source import Batch, ReadOptions
 from goodput_ingest.sources.site.money import currency, exact, overhead, read_rows, validity
 
@@ -28,19 +26,7 @@ COLUMNS = (
     *("cluster", "zone", "from_hour", "to_hour", "price_per_kwh", "pue", "server_ratio"),
     *("currency", "valid_from", "valid_to", "note"),
 )
-TARIFFS = {
-    "cluster": pl.String(),
-    "zone": pl.String(),
-    "from_hour": pl.Int8(),
-    "to_hour": pl.Int8(),
-    "price_per_kwh": pl.Decimal(18, 6),
-    "pue": pl.Decimal(9, 6),
-    "server_ratio": pl.Decimal(9, 6),
-    "currency": pl.String(),
-    "valid_from_at": INSTANT,
-    "valid_to_at": INSTANT,
-    "note": pl.String(),
-}
+TARIFFS = raw_tables.columns("tariffs", "source")
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
-from goodput_ingest.formats import delimited, hostlist
-from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
+from goodput_ingest.formats import delimited, hostlist, raw_tables
+from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.formats.timestamps import instants, seconds
 from goodput_ingest.sources.slurm import repeated_hours
 from goodput_ingest.sources.slurm import states as slurm_states
@@ -18,16 +18,7 @@ from goodput_ingest.sources.slurm.nodes import NODE_STATES
 from goodput_queries.evidence.batch import Reject
 
 WHOLE_CLUSTER = "*"
-RESERVATIONS = {
-    "cluster": pl.String(),
-    "name": pl.String(),
-    "nodes": pl.List(pl.String()),
-    "owner": pl.String(),
-    "flags": pl.String(),
-    "start_at": INSTANT,
-    "end_at": INSTANT,
-    "is_ended": pl.Boolean(),
-}
+RESERVATIONS = raw_tables.columns("reservations", "source")
 EVENT_FIELDS = {"Cluster", "NodeName", "TimeStart", "TimeEnd", "State", "Reason", "User"}
 RESERVATION_FIELDS = {"Cluster", "Name", "TimeStart", "TimeEnd", "Flags", "Nodes"}
 SHORT_NAMES = {"Start": "TimeStart", "End": "TimeEnd", "NodeNames": "Nodes"}
