@@ -11,27 +11,11 @@ from decimal import Decimal
 from itertools import product
 
 from goodput_scenarios.electricity import YEAR_H
-from goodput_scenarios.scenario import Field, Formula, Scenario, Values, Worked, number
+from goodput_scenarios.scenario import Formula, Scenario, Values, Worked, fields, number
 from goodput_scenarios.span import Span
 
 PERCENT = Span.of(100)
-LEAST_S = Decimal("0.001")
 AS_GOOD = "the present interval is as good"
-FIELDS = (
-    Field("save_s", "Time of a save", "s", "That steps wait for; median", least=LEAST_S),
-    Field("mtbf_s", "Mean time between failures", "s", "Of the run", least=LEAST_S),
-    Field(
-        "interval_s",
-        "Time between saves now",
-        "s",
-        "From the end of one to the begin of the next; median",
-        least=LEAST_S,
-    ),
-    Field("gpus", "GPUs", "GPUs", "Of the run", least=Decimal(1)),
-    Field(
-        "price_per_gpu_h", "Price of a GPU-hour", "USD", "Mean over the allocated time of the run"
-    ),
-)
 
 
 def young_s(save_s: Decimal, mtbf_s: Decimal) -> Decimal:
@@ -149,7 +133,7 @@ CHECKPOINTS = Scenario(
     "checkpoints",
     "Checkpoint interval",
     "How often should this run save, given how long a save takes and how often it fails?",
-    FIELDS,
+    fields("checkpoints"),
     (
         Formula(
             "best_interval_s",

@@ -3,26 +3,12 @@
 from decimal import Decimal
 
 from goodput_scenarios.electricity import YEAR_H
-from goodput_scenarios.scenario import Field, Formula, Scenario, Values, Worked, number
+from goodput_scenarios.scenario import Formula, Scenario, Values, Worked, fields, number
 from goodput_scenarios.span import Span
 
 ONE, HALF, PERCENT = Span.of(1), Span.of(Decimal("0.5")), Span.of(100)
-LEAST = Decimal("0.000001")
 DAY_H = 24
 SHORT = "not known: the time range has less than a day of evidence, too little for a year"
-FIELDS = (
-    Field(
-        "lost_gpu_h",
-        "Lost GPU time",
-        "GPU-h",
-        "In the time range, by evidence; unclassified time is not included",
-    ),
-    Field("in_jobs_gpu_h", "Lost inside jobs", "GPU-h", "Unallocated GPUs do not slow a job"),
-    Field("held_gpu_h", "Allocated", "GPU-h", "By jobs, in the time range", least=LEAST),
-    Field("capacity_gpu_h", "Capacity", "GPU-h", "GPUs x the time range", least=LEAST),
-    Field("window_h", "Length of the time range", "h", "Of the ledger", least=LEAST),
-    Field("price_per_gpu_h", "Price of a GPU-hour", "USD", "Mean of what is lost"),
-)
 
 
 def _back(values: Values) -> Span:
@@ -88,7 +74,7 @@ HALVING = Scenario(
     "halve-a-loss",
     "Halve a loss",
     "What is gained if one loss is halved?",
-    FIELDS,
+    fields("halve-a-loss"),
     (
         Formula(
             "gained_gpu_h",

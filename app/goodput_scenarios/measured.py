@@ -108,7 +108,6 @@ def _values_of_models(rows: pl.DataFrame) -> dict[str, tuple[Span | None, str]]:
     )
     old_power = _over(sums["energy_mj"], sums["measured_ms"])
     watts = f"energy / measured time, of {_share(sums['measured_ms'], capacity)} of the time"
-    open_ms = _plus(sums["priced_productive_ms"], sums["priced_unsettled_ms"])
     return {
         "old_gpus": (_span(gpus), "GPUs on average"),
         "gpus": (_span(gpus), "GPUs on average"),
@@ -132,19 +131,6 @@ def _values_of_models(rows: pl.DataFrame) -> dict[str, tuple[Span | None, str]]:
             if sums["priced_ms"] == capacity and productive
             else None,
             "what it costs now: all capacity at its price / useful hours",
-        ),
-        "held_gpu_h": (_over(sums["priced_held_ms"], MS_PER_HOUR), "allocated with a price"),
-        "price_per_gpu_h": (
-            _over(sums["allocated_ms_list_price"], sums["priced_held_ms"]),
-            "list price",
-        ),
-        "factor": (
-            _over(sums["allocated_ms_price"], sums["allocated_ms_list_price"]),
-            "mean factor",
-        ),
-        "productive_gpu_h": (
-            _between(sums["priced_productive_ms"], open_ms, MS_PER_HOUR),
-            "useful, with a price; upper end with unclassified time",
         ),
     }
 
@@ -286,5 +272,4 @@ CHOOSERS: dict[str, tuple[Reader, Chooser]] = {
     "halve-a-loss": (_of_loss, _losses),
     "checkpoints": (_of_run, _runs),
     "power-cap": (_of_models, _models),
-    "prices": (_of_models, _models),
 }

@@ -2,48 +2,12 @@
 
 from decimal import Decimal
 
-from goodput_scenarios.electricity import TARIFF, USE, W_PER_KW, WORTH, YEAR_H, priced
-from goodput_scenarios.scenario import Field, Formula, Scenario, Values, Worked, number
+from goodput_scenarios.electricity import W_PER_KW, YEAR_H, priced
+from goodput_scenarios.scenario import Formula, Scenario, Values, Worked, fields, number
 from goodput_scenarios.span import Span
 
 ONE = Span.of(1)
 NOTHING = Decimal(0)
-FIELDS = (
-    Field(
-        "cap_ratio",
-        "New power limit",
-        "of the old",
-        "0.8: four fifths of the limit that holds now",
-        least=Decimal("0.1"),
-        most=Decimal(1),
-        assumed=Decimal("0.8"),
-    ),
-    Field(
-        "slowdown_ratio",
-        "Slowdown",
-        "of the speed",
-        "Measured in a sweep of power limits on your own runs; 0.01: a hundredth slower",
-        most=Decimal("0.99"),
-    ),
-    Field("gpus", "GPUs", "GPUs", "How many get the limit", least=Decimal(1)),
-    Field(
-        "held_power_w",
-        "Power of an allocated GPU",
-        "W",
-        "Mean over allocated hours, by energy counter",
-    ),
-    Field("power_limit_w", "Power limit now", "W", "As the GPUs report it", least=Decimal(1)),
-    Field(
-        "held_ratio",
-        "Share of time that is allocated",
-        "of capacity",
-        "Free GPUs draw less than a cap",
-        most=Decimal(1),
-    ),
-    TARIFF,
-    USE,
-    WORTH,
-)
 
 
 def drawn_above_w(mean_w: Span, limit_w: Span, cap_ratio: Span) -> Span:
@@ -109,7 +73,7 @@ POWER_CAP = Scenario(
     "power-cap",
     "Power cap",
     "What does a lower power limit save, and what does it cost in work?",
-    FIELDS,
+    fields("power-cap"),
     (
         Formula(
             "work_per_watt_ratio",

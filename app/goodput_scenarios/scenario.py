@@ -1,10 +1,12 @@
 """What a scenario is made of: fields that are measured, assumed or asked for, and formulas."""
 
+import csv
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from importlib.resources import files
 from typing import Literal
 
 from goodput_scenarios.span import Span
@@ -33,6 +35,20 @@ class Field:
     assumed: Decimal | None = None
     least: Decimal = Decimal(0)
     most: Decimal = Decimal(10) ** 12
+
+
+def fields(scenario: str) -> tuple[Field, ...]:
+    """Return the fields of a scenario, in the order of `fields.csv`."""
+    file = files("goodput_scenarios") / "fields.csv"
+    numbers = ("assumed", "least", "most")
+    return tuple(
+        Field(
+            *(row[name] for name in ("name", "label", "unit", "meaning")),
+            **{name: Decimal(row[name]) for name in numbers if row[name]},
+        )
+        for row in csv.DictReader(file.read_text("utf-8").splitlines())
+        if row["scenario"] == scenario
+    )
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from goodput_scenarios.checkpoints import CHECKPOINTS
 from goodput_scenarios.halving import HALVING
 from goodput_scenarios.power_cap import POWER_CAP
-from goodput_scenarios.prices import PRICES
 from goodput_scenarios.upgrade import UPGRADE
 
-SCENARIOS = {one.name: one for one in (UPGRADE, HALVING, CHECKPOINTS, POWER_CAP, PRICES)}
+SCENARIOS = {one.name: one for one in (UPGRADE, HALVING, CHECKPOINTS, POWER_CAP)}

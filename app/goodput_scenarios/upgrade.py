@@ -2,56 +2,12 @@
 
 from decimal import Decimal
 
-from goodput_scenarios.electricity import TARIFF, USE, WORTH, YEAR_H, kilowatts, priced
-from goodput_scenarios.scenario import Field, Formula, Scenario, Values, Worked, number
+from goodput_scenarios.electricity import YEAR_H, kilowatts, priced
+from goodput_scenarios.scenario import Formula, Scenario, Values, Worked, fields, number
 from goodput_scenarios.span import Span
 
 MONTHS_PER_YEAR = Span.of(12)
 NOTHING = Decimal(0)
-GPUS_MOST = Decimal(10) ** 6
-FIELDS = (
-    Field("old_gpus", "GPUs to replace", "GPUs", "How many go", least=Decimal(1), most=GPUS_MOST),
-    Field("new_gpus", "New GPUs", "GPUs", "How many come", least=Decimal(1), most=GPUS_MOST),
-    Field("old_power_w", "Power of an old GPU", "W", "Mean over all hours, by its energy counter"),
-    Field(
-        "power_limit_w",
-        "Power limit of an old GPU",
-        "W",
-        "With it new GPUs may draw the same share of theirs: the lower bound",
-        least=Decimal(1),
-    ),
-    Field("new_power_w", "Power limit of a new GPU", "W", "Of its data sheet: the upper bound"),
-    TARIFF,
-    Field(
-        "speed_up",
-        "Work of a new GPU",
-        "old GPUs",
-        "Measured on your own runs rather than claimed: steps per second of new / old",
-        least=Decimal("0.01"),
-        most=Decimal(1000),
-    ),
-    USE,
-    WORTH,
-    Field("old_unit_cost", "Price of an old GPU", "USD", "When it was bought, or what it brings"),
-    Field("new_unit_cost", "Price of a new GPU", "USD", "With its share of server and network"),
-    Field("resale_cost", "Resale of an old GPU", "USD", "What it still brings", assumed=NOTHING),
-    Field(
-        "overhead_saved_cost",
-        "Overhead saved a year",
-        "USD",
-        "Fewer servers, racks, licences",
-        assumed=NOTHING,
-    ),
-    Field(
-        "life_years",
-        "Life of the new GPUs",
-        "years",
-        "A payback beyond it is none",
-        assumed=Decimal(5),
-        least=Decimal("0.1"),
-        most=Decimal(50),
-    ),
-)
 
 
 def _old_kw(values: Values) -> Span:
@@ -162,7 +118,7 @@ UPGRADE = Scenario(
     "upgrade",
     "Upgrade",
     "What do fewer, newer GPUs save, what may they cost, and when have they paid for themselves?",
-    FIELDS,
+    fields("upgrade"),
     (
         Formula(
             "power_after_kw",

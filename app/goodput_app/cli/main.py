@@ -38,7 +38,7 @@ COMMANDS = {  # in the order in which a newcomer needs them -> module, first lin
     "serving": ("serving", "List models served, with tokens per second and cost of tokens."),
     "report": ("report", "Write the chargeback statement of a day."),
     "adjust": ("adjust", "Write notes, disputes and credits on statements."),
-    "what-if": ("what_if", "Estimate the effect of other GPUs, prices or power limits."),
+    "what-if": ("what_if", "Estimate the effect of other GPUs, fewer losses or power limits."),
     "compare": ("compare", "Compare two runs or time ranges, and fail a slower change in CI."),
     "serve": ("serve", "Serve the dashboard, /metrics and the database."),
     "replay": ("replay", "Replay a recording on the dashboard."),

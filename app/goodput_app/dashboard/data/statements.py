@@ -144,14 +144,6 @@ def policy(day: Day, how: Chosen) -> Policy:
     return found if how.idle is None else replace(found, idle=how.idle)
 
 
-def lines(wanted: Sequence[Day], how: Chosen) -> list[tuple[pl.DataFrame, Policy]]:
-    """Return what each day is charged for, by account and price, and its policy."""
-    readers.require_all_teams("statements of a site")
-    now = state()
-    found = _lines(tuple(wanted), now)
-    return [(of_day, policy(day, how)) for day, of_day in zip(wanted, found, strict=True)]
-
-
 def statement_file(
     day: Day, form: str, how: Chosen, account: str | None = None, seen: Teams = None
 ) -> bytes:
