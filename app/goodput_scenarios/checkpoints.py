@@ -11,7 +11,7 @@ from decimal import Decimal
 from itertools import product
 
 from goodput_scenarios.electricity import YEAR_H
-from goodput_scenarios.scenario import Formula, Scenario, Values, Worked, fields, number
+from goodput_scenarios.scenario import Values, Worked, number, scenario
 from goodput_scenarios.span import Span
 
 PERCENT = Span.of(100)
@@ -126,54 +126,15 @@ def _worth(values: Values) -> Worked:
     return worth, f"{number(hours, 0)} GPU-h x {price} USD = {number(worth, 0)} USD"
 
 
-_OF_BEST = ("save_s", "mtbf_s")
-_OF_GAIN = (*_OF_BEST, "interval_s", "gpus")
 _LOST = "(C / (interval + C) + (interval + C) / 2M) x 100: saves, and half a cycle for each failure"
-CHECKPOINTS = Scenario(
+CHECKPOINTS = scenario(
     "checkpoints",
     "Checkpoint interval",
     "How often should this run save, given how long a save takes and how often it fails?",
-    fields("checkpoints"),
-    (
-        Formula(
-            "best_interval_s",
-            "Best time between saves (Daly)",
-            "s",
-            "sqrt(2 C M) x (1 + sqrt(C / 2M) / 3 + C / 18M) - C, with C the save and M the time "
-            "between failures",
-            _OF_BEST,
-            _daly,
-            is_headline=True,
-        ),
-        Formula("young_interval_s", "The same by Young", "s", "sqrt(2 C M)", _OF_BEST, _young),
-        Formula(
-            "lost_now_percent", "Lost now", "% of the run's time", _LOST, _OF_GAIN[:3], _lost_now
-        ),
-        Formula(
-            "lost_best_percent",
-            "Lost at the best interval",
-            "% of the run's time",
-            _LOST,
-            _OF_BEST,
-            _lost_best,
-        ),
-        Formula(
-            "won_year_gpu_h",
-            "Won a year",
-            "GPU-h",
-            "(lost now - lost at the best) x GPUs x 8,760 h, while such a run runs",
-            _OF_GAIN,
-            _won,
-            is_headline=True,
-        ),
-        Formula(
-            "worth_year_cost",
-            "Worth a year",
-            "USD",
-            "GPU-hours won x price",
-            (*_OF_GAIN, "price_per_gpu_h"),
-            _worth,
-            is_headline=True,
-        ),
-    ),
+    _daly,
+    _young,
+    _lost_now,
+    _lost_best,
+    _won,
+    _worth,
 )

@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 from goodput_scenarios.electricity import YEAR_H
-from goodput_scenarios.scenario import Formula, Scenario, Values, Worked, fields, number
+from goodput_scenarios.scenario import Values, Worked, number, scenario
 from goodput_scenarios.span import Span
 
 ONE, HALF, PERCENT = Span.of(1), Span.of(Decimal("0.5")), Span.of(100)
@@ -70,63 +70,14 @@ def _worth(values: Values) -> Worked:
     return worth, f"{number(_a_year(values), 0)} GPU-h x {price} USD = {number(worth, 0)} USD"
 
 
-HALVING = Scenario(
+HALVING = scenario(
     "halve-a-loss",
     "Halve a loss",
     "What is gained if one loss is halved?",
-    fields("halve-a-loss"),
-    (
-        Formula(
-            "gained_gpu_h",
-            "GPU-hours gained in the time range",
-            "GPU-h",
-            "lost / 2",
-            ("lost_gpu_h",),
-            _in_window,
-            is_headline=True,
-        ),
-        Formula(
-            "goodput_gained_points",
-            "Goodput gained",
-            "points",
-            "lost / 2 / capacity x 100, if the gained time becomes useful",
-            ("lost_gpu_h", "capacity_gpu_h"),
-            _points,
-            is_headline=True,
-        ),
-        Formula(
-            "time_ratio",
-            "Time for the same work",
-            "x the present time",
-            "1 - lost inside jobs / allocated / 2",
-            ("in_jobs_gpu_h", "held_gpu_h"),
-            _time,
-        ),
-        Formula(
-            "speed_up",
-            "Speed-up",
-            "x",
-            "1 / time for the same work",
-            ("in_jobs_gpu_h", "held_gpu_h"),
-            _speed_up,
-            is_headline=True,
-        ),
-        Formula(
-            "gained_year_gpu_h",
-            "GPU-hours gained a year",
-            "GPU-h",
-            "gained / length of the time range x 8,760 h",
-            ("lost_gpu_h", "window_h"),
-            _year,
-        ),
-        Formula(
-            "worth_year_cost",
-            "Worth a year",
-            "USD",
-            "GPU-hours gained a year x price",
-            ("lost_gpu_h", "window_h", "price_per_gpu_h"),
-            _worth,
-            is_headline=True,
-        ),
-    ),
+    _in_window,
+    _points,
+    _time,
+    _speed_up,
+    _year,
+    _worth,
 )

@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 from goodput_scenarios.electricity import W_PER_KW, YEAR_H, priced
-from goodput_scenarios.scenario import Formula, Scenario, Values, Worked, fields, number
+from goodput_scenarios.scenario import Values, Worked, number, scenario
 from goodput_scenarios.span import Span
 
 ONE = Span.of(1)
@@ -67,58 +67,13 @@ def _left(values: Values) -> Worked:
     )
 
 
-_OF_ENERGY = ("cap_ratio", "gpus", "held_power_w", "power_limit_w", "held_ratio")
-_OF_WORK = ("gpus", "use_ratio", "slowdown_ratio")
-POWER_CAP = Scenario(
+POWER_CAP = scenario(
     "power-cap",
     "Power cap",
     "What does a lower power limit save, and what does it cost in work?",
-    fields("power-cap"),
-    (
-        Formula(
-            "work_per_watt_ratio",
-            "Work per watt at the limit",
-            "x",
-            "(1 - slowdown) / new limit, for a GPU that draws its limit",
-            ("cap_ratio", "slowdown_ratio"),
-            _per_watt,
-            is_headline=True,
-        ),
-        Formula(
-            "energy_saved_kwh",
-            "Energy saved a year",
-            "kWh",
-            "power above the cap x GPUs x 8,760 h x held share; above it: from mean - cap up to "
-            "mean x (1 - new limit)",
-            _OF_ENERGY,
-            _energy,
-            is_headline=True,
-        ),
-        Formula(
-            "electricity_saved_cost",
-            "Electricity saved a year",
-            "USD",
-            "energy saved x price of a kWh",
-            (*_OF_ENERGY, "price_per_kwh"),
-            _electricity,
-            is_headline=True,
-        ),
-        Formula(
-            "work_lost_gpu_h",
-            "Work lost a year",
-            "useful GPU-h",
-            "GPUs x 8,760 h x useful share x slowdown",
-            _OF_WORK,
-            _work,
-        ),
-        Formula(
-            "left_over_cost",
-            "Left over a year",
-            "USD",
-            "electricity saved - work lost x worth of an hour",
-            (*_OF_ENERGY, "price_per_kwh", *_OF_WORK[1:], "cost_per_productive_gpu_h"),
-            _left,
-            is_headline=True,
-        ),
-    ),
+    _per_watt,
+    _energy,
+    _electricity,
+    _work,
+    _left,
 )

@@ -37,20 +37,6 @@ class Field:
     most: Decimal = Decimal(10) ** 12
 
 
-def fields(scenario: str) -> tuple[Field, ...]:
-    """Return the fields of a scenario, in the order of `fields.csv`."""
-    file = files("goodput_scenarios") / "fields.csv"
-    numbers = ("assumed", "least", "most")
-    return tuple(
-        Field(
-            *(row[name] for name in ("name", "label", "unit", "meaning")),
-            **{name: Decimal(row[name]) for name in numbers if row[name]},
-        )
-        for row in csv.DictReader(file.read_text("utf-8").splitlines())
-        if row["scenario"] == scenario
-    )
-
-
 @dataclass(frozen=True)
 class Given:
     """A value with where it comes from: a view and its window, an assumption, or a person."""
@@ -99,6 +85,33 @@ class Scenario:
     question: str
     fields: Sequence[Field]
     formulas: Sequence[Formula]
+
+
+def scenario(name: str, title: str, question: str, *works: Callable[[Values], Worked]) -> Scenario:
+    """Return a scenario of `fields.csv` and `formulas.csv`; works: of its formulas, in order."""
+    numbers = ("assumed", "least", "most")
+    fields = [
+        Field(
+            *(row[column] for column in ("name", "label", "unit", "meaning")),
+            **{column: Decimal(row[column]) for column in numbers if row[column]},
+        )
+        for row in _rows("fields.csv", name)
+    ]
+    formulas = [
+        Formula(
+            *(row[column] for column in ("name", "label", "unit", "words")),
+            row["needs"].split(),
+            work,
+            is_headline=row["is_headline"] == "yes",
+        )
+        for row, work in zip(_rows("formulas.csv", name), works, strict=True)
+    ]
+    return Scenario(name, title, question, fields, formulas)
+
+
+def _rows(file: str, scenario: str) -> list[dict[str, str]]:
+    text = (files("goodput_scenarios") / file).read_text("utf-8")
+    return [row for row in csv.DictReader(text.splitlines()) if row["scenario"] == scenario]
 
 
 def in_currency(scenario: Scenario, code: str) -> Scenario:
