@@ -7,8 +7,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import table_columns, tables
+from goodput_app.dashboard import table_columns, theme
+from goodput_app.dashboard.components import tables
 from goodput_app.text import glossary
 from goodput_billing.statement.amounts.charges import DEFINITION_VERSION
 from goodput_queries.catalog.find import catalogue

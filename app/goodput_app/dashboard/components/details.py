@@ -11,10 +11,10 @@ from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import charts, places, scope_bar, tables
 from goodput_app.dashboard.components.rows import cards
 from goodput_app.dashboard.components.runs import run_parts
-from goodput_app.dashboard.components.table_columns import headers
 from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.figures import ledger as figures
 from goodput_app.dashboard.scope import View
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import headline, units
 from goodput_queries.scope import Scope
 

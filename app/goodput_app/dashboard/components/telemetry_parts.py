@@ -8,10 +8,10 @@ import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, places
-from goodput_app.dashboard.components.table_columns import headers
 from goodput_app.dashboard.data import metrics
 from goodput_app.dashboard.figures import telemetry as figures
 from goodput_app.dashboard.scope import View
+from goodput_app.dashboard.table_columns import headers
 
 LINES_MAX = 12
 DEVICE = ("power_w", "sm_clock_hz", "memory_clock_hz", "gpu_temperature_c", "memory_temperature_c")

@@ -6,9 +6,9 @@ import streamlit as st
 from goodput_app.dashboard.components import charts, details, scope_bar, states
 from goodput_app.dashboard.components.runs import queue_parts
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.components.table_columns import headers
 from goodput_app.dashboard.data import findings, marts, speed
 from goodput_app.dashboard.figures import runs as figures_runs
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
 
 view = scope_bar.required_view()

@@ -13,9 +13,9 @@ from goodput_app.dashboard.components.data import (
     replay_panel,
 )
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.components.table_columns import headers
 from goodput_app.dashboard.data import lake, marts
 from goodput_app.dashboard.figures import waste
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
 from goodput_queries.scope import EVERYTHING
 

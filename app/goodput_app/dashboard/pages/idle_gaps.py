@@ -6,9 +6,9 @@ import streamlit as st
 from goodput_app.dashboard.components import charts, details, places, scope_bar, telemetry_parts
 from goodput_app.dashboard.components.findings import waste_parts
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.components.table_columns import headers
 from goodput_app.dashboard.data import health, marts
 from goodput_app.dashboard.figures import waste
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import throttling, units
 
 view = scope_bar.required_view()

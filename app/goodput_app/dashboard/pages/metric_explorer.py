@@ -8,9 +8,9 @@ import streamlit as st
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, scope_bar, tables
 from goodput_app.dashboard.components.states import panel, require_all_teams
-from goodput_app.dashboard.components.table_columns import headers
 from goodput_app.dashboard.data import metrics, other_metrics
 from goodput_app.dashboard.figures import other_metrics as figures
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
 
 METRICS = headers("metric_explorer.metrics")

@@ -23,7 +23,7 @@ from typing import ClassVar
 import polars as pl
 
 from goodput_ingest.formats import csv_table, gres, pci
-from goodput_ingest.formats.gpu_slots import GPU_INSTANCES, GPUS, slot_rows
+from goodput_ingest.formats.gres import GPU_INSTANCES, GPUS, slot_rows
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.source import Batch, ReadOptions
 from goodput_queries.evidence.batch import Reject

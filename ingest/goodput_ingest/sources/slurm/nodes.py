@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from goodput_ingest.formats import gres, hostlist, raw_tables
-from goodput_ingest.formats.gpu_slots import GPU_INSTANCES, GPUS, slot_rows
+from goodput_ingest.formats.gres import GPU_INSTANCES, GPUS, slot_rows
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.sources.slurm import states as slurm_states
 from goodput_ingest.sources.slurm.jobs import records

@@ -11,7 +11,7 @@ from goodput_app.dashboard import statement_actions, theme
 from goodput_app.dashboard.components import tables, wall
 from goodput_app.dashboard.components.cost.cost_parts import in_browser
 from goodput_app.dashboard.components.cost.cost_scope import Shown
-from goodput_app.dashboard.components.table_columns import headers
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.process.store import current_store
 from goodput_billing.adjustments.record import OUTCOMES, REASON_MAX_CHARS, Target
 from goodput_billing.render.adjustments_table import WORDS

@@ -14,9 +14,9 @@ from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, tables
 from goodput_app.dashboard.components.cost import cost_scope
 from goodput_app.dashboard.components.cost.cost_scope import Shown
-from goodput_app.dashboard.components.table_columns import headers
 from goodput_app.dashboard.data import statements
 from goodput_app.dashboard.figures import cost as figures_cost
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import glossary, units
 from goodput_billing.delivery.archive import PastStatement
 from goodput_billing.statement import window

@@ -10,10 +10,10 @@ import streamlit as st
 from goodput_app.access import rows
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import scope_bar, tables
-from goodput_app.dashboard.components.table_columns import headers
 from goodput_app.dashboard.data import marts, statements
 from goodput_app.dashboard.data.statements import Chosen, DayCost
 from goodput_app.dashboard.scope import View
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
 from goodput_billing.statement import window
 from goodput_billing.statement.amounts.charges import IDLE_POLICIES

@@ -12,9 +12,9 @@ from goodput_app.dashboard.components import places, scope_bar, tables
 from goodput_app.dashboard.components.cost import cost_adjustments, cost_scope
 from goodput_app.dashboard.components.cost.cost_parts import in_browser
 from goodput_app.dashboard.components.cost.cost_scope import Shown
-from goodput_app.dashboard.components.table_columns import headers
 from goodput_app.dashboard.data import statements
 from goodput_app.dashboard.scope import View
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
 from goodput_billing.adjustments.record import Target
 from goodput_billing.render.safe_text import harmless

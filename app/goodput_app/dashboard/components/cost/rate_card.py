@@ -12,8 +12,8 @@ from goodput_app.dashboard import price_edit, theme
 from goodput_app.dashboard.components import tables
 from goodput_app.dashboard.components.cost.cost_parts import BUDGET_EXAMPLE, in_browser
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.components.table_columns import headers
 from goodput_app.dashboard.data import statements
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.process.store import current_store
 from goodput_app.settings import settings
 from goodput_app.text import units

@@ -7,7 +7,7 @@ from goodput_app.access.current import current_identity, is_sign_in_required, re
 from goodput_app.access.identity import Action
 from goodput_app.dashboard.components import tables
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.components.table_columns import headers
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.process.store import current_store
 from goodput_queries import audit
 

@@ -5,8 +5,8 @@ import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import tables
-from goodput_app.dashboard.components.table_columns import headers
 from goodput_app.dashboard.data import statements
+from goodput_app.dashboard.table_columns import headers
 from goodput_queries.errors import GoodputError, StoreError
 
 STATEMENTS_SHOWN = 14

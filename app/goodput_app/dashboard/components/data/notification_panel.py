@@ -7,7 +7,7 @@ from goodput_app.access.current import current_identity
 from goodput_app.access.identity import Action
 from goodput_app.dashboard import notifying, theme
 from goodput_app.dashboard.components import tables, wall
-from goodput_app.dashboard.components.table_columns import headers
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.process.store import current_store
 from goodput_app.settings import settings
 from goodput_app.text import units

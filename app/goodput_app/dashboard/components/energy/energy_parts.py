@@ -7,11 +7,11 @@ import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import charts, places, scope_bar, tables
-from goodput_app.dashboard.components.table_columns import headers
 from goodput_app.dashboard.data import energy, metrics
 from goodput_app.dashboard.data.energy import Level
 from goodput_app.dashboard.figures import power as figures
 from goodput_app.dashboard.scope import View
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
 
 COST_PAGE = "pages/cost_statement.py"

@@ -6,7 +6,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard.components import places, tables
-from goodput_app.dashboard.components.table_columns import headers
+from goodput_app.dashboard.table_columns import headers
 
 EXECUTING = headers("energy_use.executing")
 RUNS = headers("energy_use.runs")

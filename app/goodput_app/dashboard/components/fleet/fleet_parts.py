@@ -9,12 +9,12 @@ import streamlit as st
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import charts, places, scope_bar, tables
 from goodput_app.dashboard.components import telemetry_parts as parts
-from goodput_app.dashboard.components.table_columns import headers
 from goodput_app.dashboard.data import fleet, metrics
 from goodput_app.dashboard.data.fleet import Level
 from goodput_app.dashboard.figures.fleet import cell_colours, rack_grid, rows_over_time
 from goodput_app.dashboard.figures.fleet.cell_colours import Metric
 from goodput_app.dashboard.scope import View
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
 
 CELLS_MAX = 1_500

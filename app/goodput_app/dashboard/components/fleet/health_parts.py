@@ -8,10 +8,10 @@ import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, places, scope_bar, tables, tiles
-from goodput_app.dashboard.components.table_columns import headers
 from goodput_app.dashboard.data import health
 from goodput_app.dashboard.figures import health as figures
 from goodput_app.dashboard.scope import View
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
 
 DAY = timedelta(days=1)

@@ -7,9 +7,9 @@ import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import places, states
-from goodput_app.dashboard.components.table_columns import headers
 from goodput_app.dashboard.data import metrics
 from goodput_app.dashboard.figures import telemetry as figures
+from goodput_app.dashboard.table_columns import headers
 
 NAME = "Host"
 NOT_CONFIGURED = (

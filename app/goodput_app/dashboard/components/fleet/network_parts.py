@@ -6,9 +6,9 @@ import streamlit as st
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, places, tables
 from goodput_app.dashboard.components.fleet import host_parts
-from goodput_app.dashboard.components.table_columns import headers
 from goodput_app.dashboard.data import network
 from goodput_app.dashboard.figures import network as figures
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
 from goodput_queries.scope import Scope
 

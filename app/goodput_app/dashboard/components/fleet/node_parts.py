@@ -10,10 +10,10 @@ from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import places, tables
 from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.components.fleet import host_parts
-from goodput_app.dashboard.components.table_columns import headers
 from goodput_app.dashboard.data import metrics
 from goodput_app.dashboard.figures import telemetry as figures
 from goodput_app.dashboard.scope import View
+from goodput_app.dashboard.table_columns import headers
 from goodput_queries.scope import Scope
 
 POINTS_MAX = 240

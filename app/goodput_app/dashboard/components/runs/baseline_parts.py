@@ -6,7 +6,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard.components import tables
-from goodput_app.dashboard.components.table_columns import headers
+from goodput_app.dashboard.table_columns import headers
 
 BASELINES = headers("baseline.baselines")
 BASELINES_HIDDEN = ("left_out_runs", "run_variation_ratio", "step_variation_ratio")

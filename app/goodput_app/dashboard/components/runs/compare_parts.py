@@ -8,10 +8,10 @@ import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import charts, scope_bar, tables, tiles
-from goodput_app.dashboard.components.table_columns import headers
 from goodput_app.dashboard.data import marts, speed
 from goodput_app.dashboard.figures import compare as figures
 from goodput_app.dashboard.scope import View
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.settings import settings
 from goodput_app.text import units
 from goodput_app.time_expressions import moment_ms

@@ -7,8 +7,8 @@ import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import places, tables
-from goodput_app.dashboard.components.table_columns import headers
 from goodput_app.dashboard.data import failures
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
 from goodput_queries.scope import Scope
 

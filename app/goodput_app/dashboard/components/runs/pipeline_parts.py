@@ -7,8 +7,8 @@ import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, tables, tiles
-from goodput_app.dashboard.components.table_columns import headers
 from goodput_app.dashboard.figures import pipelines as figures
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
 
 WORST_SHOWN = 5

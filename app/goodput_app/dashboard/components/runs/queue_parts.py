@@ -3,8 +3,8 @@
 import streamlit as st
 
 from goodput_app.dashboard.components import scope_bar, tables
-from goodput_app.dashboard.components.table_columns import headers
 from goodput_app.dashboard.data import marts
+from goodput_app.dashboard.table_columns import headers
 from goodput_queries.scope import Scope
 
 TEAM = "team"

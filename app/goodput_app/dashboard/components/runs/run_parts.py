@@ -8,7 +8,7 @@ import streamlit as st
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import places, scope_bar, tables, telemetry_parts
 from goodput_app.dashboard.components.findings import finding_parts
-from goodput_app.dashboard.components.table_columns import headers
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import headline, units
 
 STATE_COLOURS: dict[str, theme.Badge] = {

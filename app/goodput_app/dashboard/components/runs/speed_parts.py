@@ -6,7 +6,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard.components import tables, tiles
-from goodput_app.dashboard.components.table_columns import headers
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
 
 CHANGES = headers("speed.changes")

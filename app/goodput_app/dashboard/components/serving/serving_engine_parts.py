@@ -7,7 +7,7 @@ import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import places, tables
-from goodput_app.dashboard.components.table_columns import headers
+from goodput_app.dashboard.table_columns import headers
 
 ENGINE = "serving_engine"
 ENGINES = headers("serving_engine.engines")

@@ -10,10 +10,10 @@ from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, scope_bar, tables, tiles
 from goodput_app.dashboard.components.runs.speed_parts import amount
 from goodput_app.dashboard.components.serving.serving_engine_parts import METRICS, rest
-from goodput_app.dashboard.components.table_columns import headers
 from goodput_app.dashboard.data import metrics, serving
 from goodput_app.dashboard.figures import serving as figures
 from goodput_app.dashboard.scope import View
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
 
 MODEL, LEVEL, METRIC = "served_model", "served_by", "served_metric"

@@ -4,7 +4,7 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
-FILE = Path(__file__).parents[1] / "tables.toml"
+FILE = Path(__file__).parent / "tables.toml"
 
 
 @cache
