@@ -10,6 +10,7 @@ import gzip
 import math
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
@@ -26,32 +27,6 @@ PER_S_MAX: Final = 0.2
 NIGHT: Final = (1, 5)  # hours of the day without a request
 RESTART_HOUR, LOAD_S = 10, 240
 SCRAPE_MS, READING_MS = 120_000, 60_000
-RECIPE: Final = """\
-# How to read this site in: path, source, and what the file does not say of itself.
-
-[[ingest]]
-path = "gpus.prom.gz"
-source = "dcgm"
-cluster = "inference"
-
-[[ingest]]
-path = "engines.prom.gz"
-source = "serving-metrics"
-cluster = "inference"
-
-[[ingest]]
-path = "requests.jsonl"
-source = "serving-requests"
-cluster = "inference"
-
-[[ingest]]
-path = "rates.csv"
-source = "rates"
-"""
-RATES: Final = """\
-cluster,gpu_model,price_per_gpu_h,note
-inference,H100,2.50,made up
-"""
 READING: Final = (
     "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_PROF_SM_ACTIVE",
     "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_FB_USED",
@@ -69,8 +44,8 @@ def write(folder: Path, *, end: datetime, hours: int, seed: int) -> None:
     _write_gzip(folder / "gpus.prom.gz", "".join(_readings(loads, span)))
     _write_gzip(folder / "engines.prom.gz", scrapes(loads, *span, step_ms=SCRAPE_MS))
     (folder / "requests.jsonl").write_text(request_log_lines(loads), "utf-8", newline="\n")
-    (folder / "rates.csv").write_text(RATES, "utf-8", newline="\n")
-    (folder / "demo.toml").write_text(RECIPE, "utf-8", newline="\n")
+    for name in ("rates.csv", "demo.toml"):
+        (folder / name).write_bytes((files("goodput_ingest.synthetic_serving") / name).read_bytes())
 
 
 def _load(pod: int, span: tuple[int, int], seed: int) -> Load:

@@ -21,41 +21,10 @@ from goodput_queries.errors import GoodputError
 
 SAID = "prices_said"
 ORIGIN = headers("rate_card.origin")
-RATES = {
-    "cluster": "Cluster",
-    "gpu_model": "GPU model",
-    "mig_profile": "MIG profile",
-    "partition": "Partition",
-    "qos": "QOS",
-    "price_per_gpu_h": "A GPU-hour",
-    "factor": "Factor",
-    **ORIGIN,
-}
-TARIFFS = {
-    "cluster": "Cluster",
-    "zone": "Hours in zone",
-    "from_hour": "From hour",
-    "to_hour": "To hour",
-    "price_per_kwh": "A kWh",
-    "pue": "PUE",
-    "server_factor": "Server / GPU energy",
-    **ORIGIN,
-}
-BUDGETS = {
-    "cluster": "Cluster",
-    "account": "Account",
-    "cost_per_month": "A month",
-    "quota_gpus": "GPU quota",
-    **ORIGIN,
-}
-LOADS = {
-    "loaded_at": "Imported",
-    "table_name": "What",
-    "origin": "File",
-    "rows": "Rows",
-    "rows_new": "New",
-    "rejects": "Rejected",
-}
+RATES = headers("rate_card.rates") | ORIGIN
+TARIFFS = headers("rate_card.tariffs") | ORIGIN
+BUDGETS = headers("rate_card.budgets") | ORIGIN
+LOADS = headers("rate_card.loads")
 RATE_EXAMPLE = """cluster,gpu_model,partition,qos,price_per_gpu_h,factor,valid_from,note
 ,H100,,,2.10,,2026-12-01T00:00:00Z,from December on
 ,,,scavenger,,0.4,,preemptible jobs pay 40 %"""
