@@ -7,16 +7,15 @@
 Without a cluster a budget is for all clusters together. `currency` is as in `rates`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import ClassVar
 
 from goodput_ingest.formats import csv_table, raw_tables
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.source import Batch, ReadOptions
-from goodput_ingest.sources.site.money import currency, exact, read_rows, validity
+from goodput_ingest.sources.site.money import currency, exact, validity
 
 COLUMNS = (
     *("cluster", "account", "cost_per_month", "quota_gpus"),
@@ -43,12 +42,14 @@ class Budgets:
 
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.budgets`; raises IngestError for an unknown column."""
-        read = read_rows(self.path, self.options, COLUMNS, ("account",), self.name, _budget)
+        read = csv_table.read_rows(
+            self.path, self.options, COLUMNS, ("account",), self.name, _budget
+        )
         parsed = Parsed("budgets", frame(read.rows, BUDGETS), read.rejects)
         yield parsed.batch(source=self.name, origin=str(self.path), digest=read.digest)
 
 
-def _budget(row: dict[str, str], instant: Callable[[str], datetime | None]) -> dict[str, object]:
+def _budget(row: dict[str, str], instant: csv_table.Instant) -> dict[str, object]:
     """Return one row; ValueError says what is wrong with it."""
     if not row["account"]:
         raise ValueError("it names no account")

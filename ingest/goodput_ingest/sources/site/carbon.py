@@ -8,9 +8,8 @@
 intensity. `pue` and `server_ratio` are as in `tariffs`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import ClassVar
@@ -18,7 +17,7 @@ from typing import ClassVar
 from goodput_ingest.formats import csv_table, raw_tables
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.source import Batch, ReadOptions
-from goodput_ingest.sources.site.money import exact, overhead, read_rows, validity
+from goodput_ingest.sources.site.money import exact, overhead, validity
 
 COLUMNS = (
     *("cluster", "valid_from", "valid_to", "g_per_kwh", "carbon_free_ratio"),
@@ -45,15 +44,13 @@ class Carbon:
 
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.carbon`; raises IngestError for an unknown column."""
-        read = read_rows(
+        read = csv_table.read_rows(
             self.path, self.options, COLUMNS, ("g_per_kwh",), self.name, self._intensity
         )
         parsed = Parsed("carbon", frame(read.rows, CARBON), read.rejects)
         yield parsed.batch(source=self.name, origin=str(self.path), digest=read.digest)
 
-    def _intensity(
-        self, row: dict[str, str], instant: Callable[[str], datetime | None]
-    ) -> dict[str, object]:
+    def _intensity(self, row: dict[str, str], instant: csv_table.Instant) -> dict[str, object]:
         """Return one row; ValueError says what is wrong with it."""
         intensity = exact(row, "g_per_kwh")
         if intensity > INTENSITY_MAX_G:

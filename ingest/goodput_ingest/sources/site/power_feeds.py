@@ -8,16 +8,15 @@ Feeds are called as the `feed` of the inventory calls them, where `1A1+1B1` is a
 server_ratio: power of a server for each watt of its GPUs; without it the GPUs alone are the load.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import ClassVar
 
 from goodput_ingest.formats import csv_table, raw_tables
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.source import Batch, ReadOptions
-from goodput_ingest.sources.site.money import exact, overhead, read_rows
+from goodput_ingest.sources.site.money import exact, overhead
 
 COLUMNS = ("cluster", "feed", "capacity_kw", "server_ratio", "note")
 POWER_FEEDS = raw_tables.columns("power_feeds", "source")
@@ -40,7 +39,7 @@ class PowerFeeds:
 
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.power_feeds`; raises IngestError for an unknown column."""
-        read = read_rows(
+        read = csv_table.read_rows(
             self.path, self.options, COLUMNS, ("feed", "capacity_kw"), self.name, self._feed
         )
         parsed = Parsed("power_feeds", frame(read.rows, POWER_FEEDS), read.rejects)
@@ -49,7 +48,7 @@ class PowerFeeds:
     def _feed(
         self,
         row: dict[str, str],
-        instant: Callable[[str], datetime | None],  # noqa: ARG002 -- feeds have no time
+        instant: csv_table.Instant,  # noqa: ARG002 -- feeds have no time
     ) -> dict[str, object]:
         """Return one row; ValueError says what is wrong with it."""
         if not row["feed"]:

@@ -11,9 +11,8 @@ sums over whole hours, so a price changes on one. Amounts are in the currency of
 `currency` names it, and makes sure of it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import ClassVar
@@ -26,7 +25,6 @@ from goodput_ingest.sources.site.money import (
     amount,
     currency,
     exact,
-    read_rows,
     validity,
 )
 
@@ -64,7 +62,7 @@ class Rates:
 
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.rates` and `raw.rate_factors`; raises IngestError for an unknown column."""
-        read = read_rows(self.path, self.options, COLUMNS, (), self.name, self._rate)
+        read = csv_table.read_rows(self.path, self.options, COLUMNS, (), self.name, self._rate)
         rates = [row for row in read.rows if "price_per_gpu_h" in row]
         factors = [row for row in read.rows if "factor" in row]
         parsed = [Parsed("rates", frame(rates, RATES), read.rejects)]
@@ -73,9 +71,7 @@ class Rates:
         for part in parsed:
             yield part.batch(source=self.name, origin=str(self.path), digest=read.digest)
 
-    def _rate(
-        self, row: dict[str, str], instant: Callable[[str], datetime | None]
-    ) -> dict[str, object]:
+    def _rate(self, row: dict[str, str], instant: csv_table.Instant) -> dict[str, object]:
         """Return one row of either table; ValueError says what is wrong with it."""
         shared: dict[str, object] = {
             **{name: row.get(name) or None for name in MATCHED},

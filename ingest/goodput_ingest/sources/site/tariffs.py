@@ -10,9 +10,8 @@ Without hours a row holds all day. `pue` is the energy of the site over that of 
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import ClassVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -20,7 +19,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from goodput_ingest.formats import csv_table, raw_tables
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.source import Batch, ReadOptions
-from goodput_ingest.sources.site.money import currency, exact, overhead, read_rows, validity
+from goodput_ingest.sources.site.money import currency, exact, overhead, validity
 
 COLUMNS = (
     *("cluster", "zone", "from_hour", "to_hour", "price_per_kwh", "pue", "server_ratio"),
@@ -46,15 +45,13 @@ class Tariffs:
 
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.tariffs`; raises IngestError for an unknown column."""
-        read = read_rows(
+        read = csv_table.read_rows(
             self.path, self.options, COLUMNS, ("price_per_kwh",), self.name, self._tariff
         )
         parsed = Parsed("tariffs", frame(read.rows, TARIFFS), read.rejects)
         yield parsed.batch(source=self.name, origin=str(self.path), digest=read.digest)
 
-    def _tariff(
-        self, row: dict[str, str], instant: Callable[[str], datetime | None]
-    ) -> dict[str, object]:
+    def _tariff(self, row: dict[str, str], instant: csv_table.Instant) -> dict[str, object]:
         """Return one row; ValueError says what is wrong with it."""
         begin, end = _hour(row, "from_hour", 0, 0, 23), _hour(row, "to_hour", 24, 1, 24)
         if begin == end:
