@@ -7,7 +7,7 @@ import click
 import polars as pl
 
 from goodput_app.cli.database import built
-from goodput_app.cli.options import database_option, output_options, scope_options
+from goodput_app.cli.options import answer_options
 from goodput_ingest.bundle import write as bundles
 from goodput_ingest.bundle.cut import EVER, Cut, cut_of_run
 from goodput_ingest.bundle.pseudonyms import Pseudonyms
@@ -24,9 +24,7 @@ from goodput_queries.scope import Scope
     is_flag=True,
     help="Replace names of people, accounts, jobs, nodes, clusters and GPUs.",
 )
-@database_option
-@scope_options
-@output_options
+@answer_options
 def bundle(*, target: Path, has_pseudonyms: bool, db: str, scope: Scope) -> pl.DataFrame:
     """Write the evidence of a time range or a run to one file.
 

@@ -8,13 +8,7 @@ import polars as pl
 
 from goodput_app.access import finding_state
 from goodput_app.cli.database import built
-from goodput_app.cli.options import (
-    database_option,
-    limit_option,
-    output_options,
-    say,
-    scope_options,
-)
+from goodput_app.cli.options import answer_options, database_option, rows_options, say
 from goodput_app.cli.views import extent, nothing_ingested
 from goodput_app.text.units import count
 from goodput_queries.database import Store
@@ -44,10 +38,7 @@ ORDER = f"{RANK}, cost desc nulls last, gpu_ms desc nulls last, since_at, findin
     show_default=True,
     help="Only findings of this severity and above.",
 )
-@limit_option
-@database_option
-@scope_options
-@output_options
+@rows_options
 def findings(
     *, states: tuple[str, ...], severity: str, limit: int | None, db: str, scope: Scope
 ) -> pl.DataFrame:
@@ -80,10 +71,7 @@ def _nothing(store: Store, db: str, severity: str, less_severe: int) -> str:
 
 
 @click.command()
-@limit_option
-@database_option
-@scope_options
-@output_options
+@rows_options
 def fixes(*, limit: int | None, db: str, scope: Scope) -> pl.DataFrame:
     """List what to do first, with the recoverable GPU time."""
     with built(db) as store:
@@ -98,9 +86,7 @@ def fixes(*, limit: int | None, db: str, scope: Scope) -> pl.DataFrame:
 
 
 @click.command()
-@database_option
-@scope_options
-@output_options
+@answer_options
 def objectives(*, db: str, scope: Scope) -> pl.DataFrame:
     """List goodput objectives with error budget and burn rates."""
     with built(db) as store:

@@ -132,6 +132,16 @@ def scope_options(command: Command) -> Command:
     return scoped  # type: ignore[return-value] # as above
 
 
+def answer_options(command: Command) -> Command:
+    """Add the options of a command that answers from the ledger: database, scope and output."""
+    return database_option(scope_options(output_options(command)))
+
+
+def rows_options(command: Command) -> Command:
+    """Add the same and `--limit`."""
+    return limit_option(answer_options(command))
+
+
 def print_frame(
     frame: pl.DataFrame, form: str, out: Path | None, *, is_limited: bool = True
 ) -> None:

@@ -4,13 +4,7 @@ import click
 import polars as pl
 
 from goodput_app.cli.database import built
-from goodput_app.cli.options import (
-    database_option,
-    limit_option,
-    output_options,
-    say,
-    scope_options,
-)
+from goodput_app.cli.options import rows_options, say
 from goodput_app.cli.views import extent
 from goodput_queries.names import resolved
 from goodput_queries.scope import Scope
@@ -35,10 +29,7 @@ VIEWS = {  # what is asked -> mart, and the order of its rows
 @click.command()
 @click.argument("what", type=click.Choice(list(VIEWS)), default="models")
 @click.option("--model", metavar="NAME", help="Only this model, as requests name it.")
-@limit_option
-@database_option
-@scope_options
-@output_options
+@rows_options
 def serving(
     *, what: str, model: str | None, limit: int | None, db: str, scope: Scope
 ) -> pl.DataFrame:

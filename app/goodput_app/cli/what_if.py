@@ -8,7 +8,7 @@ import click
 import polars as pl
 
 from goodput_app.cli.database import built
-from goodput_app.cli.options import database_option, output_options, say, scope_options
+from goodput_app.cli.options import answer_options, say
 from goodput_app.settings import settings
 from goodput_queries.errors import QueryError
 from goodput_queries.names import resolved
@@ -52,9 +52,7 @@ class Amount(click.ParamType[tuple[str, Decimal]]):
     multiple=True,
     help="Value to use instead of the measured one; repeatable.",
 )
-@database_option
-@scope_options
-@output_options
+@answer_options
 def what_if(
     *, scenario: str, of: str | None, given: tuple[tuple[str, Decimal], ...], db: str, scope: Scope
 ) -> pl.DataFrame:
