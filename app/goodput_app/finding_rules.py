@@ -27,7 +27,7 @@ docs/findings.md`); limits of several rules are in `reference/thresholds.csv`. W
   `goodput finding acknowledge KEY --note "..."`.
 - **Open findings are sent** to the targets under `[[notify]]`: see
   [Notifications](notifications.md).
-- A finding that lost less than one GPU-hour has the severity `info`, whatever its rule.
+- A finding that lost less than one GPU-hour is a `note`, whatever its rule.
 - **One fact is one finding**: where two findings share at least half of their time, only one is
   shown: GPUs that were never active under idle GPUs, a silent node under the node that is down.
 - **The verdict of the Runs and Run pages** is the largest finding about the run, by the GPU
@@ -55,8 +55,11 @@ def _section(rule: Rule) -> list[str]:
         f"- What to do: {of['action']}.",
         f"- Who: {of['owner']}; effort: {of['effort']}.",
     ]
-    if merge := rule.merged_into:
-        lines.append(f"- Where it and `{merge.rule}` are about one {merge.by}, it is that finding.")
+    lines += [
+        f"- Where it and `{merge.rule}` are about one {merge.by}, it is that finding."
+        for merge in rule.merged_into
+        if merge.rule != rule.name
+    ]
     lines += [
         f"- `{limit.name}`: {limit.value:,.10g} {limit.unit}. {limit.why}."
         for limit in rule.thresholds

@@ -92,14 +92,20 @@ def scenario(name: str, title: str, question: str, *works: Callable[[Values], Wo
     numbers = ("assumed", "least", "most")
     fields = [
         Field(
-            *(row[column] for column in ("name", "label", "unit", "meaning")),
+            row["name"],
+            row["label"],
+            row["unit"],
+            row["meaning"],
             **{column: Decimal(row[column]) for column in numbers if row[column]},
         )
         for row in _rows("fields.csv", name)
     ]
     formulas = [
         Formula(
-            *(row[column] for column in ("name", "label", "unit", "words")),
+            row["name"],
+            row["label"],
+            row["unit"],
+            row["words"],
             row["needs"].split(),
             work,
             is_headline=row["is_headline"] == "yes",

@@ -11,6 +11,7 @@ from goodput_app.cli.database import built
 from goodput_app.cli.options import answer_options, database_option, rows_options, say
 from goodput_app.cli.views import extent, nothing_ingested
 from goodput_app.text.units import count
+from goodput_queries.catalog.rules import SEVERITIES
 from goodput_queries.database import Store
 from goodput_queries.errors import GoodputError
 from goodput_queries.findings import Action
@@ -18,9 +19,9 @@ from goodput_queries.names import resolved
 from goodput_queries.scope import Scope
 
 STATES = ("open", "acknowledged", "dismissed", "closed")
-SEVERITIES = ("critical", "warning", "info")
-RANK = "case severity when 'critical' then 1 when 'warning' then 2 else 3 end"
-ORDER = f"{RANK}, cost desc nulls last, gpu_ms desc nulls last, since_at, finding_key"
+ORDER = (
+    "severity_rank(severity), cost desc nulls last, gpu_ms desc nulls last, since_at, finding_key"
+)
 
 
 @click.command()
@@ -34,7 +35,7 @@ ORDER = f"{RANK}, cost desc nulls last, gpu_ms desc nulls last, since_at, findin
 @click.option(
     "--severity",
     type=click.Choice(SEVERITIES),
-    default="warning",
+    default="ticket",
     show_default=True,
     help="Only findings of this severity and above.",
 )
@@ -66,23 +67,27 @@ def _nothing(store: Store, db: str, severity: str, less_severe: int) -> str:
         return f"No findings in this time range{range_}."
     return (
         f"No findings of severity {severity} or above{range_}; "
-        f"{count(less_severe, 'finding')} below it: add --severity info."
+        f"{count(less_severe, 'finding')} below it: add --severity {SEVERITIES[-1]}."
     )
 
 
 @click.command()
+@click.option("--all", "is_all", is_flag=True, help="Also those that give no GPU time back.")
 @rows_options
-def fixes(*, limit: int | None, db: str, scope: Scope) -> pl.DataFrame:
-    """List what to do first, with the recoverable GPU time."""
+def fixes(*, is_all: bool, limit: int | None, db: str, scope: Scope) -> pl.DataFrame:
+    """List what to do first, by the cost that is recoverable in the time range."""
     with built(db) as store:
         found = store.read(
-            "select * from marts.fixes order by back_ms desc, gpu_ms desc nulls last, fix, target"
-            + (f" limit {limit}" if limit else ""),
+            "select * from marts.fixes order by back_cost desc nulls last, back_ms desc, "
+            "back_high_ms desc, gpu_ms desc nulls last, fix, target",
             scope=resolved(store, scope),
         )
         if found.is_empty():
             say(_nothing(store, db, SEVERITIES[-1], 0))
-        return found
+        worth = found if is_all else found.filter(pl.col("back_high_ms") > 0)
+        if folded := found.height - worth.height:
+            say(f"{folded:,} more give no GPU time back: add --all.")
+        return worth.head(limit) if limit else worth
 
 
 @click.command()

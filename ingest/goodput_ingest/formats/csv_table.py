@@ -1,25 +1,20 @@
 """CSV files that a site writes by hand: a header of known names, quoted cells, a record a line."""
 
 import csv
-import hashlib
 import io
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Generic, TypeVar
 from zoneinfo import ZoneInfo
 
 import polars as pl
 
 from goodput_ingest.formats import delimited
 from goodput_ingest.formats.timestamps import instants
-from goodput_ingest.source import ReadOptions
 from goodput_queries.errors import IngestError
-from goodput_queries.evidence.batch import Reject
 
-Row = TypeVar("Row")
 Instant = Callable[[str], datetime | None]  # of a cell, as naive UTC
 
 FORMER_COLUMNS = {  # files that were written for an earlier version
@@ -99,45 +94,6 @@ def _check(
             else "a column appears twice"
         )
         raise IngestError(f"{where}: {fault}; the columns are {', '.join(known)}.")
-
-
-@dataclass(frozen=True)
-class SiteRows(Generic[Row]):
-    """The valid rows of a file, the rejects, and the digest of its content."""
-
-    rows: list[Row]
-    rejects: list[Reject]
-    digest: str
-
-
-def read_rows(
-    path: Path,
-    options: ReadOptions,
-    columns: Sequence[str],
-    required: Sequence[str],
-    name: str,
-    row_of: Callable[[dict[str, str], Instant], Row],
-    times: Sequence[str] = ("valid_from", "valid_to"),
-) -> SiteRows[Row]:
-    """Return the result of `row_of` for each row; a row for which it raises ValueError is rejected.
-
-    Raises IngestError for a header with an unknown column or without a required one.
-    """
-    found = read(path, known=columns, required=required, name=name)
-    content = f"{found.text}\n{options.zone}\n{options.cluster}"
-    rejects = [
-        Reject(line, f"{name}: line {line} has another number of cells.", text)
-        for line, text in found.odd
-    ]
-    rows: list[Row] = []
-    texts = (row.get(time, "") for _, row in found.rows for time in times)
-    instant = clock(texts, options.zone)
-    for line, row in found.rows:
-        try:
-            rows.append(row_of(row, instant))
-        except ValueError as error:
-            rejects.append(Reject(line, f"{name}: line {line}: {error}.", ",".join(row.values())))
-    return SiteRows(rows, rejects, hashlib.blake2b(content.encode(), digest_size=16).hexdigest())
 
 
 def clock(texts: Iterable[str], zone: ZoneInfo | None) -> Instant:

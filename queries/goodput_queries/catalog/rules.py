@@ -20,12 +20,13 @@ LOSSES = "loss_findings"  # the family of losses of the ledger, which `marts.fin
 EVERY_RULE = "every_rule()"
 TEXTS = ("kind", "severity", "title", "meaning", "found_by", "action", "fix", "owner", "effort")
 PLACES = ("page", "target")
+SEVERITIES = ("page", "ticket", "note")  # the most severe first
 CHOICES = {
-    "severity": ("critical", "warning", "info"),
+    "severity": SEVERITIES,
     "owner": ("operations", "team"),
     "effort": ("minutes", "hours", "days"),
     "target": ("node", "job", "cluster", "subject"),
-    "returns": ("all", "interval", "excess", "none"),
+    "returns": ("all", "interval", "excess", "steady", "none"),
 }
 OPTIONAL = ("returns", "family", "categories", "least_share", "merged_into", "thresholds")
 CASES = ("fires", "quiet")
@@ -56,14 +57,16 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Merge:
-    """The loss that a finding is merged into where both are about one thing.
+    """The loss that is one finding with another finding where both are about one thing.
 
     by: `run`: of one run, where the loss is at least half of the finding's GPU time; `node`: of one
-    node, where it lasts at least half of the finding's time.
+    node, where it lasts at least half of the finding's time. is_cause: the finding says what to do
+    about the loss.
     """
 
     rule: str
     by: str
+    is_cause: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ class Rule:
     sql: str | None
     categories: tuple[str, ...]
     least_share: str | None
-    merged_into: Merge | None
+    merged_into: tuple[Merge, ...]
     thresholds: tuple[Threshold, ...]
 
     @property
@@ -119,9 +122,12 @@ def read(folder: Traversable) -> Rule:
         file.read_text(encoding="utf-8") if file.is_file() else None,
         _categories(name, settings),
         settings.get("least_share", "finding_min_share") or None,
-        _merge(name, settings.get("merged_into")),
+        tuple(_merge(name, one) for one in settings.get("merged_into", [])),
         tuple(_threshold(name, *item) for item in settings.get("thresholds", {}).items()),
     )
+    is_loss = rule.family == LOSSES or name in {merge.rule for merge in rule.merged_into}
+    if rule.categories and not is_loss:
+        raise RuleError(f"rule {name}: it has categories, and its family is not {LOSSES}.")
     if rule.sql is None and rule.family is None:
         raise RuleError(f"rule {name}: it has neither a rule.sql nor a family.")
     for kind in CASES:
@@ -146,19 +152,16 @@ def _categories(name: str, settings: Mapping[str, Any]) -> tuple[str, ...]:
     found = settings.get("categories", [])
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
         raise RuleError(f"rule {name}: categories is no list of names.")
-    if found and settings.get("family") != LOSSES:
-        raise RuleError(f"rule {name}: it has categories, and its family is not {LOSSES}.")
     return tuple(found)
 
 
-def _merge(name: str, given: object) -> Merge | None:
-    if given is None:
-        return None
-    if not isinstance(given, dict) or given.keys() != {"rule", "by"}:
-        raise RuleError(f"rule {name}: merged_into needs a rule and by.")
+def _merge(name: str, given: object) -> Merge:
+    keys = given.keys() if isinstance(given, dict) else set()
+    if not isinstance(given, dict) or not {"rule", "by"} <= keys <= {"rule", "by", "is_cause"}:
+        raise RuleError(f"rule {name}: merged_into needs tables of rule and by, or is_cause too.")
     if given["by"] not in {"run", "node"}:
         raise RuleError(f"rule {name}: it is merged by {given['by']!r}, not by run or node.")
-    return Merge(given["rule"], given["by"])
+    return Merge(**given)
 
 
 def _threshold(name: str, threshold: str, given: object) -> Threshold:
@@ -182,12 +185,13 @@ def check_together(found: Iterable[Rule]) -> None:
         for claim in (*claimed, *(f"category {category}" for category in rule.categories)):
             if (other := owners.setdefault(claim, rule.name)) != rule.name:
                 raise RuleError(f"rule {rule.name}: {claim} is one of rule {other} already.")
-    losses = {rule.name for rule in found if rule.family == LOSSES}
+    losses = {rule.name for rule in found if rule.family == LOSSES or rule.categories}
     for rule in found:
-        if rule.merged_into and rule.merged_into.rule not in losses:
-            raise RuleError(
-                f"rule {rule.name}: {rule.merged_into.rule!r}, into which it is merged, is no loss."
-            )
+        for merge in rule.merged_into:
+            if merge.rule not in losses:
+                raise RuleError(
+                    f"rule {rule.name}: {merge.rule!r}, into which it is merged, is no loss."
+                )
 
 
 def check_columns(rule: str, columns: Iterable[str]) -> None:
@@ -243,19 +247,17 @@ def reference_table() -> str:
     keys = (*TEXTS, *PLACES, "returns")
     rows = []
     for rule in rules():
-        merge = rule.merged_into
         values = [rule.name, *(rule.texts[key] for key in keys)]
-        values += [merge.rule, merge.by] if merge else ["", ""]
+        merges = ", ".join(
+            f"{{rule: {quoted(m.rule)}, same: {quoted(m.by)}, is_cause: {str(m.is_cause).lower()}}}"
+            for m in rule.merged_into
+        )
+        merges = f"[{merges}]::struct(rule varchar, same varchar, is_cause boolean)[]"
         share = "0" if rule.least_share is None else f"threshold('{rule.least_share}')"
         losses = f"[{', '.join(map(quoted, rule.categories))}]::varchar[]"
-        rows.append(f"({', '.join(map(quoted, values))}, {share}::double, {losses})")
-    columns = ", ".join(("rule", *keys, "merged_into", "merged_by", "least_share", "categories"))
-    return (
-        "select * replace (nullif(merged_into, '') as merged_into, "
-        "nullif(merged_by, '') as merged_by) from (values\n"
-        + ",\n".join(rows)
-        + f"\n) as rules ({columns})"
-    )
+        rows.append(f"({', '.join(map(quoted, values))}, {merges}, {share}::double, {losses})")
+    columns = ", ".join(("rule", *keys, "merged_into", "least_share", "categories"))
+    return "select * from (values\n" + ",\n".join(rows) + f"\n) as rules ({columns})"
 
 
 def quoted(text: str) -> str:

@@ -17,6 +17,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("a lake", "lake") from error
 
+
 if TYPE_CHECKING:
     import pyarrow as pa
 

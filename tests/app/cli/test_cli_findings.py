@@ -32,22 +32,22 @@ def listed(path, *options):
 @pytest.fixture(scope="module")
 def every(recorded):
     """Give all findings, asked for once."""
-    return listed(recorded, "--severity", "info")
+    return listed(recorded, "--severity", "note")
 
 
 def test_small_losses_are_listed_only_when_asked_for_and_counted(recorded, every):
     result = run("findings", "--db", recorded, "--format", "json")
 
     assert (result.exit_code, json.loads(result.stdout)) == (0, [])
-    assert "No findings of severity warning or above (data: " in result.stderr
-    assert "below it: add --severity info." in result.stderr
+    assert "No findings of severity ticket or above (data: " in result.stderr
+    assert "below it: add --severity note." in result.stderr
     assert {"input_stall", "job_failure", "gaps_between_steps"} <= {row["rule"] for row in every}
 
 
 def test_a_time_range_without_data_has_neither_findings_nor_fixes(recorded):
     later = "--from", "2026-11-21", "--to", "2026-11-22"
 
-    assert listed(recorded, "--severity", "info", *later) == []
+    assert listed(recorded, "--severity", "note", *later) == []
     fixes = run("fixes", "--db", recorded, "--format", "json", *later)
     assert json.loads(fixes.stdout) == []
     assert "No findings in this time range (data: 2026-11-20" in fixes.stderr
@@ -67,6 +67,19 @@ def test_fixes_say_what_comes_back(recorded):
     assert rows["feed_input"]["back_ms"] == rows["feed_input"]["gpu_ms"] > 20_000
 
 
+def test_fixes_are_sorted_by_what_comes_back_and_those_without_are_counted(recorded):
+    shown = run("fixes", "--db", recorded, "--format", "json")
+    every = json.loads(run("fixes", "--db", recorded, "--format", "json", "--all").stdout)
+
+    listed = json.loads(shown.stdout)
+    folded = [row for row in every if row["back_high_ms"] == 0]
+    assert listed == [row for row in every if row["back_high_ms"] > 0]
+    assert len(folded) > 0
+    assert f"{len(folded)} more give no GPU time back: add --all." in shown.stderr
+    costs = [row["back_cost"] for row in listed if row["back_cost"] is not None]
+    assert costs == sorted(costs, reverse=True)
+
+
 def test_objectives_are_those_of_the_settings(recorded, here):
     none = run("objectives", "--db", recorded, "--format", "json")
     assert (json.loads(none.stdout), "goodput.toml" in none.stderr) == ([], True)
@@ -83,7 +96,7 @@ def test_a_finding_is_acknowledged_and_found_by_its_state(recorded, every):
     said = run("finding", "acknowledge", key, "--by", "ops", "--note", "seen", "--db", recorded)
     assert said.exit_code == 0, said.output
 
-    (row,) = listed(recorded, "--severity", "info", "--state", "acknowledged")
+    (row,) = listed(recorded, "--severity", "note", "--state", "acknowledged")
     assert (row["finding_key"], row["note"], row["said_by"]) == (key, "seen", "ops")
 
 

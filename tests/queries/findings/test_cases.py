@@ -24,6 +24,7 @@ KEYS = {
     "to",
     "about",
     "refused",
+    "forbids",
 }
 STARTS_WITH = ("evidence", "what_to_do")
 

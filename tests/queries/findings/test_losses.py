@@ -22,7 +22,7 @@ def test_the_fix_of_a_loss_is_that_of_its_largest_finding(cluster):
     given.load(cluster, given.cases("gaps_between_steps", "fires")[0]["given"])
     yield
     fix = cluster.read("select fix from marts.losses where category = 'idle_held'").item()
-    assert fix.startswith("See what the job does between steps")
+    assert fix.startswith("See what the job does between its steps")
 
 
 @built_together
@@ -125,8 +125,8 @@ def test_the_parts_of_a_loss_add_up_to_the_ledger(cluster):
                 where
                     kind in ('badput', 'unavailable', 'unknown', 'unsettled')
                     and category not in (
-                        'idle_no_demand', 'planned', 'free_unknown', 'at_risk', 'teardown',
-                        'maintenance', 'powered_off'
+                        'planned', 'free_unknown', 'at_risk', 'teardown', 'maintenance',
+                        'powered_off'
                     )
             )"""
     ).row(0)

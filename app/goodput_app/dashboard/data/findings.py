@@ -24,14 +24,13 @@ FIXES_SHOWN = 200
 EXECUTING_IDLE = """select coalesce(sum(idle_ms), 0)::bigint, coalesce(sum(held_ms), 0)::bigint
     from marts.executing_idle"""
 ORDER = (
-    "case severity when 'critical' then 1 when 'warning' then 2 else 3 end, "
-    "cost desc nulls last, gpu_ms desc nulls last, since_at, finding_key"
+    "severity_rank(severity), cost desc nulls last, gpu_ms desc nulls last, since_at, finding_key"
 )
 
 
 @dataclass(frozen=True)
 class Found:
-    """Findings, the most severe and costly first, and fixes, what gives most GPU time back first.
+    """Findings, the most severe and costly first, and fixes, what gives most back first.
 
     findings: rows of marts.findings, at most FINDINGS_MAX; fixes: of marts.fixes, at most
     FIXES_SHOWN; executing_idle: idle_ms and held_ms of marts.executing_idle, summed up;
@@ -156,10 +155,9 @@ def _evaluate(store: Store, scope: Scope) -> Found:
         scope,
         TIMEOUT_S,
     )
-    worth = (pl.col("back_ms") > 0) | (pl.col("severity") != "info")
-    fixes = both.filter(pl.col("is_fix") & worth).sort(
-        "back_ms", "gpu_ms", "fix", "target",
-        descending=[True, True, False, False], nulls_last=True,
+    fixes = both.filter("is_fix").sort(
+        "back_cost", "back_ms", "back_high_ms", "gpu_ms", "fix", "target",
+        descending=[True, True, True, True, False, False], nulls_last=True,
     )  # fmt: skip
     (idle,) = marts.read_now(store, EXECUTING_IDLE, (), scope, TIMEOUT_S).rows()
     shown = both.filter(~pl.col("is_fix")).head(FINDINGS_MAX)

@@ -98,6 +98,14 @@ def fabric_incidents(scope: Scope) -> pl.DataFrame:
     )
 
 
+NO_OUTAGES = pl.DataFrame(
+    schema={
+        "cluster": pl.String, "node": pl.String, "state": pl.String, "start_at": pl.Datetime,
+        "end_at": pl.Datetime, "out_at": pl.Datetime,
+    }
+)  # fmt: skip
+
+
 def outages(scope: Scope) -> pl.DataFrame:
     """Return outages of nodes: those that are open first, then the latest; total: how many."""
     return read(

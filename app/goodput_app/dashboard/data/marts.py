@@ -169,17 +169,14 @@ def ledger_over_time(scope: Scope) -> pl.DataFrame:
     return read("select * from marts.ledger_over_time order by bucket_at, category", scope)
 
 
-def goodput_over_time(scope: Scope) -> pl.DataFrame:
-    """Return the main measures in the whole buckets of the scope, an hour long or longer."""
-    frame = read("select * from marts.goodput_over_time order by bucket_at", scope)
-    return frame.filter("is_whole")
-
-
 def losses(scope: Scope) -> pl.DataFrame:
-    """Return losses, highest cost first."""
+    """Return losses, highest cost first; time that nothing classifies is no loss."""
     found = read(
-        "select * from marts.loss_causes order by cost desc nulls last, gpu_ms desc, cluster, "
-        f"run_key, category, blame limit {LOSSES_SHOWN}",
+        f"""select losses.* from marts.loss_causes as losses
+        inner join reference.gpu_second_categories as categories using (category)
+        where categories.kind in ('badput', 'unavailable')
+        order by cost desc nulls last, gpu_ms desc, cluster, run_key, category, losses.blame
+        limit {LOSSES_SHOWN}""",
         scope,
     )
     return with_run_names(found, scope)

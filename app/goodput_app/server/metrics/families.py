@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
-from typing import Literal
 
 from prometheus_client import Metric
 from prometheus_client.registry import Collector
@@ -24,7 +23,7 @@ class Family:
     """A metric: its name as it is queried, and the labels of each of its samples."""
 
     name: str
-    kind: Literal["counter", "gauge", "info"]
+    kind: str  # counter, gauge or info
     labels: tuple[str, ...]
     meaning: str
 
@@ -32,10 +31,12 @@ class Family:
 def _declared() -> dict[str, Family]:
     """Return the metrics of `families.csv` by name."""
     file = files("goodput_app.server.metrics") / "families.csv"
-    return {
-        row["name"]: Family(**{**row, "labels": tuple(row["labels"].split())})
-        for row in csv.DictReader(file.read_text("utf-8").splitlines())
-    }
+    rows = csv.DictReader(file.read_text("utf-8").splitlines())
+    found = [
+        Family(row["name"], row["kind"], tuple(row["labels"].split()), row["meaning"])
+        for row in rows
+    ]
+    return {family.name: family for family in found}
 
 
 FAMILIES = _declared()

@@ -16,6 +16,7 @@ from goodput_ingest.formats import csv_table, raw_tables
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.source import Batch, ReadOptions
 from goodput_ingest.sources.site.money import currency, exact, validity
+from goodput_ingest.sources.site.rows import read_rows
 
 COLUMNS = (
     *("cluster", "account", "cost_per_month", "quota_gpus"),
@@ -42,9 +43,7 @@ class Budgets:
 
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.budgets`; raises IngestError for an unknown column."""
-        read = csv_table.read_rows(
-            self.path, self.options, COLUMNS, ("account",), self.name, _budget
-        )
+        read = read_rows(self.path, self.options, COLUMNS, ("account",), self.name, _budget)
         parsed = Parsed("budgets", frame(read.rows, BUDGETS), read.rejects)
         yield parsed.batch(source=self.name, origin=str(self.path), digest=read.digest)
 

@@ -18,6 +18,7 @@ from goodput_ingest.formats import csv_table, raw_tables
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.source import Batch, ReadOptions
 from goodput_ingest.sources.site.money import exact, overhead, validity
+from goodput_ingest.sources.site.rows import read_rows
 
 COLUMNS = (
     *("cluster", "valid_from", "valid_to", "g_per_kwh", "carbon_free_ratio"),
@@ -44,7 +45,7 @@ class Carbon:
 
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.carbon`; raises IngestError for an unknown column."""
-        read = csv_table.read_rows(
+        read = read_rows(
             self.path, self.options, COLUMNS, ("g_per_kwh",), self.name, self._intensity
         )
         parsed = Parsed("carbon", frame(read.rows, CARBON), read.rejects)

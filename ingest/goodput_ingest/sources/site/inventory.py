@@ -26,6 +26,7 @@ from goodput_ingest.formats import csv_table, gres, pci
 from goodput_ingest.formats.gres import GPU_INSTANCES, GPUS, slot_rows
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.source import Batch, ReadOptions
+from goodput_ingest.sources.site.rows import read_rows
 
 COLUMNS = (
     *("cluster", "node", "gpu_index", "slurm_index", "gpu_uuid", "pci_bus_id", "gpu_model"),
@@ -66,7 +67,7 @@ class Inventory:
             racks.add(cluster, row, instant(row.get("valid_from", "")))
             return found
 
-        read = csv_table.read_rows(self.path, self.options, COLUMNS, ("node",), self.name, slots)
+        read = read_rows(self.path, self.options, COLUMNS, ("node",), self.name, slots)
         found = list(chain.from_iterable(read.rows))
         instances = [instance for _, parts in found for instance in parts]
         tables = [

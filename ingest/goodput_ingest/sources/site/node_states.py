@@ -18,6 +18,7 @@ import polars as pl
 from goodput_ingest.formats import csv_table, raw_tables
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.source import Batch, ReadOptions
+from goodput_ingest.sources.site.rows import read_rows
 
 COLUMNS = ("cluster", "node", "state", "start", "end", "reason")
 REQUIRED = ("node", "state", "start")
@@ -43,7 +44,7 @@ class NodeStates:
 
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.node_states`; raises IngestError for an unknown column."""
-        read = csv_table.read_rows(
+        read = read_rows(
             self.path, self.options, COLUMNS, REQUIRED, self.name, self._state, ("start", "end")
         )
         parsed = Parsed("node_states", _merged(frame(read.rows, NODE_STATES)), read.rejects)

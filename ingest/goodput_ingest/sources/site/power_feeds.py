@@ -17,6 +17,7 @@ from goodput_ingest.formats import csv_table, raw_tables
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.source import Batch, ReadOptions
 from goodput_ingest.sources.site.money import exact, overhead
+from goodput_ingest.sources.site.rows import read_rows
 
 COLUMNS = ("cluster", "feed", "capacity_kw", "server_ratio", "note")
 POWER_FEEDS = raw_tables.columns("power_feeds", "source")
@@ -39,7 +40,7 @@ class PowerFeeds:
 
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.power_feeds`; raises IngestError for an unknown column."""
-        read = csv_table.read_rows(
+        read = read_rows(
             self.path, self.options, COLUMNS, ("feed", "capacity_kw"), self.name, self._feed
         )
         parsed = Parsed("power_feeds", frame(read.rows, POWER_FEEDS), read.rejects)

@@ -27,6 +27,7 @@ from goodput_ingest.sources.site.money import (
     exact,
     validity,
 )
+from goodput_ingest.sources.site.rows import read_rows
 
 MATCHED = ("cluster", "gpu_model", "mig_profile", "partition", "qos")
 OWNED = ("purchase_cost", "life_h", "availability_ratio", "overhead_cost_per_gpu_h")
@@ -62,7 +63,7 @@ class Rates:
 
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.rates` and `raw.rate_factors`; raises IngestError for an unknown column."""
-        read = csv_table.read_rows(self.path, self.options, COLUMNS, (), self.name, self._rate)
+        read = read_rows(self.path, self.options, COLUMNS, (), self.name, self._rate)
         rates = [row for row in read.rows if "price_per_gpu_h" in row]
         factors = [row for row in read.rows if "factor" in row]
         parsed = [Parsed("rates", frame(rates, RATES), read.rejects)]

@@ -20,6 +20,7 @@ from goodput_ingest.formats import csv_table, raw_tables
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.source import Batch, ReadOptions
 from goodput_ingest.sources.site.money import currency, exact, overhead, validity
+from goodput_ingest.sources.site.rows import read_rows
 
 COLUMNS = (
     *("cluster", "zone", "from_hour", "to_hour", "price_per_kwh", "pue", "server_ratio"),
@@ -45,7 +46,7 @@ class Tariffs:
 
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.tariffs`; raises IngestError for an unknown column."""
-        read = csv_table.read_rows(
+        read = read_rows(
             self.path, self.options, COLUMNS, ("price_per_kwh",), self.name, self._tariff
         )
         parsed = Parsed("tariffs", frame(read.rows, TARIFFS), read.rejects)

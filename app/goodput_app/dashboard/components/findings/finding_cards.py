@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-SEVERITY_COLOURS: dict[str, theme.Badge] = {"critical": "red", "warning": "orange", "info": "gray"}
+SEVERITY_COLOURS: dict[str, theme.Badge] = {"page": "red", "ticket": "orange", "note": "gray"}
 
 
 def fixes(frame: pl.DataFrame, ids: pl.Series) -> None:
@@ -32,9 +32,8 @@ def findings(frame: pl.DataFrame, ids: pl.Series) -> None:
 def _fix(row: Mapping[str, Any]) -> None:
     st.markdown(f"**{text(row['what_to_do'])}**")
     lines = [f"At {text(row['target'])}", f"{units.gpu_time(row['back_ms'])} recoverable"]
-    if row["back_week_cost"] is not None:
-        cost = units.cost(row["back_week_cost"]).replace("$", r"\$")
-        lines.append(f"{cost} a week")
+    if row["back_cost"] is not None:
+        lines.append(units.cost(row["back_cost"]).replace("$", r"\$"))
     st.markdown("; ".join(lines))
     found = f"{row['findings']:,} finding{'' if row['findings'] == 1 else 's'}"
     st.caption(f"{found}; {text(row['owner'])}, {text(row['effort'])}")

@@ -4,7 +4,7 @@
 -- access: team
 -- evaluated: first
 -- finding_key: the same for one rule and subject as long as both exist; state.finding_actions refers to it
--- kind, severity: critical, warning, info; title, owner, effort, fix: of the rule
+-- kind, severity: page, ticket, note; title, owner, effort, fix: of the rule
 -- since_at, until_at: first and last evidence inside the window; until_at null: it is still so
 -- is_open: seen in the half hour before the end of the evidence; else it has closed by itself
 -- state: open, closed, acknowledged, dismissed (what people said of it), note: their last words
@@ -13,22 +13,41 @@
 -- share_ratio: of the allocated time of its run, or of the capacity
 -- cases: attempts concerned, or how often it was seen
 -- back_ms, back_low_ms, back_high_ms: recoverable GPU time of the window; parts of findings never overlap
--- week_cost, back_week_ms, back_week_cost: at the rate of the window's covered time; null under an hour of it
+-- back_cost, back_low_cost, back_high_cost: what it costs; null where the rate card has no price
+-- is_recurrent: of two cases or more, or it goes on and is no incident; what happened once says nothing of a week
+-- week_ratio: a week in lengths of the window's covered time; null under an hour of it
+-- week_cost, back_week_ms, back_week_cost: at that rate; null of what is not recurrent
 -- confidence: Confirmed, Likely, Not confirmed; evidence: in a sentence; what_to_do: for it
 -- target: what its fix is applied to: a node, jobs of a team that are named alike, a cluster
 -- what a loss explains is one finding with it (merged_into of the rule): GPUs that are never active are idle, and so are those of
 -- engines without a request; a node that is down is not read; gaps between steps may have a period
-with explained as (
+with pauses as (
+    select run_key, sum(gpu_ms)::bigint as gpu_ms, sum(cost) as cost
+    from marts.ledger_blamed_by_node
+    where
+        category = 'idle_held'
+        and phase = 'pause'
+        and run_key in (select run_key from marts.rule_findings where rule = 'periodic_gaps')
+    group by run_key
+),
+
+explained as (
     select
-        signs.* exclude (severity, gpu_ms, cost, confidence, what_to_do, team, until_ms),
-        {rule: losses.rule, cluster: losses.cluster, node: losses.node, run_key: losses.run_key} as loss
+        signs.* exclude (severity, cost, confidence, what_to_do, team, until_ms),
+        {rule: losses.rule, cluster: losses.cluster, node: losses.node, run_key: losses.run_key} as loss,
+        case when merges.merge.is_cause then coalesce(signs.what_to_do, merges.action) end as what_to_do
     from marts.rule_findings as signs
-    inner join reference.finding_rules as rules on signs.rule = rules.rule
+    inner join (
+        select rule, action, unnest(merged_into) as merge from reference.finding_rules
+    ) as merges on signs.rule = merges.rule
     inner join marts.loss_findings as losses
-        on rules.merged_into = losses.rule
+        on merges.merge.rule = losses.rule
         and signs.cluster = losses.cluster
-        and case rules.merged_by
-            when 'run' then signs.run_key = losses.run_key and 2 * losses.gpu_ms >= signs.gpu_ms
+    left join pauses on signs.rule = 'periodic_gaps' and signs.run_key = pauses.run_key
+    where
+        case merges.merge.same
+            when 'run'
+                then signs.run_key = losses.run_key and 2 * (losses.gpu_ms + coalesce(pauses.gpu_ms, 0)) >= signs.gpu_ms
             else signs.node = losses.node
                 and 2 * (
                     least(coalesce(signs.until_ms, losses.until_ms), losses.until_ms)
@@ -37,24 +56,53 @@ with explained as (
         end
 ),
 
+-- a pause that comes back is no pause: what the regular gaps of a run have of its pauses
+regular as (
+    select
+        gaps.run_key,
+        gaps.gpu_ms as gaps_ms,
+        losses.run_key is not null as is_of_loss,
+        least(pauses.gpu_ms, greatest(0, gaps.gpu_ms - coalesce(losses.gpu_ms, 0)))::bigint as gpu_ms,
+        pauses.cost * least(pauses.gpu_ms, greatest(0, gaps.gpu_ms - coalesce(losses.gpu_ms, 0))) / pauses.gpu_ms as cost
+    from (
+        select run_key, sum(gpu_ms) as gpu_ms from marts.rule_findings where rule = 'periodic_gaps' group by run_key
+    ) as gaps
+    inner join pauses using (run_key)
+    left join marts.loss_findings as losses
+        on gaps.run_key = losses.run_key and losses.rule = 'gaps_between_steps'
+),
+
 signs as (
     select
         losses.rule, losses.cluster, losses.node, losses.gpu_uuid, losses.run_key, losses.team,
         case when losses.run_key is null then coalesce(losses.team, '') else '' end as detail,
-        losses.since_ms, losses.until_ms, losses.gpu_ms, losses.cost, losses.share_ratio, losses.cases, losses.back_ms,
-        losses.back_low_ms, losses.back_high_ms, losses.severity, losses.confidence, null::varchar as evidence,
+        losses.since_ms, losses.until_ms,
+        losses.gpu_ms + coalesce(regular.gpu_ms, 0) as gpu_ms,
+        losses.cost + coalesce(regular.cost, 0) as cost,
+        losses.share_ratio * (losses.gpu_ms + coalesce(regular.gpu_ms, 0)) / losses.gpu_ms as share_ratio,
+        losses.cases,
+        losses.back_ms + coalesce(regular.gpu_ms, 0) as back_ms,
+        losses.back_low_ms,
+        losses.back_high_ms + coalesce(regular.gpu_ms, 0) as back_high_ms,
+        losses.severity, losses.confidence, null::varchar as evidence,
         coalesce(losses.cause, signs.evidence) as cause,
-        losses.what_to_do
+        coalesce(signs.what_to_do, losses.what_to_do) as what_to_do
     from marts.loss_findings as losses
     left join (
-        select loss, arg_max(evidence, since_ms) as evidence from explained group by all
+        select loss, arg_max(evidence, since_ms) as evidence, arg_max(what_to_do, since_ms) as what_to_do
+        from explained
+        group by loss
     ) as signs
         on losses.rule = signs.loss.rule
         and losses.cluster = signs.loss.cluster
         and losses.node is not distinct from signs.loss.node
         and losses.run_key is not distinct from signs.loss.run_key
+    left join regular on losses.rule = 'gaps_between_steps' and losses.run_key = regular.run_key
     union all by name
-    select found.*
+    select
+        found.*,
+        (regular.gpu_ms * found.gpu_ms / regular.gaps_ms)::bigint as back_ms,
+        (regular.gpu_ms * found.gpu_ms / regular.gaps_ms)::bigint as back_high_ms
     from marts.rule_findings as found
     anti join explained
         on found.rule = explained.rule
@@ -63,6 +111,8 @@ signs as (
         and found.node is not distinct from explained.node
         and found.run_key is not distinct from explained.run_key
         and found.detail = explained.detail
+    left join regular
+        on found.rule = 'periodic_gaps' and found.run_key = regular.run_key and not regular.is_of_loss
 ),
 
 marked as (
@@ -107,7 +157,7 @@ merged as (
                 severity: severity, confidence: confidence, evidence: evidence, cause: cause, what_to_do: what_to_do,
                 team: team
             },
-            (case severity when 'critical' then 3 when 'warning' then 2 else 1 end, evidence is not null, since_ms)
+            (-severity_rank(severity), evidence is not null, since_ms)
         ) as worst
     from numbered
     group by rule, cluster, node, gpu_uuid, run_key, detail, episode
@@ -169,12 +219,13 @@ described as (
         runs.run_name,
         coalesce(merged.worst.team, runs.team) as team,
         coalesce(merged.worst.what_to_do, rules.action) as what_to_do,
-        covered.covered_ms,
+        case when covered.covered_ms >= threshold('finding_week_min_ms') then 604800000 / covered.covered_ms end as week_ratio,
         coalesce(
             merged.until_ms is null
             or merged.until_ms >= least(covered.as_of_ms, scope_end(covered.as_of_ms)) - threshold('finding_rest_ms'),
             true
         ) as is_open,
+        merged.cases >= 2 or (is_open and rules.kind not in ('failures', 'hangs', 'health')) as is_recurrent,
         said.last as said,
         case rules.target
             when 'node' then coalesce(merged.node, gpus.node, runs.job_name, merged.run_key)
@@ -245,15 +296,14 @@ select
     coalesce(back_ms, 0) as back_ms,
     coalesce(back_low_ms, 0) as back_low_ms,
     coalesce(back_high_ms, 0) as back_high_ms,
-    case when covered_ms >= threshold('finding_week_min_ms') then cost * 604800000 / covered_ms end as week_cost,
-    case
-        when covered_ms >= threshold('finding_week_min_ms')
-            then (coalesce(back_ms, 0)::double * 604800000 / covered_ms)::bigint
-    end as back_week_ms,
-    case
-        when covered_ms >= threshold('finding_week_min_ms') and gpu_ms > 0
-            then cost * coalesce(back_ms, 0) / gpu_ms * 604800000 / covered_ms
-    end as back_week_cost,
+    cost * coalesce(back_ms, 0) / nullif(gpu_ms, 0) as back_cost,
+    cost * coalesce(back_low_ms, 0) / nullif(gpu_ms, 0) as back_low_cost,
+    cost * coalesce(back_high_ms, 0) / nullif(gpu_ms, 0) as back_high_cost,
+    is_recurrent,
+    week_ratio,
+    case when is_recurrent then cost * week_ratio end as week_cost,
+    case when is_recurrent then round(coalesce(back_ms, 0) * week_ratio)::bigint end as back_week_ms,
+    case when is_recurrent then cost * coalesce(back_ms, 0) / nullif(gpu_ms, 0) * week_ratio end as back_week_cost,
     worst.confidence as confidence,
     coalesce(
         worst.evidence,

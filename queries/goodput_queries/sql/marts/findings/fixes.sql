@@ -1,5 +1,5 @@
 -- What to do first: the findings of the scope by what is to be done about them and to what, with the recoverable GPU time.
--- Dismissed findings are left out. Each GPU-millisecond of a loss is in one finding only, so that the rows add up.
+-- Ordered by back_cost, then back_ms, where a list is shown. Dismissed findings are left out. Each GPU-millisecond of a loss is in one finding only, so that the rows add up.
 -- grain: fix, cluster, target
 -- access: team
 -- evaluated: first
@@ -8,16 +8,16 @@
 -- title, what_to_do, evidence, rule, finding_key, run_key, node, gpu_uuid: of the finding that gives most back
 -- gpu_ms, cost: lost in the window; of anomalies that is in other rows
 -- back_ms, back_low_ms, back_high_ms: recoverable GPU time of the window
--- back_week_ms, back_week_cost: at the rate of the window's covered time; null under an hour of it
+-- back_cost, back_low_cost, back_high_cost: what it costs; null where the rate card has no price
+-- is_recurrent: its losses have two cases or more, or one goes on and is no incident
+-- back_week_ms, back_week_cost: at the rate of the window's covered time; null under an hour of it, and of what is not recurrent
 select
     fix,
     cluster,
     target,
     count(*) as findings,
     count_if(is_open)::bigint as open_findings,
-    case max(case severity when 'critical' then 3 when 'warning' then 2 else 1 end)
-        when 3 then 'critical' when 2 then 'warning' else 'info'
-    end as severity,
+    arg_min(severity, severity_rank(severity)) as severity,
     arg_max(first, place).title as title,
     arg_max(first, place).what_to_do as what_to_do,
     arg_max(first, place).evidence as evidence,
@@ -35,16 +35,22 @@ select
     sum(back_ms)::bigint as back_ms,
     sum(back_low_ms)::bigint as back_low_ms,
     sum(back_high_ms)::bigint as back_high_ms,
-    sum(back_week_ms)::bigint as back_week_ms,
-    sum(back_week_cost) as back_week_cost
+    sum(back_cost) as back_cost,
+    sum(back_low_cost) as back_low_cost,
+    sum(back_high_cost) as back_high_cost,
+    coalesce(sum(lost_cases) >= 2 or bool_or(goes_on), false) as is_recurrent,
+    case when is_recurrent then round(sum(back_ms) * any_value(week_ratio))::bigint end as back_week_ms,
+    case when is_recurrent then sum(back_cost) * any_value(week_ratio) end as back_week_cost
 from (
     select
-        *,
+        * exclude (is_recurrent),
+        case when back_high_ms > 0 then cases end as lost_cases,
+        is_recurrent and back_high_ms > 0 as goes_on,
         {
             title: title, what_to_do: what_to_do, evidence: evidence, rule: rule, finding_key: finding_key,
             since_at: since_at, run_key: run_key, node: node, gpu_uuid: gpu_uuid, confidence: confidence
         } as first,
-        (back_ms, coalesce(gpu_ms, 0), case severity when 'critical' then 3 when 'warning' then 2 else 1 end, finding_key)
+        (back_ms, coalesce(gpu_ms, 0), -severity_rank(severity), finding_key)
             as place
     from marts.findings
     where state <> 'dismissed'

@@ -6,7 +6,8 @@
 -- gpu_ms, cost: lost in the window; share_ratio: of the time it is a share of
 -- cause, what_to_do: as in marts.loss_claims
 -- back_ms: recoverable GPU time: all of it; of blocking saves what the best interval (Young 1974) saves, less the work that
---  failures then cost; of start-up what is over the median of the cluster; 0: nothing, since it is no loss
+--  failures then cost; of start-up what is over the median of the cluster; of free GPUs those that are free in every hour;
+--  0: nothing, since it is no loss
 -- back_low_ms: the part that is certainly recoverable; back_high_ms: all of it
 with sizes as (select run_key, max(gpus) as gpus from intermediate.int_attempts where of_teams(team) group by run_key),
 
@@ -34,6 +35,34 @@ starts as (
     inner join sizes using (run_key)
     where claims.rule = 'slow_start'
     group by claims.cluster
+),
+
+-- GPUs that are free in every hour of the window; none where jobs waited in it
+steady as (
+    select hours.cluster, floor(min(hours.gpus))::bigint as gpus, any_value(hours.covered_ms) as covered_ms
+    from (
+        select
+            clusters.cluster,
+            hour_ms,
+            sum(coalesce(parts.gpu_ms, 0)) / any_value(
+                least(hour_ms + one_hour_ms(), scope_end(clusters.as_of_ms)) - greatest(hour_ms, scope_start(clusters.first_ms))
+            ) as gpus,
+            any_value(scope_end(clusters.as_of_ms) - scope_start(clusters.first_ms)) as covered_ms
+        from intermediate.int_clusters as clusters
+        cross join lateral unnest(range(
+            scope_start(clusters.first_ms) // one_hour_ms() * one_hour_ms(), scope_end(clusters.as_of_ms), one_hour_ms()
+        )) as hours (hour_ms)
+        left join (
+            select cluster, first_ms // one_hour_ms() * one_hour_ms() as hour_ms, gpu_ms
+            from marts.loss_parts
+            where rule = 'idle_without_demand'
+        ) as parts using (cluster, hour_ms)
+        where
+            clusters.cluster in (select cluster from claims where returns = 'steady')
+            and clusters.cluster not in (select cluster from marts.loss_claims where rule = 'idle_with_demand')
+        group by clusters.cluster, hour_ms
+    ) as hours
+    group by hours.cluster
 ),
 
 saving as (
@@ -76,7 +105,9 @@ select
     claims.cost,
     claims.share_ratio,
     claims.cases,
-    claims.cause,
+    coalesce(
+        claims.cause, case when claims.returns = 'steady' then counted(steady.gpus, 'GPU') || ' free in every hour' end
+    ) as cause,
     claims.what_to_do,
     loss_severity(claims.rule_severity, claims.gpu_ms) as severity,
     loss_confidence(claims.rule, claims.gpu_ms, claims.sure_ms) as confidence,
@@ -84,10 +115,12 @@ select
         when 'all' then claims.gpu_ms
         when 'interval' then round(claims.gpu_ms * coalesce(gains.back_ratio, 0))
         when 'excess' then round(greatest(0, claims.gpu_ms - starts.median_ms * claims.cases * claims.gpus))
+        when 'steady' then least(claims.gpu_ms, coalesce(steady.gpus * steady.covered_ms, 0))
         else 0
     end::bigint as back_ms,
     case claims.returns when 'all' then claims.sure_ms else 0 end::bigint as back_low_ms,
     case claims.returns when 'none' then 0 else claims.gpu_ms end::bigint as back_high_ms
 from claims
 left join starts using (cluster)
+left join steady using (cluster)
 left join gains using (run_key)

@@ -17,6 +17,8 @@ with ledger as materialized (
     select
         cluster, node, run_key, attempt_key, category, team, blame,
         coalesce(phase, '') as phase,
+        -- idle time is judged by what comes after it, free time by whether it is free in each hour
+        case when category in ('idle_held', 'idle_no_demand') then hour_ms end as judged_hour_ms,
         sum(gpu_ms)::bigint as gpu_ms,
         sum(cost) as cost,
         min(start_ms) as first_ms,
@@ -27,6 +29,16 @@ with ledger as materialized (
 
 of_categories as (
     select rule, target, returns, unnest(categories) as category from reference.finding_rules
+),
+
+-- the last activity of a run: GPUs that are idle before it are needed again, whatever they do meanwhile
+last_active as (
+    select run_key, max(last_ms) as at_ms
+    from ledger
+    where
+        category in ('productive', 'step_unsplit', 'exposed_comm', 'at_risk', 'lost_work', 'busy_unclassified')
+        and phase <> 'short_idle'
+    group by run_key
 ),
 
 run_bases as (
@@ -203,7 +215,10 @@ parts as (
         ledger.category in ('fault_stall', 'lost_work', 'failed_without_progress', 'startup', 'restore')
     union all
     select
-        rules.rule,
+        case
+            when rules.rule = 'idle_allocation' and ledger.first_ms < last_active.at_ms then 'gaps_between_steps'
+            else rules.rule
+        end,
         ledger.cluster,
         case when rules.target = 'node' then ledger.node end,
         null,
@@ -215,7 +230,9 @@ parts as (
         ledger.last_ms,
         ledger.gpu_ms,
         ledger.cost,
-        ledger.category not in ('idle_with_demand', 'stranded', 'unknown', 'busy_unclassified'),
+        ledger.category not in ('idle_with_demand', 'idle_no_demand', 'stranded', 'unknown', 'busy_unclassified')
+        -- whoever works again may have needed them
+        and (rules.rule <> 'idle_allocation' or last_active.at_ms is null or ledger.first_ms >= last_active.at_ms),
         null,
         null
     from ledger
@@ -224,6 +241,7 @@ parts as (
     inner join of_categories as rules on rules.category = coalesce(of_phase.category, ledger.category)
     left join lives using (attempt_key)
     left join endings as before on lives.previous_key = before.attempt_key
+    left join last_active on ledger.run_key = last_active.run_key
     where
         -- a pause is over before anybody could use the GPU
         not (ledger.category = 'idle_held' and ledger.phase = 'pause')

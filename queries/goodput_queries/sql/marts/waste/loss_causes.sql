@@ -18,6 +18,14 @@ with rows_ as (
     where categories.kind in ('badput', 'unavailable', 'unsettled', 'unknown')
 ),
 
+-- GPUs that are idle before the last activity of their run are needed again
+worked as (
+    select run_key, max(end_ms) as worked_until_ms
+    from rows_
+    where category = 'busy_unclassified' and phase is distinct from 'short_idle'
+    group by run_key
+),
+
 grouped as (
     select
         cluster,
@@ -35,8 +43,11 @@ grouped as (
         sum(gpu_ms)::bigint as gpu_ms,
         sum(cost) as cost,
         min(hour_ms) as first_hour_ms,
-        max(hour_ms) as last_hour_ms
+        max(hour_ms) as last_hour_ms,
+        coalesce(2 * sum(gpu_ms) filter (where phase = 'idle' and start_ms < worked_until_ms) >= sum(gpu_ms) filter (where phase = 'idle'), false)
+            as works_on
     from rows_
+    left join worked using (run_key)
     group by cluster, run_key, category, blame
 ),
 
@@ -174,8 +185,10 @@ select
     case
         when most.part.phase in ('slo_miss', 'objective_unknown', 'pause') then null
         -- a job that steps needs its GPUs
-        when grouped.category = 'idle_held' and most.part.phase = 'undeclared_gap'
-            then 'See what the job does between steps: do it meanwhile, or declare it'
+        when grouped.category = 'idle_held' and (most.part.phase = 'undeclared_gap' or grouped.works_on)
+            then 'See what the job does between its steps: do it meanwhile, or declare it'
+        when grouped.category = 'idle_held' and most.part.phase = 'standby'
+            then 'Scale the model down while nobody asks, or share its GPUs with another'
         when grouped.category in ('fault_stall', 'lost_work', 'failed_without_progress')
             then nullif(concat_ws('. ', causes.fix, fixes.fix), '')
         else fixes.fix

@@ -1,0 +1,71 @@
+"""The list of what to do first: what is put on a week, and that the largest loss has an advice."""
+
+import pytest
+from tests.queries.conftest import built_together
+from tests.queries.findings import given
+
+HOUR = 3600
+WEEK_H = 168
+
+
+def failing(*ends):
+    """Return a node whose jobs end with it, an hour and a half of each without a save."""
+    world = [{"node": "a", "gpus": 4}, {"watched": 8 * HOUR}]
+    for number, end in enumerate(ends, 1):
+        job = {"job": str(number), "start": end - 5400, "end": end, "state": "NODE_FAIL"}
+        steps = {"steps": str(number), "start": end - 5400, "to": end - 60}
+        down = {"state": "down", "node": "a", "start": end, "end": end + 60}
+        world += [job, steps, down]
+    return world
+
+
+# what it shows: what happens in eight hours, the fix, whether its GPU time is put on a week
+WEEKS = {
+    "one incident": (failing(7200), "drain_node", False),
+    "two incidents": (failing(7200, 14400), "drain_node", True),
+    "idle GPUs that are still held": (
+        [
+            {"node": "a", "gpus": 4}, {"watched": 8 * HOUR}, {"job": "1", "end": 8 * HOUR},
+            {"readings": "a/0-3", "to": 8 * HOUR, "use": "idle"},
+        ],
+        "release_gpus", True,
+    ),
+    "idle GPUs that one job held": (
+        [
+            {"node": "a", "gpus": 4}, {"watched": 8 * HOUR}, {"job": "1", "end": HOUR},
+            {"readings": "a/0-3", "to": HOUR, "use": "idle"},
+        ],
+        "release_gpus", False,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("world", "fix", "is_of_a_week"), WEEKS.values(), ids=WEEKS)
+@built_together
+def test_what_happened_once_is_not_put_on_a_week(cluster, world, fix, is_of_a_week):
+    given.load(cluster, world)
+    yield
+    columns = "back_ms, back_week_ms, is_recurrent"
+    ((back, week, recurs),) = cluster.read(
+        f"select {columns} from marts.fixes where fix = '{fix}'"
+    ).rows()
+    assert back > 0
+    assert (week, recurs) == (back * WEEK_H // 8 if is_of_a_week else None, is_of_a_week)
+
+
+@built_together
+def test_the_largest_loss_has_an_advice(cluster):
+    given.load(cluster, given.cases("idle_without_demand", "fires")[0]["given"])
+    yield
+    largest = cluster.read("""
+        select category, sum(gpu_ms)::bigint as gpu_ms
+        from marts.ledger_blamed_by_node
+        inner join reference.gpu_second_categories using (category)
+        where kind in ('badput', 'unavailable')
+        group by category
+        order by gpu_ms desc
+        limit 1
+    """).row(0)
+    fixes = cluster.read("select gpu_ms, what_to_do from marts.fixes order by gpu_ms desc")
+    assert largest == ("idle_no_demand", fixes["gpu_ms"][0])
+    assert fixes["what_to_do"][0].startswith("Raise the limits that hold jobs back")
