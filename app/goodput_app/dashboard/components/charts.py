@@ -10,7 +10,8 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import downloads, scope_bar, tables, wall
+from goodput_app.dashboard.components import scope_bar, tables, wall
+from goodput_app.dashboard.components.rows import downloads
 from goodput_app.dashboard.figures import shown
 from goodput_app.dashboard.figures.ledger import CONFIG
 from goodput_app.text import glossary

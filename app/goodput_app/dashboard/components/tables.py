@@ -8,7 +8,8 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import downloads, flag_parts, scope_bar, wall
+from goodput_app.dashboard.components import flag_parts, scope_bar, wall
+from goodput_app.dashboard.components.rows import downloads
 from goodput_app.text import glossary, units
 from goodput_billing.statement.amounts.currency import PRICE_DECIMALS
 
