@@ -4,8 +4,6 @@ Team `redteam` is the same in every such world; the other one differs in its nam
 that what a reader of the first team sees must not differ. Both call one of their runs `common`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 from dataclasses import dataclass

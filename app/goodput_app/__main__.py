@@ -4,8 +4,6 @@ Imports nothing but the standard library until it runs, so that a package that i
 is one sentence instead of a traceback.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import sys

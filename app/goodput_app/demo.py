@@ -1,33 +1,28 @@
 """`goodput demo`: recorded session and synthetic fleet as a database, built once, cached."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import tempfile
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from goodput_ingest import synthetic, synthetic_serving
+from goodput_ingest.live.config import Collector
 from goodput_ingest.run import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.synthetic.live import feeds
+from goodput_ingest.synthetic.world import World
 from goodput_ingest.synthetic_serving import site
 from goodput_queries.database import LocalStore
 from goodput_queries.errors import GoodputError, StoreError
 from goodput_queries.remote import find_server
 from goodput_queries.storage.schema import catalog_digest
 from goodput_queries.storage.template import cache_folder
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from goodput_ingest.live.config import Collector
-    from goodput_ingest.synthetic.world import World
 
 RECIPE = "demo.toml"
 FLEET_SEED = 7

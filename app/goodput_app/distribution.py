@@ -1,7 +1,5 @@
 """The name of the package where it is published; the command and the modules are called goodput."""
 
-from __future__ import annotations
-
 from importlib import metadata
 
 NAME = "goodput-ledger"

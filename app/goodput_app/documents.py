@@ -1,7 +1,5 @@
 """The documentation that comes with the program: its pages, as the dashboard shows them."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Final

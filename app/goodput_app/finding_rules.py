@@ -1,7 +1,5 @@
 """The rules of findings as a page: `python -m goodput_app.finding_rules > docs/findings.md`."""
 
-from __future__ import annotations
-
 import sys
 
 from goodput_queries.catalog.rules import EFFECTS, SMALL_MS, Rule, rules

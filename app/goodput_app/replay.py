@@ -1,26 +1,20 @@
 """`goodput replay`: a recording as a live source of a database that is made for it."""
 
-from __future__ import annotations
-
 import contextlib
 import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from goodput_ingest.replay.clock import ReplayClock
 from goodput_ingest.replay.feed import ReplayFeed
 from goodput_ingest.replay.recording import Recording
 from goodput_ingest.run import ingest
+from goodput_ingest.source import ReadOptions
 from goodput_queries.database import LocalStore
 from goodput_queries.errors import GoodputError
 from goodput_queries.storage.opening import MAGIC, MAGIC_OFFSET
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from datetime import datetime
-
-    from goodput_ingest.source import ReadOptions
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,6 @@ where the dashboard does, on a port of its own, with the same sign-in, and ends 
 its standard input is a pipe that closes when this process ends, however it ends.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import socket
@@ -14,12 +12,10 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+from pathlib import Path
+from typing import IO
 
 COMMAND = (sys.executable, "-c", "from goodput_app.cli.main import main; main()", "replay")
 END_WAIT_S = 10.0

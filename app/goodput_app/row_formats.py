@@ -1,7 +1,5 @@
 """Rows as JSON, CSV and Parquet, for files, pipes and the API."""
 
-from __future__ import annotations
-
 import io
 import json
 import math

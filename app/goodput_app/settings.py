@@ -3,14 +3,12 @@
 A command line option beats an environment variable, that beats the file, that beats the default.
 """
 
-from __future__ import annotations
-
 import os
 import tomllib
 from datetime import date, datetime, time
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -23,12 +21,10 @@ from goodput_messages.checks import check_url
 from goodput_messages.targets import AnyTarget, refuse_equal_targets
 from goodput_queries.errors import GoodputError
 from goodput_queries.evidence.plausible import EARLIEST
+from goodput_queries.ledger_build.distributed.engines import Engine
 from goodput_queries.ledger_build.distributed.lake_binding import LakeOptions
 from goodput_queries.objectives import Objective, refuse_equal_names
 from goodput_queries.serving_objectives import ServingObjective, refuse_equal_models
-
-if TYPE_CHECKING:
-    from goodput_queries.ledger_build.distributed.engines import Engine
 
 FILE_VARIABLE = "GOODPUT_CONFIG"
 DEFAULT_FILE = "goodput.toml"

@@ -1,7 +1,5 @@
 """What is wrong in a settings file, in its own words: from the messages of msgspec."""
 
-from __future__ import annotations
-
 import re
 from types import NoneType
 from typing import Any, get_args

@@ -1,7 +1,5 @@
 """Moments as people write them: ISO 8601 with an offset, a date, or Grafana's `now-6h`, `now/d`."""
 
-from __future__ import annotations
-
 import calendar
 import re
 from datetime import UTC, datetime, timedelta, tzinfo

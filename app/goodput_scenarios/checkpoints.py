@@ -7,33 +7,15 @@ failures: Young sqrt(2 C M); Daly sqrt(2 C M) (1 + sqrt(C / 2 M) / 3 + C / 18 M)
 C >= 2 M. Both are the time between the end of a save and the begin of the next.
 """
 
-from __future__ import annotations
-
 from decimal import Decimal
 from itertools import product
 
 from goodput_scenarios.electricity import YEAR_H
-from goodput_scenarios.scenario import Field, Formula, Scenario, Values, Worked, number
+from goodput_scenarios.scenario import Values, Worked, number, scenario
 from goodput_scenarios.span import Span
 
 PERCENT = Span.of(100)
-LEAST_S = Decimal("0.001")
 AS_GOOD = "the present interval is as good"
-FIELDS = (
-    Field("save_s", "Time of a save", "s", "That steps wait for; median", least=LEAST_S),
-    Field("mtbf_s", "Mean time between failures", "s", "Of the run", least=LEAST_S),
-    Field(
-        "interval_s",
-        "Time between saves now",
-        "s",
-        "From the end of one to the begin of the next; median",
-        least=LEAST_S,
-    ),
-    Field("gpus", "GPUs", "GPUs", "Of the run", least=Decimal(1)),
-    Field(
-        "price_per_gpu_h", "Price of a GPU-hour", "USD", "Mean over the allocated time of the run"
-    ),
-)
 
 
 def young_s(save_s: Decimal, mtbf_s: Decimal) -> Decimal:
@@ -144,54 +126,15 @@ def _worth(values: Values) -> Worked:
     return worth, f"{number(hours, 0)} GPU-h x {price} USD = {number(worth, 0)} USD"
 
 
-_OF_BEST = ("save_s", "mtbf_s")
-_OF_GAIN = (*_OF_BEST, "interval_s", "gpus")
 _LOST = "(C / (interval + C) + (interval + C) / 2M) x 100: saves, and half a cycle for each failure"
-CHECKPOINTS = Scenario(
+CHECKPOINTS = scenario(
     "checkpoints",
     "Checkpoint interval",
     "How often should this run save, given how long a save takes and how often it fails?",
-    FIELDS,
-    (
-        Formula(
-            "best_interval_s",
-            "Best time between saves (Daly)",
-            "s",
-            "sqrt(2 C M) x (1 + sqrt(C / 2M) / 3 + C / 18M) - C, with C the save and M the time "
-            "between failures",
-            _OF_BEST,
-            _daly,
-            is_headline=True,
-        ),
-        Formula("young_interval_s", "The same by Young", "s", "sqrt(2 C M)", _OF_BEST, _young),
-        Formula(
-            "lost_now_percent", "Lost now", "% of the run's time", _LOST, _OF_GAIN[:3], _lost_now
-        ),
-        Formula(
-            "lost_best_percent",
-            "Lost at the best interval",
-            "% of the run's time",
-            _LOST,
-            _OF_BEST,
-            _lost_best,
-        ),
-        Formula(
-            "won_year_gpu_h",
-            "Won a year",
-            "GPU-h",
-            "(lost now - lost at the best) x GPUs x 8,760 h, while such a run runs",
-            _OF_GAIN,
-            _won,
-            is_headline=True,
-        ),
-        Formula(
-            "worth_year_cost",
-            "Worth a year",
-            "USD",
-            "GPU-hours won x price",
-            (*_OF_GAIN, "price_per_gpu_h"),
-            _worth,
-            is_headline=True,
-        ),
-    ),
+    _daly,
+    _young,
+    _lost_now,
+    _lost_best,
+    _won,
+    _worth,
 )

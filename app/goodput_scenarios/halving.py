@@ -1,30 +1,14 @@
 """Half of one loss: what is gained, and how much faster the same work is done."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 from goodput_scenarios.electricity import YEAR_H
-from goodput_scenarios.scenario import Field, Formula, Scenario, Values, Worked, number
+from goodput_scenarios.scenario import Values, Worked, number, scenario
 from goodput_scenarios.span import Span
 
 ONE, HALF, PERCENT = Span.of(1), Span.of(Decimal("0.5")), Span.of(100)
-LEAST = Decimal("0.000001")
 DAY_H = 24
 SHORT = "not known: the time range has less than a day of evidence, too little for a year"
-FIELDS = (
-    Field(
-        "lost_gpu_h",
-        "Lost GPU time",
-        "GPU-h",
-        "In the time range, by evidence; unclassified time is not included",
-    ),
-    Field("in_jobs_gpu_h", "Lost inside jobs", "GPU-h", "Unallocated GPUs do not slow a job"),
-    Field("held_gpu_h", "Allocated", "GPU-h", "By jobs, in the time range", least=LEAST),
-    Field("capacity_gpu_h", "Capacity", "GPU-h", "GPUs x the time range", least=LEAST),
-    Field("window_h", "Length of the time range", "h", "Of the ledger", least=LEAST),
-    Field("price_per_gpu_h", "Price of a GPU-hour", "USD", "Mean of what is lost"),
-)
 
 
 def _back(values: Values) -> Span:
@@ -86,63 +70,14 @@ def _worth(values: Values) -> Worked:
     return worth, f"{number(_a_year(values), 0)} GPU-h x {price} USD = {number(worth, 0)} USD"
 
 
-HALVING = Scenario(
+HALVING = scenario(
     "halve-a-loss",
     "Halve a loss",
     "What is gained if one loss is halved?",
-    FIELDS,
-    (
-        Formula(
-            "gained_gpu_h",
-            "GPU-hours gained in the time range",
-            "GPU-h",
-            "lost / 2",
-            ("lost_gpu_h",),
-            _in_window,
-            is_headline=True,
-        ),
-        Formula(
-            "goodput_gained_points",
-            "Goodput gained",
-            "points",
-            "lost / 2 / capacity x 100, if the gained time becomes useful",
-            ("lost_gpu_h", "capacity_gpu_h"),
-            _points,
-            is_headline=True,
-        ),
-        Formula(
-            "time_ratio",
-            "Time for the same work",
-            "x the present time",
-            "1 - lost inside jobs / allocated / 2",
-            ("in_jobs_gpu_h", "held_gpu_h"),
-            _time,
-        ),
-        Formula(
-            "speed_up",
-            "Speed-up",
-            "x",
-            "1 / time for the same work",
-            ("in_jobs_gpu_h", "held_gpu_h"),
-            _speed_up,
-            is_headline=True,
-        ),
-        Formula(
-            "gained_year_gpu_h",
-            "GPU-hours gained a year",
-            "GPU-h",
-            "gained / length of the time range x 8,760 h",
-            ("lost_gpu_h", "window_h"),
-            _year,
-        ),
-        Formula(
-            "worth_year_cost",
-            "Worth a year",
-            "USD",
-            "GPU-hours gained a year x price",
-            ("lost_gpu_h", "window_h", "price_per_gpu_h"),
-            _worth,
-            is_headline=True,
-        ),
-    ),
+    _in_window,
+    _points,
+    _time,
+    _speed_up,
+    _year,
+    _worth,
 )

@@ -1,22 +1,16 @@
 """What a scenario can know from the site's own ledger: each value with the view it comes from."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
+from goodput_queries.database import Store
+from goodput_queries.scope import Scope
 from goodput_scenarios.scenario import Given
 from goodput_scenarios.span import Span
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from goodput_queries.database import Store
-    from goodput_queries.scope import Scope
 
 MS_PER_HOUR = Decimal(3_600_000)
 EVERY_MODEL = "every"
@@ -114,7 +108,6 @@ def _values_of_models(rows: pl.DataFrame) -> dict[str, tuple[Span | None, str]]:
     )
     old_power = _over(sums["energy_mj"], sums["measured_ms"])
     watts = f"energy / measured time, of {_share(sums['measured_ms'], capacity)} of the time"
-    open_ms = _plus(sums["priced_productive_ms"], sums["priced_unsettled_ms"])
     return {
         "old_gpus": (_span(gpus), "GPUs on average"),
         "gpus": (_span(gpus), "GPUs on average"),
@@ -138,19 +131,6 @@ def _values_of_models(rows: pl.DataFrame) -> dict[str, tuple[Span | None, str]]:
             if sums["priced_ms"] == capacity and productive
             else None,
             "what it costs now: all capacity at its price / useful hours",
-        ),
-        "held_gpu_h": (_over(sums["priced_held_ms"], MS_PER_HOUR), "allocated with a price"),
-        "price_per_gpu_h": (
-            _over(sums["allocated_ms_list_price"], sums["priced_held_ms"]),
-            "list price",
-        ),
-        "factor": (
-            _over(sums["allocated_ms_price"], sums["allocated_ms_list_price"]),
-            "mean factor",
-        ),
-        "productive_gpu_h": (
-            _between(sums["priced_productive_ms"], open_ms, MS_PER_HOUR),
-            "useful, with a price; upper end with unclassified time",
         ),
     }
 
@@ -292,5 +272,4 @@ CHOOSERS: dict[str, tuple[Reader, Chooser]] = {
     "halve-a-loss": (_of_loss, _losses),
     "checkpoints": (_of_run, _runs),
     "power-cap": (_of_models, _models),
-    "prices": (_of_models, _models),
 }

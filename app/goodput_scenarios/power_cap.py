@@ -1,51 +1,13 @@
 """A lower power limit: energy saved, work lost, and what is left of it."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
-from goodput_scenarios.electricity import TARIFF, USE, W_PER_KW, WORTH, YEAR_H, priced
-from goodput_scenarios.scenario import Field, Formula, Scenario, Values, Worked, number
+from goodput_scenarios.electricity import W_PER_KW, YEAR_H, priced
+from goodput_scenarios.scenario import Values, Worked, number, scenario
 from goodput_scenarios.span import Span
 
 ONE = Span.of(1)
 NOTHING = Decimal(0)
-FIELDS = (
-    Field(
-        "cap_ratio",
-        "New power limit",
-        "of the old",
-        "0.8: four fifths of the limit that holds now",
-        least=Decimal("0.1"),
-        most=Decimal(1),
-        assumed=Decimal("0.8"),
-    ),
-    Field(
-        "slowdown_ratio",
-        "Slowdown",
-        "of the speed",
-        "Measured in a sweep of power limits on your own runs; 0.01: a hundredth slower",
-        most=Decimal("0.99"),
-    ),
-    Field("gpus", "GPUs", "GPUs", "How many get the limit", least=Decimal(1)),
-    Field(
-        "held_power_w",
-        "Power of an allocated GPU",
-        "W",
-        "Mean over allocated hours, by energy counter",
-    ),
-    Field("power_limit_w", "Power limit now", "W", "As the GPUs report it", least=Decimal(1)),
-    Field(
-        "held_ratio",
-        "Share of time that is allocated",
-        "of capacity",
-        "Free GPUs draw less than a cap",
-        most=Decimal(1),
-    ),
-    TARIFF,
-    USE,
-    WORTH,
-)
 
 
 def drawn_above_w(mean_w: Span, limit_w: Span, cap_ratio: Span) -> Span:
@@ -105,58 +67,13 @@ def _left(values: Values) -> Worked:
     )
 
 
-_OF_ENERGY = ("cap_ratio", "gpus", "held_power_w", "power_limit_w", "held_ratio")
-_OF_WORK = ("gpus", "use_ratio", "slowdown_ratio")
-POWER_CAP = Scenario(
+POWER_CAP = scenario(
     "power-cap",
     "Power cap",
     "What does a lower power limit save, and what does it cost in work?",
-    FIELDS,
-    (
-        Formula(
-            "work_per_watt_ratio",
-            "Work per watt at the limit",
-            "x",
-            "(1 - slowdown) / new limit, for a GPU that draws its limit",
-            ("cap_ratio", "slowdown_ratio"),
-            _per_watt,
-            is_headline=True,
-        ),
-        Formula(
-            "energy_saved_kwh",
-            "Energy saved a year",
-            "kWh",
-            "power above the cap x GPUs x 8,760 h x held share; above it: from mean - cap up to "
-            "mean x (1 - new limit)",
-            _OF_ENERGY,
-            _energy,
-            is_headline=True,
-        ),
-        Formula(
-            "electricity_saved_cost",
-            "Electricity saved a year",
-            "USD",
-            "energy saved x price of a kWh",
-            (*_OF_ENERGY, "price_per_kwh"),
-            _electricity,
-            is_headline=True,
-        ),
-        Formula(
-            "work_lost_gpu_h",
-            "Work lost a year",
-            "useful GPU-h",
-            "GPUs x 8,760 h x useful share x slowdown",
-            _OF_WORK,
-            _work,
-        ),
-        Formula(
-            "left_over_cost",
-            "Left over a year",
-            "USD",
-            "electricity saved - work lost x worth of an hour",
-            (*_OF_ENERGY, "price_per_kwh", *_OF_WORK[1:], "cost_per_productive_gpu_h"),
-            _left,
-            is_headline=True,
-        ),
-    ),
+    _per_watt,
+    _energy,
+    _electricity,
+    _work,
+    _left,
 )

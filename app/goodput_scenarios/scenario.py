@@ -1,12 +1,12 @@
 """What a scenario is made of: fields that are measured, assumed or asked for, and formulas."""
 
-from __future__ import annotations
-
+import csv
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from importlib.resources import files
 from typing import Literal
 
 from goodput_scenarios.span import Span
@@ -85,6 +85,39 @@ class Scenario:
     question: str
     fields: Sequence[Field]
     formulas: Sequence[Formula]
+
+
+def scenario(name: str, title: str, question: str, *works: Callable[[Values], Worked]) -> Scenario:
+    """Return a scenario of `fields.csv` and `formulas.csv`; works: of its formulas, in order."""
+    numbers = ("assumed", "least", "most")
+    fields = [
+        Field(
+            row["name"],
+            row["label"],
+            row["unit"],
+            row["meaning"],
+            **{column: Decimal(row[column]) for column in numbers if row[column]},
+        )
+        for row in _rows("fields.csv", name)
+    ]
+    formulas = [
+        Formula(
+            row["name"],
+            row["label"],
+            row["unit"],
+            row["words"],
+            row["needs"].split(),
+            work,
+            is_headline=row["is_headline"] == "yes",
+        )
+        for row, work in zip(_rows("formulas.csv", name), works, strict=True)
+    ]
+    return Scenario(name, title, question, fields, formulas)
+
+
+def _rows(file: str, scenario: str) -> list[dict[str, str]]:
+    text = (files("goodput_scenarios") / file).read_text("utf-8")
+    return [row for row in csv.DictReader(text.splitlines()) if row["scenario"] == scenario]
 
 
 def in_currency(scenario: Scenario, code: str) -> Scenario:

@@ -1,11 +1,8 @@
 """All scenarios by name, in the order in which they are offered."""
 
-from __future__ import annotations
-
 from goodput_scenarios.checkpoints import CHECKPOINTS
 from goodput_scenarios.halving import HALVING
 from goodput_scenarios.power_cap import POWER_CAP
-from goodput_scenarios.prices import PRICES
 from goodput_scenarios.upgrade import UPGRADE
 
-SCENARIOS = {one.name: one for one in (UPGRADE, HALVING, CHECKPOINTS, POWER_CAP, PRICES)}
+SCENARIOS = {one.name: one for one in (UPGRADE, HALVING, CHECKPOINTS, POWER_CAP)}

@@ -1,59 +1,13 @@
 """Fewer, newer GPUs for those there are: power, electricity, unit price, payback."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
-from goodput_scenarios.electricity import TARIFF, USE, WORTH, YEAR_H, kilowatts, priced
-from goodput_scenarios.scenario import Field, Formula, Scenario, Values, Worked, number
+from goodput_scenarios.electricity import YEAR_H, kilowatts, priced
+from goodput_scenarios.scenario import Values, Worked, number, scenario
 from goodput_scenarios.span import Span
 
 MONTHS_PER_YEAR = Span.of(12)
 NOTHING = Decimal(0)
-GPUS_MOST = Decimal(10) ** 6
-FIELDS = (
-    Field("old_gpus", "GPUs to replace", "GPUs", "How many go", least=Decimal(1), most=GPUS_MOST),
-    Field("new_gpus", "New GPUs", "GPUs", "How many come", least=Decimal(1), most=GPUS_MOST),
-    Field("old_power_w", "Power of an old GPU", "W", "Mean over all hours, by its energy counter"),
-    Field(
-        "power_limit_w",
-        "Power limit of an old GPU",
-        "W",
-        "With it new GPUs may draw the same share of theirs: the lower bound",
-        least=Decimal(1),
-    ),
-    Field("new_power_w", "Power limit of a new GPU", "W", "Of its data sheet: the upper bound"),
-    TARIFF,
-    Field(
-        "speed_up",
-        "Work of a new GPU",
-        "old GPUs",
-        "Measured on your own runs rather than claimed: steps per second of new / old",
-        least=Decimal("0.01"),
-        most=Decimal(1000),
-    ),
-    USE,
-    WORTH,
-    Field("old_unit_cost", "Price of an old GPU", "USD", "When it was bought, or what it brings"),
-    Field("new_unit_cost", "Price of a new GPU", "USD", "With its share of server and network"),
-    Field("resale_cost", "Resale of an old GPU", "USD", "What it still brings", assumed=NOTHING),
-    Field(
-        "overhead_saved_cost",
-        "Overhead saved a year",
-        "USD",
-        "Fewer servers, racks, licences",
-        assumed=NOTHING,
-    ),
-    Field(
-        "life_years",
-        "Life of the new GPUs",
-        "years",
-        "A payback beyond it is none",
-        assumed=Decimal(5),
-        least=Decimal("0.1"),
-        most=Decimal(50),
-    ),
-)
 
 
 def _old_kw(values: Values) -> Span:
@@ -158,86 +112,16 @@ def _payback(values: Values) -> Worked:
     return months, f"{fraction} x 12 = {number(months, 1)} months{late}"
 
 
-_OF_POWER = ("old_gpus", "new_gpus", "old_power_w", "new_power_w")
-_OF_WORK = ("old_gpus", "new_gpus", "speed_up", "use_ratio")
-UPGRADE = Scenario(
+UPGRADE = scenario(
     "upgrade",
     "Upgrade",
     "What do fewer, newer GPUs save, what may they cost, and when have they paid for themselves?",
-    FIELDS,
-    (
-        Formula(
-            "power_after_kw",
-            "Power after",
-            "kW",
-            "GPUs x power each, before and after",
-            _OF_POWER,
-            _power,
-        ),
-        Formula(
-            "power_change_percent",
-            "Change of power",
-            "%",
-            "(power after / power before - 1) x 100",
-            _OF_POWER,
-            _change,
-        ),
-        Formula(
-            "energy_saved_kwh",
-            "Energy saved a year",
-            "kWh",
-            "(power before - power after) x 8,760 h",
-            _OF_POWER,
-            _energy,
-            is_headline=True,
-        ),
-        Formula(
-            "electricity_saved_cost",
-            "Electricity saved a year",
-            "USD",
-            "energy saved x price of a kWh",
-            (*_OF_POWER, "price_per_kwh"),
-            _electricity,
-            is_headline=True,
-        ),
-        Formula(
-            "neutral_price_ratio",
-            "Capital-neutral up to",
-            "x the old unit price",
-            "GPUs to replace / new GPUs",
-            ("old_gpus", "new_gpus"),
-            _neutral_ratio,
-            is_headline=True,
-        ),
-        Formula(
-            "neutral_unit_cost",
-            "Capital-neutral unit price",
-            "USD",
-            "GPUs to replace / new GPUs x price of an old GPU",
-            ("old_gpus", "new_gpus", "old_unit_cost"),
-            _neutral_price,
-        ),
-        Formula(
-            "work_added_gpu_h",
-            "Useful work added a year",
-            "old GPU-h",
-            "(new GPUs x work of each - GPUs to replace) x 8,760 h x useful share",
-            _OF_WORK,
-            _work,
-        ),
-        Formula(
-            "payback_months",
-            "Payback",
-            "months",
-            "(new GPUs x price - GPUs to replace x resale) / (electricity saved + overhead saved + "
-            "work added x worth of an hour) x 12",
-            (
-                *_OF_POWER,
-                *("price_per_kwh", "speed_up", "use_ratio", "cost_per_productive_gpu_h"),
-                *("new_unit_cost", "resale_cost", "overhead_saved_cost", "life_years"),
-            ),
-            _payback,
-            is_headline=True,
-        ),
-    ),
+    _power,
+    _change,
+    _energy,
+    _electricity,
+    _neutral_ratio,
+    _neutral_price,
+    _work,
+    _payback,
 )

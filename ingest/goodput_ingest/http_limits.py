@@ -9,21 +9,17 @@ until the deadline of `within`, and the connection is closed then.
         text = body(answer, 1_000_000)
 """
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import ssl
 import threading
 import time
+from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpcore
 import httpx
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 CONNECT_S = 5.0  # a host that is there takes a connection at once
 ENCODINGS = frozenset({"", "identity", "gzip", "deflate"})  # one of another unpacks to anything

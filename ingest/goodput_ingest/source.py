@@ -1,20 +1,15 @@
 """The protocols of sources, recorded and live: settings as fields, a method that yields batches."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+from datetime import datetime
+from pathlib import Path
+from typing import ClassVar, Protocol, runtime_checkable
+from zoneinfo import ZoneInfo
 
+from goodput_ingest.formats.files import Part
 from goodput_queries.evidence.batch import Batch, Reject
 from goodput_queries.evidence.plausible import EARLIEST
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from datetime import datetime
-    from pathlib import Path
-    from zoneinfo import ZoneInfo
-
-    from goodput_ingest.formats.files import Part
 
 __all__ = ["Batch", "ContinuedSource", "LiveSource", "ReadOptions", "Reject", "Source"]
 

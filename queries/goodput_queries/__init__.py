@@ -5,11 +5,10 @@ Importing this package imports neither DuckDB nor Polars; `open` does.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from goodput_queries.api import Database
 
 __all__ = ["open"]

@@ -3,29 +3,23 @@
 All methods return Polars frames. Times in frames are UTC without a zone; intervals are half-open.
 """
 
-from __future__ import annotations
-
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 from urllib.parse import urlsplit
+
+import polars as pl
 
 from goodput_queries import ledger as ledgers
 from goodput_queries.catalog.find import find_view
-from goodput_queries.database import open_store
+from goodput_queries.database import Store, open_store
 from goodput_queries.errors import QueryError, StoreError
 from goodput_queries.names import resolved
 from goodput_queries.remote import LOOPBACK_HOSTS, RemoteStore
 from goodput_queries.scope import Scope
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import polars as pl
-
-    from goodput_queries.database import Store
 
 TOKEN_VARIABLE = "GOODPUT_TOKEN"  # noqa: S105 -- the name of a variable
 Time = str | date | datetime

@@ -1,20 +1,14 @@
 """The audit log: who signed in, changed prices, judged findings, downloaded statements."""
 
-from __future__ import annotations
-
 import uuid
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from goodput_queries.catalog import models
-from goodput_queries.database import LocalStore
+from goodput_queries.database import LocalStore, Store
 from goodput_queries.evidence import load
 from goodput_queries.evidence.batch import Batch
-
-if TYPE_CHECKING:
-    from goodput_queries.database import Store
 
 TABLE = "audit_log"
 KEPT_DAYS = 90

@@ -1,15 +1,9 @@
 """The invariants of the database, which every build must satisfy."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from goodput_queries.catalog import models
-
-if TYPE_CHECKING:
-    from goodput_queries.database import Store
+from goodput_queries.database import Store
 
 SAMPLE_ROWS = 3
 SCHEMA = {"check": pl.String, "what": pl.String, "violations": pl.Int64, "sample": pl.String}

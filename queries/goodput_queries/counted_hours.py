@@ -6,14 +6,9 @@ counted once, a set time after it ended, as the ledger has it then. Later correc
 `revisions`; they are not in the counters.
 """
 
-from __future__ import annotations
+import polars as pl
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from goodput_queries.database import LocalStore, Store
+from goodput_queries.database import LocalStore, Store
 
 HOUR_MS = 3_600_000
 RANKED_MS = 30 * 24 * HOUR_MS  # the values with most GPU time in it are labels of their own

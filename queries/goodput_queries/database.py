@@ -4,10 +4,10 @@ A second process finds the file locked; `open_store` then returns a store that t
 over loopback HTTP (`remote.py`), with the same methods, or waits for a short-lived owner to finish.
 """
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
 
 import duckdb
 import polars as pl
@@ -15,21 +15,15 @@ import polars as pl
 from goodput_queries.catalog import models
 from goodput_queries.errors import RowsRefusedError, StoreError
 from goodput_queries.evidence import load as loading
+from goodput_queries.evidence.batch import Batch, Loaded
 from goodput_queries.ledger_build.build import SUMMARY_SCHEMA, build
 from goodput_queries.ledger_build.distributed.lake_binding import LakeBinding, LakeOptions
-from goodput_queries.objectives import as_variable
+from goodput_queries.objectives import Objective, as_variable
 from goodput_queries.remote import RemoteStore, find_server
+from goodput_queries.serving_objectives import ServingObjective
 from goodput_queries.storage import backup
 from goodput_queries.storage.database_file import DatabaseFile, Reader
 from goodput_queries.storage.opening import IN_MEMORY
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from goodput_queries.evidence.batch import Batch, Loaded
-    from goodput_queries.objectives import Objective
-    from goodput_queries.serving_objectives import ServingObjective
 
 DEFAULTS = LakeOptions()
 

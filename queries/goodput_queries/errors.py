@@ -21,11 +21,9 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from collections.abc import Sequence
 from importlib import metadata
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from typing import Final
 
 DISTRIBUTION: Final = "goodput-ledger"  # the name under which all packages are published
 

@@ -1,20 +1,15 @@
 """What people say of a finding: acknowledged, dismissed with a reason, reopened, a note."""
 
-from __future__ import annotations
-
 import uuid
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import polars as pl
 
+from goodput_queries.database import Store
 from goodput_queries.errors import GoodputError
 from goodput_queries.evidence.batch import Batch
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from goodput_queries.database import Store
 
 Action = Literal["acknowledge", "dismiss", "reopen", "note"]
 NOTE_MAX_CHARS = 500

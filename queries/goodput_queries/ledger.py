@@ -1,18 +1,12 @@
 """The ledger by any key: the one place where the command line, reports and pages group GPU time."""
 
-from __future__ import annotations
+from collections.abc import Sequence
 
-from typing import TYPE_CHECKING
+import polars as pl
 
+from goodput_queries.database import Store
 from goodput_queries.errors import QueryError
 from goodput_queries.scope import EVERYTHING, Scope
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import polars as pl
-
-    from goodput_queries.database import Store
 
 # what a person may group by -> the column or expression of marts.ledger_scoped
 KEYS = {

@@ -1,16 +1,12 @@
 """Resolves names in filters to the values of the ledger."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from goodput_queries.database import Store
 from goodput_queries.errors import QueryError
-
-if TYPE_CHECKING:
-    from goodput_queries.database import Store
-    from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope
 
 NEAR_MAX = 3
 CANDIDATES_MAX = 8

@@ -1,15 +1,10 @@
 """Goodput objectives of a site: which share of GPU time is to be useful, over how many days."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import msgspec
 
 from goodput_queries.errors import GoodputError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 WINDOW_MAX_DAYS = 90
 NAME_MAX_CHARS = 80

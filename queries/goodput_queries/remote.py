@@ -12,10 +12,10 @@ import io
 import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -25,9 +25,6 @@ from goodput_queries import errors
 from goodput_queries.errors import GoodputError, StoreError
 from goodput_queries.evidence.batch import Batch, Loaded, Reject
 from goodput_queries.scope import EVERYTHING, Scope
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "::1", "localhost"})
 HEAD_LENGTH_BYTES = 8

@@ -1,18 +1,13 @@
 """Notes of people on runs, for whoever compares them later."""
 
-from __future__ import annotations
-
 import uuid
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import polars as pl
 
+from goodput_queries.database import Store
 from goodput_queries.errors import GoodputError
 from goodput_queries.evidence.batch import Batch
-
-if TYPE_CHECKING:
-    from goodput_queries.database import Store
 
 NOTE_MAX_CHARS = 500
 NAME_MAX_CHARS = 80

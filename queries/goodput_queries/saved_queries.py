@@ -1,25 +1,19 @@
 """Saved queries: those that ship with the product, and what people saved on the Query page."""
 
-from __future__ import annotations
-
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from goodput_queries.catalog import models
-from goodput_queries.database import LocalStore
+from goodput_queries.database import LocalStore, Store
 from goodput_queries.errors import GoodputError
 from goodput_queries.evidence import load
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.sandbox.limits import DEFAULT
-
-if TYPE_CHECKING:
-    from goodput_queries.database import Store
 
 _FOLDER = files("goodput_queries") / "sandbox" / "saved"
 TABLE = "saved_queries"

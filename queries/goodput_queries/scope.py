@@ -1,7 +1,5 @@
 """The scope of a query: a time window and a part of the fleet."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 

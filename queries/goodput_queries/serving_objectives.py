@@ -3,18 +3,12 @@
 The ledger depends on them, so that a build keeps them in `state.serving_objectives`.
 """
 
-from __future__ import annotations
+from collections.abc import Sequence
 
-from typing import TYPE_CHECKING
-
+import duckdb
 import msgspec
 
 from goodput_queries.errors import GoodputError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import duckdb
 
 MODEL_MAX_CHARS = 200
 LIMITS = ("ttft_s", "inter_token_s", "e2e_s")

@@ -3,8 +3,6 @@
 The mail server is aiosmtpd: it speaks SMTP over a socket, with STARTTLS and logins.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import socket

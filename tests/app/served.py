@@ -1,22 +1,17 @@
 """A server in a process of its own, and what tests load through it."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess
 import sys
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import httpx
 import polars as pl
 
 from goodput_queries.evidence.batch import Batch, Reject
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PATIENCE_S = 180.0
 GOODPUT = [sys.executable, "-c", "from goodput_app.cli.main import main; main()"]

@@ -1,12 +1,10 @@
 """A fleet made, read into a file, what a reading takes up there, and the ledger built from it."""
 
-from __future__ import annotations
-
 import contextlib
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import polars as pl
 from tests.benchmarks import (
@@ -25,9 +23,6 @@ from goodput_ingest.synthetic import imagine, write_known
 from goodput_ingest.synthetic.plans import eventful, with_steps
 from goodput_queries.check import check
 from goodput_queries.database import LocalStore
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 START = datetime(2026, 11, 16, tzinfo=UTC)
 SEED = 7

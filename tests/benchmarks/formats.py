@@ -5,15 +5,13 @@ repeats, commit, checkpoint. Alternatives are timed from the file to what they c
 less, and named so.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import statistics
 import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.benchmarks import databases
 from tests.benchmarks.meter import Cost, Meter
@@ -21,10 +19,6 @@ from tests.benchmarks.table import Other, Row, number
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
 
 NEARLY = 0.9  # files end with whole records, and amounts near the one wanted
 

@@ -1,7 +1,5 @@
 """Time and memory of one work: in a process of its own, so that the peak is of nothing else."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import time

@@ -1,7 +1,5 @@
 """Drawing pages in-process: what `bench_pages` measures, in a process with Streamlit."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import statistics

@@ -1,17 +1,12 @@
 """The table: a row a work, with its budget, ours, the alternatives and how they compare."""
 
-from __future__ import annotations
-
 import os
 import platform
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tests.benchmarks.meter import Cost
+from tests.benchmarks.meter import Cost
 
 COLUMNS = ("work", "budget", "met", "ours", "wall s", "CPU s", "alternatives", "ratio")
 BEGIN, END = "<!-- written by `make bench WRITE=1` -->", "<!-- end of what is written -->"

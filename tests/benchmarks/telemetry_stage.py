@@ -1,12 +1,12 @@
-"""The telemetry stage of the ledger by four tools: what readings say of every held GPU-hour.
+"""The telemetry stage, ours and ClickHouse's: what readings say of every held GPU-hour.
 
 From readings and holds to active, idle and unknown milliseconds per GPU, hour and job run. A
 reading covers back to the one before it, at most 2.5 times the median distance (the lower one) of
 its series' readings in its hour; what no reading covers is unknown. This is the part of the ledger
-that all four can do; the rest is hundreds of lines of rules on intervals.
+that both can do; the rest is hundreds of lines of rules on intervals.
 
-Ours runs the product's own SQL on its file. The others begin with two Parquet files of the columns
-that they need. Nobody stores the outcome. They know one source a GPU; ours would choose among more.
+Ours runs the product's own SQL on its file. ClickHouse begins with two Parquet files of the
+columns that it needs. Neither stores the outcome. It knows one source a GPU; ours would choose.
 """
 
 import contextlib

@@ -4,8 +4,6 @@ Prints a row for each page and missing source: exceptions, console errors, paylo
 processor time and the time until the page is drawn; ends with 1 where a page failed.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import subprocess

@@ -4,8 +4,6 @@ The provider is `oidc-provider-mock`, which asks for no password; nginx has the 
 docs/access.md. One server serves all cases.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

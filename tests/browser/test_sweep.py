@@ -4,8 +4,6 @@ No page asks any host but its own server, and one of the servers has no network 
 `make sweep` does the same without each of the sources.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 from dataclasses import dataclass, field

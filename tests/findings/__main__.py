@@ -9,8 +9,6 @@ happens. Fleets are read in from the files that sites have; the truth is what wa
 Losses near the limit of a rule count neither way. No threshold was chosen on these seeds.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

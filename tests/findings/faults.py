@@ -4,26 +4,21 @@ The jobs are those of `plans.with_cases`; when and where they ran is in `truth_n
 anomaly lasts an hour or two within one of them, and is written into the files that a site has.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    Columns = dict[str, NDArray[Any]]
-    Change = Callable[[NDArray[Any]], None]
+Columns = dict[str, NDArray[Any]]
+Change = Callable[[NDArray[Any]], None]
 
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
 FIRST_MS, SLOT_MS, LENGTH_MS = 40 * MINUTE_MS, 80 * MINUTE_MS, 60 * MINUTE_MS

@@ -1,18 +1,13 @@
 """The rules of findings on a made-up fleet; `make findings` scores them on many."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from tests.findings.__main__ import Score, built, regains, score
 
 from goodput_ingest.synthetic import generate
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.slow

@@ -1,17 +1,12 @@
 """What findings a made-up fleet must have, from what was put into it, and what it may have."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import polars as pl
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.findings.faults import Case
+from tests.findings.faults import Case
 
 MARGIN = 1.25  # a loss nearer to the limit of its rule than this proves nothing
 MIN_MS = 2_000

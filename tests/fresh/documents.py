@@ -5,22 +5,17 @@ run in a folder that has what the documents name; those that need more than one 
 `ELSEWHERE` with the reason. A line of neither kind fails: a new command of a document runs.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 import shlex
 import shutil
 import textwrap
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.fresh import commands
 from tests.fresh.steps import StepFailedError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 DOCUMENTS = (
     "README.md",

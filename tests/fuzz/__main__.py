@@ -8,8 +8,6 @@ another seed others: several processes, a seed each, share a large run. `fuzz-fi
 line for each file with its CPU seconds and its peak memory.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import json

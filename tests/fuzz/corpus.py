@@ -1,7 +1,5 @@
 """The files that are mutated: the golden inputs of every source, and small tables of a site."""
 
-from __future__ import annotations
-
 import io
 from dataclasses import dataclass
 from datetime import datetime, timedelta

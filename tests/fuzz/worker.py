@@ -4,8 +4,6 @@ A line of JSON is printed for each case when it begins and when it ends, so that
 this process knows which file it hangs in or died of.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import json

@@ -6,8 +6,6 @@ limit. Steps, blocking saves (synchronous or not), restores, evaluations and the
 follow each other on one clock, so that the time spent in retained steps is known exactly.
 """
 
-from __future__ import annotations
-
 import json
 import random
 from dataclasses import dataclass, field

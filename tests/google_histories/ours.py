@@ -1,7 +1,5 @@
 """What goodput makes of a history: its files through the real sources, a build, one run's row."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from dataclasses import dataclass
 

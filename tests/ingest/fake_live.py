@@ -1,12 +1,11 @@
 """A live source that does as a test says, and the loop around it."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import polars as pl
 
@@ -14,10 +13,6 @@ from goodput_ingest.live.config import Collector
 from goodput_ingest.live.scheduler import Clock, Collection
 from goodput_ingest.live.store_lease import Held
 from goodput_ingest.source import Batch
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 NOON = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- naive UTC
 PATIENCE_S = 30.0

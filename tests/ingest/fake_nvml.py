@@ -5,8 +5,6 @@ It stands in for the driver, not for code of ours: names, arguments, structures,
 exceptions are those of nvidia-ml-py (11 to 13 differ in which names there are; see `without`).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any

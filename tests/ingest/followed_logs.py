@@ -1,7 +1,5 @@
 """Logs in each format that is followed, with what is kept from line to line in them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

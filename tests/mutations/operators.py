@@ -1,7 +1,5 @@
 """The changes that are tried: one operator, one order, or two cases that trade places."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

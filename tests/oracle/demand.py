@@ -3,8 +3,6 @@
 Rules: amendment 16; docs: Telemetry and idle time, "Demand".
 """
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass
 

@@ -3,16 +3,14 @@
 import json
 import random
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from tests.oracle import shares
 from tests.oracle.clocks import ZONE
 from tests.oracle.world import CLUSTER, Gpu
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    File = tuple[str, Path, dict[str, Any]]  # source, path, reading options
+File = tuple[str, Path, dict[str, Any]]  # source, path, reading options
 
 SEPARATOR = "\x1f"
 SACCT = (

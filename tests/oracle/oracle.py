@@ -8,8 +8,6 @@ Left out: shares of a GPU (MIG), throttling, stragglers across ranks, reservatio
 serving.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ Rules: docs: Holds and ownership, "Shares of one GPU add up to one GPU", "Readin
 shares"; 1.4, Unit (how shares are rounded); label_absent_ms of thresholds.csv.
 """
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass, field
 from itertools import pairwise

@@ -4,8 +4,6 @@ Times are milliseconds after the world's start, a whole hour; the same seed give
 world again.
 """
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass, field
 from typing import Any

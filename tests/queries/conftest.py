@@ -1,16 +1,15 @@
 """Evidence for small made-up clusters, in seconds from a fixed start."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import operator
 import shutil
 from collections import Counter
+from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import pytest
@@ -21,9 +20,6 @@ from goodput_queries.database import LocalStore
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.ledger import ledger
 from goodput_queries.scope import EVERYTHING
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
 
 FOLDER = Path(__file__).parent
 START = datetime(2027, 1, 15, 8, tzinfo=UTC).replace(tzinfo=None)  # a whole hour

@@ -1,21 +1,15 @@
 """What only some may do: refused in the code that acts, and recorded once it is done."""
 
-from __future__ import annotations
-
 import contextlib
 import getpass
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from goodput_app.access import current
 from goodput_app.access.identity import LOCAL, Action
 from goodput_queries import audit
+from goodput_queries.database import Store
 from goodput_queries.errors import GoodputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from goodput_queries.database import Store
 
 log = logging.getLogger(__name__)
 

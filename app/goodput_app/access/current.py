@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -18,8 +19,6 @@ from goodput_app.access.identity import LOCAL, Action, Identity, Role
 from goodput_queries.errors import GoodputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 
 Given = ParamSpec("Given")

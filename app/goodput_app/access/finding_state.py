@@ -1,17 +1,12 @@
 """States of findings as people set them on the Findings page: who may, and what is recorded."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from goodput_app.access import audit
 from goodput_app.access.identity import Action
 from goodput_queries import findings
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from goodput_queries.database import Store
+from goodput_queries.database import Store
 
 
 def record(

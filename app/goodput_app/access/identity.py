@@ -1,7 +1,5 @@
 """A person who uses the dashboard: their name, their roles, and the teams whose rows they see."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

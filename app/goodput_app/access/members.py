@@ -1,14 +1,9 @@
 """Whom the members of goodput.toml name: from a signed-in person to what they may see and do."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from goodput_app.access.identity import Identity, Role
-
-if TYPE_CHECKING:
-    from goodput_app.access.settings import AccessSettings
+from goodput_app.access.settings import AccessSettings
 
 NAME_MAX_CHARS = 80  # as in what they say of a finding
 GROUPS_MAX = 1_000

@@ -5,23 +5,18 @@ token in a signed cookie. It reads that cookie for WebSockets only; here it is r
 request, and is as old as `[access] session_h` at most.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import time
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from itsdangerous import BadData, URLSafeTimedSerializer
 from streamlit.auth_util import encode_provider_token, get_cookie_with_chunks
 
 from goodput_app.access.members import Person, RefusedError, person_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from goodput_app.access.settings import AccessSettings, OidcSettings
+from goodput_app.access.settings import AccessSettings, OidcSettings
 
 COOKIE = "_streamlit_user"
 LOGIN, LOGOUT, CALLED_BACK = "/auth/login", "/auth/logout", "/oauth2callback"

@@ -1,20 +1,14 @@
 """Sign-in by a trusted proxy: the headers that name a person, and from whom they are taken."""
 
-from __future__ import annotations
-
 import ipaddress
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from goodput_app.access.members import Person, RefusedError, person_of
+from goodput_app.access.settings import Network, ProxySettings
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from goodput_app.access.settings import Network, ProxySettings
-
-    Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-    Headers = Iterable[tuple[bytes, bytes]]
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Headers = Iterable[tuple[bytes, bytes]]
 
 FORWARDED_FOR = b"x-forwarded-for"
 PROXY_HEADERS = frozenset({b"forwarded", FORWARDED_FOR, b"x-real-ip"})  # no direct request has one

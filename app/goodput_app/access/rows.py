@@ -1,15 +1,10 @@
 """Whose rows a reader sees: the teams of their identity, as a part of every scope."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from goodput_app.access import current
 from goodput_queries.errors import NotPermittedError
-
-if TYPE_CHECKING:
-    from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope
 
 Teams = tuple[str, ...] | None
 

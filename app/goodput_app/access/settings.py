@@ -1,10 +1,8 @@
 """`[access]` of goodput.toml: how people sign in, under which names, and what they may do."""
 
-from __future__ import annotations
-
 import ipaddress
+from collections.abc import Sequence
 from datetime import date
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import msgspec
@@ -14,10 +12,7 @@ from goodput_messages.checks import check_url, secret
 from goodput_queries.errors import GoodputError
 from goodput_queries.remote import LOOPBACK_HOSTS
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 SIGN_INS = ("oidc", "proxy")
 ROLES = tuple(role.value for role in Role)

@@ -1,17 +1,12 @@
 """Tokens of programs that ask `/api/v1`: random texts, of which the settings have the SHA-256."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import secrets
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from goodput_app.access.identity import Identity, Role
-
-if TYPE_CHECKING:
-    from goodput_app.access.settings import AccessSettings
+from goodput_app.access.settings import AccessSettings
 
 PREFIX = "goodput_"  # other bearer tokens are a proxy's or a provider's
 RANDOM_BYTES = 32  # more than anybody can try, so that a plain hash is enough

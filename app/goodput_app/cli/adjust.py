@@ -1,13 +1,14 @@
 """`goodput adjust`: notes, disputes and credits on statements."""
 
-from __future__ import annotations
-
 import functools
 import getpass
+from collections.abc import Callable
+from datetime import date
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import polars as pl
 
 from goodput_app.cli.database import built
 from goodput_app.cli.options import database_option, limit_option, output_options, say
@@ -16,12 +17,6 @@ from goodput_app.settings import settings
 from goodput_billing.adjustments import record
 from goodput_billing.adjustments.record import Target
 from goodput_billing.statement import adjustments
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import date
-
-    import polars as pl
 
 
 class Amount(click.ParamType[Decimal]):

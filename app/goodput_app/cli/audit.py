@@ -1,20 +1,15 @@
 """`goodput audit`: who did what."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
+import polars as pl
 
 from goodput_app.cli.options import database_option, limit_option, output_options, say
 from goodput_queries.audit import KEPT_DAYS, entries
 from goodput_queries.database import open_store
 from goodput_queries.errors import StoreError
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 @click.command()

@@ -1,18 +1,13 @@
 """`goodput backup` and `goodput restore`: a consistent copy of the database, and back."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
+import polars as pl
 
 from goodput_app.cli.database import existing
 from goodput_app.cli.options import database_option, output_options, say
 from goodput_queries.storage import backup as copies
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 @click.command()

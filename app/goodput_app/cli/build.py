@@ -1,25 +1,17 @@
 """`goodput build`: bring the ledger up to date, from the database alone or from a lake."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import click
 import msgspec
+import polars as pl
 from click.core import ParameterSource
 
 from goodput_app.cli.database import chosen_lake, existing, opened, tasks_shown
 from goodput_app.cli.options import database_option, lake_option, output_options
 from goodput_app.settings import settings
-from goodput_queries.database import LocalStore
+from goodput_queries.database import LocalStore, Store
 from goodput_queries.errors import StoreError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import polars as pl
-
-    from goodput_queries.database import Store
 
 COMMAND_LINE = ParameterSource.COMMANDLINE
 

@@ -1,24 +1,19 @@
 """`goodput bundle`: evidence of a time range or a run as one file for somebody else."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import polars as pl
 
 from goodput_app.cli.database import built
-from goodput_app.cli.options import database_option, output_options, scope_options
+from goodput_app.cli.options import answer_options
 from goodput_ingest.bundle import write as bundles
 from goodput_ingest.bundle.cut import EVER, Cut, cut_of_run
 from goodput_ingest.bundle.pseudonyms import Pseudonyms
 from goodput_queries.errors import GoodputError
 from goodput_queries.names import resolved
-
-if TYPE_CHECKING:
-    from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope
 
 
 @click.command()
@@ -29,9 +24,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Replace names of people, accounts, jobs, nodes, clusters and GPUs.",
 )
-@database_option
-@scope_options
-@output_options
+@answer_options
 def bundle(*, target: Path, has_pseudonyms: bool, db: str, scope: Scope) -> pl.DataFrame:
     """Write the evidence of a time range or a run to one file.
 

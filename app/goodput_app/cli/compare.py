@@ -1,12 +1,9 @@
 """`goodput compare`: two runs or two time ranges against each other, and a gate for CI."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -15,17 +12,15 @@ from goodput_app.cli.options import database_option, say, scope_options
 from goodput_app.cli.views import extent
 from goodput_app.settings import settings
 from goodput_app.time_expressions import moment_ms
+from goodput_queries.database import Store
 from goodput_queries.errors import GoodputError, QueryError
 from goodput_queries.names import resolved
+from goodput_queries.scope import Scope
 from goodput_queries.storage.private import for_others
 from goodput_scenarios.comparison.compare import compared
 from goodput_scenarios.comparison.gate import NAMES, Limit
 from goodput_scenarios.comparison.report import FORMATS, SUFFIXES
 from goodput_scenarios.comparison.sides import Side
-
-if TYPE_CHECKING:
-    from goodput_queries.database import Store
-    from goodput_queries.scope import Scope
 
 PERCENT = re.compile(r"(?P<name>[a-z]+)=(?P<percent>\d{1,3}(\.\d{1,6})?) ?%")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,16 +17,13 @@ from rich.text import Text
 from goodput_app.cli.options import say
 from goodput_app.settings import settings
 from goodput_messages.printable import printable
-from goodput_queries.database import open_store
+from goodput_queries.database import LocalStore, Store, open_store
 from goodput_queries.errors import StoreError, UnbalancedError
+from goodput_queries.remote import RemoteStore
 from goodput_queries.storage.opening import IN_MEMORY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from goodput_queries.database import LocalStore, Store
     from goodput_queries.lake.lake import Lake
-    from goodput_queries.remote import RemoteStore
 
 BY_RANK = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)  # both before goodput.toml
 

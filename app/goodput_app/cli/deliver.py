@@ -1,26 +1,19 @@
 """`goodput report --deliver`: what cron and systemd call."""
 
-from __future__ import annotations
-
 import time
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from datetime import date
 
 import click
 
 from goodput_app.cli.database import built
 from goodput_app.cli.options import say
 from goodput_app.settings import Settings, settings
-from goodput_billing.delivery.deliver import Plan, delivery_lock
+from goodput_billing.delivery.deliver import Outcome, Plan, delivery_lock
 from goodput_billing.delivery.deliver import deliver as deliver_day
 from goodput_billing.delivery.due import deliver_due, last_day
 from goodput_queries.errors import GoodputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import date
-
-    from goodput_billing.delivery.deliver import Outcome
 
 
 def plan_of(chosen: Settings, db: str) -> Plan:

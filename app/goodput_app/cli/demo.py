@@ -1,9 +1,6 @@
 """`goodput demo`: the dashboard on recorded sample data."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -11,10 +8,8 @@ from goodput_app.cli import serve
 from goodput_app.cli.database import progress
 from goodput_app.demo import demo_database, live_demo
 from goodput_app.settings import settings
+from goodput_ingest.live.config import Collector
 from goodput_queries.remote import find_server
-
-if TYPE_CHECKING:
-    from goodput_ingest.live.config import Collector
 
 
 @click.command()

@@ -1,32 +1,22 @@
 """`goodput findings`, `fixes` and `objectives`: what needs a person, and what to do first."""
 
-from __future__ import annotations
-
 import getpass
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import click
 import polars as pl
 
 from goodput_app.access import finding_state
 from goodput_app.cli.database import built
-from goodput_app.cli.options import (
-    database_option,
-    limit_option,
-    output_options,
-    say,
-    scope_options,
-)
+from goodput_app.cli.options import answer_options, database_option, rows_options, say
 from goodput_app.cli.views import extent, nothing_ingested
 from goodput_app.text.units import count
 from goodput_queries.catalog.rules import SEVERITIES
+from goodput_queries.database import Store
 from goodput_queries.errors import GoodputError
 from goodput_queries.findings import Action
 from goodput_queries.names import resolved
 from goodput_queries.scope import Scope
-
-if TYPE_CHECKING:
-    from goodput_queries.database import Store
 
 STATES = ("open", "acknowledged", "dismissed", "closed")
 ORDER = (
@@ -49,10 +39,7 @@ ORDER = (
     show_default=True,
     help="Only findings of this severity and above.",
 )
-@limit_option
-@database_option
-@scope_options
-@output_options
+@rows_options
 def findings(
     *, states: tuple[str, ...], severity: str, limit: int | None, db: str, scope: Scope
 ) -> pl.DataFrame:
@@ -86,10 +73,7 @@ def _nothing(store: Store, db: str, severity: str, less_severe: int) -> str:
 
 @click.command()
 @click.option("--all", "is_all", is_flag=True, help="Also those that give no GPU time back.")
-@limit_option
-@database_option
-@scope_options
-@output_options
+@rows_options
 def fixes(*, is_all: bool, limit: int | None, db: str, scope: Scope) -> pl.DataFrame:
     """List what to do first, by the cost that is recoverable in the time range."""
     with built(db) as store:
@@ -107,9 +91,7 @@ def fixes(*, is_all: bool, limit: int | None, db: str, scope: Scope) -> pl.DataF
 
 
 @click.command()
-@database_option
-@scope_options
-@output_options
+@answer_options
 def objectives(*, db: str, scope: Scope) -> pl.DataFrame:
     """List goodput objectives with error budget and burn rates."""
     with built(db) as store:

@@ -1,11 +1,6 @@
 """Which columns of a table a terminal has room for: the ones that say most, whole numbers first."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
 
 GAP = 2  # between two columns
 TEXT_MIN = 24  # a longer text is cut before a column is left out

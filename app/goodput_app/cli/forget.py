@@ -1,20 +1,15 @@
 """`goodput forget`: undo the ingest of a file or folder."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
+import polars as pl
 
 from goodput_app.cli.options import database_option, output_options, say
 from goodput_queries.database import LocalStore, open_store
 from goodput_queries.errors import StoreError
 from goodput_queries.evidence.forgetting import forget as drop
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 @click.command()

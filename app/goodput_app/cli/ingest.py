@@ -1,10 +1,8 @@
 """`goodput ingest`: load files, report rejected rows and the next step."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import polars as pl
@@ -25,9 +23,6 @@ from goodput_app.settings import settings
 from goodput_app.text.units import count
 from goodput_ingest.run import ingest as load
 from goodput_ingest.source import ReadOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 @click.command()

@@ -1,7 +1,5 @@
 """`goodput lake`: make a lake and keep it."""
 
-from __future__ import annotations
-
 import click
 import polars as pl
 from msgspec import structs

@@ -4,8 +4,6 @@ Results go to standard output, progress to standard error. A stated failure is o
 code 1; a command that is used wrongly exits with 2.
 """
 
-from __future__ import annotations
-
 import importlib
 import logging
 from typing import Any
@@ -35,12 +33,15 @@ COMMANDS = {  # in the order in which a newcomer needs them -> module, first lin
     "runs": ("query", "List runs with their goodput."),
     "findings": ("findings", "List what needs a person: losses, faults, anomalies."),
     "finding": ("findings", "Acknowledge, dismiss, reopen or comment on the finding KEY."),
-    "fixes": ("findings", "List what to do first, with the recoverable GPU time."),
+    "fixes": (
+        "findings",
+        "List what to do first, by the cost that is recoverable in the time range.",
+    ),
     "objectives": ("findings", "List goodput objectives with error budget and burn rates."),
     "serving": ("serving", "List models served, with tokens per second and cost of tokens."),
     "report": ("report", "Write the chargeback statement of a day."),
     "adjust": ("adjust", "Write notes, disputes and credits on statements."),
-    "what-if": ("what_if", "Estimate the effect of other GPUs, prices or power limits."),
+    "what-if": ("what_if", "Estimate the effect of other GPUs, fewer losses or power limits."),
     "compare": ("compare", "Compare two runs or time ranges, and fail a slower change in CI."),
     "serve": ("serve", "Serve the dashboard, /metrics and the database."),
     "replay": ("replay", "Replay a recording on the dashboard."),

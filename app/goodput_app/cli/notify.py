@@ -1,10 +1,7 @@
 """`goodput notify`: try the targets of notifications, or list what would be sent now."""
 
-from __future__ import annotations
-
 import getpass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import click
 import polars as pl
@@ -16,10 +13,8 @@ from goodput_app.notify.notifier import Plan, decided
 from goodput_app.settings import Settings, settings, settings_file
 from goodput_messages.message import headline
 from goodput_messages.send import send, trial
+from goodput_messages.targets import AnyTarget
 from goodput_queries.errors import GoodputError
-
-if TYPE_CHECKING:
-    from goodput_messages.targets import AnyTarget
 
 TESTED = ("target", "to", "status", "error")
 PLANNED = ("target", "to", "event", "recipient", "findings", "message")

@@ -1,14 +1,14 @@
 """Shared options, and printing of frames."""
 
-from __future__ import annotations
-
 import functools
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
+import polars as pl
 
 from goodput_app.cli import output
 from goodput_app.cli.failures import FailedWithRowsError
@@ -17,11 +17,6 @@ from goodput_app.time_expressions import moment_ms
 from goodput_messages.printable import printable
 from goodput_queries.errors import QueryError
 from goodput_queries.scope import Scope
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import polars as pl
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
@@ -135,6 +130,16 @@ def scope_options(command: Command) -> Command:
     ):
         scoped = add(scoped)
     return scoped  # type: ignore[return-value] # as above
+
+
+def answer_options(command: Command) -> Command:
+    """Add the options of a command that answers from the ledger: database, scope and output."""
+    return database_option(scope_options(output_options(command)))
+
+
+def rows_options(command: Command) -> Command:
+    """Add the same and `--limit`."""
+    return limit_option(answer_options(command))
 
 
 def print_frame(

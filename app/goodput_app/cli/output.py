@@ -1,15 +1,14 @@
 """Frames as a terminal, a script or a spreadsheet wants them: table, JSON, CSV, Parquet."""
 
-from __future__ import annotations
-
 import io
 import json
 import math
 import re
 import sys
+from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import polars as pl
 from rich.console import Console
@@ -23,10 +22,6 @@ from goodput_billing.statement.amounts.currency import decimals
 from goodput_messages.printable import printable
 from goodput_queries.errors import QueryError
 from goodput_queries.storage.private import for_others
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 FORMATS = ("table", "json", "csv", "parquet")
 TABLE_ROWS = 50

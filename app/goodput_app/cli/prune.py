@@ -1,10 +1,7 @@
 """`goodput prune`: drop old evidence."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import click
+import polars as pl
 from msgspec import structs
 
 from goodput_app.cli.options import database_option, output_options, say
@@ -12,9 +9,6 @@ from goodput_app.settings import settings
 from goodput_queries.database import LocalStore, open_store
 from goodput_queries.errors import StoreError
 from goodput_queries.evidence.retention import Retention, drop_old
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 @click.command()

@@ -1,9 +1,7 @@
 """Commands that answer from the ledger: build, check, ledger, gaps, throttling, runs ..."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
 
 import click
 import polars as pl
@@ -12,11 +10,11 @@ from goodput_app.cli import output
 from goodput_app.cli.database import built, existing, quoted
 from goodput_app.cli.failures import FailedWithRowsError
 from goodput_app.cli.options import (
+    answer_options,
     database_option,
-    limit_option,
     output_options,
+    rows_options,
     say,
-    scope_options,
 )
 from goodput_app.cli.views import extent, nothing_ingested, rows_of
 from goodput_app.text import headline
@@ -25,13 +23,9 @@ from goodput_app.text.units import count
 from goodput_queries import ledger as ledgers
 from goodput_queries.catalog.find import find_view
 from goodput_queries.check import check as broken_rows
+from goodput_queries.database import Store
 from goodput_queries.names import resolved
 from goodput_queries.scope import Scope
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from goodput_queries.database import Store
 
 
 @click.command()
@@ -59,9 +53,7 @@ def check(db: str) -> pl.DataFrame:
     metavar="KEY,...",
     help="Keys to group by, such as team,category; see above.",
 )
-@database_option
-@scope_options
-@output_options
+@answer_options
 def ledger(by: str, db: str, scope: Scope) -> pl.DataFrame:
     """Show where the GPU time went; the rows add up to the capacity.
 
@@ -101,10 +93,7 @@ def answer(
     """
 
     @click.command(name, help=meaning)
-    @limit_option
-    @database_option
-    @scope_options
-    @output_options
+    @rows_options
     def command(limit: int | None, db: str, scope: Scope) -> pl.DataFrame:
         with built(db) as store:
             scope = resolved(store, scope)
@@ -137,10 +126,7 @@ gaps = answer("gaps", "marts.idle_gaps", "List idle gaps with place, owner, caus
 @click.option(
     "--all", "is_all", is_flag=True, help="Also episodes at the power cap that are no loss."
 )
-@limit_option
-@database_option
-@scope_options
-@output_options
+@rows_options
 def throttling(*, is_all: bool, limit: int | None, db: str, scope: Scope) -> pl.DataFrame:
     """List throttled GPUs and the cost for their runs."""
     with built(db) as store:

@@ -1,7 +1,5 @@
 """`goodput replay`: the dashboard on a recording whose clock runs."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,10 +1,7 @@
 """`goodput report`: the chargeback statement of a day, as files."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -16,11 +13,8 @@ from goodput_billing.render import files
 from goodput_billing.render.presentation import status_of
 from goodput_billing.render.wording import money
 from goodput_billing.statement import one_account
-from goodput_billing.statement.statement import statement
+from goodput_billing.statement.statement import Statement, statement
 from goodput_queries.errors import GoodputError
-
-if TYPE_CHECKING:
-    from goodput_billing.statement.statement import Statement
 
 FORMATS = ("csv", "parquet", "html", "pdf", "focus")
 VERSIONS = ("1.2", "1.3")

@@ -1,12 +1,10 @@
 """`goodput retire`: stop monitoring a removed live source."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
+import polars as pl
 
 from goodput_app.access import audit
 from goodput_app.access.identity import Action
@@ -16,9 +14,6 @@ from goodput_app.settings import settings_file
 from goodput_ingest.live import status
 from goodput_queries.database import open_store
 from goodput_queries.errors import GoodputError, StoreError
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 @click.command()

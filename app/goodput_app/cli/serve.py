@@ -1,11 +1,11 @@
 """Long-running commands: `goodput serve` and `goodput collect`."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import threading
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 import polars as pl
@@ -20,22 +20,14 @@ from goodput_app.cli.options import (
     output_options,
     say,
 )
+from goodput_app.notify.notifier import Plan as NotificationPlan
 from goodput_app.server.listen import is_loopback
 from goodput_app.settings import settings, settings_file
-from goodput_ingest.live.config import collectors
-from goodput_ingest.live.scheduler import Collection
-from goodput_ingest.live.store_lease import Held, Shared, collector_lock
+from goodput_billing.delivery.deliver import Plan
+from goodput_ingest.live.config import Collector, collectors
+from goodput_ingest.live.scheduler import Collection, Outcome
+from goodput_ingest.live.store_lease import Held, Shared, Stores, collector_lock
 from goodput_queries.errors import GoodputError, IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from goodput_app.notify.notifier import Plan as NotificationPlan
-    from goodput_billing.delivery.deliver import Plan
-    from goodput_ingest.live.config import Collector
-    from goodput_ingest.live.scheduler import Outcome
-    from goodput_ingest.live.store_lease import Stores
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 GRACE_S = 10.0  # for batches that are under way

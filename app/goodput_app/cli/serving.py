@@ -1,25 +1,13 @@
 """`goodput serving`: what inference engines do, how fast they answer, what tokens cost."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import click
+import polars as pl
 
 from goodput_app.cli.database import built
-from goodput_app.cli.options import (
-    database_option,
-    limit_option,
-    output_options,
-    say,
-    scope_options,
-)
+from goodput_app.cli.options import rows_options, say
 from goodput_app.cli.views import extent
 from goodput_queries.names import resolved
 from goodput_queries.scope import Scope
-
-if TYPE_CHECKING:
-    import polars as pl
 
 VIEWS = {  # what is asked -> mart, and the order of its rows
     "models": ("serving_models", "output_tokens desc nulls last, cluster, model, role nulls first"),
@@ -41,10 +29,7 @@ VIEWS = {  # what is asked -> mart, and the order of its rows
 @click.command()
 @click.argument("what", type=click.Choice(list(VIEWS)), default="models")
 @click.option("--model", metavar="NAME", help="Only this model, as requests name it.")
-@limit_option
-@database_option
-@scope_options
-@output_options
+@rows_options
 def serving(
     *, what: str, model: str | None, limit: int | None, db: str, scope: Scope
 ) -> pl.DataFrame:

@@ -1,14 +1,9 @@
 """Messages about files that an ingest skipped: one sentence a reason, not one a file."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 SHOWN = 3
 IN_BRACKETS = re.compile(r"\([^()]*\)")  # contents of lines

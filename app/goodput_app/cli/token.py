@@ -1,7 +1,5 @@
 """`goodput token`: a token for `/api/v1`, and the table of goodput.toml that lets it in."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
 

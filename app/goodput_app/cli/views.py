@@ -1,45 +1,24 @@
 """`goodput show`: the catalogue of views, and the rows of one."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import click
 import polars as pl
 
 from goodput_app.cli import output
 from goodput_app.cli.database import built, existing, quoted
-from goodput_app.cli.options import (
-    database_option,
-    limit_option,
-    output_options,
-    say,
-    scope_options,
-)
+from goodput_app.cli.options import rows_options, say
 from goodput_queries.catalog.find import catalogue, find_view
-from goodput_queries.catalog.models import BASE_LAYERS
+from goodput_queries.catalog.models import BASE_LAYERS, Model
+from goodput_queries.database import Store
 from goodput_queries.names import resolved
 from goodput_queries.scope import Scope
 
-if TYPE_CHECKING:
-    from goodput_queries.catalog.models import Model
-    from goodput_queries.database import Store
-
-COSTS = (
-    "cost",
-    "lost_cost",
-    "gpu_ms",
-    "lost_gpu_ms",
-    "booked_gpu_ms",
-)  # what answers are ranked by
+# what answers are ranked by
+COSTS = ("cost", "lost_cost", "gpu_ms", "lost_gpu_ms", "booked_gpu_ms")
 
 
 @click.command()
 @click.argument("view", required=False)
-@limit_option
-@database_option
-@scope_options
-@output_options
+@rows_options
 def show(view: str | None, limit: int | None, db: str, scope: Scope) -> pl.DataFrame:
     """List the views with their meaning, or print the rows of one."""
     if view is None:

@@ -1,34 +1,24 @@
 """`goodput what-if`: a scenario from the site's own ledger, with its inputs and formulas."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import polars as pl
 
 from goodput_app.cli.database import built
-from goodput_app.cli.options import database_option, output_options, say, scope_options
+from goodput_app.cli.options import answer_options, say
 from goodput_app.settings import settings
-from goodput_billing.statement import window
-from goodput_billing.statement.statement import policy_of
 from goodput_queries.errors import QueryError
 from goodput_queries.names import resolved
+from goodput_queries.scope import Scope
 from goodput_scenarios import measured
 from goodput_scenarios import scenario as scenarios
-from goodput_scenarios.by_account import by_idle_policy
+from goodput_scenarios.scenario import Answer, Field, Given
 from goodput_scenarios.scenarios import SCENARIOS
 
-if TYPE_CHECKING:
-    from goodput_queries.database import Store
-    from goodput_queries.scope import Scope
-    from goodput_scenarios.scenario import Answer, Field, Given
-
-IDLE_POLICY, CHECKPOINTS = "idle-policy", "checkpoints"
-NAMES = ("upgrade", "halve-a-loss", CHECKPOINTS, "power-cap", "prices", IDLE_POLICY)
-DAYS_MOST = 366
+CHECKPOINTS = "checkpoints"
 
 
 class Amount(click.ParamType[tuple[str, Decimal]]):
@@ -48,7 +38,7 @@ class Amount(click.ParamType[tuple[str, Decimal]]):
 
 
 @click.command("what-if")
-@click.argument("scenario", type=click.Choice(NAMES))
+@click.argument("scenario", type=click.Choice(list(SCENARIOS)))
 @click.option(
     "--of",
     "of",
@@ -62,25 +52,16 @@ class Amount(click.ParamType[tuple[str, Decimal]]):
     multiple=True,
     help="Value to use instead of the measured one; repeatable.",
 )
-@database_option
-@scope_options
-@output_options
+@answer_options
 def what_if(
     *, scenario: str, of: str | None, given: tuple[tuple[str, Decimal], ...], db: str, scope: Scope
 ) -> pl.DataFrame:
-    """Estimate the effect of other GPUs, prices or power limits.
+    """Estimate the effect of other GPUs, fewer losses or power limits.
 
     upgrade: newer GPUs; halve-a-loss: half of one loss; checkpoints: another interval of saves;
-    power-cap: a lower power limit; prices: other rates; idle-policy: each idle cost allocation.
+    power-cap: a lower power limit.
     """
     of, scope = _of_scope(scenario, of, scope)
-    if scenario == IDLE_POLICY:
-        if of is not None or given:
-            raise click.UsageError(
-                "idle-policy takes neither --of nor --set: it compares all four."
-            )
-        with built(db) as store:
-            return _idle_policies(store, resolved(store, scope))
     asked = scenarios.in_currency(SCENARIOS[scenario], settings().statement.currency)
     with built(db) as store:
         scope = resolved(store, scope)
@@ -135,24 +116,6 @@ def frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
             **dict.fromkeys(("unit", "basis", "worked"), pl.String),
         },
     )
-
-
-def _idle_policies(store: Store, scope: Scope) -> pl.DataFrame:
-    """Return what each account would pay under each policy, over the days that a window touches."""
-    first, last = store.read(
-        "select min(to_ms(first_at)), max(to_ms(as_of_at)) from marts.clusters", scope=scope
-    ).row(0)
-    if first is None:
-        raise QueryError("there is no evidence of any day.")
-    from_ms = first if scope.from_ms is None else scope.from_ms
-    to_ms = last if scope.to_ms is None else scope.to_ms
-    own = settings().statement
-    days = window.days_of(from_ms, to_ms, own, most=DAYS_MOST)
-    span = f"{days[0].date} to {days[-1].date}"
-    say(f"Whole days, {span} ({own.zone}); the site's: {own.idle_policy}.")
-    lines = [(window.lines_of(store, day), policy_of(store, day, own)) for day in days]
-    found = by_idle_policy(lines)
-    return found if scope.cluster is None else found.filter(found["cluster"] == scope.cluster)
 
 
 def _subject(of: str | None, choices: dict[str, str]) -> str | None:

@@ -1,11 +1,6 @@
 """The title of the browser's tab: which page, and of what."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
 
 NAME_MAX_CHARS = 60  # a tab shows fewer, the list of all tabs about as many
 NAMED_BY = {"Run": "run", "Nodes": "node", "GPU": "gpu", "Help": "doc"}

@@ -4,23 +4,18 @@ Findings of a large fleet take seconds. One thread evaluates them; a page gets w
 of the state of the database before, and is drawn again when a first answer comes.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from goodput_app.access import rows
 from goodput_app.dashboard.data import findings, marts
 from goodput_app.process import evaluations
-
-if TYPE_CHECKING:
-    from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope
 
 log = logging.getLogger(__name__)
 

@@ -4,21 +4,15 @@ The earlier window is the same hours of the week before; where nothing is known 
 before, as long as this one. What one of the two windows lacks is left out of both, and named.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from goodput_app.dashboard import theme
 from goodput_app.text import units
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope
 
 WEEK_MS = timedelta(days=7) // timedelta(milliseconds=1)
 ALIKE = 0.02  # of the window: clusters end seconds apart

@@ -11,13 +11,13 @@ from goodput_app.dashboard.browser_title import browser_title
 from goodput_app.dashboard.components import (
     account,
     flag_parts,
-    name_links,
     replay_bar,
     scope_bar,
     search,
     states,
     wall,
-)  # fmt: skip
+)
+from goodput_app.dashboard.components.rows import name_links
 from goodput_app.dashboard.data import marts
 
 ICON = (  # in the page itself: a named icon would be fetched from the internet
@@ -26,79 +26,7 @@ ICON = (  # in the page itself: a named icon would be fetched from the internet
     '<path d="M16 5a11 11 0 1 1-11 11" stroke="#159a5c"/></g></svg>'
 )
 SIDEBAR_PX = 210
-LOOK = """<style>
-[data-testid="stMainBlockContainer"] { padding: 3rem 2rem 3rem 2rem; }
-[data-testid="stMainBlockContainer"] h1 { font-size: 1.6rem; padding: 0 0 0.3rem 0; }
-@media (min-width: 641px) { /* no bar on top of the page, where the side bar is open */
-  [data-testid="stMainBlockContainer"] { padding-top: 1.1rem; }
-  [data-testid="stHeader"] { background: transparent; pointer-events: none; }
-  [data-testid="stHeader"] * { pointer-events: auto; }
-  .stApp:has([data-testid="stExpandSidebarButton"]) [data-testid="stMainBlockContainer"]
-    { padding-top: 3rem; }
-}
-.st-key-scope, .st-key-scope [data-testid="stVerticalBlock"] { gap: 0.3rem; }
-[data-testid="stCaptionContainer"] { color: inherit; opacity: CAPTION_OPACITY; }
-[data-testid="stSidebarHeader"] { height: 1.5rem; }
-@media (max-width: 640px) { /* a phone: two side by side, below the button of the side bar */
-  [data-testid="stMainBlockContainer"] { padding: 4rem 1rem 3rem 1rem; }
-  .st-key-scope [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"]),
-  [class*="st-key-tiles"] [data-testid="stHorizontalBlock"],
-  [class*="-tiles"] [data-testid="stHorizontalBlock"] { flex-wrap: wrap; flex-direction: row; }
-  .st-key-scope [data-testid="stColumn"],
-  [class*="st-key-tiles"] [data-testid="stColumn"],
-  [class*="-tiles"] [data-testid="stColumn"] { flex: 1 1 40%; min-width: 40%; width: auto; }
-}
-@media (max-width: 640px) { /* a long value goes on in a second line instead of being cut */
-  [data-testid="stMetricValue"] :is(div, p) { white-space: normal; overflow-wrap: anywhere; }
-}
-/* rows of tables whose last columns matter stand one below the other; findings have most columns */
-@media (max-width: 640px) {
-  [class*="st-key-table_of_"] { display: none; }
-}
-@media (min-width: 641px) {
-  [class*="st-key-cards_of_"]:not(.st-key-cards_of_finding) { display: none; }
-}
-@media (max-width: 1250px) {
-  .st-key-table_of_finding { display: none; }
-}
-@media (min-width: 1251px) {
-  .st-key-cards_of_finding { display: none; }
-}
-[class*="st-key-awaiting_"] { display: none; }
-[data-testid="stMetricLabel"] p { white-space: normal; }
-/* contrast: white on a dark blue in both schemes, code in the colour of the text */
-[class*="stBaseButton-primary"], [data-testid^="stBaseButton-primary"] {
-  background-color: #146c94; border-color: #146c94; color: #ffffff;
-}
-[data-testid="stCode"] code, [data-testid="stCode"] code span { color: inherit !important; }
-:is([data-testid="stMarkdownContainer"], [data-testid="stCaptionContainer"]) code
-  { font-size: 0.92em !important; }
-kbd { opacity: CAPTION_OPACITY !important; }
-[data-testid="stCode"] code span { color: inherit !important; } /* its hues are too faint */
-.st-key-query_sql textarea { font-family: "Source Code Pro", monospace; }
-@media (min-width: 641px) and (max-width: 1250px) { /* the time range has a line of its own */
-  .st-key-scope [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
-  .st-key-scope [data-testid="stColumn"] { flex: 1 1 22%; min-width: 22%; }
-  .st-key-scope [data-testid="stColumn"]:last-child { flex: 1 1 100%; }
-}
-@media (max-width: 1250px) { /* charts and tables that stand side by side have too little room */
-  [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] WIDE) { flex-wrap: wrap; }
-  [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] WIDE) > [data-testid="stColumn"]
-    { flex: 1 1 100%; min-width: 100%; }
-}
-@media (max-width: 640px) { /* filters are folded, below the time range */
-  .st-key-scope_folded [data-testid="stColumn"]:not(:last-child) { display: none; }
-  .st-key-scope_folded_status { display: none; }
-  .st-key-scope [data-testid="stColumn"]:last-child { order: -1; flex: 1 1 100%; }
-}
-@media (min-width: 641px) {
-  .st-key-scope_more { display: none; }
-}
-@media (min-width: 641px) and (max-width: 1380px) {
-  [class*="-tiles"] [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
-  [class*="-tiles"] [data-testid="stColumn"] { flex: 1 1 30%; min-width: 30%; }
-}
-</style>"""
+LOOK = (Path(__file__).parent / "look.css").read_text(encoding="utf-8")
 
 st.set_page_config(
     page_icon=ICON,
@@ -107,7 +35,8 @@ st.set_page_config(
 )
 
 WIDE = ':is([data-testid="stPlotlyChart"], [data-testid="stDataFrame"])'
-st.html(LOOK.replace("CAPTION_OPACITY", f"{theme.CAPTION_OPACITY}").replace("WIDE", WIDE))
+LOOK = LOOK.replace("CAPTION_OPACITY", f"{theme.CAPTION_OPACITY}").replace("WIDE", WIDE)
+st.html(f"<style>{LOOK}</style>")
 
 # No file is named like its URL: before the first `st.navigation` of a process (and in any AppTest)
 # Streamlit looks for pages by their folder, and would run that file without this one.

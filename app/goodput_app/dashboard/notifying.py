@@ -1,21 +1,16 @@
 """Notifications on the Data page: who sees how they fare, and who may send a test message."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from goodput_app.access import audit, rows
 from goodput_app.access.identity import Action
 from goodput_app.notify import overview
 from goodput_app.settings import settings
 from goodput_messages.send import send, trial
+from goodput_queries.database import Store
 from goodput_queries.errors import GoodputError
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from goodput_queries.database import Store
 
 
 def receivers(store: Store) -> pl.DataFrame:

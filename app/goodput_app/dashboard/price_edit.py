@@ -1,13 +1,10 @@
 """Prices, tariffs and budgets written on the Cost page: checked and ingested as a file would be."""
 
-from __future__ import annotations
-
 import dataclasses
 import tempfile
 import uuid
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from goodput_app.access import audit
 from goodput_app.access.current import NotAllowedError
@@ -17,11 +14,9 @@ from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.site.budgets import Budgets
 from goodput_ingest.sources.site.rates import Rates
 from goodput_ingest.sources.site.tariffs import Tariffs
+from goodput_queries.database import Store
 from goodput_queries.errors import GoodputError
-
-if TYPE_CHECKING:
-    from goodput_queries.database import Store
-    from goodput_queries.evidence.batch import Batch
+from goodput_queries.evidence.batch import Batch
 
 SOURCES = {source.name: source for source in (Rates, Tariffs, Budgets)}
 TEXT_MAX_CHARS = 200_000

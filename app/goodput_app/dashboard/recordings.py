@@ -1,22 +1,17 @@
 """Recordings that the Data page replays: uploaded, or in the folder that the settings name."""
 
-from __future__ import annotations
-
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from goodput_app import replay_process
 from goodput_app.access import audit, rows
 from goodput_app.access.identity import Action
 from goodput_app.replay import is_database
 from goodput_app.settings import settings
+from goodput_queries.database import Store
 from goodput_queries.errors import GoodputError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from goodput_queries.database import Store
 
 RECORDINGS_MAX = 500
 NAME_MAX_CHARS = 120

@@ -1,14 +1,9 @@
 """What a page shows: the type that pages, panels and the bar on top of them share."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
 
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope
 
 FILTERS = ("cluster", "team", "node", "run")
 

@@ -1,9 +1,6 @@
 """Notes, disputes and credits on the Cost page: who sees which, and who may write them."""
 
-from __future__ import annotations
-
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -11,12 +8,10 @@ from goodput_app.access import audit, rows
 from goodput_app.access.identity import Action
 from goodput_app.settings import settings
 from goodput_billing.adjustments import record
+from goodput_billing.adjustments.record import Target
 from goodput_billing.statement import adjustments
+from goodput_queries.database import Store
 from goodput_queries.errors import NotPermittedError, QueryError
-
-if TYPE_CHECKING:
-    from goodput_billing.adjustments.record import Target
-    from goodput_queries.database import Store
 
 LINE_OF = {"": "account", "user": "user_name", "run": "line"}  # of a row grouped by that
 

@@ -6,11 +6,11 @@ family differ in lightness and always carry a label. The keys of STYLES are the 
 `reference/gpu_second_categories.csv`; a test holds the two in step.
 """
 
-from __future__ import annotations
-
+import csv
 import html
 import re
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Literal
 
 LABEL_MAX_CHARS = 48
@@ -30,38 +30,8 @@ class Style:
     hatch: str = ""
 
 
-STYLES: dict[str, Style] = {
-    "productive": Style("#159a5c", "productive"),
-    "step": Style("#159a5c", "productive", "/"),
-    "comm": Style("#2f8f9d", "productive", "-"),
-    "other": Style("#6cbf8c", "productive"),
-    "free": Style("#5c9cf0", "free"),
-    "free_demand": Style("#3d80dc", "free"),
-    "planned": Style("#9cc3f4", "free"),
-    "stranded": Style("#5590c8", "free"),
-    "reserved": Style("#7fb4da", "free"),
-    "free_unknown": Style("#8fa6c2", "unsettled", "/"),
-    "startup": Style("#c98a12", "own"),
-    "restore": Style("#a8730d", "own"),
-    "checkpoint": Style("#e0ac3a", "own"),
-    "data": Style("#8c6414", "own"),
-    "idle_held": Style("#f0c14b", "own"),
-    "teardown": Style("#b99a55", "own"),
-    "straggler": Style("#6f2da8", "waiting"),
-    "gang_wait": Style("#9058c4", "waiting"),
-    "suspended": Style("#52237f", "waiting"),
-    "lost": Style("#e0574f", "failed"),
-    "fault": Style("#c2302f", "failed"),
-    "failed_run": Style("#96202a", "failed"),
-    "failed": Style("#7d1d3f", "failed"),
-    "throttled": Style("#ee6c1b", "throttled", "x"),
-    "maintenance": Style("#5d6b7a", "away"),
-    "drained": Style("#7b8896", "away"),
-    "off": Style("#a3adb8", "away"),
-    "at_risk": Style("#93a08c", "unsettled", "\\"),
-    "busy": Style("#7f9689", "unsettled", "x"),
-    "unknown": Style("#8d9299", "unsettled", "/"),
-}
+_FILE = (files("goodput_app.dashboard") / "styles.csv").read_text("utf-8")
+STYLES = {row.pop("style"): Style(**row) for row in csv.DictReader(_FILE.splitlines())}
 UNKNOWN_STYLE = STYLES["unknown"]
 CAPACITY_COLOUR = "#8a94a3"
 BASELINE_COLOUR = "#8a94a3"

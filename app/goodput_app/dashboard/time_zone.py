@@ -5,18 +5,13 @@ else. Statements have their own zone. Times that are shown carry their offset fr
 clock of a zone shows some of them twice when summer time ends.
 """
 
-from __future__ import annotations
-
 import functools
 import zoneinfo
 from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import TYPE_CHECKING
 
 from goodput_app.text import units
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 PARAM = "tz"
 DEFAULT = "UTC"

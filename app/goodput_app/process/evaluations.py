@@ -3,12 +3,7 @@
 A server asks without importing what evaluates, which needs the runtime of pages.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
 
 _counts: dict[str, Callable[[], int]] = {}
 

@@ -1,11 +1,6 @@
 """The replay that this process serves, if it serves one."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from goodput_ingest.replay.feed import ReplayFeed
+from goodput_ingest.replay.feed import ReplayFeed
 
 _replay: ReplayFeed | None = None
 

@@ -1,7 +1,5 @@
 """The one store of this process, for pages and routes alike."""
 
-from __future__ import annotations
-
 import os
 import threading
 

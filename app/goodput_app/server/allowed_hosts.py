@@ -5,22 +5,16 @@ of WebSockets and of every other request that has one. Streamlit would look up i
 on the internet to judge a foreign origin: it sees only requests of its own.
 """
 
-from __future__ import annotations
-
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from goodput_app.access.proxy import address_of
 from goodput_app.server.refusal import refuse
 from goodput_queries.remote import LOOPBACK_HOSTS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from starlette.types import ASGIApp, Receive, Scope, Send
 
 log = logging.getLogger(__name__)
 

@@ -13,16 +13,21 @@ import logging
 import os
 import secrets
 import signal
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
+from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from streamlit import App
 
 from goodput_app.access import audit, current, oidc
+from goodput_app.notify.notifier import Plan as NotificationPlan
 from goodput_app.notify.notifier import notifying
 from goodput_app.process.store import use_store
 from goodput_app.server import metrics_access, streamlit_theme
@@ -47,6 +52,7 @@ from goodput_app.server.metrics.exposition import Metrics
 from goodput_app.server.sign_in import SignIn
 from goodput_app.server.viewers import CountViewers, Viewers
 from goodput_app.settings import settings
+from goodput_billing.delivery.deliver import Plan
 from goodput_billing.delivery.schedule import delivering
 from goodput_ingest.live import status as live_status
 from goodput_ingest.live.scheduler import Collection
@@ -55,21 +61,12 @@ from goodput_queries import audit as audit_log
 from goodput_queries import remote, saved_queries
 from goodput_queries.database import LocalStore, open_store
 from goodput_queries.errors import GoodputError, StoreError
-from goodput_queries.evidence.batch import Loaded
+from goodput_queries.evidence.batch import Batch, Loaded
 from goodput_queries.remote import RemoteStore, ServerNote
 from goodput_queries.storage.opening import IN_MEMORY
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-
-    import polars as pl
-    from starlette.requests import Request
-    from streamlit import App
-
-    from goodput_app.notify.notifier import Plan as NotificationPlan
-    from goodput_billing.delivery.deliver import Plan
     from goodput_ingest.live.config import Collector
-    from goodput_queries.evidence.batch import Batch
 
 log = logging.getLogger(__name__)
 

@@ -1,12 +1,10 @@
 """What a server does when something was loaded: build, count settled hours, drop what is old."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import math
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from msgspec import structs
 
@@ -15,14 +13,10 @@ from goodput_app.settings import settings
 from goodput_ingest.live import status as live_status
 from goodput_ingest.live.status import Status
 from goodput_queries.counted_hours import HOUR_MS, count_settled_hours
+from goodput_queries.database import LocalStore
 from goodput_queries.errors import GoodputError, TooMuchDroppedError, UnbuiltError
 from goodput_queries.evidence.plausible import utc_now
 from goodput_queries.evidence.retention import Retention, drop_old
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from goodput_queries.database import LocalStore
 
 log = logging.getLogger(__name__)
 

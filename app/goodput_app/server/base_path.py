@@ -4,16 +4,10 @@ A proxy may pass the path on or remove it. The pages find their server by relati
 that both work. Streamlit's own paths stay below it where it signs people in.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from starlette.responses import RedirectResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from goodput_app.server.sign_in import API
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
 
 
 class BasePath:

@@ -5,17 +5,13 @@ content and browsers keep them for a year (`Cache-Control: immutable`), so each 
 once for the life of a server.
 """
 
-from __future__ import annotations
-
 import gzip
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 SUFFIXES: Final = (".js", ".css", ".json", ".svg", ".wasm")  # fonts and pictures are compressed
 LEVEL: Final = 9

@@ -1,23 +1,17 @@
 """`/healthz`: whether the server answers, and what it still has to do."""
 
-from __future__ import annotations
-
 import logging
-from typing import TYPE_CHECKING
 
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from goodput_app.distribution import version
 from goodput_app.process import evaluations
+from goodput_app.server.background import Upkeep
 from goodput_queries import remote
+from goodput_queries.database import LocalStore
 from goodput_queries.errors import GoodputError
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-
-    from goodput_app.server.background import Upkeep
-    from goodput_queries.database import LocalStore
 
 log = logging.getLogger(__name__)
 

@@ -1,21 +1,14 @@
 """Uvicorn as `goodput serve` runs it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+import socket
+from collections.abc import Callable
 
 import httpx
 import uvicorn
+from streamlit import App
 
+from goodput_app.access.settings import AccessSettings
 from goodput_app.server.security_headers import security_headers
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable
-
-    from streamlit import App
-
-    from goodput_app.access.settings import AccessSettings
 
 START_S = 60  # on a busy machine the first answer takes longer than the ones that it then gives
 GRACE_S = 5  # for open requests, after which Ctrl-C means it

@@ -1,7 +1,5 @@
 """Where the server listens: the address, a free port, and the URL that reaches it."""
 
-from __future__ import annotations
-
 import errno
 import ipaddress
 import socket

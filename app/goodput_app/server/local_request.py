@@ -10,12 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from goodput_app.access.proxy import PROXY_HEADERS, address_of, is_within
+from goodput_app.access.settings import AccessSettings
 from goodput_queries.remote import LOOPBACK_HOSTS
 
 if TYPE_CHECKING:
     from starlette.requests import Request
-
-    from goodput_app.access.settings import AccessSettings
 
 
 def is_local(request: Request, access: AccessSettings) -> bool:

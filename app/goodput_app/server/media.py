@@ -4,23 +4,15 @@ Streamlit keeps them in memory under a hash of their content and gives them to w
 This module imports Streamlit, which takes half a second: import it where a server starts.
 """
 
-from __future__ import annotations
-
 import threading
-from typing import TYPE_CHECKING
 
 from streamlit import App
-from streamlit.runtime.media_file_storage import MediaFileStorageError
-from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
+from streamlit.runtime import Runtime
+from streamlit.runtime.media_file_storage import MediaFileKind, MediaFileStorageError
+from streamlit.runtime.memory_media_file_storage import MemoryFile, MemoryMediaFileStorage
 
 from goodput_app.access.current import NotAllowedError, current_identity
-
-if TYPE_CHECKING:
-    from streamlit.runtime import Runtime
-    from streamlit.runtime.media_file_storage import MediaFileKind
-    from streamlit.runtime.memory_media_file_storage import MemoryFile
-
-    from goodput_app.access.identity import Identity
+from goodput_app.access.identity import Identity
 
 
 class OwnedMedia(MemoryMediaFileStorage):

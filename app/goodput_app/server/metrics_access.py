@@ -1,19 +1,13 @@
 """Who may read `/metrics` where people sign in: who has a token, or this machine."""
 
-from __future__ import annotations
-
 import hmac
-from typing import TYPE_CHECKING
 
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from goodput_app.access import tokens
+from goodput_app.access.settings import AccessSettings
 from goodput_app.server.local_request import is_local
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-
-    from goodput_app.access.settings import AccessSettings
 
 REFUSED = (
     "/metrics needs a bearer token: that of metrics_token_file under [access], or one of "

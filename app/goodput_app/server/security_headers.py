@@ -1,19 +1,14 @@
 """Headers of every answer: a page loads nothing from elsewhere, and no other page may frame it."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import streamlit
 
 from goodput_app.server.index_page import SCRIPT
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 INLINE_SCRIPT = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 INDEX = Path(str(streamlit.__file__)).with_name("static") / "index.html"

@@ -5,35 +5,27 @@ own; the description of the API; and the three paths with which Streamlit signs 
 The rest of `/api/v1` is for who is signed in, and for programs with a token of the settings.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from time import monotonic
 from time import time as now_s
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.requests import HTTPConnection
-from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from goodput_app.access import current, oidc, tokens
-from goodput_app.access.members import RefusedError, identity_of
+from goodput_app.access.identity import Identity
+from goodput_app.access.members import Person, RefusedError, identity_of
 from goodput_app.access.proxy import TrustedProxy
+from goodput_app.access.settings import AccessSettings
 from goodput_app.server import sign_in_page
 from goodput_app.server.refusal import POLICY_VIOLATION, refuse
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from starlette.responses import Response
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-    from goodput_app.access.identity import Identity
-    from goodput_app.access.members import Person
-    from goodput_app.access.settings import AccessSettings
-
-    Audit = Callable[[str, str, str | None, str], Awaitable[None]]
+Audit = Callable[[str, str, str | None, str], Awaitable[None]]
 
 OPEN = frozenset({"/healthz", "/metrics", "/api/v1/openapi.json"})
 OPEN_BELOW = "/api/v1/store/"

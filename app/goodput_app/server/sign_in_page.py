@@ -1,16 +1,11 @@
 """The pages of people who are not signed in, or whom no member of goodput.toml names."""
 
-from __future__ import annotations
-
 from html import escape
-from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from starlette.requests import HTTPConnection
 from starlette.responses import HTMLResponse, RedirectResponse
-
-if TYPE_CHECKING:
-    from starlette.types import Scope
+from starlette.types import Scope
 
 SIGN_IN = "/sign-in"
 WANTED = "goodput_page"  # the cookie that keeps the page of a link until its reader is signed in

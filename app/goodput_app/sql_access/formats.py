@@ -1,15 +1,10 @@
 """Answers as files: JSON with what the rows are, or CSV, Parquet and Arrow."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
 
 from goodput_app.row_formats import as_csv, as_json, as_parquet
 from goodput_queries.remote import packed
-
-if TYPE_CHECKING:
-    from goodput_queries.sandbox.select import Answer
+from goodput_queries.sandbox.select import Answer
 
 MEDIA_TYPES = {
     "json": "application/json",

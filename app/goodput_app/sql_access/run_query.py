@@ -1,28 +1,23 @@
 """Ask a select as the person who is signed in: within their rows, their turn, and recorded."""
 
-from __future__ import annotations
-
 import hashlib
 import threading
 import time
 from collections import OrderedDict
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING
 
 from goodput_app.access import audit, current, rows
 from goodput_app.access.identity import LOCAL
 from goodput_app.settings import settings
 from goodput_app.sql_access.slots import Slots
 from goodput_queries import audit as audit_log
+from goodput_queries.database import Store
 from goodput_queries.sandbox import select as sandbox
 from goodput_queries.sandbox.limits import Limits
+from goodput_queries.sandbox.select import Answer
 from goodput_queries.sandbox.views import View, offered
-
-if TYPE_CHECKING:
-    from goodput_queries.database import Store
-    from goodput_queries.sandbox.select import Answer
-    from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope
 
 ACTION = "query"
 AGAIN_AFTER_S = 3_600.0  # a panel that asks the same every minute is one entry an hour

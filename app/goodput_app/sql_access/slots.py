@@ -1,17 +1,12 @@
 """How many selects run at once: a few of all, fewer of one person, and a short queue."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 import time
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from goodput_queries.errors import QueryError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 WAIT_S = 10.0
 WAITING_MAX = 8  # each waits in a thread of the server, which has some dozens

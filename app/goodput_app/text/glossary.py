@@ -4,8 +4,6 @@
 of the categories.
 """
 
-from __future__ import annotations
-
 import csv
 import functools
 import re

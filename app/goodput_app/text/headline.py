@@ -4,17 +4,12 @@ Where too few jobs report their steps for goodput, the headline is the best that
 the highest rung of marts.evidence_ladder. Rows are of marts.goodput_summary if not said otherwise.
 """
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from goodput_app.text import units
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope
 
 RUNGS = {
     "goodput": "Goodput",

@@ -1,7 +1,5 @@
 """What a finding says of its subject, as one sentence."""
 
-from __future__ import annotations
-
 import re
 
 # nouns that the subject of a finding names itself

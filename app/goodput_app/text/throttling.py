@@ -1,11 +1,6 @@
 """What an empty list of throttle episodes means: no throttling, or no source that reports it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import polars as pl
+import polars as pl
 
 SOURCES = "from marts.throttle_sources"
 

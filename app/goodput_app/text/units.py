@@ -1,17 +1,11 @@
 """Amounts as text: GPU time, money, ratios, durations, counts and sizes, each with its unit."""
 
-from __future__ import annotations
-
 import math
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 
 from goodput_app.settings import settings
 from goodput_billing.statement.amounts import currency as currencies
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
 
 MS_PER_GPU_H = 3_600_000
 MS_PER_GPU_MIN = 60_000

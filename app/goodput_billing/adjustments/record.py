@@ -1,12 +1,10 @@
 """Notes, disputes and credits as people write them: checked against the statement, then stored."""
 
-from __future__ import annotations
-
 import secrets
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -14,16 +12,11 @@ from goodput_billing.statement import adjustments, closing
 from goodput_billing.statement.amounts import currency
 from goodput_billing.statement.amounts.summary import NOBODYS
 from goodput_billing.statement.billing_lock import billing_lock
-from goodput_billing.statement.days import day_of
+from goodput_billing.statement.days import Day, day_of
+from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.statement import rows_as_they_are
+from goodput_queries.database import Store
 from goodput_queries.errors import QueryError
-
-if TYPE_CHECKING:
-    from datetime import date
-
-    from goodput_billing.statement.days import Day
-    from goodput_billing.statement.settings import StatementSettings
-    from goodput_queries.database import Store
 
 REASON_MAX_CHARS = 500
 NAME_MAX_CHARS = 80

@@ -16,9 +16,9 @@ from datetime import date, datetime
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+import jinja2
 import msgspec
 
 from goodput_billing.render import atomic, templates
@@ -26,9 +26,6 @@ from goodput_billing.render.wording import hours, money
 from goodput_billing.statement.amounts.currency import DEFAULT, sign
 from goodput_queries.errors import StoreError
 from goodput_queries.storage.private import for_others
-
-if TYPE_CHECKING:
-    import jinja2
 
 INDEX = "statements.jsonl"
 PAGE = "index.html"

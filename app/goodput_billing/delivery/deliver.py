@@ -5,40 +5,32 @@ between a channel's answer and that line sends again: the mail then bears the sa
 post the same `webhook-id`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from goodput_billing.delivery import archive, webhook
 from goodput_billing.delivery.archive import Delivery, PastStatement
 from goodput_billing.delivery.letter import Enclosed, letter
+from goodput_billing.delivery.settings import ReportSettings
 from goodput_billing.render import atomic, files
 from goodput_billing.render.presentation import status_of
 from goodput_billing.statement.amounts.rows import digest
-from goodput_billing.statement.statement import statement
+from goodput_billing.statement.settings import StatementSettings
+from goodput_billing.statement.statement import Statement, statement
 from goodput_messages import http_post, mail
 from goodput_messages.retries import Sent, send_with_retry
+from goodput_queries.database import Store
 from goodput_queries.errors import StoreError
 from goodput_queries.storage.file_lock import hold_lock_file
 from goodput_queries.storage.private import for_others
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import date
-
-    from goodput_billing.delivery.settings import ReportSettings
-    from goodput_billing.statement.settings import StatementSettings
-    from goodput_billing.statement.statement import Statement
-    from goodput_queries.database import Store
 
 LOCK = ".delivering"
 DRAFTS = ".drafts-"

@@ -1,23 +1,16 @@
 """Which days are due for delivery, and when `goodput serve` looks."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from goodput_billing.delivery import archive
-from goodput_billing.delivery.deliver import Outcome, channels, is_owed, send_statement
+from goodput_billing.delivery.archive import PastStatement
+from goodput_billing.delivery.deliver import Outcome, Plan, channels, is_owed, send_statement
 from goodput_billing.statement.days import day_of
+from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.statement import statement
+from goodput_queries.database import Store
 from goodput_queries.errors import GoodputError, NoEvidenceError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from goodput_billing.delivery.archive import PastStatement
-    from goodput_billing.delivery.deliver import Plan
-    from goodput_billing.statement.settings import StatementSettings
-    from goodput_queries.database import Store
 
 LOOKED_BACK_DAYS = 31  # what was not delivered so long is left to who asks for the day
 ASKED_AGAIN_DAYS = 7  # closed days that are computed again: late evidence makes a correction

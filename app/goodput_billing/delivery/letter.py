@@ -1,15 +1,13 @@
 """A statement as a letter: its figures in a few lines of text, and as HTML for mail programs."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import polars as pl
 from rich.cells import cell_len, set_cell_size
 
 from goodput_billing.render import templates
-from goodput_billing.render.presentation import present
+from goodput_billing.render.presentation import Presentation, present
 from goodput_billing.render.wording import (
     NONE,
     Table,
@@ -19,14 +17,9 @@ from goodput_billing.render.wording import (
     hours,
     percent,
 )
+from goodput_billing.statement.statement import Statement
 from goodput_messages.mail import Letter
 from goodput_messages.printable import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from goodput_billing.render.presentation import Presentation
-    from goodput_billing.statement.statement import Statement
 
 TEMPLATE = "letter.html.j2"
 ACCOUNTS_SHOWN = 25

@@ -4,26 +4,19 @@ At that time, and at the start for a time that was missed: all that is due. Whil
 closed or a channel failed: again every quarter of an hour, those days alone.
 """
 
-from __future__ import annotations
-
 import logging
+import threading
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from datetime import datetime, time
 from functools import partial
-from typing import TYPE_CHECKING
 
 from goodput_billing.delivery.archive import past_statements
-from goodput_billing.delivery.deliver import delivery_lock
+from goodput_billing.delivery.deliver import Outcome, Plan, delivery_lock
 from goodput_billing.delivery.due import deliver_due, last_day
 from goodput_messages.schedule import in_background, last_time, next_time, repeat
+from goodput_queries.database import LocalStore
 from goodput_queries.errors import GoodputError
-
-if TYPE_CHECKING:
-    import threading
-    from contextlib import AbstractContextManager
-    from datetime import datetime, time
-
-    from goodput_billing.delivery.deliver import Outcome, Plan
-    from goodput_queries.database import LocalStore
 
 log = logging.getLogger(__name__)
 

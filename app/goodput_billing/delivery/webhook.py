@@ -13,14 +13,14 @@ See `http_post` for the signature.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+from goodput_billing.statement.statement import Statement
 
+if TYPE_CHECKING:
     from goodput_billing.delivery.archive import PastStatement
-    from goodput_billing.statement.statement import Statement
 
 ACCOUNTS_MOST = 10_000
 LOSSES_MOST = 10

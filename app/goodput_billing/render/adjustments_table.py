@@ -1,13 +1,7 @@
 """The table of notes, disputes and credits of a statement: beside its amounts."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from goodput_billing.render.wording import NONE, Table, amounts
-
-if TYPE_CHECKING:
-    from goodput_billing.statement.statement import Statement
+from goodput_billing.statement.statement import Statement
 
 WORDS = {"note": "Note", "dispute": "Dispute", "resolved": "Resolution", "credit": "Credit"}
 

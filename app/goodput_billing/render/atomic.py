@@ -1,7 +1,5 @@
 """Files that are whole or not there, whenever somebody looks and whenever the writer is killed."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import tempfile

@@ -1,14 +1,10 @@
 """The table of a statement about energy and carbon by account."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from goodput_billing.render.wording import NONE, UNKNOWN, Table, account_name
 from goodput_billing.statement.amounts.summary import account_of
-
-if TYPE_CHECKING:
-    from goodput_billing.statement.statement import Statement
+from goodput_billing.statement.statement import Statement
 
 
 def energy(statement: Statement) -> Table:

@@ -1,23 +1,17 @@
 """The files of a statement: the same statement, the same bytes; whole or not there."""
 
-from __future__ import annotations
-
 import io
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import polars as pl
 
 from goodput_billing.render import atomic
 from goodput_billing.render.safe_text import harmless
 from goodput_billing.statement.one_account import file_name
+from goodput_billing.statement.statement import Statement
 from goodput_queries.errors import GoodputError, StoreError
 from goodput_queries.storage.private import for_others
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from goodput_billing.statement.statement import Statement
 
 FORMATS = ("csv", "parquet", "html", "pdf", "focus")
 LINES_ON_PAGE = 500

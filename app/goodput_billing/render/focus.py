@@ -9,16 +9,15 @@ Programs read the file: names stand in it as they are, also those that a spreads
 formula. For people there is the statement's own CSV.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -29,12 +28,7 @@ from goodput_billing.statement.amounts.ownership import HELD_LINES, words_of
 from goodput_billing.statement.amounts.rounding import apportion
 from goodput_billing.statement.amounts.summary import NOBODYS
 from goodput_billing.statement.days import day_of, days_in_month
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from datetime import datetime
-
-    from goodput_billing.statement.statement import Statement
+from goodput_billing.statement.statement import Statement
 
 VERSIONS = ("1.2", "1.3")
 UNIT = "GPU-Hours"

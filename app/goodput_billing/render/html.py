@@ -1,7 +1,5 @@
 """The statement as one HTML page that needs nothing else: no script, no font, no picture."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 from goodput_billing.render import templates

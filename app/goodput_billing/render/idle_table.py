@@ -1,15 +1,9 @@
 """The table of a statement about executing idle by account."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from goodput_billing.render.token_table import of_accounts
 from goodput_billing.render.wording import Table, hours, percent
 from goodput_billing.statement.account_measures import IDLE_COLUMNS
-
-if TYPE_CHECKING:
-    from goodput_billing.statement.statement import Statement
+from goodput_billing.statement.statement import Statement
 
 
 def executing_idle(statement: Statement) -> Table:

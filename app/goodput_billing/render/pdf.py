@@ -1,10 +1,9 @@
 """The statement as a PDF for people who print: A4 across, page numbers, the same tables."""
 
-from __future__ import annotations
-
 import io
+from collections.abc import Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.sax.saxutils import escape
 
 from reportlab.graphics.shapes import Drawing, Rect, String
@@ -26,13 +25,8 @@ from reportlab.platypus import (
 )
 from reportlab.platypus import Table as Grid
 
-from goodput_billing.render.presentation import USES, Presentation
+from goodput_billing.render.presentation import USES, Bar, Presentation
 from goodput_billing.render.wording import Table, empty_tables_left_out
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from goodput_billing.render.presentation import Bar
 
 PAGE = landscape(A4)
 MARGIN = 14 * mm

@@ -1,25 +1,19 @@
 """A statement as people read it: words, tables and bars, the same for the page and the PDF."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from unicodedata import category
 
 import polars as pl
 
 from goodput_billing.render.tables import tables
-from goodput_billing.render.wording import account_name, hours, money, percent
+from goodput_billing.render.wording import Table, account_name, hours, money, percent
 from goodput_billing.statement import closing
 from goodput_billing.statement.amounts.currency import decimals, sign
 from goodput_billing.statement.amounts.ownership import HELD_LINES, UNPLACED
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from goodput_billing.render.wording import Table
-    from goodput_billing.statement.statement import Statement
+from goodput_billing.statement.statement import Statement
 
 BARS_SHOWN = 20
 CONTROLS = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})  # categories of what is not to be seen

@@ -5,8 +5,6 @@ the direction of writing are spelt out by their code. Numbers and times are as t
 Parquet have every text as it is.
 """
 
-from __future__ import annotations
-
 import re
 
 import polars as pl

@@ -1,9 +1,7 @@
 """The tables of a statement in the order of reading: money first, then what proves it."""
 
-from __future__ import annotations
-
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -28,9 +26,7 @@ from goodput_billing.statement.amounts import ownership
 from goodput_billing.statement.amounts.currency import sign
 from goodput_billing.statement.amounts.rows import AMOUNTS
 from goodput_billing.statement.amounts.summary import BUCKETS, NOBODYS, account_of
-
-if TYPE_CHECKING:
-    from goodput_billing.statement.statement import Statement
+from goodput_billing.statement.statement import Statement
 
 
 def tables(statement: Statement, *, lines: int) -> list[Table]:

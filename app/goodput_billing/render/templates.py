@@ -1,7 +1,5 @@
 """Templates of HTML and Markdown files, in the packages that fill them."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import jinja2

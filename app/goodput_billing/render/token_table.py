@@ -1,17 +1,12 @@
 """The tables of a statement about tokens by account: of training and of serving."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from goodput_billing.render.wording import UNKNOWN, Table, account_name
 from goodput_billing.statement.account_measures import SERVED_COLUMNS, TOKEN_COLUMNS
 from goodput_billing.statement.amounts.summary import account_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from goodput_billing.statement.statement import Statement
+from goodput_billing.statement.statement import Statement
 
 J_PER_KJ = 1000
 J_PER_MJ = 1_000_000

@@ -1,21 +1,15 @@
 """How a statement writes what it says: amounts, hours, changes, and tables of such texts."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from goodput_billing.statement.amounts.charges import MS_PER_HOUR
 from goodput_billing.statement.amounts.currency import DEFAULT, decimals
 from goodput_billing.statement.amounts.rounding import apportion, nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from goodput_billing.statement.statement import Statement
+from goodput_billing.statement.statement import Statement
 
 UNKNOWN = "unknown"
 NONE = "\N{EN DASH}"

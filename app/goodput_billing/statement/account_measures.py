@@ -1,16 +1,10 @@
 """Tokens and executing idle of accounts, as known now: no closed amount depends on them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from goodput_billing.statement.amounts.summary import NOBODYS
-
-if TYPE_CHECKING:
-    from goodput_billing.statement.days import Day
-    from goodput_queries.database import Store
+from goodput_billing.statement.days import Day
+from goodput_queries.database import Store
 
 _TRAINED = {
     "tokens": pl.Int64,

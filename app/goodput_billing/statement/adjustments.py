@@ -4,25 +4,20 @@ A closed day is never changed by them. A credit is a row of the next day that cl
 currency; notes and disputes are listed beside the amounts.
 """
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from goodput_billing.statement.amounts import currency, rows
+from goodput_billing.statement.amounts.charges import Policy
 from goodput_billing.statement.amounts.credit_rules import credits_of, identity
 from goodput_billing.statement.amounts.summary import Days, accounts
+from goodput_billing.statement.days import Day
+from goodput_queries.database import Store
 from goodput_queries.evidence.batch import Batch
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from goodput_billing.statement.amounts.charges import Policy
-    from goodput_billing.statement.days import Day
-    from goodput_queries.database import Store
 
 KINDS = ("note", "dispute", "resolved", "credit")
 BY_RULE = "policy"

@@ -4,19 +4,13 @@ A day closes with the credits that no closed day has. Two closers, in the server
 that goes through it, would each find the same credit, and book it on two days.
 """
 
-from __future__ import annotations
-
 import contextlib
 import threading
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from goodput_queries.database import Store
 from goodput_queries.storage.file_lock import hold_lock_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from goodput_queries.database import Store
 
 SUFFIX = ".billing.lock"
 WAIT_S = 600.0  # closing a day builds the ledger

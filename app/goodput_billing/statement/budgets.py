@@ -1,23 +1,15 @@
 """Budgets of a month: what is spent, what it will come to if it goes on, what was allowed."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import polars as pl
 
 from goodput_billing.statement.amounts.rows import CENTS
-from goodput_billing.statement.amounts.summary import NOBODYS
-from goodput_billing.statement.days import month_ms
+from goodput_billing.statement.amounts.summary import NOBODYS, CoveredDay
+from goodput_billing.statement.days import Day, month_ms
 from goodput_billing.statement.forecast import HOUR_MS, forecast
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from goodput_billing.statement.amounts.summary import CoveredDay
-    from goodput_billing.statement.days import Day
-    from goodput_billing.statement.settings import StatementSettings
-    from goodput_queries.database import Store
+from goodput_billing.statement.settings import StatementSettings
+from goodput_queries.database import Store
 
 SCHEMA = {
     "account": pl.String(),

@@ -1,16 +1,10 @@
 """Carbon of the lines of a statement, as it is known now: no closed amount depends on it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from goodput_billing.statement.amounts.charges import MJ_PER_KWH
-
-if TYPE_CHECKING:
-    from goodput_billing.statement.days import Day
-    from goodput_queries.database import Store
+from goodput_billing.statement.days import Day
+from goodput_queries.database import Store
 
 KEYS = ("line", "cluster", "team", "user_name", "run_key", "partition", "qos", "gpu_model",
         "mig_profile")  # fmt: skip

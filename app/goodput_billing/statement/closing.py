@@ -6,28 +6,23 @@ today's evidence at the prices it was charged with; what differs becomes rows of
 where nothing differs the day is proven unchanged.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from goodput_billing.statement import adjustments
 from goodput_billing.statement.amounts import credit_rules, currency, rows
 from goodput_billing.statement.amounts.charges import Key, Policy, charges
-from goodput_billing.statement.amounts.summary import CoveredDay
+from goodput_billing.statement.amounts.summary import CoveredDay, Totals
+from goodput_billing.statement.days import Day
+from goodput_queries.database import Store
 from goodput_queries.errors import StoreError
 from goodput_queries.evidence.batch import Batch
-
-if TYPE_CHECKING:
-    from goodput_billing.statement.amounts.summary import Totals
-    from goodput_billing.statement.days import Day
-    from goodput_queries.database import Store
 
 SOURCE = "statement"
 INSTANT = pl.Datetime("us")

@@ -1,16 +1,11 @@
 """The days of a statement: cut in its own zone, so that they may have 23 or 25 hours."""
 
-from __future__ import annotations
-
 import calendar
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING
 
+from goodput_billing.statement.settings import StatementSettings
 from goodput_queries.scope import Scope
-
-if TYPE_CHECKING:
-    from goodput_billing.statement.settings import StatementSettings
 
 HOUR_MS = 3_600_000
 

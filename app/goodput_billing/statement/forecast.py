@@ -5,19 +5,13 @@ evidence, past and to come. The interval is what that time would cost at the che
 most expensive day so far. With less than one covered day there is no forecast.
 """
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from goodput_billing.statement.amounts.rounding import nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from goodput_billing.statement.amounts.summary import CoveredDay
+from goodput_billing.statement.amounts.summary import CoveredDay
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS

@@ -5,26 +5,19 @@ totals of the day); of shared idle time only the account's share is there. What 
 in the whole statement, to the cent.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from goodput_billing.statement.amounts import rows
 from goodput_billing.statement.amounts.summary import NOBODYS
-from goodput_billing.statement.statement import losses
+from goodput_billing.statement.closing import Booking
+from goodput_billing.statement.statement import Statement, losses
+from goodput_queries.database import Store
 from goodput_queries.errors import QueryError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from goodput_billing.statement.closing import Booking
-    from goodput_billing.statement.statement import Statement
-    from goodput_queries.database import Store
 
 NAME_MAX_CHARS = 60
 

@@ -1,14 +1,8 @@
 """Prices, tariffs and budgets of a day that are in another currency than its statement."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from goodput_billing.statement.days import Day
+from goodput_queries.database import Store
 from goodput_queries.errors import QueryError
-
-if TYPE_CHECKING:
-    from goodput_billing.statement.days import Day
-    from goodput_queries.database import Store
 
 _NAMED = " union all ".join(
     f"""select '{table}' as source, currency from raw.{table}

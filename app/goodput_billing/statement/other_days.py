@@ -4,28 +4,19 @@ Lines are read by account: rounding gives accounts their cents before it gives t
 every figure is the one of the day's own statement, to the cent.
 """
 
-from __future__ import annotations
-
-from datetime import timedelta
+from collections.abc import Callable, Sequence
+from datetime import date, timedelta
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from goodput_billing.statement import closing, other_currencies
 from goodput_billing.statement.amounts import currency
-from goodput_billing.statement.amounts.charges import charges
+from goodput_billing.statement.amounts.charges import Policy, charges
 from goodput_billing.statement.amounts.rows import frame_of, in_cents
 from goodput_billing.statement.amounts.summary import Days, Totals, totals
-from goodput_billing.statement.days import day_of, month_to
+from goodput_billing.statement.days import Day, day_of, month_to
+from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.window import closed_days, lines_of_days
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from datetime import date
-
-    from goodput_billing.statement.amounts.charges import Policy
-    from goodput_billing.statement.days import Day
-    from goodput_billing.statement.settings import StatementSettings
-    from goodput_queries.database import Store
+from goodput_queries.database import Store
 
 
 def beside(

@@ -1,15 +1,10 @@
 """No hour is billed twice: days that were closed in another zone, or with another beginning."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
+from goodput_billing.statement.days import Day
+from goodput_queries.database import Store
 from goodput_queries.errors import QueryError
-
-if TYPE_CHECKING:
-    from goodput_billing.statement.days import Day
-    from goodput_queries.database import Store
 
 
 def refuse_overlap(store: Store, day: Day) -> None:

@@ -1,7 +1,5 @@
 """What a site decides about its statements: `[statement]` in goodput.toml."""
 
-from __future__ import annotations
-
 from datetime import time
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 

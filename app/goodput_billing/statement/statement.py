@@ -1,12 +1,10 @@
 """The statement of a day: its rows, what they come to, and what proves them."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -20,17 +18,13 @@ from goodput_billing.statement.amounts.summary import accounts, totals
 from goodput_billing.statement.billing_lock import billing_lock
 from goodput_billing.statement.budgets import budgets
 from goodput_billing.statement.carbon import with_carbon
+from goodput_billing.statement.closing import Booking
 from goodput_billing.statement.days import Day, day_of
 from goodput_billing.statement.other_days import beside
 from goodput_billing.statement.overlaps import refuse_overlap
+from goodput_billing.statement.settings import StatementSettings
+from goodput_queries.database import Store
 from goodput_queries.errors import NoEvidenceError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from goodput_billing.statement.closing import Booking
-    from goodput_billing.statement.settings import StatementSettings
-    from goodput_queries.database import Store
 
 LOSSES_SHOWN = 10
 DIFFERENCES = "select * from marts.statement_differences order by cluster, reason"

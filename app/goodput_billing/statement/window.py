@@ -4,16 +4,14 @@ Lines are read by account, since a page needs no users or runs; rounding gives a
 before it gives them to rows, so that every figure is the one of the day's statement, to the cent.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 import polars as pl
 
-from goodput_billing.statement.amounts.charges import MS_PER_HOUR, charges
+from goodput_billing.statement.amounts.charges import MS_PER_HOUR, Policy, charges
 from goodput_billing.statement.amounts.currency import smallest_cents
 from goodput_billing.statement.amounts.rows import (
     AMOUNTS,
@@ -25,14 +23,9 @@ from goodput_billing.statement.amounts.rows import (
 )
 from goodput_billing.statement.amounts.summary import SCHEMA, Days, Totals, accounts
 from goodput_billing.statement.days import HOUR_MS, Day, day_of, month_to
+from goodput_billing.statement.settings import StatementSettings
+from goodput_queries.database import Store
 from goodput_queries.scope import Scope
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from goodput_billing.statement.amounts.charges import Policy
-    from goodput_billing.statement.settings import StatementSettings
-    from goodput_queries.database import Store
 
 _OF_ACCOUNT = ("line", "cluster", "team", "gpu_model", "mig_profile", *KEYS[-3:])
 _COLUMNS = ", ".join(

@@ -1,16 +1,9 @@
 """Step time and speed of two sides on one axis: by the number of the step, or by work done."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import polars as pl
 
-from goodput_scenarios.comparison.speeds import WORK
-
-if TYPE_CHECKING:
-    from goodput_scenarios.comparison.compare import Comparison
-    from goodput_scenarios.comparison.speeds import Speed
+from goodput_scenarios.comparison.compare import Comparison
+from goodput_scenarios.comparison.speeds import WORK, Speed
 
 BINS = 150
 STEP, PROGRESS = "step", "progress"

@@ -1,18 +1,14 @@
 """A comparison of two sides: measures, what they ran with, GPU time, verdicts."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from goodput_scenarios.comparison.gate import Limit, Verdict, judged
 from goodput_scenarios.comparison.sides import Measured, Reader, Side, measured
 from goodput_scenarios.comparison.speeds import Speed, speeds
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 VALUES_SHOWN = 5  # of an attribute that differs among the runs of a side
 SENTENCES_MAX = 3

@@ -7,21 +7,15 @@ neighbouring ones are positive and fall (initial monotone sequence, Geyer 1992).
 batch means or bootstrap: docs/decisions/0133-interval-of-a-difference.md.
 """
 
-from __future__ import annotations
-
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    Numbers = NDArray[np.float64]
+Numbers = NDArray[np.float64]
 
 CONFIDENCE = 0.95
 RUNS_MIN = 4  # of each side, from where on runs are what is counted

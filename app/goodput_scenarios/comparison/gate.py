@@ -1,14 +1,10 @@
 """The gate of a comparison: it fails where a difference lies wholly beyond its limit."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from goodput_scenarios.comparison.speeds import Speed
+from goodput_scenarios.comparison.speeds import Speed
 
 Outcome = Literal["passed", "failed", "not comparable"]
 SLOWER = "slower"

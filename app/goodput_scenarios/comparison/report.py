@@ -1,20 +1,16 @@
 """A comparison as text, JSON, Markdown or HTML, for people and for CI."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from goodput_billing.render import templates
 from goodput_messages.printable import printable
+from goodput_scenarios.comparison.compare import Comparison
 from goodput_scenarios.comparison.gate import shown
-
-if TYPE_CHECKING:
-    from goodput_scenarios.comparison.compare import Comparison
 
 CELL_MAX_CHARS = 120
 UNKNOWN = "-"

@@ -1,7 +1,5 @@
 """One side of a comparison, a run or a time range, and what the marts know of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

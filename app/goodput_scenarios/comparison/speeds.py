@@ -1,17 +1,12 @@
 """Speeds of two sides against each other, workload by workload."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from goodput_scenarios.comparison import differences
 from goodput_scenarios.comparison.differences import RUNS_MIN, Difference, Estimate
-
-if TYPE_CHECKING:
-    from goodput_scenarios.comparison.sides import Measured
+from goodput_scenarios.comparison.sides import Measured
 
 WORKLOAD = ("workload", "params", "gpu_models", "gpus")
 WORK = ("tokens", "samples")

@@ -5,22 +5,16 @@ life: whether a step counts is decided by what came after it. Readings come with
 side. A bundle of nodes has what is known of these nodes.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from goodput_queries.catalog import models
+from goodput_queries.catalog.models import Model
+from goodput_queries.database import Store
 from goodput_queries.errors import QueryError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import polars as pl
-
-    from goodput_queries.catalog.models import Model
-    from goodput_queries.database import Store
 
 LEFT_OUT = frozenset({"rejects", "catalog"})
 READINGS = frozenset(

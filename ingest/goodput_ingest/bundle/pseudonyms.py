@@ -4,8 +4,6 @@ Each bundle has a key of its own that is written nowhere, so that pseudonyms of 
 be compared, and nobody can try names. Numbers of jobs stay: rules match them between sources.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import secrets

@@ -1,20 +1,14 @@
 """Writes a bundle: a zip of one Parquet file a table, each of which says which table it is."""
 
-from __future__ import annotations
-
 import io
 import zipfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from goodput_ingest.bundle import cut as cuts
+from goodput_ingest.bundle.cut import Cut
+from goodput_ingest.bundle.pseudonyms import Pseudonyms
 from goodput_ingest.sources.bundle import FORMAT, FORMAT_KEY, TABLE_KEY
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from goodput_ingest.bundle.cut import Cut
-    from goodput_ingest.bundle.pseudonyms import Pseudonyms
-    from goodput_queries.database import Store
+from goodput_queries.database import Store
 
 README = """A bundle of Goodput: evidence of {start} to {end} (UTC).
 {names}

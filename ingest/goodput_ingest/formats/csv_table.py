@@ -1,12 +1,13 @@
 """CSV files that a site writes by hand: a header of known names, quoted cells, a record a line."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import polars as pl
 
@@ -14,12 +15,7 @@ from goodput_ingest.formats import delimited
 from goodput_ingest.formats.timestamps import instants
 from goodput_queries.errors import IngestError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
-    from datetime import datetime
-    from pathlib import Path
-    from zoneinfo import ZoneInfo
-
+Instant = Callable[[str], datetime | None]  # of a cell, as naive UTC
 
 FORMER_COLUMNS = {  # files that were written for an earlier version
     "usd_per_gpu_h": "price_per_gpu_h",
@@ -100,7 +96,7 @@ def _check(
         raise IngestError(f"{where}: {fault}; the columns are {', '.join(known)}.")
 
 
-def clock(texts: Iterable[str], zone: ZoneInfo | None) -> Callable[[str], datetime | None]:
+def clock(texts: Iterable[str], zone: ZoneInfo | None) -> Instant:
     """Return what reads any of these cells as naive UTC; they are all parsed at once.
 
     A time may lack its seconds, a bare date is the start of that day. An empty cell is null; one

@@ -5,14 +5,13 @@ number of fields differs from the header's holds the delimiter in its text, and 
 only its last field can.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import re
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import cycle
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -21,10 +20,6 @@ from goodput_ingest.formats import files
 from goodput_queries.errors import IngestError
 from goodput_queries.evidence.batch import Reject
 from goodput_queries.storage.row_groups import ROW_GROUP
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator
-    from pathlib import Path
 
 DELIMITER_IN_NAME = ": a name holds a |? `--delimiter=$'\\x1f'` of sacct keeps fields apart."
 LINES_PER_BLOCK = 2 * ROW_GROUP  # whole ones are written once, not merged later

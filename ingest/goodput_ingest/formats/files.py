@@ -1,20 +1,16 @@
 """Reads files in parts: plain or gzip, long lines capped, each part with a digest."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from io import BufferedReader, RawIOBase
-from typing import IO, TYPE_CHECKING, cast
+from pathlib import Path
+from typing import IO, cast
 
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
 GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"

@@ -4,13 +4,14 @@ A node that lists MIG profiles does not say how its instances share GPUs: they a
 of seven compute slices, first fit in printed order, which is how many GPUs there must be at least.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from itertools import count
 
-from goodput_ingest.formats import hostlist
+from goodput_ingest.formats import hostlist, raw_tables
+
+GPUS = raw_tables.columns("gpus", "source", "memory_bytes", "sm_clock_max_hz")
+GPU_INSTANCES = raw_tables.columns("gpu_instances", "source", "slices_of")
 
 SLICES_PER_GPU = 7  # compute slices of an A100, H100 or newer: formats/goodput.md 5.4
 GPUS_PER_NODE_MAX = 1_024
@@ -130,3 +131,27 @@ def _pack(
             instances.append(instance)
             return
     packed.append((model, [instance]))
+
+
+def slot_rows(
+    node: str, slot: Slot, gpu_uuid: str | None = None
+) -> tuple[dict[str, object], list[dict[str, object]]]:
+    """Return the row of a GPU (without a UUID a numbered slot of its node) and of its instances."""
+    uuid = gpu_uuid or f"{node}#{slot.slurm_index}"
+    gpu: dict[str, object] = {
+        "gpu_uuid": uuid,
+        "node": node,
+        "slurm_index": slot.slurm_index,
+        "gpu_model": slot.model,
+    }
+    parts: list[dict[str, object]] = [
+        {
+            "gpu_uuid": uuid,
+            "gpu_instance": instance.name,
+            "profile": instance.profile,
+            "compute_slices": instance.slices,
+            "slurm_index": instance.slurm_index,
+        }
+        for instance in slot.instances
+    ]
+    return gpu, parts

@@ -5,8 +5,6 @@ order; a group lists numbers and ranges `lo-hi`; the width of `lo` is kept by ze
 groups multiply, the first varying slowest. Checked against `scontrol show hostnames` of 24.11.
 """
 
-from __future__ import annotations
-
 import re
 from itertools import product
 

@@ -1,13 +1,8 @@
 """Parquet files: their columns, for sources that recognise themselves by them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import polars as pl
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MAGIC = b"PAR1"
 

@@ -1,16 +1,11 @@
 """The result of a parse function: rows of a raw table, before their source is added."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from goodput_queries.evidence.batch import Batch, Reject
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 INSTANT = pl.Datetime("us")
 TEXT_MAX_CHARS = 4_096  # a field of a hostile or broken record is cut here

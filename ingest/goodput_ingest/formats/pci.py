@@ -1,7 +1,5 @@
 """PCI addresses in one form: every source writes them differently."""
 
-from __future__ import annotations
-
 import re
 
 ADDRESS = re.compile(

@@ -1,12 +1,8 @@
 """Prefetch: a second thread parses the next part while the store writes the current one."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 T = TypeVar("T")
 

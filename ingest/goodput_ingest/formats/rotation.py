@@ -1,7 +1,5 @@
 """Names that a rotation gives to logs: `train.log.1`, `train.log-20260820`, `train.log.old`."""
 
-from __future__ import annotations
-
 import re
 
 ROTATED = re.compile(r"(?P<name>.+?)(?:\.\d{1,3}|[-.]\d{8}(?:[-.T_]?\d{2,6})?|\.(?:old|prev))")

@@ -4,8 +4,6 @@ A whole row group is written at once; what is left over goes by way of the log, 
 checkpoint rewrites it, with its neighbours.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import polars as pl

@@ -1,14 +1,10 @@
 """Lines of text cut at one character, by a CSV reader, in native code."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import polars as pl
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 MORE: Final = "more"
 

@@ -1,7 +1,5 @@
 """Lines that say when they were written and of which node and program: syslog, journal, dmesg."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

@@ -1,17 +1,12 @@
 """Texts of times and durations as schedulers and inventories print them, to UTC and to seconds."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 import polars as pl
 
 from goodput_ingest.formats.json_text.json_lines import EPOCH, LATEST
 from goodput_ingest.formats.parsed import INSTANT
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from zoneinfo import ZoneInfo
 
 UNSET = ("", "0", "Unknown", "None", "NONE", "N/A", "n/a", "(null)", "INVALID", "4294967294")
 EPOCH_CERTAIN_S = (1, 4_294_967_293)  # what is above or 0 may mean that no time was set

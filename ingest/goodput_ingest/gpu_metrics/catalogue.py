@@ -7,8 +7,6 @@ of all other DCGM fields (DCGM 4.6.0, dcgmlib/dcgm_field_naming.py); `exporters.
 exporter's names begin and where they are documented.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from dataclasses import dataclass, replace
@@ -74,11 +72,6 @@ class Metric:
     def column(self) -> str | None:
         """The column of raw.gpu_samples; None for rows of raw.gpu_samples_other."""
         return self.metric if self.metric in _WIDE else None
-
-    @property
-    def repeats_over_mig(self) -> bool:
-        """Whether each MIG instance repeats the reading of the whole GPU."""
-        return self.on_mig == "whole"
 
 
 class Exporter(NamedTuple):

@@ -5,32 +5,19 @@ previous one. A reading without instances ends nothing at once, since a GPU may 
 the whole: instances end when the GPU was read without them for longer than a gap.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
 
 import polars as pl
 
-from goodput_ingest.formats.parsed import INSTANT, frame
-from goodput_ingest.gpu_metrics.memory import Layout
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-
-    from goodput_ingest.gpu_metrics.memory import Memory
+from goodput_ingest.formats import raw_tables
+from goodput_ingest.formats.parsed import frame
+from goodput_ingest.gpu_metrics.memory import Layout, Memory
 
 PROFILE: Final = re.compile(r"([1-7])g\.\d+gb.*")  # other parts (AMD's partitions) have none
-ROWS: Final[dict[str, Any]] = {
-    "cluster": pl.String,
-    "gpu_uuid": pl.String,
-    "gpu_instance": pl.String,
-    "profile": pl.String,
-    "compute_slices": pl.Int32,
-    "valid_from_at": INSTANT,
-    "valid_to_at": INSTANT,
-}
+ROWS = raw_tables.columns("gpu_instances", "source", "slices_of", "slurm_index")
 
 
 def instances(

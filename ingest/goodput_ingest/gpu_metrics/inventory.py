@@ -1,13 +1,10 @@
 """The GPUs that series name, where they stand, and how many processes they had."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import polars as pl
 
-if TYPE_CHECKING:
-    from goodput_ingest.gpu_metrics.memory import Memory
+from goodput_ingest.gpu_metrics.memory import Memory
 
 NUMBERS: Final = ("gpu_index", "slurm_index")
 FROM_LABELS: Final = (*NUMBERS, "pci_bus_id", "gpu_model", "driver_version", "vbios_version")

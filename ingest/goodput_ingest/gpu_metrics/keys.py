@@ -1,13 +1,9 @@
 """Distinct combinations of small numbers, without sorting where a table of all of them is small."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 CELLS_PER_KEY: Final = 8  # a table of all combinations may be this much larger than the list
 

@@ -7,19 +7,15 @@ Prometheus adds `instance`, and where it may not overwrite it renames what the e
 `N/A` is the same as no label.
 """
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import polars as pl
 
 from goodput_ingest.formats.pci import pci_bus_id
 from goodput_ingest.gpu_metrics.catalogue import rows
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 TEXT_MAX_CHARS: Final = 255
 MESSAGE_MAX_CHARS: Final = 500

@@ -3,17 +3,12 @@
 A reader makes one `Memory` per file or live source and hands it to each call, in order of time.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple, TypeVar
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
-    import polars as pl
+import polars as pl
 
 T = TypeVar("T")
 

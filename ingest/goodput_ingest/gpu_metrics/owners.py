@@ -4,18 +4,13 @@ A reading without the label, or a gap in the readings, ends a stretch. Readings 
 (polls of a server overlap) belong to the stretch of their first read.
 """
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import polars as pl
 
 from goodput_ingest.formats.parsed import INSTANT
-from goodput_ingest.gpu_metrics.memory import HOLE_INTERVALS
-
-if TYPE_CHECKING:
-    from goodput_ingest.gpu_metrics.memory import Memory
+from goodput_ingest.gpu_metrics.memory import HOLE_INTERVALS, Memory
 
 KINDS: Final = {"pod": "pod", "hpc_job": "hpc_job"}  # kind, label
 GPU: Final = ["gpu_uuid", "gpu_instance"]

@@ -4,19 +4,15 @@ It decides per distinct name and label set, which are few; points, which are man
 numbers.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from goodput_ingest.gpu_metrics.catalogue import WIDE, Metric, exporter_of, resolve
 from goodput_ingest.gpu_metrics.labels import BY_HOST
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 NARROW: Final = -1
 UNSTORED: Final = -2

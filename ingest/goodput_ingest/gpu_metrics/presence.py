@@ -1,20 +1,14 @@
 """Times at which each label set was seen: the input of owners, Xids and the inventory."""
 
-from __future__ import annotations
-
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from goodput_ingest.gpu_metrics.keys import rows_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from goodput_ingest.gpu_metrics.memory import Memory
-    from goodput_ingest.gpu_metrics.samples import Points
+from goodput_ingest.gpu_metrics.memory import Memory
+from goodput_ingest.gpu_metrics.samples import Points
 
 
 def presence(

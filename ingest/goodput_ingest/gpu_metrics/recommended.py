@@ -4,16 +4,12 @@
 `customMetrics`): field, Prometheus type, help.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from goodput_ingest.gpu_metrics.catalogue import resolve
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 COUNTERS_FILE: Final = Path(str(resources.files(__package__))) / "recommended-counters.csv"
 LABEL: Final = "label"

@@ -1,7 +1,5 @@
 """Series of GPU exporters into rows of the raw tables."""
 
-from __future__ import annotations
-
 import polars as pl
 
 from goodput_ingest.formats.parsed import Parsed

@@ -7,17 +7,15 @@ instance, two names of one metric. They become one value, the highest.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from goodput_ingest.gpu_metrics.catalogue import WIDE
 from goodput_ingest.gpu_metrics.keys import rows_of
 from goodput_ingest.gpu_metrics.plan import NARROW, NOBODY, Plan
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 ROUNDING: Final = 1.0001  # a share of 1.00005 is rounding, more is a fault of the reading
 INTEGERS: Final = ("clocks_event_reasons", "memory_used_bytes")

@@ -4,19 +4,14 @@ The values decide per node and name: over 1 is percent, between 0 and 1 is a rat
 0 or 1 the scale is undecided, and the values are stored under the raw name, without a unit.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
 
-from goodput_ingest.gpu_metrics.plan import NARROW
-
-if TYPE_CHECKING:
-    from goodput_ingest.gpu_metrics.memory import Memory
-    from goodput_ingest.gpu_metrics.plan import Plan
+from goodput_ingest.gpu_metrics.memory import Memory
+from goodput_ingest.gpu_metrics.plan import NARROW, Plan
 
 PERCENT, RATIO = 0.01, 1.0
 PERCENT_MAX: Final = 100  # more is a fault of the reading and decides nothing

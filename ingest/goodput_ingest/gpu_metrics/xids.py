@@ -5,17 +5,13 @@ between two readings. The kernel log is authoritative; an event from here has th
 reading that showed it: `approximate` after a recent previous reading, else `at_or_before`.
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import polars as pl
 
 from goodput_ingest.formats.parsed import INSTANT
-
-if TYPE_CHECKING:
-    from goodput_ingest.gpu_metrics.memory import Memory
+from goodput_ingest.gpu_metrics.memory import Memory
 
 LATCH: Final = "xid_last"
 BEFORE: Final[dict[str, Any]] = {  # columns of what is remembered of a GPU

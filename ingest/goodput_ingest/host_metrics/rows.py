@@ -1,7 +1,5 @@
 """Series of node_exporter into rows of nodes and of their network ports."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import polars as pl

@@ -8,15 +8,15 @@ The keys of a table are the fields of the source's class. Secrets are never amon
 from the environment or a file, whose name is (`password_env`, `token_file`).
 """
 
-from __future__ import annotations
-
 import math
-import re
-from dataclasses import MISSING, Field, dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import UnionType
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from goodput_ingest.live.tail import Tail
+from goodput_ingest.source import LiveSource
 from goodput_ingest.sources.dcgm.live import DcgmLive
 from goodput_ingest.sources.kernel_log.live import KernelLogLive
 from goodput_ingest.sources.kubernetes.live import Kubernetes
@@ -26,11 +26,6 @@ from goodput_ingest.sources.prometheus.live import Prometheus
 from goodput_ingest.sources.serving.live import ServingLive
 from goodput_ingest.sources.slurm.live import SlurmLive
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from goodput_ingest.source import LiveSource
 
 LIVE: dict[str, type[LiveSource]] = {
     kind.name: kind
@@ -47,7 +42,12 @@ NAMES = tuple(dict.fromkeys([*LIVE, *FOLLOWED]))
 SECRETS = frozenset({"password", "token", "secret", "api_key", "bearer_token"})
 ABOVE_ZERO = frozenset({"interval_s", "timeout_s", "sample_s", "window_s", "overlap_s", "parallel"})
 INTERVAL_MIN_S = 0.1
-CHOICE = re.compile(r"['\"](\w+)['\"]")
+
+
+class _Setting(NamedTuple):
+    convert: Callable[[object], Any]
+    words: str  # what is expected
+    is_needed: bool
 
 
 @dataclass(frozen=True)
@@ -109,14 +109,14 @@ def _collector(
         kind, fixed = Tail, {"reads": name}
     else:
         kind, fixed = LIVE[name], {}
-    known = {f.name: f for f in _settable(kind) if f.name not in fixed}
+    known = {name: one for name, one in _settable(kind).items() if name not in fixed}
     values = {key: _value(where, key, value, known) for key, value in given.items()}
     for key, default in defaults.items():
         if key in known and default is not None and kind is not SlurmLive:  # which knows its own
             values.setdefault(key, default)
     for key, one in known.items():
-        if key not in values and one.default is MISSING and one.default_factory is MISSING:
-            raise IngestError(f"{where}: {key!r} is missing; expected {_expected(one)[1]}.")
+        if key not in values and one.is_needed:
+            raise IngestError(f"{where}: {key!r} is missing; expected {one.words}.")
     try:
         source = kind(**values, **fixed)
     except IngestError as error:
@@ -124,12 +124,19 @@ def _collector(
     return Collector(source, name)
 
 
-def _settable(kind: Any) -> list[Field[Any]]:
+def _settable(kind: Any) -> dict[str, _Setting]:
     """Return the fields of a source that a settings file can contain."""
-    return [f for f in fields(kind) if f.init and not f.name.startswith("_") and _expected(f)[0]]
+    hints = get_type_hints(kind)
+    found = {}
+    for one in fields(kind):
+        convert, words = _expected(hints[one.name])
+        if one.init and not one.name.startswith("_") and convert is not None:
+            is_needed = one.default is MISSING and one.default_factory is MISSING
+            found[one.name] = _Setting(convert, words, is_needed)
+    return found
 
 
-def _value(where: str, key: str, value: object, known: Mapping[str, Field[Any]]) -> Any:
+def _value(where: str, key: str, value: object, known: Mapping[str, _Setting]) -> Any:
     if key in SECRETS:
         raise IngestError(
             f"{where}: {key!r} would be a secret in a settings file; name the environment variable "
@@ -137,10 +144,9 @@ def _value(where: str, key: str, value: object, known: Mapping[str, Field[Any]])
         )
     if key not in known:
         raise IngestError(f"{where}: there is no setting {key!r}; known: {', '.join(known)}.")
-    convert, words = _expected(known[key])
-    assert convert is not None  # noqa: S101 -- `_settable` left the others out
+    words = known[key].words
     try:
-        found = convert(value)
+        found = known[key].convert(value)
     except ValueError:
         raise IngestError(f"{where}: {key!r} is {value!r}, expected {words}.") from None
     if key in ABOVE_ZERO and found <= 0:
@@ -150,13 +156,14 @@ def _value(where: str, key: str, value: object, known: Mapping[str, Field[Any]])
     return found
 
 
-def _expected(of: Field[Any]) -> tuple[Callable[[object], Any] | None, str]:
+def _expected(hint: Any) -> tuple[Callable[[object], Any] | None, str]:
     """Return what reads a field's value and the words for it; None: not for a settings file."""
-    kind = str(of.type).removesuffix(" | None")
-    if kind.startswith("Literal["):
-        choices = CHOICE.findall(kind)
+    if get_origin(hint) is UnionType:  # of a type and None
+        hint, _ = get_args(hint)
+    if get_origin(hint) is Literal:
+        choices = get_args(hint)
         return lambda value: _one_of(value, choices), f"one of {', '.join(choices)}"
-    return _KINDS.get(kind, (None, ""))
+    return _KINDS.get(hint, (None, ""))
 
 
 def _text(value: object) -> str:
@@ -197,12 +204,12 @@ def _one_of(value: object, choices: Sequence[str]) -> str:
     return str(value)
 
 
-_KINDS: dict[str, tuple[Callable[[object], Any], str]] = {  # by how the field is declared
-    "str": (_text, "a text in quotes"),
-    "float": (_number, "a number"),
-    "int": (_whole_number, "a whole number"),
-    "bool": (_flag, "true or false"),
-    "Sequence[str]": (_texts, 'texts in brackets, as ["a", "b"]'),
-    "tuple[str, ...]": (_texts, 'texts in brackets, as ["a", "b"]'),
-    "Path": (lambda value: Path(_text(value)), "a path in quotes"),
+_KINDS: dict[Any, tuple[Callable[[object], Any], str]] = {  # by the type of the field
+    str: (_text, "a text in quotes"),
+    float: (_number, "a number"),
+    int: (_whole_number, "a whole number"),
+    bool: (_flag, "true or false"),
+    Sequence[str]: (_texts, 'texts in brackets, as ["a", "b"]'),
+    tuple[str, ...]: (_texts, 'texts in brackets, as ["a", "b"]'),
+    Path: (lambda value: Path(_text(value)), "a path in quotes"),
 }

@@ -18,23 +18,22 @@ import random
 import re
 import threading
 import time
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
 from goodput_ingest.live import status
 from goodput_ingest.live.status import Status
+from goodput_ingest.live.store_lease import Stores
 from goodput_ingest.run.plausible_time import PlausibleTime
 from goodput_ingest.run.unexpected import CAUGHT, unexpected
+from goodput_ingest.source import Batch
 from goodput_queries.errors import GoodputError
 from goodput_queries.evidence.plausible import EARLIEST
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
-
     from goodput_ingest.live.config import Collector
-    from goodput_ingest.live.store_lease import Stores
-    from goodput_ingest.source import Batch
 
 log = logging.getLogger(__name__)
 

@@ -6,22 +6,17 @@ every ten seconds must not invalidate every build, page and list of sources.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from goodput_ingest.formats.parsed import INSTANT
 from goodput_queries.catalog import models
-from goodput_queries.database import LocalStore
+from goodput_queries.database import LocalStore, Store
 from goodput_queries.evidence import load
 from goodput_queries.evidence.batch import Batch
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from goodput_queries.database import Store
 
 TABLE = "source_status"
 ERROR_MAX_CHARS = 500

@@ -4,21 +4,17 @@ DuckDB allows one process to write a file. Without a server the loop closes the 
 so that commands and a starting server can open it; with a server the loop writes through that.
 """
 
-from __future__ import annotations
-
 import contextlib
 import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from goodput_queries.database import LocalStore, Store, open_store
 from goodput_queries.errors import StoreError
 from goodput_queries.storage.file_lock import hold_lock_file, is_held
 from goodput_queries.storage.opening import IN_MEMORY
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from contextlib import AbstractContextManager
 
 OPEN_WAIT_S = 5.0  # for a command that has the file; after that the poll counts as failed
 

@@ -14,16 +14,15 @@ starts at a line a little before the latest time in the store. Rows that are rea
 keys and change nothing.
 """
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import os
 import tempfile
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, ClassVar, cast
+from typing import IO, ClassVar, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from goodput_ingest.formats import files
@@ -31,16 +30,11 @@ from goodput_ingest.live.tail_contents import FollowedContents, findings
 from goodput_ingest.live.tail_logs import Identity, Log, logs_of, size_of
 from goodput_ingest.live.tail_places import Chunk, Place, context_of, count_lines, is_at, next_chunk
 from goodput_ingest.run.unexpected import CAUGHT, unexpected
-from goodput_ingest.source import ContinuedSource, ReadOptions
+from goodput_ingest.source import ContinuedSource, ReadOptions, Source
 from goodput_ingest.sources.registry import SOURCES
 from goodput_queries.catalog import models
 from goodput_queries.errors import IngestError, UnexpectedError
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping
-
-    from goodput_ingest.source import Source
-    from goodput_queries.evidence.batch import Batch
+from goodput_queries.evidence.batch import Batch
 
 CHUNK_BYTES = files.PART_BYTES
 POLL_BYTES = 10 * CHUNK_BYTES  # of all files together: a poll returns soon, the next goes on

@@ -1,20 +1,15 @@
 """What followed logs gave, and what those of their kind usually give and these did not."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from goodput_ingest.formats import files
 from goodput_ingest.run.contents import RARE, Contents
 from goodput_ingest.run.hints import hint_of
+from goodput_ingest.source import Batch, ContinuedSource, ReadOptions, Source
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
-
-    from goodput_ingest.source import Batch, ContinuedSource, ReadOptions, Source
 
 BECAUSE: Final = ("; line ", "; the ")  # why it lacks them: without a reason a log may be young
 SHOWN: Final = 3

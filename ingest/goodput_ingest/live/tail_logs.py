@@ -1,20 +1,13 @@
 """The logs of a followed folder: the files of each name, those that were rotated away included."""
 
-from __future__ import annotations
-
 import contextlib
 import fnmatch
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from goodput_ingest.formats.rotation import unrotated
-from goodput_ingest.live.tail_places import is_at
+from goodput_ingest.live.tail_places import Place, is_at
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    import os
-
-    from goodput_ingest.live.tail_places import Place
 
 FILES_MAX = 100_000
 PACKED = {".gz", ".bz2", ".xz", ".zst", ".zip"}  # what a rotation made of what was read already

@@ -1,17 +1,12 @@
 """The position in a tailed file, and its next whole lines."""
 
-from __future__ import annotations
-
+import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, cast
 
 from goodput_ingest.formats import files
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable
-
-    from goodput_ingest.source import Source
+from goodput_ingest.source import Source
 
 MARK_BYTES = 256  # before the offset: whether the file is still the one that was read
 SNAPSHOT_BYTES = 1024 * 1024

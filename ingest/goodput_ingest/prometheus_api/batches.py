@@ -1,19 +1,13 @@
 """Turns parsed answers into batches for the store."""
 
-from __future__ import annotations
-
 import hashlib
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 
 import polars as pl
 
 from goodput_ingest.formats.parsed import Parsed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from goodput_ingest.prometheus_api.answer import Answer
-    from goodput_ingest.source import Batch, Reject
+from goodput_ingest.prometheus_api.answer import Answer
+from goodput_ingest.source import Batch, Reject
 
 
 def digest_of(answers: Iterable[Answer], *meaning: object) -> str:

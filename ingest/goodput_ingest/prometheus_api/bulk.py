@@ -1,18 +1,10 @@
 """Queries samples of many metrics: in one answer if the server allows it, else in halves."""
 
-from __future__ import annotations
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 
-from datetime import UTC
-from typing import TYPE_CHECKING
-
-from goodput_ingest.prometheus_api.client import TooLargeError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import datetime
-
-    from goodput_ingest.prometheus_api.answer import Answer
-    from goodput_ingest.prometheus_api.client import Client
+from goodput_ingest.prometheus_api.answer import Answer
+from goodput_ingest.prometheus_api.client import Client, TooLargeError
 
 SPAN_MIN_MS = 1_000  # where a second of one metric is too much, less is none
 

@@ -1,23 +1,18 @@
 """Client of a Prometheus server: one query, one answer of limited size, one error sentence."""
 
-from __future__ import annotations
-
 import re
 import ssl
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import httpx
 
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.http_limits import TooLargeAnswerError, body, limited_client, within
 from goodput_ingest.prometheus_api.answer import Answer, AnswerError, parse
+from goodput_ingest.prometheus_api.endpoint import Endpoint
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from goodput_ingest.prometheus_api.endpoint import Endpoint
 
 BODY_MAX_BYTES = 128 * 1024 * 1024  # about five million points
 ERROR_MAX_BYTES = 64 * 1024

@@ -1,16 +1,10 @@
 """Detects servers with series of several clusters, whose nodes and pods may share names."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.prometheus_api.bulk import selector
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from goodput_ingest.prometheus_api.client import Client
+from goodput_ingest.prometheus_api.client import Client
 
 # external labels that distinguish clusters on shared servers, as sites write them
 CLUSTER_LABELS = ("cluster", "cluster_name", "k8s_cluster", "k8s_cluster_name", "cluster_id")

@@ -4,11 +4,10 @@ prometheus-api-client sends these small queries through our client, which limits
 of each answer; the library itself does not.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import requests
 from prometheus_api_client import PrometheusConnect
@@ -16,12 +15,8 @@ from prometheus_api_client.exceptions import PrometheusApiClientException
 
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.prometheus_api.client import Client
+from goodput_ingest.prometheus_api.endpoint import Endpoint
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from goodput_ingest.prometheus_api.endpoint import Endpoint
 
 NAME_MAX_CHARS = 200
 GPU_EXPORTER = re.compile(r"dcgm|nvidia|gpu|rocm|amd[-_]|:(?:9400|9835)\b", re.IGNORECASE)

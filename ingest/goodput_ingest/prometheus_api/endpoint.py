@@ -1,7 +1,5 @@
 """Connection settings of a Prometheus server: URL, credentials, certificates."""
 
-from __future__ import annotations
-
 import os
 import ssl
 from dataclasses import dataclass

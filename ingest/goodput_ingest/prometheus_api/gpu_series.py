@@ -1,8 +1,7 @@
 """From series to rows of GPUs: the three frames that `gpu_metrics` takes."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Container, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -10,11 +9,7 @@ import polars.selectors as cs
 
 from goodput_ingest.formats.parsed import INSTANT, Parsed
 from goodput_ingest.gpu_metrics import Memory, gpu_rows, is_wanted, labels
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Sequence
-
-    from goodput_ingest.prometheus_api.answer import Series
+from goodput_ingest.prometheus_api.answer import Series
 
 POINTS_PER_PART = 400_000  # fewer cost calls, more cost room
 

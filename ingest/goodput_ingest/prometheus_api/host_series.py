@@ -5,20 +5,14 @@ more than minutes. So the server adds the cores up and evaluates all series at t
 a subquery, which names the metric where `query_range` would need one request more for each.
 """
 
-from __future__ import annotations
+from collections.abc import Iterable, Iterator, Sequence
 
-from typing import TYPE_CHECKING
-
+from goodput_ingest.formats.parsed import Parsed
 from goodput_ingest.host_metrics import CPU, LABELS, host_rows, is_host_metric
 from goodput_ingest.prometheus_api.answer import NAME, Answer, Series
 from goodput_ingest.prometheus_api.bulk import grid, grid_samples, selector
+from goodput_ingest.prometheus_api.client import Client
 from goodput_ingest.prometheus_api.gpu_series import frames_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from goodput_ingest.formats.parsed import Parsed
-    from goodput_ingest.prometheus_api.client import Client
 
 
 def host_samples(

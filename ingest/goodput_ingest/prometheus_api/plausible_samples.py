@@ -3,26 +3,20 @@
 An implausible timestamp would extend a state, or the time of the whole answer, to it.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from datetime import datetime
 
 import numpy as np
 
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS
+from goodput_ingest.prometheus_api.answer import Series
 from goodput_ingest.prometheus_api.bulk import epoch_ms
 from goodput_ingest.source import Reject
 from goodput_queries.evidence import plausible
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
-    from goodput_ingest.prometheus_api.answer import Series
 
 DAY_MS = 86_400_000
 

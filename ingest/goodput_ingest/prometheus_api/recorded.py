@@ -7,10 +7,10 @@ A range selector gives the samples as they were scraped. `query_range` repeats o
 up to five minutes; its answers are read as well, with a warning.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
 
 from goodput_ingest.formats import files
 from goodput_ingest.gpu_metrics import Memory
@@ -24,10 +24,6 @@ from goodput_ingest.prometheus_api.serving_series import parsed_serving_rows
 from goodput_ingest.serving_metrics import is_serving_metric
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 FILE_MAX_BYTES = 512 * 1024 * 1024  # twenty million points; they are parsed in memory
 RESULT_TYPE = re.compile(rb'"resultType"\s*:\s*"(?:matrix|vector)"')

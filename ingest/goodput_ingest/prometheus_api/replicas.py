@@ -1,17 +1,11 @@
 """Deduplicates readings where two servers scraped the same exporter."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from goodput_ingest.prometheus_api.answer import Series
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from numpy.typing import NDArray
 
 # labels that distinguish paired servers; `job` since an exporter may be found by two jobs of one
 REPLICA_LABELS = ("prometheus_replica", "replica", "__replica__", "prometheus", "job")

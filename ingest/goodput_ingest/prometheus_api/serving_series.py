@@ -4,11 +4,12 @@ A histogram has some twenty series for each engine, of which pages show quantile
 steps let all values of an engine have one moment (`grid_samples`).
 """
 
-from __future__ import annotations
+from collections.abc import Iterable, Iterator, Sequence
 
-from typing import TYPE_CHECKING
-
+from goodput_ingest.formats.parsed import Parsed
+from goodput_ingest.prometheus_api.answer import Answer, Series
 from goodput_ingest.prometheus_api.bulk import grid_samples
+from goodput_ingest.prometheus_api.client import Client
 from goodput_ingest.prometheus_api.gpu_series import frames_of
 from goodput_ingest.serving_metrics import (
     ALL_LABELS,
@@ -16,13 +17,6 @@ from goodput_ingest.serving_metrics import (
     is_serving_metric,
     serving_rows,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from goodput_ingest.formats.parsed import Parsed
-    from goodput_ingest.prometheus_api.answer import Answer, Series
-    from goodput_ingest.prometheus_api.client import Client
 
 
 def serving_samples(

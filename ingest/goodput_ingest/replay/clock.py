@@ -1,17 +1,11 @@
 """The clock of a replay: it runs at a speed, stands still, and is set."""
 
-from __future__ import annotations
-
 import threading
 import time
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from datetime import datetime, timedelta
 
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
 
 SPEED_MIN, SPEED_MAX = 0.25, 100.0
 

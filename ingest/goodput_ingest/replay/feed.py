@@ -1,25 +1,19 @@
 """A recording as a live source: each poll brings what became known since the last one."""
 
-from __future__ import annotations
-
 import threading
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import TYPE_CHECKING, ClassVar
+from datetime import datetime, timedelta
+from typing import ClassVar
 
+import polars as pl
+
+from goodput_ingest.replay.clock import ReplayClock
+from goodput_ingest.replay.recording import Recording
 from goodput_ingest.source import Batch
+from goodput_queries.database import LocalStore
 from goodput_queries.evidence.emptying import empty
 from goodput_queries.storage.row_groups import ROW_GROUP
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from datetime import datetime
-
-    import polars as pl
-
-    from goodput_ingest.replay.clock import ReplayClock
-    from goodput_ingest.replay.recording import Recording
-    from goodput_queries.database import LocalStore
 
 INTERVAL_S = 2.0
 PART = timedelta(hours=1)  # of a recording that is read at once

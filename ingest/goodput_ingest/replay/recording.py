@@ -5,21 +5,15 @@ runs, then ends; these are given again with what is known since. Inventory, pric
 without a time are known from the beginning.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
+
+import polars as pl
 
 from goodput_queries.catalog import models
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-
-    import polars as pl
-
-    from goodput_queries.catalog.models import Model
-    from goodput_queries.database import Store
+from goodput_queries.catalog.models import Model
+from goodput_queries.database import Store
 
 LEFT_OUT = frozenset({"rejects", "catalog"})  # rejected rows have no time
 

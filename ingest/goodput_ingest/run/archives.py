@@ -12,16 +12,13 @@ import lzma
 import tarfile
 import zipfile
 import zlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import PurePosixPath
-from typing import IO, TYPE_CHECKING
+from pathlib import Path, PurePosixPath
+from typing import IO
 
 from goodput_ingest.formats import files
 from goodput_ingest.formats.json_text.json_lines import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 TAR_MARK, TAR_MARK_AT = b"ustar", 257
 ZIP_MAGIC = b"PK\x03\x04"

@@ -1,16 +1,12 @@
 """What a file gave, and what a file of its source usually gives and this one did not."""
 
-from __future__ import annotations
-
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from goodput_ingest.source import Reject, Source
-    from goodput_queries.evidence.batch import Batch
+from goodput_ingest.source import Reject, Source
+from goodput_queries.evidence.batch import Batch
 
 READINGS: Final = "gpu_samples"
 OF_READINGS: Final = ("dcgm", "nvml", "telemetry-parquet")

@@ -1,17 +1,12 @@
 """Finds the files of the given paths: walks folders and unpacks archives temporarily."""
 
-from __future__ import annotations
-
 import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from goodput_ingest.run import archives
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 NESTED_MAX = 3
 UNPACKED = "unpacked"  # a folder of this name, so that folders a source looks at are the same ones

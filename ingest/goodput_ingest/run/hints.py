@@ -1,7 +1,5 @@
 """Files that people have and no source reads: what they are and what would be read instead."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

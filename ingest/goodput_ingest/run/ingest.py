@@ -1,10 +1,9 @@
 """From sources to the store: read, parse, then commit each batch in one short transaction."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from goodput_ingest.formats import files
 from goodput_ingest.formats.prefetch import prefetch
@@ -14,20 +13,14 @@ from goodput_ingest.run.find_files import Found, SkippedFile
 from goodput_ingest.run.hints import hint_of
 from goodput_ingest.run.plausible_time import PlausibleTime
 from goodput_ingest.run.unexpected import CAUGHT, unexpected
+from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.registry import SOURCES, recognise
+from goodput_queries.database import Store
 from goodput_queries.errors import GoodputError, IngestError, RowsRefusedError, UnexpectedError
-from goodput_queries.evidence.batch import Batch
+from goodput_queries.evidence.batch import Batch, Loaded
 from goodput_queries.evidence.load import prepared
 from goodput_queries.evidence.retention import OF_READINGS
 from goodput_queries.storage.row_groups import ROW_GROUP
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from datetime import datetime
-
-    from goodput_ingest.source import ReadOptions
-    from goodput_queries.database import Store
-    from goodput_queries.evidence.batch import Loaded
 
 ROWS_AHEAD = 2 * ROW_GROUP  # so much is parsed while what came before is written
 SIZE_MIN = 10_000  # what is small takes its time too, and is not to wait long

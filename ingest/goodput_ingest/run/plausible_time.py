@@ -5,23 +5,16 @@ with such rejects gets a digest of its own, so that the file can be loaded again
 the setting is corrected.
 """
 
-from __future__ import annotations
-
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from goodput_queries.catalog import models
 from goodput_queries.evidence import plausible
-from goodput_queries.evidence.batch import Reject
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from goodput_queries.evidence.batch import Batch
+from goodput_queries.evidence.batch import Batch, Reject
 
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 -- naive UTC, as in the frames
 DAY_US = 86_400_000_000

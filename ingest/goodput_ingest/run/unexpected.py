@@ -9,18 +9,13 @@ parser may raise; callers let MemoryError pass, since a process without memory c
         raise unexpected(path, error) from error
 """
 
-from __future__ import annotations
-
 import logging
-from typing import TYPE_CHECKING
+from types import TracebackType
 
 from polars.exceptions import PanicException
 
 from goodput_ingest.formats.json_text.json_lines import printable
 from goodput_queries.errors import UnexpectedError
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 log = logging.getLogger(__name__)
 

@@ -1,7 +1,5 @@
 """Whose series a file of scrapes has: the target of the line before each scrape, as a label."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from itertools import pairwise

@@ -1,9 +1,10 @@
 """Metrics pages of one kind of exporter as rows of raw tables, for a file of them or a live one."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from pathlib import Path
+from typing import Any
 
 from goodput_ingest.formats import files
 from goodput_ingest.formats.parsed import Parsed
@@ -12,15 +13,8 @@ from goodput_ingest.formats.prometheus_text.blocks import blocks
 from goodput_ingest.formats.prometheus_text.series import KnownSeries
 from goodput_ingest.scrapes import recorded
 from goodput_ingest.scrapes.instances import with_instances
-from goodput_ingest.source import Batch, Reject
+from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Sequence
-    from datetime import datetime
-    from pathlib import Path
-
-    from goodput_ingest.source import ReadOptions
 
 
 @dataclass(frozen=True)

@@ -6,21 +6,16 @@ writes; what the person who reads it in says (--observed-at); a moment in the fi
 `gpu-a01_20261120T120000Z.prom`. The time the file was changed is no evidence.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
+from goodput_ingest.formats.prometheus_text.exposition import Exposition
 from goodput_ingest.formats.prometheus_text.series import MARK
+from goodput_ingest.source import ReadOptions
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from goodput_ingest.formats.prometheus_text.exposition import Exposition
-    from goodput_ingest.source import ReadOptions
 
 NAMED_MOMENT: Final = re.compile(r"(?<!\d)(\d{8}T\d{6}Z)(?!\w)")
 SAMPLE: Final = re.compile(

@@ -5,31 +5,25 @@ own collection interval (30 s by default) in any case. What could not be scraped
 later: an exporter has no past.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
+from collections.abc import Container, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from datetime import UTC
+from datetime import UTC, datetime
 from itertools import accumulate, chain
-from typing import TYPE_CHECKING, ClassVar, Final
+from pathlib import Path
+from typing import ClassVar, Final
 
 import httpx
 
 from goodput_ingest.formats.files import are_of_cr
+from goodput_ingest.formats.parsed import Parsed
 from goodput_ingest.formats.prometheus_text import exposition
 from goodput_ingest.formats.prometheus_text.series import MARK, KnownSeries
 from goodput_ingest.http_limits import TooLargeAnswerError, body, limited_client, within
 from goodput_ingest.prometheus_api.endpoint import Endpoint
 from goodput_ingest.source import Batch, Reject
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping, Sequence
-    from datetime import datetime
-    from pathlib import Path
-
-    from goodput_ingest.formats.parsed import Parsed
 
 ACCEPT: Final = {"Accept": "text/plain;version=0.0.4", "Accept-Encoding": "gzip"}
 HEAD_BYTES: Final = 256 * 1024

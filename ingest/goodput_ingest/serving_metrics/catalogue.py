@@ -4,8 +4,6 @@ A metric is renamed from release to release, and for some releases exported unde
 names of one canonical metric those with the lowest `alternative` that an engine exports are read.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Container

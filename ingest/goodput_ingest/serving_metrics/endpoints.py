@@ -4,8 +4,6 @@ Prometheus adds `instance`, `namespace` and `pod` of the target; the engine adds
 several engines in one process, the index. An empty value is the same as no label.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

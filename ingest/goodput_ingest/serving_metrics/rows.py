@@ -1,7 +1,5 @@
 """Series of serving engines into rows of counters and gauges, and of histograms."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import polars as pl

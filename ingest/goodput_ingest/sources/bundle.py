@@ -1,9 +1,9 @@
 """A table of a bundle: rows of one raw table as Parquet, written by `goodput bundle`."""
 
-from __future__ import annotations
-
 import hashlib
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
 
 import polars as pl
 import pyarrow.parquet as pq
@@ -13,10 +13,6 @@ from goodput_ingest.source import Batch, ReadOptions
 from goodput_queries.catalog import models
 from goodput_queries.errors import IngestError
 from goodput_queries.storage.row_groups import ROW_GROUP
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 MAGIC = b"PAR1"
 FORMAT_KEY, FORMAT = "goodput.bundle", "1"

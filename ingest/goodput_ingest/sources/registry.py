@@ -1,10 +1,9 @@
 """Every source by name: one explicit dictionary, in the order in which `auto` asks them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from goodput_ingest.formats import files
+from goodput_ingest.source import Source
 from goodput_ingest.sources.bundle import Bundle
 from goodput_ingest.sources.dcgm.scrapes import Dcgm
 from goodput_ingest.sources.job_events.google import GoodputEvents
@@ -37,11 +36,6 @@ from goodput_ingest.sources.site.rates import Rates
 from goodput_ingest.sources.site.tariffs import Tariffs
 from goodput_ingest.sources.site.telemetry_parquet import TelemetryParquet
 from goodput_ingest.sources.slurm.texts import Slurm
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from goodput_ingest.source import Source
 
 SOURCES: dict[str, type[Source]] = {
     Slurm.name: Slurm,

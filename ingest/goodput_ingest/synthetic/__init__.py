@@ -7,13 +7,14 @@ ingestors, by `demo.toml`. Truth files (`truth.parquet`, `truth_notes.jsonl`) ar
 not in the recipe. The same arguments give the same bytes.
 """
 
-from __future__ import annotations
-
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import Literal
 
 from goodput_ingest.synthetic.activity import activity_of
+from goodput_ingest.synthetic.fleet import Fleet
 from goodput_ingest.synthetic.habits import SECOND
 from goodput_ingest.synthetic.ledger import notes
 from goodput_ingest.synthetic.ledger.truth import true_ledger
@@ -28,12 +29,6 @@ from goodput_ingest.synthetic.written import (
     nccl_debug,
 )
 from goodput_ingest.synthetic.written.telemetry import Telemetry
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from goodput_ingest.synthetic.fleet import Fleet
 
 __all__ = ["generate", "imagine", "telemetry_of", "write_known"]
 

@@ -1,18 +1,13 @@
 """What the GPUs of a job run were doing at any moment, as their counters see it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from goodput_ingest.synthetic.fleet import POWER_LIMIT_W, Ints
-
-if TYPE_CHECKING:
-    from goodput_ingest.synthetic.lives import Life
-    from goodput_ingest.synthetic.training import Attempt
+from goodput_ingest.synthetic.lives import Life
+from goodput_ingest.synthetic.training import Attempt
 
 # free: nobody holds it; quiet: a process that does nothing; hang: spinning in a collective
 STATES = (

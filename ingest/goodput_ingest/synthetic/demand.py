@@ -1,18 +1,12 @@
 """The jobs that teams submit: a random population by team, size and kind."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from goodput_ingest.synthetic.fleet import CPUS_PER_GPU, GPUS_PER_NODE
+from goodput_ingest.synthetic.fleet import CPUS_PER_GPU, GPUS_PER_NODE, Fleet
 from goodput_ingest.synthetic.outages import DAY_S
 from goodput_ingest.synthetic.workloads import OF_NAME, names
-
-if TYPE_CHECKING:
-    from goodput_ingest.synthetic.fleet import Fleet
 
 TEAMS = {
     "nlp": ("amara", "bo", "chen", "dilnoza", "emre", "farah"),

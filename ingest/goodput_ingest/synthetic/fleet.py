@@ -1,7 +1,5 @@
 """The hardware of a fleet: racks, nodes of eight GPUs, their addresses, and one node cut by MIG."""
 
-from __future__ import annotations
-
 import hashlib
 import uuid
 from dataclasses import dataclass, field
@@ -67,7 +65,6 @@ class Fleet:
     unit_node: Ints
     unit_instance: list[str]
     unit_slices: Ints
-    unit_lo: Ints
     rests: list[tuple[int, int]] = field(default_factory=list)
 
     def units_of(self, node: int) -> range:
@@ -115,7 +112,6 @@ def build(gpus: int, seed: int) -> Fleet:
     fleet_gpus: list[int] = []
     instances: list[str] = []
     slices: list[int] = []
-    shares: list[int] = []
     rests: list[tuple[int, int]] = []
     first_unit = []
     for i, node in enumerate(nodes):
@@ -128,7 +124,6 @@ def build(gpus: int, seed: int) -> Fleet:
                 fleet_gpus.append(i * GPUS_PER_NODE + g)
                 instances.append(f"{profile}.{n}" if profile else "")
                 slices.append(size)
-                shares.append(n * size)
             covered = size * int(number or 1)
             if covered < SLICES:
                 rests.append((i * GPUS_PER_NODE + g, covered))
@@ -141,7 +136,6 @@ def build(gpus: int, seed: int) -> Fleet:
         unit_node=np.array(fleet_gpus, dtype=np.int64) // GPUS_PER_NODE,
         unit_instance=instances,
         unit_slices=np.array(slices, dtype=np.int64),
-        unit_lo=np.array(shares, dtype=np.int64),
         rests=rests,
     )
 

@@ -3,18 +3,13 @@
 Drawn once a job, so that its later attempts go on as the first one began. Times in milliseconds.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from goodput_ingest.synthetic.demand import Request
 from goodput_ingest.synthetic.fleet import GPUS_PER_NODE
 from goodput_ingest.synthetic.workloads import WORKLOADS
-
-if TYPE_CHECKING:
-    from goodput_ingest.synthetic.demand import Request
 
 SECOND = 1_000
 MINUTE = 60 * SECOND

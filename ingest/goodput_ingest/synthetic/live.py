@@ -5,30 +5,24 @@ the meantime is a file in the source's own format, read by the code that reads s
 fleet is imagined to its end at the start, and a feed never writes what lies after its `now`.
 """
 
-from __future__ import annotations
-
 import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 from zoneinfo import ZoneInfo
 
 import polars as pl
 
 from goodput_ingest.live.config import Collector
-from goodput_ingest.source import ReadOptions
+from goodput_ingest.source import Batch, ReadOptions
 from goodput_ingest.sources.registry import SOURCES
 from goodput_ingest.synthetic import telemetry_of
 from goodput_ingest.synthetic.habits import SECOND
+from goodput_ingest.synthetic.world import World
 from goodput_ingest.synthetic.written import accounting, events, hosts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from goodput_ingest.source import Batch
-    from goodput_ingest.synthetic.world import World
-    from goodput_ingest.synthetic.written.telemetry import Telemetry
+from goodput_ingest.synthetic.written.telemetry import Telemetry
 
 INTERVAL_S = 5.0
 CATCH_UP_S = 900  # that one poll writes at most, after a pause of the server

@@ -1,19 +1,14 @@
 """What the processes of each job run did: attempts of training, or busy and idle time."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from goodput_ingest.synthetic.demand import Request
 from goodput_ingest.synthetic.fleet import GPUS_PER_NODE, Ints
 from goodput_ingest.synthetic.habits import SECOND, Habits, habits_of
+from goodput_ingest.synthetic.schedule import JobRun
 from goodput_ingest.synthetic.training import Attempt, Ending, train
-
-if TYPE_CHECKING:
-    from goodput_ingest.synthetic.demand import Request
-    from goodput_ingest.synthetic.schedule import JobRun
 
 OK = ("COMPLETED",)
 LIMITS = ("TIMEOUT", "CANCELLED", "PREEMPTED", "REQUEUED")

@@ -1,7 +1,5 @@
 """When nodes are unavailable, and when their telemetry is missing."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

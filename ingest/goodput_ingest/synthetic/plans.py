@@ -5,18 +5,12 @@ length. `with_cases`: the same with jobs for labelled anomalies, and enough rese
 GPUs to be findings. `quiet`: jobs that train and end well, and nothing else happens.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from goodput_ingest.synthetic.demand import Request, crowd
-from goodput_ingest.synthetic.fleet import CPUS_PER_NODE, GPUS_PER_NODE
+from goodput_ingest.synthetic.fleet import CPUS_PER_NODE, GPUS_PER_NODE, Fleet
 from goodput_ingest.synthetic.outages import Outage, Silence, period_s, planned, silences
 from goodput_ingest.synthetic.stories import PRIORITY, booked_gpu_s, scripted
-
-if TYPE_CHECKING:
-    from goodput_ingest.synthetic.fleet import Fleet
 
 FIRST_CASE_ID = 5_000
 QUIET_SAVE_MS = 6_000  # of ten minutes and more: under what a finding takes

@@ -4,22 +4,16 @@ The first big job that does not fit has the nodes kept empty for it that are fre
 it starts some day: what stands idle then is the price, as on real clusters.
 """
 
-from __future__ import annotations
-
 import heapq
 from bisect import insort
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from goodput_ingest.synthetic.fleet import CPUS_PER_NODE, GPUS_PER_NODE
+from goodput_ingest.synthetic.demand import Request
+from goodput_ingest.synthetic.fleet import CPUS_PER_NODE, GPUS_PER_NODE, Fleet, Ints
 from goodput_ingest.synthetic.outages import Outage
-
-if TYPE_CHECKING:
-    from goodput_ingest.synthetic.demand import Request
-    from goodput_ingest.synthetic.fleet import Fleet, Ints
 
 TRIES = 40  # how many jobs that do not fit are passed over
 REQUEUE_S = 121

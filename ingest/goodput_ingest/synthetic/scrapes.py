@@ -1,7 +1,5 @@
 """When each node's exporter was scraped, and when it was not."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

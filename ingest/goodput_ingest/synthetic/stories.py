@@ -1,17 +1,10 @@
 """Scripted jobs, one of each kind a day, so that every page has something to show."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from goodput_ingest.synthetic.demand import Request
-from goodput_ingest.synthetic.fleet import CPUS_PER_NODE, GPUS_PER_NODE
+from goodput_ingest.synthetic.fleet import CPUS_PER_NODE, GPUS_PER_NODE, Fleet
 from goodput_ingest.synthetic.outages import OPENING_S, Outage, period_s
-
-if TYPE_CHECKING:
-    from goodput_ingest.synthetic.fleet import Fleet
 
 PRIORITY = 10
 LARGEST = 256

@@ -1,7 +1,5 @@
 """What jobs train: how long steps of each workload take, and how often its trainer logs them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

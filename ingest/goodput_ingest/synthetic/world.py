@@ -1,30 +1,18 @@
 """What happens in a fleet from its first to its last hour, before any source writes of it."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from datetime import datetime
 
-from goodput_ingest.synthetic.fleet import build
+from goodput_ingest.synthetic.fleet import Fleet, build
 from goodput_ingest.synthetic.habits import SECOND
-from goodput_ingest.synthetic.lives import live
-from goodput_ingest.synthetic.outages import period_s
+from goodput_ingest.synthetic.lives import Life, live
+from goodput_ingest.synthetic.outages import Outage, Silence, period_s
 from goodput_ingest.synthetic.plans import Plan, eventful
-from goodput_ingest.synthetic.schedule import REPAIR_SHARE, Schedule, play
-from goodput_ingest.synthetic.scrapes import scrapes
+from goodput_ingest.synthetic.schedule import REPAIR_SHARE, JobRun, Schedule, play
+from goodput_ingest.synthetic.scrapes import Scrapes, scrapes
 from goodput_ingest.synthetic.stories import kept_for_drills, live_drills
-from goodput_ingest.synthetic.written.kernels import kernel_logs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
-    from goodput_ingest.synthetic.fleet import Fleet
-    from goodput_ingest.synthetic.lives import Life
-    from goodput_ingest.synthetic.outages import Outage, Silence
-    from goodput_ingest.synthetic.schedule import JobRun
-    from goodput_ingest.synthetic.scrapes import Scrapes
-    from goodput_ingest.synthetic.written.kernels import Kernels
+from goodput_ingest.synthetic.written.kernels import Kernels, kernel_logs
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,14 @@
 """The page `/metrics` of a made-up engine at a moment, as its product's exporter writes it."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from goodput_ingest.synthetic_serving.load import Load
 from goodput_ingest.synthetic_serving.names import BUCKETS, LABELS, OF_REQUESTS, SERIES
 from goodput_ingest.synthetic_serving.state import Lifetime, State
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from goodput_ingest.synthetic_serving.load import Load
 
 Labels = tuple[tuple[str, str], ...]
 

@@ -4,17 +4,13 @@ An engine takes the requests in turn into a batch of `slots`. A prompt takes its
 prefill rate, tokens come at one distance for each request, the longer the more requests run.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 SECOND: Final = 1000
 INPUT_MEDIAN, OUTPUT_MEDIAN = 700.0, 160.0

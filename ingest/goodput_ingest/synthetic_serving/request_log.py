@@ -1,17 +1,12 @@
 """The log of the requests of a load, as the source `serving-requests` reads it."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from goodput_ingest.synthetic_serving.load import Load
+from goodput_ingest.synthetic_serving.load import Load
 
 COLUMNS = (
     *("request_id", "arrival", "first_token", "end", "input_tokens", "output_tokens"),

@@ -6,20 +6,17 @@ requests, so that it has a queue at noon while the other has room; it is restart
 its model again, and at night nobody asks.
 """
 
-from __future__ import annotations
-
 import gzip
 import math
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
 
 from goodput_ingest.synthetic_serving.exporter import scrapes
 from goodput_ingest.synthetic_serving.load import Engine, Life, Load, arrivals, serve
 from goodput_ingest.synthetic_serving.request_log import request_log_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 CLUSTER: Final = "inference"
 NODE, MODEL, NAMESPACE = "serve-a01", "llama-3.1-70b", "llm"
@@ -30,32 +27,6 @@ PER_S_MAX: Final = 0.2
 NIGHT: Final = (1, 5)  # hours of the day without a request
 RESTART_HOUR, LOAD_S = 10, 240
 SCRAPE_MS, READING_MS = 120_000, 60_000
-RECIPE: Final = """\
-# How to read this site in: path, source, and what the file does not say of itself.
-
-[[ingest]]
-path = "gpus.prom.gz"
-source = "dcgm"
-cluster = "inference"
-
-[[ingest]]
-path = "engines.prom.gz"
-source = "serving-metrics"
-cluster = "inference"
-
-[[ingest]]
-path = "requests.jsonl"
-source = "serving-requests"
-cluster = "inference"
-
-[[ingest]]
-path = "rates.csv"
-source = "rates"
-"""
-RATES: Final = """\
-cluster,gpu_model,price_per_gpu_h,note
-inference,H100,2.50,made up
-"""
 READING: Final = (
     "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_PROF_SM_ACTIVE",
     "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_FB_USED",
@@ -73,8 +44,8 @@ def write(folder: Path, *, end: datetime, hours: int, seed: int) -> None:
     _write_gzip(folder / "gpus.prom.gz", "".join(_readings(loads, span)))
     _write_gzip(folder / "engines.prom.gz", scrapes(loads, *span, step_ms=SCRAPE_MS))
     (folder / "requests.jsonl").write_text(request_log_lines(loads), "utf-8", newline="\n")
-    (folder / "rates.csv").write_text(RATES, "utf-8", newline="\n")
-    (folder / "demo.toml").write_text(RECIPE, "utf-8", newline="\n")
+    for name in ("rates.csv", "demo.toml"):
+        (folder / name).write_bytes((files("goodput_ingest.synthetic_serving") / name).read_bytes())
 
 
 def _load(pod: int, span: tuple[int, int], seed: int) -> Load:

@@ -1,18 +1,14 @@
 """What an engine has counted and does at a moment of its life, whatever its product calls it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
+from goodput_ingest.synthetic_serving.load import Load
 
-    from goodput_ingest.synthetic_serving.load import Load
-
-    Values = npt.NDArray[np.float64]
+Values = npt.NDArray[np.float64]
 
 NEVER = 2**62
 

@@ -1,15 +1,10 @@
 """Writes the headers of the SQL files as comments into the database, for any client."""
 
-from __future__ import annotations
+from collections.abc import Collection, Iterable
 
-from typing import TYPE_CHECKING
+import duckdb
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    import duckdb
-
-    from goodput_queries.catalog.models import Model
+from goodput_queries.catalog.models import Model
 
 
 def describe(cursor: duckdb.DuckDBPyConnection, model: Model) -> None:

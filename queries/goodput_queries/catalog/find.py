@@ -1,7 +1,5 @@
 """Find a table or view by its name, with or without its layer."""
 
-from __future__ import annotations
-
 import difflib
 
 from goodput_queries.catalog.header import Header

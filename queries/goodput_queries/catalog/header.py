@@ -4,8 +4,6 @@ A directive is a line `-- name: value`, clauses of the value are separated by se
 what follows `, since ` is for the reader. queries/README.md has the table of them.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Final

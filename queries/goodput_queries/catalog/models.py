@@ -1,20 +1,15 @@
 """The SQL files: their headers (what a row is, grain, columns) and the order of the build."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from functools import cache
 from graphlib import TopologicalSorter
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from importlib.resources.abc import Traversable
 
 from goodput_queries.catalog import rules, thresholds
 from goodput_queries.catalog.header import Header, header, names
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
-    from importlib.resources.abc import Traversable
 
 BASE_LAYERS = ("raw", "billing", "state")  # tables that no build can recompute, by their writer
 BUILT_LAYERS = ("staging", "intermediate", "temp", "marts", "checks")

@@ -5,19 +5,15 @@ those of its `rule.sql`, or of the mart that it names as its family, which finds
 one pass. How views and tables are made of the folders: `queries/README.md`.
 """
 
-from __future__ import annotations
-
 import tomllib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from importlib.resources.abc import Traversable
+from typing import Any
 
 from goodput_queries.errors import RuleError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from importlib.resources.abc import Traversable
 
 FOLDER = files("goodput_queries") / "rules"
 LOSSES = "loss_findings"  # the family of losses of the ledger, which `marts.findings` reads itself

@@ -6,8 +6,6 @@ A limit that is read by a subquery is a join of the plan. Findings name over a h
 time of their planning went into the order of these joins.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from functools import cache

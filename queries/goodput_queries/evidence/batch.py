@@ -1,16 +1,11 @@
 """Batches: rows of one raw table and rejected rows, as an ingestor passes them to the store."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+import polars as pl
 
-    import polars as pl
-
-    from goodput_queries.evidence.batch_keys import Keys
+from goodput_queries.evidence.batch_keys import Keys
 
 REJECT_CONTENT_MAX_CHARS = 500
 

@@ -1,14 +1,10 @@
 """Finds repeated keys in the frame of a batch, in a tenth of the database's time."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import polars as pl
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 MICROSECONDS: Final = pl.Datetime("us")
 RUN_MIN_ROWS: Final = 8  # shorter runs are no sooner compared than hashed

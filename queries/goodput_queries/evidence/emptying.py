@@ -1,13 +1,7 @@
 """Removes all evidence from a database, as if nothing had ever been loaded."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from goodput_queries.catalog import models
-
-if TYPE_CHECKING:
-    from goodput_queries.storage.database_file import DatabaseFile
+from goodput_queries.storage.database_file import DatabaseFile
 
 KEPT = frozenset({"catalog", "source_status"})  # the schema version, and how live sources are doing
 

@@ -4,23 +4,17 @@ Rows carry the number of the load that wrote them. A row that two files contain 
 is deleted with the load that wrote it; the other file must then be ingested again.
 """
 
-from __future__ import annotations
-
 import difflib
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+
+import duckdb
+import polars as pl
 
 from goodput_queries.catalog import models
 from goodput_queries.errors import StoreError
 from goodput_queries.evidence.load import SEQUENCE
 from goodput_queries.evidence.retention import OF_READINGS, kept_from_ms
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import duckdb
-    import polars as pl
-
-    from goodput_queries.storage.database_file import DatabaseFile
+from goodput_queries.storage.database_file import DatabaseFile
 
 
 def forget(store: DatabaseFile, origins: Sequence[str]) -> pl.DataFrame:

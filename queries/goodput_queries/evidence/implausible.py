@@ -4,23 +4,17 @@ Ingest rejects them before they are loaded, but a database may be older than tha
 of 2036 moves the end of a cluster's evidence there, one of 1970 makes half a million hours.
 """
 
-from __future__ import annotations
+from collections.abc import Iterable
+from datetime import datetime
 
-from typing import TYPE_CHECKING
+import duckdb
 
 from goodput_queries.catalog import models
+from goodput_queries.catalog.models import Model
 from goodput_queries.evidence import plausible
 from goodput_queries.evidence.batch import REJECT_CONTENT_MAX_CHARS
 from goodput_queries.evidence.load import SEQUENCE
 from goodput_queries.evidence.retention import keep_from
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
-
-    import duckdb
-
-    from goodput_queries.catalog.models import Model
 
 HOUR_MS = 3_600_000
 

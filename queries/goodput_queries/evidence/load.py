@@ -1,24 +1,18 @@
 """Loads a batch into its raw table: upserts rows by key and stores its rejects."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import duckdb
 import polars as pl
 
 from goodput_queries.catalog import models
+from goodput_queries.catalog.models import Model
 from goodput_queries.errors import StoreError
 from goodput_queries.evidence.batch import REJECT_CONTENT_MAX_CHARS, Batch, Loaded
 from goodput_queries.evidence.batch_keys import RANGED, Keys, are_as_stored, keys_of
 from goodput_queries.storage.row_groups import ROW_GROUP
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import duckdb
-
-    from goodput_queries.catalog.models import Model
 
 REPLACE = "replace"  # `keep: replace` in a table's header: what came last holds
 BEGIN, END = "valid_from_at", "valid_to_at"  # of tables with `scd_key` in their header

@@ -6,14 +6,10 @@ A build looks for them, so that it does not matter what came first, or whether a
 followed or pulled from a lake.
 """
 
-from __future__ import annotations
+from collections.abc import Set as AbstractSet
+from typing import Final
 
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Set as AbstractSet
-
-    import duckdb
+import duckdb
 
 TABLES: Final = {"raw.job_events", "raw.job_runs"}
 CLUSTERS: Final = """select cluster from raw.job_runs where cluster is not null

@@ -4,13 +4,9 @@ The headers of the raw tables list the columns: `observed` ones are times of obs
 ones may be in the future.
 """
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Final
 
 EARLIEST: Final = datetime(2000, 1, 1)  # noqa: DTZ001 -- as all moments of the store: naive UTC
 AHEAD_MAX: Final = timedelta(hours=1)  # a reader's clock and a source's may differ by so much

@@ -5,23 +5,15 @@ every build reads, and late-arriving evidence does not change them, unless all o
 are ingested again: then the build recomputes them (`reopen_hours`).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from datetime import UTC
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
 
+import duckdb
 import polars as pl
 
 from goodput_queries.errors import StoreError, TooMuchDroppedError, UnbuiltError
 from goodput_queries.evidence.plausible import utc_now
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    import duckdb
-
-    from goodput_queries.storage.database_file import DatabaseFile
+from goodput_queries.storage.database_file import DatabaseFile
 
 DAY_MS, HOUR_MS = 86_400_000, 3_600_000
 SHARE_MAX = 0.1  # of the rows of a table: more at once only by `is_confirmed`

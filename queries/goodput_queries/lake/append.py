@@ -8,21 +8,20 @@ import random
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+
 from goodput_queries.errors import StoreError
+from goodput_queries.evidence.batch import Batch
 from goodput_queries.evidence.load import REPLACE
 from goodput_queries.lake import archive, delta
+from goodput_queries.lake.arrange import LakeTable
 from goodput_queries.lake.delta import delta_errors, deltalake
 from goodput_queries.lake.loads import NOTE, note_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pyarrow as pa
-
-    from goodput_queries.evidence.batch import Batch
-    from goodput_queries.lake.arrange import LakeTable
     from goodput_queries.lake.objects import LakePlace
 
 TRIES: Final = 40  # of a commit that others overtake; the library tries again as often itself

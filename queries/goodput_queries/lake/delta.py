@@ -5,10 +5,11 @@ The package is imported here alone, so that a missing one is the same sentence e
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from goodput_queries.errors import MissingExtraError, StoreError
-from goodput_queries.lake.arrange import DIGEST
+from goodput_queries.lake.arrange import DIGEST, LakeTable
 
 try:
     import deltalake
@@ -16,12 +17,9 @@ try:
 except ImportError as error:
     raise MissingExtraError("a lake", "lake") from error
 
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     import pyarrow as pa
-
-    from goodput_queries.lake.arrange import LakeTable
 
 __all__ = ["create", "created", "delta_errors", "deltalake", "first_line", "opened"]
 

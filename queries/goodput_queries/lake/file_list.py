@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from goodput_queries.lake.arrange import BUCKET, DAY, DIGEST
+from goodput_queries.lake.selection import Selection
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
-
-    from goodput_queries.lake.selection import Selection
 
 
 class FileList:

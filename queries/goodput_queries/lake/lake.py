@@ -8,14 +8,16 @@
 The layout is that of docs/decisions/0143-lake.md.
 """
 
-from __future__ import annotations
-
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
+
+import pyarrow as pa
 
 from goodput_queries.errors import RowsRefusedError, StoreError
-from goodput_queries.evidence.batch import Loaded
+from goodput_queries.evidence.batch import Batch, Loaded
 from goodput_queries.lake import archive, delta
 from goodput_queries.lake.append import Appender
 from goodput_queries.lake.arrange import DIGEST, LakeTable, arranged, lake_table
@@ -23,15 +25,6 @@ from goodput_queries.lake.file_list import FileList
 from goodput_queries.lake.loads import LakeCommit, loads_schema, rejects_of
 from goodput_queries.lake.objects import LakePlace
 from goodput_queries.lake.selection import Selection
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-    from datetime import datetime
-
-    import pyarrow as pa
-    from deltalake import DeltaTable
-
-    from goodput_queries.evidence.batch import Batch
 
 __all__ = ["Lake", "LakeCommit"]
 
@@ -158,7 +151,7 @@ class Lake(LakePlace):
         found = None if "://" in self.url else self._opened(table)
         return None if found is None else FileList(found)
 
-    def _opened(self, table: str, version: int | None = None) -> DeltaTable | None:
+    def _opened(self, table: str, version: int | None = None) -> delta.deltalake.DeltaTable | None:
         """Return a table of the lake; None where nothing was written to it yet."""
         lake_table(table)  # an unknown name is an error, not an empty table
         return delta.opened(self.url_of(table), self.storage_options, version)
@@ -176,8 +169,6 @@ def _canonical(url: str) -> str:
 
 
 def _projected(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
-    import pyarrow as pa  # noqa: PLC0415 -- as in `rows`
-
     return pa.schema([schema.field(name) for name in names])
 
 

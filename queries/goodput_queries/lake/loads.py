@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -13,8 +14,6 @@ from goodput_queries.evidence.batch import REJECT_CONTENT_MAX_CHARS, Batch
 from goodput_queries.lake.arrange import LakeTable, window
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pyarrow as pa
 
     from goodput_queries.lake.objects import LakeObjects

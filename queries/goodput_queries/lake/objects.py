@@ -1,9 +1,8 @@
 """Where a lake is, and its small files beside its tables, in its folder or object store."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from goodput_queries.catalog import models
 from goodput_queries.errors import MissingExtraError, StoreError
@@ -14,9 +13,6 @@ try:
     from obstore.store import from_url
 except ImportError as error:
     raise MissingExtraError("a lake", "lake") from error
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 READ_AT_ONCE: Final = 16
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
@@ -14,14 +15,12 @@ from goodput_queries.lake import delta
 from goodput_queries.lake.arrange import CLUSTER, DAY
 from goodput_queries.lake.delta import delta_errors, deltalake
 from goodput_queries.scope import Scope
+from goodput_queries.storage.database_file import DatabaseFile, Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     import pyarrow as pa
 
     from goodput_queries.lake.lake import Lake
-    from goodput_queries.storage.database_file import DatabaseFile, Reader
 
 HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS

@@ -1,12 +1,12 @@
 """Brings the loads of a lake into a database: all rows but readings, which stay in the lake."""
 
-from __future__ import annotations
-
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+import duckdb
 import polars as pl
 
 from goodput_queries.catalog import models
@@ -15,17 +15,9 @@ from goodput_queries.evidence import load as loading
 from goodput_queries.evidence.batch import Batch, Reject
 from goodput_queries.lake import statuses
 from goodput_queries.lake.arrange import DIGEST, READINGS
-from goodput_queries.lake.lake import Lake
+from goodput_queries.lake.lake import Lake, LakeCommit
 from goodput_queries.lake.loads import EPOCH
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import duckdb
-
-    from goodput_queries.lake.lake import LakeCommit
-    from goodput_queries.storage.database_file import DatabaseFile
-
+from goodput_queries.storage.database_file import DatabaseFile
 
 DAY_MS: Final = 86_400_000
 ROWS_AT_ONCE: Final = 2_000_000

@@ -1,15 +1,11 @@
 """Which rows of a table of the lake are wanted, as conditions on files and on rows."""
 
-from __future__ import annotations
-
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
 from goodput_queries.lake.arrange import BUCKET, DAY, DIGEST, LakeTable
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-    from datetime import datetime
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
+import polars as pl
 
 from goodput_queries.catalog import models
 from goodput_queries.errors import QueryError, StoreError
@@ -20,10 +22,6 @@ from goodput_queries.lake.arrange import BUCKETED, lake_table, window
 from goodput_queries.scope import EVERYTHING, Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import polars as pl
-
     from goodput_queries.lake.lake import Lake
 
 log = logging.getLogger(__name__)

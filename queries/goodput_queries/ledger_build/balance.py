@@ -5,20 +5,15 @@ inventory, without holes and overlaps, with no negative time, and add up to its 
 of a GPU make one GPU, in one place; the roll-up by node has the same time in known categories.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+
+import duckdb
 
 from goodput_queries.errors import UnbalancedError
 from goodput_queries.ledger_build import materialise
+from goodput_queries.ledger_build.dirty import DirtySet
 from goodput_queries.ledger_build.passes import passes
-
-if TYPE_CHECKING:
-    import duckdb
-
-    from goodput_queries.ledger_build.dirty import DirtySet
 
 UNITS, ROLL_UP = "intermediate.int_gpu_units", "marts.ledger_hourly_by_node"
 EXAMPLE_MAX = 400  # characters: names are untrusted input

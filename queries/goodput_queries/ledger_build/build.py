@@ -5,38 +5,29 @@ way that its header names (`materialise.py`), and adds to the dirty set where th
 full build takes the same road with everything dirty, so that both give the same rows.
 """
 
-from __future__ import annotations
-
 import time
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+import duckdb
 import polars as pl
 
 from goodput_queries import serving_objectives
 from goodput_queries.catalog import models
+from goodput_queries.catalog.models import Model
 from goodput_queries.errors import UnbalancedError
 from goodput_queries.evidence import forgetting, log_clusters, retention
 from goodput_queries.evidence.implausible import reject_implausible_rows
 from goodput_queries.ledger_build import balance, dirty, dirty_runs, materialise, watermarks
-from goodput_queries.ledger_build.dirty import Change
-from goodput_queries.ledger_build.dirty_hours import ranges
+from goodput_queries.ledger_build.dirty import Change, DirtySet
+from goodput_queries.ledger_build.dirty_hours import DirtyHours, ranges
 from goodput_queries.ledger_build.distributed.distribute import Parts
+from goodput_queries.ledger_build.distributed.lake_binding import LakeBinding
 from goodput_queries.ledger_build.distributed.unpublished import note_unpublished_days
 from goodput_queries.ledger_build.placement.incremental import place_again
 from goodput_queries.ledger_build.placement.set_wise import STAGES, place_all, write
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import duckdb
-
-    from goodput_queries.catalog.models import Model
-    from goodput_queries.ledger_build.dirty import DirtySet
-    from goodput_queries.ledger_build.dirty_hours import DirtyHours
-    from goodput_queries.ledger_build.distributed.lake_binding import LakeBinding
-    from goodput_queries.serving_objectives import ServingObjective
-    from goodput_queries.storage.database_file import DatabaseFile
+from goodput_queries.serving_objectives import ServingObjective
+from goodput_queries.storage.database_file import DatabaseFile
 
 EVENTS = ("numbered_events", "inferred_events", "google_events")  # of the runs that are dirty
 SUMMARY_SCHEMA = {"stage": pl.String, "rows": pl.Int64, "seconds": pl.Float64}

@@ -1,13 +1,8 @@
 """Where the rows of a stage differ from those of the previous build."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+import duckdb
 
 from goodput_queries.ledger_build.dirty_hours import HOUR_MS, DirtyHours
-
-if TYPE_CHECKING:
-    import duckdb
 
 IDLE_MARGIN_MS = (
     300_000  # what happens within idle_min_ms of an hour may change what the hour is called

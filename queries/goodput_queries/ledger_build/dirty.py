@@ -7,23 +7,19 @@ known only once it was computed: therefore the set is closed in the order of the
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING
+
+import duckdb
 
 from goodput_queries.catalog import models
+from goodput_queries.catalog.models import Model
 from goodput_queries.evidence import retention
 from goodput_queries.ledger_build.differences import IDLE_MARGIN_MS
 from goodput_queries.ledger_build.dirty_hours import EVERY, HOUR_MS, NOTHING, DirtyHours, Hours
 from goodput_queries.ledger_build.watermarks import reading_margin_ms
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    import duckdb
-
-    from goodput_queries.catalog.models import Model
 
 SERVING_TABLES = ("serving_samples", "serving_histograms", "serving_requests")
 # a sample covers the time since the one before it, over serving_gap_max_ms and the ten minutes

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Collection, Iterable, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
 
 HOUR_MS = 3_600_000
 Hours = Set[int]  # since the epoch

@@ -8,23 +8,15 @@ dirty_job_runs    all job runs of the runs that these concern: a later attempt d
 A full build has everything in them.
 """
 
-from __future__ import annotations
+from collections.abc import Collection
 
-from typing import TYPE_CHECKING
+import duckdb
 
 from goodput_queries.catalog import models
 from goodput_queries.ledger_build import materialise
 from goodput_queries.ledger_build.differences import differences, job_run_hours
-from goodput_queries.ledger_build.dirty import NODES
-from goodput_queries.ledger_build.dirty_hours import EVERY, HOUR_MS, ranges
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    import duckdb
-
-    from goodput_queries.ledger_build.dirty import DirtySet
-    from goodput_queries.ledger_build.dirty_hours import DirtyHours
+from goodput_queries.ledger_build.dirty import NODES, DirtySet
+from goodput_queries.ledger_build.dirty_hours import EVERY, HOUR_MS, DirtyHours, ranges
 
 JOB_RUNS_BEFORE = "temp.job_runs_before"
 _EVERY_RUN_ID = """select cluster, run_id from staging.stg_job_events

@@ -11,15 +11,14 @@ merged    rows of new loads are upserted by the columns of the grain
 What of a stage is dirty, `dirty.close` says.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import duckdb
 
 from goodput_queries.catalog import models as sql_models
 from goodput_queries.catalog.comments import describe
+from goodput_queries.catalog.models import Model
 from goodput_queries.errors import BuildError
 from goodput_queries.ledger_build.differences import (
     changed_hours,
@@ -35,11 +34,6 @@ from goodput_queries.ledger_build.dirty_hours import (
     DirtyHours,
 )
 from goodput_queries.ledger_build.passes import note_reading_parts, passes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from goodput_queries.catalog.models import Model
 
 PASS_MAX_GPU_HOURS = 24_000  # bounds the memory of one pass over readings: about 1 GB
 # stages of the ledger have fewer rows; smaller passes leave cores idle between their statements

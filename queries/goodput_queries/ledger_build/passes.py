@@ -1,17 +1,12 @@
 """How work is divided: hours into passes of bounded size, the readings of a pass into parts."""
 
-from __future__ import annotations
-
 import bisect
+from collections.abc import Collection
 from itertools import accumulate
-from typing import TYPE_CHECKING
+
+import duckdb
 
 from goodput_queries.ledger_build.dirty_hours import HOUR_MS
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    import duckdb
 
 READINGS_OF_A_PART = 400_000
 

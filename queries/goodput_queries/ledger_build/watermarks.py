@@ -4,12 +4,7 @@ Builds update them from new loads alone, so that no build scans all raw rows, an
 rows that retention dropped stay known.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import duckdb
+import duckdb
 
 READING_MARGIN_MS = 900_000  # over ten intervals of a source that reads every minute or oftener
 SLOW_READING_MARGIN_MS = 3_600_000

@@ -1,7 +1,5 @@
 """How much one select of a person may take."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 WORKER_START_S = 5  # CPU seconds of a worker beside those of the statement: start, rows in and out

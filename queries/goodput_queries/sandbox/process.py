@@ -1,7 +1,5 @@
 """The process in which one select of a person runs: started for it, killed at its deadline."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import subprocess
@@ -10,12 +8,10 @@ import threading
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from goodput_queries.errors import QueryError
-
-if TYPE_CHECKING:
-    from goodput_queries.sandbox.limits import Limits
+from goodput_queries.sandbox.limits import Limits
 
 WORKER = Path(__file__).with_name("worker.py")
 LENGTH_BYTES = 8

@@ -5,28 +5,21 @@ reader; the statement itself runs in the worker on these rows. So it cannot reac
 message about either that the reader may not see, whatever it consists of.
 """
 
-from __future__ import annotations
-
 import difflib
 import io
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import polars as pl
 
+from goodput_queries.database import Store
 from goodput_queries.errors import NotPermittedError, QueryError
 from goodput_queries.remote import packed
-from goodput_queries.sandbox.limits import DEFAULT
+from goodput_queries.sandbox.limits import DEFAULT, Limits
 from goodput_queries.sandbox.process import WorkerProcess
 from goodput_queries.sandbox.views import SCHEMAS, View, offered
 from goodput_queries.scope import EVERYTHING, Scope
 from goodput_queries.storage.row_access import LIMITED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from goodput_queries.database import Store
-    from goodput_queries.sandbox.limits import Limits
 
 
 @dataclass(frozen=True)

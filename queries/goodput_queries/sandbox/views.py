@@ -1,19 +1,13 @@
 """What people may select from: marts and reference tables, with the meaning of their columns."""
 
-from __future__ import annotations
-
 import re
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from goodput_queries.catalog.find import catalogue
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from goodput_queries.database import Store
+from goodput_queries.database import Store
 
 SCHEMAS = ("marts", "reference")
 # By the end of a column's name; the longest comes first

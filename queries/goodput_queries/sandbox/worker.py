@@ -8,22 +8,18 @@ Messages on stdin and stdout: the length of a JSON object in eight bytes, the ob
 `bytes` says so, that many bytes of an Arrow IPC stream.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json
 import os
 import resource
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 from pyarrow import ipc
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LENGTH_BYTES = 8
 MIB = 1 << 20

@@ -4,8 +4,6 @@ The copy is made by another program (`cp`): a second file handle of this process
 lock on the database as soon as it is closed.
 """
 
-from __future__ import annotations
-
 import fcntl
 import re
 import shutil

@@ -1,16 +1,12 @@
 """Error messages for a damaged database file, with the steps to recover."""
 
-from __future__ import annotations
-
 import logging
 import re
 import shlex
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import duckdb
+import duckdb
 
 log = logging.getLogger(__name__)
 

@@ -1,13 +1,13 @@
 """The one module that opens DuckDB: one process owns the file, each call takes its own cursor."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import duckdb
+import polars as pl
 
 from goodput_queries.errors import BuildError, QueryError, StoreError
 from goodput_queries.scope import EVERYTHING, Scope
@@ -21,16 +21,10 @@ from goodput_queries.storage import (
     staged_views,
     template,
 )
+from goodput_queries.storage.migrations import Migration
 from goodput_queries.storage.opening import ATTACHED_AS, IN_MEMORY
 from goodput_queries.storage.private import keep_private
 from goodput_queries.storage.view_cache import ViewCache
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    import polars as pl
-
-    from goodput_queries.storage.migrations import Migration
 
 NOT_WRITTEN = (duckdb.IOException, duckdb.FatalException)  # the disk is full, the file is gone ...
 

@@ -1,19 +1,14 @@
 """Lock files for work that one process at a time may do; a lock ends with its process."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from goodput_queries.errors import StoreError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 WAIT_S = 0.1  # not zero: a file that its holder removed as it was opened is opened again
 

@@ -5,22 +5,17 @@ line is the sentence that is logged. Files made before versions were recorded ar
 pending migrations run in one transaction, before raw tables get the columns they lack.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import duckdb
 
 from goodput_queries.errors import StoreError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import duckdb
 
 log = logging.getLogger(__name__)
 

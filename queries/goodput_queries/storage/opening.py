@@ -1,21 +1,17 @@
 """Opening a file as a database of ours, the sentence where that fails, and closing it."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 
 from goodput_queries.errors import StoreError
 from goodput_queries.storage import damage, migrations
 from goodput_queries.storage.row_groups import ROW_GROUP
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 IN_MEMORY = ":memory:"
 ATTACHED_AS = "goodput"

@@ -4,15 +4,10 @@ DuckDB makes the file, its write-ahead log and temporary files when it needs the
 is that of the process (umask). What is written for others is made within `for_others`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import threading
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
 
 PRIVATE = 0o077  # what others may not
 _given: int | None = None  # the umask with which the process began

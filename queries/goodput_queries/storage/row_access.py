@@ -6,19 +6,15 @@ DuckDB itself, so that quoted names, subqueries, common table expressions and fu
 are found wherever they stand.
 """
 
-from __future__ import annotations
-
 import json
+from collections.abc import Generator, Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 
 from goodput_queries.catalog.find import catalogue
 from goodput_queries.errors import NotPermittedError
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
 
 LIMITED = "You see the rows of your teams only"
 _NODES = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"}

@@ -1,12 +1,10 @@
 """The schema of a database file: base tables, reference tables, macros, views and empty stages."""
 
-from __future__ import annotations
-
 import hashlib
 import logging
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import duckdb
 
@@ -14,9 +12,6 @@ from goodput_queries.catalog import models, rules
 from goodput_queries.catalog.comments import describe_all
 from goodput_queries.errors import BuildError
 from goodput_queries.storage import migrations
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 log = logging.getLogger(__name__)
 

@@ -1,13 +1,10 @@
 """The variables of a connection through which marts read the scope."""
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+import duckdb
 
-if TYPE_CHECKING:
-    import duckdb
-
-    from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope
 
 HOUR_MS = 3_600_000
 

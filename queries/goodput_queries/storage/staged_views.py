@@ -7,20 +7,13 @@ instead, and what reads it, reads that. A view without the header that reads suc
 temporary view, so that it reads that table too.
 """
 
-from __future__ import annotations
-
+from collections.abc import Container, Mapping
 from functools import cache
-from typing import TYPE_CHECKING
+
+import duckdb
 
 from goodput_queries.catalog import models
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
-
-    import duckdb
-
-    from goodput_queries.catalog.models import Model
-
+from goodput_queries.catalog.models import Model
 
 _columns_of: dict[str, str] = {}
 

@@ -5,23 +5,18 @@ home, a folder that is only to be read, a full disk), or none can be copied, a d
 from the SQL files.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import duckdb
 
 from goodput_queries.errors import GoodputError
 from goodput_queries.storage import damage, migrations, schema
 from goodput_queries.storage.file_lock import hold_lock_file
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 KEPT = 4  # so that two versions that are used in turn do not replace each other's
 WAIT_S = 30.0  # for a process that makes the template now

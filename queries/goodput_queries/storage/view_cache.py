@@ -9,26 +9,21 @@ A read evaluates what is missing in its own transaction, so that all it sees is 
 publishes its tables once it has ended. Two reads at the same time may both evaluate the same view.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 import threading
 from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import duckdb
 
 from goodput_queries.catalog import models
+from goodput_queries.catalog.models import Model
 from goodput_queries.storage import staged_views
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    import duckdb
-
-    from goodput_queries.catalog.models import Model
 
 DATABASE = "kept"
 ROWS_MAX = 4_000_000  # the ten minutes of 10,000 GPUs and a day are 1.4 million

@@ -79,7 +79,7 @@ def test_an_unknown_run_is_an_error_of_each_command(database):
 
 
 @pytest.mark.parametrize("option", ["--run", "--node", "--team"])
-@pytest.mark.parametrize("scenario", ["halve-a-loss", "upgrade", "idle-policy"])
+@pytest.mark.parametrize("scenario", ["halve-a-loss", "upgrade"])
 def test_what_if_refuses_a_filter_that_it_has_no_use_for(database, scenario, option):
     result = asked(database, "what-if", scenario, option, "nlp")
 

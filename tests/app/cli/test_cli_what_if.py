@@ -6,7 +6,6 @@ import pytest
 from tests.app.command_line import run
 from tests.app.cost_page import SACCT, cost_file
 
-from goodput_app.cli import what_if
 from goodput_app.settings import settings
 from goodput_scenarios.scenarios import SCENARIOS
 
@@ -42,18 +41,11 @@ def rows(result):
     return {row["label" if row["kind"] == "answer" else "name"]: row for row in found}
 
 
-EVERYTHING_GIVEN = {
-    "power-cap": ("--set", "price_per_kwh=0.1"),
-    "prices": ("--set", "new_price_per_gpu_h=3"),
-}
+EVERYTHING_GIVEN = {"power-cap": ("--set", "price_per_kwh=0.1")}
 UPGRADE = [
     "upgrade", "--format", "json", "--set", "old_gpus=100", "--set", "old_power_w=700",
     "--set", "new_gpus=50", "--set", "new_power_w=1000", "--set", "price_per_kwh=0.10",
 ]  # fmt: skip
-
-
-def test_the_commands_scenarios_are_all_that_there_are():
-    assert [*SCENARIOS, what_if.IDLE_POLICY] == [*what_if.NAMES]
 
 
 def test_values_given_by_hand_answer_with_the_formula_and_what_nothing_reports_is_asked_for(
@@ -75,11 +67,10 @@ def test_values_given_by_hand_answer_with_the_formula_and_what_nothing_reports_i
 
 
 def test_what_the_ledger_knows_bears_its_view(database):
-    found = rows(asked(database, "prices", "--format", "json", "--set", "new_price_per_gpu_h=3"))
+    found = rows(asked(database, "power-cap", "--format", "json"))
 
-    assert found["held_gpu_h"]["low"] == 24
-    assert found["price_per_gpu_h"]["basis"].startswith("marts.gpu_models: ")
-    assert found["Difference"]["low"] == 24
+    assert found["held_ratio"]["low"] == pytest.approx(24 / 52)
+    assert found["held_ratio"]["basis"].startswith("marts.gpu_models: ")
 
 
 @pytest.mark.parametrize(
@@ -115,17 +106,6 @@ def test_a_scenario_without_any_subject_is_still_answered_by_hand(database):
     assert found["The same by Young"]["low"] == pytest.approx(7200)
 
 
-def test_idle_policies_stand_beside_each_other_and_move_money_alone(database):
-    result = asked(database, "idle-policy", "--format", "json")
-
-    found = json.loads(result.stdout)
-    assert [row["account"] for row in found if row["is_account"]] == ["nlp"]
-    assert {"none_cost", "proportional_cost", "uniform_cost", "by_quota_cost"} < found[0].keys()
-    totals = {round(sum(row[f"{name}_cost"] for row in found), 2) for name in ("none", "uniform")}
-    assert totals == {104.0}
-    assert "Whole days, 2026-11-19 to 2026-11-19 (UTC); the site's: none." in result.stderr
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -136,7 +116,6 @@ def test_idle_policies_stand_beside_each_other_and_move_money_alone(database):
         ),
         (["upgrade", "--set", "new_gpus"], "'new_gpus' is not like new_gpus=50."),
         (["upgrade", "--set", "new_gpus=nan"], "New GPUs is NaN"),
-        (["idle-policy", "--of", "h100"], "idle-policy takes neither --of nor --set"),
     ],
 )
 def test_a_wrong_value_is_a_usage_error(database, arguments, words):

@@ -1,7 +1,5 @@
 """`goodput doctor` on live sources: what answers, what is off, and the line that adds it."""
 
-from __future__ import annotations
-
 import re
 import threading
 import tomllib

@@ -1,7 +1,5 @@
 """A built database without evidence, whose findings are sources that do not answer."""
 
-from __future__ import annotations
-
 import contextlib
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta

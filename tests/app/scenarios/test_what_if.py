@@ -206,26 +206,6 @@ def test_less_than_a_day_gives_no_yearly_figure():
     assert found["Goodput gained"].worked == "0.04645 / 1.0 x 100 = 4.645 points"
 
 
-def test_another_price_charges_the_same_hours():
-    found = answers(
-        "prices",
-        new_price_per_gpu_h="2.5",
-        price_per_gpu_h=2,
-        held_gpu_h=1000,
-        productive_gpu_h=500,
-    )
-
-    assert exactly(found["Charge for allocated time"]) == 2500
-    assert exactly(found["Difference"]) == 500
-    assert exactly(found["Per useful GPU-hour"]) == 5
-
-
-def test_without_a_productive_hour_there_is_no_price_of_one():
-    found = answers("prices", new_price_per_gpu_h=2, held_gpu_h=10, productive_gpu_h=0)
-
-    assert found["Per useful GPU-hour"].span is None
-
-
 def test_what_a_person_gives_beats_what_was_measured():
     upgrade = SCENARIOS["upgrade"]
     measured = {"old_power_w": Given(Span.of(400), "measured", "marts.gpu_models")}

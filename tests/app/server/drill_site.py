@@ -1,7 +1,5 @@
 """The site of the live drill: exporters, a real Prometheus, a job that writes events, a server."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -9,17 +7,13 @@ import subprocess
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.app.served import GOODPUT, PATIENCE_S
 from tests.until import until
 
 from goodput_queries.errors import GoodputError
 from goodput_queries.remote import find_server
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 SCRAPE_MS = 500
 STEP_S = 0.5

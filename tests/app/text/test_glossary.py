@@ -1,12 +1,13 @@
 """The glossary: one definition for each label, the same on the screens and in docs/glossary.md."""
 
 import ast
+import tomllib
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from goodput_app.dashboard import theme
+from goodput_app.dashboard import table_columns, theme
 from goodput_app.dashboard.components import tables
 from goodput_app.text import glossary
 from goodput_billing.statement.amounts.charges import DEFINITION_VERSION
@@ -18,7 +19,10 @@ UNITS = ("_ms", "_s", "_ratio", "_cost", "_w", "_hz", "_c", "_h", "_kwh", "_kg")
 
 
 def headers():
-    """Yield column and header of each table that a module of the dashboard names."""
+    """Yield column and header of each table of the dashboard, and of each that a module names."""
+    for of_module in tomllib.loads(table_columns.FILE.read_text(encoding="utf-8")).values():
+        for table in of_module.values():
+            yield from table.items()
     for file in sorted(DASHBOARD.rglob("*.py")):
         for node in ast.parse(file.read_text(encoding="utf-8")).body:
             if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Dict):

@@ -1,7 +1,5 @@
 """The folder of cases made after reports, beside the external data, and what all of them read."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 A case without a test here fails the first one.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Cases of ledger defects and their scripts: each gives what the README beside them expects."""
 
-from __future__ import annotations
-
 import contextlib
 import runpy
 import shutil

@@ -21,7 +21,7 @@ from goodput_queries.errors import IngestError, QueryError
 from goodput_queries.scope import Scope
 
 LEDGER = """select category, blame, sum(gpu_ms)::bigint as gpu_ms, sum(cost) as cost
-    from marts.ledger_by_blame group by all order by all"""
+    from marts.ledger_blamed_by_node group by all order by all"""
 RUN = "lab/main"
 
 

@@ -271,7 +271,6 @@ def test_near_misses_do_not_crash(text):
 
 def small_blocks(monkeypatch, size, most=10_000):
     monkeypatch.setattr(exposition_blocks, "BLOCK_BYTES", size)
-    monkeypatch.setattr(exposition_blocks, "TAILS_BYTES", (size // 8, size // 4))
     monkeypatch.setattr(exposition_blocks, "BLOCK_MAX_BYTES", most)
 
 

@@ -1,23 +1,17 @@
 """How many polls after its evidence a finding is there: at most two."""
 
-from __future__ import annotations
-
 import json
 import threading
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from goodput_ingest.live.config import collectors
 from goodput_ingest.live.scheduler import Clock, Collection
 from goodput_ingest.live.store_lease import Held
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 INTERVAL_S = 10

@@ -1,17 +1,13 @@
 """GPUs of one node and their readings, for rules about anomalies."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.queries.conftest import Evidence
 
 from goodput_queries.scope import Scope
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 STEP_S = 30
 BUSY = {

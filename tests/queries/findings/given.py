@@ -18,15 +18,14 @@ seconds from the start of the evidence, and `n0-5` are six nodes, `a/0-7` eight 
 | `table` | rows of a raw table, again `every` so often; `rates`: counters, per second |
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 import tomllib
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.queries.anomalies.conftest import BUSY, IDLE
 from tests.queries.conftest import Evidence
@@ -35,9 +34,6 @@ from tests.queries.serving.load import HOUR, Serving, counters
 
 from goodput_ingest.live.status import Status, write
 from goodput_queries.catalog import rules
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Row = dict[str, Any]
 USES = {

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from tests.queries.conftest import Evidence
+from tests.queries.conftest import Evidence
 
 START_MS, TEARDOWN_MS, SAVE_MS, COMM_MS, READ_MS = 41_000, 3_000, 2_013, 1_000, 5_000
 HW_THERMAL = 0x40

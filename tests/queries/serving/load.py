@@ -1,16 +1,12 @@
 """Serving engines under a made-up load: what they would report, and what a log of it says."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tests.queries.conftest import Evidence
+from tests.queries.conftest import Evidence
 
 # of vLLM's time to first token
 BOUNDS = (

@@ -1,7 +1,5 @@
 """`goodput doctor`: problems first, each with the setting that fixes it."""
 
-from __future__ import annotations
-
 import click
 import polars as pl
 

@@ -1,14 +1,12 @@
 """`goodput doctor`: what is there, what is missing, and the line that adds it."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import platform
 import shutil
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -24,9 +22,6 @@ from goodput_queries.database import Store, open_store
 from goodput_queries.errors import GoodputError
 from goodput_queries.remote import RemoteStore
 from goodput_queries.storage.opening import IN_MEMORY
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 OPEN_WAIT_S = 1.0
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "chrome")

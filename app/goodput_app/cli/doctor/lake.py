@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from goodput_app.settings import settings, settings_file
+from goodput_queries.database import Store
 from goodput_queries.errors import GoodputError, install_command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from goodput_queries.database import Store
     from goodput_queries.lake.lake import Lake
 
     Finding = tuple[str, str, str, str]  # as in doctor.py: what, status, found, next

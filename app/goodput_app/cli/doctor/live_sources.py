@@ -1,12 +1,11 @@
 """What `goodput doctor` says of live sources: which answer, what they lack, what could be added."""
 
-from __future__ import annotations
-
 import re
 import threading
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import goodput_app
 from goodput_app.cli.serve import configured
@@ -15,7 +14,7 @@ from goodput_app.server.background import RETENTION_STATUS
 from goodput_app.settings import RetentionSettings, settings, settings_file
 from goodput_ingest.gpu_metrics import missing_counters
 from goodput_ingest.gpu_metrics.recommended import COUNTERS_FILE
-from goodput_ingest.live.config import collectors
+from goodput_ingest.live.config import Collector, collectors
 from goodput_ingest.live.store_lease import is_collected
 from goodput_ingest.live.tail import Tail
 from goodput_ingest.prometheus_api.discovery import Discovery
@@ -23,16 +22,11 @@ from goodput_ingest.run.unexpected import CAUGHT, unexpected
 from goodput_ingest.sources.kernel_log.live import KernelLogLive
 from goodput_ingest.sources.nvml.live import NvmlLive
 from goodput_ingest.sources.prometheus import Prometheus
+from goodput_queries.database import Store
 from goodput_queries.errors import GoodputError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from goodput_ingest.live.config import Collector
-    from goodput_queries.database import Store
-
-    Finding = tuple[str, str, str, str]  # as in doctor.py: what, status, found, next
-    Table = Mapping[str, Any]
+Finding = tuple[str, str, str, str]  # as in doctor.py: what, status, found, next
+Table = Mapping[str, Any]
 
 PATIENCE_S = 20.0  # for all sources together; one that hangs is named
 NEARBY_PATIENCE_S = 3.0

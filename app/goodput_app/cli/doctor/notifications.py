@@ -1,17 +1,12 @@
 """Part of `goodput doctor`: whether each target of notifications answers. Nothing is sent."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from goodput_app.settings import settings, settings_file
 from goodput_messages.send import probe
 from goodput_queries.errors import GoodputError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    Finding = tuple[str, str, str, str]  # as in doctor.py: what, status, found, next
+Finding = tuple[str, str, str, str]  # as in doctor.py: what, status, found, next
 
 
 def notification_findings() -> Iterator[Finding]:

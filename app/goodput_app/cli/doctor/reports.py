@@ -1,25 +1,18 @@
 """Part of `goodput doctor`: the last delivery of statements, what failed, who answers."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import goodput_app
-from goodput_app.settings import settings, settings_file
+from goodput_app.settings import Settings, settings, settings_file
 from goodput_billing.delivery.archive import past_statements
 from goodput_billing.delivery.due import LOOKED_BACK_DAYS, last_day
 from goodput_messages import http_post, mail
 from goodput_queries.errors import GoodputError
 from goodput_queries.storage.opening import IN_MEMORY
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from goodput_app.settings import Settings
-
-    Finding = tuple[str, str, str, str]  # as in doctor.py: what, status, found, next
+Finding = tuple[str, str, str, str]  # as in doctor.py: what, status, found, next
 
 EXAMPLE = Path(goodput_app.__file__).with_name("goodput.example.toml")
 BEHIND_DAYS = 2  # a day closes some hours after its end; a second one missing is too late

@@ -1,15 +1,10 @@
 """Part of `goodput doctor`: the facts that only a site's own files give, with the lines of one."""
 
-from __future__ import annotations
+from collections.abc import Iterator
 
-from typing import TYPE_CHECKING
+from goodput_queries.database import Store
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from goodput_queries.database import Store
-
-    Finding = tuple[str, str, str, str]  # as in doctor.py: what, status, found, next
+Finding = tuple[str, str, str, str]  # as in doctor.py: what, status, found, next
 
 FACTS = (  # what, its raw table, what is unknown without it, the lines that add it
     (

@@ -1,7 +1,5 @@
 """Who is signed in, and the way out: at the end of the side bar."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from goodput_app.access.current import current_identity, is_sign_in_required

@@ -1,24 +1,20 @@
 """A chart and the exact rows behind it, as CSV and Parquet; its own menu has the PNG."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import plotly.graph_objects as go
 import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import downloads, scope_bar, tables, wall
+from goodput_app.dashboard.components import scope_bar, tables, wall
+from goodput_app.dashboard.components.rows import downloads
 from goodput_app.dashboard.figures import shown
 from goodput_app.dashboard.figures.ledger import CONFIG
 from goodput_app.text import glossary
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import plotly.graph_objects as go
 
 AMOUNT = re.compile(r" (\d+\.\d %|\(\d+\))$")  # that an entry of a legend has behind its name
 SHORTEST = timedelta(seconds=1)  # of a range that is marked: else it was a click

@@ -1,9 +1,8 @@
 """A selected loss or gap: cause, confidence, evidence and links."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import streamlit as st
@@ -14,28 +13,15 @@ from goodput_app.dashboard.components.rows import cards
 from goodput_app.dashboard.components.runs import run_parts
 from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.figures import ledger as figures
+from goodput_app.dashboard.scope import View
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import headline, units
 from goodput_queries.scope import Scope
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from goodput_app.dashboard.scope import View
 
 RUN_PAGE = "pages/one_run.py"
 WASTE_PAGE = "pages/idle_gaps.py"
 VERDICT_PX, CATEGORY_PX = 230, 165
-LOSSES = {
-    "label": "Loss",
-    "run_name": "Run",
-    "team": "Team",
-    "node": "Node",
-    "gpu_ms": "GPU time",
-    "cause": "Cause",
-    "confidence": "Confidence",
-    "cost": "Cost",
-    "fix": "What to do",
-}
+LOSSES = headers("details.losses")
 # the columns that are seen have room on a page 1,000 px wide
 LOSS_WIDTHS_PX = {
     "label": 125,

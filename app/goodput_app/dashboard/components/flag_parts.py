@@ -1,8 +1,7 @@
 """Flags: the open findings of a run, node or GPU, beside its title and in rows that name it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import quote, urlencode
 
 import polars as pl
@@ -10,13 +9,9 @@ import streamlit as st
 
 from goodput_app.dashboard import flags, severities, theme
 from goodput_app.dashboard.components import redraw, scope_bar
+from goodput_app.dashboard.scope import View
 from goodput_app.dashboard.severities import LOOKS
 from goodput_app.text import units
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from goodput_app.dashboard.scope import View
 
 PAGE = "pages/open_findings.py"
 URL_PATH = "findings"

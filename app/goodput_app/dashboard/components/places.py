@@ -1,22 +1,19 @@
 """Links to the pages of a GPU, a node and a run, from whatever table names them, and its facts."""
 
-from __future__ import annotations
-
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import streamlit as st
 
 from goodput_app.access.rows import sees_all
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import name_links, scope_bar, tables
+from goodput_app.dashboard.components import scope_bar, tables
+from goodput_app.dashboard.components.rows import name_links
 from goodput_app.dashboard.data import metrics
 from goodput_app.text import units
 from goodput_queries.scope import Scope
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
 
 GPU_PAGE = "pages/one_gpu.py"
 UNITS = {  # suffix of a column -> factor, format

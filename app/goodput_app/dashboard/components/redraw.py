@@ -1,13 +1,8 @@
 """A page that is drawn again once a part of it is ready."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import streamlit as st
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 AWAITING = "awaiting_"  # prefix of the key of an element that a page has until it is redrawn
 LOOK_EVERY_S = 1

@@ -1,7 +1,5 @@
 """The banner of a replay: which recording, its clock, and the controls of the clock."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from functools import partial
 

@@ -4,12 +4,11 @@ The query string is the only truth: widgets are set from it on every run and wri
 that the same link shows the same view and the browser's Back undoes a choice.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import polars as pl
 import streamlit as st
@@ -26,9 +25,6 @@ from goodput_app.text import units
 from goodput_app.time_expressions import moment_ms
 from goodput_queries.errors import QueryError
 from goodput_queries.scope import Scope
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 CARRIED = (*FILTERS, "from", "to", "refresh", time_zone.PARAM, wall.PARAM)
 ALL = ""

@@ -1,22 +1,17 @@
 """Search on every page: a button, or the keys / and S, lead to a run, a node, a GPU or a team."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
 
 import streamlit as st
 
 from goodput_app.access import rows
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import name_links, places, scope_bar
+from goodput_app.dashboard.components import places, scope_bar
+from goodput_app.dashboard.components.rows import name_links
 from goodput_app.dashboard.data import search
-from goodput_queries.scope import EVERYTHING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
-    from goodput_queries.scope import Scope
+from goodput_queries.scope import EVERYTHING, Scope
 
 TEXT_MAX_CHARS = 200
 LABEL_MAX_CHARS = 60

@@ -1,10 +1,8 @@
 """What a page shows when it cannot show its answer: first run, empty, in error."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 import streamlit as st
 
@@ -12,14 +10,10 @@ from goodput_app.access import rows
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import redraw, scope_bar, search
 from goodput_app.dashboard.data import lake, marts
+from goodput_app.dashboard.scope import View
 from goodput_app.text import units
 from goodput_queries.errors import NotPermittedError
 from goodput_queries.scope import Scope
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from goodput_app.dashboard.scope import View
 
 log = logging.getLogger(__name__)
 WITHHELD = "Not shown: it contains rows of other teams."

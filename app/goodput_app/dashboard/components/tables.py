@@ -1,26 +1,17 @@
 """Tables as operators read them: names for columns, units in headers, raw numbers in cells."""
 
-from __future__ import annotations
-
 import textwrap
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal
 
 import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import (
-    downloads,
-    flag_parts,
-    name_links,
-    scope_bar,
-    wall,
-)
+from goodput_app.dashboard.components import flag_parts, scope_bar, wall
+from goodput_app.dashboard.components.rows import downloads, name_links
 from goodput_app.text import glossary, units
 from goodput_billing.statement.amounts.currency import PRICE_DECIMALS
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
 
 ROW_PX = 33
 WRAPPED_ROW_PX = 62  # over 4 rem, from where on Streamlit wraps texts; room for three lines

@@ -1,8 +1,7 @@
 """Parts of the GPU and Node pages: lanes, lines and tables from the data of a scope."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import polars as pl
 import streamlit as st
@@ -11,11 +10,8 @@ from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, places
 from goodput_app.dashboard.data import metrics
 from goodput_app.dashboard.figures import telemetry as figures
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from goodput_app.dashboard.scope import View
+from goodput_app.dashboard.scope import View
+from goodput_app.dashboard.table_columns import headers
 
 LINES_MAX = 12
 DEVICE = ("power_w", "sm_clock_hz", "memory_clock_hz", "gpu_temperature_c", "memory_temperature_c")
@@ -28,41 +24,11 @@ REASONS = {
     "power_brake": "Power brake",
 }
 PRECISION = {"approximate": " (time approximate)", "at_or_before": " (at this time or before)"}
-THROTTLED = {
-    "node": "Node",
-    "gpu_index": "GPU",
-    "reason": "Reason",
-    "recurrence": "Recurrence",
-    "slowdown_margin_c": "Margin to slowdown",
-    "throttled_hours": "Hours throttled",
-    "read_hours": "Hours read",
-    "throttled_ratio": "Throttled share of hours",
-    "gpu_temperature_c": "Highest temperature",
-}
-EVENTS = {
-    "event_at": "Time",
-    "gpu_index": "GPU",
-    "event": "Event",
-    "severity": "Severity",
-    "ts_precision": "Precision of the time",
-    "message": "Message",
-    "source": "Source",
-    "meaning": "Meaning",
-    "what_to_do": "What to do",
-}
+THROTTLED = headers("telemetry.throttled")
+EVENTS = headers("telemetry.events")
 EVENT_WIDTHS_PX = {"gpu_index": 50, "event": 70, "meaning": 300, "what_to_do": 360}
 EVENTS_HIDDEN = ("ts_precision", "message", "source")
-ALLOCATIONS = {
-    "start_at": "Start",
-    "end_at": "End",
-    "length_s": "Length",
-    "run_name": "Run",
-    "run_id": "Run ID",
-    "team": "Team",
-    "user_name": "User",
-    "attempt": "Attempt",
-    "gpus": "GPUs",
-}
+ALLOCATIONS = headers("telemetry.allocations")
 
 
 def holders(allocations: pl.DataFrame, lane_of: Mapping[tuple[str, str], str]) -> pl.DataFrame:

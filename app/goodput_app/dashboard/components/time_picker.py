@@ -1,23 +1,17 @@
 """Time range, time zone and how often a page looks for new data: what the bar says of time."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from datetime import datetime
 
 import streamlit as st
 
 from goodput_app.dashboard import time_zone
 from goodput_app.dashboard.components import wall
+from goodput_app.dashboard.scope import View
 from goodput_app.process.replay import current_replay
 from goodput_app.settings import settings
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
-    from goodput_app.dashboard.scope import View
-
-    Go = Callable[[dict[str, str | None]], None]  # changes the link
+Go = Callable[[dict[str, str | None]], None]  # changes the link
 
 PRESETS = {
     "5 min": ("now-5m", "now"),

@@ -1,15 +1,10 @@
 """The view for a screen on the wall: no side bar, no filters, larger, and always refreshed."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import streamlit as st
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Go = Callable[[dict[str, str | None]], None]  # changes the link
+Go = Callable[[dict[str, str | None]], None]  # changes the link
 
 PARAM, ON = "view", "wall"
 FONT_PX = 16  # of charts

@@ -1,16 +1,11 @@
 """What differs from what it should be: gaps of whole gangs, and those that come back regularly."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from goodput_app.dashboard.data.marts import in_order, read
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope
 
 ROWS_SHOWN = 1_000
 

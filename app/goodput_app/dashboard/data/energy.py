@@ -1,15 +1,12 @@
 """Energy: power over time, of idle GPUs, of accounts with its carbon, and against limits."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
+
+import polars as pl
 
 from goodput_app.dashboard.data import marts, metrics
 from goodput_queries.scope import Scope
-
-if TYPE_CHECKING:
-    import polars as pl
 
 Level = Literal["team", "rack", "node"]
 

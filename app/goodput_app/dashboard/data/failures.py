@@ -1,15 +1,9 @@
 """Failures: ranked causes of attempts, what led to their end, and losses that were not finite."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+import polars as pl
 
 from goodput_app.dashboard.data.marts import of_run, read
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope
 
 
 def causes(scope: Scope) -> pl.DataFrame:

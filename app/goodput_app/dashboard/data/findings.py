@@ -1,7 +1,5 @@
 """Findings and fixes: what needs a person, what to do first, and what is lost now."""
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace

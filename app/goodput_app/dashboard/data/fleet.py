@@ -3,19 +3,14 @@
 Rows of charts over time are GPUs, nodes or racks: as fine as can be seen.
 """
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import polars as pl
 
 from goodput_app.dashboard.data import marts, metrics
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope
 
 Level = Literal["gpu", "node", "rack"]
 

@@ -1,19 +1,12 @@
 """How far the data of each cluster reaches: badges of the bar on top of every page."""
 
-from __future__ import annotations
-
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
 import polars as pl
 
 from goodput_app.dashboard import theme, time_zone
+from goodput_app.dashboard.scope import View
 from goodput_app.text import units
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from goodput_app.dashboard.scope import View
 
 CLUSTERS_SHOWN = 5
 AMBER_AFTER = timedelta(seconds=60)

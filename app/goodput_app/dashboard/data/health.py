@@ -1,16 +1,10 @@
 """Health: errors of nodes by day, the nodes that cost most, incidents, time between failures."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from goodput_app.access import rows
 from goodput_app.dashboard.data.marts import read
-
-if TYPE_CHECKING:
-    from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope
 
 DAYS_SHOWN = 31
 NODES_DRAWN = 24

@@ -1,11 +1,10 @@
 """Readings that the database has not, since they are in its lake."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard.data import marts
@@ -13,12 +12,7 @@ from goodput_app.process.store import current_store
 from goodput_queries.catalog import models
 from goodput_queries.database import LocalStore
 from goodput_queries.lake.arrange import READINGS
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from goodput_queries.scope import Scope
-
+from goodput_queries.scope import Scope
 
 HOST_BEFORE_MS: Final = 3_600_000  # an interval between two readings of a host is as long at most
 NAMES_OF_NODE: Final = """select $1 as node

@@ -3,17 +3,11 @@
 And what was lost by team.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.data.marts import in_order, read
-
-if TYPE_CHECKING:
-    from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope
 
 USEFUL = "useful"
 

@@ -4,12 +4,9 @@ An answer is kept as long as nothing was loaded or built: the key holds the scop
 the database, so a page never shows yesterday's rows after an ingest.
 """
 
-from __future__ import annotations
-
 import itertools
 import threading
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import polars as pl
@@ -18,11 +15,8 @@ import streamlit as st
 from goodput_app.access import rows
 from goodput_app.process.store import current_store
 from goodput_app.text import throttling
-from goodput_queries.database import LocalStore
+from goodput_queries.database import LocalStore, Store
 from goodput_queries.scope import EVERYTHING, Scope
-
-if TYPE_CHECKING:
-    from goodput_queries.database import Store
 
 TIMEOUT_S = 20.0
 LOSSES_SHOWN = 500

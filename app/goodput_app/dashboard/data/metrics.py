@@ -4,19 +4,14 @@ A series is binned in SQL: raw samples for short windows, the ten-minute roll-up
 bin without a sample has no row, and `with_holes` breaks the line there.
 """
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from goodput_app.access import rows
 from goodput_app.dashboard.data import lake, marts
 from goodput_queries.scope import Scope
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 POINTS_MAX = 480  # a trace; a page has up to 30 of them, and stays below 1 MB
 RAW_GPU_HOURS_MAX = 200  # of more, the roll-up is read

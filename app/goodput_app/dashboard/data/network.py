@@ -1,16 +1,11 @@
 """Hosts and their network: series of one node, and what the fleet's links and bandwidth did."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from goodput_app.dashboard.data import lake, marts, metrics
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope
 
 HOST = (
     *("cpu_busy_ratio", "cpu_iowait_ratio", "cpu_steal_ratio", "memory_used_bytes"),

@@ -1,16 +1,11 @@
 """Metrics without a column of their own: which there are, and one of them over time."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from goodput_app.dashboard.data import marts, metrics
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope
 
 BEFORE_MS = 3_600_000  # how far back the value before the window is looked for
 # of two sources of a GPU the one with more samples

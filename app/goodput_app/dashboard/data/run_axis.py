@@ -1,17 +1,12 @@
 """Data of a run's time axis: telemetry of its GPUs, waits in the queue, lateness of ranks."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from goodput_app.access import rows
 from goodput_app.dashboard.data import marts, metrics
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope
 
 SPREAD = (0.05, 0.95)
 HEATMAP_BINS = 120

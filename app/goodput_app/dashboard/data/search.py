@@ -1,16 +1,9 @@
 """What the search finds: runs, nodes, GPUs and teams whose names contain a text."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+import polars as pl
 
 from goodput_app.dashboard.data import marts
-from goodput_queries.scope import EVERYTHING
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from goodput_queries.scope import Scope
+from goodput_queries.scope import EVERYTHING, Scope
 
 FOUND_MAX = 20
 

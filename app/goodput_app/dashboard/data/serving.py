@@ -1,16 +1,12 @@
 """Serving engines: models, latencies, objectives, engines, tenants."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
+
+import polars as pl
 
 from goodput_app.dashboard.data.marts import read
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope
 
 ROWS_SHOWN = 500
 BUCKETS_MS = (60_000, 300_000, 900_000, 3_600_000, 21_600_000, 86_400_000)

@@ -1,19 +1,12 @@
 """How fast runs are inside their steps, and what holds them back."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+import polars as pl
 
 from goodput_app.dashboard.data.marts import in_order, of_run, read, with_run_names
-from goodput_queries.scope import EVERYTHING
+from goodput_queries.scope import EVERYTHING, Scope
 from goodput_scenarios.comparison import compare
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from goodput_queries.scope import Scope
-    from goodput_scenarios.comparison.compare import Comparison
-    from goodput_scenarios.comparison.sides import Side
+from goodput_scenarios.comparison.compare import Comparison
+from goodput_scenarios.comparison.sides import Side
 
 CHANGES_SHOWN = 100
 GPUS_SHOWN = 100

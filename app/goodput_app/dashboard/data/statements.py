@@ -7,12 +7,10 @@ The bill is computed of the whole site, since idle cost is shared by all: a read
 given the rows of their accounts (an account is a team), as billed, and nothing else.
 """
 
-from __future__ import annotations
-
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 import streamlit as st
@@ -25,25 +23,21 @@ from goodput_app.dashboard.data.marts import State, state
 from goodput_app.process.store import current_store
 from goodput_app.settings import settings
 from goodput_billing.delivery import archive
+from goodput_billing.delivery.archive import PastStatement
 from goodput_billing.render import files
 from goodput_billing.statement import budgets, closing, one_account, window
+from goodput_billing.statement.amounts.charges import Policy
 from goodput_billing.statement.amounts.currency import smallest_cents
 from goodput_billing.statement.amounts.rows import in_cents
 from goodput_billing.statement.amounts.summary import NOBODYS, SCHEMA, Days, account_of, accounts
+from goodput_billing.statement.days import Day
+from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.statement import policy_of, statement
+from goodput_queries.database import Store
 from goodput_queries.errors import NotPermittedError, StoreError
 from goodput_queries.scope import Scope
 from goodput_scenarios import measured
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from goodput_billing.delivery.archive import PastStatement
-    from goodput_billing.statement.amounts.charges import Policy
-    from goodput_billing.statement.days import Day
-    from goodput_billing.statement.settings import StatementSettings
-    from goodput_queries.database import Store
-    from goodput_scenarios.scenario import Given
+from goodput_scenarios.scenario import Given
 
 DAYS_MOST = 62  # longer windows show their last days: each open one is a read of its own
 LINES_DAYS_MOST = 7  # line by line a day is a hundred times what it is by account
@@ -148,14 +142,6 @@ def policy(day: Day, how: Chosen) -> Policy:
     """Return the policy under which a day is shown."""
     found = policy_of(current_store(), day, how.settings)
     return found if how.idle is None else replace(found, idle=how.idle)
-
-
-def lines(wanted: Sequence[Day], how: Chosen) -> list[tuple[pl.DataFrame, Policy]]:
-    """Return what each day is charged for, by account and price, and its policy."""
-    readers.require_all_teams("statements of a site")
-    now = state()
-    found = _lines(tuple(wanted), now)
-    return [(of_day, policy(day, how)) for day, of_day in zip(wanted, found, strict=True)]
 
 
 def statement_file(

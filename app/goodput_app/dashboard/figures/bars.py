@@ -4,17 +4,12 @@ Pure functions from rows to text; names from the data are escaped. Widths are sh
 that they follow the width of the page. `LOOK` is their style sheet.
 """
 
-from __future__ import annotations
-
 import html
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from goodput_app.dashboard import theme
 from goodput_app.text import units
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 TEXT_CHARS = 300
 LABEL_FROM = 0.12  # of the bar: a part has room for its name

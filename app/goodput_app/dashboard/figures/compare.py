@@ -1,17 +1,11 @@
 """Charts of two sides: what moved the goodput, and step time and speed on one axis."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import plotly.graph_objects as go
+import polars as pl
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.figures.ledger import PAGE_PX, ROW_PX, finished, marker
 from goodput_app.text import units
-
-if TYPE_CHECKING:
-    import polars as pl
 
 SHOWN_MIN = 0.0005  # of allocated time: a smaller change is 0.0 points
 ROWS_MAX = 14

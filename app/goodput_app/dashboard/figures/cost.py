@@ -4,9 +4,9 @@ Frames have the columns of `statement.summary.SCHEMA`; amounts are Decimal. What
 drawn as the parts of theme.MONEY, which add up to its total.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from datetime import date
+from typing import Any
 
 import plotly.graph_objects as go
 import polars as pl
@@ -16,10 +16,6 @@ from goodput_app.dashboard.figures.ledger import PATTERN, ROW_PX, finished
 from goodput_app.text import units
 from goodput_billing.statement.amounts.currency import PRICE_DECIMALS
 from goodput_billing.statement.amounts.summary import NOBODYS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import date
 
 ACCOUNTS_SHOWN = 15
 BUDGET_MARK = {"symbol": "line-ns-open", "size": 22, "line": {"width": 3}}

@@ -1,22 +1,17 @@
 """Charts of health: pure functions from a frame to a Plotly figure."""
 
-from __future__ import annotations
-
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
 
 import plotly.graph_objects as go
+import polars as pl
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.figures.ledger import ROW_PX, finished, marker
 from goodput_app.text import units
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
-
-    import polars as pl
 
 CELLS_WITH_TEXT = 8  # days side by side in which a number has room
 NODE_MAX_CHARS = 24

@@ -4,20 +4,16 @@ They know nothing of Streamlit or the database. Traces are SVG with at most abou
 in all; names from the data are escaped, since Plotly renders some HTML; units stand on the axes.
 """
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import plotly.graph_objects as go
 import polars as pl
 
 from goodput_app.dashboard import theme
 from goodput_app.text import units
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 MAX_POINTS = 1_500
 ROW_PX = 27

@@ -1,8 +1,6 @@
 """Bandwidth of collectives by size against what is to be expected, and of nccl-tests over time."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import plotly.graph_objects as go
 import polars as pl
@@ -10,9 +8,6 @@ import polars as pl
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.figures.ledger import finished
 from goodput_app.text import units
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 GB = 1e9
 BANDWIDTH_PX = 360

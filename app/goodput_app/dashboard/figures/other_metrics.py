@@ -1,19 +1,14 @@
 """One metric of a scope over time: its mean and range, or the increase of a counter."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
 
 import plotly.graph_objects as go
+import polars as pl
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.figures.ledger import finished
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
-    import polars as pl
 
 SCALES = {
     "ratio": ("%", 100.0),

@@ -1,7 +1,5 @@
 """Workers and steps of a pipeline: pure functions from a frame to a Plotly figure."""
 
-from __future__ import annotations
-
 import numpy as np
 import plotly.graph_objects as go
 import polars as pl

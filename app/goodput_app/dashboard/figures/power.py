@@ -3,10 +3,9 @@
 A pure function from a frame to a Plotly figure. Names from the data are escaped.
 """
 
-from __future__ import annotations
-
+from datetime import datetime
 from itertools import cycle
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import plotly.graph_objects as go
 import polars as pl
@@ -15,9 +14,6 @@ from plotly.subplots import make_subplots
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.figures.ledger import PATTERN
 from goodput_app.dashboard.figures.legend import with_legend
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 DRAWN_PX = 330
 NAMES_DRAWN = 8

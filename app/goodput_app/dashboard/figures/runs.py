@@ -1,9 +1,7 @@
 """Charts of runs side by side and of ranks: pure functions from a frame to a Plotly figure."""
 
-from __future__ import annotations
-
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 import numpy as np
 import plotly.graph_objects as go
@@ -12,10 +10,6 @@ import polars as pl
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.figures.ledger import MAX_POINTS, PAGE_PX, ROW_PX, finished, marker
 from goodput_app.text import units
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
 
 RUNS_DRAWN = 15
 RANK_PX, RANKS_PX_MAX, RANK_TICKS_MAX = 16, 520, 24

@@ -1,8 +1,7 @@
 """Charts of serving engines over time: pure functions from a frame to a Plotly figure."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from datetime import datetime
 
 import plotly.graph_objects as go
 import polars as pl
@@ -10,10 +9,6 @@ from plotly.subplots import make_subplots
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.figures.ledger import finished
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
 
 LATENCY_PX = 280
 LOAD_PX = 430

@@ -10,6 +10,7 @@ the clock of the zone, and where the clock changes within the figure, still a ti
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +19,6 @@ import numpy as np
 from goodput_app.dashboard import theme, time_zone
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     import plotly.graph_objects as go
 
 TOOL_BAR_PX = 30  # Plotly draws it over the top of a figure while the pointer is on it

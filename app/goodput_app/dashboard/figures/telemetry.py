@@ -4,10 +4,10 @@ Pure functions from frames to a Plotly figure. Frames have base units, the axes 
 from the data are escaped.
 """
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
 import plotly.graph_objects as go
 import polars as pl
@@ -17,10 +17,6 @@ from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.figures.ledger import finished, marker
 from goodput_app.dashboard.figures.legend import with_legend
 from goodput_app.text import units
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
 
 LANE_PX = 26
 PANEL_PX = 92

@@ -1,8 +1,6 @@
 """Charts of gaps and of the data itself: pure functions from a frame to a Plotly figure."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from datetime import datetime
 
 import plotly.graph_objects as go
 import polars as pl
@@ -10,9 +8,6 @@ import polars as pl
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.figures.ledger import finished, marker
 from goodput_app.text import units
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 CAUSES_SHOWN = 12
 CAUSE_PX = 42  # a line of text with a bar below it

@@ -8,28 +8,12 @@ from goodput_app.dashboard.components.runs import queue_parts
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import findings, marts, speed
 from goodput_app.dashboard.figures import runs as figures_runs
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
 
 view = scope_bar.required_view()
 scope = view.scope
-COLUMNS = {
-    "run_name": "Run",
-    "wasted_cost": "Wasted cost",
-    "verdict": "Verdict",
-    "goodput_of_held_ratio": "Goodput (% of allocated)",
-    "team": "Team",
-    "state": "State",
-    "gpus": "GPUs",
-    "restarts": "Restarts",
-    "ettr_ratio": "ETTR",
-    "wasted_ms": "Wasted",
-    "verdict_confidence": "Confidence",
-    "user_name": "User",
-    "held_ms": "Allocated",
-    "mfu_ratio": "MFU",
-    "tokens_per_s": "Tokens/s",
-    "cluster": "Cluster",
-}
+COLUMNS = headers("all_runs.columns")
 
 st.title("Runs", anchor=False)
 st.caption("Which runs lose most? Who waits? Sorted by waste.")

@@ -15,51 +15,19 @@ from goodput_app.dashboard.components.data import (
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import lake, marts
 from goodput_app.dashboard.figures import waste
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
 from goodput_queries.scope import EVERYTHING
 
-SOURCES = {
-    "source": "Source",
-    "first_row_at": "First row",
-    "last_row_at": "Last row",
-    "lag_s": "Lag behind the latest",
-    "rows": "Rows",
-    "files": "Files",
-    "rejects": "Rejects",
-    "last_loaded_at": "Last loaded",
-    "tables": "Tables",
-}
-LIVE = {
-    "source": "Source",
-    "origin": "Asked of",
-    "state": "State",
-    "answered_at": "Last success",
-    "age_s": "Age",
-    "interval_s": "Interval",
-    "failing_since_at": "Failing since",
-    "error": "Last error",
-    "rows_last_hour": "Rows in the last hour",
-}
+SOURCES = headers("data_health.sources")
+LIVE = headers("data_health.live")
 LIVE_EVERY_S = 5
 STALE = ("failing", "stale")
 SAID_MAX = 5  # the worst; the table has them all
-FINDINGS = {
-    "kind": "Finding",
-    "what_to_do": "What to do",
-    "what": "What it means",
-    "n": "Cases",
-    "gpu_ms": "GPU time",
-    "example": "Example",
-}
+FINDINGS = headers("data_health.findings")
 # the columns that are seen have room on a page 1,000 px wide, the first two on a phone
 FINDING_WIDTHS = {"kind": 130, "what_to_do": 235, "what": 200, "n": 55, "gpu_ms": 105}
-REJECTS = {
-    "source": "Source",
-    "reason": "Reason",
-    "origin": "File",
-    "line": "Line",
-    "content": "Row",
-}
+REJECTS = headers("data_health.rejects")
 
 
 def _why(source: dict[str, Any]) -> str:

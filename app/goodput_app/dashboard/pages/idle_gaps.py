@@ -8,38 +8,14 @@ from goodput_app.dashboard.components.findings import waste_parts
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import health, marts
 from goodput_app.dashboard.figures import waste
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import throttling, units
 
 view = scope_bar.required_view()
 scope = view.scope
 LEAST = {"5": "5 s", "30": "30 s", "60": "1 min", "300": "5 min", "1800": "30 min", "3600": "1 h"}
-GAPS = {
-    "start_at": "Start",
-    "cost": "Cost",
-    "gap_s": "Gap length",
-    "node": "Node",
-    "gpu_index": "GPU",
-    "run_name": "Run",
-    "label": "Category",
-    "team": "Team",
-    "cause": "Cause",
-    "confidence": "Confidence",
-    "gpu_ms": "GPU time",
-}
-THROTTLING = {
-    "node": "Node",
-    "gpu_index": "GPU",
-    "reason": "Reason",
-    "verdict": "Verdict",
-    "booked_gpu_ms": "GPU time lost",
-    "start_at": "Start",
-    "duration_s": "Length",
-    "power_w": "Power",
-    "power_limit_w": "Limit",
-    "sm_clock_hz": "SM clock",
-    "gpu_temperature_c": "Temperature",
-    "evidence": "Evidence",
-}
+GAPS = headers("idle_gaps.gaps")
+THROTTLING = headers("idle_gaps.throttling")
 THROTTLING_HIDDEN = ("power_w", "power_limit_w", "sm_clock_hz", "gpu_temperature_c", "evidence")
 
 st.title("Waste", anchor=False)

@@ -10,19 +10,10 @@ from goodput_app.dashboard.components import charts, scope_bar, tables
 from goodput_app.dashboard.components.states import panel, require_all_teams
 from goodput_app.dashboard.data import metrics, other_metrics
 from goodput_app.dashboard.figures import other_metrics as figures
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
 
-METRICS = {
-    "metric": "Metric",
-    "meaning": "Meaning",
-    "unit": "Unit",
-    "kind": "Kind",
-    "gpus": "GPUs",
-    "samples": "Samples",
-    "lowest": "Lowest value",
-    "highest": "Highest value",
-    "last_at": "Last sample",
-}
+METRICS = headers("metric_explorer.metrics")
 
 view = scope_bar.required_view()
 gpu = st.query_params.get("gpu")

@@ -6,9 +6,10 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import charts, flag_parts, name_links, scope_bar
+from goodput_app.dashboard.components import charts, flag_parts, scope_bar
 from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.components.fleet import gpu_parts
+from goodput_app.dashboard.components.rows import name_links
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import health, marts, metrics
 from goodput_app.dashboard.figures import ledger as figures

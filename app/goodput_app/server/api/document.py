@@ -1,7 +1,5 @@
 """The OpenAPI document of `/api/v1`; a test compares its paths and fields with the routes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from goodput_app.distribution import version

@@ -1,17 +1,10 @@
 """The format that a client asks for, and the response with what was left out."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from starlette.requests import Request
 from starlette.responses import Response
 
 from goodput_app.sql_access.formats import MEDIA_TYPES, content
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-
-    from goodput_queries.sandbox.select import Answer
+from goodput_queries.sandbox.select import Answer
 
 NOT_KEPT = {"Cache-Control": "no-store"}
 

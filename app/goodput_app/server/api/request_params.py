@@ -1,10 +1,10 @@
 """What a request asks for: time range, filters, format and number of rows, all of it checked."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+
+from starlette.requests import Request
 
 from goodput_app.server.api.formats import format_of
 from goodput_app.sql_access import run_query
@@ -12,11 +12,6 @@ from goodput_app.sql_access.formats import MEDIA_TYPES
 from goodput_app.time_expressions import moment_ms
 from goodput_queries.errors import QueryError
 from goodput_queries.scope import Scope
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from starlette.requests import Request
 
 FILTERS = ("cluster", "team")
 PARAMETERS = ("from", "to", *FILTERS, "format", "limit")

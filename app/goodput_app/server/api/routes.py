@@ -1,13 +1,13 @@
 """The routes of `/api/v1`, but those of the store: who asks is decided by `server.sign_in`."""
 
-from __future__ import annotations
-
 import json
 import logging
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
@@ -20,14 +20,8 @@ from goodput_app.server.body import limited_body
 from goodput_app.sql_access import run_query
 from goodput_app.sql_access.slots import BusyError
 from goodput_queries import saved_queries
+from goodput_queries.database import Store
 from goodput_queries.errors import GoodputError, NotPermittedError, QueryError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from starlette.requests import Request
-
-    from goodput_queries.database import Store
 
 log = logging.getLogger(__name__)
 

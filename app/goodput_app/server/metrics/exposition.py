@@ -9,10 +9,7 @@ Example:
     goodput_ingested_rows_total{source="nvml"} 4824.0
 """
 
-from __future__ import annotations
-
 import threading
-from typing import TYPE_CHECKING
 
 import polars as pl
 from prometheus_client import CollectorRegistry, Metric
@@ -23,9 +20,7 @@ from goodput_app.server.metrics import ledger
 from goodput_app.server.metrics.families import Samples
 from goodput_app.server.metrics.objectives import add_objectives
 from goodput_app.server.metrics.open_findings import FIRST_WAIT_S, OpenFindings
-
-if TYPE_CHECKING:
-    from goodput_queries.database import LocalStore
+from goodput_queries.database import LocalStore
 
 TIMEOUT_S = 10.0  # Prometheus' default scrape timeout
 ORIGINS_MAX = 200  # a followed folder has an origin a file

@@ -1,9 +1,7 @@
 """The ledger for `/metrics`: counters of settled hours, and ratios, time and cost of 24 hours."""
 
-from __future__ import annotations
-
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -11,10 +9,8 @@ from goodput_app.server.metrics.families import Samples
 from goodput_app.settings import settings
 from goodput_queries import counted_hours
 from goodput_queries.counted_hours import OTHER
+from goodput_queries.database import Store
 from goodput_queries.scope import Scope
-
-if TYPE_CHECKING:
-    from goodput_queries.database import Store
 
 TIMEOUT_S = 10.0  # Prometheus' default scrape timeout
 WINDOW_MS = 24 * 3_600_000

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from goodput_queries.database import Store
+
 if TYPE_CHECKING:
     from goodput_app.server.metrics.families import Samples
-    from goodput_queries.database import Store
 
 TIMEOUT_S = 10.0
 VALUES = {

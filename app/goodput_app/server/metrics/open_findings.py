@@ -8,12 +8,12 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING
 
+from goodput_queries.database import Store
 from goodput_queries.errors import GoodputError
 from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
     from goodput_app.server.metrics.families import Samples
-    from goodput_queries.database import Store
 
 log = logging.getLogger(__name__)
 

@@ -4,21 +4,16 @@ Nothing is rounded here; amounts are fractions. Sharing out moves money between 
 and never makes any: the shares of a pool add up to it, and what nobody can carry stays where it is.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from goodput_billing.statement.amounts import currency, ownership
+from goodput_billing.statement.amounts.credit_rules import CreditRule
 from goodput_billing.statement.amounts.ownership import HELD_LINES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from goodput_billing.statement.amounts.credit_rules import CreditRule
 
 MS_PER_HOUR = 3_600_000
 MJ_PER_KWH = 3_600_000_000

@@ -1,19 +1,14 @@
 """Credits by rule: `[[statement.credits]]` in goodput.toml, and what they give back of a day."""
 
-from __future__ import annotations
-
 import hashlib
+from collections.abc import Iterator, Sequence
 from decimal import ROUND_DOWN, Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+import polars as pl
 
 from goodput_queries.errors import GoodputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    import polars as pl
 
 OF = {"infrastructure": "platform_waste_cost", "all": "total_cost"}
 REASON_MAX_CHARS = 500

@@ -4,8 +4,6 @@ A site writes its rate card, tariffs and budgets in one currency and names it in
 currency`. Nothing is converted: a row that names another is refused.
 """
 
-from __future__ import annotations
-
 DEFAULT = "USD"
 SIGNS = {"USD": "$", "EUR": "\N{EURO SIGN}", "GBP": "\N{POUND SIGN}", "JPY": "\N{YEN SIGN}"}
 # ISO 4217, list one, of money that is in use: not funds, metals, tests

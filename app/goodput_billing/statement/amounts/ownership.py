@@ -1,12 +1,8 @@
 """What a policy makes of time whose owner is inferred, and of allocated time on no known GPU."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 INFERRED, UNPLACED = "inferred", "unplaced"
 HELD_LINES = ("usage", INFERRED, UNPLACED)

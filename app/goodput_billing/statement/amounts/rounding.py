@@ -4,13 +4,8 @@ Amounts are whole numbers of something very small, and `unit` says how many of i
 is printed: exact where floating point is not, and fast where fractions are slow.
 """
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def nearest(amount: int, unit: int) -> int:

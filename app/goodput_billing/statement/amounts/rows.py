@@ -1,20 +1,16 @@
 """The rows of a statement as a frame: exact amounts to store, and the same in cents to deliver."""
 
-from __future__ import annotations
-
 import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from goodput_billing.statement.amounts.charges import IDLE_LINES, Charge, Key, Quantities
 from goodput_billing.statement.amounts.rounding import apportion, apportion_groups, nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 EXACT_DECIMALS = 12
 EXACT = pl.Decimal(38, EXACT_DECIMALS)

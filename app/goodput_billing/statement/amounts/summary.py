@@ -1,12 +1,11 @@
 """What the rows of a day come to by account: where the money went, and how it compares."""
 
-from __future__ import annotations
-
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -14,9 +13,6 @@ from goodput_billing.statement.amounts.charges import MS_PER_HOUR, known_mj
 from goodput_billing.statement.amounts.ownership import HELD_LINES
 from goodput_billing.statement.amounts.rounding import apportion
 from goodput_billing.statement.amounts.rows import CENTS, PRICE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 PRICE_DECIMALS = 6
 BUCKETS = ("productive", "other_use", "own_waste", "platform_waste", "unsettled")

@@ -1,55 +1,21 @@
 """Reads files of JSON lines into `raw.job_events`, part by part; broken lines become rejects."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 
-from goodput_ingest.formats import files
+from goodput_ingest.formats import files, raw_tables
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_queries.evidence.batch import Batch, Reject
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
 
 DURATION_MAX_S = 31 * 86_400  # nothing inside a job takes longer; milliseconds as seconds do
 INT32_MAX = 2**31 - 1
 MSG_MAX_CHARS = 2000
 EXTRA_MAX_CHARS = 8000
-SCHEMA: dict[str, Any] = {
-    "source": pl.String,
-    "cluster": pl.String,
-    "run_id": pl.String,
-    "attempt": pl.Int32,
-    "rank": pl.Int32,
-    "local_rank": pl.Int32,
-    "host": pl.String,
-    "pid": pl.Int64,
-    "gpu_uuid": pl.String,
-    "ts": pl.Datetime("us"),
-    "event": pl.String,
-    "step": pl.Int64,
-    "dur_s": pl.Float64,
-    "phase": pl.String,
-    "data_s": pl.Float64,
-    "comm_s": pl.Float64,
-    "straggler_s": pl.Float64,
-    "throttle_s": pl.Float64,
-    "tokens": pl.Float64,
-    "flops": pl.Float64,
-    "samples": pl.Float64,
-    "gpu_tokens": pl.Float64,
-    "gpu_flops": pl.Float64,
-    "mfu_ratio": pl.Float64,
-    "loss": pl.Float64,
-    "kind": pl.String,
-    "msg": pl.String,
-    "reports_durability": pl.Boolean,
-    "extra": pl.String,
-}
+SCHEMA = raw_tables.columns("job_events")
 LINE = "line"  # the line of the part that a row comes from, from 0
 Row = tuple[Any, ...]  # in the order of SCHEMA
 

@@ -9,21 +9,17 @@ without comma, quote and backslash: then it is JSON of these keys. Every other l
 a reader of JSON.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
 
 from goodput_ingest.formats import split_fields
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
 
 Path = tuple[str, ...]  # the keys that lead to a value
 

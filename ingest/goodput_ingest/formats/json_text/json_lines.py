@@ -3,8 +3,6 @@
 Anything that violates its format raises FieldError, whose text is the reason of the reject.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

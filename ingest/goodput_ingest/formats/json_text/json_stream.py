@@ -1,15 +1,11 @@
 """A JSON document larger than memory: its top-level arrays are read an element at a time."""
 
-from __future__ import annotations
-
 import codecs
 import json
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Collection, Iterator
+from typing import IO, Any
 
 from goodput_ingest.formats import files
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
 
 WHITESPACE = " \t\r\n"
 VALUE_MAX_CHARS = 16 * 1024 * 1024

@@ -5,17 +5,13 @@ A submission lies as `<org>/results/<system>/<benchmark>/<run>.txt`, its power r
 and their times may be wrong, so the folder joins them to a run.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # behind a collector's stamp and a rank label of `srun -l`; the shell's echo of the command that
 # prints the line is another

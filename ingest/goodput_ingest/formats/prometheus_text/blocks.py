@@ -1,24 +1,16 @@
 """Files of appended scrapes, cut between scrapes: each block has whole ones and is read at once."""
 
-from __future__ import annotations
-
-import io
-import os
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import cycle
-from typing import IO, TYPE_CHECKING, Final
+from pathlib import Path
+from typing import IO, Final
 
 from goodput_ingest.formats import files
 from goodput_ingest.formats.prometheus_text.series import MARK
 from goodput_queries.errors import IngestError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-BLOCK_BYTES: Final = 16 * 1024 * 1024  # memory for so much is soon used again
+BLOCK_BYTES: Final = 16 * 1024 * 1024
 BLOCK_MAX_BYTES: Final = 256 * 1024 * 1024  # a scrape of 40,000 GPUs
-TAILS_BYTES: Final = (256 * 1024, 4 * 1024 * 1024)  # where a block's last mark is looked for first
 BOUNDARY: Final = b"\n" + MARK.encode()
 
 
@@ -38,8 +30,7 @@ def blocks(path: Path) -> Iterator[Block]:
     bytes whenever the file has only grown, but for the last.
     """
     with files.open_bytes(path) as file:
-        is_plain = isinstance(getattr(file, "raw", None), io.FileIO)
-        for number, (data, damage) in enumerate(_plain(file) if is_plain else _unpacked(file)):
+        for number, (data, damage) in enumerate(_whole(file)):
             if len(data) > BLOCK_MAX_BYTES:
                 raise IngestError(
                     f"{path}: more than {BLOCK_MAX_BYTES >> 20} MiB without a line that begins "
@@ -51,46 +42,7 @@ def blocks(path: Path) -> Iterator[Block]:
             del text
 
 
-def _plain(file: IO[bytes]) -> Iterator[tuple[bytes, str]]:
-    """Yield blocks of a file that can be read anywhere: each is read once, in its length."""
-    descriptor, at = file.fileno(), 0
-    memory = cycle((io.BytesIO(), io.BytesIO()))  # one is parsed while the next is read
-    while True:
-        # a block that ends where it nearly always does is not copied to be cut
-        if end := next((end for size in TAILS_BYTES if (end := _end_in(descriptor, at, size))), 0):
-            data = _read(descriptor, end, at, next(memory))
-        else:
-            data = os.pread(descriptor, BLOCK_MAX_BYTES + 1, at)
-            data = data[: _end(data) or None]
-        if not data:
-            return
-        at += len(data)
-        yield data, ""
-        del data  # nobody else may hold what is to be used again
-
-
-def _end_in(descriptor: int, at: int, size: int) -> int:
-    """Return the length of the block that begins there, if it ends in its last bytes; else 0."""
-    start = BLOCK_BYTES + len(BOUNDARY) - size
-    tail = os.pread(descriptor, size, at + start)
-    found = tail.rfind(BOUNDARY) if len(tail) == size else -1
-    return start + found + 1 if found != -1 else 0
-
-
-def _read(descriptor: int, size: int, at: int, memory: io.BytesIO) -> bytes:
-    """Return bytes of a file in memory used before, whose pages need not be made again.
-
-    Where the bytes returned before are still held they stay as they are, and other memory is used.
-    """
-    memory.seek(size)
-    memory.write(b"\0")  # makes it as large
-    with memory.getbuffer() as view:
-        found = os.preadv(descriptor, [view[:size]], at)
-    memory.truncate(found)
-    return memory.getvalue()
-
-
-def _unpacked(file: IO[bytes]) -> Iterator[tuple[bytes, str]]:
+def _whole(file: IO[bytes]) -> Iterator[tuple[bytes, str]]:
     """Yield blocks of a stream; where it breaks off, what came before and why."""
     rest, damage, is_end = b"", "", False
     while not is_end and len(rest) <= BLOCK_MAX_BYTES:

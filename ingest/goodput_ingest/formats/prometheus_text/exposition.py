@@ -14,14 +14,15 @@ there, in native code, and what stands before it is taken apart once (`expositio
 that are otherwise (`exposition_lines`) take a slower way.
 """
 
-from __future__ import annotations
-
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from datetime import datetime
+from typing import Final
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from goodput_ingest.formats import files
 from goodput_ingest.formats.json_text import json_lines
@@ -35,12 +36,6 @@ from goodput_ingest.formats.prometheus_text.series import (
     KnownSeries,
 )
 from goodput_queries.evidence.batch import Reject
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
-    from numpy.typing import NDArray
 
 MARK_LINE: Final = r"^# scraped_at (?P<at>\S+)(?:\s+(?P<target>\S+))?\s*$"
 USUAL_MOMENT: Final = r"[12]\d{3}-\d\d-\d\dT\d\d:\d\d:[0-5]\d(?:\.\d{1,6})?Z"

@@ -1,22 +1,17 @@
 """Lines of the text format that are parsed one by one, and the labels of a series."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Container
+from typing import Final
 from urllib.parse import urlsplit
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.split_fields import cut
 from goodput_queries.evidence.batch import REJECT_CONTENT_MAX_CHARS
-
-if TYPE_CHECKING:
-    from collections.abc import Container
-
-    from numpy.typing import NDArray
 
 NEWLINE: Final = ord("\n")
 LABEL: Final = re.compile(

@@ -4,21 +4,16 @@ What stands before the value repeats with every scrape. So a CSV reader gives eq
 number, and each beginning is taken apart once, in however many parts the text comes.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
+from collections.abc import Container
+from typing import Final
 
 import numpy as np
 import numpy.ma  # polars asks it of every array: better at the start than in between
 import polars as pl
+from numpy.typing import NDArray
 
 from goodput_ingest.formats.prometheus_text import lines
 from goodput_ingest.formats.prometheus_text.lines import labels_of
-
-if TYPE_CHECKING:
-    from collections.abc import Container
-
-    from numpy.typing import NDArray
 
 MARK: Final = "# scraped_at "
 COMMENT: Final = r"^\s*#"

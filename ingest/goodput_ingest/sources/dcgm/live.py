@@ -1,21 +1,16 @@
 """GPU exporters, live: see `Targets`."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from datetime import datetime
+from typing import ClassVar
 
+from goodput_ingest.formats.parsed import Parsed
+from goodput_ingest.formats.prometheus_text.exposition import Exposition
 from goodput_ingest.gpu_metrics import Memory, labels, missing_counters
 from goodput_ingest.scrapes.targets import Targets
+from goodput_ingest.source import Reject
 from goodput_ingest.sources.dcgm.scrapes import Dcgm, is_of_gpus, rows_of, with_rejects
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
-    from goodput_ingest.formats.parsed import Parsed
-    from goodput_ingest.formats.prometheus_text.exposition import Exposition
-    from goodput_ingest.source import Reject
 
 
 @dataclass(frozen=True, kw_only=True)

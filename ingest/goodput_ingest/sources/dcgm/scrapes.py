@@ -1,9 +1,10 @@
 """Scrapes of GPU exporters in text: those of gpu_metrics/exporters.csv."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Final
+from datetime import datetime
+from pathlib import Path
+from typing import ClassVar, Final
 
 import polars as pl
 
@@ -18,11 +19,6 @@ from goodput_ingest.gpu_metrics import Memory, gpu_rows, is_exporters, labels
 from goodput_ingest.scrapes import recorded
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import datetime
-    from pathlib import Path
 
 SAMPLES: Final = "gpu_samples"
 GO_ON: Final = {"gpus", "gpu_instances", "gpu_owners", "gpu_events"}  # few rows, once a file

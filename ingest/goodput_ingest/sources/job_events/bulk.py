@@ -4,15 +4,14 @@ It parses a line only where the result surely equals the line-by-line parser's; 
 other lines, and reports errors.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import polars as pl
 
-from goodput_ingest.formats.files import with_ends
+from goodput_ingest.formats.files import Part, with_ends
 from goodput_ingest.formats.json_text.event_lines import (
     DURATION_MAX_S,
     INT32_MAX,
@@ -21,11 +20,6 @@ from goodput_ingest.formats.json_text.event_lines import (
     SCHEMA,
 )
 from goodput_ingest.formats.json_text.json_lines import EPOCH_S_MAX
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from goodput_ingest.formats.files import Part
 
 VERSION: Final = 1
 BLOCK_LINES: Final = 1_024  # a line that is no JSON spoils the block it stands in

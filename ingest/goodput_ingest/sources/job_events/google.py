@@ -9,27 +9,22 @@ data blocks and what a later save proves follow from all rows together (temp/goo
 Checkpoints come from Orbax, whose durations are what the training was blocked for.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json
 import re
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 from goodput_ingest.formats import files
 from goodput_ingest.formats.files import Part
 from goodput_ingest.formats.json_text import event_lines, json_lines
 from goodput_ingest.formats.json_text.event_lines import DURATION_MAX_S, Row
 from goodput_ingest.formats.json_text.json_lines import FieldError
+from goodput_ingest.source import Batch, ReadOptions
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from goodput_ingest.source import Batch, ReadOptions
 
 SPANS = {  # of `<name>_start_time` and `<name>_end_time`
     "tpu_init": "init",

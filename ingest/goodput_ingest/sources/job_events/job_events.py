@@ -3,11 +3,13 @@
 {"v":1,"ts":1787234549.0,"event":"step","step":401,"dur_s":10.02,"run_id":"run7","rank":0}
 """
 
-from __future__ import annotations
-
 import json
 import math
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import polars as pl
 
 from goodput_ingest.formats import files
 from goodput_ingest.formats.json_text import event_lines, json_lines
@@ -20,16 +22,9 @@ from goodput_ingest.formats.json_text.event_lines import (
     Row,
 )
 from goodput_ingest.formats.json_text.json_lines import FieldError
+from goodput_ingest.source import Batch, ReadOptions
 from goodput_ingest.sources.job_events.bulk import AMOUNTS, VERSION, events_of
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    import polars as pl
-
-    from goodput_ingest.source import Batch, ReadOptions
 
 EVENTS = (
     "job.start",

@@ -9,16 +9,17 @@ are written when they end: what was still open when a process died is not there.
 last rank alone exports, coarse spans only, without steps.
 """
 
-from __future__ import annotations
-
 import json
 import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 from goodput_ingest.formats import files
+from goodput_ingest.formats.files import Part
 from goodput_ingest.formats.json_text import event_lines, json_lines
 from goodput_ingest.formats.json_text.event_lines import (
     DURATION_MAX_S,
@@ -27,15 +28,8 @@ from goodput_ingest.formats.json_text.event_lines import (
     Row,
 )
 from goodput_ingest.formats.json_text.json_lines import EPOCH, EPOCH_S_MAX, FieldError
+from goodput_ingest.source import Batch, ReadOptions
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from datetime import datetime
-    from pathlib import Path
-
-    from goodput_ingest.formats.files import Part
-    from goodput_ingest.source import Batch, ReadOptions
 
 STEPS = ("megatron.train.iteration", "megatron.train_step")  # the code's name, the manual's
 STARTS = ("megatron.startup.initialize_megatron",)  # once a life of a rank

@@ -10,20 +10,15 @@ the local file is complete; the upload after it blocks nothing, and no line says
 that a checkpoint which is uploaded is not known to be durable.
 """  # noqa: E501 -- a line as it is printed
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterable
+from datetime import datetime
+from typing import ClassVar
 
 from goodput_ingest.sources.job_logs.events import Event
+from goodput_ingest.sources.job_logs.lines import Line
+from goodput_ingest.sources.job_logs.moments import Moments
 from goodput_ingest.sources.job_logs.progress import Progress
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
-
-    from goodput_ingest.sources.job_logs.lines import Line
-    from goodput_ingest.sources.job_logs.moments import Moments
 
 BATCH = re.compile(r"^\s*Train time/batch: (\d{1,12})\s*$")
 LOGGED = re.compile(

@@ -6,18 +6,13 @@ The line has no time: without a collector's label it gets the last time in the l
 before it, and says so. The GPU's number is the process's own, not the machine's.
 """  # noqa: E501 -- the line as it is printed
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterable
+from typing import Any, ClassVar
 
 from goodput_ingest.sources.job_logs.events import Event
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from goodput_ingest.sources.job_logs.lines import Line
-    from goodput_ingest.sources.job_logs.moments import Moments
+from goodput_ingest.sources.job_logs.lines import Line
+from goodput_ingest.sources.job_logs.moments import Moments
 
 OUT_OF_MEMORY = re.compile(
     r"(?:torch\.(?:cuda\.)?OutOfMemoryError|RuntimeError): (CUDA out of memory\. Tried to allocate "

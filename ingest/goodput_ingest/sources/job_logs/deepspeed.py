@@ -7,20 +7,15 @@ time. A save that "is about to be saved" is not saved; the engine says "is ready
 logger's level is WARNING by default, so these lines may be absent.
 """  # noqa: E501 -- the line as it is printed
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterable
+from datetime import datetime
+from typing import ClassVar
 
 from goodput_ingest.sources.job_logs.events import Event
+from goodput_ingest.sources.job_logs.lines import Line
+from goodput_ingest.sources.job_logs.moments import Moments
 from goodput_ingest.sources.job_logs.progress import Progress
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
-
-    from goodput_ingest.sources.job_logs.lines import Line
-    from goodput_ingest.sources.job_logs.moments import Moments
 
 LOGGED = re.compile(
     r"\[(?P<at>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] \[[A-Z]+\] \[[\w.]+:\d+:\w+\] (?P<said>.*)"

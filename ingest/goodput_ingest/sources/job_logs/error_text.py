@@ -8,22 +8,16 @@ it, else the one at which the log was read out, and says so. A program may handl
 on; a failure before a later step is therefore no cause (intermediate.int_reported_failures).
 """
 
-from __future__ import annotations
-
 import re
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any, ClassVar
 
 from goodput_ingest.sources.job_logs import cuda_oom, nccl_watchdog
 from goodput_ingest.sources.job_logs.events import Event
 from goodput_ingest.sources.job_logs.failure_kinds import HINTS, kind_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
-
-    from goodput_ingest.sources.job_logs.lines import Line
-    from goodput_ingest.sources.job_logs.moments import Moments
+from goodput_ingest.sources.job_logs.lines import Line
+from goodput_ingest.sources.job_logs.moments import Moments
 
 MSG_MAX_CHARS = 300
 REPEATED = timedelta(minutes=1)  # a program that retries prints its error again and again

@@ -1,17 +1,13 @@
 """Job events in log lines, before run and host are known, and the protocol of log formats."""
 
-from __future__ import annotations
-
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from datetime import datetime
+from typing import Any, ClassVar, Protocol
 
-if TYPE_CHECKING:
-    import re
-    from collections.abc import Iterable
-    from datetime import datetime
-
-    from goodput_ingest.sources.job_logs.lines import Line
-    from goodput_ingest.sources.job_logs.moments import Moments
+from goodput_ingest.sources.job_logs.lines import Line
+from goodput_ingest.sources.job_logs.moments import Moments
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,6 @@
 Another release, a fork or a cut line: no format reads it; the line is rejected with what it lacks.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Final, NamedTuple
 

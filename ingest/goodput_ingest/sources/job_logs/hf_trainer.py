@@ -8,24 +8,19 @@ that the trainer prints at its start. A save is logged at its start and file by 
 is complete.
 """
 
-from __future__ import annotations
-
 import ast
 import math
 import re
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, ClassVar
 
 from goodput_ingest.formats.json_text.event_lines import DURATION_MAX_S
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.sources.job_logs.events import Event
+from goodput_ingest.sources.job_logs.lines import Line
+from goodput_ingest.sources.job_logs.moments import Moments
 from goodput_ingest.sources.job_logs.progress import Progress
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
-
-    from goodput_ingest.sources.job_logs.lines import Line
-    from goodput_ingest.sources.job_logs.moments import Moments
 
 DICT_MAX_CHARS = 4_000
 LOGGED = re.compile(r"\{'(?:loss|eval_loss|eval_runtime|train_runtime)'[^{}]*\}")

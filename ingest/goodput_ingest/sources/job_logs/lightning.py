@@ -7,19 +7,14 @@ a collector's label nothing of it can be placed. It counts batches, which are st
 are accumulated; the log does not say whether they are.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterable
+from typing import ClassVar
 
 from goodput_ingest.sources.job_logs.events import Event
+from goodput_ingest.sources.job_logs.lines import Line
+from goodput_ingest.sources.job_logs.moments import Moments
 from goodput_ingest.sources.job_logs.progress import Progress
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from goodput_ingest.sources.job_logs.lines import Line
-    from goodput_ingest.sources.job_logs.moments import Moments
 
 BAR = re.compile(
     r"Epoch (?P<epoch>\d{1,9}):\s+\d{1,3}%\|[^|]*\|\s*(?P<done>\d{1,12})/(?P<total>\d{1,12}) \["

@@ -6,17 +6,12 @@ The label `[rank3]:` is the rank in the job; the others number tasks of a node o
 say nothing of ranks.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
 
 from goodput_ingest.formats.json_text import json_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
 
 TEXT_MAX_CHARS = 20_000  # a log line that says something is shorter; beyond, it is data
 LABELS_MAX = 8  # labels around labels

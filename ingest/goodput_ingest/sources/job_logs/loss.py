@@ -4,8 +4,6 @@
 `loss = nan`, `loss 2.31`
 """
 
-from __future__ import annotations
-
 import re
 
 LOSS = re.compile(

@@ -9,23 +9,17 @@ save" says, and is durable with "(blocking + background)"; one without the tag o
 continues in the background is asynchronous too. A synchronous one blocks until it is finished.
 """  # noqa: E501 -- lines as they are printed
 
-from __future__ import annotations
-
 import re
-from datetime import timedelta
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import ClassVar
 
 from goodput_ingest.formats.json_text.event_lines import DURATION_MAX_S
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.sources.job_logs.events import Event
+from goodput_ingest.sources.job_logs.lines import Line
+from goodput_ingest.sources.job_logs.moments import Moments
 from goodput_ingest.sources.job_logs.progress import Progress, with_amounts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
-
-    from goodput_ingest.sources.job_logs.lines import Line
-    from goodput_ingest.sources.job_logs.moments import Moments
 
 STAMP = re.compile(r"[IWEF](\d\d)(\d\d) (\d\d:\d\d:\d\d\.\d{1,6}) +\d+ \S+:\d+\] ")
 NUMBER = r"(\d{1,12}(?:\.\d{1,6})?)"

@@ -9,23 +9,17 @@ when a save is final, which for an asynchronous one is long after training went 
 Some forks print the mean of all iterations behind the time of this one, `15995.5/16030.1`.
 """  # noqa: E501 -- the line as it is printed
 
-from __future__ import annotations
-
 import re
-from datetime import timedelta
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import ClassVar
 
 from goodput_ingest.formats.json_text.event_lines import DURATION_MAX_S
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.sources.job_logs.events import Event
+from goodput_ingest.sources.job_logs.lines import Line
+from goodput_ingest.sources.job_logs.moments import Moments
 from goodput_ingest.sources.job_logs.progress import Progress, with_amounts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
-
-    from goodput_ingest.sources.job_logs.lines import Line
-    from goodput_ingest.sources.job_logs.moments import Moments
 
 STAMP = r"(?:\[(?P<at>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)\]\s*)?"
 ITERATION = re.compile(STAMP + r"\biteration\s+(?P<step>\d{1,12})/\s*\d+ \|(?P<rest>.*\|)")

@@ -1,17 +1,11 @@
 """Moments as logs print them, to naive UTC: local times by the configured zone, never guessed."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 from goodput_ingest.formats.json_text.json_lines import EPOCH, EPOCH_S_MAX, FieldError, in_utc
 from goodput_ingest.formats.timestamps import ZoneNeededError
-
-if TYPE_CHECKING:
-    from zoneinfo import ZoneInfo
-
-    from goodput_ingest.sources.job_logs.lines import Line
+from goodput_ingest.sources.job_logs.lines import Line
 
 CLOCKS = timedelta(days=1)  # processes of one job, and who reads it out, differ by less
 

@@ -7,20 +7,15 @@ hang began as long before the line as the operation ran. All ranks that wait pri
 is missing is the suspect.
 """  # noqa: E501 -- the line as it is printed
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterable
 from datetime import timedelta
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from goodput_ingest.formats.json_text.event_lines import DURATION_MAX_S
 from goodput_ingest.sources.job_logs.events import Event
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from goodput_ingest.sources.job_logs.lines import Line
-    from goodput_ingest.sources.job_logs.moments import Moments
+from goodput_ingest.sources.job_logs.lines import Line
+from goodput_ingest.sources.job_logs.moments import Moments
 
 TIMEOUT = re.compile(
     r"\[[Rr]ank ?(?P<rank>\d{1,7})\].*?WorkNCCL\(SeqNum=(?P<seq>\d{1,18}), OpType=(?P<op>\w{1,60}),"

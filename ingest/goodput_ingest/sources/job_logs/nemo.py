@@ -7,25 +7,19 @@ the saves, whose start is printed in epoch seconds. Iterations count from 0 here
 step 120. A save is durable when the log reports it saved, not when it was scheduled.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterable
 from dataclasses import replace
-from datetime import timedelta
-from typing import TYPE_CHECKING, ClassVar
+from datetime import datetime, timedelta
+from typing import ClassVar
 
 from goodput_ingest.formats.json_text.event_lines import DURATION_MAX_S
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.sources.job_logs.events import Event
+from goodput_ingest.sources.job_logs.lines import Line
 from goodput_ingest.sources.job_logs.loss import loss_of
+from goodput_ingest.sources.job_logs.moments import Moments
 from goodput_ingest.sources.job_logs.progress import STEPS_MAX, Progress, with_amounts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
-
-    from goodput_ingest.sources.job_logs.lines import Line
-    from goodput_ingest.sources.job_logs.moments import Moments
 
 ITERATION = re.compile(
     r"Training epoch \d+, iteration \d{1,12}/\d+ \|.*\bglobal_step: (?P<step>\d{1,12}) \|"

@@ -6,19 +6,14 @@ From the failure to the start of the new workers the gang does nothing; with `wo
 its next life begins. Every node logs its own events; the first of a cycle counts.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterable
+from typing import ClassVar
 
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.sources.job_logs.events import Event
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from goodput_ingest.sources.job_logs.lines import Line
-    from goodput_ingest.sources.job_logs.moments import Moments
+from goodput_ingest.sources.job_logs.lines import Line
+from goodput_ingest.sources.job_logs.moments import Moments
 
 CYCLE = re.compile(
     r"- Cycle: (?P<cycle>\d{1,9}) Event: (?P<event>\w{1,60}) Node: (?P<node>\S{1,255}) "

@@ -8,17 +8,12 @@ Where all ranks write into one log without labels, each step is printed once a r
 again takes at least as long as the step: the same number sooner is another rank's line.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
+from typing import Any
 
 from goodput_ingest.sources.job_logs.events import Event
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 STEPS_MAX = 2_000  # of one line; more become one event
 BLOCKS_MAX = 1_000

@@ -14,17 +14,12 @@ It is what stands before the first event that counts, so that a log that is foll
 has the same run as one that is read whole.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
 
 from goodput_ingest.formats import files
+from goodput_ingest.formats.files import Part
 from goodput_ingest.formats.json_text.json_lines import printable
 from goodput_ingest.formats.rotation import unrotated
-
-if TYPE_CHECKING:
-    from goodput_ingest.formats.files import Part
 
 RUN_ID_MAX_CHARS = 200
 JOB_IN_TEXT = tuple(

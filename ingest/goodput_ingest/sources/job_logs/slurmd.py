@@ -3,18 +3,13 @@
 slurmstepd: error: *** JOB 1809577 ON r6i5n1 CANCELLED AT 2021-05-23T08:46:02 DUE TO TIME LIMIT ***
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterable
+from typing import ClassVar
 
 from goodput_ingest.sources.job_logs.events import Event
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from goodput_ingest.sources.job_logs.lines import Line
-    from goodput_ingest.sources.job_logs.moments import Moments
+from goodput_ingest.sources.job_logs.lines import Line
+from goodput_ingest.sources.job_logs.moments import Moments
 
 CANCELLED = re.compile(
     r"\*\*\* JOB (?P<job>\S{1,40}) ON (?P<host>\S{1,255}) "

@@ -8,18 +8,19 @@ A line without a time cannot be placed, and one that has only half of a known fo
 they are rejected, a bounded number of each reason. A log without any time is refused.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import polars as pl
 
 from goodput_ingest.formats import files, syslog
+from goodput_ingest.formats.files import Part
 from goodput_ingest.formats.json_text import json_lines, mllog_lines
 from goodput_ingest.formats.json_text.event_lines import EXTRA_MAX_CHARS, MSG_MAX_CHARS, SCHEMA
 from goodput_ingest.formats.json_text.json_lines import FieldError
@@ -29,6 +30,7 @@ from goodput_ingest.sources.job_logs.composer import Composer
 from goodput_ingest.sources.job_logs.cuda_oom import CudaOom
 from goodput_ingest.sources.job_logs.deepspeed import DeepSpeed
 from goodput_ingest.sources.job_logs.error_text import ErrorText
+from goodput_ingest.sources.job_logs.events import Event, LogFormat
 from goodput_ingest.sources.job_logs.half_matched import looks_like_step
 from goodput_ingest.sources.job_logs.hf_trainer import HfTrainer
 from goodput_ingest.sources.job_logs.lightning import Lightning
@@ -46,13 +48,6 @@ from goodput_ingest.sources.job_logs.torchrun import Torchrun
 from goodput_ingest.sources.job_logs.torchtitan import Torchtitan
 from goodput_ingest.sources.job_logs.vllm import Vllm
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from goodput_ingest.formats.files import Part
-    from goodput_ingest.sources.job_logs.events import Event, LogFormat
 
 FORMATS: tuple[type[LogFormat], ...] = (
     Megatron,

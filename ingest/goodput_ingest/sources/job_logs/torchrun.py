@@ -11,20 +11,15 @@ Only the root cause is taken: the other failures of a gang follow from it. A neg
 signal. The time is the host's own.
 """
 
-from __future__ import annotations
-
 import re
 import signal
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterable
+from typing import ClassVar
 
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.sources.job_logs.events import Event
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from goodput_ingest.sources.job_logs.lines import Line
-    from goodput_ingest.sources.job_logs.moments import Moments
+from goodput_ingest.sources.job_logs.lines import Line
+from goodput_ingest.sources.job_logs.moments import Moments
 
 FIELD = re.compile(r"^\s*(time|host|rank|exitcode|error_file|traceback)\s*: (.*?)\s*$")
 TIME = re.compile(r"\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d")

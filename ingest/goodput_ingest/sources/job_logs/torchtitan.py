@@ -11,21 +11,16 @@ A synchronous save is durable when it is finished; an asynchronous one ("Staging
 nor do releases before 2026, whose lines are the same for both ("saving ... (or staging ...)").
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from datetime import datetime
+from typing import ClassVar
 
 from goodput_ingest.sources.job_logs.events import Event
+from goodput_ingest.sources.job_logs.lines import Line
+from goodput_ingest.sources.job_logs.moments import Moments
 from goodput_ingest.sources.job_logs.progress import Progress, with_amounts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
-
-    from goodput_ingest.sources.job_logs.lines import Line
-    from goodput_ingest.sources.job_logs.moments import Moments
 
 TITAN = re.compile(
     r"\[titan\] (?P<at>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[,.]\d{1,6}) - \S+ - [A-Z]+ - (?P<said>.*)"

@@ -7,24 +7,19 @@ A file a rank, moments in UTC, and every span with its start: the best source of
 It does not name the run: the folder above `structured_logs` does, or the person who reads it in.
 """  # noqa: E501 -- the line as it is written
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 from goodput_ingest.formats import files
+from goodput_ingest.formats.files import Part
 from goodput_ingest.formats.json_text import event_lines, json_lines
 from goodput_ingest.formats.json_text.event_lines import DURATION_MAX_S, INT32_MAX, Row
 from goodput_ingest.formats.json_text.json_lines import EPOCH, FieldError
+from goodput_ingest.source import Batch, ReadOptions
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from goodput_ingest.formats.files import Part
-    from goodput_ingest.source import Batch, ReadOptions
 
 PHASES = {
     "torch_distributed_init": "init",

@@ -6,18 +6,13 @@ Every ten seconds while there is work; silence is no fault. The stamp has no yea
 metrics: rates and queue lengths, no step.
 """  # noqa: E501 -- the line as it is printed
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterable
+from typing import Any, ClassVar
 
 from goodput_ingest.sources.job_logs.events import Event
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from goodput_ingest.sources.job_logs.lines import Line
-    from goodput_ingest.sources.job_logs.moments import Moments
+from goodput_ingest.sources.job_logs.lines import Line
+from goodput_ingest.sources.job_logs.moments import Moments
 
 STATS = re.compile(
     r"\b(?P<month>\d\d)-(?P<day>\d\d) (?P<clock>\d\d:\d\d:\d\d(?:\.\d{1,6})?) \[[\w.]+:\d+\] "

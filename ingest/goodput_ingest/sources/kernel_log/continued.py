@@ -1,18 +1,12 @@
 """Messages of the kernel that go over several lines, of which the first alone has time and node."""
 
-from __future__ import annotations
-
+import re
+from collections.abc import Iterator
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from goodput_ingest.formats import syslog
+from goodput_ingest.formats import files, syslog
 from goodput_ingest.formats.json_text import json_lines
-
-if TYPE_CHECKING:
-    import re
-    from collections.abc import Iterator
-
-    from goodput_ingest.formats import files
 
 JOINED_MAX = 10  # lines of a message
 INDENTS = (" " * 4, "\t")  # of lines that go on with a message; a message may begin with one space

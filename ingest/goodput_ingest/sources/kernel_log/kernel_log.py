@@ -6,16 +6,17 @@ short-unix, json) and syslog files. Repeats of a line are kept: joining them int
 ledger's job.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
+from zoneinfo import ZoneInfo
 
 import polars as pl
 
-from goodput_ingest.formats import files, syslog
+from goodput_ingest.formats import files, raw_tables, syslog
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.formats.pci import pci_bus_id
@@ -30,11 +31,6 @@ from goodput_ingest.sources.kernel_log.messages import (
 )
 from goodput_queries.errors import IngestError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-    from zoneinfo import ZoneInfo
-
 SOURCE = "kernel-log"
 MESSAGE_MAX_CHARS = 1000
 LINES_OF_A_NOTICE = 3  # "The NVIDIA GPU ..." and "fallen off the bus" stand on lines this near
@@ -47,30 +43,8 @@ BOOT_STAMP = re.compile(r"^(?:<\d+>)?\[ *\d+\.\d+\] ?")
 PROGRAM = re.compile(r"(?:^|\s)[\w./-]+(?:\[\d+\])?: ")  # its name, before what it says
 WORTH_A_LOOK = re.compile(r'Xid|NVRM|"MESSAGE"\s*:\s*\[')
 
-SCHEMA: dict[str, Any] = {
-    "source": pl.String,
-    "cluster": pl.String,
-    "node": pl.String,
-    "gpu_uuid": pl.String,
-    "pci_bus_id": pl.String,
-    "ts": pl.Datetime("us"),
-    "ts_precision": pl.String,
-    "kind": pl.String,
-    "code": pl.Int32,
-    "pid": pl.String,
-    "process_name": pl.String,
-    "message": pl.String,
-}
-NODE_EVENTS: dict[str, Any] = {
-    "source": pl.String,
-    "cluster": pl.String,
-    "node": pl.String,
-    "ts": pl.Datetime("us"),
-    "kind": pl.String,
-    "pid": pl.String,
-    "process_name": pl.String,
-    "message": pl.String,
-}
+SCHEMA = raw_tables.columns("gpu_events")
+NODE_EVENTS = raw_tables.columns("node_events")
 
 
 @dataclass(frozen=True)

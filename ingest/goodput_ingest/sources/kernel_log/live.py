@@ -5,8 +5,6 @@ store's last event, over reboots: what the kernel wrote before a crash is read a
 holds this boot alone, and its times count from boot, so they are approximate.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re
@@ -15,19 +13,17 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, ClassVar, cast
+from typing import IO, ClassVar, cast
 
 from goodput_ingest.formats import files
 from goodput_ingest.source import Batch, ReadOptions
 from goodput_ingest.sources.kernel_log.kernel_log import SOURCE, KernelRows
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 JOURNALCTL = ("journalctl", "--no-pager", "--output=json")
 FIELDS = "--output-fields=MESSAGE,_TRANSPORT,SYSLOG_IDENTIFIER"  # time and cursor come anyway

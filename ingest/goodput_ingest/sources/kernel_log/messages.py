@@ -3,8 +3,6 @@
 Forms of the lines: telemetry notes, section 5. NVSwitch faults (SXid) have numbers of their own.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -1,17 +1,11 @@
 """Groups pods into job runs: gangs by the labels of their controller, split at their starts."""
 
-from __future__ import annotations
-
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from goodput_ingest.sources.kubernetes.observation import Observation, label
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from goodput_ingest.sources.kubernetes.pods import Pod
+from goodput_ingest.sources.kubernetes.pods import Pod
 
 # kind, label with the gang's name, labels that make several gangs or attempts of one name
 GANG_LABELS: tuple[tuple[str, str, tuple[str, ...]], ...] = (

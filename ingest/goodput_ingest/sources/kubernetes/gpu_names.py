@@ -1,17 +1,11 @@
 """GPUs of each pod, where a GPU exporter's series have the pod as a label."""
 
-from __future__ import annotations
-
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from goodput_ingest.prometheus_api.answer import Series
 from goodput_ingest.prometheus_api.gpu_series import normalised
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from goodput_ingest.prometheus_api.answer import Series
-    from goodput_ingest.sources.kubernetes.pods import Pod
+from goodput_ingest.sources.kubernetes.pods import Pod
 
 
 class GpuNames:

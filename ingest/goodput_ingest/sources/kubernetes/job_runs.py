@@ -1,26 +1,20 @@
 """Turns gangs of pods into rows of raw.job_runs and raw.holds."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
 
 import polars as pl
 
+from goodput_ingest.formats import raw_tables
 from goodput_ingest.formats.json_text.json_lines import EPOCH
 from goodput_ingest.formats.parsed import INSTANT, Parsed, frame
 from goodput_ingest.sources.kubernetes.gangs import Gang, gangs, queue
 from goodput_ingest.sources.kubernetes.gpu_names import GpuNames
-from goodput_ingest.sources.kubernetes.pods import gpu_resource, pods
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from datetime import datetime
-
-    from goodput_ingest.sources.kubernetes.memory import PodMemory
-    from goodput_ingest.sources.kubernetes.observation import Observation
-    from goodput_ingest.sources.kubernetes.pods import Pod
+from goodput_ingest.sources.kubernetes.memory import PodMemory
+from goodput_ingest.sources.kubernetes.observation import Observation
+from goodput_ingest.sources.kubernetes.pods import Pod, gpu_resource, pods
 
 METHOD = "pod"
 CPUS_MAX = 2**31 - 1
@@ -53,12 +47,7 @@ JOB_RUNS: dict[str, Any] = {
     "cpus": pl.Int32, "cpus_requested": pl.Int32, "elapsed_s": pl.Int64, "restarts": pl.Int32,
     "comment": pl.String, "alloc_tres": pl.String, "req_tres": pl.String, "observed_at": INSTANT,
 }  # fmt: skip
-HOLDS: dict[str, Any] = {
-    "cluster": pl.String, "job_id_raw": pl.String, "submit_at": INSTANT, "node": pl.String,
-    "slurm_index": pl.Int32, "gpu_uuid": pl.String, "gpu_instance": pl.String,
-    "gpu_type": pl.String, "gpus": pl.Int32, "method": pl.String,
-    "start_at": INSTANT, "end_at": INSTANT,
-}  # fmt: skip
+HOLDS = raw_tables.columns("holds", "source")
 
 
 def parsed_job_runs(seen: Observation, cluster: str, memory: PodMemory) -> list[Parsed]:

@@ -1,10 +1,9 @@
 """Kubernetes out of a Prometheus server: what kube-state-metrics showed since the last poll."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from goodput_ingest.formats.json_text.json_lines import EPOCH
 from goodput_ingest.prometheus_api.batches import batches, digest_of
@@ -15,16 +14,12 @@ from goodput_ingest.prometheus_api.discovery import Discovery
 from goodput_ingest.prometheus_api.endpoint import Endpoint
 from goodput_ingest.prometheus_api.plausible_samples import plausible_samples
 from goodput_ingest.prometheus_api.replicas import REPLICA_LABELS, without_doubles
+from goodput_ingest.source import Batch
 from goodput_ingest.sources.kubernetes.memory import PodMemory
 from goodput_ingest.sources.kubernetes.nodes import PIECE_MS
 from goodput_ingest.sources.kubernetes.observation import METRICS, Observation
 from goodput_ingest.sources.kubernetes.recorded import CLUSTER_UNKNOWN, parsed
 from goodput_queries.evidence.plausible import EARLIEST
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from goodput_ingest.source import Batch
 
 POD_OF_GPU = "DCGM_FI_DEV_GPU_UTIL"  # its labels say which pod has which GPU
 WINDOW_MAX_MS = 6 * PIECE_MS

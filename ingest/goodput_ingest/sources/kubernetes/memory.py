@@ -3,16 +3,11 @@
 A row describes a whole job run, so a deleted pod must be kept while its gang continues.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from goodput_ingest.sources.kubernetes.observation import Observation
-    from goodput_ingest.sources.kubernetes.pods import Pod
+from goodput_ingest.sources.kubernetes.observation import Observation
+from goodput_ingest.sources.kubernetes.pods import Pod
 
 
 @dataclass

@@ -1,29 +1,23 @@
 """Nodes with GPUs: what they have, and when they were down or drained."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
-from datetime import timedelta
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
+from goodput_ingest.formats import raw_tables
 from goodput_ingest.formats.json_text.json_lines import EPOCH, printable
 from goodput_ingest.formats.parsed import INSTANT, Parsed, frame
+from goodput_ingest.prometheus_api.answer import Series
 from goodput_ingest.prometheus_api.gpu_series import normalised
 from goodput_ingest.sources.kubernetes.observation import Observation, label
 from goodput_ingest.sources.kubernetes.pods import GPUS_MAX, TEXT_MAX_CHARS, gpu_resource
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-    from datetime import datetime
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from goodput_ingest.prometheus_api.answer import Series
 
 PIECE_MS = 600_000  # states are cut here, so that each poll yields the same rows for the same time
 EVERY_NODE = "*"
@@ -60,11 +54,7 @@ GPUS: dict[str, Any] = {
     "valid_to_at": INSTANT,
 }  # fmt: skip
 
-SHARES: dict[str, Any] = {
-    "cluster": pl.String, "gpu_uuid": pl.String, "gpu_instance": pl.String, "profile": pl.String,
-    "compute_slices": pl.Int32, "slices_of": pl.Int32, "slurm_index": pl.Int32,
-    "valid_from_at": INSTANT, "valid_to_at": INSTANT,
-}  # fmt: skip
+SHARES = raw_tables.columns("gpu_instances", "source")
 
 
 def parsed_nodes(seen: Observation, cluster: str) -> list[Parsed]:

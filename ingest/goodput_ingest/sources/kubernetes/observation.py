@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from goodput_ingest.prometheus_api.answer import Series
 from goodput_ingest.prometheus_api.gpu_series import is_gpu_metric
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from goodput_ingest.prometheus_api.answer import Series
 
 PREFIX = "kube_"
 METRICS = (

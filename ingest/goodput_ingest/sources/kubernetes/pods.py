@@ -1,18 +1,12 @@
 """Pods with GPU requests: their times, owners and outcomes."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from goodput_ingest.formats.json_text.json_lines import EPOCH_S_MAX, printable
+from goodput_ingest.prometheus_api.answer import Series
 from goodput_ingest.sources.kubernetes.observation import Observation, label
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from goodput_ingest.prometheus_api.answer import Series
 
 TEXT_MAX_CHARS = 253  # the longest name Kubernetes allows
 GPUS_MAX = 1024

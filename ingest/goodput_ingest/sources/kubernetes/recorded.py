@@ -7,27 +7,22 @@ All series of one file are looked at together. Those of a GPU exporter map pods 
 they are not read as telemetry here (see the source `prometheus`).
 """
 
-from __future__ import annotations
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
 
-from typing import TYPE_CHECKING, ClassVar
-
+from goodput_ingest.formats.parsed import Parsed
 from goodput_ingest.prometheus_api.batches import batches, digest_of
 from goodput_ingest.prometheus_api.plausible_samples import plausible_samples
 from goodput_ingest.prometheus_api.recorded import KUBERNETES_NAME, answers, has_answer
 from goodput_ingest.prometheus_api.replicas import without_doubles
+from goodput_ingest.source import Batch, ReadOptions
 from goodput_ingest.sources.kubernetes.job_runs import parsed_job_runs
 from goodput_ingest.sources.kubernetes.memory import PodMemory
 from goodput_ingest.sources.kubernetes.nodes import parsed_nodes
 from goodput_ingest.sources.kubernetes.observation import Observation
 from goodput_queries.errors import IngestError
 from goodput_queries.evidence.plausible import utc_now
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from goodput_ingest.formats.parsed import Parsed
-    from goodput_ingest.source import Batch, ReadOptions
 
 CLUSTER_UNKNOWN = "kubernetes"  # job runs need one; --cluster says which it is
 

@@ -12,10 +12,10 @@ of its file; its time may lie years away from the run, so join it by its folder.
 readings by it. It holds for the readings that follow it in the file.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -32,10 +32,6 @@ from goodput_ingest.formats.json_text.mllog_lines import (
 from goodput_ingest.formats.parsed import INSTANT, Parsed, frame
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 READINGS = ("power_reading", "interconnect_power_est")
 POWER_MAX_W = 1e8

@@ -8,14 +8,14 @@ over a submission: each run has nodes of its own, which exist as long as the run
 time is made up between runs that were months apart.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import statistics
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, ClassVar
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -34,11 +34,6 @@ from goodput_ingest.formats.json_text.mllog_lines import (
 from goodput_ingest.formats.parsed import INSTANT, Parsed, frame
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-    from pathlib import Path
 
 NODES_MAX, GPUS_PER_NODE_MAX = 50_000, 64  # beyond, a description is wrong or hostile
 GPUS_MAX = 200_000

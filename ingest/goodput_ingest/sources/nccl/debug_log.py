@@ -12,23 +12,19 @@ the initialisation, and their lines do not name the communicator: it is known wh
 one. `Using network Socket` alone says nothing inside one node.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import polars as pl
 
-from goodput_ingest.formats import files
+from goodput_ingest.formats import files, raw_tables
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.pci import pci_bus_id
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 INT32_MAX = 2**31 - 1
 LINE_MAX_CHARS = 2_000  # of the line that is looked at; those of interest have 200
@@ -70,28 +66,8 @@ LOOKS_LIKE_CHANNEL = re.compile(r"Channel \d.* via (?:P2P|SHM|NET|CollNet|COLLNE
 LISTED_MAX = 1_000  # rejects of a part: a log of another release may have millions
 GPUDIRECT = "GDRDMA"
 TRANSPORTS_MAX = 100_000  # of one part: a hostile log may make up networks
-TRANSPORTS: dict[str, Any] = {
-    "source": pl.String,
-    "cluster": pl.String,
-    "comm_id": pl.String,
-    "node": pl.String,
-    "pid": pl.Int64,
-    "nodes": pl.Int32,
-    "transport": pl.String,
-}
-SCHEMA: dict[str, Any] = {
-    "source": pl.String,
-    "cluster": pl.String,
-    "comm_id": pl.String,
-    "comm_name": pl.String,
-    "rank": pl.Int32,
-    "ranks": pl.Int32,
-    "node": pl.String,
-    "pid": pl.Int64,
-    "local_rank": pl.Int32,
-    "gpu_index": pl.Int32,
-    "pci_bus_id": pl.String,
-}
+TRANSPORTS = raw_tables.columns("comm_transports")
+SCHEMA = raw_tables.columns("rank_map", "gpu_uuid", "seen_at")
 
 
 @dataclass

@@ -10,9 +10,9 @@ A proposed later format writes header and metadata once and then records without
 a header but no operation is remembered and lends its header to what follows.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -26,10 +26,6 @@ from goodput_ingest.sources.nccl import inspector_prometheus
 from goodput_ingest.sources.nccl.inspector_plain import flat
 from goodput_ingest.sources.nccl.inspector_records import FLAT, HEADER, METADATA
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 GB = 1e9  # the plugin's GB/s are decimal
 SIGN_BIT = 2**63  # a size above is 2^64 minus the true one: the plugin took the type's size as -1

@@ -4,13 +4,12 @@ Plain records of one kind differ in nothing but values (json_layout.py). What is
 that a part begins with, as verbose records, is read line by line (nccl_inspector_records.py).
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from goodput_ingest.formats.json_text import json_layout
+from goodput_ingest.formats.json_text.json_layout import Layout
 from goodput_ingest.sources.nccl import inspector_records
 from goodput_ingest.sources.nccl.inspector_records import (
     FLAT,
@@ -20,9 +19,6 @@ from goodput_ingest.sources.nccl.inspector_records import (
     TRACE,
     names,
 )
-
-if TYPE_CHECKING:
-    from goodput_ingest.formats.json_text.json_layout import Layout
 
 BYTES_MIN = 2_000_000  # the lines of fewer are sooner read one by one
 LAYOUTS_MAX = 4  # as a rule two: collectives and point to point

@@ -6,25 +6,20 @@ The GPU's UUID stands in the file's name alone, the time nowhere. Several files 
 each after a line `# file <epoch s>-nccl_inspector_metrics_<uuid>.prom`.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 
+from goodput_ingest.formats import raw_tables
+from goodput_ingest.formats.files import Part
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
-from goodput_ingest.source import Reject
+from goodput_ingest.source import ReadOptions, Reject
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from datetime import datetime
-    from pathlib import Path
-
-    from goodput_ingest.formats.files import Part
-    from goodput_ingest.source import ReadOptions
 
 GB = 1e9  # the plugin's GB/s are decimal
 INT32_MAX = 2**31 - 1
@@ -44,26 +39,7 @@ SAMPLE = re.compile(r"(?P<metric>\w{1,80})\{(?P<labels>.*)\}\s+(?P<value>\S{1,40
 LABEL = re.compile(r'(\w{1,80})="((?:[^"\\]|\\.)*)"(?:,|$)')
 SIZE = re.compile(r"(\d{1,4})-(\d{1,4})([KMGTP]?)B")
 UNKNOWN = {"", "unknown", "Unknown"}
-SCHEMA: dict[str, Any] = {
-    "source": pl.String,
-    "cluster": pl.String,
-    "node": pl.String,
-    "gpu_uuid": pl.String,
-    "gpu_label": pl.String,
-    "ts": pl.Datetime("us"),
-    "job_id": pl.String,
-    "comm_name": pl.String,
-    "nodes": pl.Int32,
-    "ranks": pl.Int32,
-    "operation": pl.String,
-    "is_p2p": pl.Boolean,
-    "size_from_bytes": pl.Int64,
-    "size_to_bytes": pl.Int64,
-    "algorithm": pl.String,
-    "protocol": pl.String,
-    "busbw_bytes_per_s": pl.Float64,
-    "exec_time_s": pl.Float64,
-}
+SCHEMA = raw_tables.columns("collective_summaries")
 
 
 @dataclass(frozen=True)

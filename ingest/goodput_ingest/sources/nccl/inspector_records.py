@@ -4,19 +4,15 @@ Each line is parsed into typed objects. One that does not fit the types is parse
 so that it is either taken after all (5.0 for 5) or named with what is wrong with it.
 """
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import msgspec
 import polars as pl
 
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 TEXT_MAX_CHARS = 255
 KINDS = ("coll", "p2p")

@@ -6,27 +6,23 @@ Bandwidths are in 1e9 bytes/s, times in microseconds. The operation is named by 
 (`# Collective test starting: all_reduce_perf`), else by the command line, if that was printed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import polars as pl
 
-from goodput_ingest.formats import files
+from goodput_ingest.formats import files, raw_tables
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 GB = 1e9
 FILE_MAX_BYTES = 64 * 1024 * 1024
@@ -59,29 +55,7 @@ OPERATIONS = {
     "hypercube": "HyperCube",
 }  # fmt: skip
 NOT_ALL = "the line looks like one of nccl-tests and has not all of"
-SCHEMA: dict[str, Any] = {
-    "source": pl.String,
-    "cluster": pl.String,
-    "benchmark_id": pl.String,
-    "operation": pl.String,
-    "size_bytes": pl.Int64,
-    "elements": pl.Int64,
-    "dtype": pl.String,
-    "reduction": pl.String,
-    "root": pl.Int32,
-    "is_in_place": pl.Boolean,
-    "repeat": pl.Int32,
-    "time_s": pl.Float64,
-    "is_cpu_time": pl.Boolean,
-    "algbw_bytes_per_s": pl.Float64,
-    "busbw_bytes_per_s": pl.Float64,
-    "wrong": pl.Int64,
-    "ranks": pl.Int32,
-    "nodes": pl.List(pl.String),
-    "gpu_model": pl.String,
-    "nccl_version": pl.String,
-    "started_at": pl.Datetime("us"),
-}
+SCHEMA = raw_tables.columns("nccl_benchmarks")
 
 
 @dataclass(frozen=True)

@@ -6,28 +6,23 @@ are answers one after another in one file, each as JSON (NCCL 2.28.7 and later),
 in UTC when it was asked: JSON carries local time (`--timezone`), text none (`--observed-at`).
 """
 
-from __future__ import annotations
-
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from datetime import datetime
+from pathlib import Path
+from typing import Any, ClassVar, cast
 
 import polars as pl
 
-from goodput_ingest.formats import files
+from goodput_ingest.formats import files, raw_tables
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.formats.timestamps import instants
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_ingest.sources.nccl import ras_answers
+from goodput_ingest.sources.nccl.ras_answers import Communicator
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-    from pathlib import Path
-
-    from goodput_ingest.sources.nccl.ras_answers import Communicator
 
 TEXT_START = "NCCL version "
 TEXT_MARKS = (b"\nJob summary\n", b"\nCommunicators...")
@@ -37,33 +32,9 @@ ANSWER_MAX_CHARS = (
     64 * 1024 * 1024
 )  # 100,000 ranks in ten communicators have 300 MB: asked too much
 
-ORIGIN_COLUMNS = {"source": pl.String, "cluster": pl.String}
-COUNTS: dict[str, Any] = {
-    **ORIGIN_COLUMNS,
-    "comm_id": pl.String,
-    "comm_ranks": pl.Int32,
-    "ts": pl.Datetime("us"),
-    "operation": pl.String,
-    "launched": pl.Int64,
-    "rank_count": pl.Int32,
-    "ranks": pl.List(pl.Int32),
-}
-STATES: dict[str, Any] = {
-    **{name: COUNTS[name] for name in (*ORIGIN_COLUMNS, "comm_id", "comm_ranks", "ts")},
-    "state": pl.String,
-    "rank_count": pl.Int32,
-    "ranks": pl.List(pl.Int32),
-}
-RANK_MAP: dict[str, Any] = {
-    **ORIGIN_COLUMNS,
-    "comm_id": pl.String,
-    "rank": pl.Int32,
-    "ranks": pl.Int32,
-    "node": pl.String,
-    "pid": pl.Int64,
-    "gpu_index": pl.Int32,
-    "seen_at": pl.Datetime("us"),
-}
+COUNTS = raw_tables.columns("comm_counts")
+STATES = raw_tables.columns("comm_states")
+RANK_MAP = raw_tables.columns("rank_map", "comm_name", "local_rank", "pci_bus_id", "gpu_uuid")
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,6 @@ this. The JSON of NCCL 2.28 lacks a comma in each missing rank; it is put back. 
 ranks of small groups only; of the others it says how many there are.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import defaultdict

@@ -1,21 +1,16 @@
 """node_exporter, live: see `Targets`."""
 
-from __future__ import annotations
-
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from datetime import datetime
+from typing import ClassVar
 
+from goodput_ingest.formats.parsed import Parsed
+from goodput_ingest.formats.prometheus_text.exposition import Exposition
 from goodput_ingest.host_metrics import is_host_metric
 from goodput_ingest.scrapes.targets import Targets
+from goodput_ingest.source import Reject
 from goodput_ingest.sources.node_exporter.scrapes import PAGES, NodeExporter
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
-    from datetime import datetime
-
-    from goodput_ingest.formats.parsed import Parsed
-    from goodput_ingest.formats.prometheus_text.exposition import Exposition
-    from goodput_ingest.source import Reject
 
 COLLECTORS = {  # flag of the collector: one of its metrics that every host has
     "cpu": "node_cpu_seconds_total",

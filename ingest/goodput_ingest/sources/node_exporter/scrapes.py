@@ -1,18 +1,13 @@
 """Scrapes of node_exporter in text: one (`curl gpu-a01:9100/metrics`) or many in a file."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from pathlib import Path
+from typing import ClassVar, Final
 
 from goodput_ingest.host_metrics import LABELS, host_rows, is_host_metric
 from goodput_ingest.scrapes.pages import PageFormat
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from goodput_ingest.source import Batch, ReadOptions
+from goodput_ingest.source import Batch, ReadOptions
 
 BUILD_INFO: Final = "node_exporter_build_info"
 PAGES: Final = PageFormat(

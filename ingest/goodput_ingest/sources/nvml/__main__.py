@@ -3,8 +3,6 @@
 python -m goodput_ingest.sources.nvml --out gpus.jsonl
 """
 
-from __future__ import annotations
-
 import argparse
 import signal
 import socket

@@ -1,8 +1,7 @@
 """Queries many readings of one GPU at once, each by the NVML call that works for it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from goodput_ingest.sources.nvml.library import (
     GPU_IS_LOST,
@@ -13,11 +12,7 @@ from goodput_ingest.sources.nvml.library import (
     NoAnswerError,
     Nvml,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from goodput_ingest.sources.nvml.readings import Reading
+from goodput_ingest.sources.nvml.readings import Reading
 
 # nvmlValueType_t -> member of the union nvmlValue_t
 MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")

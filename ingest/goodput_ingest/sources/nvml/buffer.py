@@ -1,7 +1,5 @@
 """Lines that wait to be loaded: bounded, the oldest dropped first and counted."""
 
-from __future__ import annotations
-
 import threading
 from collections import deque
 from dataclasses import dataclass

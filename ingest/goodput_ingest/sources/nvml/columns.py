@@ -3,11 +3,11 @@
 Names of metrics are canonical ones; scales come from NVML's header (telemetry notes, section 2).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import polars as pl
+
+from goodput_ingest.formats import raw_tables
 
 PERCENT = 0.01
 MILLI = 1e-3
@@ -109,33 +109,8 @@ DECIMALS = 12  # of scaled values, which DuckDB packs as decimals; NVML counts n
 SERIES = ("gpu_uuid", "gpu_instance")  # rows of one series differ less: they take less space
 INSTANT = pl.Datetime("us")
 SCHEMAS: dict[str, dict[str, Any]] = {
-    "gpus": {
-        "source": pl.String,
-        "cluster": pl.String,
-        "gpu_uuid": pl.String,
-        "node": pl.String,
-        "gpu_index": pl.Int32,
-        "slurm_index": pl.Int32,
-        "pci_bus_id": pl.String,
-        "gpu_model": pl.String,
-        "memory_bytes": pl.Int64,
-        "power_limit_w": pl.Float64,
-        "sm_clock_max_hz": pl.Float64,
-        "slowdown_temperature_c": pl.Float64,
-        "driver_version": pl.String,
-        "vbios_version": pl.String,
-        "valid_from_at": INSTANT,
-    },
-    "gpu_instances": {
-        "source": pl.String,
-        "cluster": pl.String,
-        "gpu_uuid": pl.String,
-        "gpu_instance": pl.String,
-        "profile": pl.String,
-        "compute_slices": pl.Int32,
-        "valid_from_at": INSTANT,
-        "valid_to_at": INSTANT,
-    },
+    "gpus": raw_tables.columns("gpus", "valid_to_at"),
+    "gpu_instances": raw_tables.columns("gpu_instances", "slices_of", "slurm_index"),
     "gpu_samples": {
         "source": pl.String,
         "gpu_uuid": pl.String,
@@ -147,33 +122,9 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "is_flagged": pl.Boolean,
         "flagged_metrics": pl.String,
     },
-    "gpu_samples_other": {
-        "source": pl.String,
-        "gpu_uuid": pl.String,
-        "gpu_instance": pl.String,
-        "ts": INSTANT,
-        "metric": pl.String,
-        "value": pl.Float64,
-    },
-    "gpu_processes": {
-        "source": pl.String,
-        "gpu_uuid": pl.String,
-        "ts": INSTANT,
-        "processes": pl.Int32,
-        "pids": pl.List(pl.Int64),
-    },
-    "gpu_events": {
-        "source": pl.String,
-        "cluster": pl.String,
-        "node": pl.String,
-        "gpu_uuid": pl.String,
-        "pci_bus_id": pl.String,
-        "ts": INSTANT,
-        "ts_precision": pl.String,
-        "kind": pl.String,
-        "code": pl.Int32,
-        "message": pl.String,
-    },
+    "gpu_samples_other": raw_tables.columns("gpu_samples_other"),
+    "gpu_processes": raw_tables.columns("gpu_processes"),
+    "gpu_events": raw_tables.columns("gpu_events", "pid", "process_name"),
     "node_samples": {
         "source": pl.String,
         "node": pl.String,

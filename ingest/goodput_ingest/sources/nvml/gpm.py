@@ -4,8 +4,6 @@ The shares are exact for the time between two readings of ours, however long. Sn
 100 ms apart give zeros without a DRAM share, so they are not compared.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One GPU as lines of a recording: what it is, its fast and slow readings, its Xids."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from goodput_ingest.sources.nvml.asking import Asked

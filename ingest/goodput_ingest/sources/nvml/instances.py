@@ -1,7 +1,5 @@
 """MIG: the instances that a GPU is cut into."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Any

@@ -4,13 +4,11 @@ pynvml follows NVIDIA's driver branches. A name may be missing in the module (ol
 the driver's library (older driver); both mean that this way of asking does not exist here.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 
 # NVML_ERROR_*, the same numbers in every version
-NOT_FOUND, TIMEOUT = 6, 10
+TIMEOUT = 10
 GPU_IS_LOST, RESET_REQUIRED = 15, 16
 DRIVER_GONE = (1, 9, 12, 18)  # uninitialized, driver not loaded, library not found, mismatch
 VERSION_MISMATCH = 18

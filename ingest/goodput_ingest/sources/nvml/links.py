@@ -1,14 +1,9 @@
 """The counters of a GPU's NVLinks, a value a link."""
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
-from goodput_ingest.sources.nvml.asking import field_values
+from goodput_ingest.sources.nvml.asking import Field, field_values
 from goodput_ingest.sources.nvml.library import NeverAnswersError, NoAnswerError, Nvml
-
-if TYPE_CHECKING:
-    from goodput_ingest.sources.nvml.asking import Field
 
 LINKS_MAX = 18
 COUNTERS = {  # number of nvmlDeviceGetFieldValues; its scope is the link

@@ -1,11 +1,11 @@
 """The GPUs of this machine, live: read in threads, parsed by the code that reads recordings."""
 
-from __future__ import annotations
-
 import hashlib
 import socket
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from datetime import datetime
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -20,10 +20,6 @@ from goodput_ingest.sources.nvml.rows import SOURCE, NvmlRows
 from goodput_ingest.sources.nvml.sampler import Sampler
 from goodput_ingest.sources.nvml.watch import Clock, Rhythm
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from datetime import datetime
 
 SAMPLE_MIN_S = 0.2  # GPM needs 0.1 s between snapshots, and threads are late at times
 BUFFER_BYTES = 32 * 1024 * 1024  # an hour of eight GPUs at a reading a second

@@ -1,7 +1,5 @@
 """Processors, memory and disks of the machine, from `/proc`."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

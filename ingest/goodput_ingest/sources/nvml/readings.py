@@ -5,15 +5,11 @@ of its own follows; of several the first that this GPU answers is kept. Field nu
 own (NVML_FI_DEV_*), which do not change; older versions of pynvml lack some of the names.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from goodput_ingest.sources.nvml.library import text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 CLOCK_SM, CLOCK_MEMORY = 1, 2
 TEMPERATURE_GPU = 0

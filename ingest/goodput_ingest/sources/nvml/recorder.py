@@ -1,17 +1,13 @@
 """Writing what is read of the GPUs to a file of JSON lines, which `goodput ingest nvml` reads."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import threading
 import time
-from typing import IO, TYPE_CHECKING, cast
+from pathlib import Path
+from typing import IO, cast
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from goodput_ingest.sources.nvml.gpu import Line
+from goodput_ingest.sources.nvml.gpu import Line
 
 GZIP_SUFFIX = ".gz"
 FLUSH_S = 10.0

@@ -3,21 +3,16 @@
 `nvml/rows.py` explains the lines and parses them, live as well.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
 
 from goodput_ingest.formats import files
 from goodput_ingest.formats.json_text import json_lines
+from goodput_ingest.source import Batch, ReadOptions
 from goodput_ingest.sources.nvml.rows import SOURCE, NvmlRows
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from goodput_ingest.source import Batch, ReadOptions
 
 KIND = re.compile(rb'"kind"\s*:\s*"(?:meta|fast|slow|event|host|clock)"')
 

@@ -7,10 +7,10 @@ clock with a steady one. A line refers to a GPU by its index, which the last `me
 a UUID.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
 import polars as pl
 
@@ -40,10 +40,6 @@ from goodput_ingest.sources.nvml.columns import (
     TEMPERATURE_MIN_C,
     WHOLE_COLUMNS,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
 
 SOURCE = "nvml"
 KINDS = ("meta", "fast", "slow", "event", "host", "clock", "end")

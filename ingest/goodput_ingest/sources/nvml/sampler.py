@@ -1,19 +1,13 @@
 """Samples all GPUs of this machine; survives lost GPUs, MIG changes and driver reloads."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from goodput_ingest.sources.nvml import machine
 from goodput_ingest.sources.nvml.gpu import Gpu, Line
 from goodput_ingest.sources.nvml.library import DriverGoneError, Nvml, NvmlError, text
-from goodput_ingest.sources.nvml.watch import Clock, Rhythm, Watch
-
-if TYPE_CHECKING:
-    from goodput_ingest.sources.nvml.watch import Sink
+from goodput_ingest.sources.nvml.watch import Clock, Rhythm, Sink, Watch
 
 HANGS_AFTER_S = 30.0  # a call into the driver has no timeout of its own
 JOIN_S = 5.0

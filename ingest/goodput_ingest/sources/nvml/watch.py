@@ -1,12 +1,11 @@
 """Samples one GPU at its interval, in a thread of its own: a hanging call blocks no other GPU."""
 
-from __future__ import annotations
-
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from goodput_ingest.sources.nvml.gpu import Gpu, Line
 from goodput_ingest.sources.nvml.library import (
     RESET_REQUIRED,
     DriverGoneError,
@@ -14,12 +13,7 @@ from goodput_ingest.sources.nvml.library import (
     NvmlError,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from goodput_ingest.sources.nvml.gpu import Gpu, Line
-
-    Sink = Callable[[Line], None]
+Sink = Callable[[Line], None]
 
 SILENT_MAX = 30  # readings in a row without a single value: the GPU does not answer any more
 ADDRESS = ("kind", "t", "gpu", "gi")  # fields that every line has

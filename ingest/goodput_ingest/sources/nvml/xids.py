@@ -1,7 +1,5 @@
 """The Xids that a GPU reports while we watch, through an event set of its own."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from goodput_ingest.sources.nvml.library import (

@@ -7,8 +7,6 @@ after the last compute and over all data parallel ranks. One model stage a worke
 and gradients that are reduced during the backward pass are not modelled.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass
 from graphlib import TopologicalSorter

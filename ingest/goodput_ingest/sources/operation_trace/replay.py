@@ -5,26 +5,20 @@ transfer alone, from the moment at which all its members have come. Ideal length
 compute and the median of communication over all workers and steps (the published method).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from goodput_ingest.sources.operation_trace.dependencies import (
     COMMUNICATION,
     COMPUTE,
     OPTIMIZER,
     OVER_DATA_RANKS,
+    Step,
 )
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from goodput_ingest.sources.operation_trace.dependencies import Step
-
-    Lengths = NDArray[np.float64]
+Lengths = NDArray[np.float64]
 
 CLOCK_ERROR_S = 0.01  # a transfer that ends so long before its last member came has no length
 WORST_SHARE = 0.03  # of workers, that are the slow ones of a job (M_W of the paper)

@@ -13,10 +13,10 @@ the run, not of a moment. The run is `--run-id`, else the file's name. Each step
 ideal lengths; the result is kept, and the operations of the slowest data parallel rank in one step.
 """
 
-from __future__ import annotations
-
 import hashlib
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -33,10 +33,6 @@ from goodput_ingest.sources.operation_trace.dependencies import (
 )
 from goodput_ingest.sources.operation_trace.replay import Replay, Trace
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 COLUMNS = ("dp_rank", "stage", "step", "optype", "start_ts", "duration", "seq_id")
 ROWS_MAX = 20_000_000  # some 2 GB while they are replayed

@@ -3,16 +3,18 @@
 Of GPUs the raw samples are read, of hosts and engines their values on a grid (`host_series`).
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from goodput_ingest.formats.parsed import Parsed
 from goodput_ingest.gpu_metrics import Memory
 from goodput_ingest.host_metrics import is_host_metric
+from goodput_ingest.prometheus_api.answer import Answer
 from goodput_ingest.prometheus_api.batches import batches, digest_of
 from goodput_ingest.prometheus_api.bulk import epoch_ms, samples, selector
 from goodput_ingest.prometheus_api.client import Client
@@ -24,12 +26,7 @@ from goodput_ingest.prometheus_api.host_series import host_samples, parsed_host_
 from goodput_ingest.prometheus_api.replicas import REPLICA_LABELS, without_doubles
 from goodput_ingest.prometheus_api.serving_series import parsed_serving_rows, serving_samples
 from goodput_ingest.serving_metrics import is_histogram_part, is_serving_metric
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from goodput_ingest.prometheus_api.answer import Answer
-    from goodput_ingest.source import Batch
+from goodput_ingest.source import Batch
 
 METRIC_NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 READ = (is_gpu_metric, is_host_metric, is_serving_metric)
@@ -78,15 +75,15 @@ class Prometheus(Endpoint):
         step_ms = round(1000 * self.host_interval_s)
         host_names = [name for name in names if is_host_metric(name)] if step_ms else []
         serving_names = [name for name in names if self._is_read_of_engines(name)]
+        gpu_rows = partial(parsed_gpu_rows, source=self.name, memory=self.memory)
         with Client(self) as client:
             for start_ms, end_ms in spans(epoch_ms(start), epoch_ms(to), self.overlap_s):
-                yield from self._batches(
-                    list(samples(client, gpu_names, self.matchers, start_ms, end_ms))
-                )
+                of_gpus = samples(client, gpu_names, self.matchers, start_ms, end_ms)
+                yield from self._batches(list(of_gpus), gpu_rows, "gpu_samples")
                 of_hosts = host_samples(
                     client, host_names, self.matchers, start_ms, end_ms, step_ms
                 )
-                yield from self._batches_of_hosts(list(of_hosts))
+                yield from self._batches(list(of_hosts), parsed_host_rows, "node_samples")
                 of_engines = serving_samples(
                     client,
                     serving_names,
@@ -97,7 +94,7 @@ class Prometheus(Endpoint):
                         round(1000 * self.serving_histogram_interval_s),
                     ),
                 )
-                yield from self._batches_of_engines(list(of_engines))
+                yield from self._batches(list(of_engines), parsed_serving_rows, "serving_samples")
 
     def probe(self) -> list[str]:
         """Return what is odd about the server: its targets, its metrics, its clock."""
@@ -153,32 +150,16 @@ class Prometheus(Endpoint):
     def _gpu_names(self, start: datetime, end: datetime) -> list[str]:
         return [name for name in self._names(start, end) if is_gpu_metric(name)]
 
-    def _batches(self, answers: Sequence[Answer]) -> Iterator[Batch]:
+    def _batches(
+        self, answers: Sequence[Answer], parse: Callable[..., list[Parsed]], table: str
+    ) -> Iterator[Batch]:
         series = without_doubles(
             chain.from_iterable(a.series for a in answers), self.replica_labels
         )
-        parsed = parsed_gpu_rows(series, source=self.name, cluster=self.cluster, memory=self.memory)
+        parsed = parse(series, cluster=self.cluster)
         notes = [note for answer in answers for note in answer.notes()]
         digest = digest_of(answers, self.cluster)
-        yield from batches(parsed, notes, self.name, self.origin, digest)
-
-    def _batches_of_hosts(self, answers: Sequence[Answer]) -> Iterator[Batch]:
-        series = without_doubles(
-            chain.from_iterable(a.series for a in answers), self.replica_labels
-        )
-        parsed = parsed_host_rows(series, cluster=self.cluster)
-        notes = [note for answer in answers for note in answer.notes()]
-        digest = digest_of(answers, self.cluster)
-        yield from batches(parsed, notes, self.name, self.origin, digest, table="node_samples")
-
-    def _batches_of_engines(self, answers: Sequence[Answer]) -> Iterator[Batch]:
-        series = without_doubles(
-            chain.from_iterable(a.series for a in answers), self.replica_labels
-        )
-        parsed = parsed_serving_rows(series, cluster=self.cluster)
-        notes = [note for answer in answers for note in answer.notes()]
-        digest = digest_of(answers, self.cluster)
-        yield from batches(parsed, notes, self.name, self.origin, digest, table="serving_samples")
+        yield from batches(parsed, notes, self.name, self.origin, digest, table=table)
 
 
 def spans(start_ms: int, end_ms: int, at_most_s: float) -> Iterator[tuple[int, int]]:

@@ -4,31 +4,26 @@ A dump names neither host, process, job nor when it was written; the global rank
 file's name alone. JSON has 0 and text where the pickle has None and numbers.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import prod
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import polars as pl
 
-from goodput_ingest.formats import files
+from goodput_ingest.formats import files, raw_tables
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import EPOCH, EPOCH_S_MAX, FieldError
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_ingest.sources.pytorch import flight_recorder_dump
 from goodput_queries.errors import IngestError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
 DUMP_MAX_BYTES = 256 * 1024 * 1024  # 20,000 entries with frames have some 30 MB
-RECORDS_PER_BATCH = 50_000
 INT32_MAX = 2**31 - 1
 RANKS_MAX = 1_000_000
 TEXT_MAX_CHARS = 255
@@ -47,43 +42,8 @@ DTYPE_BYTES = {  # c10::ScalarType
     "UInt16": 2, "UInt32": 4, "UInt64": 8,
 }  # fmt: skip
 
-KEY: dict[str, Any] = {
-    "source": pl.String,
-    "cluster": pl.String,
-    "dump_set": pl.String,
-    "rank": pl.Int32,
-    "group_name": pl.String,
-    "group_description": pl.String,
-}
-RECORDS: dict[str, Any] = {
-    **KEY,
-    "record_id": pl.Int64,
-    "sequence_number": pl.Int64,
-    "p2p_sequence_number": pl.Int64,
-    "operation": pl.String,
-    "is_p2p": pl.Boolean,
-    "state": pl.String,
-    "created_at": pl.Datetime("us"),
-    "duration_s": pl.Float64,
-    "discovered_started_at": pl.Datetime("us"),
-    "discovered_completed_at": pl.Datetime("us"),
-    "is_retired": pl.Boolean,
-    "timeout_s": pl.Float64,
-    "input_dtype": pl.String,
-    "input_elements": pl.Int64,
-    "message_bytes": pl.Int64,
-    "thread_name": pl.String,
-    "called_from": pl.String,
-}
-GROUPS: dict[str, Any] = {
-    **KEY,
-    "ranks": pl.List(pl.Int32),
-    "last_enqueued": pl.Int64,
-    "last_started": pl.Int64,
-    "last_completed": pl.Int64,
-    "last_moment_at": pl.Datetime("us"),
-    "nccl_version": pl.String,
-}
+RECORDS = raw_tables.columns("flight_records")
+GROUPS = raw_tables.columns("flight_groups")
 
 
 @dataclass(frozen=True)

@@ -1,67 +1,27 @@
 """A Flight Recorder dump from bytes: JSON, or a pickle of built-in values and no code."""
 
-from __future__ import annotations
-
 import io
 import json
 import pickle
 import pickletools
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Iterator
+from typing import Any, NoReturn
 
 from goodput_ingest.formats.json_text.json_lines import FieldError, kind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PICKLE_START = b"\x80"
 # what a dump is made of; an opcode outside it (GLOBAL, REDUCE, BUILD, PERSID ...) can run code or
 # make objects, and none is needed for numbers, texts, lists and dictionaries
 HARMLESS = frozenset(
     {
-        "PROTO",
-        "FRAME",
-        "STOP",
-        "MARK",
-        "POP",
-        "POP_MARK",
-        "NONE",
-        "NEWTRUE",
-        "NEWFALSE",
-        "INT",
-        "BININT",
-        "BININT1",
-        "BININT2",
-        "LONG",
-        "LONG1",
-        "FLOAT",
-        "BINFLOAT",
-        "UNICODE",
-        "BINUNICODE",
-        "SHORT_BINUNICODE",
-        "BINUNICODE8",
-        "STRING",
-        "BINSTRING",
-        "SHORT_BINSTRING",
-        "EMPTY_LIST",
-        "LIST",
-        "APPEND",
-        "APPENDS",
-        "EMPTY_TUPLE",
-        "TUPLE",
-        "TUPLE1",
-        "TUPLE2",
-        "TUPLE3",
-        "EMPTY_DICT",
-        "DICT",
-        "SETITEM",
-        "SETITEMS",
-        "GET",
-        "BINGET",
-        "LONG_BINGET",
-        "PUT",
-        "BINPUT",
-        "LONG_BINPUT",
-        "MEMOIZE",
+        *("PROTO", "FRAME", "STOP", "MARK", "POP", "POP_MARK", "NONE", "NEWTRUE", "NEWFALSE"),
+        *("INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "FLOAT", "BINFLOAT"),
+        *("UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"),
+        *("STRING", "BINSTRING", "SHORT_BINSTRING"),
+        *("EMPTY_LIST", "LIST", "APPEND", "APPENDS"),
+        *("EMPTY_TUPLE", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3"),
+        *("EMPTY_DICT", "DICT", "SETITEM", "SETITEMS"),
+        *("GET", "BINGET", "LONG_BINGET", "PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"),
     }
 )
 OPCODES_MAX = 20_000_000  # a ring of 20,000 entries has some 1.2 million

@@ -4,59 +4,32 @@ A trace is one JSON document of up to some hundred megabytes; of its events only
 kept. Times are microseconds after `baseTimeNanoseconds`; older traces have no base and whole times.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 
-from goodput_ingest.formats import files
+from goodput_ingest.formats import files, raw_tables
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import EPOCH, EPOCH_S_MAX, FieldError
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_ingest.sources.pytorch.flight_recorder import DTYPE_BYTES
 from goodput_queries.errors import IngestError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 TRACE_MAX_BYTES = 1024 * 1024 * 1024  # parsed it takes some five times as much memory
 DURATION_MAX_US = 86_400e6
 INT32_MAX = 2**31 - 1
 TEXT_MAX_CHARS = 255
 NCCL_KERNEL = re.compile(r"^nccl(?:Dev)?Kernel|^ncclKernel", re.IGNORECASE)
-SCHEMA: dict[str, Any] = {
-    "source": pl.String,
-    "cluster": pl.String,
-    "trace_id": pl.String,
-    "rank": pl.Int32,
-    "ranks_total": pl.Int32,
-    "pid": pl.Int64,
-    "device": pl.Int32,
-    "stream": pl.Int64,
-    "start_at": pl.Datetime("us"),
-    "duration_s": pl.Float64,
-    "exposed_s": pl.Float64,
-    "kernel": pl.String,
-    "operation": pl.String,
-    "group_name": pl.String,
-    "group_description": pl.String,
-    "ranks": pl.Int32,
-    "sequence_number": pl.Int64,
-    "place": pl.Int64,
-    "dtype": pl.String,
-    "in_elements": pl.Int64,
-    "out_elements": pl.Int64,
-    "message_bytes": pl.Int64,
-}
+SCHEMA = raw_tables.columns("profiled_collectives")
 
 
 @dataclass(frozen=True)

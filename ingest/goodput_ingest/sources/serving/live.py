@@ -1,22 +1,17 @@
 """Serving engines, live: see `Targets`."""
 
-from __future__ import annotations
-
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from datetime import datetime
+from typing import ClassVar, Literal
 
+from goodput_ingest.formats.parsed import Parsed
+from goodput_ingest.formats.prometheus_text.exposition import Exposition
 from goodput_ingest.scrapes.targets import Targets
 from goodput_ingest.serving_metrics import Identity, is_serving_metric
 from goodput_ingest.serving_metrics.catalogue import meanings
+from goodput_ingest.source import Reject
 from goodput_ingest.sources.serving.scrapes import PAGES, ServingMetrics
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
-    from datetime import datetime
-
-    from goodput_ingest.formats.parsed import Parsed
-    from goodput_ingest.formats.prometheus_text.exposition import Exposition
-    from goodput_ingest.source import Reject
 
 NEEDED = {  # what pages show nothing without, and what for
     "generation_tokens": "tokens per GPU-hour",

@@ -1,18 +1,15 @@
 """Fields of a request in a log: their names, and what their texts are, for many lines at once."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
+from zoneinfo import ZoneInfo
 
 import polars as pl
 
+from goodput_ingest.formats import raw_tables
 from goodput_ingest.formats.json_text.json_lines import EPOCH_S_MAX
 from goodput_ingest.formats.parsed import INSTANT
 from goodput_ingest.formats.timestamps import instants
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from zoneinfo import ZoneInfo
 
 TEXT_MAX_CHARS: Final = 255
 ERROR_MAX_CHARS: Final = 500
@@ -43,12 +40,7 @@ HTTP_OK, HTTP_ERROR = r"^2\d\d$", r"^[45]\d\d$"
 NUMBER: Final = r"^\d+(?:\.\d+)?$"
 MILLISECONDS_FROM: Final = 1e11  # epoch ms from 1973 on; as seconds it is the year 5138
 TOKENS_MAX: Final = 2.0**53
-SCHEMA: Final[dict[str, pl.DataType]] = {
-    **{name: pl.String() for name in ("request_id", "endpoint", "model")},
-    **dict.fromkeys(TIMES, INSTANT),
-    **{name: pl.Int64() for name in TOKENS},
-    **{name: pl.String() for name in ("status", "error", "tenant")},
-}
+SCHEMA = raw_tables.columns("serving_requests", "source", "cluster")
 
 
 def has_requests(names: set[str]) -> bool:

@@ -9,11 +9,11 @@ Times are ISO 8601 with an offset, or seconds or milliseconds since 1970. Fields
 not read; `request_fields.NAMES` has the names that are.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Final
 
 import polars as pl
 
@@ -23,10 +23,6 @@ from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_ingest.sources.serving import request_fields
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 TABLE: Final = "serving_requests"
 ID_BYTES: Final = 8

@@ -1,18 +1,13 @@
 """Scrapes of serving engines in text: one (`curl gpu-a01:8000/metrics`) or many in a file."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from pathlib import Path
+from typing import ClassVar, Final
 
 from goodput_ingest.scrapes.pages import PageFormat
 from goodput_ingest.serving_metrics import ALL_LABELS, Identity, is_serving_metric, serving_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from goodput_ingest.source import Batch, ReadOptions
+from goodput_ingest.source import Batch, ReadOptions
 
 PAGES: Final = PageFormat(
     metrics_of="a serving engine",

@@ -7,39 +7,23 @@
 Without a cluster a budget is for all clusters together. `currency` is as in `rates`.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import Path
+from typing import ClassVar
 
-import polars as pl
-
-from goodput_ingest.formats import csv_table
-from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
-from goodput_ingest.sources.site.money import currency, exact, read_rows, validity
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import datetime
-    from pathlib import Path
-
-    from goodput_ingest.source import Batch, ReadOptions
+from goodput_ingest.formats import csv_table, raw_tables
+from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
+from goodput_ingest.source import Batch, ReadOptions
+from goodput_ingest.sources.site.money import currency, exact, validity
+from goodput_ingest.sources.site.rows import read_rows
 
 COLUMNS = (
     *("cluster", "account", "cost_per_month", "quota_gpus"),
     *("currency", "valid_from", "valid_to", "note"),
 )
 AMOUNTS = {"cost_per_month", "quota_gpus"}
-BUDGETS = {
-    "cluster": pl.String(),
-    "account": pl.String(),
-    "cost_per_month": pl.Decimal(18, 2),
-    "quota_gpus": pl.Decimal(18, 6),
-    "currency": pl.String(),
-    "valid_from_at": INSTANT,
-    "valid_to_at": INSTANT,
-    "note": pl.String(),
-}
+BUDGETS = raw_tables.columns("budgets", "source")
 
 
 @dataclass(frozen=True)
@@ -64,7 +48,7 @@ class Budgets:
         yield parsed.batch(source=self.name, origin=str(self.path), digest=read.digest)
 
 
-def _budget(row: dict[str, str], instant: Callable[[str], datetime | None]) -> dict[str, object]:
+def _budget(row: dict[str, str], instant: csv_table.Instant) -> dict[str, object]:
     """Return one row; ValueError says what is wrong with it."""
     if not row["account"]:
         raise ValueError("it names no account")

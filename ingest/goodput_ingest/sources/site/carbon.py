@@ -8,39 +8,23 @@
 intensity. `pue` and `server_ratio` are as in `tariffs`.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from decimal import Decimal
+from pathlib import Path
+from typing import ClassVar
 
-import polars as pl
-
-from goodput_ingest.formats import csv_table
-from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
-from goodput_ingest.sources.site.money import exact, overhead, read_rows, validity
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import datetime
-    from decimal import Decimal
-    from pathlib import Path
-
-    from goodput_ingest.source import Batch, ReadOptions
+from goodput_ingest.formats import csv_table, raw_tables
+from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
+from goodput_ingest.source import Batch, ReadOptions
+from goodput_ingest.sources.site.money import exact, overhead, validity
+from goodput_ingest.sources.site.rows import read_rows
 
 COLUMNS = (
     *("cluster", "valid_from", "valid_to", "g_per_kwh", "carbon_free_ratio"),
     *("pue", "server_ratio", "note"),
 )
-CARBON = {
-    "cluster": pl.String(),
-    "valid_from_at": INSTANT,
-    "valid_to_at": INSTANT,
-    "g_per_kwh": pl.Decimal(18, 6),
-    "carbon_free_ratio": pl.Decimal(9, 6),
-    "pue": pl.Decimal(9, 6),
-    "server_ratio": pl.Decimal(9, 6),
-    "note": pl.String(),
-}
+CARBON = raw_tables.columns("carbon", "source")
 INTENSITY_MAX_G = 5_000  # per kWh: more than twice that of lignite
 
 
@@ -67,9 +51,7 @@ class Carbon:
         parsed = Parsed("carbon", frame(read.rows, CARBON), read.rejects)
         yield parsed.batch(source=self.name, origin=str(self.path), digest=read.digest)
 
-    def _intensity(
-        self, row: dict[str, str], instant: Callable[[str], datetime | None]
-    ) -> dict[str, object]:
+    def _intensity(self, row: dict[str, str], instant: csv_table.Instant) -> dict[str, object]:
         """Return one row; ValueError says what is wrong with it."""
         intensity = exact(row, "g_per_kwh")
         if intensity > INTENSITY_MAX_G:

@@ -12,26 +12,21 @@ order of the node's gres list; an empty time is as far as there is evidence, or 
 without GPUs says only where the node stands: in which rack, row of racks, and on which power feed.
 """
 
-from __future__ import annotations
-
-import hashlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from datetime import datetime
+from itertools import chain
+from pathlib import Path
+from typing import ClassVar
 
 import polars as pl
 
 from goodput_ingest.formats import csv_table, gres, pci
-from goodput_ingest.formats.gpu_slots import GPU_INSTANCES, GPUS, slot_rows
+from goodput_ingest.formats.gres import GPU_INSTANCES, GPUS, slot_rows
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
-from goodput_queries.evidence.batch import Reject
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import datetime
-    from pathlib import Path
-
-    from goodput_ingest.source import Batch, ReadOptions
+from goodput_ingest.source import Batch, ReadOptions
+from goodput_ingest.sources.site.rows import read_rows
 
 COLUMNS = (
     *("cluster", "node", "gpu_index", "slurm_index", "gpu_uuid", "pci_bus_id", "gpu_model"),
@@ -42,6 +37,7 @@ COLUMNS = (
 NODE_RACKS = {name: pl.String() for name in ("cluster", "node", "rack", "rack_row", "feed")}
 PLACE_MAX_CHARS = 100
 Place = dict[str, str | None]
+_Slot = tuple[dict[str, object], list[dict[str, object]]]  # a GPU and its MIG instances
 _NAME = re.compile(r"[^\s,\[\]#]{1,255}")
 
 
@@ -63,41 +59,27 @@ class Inventory:
 
     def extract(self) -> Iterator[Batch]:
         """Yield GPUs, their instances and racks; raises IngestError for an unknown column."""
-        read = csv_table.read(self.path, known=COLUMNS, required=("node",), name=self.name)
-        options = f"{self.options.cluster}\n{self.options.zone}"
-        digest = hashlib.blake2b(f"{read.text}\n{options}".encode(), digest_size=16).hexdigest()
-        rejects = [
-            Reject(line, f"inventory: line {line} has another number of cells.", text)
-            for line, text in read.odd
-        ]
-        gpus: list[dict[str, object]] = []
-        instances: list[dict[str, object]] = []
         racks = _Racks()
-        times = (row.get(name, "") for _, row in read.rows for name in ("valid_from", "valid_to"))
-        instant = csv_table.clock(times, self.options.zone)
-        for line, row in read.rows:
-            try:
-                found = list(self._gpus(row, instant))
-                cluster = row.get("cluster") or self.options.cluster
-                racks.add(cluster, row, instant(row.get("valid_from", "")))
-                for gpu, parts in found:
-                    gpus.append(gpu)
-                    instances += parts
-            except ValueError as error:
-                content = ",".join(row.values())
-                rejects.append(Reject(line, f"inventory: line {line}: {error}.", content))
+
+        def slots(row: dict[str, str], instant: csv_table.Instant) -> list[_Slot]:
+            found = list(self._gpus(row, instant))
+            cluster = row.get("cluster") or self.options.cluster
+            racks.add(cluster, row, instant(row.get("valid_from", "")))
+            return found
+
+        read = read_rows(self.path, self.options, COLUMNS, ("node",), self.name, slots)
+        found = list(chain.from_iterable(read.rows))
+        instances = [instance for _, parts in found for instance in parts]
         tables = [
-            Parsed("gpus", frame(gpus, GPUS), rejects),
+            Parsed("gpus", frame([gpu for gpu, _ in found], GPUS), read.rejects),
             Parsed("gpu_instances", frame(instances, GPU_INSTANCES)),
         ]
         if racks.rows():
             tables.append(Parsed("node_racks", frame(racks.rows(), NODE_RACKS)))
         for parsed in tables:
-            yield parsed.batch(source=self.name, origin=str(self.path), digest=digest)
+            yield parsed.batch(source=self.name, origin=str(self.path), digest=read.digest)
 
-    def _gpus(
-        self, row: dict[str, str], instant: Callable[[str], datetime | None]
-    ) -> Iterator[tuple[dict[str, object], list[dict[str, object]]]]:
+    def _gpus(self, row: dict[str, str], instant: csv_table.Instant) -> Iterator[_Slot]:
         """Yield the GPUs of a row, each with its MIG instances; ValueError says what is wrong."""
         node, uuid = row["node"], row.get("gpu_uuid") or None
         if not _NAME.fullmatch(node):

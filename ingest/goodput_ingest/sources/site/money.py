@@ -1,69 +1,17 @@
-"""Shared parsing of price, tariff, budget and carbon files: exact amounts, whole hours, rejects."""
+"""Shared parsing of price, tariff, budget and carbon files: exact amounts, whole hours."""
 
-from __future__ import annotations
-
-import hashlib
 import re
-from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING
 
 from goodput_ingest.formats import csv_table
-from goodput_queries.evidence.batch import Reject
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from datetime import datetime
-    from pathlib import Path
-
-    from goodput_ingest.source import ReadOptions
 
 AMOUNT_MAX = Decimal(10) ** 12
 DECIMALS = 6
 OVERHEAD_MAX = 100
 
 
-@dataclass(frozen=True)
-class MoneyRows:
-    """The valid rows of a file, the rejects, and the digest of its content."""
-
-    rows: list[dict[str, object]]
-    rejects: list[Reject]
-    digest: str
-
-
-def read_rows(
-    path: Path,
-    options: ReadOptions,
-    columns: Sequence[str],
-    required: Sequence[str],
-    name: str,
-    row_of: Callable[[dict[str, str], Callable[[str], datetime | None]], dict[str, object]],
-) -> MoneyRows:
-    """Return the result of `row_of` for each row; a row for which it raises ValueError is rejected.
-
-    Raises IngestError for a header with an unknown column or without a required one.
-    """
-    read = csv_table.read(path, known=columns, required=required, name=name)
-    content = f"{read.text}\n{options.zone}\n{options.cluster}"
-    rejects = [
-        Reject(line, f"{name}: line {line} has another number of cells.", text)
-        for line, text in read.odd
-    ]
-    rows: list[dict[str, object]] = []
-    times = (row.get(time, "") for _, row in read.rows for time in ("valid_from", "valid_to"))
-    instant = csv_table.clock(times, options.zone)
-    for line, row in read.rows:
-        try:
-            rows.append(row_of(row, instant))
-        except ValueError as error:
-            rejects.append(Reject(line, f"{name}: line {line}: {error}.", ",".join(row.values())))
-    return MoneyRows(rows, rejects, hashlib.blake2b(content.encode(), digest_size=16).hexdigest())
-
-
-def validity(
-    row: dict[str, str], instant: Callable[[str], datetime | None]
-) -> dict[str, datetime | None]:
+def validity(row: dict[str, str], instant: csv_table.Instant) -> dict[str, datetime | None]:
     """Return `valid_from_at` and `valid_to_at`, each a whole hour or none."""
     begin, end = (_whole_hour(row, name, instant) for name in ("valid_from", "valid_to"))
     if begin is not None and end is not None and end <= begin:
@@ -114,9 +62,7 @@ def amount(row: dict[str, str], column: str) -> Decimal | None:
     return found
 
 
-def _whole_hour(
-    row: dict[str, str], column: str, instant: Callable[[str], datetime | None]
-) -> datetime | None:
+def _whole_hour(row: dict[str, str], column: str, instant: csv_table.Instant) -> datetime | None:
     at = instant(row.get(column, ""))
     if at is not None and (at.minute or at.second or at.microsecond):
         raise ValueError(f"{column} {row[column]} is not a whole hour")

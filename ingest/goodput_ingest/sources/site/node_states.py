@@ -8,37 +8,23 @@ States are those of the ledger. An empty end is still so. Node `*` is up while t
 whole cluster, so that a node without a row of that time was up.
 """
 
-from __future__ import annotations
-
-import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import Path
+from typing import ClassVar
 
 import polars as pl
 
-from goodput_ingest.formats import csv_table
-from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
-from goodput_queries.evidence.batch import Reject
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import datetime
-    from pathlib import Path
-
-    from goodput_ingest.source import Batch, ReadOptions
+from goodput_ingest.formats import csv_table, raw_tables
+from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
+from goodput_ingest.source import Batch, ReadOptions
+from goodput_ingest.sources.site.rows import read_rows
 
 COLUMNS = ("cluster", "node", "state", "start", "end", "reason")
 REQUIRED = ("node", "state", "start")
 STATES = ("up", "down", "drained", "maintenance", "powered_off", "planned")
 WHOLE_CLUSTER = "*"
-NODE_STATES = {
-    "cluster": pl.String(),
-    "node": pl.String(),
-    "state": pl.String(),
-    "start_at": INSTANT,
-    "end_at": INSTANT,
-    "reason": pl.String(),
-}
+NODE_STATES = raw_tables.columns("node_states", "source", "state_raw", "user_name")
 
 
 @dataclass(frozen=True)
@@ -58,28 +44,13 @@ class NodeStates:
 
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.node_states`; raises IngestError for an unknown column."""
-        read = csv_table.read(self.path, known=COLUMNS, required=REQUIRED, name=self.name)
-        options = f"{self.options.cluster}\n{self.options.zone}"
-        digest = hashlib.blake2b(f"{read.text}\n{options}".encode(), digest_size=16).hexdigest()
-        rejects = [
-            Reject(line, f"{self.name}: line {line} has another number of cells.", text)
-            for line, text in read.odd
-        ]
-        states: list[dict[str, object]] = []
-        times = (row.get(name, "") for _, row in read.rows for name in ("start", "end"))
-        instant = csv_table.clock(times, self.options.zone)
-        for line, row in read.rows:
-            try:
-                states.append(self._state(row, instant))
-            except ValueError as error:
-                content = ",".join(row.values())
-                rejects.append(Reject(line, f"{self.name}: line {line}: {error}.", content))
-        parsed = Parsed("node_states", _merged(frame(states, NODE_STATES)), rejects)
-        yield parsed.batch(source=self.name, origin=str(self.path), digest=digest)
+        read = read_rows(
+            self.path, self.options, COLUMNS, REQUIRED, self.name, self._state, ("start", "end")
+        )
+        parsed = Parsed("node_states", _merged(frame(read.rows, NODE_STATES)), read.rejects)
+        yield parsed.batch(source=self.name, origin=str(self.path), digest=read.digest)
 
-    def _state(
-        self, row: dict[str, str], instant: Callable[[str], datetime | None]
-    ) -> dict[str, object]:
+    def _state(self, row: dict[str, str], instant: csv_table.Instant) -> dict[str, object]:
         """Return one row; ValueError says what is wrong with it."""
         state = row["state"].lower()
         if not row["node"]:

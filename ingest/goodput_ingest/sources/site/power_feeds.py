@@ -8,32 +8,19 @@ Feeds are called as the `feed` of the inventory calls them, where `1A1+1B1` is a
 server_ratio: power of a server for each watt of its GPUs; without it the GPUs alone are the load.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import Path
+from typing import ClassVar
 
-import polars as pl
-
-from goodput_ingest.formats import csv_table
+from goodput_ingest.formats import csv_table, raw_tables
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
-from goodput_ingest.sources.site.money import exact, overhead, read_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import datetime
-    from pathlib import Path
-
-    from goodput_ingest.source import Batch, ReadOptions
+from goodput_ingest.source import Batch, ReadOptions
+from goodput_ingest.sources.site.money import exact, overhead
+from goodput_ingest.sources.site.rows import read_rows
 
 COLUMNS = ("cluster", "feed", "capacity_kw", "server_ratio", "note")
-POWER_FEEDS = {
-    "cluster": pl.String(),
-    "feed": pl.String(),
-    "capacity_w": pl.Float64(),
-    "server_ratio": pl.Float64(),
-    "note": pl.String(),
-}
+POWER_FEEDS = raw_tables.columns("power_feeds", "source")
 
 
 @dataclass(frozen=True)
@@ -62,7 +49,7 @@ class PowerFeeds:
     def _feed(
         self,
         row: dict[str, str],
-        instant: Callable[[str], datetime | None],  # noqa: ARG002 -- feeds have no time
+        instant: csv_table.Instant,  # noqa: ARG002 -- feeds have no time
     ) -> dict[str, object]:
         """Return one row; ValueError says what is wrong with it."""
         if not row["feed"]:

@@ -11,31 +11,23 @@ sums over whole hours, so a price changes on one. Amounts are in the currency of
 `currency` names it, and makes sure of it.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import Path
+from typing import ClassVar
 
-import polars as pl
-
-from goodput_ingest.formats import csv_table
-from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
+from goodput_ingest.formats import csv_table, raw_tables
+from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
+from goodput_ingest.source import Batch, ReadOptions
 from goodput_ingest.sources.site.money import (
     AMOUNT_MAX,
     amount,
     currency,
     exact,
-    read_rows,
     validity,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import datetime
-    from pathlib import Path
-
-    from goodput_ingest.source import Batch, ReadOptions
+from goodput_ingest.sources.site.rows import read_rows
 
 MATCHED = ("cluster", "gpu_model", "mig_profile", "partition", "qos")
 OWNED = ("purchase_cost", "life_h", "availability_ratio", "overhead_cost_per_gpu_h")
@@ -50,14 +42,8 @@ COLUMNS = (
     "note",
 )
 AMOUNTS = {"price_per_gpu_h", "factor", "purchase_cost"}
-_SHARED = {
-    **dict.fromkeys(MATCHED, pl.String()),
-    "valid_from_at": INSTANT,
-    "valid_to_at": INSTANT,
-    "note": pl.String(),
-}
-RATES = {**_SHARED, "currency": pl.String(), "price_per_gpu_h": pl.Decimal(18, 6)}
-FACTORS = {**_SHARED, "factor": pl.Decimal(18, 6)}
+RATES = raw_tables.columns("rates", "source")
+FACTORS = raw_tables.columns("rate_factors", "source")
 
 
 @dataclass(frozen=True)
@@ -86,9 +72,7 @@ class Rates:
         for part in parsed:
             yield part.batch(source=self.name, origin=str(self.path), digest=read.digest)
 
-    def _rate(
-        self, row: dict[str, str], instant: Callable[[str], datetime | None]
-    ) -> dict[str, object]:
+    def _rate(self, row: dict[str, str], instant: csv_table.Instant) -> dict[str, object]:
         """Return one row of either table; ValueError says what is wrong with it."""
         shared: dict[str, object] = {
             **{name: row.get(name) or None for name in MATCHED},

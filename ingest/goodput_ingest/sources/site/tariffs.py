@@ -9,43 +9,24 @@ Without hours a row holds all day. `pue` is the energy of the site over that of 
 `currency` is as in `rates`.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import Path
+from typing import ClassVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-import polars as pl
-
-from goodput_ingest.formats import csv_table
-from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
-from goodput_ingest.sources.site.money import currency, exact, overhead, read_rows, validity
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import datetime
-    from pathlib import Path
-
-    from goodput_ingest.source import Batch, ReadOptions
+from goodput_ingest.formats import csv_table, raw_tables
+from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
+from goodput_ingest.source import Batch, ReadOptions
+from goodput_ingest.sources.site.money import currency, exact, overhead, validity
+from goodput_ingest.sources.site.rows import read_rows
 
 COLUMNS = (
     *("cluster", "zone", "from_hour", "to_hour", "price_per_kwh", "pue", "server_ratio"),
     *("currency", "valid_from", "valid_to", "note"),
 )
-TARIFFS = {
-    "cluster": pl.String(),
-    "zone": pl.String(),
-    "from_hour": pl.Int8(),
-    "to_hour": pl.Int8(),
-    "price_per_kwh": pl.Decimal(18, 6),
-    "pue": pl.Decimal(9, 6),
-    "server_ratio": pl.Decimal(9, 6),
-    "currency": pl.String(),
-    "valid_from_at": INSTANT,
-    "valid_to_at": INSTANT,
-    "note": pl.String(),
-}
+TARIFFS = raw_tables.columns("tariffs", "source")
 
 
 @dataclass(frozen=True)
@@ -71,9 +52,7 @@ class Tariffs:
         parsed = Parsed("tariffs", frame(read.rows, TARIFFS), read.rejects)
         yield parsed.batch(source=self.name, origin=str(self.path), digest=read.digest)
 
-    def _tariff(
-        self, row: dict[str, str], instant: Callable[[str], datetime | None]
-    ) -> dict[str, object]:
+    def _tariff(self, row: dict[str, str], instant: csv_table.Instant) -> dict[str, object]:
         """Return one row; ValueError says what is wrong with it."""
         begin, end = _hour(row, "from_hour", 0, 0, 23), _hour(row, "to_hour", 24, 1, 24)
         if begin == end:

@@ -12,11 +12,11 @@ Values that DCGM prints for "no value" and ratios over 1 become null, and the ro
 sorted by GPU and time, and row groups of some hundred thousand rows, are read fastest.
 """
 
-from __future__ import annotations
-
 import hashlib
 import sys
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
 
 import polars as pl
 import pyarrow.parquet as pq
@@ -27,10 +27,6 @@ from goodput_ingest.formats.json_text.json_lines import EPOCH, LATEST
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_queries.errors import IngestError
 from goodput_queries.storage.row_groups import ROW_GROUP
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 ROWS_PER_BATCH = 20 * ROW_GROUP  # parts overlap in time and cost a join
 CHUNK_BYTES = 4 * 1024 * 1024

@@ -4,11 +4,11 @@ The header names the fields: any order, either release, fields that are missing 
 kept as the accounting has them: that a resized record repeats the first one's start is for SQL.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import polars as pl
 
@@ -26,11 +26,6 @@ from goodput_ingest.sources.slurm.fields import (
 )
 from goodput_queries.errors import IngestError
 from goodput_queries.evidence.batch import REJECT_CONTENT_MAX_CHARS, Reject
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-    from zoneinfo import ZoneInfo
 
 TRACKED = "gres/gpu"
 _STATE = r"^\s*([A-Za-z_]+)\+?(?:\s|$)"

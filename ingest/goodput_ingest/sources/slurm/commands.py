@@ -1,19 +1,14 @@
 """Running Slurm's commands: fixed arguments, UTC, a time limit, the answer in a file."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import tempfile
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 ENVIRONMENT = {
     "TZ": "UTC",

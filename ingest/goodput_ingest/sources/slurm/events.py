@@ -1,15 +1,15 @@
 """Intervals that Slurm keeps: events of nodes and reservations (sacctmgr, scontrol)."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import polars as pl
 
-from goodput_ingest.formats import delimited, hostlist
-from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
+from goodput_ingest.formats import delimited, hostlist, raw_tables
+from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.formats.timestamps import instants, seconds
 from goodput_ingest.sources.slurm import repeated_hours
 from goodput_ingest.sources.slurm import states as slurm_states
@@ -17,22 +17,8 @@ from goodput_ingest.sources.slurm.jobs import records
 from goodput_ingest.sources.slurm.nodes import NODE_STATES
 from goodput_queries.evidence.batch import Reject
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
-    from zoneinfo import ZoneInfo
-
 WHOLE_CLUSTER = "*"
-RESERVATIONS = {
-    "cluster": pl.String(),
-    "name": pl.String(),
-    "nodes": pl.List(pl.String()),
-    "owner": pl.String(),
-    "flags": pl.String(),
-    "start_at": INSTANT,
-    "end_at": INSTANT,
-    "is_ended": pl.Boolean(),
-}
+RESERVATIONS = raw_tables.columns("reservations", "source")
 EVENT_FIELDS = {"Cluster", "NodeName", "TimeStart", "TimeEnd", "State", "Reason", "User"}
 RESERVATION_FIELDS = {"Cluster", "Name", "TimeStart", "TimeEnd", "Flags", "Nodes"}
 SHORT_NAMES = {"Start": "TimeStart", "End": "TimeEnd", "NodeNames": "Nodes"}

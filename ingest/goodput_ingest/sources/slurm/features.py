@@ -1,7 +1,5 @@
 """What a job asks of the features of nodes, as Slurm reads it: `a&b`, `(a|b)&c`, `[a*2&b*4]`."""
 
-from __future__ import annotations
-
 import re
 from itertools import product
 

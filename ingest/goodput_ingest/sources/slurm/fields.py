@@ -1,45 +1,15 @@
 """The fields of `sacct`: what is asked of the command is what is read from files and from JSON."""
 
-from __future__ import annotations
-
+import csv
+from importlib.resources import files
 from typing import Final
 
-FIELDS: Final[dict[str, str | None]] = {  # with the column that its text or its time becomes
-    "Cluster": None,
-    "JobID": None,
-    "JobIDRaw": None,
-    "DBIndex": None,
-    "User": "user_name",
-    "UID": "user_id",
-    "Account": "account",
-    "QOS": "qos",
-    "Partition": "partition",
-    "Reservation": "reservation",
-    "State": None,  # from here on a record changes while it is the same one
-    "ExitCode": "exit_code",
-    "DerivedExitCode": "derived_exit_code",
-    "Reason": "reason",
-    "Submit": "submit_at",
-    "Eligible": "eligible_at",
-    "Start": "start_at",
-    "End": "end_at",
-    "Elapsed": None,
-    "ElapsedRaw": None,
-    "Suspended": None,
-    "Timelimit": None,
-    "TimelimitRaw": None,
-    "NNodes": None,
-    "NodeList": None,
-    "ReqTRES": "req_tres",
-    "AllocTRES": "alloc_tres",
-    "AllocCPUS": None,
-    "NCPUS": None,
-    "ReqCPUS": None,
-    "Restarts": None,
-    "Constraints": None,
-    "Flags": "flags",
-    "Comment": "comment",
-    "JobName": "job_name",  # the last: any character may be in it
+_FILE: Final = files("goodput_ingest.sources.slurm") / "sacct_fields.csv"
+# with the column that its text or its time becomes; a record changes from State on while it is the
+# same one, and the last may have any character in it
+FIELDS: Final[dict[str, str | None]] = {
+    row["field"]: row["column"] or None
+    for row in csv.DictReader(_FILE.read_text("utf-8").splitlines())
 }
 TIMES: Final = {
     name: column for name, column in FIELDS.items() if column and column.endswith("_at")

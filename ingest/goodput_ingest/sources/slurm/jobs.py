@@ -4,44 +4,23 @@ Names and comments are free text in the same line as the fields. A record in whi
 must be unique appears twice may be forged: it is rejected.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import polars as pl
 
-from goodput_ingest.formats import gres, hostlist
-from goodput_ingest.formats.parsed import INSTANT, Parsed, frame
+from goodput_ingest.formats import gres, hostlist, raw_tables
+from goodput_ingest.formats.parsed import Parsed, frame
 from goodput_ingest.formats.timestamps import instants, repeated
 from goodput_ingest.sources.slurm import repeated_hours, requests
 from goodput_queries.errors import IngestError
 from goodput_queries.evidence.batch import Reject
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-    from zoneinfo import ZoneInfo
-
-HOLDS = {
-    "cluster": pl.String(),
-    "job_id_raw": pl.String(),
-    "submit_at": INSTANT,
-    "node": pl.String(),
-    "slurm_index": pl.Int32(),
-    "gpu_type": pl.String(),
-    "gpus": pl.Int32(),
-    "method": pl.String(),
-}
-GPU_PARTS = {
-    "cluster": pl.String(),
-    "job_id_raw": pl.String(),
-    "submit_at": INSTANT,
-    "node": pl.String(),
-    "kind": pl.String(),
-    "amount": pl.Int32(),
-}
+HOLDS = raw_tables.columns("holds", "source", "gpu_uuid", "gpu_instance", "start_at", "end_at")
+GPU_PARTS = raw_tables.columns("gpu_parts", "source")
 _NODE_LIST = re.compile(r" NodeList=(\S+)")
 _PER_NODE = re.compile(r" TresPerNode=(\S+)")
 _RECORD = re.compile(r"^JobId=([0-9]{1,18}) ")

@@ -5,10 +5,10 @@ a list of words, a time that is not set is null, 0 or 4294967294. A record becom
 `sacct -P` has for it, so that one parser reads both. It lacks the database's index of a record.
 """
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
 import polars as pl
 
@@ -20,10 +20,6 @@ from goodput_ingest.sources.slurm import fields, requests
 from goodput_ingest.sources.slurm import nodes as slurm_nodes
 from goodput_ingest.sources.slurm.jobs import GPU_PARTS, HOLDS, on_node, parts_on_node
 from goodput_queries.evidence.batch import Reject
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
 
 ARRAYS = ("jobs", "nodes", "sinfo")
 NODE_LIST_MAX_CHARS = 1_000_000

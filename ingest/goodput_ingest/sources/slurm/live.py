@@ -7,12 +7,12 @@ What its commands print is read by the code that reads their texts from files.
     cluster = "lab"            # unset: as slurm.conf has it
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, ClassVar, Literal
+from pathlib import Path
+from typing import ClassVar, Literal
 from zoneinfo import ZoneInfo
 
 import polars as pl
@@ -22,10 +22,6 @@ from goodput_ingest.sources.slurm import fields
 from goodput_ingest.sources.slurm.commands import Commands
 from goodput_ingest.sources.slurm.texts import Slurm
 from goodput_queries.errors import IngestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 SEPARATOR = "\x1f"
 UNTIL = "now+30days"  # a waiting job shows only if it may start before the end that is asked for

@@ -4,8 +4,6 @@ Most are one node or one range (`node[001-016]`), which columns take apart; the 
 by one (`hostlist`). Both come to the same names.
 """
 
-from __future__ import annotations
-
 import polars as pl
 
 from goodput_ingest.formats import hostlist

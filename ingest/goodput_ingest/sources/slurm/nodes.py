@@ -5,52 +5,24 @@ then: a snapshot proves no more. sinfo has no header in most captures; its colum
 what all their values look like, and a text in which that fails is refused.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from datetime import datetime
 
-import polars as pl
-
-from goodput_ingest.formats import gres, hostlist
-from goodput_ingest.formats.gpu_slots import GPU_INSTANCES, GPUS, slot_rows
-from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
+from goodput_ingest.formats import gres, hostlist, raw_tables
+from goodput_ingest.formats.gres import GPU_INSTANCES, GPUS, slot_rows
+from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.sources.slurm import states as slurm_states
 from goodput_ingest.sources.slurm.jobs import records
 from goodput_queries.errors import IngestError
 from goodput_queries.evidence.batch import Reject
 
-if TYPE_CHECKING:
-    from datetime import datetime
-
 MEBIBYTE = 1_048_576
 NO_TIME = (
     "Node states need --observed-at: the text of sinfo or scontrol does not say when it was taken."
 )
-NODES = {
-    "cluster": pl.String(),
-    "node": pl.String(),
-    "cpus": pl.Int32(),
-    "memory_bytes": pl.Int64(),
-    "gpus": pl.Int32(),
-    "gres": pl.String(),
-    "partitions": pl.List(pl.String()),
-    "features": pl.List(pl.String()),
-    "gpus_used": pl.Int32(),
-    "used_indices": pl.List(pl.Int32()),
-    "observed_at": INSTANT,
-}
-NODE_STATES = {
-    "cluster": pl.String(),
-    "node": pl.String(),
-    "state": pl.String(),
-    "state_raw": pl.String(),
-    "start_at": INSTANT,
-    "end_at": INSTANT,
-    "reason": pl.String(),
-    "user_name": pl.String(),
-}
+NODES = raw_tables.columns("nodes", "source")
+NODE_STATES = raw_tables.columns("node_states", "source")
 SINFO_HEADER = {
     "NODELIST": "node",
     "HOSTNAMES": "node",

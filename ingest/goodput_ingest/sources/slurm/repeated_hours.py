@@ -1,17 +1,12 @@
 """Times of records in the hour that comes twice when clocks go back: which of the two is meant."""
 
-from __future__ import annotations
-
+from datetime import datetime
 from itertools import product
-from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 import polars as pl
 
 from goodput_ingest.formats.timestamps import instants, repeated, seconds
-
-if TYPE_CHECKING:
-    from datetime import datetime
-    from zoneinfo import ZoneInfo
 
 TWICE = "comes twice"
 ASK_AGAIN = "Ask again with SLURM_TIME_FORMAT=%s"

@@ -1,33 +1,15 @@
 """Why a job of GPUs waits and which nodes it asks for, as the controller lists jobs."""
 
-from __future__ import annotations
-
 import re
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
+from typing import Any
 
-import polars as pl
-
-from goodput_ingest.formats import gres, hostlist
+from goodput_ingest.formats import gres, hostlist, raw_tables
 from goodput_ingest.formats.json_text.json_lines import EPOCH
-from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
+from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.sources.slurm.features import feature_sets
 
-if TYPE_CHECKING:
-    from datetime import datetime
-
-REQUESTS = {
-    "cluster": pl.String(),
-    "job_id_raw": pl.String(),
-    "submit_at": INSTANT,
-    "period_at": INSTANT,
-    "observed_at": INSTANT,
-    "reason": pl.String(),
-    "requested_nodes": pl.List(pl.String()),
-    "excluded_nodes": pl.List(pl.String()),
-    "feature_sets": pl.List(pl.String()),
-    "nodes_requested": pl.Int32(),
-}
+REQUESTS = raw_tables.columns("job_requests", "source")
 # of scontrol, in the order in which it prints them: a job's name and comment are free text
 _STATE = re.compile(r" JobState=(\w+) Reason=(\S*) (?:FailedNode=\S* )?Dependency=")
 _NODES = re.compile(r" ReqNodeList=(\S*) ExcNodeList=(\S*) ")

@@ -1,8 +1,8 @@
 """Slurm's node states, long and short and with their signs, to the states of the ledger."""
 
-from __future__ import annotations
-
+import csv
 import re
+from importlib.resources import files
 
 SIGNS = {
     "*": "NOT_RESPONDING",
@@ -17,31 +17,9 @@ SIGNS = {
 }
 # The first row that has one of the words wins: a node in maintenance is not a failure, a node that
 # does not answer is not merely drained.
-LEDGER_STATES = (
-    ("maintenance", {"MAINT", "MAINTENANCE", "REBOOT", "REBOOT_ISSUED", "BOOT"}),
-    (
-        "down",
-        {
-            *("DOWN", "FAIL", "FAILING", "FAILG", "NOT_RESPONDING", "NO_RESPOND", "INVAL"),
-            *("INVALID_REG", "ERROR"),
-        },
-    ),
-    (
-        "powered_off",
-        {
-            *("POWERED_DOWN", "POWER_DOWN", "POWERING_DOWN", "POWERING_UP", "POWER_UP"),
-            *("POW_DN", "POW_UP", "POWR_DN", "POWR_UP", "POWDWN", "POWERED_OFF"),
-        },
-    ),
-    ("drained", {"DRAIN", "DRAINED", "DRAINING", "DRNG"}),
-    ("planned", {"PLANNED", "PLND"}),
-    (
-        "up",
-        {
-            *("IDLE", "ALLOCATED", "ALLOC", "MIXED", "MIX", "COMPLETING", "COMP", "RESERVED"),
-            *("RESV", "BLOCKED", "BLOCK", "PERFCTRS", "NPC", "RESUME", "UNDRAIN"),
-        },
-    ),
+_FILE = (files("goodput_ingest.sources.slurm") / "node_states.csv").read_text("utf-8")
+LEDGER_STATES = tuple(
+    (row["state"], set(row["words"].split())) for row in csv.DictReader(_FILE.splitlines())
 )
 NO_STATE = {"UNKNOWN", "UNK", "FUTURE", "FUTR"}  # no evidence; a future node does not exist yet
 FLAGS = {

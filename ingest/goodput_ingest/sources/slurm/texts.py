@@ -6,29 +6,24 @@ Read are sacct, `scontrol show job -d`, `scontrol show node`, `scontrol show res
 so that live commands can use them as well.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import chain
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import Path
+from typing import ClassVar
 
 from goodput_ingest.formats import delimited, files, row_groups
 from goodput_ingest.formats.json_text import json_stream
+from goodput_ingest.formats.parsed import Parsed
 from goodput_ingest.formats.prefetch import prefetch
+from goodput_ingest.source import Batch, ReadOptions
 from goodput_ingest.sources.slurm import accounting as slurm_accounting
 from goodput_ingest.sources.slurm import events, fields, jobs, json_answers, nodes
 from goodput_queries.errors import IngestError
 from goodput_queries.evidence.batch import Reject
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import datetime
-    from pathlib import Path
-
-    from goodput_ingest.formats.parsed import Parsed
-    from goodput_ingest.source import Batch, ReadOptions
 
 NO_RESERVATIONS = "No reservations in the system"
 SINFO_SAMPLE_LINES = 50

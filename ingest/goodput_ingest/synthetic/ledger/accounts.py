@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from goodput_ingest.synthetic.fleet import Ints
 from goodput_ingest.synthetic.ledger.categories import CODE
-from goodput_ingest.synthetic.lives import rank_waits
-
-if TYPE_CHECKING:
-    from goodput_ingest.synthetic.lives import Life
-    from goodput_ingest.synthetic.scrapes import Scrapes
-    from goodput_ingest.synthetic.training import Attempt
+from goodput_ingest.synthetic.lives import Life, rank_waits
+from goodput_ingest.synthetic.scrapes import Scrapes
+from goodput_ingest.synthetic.training import Attempt
 
 EVERYBODY, SPECIAL, OTHERS, FIRST_RANK = 0, 1, 2, 3  # a rank's own pieces: FIRST_RANK + rank
 SPLIT_MIN_MS = 10  # waits that are shorter stay in their step

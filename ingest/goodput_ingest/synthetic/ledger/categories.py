@@ -1,7 +1,5 @@
 """Codes of categories as integers, for arrays."""
 
-from __future__ import annotations
-
 CATEGORIES = (
     *("down", "maintenance", "drained", "powered_off", "reserved_idle", "stranded"),
     *("idle_with_demand", "idle_no_demand", "suspended", "startup", "restore", "checkpoint_save"),

@@ -1,21 +1,15 @@
 """Faults and scripted jobs that the plan put into the fleet: a note for each."""
 
-from __future__ import annotations
+from datetime import datetime
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
+from goodput_ingest.synthetic.fleet import Fleet
 from goodput_ingest.synthetic.habits import SECOND
+from goodput_ingest.synthetic.lives import Life
+from goodput_ingest.synthetic.outages import Silence
+from goodput_ingest.synthetic.schedule import Schedule
 from goodput_ingest.synthetic.written import nccl_benchmarks
-from goodput_ingest.synthetic.written.hosts import LOST_PORT
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from goodput_ingest.synthetic.fleet import Fleet
-    from goodput_ingest.synthetic.lives import Life
-    from goodput_ingest.synthetic.outages import Silence
-    from goodput_ingest.synthetic.schedule import Schedule
-    from goodput_ingest.synthetic.written.hosts import LostLink
+from goodput_ingest.synthetic.written.hosts import LOST_PORT, LostLink
 
 
 def notes(

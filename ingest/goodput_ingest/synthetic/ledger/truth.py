@@ -8,7 +8,6 @@ unknown where there were none. Nothing here reads what the product wrote.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -25,11 +24,9 @@ from goodput_ingest.synthetic.ledger.accounts import (
     book,
 )
 from goodput_ingest.synthetic.ledger.categories import CATEGORIES, CODE, TELEMETRY
-
-if TYPE_CHECKING:
-    from goodput_ingest.synthetic.lives import Life
-    from goodput_ingest.synthetic.schedule import Schedule
-    from goodput_ingest.synthetic.scrapes import Scrapes
+from goodput_ingest.synthetic.lives import Life
+from goodput_ingest.synthetic.schedule import Schedule
+from goodput_ingest.synthetic.scrapes import Scrapes
 
 IDLE_MIN_MS = 300 * SECOND
 PAUSE_INTERVAL_MAX_MS = 60 * SECOND

@@ -1,9 +1,7 @@
 """What Slurm's commands would have printed, and the site's own inventory and prices."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 
@@ -21,14 +19,9 @@ from goodput_ingest.synthetic.fleet import (
     pci_bus_id,
 )
 from goodput_ingest.synthetic.habits import SECOND
-from goodput_ingest.synthetic.schedule import Schedule
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from goodput_ingest.synthetic.lives import Life
-    from goodput_ingest.synthetic.outages import Outage
-    from goodput_ingest.synthetic.schedule import JobRun
+from goodput_ingest.synthetic.lives import Life
+from goodput_ingest.synthetic.outages import Outage
+from goodput_ingest.synthetic.schedule import JobRun, Schedule
 
 CLUSTER = "atlas"
 MIB_PER_GPU = 250_000

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 
 from goodput_ingest.synthetic.fleet import GPUS_PER_NODE, Fleet
 from goodput_ingest.synthetic.habits import MINUTE, SECOND
-from goodput_ingest.synthetic.lives import rank_waits
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from goodput_ingest.synthetic.lives import Life
-    from goodput_ingest.synthetic.training import Attempt
+from goodput_ingest.synthetic.lives import Life, rank_waits
+from goodput_ingest.synthetic.training import Attempt
 
 HOURS_PER_FILE = 6
 HOUR_MS = 60 * MINUTE

@@ -3,23 +3,16 @@
 Two of a host's InfiniBand ports and one of its Ethernet interfaces stand for all.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from datetime import UTC, timedelta
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from goodput_ingest.synthetic.fleet import CPUS_PER_NODE, MEMORY_MIB
+from goodput_ingest.synthetic.fleet import CPUS_PER_NODE, MEMORY_MIB, Fleet
+from goodput_ingest.synthetic.schedule import JobRun, Schedule
 from goodput_ingest.synthetic.written.events import write_gzip
-
-if TYPE_CHECKING:
-    from datetime import datetime
-    from pathlib import Path
-
-    from goodput_ingest.synthetic.fleet import Fleet
-    from goodput_ingest.synthetic.schedule import JobRun, Schedule
 
 INTERVAL_S = 600
 LOST_S = 1_800

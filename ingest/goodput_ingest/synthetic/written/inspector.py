@@ -1,19 +1,13 @@
 """NCCL Inspector logs of the runs that had the plugin on: verbose, a file a process."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 
+from goodput_ingest.synthetic.fleet import Fleet
+from goodput_ingest.synthetic.lives import Life
+from goodput_ingest.synthetic.training import Attempt
 from goodput_ingest.synthetic.written.events import pid, write_gzip
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from goodput_ingest.synthetic.fleet import Fleet
-    from goodput_ingest.synthetic.lives import Life
-    from goodput_ingest.synthetic.training import Attempt
 
 MESSAGE_BYTES = 268_435_456
 TRANSFER_US = 2_900

@@ -1,19 +1,15 @@
 """Kernel logs: Xid lines before failures, and some that mean nothing."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from goodput_ingest.synthetic.fleet import GPUS_PER_NODE, PCI_BUSES, Fleet
 from goodput_ingest.synthetic.habits import SECOND
-
-if TYPE_CHECKING:
-    from goodput_ingest.synthetic.lives import Life
-    from goodput_ingest.synthetic.schedule import Schedule
+from goodput_ingest.synthetic.lives import Life
+from goodput_ingest.synthetic.schedule import Schedule
 
 HARDWARE_SHARE = 0.12  # of the failed jobs of whole nodes
 XIDS = {

@@ -4,21 +4,14 @@ From a date on one node is slower than the others: NVLink SHARP, the reduction i
 there since. The times are local ones without a zone, as nccl-tests writes them; here in UTC.
 """
 
-from __future__ import annotations
-
 import json
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from goodput_ingest.synthetic.fleet import GPUS_PER_NODE, MODELS, PCI_BUSES
-
-if TYPE_CHECKING:
-    from datetime import datetime
-    from pathlib import Path
-
-    from goodput_ingest.synthetic.fleet import Fleet, Node
+from goodput_ingest.synthetic.fleet import GPUS_PER_NODE, MODELS, PCI_BUSES, Fleet, Node
 
 WEEKS, SLOW_WEEKS = 7, 3
 NODES_OF_POOL = 4

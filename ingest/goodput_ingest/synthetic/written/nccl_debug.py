@@ -1,20 +1,13 @@
 """NCCL's own log of gangs that were started with `NCCL_DEBUG=INFO`: ranks and transports."""
 
-from __future__ import annotations
-
 import hashlib
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from goodput_ingest.synthetic.fleet import GPUS_PER_NODE, PCI_BUSES
+from goodput_ingest.synthetic.fleet import GPUS_PER_NODE, PCI_BUSES, Fleet
 from goodput_ingest.synthetic.habits import SECOND
+from goodput_ingest.synthetic.lives import Life
 from goodput_ingest.synthetic.outages import DAY_S
 from goodput_ingest.synthetic.written.events import pid
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from goodput_ingest.synthetic.fleet import Fleet
-    from goodput_ingest.synthetic.lives import Life
 
 FALLBACK_STORY = "straggling-rank"  # of the second day: its image lacks the InfiniBand libraries
 

@@ -4,11 +4,11 @@ Columns are described in `goodput_ingest.sources.site.telemetry_parquet`. Writte
 that memory stays bounded by an hour of a big fleet.
 """
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,14 +23,9 @@ from goodput_ingest.synthetic.fleet import (
     Ints,
 )
 from goodput_ingest.synthetic.habits import SECOND
-
-if TYPE_CHECKING:
-    from datetime import datetime
-    from pathlib import Path
-
-    from goodput_ingest.synthetic.schedule import Schedule
-    from goodput_ingest.synthetic.scrapes import Scrapes
-    from goodput_ingest.synthetic.written.kernels import Kernels
+from goodput_ingest.synthetic.schedule import Schedule
+from goodput_ingest.synthetic.scrapes import Scrapes
+from goodput_ingest.synthetic.written.kernels import Kernels
 
 HOUR_MS = 3_600 * SECOND
 ROWS_PER_FILE = 600_000  # at most, as far as an hour has no more

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import duckdb
+import polars as pl
 
 from goodput_queries.catalog import models
+from goodput_queries.catalog.models import Model
 from goodput_queries.errors import BuildError
 from goodput_queries.evidence.load import SEQUENCE
 from goodput_queries.lake.arrange import DIGEST
 from goodput_queries.ledger_build import materialise
-from goodput_queries.ledger_build.distributed.task import needs_of
+from goodput_queries.ledger_build.distributed.task import LakePart, Needs, Task, needs_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import polars as pl
     import pyarrow as pa
-
-    from goodput_queries.catalog.models import Model
-    from goodput_queries.ledger_build.distributed.task import LakePart, Needs, Task
 
 _PLAIN = ("stg_gpu_samples", "stg_gpu_samples_other", "stg_node_samples")
 _WORD = re.compile(r"\w+")

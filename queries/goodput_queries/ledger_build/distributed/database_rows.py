@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import duckdb
+
 if TYPE_CHECKING:
-    import duckdb
     import pyarrow as pa
 
 VARIABLES: Final = ("reading_margin_ms", "built_sequence", "merged_sequence")

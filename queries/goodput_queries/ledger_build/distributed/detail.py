@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,6 @@ from goodput_queries.ledger_build.distributed.distribute import lake_part, loads
 from goodput_queries.ledger_build.distributed.task import Task, needs_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from goodput_queries.lake.lake import Lake
 
 

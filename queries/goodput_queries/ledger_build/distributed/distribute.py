@@ -7,35 +7,32 @@ build that is stopped anywhere leaves the database as it was.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+import duckdb
 import polars as pl
 
 from goodput_queries.catalog import models
+from goodput_queries.catalog.models import Model
 from goodput_queries.lake.arrange import READINGS, bucket_of, lake_table
+from goodput_queries.lake.file_list import FileList
 from goodput_queries.lake.selection import Selection
 from goodput_queries.ledger_build import materialise
 from goodput_queries.ledger_build.dirty_hours import HOUR_MS, DirtyHours, Hours, ranges
 from goodput_queries.ledger_build.distributed import restrict
+from goodput_queries.ledger_build.distributed.database import Tables
 from goodput_queries.ledger_build.distributed.database_rows import columns, insert, variables
-from goodput_queries.ledger_build.distributed.engines import followed, ignore
-from goodput_queries.ledger_build.distributed.plan import parts_of
+from goodput_queries.ledger_build.distributed.engines import Engine, OnTask, followed, ignore
+from goodput_queries.ledger_build.distributed.plan import Part, parts_of
 from goodput_queries.ledger_build.distributed.task import LakePart, Task, needs_of
 from goodput_queries.ledger_build.watermarks import NEW_READING_SERIES, reading_margin_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    import duckdb
     import pyarrow as pa
 
-    from goodput_queries.catalog.models import Model
-    from goodput_queries.lake.file_list import FileList
     from goodput_queries.lake.lake import Lake
-    from goodput_queries.ledger_build.distributed.database import Tables
-    from goodput_queries.ledger_build.distributed.engines import Engine, OnTask
-    from goodput_queries.ledger_build.distributed.plan import Part
 
 OF_HOSTS: Final = {"raw.node_samples", "raw.link_samples"}
 NEW_SERIES: Final = "temp.new_reading_series"

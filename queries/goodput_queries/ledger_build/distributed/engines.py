@@ -1,18 +1,14 @@
 """The engines that compute tasks: this process; Ray is in `ray_engine.py`."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import queue
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from goodput_queries.ledger_build.distributed.database import PartDatabase, Tables
-
-if TYPE_CHECKING:
-    from goodput_queries.ledger_build.distributed.task import Task
+from goodput_queries.ledger_build.distributed.task import Task
 
 CORES_OF_A_DATABASE: Final = 4  # more of them leave cores idle between two statements
 

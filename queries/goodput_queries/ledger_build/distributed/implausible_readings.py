@@ -6,19 +6,18 @@ plausible reading: tasks and pages read none that is outside.
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
+import duckdb
+
 from goodput_queries.catalog import models
+from goodput_queries.catalog.models import Model
 from goodput_queries.evidence import implausible, plausible
 from goodput_queries.evidence.load import SEQUENCE
 from goodput_queries.lake.arrange import DIGEST, READINGS
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
-    import duckdb
-
-    from goodput_queries.catalog.models import Model
     from goodput_queries.lake.lake import Lake
 
 FETCHED = "temp.fetched_readings"

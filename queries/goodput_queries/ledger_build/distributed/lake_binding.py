@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import duckdb
+import polars as pl
+
+from goodput_queries.lake.store import LakeStore
 from goodput_queries.ledger_build.distributed import implausible_readings
 from goodput_queries.ledger_build.distributed.detail import read_readings
-from goodput_queries.ledger_build.distributed.engines import InProcess
-from goodput_queries.scope import EVERYTHING
+from goodput_queries.ledger_build.distributed.engines import Engine, InProcess, OnTask
+from goodput_queries.scope import EVERYTHING, Scope
+from goodput_queries.storage.database_file import DatabaseFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    import duckdb
-    import polars as pl
-
     from goodput_queries.lake.lake import Lake
-    from goodput_queries.lake.store import LakeStore
-    from goodput_queries.ledger_build.distributed.engines import Engine, OnTask
-    from goodput_queries.scope import Scope
-    from goodput_queries.storage.database_file import DatabaseFile
 
 
 PUBLISH_EVERY_S: Final = 600.0  # a day is compared with what the lake has, and written as a whole

@@ -1,13 +1,8 @@
 """The planner of tasks: which GPUs, or nodes, and which hours make a task."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from goodput_queries.ledger_build.dirty_hours import Hours, ranges
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Part = tuple[tuple[int, ...], int, int]  # buckets, the first hour, the one after the last
 

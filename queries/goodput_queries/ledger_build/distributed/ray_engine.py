@@ -1,25 +1,20 @@
 """The engine of Ray: tasks of a build on the workers of a cluster."""
 
-from __future__ import annotations
-
 import itertools
 import logging
+from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from goodput_queries.errors import BuildError, MissingExtraError, StoreError
 from goodput_queries.ledger_build.distributed.database import PartDatabase, Tables
+from goodput_queries.ledger_build.distributed.task import Task
 
 try:
     import ray
     from ray import exceptions as ray_errors
 except ImportError as error:
     raise MissingExtraError("a build on Ray", "ray") from error
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from goodput_queries.ledger_build.distributed.task import Task
 
 RETRIES: Final = 5  # of a task whose worker died
 MEMORY_GB: Final = 2.0  # of a task; DuckDB keeps to it

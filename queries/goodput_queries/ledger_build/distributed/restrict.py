@@ -1,15 +1,10 @@
 """Which rows of the database a task gets: those of its GPUs, about its hours."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection
+from typing import Final
 
 from goodput_queries.ledger_build.dirty_hours import HOUR_MS
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from goodput_queries.ledger_build.distributed.plan import Part
+from goodput_queries.ledger_build.distributed.plan import Part
 
 MARGIN_MS: Final = 2 * HOUR_MS  # no stage looks farther beyond its hours
 FOREVER_MS: Final = 9_223_372_036_854_775_807

@@ -6,7 +6,9 @@ and again.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +16,6 @@ from goodput_queries.catalog import models
 from goodput_queries.lake.arrange import READINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
     import pyarrow as pa
 
 

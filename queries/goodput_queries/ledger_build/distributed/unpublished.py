@@ -1,13 +1,10 @@
 """Which days of the ledger and of the ten-minute roll-up a build changed: they go to the lake."""
 
-from __future__ import annotations
+from typing import Final
 
-from typing import TYPE_CHECKING, Final
+import duckdb
 
-if TYPE_CHECKING:
-    import duckdb
-
-    from goodput_queries.ledger_build.dirty import DirtySet
+from goodput_queries.ledger_build.dirty import DirtySet
 
 STAGES: Final = {  # by table in the lake: what its rows are made of
     "ledger_hourly": ("marts.ledger_hourly_by_node",),

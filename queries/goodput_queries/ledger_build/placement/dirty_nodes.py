@@ -1,21 +1,20 @@
 """Since when a node is placed again: what one dirty node makes dirty on itself and on others."""
 
-from __future__ import annotations
-
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+import duckdb
 import polars as pl
 
-from goodput_queries.ledger_build.placement.evidence import FOREVER_MS, Claim, Phase
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import duckdb
-
-    from goodput_queries.ledger_build.placement.evidence import JobRun, Node, Slots
+from goodput_queries.ledger_build.placement.evidence import (
+    FOREVER_MS,
+    Claim,
+    JobRun,
+    Node,
+    Phase,
+    Slots,
+)
 
 Name = tuple[str, str]  # of a slot: gpu_uuid, gpu_instance
 Stored = tuple["Node", Name, Claim]

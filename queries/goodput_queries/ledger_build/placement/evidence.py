@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import bisect
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import duckdb
 
 from goodput_queries.catalog import models
 from goodput_queries.ledger_build import materialise
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import duckdb
 
 FOREVER_MS = 2**62
 BY_ID = "hpc_job"  # the job's id on the series of its GPUs

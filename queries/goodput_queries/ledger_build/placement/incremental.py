@@ -6,13 +6,14 @@ assumed job runs that ran at that time are placed again too. A job run that is s
 nodes makes all of them dirty. This is repeated until no node is dirty from an earlier time.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+
+import duckdb
 
 from goodput_queries.ledger_build.placement.dirty_nodes import (
     Since,
+    Stored,
     add_before_named,
     add_made_up,
     add_spread,
@@ -20,21 +21,15 @@ from goodput_queries.ledger_build.placement.dirty_nodes import (
 from goodput_queries.ledger_build.placement.evidence import (
     FOREVER_MS,
     Claim,
+    Node,
     Phase,
+    Slots,
     down_moments,
     job_runs_to_place,
     reported_holds_by_job,
     slots_by_node,
 )
 from goodput_queries.ledger_build.placement.place import Placed, claim, placed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import duckdb
-
-    from goodput_queries.ledger_build.placement.dirty_nodes import Stored
-    from goodput_queries.ledger_build.placement.evidence import Node, Slots
 
 
 def place_again(cursor: duckdb.DuckDBPyConnection) -> Placed:

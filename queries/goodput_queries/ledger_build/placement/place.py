@@ -7,37 +7,29 @@ Where two job runs claim one GPU at one time the later start gets it, and the ov
 as a conflict.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
+from collections.abc import Callable, Container, Iterable, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import duckdb
 import polars as pl
 
 from goodput_queries.ledger_build.placement.evidence import (
     BY_EVENTS,
     FOREVER_MS,
+    Claim,
+    JobRun,
+    Node,
     Phase,
+    ReportedHold,
     Slot,
+    Slots,
     down_moments,
     job_runs_to_place,
     reported_holds_by_job,
     slots_by_node,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Mapping
-
-    import duckdb
-
-    from goodput_queries.ledger_build.placement.evidence import (
-        Claim,
-        JobRun,
-        Node,
-        ReportedHold,
-        Slots,
-    )
 
 HOLDS_SCHEMA = {
     "cluster": pl.String,

@@ -6,17 +6,10 @@ certain, and on each slot follow one another, claims do not depend on the order 
 are the holds. Job runs of other nodes are placed there in sequence (`place.py`).
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+import duckdb
 
 from goodput_queries.ledger_build.placement.evidence import Phase, draft_job_runs
-from goodput_queries.ledger_build.placement.place import place
-
-if TYPE_CHECKING:
-    import duckdb
-
-    from goodput_queries.ledger_build.placement.place import Placed
+from goodput_queries.ledger_build.placement.place import Placed, place
 
 SET_WISE_JOB_RUNS_MIN = 1_000  # of fewer, placement in sequence takes less than planning this
 

@@ -14,10 +14,7 @@ with counted as (
 )
 
 select
-    cluster,
-    node,
-    devices,
-    slots,
+    *,
     case when slots % devices = 0 then slots // devices end as replicas
 from counted
 where

@@ -1,7 +1,5 @@
 """A mail server and a web server that take statements; a database with days to deliver."""
 
-from __future__ import annotations
-
 import ssl
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime

@@ -6,7 +6,8 @@ import pytest
 from tests.recorded_session import built
 
 from goodput_app.dashboard import time_zone
-from goodput_app.dashboard.components import name_links, search
+from goodput_app.dashboard.components import search
+from goodput_app.dashboard.components.rows import name_links
 from goodput_app.dashboard.data import search as found_by
 from goodput_app.process.store import use_store
 

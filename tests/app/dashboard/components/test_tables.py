@@ -9,7 +9,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from tests.app.conftest import PATIENCE_S
 
-from goodput_app.dashboard.components import downloads, places, tables
+from goodput_app.dashboard.components import places, tables
+from goodput_app.dashboard.components.rows import downloads
 
 
 def test_a_table_without_any_price_says_so():

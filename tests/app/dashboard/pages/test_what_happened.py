@@ -7,8 +7,8 @@ import pytest
 from tests.app.opened_page import plain
 from tests.queries.conftest import Evidence
 
-from goodput_app.dashboard.components import name_links
 from goodput_app.dashboard.components.fleet import what_happened
+from goodput_app.dashboard.components.rows import name_links
 from goodput_app.dashboard.data import health
 
 AT = datetime(2026, 11, 20, 3)  # noqa: DTZ001 -- UTC, as the database has it

@@ -119,7 +119,6 @@ def test_what_goes_on_over_blocks_is_reported_as_one(
     monkeypatch.setattr(scrapes, "PART_LINES", lines)
     monkeypatch.setattr(series, "NUMBERS_MAX", beginnings)
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 400)
-    monkeypatch.setattr(blocks, "TAILS_BYTES", (200,))
     job = ',hpc_job="7"'
     text = "".join(mark(minute) + line(600 + minute, more=job) for minute in range(20))
 
@@ -133,7 +132,6 @@ def test_what_goes_on_over_blocks_is_reported_as_one(
 
 def test_rejects_keep_their_line_over_blocks(store, tmp_path, monkeypatch):
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 400)
-    monkeypatch.setattr(blocks, "TAILS_BYTES", (200,))
     text = "".join(mark(minute) + line(600) + "garbage\n" for minute in range(9))
 
     read(store, write(tmp_path / "m.prom", text))

@@ -1,7 +1,5 @@
 """Servers to ask: a scripted one with configurable faults, a real Prometheus with an exporter."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import json
@@ -12,17 +10,15 @@ import threading
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.until import until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 JSON = "application/json"
 WAIT_S = 60

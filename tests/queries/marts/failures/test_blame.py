@@ -108,7 +108,8 @@ def test_ledger_losses_and_statement_say_the_same_of_who_caused_it(cluster):
         "where blame in ('own', 'platform') group by blame"
     )
     by_category = cluster.read(
-        "select blame, sum(gpu_ms)::bigint as gpu_ms from marts.ledger_by_blame group by blame"
+        "select blame, sum(gpu_ms)::bigint as gpu_ms from marts.ledger_blamed_by_node "
+        "group by blame"
     )
 
     own, platform, _ = lines(cluster)["team"]

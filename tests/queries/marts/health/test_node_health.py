@@ -100,7 +100,7 @@ def test_what_the_gang_lost_has_its_cost_and_the_fix_is_the_vendors(world):
 def test_waste_on_the_nodes_adds_up_to_the_infrastructure_caused_waste_of_the_fleet(world):
     lost = world.store.read("select sum(lost_ms), sum(lost_cost) from marts.node_health").row(0)
     fleet = world.store.read(
-        "select sum(gpu_ms), sum(cost) from marts.ledger_by_blame where blame = 'platform'"
+        "select sum(gpu_ms), sum(cost) from marts.ledger_blamed_by_node where blame = 'platform'"
     ).row(0)
 
     assert lost[0] == fleet[0] > 0

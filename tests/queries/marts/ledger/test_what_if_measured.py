@@ -68,14 +68,6 @@ def test_a_model_is_known_by_count_power_use_and_price(priced):
     assert known["old_power_w"].source.startswith("marts.gpu_models: ")
 
 
-def test_prices_before_and_after_factors_are_those_of_what_was_held(priced):
-    known = measured(priced, "prices", EVERYTHING, "h100")
-
-    assert number(known["price_per_gpu_h"]) == 2
-    assert number(known["factor"]) == 0.5
-    assert number(known["held_gpu_h"]) == pytest.approx(10)
-
-
 @built_together
 def test_without_rates_tariffs_and_limits_they_are_not_known(cluster):
     a_node(cluster)

@@ -1,8 +1,6 @@
 """Notes, disputes and credits of the days on the Cost page, and the forms that write them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import polars as pl
 import streamlit as st
@@ -12,32 +10,15 @@ from goodput_app.access.identity import Action
 from goodput_app.dashboard import statement_actions, theme
 from goodput_app.dashboard.components import tables, wall
 from goodput_app.dashboard.components.cost.cost_parts import in_browser
+from goodput_app.dashboard.components.cost.cost_scope import Shown
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.process.store import current_store
 from goodput_billing.adjustments.record import OUTCOMES, REASON_MAX_CHARS, Target
 from goodput_billing.render.adjustments_table import WORDS
 from goodput_queries.errors import GoodputError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from goodput_app.dashboard.components.cost.cost_scope import Shown
-
 SAID, WRITTEN = "adjustment_said", "adjustments_written"
-COLUMNS = {
-    "day": "Day",
-    "kind": "Kind",
-    "status": "Status",
-    "account": "Account",
-    "user_name": "User",
-    "line": "Line",
-    "amount": "Amount",
-    "currency": "Currency",
-    "reason": "Reason",
-    "made_by": "By",
-    "made_at": "Written",
-    "booked_on": "Booked on",
-    "adjustment_id": "Id",
-}
+COLUMNS = headers("cost_adjustments.columns")
 AMOUNT_HELP = "In the currency of the statement, such as 12.50; at most what was billed."
 
 

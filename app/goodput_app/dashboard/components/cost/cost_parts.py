@@ -1,10 +1,8 @@
 """What the Cost page says of its days: tiles, budgets, unit costs, files, past statements."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import streamlit as st
@@ -15,45 +13,18 @@ from goodput_app.access.identity import Action
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, tables
 from goodput_app.dashboard.components.cost import cost_scope
+from goodput_app.dashboard.components.cost.cost_scope import Shown
 from goodput_app.dashboard.data import statements
 from goodput_app.dashboard.figures import cost as figures_cost
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import glossary, units
+from goodput_billing.delivery.archive import PastStatement
 from goodput_billing.statement import window
 from goodput_queries.errors import GoodputError, NotPermittedError
 
-if TYPE_CHECKING:
-    from goodput_app.dashboard.components.cost.cost_scope import Shown
-    from goodput_billing.delivery.archive import PastStatement
-
-BUDGETS = {
-    "account": "Account",
-    "cluster": "Cluster",
-    "month_cost": "Month to date",
-    "forecast_cost": "Forecast",
-    "forecast_low_cost": "At least",
-    "forecast_high_cost": "At most",
-    "covered_h": "Covered hours",
-    "budget_cost": "Monthly budget",
-    "spent_ratio": "Budget spent",
-}
-UNIT_COSTS = {
-    "cluster": "Cluster",
-    "account": "Account",
-    "cost_per_allocated_gpu_h": "per allocated GPU-h",
-    "cost_per_productive_gpu_h": "per useful GPU-h",
-}
-PAST = {
-    "date": "Day",
-    "state": "State",
-    "total_cost": "Total",
-    "accounts_cost": "To accounts",
-    "capacity_ms": "Capacity",
-    "held_ms": "Allocated",
-    "productive_ms": "Useful",
-    "unpriced_ms": "No price",
-    "made_at": "Made",
-    "sent": "Sent",
-}
+BUDGETS = headers("cost.budgets")
+UNIT_COSTS = headers("cost.unit_costs")
+PAST = headers("cost.past")
 FILE_KINDS = {
     "html": ("Web page", "html", "text/html"),
     "pdf": ("PDF", "pdf", "application/pdf"),

@@ -1,10 +1,8 @@
 """Which days and accounts the Cost page speaks of, and what its figures rest on."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import polars as pl
 import streamlit as st
@@ -14,32 +12,17 @@ from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import scope_bar, tables
 from goodput_app.dashboard.data import marts, statements
 from goodput_app.dashboard.data.statements import Chosen, DayCost
+from goodput_app.dashboard.scope import View
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
 from goodput_billing.statement import window
 from goodput_billing.statement.amounts.charges import IDLE_POLICIES
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from goodput_app.dashboard.scope import View
-    from goodput_billing.statement.days import Day
-    from goodput_queries.scope import Scope
+from goodput_billing.statement.days import Day
+from goodput_queries.scope import Scope
 
 SECTIONS = {"": "Statement", "prices": "Prices", "what-if": "What if"}
-IDLE_LABELS = {
-    "none": "separate line",
-    "proportional": "proportional to usage",
-    "uniform": "even split",
-    "by_quota": "by quota",
-}
-UNPRICED = {
-    "cluster": "Cluster",
-    "gpu_model": "GPU model",
-    "mig_profile": "MIG profile",
-    "partition": "Partition",
-    "qos": "QOS",
-    "gpu_ms": "GPU time",
-}
+IDLE_LABELS = headers("cost_scope.idle_labels")
+UNPRICED = headers("cost_scope.unpriced")
 
 
 @dataclass(frozen=True)

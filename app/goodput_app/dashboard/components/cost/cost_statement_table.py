@@ -1,10 +1,8 @@
 """The statement as a table: by account, user, run, partition or model, with links."""
 
-from __future__ import annotations
-
 import io
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import streamlit as st
@@ -13,43 +11,20 @@ from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import places, scope_bar, tables
 from goodput_app.dashboard.components.cost import cost_adjustments, cost_scope
 from goodput_app.dashboard.components.cost.cost_parts import in_browser
+from goodput_app.dashboard.components.cost.cost_scope import Shown
 from goodput_app.dashboard.data import statements
+from goodput_app.dashboard.scope import View
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
 from goodput_billing.adjustments.record import Target
 from goodput_billing.render.safe_text import harmless
 from goodput_billing.statement.days import day_of
 
-if TYPE_CHECKING:
-    from goodput_app.dashboard.components.cost.cost_scope import Shown
-    from goodput_app.dashboard.scope import View
-
 RUN_PAGE, RUNS_PAGE = "pages/one_run.py", "pages/all_runs.py"
 OVERVIEW_PAGE = "pages/fleet_overview.py"
 ROWS_MOST = 10_000  # in the browser; the file has them all
 BY_LABELS = {"user": "User", "run": "Run", "partition": "Partition", "model": "GPU model"}
-NAMES = {
-    "label": "Account",
-    "team": "Account",
-    "user_name": "User",
-    "cluster": "Cluster",
-    "total_cost": "Total",
-    "adjustments": "Notes, disputes, credits",
-    "day_before_cost": "The day before",
-    "change_ratio": "Change",
-    "gpu_ms": "Allocated",
-    "productive_ms": "Useful",
-    "allocated_cost": "Allocated cost",
-    "productive_cost": "Useful",
-    "own_waste_cost": "Team-caused waste",
-    "platform_waste_cost": "Infrastructure-caused waste",
-    "unsettled_cost": "Unclassified",
-    "idle_share_cost": "Share of idle",
-    "electricity_cost": "Electricity",
-    "credit_cost": "Credits",
-    "cost_per_allocated_gpu_h": "Per allocated GPU-h",
-    "cost_per_productive_gpu_h": "Per useful GPU-h",
-    "unpriced_ms": "No price",
-}
+NAMES = headers("cost_statement_table.names")
 HIDDEN = (
     "productive_ms",
     "allocated_cost",

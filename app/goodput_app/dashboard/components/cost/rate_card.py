@@ -1,7 +1,5 @@
 """Prices, tariffs and budgets: what holds, since when, where it comes from, how to change it."""
 
-from __future__ import annotations
-
 import shlex
 from typing import Any
 
@@ -15,53 +13,18 @@ from goodput_app.dashboard.components import tables
 from goodput_app.dashboard.components.cost.cost_parts import BUDGET_EXAMPLE, in_browser
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import statements
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.process.store import current_store
 from goodput_app.settings import settings
 from goodput_app.text import units
 from goodput_queries.errors import GoodputError
 
 SAID = "prices_said"
-ORIGIN = {
-    "valid_from": "From (UTC)",
-    "valid_to": "To (UTC)",
-    "source": "Source",
-    "note": "Origin",
-}
-RATES = {
-    "cluster": "Cluster",
-    "gpu_model": "GPU model",
-    "mig_profile": "MIG profile",
-    "partition": "Partition",
-    "qos": "QOS",
-    "price_per_gpu_h": "A GPU-hour",
-    "factor": "Factor",
-    **ORIGIN,
-}
-TARIFFS = {
-    "cluster": "Cluster",
-    "zone": "Hours in zone",
-    "from_hour": "From hour",
-    "to_hour": "To hour",
-    "price_per_kwh": "A kWh",
-    "pue": "PUE",
-    "server_factor": "Server / GPU energy",
-    **ORIGIN,
-}
-BUDGETS = {
-    "cluster": "Cluster",
-    "account": "Account",
-    "cost_per_month": "A month",
-    "quota_gpus": "GPU quota",
-    **ORIGIN,
-}
-LOADS = {
-    "loaded_at": "Imported",
-    "table_name": "What",
-    "origin": "File",
-    "rows": "Rows",
-    "rows_new": "New",
-    "rejects": "Rejected",
-}
+ORIGIN = headers("rate_card.origin")
+RATES = headers("rate_card.rates") | ORIGIN
+TARIFFS = headers("rate_card.tariffs") | ORIGIN
+BUDGETS = headers("rate_card.budgets") | ORIGIN
+LOADS = headers("rate_card.loads")
 RATE_EXAMPLE = """cluster,gpu_model,partition,qos,price_per_gpu_h,factor,valid_from,note
 ,H100,,,2.10,,2026-12-01T00:00:00Z,from December on
 ,,,scavenger,,0.4,,preemptible jobs pay 40 %"""

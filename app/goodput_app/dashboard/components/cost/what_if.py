@@ -1,57 +1,28 @@
 """What if: a scenario's inputs with where each comes from, and its answers with their formulas."""
 
-from __future__ import annotations
-
 import re
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING
 
-import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import scope_bar, tables
-from goodput_app.dashboard.components.cost import cost_scope
-from goodput_app.dashboard.components.cost.cost_parts import in_browser
+from goodput_app.dashboard.components import scope_bar
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import statements
+from goodput_app.dashboard.scope import View
 from goodput_app.text import units
-from goodput_scenarios import by_account, scenario
-from goodput_scenarios.measured import EVERY_MODEL
+from goodput_scenarios import scenario
+from goodput_scenarios.scenario import Answer, Field, Given, Scenario
 from goodput_scenarios.scenarios import SCENARIOS
+from goodput_scenarios.span import Span
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from goodput_app.dashboard.scope import View
-    from goodput_scenarios.scenario import Answer, Field, Given, Scenario
-    from goodput_scenarios.span import Span
-
-IDLE_POLICY = "idle-policy"
 SUBJECTS = {
     "upgrade": "GPUs to replace",
     "halve-a-loss": "Loss",
     "checkpoints": "Run",
     "power-cap": "GPUs to cap",
-    "prices": "GPUs to price",
 }
-ROWS_MOST = 10_000
 VALUE_MAX_CHARS = 24
-POLICIES = {
-    "account": "Account",
-    "cluster": "Cluster",
-    "none_cost": "Separate line",
-    "proportional_cost": "Proportional to usage",
-    "uniform_cost": "Even split",
-    "by_quota_cost": "By quota",
-}
-AT_PRICE = {
-    "account": "Account",
-    "cluster": "Cluster",
-    "now_cost": "Now",
-    "new_cost": "At the new price",
-    "difference_cost": "Difference",
-}
 VIEW = re.compile(r"^marts\.\w+(: )?")  # that a value is read from: the command says it, too
 KIND_BADGES: dict[str, tuple[str, theme.Badge]] = {
     "measured": ("measured", "green"),
@@ -63,12 +34,9 @@ KIND_BADGES: dict[str, tuple[str, theme.Badge]] = {
 def show(view: View) -> None:
     """Draw the part of the page: the question, its inputs and its answers."""
     name = _scenario_name()
-    if name == IDLE_POLICY:
-        _idle_policies(view)
-        return
     asked = scenario.in_currency(SCENARIOS[name], units.currency())
     st.subheader(asked.question, anchor=False)
-    subject, known = _subject(view, asked)
+    known = _subject(view, asked)
     values = scenario.filled(asked, known, _given(asked))
     left, right = st.columns([1, 1.1], gap="large")
     with left, panel("Assumptions", "what_if.measured"):
@@ -82,12 +50,10 @@ def show(view: View) -> None:
             labels = ", ".join(field.label for field in lacking)
             st.info(f"Input needed: {labels}.", icon=":material/help:")
         _answers(scenario.solved(asked, values))
-    if name == "prices" and "new_price_per_gpu_h" in values:
-        _at_price(view, subject, values["new_price_per_gpu_h"].span.lo)
 
 
 def _scenario_name() -> str:
-    titles = {name: one.title for name, one in SCENARIOS.items()} | {IDLE_POLICY: "Idle policy"}
+    titles = {name: one.title for name, one in SCENARIOS.items()}
     asked = st.query_params.get("ask", "")
     current = asked if asked in titles else next(iter(titles))
     st.session_state["what_if_scenario"] = current
@@ -108,8 +74,8 @@ def _no_values() -> dict[str, str | None]:
     return {field.name: None for one in SCENARIOS.values() for field in one.fields}
 
 
-def _subject(view: View, asked: Scenario) -> tuple[str | None, dict[str, Given]]:
-    """Draw the choice of what is asked about, and return it with what is measured of it."""
+def _subject(view: View, asked: Scenario) -> dict[str, Given]:
+    """Draw the choice of what is asked about, and return what is measured of it."""
     choices = statements.what_if_choices(asked.name, view.scope)
     where = time_zone.window(view.start, view.end)
     if not choices:
@@ -117,7 +83,7 @@ def _subject(view: View, asked: Scenario) -> tuple[str | None, dict[str, Given]]
             f"Not measured in {where}; the result follows from the values entered here.",
             icon=":material/hourglass_empty:",
         )
-        return None, {}
+        return {}
     wanted = st.query_params.get("of", view.scope.run or "")
     current = wanted if wanted in choices else next(iter(choices))
     left, note = st.columns([1.2, 2.2], vertical_alignment="bottom")
@@ -133,7 +99,7 @@ def _subject(view: View, asked: Scenario) -> tuple[str | None, dict[str, Given]]
     finer = [name for name in ("team", "node", "run") if view.filters.get(name)]
     whole = f" The filter on {' and '.join(finer)} does not apply." if finer else ""
     note.caption(f"Measured in {where}, of whole clusters.{whole}")
-    return current, statements.what_if_measured(asked.name, view.scope, current)
+    return statements.what_if_measured(asked.name, view.scope, current)
 
 
 def _given(asked: Scenario) -> dict[str, Decimal]:
@@ -214,43 +180,6 @@ def _said(answer: Answer) -> tuple[str, str]:
     if len(value) <= VALUE_MAX_CHARS or answer.unit in (units.currency(), "s"):
         return answer.label, value
     return f"{answer.label} ({answer.unit})", plain(answer.span)
-
-
-def _idle_policies(view: View) -> None:
-    st.subheader("What would accounts pay under another idle cost allocation?", anchor=False)
-    days = statements.days(view.scope, statements.chosen(None))
-    with panel("", "marts.statement_lines"):
-        frame = by_account.by_idle_policy(statements.lines(days, statements.chosen(None)))
-        if frame.is_empty():
-            st.info("These days have no evidence.", icon=":material/hourglass_empty:")
-            return
-        own = cost_scope.IDLE_LABELS[statements.chosen(None).settings.idle_policy]
-        st.caption(
-            f"{days[0].date} to {days[-1].date}, from the same allocated and idle hours. "
-            f"The site's own policy: {own}. "
-            "Idle time of a cluster in which nobody paid stays on its own line."
-        )
-        _table(frame, POLICIES, "policies")
-        total = theme.markdown_text(units.cost(float(frame["none_cost"].sum())))
-        st.caption(f"Every column adds up to {total}: a policy redistributes cost.")
-
-
-def _at_price(view: View, model: str | None, price_per_gpu_h: Decimal) -> None:
-    days = statements.days(view.scope, statements.chosen(None))
-    with panel("By account", "marts.statement_lines", help="Includes idle time and factors."):
-        lines = statements.lines(days, statements.chosen(None))
-        of = None if model in (None, EVERY_MODEL) else model
-        frame = by_account.at_price(lines, of, price_per_gpu_h)
-        st.caption(
-            f"Whole days, {days[0].date} to {days[-1].date}, idle cost by the site's policy."
-        )
-        _table(frame, AT_PRICE, "at_price")
-
-
-def _table(frame: pl.DataFrame, names: Mapping[str, str], key: str) -> None:
-    several = frame["cluster"].n_unique() > 1
-    shown = {name: header for name, header in names.items() if several or name != "cluster"}
-    tables.show(in_browser(frame.head(ROWS_MOST)), shown, key)
 
 
 def amount(span: Span, unit: str) -> str:

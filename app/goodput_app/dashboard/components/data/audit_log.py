@@ -1,7 +1,5 @@
 """The audit log on the Data page, for admins."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from goodput_app.access import rows
@@ -9,17 +7,12 @@ from goodput_app.access.current import current_identity, is_sign_in_required, re
 from goodput_app.access.identity import Action
 from goodput_app.dashboard.components import tables
 from goodput_app.dashboard.components.states import panel
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.process.store import current_store
 from goodput_queries import audit
 
 ENTRIES_SHOWN = 500
-COLUMNS = {
-    "acted_at": "When",
-    "who": "Person",
-    "action": "Action",
-    "subject": "Subject",
-    "from_address": "From address",
-}
+COLUMNS = headers("audit_log.columns")
 
 
 def show() -> None:

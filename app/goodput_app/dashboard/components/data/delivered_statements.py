@@ -1,26 +1,16 @@
 """Statements that went out: by which channel, when, and what failed."""
 
-from __future__ import annotations
-
 import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import tables
 from goodput_app.dashboard.data import statements
+from goodput_app.dashboard.table_columns import headers
 from goodput_queries.errors import GoodputError, StoreError
 
 STATEMENTS_SHOWN = 14
-COLUMNS = {
-    "day": "Day",
-    "state": "State",
-    "channel": "Channel",
-    "delivered_at": "Delivered",
-    "recipients": "Recipients",
-    "tried_at": "Last attempt",
-    "attempts": "Attempts",
-    "error": "Last error",
-}
+COLUMNS = headers("delivered_statements.columns")
 SCHEMA: dict[str, pl.DataType] = {
     "day": pl.String(), "state": pl.String(), "channel": pl.String(),
     "delivered_at": pl.Datetime("us"), "recipients": pl.Int32(), "tried_at": pl.Datetime("us"),

@@ -1,7 +1,5 @@
 """Notifications on the Data page: targets, failures, messages that wait, a test message."""
 
-from __future__ import annotations
-
 import polars as pl
 import streamlit as st
 
@@ -9,33 +7,15 @@ from goodput_app.access.current import current_identity
 from goodput_app.access.identity import Action
 from goodput_app.dashboard import notifying, theme
 from goodput_app.dashboard.components import tables, wall
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.process.store import current_store
 from goodput_app.settings import settings
 from goodput_app.text import units
 from goodput_messages.targets import Owner
 from goodput_queries.errors import GoodputError
 
-RECEIVERS = {
-    "target": "Target",
-    "to": "Channel",
-    "wants": "Findings",
-    "sent_at": "Last delivery",
-    "sent": "Sent in 30 days",
-    "waiting": "Waiting",
-    "given_up": "Given up",
-    "failed_at": "Failing since",
-    "error": "Last error",
-}
-WAITING = {
-    "created_at": "Written",
-    "target": "Target",
-    "event": "Event",
-    "recipient": "Recipient",
-    "message": "Message",
-    "attempts": "Attempts",
-    "next_attempt_at": "Next attempt",
-    "error": "Last error",
-}
+RECEIVERS = headers("notification_panel.receivers")
+WAITING = headers("notification_panel.waiting")
 
 
 def show() -> None:

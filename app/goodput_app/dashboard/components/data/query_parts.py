@@ -1,10 +1,8 @@
 """The parts of the Query page: the editor with saved queries, the result, the catalogue."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import polars as pl
 import streamlit as st
@@ -13,20 +11,16 @@ from goodput_app.access import current
 from goodput_app.access.identity import LOCAL
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import tables
+from goodput_app.dashboard.scope import View
 from goodput_app.process.store import current_store
 from goodput_app.sql_access import run_query
 from goodput_app.sql_access.formats import MEDIA_TYPES, content
 from goodput_app.text import units
 from goodput_queries import saved_queries
 from goodput_queries.errors import GoodputError, QueryError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from goodput_app.dashboard.scope import View
-    from goodput_queries.sandbox.select import Answer
-    from goodput_queries.sandbox.views import View as SqlView
-    from goodput_queries.saved_queries import SavedQuery
+from goodput_queries.sandbox.select import Answer
+from goodput_queries.sandbox.views import View as SqlView
+from goodput_queries.saved_queries import SavedQuery
 
 SQL, PICKED, ANSWERED = "query_sql", "query_saved", "query_answered"
 ROWS_DRAWN = 1_000

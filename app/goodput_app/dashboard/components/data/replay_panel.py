@@ -1,8 +1,6 @@
 """Replay on the Data page: choose a recording, start it, and the way to its pages."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 import streamlit as st
@@ -18,9 +16,6 @@ from goodput_app.process.replay import current_replay
 from goodput_app.process.store import current_store
 from goodput_app.settings import settings
 from goodput_queries.errors import GoodputError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 LOOK_EVERY_S = 2.0
 NO_FOLDER = "To offer recordings of this server, set `folder` under `[replay]` in goodput.toml."

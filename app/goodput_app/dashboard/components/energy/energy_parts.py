@@ -1,8 +1,6 @@
 """Parts of the Energy page: power over time, accounts with carbon, idle power, head-room."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import polars as pl
 import streamlit as st
@@ -10,14 +8,11 @@ import streamlit as st
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import charts, places, scope_bar, tables
 from goodput_app.dashboard.data import energy, metrics
+from goodput_app.dashboard.data.energy import Level
 from goodput_app.dashboard.figures import power as figures
+from goodput_app.dashboard.scope import View
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from goodput_app.dashboard.data.energy import Level
-    from goodput_app.dashboard.scope import View
 
 COST_PAGE = "pages/cost_statement.py"
 LEVELS: dict[str, Level] = {"rack": "rack", "node": "node"}
@@ -55,45 +50,10 @@ LIMIT_COUNTERS = (
     "DCGM_FI_DEV_SLOWDOWN_TEMP, gauge, Slowdown temperature (in C).\n"
     "DCGM_FI_DEV_CLOCKS_EVENT_REASONS, gauge, Why clocks are lower (bitmask)."
 )
-ACCOUNTS = {
-    "label": "Account",
-    "cluster": "Cluster",
-    "useful_ms": "Useful",
-    "energy_kwh": "Energy",
-    "measured_ratio": "Measured",
-    "energy_kwh_per_useful_gpu_h": "kWh / useful GPU-h",
-    "idle_energy_kwh": "Idle energy",
-    "carbon_kg": "Carbon",
-    "carbon_g_per_useful_gpu_h": "g CO2e / useful GPU-h",
-    "carbon_free_ratio": "Carbon-free",
-    "unknown_carbon_kwh": "Energy without intensity",
-    "electricity_cost": "Electricity",
-}
+ACCOUNTS = headers("energy.accounts")
 ACCOUNTS_HIDDEN = ("carbon_free_ratio", "unknown_carbon_kwh")
-IDLE = {
-    "gpu_model": "GPU model",
-    "label": "Category",
-    "power_w": "Idle power",
-    "gpu_ms": "GPU time",
-    "measured_ms": "Idle power measured",
-    "energy_kwh": "Idle energy",
-    "cluster": "Cluster",
-    "electricity_cost": "Electricity",
-}
-HEADROOM = {
-    "node": "Node",
-    "gpu_model": "GPU model",
-    "mean_power_w": "Mean power",
-    "p99_power_w": "p99 power",
-    "power_limit_w": "Power limit",
-    "p99_limit_ratio": "p99 / limit",
-    "capped_ratio": "At the cap",
-    "gpu_temperature_c": "Hottest GPU",
-    "slowdown_margin_c": "Margin to slowdown",
-    "gpus": "GPUs",
-    "read_gpus": "GPUs with readings",
-    "cluster": "Cluster",
-}
+IDLE = headers("energy.idle")
+HEADROOM = headers("energy.headroom")
 HEADROOM_HIDDEN = ("gpus", "read_gpus")
 ALWAYS_SHOWN = ("gpu_model", "power_w", "energy_kwh", "p99_power_w")  # their absence is the answer
 

@@ -1,81 +1,20 @@
 """Parts of the Energy page about what energy did: steps, caps, idle programs, heat margins."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard.components import places, tables
+from goodput_app.dashboard.table_columns import headers
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-EXECUTING = {
-    "label": "Account",
-    "gpu_model": "GPU model",
-    "idle_ms": "Executing idle",
-    "idle_ratio": "Share of allocated time",
-    "power_w": "Idle power",
-    "energy_kwh": "Energy while executing idle",
-    "cluster": "Cluster",
-}
-RUNS = {
-    "run_name": "Run",
-    "team": "Account",
-    "user_name": "User",
-    "steps": "Retained steps",
-    "energy_kwh": "Energy",
-    "measured_ratio": "Measured",
-    "step_energy_wh": "Wh / step",
-    "cluster": "Cluster",
-}
-CAPS = {
-    "job_name": "Job",
-    "gpu_model": "GPU model",
-    "gpus": "GPUs",
-    "power_cap_w": "Power cap",
-    "work_unit": "Work",
-    "work_per_kj": "Work / kJ",
-    "work_per_kj_low": "p10",
-    "work_per_kj_high": "p90",
-    "gain_ratio": "Against the highest cap",
-    "work_per_gpu_s": "Work / GPU-s",
-    "power_w": "Power of a GPU",
-    "hours": "Hours",
-    "runs": "Runs",
-    "cluster": "Cluster",
-}
-HEAT = {
-    "rack": "Rack",
-    "slowdown_margin_c": "Margin to slowdown",
-    "median_margin_c": "Median margin",
-    "gpu_temperature_c": "Hottest GPU",
-    "hottest_node": "Node",
-    "nodes": "Nodes",
-    "known_nodes": "Nodes with a margin",
-    "gpus": "GPUs",
-    "cluster": "Cluster",
-}
+EXECUTING = headers("energy_use.executing")
+RUNS = headers("energy_use.runs")
+CAPS = headers("energy_use.caps")
+HEAT = headers("energy_use.heat")
 
 
-FEEDS = {
-    "feed": "Power feed",
-    "state": "N-1",
-    "racks": "Racks",
-    "rack_rows": "Rows",
-    "load_w": "Mean load",
-    "peak_w": "Peak load",
-    "failover_w": "Load if the other fails",
-    "failed_feed": "The other",
-    "capacity_w": "Feed capacity",
-    "margin_w": "Margin",
-    "nodes": "Nodes",
-    "read_nodes": "Nodes with readings",
-    "single_nodes": "Nodes on this feed alone",
-    "cluster": "Cluster",
-}
+FEEDS = headers("energy_use.feeds")
 FEEDS_HIDDEN = ("rack_rows", "read_nodes", "single_nodes")
 NO_FEEDS = (
     "Not configured: power feeds. Name the feed of each node in the inventory (`1A1+1B1`: on both):"

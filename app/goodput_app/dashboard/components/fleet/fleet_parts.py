@@ -1,25 +1,22 @@
 """Parts of the Fleet page: the choice of colour and rack, cells, rows over time, and its tables."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import charts, name_links, places, scope_bar, tables
+from goodput_app.dashboard.components import charts, places, scope_bar, tables
 from goodput_app.dashboard.components import telemetry_parts as parts
+from goodput_app.dashboard.components.rows import name_links
 from goodput_app.dashboard.data import fleet, metrics
+from goodput_app.dashboard.data.fleet import Level
 from goodput_app.dashboard.figures.fleet import cell_colours, rack_grid, rows_over_time
 from goodput_app.dashboard.figures.fleet.cell_colours import Metric
+from goodput_app.dashboard.scope import View
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from goodput_app.dashboard.data.fleet import Level
-    from goodput_app.dashboard.scope import View
 
 CELLS_MAX = 1_500
 HOUR_MS = 3_600_000
@@ -53,46 +50,10 @@ VALUES = {
 }
 CHOSEN = ("show", "sort", "rack")
 THINGS: dict[Level, str] = {"gpu": "GPU", "node": "node", "rack": "rack"}
-RACKS = {
-    "rack": "Rack",
-    "cluster": "Cluster",
-    "rack_row": "Row of racks",
-    "feed": "Power feed",
-    "nodes": "Nodes",
-    "gpus": "GPUs",
-    "read_gpus": "GPUs with readings",
-    "power_w": "Power of the GPUs",
-    "gpu_temperature_c": "Hottest GPU",
-    "thermal_s": "Thermal slowdown",
-    "events": "Events",
-    "last_event_at": "Last event",
-    "held_ms": "Allocated",
-    "useful_ms": "Useful",
-    "wasted_ms": "Wasted",
-    "wasted_cost": "Wasted cost",
-}
+RACKS = headers("fleet.racks")
 RACKS_HIDDEN = ("rack_row", "read_gpus", "last_event_at", "useful_ms")
-UNALLOCATED = {
-    "why": "Why it is not allocated",
-    "partition": "Partition",
-    "gpu_model": "GPU model",
-    "mig_profile": "MIG profile",
-    "units": "GPUs or instances",
-    "nodes": "Nodes",
-    "largest_block": "Largest block",
-    "largest_rack_block": "Largest block in a rack",
-    "waiting_jobs": "Waiting jobs",
-    "smallest_request": "Smallest request",
-    "cluster": "Cluster",
-}
-BUSY = {
-    "node": "Node",
-    "gpu_model": "GPU model",
-    "busy_s": "Active without allocation",
-    "last_at": "Last activity",
-    "cluster": "Cluster",
-    "gpu_uuid": "UUID",
-}
+UNALLOCATED = headers("fleet.unallocated")
+BUSY = headers("fleet.busy")
 BUSY_HIDDEN = ("gpu_uuid",)
 
 

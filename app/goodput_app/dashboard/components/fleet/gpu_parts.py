@@ -1,10 +1,9 @@
 """Parts of the GPU page: heading, peers, tiles and the chart on one time axis."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import streamlit as st
@@ -14,14 +13,10 @@ from goodput_app.dashboard.components import places, scope_bar, tables
 from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.data import metrics, other_metrics
 from goodput_app.dashboard.figures import telemetry as figures
+from goodput_app.dashboard.scope import View
 from goodput_app.text import units
 from goodput_app.text.throttling import empty_meaning
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from goodput_app.dashboard.scope import View
-    from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope
 
 WHOLE = ""
 MEMORY_ERRORS = {"hour_at": "Hour", "label": "Counter", "rise": "Increase"}

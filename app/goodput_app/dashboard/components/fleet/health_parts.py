@@ -1,10 +1,7 @@
 """Parts of the page of health: the fleet's failures, nodes by day, nodes by cost, tables."""
 
-from __future__ import annotations
-
 import json
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 import polars as pl
 import streamlit as st
@@ -13,10 +10,9 @@ from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, places, scope_bar, tables, tiles
 from goodput_app.dashboard.data import health
 from goodput_app.dashboard.figures import health as figures
+from goodput_app.dashboard.scope import View
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
-
-if TYPE_CHECKING:
-    from goodput_app.dashboard.scope import View
 
 DAY = timedelta(days=1)
 FIRST_KIND = "xid_hardware"
@@ -33,100 +29,15 @@ NODES_HIDDEN = ("failed_attempts", "ecc_uncorrected", "row_remaps", "thermal_s")
 XID_WIDTHS_PX = {"code": 46, "meaning": 220, "what_to_do": 270}
 INCIDENT_WIDTHS_PX = {"gpu_index": 50, "events": 62, "all_codes": 80, "what_to_do": 260}
 INCIDENTS_HIDDEN = ("sources", "events")
-CLUSTERS = {
-    "cluster": "Cluster",
-    "nodes": "Nodes",
-    "failures": "Node failures",
-    "mtbf_s": "Time between failures",
-    "mtbf_low_s": "Time between failures, low",
-    "mtbf_high_s": "Time between failures, high",
-    "mttr_s": "Time to repair",
-    "available_ratio": "Nodes not down",
-}
-NODES = {
-    "node": "Node",
-    "errors": "Errors",
-    "code": "Xid",
-    "failures": "Node failures",
-    "failed_attempts": "Failed attempts",
-    "ecc_uncorrected": "ECC, uncorrected",
-    "row_remaps": "Row remaps",
-    "thermal_s": "Thermal slowdown time",
-    "caused_ms": "Loss caused",
-    "caused_cost": "Cost",
-    "suggested": "Suggested",
-    "what_to_do": "What to do",
-}
+CLUSTERS = headers("health.clusters")
+NODES = headers("health.nodes")
 COUNTED = ("ecc_uncorrected", "row_remaps", "thermal_s")  # by counters, which may not be read
-SIZES = {
-    "size": "GPUs",
-    "attempts": "Attempts",
-    "gpu_ms": "GPU time",
-    "failures": "Failed attempts",
-    "mtbf_s": "Time between failures",
-    "mtbf_low_s": "Time between failures, low",
-    "mtbf_high_s": "Time between failures, high",
-    "cluster": "Cluster",
-}
-XIDS = {
-    "code": "Xid",
-    "incidents": "Incidents",
-    "alone": "Without another Xid",
-    "nodes": "Nodes",
-    "gpus": "GPUs",
-    "runs": "Affected runs",
-    "severity": "Severity",
-    "last_at": "Last",
-    "meaning": "Meaning",
-    "what_to_do": "What to do",
-}
-FABRIC = {
-    "start_at": "Start",
-    "end_at": "End",
-    "kind": "Link",
-    "members": "Links or GPUs",
-    "nodes": "Nodes",
-    "shared": "In common",
-    "runs": "Affected runs",
-    "gpus": "Affected GPUs",
-    "touched_runs": "Runs",
-    "members_at": "Names of nodes",
-    "confidence": "Confidence",
-}
-INCIDENTS = {
-    "start_at": "Start",
-    "node": "Node",
-    "gpu_index": "GPU",
-    "class": "Class",
-    "all_codes": "Xids",
-    "events": "Events",
-    "sources": "Reported by",
-    "job_name": "Affected run",
-    "what_to_do": "What to do",
-}
-OUTAGES = {
-    "node": "Node",
-    "state": "State",
-    "start_at": "Start",
-    "out_at": "Out of use",
-    "end_at": "End",
-    "outage_s": "Length",
-    "reports": "Reports",
-    "sources": "Reported by",
-    "reason": "Reason",
-}
-DRIVERS = {
-    "gpu_model": "GPU model",
-    "driver_version": "Driver",
-    "vbios_version": "VBIOS",
-    "gpus": "GPUs",
-    "gpu_ms": "GPU time",
-    "errors": "Errors",
-    "errors_per_1000_gpu_h": "Errors per 1,000 GPU-h",
-    "errors_low": "Errors per 1,000 GPU-h, low",
-    "errors_high": "Errors per 1,000 GPU-h, high",
-    "cluster": "Cluster",
-}
+SIZES = headers("health.sizes")
+XIDS = headers("health.xids")
+FABRIC = headers("health.fabric")
+INCIDENTS = headers("health.incidents")
+OUTAGES = headers("health.outages")
+DRIVERS = headers("health.drivers")
 
 
 def fleet(found: pl.DataFrame) -> None:

@@ -1,8 +1,6 @@
 """Parts of the Node page that show its host: lines, lost links, what is not configured."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import polars as pl
 import streamlit as st
@@ -11,23 +9,14 @@ from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import states
 from goodput_app.dashboard.data import metrics
 from goodput_app.dashboard.figures import telemetry as figures
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from goodput_app.dashboard.table_columns import headers
 
 NAME = "Host"
 NOT_CONFIGURED = (
     "Not configured: metrics of the host (CPU, memory, disks, Ethernet, InfiniBand). Let the "
     "Prometheus that Goodput reads scrape node_exporter (port 9100), or add to goodput.toml:"
 )
-EVENTS = {
-    "start_at": "Link down",
-    "end_at": "Link up again",
-    "length_s": "Link down for",
-    "link": "Link",
-    "evidence": "Evidence",
-    "runs": "Affected runs",
-}
+EVENTS = headers("host.events")
 BY_STATE = "a reading found it down"
 BY_COUNTER = "its link-down counter rose between two readings"
 

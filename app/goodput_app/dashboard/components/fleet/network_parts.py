@@ -1,9 +1,5 @@
 """Parts of the Network page: the answer in a sentence, bandwidth, ports, transports, nccl-tests."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import polars as pl
 import streamlit as st
 
@@ -12,85 +8,22 @@ from goodput_app.dashboard.components import charts, places, tables
 from goodput_app.dashboard.components.fleet import host_parts
 from goodput_app.dashboard.data import network
 from goodput_app.dashboard.figures import network as figures
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
+from goodput_queries.scope import Scope
 
-if TYPE_CHECKING:
-    from goodput_queries.scope import Scope
-
-SLOW_NODES = {
-    "node": "Node",
-    "verdict": "Verdict",
-    "least_ratio": "Lowest share of expected bandwidth",
-    "slow_communicators": "Slow communicators",
-    "communicators": "Communicators assessed",
-    "link_trouble": "Link problem",
-    "run_name": "Slowest run",
-}
-COMMUNICATORS = {
-    "run_name": "Run",
-    "operation": "Operation",
-    "size": "Message size",
-    "of_expected_ratio": "Share of expected bandwidth",
-    "p50_bytes_per_s": "Median bus bandwidth",
-    "expected_bytes_per_s": "Expected bus bandwidth",
-    "operations": "Operations",
-    "coverage_ratio": "Operations read",
-    "members": "Nodes",
-    "basis": "Expected by",
-    "comm_id": "Communicator",
-}
+SLOW_NODES = headers("network.slow_nodes")
+COMMUNICATORS = headers("network.communicators")
 COMMUNICATORS_HIDDEN = ("operations", "coverage_ratio", "members", "basis", "comm_id")
-LINKS = {
-    "node": "Node",
-    "link": "Link",
-    "trouble": "Problem",
-    "down_ratio": "Readings with link down",
-    "link_downs": "Link-down events",
-    "errors": "Packets with errors",
-    "symbol_errors": "Symbol errors",
-    "link_recoveries": "Link recoveries",
-    "drops": "Packets dropped",
-    "rx_bytes": "Received",
-    "tx_bytes": "Sent",
-    "speed_bytes_per_s": "Link speed",
-    "last_at": "Last reading",
-}
+LINKS = headers("network.links")
 LINKS_HIDDEN = (
     "link_recoveries", "drops", "rx_bytes", "tx_bytes", "speed_bytes_per_s", "last_at",
 )  # fmt: skip
 LOST = {"node": "Node", **host_parts.EVENTS}
-GPU_LINKS = {
-    "node": "Node",
-    "gpu_index": "GPU",
-    "meaning": "Counter",
-    "errors": "Link errors",
-    "last_at": "Last increase before",
-}
-RETRANSMITS = {
-    "node": "Node",
-    "retransmit_ratio": "TCP retransmits",
-    "retransmitted_segments": "Segments retransmitted",
-    "sent_segments": "Segments sent",
-}
-TRANSPORTS = {
-    "run_name": "Run",
-    "node": "Node",
-    "transport": "Transport",
-    "note": "Note",
-    "processes": "Processes",
-    "nodes": "Nodes of the communicator",
-}
-BENCHMARKS = {
-    "run_at": "Run of nccl-tests",
-    "operation": "Operation",
-    "size": "Message size",
-    "ranks": "Ranks",
-    "busbw_bytes_per_s": "Bus bandwidth",
-    "change_ratio": "Change from the run before",
-    "wrong": "Wrong values",
-    "gpu_model": "GPU model",
-    "members": "Nodes",
-}
+GPU_LINKS = headers("network.gpu_links")
+RETRANSMITS = headers("network.retransmits")
+TRANSPORTS = headers("network.transports")
+BENCHMARKS = headers("network.benchmarks")
 RUN_NAME = pl.coalesce("job_name", "run_id").alias("run_name")
 RETRANSMIT_MIN = 0.001  # what a healthy network stays below
 NO_BANDWIDTH = (

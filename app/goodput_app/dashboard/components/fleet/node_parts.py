@@ -1,9 +1,8 @@
 """Parts of the page of nodes: the list, and of one node its GPUs on one time axis."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from datetime import datetime
 
 import polars as pl
 import streamlit as st
@@ -14,48 +13,14 @@ from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.components.fleet import host_parts
 from goodput_app.dashboard.data import metrics
 from goodput_app.dashboard.figures import telemetry as figures
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
-    from goodput_app.dashboard.scope import View
-    from goodput_queries.scope import Scope
+from goodput_app.dashboard.scope import View
+from goodput_app.dashboard.table_columns import headers
+from goodput_queries.scope import Scope
 
 POINTS_MAX = 240
-NODES = {
-    "node": "Node",
-    "state": "State",
-    "cluster": "Cluster",
-    "rack": "Rack",
-    "gpu_model": "GPU model",
-    "gpus": "GPUs",
-    "read_gpus": "GPUs with readings",
-    "power_w": "Power of the GPUs",
-    "gpu_temperature_c": "Hottest GPU",
-    "thermal_s": "Thermal slowdown",
-    "events": "Events",
-    "last_event_at": "Last event",
-    "held_ms": "Allocated",
-    "useful_ms": "Useful",
-    "wasted_ms": "Wasted",
-    "wasted_cost": "Wasted cost",
-}
+NODES = headers("node.nodes")
 NODES_HIDDEN = ("gpu_model", "read_gpus", "power_w", "thermal_s", "last_event_at", "useful_ms")
-GPUS = {
-    "gpu_index": "GPU",
-    "gpu_model": "GPU model",
-    "label": "Last category",
-    "job_name": "Run",
-    "run_id": "Run ID",
-    "activity_ratio": "Last activity",
-    "power_w": "Last power",
-    "gpu_temperature_c": "Last temperature",
-    "memory_used_gib": "Last memory used (GiB)",
-    "events": "Events",
-    "last_reading_at": "Last reading",
-    "gpu_uuid": "UUID",
-}
+GPUS = headers("node.gpus")
 GPUS_HIDDEN = ("gpu_model", "run_id", "gpu_uuid")
 
 

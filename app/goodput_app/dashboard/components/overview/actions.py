@@ -1,8 +1,7 @@
 """What to do first: the three actions that save most money in the time range."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import polars as pl
 import streamlit as st
@@ -11,9 +10,6 @@ from goodput_app.dashboard.components import scope_bar
 from goodput_app.dashboard.components.findings import finding_parts
 from goodput_app.dashboard.figures.bars import text_of
 from goodput_app.text import units
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SHOWN = 3
 CENT = 0.005

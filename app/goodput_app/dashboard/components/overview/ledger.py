@@ -1,8 +1,7 @@
 """Goodput and what was wasted, with their change, and where the rest of the capacity went."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import polars as pl
 import streamlit as st
@@ -10,12 +9,8 @@ import streamlit as st
 from goodput_app.dashboard.components import scope_bar, tables
 from goodput_app.dashboard.figures import bars
 from goodput_app.dashboard.figures.bars import text_of
+from goodput_app.dashboard.like_for_like import Compared
 from goodput_app.text import glossary, headline, units
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from goodput_app.dashboard.like_for_like import Compared
 
 HEALTH_PAGE, RUNS_PAGE = "pages/node_health.py", "pages/all_runs.py"
 WASTE_PAGE = "pages/idle_gaps.py"

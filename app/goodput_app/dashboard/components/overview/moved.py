@@ -1,19 +1,13 @@
 """What moved: the wasted cost of the earlier window, what each group added, and of this range."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import scope_bar
 from goodput_app.dashboard.figures import bars
+from goodput_app.dashboard.like_for_like import Compared, Windows
 from goodput_app.text import units
-
-if TYPE_CHECKING:
-    from goodput_app.dashboard.like_for_like import Compared, Windows
 
 COST_PAGE = "pages/cost_statement.py"
 TOTAL_COLOUR = "drained"

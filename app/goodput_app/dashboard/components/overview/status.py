@@ -4,11 +4,10 @@ It names the worst open finding with its effect and owner, the other pages and t
 clusters are not checked, since their data end earlier.
 """
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
+from typing import Any
 
 import polars as pl
 import streamlit as st
@@ -18,17 +17,12 @@ from goodput_app.access.identity import Action as Allowed
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import places, scope_bar
 from goodput_app.dashboard.components.findings import finding_parts
+from goodput_app.dashboard.data.findings import Found
 from goodput_app.dashboard.figures.bars import text_of
+from goodput_app.dashboard.scope import View
 from goodput_app.dashboard.severities import LOOKS, badge_html
 from goodput_app.text import units
 from goodput_app.text.sentences import sentence
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
-    from goodput_app.dashboard.data.findings import Found
-    from goodput_app.dashboard.scope import View
 
 WANTED = ("page", "ticket")
 FAULTS = ("health", "failures", "hangs", "network", "numerics", "hosts", "throttling")

@@ -1,7 +1,5 @@
 """Which teams lose most, with the way to their pages."""
 
-from __future__ import annotations
-
 import polars as pl
 import streamlit as st
 

@@ -4,20 +4,15 @@ The server does not know how wide a screen is: both are drawn, and the style she
 hides one of them by the names of their containers.
 """
 
-from __future__ import annotations
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
+import polars as pl
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import scope_bar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    import polars as pl
-    from streamlit.delta_generator import DeltaGenerator
 
 CARDS_SHOWN = 12
 TEXT_MAX_CHARS = 300

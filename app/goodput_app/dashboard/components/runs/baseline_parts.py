@@ -1,61 +1,18 @@
 """Parts of the Compare page about all runs: baselines, scaling, GPU models, published results."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard.components import tables
+from goodput_app.dashboard.table_columns import headers
 
-BASELINES = {
-    "workload": "Workload",
-    "gpu_models": "GPU model",
-    "gpus": "GPUs",
-    "runs": "Runs",
-    "left_out_runs": "Not comparable",
-    "best_run_name": "Fastest run",
-    "last_run_name": "Last run",
-    "unit": "Unit",
-    "usual_speed": "Usual speed",
-    "best_speed": "Best speed",
-    "run_variation_ratio": "Run-to-run variation",
-    "step_variation_ratio": "Step time variation",
-    "last_change_ratio": "Last run against usual",
-}
+BASELINES = headers("baseline.baselines")
 BASELINES_HIDDEN = ("left_out_runs", "run_variation_ratio", "step_variation_ratio")
-SCALING = {
-    "workload": "Workload",
-    "gpu_models": "GPU model",
-    "gpus": "GPUs",
-    "smallest_gpus": "Smallest size",
-    "unit": "Unit",
-    "usual_speed": "Usual speed",
-    "efficiency_ratio": "Scaling efficiency",
-    "advice": "Advice",
-}
-SPEED_UPS = {
-    "old_model": "From",
-    "new_model": "To",
-    "speed_up": "Speed-up",
-    "lowest_speed_up": "Lowest speed-up",
-    "highest_speed_up": "Highest speed-up",
-    "workloads": "Workloads",
-    "runs": "Runs",
-}
-REFERENCES = {
-    "benchmark": "Benchmark",
-    "gpus": "GPUs",
-    "submitter": "Submitter",
-    "gpu_model": "GPU model",
-    "published_runs": "Published runs",
-    "published_time_s": "Published time",
-    "own_runs": "Own runs",
-    "own_gpu_models": "Own GPU model",
-    "own_time_s": "Own time",
-    "time_ratio": "Own over published",
-}
+SCALING = headers("baseline.scaling")
+SPEED_UPS = headers("baseline.speed_ups")
+REFERENCES = headers("baseline.references")
 
 
 def baselines(frame: pl.DataFrame) -> None:

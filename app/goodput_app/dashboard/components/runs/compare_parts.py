@@ -1,10 +1,7 @@
 """Parts of the Compare page: its two sides, the answer, what differs, files of it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import polars as pl
 import streamlit as st
@@ -13,6 +10,8 @@ from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import charts, scope_bar, tables, tiles
 from goodput_app.dashboard.data import marts, speed
 from goodput_app.dashboard.figures import compare as figures
+from goodput_app.dashboard.scope import View
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.settings import settings
 from goodput_app.text import units
 from goodput_app.time_expressions import moment_ms
@@ -20,42 +19,19 @@ from goodput_queries.errors import QueryError
 from goodput_queries.scope import Scope
 from goodput_scenarios.comparison import report
 from goodput_scenarios.comparison.aligned import PROGRESS, STEP, aligned
+from goodput_scenarios.comparison.compare import Comparison
+from goodput_scenarios.comparison.differences import Difference
 from goodput_scenarios.comparison.gate import shown
 from goodput_scenarios.comparison.sides import Side
-
-if TYPE_CHECKING:
-    from goodput_app.dashboard.scope import View
-    from goodput_scenarios.comparison.compare import Comparison
-    from goodput_scenarios.comparison.differences import Difference
-    from goodput_scenarios.comparison.speeds import Speed
+from goodput_scenarios.comparison.speeds import Speed
 
 MODES = {"": "Two runs", "time": "Before and after"}
 WARNINGS_MAX = 3
 SPANS = {"1h": 3_600, "6h": 21_600, "1d": 86_400, "7d": 604_800}
 SPAN_NAMES = {"1h": "1 hour", "6h": "6 hours", "1d": "1 day", "7d": "7 days"}
-MEASURES = {
-    "measure": "Measure",
-    "workload": "Workload",
-    "unit": "Unit",
-    "value_a": "A",
-    "value_b": "B",
-    "change_ratio": "Change from A to B",
-    "interval": "95 % interval",
-    "counts": "n (independent)",
-    "spreads": "Spread",
-    "not_comparable": "Not comparable",
-}
+MEASURES = headers("compare.measures")
 ATTRIBUTES = {"label": "Attribute", "a": "A", "b": "B"}
-CHANGES = {
-    "started_at": "Start",
-    "workload": "Workload",
-    "gpus": "GPUs",
-    "label": "Attribute",
-    "value_before": "Before",
-    "value_after": "After",
-    "run_name_before": "Run before",
-    "run_name": "Run after",
-}
+CHANGES = headers("compare.changes")
 FORM_NAMES = {"text": "Text", "json": "JSON", "markdown": "Markdown", "html": "HTML"}
 MIME = {
     "text": "text/plain",

@@ -1,8 +1,6 @@
 """Parts of the run and health pages: why attempts failed, and what led to it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import streamlit as st
@@ -10,21 +8,11 @@ import streamlit as st
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import places, tables
 from goodput_app.dashboard.data import failures
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
+from goodput_queries.scope import Scope
 
-if TYPE_CHECKING:
-    from goodput_queries.scope import Scope
-
-CAUSES = {
-    "rank": "Rank",
-    "cause": "Failure reason",
-    "class": "Class",
-    "confidence": "Confidence",
-    "evidence": "Evidence",
-    "evidence_against": "Evidence against",
-    "node": "Node",
-    "what_to_do": "What to do",
-}
+CAUSES = headers("failure.causes")
 CAUSE_WIDTHS_PX = {
     "rank": 45,
     "cause": 110,
@@ -35,27 +23,8 @@ CAUSE_WIDTHS_PX = {
     "what_to_do": 240,
     "node": 80,
 }
-CHAIN = {
-    "event_at": "Time",
-    "what": "Event",
-    "detail": "Detail",
-    "node": "Node",
-    "gpu_index": "GPU",
-    "source": "Source",
-    "events": "Events",
-}
-BY_CAUSE = {
-    "cause": "Failure reason",
-    "cluster": "Cluster",
-    "class": "Class",
-    "failures": "Attempts",
-    "mtbf_s": "Time between failures",
-    "mtbf_low_s": "Time between failures, low",
-    "mtbf_high_s": "Time between failures, high",
-    "mttr_s": "Time to restart",
-    "lost_gpu_ms": "Failures",
-    "lost_cost": "Cost",
-}
+CHAIN = headers("failure.chain")
+BY_CAUSE = headers("failure.by_cause")
 BY_CAUSE_HIDDEN = ("class", "mtbf_high_s")
 
 

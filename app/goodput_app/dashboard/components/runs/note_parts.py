@@ -1,9 +1,5 @@
 """Notes on runs: what people know of them, and the form for another one."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import polars as pl
 import streamlit as st
 
@@ -15,9 +11,7 @@ from goodput_app.dashboard.components import tables
 from goodput_app.process.store import current_store
 from goodput_queries import run_notes
 from goodput_queries.errors import GoodputError
-
-if TYPE_CHECKING:
-    from goodput_scenarios.comparison.compare import Comparison
+from goodput_scenarios.comparison.compare import Comparison
 
 NOTES = {"run_id": "Run", "said_at": "Written", "said_by": "By", "note": "Note"}
 WIDTHS = {"note": 620}

@@ -1,34 +1,19 @@
 """Parts of the run page about data and pipeline parallelism: the ideal step beside the real one."""
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
+import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, tables, tiles
 from goodput_app.dashboard.figures import pipelines as figures
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
 
-if TYPE_CHECKING:
-    import polars as pl
-
 WORST_SHOWN = 5
-WORKERS = {
-    "dp_rank": "Data parallel rank",
-    "stage": "Pipeline stage",
-    "slowdown_ratio": "Step, of ideal, if alone",
-    "excess_gpu_ms": "Lost by the worker alone",
-    "excess_cost": "Cost of the worker alone",
-}
-PARTS = {
-    "stage_s": "Uneven stages",
-    "worker_s": "Slow workers",
-    "micro_batch_s": "Uneven micro-batches",
-    "communication_s": "Slow transfers",
-    "delay_s": "Late starts",
-}
+WORKERS = headers("pipeline.workers")
+PARTS = headers("pipeline.parts")
 
 
 def draw(replay: dict[str, Any], workers: pl.DataFrame, timeline: pl.DataFrame) -> None:

@@ -1,28 +1,15 @@
 """How long job runs wait for GPUs: a part of the Runs page."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
 from goodput_app.dashboard.components import scope_bar, tables
 from goodput_app.dashboard.data import marts
-
-if TYPE_CHECKING:
-    from goodput_queries.scope import Scope
+from goodput_app.dashboard.table_columns import headers
+from goodput_queries.scope import Scope
 
 TEAM = "team"
 GROUPS = {"size": "Size", "reason": "Reason"}
-WAITS = {
-    "started": "Started",
-    "wait_p50_s": "Median wait",
-    "wait_p90_s": "90th percentile of waits",
-    "wait_max_s": "Longest wait",
-    "waiting": "Waiting jobs",
-    "waiting_gpus": "GPUs requested by waiting jobs",
-    "longest_waiting_s": "Waiting longest",
-}
+WAITS = headers("queue.waits")
 
 
 def waits(scope: Scope) -> None:

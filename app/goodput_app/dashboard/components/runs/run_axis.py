@@ -1,10 +1,7 @@
 """The page of a run on one time axis: queue, attempts, steps, telemetry of its GPUs, events."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import polars as pl
 import streamlit as st
@@ -15,10 +12,8 @@ from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.data import marts, metrics, run_axis
 from goodput_app.dashboard.figures import runs as figures_runs
 from goodput_app.dashboard.figures import telemetry as figures
+from goodput_app.dashboard.scope import View
 from goodput_app.text import units
-
-if TYPE_CHECKING:
-    from goodput_app.dashboard.scope import View
 
 QUEUE = "Queue"
 STEPS = figures.Panel("Step time", {"step_s": "", "median_step_s": "median of the attempt"}, "s")

@@ -1,7 +1,5 @@
 """Parts of the run page: its heading with the verdict, its GPUs, its lineage."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import polars as pl
@@ -10,6 +8,7 @@ import streamlit as st
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import places, scope_bar, tables, telemetry_parts
 from goodput_app.dashboard.components.findings import finding_parts
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import headline, units
 
 STATE_COLOURS: dict[str, theme.Badge] = {
@@ -19,52 +18,11 @@ STATE_COLOURS: dict[str, theme.Badge] = {
     "TIMEOUT": "red",
     "NODE_FAIL": "red",
 }
-GPUS = {
-    "node": "Node",
-    "gpu_index": "GPU",
-    "gpu_ms": "Allocated",
-    "step_ms": "Training steps",
-    "slowdown_ms": "Slowdowns",
-    "lost_ms": "Failures",
-    "idle_held_ms": "Allocated but idle",
-    "unsettled_ms": "Unclassified",
-    "overhead_ms": "Start-up, checkpoints, input, other",
-    "power_w": "Power",
-    "sm_active_ratio": "SM active",
-    "tensor_active_ratio": "Tensor active",
-    "gpu_temperature_c": "Temperature",
-    "gpu_uuid": "UUID",
-}
+GPUS = headers("run.gpus")
 GPUS_HIDDEN = ("power_w", "tensor_active_ratio", "gpu_uuid")
-SLOW_GPUS = {
-    "node": "Node",
-    "gpu_index": "GPU",
-    "reason": "Reason",
-    "gang_cost": "Cost",
-    "gang_gpu_s": "Total",
-    "own_gpu_s": "Lost by the GPU",
-    "peers_wait_gpu_s": "Lost by other ranks",
-    "attempt": "Attempt",
-    "start_at": "Start",
-    "end_at": "End",
-    "gpu_uuid": "UUID",
-}
+SLOW_GPUS = headers("run.slow_gpus")
 SLOW_GPUS_HIDDEN = ("attempt", "end_at", "gpu_uuid")
-ATTEMPTS = {
-    "attempt": "Attempt",
-    "job_id": "Job",
-    "state": "Job state",
-    "cause": "Failure reason",
-    "outcome": "Outcome",
-    "start_at": "Start",
-    "end_at": "End",
-    "gpus": "GPUs",
-    "first_step": "First step",
-    "last_step": "Last step",
-    "kept_steps": "Steps retained",
-    "lost_steps": "Steps rolled back",
-    "cause_confidence": "Confidence",
-}
+ATTEMPTS = headers("run.attempts")
 ATTEMPTS_HIDDEN = ("outcome", "first_step", "last_step", "cause_confidence")
 
 

@@ -1,43 +1,18 @@
 """Parts of the run page about its speed: tiles, changes of step time, memory that grows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard.components import tables, tiles
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
 
-CHANGES = {
-    "attempt": "Attempt",
-    "sentence": "What changed",
-    "lost_gpu_ms": "Lost by slower steps",
-    "since_at": "Start",
-    "until_at": "End",
-    "score": "Score",
-}
-MEMORY = {
-    "node": "Node",
-    "attempt": "Attempt",
-    "used_bytes": "Memory used",
-    "memory_bytes": "Memory",
-    "growth_bytes_per_h": "Growth per hour",
-    "time_to_full_s": "Time until full",
-    "last_at": "Last reading",
-    "gpu_uuid": "UUID",
-}
+CHANGES = headers("speed.changes")
+MEMORY = headers("speed.memory")
 
-TOKENS = {
-    "team": "Account",
-    "cluster": "Cluster",
-    "runs": "Runs",
-    "held_ratio": "Of allocated time",
-    "tokens": "Tokens",
-    "tokens_per_cost": "Tokens per cost",
-    "tokens_per_kj": "Tokens per kJ",
-}
+TOKENS = headers("speed.tokens")
 
 
 def of_accounts(frame: pl.DataFrame) -> None:

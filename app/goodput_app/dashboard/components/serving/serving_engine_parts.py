@@ -1,108 +1,27 @@
 """Parts of the Serving page about single engines and the tenants of request logs."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import places, tables
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from goodput_app.dashboard.table_columns import headers
 
 ENGINE = "serving_engine"
-ENGINES = {
-    "endpoint": "Endpoint",
-    "engine": "Engine",
-    "model": "Model",
-    "role": "Role",
-    "node": "Node",
-    "gpus": "GPUs",
-    "output_tokens_per_s": "Output tokens/s",
-    "output_tokens_per_gpu_s": "Output tokens/s per GPU",
-    "running_requests": "Running requests",
-    "running_max": "Most running requests",
-    "waiting_requests": "Waiting requests",
-    "waiting_max": "Most waiting requests",
-    "queue_ratio": "Time with a queue",
-    "kv_cache_ratio": "KV cache use",
-    "kv_cache_max_ratio": "Highest KV cache use",
-    "kv_full_ratio": "Time with a full KV cache",
-    "preemptions": "Preemptions",
-    "prefix_hit_ratio": "Prefix cache hits",
-    "kv_offload_bytes": "KV cache offloaded",
-    "kv_transfer_bytes": "KV cache transferred",
-    "transfer_ratio": "KV transfer of request time",
-    "copy_ratio": "Copies to the GPU of request time",
-    "idle_ratio": "Idle serving share",
-    "product": "Product",
-    "run_id": "Run",
-    "team": "Account",
-    "gpu_method": "GPU known by",
-    "cluster": "Cluster",
-}
+ENGINES = headers("serving_engine.engines")
 ENGINES_SHOWN = (
     "endpoint", "engine", "role", "node", "gpus", "output_tokens_per_s", "running_requests",
     "queue_ratio", "kv_cache_ratio", "idle_ratio", "cluster",
 )  # fmt: skip
-TENANTS = {
-    "tenant": "Tenant",
-    "model": "Model",
-    "requests": "Requests",
-    "failed_requests": "Failed requests",
-    "p50_ttft_s": "Time to first token, p50",
-    "p99_ttft_s": "Time to first token, p99",
-    "p50_e2e_s": "End to end, p50",
-    "p99_e2e_s": "End to end, p99",
-    "within_ratio": "Within objective",
-    "input_tokens": "Input tokens",
-    "output_tokens": "Output tokens",
-    "slowest_endpoint": "Slowest endpoint",
-    "slowest_p50_ttft_s": "Time to first token there, p50",
-    "cluster": "Cluster",
-}
+TENANTS = headers("serving_engine.tenants")
 TENANTS_HIDDEN = ("p50_e2e_s", "input_tokens", "output_tokens", "slowest_p50_ttft_s")
-METRICS = {
-    "ttft_s": "Time to first token",
-    "inter_token_s": "Time between tokens",
-    "per_output_token_s": "Time per output token",
-    "e2e_s": "End to end",
-    "queue_s": "Time in the queue",
-    "prefill_s": "Time in prefill",
-    "decode_s": "Time in decode",
-}
-SPIKES = {
-    "start_at": "Start",
-    "cluster": "Cluster",
-    "node": "Node",
-    "endpoint": "Endpoint",
-    "engine": "Engine",
-    "model": "Model",
-    "metric_label": "Latency",
-    "p95_s": "p95, at least",
-    "usual_p95_s": "Usual p95, at most",
-    "duration_s": "Length of spike",
-    "cause_label": "Likely cause",
-    "evidence": "Evidence",
-}
+METRICS = headers("serving_engine.metrics")
+SPIKES = headers("serving_engine.spikes")
 SPIKES_HIDDEN = ("node", "engine", "model", "usual_p95_s")
 SPIKE_WIDTHS = {"evidence": 330}
-CAUSES = {
-    "gpu_event": "GPU event",
-    "link_down": "Link down",
-    "memory_kill": "Out-of-memory kill",
-    "throttling": "Throttled GPU",
-    "queue": "Requests waiting",
-    "preemptions": "Preemptions",
-    "host_cpu": "CPU of the host",
-    "host_disk": "Disks of the host",
-    "host_network": "TCP retransmissions",
-    "neighbour": "Job on the same node",
-    "error_counters": "Error counters",
-}
+CAUSES = headers("serving_engine.causes")
 NO_SPIKES = "No latency spike: no p95 of five minutes was twice the usual one."
 NO_REQUESTS = (
     "No request log was ingested: it has the exact time of each request of a tenant. "

@@ -1,8 +1,7 @@
 """Parts of the Serving page: models, latencies, objectives, what is over time."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, get_args
+from collections.abc import Mapping
+from typing import Any, get_args
 
 import polars as pl
 import streamlit as st
@@ -13,82 +12,19 @@ from goodput_app.dashboard.components.runs.speed_parts import amount
 from goodput_app.dashboard.components.serving.serving_engine_parts import METRICS, rest
 from goodput_app.dashboard.data import metrics, serving
 from goodput_app.dashboard.figures import serving as figures
+from goodput_app.dashboard.scope import View
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from goodput_app.dashboard.scope import View
-
 MODEL, LEVEL, METRIC = "served_model", "served_by", "served_metric"
-MODELS = {
-    "model": "Model",
-    "role": "Role",
-    "engines": "Engines",
-    "gpus": "GPUs",
-    "output_tokens_per_s": "Output tokens/s",
-    "output_tokens_per_gpu_s": "Output tokens/s per GPU",
-    "request_tokens_per_s": "Output tokens/s per request",
-    "input_tokens_per_s": "Input tokens/s",
-    "requests_finished": "Requests",
-    "requests_failed": "Failed requests",
-    "running_requests": "Running requests",
-    "waiting_requests": "Waiting requests",
-    "idle_ms": "Idle serving time",
-    "idle_cost": "Idle serving cost",
-    "cluster": "Cluster",
-}
+MODELS = headers("serving.models")
 MODELS_HIDDEN = ("running_requests", "waiting_requests", "input_tokens_per_s", "idle_ms")
-COSTS = {
-    "model": "Model",
-    "role": "Role",
-    "cluster": "Cluster",
-    "energy_kwh": "Energy",
-    "joules_per_m_tokens": "Joules per million tokens",
-    "joules_per_m_input_tokens": "Joules per million input tokens",
-    "joules_per_m_output_tokens": "Joules per million output tokens",
-    "input_share_ratio": "Input share of cost",
-    "cost_per_m_input_tokens": "Cost per million input tokens",
-    "cost_per_m_output_tokens": "Cost per million output tokens",
-    "cost_per_m_tokens": "Cost per million tokens",
-    "cost": "Cost",
-    "reason": "Note",
-}
+COSTS = headers("serving.costs")
 COSTS_HIDDEN = (
     "energy_kwh", "joules_per_m_input_tokens", "joules_per_m_output_tokens", "input_share_ratio",
 )  # fmt: skip
-LATENCIES = {
-    "model": "Model",
-    "role": "Role",
-    "endpoint": "Endpoint",
-    "metric_label": "Latency",
-    "p50_s": "p50",
-    "p50_bounds": "p50 between",
-    "p95_s": "p95",
-    "p95_bounds": "p95 between",
-    "p99_s": "p99",
-    "p99_bounds": "p99 between",
-    "tail": "p99 / p50",
-    "observations": "Observations",
-    "mean_s": "Mean latency",
-    "method_label": "Source",
-    "cluster": "Cluster",
-}
-OBJECTIVES = {
-    "model": "Model",
-    "limits": "Serving objective",
-    "target_ratio": "Target",
-    "attained_low_ratio": "Within objective, at least",
-    "attained_high_ratio": "Within objective, at most",
-    "state": "State",
-    "requests": "Requests",
-    "budget_requests": "Error budget, requests",
-    "budget_spent_low_ratio": "Serving budget spent, at least",
-    "budget_spent_high_ratio": "Serving budget spent, at most",
-    "within_requests_per_gpu_h": "Requests within objective per GPU-hour",
-    "method_label": "Source",
-    "cluster": "Cluster",
-}
+LATENCIES = headers("serving.latencies")
+OBJECTIVES = headers("serving.objectives")
 OBJECTIVES_HIDDEN = (
     "requests", "budget_requests", "budget_spent_low_ratio", "within_requests_per_gpu_h",
     "method_label",

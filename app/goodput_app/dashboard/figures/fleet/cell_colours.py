@@ -1,14 +1,11 @@
 """What charts of the fleet share: metrics that colour cells, scales, categories, no data."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from goodput_app.dashboard import theme
-
-if TYPE_CHECKING:
-    import polars as pl
 
 NO_DATA = "No data"
 NO_DATA_COLOUR = "rgba(138, 148, 163, 0.28)"

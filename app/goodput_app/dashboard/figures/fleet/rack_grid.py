@@ -5,8 +5,6 @@ can be clicked and hatched. `customdata[0]` of a mark is what it opens. Names fr
 escaped.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

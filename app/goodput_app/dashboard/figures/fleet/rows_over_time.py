@@ -4,9 +4,9 @@ A pure function from frames to a Plotly figure. `customdata[0]` of a mark is wha
 from the data are escaped.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -18,10 +18,6 @@ from goodput_app.dashboard.figures.fleet import cell_colours
 from goodput_app.dashboard.figures.ledger import finished
 from goodput_app.dashboard.figures.legend import TOP_PX, with_legend
 from goodput_app.text import units
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
 
 ROW_PX, ROW_PX_MIN = 16, 6
 ROWS_NAMED = 48

@@ -107,9 +107,7 @@ in_step as (
 
 described as (
     select
-        cells.attempt_key,
-        cells.start_ms,
-        cells.end_ms,
+        cells.*,
         innermost.declared,
         in_step.fate,
         edges.first_step_ms,

@@ -217,10 +217,7 @@ cells as (
 
 described as (
     select
-        cells.cluster,
-        cells.node,
-        cells.start_ms,
-        cells.end_ms,
+        cells.*,
         case
             when bool_or(facts.state = 'down') then 'down'
             when bool_or(facts.state = 'maintenance') then 'maintenance'

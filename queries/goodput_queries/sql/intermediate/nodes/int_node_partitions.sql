@@ -26,9 +26,7 @@ sizes as (
 )
 
 select
-    nodes.cluster,
-    nodes.node,
-    nodes.gpu_model,
+    nodes.*,
     partitions.partition,
     sizes.cpus,
     sizes.features,

@@ -115,17 +115,7 @@ of_card_priced as (
     where list_price_per_gpu_h is not null
 )
 
-select
-    cluster,
-    gpu_model,
-    mig_profile,
-    partition,
-    qos,
-    from_ms,
-    to_ms,
-    list_price_per_gpu_h,
-    factor,
-    price_per_gpu_h
+select *
 from of_days
 union all
 select

@@ -18,9 +18,7 @@ capacity as (
 )
 
 select
-    ledger.cluster,
-    ledger.ledger_ms,
-    ledger.ledger_held_ms,
+    ledger.*,
     capacity.capacity_ms,
     round(scheduler.held_gpu_s * 1000)::bigint as scheduler_held_ms
 from ledger

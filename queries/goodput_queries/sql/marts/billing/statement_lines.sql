@@ -63,9 +63,7 @@ reserved_hours as (
 
 reserved_for as (
     select
-        hours.cluster,
-        hours.node,
-        hours.hour_ms,
+        hours.*,
         -- two owners in one hour: nobody can say whose idleness it was
         case when count(distinct reservations.owner) = 1 then any_value(reservations.owner) end as owner
     from reserved_hours as hours

@@ -10,10 +10,7 @@
 -- confidence: Confirmed where the last logged loss of the attempt is so (is_lasting), else Likely
 with losses as (
     select
-        losses.attempt_key,
-        losses.step,
-        losses.loss,
-        losses.at_ms,
+        losses.*,
         max(losses.step) over (partition by losses.attempt_key) as last_step
     from intermediate.int_step_losses as losses
     inner join intermediate.int_attempts as attempts using (attempt_key)

@@ -1,5 +1,5 @@
 -- Use, energy and cost of each GPU model in the scope's window, from the hourly rollups: inputs of scenarios about
--- buying, capping or pricing GPUs. Scope: window, cluster, model.
+-- buying or capping GPUs. Scope: window, cluster, model.
 -- grain: cluster, gpu_model
 -- window_ms: length of the scope's window for which the cluster has evidence
 -- gpus: capacity / window: how many there were on average
@@ -12,9 +12,6 @@
 -- power_limit_w: mean over the GPUs that report one
 -- metered_mj_price: millijoules x US dollars per kWh at the tariffs of their hours; null: no tariff
 -- tariffed_mj: the energy that has a tariff
--- priced_held_ms: allocated time with a price
--- priced_productive_ms, priced_unsettled_ms: of it
--- allocated_ms_list_price, allocated_ms_price: milliseconds x price of a GPU-hour, before and after factors; null: no price
 -- priced_ms, ms_cost: all time with a price, and its milliseconds x price; null: no price
 with windows as (
     select
@@ -46,11 +43,6 @@ sums as (
         sum(measured_ms) filter (where is_held)::bigint as held_measured_ms,
         sum(metered_mj_price) as metered_mj_price,
         (sum(energy_mj) - sum(untariffed_mj))::bigint as tariffed_mj,
-        coalesce(sum(gpu_ms) filter (where is_held and is_priced), 0)::bigint as priced_held_ms,
-        coalesce(sum(productive_ms) filter (where is_priced), 0)::bigint as priced_productive_ms,
-        coalesce(sum(unsettled_ms) filter (where is_priced), 0)::bigint as priced_unsettled_ms,
-        sum(gpu_ms * list_price_per_gpu_h) filter (where is_held) as allocated_ms_list_price,
-        sum(gpu_ms * price_per_gpu_h) filter (where is_held) as allocated_ms_price,
         coalesce(sum(gpu_ms) filter (where is_priced), 0)::bigint as priced_ms,
         sum(gpu_ms * price_per_gpu_h) as ms_cost
     from lines
@@ -79,11 +71,6 @@ select
     limits.power_limit_w,
     sums.metered_mj_price,
     sums.tariffed_mj,
-    sums.priced_held_ms,
-    sums.priced_productive_ms,
-    sums.priced_unsettled_ms,
-    sums.allocated_ms_list_price,
-    sums.allocated_ms_price,
     sums.priced_ms,
     sums.ms_cost
 from sums

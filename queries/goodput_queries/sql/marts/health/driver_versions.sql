@@ -88,12 +88,7 @@ totals as (
 )
 
 select
-    totals.cluster,
-    totals.gpu_model,
-    totals.driver_version,
-    totals.vbios_version,
-    totals.gpus,
-    totals.gpu_ms,
+    totals.*,
     coalesce(errors.errors, 0) as errors,
     coalesce(errors.errors, 0) * 3.6e9 / nullif(totals.gpu_ms, 0) as errors_per_1000_gpu_h,
     poisson_low(coalesce(errors.errors, 0)) * 3.6e9 / nullif(totals.gpu_ms, 0) as errors_low,

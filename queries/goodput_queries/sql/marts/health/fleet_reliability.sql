@@ -48,9 +48,7 @@ watched as (
 
 counted as (
     select
-        nodes.cluster,
-        nodes.nodes,
-        nodes.node_ms,
+        nodes.*,
         watched.cluster is not null as has_states,
         case when watched.cluster is not null then coalesce(outages.failures, 0) end as failures,
         case when watched.cluster is not null then coalesce(outages.down_ms, 0) end as down_ms,

@@ -13,10 +13,7 @@ with reads as (
 )
 
 select
-    reads.cluster,
-    reads.node,
-    reads.gpu_uuid,
-    reads.kind,
+    reads.*,
     kinds.label,
     from_ms(rises.hour_ms) as hour_at,
     coalesce(rises.rise, 0)::double as rise

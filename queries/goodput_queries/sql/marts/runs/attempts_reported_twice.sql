@@ -43,13 +43,7 @@ pairs as (
 )
 
 select
-    pairs.attempt_key,
-    pairs.other_attempt_key,
-    pairs.job_run_key,
-    pairs.run_id,
-    pairs.other_run_id,
-    pairs.source_kind,
-    pairs.other_source_kind,
+    pairs.*,
     count(*) as steps,
     median(theirs.end_ms - ours.end_ms)::bigint as off_ms
 from pairs

@@ -36,10 +36,7 @@ timed as (
 )
 
 select
-    ledger.run_key,
-    ledger.wait_ms,
-    ledger.exposed_ms,
-    ledger.unsplit_ms,
+    ledger.*,
     coalesce(timed.timed_step_ms, 0) as timed_step_ms,
     timed.comm_at_most_ms,
     timed.comm_at_most_ms / nullif(timed.timed_step_ms, 0) as comm_at_most_ratio

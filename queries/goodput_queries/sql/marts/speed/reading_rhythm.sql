@@ -75,9 +75,7 @@ swinging as (
 
 lags as (
     select
-        attempt_key,
-        lag,
-        correlation,
+        *,
         coalesce(correlation > lag(correlation) over by_lag and correlation >= lead(correlation) over by_lag, false) as is_peak
     from (
         select

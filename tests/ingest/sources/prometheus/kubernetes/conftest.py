@@ -1,7 +1,5 @@
 """A cluster as kube-state-metrics prints it, built up pod by pod and node by node."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from typing import Any

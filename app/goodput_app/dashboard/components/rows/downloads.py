@@ -1,15 +1,9 @@
 """Downloads of what a table shows; its own menu has CSV."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+import polars as pl
 import streamlit as st
 
 from goodput_app.row_formats import as_parquet
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 def parquet(frame: pl.DataFrame, key: str) -> None:
