@@ -39,7 +39,7 @@ def page(recorded, visit):
 
 def test_fixes_come_first_and_findings_below(recorded, page):
     app = page
-    fixes = recorded.read("select target from marts.fixes where back_ms > 0").height
+    fixes = recorded.read("select target from marts.fixes where back_high_ms > 0").height
     assert table(app, "target").height == fixes
     assert "back_week_cost" not in table(app, "target").columns, "of five minutes"
     assert table(app, "title").height == recorded.read("from marts.findings").height

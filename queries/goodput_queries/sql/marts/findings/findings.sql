@@ -218,13 +218,14 @@ described as (
         gpus.gpu_index,
         runs.run_name,
         coalesce(merged.worst.team, runs.team) as team,
-        coalesce(merged.worst.what_to_do, rules.action) as what_to_do,
         case when covered.covered_ms >= threshold('finding_week_min_ms') then 604800000 / covered.covered_ms end as week_ratio,
         coalesce(
             merged.until_ms is null
             or merged.until_ms >= least(covered.as_of_ms, scope_end(covered.as_of_ms)) - threshold('finding_rest_ms'),
             true
         ) as is_open,
+        coalesce(merged.worst.what_to_do, case when not is_open then nullif(rules.action_after, '') end, rules.action)
+            as what_to_do,
         merged.cases >= 2 or (is_open and rules.kind not in ('failures', 'hangs', 'health')) as is_recurrent,
         said.last as said,
         case rules.target
