@@ -7,7 +7,10 @@ select
     case health.verdict when 'Replace' then 'critical' else 'warning' end as severity,
     'Likely' as confidence,
     health.verdict_reason || ' in the time shown' as evidence,
-    health.verdict || coalesce('. ' || health.what_to_do, '') as what_to_do
+    case
+        when starts_with(health.what_to_do, health.verdict) then health.what_to_do
+        else health.verdict || coalesce('. ' || health.what_to_do, '')
+    end as what_to_do
 from marts.node_verdicts as health
 inner join marts.clusters as clusters using (cluster)
 where
