@@ -94,7 +94,9 @@ endings as (
         end as node,
         hung.culprit.gpu_uuid as gpu_uuid,
         causes.cause || ' (' || causes.evidence || ')' as cause,
-        causes.fix as what_to_do
+        -- whoever cancels a job needs no longer limit
+        coalesce(causes.fix, case when causes.cause = 'CANCELLED' then 'Save a checkpoint on the signal that comes before the end' end)
+            as what_to_do
     from intermediate.int_attempt_causes as causes
     inner join intermediate.int_attempts as attempts using (attempt_key)
     left join marts.failure_nodes as culprits on causes.attempt_key = culprits.attempt_key and culprits.place = 1
