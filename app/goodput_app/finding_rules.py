@@ -29,7 +29,7 @@ docs/findings.md`); limits of several rules are in `reference/thresholds.csv`. W
   `goodput finding acknowledge KEY --note "..."`.
 - **Open findings are sent** to the targets under `[[notify]]`: see
   [Notifications](notifications.md).
-- A finding that lost less than one GPU-hour has the severity `info`, whatever its rule.
+- A finding that lost less than one GPU-hour is a `note`, whatever its rule.
 - **One fact is one finding**: where two findings share at least half of their time, only one is
   shown: GPUs that were never active under idle GPUs, a silent node under the node that is down.
 - **The verdict of the Runs and Run pages** is the largest finding about the run, by the GPU

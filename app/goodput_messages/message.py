@@ -10,12 +10,15 @@ from urllib.parse import urlencode
 import msgspec
 
 from goodput_messages.printable import printable
+from goodput_queries.catalog.rules import SEVERITIES
 
 Event = Literal["open", "repeat", "resolved"]
 BEGINNINGS = {"open": "", "repeat": "Still open: ", "resolved": "Resolved: "}
 FIELD_MAX_CHARS = 300
 HEADLINE_MAX_CHARS = 160
 FINDINGS_SHOWN = 20  # of a message for people; programs get all
+# words of databases and settings before findings were pages, tickets and notes
+FORMER_SEVERITIES = {"critical": "page", "warning": "ticket", "info": "note"}
 MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
 
 
@@ -48,6 +51,10 @@ class Notice(msgspec.Struct, frozen=True):
     idle_gpus: int | None = None
     idle_since_ms: int | None = None
     url: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.severity in FORMER_SEVERITIES:  # stored by an earlier release
+            msgspec.structs.force_setattr(self, "severity", FORMER_SEVERITIES[self.severity])
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -102,7 +109,7 @@ def headline(content: Message) -> str:
         line = f"your run {plain(first.run or '')}: {_owner_line(first, content.at_ms)}"
     else:
         line = f"{plain(first.title)}: {plain(first.subject) or 'the fleet'}"
-    worst = next(s for s in ("critical", "warning", "info") if _has(content, s))
+    worst = next(s for s in SEVERITIES if _has(content, s))
     line = f"{begins}{line}" if begins else f"{line[:1].upper()}{line[1:]}"
     return _cut(f"[{worst}] {line}", HEADLINE_MAX_CHARS)
 

@@ -10,6 +10,7 @@ from goodput_messages import bodies, http_post, mail
 from goodput_messages.mail import Letter
 from goodput_messages.message import FINDINGS_SHOWN, Message, Notice, headline, lines, more
 from goodput_messages.targets import Alertmanager, HttpTarget, Mail, Owner
+from goodput_queries.catalog.rules import SEVERITIES
 from goodput_queries.errors import GoodputError
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def trial(target: AnyTarget, now: datetime, user: str | None) -> Message:
     notice = Notice(
         finding_key="test",
         rule="goodput_test",
-        severity="info",
+        severity=SEVERITIES[-1],
         title=TEST_TITLE,
         subject="no finding",
         since_ms=at_ms,

@@ -22,14 +22,15 @@ from goodput_messages.checks import (
     secret,
 )
 from goodput_messages.http_post import Endpoint
+from goodput_messages.message import FORMER_SEVERITIES
 from goodput_messages.settings import MailSettings
+from goodput_queries.catalog.rules import SEVERITIES
 from goodput_queries.errors import GoodputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 SECTION = "notify"
-SEVERITIES = ("critical", "warning", "info")  # the most severe first
 GROUPS = ("rule", "severity", "cluster", "team", "node", "run")
 NAME_MAX_CHARS = 80
 PLAIN_USER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")  # others could be an address of theirs
@@ -49,7 +50,7 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     name: str = ""
     rules: tuple[str, ...] = ()
-    min_severity: str = "warning"
+    min_severity: str = "ticket"
     teams: tuple[str, ...] = ()
     clusters: tuple[str, ...] = ()
     group_by: tuple[str, ...] = ("rule", "cluster", "team")
@@ -60,6 +61,10 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     ca_file: str | None = None
 
     def __post_init__(self) -> None:
+        if now := FORMER_SEVERITIES.get(self.min_severity):
+            raise GoodputError(
+                f"'{SECTION}.min_severity' is {self.min_severity!r}, which is called {now!r} now."
+            )
         refuse_others(f"{SECTION}.min_severity", [self.min_severity], SEVERITIES)
         refuse_others(f"{SECTION}.group_by", self.group_by, GROUPS)
         refuse_unless_positive(f"{SECTION}.timeout_s", self.timeout_s)

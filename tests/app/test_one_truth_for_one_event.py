@@ -44,7 +44,7 @@ def world(recorded_demo, tmp_path_factory):
 
 @pytest.mark.parametrize(
     ("command", "cluster"),
-    [(("show", "findings"), "site"), (("findings", "--severity", "info"), "lab")],
+    [(("show", "findings"), "site"), (("findings", "--severity", "note"), "lab")],
 )
 def test_commands_say_of_findings_what_the_view_has(world, command, cluster):
     scope = window(world, cluster)

@@ -39,7 +39,7 @@ def world(new_store, tmp_path_factory):
         yield store
 
 
-@pytest.mark.parametrize("command", [("findings", "--severity", "info"), ("show", "findings")])
+@pytest.mark.parametrize("command", [("findings", "--severity", "note"), ("show", "findings")])
 def test_commands_say_of_findings_what_the_view_has(world, command):
     scope = window(world, FLEET)
     said = printed(world, scope, *command, "--limit", "0")

@@ -9,6 +9,7 @@ from tests.browser.steps import charts_drawn, click_mark, pick_first_row, settle
 from tests.recorded_session import SAMPLE
 
 pytestmark = pytest.mark.machine
+FIRST_SCREEN_PX = 900
 MINUTE = "from=2026-11-20T12:31:00Z&to=2026-11-20T12:32:00Z"
 
 
@@ -24,9 +25,14 @@ def test_first_look_from_what_is_wrong_now_to_its_evidence(page, base_url):
     settled(page, "Overview")
     shoot(page, "overview")
 
-    page.get_by_role("link", name="Late ranks, slow links").click()
+    expect(page.locator(".gp-said")).to_have_count(1)
+    expect(page.locator(".gp-action")).to_have_count(3)
+    last = page.locator(".gp-action").last.bounding_box()
+    assert last is not None
+    assert last["y"] + last["height"] <= FIRST_SCREEN_PX, "the answer is on the first screen"
+    page.get_by_role("link", name="All findings").click()
     settled(page, "Findings")
-    expect(page).to_have_url(re.compile("rules=slow_rank"))
+    expect(page).to_have_url(re.compile("state=open"))
     pick_first_row(page, "finding", "finding")
     expect(page.get_by_text("Evidence:")).to_be_visible()
     shoot(page, "finding")
@@ -38,6 +44,7 @@ def test_first_look_from_what_is_wrong_now_to_its_evidence(page, base_url):
 def test_from_a_loss_to_its_run_and_a_shared_link(page, browser, base_url):
     page.goto(base_url)
     settled(page, "Overview")
+    page.get_by_text("Top losses by cost").click()
     pick_first_row(page, "loss", "loss")
     page.get_by_role("link", name="Open the run").click()
     settled(page, "hang")

@@ -112,7 +112,7 @@ def test_the_hang_names_the_rank_that_did_not_take_part(found, truth):
     (hang,) = began(truth, "hang")
     row = one(found, "hang")
 
-    assert (row["severity"], row["confidence"]) == ("critical", "Confirmed")
+    assert (row["severity"], row["confidence"]) == ("page", "Confirmed")
     assert (row["run_key"], row["gpu_index"]) == ("lab/hang", hang["rank_hit"])
     assert row["evidence"].startswith(f"rank {hang['rank_hit']} ")
 
@@ -121,7 +121,7 @@ def test_the_hang_names_the_rank_that_did_not_take_part(found, truth):
 def test_the_slow_link_is_a_link_and_the_power_cap_no_loss(found):
     row = one(found, "slow_link")
     assert (row["run_key"], row["severity"], row["confidence"]) == (
-        "lab/slowlink", "warning", "Likely",
+        "lab/slowlink", "ticket", "Likely",
     )  # fmt: skip
     assert not [row for row in found if row["kind"] == "throttling"]
 

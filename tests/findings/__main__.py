@@ -4,7 +4,7 @@
     python -m tests.findings --quiet
 
 The first scores losses on eventful fleets and anomalies on fleets with labelled cases
-(`faults.py`), the second lists what is above information in a fleet of 512 GPUs in which nothing
+(`faults.py`), the second lists the pages and tickets of a fleet of 512 GPUs in which nothing
 happens. Fleets are read in from the files that sites have; the truth is what was put into them.
 Losses near the limit of a rule count neither way. No threshold was chosen on these seeds.
 """
@@ -119,7 +119,7 @@ def score_cases(gpus: int, hours: int, seed: int, scores: dict[str, Score]) -> N
 
 
 def quiet(seed: int, hours: int) -> int:
-    """Print what is above information in a fleet in which nothing happens; return 1 if any is."""
+    """Print the pages and tickets of a fleet in which nothing happens; return 1 if any is."""
     with tempfile.TemporaryDirectory(prefix="goodput-findings-") as name:
         folder = Path(name)
         generate(folder, gpus=512, hours=hours, seed=seed, start=START, plan=plans.quiet)
@@ -129,10 +129,10 @@ def quiet(seed: int, hours: int) -> int:
         ).rows()
         store.close()
     for severity, rule, subject, evidence in rows:
-        if severity != "info":
+        if severity != "note":
             say(f"{severity} {rule}: {subject}: {evidence}")
-    loud = sum(severity != "info" for severity, *_ in rows)
-    say(f"{len(rows)} findings, {loud} above information")
+    loud = sum(severity != "note" for severity, *_ in rows)
+    say(f"{len(rows)} findings, {loud} pages and tickets")
     return 1 if loud else 0
 
 

@@ -15,14 +15,14 @@ RATIO = re.compile(r"\d+(\.\d+)?\s?%")
 
 
 def main(url, chromium):
-    """Print the title and the first tile of the first page."""
+    """Print the title and the headline of the first page."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
         page = browser.new_page(viewport={"width": 1400, "height": 900})
         page.goto(url)
         title = page.get_by_role("heading", level=1).first
         expect(title).to_be_visible(timeout=WAIT_MS)
-        tile = page.locator("[data-testid=stMetric]").first
+        tile = page.locator(".gp-head").first
         expect(tile).to_contain_text(RATIO, timeout=WAIT_MS)
         errors = page.locator("[data-testid=stException]").count()
         print(title.inner_text(), "-", " ".join(tile.inner_text().split()))  # noqa: T201

@@ -19,6 +19,7 @@ from goodput_app.cli.options import (
 )
 from goodput_app.cli.views import extent, nothing_ingested
 from goodput_app.text.units import count
+from goodput_queries.catalog.rules import SEVERITIES
 from goodput_queries.errors import GoodputError
 from goodput_queries.findings import Action
 from goodput_queries.names import resolved
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
     from goodput_queries.database import Store
 
 STATES = ("open", "acknowledged", "dismissed", "closed")
-SEVERITIES = ("critical", "warning", "info")
-RANK = "case severity when 'critical' then 1 when 'warning' then 2 else 3 end"
-ORDER = f"{RANK}, cost desc nulls last, gpu_ms desc nulls last, since_at, finding_key"
+ORDER = (
+    "severity_rank(severity), cost desc nulls last, gpu_ms desc nulls last, since_at, finding_key"
+)
 
 
 @click.command()
@@ -44,7 +45,7 @@ ORDER = f"{RANK}, cost desc nulls last, gpu_ms desc nulls last, since_at, findin
 @click.option(
     "--severity",
     type=click.Choice(SEVERITIES),
-    default="warning",
+    default="ticket",
     show_default=True,
     help="Only findings of this severity and above.",
 )
@@ -79,7 +80,7 @@ def _nothing(store: Store, db: str, severity: str, less_severe: int) -> str:
         return f"No findings in this time range{range_}."
     return (
         f"No findings of severity {severity} or above{range_}; "
-        f"{count(less_severe, 'finding')} below it: add --severity info."
+        f"{count(less_severe, 'finding')} below it: add --severity {SEVERITIES[-1]}."
     )
 
 

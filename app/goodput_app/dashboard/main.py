@@ -27,6 +27,15 @@ ICON = (  # in the page itself: a named icon would be fetched from the internet
 SIDEBAR_PX = 210
 LOOK = """<style>
 [data-testid="stMainBlockContainer"] { padding: 3rem 2rem 3rem 2rem; }
+[data-testid="stMainBlockContainer"] h1 { font-size: 1.6rem; padding: 0 0 0.3rem 0; }
+@media (min-width: 641px) { /* no bar on top of the page, where the side bar is open */
+  [data-testid="stMainBlockContainer"] { padding-top: 1.1rem; }
+  [data-testid="stHeader"] { background: transparent; pointer-events: none; }
+  [data-testid="stHeader"] * { pointer-events: auto; }
+  .stApp:has([data-testid="stExpandSidebarButton"]) [data-testid="stMainBlockContainer"]
+    { padding-top: 3rem; }
+}
+.st-key-scope, .st-key-scope [data-testid="stVerticalBlock"] { gap: 0.3rem; }
 [data-testid="stCaptionContainer"] { color: inherit; opacity: CAPTION_OPACITY; }
 [data-testid="stSidebarHeader"] { height: 1.5rem; }
 @media (max-width: 640px) { /* a phone: two side by side, below the button of the side bar */
@@ -83,21 +92,6 @@ kbd { opacity: CAPTION_OPACITY !important; }
 }
 @media (min-width: 641px) {
   .st-key-scope_more { display: none; }
-}
-@media (min-width: 641px) and (max-width: 1439px) {
-  .st-key-tiles [data-testid="stHorizontalBlock"]:has(> :nth-child(6)) { flex-wrap: wrap; }
-  .st-key-tiles :has(> :nth-child(6)) > [data-testid="stColumn"] { flex: 1 1 30%; min-width: 30%; }
-}
-/* links to what is wrong now are as large as the texts beside them */
-.st-key-tiles_now [data-testid="stPageLink-NavLink"] { padding-left: 0; }
-.st-key-tiles_now [data-testid="stPageLink-NavLink"] p { font-size: 1rem; }
-.st-key-tiles_now [data-testid="stPageLink-NavLink"] :is(span, p) { white-space: normal; }
-@media (min-width: 641px) and (max-width: 1600px) {
-  .st-key-tiles_now [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
-  .st-key-tiles_now [data-testid="stColumn"] { flex: 1 1 23%; min-width: 23%; }
-}
-@media (min-width: 641px) and (max-width: 1100px) {
-  .st-key-tiles_now [data-testid="stColumn"] { flex: 1 1 31%; min-width: 31%; }
 }
 @media (min-width: 641px) and (max-width: 1380px) {
   [class*="-tiles"] [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }

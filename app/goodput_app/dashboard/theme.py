@@ -82,8 +82,8 @@ HOLDER_COLOURS = ("#47607f", "#5f7590")  # allocations that follow each other
 
 # From what is useful to what is not there: stacks, bars and legends all follow it.
 ORDER = (
-    *("useful", "productive", "step_unsplit", "exposed_comm", "declared", "other_declared"),
-    *("slowdowns", "straggler_wait", "throttled"),
+    *("useful", "productive", "step_unsplit", "exposed_comm", "other_declared"),
+    *("slowdowns", "straggler_wait", "throttled", "declared"),
     *("starting", "gang_wait", "suspended"),
     *("data_stall", "checkpoint_save", "restore", "startup", "teardown", "idle", "idle_held"),
     *("failures", "lost_work", "fault_stall", "failed_without_progress"),

@@ -79,6 +79,12 @@ def iso(at: datetime) -> str:
     return f"{at.isoformat(timespec='milliseconds')}Z"
 
 
+def moment_of(at: datetime, day: datetime) -> str:
+    """Return an instant as `moment` does; the time alone where it is on the same day as another."""
+    clock, other = local(at), local(day)
+    return f"{clock:%H:%M:%S}" if clock.date() == other.date() else moment(at)
+
+
 def moment(at: datetime | None) -> str:
     """Return an instant (naive UTC, as the database has it) as `2026-11-20 12:29:30 UTC`.
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from goodput_messages import outbox
 from goodput_messages.message import headline
-from goodput_messages.targets import SEVERITIES
+from goodput_queries.catalog.rules import SEVERITIES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from goodput_messages.message import Message, Notice, message
-from goodput_messages.targets import SEVERITIES, Alertmanager, Owner
+from goodput_messages.targets import Alertmanager, Owner
+from goodput_queries.catalog.rules import SEVERITIES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

@@ -79,6 +79,11 @@ def cost(amount: float | None, *, beside: Iterable[float | None] = ()) -> str:
     return f"{sign}<{unit}{least:.{decimals}f}"
 
 
+def sign_of(change: float) -> str:
+    """Return the sign that stands before the size of a change."""
+    return "+" if change > 0 else "\N{MINUS SIGN}" if change < 0 else ""
+
+
 def percent(ratio: float | None) -> str:
     """Return a ratio as percent with one decimal."""
     return NOT_KNOWN if ratio is None or math.isnan(ratio) else f"{ratio * 100:.1f} %"

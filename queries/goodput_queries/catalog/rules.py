@@ -25,8 +25,9 @@ LOSSES = "loss_findings"  # the family of losses of the ledger, which `marts.fin
 EVERY_RULE = "every_rule()"
 TEXTS = ("kind", "severity", "title", "meaning", "found_by", "action", "fix", "owner", "effort")
 PLACES = ("page", "target")
+SEVERITIES = ("page", "ticket", "note")  # the most severe first
 CHOICES = {
-    "severity": ("critical", "warning", "info"),
+    "severity": SEVERITIES,
     "owner": ("operations", "team"),
     "effort": ("minutes", "hours", "days"),
     "target": ("node", "job", "cluster", "subject"),

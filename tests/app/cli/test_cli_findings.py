@@ -32,22 +32,22 @@ def listed(path, *options):
 @pytest.fixture(scope="module")
 def every(recorded):
     """Give all findings, asked for once."""
-    return listed(recorded, "--severity", "info")
+    return listed(recorded, "--severity", "note")
 
 
 def test_small_losses_are_listed_only_when_asked_for_and_counted(recorded, every):
     result = run("findings", "--db", recorded, "--format", "json")
 
     assert (result.exit_code, json.loads(result.stdout)) == (0, [])
-    assert "No findings of severity warning or above (data: " in result.stderr
-    assert "below it: add --severity info." in result.stderr
+    assert "No findings of severity ticket or above (data: " in result.stderr
+    assert "below it: add --severity note." in result.stderr
     assert {"input_stall", "job_failure", "gaps_between_steps"} <= {row["rule"] for row in every}
 
 
 def test_a_time_range_without_data_has_neither_findings_nor_fixes(recorded):
     later = "--from", "2026-11-21", "--to", "2026-11-22"
 
-    assert listed(recorded, "--severity", "info", *later) == []
+    assert listed(recorded, "--severity", "note", *later) == []
     fixes = run("fixes", "--db", recorded, "--format", "json", *later)
     assert json.loads(fixes.stdout) == []
     assert "No findings in this time range (data: 2026-11-20" in fixes.stderr
@@ -96,7 +96,7 @@ def test_a_finding_is_acknowledged_and_found_by_its_state(recorded, every):
     said = run("finding", "acknowledge", key, "--by", "ops", "--note", "seen", "--db", recorded)
     assert said.exit_code == 0, said.output
 
-    (row,) = listed(recorded, "--severity", "info", "--state", "acknowledged")
+    (row,) = listed(recorded, "--severity", "note", "--state", "acknowledged")
     assert (row["finding_key"], row["note"], row["said_by"]) == (key, "seen", "ops")
 
 

@@ -111,7 +111,7 @@ def test_an_alert_has_the_labels_that_routes_need(alertmanager, hook):
     until(lambda: handed_on(hook), "it hands on")
     (alert,) = active(alertmanager)
     assert alert["labels"] == {
-        "alertname": "hang", "severity": "critical", "cluster": "lab", "team": "research",
+        "alertname": "hang", "severity": "page", "cluster": "lab", "team": "research",
         "run": "main", "node": "n1", "finding": HANG.finding_key,
     }  # fmt: skip
     assert alert["annotations"]["action"] == HANG.what_to_do
@@ -187,7 +187,7 @@ def test_the_owner_of_a_job_gets_mail_at_the_own_address(post):
         send(content, target, NOW)
 
     assert post.recipients == [["al@x.example"], ["bob@lab.example"]]
-    assert post.mails[0]["Subject"].startswith("[warning] Your run tune (7): 16 GPUs have been")
+    assert post.mails[0]["Subject"].startswith("[ticket] Your run tune (7): 16 GPUs have been")
     stranger = message("owner", "open", (IDLE,), NOW_MS, recipient="eve@evil.example")
     with pytest.raises(GoodputError, match="nothing says where user 'eve@"):
         send(stranger, target, NOW)

@@ -5,12 +5,13 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.app.messages.notices import AT_MS, DOWN, HANG, HOSTILE, IDLE, MINUTE_MS, changed
 
 from goodput_app.time_expressions import moment_ms
 from goodput_messages import bodies
-from goodput_messages.message import finding_url, headline, message
+from goodput_messages.message import Notice, finding_url, headline, message
 from goodput_messages.send import letter
 
 GOLDEN = Path(__file__).with_name("golden")
@@ -60,6 +61,12 @@ if os.environ.get("GOODPUT_REWRITE_GOLDEN"):
         (GOLDEN / name).write_text(text, encoding="utf-8")
 
 
+def test_a_finding_that_an_earlier_release_stored_has_the_word_of_now():
+    stored = msgspec.json.encode(HANG).replace(b'"page"', b'"critical"')
+
+    assert msgspec.json.decode(stored, type=Notice) == HANG
+
+
 def test_each_golden_file_is_of_a_message():
     assert {path.name for path in GOLDEN.iterdir()} == set(FORMS)
 
@@ -71,7 +78,7 @@ def test_a_message_has_its_content(name):
 
 def test_a_group_is_called_by_what_its_findings_share():
     assert headline(MESSAGES["many"]) == (
-        "[warning] 25 findings: Allocated GPUs are idle, cluster lab, team research, run tune (7)"
+        "[ticket] 25 findings: Allocated GPUs are idle, cluster lab, team research, run tune (7)"
     )
 
 

@@ -36,7 +36,14 @@ COMMON = (
         (f"{SLACK}repeat_h = -1", "'notify.repeat_h' is -1, expected hours from 0 on."),
         (
             f"{SLACK}min_severity = 'bad'",
-            "'notify.min_severity' is 'bad', expected one of critical, warning, info.",
+            "'notify.min_severity' is 'bad', expected one of page, ticket, note.",
+        ),
+        *(
+            (
+                f"{SLACK}min_severity = '{former}'",
+                f"'notify.min_severity' is '{former}', which is called '{now}' now.",
+            )
+            for former, now in (("critical", "page"), ("warning", "ticket"), ("info", "note"))
         ),
         (
             f"{SLACK}group_by = ['gpu']",

@@ -53,7 +53,7 @@ def store(new_store, built_empty):
 
 
 def fail(store, origin=ORIGIN):
-    """Let a source not answer: a finding of severity warning."""
+    """Let a source not answer: a finding of severity ticket."""
     now = datetime.now(UTC).replace(tzinfo=None)
     failing = Status(SOURCE, origin, now, 60.0)
     live_status.write(store, [failing.failed(now, "it is away")])

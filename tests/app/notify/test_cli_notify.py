@@ -68,7 +68,7 @@ def test_a_dry_run_lists_messages_and_sends_none(here, hook, built_empty):
     result = run("notify", "--dry-run", "--format", "json")
 
     assert result.exit_code == 0, result.output
-    title = "[warning] A source does not answer: slurm sacct"
+    title = "[ticket] A source does not answer: slurm sacct"
     assert [
         (row["target"], row["event"], row["findings"], row["message"])
         for row in json.loads(result.stdout)

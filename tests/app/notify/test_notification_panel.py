@@ -33,7 +33,7 @@ def notified(here, database, hook):
         url = "{hook.url}"
         [[notify]]
         to = "slack"
-        min_severity = "critical"
+        min_severity = "page"
         url = "http://127.0.0.1:{free_port()}/secret"
         """
     )
@@ -55,8 +55,8 @@ def test_targets_failures_and_waiting_messages_are_shown_and_a_test_is_sent(
 
     shown = table(app, "target", "wants").select("target", "wants", "sent", "waiting").rows()
     assert shown == [
-        ("webhook", "warning and above; teams: nlp", 1, 0),
-        ("slack", "critical", 0, 1),
+        ("webhook", "ticket and above; teams: nlp", 1, 0),
+        ("slack", "page", 0, 1),
     ]
     assert any("1 of 2 targets are failing" in error.value for error in app.error)
     (waiting,) = table(app, "target", "attempts").to_dicts()

@@ -96,7 +96,7 @@ def test_after_an_outage_and_a_restart_each_alert_is_delivered_and_resolved_once
     opened = [one for one in alerts(hook) if one["endsAt"] > one["startsAt"]]
     ends = [one["endsAt"] for one in opened]
     assert len(about_the_source(post)) == 2
-    assert about_the_source(post)[1].startswith("[warning] Resolved: ")
+    assert about_the_source(post)[1].startswith("[ticket] Resolved: ")
     assert post.mails[1]["In-Reply-To"] == post.mails[0]["Message-ID"]
     # the message, once more as still open (the first time of the new process), the end
     assert len(ends) == 3

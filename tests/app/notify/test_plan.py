@@ -62,7 +62,7 @@ def slack(**values):
 
 SECOND = changed(IDLE, finding_key="idle00000002")
 SILENCED, DISMISSED = (changed(HANG, state=state) for state in ("acknowledged", "dismissed"))
-WORSE = changed(DOWN, severity="critical")
+WORSE = changed(DOWN, severity="page")
 OPEN, AGAIN, CLOSED = (
     [(event, ["hang00000001"])] for event in ("open", "repeat", "resolved")
 )  # fmt: skip
@@ -149,7 +149,7 @@ def test_old_evidence_opens_and_closes_nothing_and_nothing_is_queued_behind_what
     ("filters", "keys"),
     [
         ({}, {"hang00000001", "idle00000001", "down00000001"}),
-        ({"min_severity": "critical"}, {"hang00000001"}),
+        ({"min_severity": "page"}, {"hang00000001"}),
         ({"rules": ("node_down",)}, {"down00000001"}),
         ({"teams": ("research",)}, {"hang00000001", "idle00000001"}),
         ({"clusters": ("other",)}, set()),
@@ -157,7 +157,7 @@ def test_old_evidence_opens_and_closes_nothing_and_nothing_is_queued_behind_what
 )
 def test_filters_leave_what_a_target_is_to_get(filters, keys):
     target = slack(**filters)
-    target.look(HANG, IDLE, DOWN, changed(DOWN, finding_key="info", severity="info"))
+    target.look(HANG, IDLE, DOWN, changed(DOWN, finding_key="note", severity="note"))
 
     assert {n.finding_key for m in target.messages for n in m.notices} == keys
 
@@ -176,7 +176,7 @@ def test_an_alertmanager_gets_the_end_when_people_silence_or_severity_changes():
 
     assert target.look(HANG, IDLE) == [("open", ["hang00000001", "idle00000001"])]
     assert target.look(HANG, IDLE, after_ms=9 * HOUR_MS) == []
-    worse = changed(IDLE, severity="critical")
+    worse = changed(IDLE, severity="page")
     silenced = changed(HANG, state="acknowledged")
     assert target.look(silenced, worse) == [("resolved", ["hang00000001", "idle00000001"])]
     assert target.look(silenced, worse) == [("open", ["idle00000001"])]

@@ -11,7 +11,7 @@ from goodput_queries.errors import RuleError
 RULE = """
 title = "A GPU is warm"
 kind = "health"
-severity = "info"
+severity = "note"
 meaning = "It is warm."
 found_by = "Its temperature"
 action = "Cool it"
@@ -52,7 +52,7 @@ FAULTS = {
     "no text": (('meaning = "It is warm."', ""), "the text of 'meaning' is missing."),
     "empty text": (('"It is warm."', '" "'), "the text of 'meaning' is missing."),
     "unknown key": (("owner", "who"), "'who' is none of the keys kind, severity, title"),
-    "unknown severity": (('"info"', '"low"'), "severity is 'low', not critical or warning or info"),
+    "unknown severity": (('"note"', '"low"'), "severity is 'low', not page or ticket or note"),
     "no reason": (('why = "GPUs of the site are at 60 °C"', ""), "warm_gpu_c has no why."),
     "no number": (("value = 80", 'value = "80"'), "warm_gpu_c has no value that is a number."),
     "no TOML": (("value = 80", "value ="), "rule.toml: Invalid value (at line 15, column 8)."),

@@ -54,7 +54,7 @@ def test_an_objective_burns_its_budget_when_gpus_are_of_no_use(evidence):
 
     # it fires while both windows burn, and names the objective; in the first hours it is quiet
     ((subject, state, severity, text),) = burning(store)
-    assert (subject, state, severity) == ("c", "open", "warning")
+    assert (subject, state, severity) == ("c", "open", "ticket")
     assert text.startswith("burn rate 2.0 over 6 h, 2.0 over 1 h; goodput 41.")
     assert burning(store, to_ms=START_MS + 5 * HOUR_MS) == []
     # 2 of 6 hours had steps: over 6 h the rate is 1.3, under halfway to the 2 that is most
@@ -86,7 +86,7 @@ def test_a_budget_that_burns_slowly_for_a_day_is_a_finding(evidence):
     for hours in ("1h", "6h", "24h"):
         assert of_cluster[f"burn_rate_{hours}"] == pytest.approx(4), "not 6, which fast_burn is"
     ((subject, state, severity, text),) = burning(store)
-    assert (subject, state, severity) == ("c", "open", "warning")
+    assert (subject, state, severity) == ("c", "open", "ticket")
     assert text.startswith("burn rate 4.0 over 6 h, 4.0 over 1 h, 4.0 over 24 h; goodput 80.0 %")
 
     # quiet after six such hours: over a day the rate is 1; and where twice as much may be of no use

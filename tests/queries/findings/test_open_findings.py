@@ -23,7 +23,7 @@ def test_an_idle_job_names_its_user_and_the_gap_that_goes_on_until_it_works_agai
 
     row = rows["idle_allocation"]
     assert (row["user_name"], row["team"], row["job_name"]) == ("ann", "team", "train")
-    assert (row["state"], row["severity"], row["owner"]) == ("open", "warning", "team")
+    assert (row["state"], row["severity"], row["owner"]) == ("open", "ticket", "team")
     assert (row["idle_gpus"], row["idle_since_at"]) == (4, evidence.at(1200))
 
     for gpu in range(4):

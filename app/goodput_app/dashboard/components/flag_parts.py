@@ -9,7 +9,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import flags, theme
-from goodput_app.dashboard.components import scope_bar
+from goodput_app.dashboard.components import redraw, scope_bar
 from goodput_app.text import units
 
 if TYPE_CHECKING:
@@ -25,14 +25,14 @@ COLUMN = "flag"
 SAYS_WHY = frozenset({"verdict", "cause", "label", "coincides", "reason"})  # columns of a table
 WIDTH_PX, SHORT_WIDTH_PX = 215, 86
 IN_TITLE = 3
-ICONS = {"critical": ":red[:material/flag:]", "warning": ":orange[:material/flag:]"}
+ICONS = {"page": ":red[:material/flag:]", "ticket": ":orange[:material/flag:]"}
 
 
 def begin(view: View) -> None:
     """Look up the flags of the page that is drawn; draw it again when a first answer comes."""
     st.session_state[KEY] = found = flags.known(view.scope)
     if found is None and flags.IS_EVALUATED:
-        scope_bar.draw_again_when("flags", lambda: flags.known(view.scope) is not None)
+        redraw.draw_again_when("flags", lambda: flags.known(view.scope) is not None)
 
 
 def title(**subject: str | None) -> None:
@@ -54,16 +54,16 @@ def title(**subject: str | None) -> None:
 
 
 def summary() -> None:
-    """Draw how many nodes and GPUs have an open finding that is more than information."""
+    """Draw how many nodes and GPUs have an open finding that is a page or a ticket."""
     found = _of_page()
     if found is None:
         return
-    worse = found.filter(pl.col("node").is_not_null() & (pl.col("severity") != "info"))
+    worse = found.filter(pl.col("node").is_not_null() & (pl.col("severity") != "note"))
     if worse.height:
         nodes = units.count(worse.select("cluster", "node").n_unique(), "node")
         st.page_link(
             PAGE,
-            label=f"{ICONS['warning']} {nodes} with an open finding",
+            label=f"{ICONS['ticket']} {nodes} with an open finding",
             query_params=_params(None) | {"state": "open"},
         )
 

@@ -6,6 +6,7 @@ that the same link shows the same view and the browser's Back undoes a choice.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -27,10 +28,7 @@ from goodput_queries.errors import QueryError
 from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-AWAITING = "awaiting_"  # prefix of the key of an element that a page has until it is redrawn
-LOOK_EVERY_S = 1
+    from collections.abc import Iterable
 
 CARRIED = (*FILTERS, "from", "to", "refresh", time_zone.PARAM, wall.PARAM)
 ALL = ""
@@ -85,16 +83,36 @@ def view(default_range: str | None = None) -> View | None:
     if (replay := current_replay()) is not None:
         mode, now = "REPLAY", replay.clock.now()
     begin = st.query_params.get("from") or default_range or settings().ui.range
-    start, end, problem = _window(begin, now, is_moving=mode in MOVING)
+    until = st.query_params.get("to") or "now"
+    start, end, problem = _window(begin, until, now, is_moving=mode in MOVING)
     if start >= as_of and mode not in MOVING and "now" in begin:
         # the cluster has nothing in the range that ends with the whole database
         now = as_of
-        start, end, problem = _window(begin, now, is_moving=False)
-    if start < as_of and end > first:
-        start, end = max(start, first), min(end, as_of)
+        start, end, problem = _window(begin, until, now, is_moving=False)
+    start, end = _of_data(start, end, first, as_of)
     from_ms, to_ms = epoch_ms(start), epoch_ms(end)
     scope = Scope(from_ms=from_ms, to_ms=to_ms, bucket_ms=bucket_ms(to_ms - from_ms), **wanted)
     return View(rows.limited(scope), start, end, now, as_of, mode, problem)
+
+
+def latest(shown: View) -> Scope:
+    """Return the scope of a view over the latest range, as pages begin with, whatever is shown."""
+    clusters = marts.clusters()
+    of_it = clusters.filter(cluster=shown.scope.cluster or "")
+    first, as_of = _extent(clusters if of_it.is_empty() else of_it)
+    is_moving = shown.mode in MOVING
+    start, end, _ = _window(settings().ui.range, "now", shown.now, is_moving=is_moving)
+    start, end = _of_data(start, end, first, as_of)
+    return replace(shown.scope, from_ms=epoch_ms(start), to_ms=epoch_ms(end), bucket_ms=None)
+
+
+def _of_data(
+    start: datetime, end: datetime, first: datetime, as_of: datetime
+) -> tuple[datetime, datetime]:
+    """Return the part of a window that has data; the window where it has none."""
+    if start < as_of and end > first:
+        return max(start, first), min(end, as_of)
+    return start, end
 
 
 def _extent(clusters: pl.DataFrame) -> tuple[datetime, datetime]:
@@ -151,11 +169,13 @@ def _filters(shown: View, default_range: str | None) -> None:
     values = marts.scope_values(shown.scope)
     clusters = marts.clusters()["cluster"].to_list()
     with columns[0]:
-        choice("cluster", "Cluster", {name: theme.printable(name) for name in clusters})
+        names = {name: theme.printable(name) for name in clusters}
+        choice("cluster", "Cluster", names, "All clusters", is_named=False)
     for column, kind in zip(columns[1:4], FILTERS[1:], strict=True):
         with column:
             options = options_of(values, kind, st.query_params.get(kind))
-            choice(kind, kind.title(), options, help=left_out(values, kind))
+            help_ = left_out(values, kind)
+            choice(kind, kind.title(), options, f"All {kind}s", help=help_, is_named=False)
     with columns[4]:
         time_picker.draw(shown, default_range or settings().ui.range, go)
 
@@ -211,8 +231,12 @@ def choice(
     none: str = "All",
     *,
     help: str | None = None,  # noqa: A002 -- Streamlit's word
+    is_named: bool = True,
 ) -> None:
-    """Draw a filter; a value of the URL that the window does not have stays and says so."""
+    """Draw a filter; a value of the URL that the window does not have stays and says so.
+
+    is_named: its label stands above it; else readers of the screen alone hear it
+    """
     key = f"scope_{param}"
     current = st.query_params.get(param, ALL)
     if current and current not in options:
@@ -230,6 +254,7 @@ def choice(
         on_change=changed,
         format_func=lambda value: options.get(value, none),
         help=help,
+        label_visibility="visible" if is_named else "collapsed",
     )
 
 
@@ -270,7 +295,7 @@ def _status(shown: View) -> None:
         if summary["held_ms"]:
             is_partial = summary["coverage_ratio"] < 0.95
             st.badge(
-                f"coverage {units.percent(summary['coverage_ratio'])} of allocated GPU time",
+                f"coverage {units.percent(summary['coverage_ratio'])} of allocated time",
                 color="orange" if is_partial else "gray",
                 help="Allocated GPU time that evidence classifies; the rest is hatched.",
             )
@@ -281,8 +306,7 @@ def _status(shown: View) -> None:
             else:
                 time_picker.zone_toggle(go)
             _badges((text, colour) for text, colour in fresh if colour == "gray")
-            length = units.duration((shown.end - shown.start).total_seconds())
-            st.badge(f"{length}, {units.count(summary['gpus'], 'GPU')}", color="gray")
+            st.badge(units.count(summary["gpus"], "GPU"), color="gray")
         if shown.filters and not wall.is_on():
             st.button(
                 "Clear filters",
@@ -305,21 +329,6 @@ def _named(shown: View) -> None:
         st.badge(f"{name} {theme.markdown_text(value)}", color="gray")
 
 
-def draw_again_when(name: str, is_ready: Callable[[], bool]) -> None:
-    """Draw the page again once a part is ready.
-
-    Until then the page has an element that is not shown, so that a program that drives the page
-    can tell that it is about to be redrawn. name: of the part, one of each on a page
-    """
-    st.container(key=f"{AWAITING}{name}", height=1, border=False)
-
-    def look() -> None:
-        if is_ready():
-            st.rerun()
-
-    st.fragment(look, run_every=LOOK_EVERY_S)()
-
-
 def _watch(every: str, seen: marts.State) -> None:
     """Look every so often whether something was loaded or built, and run the page again then."""
 
@@ -339,13 +348,15 @@ def _mode(as_of: datetime, wall: datetime) -> str:
     return "LIVE" if marts.is_polled() or abs(wall - as_of) < LIVE_WITHIN else "RECORDED"
 
 
-def _window(begin: str, now: datetime, *, is_moving: bool) -> tuple[datetime, datetime, str | None]:
+def _window(
+    begin: str, until: str, now: datetime, *, is_moving: bool
+) -> tuple[datetime, datetime, str | None]:
     """Return the window asked for, and what was wrong with it."""
     problem = None
     anchor = now.replace(tzinfo=UTC)
     try:
         start = _moment(begin, anchor, is_end=False)
-        end = _moment(st.query_params.get("to") or "now", anchor, is_end=True)
+        end = _moment(until, anchor, is_end=True)
         if start >= end:
             problem = (
                 "The time range is empty: its start is not before its end. Showing the default."

@@ -10,7 +10,7 @@ import streamlit as st
 
 from goodput_app.access import rows
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import scope_bar, search
+from goodput_app.dashboard.components import redraw, scope_bar, search
 from goodput_app.dashboard.data import lake, marts
 from goodput_app.text import units
 from goodput_queries.errors import NotPermittedError
@@ -159,7 +159,7 @@ def runs_withheld(view: View) -> None:
 def follows(name: str, is_ready: Callable[[], bool]) -> None:
     """Say that a part is evaluated and follows; the page is drawn again once it is ready."""
     st.caption(f":material/hourglass_top: {name} are being evaluated.")
-    scope_bar.draw_again_when(name.lower(), is_ready)
+    redraw.draw_again_when(name.lower(), is_ready)
 
 
 def say_which_readings(view_name: str) -> bool:
@@ -173,6 +173,18 @@ def say_which_readings(view_name: str) -> bool:
         "lake only: what they alone would show of earlier times is missing here."
     )
     return True
+
+
+@contextlib.contextmanager
+def folded(title: str, param: str) -> Iterator[bool]:
+    """Draw a part that is folded at first, and say whether it is open: only then it is read.
+
+    param: of the link, by which something in it is picked; a link with it opens the part
+    """
+    is_asked = param in st.query_params
+    part = st.expander(title, expanded=is_asked, key=f"{param}_fold", on_change="rerun")
+    with part:
+        yield bool(part.open)
 
 
 @contextlib.contextmanager

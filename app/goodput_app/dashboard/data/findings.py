@@ -26,8 +26,7 @@ FIXES_SHOWN = 200
 EXECUTING_IDLE = """select coalesce(sum(idle_ms), 0)::bigint, coalesce(sum(held_ms), 0)::bigint
     from marts.executing_idle"""
 ORDER = (
-    "case severity when 'critical' then 1 when 'warning' then 2 else 3 end, "
-    "cost desc nulls last, gpu_ms desc nulls last, since_at, finding_key"
+    "severity_rank(severity), cost desc nulls last, gpu_ms desc nulls last, since_at, finding_key"
 )
 
 

@@ -41,7 +41,7 @@ def _freshness(name: str, as_of: datetime, shown: View) -> tuple[str, theme.Badg
     if as_of <= shown.start:
         return f"{name}no data in this time range, data ends {time_zone.moment(as_of)}", "orange"
     if shown.mode != "LIVE":
-        return f"{name}data to {time_zone.moment(as_of)}", "gray"
+        return f"{name}data to {time_zone.moment_of(as_of, shown.end)}", "gray"
     age = shown.now - as_of
     colour: theme.Badge = "red" if age > RED_AFTER else "orange" if age > AMBER_AFTER else "green"
     return f"{name}data {units.duration(age.total_seconds())} old", colour

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from goodput_app.dashboard.data.marts import read
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from goodput_queries.scope import Scope
 
 DAYS_SHOWN = 31
@@ -102,6 +102,14 @@ def fabric_incidents(scope: Scope) -> pl.DataFrame:
         f"from marts.fabric_incidents order by start_at desc, cluster, kind limit {ROWS_SHOWN}",
         scope,
     )
+
+
+NO_OUTAGES = pl.DataFrame(
+    schema={
+        "cluster": pl.String, "node": pl.String, "state": pl.String, "start_at": pl.Datetime,
+        "end_at": pl.Datetime, "out_at": pl.Datetime,
+    }
+)  # fmt: skip
 
 
 def outages(scope: Scope) -> pl.DataFrame:

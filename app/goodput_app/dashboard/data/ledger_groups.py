@@ -1,6 +1,6 @@
-"""The ledger in nine groups, of which one can be open: a first look has nine bars, not thirty.
+"""The ledger in nine groups: a first look has nine parts, not thirty.
 
-And what was lost by group and team, in one window and against another.
+And what was lost by team.
 """
 
 from __future__ import annotations
@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from goodput_app.dashboard import theme
 from goodput_app.dashboard.data.marts import in_order, read
-from goodput_billing.statement.amounts.rounding import apportion, nearest
 
 if TYPE_CHECKING:
     from goodput_queries.scope import Scope
 
 USEFUL = "useful"
-EXACT = 10**9  # of a unit of the currency: what is summed up before it is rounded
-OTHERS, TOTAL = "All others", "Total"
 
 
 def groups() -> pl.DataFrame:
@@ -35,11 +33,12 @@ def of_categories(ledger: pl.DataFrame, known: pl.DataFrame) -> dict[str, str]:
     return found | dict.fromkeys(counted, USEFUL)
 
 
-def grouped(ledger: pl.DataFrame, known: pl.DataFrame, opened: str | None) -> pl.DataFrame:
-    """Return the ledger with its categories summed up to groups, but for those of the open one.
+def grouped(ledger: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+    """Return the ledger with its categories summed up to groups, in the order of stacks.
 
-    A group stands in the column `category`, its parts in `definition`; the sum is that of the
-    ledger. ledger: marts.ledger_by_category.
+    A group stands in the column `category`, its parts in `definition`, the largest of them in
+    `largest`, what is lost of it in `wasted_cost`; the sum is that of the ledger.
+    ledger: marts.ledger_by_category, or `like_for_like.summed`.
     """
     of = of_categories(ledger, known)
     looks = known.unique("ledger_group").select(
@@ -48,30 +47,29 @@ def grouped(ledger: pl.DataFrame, known: pl.DataFrame, opened: str | None) -> pl
     rows = ledger.with_columns(
         pl.col("category").replace_strict(of, default=None).alias("ledger_group")
     ).join(looks, on="ledger_group", how="left")
-    is_open = pl.col("ledger_group").eq_missing(pl.lit(opened or "none"))
-    used = pl.col("gpu_ms") > 0
-    summed = (
-        rows.filter(~is_open)
-        .group_by("ledger_group", maintain_order=True)
+    used, lost = pl.col("gpu_ms") > 0, pl.col("kind") == "badput"
+    return (
+        rows.group_by("ledger_group", maintain_order=True)
         .agg(
             pl.col("group_label").first().alias("label"),
             pl.col("group_colour").first().alias("colour"),
             pl.col("group", "kind").first(),
             pl.col("label").filter(used).str.join(", ").alias("definition"),
+            pl.col("category").sort_by("gpu_ms").last().alias("largest"),
             pl.col("gpu_ms").sum(),
-            pl.when(pl.col("cost").count() > 0).then(pl.col("cost").sum()).alias("cost"),
+            _sum(pl.col("cost")).alias("cost"),
+            _sum(pl.col("cost").filter(lost)).alias("wasted_cost"),
+            pl.col("gpu_ms").filter(lost).sum().alias("wasted_ms"),
         )
         .rename({"ledger_group": "category"})
+        .sort(pl.col("category").map_elements(theme.rank, return_dtype=pl.Int64))
     )
-    columns = summed.columns
-    return pl.concat([rows.filter(is_open).select(columns), summed], how="vertical_relaxed")
 
 
-def over_time(frame: pl.DataFrame, of: dict[str, str], opened: str | None) -> pl.DataFrame:
-    """Return marts.ledger_over_time by group, but for the categories of the open one."""
-    named = {category: category if group == opened else group for category, group in of.items()}
+def over_time(frame: pl.DataFrame, of: dict[str, str]) -> pl.DataFrame:
+    """Return marts.ledger_over_time by group."""
     return (
-        frame.with_columns(pl.col("category").replace(named))
+        frame.with_columns(pl.col("category").replace(of))
         .group_by("bucket_at", "category", maintain_order=True)
         .agg(pl.col("gpu_ms").sum())
     )
@@ -112,51 +110,6 @@ def by_team(waste: pl.DataFrame, idle: pl.DataFrame) -> pl.DataFrame:
     return found.join(of_team, on="team", how="left").sort(
         "wasted_cost", "wasted_ms", "team", descending=[True, True, False], nulls_last=True
     )
-
-
-def moved(now: pl.DataFrame, then: pl.DataFrame, decimals: int, most: int) -> pl.DataFrame:
-    """Return by how much each group and team lost more or less than before, the largest first.
-
-    now, then: marts.waste_by_team of two windows
-    decimals: of the currency. What follows the `most` largest is one row; the last one is the
-    total, to which the others add up, to the millisecond and in whole units of the currency.
-    """
-    keys = ["label", "team"]
-    sides = [_by(keys, frame, sign) for frame, sign in ((now, 1), (then, -1))]
-    rows = pl.concat(sides).group_by(keys).agg(pl.col("change_ms").sum(), _sum(pl.col("change")))
-    rows = rows.filter((pl.col("change_ms") != 0) | (pl.col("change") != 0))
-    rows = rows.sort(
-        pl.col("change").abs(), pl.col("change_ms").abs(), *keys,
-        descending=[True, True, False, False], nulls_last=True,
-    )  # fmt: skip
-    if rows.is_empty():
-        return rows.with_columns(pl.lit(None, pl.Float64).alias("change_cost")).drop("change")
-    if rows.height > most:
-        rest = rows[most:].select(
-            pl.lit(OTHERS).alias("label"), pl.lit(None, pl.String).alias("team"),
-            pl.col("change_ms").sum(), _sum(pl.col("change")),
-        )  # fmt: skip
-        rows = pl.concat([rows[:most], rest])
-    unit = EXACT // 10**decimals
-    amounts = rows["change"].fill_null(0).to_list()
-    total = nearest(sum(amounts), unit)
-    is_priced = rows["change"].count() > 0
-    shown = [amount / 10**decimals for amount in apportion(amounts, total, unit)]
-    last = pl.DataFrame(
-        {
-            "label": [TOTAL], "team": [None], "change_ms": [rows["change_ms"].sum()],
-            "change_cost": [total / 10**decimals if is_priced else None],
-        },
-        schema={**rows.drop("change").schema, "change_cost": pl.Float64},
-    )  # fmt: skip
-    costs = pl.Series("change_cost", shown if is_priced else [None] * len(shown), dtype=pl.Float64)
-    return pl.concat([rows.drop("change").with_columns(costs), last])
-
-
-def _by(keys: list[str], frame: pl.DataFrame, sign: int) -> pl.DataFrame:
-    """Return the sums of a window by these keys; money in whole parts of EXACT."""
-    exact = (pl.col("cost") * EXACT).round().cast(pl.Int64) * sign
-    return frame.select(*keys, (pl.col("gpu_ms") * sign).alias("change_ms"), exact.alias("change"))
 
 
 def _sum(column: pl.Expr) -> pl.Expr:

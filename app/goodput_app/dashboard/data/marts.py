@@ -175,12 +175,6 @@ def ledger_over_time(scope: Scope) -> pl.DataFrame:
     return read("select * from marts.ledger_over_time order by bucket_at, category", scope)
 
 
-def goodput_over_time(scope: Scope) -> pl.DataFrame:
-    """Return the main measures in the whole buckets of the scope, an hour long or longer."""
-    frame = read("select * from marts.goodput_over_time order by bucket_at", scope)
-    return frame.filter("is_whole")
-
-
 def losses(scope: Scope) -> pl.DataFrame:
     """Return losses, highest cost first; time that nothing classifies is no loss."""
     found = read(

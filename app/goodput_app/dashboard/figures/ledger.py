@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 MAX_POINTS = 1_500
 ROW_PX = 27
+MARK_ROWS, MARK_ROW_PX = 3, 17  # names of marks that are close together stand in rows
+MARKS_MAX = 24
 LEDGER_BAR_PX = 70
 HALF_PAGE_PX, PAGE_PX = 560, 726  # of a chart on a page 1440 px and one 1000 px wide
 LEGEND_FONT_PX = 12
@@ -28,95 +30,12 @@ LEGEND_ROW_PX = 19
 LEGEND_MARK_PX = 45  # and the space between entries
 LEGEND_CHAR_PX = 5.4  # of that font: without a width Plotly sets all entries below each other
 LEGEND_PX = 90  # more than a chart without a legend beside it
-FLOW_MARGIN_PX = 60
-TEXT_SHARE = 0.62  # of the capacity, for a text behind a bar
 PATTERN: dict[str, Any] = {"fillmode": "overlay", "size": 6, "solidity": 0.35, "fgcolor": "white"}
 CONFIG: dict[str, Any] = {
     "displaylogo": False,
     "modeBarButtonsToRemove": ["lasso2d", "select2d", "autoScale2d"],
     "toImageButtonOptions": {"format": "png", "scale": 2, "filename": "goodput"},
 }
-
-
-def waterfall(frame: pl.DataFrame) -> go.Figure:
-    """Return capacity, each loss taken off it, and what is left of it as goodput.
-
-    frame: marts.ledger_by_category. The last bar is goodput: its parts add up to the headline.
-    """
-    rows = [row for row in frame.iter_rows(named=True) if row["gpu_ms"] > 0]
-    capacity_ms = sum(row["gpu_ms"] for row in rows)
-    unit, divisor = units.gpu_time_unit(capacity_ms)
-    losses = sorted(
-        (row for row in rows if row["kind"] != "goodput"),
-        key=lambda row: (_group_rank(row["group"]), -row["gpu_ms"]),
-    )
-    useful = sorted(
-        (row for row in rows if row["kind"] == "goodput"),
-        key=lambda row: theme.rank(row["category"]),
-    )
-    figure = go.Figure()
-    figure.add_bar(
-        y=["Capacity"],
-        x=[capacity_ms / divisor],
-        orientation="h",
-        marker={"color": theme.CAPACITY_COLOUR},
-        text=[f"{capacity_ms / divisor:,.1f}"],
-        hovertemplate=f"Capacity: %{{x:,.2f}} {unit}<extra></extra>",
-        name="Capacity",
-    )
-    left, end = capacity_ms, sum(row["gpu_ms"] for row in useful)  # of bars with texts behind
-    for row in losses:
-        left -= row["gpu_ms"]
-        amount = _amount(row["gpu_ms"], capacity_ms)
-        figure.add_trace(_part(row, row["label"], left / divisor, divisor, amount))
-        if 2 * left > capacity_ms:  # there is more room to its left: drawn towards it
-            bar = figure.data[-1]
-            bar.base, bar.x = [bar.base[0] + bar.x[0]], [-bar.x[0]]
-        else:
-            end = max(end, left + row["gpu_ms"])
-    total_useful = sum(row["gpu_ms"] for row in useful)
-    base = 0.0
-    for row in useful:
-        is_last = row is useful[-1]
-        amount = _amount(total_useful, capacity_ms) if is_last else ""
-        figure.add_trace(_part(row, "Goodput", base, divisor, amount))
-        base += row["gpu_ms"] / divisor
-    figure.update_traces(textposition="outside", cliponaxis=False, constraintext="none")
-    figure.update_traces(
-        textposition="inside",
-        insidetextanchor="middle",
-        textfont={"color": "#000000"},
-        selector={"name": "Capacity"},
-    )
-    figure.update_layout(barmode="overlay", showlegend=False)
-    figure.update_xaxes(
-        title_text=f"{unit} (share of capacity)",
-        rangemode="tozero",
-        range=[0, max(capacity_ms, end + TEXT_SHARE * capacity_ms) / divisor],
-    )
-    figure.update_yaxes(autorange="reversed", automargin=True)
-    return finished(figure, height=waterfall_height(frame))
-
-
-def _part(row: dict[str, Any], bar: str, base: float, divisor: int, amount: str) -> go.Bar:
-    """Return a category as a part of a bar that begins at `base`."""
-    return go.Bar(
-        y=[theme.plotly_text(bar)],
-        x=[row["gpu_ms"] / divisor],
-        base=[base],
-        orientation="h",
-        marker=marker(row["colour"]),
-        text=[amount],
-        customdata=[[theme.plotly_text(units.cost(row["cost"])), units.gpu_time(row["gpu_ms"])]],
-        hovertemplate=_hover(row["definition"]),
-        name=theme.plotly_text(row["label"]),
-    )
-
-
-def waterfall_height(frame: pl.DataFrame) -> int:
-    """Return the pixels that the waterfall of a ledger takes."""
-    used = frame.filter((pl.col("gpu_ms") > 0) & (pl.col("kind") != "goodput")).height
-    return max(300, (2 + used) * ROW_PX + FLOW_MARGIN_PX)
 
 
 def categories_over_time(
@@ -177,6 +96,23 @@ def categories_over_time(
         title_text=f"GPUs (mean over {units.duration(step_ms / 1000)})", rangemode="tozero"
     )
     return finished(figure, height=height, has_legend=True)
+
+
+def marked(figure: go.Figure, marks: Sequence[tuple[datetime, str, str]]) -> go.Figure:
+    """Add lines with names above a chart over time, the latest of them.
+
+    marks: when, what happened, and a colour; names of neighbours stand in rows
+    """
+    for number, (at, text, colour) in enumerate(sorted(marks)[-MARKS_MAX:]):
+        figure.add_vline(x=at, line={"color": colour, "width": 1, "dash": "dot"})
+        figure.add_annotation(
+            x=at, y=1, yref="paper", xanchor="left", yanchor="bottom", showarrow=False,
+            yshift=MARK_ROW_PX * (number % MARK_ROWS), text=theme.plotly_text(text),
+            font={"size": LEGEND_FONT_PX},
+        )  # fmt: skip
+    rows = min(len(marks), MARK_ROWS)
+    figure.update_layout(margin_t=16 + MARK_ROW_PX * rows)
+    return figure
 
 
 def ledger_bar(frame: pl.DataFrame) -> go.Figure:
@@ -321,22 +257,6 @@ def marker(colour: str | None) -> dict[str, Any]:
         "pattern": {**PATTERN, "shape": look.hatch} if look.hatch else {"shape": ""},
         "line": {"width": 0},
     }
-
-
-def _amount(gpu_ms: int, capacity_ms: int) -> str:
-    divisor = units.gpu_time_unit(capacity_ms)[1]
-    share = units.percent(gpu_ms / capacity_ms if capacity_ms else None)
-    return f"{gpu_ms / divisor:,.1f} ({share})"
-
-
-def _hover(definition: str | None) -> str:
-    text = theme.plotly_text(definition or "", 160).replace("%{", "% {")
-    return f"<b>%{{y}}</b>: %{{customdata[1]}}, %{{customdata[0]}}<br>{text}<extra></extra>"
-
-
-def _group_rank(group: str) -> int:
-    groups = ("not_available", "free", "held")
-    return groups.index(group) if group in groups else len(groups)
 
 
 def finished(

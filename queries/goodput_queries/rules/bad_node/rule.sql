@@ -4,7 +4,7 @@ select
     health.node,
     coalesce(health.last_at, clusters.as_of_at) as start_at,
     coalesce(health.last_at, clusters.as_of_at) as end_at,
-    case health.verdict when 'Replace' then 'critical' else 'warning' end as severity,
+    case health.verdict when 'Replace' then 'page' else 'ticket' end as severity,
     'Likely' as confidence,
     health.verdict_reason || ' in the time shown' as evidence,
     case

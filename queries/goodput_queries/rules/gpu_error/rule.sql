@@ -7,7 +7,7 @@ select
     case when gpu_uuid is null then device else '' end as detail,
     start_at,
     end_at,
-    case when coalesce(severity in ('gpu_fatal', 'node_fatal'), true) then 'warning' else 'info' end as severity,
+    case when coalesce(severity in ('gpu_fatal', 'node_fatal'), true) then 'ticket' else 'note' end as severity,
     'Confirmed' as confidence,
     case when kind = 'xid' then 'Xid ' || code || coalesce(' (' || meaning || ')', '') else replace(kind, '_', ' ') end
         || ', ' || counted(events, 'line') || ' of ' || sources as evidence,

@@ -5,7 +5,7 @@ select
     rises.gpu_uuid,
     from_ms(min(rises.hour_ms)) as start_at,
     from_ms(least(max(rises.hour_ms) + one_hour_ms(), any_value(clusters.as_of_ms))) as end_at,
-    case when count_if(rises.kind = 'ecc_uncorrected') > 0 then 'warning' else 'info' end as severity,
+    case when count_if(rises.kind = 'ecc_uncorrected') > 0 then 'ticket' else 'note' end as severity,
     'Confirmed' as confidence,
     concat_ws(
         ' and ',

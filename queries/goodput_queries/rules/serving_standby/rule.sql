@@ -9,7 +9,7 @@ select
     from_ms(idle_to_ms) as end_at,
     (idle_ms * gpus)::bigint as gpu_ms,
     cost * idle_ms * gpus / nullif(gpu_ms, 0) as cost,
-    'warning' as severity,
+    'ticket' as severity,
     'Confirmed' as confidence,
     engine_name(endpoint, engine) || ', ' || model || ': no request running or waiting for '
         || printf('%.1f h', idle_ms / one_hour_ms()) || ', ' || percent_text(idle_ms / observed_ms) || ' of the time read'

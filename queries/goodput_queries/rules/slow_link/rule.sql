@@ -5,7 +5,7 @@ select
     slow.run_key,
     from_ms(scope_start(epoch_ms(clusters.first_at))) as start_at,
     from_ms(scope_end(epoch_ms(clusters.as_of_at))) as end_at,
-    case when slow.verdict = 'Not confirmed' then 'info' else 'warning' end as severity,
+    case when slow.verdict = 'Not confirmed' then 'note' else 'ticket' end as severity,
     slow.verdict as confidence,
     slow.slow_communicators || ' of ' || counted(slow.communicators, 'communicator')
         || case when slow.slow_communicators = 1 then ' reaches' else ' reach' end || ' less than '

@@ -4,7 +4,7 @@ select
     source || ' ' || origin as detail,
     coalesce(failing_since_at, answered_at) as start_at,
     null as end_at,
-    case when state = 'late' then 'info' else 'warning' end as severity,
+    case when state = 'late' then 'note' else 'ticket' end as severity,
     'Confirmed' as confidence,
     source || ' at ' || left(origin, 120) || ' is ' || state || case
         when failures > 0 then ' (' || counted(failures, 'failure') || ' in a row)' else ''

@@ -8,9 +8,9 @@ create or replace macro is_large_loss(rule, kind, least_share, gpu_ms, share_rat
     and (rule <> 'slow_start' or base_ms >= threshold('finding_start_min_ms') * gpus)
 );
 
--- A loss is a warning from a size on.
+-- A loss is a ticket from a size on.
 create or replace macro loss_severity(rule_severity, gpu_ms) as (
-    case when rule_severity = 'warning' and gpu_ms < threshold('finding_warning_ms') then 'info' else rule_severity end
+    case when rule_severity = 'ticket' and gpu_ms < threshold('finding_warning_ms') then 'note' else rule_severity end
 );
 
 -- How sure a loss is; sure_ms: the part that is certainly recoverable.
@@ -21,3 +21,6 @@ create or replace macro loss_confidence(rule, gpu_ms, sure_ms) as (
         else 'Likely'
     end
 );
+
+-- Rank of a severity of findings: 1 is the most severe.
+create or replace macro severity_rank(severity) as list_position(['page', 'ticket', 'note'], severity);

@@ -62,54 +62,8 @@ FULL = ledger(
 )
 
 
-def test_the_waterfall_goes_from_capacity_to_goodput_without_a_gap():
-    drawn = figures.waterfall(FULL)
-
-    named = bars(drawn)
-    assert named["Capacity"].x == pytest.approx((1_600_000 / 60_000,))
-    level = named["Capacity"].x[0]
-    for label in ("Down", "Idle, no demand", "Start-up"):  # not available, free, held
-        bar = named[label]
-        level_before, level = level, min(bar.base[0], bar.base[0] + bar.x[0])
-        assert max(bar.base[0], bar.base[0] + bar.x[0]) == pytest.approx(level_before)
-    goodput = [trace for trace in drawn.data if trace.y == ("Goodput",)]
-    assert sum(trace.x[0] for trace in goodput) == pytest.approx(level)
-
-
-def test_the_text_of_a_bar_stands_where_there_is_room():
-    drawn = figures.waterfall(ledger(productive=400, down=100, unknown=500))
-    named = bars(drawn)
-    assert (named["Down"].base[0], named["Down"].x[0]) == (1.0, pytest.approx(-0.1))
-    assert named["Unknown"].x[0] > 0
-    assert drawn.layout.xaxis.range[1] >= 0.9 + figures.TEXT_SHARE
-
-
-def test_the_last_bar_is_solid_and_hatched_in_one_colour_and_bars_say_unit_and_share():
-    drawn = figures.waterfall(FULL)
-    named = bars(drawn)
-
-    productive, unsplit = named["Productive"], named["Training step (communication not measured)"]
-    assert productive.y == unsplit.y == ("Goodput",)
-    assert unsplit.base[0] == pytest.approx(productive.base[0] + productive.x[0])
-    assert productive.marker.color == unsplit.marker.color
-    assert not productive.marker.pattern.shape
-    assert unsplit.marker.pattern.shape
-    assert drawn.layout.xaxis.title.text == "GPU-min (share of capacity)"
-    assert named["Start-up"].text == ("3.3 (12.5 %)",)
-    assert named["Start-up"].customdata[0][0] == "no price", "never a price that is not there"
-
-
-def test_unknown_time_is_hatched_grey_and_a_category_without_time_has_no_bar():
-    named = bars(figures.waterfall(ledger(productive=1000, unknown=500, lost_work=0)))
-
-    assert named["Unknown"].marker.color == theme.UNKNOWN_STYLE.colour
-    assert named["Unknown"].marker.pattern.shape == theme.UNKNOWN_STYLE.hatch != ""
-    assert "Lost work" not in named
-
-
 def test_an_empty_ledger_draws_nothing_and_does_not_fail():
     assert points(figures.categories_over_time(over_time([]), FULL, 1000, (START, START))) == 0
-    assert bars(figures.waterfall(ledger(productive=0)))["Capacity"].x == (0.0,)
 
 
 def over_time(rows):
@@ -299,7 +253,7 @@ def test_coverage_that_is_not_known_is_a_hole_and_clusters_are_kept_apart():
 
 
 def test_no_chart_needs_webgl():
-    drawn = [figures.waterfall(FULL), figures.step_times(steps())]
+    drawn = [figures.ledger_bar(FULL), figures.step_times(steps())]
     kinds = {trace.type for figure in drawn for trace in figure.data}
     assert kinds <= {"bar", "scatter", "heatmap"}
 

@@ -1,4 +1,4 @@
-"""The page of findings and the strip of the Overview, in-process."""
+"""The page of findings, in-process."""
 
 from dataclasses import replace
 
@@ -113,25 +113,6 @@ def test_a_finding_is_acknowledged_on_the_page_and_dismissed_with_a_reason_alone
     assert all("<script>" not in str(element.value) for element in app.markdown)
 
 
-def test_the_overview_counts_what_is_wrong_and_links_to_it(recorded, visit):
-    app = visit(recorded, "fleet_overview", waste_team="research")
-
-    of_idle = links(app)["**1** Runs with idle GPUs"]
-    assert of_idle["rules"] == ["idle_allocation,gaps_between_steps"]
-    assert of_idle["state"] == ["open"]
-    assert ":gray[0 Hung runs]" in plain(app)
-    tiles = {metric.label: metric.value.replace("\\", "") for metric in app.metric}
-    summary = recorded.read("from marts.goodput_summary").row(0, named=True)
-    known = summary["held_ms"] - summary["unknown_ms"]
-    assert tiles["Active (% of allocated)"] == f"{100 * (1 - summary['inactive_ms'] / known):.1f} %"
-    at_risk = """select count(distinct run_key)::varchar from marts.findings
-        where run_key is not null and is_open and severity <> 'info'"""
-    assert tiles["Runs at risk"] == recorded.read(at_risk).item()
-    lost = recorded.read("select sum(wasted_ms) / 1000 from marts.goodput_summary").item()
-    assert table(app, "wasted_gpu_min")["wasted_gpu_min"].sum() == pytest.approx(float(lost) / 60)
-    assert links(app)["Statement of research"]["team"] == ["research"]
-
-
 def test_what_has_an_open_finding_carries_a_flag_that_opens_it(recorded, visit, monkeypatch):
     monkeypatch.setattr(flags, "IS_EVALUATED", True)
     monkeypatch.setattr(flags, "FIRST_WAIT_S", 30)
@@ -145,7 +126,7 @@ def test_what_has_an_open_finding_carries_a_flag_that_opens_it(recorded, visit, 
     key = of_run.filter(pl.col("title") == "Steps wait for input")["finding_key"].to_list()
     assert list(titles.values()) == [key]
     (name,) = titles
-    assert name.startswith(":gray[:material/flag:] info")
+    assert name.startswith(":gray[:material/flag:] note")
 
     assert not any("flag" in frame.value for frame in app.dataframe), "they are of the run"
 
@@ -156,4 +137,4 @@ def test_what_has_an_open_finding_carries_a_flag_that_opens_it(recorded, visit, 
     assert of_main.startswith("findings?")
     worst = of_run.filter(pl.col("title") == "Attempts of the job failed")["finding_key"].item()
     assert f"finding={worst}" in of_main
-    assert of_main.endswith(f"#info%20%28%2B{of_run.height - 1}%29")  # the verdict says why
+    assert of_main.endswith(f"#note%20%28%2B{of_run.height - 1}%29")  # the verdict says why

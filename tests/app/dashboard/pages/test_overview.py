@@ -1,42 +1,175 @@
-"""The Overview's waste by team and what moved: rows add up to the tiles."""
+"""The Overview as one answer: status, goodput and ledger, first actions, what moved, folds."""
+
+from dataclasses import replace
+from datetime import timedelta
 
 import polars as pl
 import pytest
+from tests.app.opened_page import links, plain, texts
+from tests.recorded_session import built, extent_ms
 
-from goodput_app.dashboard.data.ledger_groups import OTHERS, TOTAL, by_team, moved
+from goodput_app.dashboard.components.overview import moved, status
+from goodput_app.dashboard.data import health
+from goodput_app.dashboard.data.findings import Found
+from goodput_app.dashboard.data.ledger_groups import by_team
+from goodput_app.dashboard.scope import View
+from goodput_app.text import units
+from goodput_queries.scope import Scope
 
-HOUR_MS = 3_600_000
+from tests.app.page_elements import sent  # isort: skip
+
+NOON = pl.datetime_range(pl.datetime(2026, 11, 20, 12), pl.datetime(2026, 11, 20, 12), eager=True)[
+    0
+]
+VIEW = View(Scope(), NOON - timedelta(hours=24), NOON, NOON, NOON, "RECORDED")
+FINDING = {
+    "finding_key": "k", "rule": "node_down", "kind": "health", "severity": "page",
+    "title": "A node is down", "subject": "n1", "cluster": "c", "node": "n1", "run_key": None,
+    "run_name": None, "since_at": NOON - timedelta(hours=2), "until_at": None, "is_open": True,
+    "state": "open", "said_by": None, "owner": "operations", "gpu_ms": 57_600_000, "cost": 8.0,
+    "evidence": "Not responding",
+}  # fmt: skip
 
 
-def waste(*rows):
-    """Give rows of marts.waste_by_team: team, label, gpu_ms, cost."""
-    return pl.DataFrame(
-        rows, ["team", "label", "gpu_ms", "cost"], orient="row",
-        schema_overrides={"cost": pl.Float64, "team": pl.String},
+@pytest.fixture(scope="module")
+def capture(empty_database, tmp_path_factory):
+    """Give the recorded session as scheduler, telemetry and jobs report it."""
+    parts = "sacct.txt", "nvml.jsonl.gz", "job_events.jsonl.gz"
+    yield from built(empty_database, tmp_path_factory, *parts)
+
+
+@pytest.fixture(scope="module")
+def page(capture, visit):
+    """Give the page of the whole session."""
+    return visit(capture)
+
+
+def said(*changes, unchecked="", outages=health.NO_OUTAGES):
+    """Return the status of findings that differ from FINDING in these columns."""
+    rows = pl.DataFrame([FINDING | change for change in changes], schema_overrides=_types())
+    found = Found(rows, rows.clear())
+    return status.status(found, 72, unchecked, outages, VIEW)
+
+
+def _types():
+    texts_ = dict.fromkeys(("run_key", "run_name", "said_by", "node"), pl.String)
+    return texts_ | {"until_at": pl.Datetime, "since_at": pl.Datetime}
+
+
+def test_the_worst_open_finding_is_the_sentence_and_what_is_broken_comes_first():
+    found = said(
+        {"severity": "ticket", "kind": "queue", "rule": "q", "title": "GPUs are free"},
+        {"severity": "ticket"},
     )  # fmt: skip
 
-
-def test_what_moved_adds_up_to_the_millisecond_and_the_cent():
-    now = waste(*((f"t{n}", "Failures", 10 * n, n / 3) for n in range(9)), (None, "Idle", 7, 0.005))
-    then = waste(("t8", "Failures", 3, 5.0), ("gone", "Failures", 400, 0.125))
-
-    rows = moved(now, then, decimals=2, most=4)
-
-    total = rows.row(-1, named=True)
-    assert (total["label"], rows["label"][-2], rows.height) == (TOTAL, OTHERS, 6)
-    assert rows["change_ms"][:-1].sum() == total["change_ms"] == 360 + 7 - 403
-    assert total["change_cost"] == pytest.approx(6.88), "12.005 - 5.125"
-    cents = [round(100 * cost) for cost in rows["change_cost"]]
-    assert sum(cents[:-1]) == cents[-1]
-    assert rows["team"][:2].to_list() == ["t8", "t7"], "by the size of the change: -2.33, 2.33"
+    assert (found.kind, found.said) == ("ticket", "n1 is down")
+    assert "Since 2026-11-20 10:00:00 UTC (2h)" in found.detail
+    assert "$4.00 an hour" in found.detail, "8.00 of two hours"
+    assert "16.0 GPU-h so far" in found.detail
+    assert "owner <b>operations</b>, not acknowledged" in found.detail
 
 
-def test_what_moved_without_a_price_is_time_alone():
-    rows = moved(waste(("a", "Failures", 5, None)), waste(("a", "Failures", 2, None)), 2, 4)
+@pytest.mark.parametrize(
+    ("change", "kind", "words"),
+    [
+        ({"is_open": False, "until_at": NOON}, "ok", "closed 2026-11-20 12:00:00 UTC (n1)"),
+        ({"severity": "note"}, "ok", "72 rules evaluated"),
+        ({"state": "dismissed"}, "ok", "72 rules evaluated"),
+        ({"state": "acknowledged", "said_by": "ines"}, "page", "acknowledged by ines"),
+        ({"evidence": "<b>x</b>"}, "page", "&lt;b&gt;x&lt;/b&gt;"),
+    ],
+    ids=["closed", "note", "dismissed", "acknowledged", "hostile"],
+)  # fmt: skip
+def test_the_sentence_says_what_is_open(change, kind, words):
+    found = said(change)
 
-    assert rows["change_ms"].to_list() == [3, 3]
-    assert rows["change_cost"].to_list() == [None, None]
-    assert moved(waste(("a", "x", 5, 1.0)), waste(("a", "x", 5, 1.0)), 2, 4).is_empty()
+    assert found.kind == kind
+    assert words in found.detail
+    if kind == "ok":
+        assert found.said == "No page and no ticket is open"
+
+
+def test_what_is_not_checked_is_never_green():
+    assert said({"severity": "note"}, unchecked="Not checked: a").kind == "partial"
+
+
+def test_a_drained_node_has_its_own_start_and_that_of_its_loss():
+    start = NOON - timedelta(hours=4)
+    row = {
+        "cluster": "c", "node": "n1", "state": "drained", "start_at": start, "end_at": None,
+        "out_at": FINDING["since_at"],
+    }  # fmt: skip
+    outages = pl.DataFrame([row], schema=health.NO_OUTAGES.schema)
+
+    found = said({"title": "A node is drained"}, outages=outages)
+
+    assert found.said == "n1 is drained"
+    assert "Since 2026-11-20 08:00:00 UTC (4h), out of use since 10:00:00" in found.detail
+    (mark,) = status.marks(outages, VIEW)
+    assert mark[:2] == (start, "▲ n1 drained")
+
+
+def test_the_sentence_is_of_now_whatever_the_range(capture, visit):
+    first, last = (pl.Series([ms]).cast(pl.Datetime("ms"))[0] for ms in extent_ms(capture))
+    early = visit(
+        capture, **{"from": first.isoformat(), "to": (last - (last - first) / 2).isoformat()}
+    )
+    whole = visit(capture)
+
+    assert _sentence(early) == _sentence(whole)
+
+
+def _sentence(app):
+    return next(e.proto.body for e in app.get("html") if "gp-said" in e.proto.body)
+
+
+def test_the_ledger_is_one_bar_of_nine_groups_that_lead_on(capture, page):
+    shown = sent(page)
+    summary = capture.read("from marts.goodput_summary").row(0, named=True)
+
+    assert units.percent(summary["goodput_ratio"]) in shown
+    assert units.gpu_time(summary["wasted_ms"]) in shown
+    assert "no price" in shown
+    assert "jobs report steps for" in texts(page).lower()
+    opened = links(page)
+    assert {"Useful", "Allocated but idle", "Not available"} <= set(opened)
+    assert opened["Allocated but idle"]["category"] == ["idle_held"]
+    assert shown.count('class="gp-group"') == 9
+
+
+def test_an_action_opens_its_findings(capture, page):
+    best = capture.read("from marts.fixes where back_ms > 0 order by back_ms desc limit 1")
+    shown = sent(page)
+
+    assert best["what_to_do"].item() in shown
+    assert "fix=" in shown
+
+
+def test_folds_are_read_once_they_are_open(capture, visit, page):
+    assert all(
+        len(frame.value) == 0 or "wasted" not in str(frame.value) for frame in page.dataframe
+    )
+
+    opened = visit(capture, waste_team="research")
+    assert links(opened)["Statement of research"]["team"] == ["research"]
+    lost = capture.read("select sum(wasted_ms) / 60000 from marts.goodput_summary").item()
+    (frame,) = (f.value for f in opened.dataframe if "wasted_gpu_min" in f.value)
+    assert frame["wasted_gpu_min"].sum() == pytest.approx(float(lost))
+
+
+def test_the_parts_of_a_waterfall_add_up_to_both_totals():
+    names = [f"g{n}" for n in range(8)]
+    now, then = (
+        pl.DataFrame({"category": names, "label": names, "colour": names, "wasted_cost": costs})
+        for costs in ([1.0, 2, 3, 4, 5, 6, 7, None], [0.0, 5, 3, 3, 1, 9, 2, 4])
+    )
+
+    rows = moved.changes(now, then, "wasted_cost")
+
+    assert sum(amount for _, amount, _ in rows) == pytest.approx(28 - 27)
+    assert len(rows) == moved.SHOWN + 1
+    assert rows[-1][0] == "others"
+    assert "g2" not in {label for label, *_ in rows}, "it did not move"
 
 
 def test_by_team_says_who_caused_what():
@@ -61,9 +194,21 @@ def test_by_team_says_who_caused_what():
     assert teams["cv"]["wasted_cost"] is None, "not known, which is not zero"
 
 
-def test_the_tiles_have_lines_over_time(priced, visit):
-    app = visit(priced)
+def test_goodput_is_compared_with_the_half_before(capture, visit):
+    first, last = extent_ms(capture)
+    length = (last - first) // 2
+    now = Scope(from_ms=last - length, to_ms=last)
+    then = replace(now, from_ms=last - 2 * length, to_ms=last - length)
+    begin = pl.Series([now.from_ms]).cast(pl.Datetime("ms"))[0].isoformat(timespec="milliseconds")
 
-    lines = {metric.label: list(metric.proto.chart_data) for metric in app.metric}
-    assert set(lines["Capacity"]) == {4.0 * HOUR_MS}, "of whole hours"
-    assert max(lines["Allocated (% of available)"]) == 1
+    shown = sent(visit(capture, **{"from": f"{begin}Z"}))
+
+    ratio = "select goodput_ratio from marts.goodput_summary"
+    points = 100 * (capture.read(ratio, scope=now).item() - capture.read(ratio, scope=then).item())
+    assert f"{abs(points):.1f} points" in shown
+    assert "No earlier window" not in shown
+
+
+def test_without_an_earlier_window_the_page_says_so(page):
+    assert "No earlier window to compare with" in sent(page)
+    assert "no data from before this range" in plain(page)

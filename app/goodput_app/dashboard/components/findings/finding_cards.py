@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-SEVERITY_COLOURS: dict[str, theme.Badge] = {"critical": "red", "warning": "orange", "info": "gray"}
+SEVERITY_COLOURS: dict[str, theme.Badge] = {"page": "red", "ticket": "orange", "note": "gray"}
 
 
 def fixes(frame: pl.DataFrame, ids: pl.Series) -> None:

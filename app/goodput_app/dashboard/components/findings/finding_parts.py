@@ -12,7 +12,7 @@ from goodput_app.access import finding_state, rows
 from goodput_app.access.current import current_identity, is_sign_in_required
 from goodput_app.access.identity import Action as Allowed
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import places, scope_bar, states, tables
+from goodput_app.dashboard.components import places, redraw, scope_bar, states, tables
 from goodput_app.dashboard.components.findings import finding_cards
 from goodput_app.dashboard.components.findings.finding_cards import SEVERITY_COLOURS
 from goodput_app.dashboard.components.rows import cards
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 PAGE = "pages/open_findings.py"
 OPEN_STATES = ("open", "acknowledged")
-TOP_FIXES = 5
 INBOX_MAX = 1_200  # rows of the table: more would take over 700 kB
 OLD = timedelta(seconds=60)  # findings that are shown until newer ones are there
 FIXES = {
@@ -159,27 +158,10 @@ def follow(scope: Scope, shown: findings.Found | None) -> None:
     if shown is None:
         states.follows("Findings", lambda: findings.has_newer(scope, shown))
     elif not findings.is_evaluated(scope):
-        scope_bar.draw_again_when("findings", lambda: findings.has_newer(scope, shown))
+        redraw.draw_again_when("findings", lambda: findings.has_newer(scope, shown))
         if datetime.now(UTC).replace(tzinfo=None) - shown.evaluated_at > OLD:
             at = time_zone.moment(shown.evaluated_at)
             st.caption(f"Findings of {at}; newer ones are being evaluated.")
-
-
-def top_fixes(frame: pl.DataFrame) -> None:
-    """Draw the first rows of the fix list, which open the page of findings."""
-    if frame.is_empty():
-        st.caption("Nothing to do in this time range.")
-        return
-    first = frame.filter(pl.col("back_high_ms") > 0).head(TOP_FIXES)
-    with cards.table_of("fix"):
-        picked = _pick_fix(first)
-    finding_cards.fixes(first, fix_ids(first))
-    params = scope_bar.carried()
-    if picked is not None:
-        where(picked)
-        params |= {"fix": st.query_params["fix"]}
-    label = "Open all findings" if picked is None else "Open its findings"
-    st.page_link(PAGE, label=label, icon=":material/flag:", query_params=params)
 
 
 def _pick_fix(fixes: pl.DataFrame) -> dict[str, Any] | None:
@@ -316,7 +298,7 @@ def one(row: Mapping[str, Any]) -> None:
                 f"**{theme.markdown_text(row['said_by'])}** says{theme.markdown_text(said)}"
             )
         where(row)
-        _say(row)
+        say(row)
 
 
 def _recurrence(gpu_uuid: str) -> None:
@@ -334,7 +316,7 @@ def where(row: Mapping[str, Any]) -> None:
     places.links({**row, "run_id": row.get("run_name") or row.get("run_key")})
 
 
-def _say(row: Mapping[str, Any]) -> None:
+def say(row: Mapping[str, Any]) -> None:
     """Draw the form with which a person acknowledges, dismisses or reopens a finding."""
     key, who = row["finding_key"], current_identity()
     if not who.may(Allowed.SET_FINDING_STATE):

@@ -4,7 +4,7 @@
 -- access: team
 -- evaluated: first
 -- finding_key: the same for one rule and subject as long as both exist; state.finding_actions refers to it
--- kind, severity: critical, warning, info; title, owner, effort, fix: of the rule
+-- kind, severity: page, ticket, note; title, owner, effort, fix: of the rule
 -- since_at, until_at: first and last evidence inside the window; until_at null: it is still so
 -- is_open: seen in the half hour before the end of the evidence; else it has closed by itself
 -- state: open, closed, acknowledged, dismissed (what people said of it), note: their last words
@@ -157,7 +157,7 @@ merged as (
                 severity: severity, confidence: confidence, evidence: evidence, cause: cause, what_to_do: what_to_do,
                 team: team
             },
-            (case severity when 'critical' then 3 when 'warning' then 2 else 1 end, evidence is not null, since_ms)
+            (-severity_rank(severity), evidence is not null, since_ms)
         ) as worst
     from numbered
     group by rule, cluster, node, gpu_uuid, run_key, detail, episode

@@ -17,9 +17,7 @@ select
     target,
     count(*) as findings,
     count_if(is_open)::bigint as open_findings,
-    case max(case severity when 'critical' then 3 when 'warning' then 2 else 1 end)
-        when 3 then 'critical' when 2 then 'warning' else 'info'
-    end as severity,
+    arg_min(severity, severity_rank(severity)) as severity,
     arg_max(first, place).title as title,
     arg_max(first, place).what_to_do as what_to_do,
     arg_max(first, place).evidence as evidence,
@@ -52,7 +50,7 @@ from (
             title: title, what_to_do: what_to_do, evidence: evidence, rule: rule, finding_key: finding_key,
             since_at: since_at, run_key: run_key, node: node, gpu_uuid: gpu_uuid, confidence: confidence
         } as first,
-        (back_ms, coalesce(gpu_ms, 0), case severity when 'critical' then 3 when 'warning' then 2 else 1 end, finding_key)
+        (back_ms, coalesce(gpu_ms, 0), -severity_rank(severity), finding_key)
             as place
     from marts.findings
     where state <> 'dismissed'

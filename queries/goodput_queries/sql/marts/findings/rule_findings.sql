@@ -5,7 +5,7 @@
 -- detail: what distinguishes two findings of one subject: a code, a port, a source, an engine
 -- until_ms: null: it still is
 -- gpu_ms, cost: GPU time concerned; null: not a time
--- severity: as the rule's select says, else of the rule; a warning of less than a GPU-hour is info
+-- severity: as the rule's select says, else of the rule; a ticket of less than a GPU-hour is a note
 select
     found.rule,
     found.cluster,

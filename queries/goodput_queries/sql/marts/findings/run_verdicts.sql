@@ -60,7 +60,7 @@ candidates as (
     union all
     select
         rule, cluster, node, gpu_uuid, run_key, run_key, null, gpu_ms, cost, gpu_ms / nullif(held_gpu_ms, 0), 1,
-        loss_severity('warning', gpu_ms), confidence, null, null, evidence
+        loss_severity('ticket', gpu_ms), confidence, null, null, evidence
     from marts.low_use
     where rule = 'unused_gpus' and run_key is not null and run_key not in (select of_run_key from large_losses)
 ),

@@ -1,8 +1,6 @@
-"""Parts of the Overview: which teams lose most, and what changed since the window before."""
+"""Which teams lose most, with the way to their pages."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import polars as pl
 import streamlit as st
@@ -10,13 +8,8 @@ import streamlit as st
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import places, scope_bar, tables
 from goodput_app.dashboard.data import ledger_groups
-from goodput_app.text import units
-
-if TYPE_CHECKING:
-    from goodput_queries.scope import Scope
 
 NO_TEAM = "(no team)"
-MOVED_SHOWN = 12
 TEAMS = {
     "team": "Team",
     "wasted_cost": "Wasted cost",
@@ -28,12 +21,6 @@ TEAMS = {
     "unallocated_ms": "Unallocated",
     "executing_idle_ms": "Executing idle",
 }
-MOVED = {
-    "label": "Group",
-    "team": "Team",
-    "change_ms": "Change of waste",
-    "change_cost": "Change of wasted cost",
-}
 PAGES = {  # of a team
     "pages/fleet_overview.py": ("Overview", ":material/dashboard:"),
     "pages/all_runs.py": ("Runs", ":material/play_circle:"),
@@ -41,7 +28,7 @@ PAGES = {  # of a team
 }
 
 
-def teams(waste: pl.DataFrame, idle: pl.DataFrame) -> None:
+def draw(waste: pl.DataFrame, idle: pl.DataFrame) -> None:
     """Draw what each team lost, with the way to its pages.
 
     waste: marts.waste_by_team; idle: marts.executing_idle_by_team
@@ -56,7 +43,7 @@ def teams(waste: pl.DataFrame, idle: pl.DataFrame) -> None:
     more = [name for name in TEAMS if name.endswith(unit) or name == "executing_idle_ms"]
     picked = tables.pick(_named(frame), TEAMS, "waste_team", ids, rows=8, hidden=more)
     if picked is None:
-        st.caption("The rows add up to the tile Wasted. Select a row for the pages of the team.")
+        st.caption("The rows add up to what was wasted. Select a row for the pages of the team.")
         return
     places.facts(picked, {name: TEAMS[name] for name in more})
     if team := st.query_params["waste_team"]:
@@ -67,25 +54,6 @@ def teams(waste: pl.DataFrame, idle: pl.DataFrame) -> None:
                 st.page_link(page, label=label, icon=icon, query_params=params)
 
 
-def moved(scope: Scope, earlier: Scope) -> None:
-    """Draw by how much each group and team lost more or less than in the window before."""
-    rows = ledger_groups.moved(
-        ledger_groups.waste(scope),
-        ledger_groups.waste(earlier),
-        units.money_decimals(),
-        MOVED_SHOWN,
-    )
-    if rows.is_empty():
-        st.caption("Nothing changed.")
-        return
-    is_row = ~pl.col("label").is_in([ledger_groups.OTHERS, ledger_groups.TOTAL])
-    tables.show(_named(rows, is_row), MOVED, "moved", rows=MOVED_SHOWN + 2)
-    st.caption("The rows add up to the last one, the change of the tile Wasted.")
-
-
-def _named(frame: pl.DataFrame, where: pl.Expr | None = None) -> pl.DataFrame:
+def _named(frame: pl.DataFrame) -> pl.DataFrame:
     """Return the rows with a name for those of no team."""
-    is_nobody = pl.col("team").is_null() & (pl.lit(True) if where is None else where)
-    return frame.with_columns(
-        pl.when(is_nobody).then(pl.lit(NO_TEAM)).otherwise("team").alias("team")
-    )
+    return frame.with_columns(pl.col("team").fill_null(NO_TEAM))

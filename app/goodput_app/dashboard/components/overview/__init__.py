@@ -1,0 +1,1 @@
+"""The panels of the Overview: status, ledger, first actions, what moved, teams."""

@@ -1,0 +1,83 @@
+"""What to do first: the three actions that save most money in the time range."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from goodput_app.dashboard.components import scope_bar
+from goodput_app.dashboard.components.findings import finding_parts
+from goodput_app.dashboard.figures.bars import text_of
+from goodput_app.text import units
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
+
+SHOWN = 3
+CENT = 0.005
+LOOK = """<style>
+.gp-action { display: grid; grid-template-columns: 20px minmax(0, 3.4fr) minmax(0, 1fr)
+  minmax(0, 1.15fr) minmax(0, 1fr); column-gap: 12px; align-items: start; font-size: 0.92rem; }
+.gp-action small { font-size: 0.82rem; opacity: 0.85; display: block; overflow-wrap: anywhere; }
+.gp-action > :nth-child(1) { font-weight: 700; }
+.gp-action > :nth-child(n+4) { text-align: right; }
+.st-key-actions { min-height: 240px; }
+.st-key-actions [data-testid="stPageLink-NavLink"] p { font-size: 0.9rem; font-weight: 600; }
+.st-key-actions [data-testid="stColumn"] [data-testid="stPageLink-NavLink"]
+  { border: 1px solid currentColor; border-radius: 6px; padding: 4px 12px; }
+@media (max-width: 640px) {
+  .gp-action { grid-template-columns: 20px minmax(0, 2fr) minmax(0, 1fr); }
+  .gp-action > :nth-child(3), .gp-action > :nth-child(5) { display: none; }
+}
+</style>"""
+
+
+def draw(fixes: pl.DataFrame) -> None:
+    """Draw the first rows of the fix list, each with the way to its findings.
+
+    fixes: rows of marts.fixes, what saves most first
+    """
+    if fixes.is_empty():
+        st.caption("Nothing to do in this time range.")
+        return
+    shown = fixes.head(SHOWN)
+    ids = finding_parts.fix_ids(shown)
+    for number, (row, key) in enumerate(zip(shown.iter_rows(named=True), ids, strict=True), 1):
+        text, button = st.columns([6, 0.85], vertical_alignment="center")
+        text.html(_row(number, row))
+        with button:
+            st.page_link(
+                finding_parts.PAGE,
+                label="Open",
+                query_params=scope_bar.carried() | {"fix": key},
+            )
+    if fixes.height > SHOWN:
+        label = f"All {fixes.height} actions"
+        st.page_link(finding_parts.PAGE, label=label, query_params=scope_bar.carried())
+
+
+def _row(number: int, row: Mapping[str, Any]) -> str:
+    open_now = row["open_findings"]
+    where = f"{row['target'] or 'the fleet'}"
+    if row["findings"] > 1:
+        where += f" · {row['findings']:,} findings, of which {open_now:,} open"
+    return (
+        f'<div class="gp-action"><div>{number}</div>'
+        f"<div><b>{text_of(row['what_to_do'])}</b><small>{text_of(where)}</small></div>"
+        f"<div>{text_of(row['owner'])}<small>{text_of(row['effort'])}</small></div>"
+        f"<div><b>{text_of(units.cost(row['back_cost']))}</b><small>{_bounds(row)}</small></div>"
+        f"<div>{units.gpu_time(row['back_ms'])}<small>{text_of(row['confidence'])}</small></div>"
+        "</div>"
+    )
+
+
+def _bounds(row: Mapping[str, Any]) -> str:
+    low, high = row["back_low_cost"], row["back_high_cost"]
+    if low is None or high is None:
+        return ""
+    if high - low < CENT:
+        return "measured"
+    return text_of(f"{units.cost(low)} to {units.cost(high)}")

@@ -1,0 +1,178 @@
+"""Goodput and what was wasted, with their change, and where the rest of the capacity went."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.dashboard.components import scope_bar, tables
+from goodput_app.dashboard.figures import bars
+from goodput_app.dashboard.figures.bars import text_of
+from goodput_app.text import glossary, headline, units
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from goodput_app.dashboard.like_for_like import Compared
+
+HEALTH_PAGE, RUNS_PAGE = "pages/node_health.py", "pages/all_runs.py"
+WASTE_PAGE = "pages/idle_gaps.py"
+PAGES = {"useful": RUNS_PAGE, "not_available": HEALTH_PAGE}  # of a group; all others: Waste
+CATEGORIES = {
+    "label": "Category",
+    "share_ratio": "Share of capacity",
+    "gpu_ms": "GPU time",
+    "gpu_hi_ms": "At most",
+    "cost": "Cost",
+    "definition": "Definition",
+}
+POINT = 0.0005  # of a change: less reads as none
+LOOK = """<style>
+.gp-head { display: flex; flex-wrap: wrap; gap: 4px 28px; align-items: center; }
+.gp-big { font-size: 2.3rem; font-weight: 700; line-height: 1.1; }
+.gp-wasted { font-size: 1.35rem; font-weight: 700; }
+.gp-head small, .gp-group small { font-size: 0.82rem; opacity: 0.85; }
+.gp-pill { display: inline-block; border: 1px solid rgba(128, 138, 153, 0.6); border-radius: 3px;
+  padding: 0 7px; font-weight: 600; font-size: 0.86rem; }
+.gp-right { margin-left: auto; text-align: right; }
+.gp-group { font-size: 0.82rem; line-height: 1.4; }
+.gp-group b { font-size: 0.98rem; }
+.st-key-groups [data-testid="stHorizontalBlock"] { gap: 0.5rem; }
+.st-key-groups [data-testid="stPageLink-NavLink"] { padding: 0; min-height: 0; }
+.st-key-groups [data-testid="stPageLink-NavLink"] :is(span, p)
+  { white-space: normal; font-size: 0.82rem; line-height: 1.25; }
+.st-key-groups [data-testid="stPageLink"] { min-height: 2.1rem; }
+@media (max-width: 1100px) {
+  .st-key-groups [data-testid="stHorizontalBlock"] { flex-wrap: wrap; flex-direction: row; }
+  .st-key-groups [data-testid="stColumn"] { flex: 1 1 30%; min-width: 30%; width: auto; }
+}
+</style>"""
+
+
+def draw(
+    summary: Mapping[str, Any],
+    first: headline.Headline,
+    groups: pl.DataFrame,
+    compared: Compared | None,
+) -> None:
+    """Draw the headline and the ledger as one bar with its groups.
+
+    summary: a row of marts.goodput_summary; groups: `ledger_groups.grouped`
+    """
+    with st.container(border=True, gap="xsmall"):
+        st.html(_headline(summary, first, compared))
+        parts = [
+            bars.Part(row["label"], row["gpu_ms"], row["colour"], _hover(row))
+            for row in groups.iter_rows(named=True)
+        ]
+        st.html(bars.stacked(parts, "Ledger, shares of the capacity"))
+        moved = {} if compared is None else _points(compared.now, compared.then)
+        with st.container(key="groups"):
+            columns = st.columns(groups.height, gap="small")
+        capacity = int(groups["gpu_ms"].sum())
+        for column, row in zip(columns, groups.iter_rows(named=True), strict=True):
+            with column, st.container(gap=None):
+                _group(row, capacity, moved.get(row["category"]))
+        st.caption(_caption(first, is_compared=compared is not None))
+
+
+def categories(frame: pl.DataFrame) -> None:
+    """Draw the table of all categories that have time. frame: marts.ledger_by_category."""
+    used = frame.filter(pl.col("gpu_ms") > 0).sort("gpu_ms", descending=True)
+    tables.show(used, CATEGORIES, "categories", rows=used.height)
+
+
+def _headline(
+    summary: Mapping[str, Any],
+    first: headline.Headline,
+    compared: Compared | None,
+) -> str:
+    capacity = f"of {units.gpu_time(summary['capacity_ms'])}"
+    bound = text_of("; ".join(filter(None, (capacity, first.bound))))
+    of = units.cost(summary["capacity_cost"])
+    amounts = (summary["wasted_cost"], summary["capacity_cost"])
+    share = summary["wasted_ms"] / summary["capacity_ms"] if summary["capacity_ms"] else None
+    wasted = f"{units.gpu_time(summary['wasted_ms'])} = {units.percent(share)} of the capacity"
+    meaning = text_of(glossary.hover(first.label) or "")
+    change, grown = _changes(compared, is_goodput=first.rung == "goodput")
+    return (
+        f'<div class="gp-head"><div class="gp-big" title="{meaning}">{text_of(first.text)}</div>'
+        f"<div><b>{text_of(first.label)}</b><br><small>{bound}</small></div>"
+        f"<div>{change}</div>"
+        f'<div class="gp-right"><span class="gp-wasted">'
+        f"{text_of(units.cost(summary['wasted_cost'], beside=amounts))}</span> wasted "
+        f"of {text_of(of)}<br><small>{text_of(wasted)}</small> {grown}</div></div>"
+    )
+
+
+def _changes(compared: Compared | None, *, is_goodput: bool) -> tuple[str, str]:
+    """Return the change of goodput and of the wasted cost, as HTML."""
+    if compared is None:
+        return "<small>No earlier window to compare with</small>", ""
+    windows, change = compared.windows, compared.change
+    grown, pair = "", (compared.now["wasted_cost"], compared.then["wasted_cost"])
+    if all(column.count() for column in pair) and (before := float(pair[1].sum())):
+        difference = float(pair[0].sum()) - before
+        text = (
+            f"{units.sign_of(difference)}{units.cost(abs(difference))}, {difference / before:+.1%}"
+        )
+        grown = f'<span class="gp-pill">{text_of(text)}</span>'
+    if change is None or not is_goodput:
+        return f"<small>Compared with {text_of(windows.name)}</small>", grown
+    text = f"{_arrow(change.ratio)}{_shown(change.ratio).lstrip('+')} points"
+    if not change.is_certain:
+        text += ", direction not certain"
+    second = f"against {windows.name}"
+    if change.classified is not None:
+        second += f"; {_shown(change.classified)} points of classified time"
+    return (
+        f'<span class="gp-pill">{text_of(text)}</span><br><small>{text_of(second)}</small>',
+        grown,
+    )
+
+
+def _points(now: pl.DataFrame, then: pl.DataFrame) -> dict[str, float]:
+    """Return by how many points the share of each group moved."""
+    left, right = (
+        {row["category"]: row["gpu_ms"] / total for row in side.iter_rows(named=True)}
+        if (total := side["gpu_ms"].sum())
+        else {}
+        for side in (now, then)
+    )
+    return {name: share - right[name] for name, share in left.items() if name in right}
+
+
+def _group(row: Mapping[str, Any], capacity_ms: int, moved: float | None) -> None:
+    page = PAGES.get(row["category"], WASTE_PAGE)
+    params = scope_bar.carried()
+    if page == WASTE_PAGE:
+        params |= {"category": row["largest"]}
+    st.page_link(page, label=row["label"], query_params=params, help=_hover(row))
+    share = row["gpu_ms"] / capacity_ms if capacity_ms else None
+    change = "" if moved is None else f" <small>{_shown(moved)}</small>"
+    st.html(
+        f'<div class="gp-group">{bars.key(row["colour"])} <b>{units.percent(share)}</b>{change}<br>'
+        f"{units.gpu_time(row['gpu_ms'])}<br>{text_of(units.cost(row['cost']))}</div>"
+    )
+
+
+def _caption(first: headline.Headline, *, is_compared: bool) -> str:
+    change = ", change in points" if is_compared else ""
+    notes = "; ".join(first.notes)
+    said = f"Share of capacity{change}, GPU time, cost."
+    return f"{said} {notes[:1].upper()}{notes[1:]}." if notes else said
+
+
+def _hover(row: Mapping[str, Any]) -> str:
+    amount = f"{units.gpu_time(row['gpu_ms'])}, {units.cost(row['cost'])}"
+    return f"{row['label']}: {amount}" + (f" ({row['definition']})" if row["definition"] else "")
+
+
+def _shown(change: float) -> str:
+    return "0.0" if abs(change) < POINT else f"{units.sign_of(change)}{abs(100 * change):.1f}"
+
+
+def _arrow(change: float) -> str:
+    return "" if abs(change) < POINT else "▲ " if change > 0 else "▼ "

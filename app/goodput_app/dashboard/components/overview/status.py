@@ -1,0 +1,266 @@
+"""The first sentence of the Overview: what is wrong now, whatever time range is shown.
+
+It names the worst open finding with its effect and owner, the other pages and tickets, and which
+clusters are not checked, since their data end earlier.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.access.current import current_identity
+from goodput_app.access.identity import Action as Allowed
+from goodput_app.dashboard import theme, time_zone
+from goodput_app.dashboard.components import places, scope_bar
+from goodput_app.dashboard.components.findings import finding_parts
+from goodput_app.dashboard.figures.bars import text_of
+from goodput_app.text import units
+from goodput_app.text.sentences import sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from goodput_app.dashboard.data.findings import Found
+    from goodput_app.dashboard.scope import View
+
+WANTED = ("page", "ticket")
+FAULTS = ("health", "failures", "hangs", "network", "numerics", "hosts", "throttling")
+OTHERS_SHOWN = 4
+UNCHECKED_AFTER = timedelta(minutes=15)
+AROUND = timedelta(minutes=30)  # of an event, on the page that it opens
+MINUTE_S = 60.0
+WORDS = {"page": "Page", "ticket": "Ticket", "ok": "OK", "partial": "Partial", "wait": "Checking"}
+MARKS = {"page": "⬣", "ticket": "▲", "ok": "✓", "partial": "▲", "wait": ""}
+COLOURS = {"page": "#b3201f", "ticket": "#cc8514"}
+LOOK = """<style>
+[class*="st-key-status_"] { border: 1px solid rgba(128, 138, 153, 0.35); border-left-width: 6px;
+  border-radius: 4px; padding: 10px 14px 8px 14px; min-height: 118px; }
+.st-key-status_page { background: rgba(194, 48, 47, 0.12); border-left-color: #b3201f; }
+.st-key-status_ticket, .st-key-status_partial
+  { background: rgba(224, 145, 20, 0.14); border-left-color: #cc8514; }
+.st-key-status_ok { background: rgba(21, 154, 92, 0.12); border-left-color: #117a49; }
+.gp-said { font-size: 1.2rem; font-weight: 600; line-height: 1.35; overflow-wrap: anywhere; }
+.gp-detail { font-size: 0.92rem; margin-top: 2px; }
+.gp-detail .gp-evidence { display: block; white-space: nowrap; overflow: hidden;
+  text-overflow: ellipsis; }
+.gp-word { display: inline-block; font-size: 0.82rem; font-weight: 700; border-radius: 3px;
+  padding: 1px 8px; margin-right: 10px; text-transform: uppercase; vertical-align: 2px;
+  border: 1.5px solid currentColor; }
+.gp-word.page { background: #b3201f; border-color: #b3201f; color: #ffffff; }
+.gp-word.ticket, .gp-word.partial { background: #fff5e0; border-color: #cc8514; color: #7a4a00; }
+.gp-word.ok { background: #e9f7f0; border-color: #117a49; color: #0c5a36; }
+[class*="st-key-status_"] [data-testid="stPageLink-NavLink"],
+.gp-links [data-testid="stPageLink-NavLink"] { padding: 0 4px; min-height: 0; }
+[class*="st-key-status_"] :is([data-testid="stPageLink-NavLink"], [data-testid="stMarkdown"]) p
+  { font-size: 0.88rem; }
+.st-key-status_others [data-testid="stPageLink-NavLink"] p
+  { text-decoration: underline; text-underline-offset: 3px; }
+.st-key-status_others { border: 0 !important; min-height: 0 !important; padding: 0 !important;
+  row-gap: 0 !important; }
+.st-key-status_do { border: 0 !important; min-height: 0 !important; padding: 0 !important; }
+.st-key-status_do [data-testid="stPageLink-NavLink"] { border: 1px solid currentColor;
+  border-radius: 6px; padding: 5px 12px; }
+.st-key-status_do [data-testid="stPageLink-NavLink"] p { font-weight: 600; }
+</style>"""
+
+
+@dataclass(frozen=True)
+class Status:
+    """What the sentence says. kind: a key of WORDS; first: the finding that it is about."""
+
+    kind: str
+    said: str
+    detail: str
+    first: dict[str, Any] | None = None
+
+
+def open_now(findings: pl.DataFrame) -> pl.DataFrame:
+    """Return the open pages and tickets, the worst first: what is broken before what is unused.
+
+    findings: rows of marts.findings, by severity and cost
+    """
+    now = findings.filter(
+        pl.col("is_open")
+        & pl.col("state").is_in(finding_parts.OPEN_STATES)
+        & pl.col("severity").is_in(WANTED)
+    )
+    is_less = [pl.col("severity") != WANTED[0], ~pl.col("kind").is_in(FAULTS)]
+    return now.sort(*is_less, maintain_order=True)
+
+
+def draw(
+    found: Found | None, rules: int, clusters: pl.DataFrame, outages: pl.DataFrame, view: View
+) -> None:
+    """Draw the sentence.
+
+    found: of the latest range, None while it is evaluated for the first time; rules: how many
+    there are; clusters: marts.clusters; outages: marts.node_outages
+    """
+    unchecked = _unchecked(clusters, view)
+    shown = status(found, rules, unchecked, outages, view)
+    with st.container(key=f"status_{shown.kind}", gap="xsmall"):
+        said, buttons = st.columns([4, 1.25], vertical_alignment="top")
+        with said:
+            st.html(
+                f'<div class="gp-said" role="heading" aria-level="2">{_word(shown.kind)}'
+                f'{text_of(shown.said)}</div><div class="gp-detail">{shown.detail}</div>'
+            )
+        row = st.container
+        with (
+            buttons,
+            row(key="status_do", horizontal=True, gap="small", horizontal_alignment="right"),
+        ):
+            if shown.first is not None:
+                _acknowledge(shown.first)
+                _open(shown.first)
+        if found is not None:
+            _others(found, shown.first, unchecked)
+
+
+def status(
+    found: Found | None, rules: int, unchecked: str, outages: pl.DataFrame, view: View
+) -> Status:
+    """Return what the sentence says; see `draw`. unchecked: which clusters are not checked."""
+    if found is None:
+        return Status("wait", "Rules are being evaluated", "What is wrong now follows.")
+    now = open_now(found.findings)
+    if not now.is_empty():
+        first = now.row(0, named=True)
+        said = sentence(first["title"], first["subject"] or "")
+        return Status(first["severity"], said, _detail(first, outages, view), first)
+    said = "No page and no ticket is open"
+    evaluated = f"{units.count(rules, 'rule')} evaluated"
+    closed = found.findings.filter((pl.col("severity") == "page") & ~pl.col("is_open"))
+    if not closed.is_empty():
+        last = closed.sort("until_at").row(-1, named=True)
+        ended = time_zone.moment(last["until_at"])
+        evaluated += f" · last page closed {text_of(ended)} ({text_of(last['subject'] or 'fleet')})"
+    return Status("partial" if unchecked else "ok", said, evaluated)
+
+
+def _detail(row: Mapping[str, Any], outages: pl.DataFrame, view: View) -> str:
+    """Return since when, what is known, what it costs, and who has it, as HTML.
+
+    A node that is being drained runs its jobs to their end: the outage begins before its loss.
+    """
+    length_s = (view.as_of - row["since_at"]).total_seconds()
+    of_it = outages.filter(
+        pl.col("end_at").is_null()
+        & (pl.col("cluster") == row["cluster"])
+        & (pl.col("node") == (row["node"] or ""))
+        & (pl.col("out_at") == row["since_at"])
+    )
+    began = row["since_at"] if of_it.is_empty() else of_it["start_at"].item(0)
+    lasts_s = (view.as_of - began).total_seconds()
+    since = f"Since {time_zone.moment(began)} ({units.duration(max(0.0, lasts_s))})"
+    if began < row["since_at"]:
+        since += f", out of use since {time_zone.moment_of(row['since_at'], began)}"
+    parts = [text_of(since)]
+    if row["cost"] is not None and length_s >= MINUTE_S:
+        parts.append(text_of(f"{units.cost(row['cost'] * 3600 / length_s)} an hour"))
+    if row["gpu_ms"]:
+        parts.append(text_of(f"{units.gpu_time(row['gpu_ms'])} so far"))
+    said = "not acknowledged"
+    if row["state"] == "acknowledged":
+        said = f"acknowledged by {text_of(row['said_by'] or 'an operator')}"
+    parts.append(f"owner <b>{text_of(row['owner'])}</b>, {said}")
+    evidence = text_of(row["evidence"] or "")
+    shown = f'<span class="gp-evidence" title="{evidence}">{evidence}</span>'
+    return f"{' · '.join(parts)}{shown}"
+
+
+def marks(outages: pl.DataFrame, view: View) -> list[tuple[datetime, str, str]]:
+    """Return when nodes went down or were drained in the time range: time, text, colour.
+
+    outages: marts.node_outages
+    """
+    return [
+        (at, f"{MARKS[kind]} {node} {state}", COLOURS[kind])
+        for at, node, state in outages.select("start_at", "node", "state").iter_rows()
+        if view.start <= at < view.end and (kind := "page" if state == "down" else "ticket")
+    ]
+
+
+def _word(kind: str) -> str:
+    mark = MARKS[kind]
+    return f'<span class="gp-word {kind}">{f"{mark} " if mark else ""}{WORDS[kind]}</span>'
+
+
+def _acknowledge(row: Mapping[str, Any]) -> None:
+    """Draw the button with which a person takes a finding, where they may and nobody has."""
+    may = current_identity().may(Allowed.SET_FINDING_STATE)
+    if may and row["state"] == "open":
+        with st.popover("Acknowledge", type="primary"):
+            finding_parts.say(row)
+
+
+def _open(row: Mapping[str, Any]) -> None:
+    times: tuple[datetime, datetime] | None = None
+    if row["node"]:
+        end = row["until_at"] or scope_bar.required_view().as_of
+        times = row["since_at"] - AROUND, end
+        places.to_node(row["node"], row["cluster"], times, verb="Open ")
+    elif row["run_key"] and row["run_name"]:
+        places.to_run(row["run_key"], row["run_name"])
+    else:
+        _link("Open finding", finding=row["finding_key"])
+
+
+def _others(found: Found, first: Mapping[str, Any] | None, unchecked: str) -> None:
+    """Draw the other pages and tickets by name, grouped by rule, and the number of notes."""
+    now = open_now(found.findings)
+    rest = now[1:]
+    notes = found.findings.filter(pl.col("is_open") & (pl.col("severity") == "note")).height
+    with st.container(
+        key="status_others", horizontal=True, gap="small", vertical_alignment="center"
+    ):
+        if first is not None:
+            st.markdown(f"**{_counts(rest, first['severity'])}**")
+        groups = rest.group_by("rule", maintain_order=True).agg(pl.len(), pl.all().first())
+        for row in groups.head(OTHERS_SHOWN).iter_rows(named=True):
+            if row["len"] == 1:
+                label = sentence(row["title"], row["subject"] or "")
+                _link(label, finding=row["finding_key"])
+            else:
+                _link(f"{row['title']} ({row['len']:,})", state="open", rules=row["rule"])
+        if unchecked:
+            st.markdown(theme.markdown_text(unchecked))
+        st.markdown(units.count(notes, "note"))
+        _link("All findings", state="open")
+
+
+def _counts(rest: pl.DataFrame, first: str) -> str:
+    pages, tickets = (rest.filter(pl.col("severity") == kind).height for kind in WANTED)
+    more = {"page": pages, "ticket": tickets}
+    said = [] if first == "page" else ["No page open"]
+    said += [f"{n:,} more {kind}{'' if n == 1 else 's'}" for kind, n in more.items() if n]
+    return ", ".join(said) or "Nothing else open"
+
+
+def _link(label: str, **params: str) -> None:
+    st.page_link(
+        finding_parts.PAGE,
+        label=theme.markdown_text(label, 60),
+        query_params=scope_bar.carried(**{"from": None, "to": None}) | params,
+    )
+
+
+def _unchecked(clusters: pl.DataFrame, view: View) -> str:
+    """Return which clusters have no data up to now, and how many GPUs that are; or nothing."""
+    if view.scope.cluster is not None:
+        clusters = clusters.filter(pl.col("cluster") == view.scope.cluster)
+    late = clusters.filter(pl.col("as_of_at") < view.now - UNCHECKED_AFTER).sort("as_of_at")
+    named = [
+        f"{theme.printable(row['cluster'])} after {time_zone.moment(row['as_of_at'])}"
+        + (f" ({units.count(row['gpus'], 'GPU')})" if row["gpus"] else "")
+        for row in late.head(2).iter_rows(named=True)
+    ]
+    if late.height > len(named):
+        named.append(f"{late.height - len(named)} more clusters")
+    return f"Not checked: {', '.join(named)}" if named else ""

@@ -1,0 +1,172 @@
+"""Change against an earlier window, over the clusters and hours that both windows cover.
+
+The earlier window is the same hours of the week before; where nothing is known of them, the window
+before, as long as this one. What one of the two windows lacks is left out of both, and named.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from goodput_app.dashboard import theme
+from goodput_app.text import units
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from goodput_queries.scope import Scope
+
+WEEK_MS = timedelta(days=7) // timedelta(milliseconds=1)
+ALIKE = 0.02  # of the window: clusters end seconds apart
+LEAST_COMMON = 0.5  # of the window that a cluster has in both: less says little of it
+EVIDENCE_TOLERANCE = 0.05  # of the capacity that evidence classifies
+UNSETTLED = "unsettled"
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Scopes of equal length to compare, this range's first; and what is left out, with reasons.
+
+    name: of the earlier window; common_ms: how long both are
+    """
+
+    name: str
+    pairs: tuple[tuple[Scope, Scope], ...]
+    left_out: tuple[str, ...] = ()
+    common_ms: int = 0
+
+
+@dataclass(frozen=True)
+class Change:
+    """How far goodput moved, in shares of the capacity of each window.
+
+    ratio: of the lower bound; classified: of the share of classified time that was goodput, None
+    where a window has none
+    """
+
+    ratio: float
+    classified: float | None
+    is_certain: bool
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Groups of the ledger in both windows, and how far goodput moved (None: no capacity)."""
+
+    windows: Windows
+    now: pl.DataFrame
+    then: pl.DataFrame
+    change: Change | None
+
+
+def windows(scope: Scope, clusters: pl.DataFrame) -> Windows | None:
+    """Return what a window can be compared with; None where nothing from before is known.
+
+    clusters: marts.clusters
+    """
+    if scope.from_ms is None or scope.to_ms is None:
+        return None
+    if scope.cluster is not None:
+        clusters = clusters.filter(pl.col("cluster") == scope.cluster)
+    spans = list(_spans(clusters))
+    length = scope.to_ms - scope.from_ms
+    week = [(WEEK_MS, "the same hours of the week before")] if length <= WEEK_MS else []
+    for shift, name in (*week, (length, f"the {units.duration(length / 1000)} before")):
+        if (found := _compared(scope, spans, shift, name)) is not None:
+            return found
+    return None
+
+
+def _spans(clusters: pl.DataFrame) -> Iterator[tuple[str, int, int]]:
+    """Return the name and the first and last millisecond of each cluster."""
+    epochs = pl.col("first_at", "as_of_at").dt.epoch("ms")
+    yield from clusters.sort("cluster").select("cluster", epochs).iter_rows()
+
+
+def _compared(
+    scope: Scope, spans: list[tuple[str, int, int]], shift: int, name: str
+) -> Windows | None:
+    start, end = scope.from_ms or 0, scope.to_ms or 0
+    length = end - start
+    common: dict[str, tuple[int, int]] = {}
+    left_out = []
+    for cluster, first, last in spans:
+        begin, stop = max(start, first + shift), min(end, last)
+        if stop - begin >= LEAST_COMMON * length:
+            common[cluster] = begin, stop
+        elif why := _reason(first, last, (start, end), shift, name):
+            left_out.append(f"{theme.printable(cluster)} ({why})")
+    if not common:
+        return None
+    begin, stop = max(b for b, _ in common.values()), min(s for _, s in common.values())
+    if not left_out and length - (stop - begin) <= ALIKE * length:
+        parts = [replace(scope, from_ms=begin, to_ms=stop)]
+    else:
+        parts = [
+            replace(scope, cluster=cluster, from_ms=b, to_ms=s)
+            for cluster, (b, s) in common.items()
+        ]
+    pairs = tuple((part, _earlier(part, shift)) for part in parts)
+    shortest = min(s - b for b, s in common.values())
+    return Windows(name, pairs, tuple(left_out), shortest)
+
+
+def _reason(first: int, last: int, window: tuple[int, int], shift: int, name: str) -> str | None:
+    """Return why a cluster is left out; None for one that has no data in either window."""
+    start, end = window
+    is_now, is_then = last > start and first < end, last + shift > start and first + shift < end
+    if is_now and is_then and (common := min(end, last) - max(start, first + shift)) > 0:
+        return f"data of {units.duration(common / 1000)} in both"
+    if is_now:
+        return f"no data in {name}"
+    return "no data in this range" if is_then else None
+
+
+def _earlier(scope: Scope, shift: int) -> Scope:
+    return replace(scope, from_ms=(scope.from_ms or 0) - shift, to_ms=(scope.to_ms or 0) - shift)
+
+
+def summed(ledgers: list[pl.DataFrame]) -> pl.DataFrame:
+    """Return the sum of ledgers, which have the same categories; no price is not a cost of 0.
+
+    ledgers: of marts.ledger_by_category
+    """
+    priced = pl.when(pl.col("cost").count() > 0).then(pl.col("cost").sum()).alias("cost")
+    fixed = pl.exclude("category", "gpu_ms", "cost", "gpu_hi_ms", "share_ratio", "unpriced_gpu_ms")
+    return (
+        pl.concat(ledgers)
+        .group_by("category", maintain_order=True)
+        .agg(fixed.first(), pl.col("gpu_ms").sum(), priced)
+    )
+
+
+def change(now: pl.DataFrame, then: pl.DataFrame) -> Change | None:
+    """Return how far goodput moved; None where a window has no capacity.
+
+    The direction is certain where the lower bound and the share of classified time moved the same
+    way, and evidence classifies about as much of both. now, then: of `summed`
+    """
+    if (left := _shares(now)) is None or (right := _shares(then)) is None:
+        return None
+    ratio = left["goodput"] - right["goodput"]
+    known = [1 - shares[UNSETTLED] for shares in (left, right)]
+    classified = None
+    if all(known):
+        classified = left["goodput"] / known[0] - right["goodput"] / known[1]
+    is_same_way = classified is not None and ratio * classified >= 0
+    return Change(ratio, classified, is_same_way and abs(known[0] - known[1]) <= EVIDENCE_TOLERANCE)
+
+
+def _shares(ledger: pl.DataFrame) -> Mapping[str, float] | None:
+    """Return the share of the capacity that is goodput, and that is not settled."""
+    capacity = ledger["gpu_ms"].sum()
+    if not capacity:
+        return None
+    return {
+        kind: int(ledger.filter(pl.col("kind") == kind)["gpu_ms"].sum()) / int(capacity)
+        for kind in ("goodput", UNSETTLED)
+    }
