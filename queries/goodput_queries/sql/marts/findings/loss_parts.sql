@@ -77,6 +77,15 @@ hung as (
     group by attempts.attempt_key
 ),
 
+-- ends whose node was down or drained after them
+taken_out as (
+    select distinct culprits.attempt_key
+    from marts.failure_nodes as culprits
+    inner join intermediate.int_attempts as attempts using (attempt_key)
+    inner join marts.node_outages as outages on culprits.cluster = outages.cluster and culprits.node = outages.node
+    where culprits.place = 1 and (outages.end_at is null or epoch_ms(outages.end_at) >= attempts.end_ms)
+),
+
 endings as (
     select
         causes.attempt_key,
@@ -94,13 +103,18 @@ endings as (
         end as node,
         hung.culprit.gpu_uuid as gpu_uuid,
         causes.cause || ' (' || causes.evidence || ')' as cause,
-        -- whoever cancels a job needs no longer limit
-        coalesce(causes.fix, case when causes.cause = 'CANCELLED' then 'Save a checkpoint on the signal that comes before the end' end)
-            as what_to_do
+        case
+            when starts_with(causes.fix, 'Drain') and taken_out.attempt_key is not null
+                then 'The node was out of service since: see what was done, and drain it again only if it recurs'
+            -- whoever cancels a job needs no longer limit
+            when causes.cause = 'CANCELLED' then coalesce(causes.fix, 'Save a checkpoint on the signal that comes before the end')
+            else causes.fix
+        end as what_to_do
     from intermediate.int_attempt_causes as causes
     inner join intermediate.int_attempts as attempts using (attempt_key)
     left join marts.failure_nodes as culprits on causes.attempt_key = culprits.attempt_key and culprits.place = 1
     left join hung on causes.attempt_key = hung.attempt_key
+    left join taken_out on causes.attempt_key = taken_out.attempt_key
 ),
 
 -- waits and throttling inside retained steps, by the GPU that is named for them
