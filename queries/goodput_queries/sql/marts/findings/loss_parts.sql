@@ -41,6 +41,17 @@ last_active as (
     group by run_key
 ),
 
+-- the idle time of a run is one finding, of its larger part: two halves would both be too small to be one
+idle_sides as (
+    select
+        run_key,
+        2 * sum(gpu_ms) filter (where ledger.first_ms < last_active.at_ms) >= sum(gpu_ms) as works_on
+    from ledger
+    inner join last_active using (run_key)
+    where category = 'idle_held' and phase not in ('pause', 'standby', 'undeclared_gap')
+    group by run_key
+),
+
 run_bases as (
     select run_key, sum(gpu_ms)::bigint as base_ms from ledger where run_key is not null group by run_key
 ),
@@ -232,7 +243,7 @@ parts as (
     union all
     select
         case
-            when rules.rule = 'idle_allocation' and ledger.first_ms < last_active.at_ms then 'gaps_between_steps'
+            when rules.rule = 'idle_allocation' and idle_sides.works_on then 'gaps_between_steps'
             else rules.rule
         end,
         ledger.cluster,
@@ -258,6 +269,7 @@ parts as (
     left join lives using (attempt_key)
     left join endings as before on lives.previous_key = before.attempt_key
     left join last_active on ledger.run_key = last_active.run_key
+    left join idle_sides on ledger.run_key = idle_sides.run_key
     where
         -- a pause is over before anybody could use the GPU
         not (ledger.category = 'idle_held' and ledger.phase = 'pause')
