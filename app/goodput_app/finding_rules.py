@@ -62,6 +62,12 @@ def _section(rule: Rule) -> list[str]:
         f"- Severity: {_severity(rule)}.",
         f"- How it is found: {of['found_by']}.",
         f"- What to do: {of['action']}.",
+        *([f"- Once it is over: {of['action_after']}."] if of["action_after"] else []),
+        *(
+            [f"- It holds when: {of['holds_when']}. Never when: {of['forbidden_when']}."]
+            if of["holds_when"]
+            else []
+        ),
         f"- Who: {of['owner']}; effort: {of['effort']}.",
     ]
     lines += [

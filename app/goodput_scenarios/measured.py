@@ -17,6 +17,7 @@ EVERY_MODEL = "every"
 FEW_FAILURES = 3
 CHOICES_MOST = 200
 SPEED_UPS = "marts.gpu_model_speed_ups"
+CAPS = "marts.work_by_power_cap"
 MODELS, RUNS, LOSSES = "marts.gpu_models", "marts.checkpointing", "marts.ledger_by_category"
 
 
@@ -137,6 +138,37 @@ def _values_of_models(rows: pl.DataFrame) -> dict[str, tuple[Span | None, str]]:
 
 def _of_upgrade(store: Store, scope: Scope, model: str) -> dict[str, Given]:
     return {**_of_models(store, scope, model), **_speed_up(store, scope, model)}
+
+
+def _of_power_cap(store: Store, scope: Scope, model: str) -> dict[str, Given]:
+    return {**_of_models(store, scope, model), **_slowdown(store, scope, model)}
+
+
+def _slowdown(store: Store, scope: Scope, model: str) -> dict[str, Given]:
+    """Return the cap and the slowdown of the job that ran longest under two caps, where one did.
+
+    The lowest cap against the highest one; a job that was not slower has a slowdown of 0.
+    """
+    found = store.read(
+        f"""select job_name, sum(hours) as hours,
+            min(power_cap_w) as low_w, max(power_cap_w) as high_w,
+            arg_min(work_per_gpu_s, power_cap_w) as low_speed,
+            arg_max(work_per_gpu_s, power_cap_w) as high_speed
+        from {CAPS}
+        where $1 in (gpu_model, '{EVERY_MODEL}')
+        group by cluster, job_name, gpu_model, gpus, work_unit
+        having low_w < high_w
+        order by hours desc, job_name limit 1""",
+        [model],
+        scope=scope,
+    )
+    if found.is_empty():
+        return {}
+    row = found.row(0, named=True)
+    slow = max(Decimal(0), 1 - _exact(row["low_speed"]) / _exact(row["high_speed"]))
+    origin = f"{row['job_name']} at {row['low_w']:g} W beside {row['high_w']:g} W, {row['hours']} h"
+    ratio = _over(_exact(row["low_w"]), _exact(row["high_w"]))
+    return _known(CAPS, {"cap_ratio": (ratio, origin), "slowdown_ratio": (Span.of(slow), origin)})
 
 
 def _speed_up(store: Store, scope: Scope, model: str) -> dict[str, Given]:
@@ -271,5 +303,5 @@ CHOOSERS: dict[str, tuple[Reader, Chooser]] = {
     "upgrade": (_of_upgrade, _models),
     "halve-a-loss": (_of_loss, _losses),
     "checkpoints": (_of_run, _runs),
-    "power-cap": (_of_models, _models),
+    "power-cap": (_of_power_cap, _models),
 }

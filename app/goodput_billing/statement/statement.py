@@ -211,7 +211,13 @@ def losses(store: Store, day: Day, *, of_each_account: bool = False) -> pl.DataF
         """select cluster, coalesce(team, '') as account, coalesce(run_id, '') as run_id, label,
             coalesce(cause, '') as cause, blame, confidence, gpu_ms, cost, fix
         from marts.loss_causes
-        where blame in ('own', 'platform')
+        where
+            blame in ('own', 'platform')
+            -- of an end that nothing explains
+            or (
+                blame = 'unsettled'
+                and category in ('fault_stall', 'lost_work', 'failed_without_progress')
+            )
         qualify row_number() over (
             partition by case when $1 then team end
             order by cost desc nulls last, gpu_ms desc, cluster, run_key, category, blame

@@ -5,6 +5,7 @@ those of its `rule.sql`, or of the mart that it names as its family, which finds
 one pass. How views and tables are made of the folders: `queries/README.md`.
 """
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -28,9 +29,19 @@ CHOICES = {
     "target": ("node", "job", "cluster", "subject"),
     "returns": ("all", "interval", "excess", "steady", "none"),
 }
+# what a reader does with a device, a node or a run cannot be taken back: its rule says when not to
+ACTS = re.compile(
+    r"\b(release|drain|repair|replace|return the node|exchange|reset|restart the job|stop the run|"
+    r"do without|scale|add a replica|move jobs|end the session|buy|kill)\b",
+    re.IGNORECASE,
+)
+ACTING_FIXES = ("drain_node", "repair_node", "repair_link", "release_gpus", "return_node")
+CONDITIONS = ("holds_when", "forbidden_when")
+SPOKEN = ("action_after", *CONDITIONS)
 OPTIONAL = (
     *("returns", "family", "categories", "least_share", "is_state", "merged_into", "thresholds"),
     *("severity_when", "note_below"),
+    *SPOKEN,
 )
 # what a finding does, as the column `effect` of a select says it; `over` is of findings that closed
 OVER = "over"
@@ -40,7 +51,7 @@ EFFECTS = {
     "gang": "where a gang stands that is large enough",
     "late": "where an answer is late and none has failed",
     "long": "where it lasts long enough",
-    "minor": "where the vendor's catalogue asks for nobody",
+    "minor": "where the vendor asks for nobody, or errors were corrected",
     "no_data": "where there is no data for long enough",
     "unconfirmed": "where the evidence does not confirm it",
     OVER: "once it is over",
@@ -91,6 +102,8 @@ class Merge:
 class Rule:
     """A rule: its texts by key, where its rows come from, its own thresholds.
 
+    texts: `action_after` is what to do once it is over, empty where that makes no difference
+
     family: the mart that has its rows; sql: its own select; categories: those of the ledger whose
     time is its loss, `category/phase` where it is of one phase; least_share: the threshold of the
     share from which a loss is a finding, None: any share. severity_when: the severity by effect.
@@ -109,6 +122,11 @@ class Rule:
     is_state: bool
     merged_into: tuple[Merge, ...]
     thresholds: tuple[Threshold, ...]
+
+    @property
+    def acts(self) -> bool:
+        """Say whether its action does something that cannot be taken back."""
+        return self.texts["fix"] in ACTING_FIXES or ACTS.search(self.texts["action"]) is not None
 
     @property
     def view(self) -> str:
@@ -140,7 +158,7 @@ def read(folder: Traversable) -> Rule:
     file = folder / "rule.sql"
     rule = Rule(
         name,
-        _texts(name, {"returns": "none", **settings}),
+        _texts(name, {"returns": "none", **settings}) | _spoken(name, settings),
         settings.get("family"),
         file.read_text(encoding="utf-8") if file.is_file() else None,
         _categories(name, settings),
@@ -154,6 +172,8 @@ def read(folder: Traversable) -> Rule:
     is_loss = rule.family == LOSSES or name in {merge.rule for merge in rule.merged_into}
     if rule.categories and not is_loss:
         raise RuleError(f"rule {name}: it has categories, and its family is not {LOSSES}.")
+    if rule.acts and not all(rule.texts[key] for key in CONDITIONS):
+        raise RuleError(f"rule {name}: its action needs {' and '.join(CONDITIONS)}.")
     if rule.sql is None and rule.family is None:
         raise RuleError(f"rule {name}: it has neither a rule.sql nor a family.")
     for kind in CASES:
@@ -171,6 +191,14 @@ def _texts(name: str, settings: Mapping[str, Any]) -> dict[str, str]:
         if text not in CHOICES.get(key, (text,)):
             raise RuleError(f"rule {name}: {key} is {text!r}, not {' or '.join(CHOICES[key])}.")
         found[key] = text
+    return found
+
+
+def _spoken(name: str, settings: Mapping[str, Any]) -> dict[str, str]:
+    found = {key: settings.get(key, "") for key in SPOKEN}
+    for key, text in found.items():
+        if not isinstance(text, str):
+            raise RuleError(f"rule {name}: {key} is no text.")
     return found
 
 
@@ -297,7 +325,7 @@ OF_REFERENCE = (
 
 def reference_table() -> str:
     """Return the select of `reference.finding_rules`: a row for each rule."""
-    keys = (*TEXTS, *PLACES, "returns")
+    keys = (*TEXTS, *PLACES, "returns", "action_after")
     rows = []
     for rule in rules():
         values = [rule.name, *(rule.texts[key] for key in keys)]

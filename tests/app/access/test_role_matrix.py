@@ -35,7 +35,7 @@ PAGE_MAX_BYTES = 1_000_000
 
 # page: the actions that it asks about; whether rows of places are withheld from a team
 PAGES = {
-    "": (set(), False),
+    "": ({Action.SET_FINDING_STATE}, False),
     "fleet": (set(), True),
     "runs": (set(), False),
     "run": (set(), False),

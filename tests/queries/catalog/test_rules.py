@@ -76,6 +76,10 @@ FAULTS = {
         ("[thr", 'categories = ["down"]\n[thr'),
         "it has categories, and its family is not loss_findings.",
     ),
+    "an act without conditions": (
+        ("Cool it", "Drain the node"),
+        "its action needs holds_when and forbidden_when.",
+    ),
     "merged by chance": (
         ("[thr", 'merged_into = [{rule = "node_down", by = "chance"}]\n[thr'),
         "it is merged by 'chance', not by run or node.",

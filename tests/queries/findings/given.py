@@ -272,8 +272,8 @@ class Given(Evidence):
         rates = columns.pop("rates", {})
         if "gpu" in columns:
             columns["gpu_uuid"] = self.gpu(columns.pop("gpu"))
-        if "trace_id" in columns:
-            columns["trace_id"] += self.name
+        for name in {"trace_id", "benchmark_id"} & columns.keys():
+            columns[name] += self.name
         if "pid" in columns:
             columns["pid"] += self.first_pid
         rows = []

@@ -76,6 +76,13 @@ def _as(row, spec, name):
     return shown
 
 
+@pytest.mark.parametrize("rule", [rule.name for rule in rules.rules() if rule.acts])
+def test_a_rule_that_acts_has_a_case_that_forbids_it(rule):
+    """What is released, drained, repaired, bought or killed cannot be taken back."""
+    quiet = [case.get("forbids", False) for case in given.cases(rule, "quiet")]
+    assert any(quiet)
+
+
 @pytest.mark.parametrize(("rule", "case"), TOGETHER)
 @built_together
 def test_a_rule_and_its_case(cluster, rule, case):

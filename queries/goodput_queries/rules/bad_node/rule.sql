@@ -6,7 +6,10 @@ select
     coalesce(health.last_at, clusters.as_of_at) as end_at,
     'Likely' as confidence,
     health.verdict_reason || ' in the time shown' as evidence,
-    health.verdict || coalesce('. ' || health.what_to_do, '') as what_to_do
+    case
+        when starts_with(health.what_to_do, health.verdict) then health.what_to_do
+        else health.verdict || coalesce('. ' || health.what_to_do, '')
+    end as what_to_do
 from marts.node_verdicts as health
 inner join marts.clusters as clusters using (cluster)
 where

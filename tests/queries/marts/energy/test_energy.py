@@ -13,6 +13,7 @@ from goodput_billing.render.wording import hours, percent
 from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.statement import statement
 from goodput_queries.scope import Scope
+from goodput_scenarios.measured import EVERY_MODEL, measured
 
 START_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
@@ -410,6 +411,16 @@ def test_one_cap_alone_is_no_comparison(world):
     first = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS)
 
     assert world.read("select * from marts.work_by_power_cap", scope=first).is_empty()
+    assert "slowdown_ratio" not in measured(world, "power-cap", first, EVERY_MODEL)
+
+
+def test_a_cap_that_was_tried_gives_its_own_slowdown(world):
+    given = measured(world, "power-cap", HALF_HOURS, EVERY_MODEL)
+
+    # steps of 12 s beside steps of 10 s
+    assert float(given["slowdown_ratio"].span.lo) == pytest.approx(1 / 6, rel=0.02)
+    assert float(given["cap_ratio"].span.lo) == pytest.approx(450 / 700)
+    assert given["slowdown_ratio"].source.startswith("marts.work_by_power_cap: sweep at 450 W")
 
 
 def test_the_heat_margin_of_a_rack_is_that_of_its_hottest_gpu(world):

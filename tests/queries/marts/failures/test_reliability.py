@@ -114,6 +114,10 @@ ROWS = {
         "select failures, down_ms from marts.fleet_reliability where cluster = 'c'",
         {"from_ms": START_MS + 200_000, "to_ms": START_MS + 500_000}, [(0, 300_000)],
     ),
+    "a preemption is no failure": (
+        "select cause from marts.reliability_by_cause where cluster = 'c' order by cause", {},
+        [("FAILED",), ("NODE_FAIL",)],
+    ),
     "the window cuts run time and counts the failures in it": (
         "select run_ms, failures from marts.reliability_by_job_size where gpus_to = 1",
         {"to_ms": START_MS + 1_250_000}, [(750_000, 0)],

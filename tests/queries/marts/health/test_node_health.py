@@ -60,7 +60,8 @@ NODES = {
     # three GPUs for 130 s: nothing of it was saved
     "the node of the fault has all that its gang lost": (
         "a", 0, {"failed_attempts": 1, "caused_ms": 390_000, "lost_ms": 130_000, "code": 79,
-                 "verdict": "Watch", "verdict_reason": "1 error", "row_remaps": None,
+                 "verdict": "Drain", "verdict_reason": "1 error, of which one asks for it",
+                 "row_remaps": None,
                  "remap_failed_gpus": None, "thermal_s": None},
     ),
     "another node of the gang; an attempt failed by its own fault": (

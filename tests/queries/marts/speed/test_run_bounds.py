@@ -48,9 +48,11 @@ def bound(cluster):
         ({}, {"tensor_active_ratio": 0.6, "dram_active_ratio": 0.4}, "compute"),
         ({}, {"fp64_active_ratio": 0.7, "fp32_active_ratio": 0.1}, "compute"),
         ({}, {"tensor_active_ratio": 0.2, "dram_active_ratio": 0.7}, "memory bandwidth"),
-        ({}, {"sm_active_ratio": 0.3, "dram_active_ratio": 0.2}, "unknown"),
+        ({}, {"sm_active_ratio": 0.3, "dram_active_ratio": 0.2}, "outside the GPU"),
+        ({}, {"tensor_active_ratio": 0.43, "dram_active_ratio": 0.45}, "compute"),
+        ({}, {"tensor_active_ratio": 0.1, "dram_active_ratio": 0.2}, "unknown"),
         ({}, {"tensor_active_ratio": 0.3, "clocks_event_reasons": 32}, "power or heat"),
-        ({}, {"tensor_active_ratio": 0.3, "clocks_event_reasons": 4}, "unknown"),
+        ({}, {"tensor_active_ratio": 0.2, "clocks_event_reasons": 4}, "unknown"),
         ({}, {"power_w": 300.0}, "unknown"),
     ],
 )  # fmt: skip

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
     from goodput_queries.scope import Scope
 
-BLAMES = {"own": ", team-caused", "platform": ", infrastructure-caused"}
+BLAMES = {
+    "own": ", team-caused", "platform": ", infrastructure-caused", "unsettled": ", cause unknown"
+}  # fmt: skip
 INTERVALS = {
     "start_at": "Start",
     "interval_s": "Length",

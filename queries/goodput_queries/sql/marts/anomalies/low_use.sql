@@ -5,7 +5,8 @@
 -- evaluated: first
 -- skip_if_empty: intermediate.int_held_use
 -- rule: unused_gpus: GPUs that were active in no reading; low_use: mean activity of SMs, tensor cores and memory interface
---  all under thresholds low_use_sm_ratio, low_use_tensor_ratio, low_use_dram_ratio
+--  all under thresholds low_use_sm_ratio, low_use_tensor_ratio, low_use_dram_ratio; busy_without_work: kernels run all the time,
+--  and tensor cores and memory do nothing
 -- node, gpu_uuid: null where the job run had several
 -- start_at, end_at: first and last ten minutes that were looked at
 -- gpus: number of GPUs read; unused_gpus: of them never active
@@ -55,7 +56,12 @@ judged as (
         *,
         use_ratio < threshold('low_use_sm_ratio')
         and coalesce(tensor_active_ratio < threshold('low_use_tensor_ratio'), true)
-        and coalesce(dram_active_ratio < threshold('low_use_dram_ratio'), true) as is_low
+        and coalesce(dram_active_ratio < threshold('low_use_dram_ratio'), true) as is_low,
+        use_ratio >= threshold('hollow_use_ratio')
+        and tensor_active_ratio < threshold('hollow_tensor_ratio')
+        -- counters that are stuck are at 0
+        and dram_active_ratio > 0
+        and dram_active_ratio < threshold('hollow_dram_ratio') as is_hollow
     from of_jobs
 ),
 
@@ -87,13 +93,13 @@ sized as (
                 )
         end as mig
     from judged
-    where is_low or unused_gpus > 0
+    where is_low or unused_gpus > 0 or coalesce(is_hollow, false)
 ),
 
 priced as (
     select
         sized.*,
-        case when unused_gpus > 0 then 'unused_gpus' else 'low_use' end as rule,
+        case when unused_gpus > 0 then 'unused_gpus' when is_low then 'low_use' else 'busy_without_work' end as rule,
         prices.held_ms,
         prices.price_per_gpu_h,
         prices.held_ms * case
@@ -136,6 +142,8 @@ select
         else 1 - priced.use_ratio / threshold('low_use_sm_ratio')
     end as score,
     case
+        -- arithmetic outside of tensor cores and caches looks the same
+        when priced.rule = 'busy_without_work' then 'Not confirmed'
         when
             priced.use_metric = 'SM active' and priced.tensor_active_ratio is not null and priced.dram_active_ratio is not null
             then 'Confirmed'

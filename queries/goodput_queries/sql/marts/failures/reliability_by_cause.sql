@@ -1,4 +1,5 @@
--- Time between bad ends of attempts by their failure reason, and the time until the run went on, in the scope's window.
+-- Time between failures of attempts by their reason, and the time until the run went on, in the scope's window. A time limit, a
+-- cancellation, a preemption or a requeue is a decision and no failure.
 -- grain: cluster, cause
 -- access: team
 -- class, blame: of the cause
@@ -43,7 +44,7 @@ ended as (
         on failed.run_key = later.run_key and failed.attempt + 1 = later.attempt and of_teams(later.team)
     left join steps as last_steps on failed.attempt_key = last_steps.attempt_key
     left join steps as first_steps on later.attempt_key = first_steps.attempt_key
-    where failed.gpus > 0
+    where failed.gpus > 0 and causes.class <> 'scheduler'
 ),
 
 by_cause as (

@@ -260,7 +260,9 @@ described as (
         gpus.gpu_index,
         runs.run_name,
         coalesce(merged.worst.team, runs.team) as team,
-        coalesce(merged.worst.what_to_do, rules.action) as what_to_do,
+        coalesce(
+            merged.worst.what_to_do, case when not merged.is_open then nullif(rules.action_after, '') end, rules.action
+        ) as what_to_do,
         case when known.covered_ms >= threshold('finding_week_min_ms') then 604800000 / known.covered_ms end as week_ratio,
         merged.cases >= 2 or (merged.is_open and rules.kind not in ('failures', 'hangs', 'health')) as is_recurrent,
         said.last as said,

@@ -42,6 +42,17 @@ last_active as (
     group by run_key
 ),
 
+-- the idle time of a run is one finding, of its larger part: two halves would both be too small to be one
+idle_sides as (
+    select
+        run_key,
+        2 * sum(gpu_ms) filter (where ledger.first_ms < last_active.at_ms) >= sum(gpu_ms) as works_on
+    from ledger
+    inner join last_active using (run_key)
+    where category = 'idle_held' and phase not in ('pause', 'standby', 'undeclared_gap')
+    group by run_key
+),
+
 run_bases as (
     select run_key, sum(gpu_ms)::bigint as base_ms from ledger where run_key is not null group by run_key
 ),
@@ -88,6 +99,15 @@ hung as (
     group by attempts.attempt_key
 ),
 
+-- ends whose node was down or drained after them
+taken_out as (
+    select distinct culprits.attempt_key
+    from marts.failure_nodes as culprits
+    inner join intermediate.int_attempts as attempts using (attempt_key)
+    inner join marts.node_outages as outages on culprits.cluster = outages.cluster and culprits.node = outages.node
+    where culprits.place = 1 and (outages.end_at is null or epoch_ms(outages.end_at) >= attempts.end_ms)
+),
+
 endings as (
     select
         causes.attempt_key,
@@ -105,11 +125,18 @@ endings as (
         end as node,
         hung.culprit.gpu_uuid as gpu_uuid,
         causes.cause || ' (' || causes.evidence || ')' as cause,
-        causes.fix as what_to_do
+        case
+            when starts_with(causes.fix, 'Drain') and taken_out.attempt_key is not null
+                then 'The node was out of service since: see what was done, and drain it again only if it recurs'
+            -- whoever cancels a job needs no longer limit
+            when causes.cause = 'CANCELLED' then coalesce(causes.fix, 'Save a checkpoint on the signal that comes before the end')
+            else causes.fix
+        end as what_to_do
     from intermediate.int_attempt_causes as causes
     inner join intermediate.int_attempts as attempts using (attempt_key)
     left join marts.failure_nodes as culprits on causes.attempt_key = culprits.attempt_key and culprits.place = 1
     left join hung on causes.attempt_key = hung.attempt_key
+    left join taken_out on causes.attempt_key = taken_out.attempt_key
 ),
 
 -- waits and throttling inside retained steps, by the GPU that is named for them
@@ -227,7 +254,7 @@ parts as (
     union all
     select
         case
-            when rules.rule = 'idle_allocation' and ledger.first_ms < last_active.at_ms then 'gaps_between_steps'
+            when rules.rule = 'idle_allocation' and idle_sides.works_on then 'gaps_between_steps'
             else rules.rule
         end,
         ledger.cluster,
@@ -253,6 +280,7 @@ parts as (
     left join lives using (attempt_key)
     left join endings as before on lives.previous_key = before.attempt_key
     left join last_active on ledger.run_key = last_active.run_key
+    left join idle_sides on ledger.run_key = idle_sides.run_key
     where
         -- a pause is over before anybody could use the GPU
         not (ledger.category = 'idle_held' and ledger.phase = 'pause')

@@ -7,8 +7,9 @@
 -- remap_failed_gpus: GPUs whose memory can remap no more; null: not read
 -- failed_attempts: attempts that ended in the window with an infrastructure cause that evidence puts on this node
 -- code, last_at: Xid of the worst incident, the latest of equals; when the latest incident was
+-- uncorrected_errors: of the GPU of the node that has most; corrected_per_h: most of one GPU in an hour; null: none
 -- verdict: Replace, Drain, Watch; null: no rule applies; verdict_reason: the rule that applies
--- what_to_do: the vendor's recommended action for the Xid
+-- what_to_do: the vendor's recommended action for the Xid; null where the verdict is to watch: one node has one advice
 with incidents as (
     select
         cluster,
@@ -44,6 +45,34 @@ failures as (
     select cluster, node, count(*) as failed_attempts from marts.failure_nodes group by cluster, node
 ),
 
+-- a node that was taken out since its last error was drained for it
+taken_out as (
+    select distinct incidents.cluster, incidents.node
+    from incidents
+    inner join marts.node_outages as outages using (cluster, node)
+    where outages.end_at is null or outages.end_at >= incidents.last_at
+),
+
+memory as (
+    select
+        cluster,
+        node,
+        max(uncorrected) as uncorrected_errors,
+        max(corrected_per_h) as corrected_per_h
+    from (
+        select
+            cluster,
+            node,
+            gpu_uuid,
+            sum(rise) filter (where kind = 'ecc_uncorrected')::bigint as uncorrected,
+            max(rise) filter (where kind = 'ecc_corrected')::bigint as corrected_per_h
+        from intermediate.int_error_rises
+        where kind in ('ecc_uncorrected', 'ecc_corrected') and in_place(cluster, node, gpu_uuid, gpu_model)
+        group by cluster, node, gpu_uuid
+    )
+    group by cluster, node
+),
+
 joined as (
     select
         cluster,
@@ -54,26 +83,43 @@ joined as (
         coalesce(failures.failed_attempts, 0) as failed_attempts,
         incidents.worst.code as code,
         incidents.last_at,
-        incidents.worst.what_to_do as what_to_do
+        incidents.worst.what_to_do as what_to_do,
+        coalesce(starts_with(incidents.worst.what_to_do, 'Drain'), false) and taken_out.node is null as is_to_drain,
+        memory.uncorrected_errors,
+        memory.corrected_per_h
     from incidents
     full join remaps using (cluster, node)
     full join failures using (cluster, node)
+    full join memory using (cluster, node)
+    left join taken_out using (cluster, node)
 )
 
 select
-    *,
+    * exclude (is_to_drain) replace (
+        case
+            when is_to_drain or remap_failed_gpus > 0 or fatal_errors >= threshold('drain_fatal_incidents') then what_to_do
+        end as what_to_do
+    ),
     case
         when remap_failed_gpus >= threshold('replace_remap_failed') then 'Replace'
-        when fatal_errors >= threshold('drain_fatal_incidents') then 'Drain'
+        when fatal_errors >= threshold('drain_fatal_incidents') or is_to_drain then 'Drain'
+        when uncorrected_errors >= threshold('drain_uncorrected_errors') then 'Drain'
         when failed_attempts >= threshold('drain_failed_attempts') then 'Drain'
         when errors >= threshold('watch_incidents') then 'Watch'
+        when uncorrected_errors > 0 or corrected_per_h >= threshold('watch_corrected_errors') then 'Watch'
     end as verdict,
     case
         when remap_failed_gpus >= threshold('replace_remap_failed')
             then 'row remap failed on ' || counted(remap_failed_gpus, 'GPU')
         when fatal_errors >= threshold('drain_fatal_incidents')
             then counted(fatal_errors, 'error') || ' that stop GPU or node'
+        when is_to_drain then counted(errors, 'error') || ', of which one asks for it'
+        when uncorrected_errors >= threshold('drain_uncorrected_errors')
+            then counted(uncorrected_errors, 'uncorrected memory error') || ' of one GPU'
         when failed_attempts >= threshold('drain_failed_attempts') then counted(failed_attempts, 'failed attempt')
         when errors >= threshold('watch_incidents') then counted(errors, 'error')
+        when uncorrected_errors > 0 then counted(uncorrected_errors, 'uncorrected memory error') || ' of one GPU'
+        when corrected_per_h >= threshold('watch_corrected_errors')
+            then counted(corrected_per_h, 'corrected memory error') || ' of one GPU in an hour'
     end as verdict_reason
 from joined

@@ -4,7 +4,9 @@
 -- allocated time: of ten minutes wholly inside it, of single samples where it is shorter than 20 minutes.
 -- grain: run_key
 -- access: team
--- bound_by: input, communication, power or heat, compute, memory bandwidth, host, unknown
+-- bound_by: input, communication, power or heat, compute, memory bandwidth, host, outside the GPU (its SMs are idle most of the
+--  time, and what they wait for is not measured), unknown
+-- is_near: no limit is reached, and the unit of the GPU that is nearest to its own is named
 -- data_stall_ratio: of step time with data stalls; communication_ratio: of step time; null: not measured for half of it
 -- throttled_ratio: of step time; thermal_ratio, power_cap_ratio: share of the readings with reasons
 -- sm_clock_ratio: mean clock / highest clock of the model
@@ -163,18 +165,28 @@ judged as (
             when communication_ratio >= threshold('bound_communication') then 'communication'
             when throttled_ratio >= threshold('bound_throttled') or thermal_ratio >= threshold('bound_thermal')
                 or (power_cap_ratio >= 0.5 and sm_clock_ratio <= threshold('bound_clock')) then 'power or heat'
-            when greatest(tensor_active_ratio, other_pipe_active_ratio) >= threshold('bound_pipe')
-                and greatest(tensor_active_ratio, other_pipe_active_ratio) >= coalesce(dram_active_ratio, 0) then 'compute'
+            when pipe_ratio >= threshold('bound_pipe') and pipe_ratio >= coalesce(dram_active_ratio, 0) then 'compute'
             when dram_active_ratio >= threshold('bound_dram') then 'memory bandwidth'
             when sm_active_ratio <= threshold('bound_host_sm') and cpu_busy_ratio >= threshold('bound_host_cpu') then 'host'
+            when sm_active_ratio <= threshold('bound_host_sm') then 'outside the GPU'
+            when near_ratio >= threshold('bound_near') and near_ratio = pipe_ratio / threshold('bound_pipe') then 'compute'
+            when near_ratio >= threshold('bound_near') then 'memory bandwidth'
             else 'unknown'
-        end as bound_by
-    from measured
+        end as bound_by,
+        bound_by in ('compute', 'memory bandwidth') and near_ratio < 1 as is_near
+    from (
+        select
+            *,
+            greatest(tensor_active_ratio, other_pipe_active_ratio) as pipe_ratio,
+            greatest(pipe_ratio / threshold('bound_pipe'), dram_active_ratio / threshold('bound_dram')) as near_ratio
+        from measured
+    )
 )
 
 select
     run_key,
     bound_by,
+    coalesce(is_near, false) as is_near,
     data_stall_ratio,
     communication_ratio,
     throttled_ratio,
@@ -204,9 +216,12 @@ select
             '{} active {:.0f} % of the time.',
             case when tensor_active_ratio >= coalesce(other_pipe_active_ratio, 0) then 'Tensor cores are'
                 else 'An arithmetic pipe is' end,
-            100 * greatest(tensor_active_ratio, other_pipe_active_ratio)
+            100 * pipe_ratio
         )
         when 'memory bandwidth' then format('GPU memory is active {:.0f} % of the time.', 100 * dram_active_ratio)
+        when 'outside the GPU' then format(
+            'SMs are active {:.0f} % of the time; what they wait for is not measured.', 100 * sm_active_ratio
+        )
         when 'host' then format(
             'SMs are active {:.0f} % of the time, and processors {:.0f} %.', 100 * sm_active_ratio, 100 * cpu_busy_ratio
         )
@@ -218,5 +233,10 @@ select
                 || case when communication_ratio is null then '; communication is not measured' else '' end
                 || case when cpu_busy_ratio is null then '; processors are not measured' else '' end || '.'
         end
+    end
+    || case
+        when is_near is not true then ''
+        when communication_ratio is null then ' That is nearest to a limit; communication is not measured.'
+        else ' That is nearest to a limit.'
     end as sentence
 from judged
