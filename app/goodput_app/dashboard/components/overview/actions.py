@@ -23,6 +23,12 @@ LOOK = """<style>
 .st-key-actions [data-testid="stPageLink-NavLink"] p { font-size: 0.9rem; font-weight: 600; }
 .st-key-actions [data-testid="stColumn"] [data-testid="stPageLink-NavLink"]
   { border: 1px solid currentColor; border-radius: 6px; padding: 4px 12px; }
+@media (max-width: 1250px) { /* actions and what moved stand one below the other */
+  [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] .st-key-actions)
+    { flex-wrap: wrap; }
+  [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] .st-key-actions) >
+    [data-testid="stColumn"] { flex: 1 1 100%; min-width: 100%; }
+}
 @media (max-width: 640px) {
   .gp-action { grid-template-columns: 20px minmax(0, 2fr) minmax(0, 1fr); }
   .gp-action > :nth-child(3), .gp-action > :nth-child(5) { display: none; }
