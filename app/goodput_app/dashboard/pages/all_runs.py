@@ -4,7 +4,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard.components import charts, details, scope_bar, states
-from goodput_app.dashboard.components.runs import queue_parts
+from goodput_app.dashboard.components.runs import queue_parts, run_filters
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import findings, marts, speed
 from goodput_app.dashboard.figures import runs as figures_runs
@@ -19,12 +19,14 @@ st.title("Runs", anchor=False)
 st.caption("Which runs lose most? Who waits? Sorted by waste.")
 states.runs_withheld(view)
 runs = pl.DataFrame()
+with panel("", "marts.runs"):
+    runs, scope = run_filters.chosen(scope)
 with panel("Allocated GPU time of each run by category", "marts.run_categories"):
-    runs = marts.runs(scope)
     if runs.is_empty():
         st.info("No run had GPUs in this time range.", icon=":material/hourglass_empty:")
     else:
-        categories = marts.run_categories(scope)
+        of_runs = pl.col("run_key").is_in(runs["run_key"].to_list())
+        categories = marts.run_categories(scope).filter(of_runs)
         figure = figures_runs.run_ledgers(runs, categories)
         charts.draw(
             figure, categories.drop("colour"), "run-ledgers", "Categories of the most wasteful runs"
