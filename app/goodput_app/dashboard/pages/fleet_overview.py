@@ -70,7 +70,7 @@ with panel(
 found = None
 with now, panel("", "marts.findings"):
     of_now = findings.known(latest := scope_bar.latest(view))
-    status.draw(of_now, len(rules()), marts.clusters(), outages, view)
+    status.draw(of_now, len(rules()), marts.clusters(), health.outages_seen(latest), view)
 with todo, panel("", "marts.fixes"):
     st.html(HEADING.format("What to do first", "highest saving in this range first"))
     found = findings.known(scope)

@@ -103,16 +103,14 @@ def draw(
                 f'<div class="gp-said" role="heading" aria-level="2">{_word(shown.kind)}'
                 f'{text_of(shown.said)}</div><div class="gp-detail">{shown.detail}</div>'
             )
-        row = st.container
-        with (
-            buttons,
-            row(key="status_do", horizontal=True, gap="small", horizontal_alignment="right"),
-        ):
-            if shown.first is not None:
+        if shown.first is not None:
+            with buttons.container(
+                key="status_do", horizontal=True, gap="small", horizontal_alignment="right"
+            ):
                 _acknowledge(shown.first)
                 _open(shown.first)
         if found is not None:
-            _others(found, shown.first, unchecked)
+            _others(found, shown.first, unchecked, view)
 
 
 def status(
@@ -205,7 +203,7 @@ def _open(row: Mapping[str, Any]) -> None:
         _link("Open finding", finding=row["finding_key"])
 
 
-def _others(found: Found, first: Mapping[str, Any] | None, unchecked: str) -> None:
+def _others(found: Found, first: Mapping[str, Any] | None, unchecked: str, view: View) -> None:
     """Draw the other pages and tickets by name, grouped by rule, and the number of notes."""
     now = open_now(found.findings)
     rest = now[1:]
@@ -225,6 +223,8 @@ def _others(found: Found, first: Mapping[str, Any] | None, unchecked: str) -> No
         if unchecked:
             st.markdown(theme.markdown_text(unchecked))
         st.markdown(units.count(notes, "note"))
+        if view.mode in scope_bar.MOVING:
+            st.markdown(f"checked {time_zone.moment_of(found.evaluated_at, view.now)}")
         _link("All findings", state="open")
 
 
