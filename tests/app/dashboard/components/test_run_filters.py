@@ -1,5 +1,6 @@
 """The page of runs shows those of a user and in a state, and a signed-in reader their own."""
 
+import polars as pl
 import pytest
 from tests.queries.conftest import Evidence, steps
 
@@ -58,3 +59,7 @@ def test_a_reader_who_has_runs_gets_to_them_by_one_click(runs, visit, monkeypatc
     assert app.query_params["user"] == "ann"
     assert len(shown(app)) == 1
     assert not any(button.key == "my_runs" for button in app.button)
+
+
+def test_a_run_of_nobody_is_no_choice():
+    assert run_filters._counted(pl.Series(["", None, "ann"])) == {"ann": "ann (1)"}

@@ -98,7 +98,8 @@ def draw(rows: pl.DataFrame) -> None:
         st.caption("Nothing was recorded of this node in this time range.")
         return
     of = ("start_at", "what", "run_key", "gpu_uuid")
-    places.pick(rows, COLUMNS, "happened", of, rows=ROWS_SHOWN, widths=WIDTHS_PX)
+    shown = {name: header for name, header in COLUMNS.items() if rows[name].count()}
+    places.pick(rows, shown, "happened", of, rows=ROWS_SHOWN, widths=WIDTHS_PX)
 
 
 def state(outages: pl.DataFrame, end: datetime) -> None:

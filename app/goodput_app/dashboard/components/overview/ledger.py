@@ -110,9 +110,8 @@ def _changes(compared: Compared | None, *, is_goodput: bool) -> tuple[str, str]:
     grown, pair = "", (compared.now["wasted_cost"], compared.then["wasted_cost"])
     if all(column.count() for column in pair) and (before := float(pair[1].sum())):
         difference = float(pair[0].sum()) - before
-        text = (
-            f"{units.sign_of(difference)}{units.cost(abs(difference))}, {difference / before:+.1%}"
-        )
+        sign, size = units.sign_of(difference), abs(difference)
+        text = f"{sign}{units.cost(size)}, {sign}{units.percent(size / before)}"
         grown = f'<span class="gp-pill">{text_of(text)}</span>'
     if change is None or not is_goodput:
         return f"<small>Compared with {text_of(windows.name)}</small>", grown

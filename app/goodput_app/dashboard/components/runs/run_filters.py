@@ -44,5 +44,5 @@ def chosen(scope: Scope) -> tuple[pl.DataFrame, Scope]:
 
 def _counted(values: pl.Series) -> dict[str, str]:
     """Return the values with the number of runs, the most frequent first."""
-    counts = values.drop_nulls().value_counts(sort=True)
+    counts = values.filter(values != "").value_counts(sort=True)
     return {value: f"{theme.printable(value)} ({n:,})" for value, n in counts.iter_rows()}
