@@ -75,7 +75,7 @@ def _nothing(store: Store, db: str, severity: str, less_severe: int) -> str:
 @click.option("--all", "is_all", is_flag=True, help="Also those that give no GPU time back.")
 @rows_options
 def fixes(*, is_all: bool, limit: int | None, db: str, scope: Scope) -> pl.DataFrame:
-    """List what to do first, by the cost that is recoverable in the time range."""
+    """List what to do first, by what it saves in the time range."""
     with built(db) as store:
         found = store.read(
             "select * from marts.fixes order by back_cost desc nulls last, back_ms desc, "

@@ -33,10 +33,7 @@ COMMANDS = {  # in the order in which a newcomer needs them -> module, first lin
     "runs": ("query", "List runs with their goodput."),
     "findings": ("findings", "List what needs a person: losses, faults, anomalies."),
     "finding": ("findings", "Acknowledge, dismiss, reopen or comment on the finding KEY."),
-    "fixes": (
-        "findings",
-        "List what to do first, by the cost that is recoverable in the time range.",
-    ),
+    "fixes": ("findings", "List what to do first, by what it saves in the time range."),
     "objectives": ("findings", "List goodput objectives with error budget and burn rates."),
     "serving": ("serving", "List models served, with tokens per second and cost of tokens."),
     "report": ("report", "Write the chargeback statement of a day."),
