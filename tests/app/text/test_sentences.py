@@ -1,4 +1,4 @@
-"""A finding is said of its subject as one sentence."""
+"""The title of a rule and the subject of a finding make one sentence."""
 
 import pytest
 
