@@ -16,7 +16,7 @@ CENT = 0.005
 LOOK = """<style>
 .gp-action { display: grid; grid-template-columns: 20px minmax(0, 3.4fr) minmax(0, 1fr)
   minmax(0, 1.15fr) minmax(0, 1fr); column-gap: 12px; align-items: start; font-size: 0.92rem; }
-.gp-action small { font-size: 0.82rem; opacity: 0.85; display: block; overflow-wrap: anywhere; }
+.gp-action small { font-size: 0.87rem; opacity: 0.85; display: block; overflow-wrap: anywhere; }
 .gp-action > :nth-child(1) { font-weight: 700; }
 .gp-action > :nth-child(n+4) { text-align: right; }
 .st-key-actions { min-height: 240px; }

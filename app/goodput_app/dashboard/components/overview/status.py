@@ -42,7 +42,7 @@ LOOK = """<style>
 .gp-detail { font-size: 0.92rem; margin-top: 2px; }
 .gp-detail .gp-evidence { display: block; white-space: nowrap; overflow: hidden;
   text-overflow: ellipsis; }
-.gp-word { display: inline-block; font-size: 0.82rem; font-weight: 700; border-radius: 3px;
+.gp-word { display: inline-block; font-size: 0.87rem; font-weight: 700; border-radius: 3px;
   padding: 1px 8px; margin-right: 10px; text-transform: uppercase; vertical-align: 2px;
   border: 1.5px solid currentColor; }
 .gp-word.partial { background: #fff5e0; border-color: #cc8514; color: #7a4a00; }
