@@ -57,13 +57,13 @@ class Compared:
     change: Change | None
 
 
-def windows(scope: Scope, clusters: pl.DataFrame) -> Windows | None:
-    """Return what a window can be compared with; None where nothing from before is known.
+def windows(scope: Scope, clusters: pl.DataFrame) -> Iterator[Windows]:
+    """Yield what a window can be compared with, the best first; nothing where none is known.
 
     clusters: marts.clusters
     """
     if scope.from_ms is None or scope.to_ms is None:
-        return None
+        return
     if scope.cluster is not None:
         clusters = clusters.filter(pl.col("cluster") == scope.cluster)
     spans = list(_spans(clusters))
@@ -71,8 +71,7 @@ def windows(scope: Scope, clusters: pl.DataFrame) -> Windows | None:
     week = [(WEEK_MS, "the same hours of the week before")] if length <= WEEK_MS else []
     for shift, name in (*week, (length, f"the {units.duration(length / 1000)} before")):
         if (found := _compared(scope, spans, shift, name)) is not None:
-            return found
-    return None
+            yield found
 
 
 def _spans(clusters: pl.DataFrame) -> Iterator[tuple[str, int, int]]:

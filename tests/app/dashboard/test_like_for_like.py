@@ -55,7 +55,7 @@ def hours(pair):
     ids=["week before", "day before", "ends alike", "own hours", "little", "new", "old", "gone"],
 )  # fmt: skip
 def test_both_windows_are_cut_to_what_both_cover(spans, pairs, left_out):
-    found = like_for_like.windows(DAY, clusters(**spans))
+    found = next(like_for_like.windows(DAY, clusters(**spans)))
 
     assert [hours(pair) for pair in found.pairs] == pairs
     assert found.left_out == left_out
@@ -63,7 +63,7 @@ def test_both_windows_are_cut_to_what_both_cover(spans, pairs, left_out):
 
 @pytest.mark.parametrize("spans", [{"a": (0, 24)}, {"a": (-200, -30)}])
 def test_nothing_is_compared_where_nothing_is_known_of_before(spans):
-    assert like_for_like.windows(DAY, clusters(**spans)) is None
+    assert list(like_for_like.windows(DAY, clusters(**spans))) == []
 
 
 def ledger(productive, unknown, idle):
@@ -106,3 +106,9 @@ def test_ledgers_are_summed_by_category_and_no_price_stays_none():
 
     assert found["gpu_ms"].to_list() == [11, 22, 33]
     assert found["cost"].to_list() == [None, None, 2.0]
+
+
+def test_the_window_before_follows_the_week_before():
+    found = like_for_like.windows(DAY, clusters(a=(-200, 24)))
+
+    assert [one.name for one in found] == ["the same hours of the week before", "the 1d before"]

@@ -29,7 +29,7 @@ compared = None
 with panel("", "marts.goodput_summary"):
     summary = marts.goodput_summary(scope).row(0, named=True)
     ladder = marts.evidence_ladder(scope).row(0, named=True)
-    if (windows := like_for_like.windows(scope, marts.clusters())) is not None:
+    for windows in like_for_like.windows(scope, marts.clusters()):
         sides = [
             like_for_like.summed([marts.ledger_by_category(pair[side]) for pair in windows.pairs])
             for side in (0, 1)
@@ -37,6 +37,7 @@ with panel("", "marts.goodput_summary"):
         if sides[1]["gpu_ms"].sum():
             here, then = (ledger_groups.grouped(side, known) for side in sides)
             compared = like_for_like.Compared(windows, here, then, like_for_like.change(*sides))
+            break
     of_categories = marts.ledger_by_category(scope)
     groups = ledger_groups.grouped(of_categories, known)
     ledger.draw(summary, headline.headline(summary, ladder, scope), groups, compared)
@@ -53,18 +54,19 @@ with (
         st.caption(NOTHING_BEFORE)
     else:
         moved.draw(compared)
-outages = health.outages_seen(scope)
 with panel(
     "GPUs by group over time",
     "marts.ledger_over_time",
     help="The stack adds up to the capacity. Drag to zoom.",
 ):
+    of_categories = marts.ledger_by_category(scope)  # also where the panel above has failed
+    groups = ledger_groups.grouped(of_categories, known)
     parts = ledger_groups.of_categories(of_categories, known)
     over_time = ledger_groups.over_time(marts.ledger_over_time(scope), parts)
     figure = figures.categories_over_time(
         over_time, groups, scope.bucket_ms or 1, view.window, CHART_PX + figures.LEGEND_PX
     )
-    figures.marked(figure, status.marks(outages, view))
+    figures.marked(figure, status.marks(health.outages_seen(scope), view))
     charts.over_time(figure, over_time, "over-time", "GPUs in each group over time, stacked")
 
 found = None
@@ -82,7 +84,8 @@ with todo, panel("", "marts.fixes"):
 
 with states.folded("Ledger by category", "category") as is_open:
     if is_open:
-        ledger.categories(of_categories)
+        with panel("All categories", "marts.ledger_by_category"):
+            ledger.categories(marts.ledger_by_category(scope))
 with states.folded("Teams by waste", "waste_team") as is_open:
     if is_open:
         with panel("", "marts.waste_by_team"):
@@ -94,6 +97,7 @@ with states.folded("Top losses by cost", "loss") as is_open:
 with states.folded("Allocated, active, executing idle", "allocation") as is_open:
     if is_open:
         with panel("", "marts.losing_now"):
+            summary = marts.goodput_summary(scope).row(0, named=True)
             tiles.of_allocation(summary, findings.losing_now(scope))
             idle = None if found is None else headline.executing_idle(*found.executing_idle)
             for said in filter(None, (headline.communication(summary), idle)):

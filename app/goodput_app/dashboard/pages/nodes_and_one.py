@@ -33,7 +33,8 @@ st.page_link(
 )
 st.title(theme.markdown_text(node), anchor=False)
 outages = health.outages_seen(scope)
-what_happened.state(outages, view.as_of)
+ends = dict(marts.clusters().select("cluster", "as_of_at").iter_rows())
+what_happened.state(outages, ends)
 flag_parts.title(node=node)
 if gpus.is_empty():
     st.info(

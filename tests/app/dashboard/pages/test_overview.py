@@ -21,6 +21,7 @@ from tests.app.page_elements import sent  # isort: skip
 NOON = pl.datetime_range(pl.datetime(2026, 11, 20, 12), pl.datetime(2026, 11, 20, 12), eager=True)[
     0
 ]
+ENDS = {"c": NOON, "later": NOON + timedelta(hours=1)}
 VIEW = View(Scope(), NOON - timedelta(hours=24), NOON, NOON, NOON, "RECORDED")
 FINDING = {
     "finding_key": "k", "rule": "node_down", "kind": "health", "severity": "page",
@@ -49,7 +50,7 @@ def said(*changes, unchecked="", outages=health.NO_OUTAGES):
     """Return the status of findings that differ from FINDING in these columns."""
     rows = pl.DataFrame([FINDING | change for change in changes], schema_overrides=_types())
     found = Found(rows, rows.clear())
-    return status.status(found, 72, unchecked, outages, VIEW)
+    return status.status(found, 72, unchecked, outages, ENDS)
 
 
 def _types():

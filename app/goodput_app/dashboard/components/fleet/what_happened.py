@@ -14,7 +14,8 @@ from goodput_app.dashboard.components.fleet import host_parts
 from goodput_app.text import units
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from collections.abc import Mapping
+from datetime import datetime
 
 ROWS_SHOWN = 14
 COLUMNS = {
@@ -102,13 +103,13 @@ def draw(rows: pl.DataFrame) -> None:
     places.pick(rows, shown, "happened", of, rows=ROWS_SHOWN, widths=WIDTHS_PX)
 
 
-def state(outages: pl.DataFrame, end: datetime) -> None:
+def state(outages: pl.DataFrame, ends: Mapping[str, datetime]) -> None:
     """Draw the state of a node at the end of what is known, where it is out of service.
 
-    outages: marts.node_outages, of one node; end: of its data
+    outages: marts.node_outages, of one node; ends: of the data of each cluster
     """
     for row in outages.filter(pl.col("end_at").is_null()).iter_rows(named=True):
-        length = units.duration((end - row["start_at"]).total_seconds())
+        length = units.duration((ends[row["cluster"]] - row["start_at"]).total_seconds())
         since = f"since {time_zone.moment(row['start_at'])} ({length})"
         reason = f": {row['reason']}" if row["reason"] else ""
         with st.container(horizontal=True, gap="small", vertical_alignment="center"):

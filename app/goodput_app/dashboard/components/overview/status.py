@@ -47,8 +47,8 @@ LOOK = """<style>
   border: 1.5px solid currentColor; }
 .gp-word.partial { background: #fff5e0; border-color: #cc8514; color: #7a4a00; }
 .gp-word.ok { background: #e9f7f0; border-color: #117a49; color: #0c5a36; }
-[class*="st-key-status_"] [data-testid="stPageLink-NavLink"],
-.gp-links [data-testid="stPageLink-NavLink"] { padding: 0 4px; min-height: 0; }
+[class*="st-key-status_"] [data-testid="stPageLink-NavLink"]
+  { padding: 0 4px; min-height: 0; }
 [class*="st-key-status_"] :is([data-testid="stPageLink-NavLink"], [data-testid="stMarkdown"]) p
   { font-size: 0.88rem; }
 .st-key-status_others [data-testid="stPageLink-NavLink"] p
@@ -95,7 +95,8 @@ def draw(
     there are; clusters: marts.clusters; outages: marts.node_outages
     """
     unchecked = _unchecked(clusters, view)
-    shown = status(found, rules, unchecked, outages, view)
+    ends = dict(clusters.select("cluster", "as_of_at").iter_rows())
+    shown = status(found, rules, unchecked, outages, ends)
     with st.container(key=f"status_{shown.kind}", gap="xsmall"):
         said, buttons = st.columns([4, 1.25], vertical_alignment="top")
         with said:
@@ -114,16 +115,23 @@ def draw(
 
 
 def status(
-    found: Found | None, rules: int, unchecked: str, outages: pl.DataFrame, view: View
+    found: Found | None,
+    rules: int,
+    unchecked: str,
+    outages: pl.DataFrame,
+    ends: Mapping[str, datetime],
 ) -> Status:
-    """Return what the sentence says; see `draw`. unchecked: which clusters are not checked."""
+    """Return what the sentence says; see `draw`.
+
+    unchecked: which clusters are not checked; ends: of the data of each cluster
+    """
     if found is None:
         return Status("wait", "Rules are being evaluated", "What is wrong now follows.")
     now = open_now(found.findings)
     if not now.is_empty():
         first = now.row(0, named=True)
         said = sentence(first["title"], first["subject"] or "")
-        return Status(first["severity"], said, _detail(first, outages, view), first)
+        return Status(first["severity"], said, _detail(first, outages, ends), first)
     said = "No page and no ticket is open"
     evaluated = f"{units.count(rules, 'rule')} evaluated"
     closed = found.findings.filter((pl.col("open_severity") == "page") & ~pl.col("is_open"))
@@ -134,12 +142,13 @@ def status(
     return Status("partial" if unchecked else "ok", said, evaluated)
 
 
-def _detail(row: Mapping[str, Any], outages: pl.DataFrame, view: View) -> str:
+def _detail(row: Mapping[str, Any], outages: pl.DataFrame, ends: Mapping[str, datetime]) -> str:
     """Return since when, what is known, what it costs, and who has it, as HTML.
 
     A node that is being drained runs its jobs to their end: the outage begins before its loss.
     """
-    length_s = (view.as_of - row["since_at"]).total_seconds()
+    end = ends.get(row["cluster"], max(ends.values()))  # what it lasts and costs is known to there
+    length_s = (end - row["since_at"]).total_seconds()
     of_it = outages.filter(
         pl.col("end_at").is_null()
         & (pl.col("cluster") == row["cluster"])
@@ -147,7 +156,7 @@ def _detail(row: Mapping[str, Any], outages: pl.DataFrame, view: View) -> str:
         & (pl.col("out_at") == row["since_at"])
     )
     began = row["since_at"] if of_it.is_empty() else of_it["start_at"].item(0)
-    lasts_s = (view.as_of - began).total_seconds()
+    lasts_s = (end - began).total_seconds()
     since = f"Since {time_zone.moment(began)} ({units.duration(max(0.0, lasts_s))})"
     if began < row["since_at"]:
         since += f", out of use since {time_zone.moment_of(row['since_at'], began)}"
