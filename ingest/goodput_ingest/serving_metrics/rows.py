@@ -44,8 +44,9 @@ def serving_rows(
     series: metric, labels (row of `label_sets`); label_sets: a column a label name
     given: what is known of the engines where no label says it
 
-    A value that is no number leaves no row, as engines say NaN where they have none. Series of a metric that is in no row of the reference
-    table keep their name and labels; the buckets of such a histogram are not read.
+    A value that is no number leaves no row: engines say NaN where they have none. Series of a
+    metric that is in no row of the reference table keep their name and labels; the buckets of such
+    a histogram are not read.
     """
     read = _read_as(series, label_sets, given or Identity())
     is_nowhere = read["endpoint"].is_null()

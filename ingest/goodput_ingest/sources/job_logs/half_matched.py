@@ -58,7 +58,7 @@ RULES: Final = tuple(
             "its closing brace on the same line",
         ),
         (
-            r"\bstep=.*(?:\bskipped=|\blr=)",
+            r"step=.*\bskipped=|\bstep=.*\blr=",
             "a step of DeepSpeed",
             "`[DATE TIME,MS] [LEVEL] [FILE:LINE:FUNCTION]` and `step=N, skipped=N`",
         ),
