@@ -13,6 +13,7 @@ from typing import Final
 
 from goodput_queries.catalog.header import names
 
+COMMON: Final = Path(__file__).with_name("columns.csv")
 # By the end of a column's name; the longest comes first
 _UNITS: Final = {
     "_bytes_per_s": "bytes per second",
@@ -62,12 +63,13 @@ _MOMENTS: Final = frozenset(
         *("first_ms", "last_ms", "ts_ms", "idle_from_ms", "idle_to_ms", "submit_ms"),
     }
 )
+_OTHERS: Final = re.compile(r"; ([a-z]\w*(?:, [a-z]\w*)*): ")
 
 
 @cache
 def _common() -> dict[str, dict[str, str]]:
     """Return unit and meaning of names that mean the same wherever a file says nothing else."""
-    with Path(__file__).with_name("columns.csv").open(encoding="utf-8", newline="") as file:
+    with COMMON.open(encoding="utf-8", newline="") as file:
         return {row["column"]: row for row in csv.DictReader(file)}
 
 
@@ -79,15 +81,14 @@ def meanings(given: Mapping[str, str], columns: Collection[str]) -> dict[str, st
     """
     known = _common()
     found = {n: known[n]["meaning"] for n in columns if n in known and known[n]["meaning"]}
-    several = rf"(?:{'|'.join(map(re.escape, columns))})"
-    listed = re.compile(rf"; ({several}(?:, {several})*): ")
     for first, text in given.items():
-        parts = listed.split(f"; {first}: {text}")
-        if len(parts) == 1:  # the first name is no column
-            continue
-        for together, meaning in zip(parts[1::2], parts[2::2], strict=True):
-            found |= dict.fromkeys(names(together), meaning)
-    return found
+        together, begin = first, 0
+        for other in _OTHERS.finditer(text):
+            if all(name in columns for name in names(other[1])):
+                found |= dict.fromkeys(names(together), text[begin : other.start()])
+                together, begin = other[1], other.end()
+        found |= dict.fromkeys(names(together), text[begin:])
+    return {name: text for name, text in found.items() if name in columns}
 
 
 def unit_of(column: str, kind: str) -> str | None:

@@ -37,7 +37,7 @@ def test_each_column_of_a_mart_with_fractions_has_a_unit(of_marts):
 
 
 def test_a_name_that_means_the_same_everywhere_is_in_use_and_listed_once(of_marts):
-    with (columns.Path(columns.__file__).with_name("columns.csv")).open(encoding="utf-8") as file:
+    with columns.COMMON.open(encoding="utf-8") as file:
         listed = [row["column"] for row in csv.DictReader(file)]
 
     assert listed == sorted(set(listed))
