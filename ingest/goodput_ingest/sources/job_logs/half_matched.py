@@ -63,7 +63,7 @@ RULES: Final = tuple(
             "`[DATE TIME,MS] [LEVEL] [FILE:LINE:FUNCTION]` and `step=N, skipped=N`",
         ),
         (
-            r"\biter time \(s\): ",
+            r"iter time \(s\): ",
             "a step of DeepSpeed's pipeline engine",
             "`steps: N loss: X iter time (s): N`",
         ),

@@ -23,6 +23,7 @@ from goodput_ingest.formats.pci import pci_bus_id
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_ingest.sources.kernel_log.continued import Continued, Message
 from goodput_ingest.sources.kernel_log.messages import (
+    LOOKS_LIKE_OOM_KILL,
     LOOKS_LIKE_XID,
     NOTICE,
     OOM_KILL,
@@ -165,13 +166,15 @@ class KernelRows:
         rows: list[tuple[Any, ...]] = []
         rejects: list[Reject] = []
         for number, text in enumerate(part.lines, part.first_line):
-            if (killed := OOM_KILL.search(text)) is None:
+            if (like := LOOKS_LIKE_OOM_KILL.search(text)) is None:
                 continue
             try:
                 if (line := _parsed(text)) is None:
-                    if _is_of_kernel(text[: killed.start()]):
+                    if _is_of_kernel(text[: like.start()]):
                         raise FieldError(NO_TIME)
                     continue  # a program that quotes the kernel
+                if (killed := OOM_KILL.search(line.message)) is None:
+                    raise FieldError("the line has an out-of-memory kill in an unknown form")
                 if (node := line.node or self.options.node) is None:
                     raise FieldError("the line does not name its node; say it with --node")
                 name = json_lines.printable(killed["name"], 100)
