@@ -1,6 +1,7 @@
 """Time and memory of one work: in a process of its own, so that the peak is of nothing else."""
 
 import contextlib
+import statistics
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -26,6 +27,14 @@ class Cost:
         """Return the cost of both, one after the other."""
         peaks = [p for p in (self.peak_bytes, other.peak_bytes) if p is not None]
         return Cost(self.wall_s + other.wall_s, self.cpu_s + other.cpu_s, max(peaks, default=None))
+
+
+def median(costs):
+    """Return the median seconds of several works of one kind."""
+    return Cost(
+        statistics.median(cost.wall_s for cost in costs),
+        statistics.median(cost.cpu_s for cost in costs),
+    )
 
 
 class Meter:
