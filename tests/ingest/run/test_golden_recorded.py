@@ -6,7 +6,6 @@ a log as collectors hand it on, with a time before each line.
 
 import gzip
 from datetime import datetime
-from typing import Any
 
 import polars.selectors as cs
 import pytest
@@ -25,7 +24,6 @@ from goodput_ingest.formats.json_text.json_lines import STAMPED
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.sources.registry import SOURCES, recognise
 
-Rows = dict[str, list[dict[str, Any]]]
 LOGS = {  # line by line, of programs whose output a collector may take in
     *("goodput-events", "job-events", "job-log", "kernel-log", "mlperf", "nccl-debug"),
     *("nccl-inspector", "nccl-ras", "nccl-tests", "node-power", "nvml", "otel-spans"),
@@ -41,6 +39,7 @@ WITHOUT_TIMES = {
     "nemo_undated_steps_before_a_save",
     *("undated_lines_of_two_kinds", "torchrun_root_cause_of_an_exception_printed_before"),
 }
+MANY = 10**9
 OF_TIMES = ("benchmark_id", "extra")  # columns in which a row's time may stand, too
 STAMPS = (
     b"2026-08-20T14:00:00Z ",  # kubectl logs --timestamps
@@ -139,6 +138,7 @@ def growing():
 
 LONG = [
     GOLDEN / "job_log" / "megatron_two_lives_and_a_hang",
+    GOLDEN / "nccl_inspector" / "records_without_a_header",
     GOLDEN / "nvml" / "four_gpus_with_incomplete_gpm",
     GOLDEN / "slurm" / "22_05_sacct_steps_and_duplicates",
 ]
@@ -146,9 +146,13 @@ OF_LINES = pytest.mark.parametrize("case", growing(), ids=name_of)
 
 
 @OF_LINES
-def test_a_file_that_has_grown_gives_what_is_new_and_in_the_end_its_rows(case, store, tmp_path):
+def test_a_file_that_grows_and_is_read_in_parts_gives_what_is_new_and_in_the_end_its_rows(
+    case, store, tmp_path, monkeypatch
+):
     given, name, options = input_of(case), name_of(case), options_of(case)
     lines = given.read_bytes().splitlines(keepends=True)
+    sizes = {"lines_per_part": len(lines) // 6 + 1, "bytes_per_part": MANY}
+    monkeypatch.setattr(files.parts, "__kwdefaults__", sizes)
     path = copy_of(given, tmp_path, b"".join(lines[: len(lines) * 2 // 3]))
 
     first = ingest(store, name, [path], options)
