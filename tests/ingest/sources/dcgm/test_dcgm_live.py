@@ -92,19 +92,6 @@ def test_a_poll_dates_what_the_targets_say_with_its_beginning(store, exporter, s
     assert [path for path, _ in exporter.asked] == ["/metrics"]
 
 
-def test_an_owner_over_polls_is_one_row_and_a_gpu_is_reported_once(store, exporter):
-    source = DcgmLive(urls=[exporter.url], cluster="lab")
-    exporter.answer = page(LINE.format(gpu="a", watts=600).replace("gpu=", 'Hostname="n1",gpu='))
-
-    for number in range(3):
-        poll(store, source, NOON + timedelta(seconds=30 * number))
-
-    owners = store.read("select owner, first_seen_at, last_seen_at from raw.gpu_owners").rows()
-    assert owners == [("7", NOON, NOON + timedelta(seconds=60))]
-    assert store.read("select node from raw.gpus").rows() == [("n1",)]
-    assert store.read("select count(*) from raw.gpu_samples").item() == 3
-
-
 def test_a_packed_answer_is_read(store, exporter):
     exporter.answer = page(LINE.format(gpu="a", watts=600), is_packed=True)
 

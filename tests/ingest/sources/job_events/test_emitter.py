@@ -243,24 +243,6 @@ def test_however_call_backs_and_run_are_combined_they_are_one_life(
     assert {e["run_id"] for e in events(tmp_path / "e.jsonl")} == {"hf"}
 
 
-def test_run_takes_over_the_life_of_a_call_back_with_another_name(hf, tmp_path):
-    callback = goodput_emitter.hf_callback("hf")
-    with goodput_emitter.run():
-        hf(callback)
-
-    assert [e["event"] for e in events(tmp_path / "e.jsonl")] == ["job.start", "step", "job.end"]
-
-
-def test_training_again_after_its_end_is_another_life(hf, tmp_path):
-    callback = goodput_emitter.hf_callback("hf")
-
-    hf(callback)
-    hf(callback)
-
-    lives = [e["event"] for e in events(tmp_path / "e.jsonl")]
-    assert lives == ["job.start", "step", "job.end"] * 2
-
-
 @pytest.mark.usefixtures("hf")
 def test_another_run_is_another_life(tmp_path):
     goodput_emitter.hf_callback("hf")

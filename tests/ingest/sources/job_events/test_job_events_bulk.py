@@ -111,14 +111,6 @@ def test_lines_parsed_in_bulk_are_those_parsed_one_by_one(tmp_path_factory, line
     assert at_once.digest == singly.digest
 
 
-@given(st.floats(0, 7e9, exclude_max=True))
-def test_a_moment_is_the_same_to_the_microsecond(tmp_path_factory, ts):
-    path = tmp_path_factory.getbasetemp() / "moment.jsonl"
-    path.write_text(json.dumps({**STEP, "ts": ts, "dur_s": ts / 1e4}))
-
-    assert_frame_equal(only(path).rows, one_by_one(path).rows, check_exact=True)
-
-
 def bulk(*lines):
     part = files.Part(1, files.with_ends(line.encode() for line in lines), "")
     return job_events_bulk.events_of(part, job_events.REQUIRED, "job-events", "lab")

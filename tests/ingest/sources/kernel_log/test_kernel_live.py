@@ -137,23 +137,6 @@ def test_the_first_poll_begins_a_little_before_what_the_store_has(store, journal
     ]
 
 
-def test_a_restart_of_ours_changes_nothing(store, journal):
-    journal.write(1, XID)
-    journal.write(2, "usb 1-1: new device")
-    load(store, journal.source(), NOON)
-
-    assert load(store, journal.source(), NOON, journal=NOON + timedelta(seconds=1)) == 0
-
-
-def test_what_the_kernel_wrote_before_a_crash_is_read_after_it(store, journal):
-    journal.write(1, XID)
-
-    load(store, journal.source(), NOON + timedelta(hours=2))
-
-    assert store.read("select count(*) from raw.gpu_events").item() == 1
-    assert not any({"-k", "-b", "--dmesg", "--boot"} & set(asked) for asked in journal.asked())
-
-
 def test_a_first_look_goes_back_as_far_as_configured(store, journal):
     journal.write(-7_200, XID)
     journal.write(-60, XID)

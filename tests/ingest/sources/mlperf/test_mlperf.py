@@ -52,27 +52,23 @@ def test_a_run_is_a_job_run_with_its_gpus_from_the_first_init_to_the_stop(store,
     assert length_s == 160
 
 
-def test_its_gpus_exist_as_long_as_the_run(whole_store, tmp_path):
-    ingest(whole_store, "auto", [write(tmp_path, SYSJSON + RUN)], ReadOptions())
+def test_its_gpus_exist_as_long_as_the_run_and_an_aborted_one_is_wasted(whole_store, tmp_path):
+    aborted = tmp_path / "other" / "results" / "sys" / "bert" / "result_0.txt"
+    aborted.parent.mkdir(parents=True)
+    aborted.write_text(SYSJSON + RUN.replace("success", "aborted"))
+
+    paths = [write(tmp_path, SYSJSON + RUN), aborted]
+    ingest(whole_store, "auto", paths, ReadOptions())
     whole_store.build()
 
     assert whole_store.read(
-        "select category, sum(gpu_ms)::bigint from marts.ledger_scoped group by all order by all"
+        """select cluster, category, sum(gpu_ms)::bigint from marts.ledger_scoped
+        group by all order by all"""
     ).rows() == [
-        ("other_declared", 8 * 5_000),
-        ("startup", 8 * 60_000),
-        ("step_unsplit", 8 * 95_000),
-    ]
-
-
-def test_an_aborted_run_is_wasted_from_beginning_to_end(whole_store, tmp_path):
-    text = SYSJSON + RUN.replace("success", "aborted")
-
-    ingest(whole_store, "auto", [write(tmp_path, text)], ReadOptions())
-    whole_store.build()
-
-    assert whole_store.read("select distinct category from marts.ledger_scoped").rows() == [
-        ("failed_without_progress",)
+        ("org", "other_declared", 8 * 5_000),
+        ("org", "startup", 8 * 60_000),
+        ("org", "step_unsplit", 8 * 95_000),
+        ("other", "failed_without_progress", 8 * 160_000),
     ]
 
 

@@ -70,7 +70,6 @@ class Reply:
     headers: dict[str, str] = field(default_factory=dict)
     cut: int | None = None
     is_reset: bool = False
-    waits_for: threading.Event | None = None
     pause_s: float = 0
 
     def content(self):
@@ -140,8 +139,6 @@ def _handler(server):
             for at in range(0, len(sent), 1 if reply.pause_s else max(len(sent), 1)):
                 self.wfile.write(sent[at : at + 1] if reply.pause_s else sent)
                 threading.Event().wait(reply.pause_s)
-            if reply.waits_for is not None:
-                reply.waits_for.wait(WAIT_S)
             if reply.cut is not None:
                 self.connection.shutdown(socket.SHUT_RDWR)
                 self.close_connection = True

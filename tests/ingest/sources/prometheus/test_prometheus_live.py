@@ -64,14 +64,6 @@ def an_hour():
     }
 
 
-def test_metrics_of_one_scrape_become_one_row(store, fake, reply_types, an_hour):
-    fake.answer = Scraped(reply_types, an_hour)
-
-    poll(store, Prometheus(url=fake.url, backfill_s=60, settle_s=0))
-
-    assert [row[1:] for row in samples(store)] == [(0.17, 418.5), (0.18, 419.5)]
-
-
 def test_a_catch_up_loads_exactly_what_the_server_has(store, fake, reply_types, an_hour):
     server = Prometheus(url=fake.url, backfill_s=600, settle_s=0)
     fake.answer = Scraped(reply_types, an_hour)
@@ -157,55 +149,11 @@ def test_what_came_before_a_failure_is_kept_and_the_rest_comes_later(
     assert [epoch_s(row[0]) for row in samples(store)] == [t for t, _ in an_hour[UTIL]]
 
 
-def test_an_empty_answer_is_no_rows_and_no_fault(store, fake):
-    assert poll(store, Prometheus(url=fake.url, backfill_s=600)) == 0
-    assert samples(store) == []
-
-
 def test_a_server_without_gpu_metrics_is_asked_for_no_samples(store, fake, monkeypatch):
     monkeypatch.setitem(fake.names, "data", ["up", "go_goroutines", 'evil"}[1d] or vector(1)#'])
 
     assert poll(store, Prometheus(url=fake.url, backfill_s=600)) == 0
     assert fake.queries() == []
-
-
-def test_where_the_exporter_was_down_there_are_no_rows(store, fake, reply_types, an_hour):
-    """`up` was 0 then: nothing says that the GPU was idle, so its time stays unknown."""
-    holed = {name: points[:40] + points[80:] for name, points in an_hour.items()}
-    fake.answer = Scraped(reply_types, holed)
-
-    poll(store, Prometheus(url=fake.url, settle_s=0))
-
-    assert [epoch_s(row[0]) for row in samples(store)] == [t for t, _ in holed[UTIL]]
-
-
-def test_a_counter_that_fell_is_stored_as_it_was_read(store, fake, reply_types):
-    name = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
-    fake.names["data"].append(name)
-    at_s = epoch_s(NOW) - 100
-    points = [(at_s, "5000000"), (at_s + 30, "5009000"), (at_s + 60, "1000")]
-    fake.answer = Scraped(reply_types, {name: points})
-
-    poll(store, Prometheus(url=fake.url, settle_s=0))
-
-    found = store.read("select energy_j from raw.gpu_samples order by ts")
-    assert found["energy_j"].to_list() == [5000.0, 5009.0, 1.0]
-
-
-def test_two_replicas_give_one_reading_a_scrape(store, fake, reply_types, an_hour):
-    def both(_):
-        own = reply_types.series(UTIL, an_hour[UTIL], prometheus_replica="a")
-        other_points = [(t + 11, v) for t, v in an_hour[UTIL]]
-        other = reply_types.series(UTIL, other_points, prometheus_replica="b")
-        return reply_types.Reply(reply_types.matrix(other, own))
-
-    fake.answer = both
-
-    poll(store, Prometheus(url=fake.url, backfill_s=10, settle_s=0))
-
-    found = [epoch_s(row[0]) for row in samples(store)]
-    assert found[:120] == [t for t, _ in an_hour[UTIL]]
-    assert len(found) <= 121
 
 
 def test_a_clock_that_ran_ahead_does_not_stop_the_reading(store, fake, reply_types, an_hour):
@@ -228,19 +176,6 @@ def test_matchers_choose_among_the_clusters_of_a_server(fake, store):
 
     query = fake.queries()[0].fields["query"]
     assert query.startswith(f'{{__name__=~"{UTIL}|{POWER}",cluster="a"}}[')
-
-
-def test_warnings_are_kept_with_the_data(store, fake, reply_types, an_hour):
-    def partial(request):
-        reply = Scraped(reply_types, an_hour)(request)
-        return reply_types.Reply(reply.body | {"warnings": ["store gateway 2: timeout"]})
-
-    fake.answer = partial
-
-    poll(store, Prometheus(url=fake.url, backfill_s=60))
-
-    found = store.read("select distinct source, reason from raw.rejects").rows()
-    assert found == [("prometheus", "the server warned: store gateway 2: timeout")]
 
 
 def test_a_warning_beside_an_empty_answer_is_kept_too(store, fake, reply_types):

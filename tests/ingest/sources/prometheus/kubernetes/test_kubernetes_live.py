@@ -9,7 +9,6 @@ import pytest
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.kubernetes import Kubernetes
-from goodput_queries.database import LocalStore
 from goodput_queries.errors import IngestError
 
 START = datetime(2026, 8, 20, 13)  # noqa: DTZ001 -- naive UTC
@@ -69,12 +68,14 @@ def busy(cluster):
 
 
 @pytest.mark.machine
-def test_many_polls_give_the_rows_of_one_look(store, busy, served, tmp_path):
+def test_many_polls_give_the_rows_of_one_look(
+    store, busy, served, tmp_path, new_store, without_views
+):
     polled = source(served(busy))
     for minute in range(4, 65, 3):
         poll(store, polled, minute, minute - 3 if minute > 4 else None)
 
-    with contextlib.closing(LocalStore(tmp_path / "whole.duckdb")) as whole:
+    with contextlib.closing(new_store(copy_of=without_views)) as whole:
         ingest(whole, "kubernetes", [busy.save(tmp_path)], ReadOptions(cluster="k8s"))
         for sql in (RUNS, HOLDS, STATES):
             assert store.read(sql).rows() == whole.read(sql).rows()
@@ -102,7 +103,9 @@ def test_an_outage_of_an_hour_leaves_no_hole(store, busy, served):
     assert len(store.read(RUNS)) == 3
 
 
-def test_hours_are_read_an_hour_at_a_time_and_reported_as_one(new_cluster, store, served, tmp_path):
+def test_hours_are_read_an_hour_at_a_time_and_reported_as_one(
+    new_cluster, store, served, tmp_path, new_store, without_views
+):
     """What holds at the end of one window has its end in the next."""
     cluster = new_cluster(until_s=3 * 3_600).node("gpu-a01").node("gpu-a02")
     cluster.pod("train-a", ended_s=4_000, phase="Succeeded", gone_s=4_100)
@@ -115,7 +118,7 @@ def test_hours_are_read_an_hour_at_a_time_and_reported_as_one(new_cluster, store
 
     poll(store, Kubernetes(url=served(cluster), cluster="k8s", settle_s=0, lookback_s=11_400), 190)
 
-    with contextlib.closing(LocalStore(tmp_path / "whole.duckdb")) as whole:
+    with contextlib.closing(new_store(copy_of=without_views)) as whole:
         ingest(whole, "kubernetes", [cluster.save(tmp_path)], ReadOptions(cluster="k8s"))
         for sql in (RUNS, HOLDS, STATES):
             assert store.read(sql).rows() == whole.read(sql).rows()
