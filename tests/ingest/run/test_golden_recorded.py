@@ -81,7 +81,8 @@ def is_line_based(case):
     """Say whether the case is a log without a collector's times."""
     path, name = input_of(case), name_of(case)
     content = path.read_bytes()
-    is_document = (name, path.suffix) in {("nccl-inspector", ".txt"), ("goodput-events", ".json")}
+    documents = {("nccl-inspector", ".txt"), ("goodput-events", ".json"), ("nccl-tests", ".json")}
+    is_document = (name, path.suffix) in documents
     is_table = path.suffix == ".csv"
     has_stamps = STAMPED.match(content.decode("utf-8", "replace")) is not None
     return name in LOGS and not (is_document or is_table or has_stamps)
