@@ -14,7 +14,6 @@ MODULE_LINES, FOLDER_MODULES, FUNCTION_LINES = 400, 15, 60
 
 LONG_MODULES = {
     "ingest/goodput_emitter.py": "one file that users copy into their training code",
-    "tests/ingest/sources/slurm/test_slurm_live.py": "one made-up Slurm, whose commands all ask",
     "tests/queries/marts/energy/test_energy.py": "one world, built once, that every test reads",
 }
 LARGE_FOLDERS = {

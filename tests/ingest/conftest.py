@@ -9,6 +9,7 @@ import pytest
 from tests.made_once import made_once
 
 from goodput_queries.catalog import models
+from goodput_queries.database import LocalStore
 from goodput_queries.errors import StoreError
 from goodput_queries.storage.row_groups import ROW_GROUP
 
@@ -79,3 +80,12 @@ def whole_store(new_store):
     with contextlib.closing(new_store()) as opened:
         yield opened
     shutil.rmtree(Path(opened.path).parent)
+
+
+@pytest.fixture(scope="module")
+def recorded(recorded_demo, tmp_path_factory):
+    """Give the recorded session, built."""
+    path = tmp_path_factory.mktemp("recorded") / "recorded.duckdb"
+    shutil.copyfile(recorded_demo, path)
+    with contextlib.closing(LocalStore(path)) as opened:
+        yield opened

@@ -1,7 +1,6 @@
 """A bundle opens elsewhere with the same numbers; with pseudonyms it names nobody."""
 
 import contextlib
-import shutil
 import zipfile
 from datetime import timedelta
 
@@ -16,21 +15,12 @@ from goodput_ingest.run import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.bundle import FORMAT_KEY, TABLE_KEY, Bundle
 from goodput_queries.catalog import models
-from goodput_queries.database import LocalStore
 from goodput_queries.errors import IngestError, QueryError
 from goodput_queries.scope import Scope
 
 LEDGER = """select category, blame, sum(gpu_ms)::bigint as gpu_ms, sum(cost) as cost
     from marts.ledger_blamed_by_node group by all order by all"""
 RUN = "lab/main"
-
-
-@pytest.fixture(scope="module")
-def recorded(recorded_demo, tmp_path_factory):
-    path = tmp_path_factory.mktemp("recorded") / "recorded.duckdb"
-    shutil.copyfile(recorded_demo, path)
-    with contextlib.closing(LocalStore(path)) as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -38,7 +38,6 @@ class Exporter:
     def __init__(self, answer):
         self.answer = answer
         self.asked = []
-        self.may_end = threading.Event()
         exporter = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -60,8 +59,7 @@ class Exporter:
         return f"http://127.0.0.1:{self.server.server_port}"
 
     def close(self):
-        """Let answers that wait go, and stop."""
-        self.may_end.set()
+        """Stop."""
         self.server.shutdown()
         self.server.server_close()
 
@@ -125,43 +123,6 @@ def test_a_bad_line_is_rejected_under_the_target_that_sent_it(store, exporter, s
     assert store.read("select count(*) from raw.gpu_samples").item() == 3
 
 
-def slow(exporter):
-    def answer(_request):
-        exporter.may_end.wait(10)
-
-    return answer
-
-
-def dripping(exporter):
-    def answer(request):
-        request.send_response(200)
-        request.end_headers()
-        while not exporter.may_end.wait(0.02):
-            request.wfile.write(b"# a little more\n")
-
-    return answer
-
-
-def half(_exporter):
-    def answer(request):
-        request.send_response(200)
-        request.send_header("Content-Length", "100000")
-        request.end_headers()
-        request.wfile.write(LINE.format(gpu="a", watts=600).encode())
-
-    return answer
-
-
-def endless(exporter):
-    def answer(request):
-        request.send_response(200)
-        request.end_headers()
-        while not exporter.may_end.is_set():
-            request.wfile.write(LINE.format(gpu="a", watts=600).encode() * 1000)
-
-    return answer
-
-
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
@@ -171,17 +132,14 @@ def endless(exporter):
         (page("<html>hello</html>"), "it answers, but with no metrics of GPUs"),
         (page(""), "it answers, but with no metrics of GPUs"),
         (page("node_load1 1\n"), "it answers, but with no metrics of GPUs"),
-        (slow, "it did not answer within 0.3 s"),
-        (dripping, "it sent only a part within 0.3 s"),
-        (half, "it cannot be reached"),
-        (endless, "it sends more than 100000 bytes"),
+        (page("x" * 100_001), "it sends more than 100000 bytes"),
     ],
 )
 def test_a_target_that_fails_is_reported_in_a_sentence_and_stops_no_other(
     store, exporter, second, answer, why
 ):
-    exporter.answer = answer(exporter) if answer in (slow, dripping, half, endless) else answer
-    settings = {"timeout_s": 0.3, "answer_max_bytes": 100_000}
+    exporter.answer = answer
+    settings = {"answer_max_bytes": 100_000}
 
     with pytest.raises(IngestError) as caught:
         poll(store, DcgmLive(urls=[exporter.url], **settings))

@@ -69,19 +69,6 @@ def test_what_is_read_live_lands_as_recorded_readings_do(store, live):
     assert store.read("select count(*) from raw.rejects").item() == 0
 
 
-def test_lines_that_were_not_loaded_come_again(live):
-    source = live(FakeNvml(FakeGpu()))
-    session = source._session()
-    session.sampler.settled.wait(PATIENCE_S)
-    first = source.poll({}, NOW)
-    batch = next(first)
-    first.close()  # the store refused the batch
-
-    tables = {again.table for again in source.poll({}, NOW)}
-
-    assert batch.table in tables
-
-
 def test_without_a_driver_a_poll_says_what_to_do(live):
     source = live(FakeNvml(init_error=fake_nvml.LIBRARY_NOT_FOUND))
 
