@@ -7,6 +7,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import pytest
+from tests.ingest.fake_live import reached
 from tests.ingest.followed_logs import FOLLOWED_LOGS
 
 from goodput_ingest.live.config import FOLLOWED
@@ -24,11 +25,6 @@ TABLES = (
 
 def tail(log, folder):
     return Tail(str(folder), log.reads, cluster="lab", timezone=ZONE, node=log.node)
-
-
-def reached(store):
-    sql = "select origin, max(window_end_at) from state.ingested where window_end_at is not null"
-    return dict(store.read(f"{sql} group by origin").rows())
 
 
 def known(store):

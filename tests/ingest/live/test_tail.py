@@ -5,6 +5,7 @@ import os
 from datetime import datetime
 
 import pytest
+from tests.ingest.fake_live import reached
 
 from goodput_ingest.live import tail
 from goodput_ingest.live.status import Status
@@ -31,21 +32,13 @@ def add(path, text):
     return path
 
 
-def follow(store, source, reached=None):
+def follow(store, source, since=None):
     """Poll once, load all; return the rows that were read."""
-    return sum(store.load(batch).rows for batch in source.poll(reached or {}, NOW))
+    return sum(store.load(batch).rows for batch in source.poll(since or {}, NOW))
 
 
 def known_steps(store):
     return store.read("select step from raw.job_events order by 1")["step"].to_list()
-
-
-def reached(store):
-    """Return how far the store has come, by origin, as the collect loop says it."""
-    rows = store.read(
-        "select origin, max(window_end_at) from state.ingested group by origin"
-    ).rows()
-    return dict(rows)
 
 
 @pytest.fixture

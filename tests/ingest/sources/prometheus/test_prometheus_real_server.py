@@ -4,6 +4,7 @@ import time
 from datetime import UTC, datetime
 
 import pytest
+from tests.ingest.fake_live import reached
 
 from goodput_ingest.sources.prometheus import Prometheus
 
@@ -32,12 +33,8 @@ def scraped(prometheus, exporter):
 
 def poll(store, server):
     """Poll as the loop does, from what the store has; the clock is the real one."""
-    reached = store.read(
-        "select origin, max(window_end_at) from state.ingested "
-        "where source = 'prometheus' and window_end_at is not null group by origin"
-    )
     now = datetime.now(UTC).replace(tzinfo=None)
-    return sum(store.load(batch).rows_new for batch in server.poll(dict(reached.rows()), now))
+    return sum(store.load(batch).rows_new for batch in server.poll(reached(store), now))
 
 
 def stored(store):
