@@ -97,17 +97,11 @@ def test_a_refusal_without_words_gets_some(ask, reply_types, status, said):
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
-        (
-            {"body": b"<html>Prometheus</html>", "kind": "text/html"},
-            "the answer is text/html, expected JSON; url must be",
-        ),
+        ({"body": b"<html>", "kind": "text/html"}, "the answer is text/html, expected JSON; url"),
         ({"cut": 20}, "the answer broke off"),
         ({"body": b'{"status":"success","data":{"resultType":"mat'}, "truncated"),
         ({"is_reset": True}, r"http://127\.0\.0\.1:[0-9]+: the answer broke off"),
-        (
-            {"body": b"\x1f\x8b no gzip", "headers": {"Content-Encoding": "gzip"}},
-            "badly compressed",
-        ),
+        ({"body": b"no gzip", "headers": {"Content-Encoding": "gzip"}}, "badly compressed"),
     ],
     ids=["a page for people", "half a body", "half a document", "a reset", "broken compression"],
 )
