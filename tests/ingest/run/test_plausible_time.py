@@ -93,28 +93,31 @@ def left(found):
     return [(moment - NOON) / timedelta(days=1) for moment in found.rows["ts"]]
 
 
-def test_a_row_of_the_next_hour_is_kept_since_clocks_differ():
-    found = recorded().checked(readings(*days(0, 1 / 24, 1.01 / 24)))
+LIVE = PlausibleTime(now=lambda: NOON)
+SITE = PlausibleTime(NOON - timedelta(days=30), lambda: NOON)
+YEARS = [*range(-3_000, 0, 30)]
+# of what source, days of its readings, those that are left, why others are not
+READ = {
+    "a reading of the next hour is kept, since clocks differ": (
+        recorded(), [0, 1 / 24, 1.01 / 24], [0, 1 / 24], "clock of the machine that read it",
+    ),
+    "what lies apart from a file's bulk is rejected": (
+        recorded(), [-405, -3, -2, -1], [-3, -2, -1], "400 days from all other times",
+    ),
+    "a file of many years without holes is kept": (recorded(), YEARS, YEARS, ""),
+    "an old file is no stray": (recorded(), [-7_000, -6_999], [-7_000, -6_999], ""),
+    "a live source may catch up from long ago": (LIVE, [-900, -1], [-900, -1], ""),
+    "a site says what is too early": (SITE, [-31, -1], [-1], "plausible time"),
+}  # fmt: skip
 
-    assert left(found) == pytest.approx([0, 1 / 24])
-    assert "clock of the machine that read it" in found.rejects[0].reason
-    assert "2026-11-20" in found.rejects[0].content
 
+@pytest.mark.parametrize(("source", "given", "kept", "why"), READ.values(), ids=READ)
+def test_readings_of_a_plausible_time_are_kept(source, given, kept, why):
+    found = source.checked(readings(*days(*given)))
 
-def test_what_lies_apart_from_a_files_bulk_is_rejected():
-    found = recorded().checked(readings(*days(-405, -3, -2, -1)))
-
-    assert left(found) == [-3, -2, -1]
-    assert "400 days from all other times" in found.rejects[0].reason
-
-
-def test_a_file_of_many_years_without_holes_is_kept():
-    numbers = [float(day) for day in range(-3_000, 0, 30)]
-
-    found = recorded().checked(readings(*days(*numbers)))
-
-    assert left(found) == numbers
-    assert not found.rejects
+    assert left(found) == pytest.approx(kept)
+    assert len(found.rejects) == len(given) - len(kept)
+    assert all(why in reject.reason for reject in found.rejects)
 
 
 def test_the_bulk_is_that_of_the_whole_file_so_far():
@@ -123,22 +126,6 @@ def test_the_bulk_is_that_of_the_whole_file_so_far():
 
     assert left(plausible.checked(readings(*days(-900)))) == []
     assert left(plausible.checked(readings(*days(-0.5)))) == [-0.5]
-
-
-def test_an_old_file_is_no_stray():
-    assert left(recorded().checked(readings(*days(-7_000, -6_999)))) == [-7_000, -6_999]
-
-
-def test_a_live_source_may_catch_up_from_long_ago():
-    live = PlausibleTime(now=lambda: NOON)
-
-    assert left(live.checked(readings(*days(-900, -1)))) == [-900, -1]
-
-
-def test_a_site_says_what_is_too_early():
-    plausible = PlausibleTime(NOON - timedelta(days=30), lambda: NOON)
-
-    assert left(plausible.checked(readings(*days(-31, -1)))) == [-1]
 
 
 def test_plans_may_lie_ahead():

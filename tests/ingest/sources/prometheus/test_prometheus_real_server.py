@@ -79,21 +79,6 @@ def test_the_store_has_exactly_what_the_server_has(store, prometheus, exporter, 
     assert gpus.rows() == [("lab", "gpu-a01", 0, "00000000:19:00.0", "NVIDIA H100 80GB HBM3")]
 
 
-def test_a_server_that_was_away_is_caught_up_with(store, prometheus, exporter, scraped):
-    server = Prometheus(url=prometheus.url, backfill_s=600, overlap_s=2, settle_s=0)
-    scraped(4)
-    poll(store, server)
-    prometheus.stop()
-    with pytest.raises(Exception, match="no connection"):
-        poll(store, server)
-    prometheus.start()
-    scraped(4)
-    settled(prometheus, exporter)
-    poll(store, server)
-
-    assert stored(store) == served(prometheus)
-
-
 def test_while_the_exporter_is_down_nothing_is_made_up(store, prometheus, exporter, scraped):
     """query_range would repeat the last value for five minutes; the raw samples end."""
     server = Prometheus(url=prometheus.url, backfill_s=600, settle_s=0)
