@@ -6,7 +6,7 @@ from tests.fuzz.worker import made, run
 
 from goodput_queries.check import check
 
-SEED, FILES, AT_ONCE = 20, 120, 40
+SEED, FILES, AT_ONCE = 20, 80, 40
 
 
 @pytest.mark.parametrize("first", range(0, FILES, AT_ONCE))

@@ -170,25 +170,18 @@ def test_the_pid_namespace_decides_what_can_be_seen(tmp_path, namespace, sees_al
 
 
 def test_gpm_is_the_time_between_two_readings_of_ours():
+    """Snapshots less than a tenth of a second apart are not compared."""
     gpu = opened(FakeGpu(gpm_values={2: 81.25}))
 
-    (first,) = gpu.fast(10.0, 100.0)
-    (second,) = gpu.fast(11.0, 101.5)
+    first, second, near, later = (
+        gpu.fast(wall_s, steady_s)[0]
+        for wall_s, steady_s in ((10.0, 100.0), (11.0, 101.5), (11.05, 101.55), (11.2, 101.7))
+    )
 
     assert "gpm" not in first
-    assert second["gpm"]["sm_active_pct"] == 81.25
-    assert second["gpm_window_ms"] == 1500.0
-
-
-def test_snapshots_less_than_a_tenth_of_a_second_apart_are_not_compared():
-    gpu = opened(FakeGpu())
-    gpu.fast(1.0, 1.0)
-
-    (near,) = gpu.fast(1.05, 1.05)
-    (later,) = gpu.fast(1.2, 1.2)
-
+    assert (second["gpm"]["sm_active_pct"], second["gpm_window_ms"]) == (81.25, 1500.0)
     assert "gpm" not in near
-    assert later["gpm_window_ms"] == 200.0
+    assert later["gpm_window_ms"] == pytest.approx(200.0)
 
 
 @pytest.mark.parametrize(
