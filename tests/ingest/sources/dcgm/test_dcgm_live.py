@@ -2,13 +2,14 @@
 """Exporters that are scraped: a real HTTP server answers, well or badly."""
 
 import contextlib
-import gzip
-import threading
 from base64 import b64encode
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import pytest
+from tests.ingest.http_pages import send, serving
 
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.dcgm.live import DcgmLive
@@ -19,60 +20,41 @@ NOON = datetime(2026, 11, 20, 12)
 LINE = 'DCGM_FI_DEV_POWER_USAGE{{UUID="GPU-{gpu}",gpu="0",hpc_job="7"}} {watts}\n'
 
 
-def page(text, status=200, *, is_packed=False):
-    def answer(request):
-        body = gzip.compress(text.encode()) if is_packed else text.encode()
-        request.send_response(status)
-        if is_packed:
-            request.send_header("Content-Encoding", "gzip")
-        request.send_header("Content-Length", str(len(body)))
-        request.end_headers()
-        request.wfile.write(body)
-
-    return answer
+def page(text, status=200, **more):
+    return lambda request: send(request, text, status, **more)
 
 
+@dataclass
 class Exporter:
     """A server whose next answer a test sets; `asked` are the requests' paths and headers."""
 
-    def __init__(self, answer):
-        self.answer = answer
-        self.asked = []
-        exporter = self
+    answer: Callable[[Any], None]
+    url: str = ""
+    asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self):
-                exporter.asked.append((self.path, dict(self.headers)))
-                with contextlib.suppress(ConnectionError):
-                    exporter.answer(self)
+    def reply(self, request):
+        """Note a request and answer it."""
+        self.asked.append((request.path, dict(request.headers)))
+        self.answer(request)
 
-            def log_message(self, format, *args):  # noqa: A002 -- its name
-                pass
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
-
-    @property
-    def url(self):
-        """Where it listens."""
-        return f"http://127.0.0.1:{self.server.server_port}"
-
-    def close(self):
-        """Stop."""
-        self.server.shutdown()
-        self.server.server_close()
+@contextlib.contextmanager
+def exporting(text):
+    found = Exporter(page(text))
+    with serving(found.reply) as address:
+        found.url = f"http://{address}"
+        yield found
 
 
 @pytest.fixture
 def exporter():
-    with contextlib.closing(Exporter(page(LINE.format(gpu="a", watts=600)))) as found:
+    with exporting(LINE.format(gpu="a", watts=600)) as found:
         yield found
 
 
 @pytest.fixture
 def second():
-    with contextlib.closing(Exporter(page(LINE.format(gpu="b", watts=70)))) as found:
+    with exporting(LINE.format(gpu="b", watts=70)) as found:
         yield found
 
 
@@ -152,11 +134,12 @@ def test_a_target_that_fails_is_reported_in_a_sentence_and_stops_no_other(
 
 
 @pytest.mark.parametrize("ask", [lambda s: list(s.poll({}, NOON)), DcgmLive.probe])
-def test_nobody_there_is_reported_in_a_sentence(exporter, ask):
-    exporter.close()
+def test_nobody_there_is_reported_in_a_sentence(ask):
+    with exporting("") as gone:
+        source = DcgmLive(urls=[gone.url])
 
     with pytest.raises(IngestError, match="it cannot be reached"):
-        ask(DcgmLive(urls=[exporter.url]))
+        ask(source)
 
 
 def test_a_password_comes_from_the_environment_or_a_file_and_goes_nowhere_else(

@@ -18,6 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.ingest.http_pages import send, serving
 from tests.until import until
 
 JSON = "application/json"
@@ -199,26 +200,12 @@ def exporter():
     """Give a fake exporter on a port of its own."""
     found = Exporter()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            found.scrapes += 1
-            self.send_response(500 if found.is_failing else 200)
-            self.send_header("Content-Type", "text/plain; version=0.0.4")
-            self.end_headers()
-            if not found.is_failing:
-                self.wfile.write(found.text.encode())
+    def answer(request):
+        found.scrapes += 1
+        send(request, "" if found.is_failing else found.text, 500 if found.is_failing else 200)
 
-        def log_message(self, *_):
-            """Keep quiet."""
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=http.serve_forever, args=(0.01,))
-    thread.start()
-    found.url = f"127.0.0.1:{http.server_address[1]}"
-    yield found
-    http.shutdown()
-    thread.join()
-    http.server_close()
+    with serving(answer) as found.url:
+        yield found
 
 
 @dataclass
