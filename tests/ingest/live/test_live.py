@@ -87,27 +87,18 @@ def test_a_poll_without_memory_is_no_failure_of_its_source(store, hour):
         ask(store, hour.clock(), source)
 
 
-def test_after_an_outage_of_the_source_nothing_is_missing_or_twice(store, hour):
+def test_after_an_outage_and_by_a_new_process_nothing_is_missing_or_twice(store, hour):
     source = Fake()
     ask(store, hour.clock(), source)
     source.hands.failing = IngestError("a: is away.")
     hour.second = 100
     ask(store, hour.clock(), source)
     hour.second = 200
-    source.hands.failing = None
-    ask(store, hour.clock(), source)
-
-    assert seconds_of(store) == list(range(200))
-
-
-def test_a_new_process_goes_on_where_the_store_is(store, hour):
-    ask(store, hour.clock(), Fake())
-    hour.second = 90
     later = Fake()
     ask(store, hour.clock(), later)
 
     assert later.hands.reached == [{"a": at(60)}]
-    assert seconds_of(store) == list(range(90))
+    assert seconds_of(store) == list(range(200))
 
 
 def test_a_source_without_times_goes_on_from_its_last_good_poll(store, hour):
@@ -121,18 +112,6 @@ def test_a_source_without_times_goes_on_from_its_last_good_poll(store, hour):
     ask(store, hour.clock(), silent)
 
     assert silent.hands.reached[1:] == [{"a": at(0)}, {"a": at(0)}]
-
-
-def test_a_poll_that_was_cut_short_is_not_taken_as_done(store, hour):
-    """Killed in the middle of catching up: what is left is read by the next process."""
-    source = Fake(per_batch=10)
-    poll = source.poll({}, at(60))
-    store.load(next(poll))
-    poll.close()
-
-    ask(store, hour.clock(), source)
-
-    assert seconds_of(store) == list(range(60))
 
 
 def test_a_clock_that_ran_ahead_does_not_make_a_hole(store, hour, caplog):
