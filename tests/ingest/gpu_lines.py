@@ -13,8 +13,6 @@ from goodput_ingest.gpu_metrics import (
 START = datetime(2026, 11, 20, 12)
 GPU = {"UUID": "GPU-a", "gpu": "0", "Hostname": "n1", "modelName": "H100"}
 
-Line = tuple[str, dict[str, str], float, float]  # name, labels, seconds after START, value
-
 
 def rows(lines, memory=None, node=None):
     """Return the rows of each raw table that the lines give."""
@@ -48,13 +46,6 @@ def one(name, value, **more):
 def other(lines, memory=None):
     found = rows(lines, memory).get("gpu_samples_other", [])
     return {(row["gpu_instance"], row["metric"]): row["value"] for row in found}
-
-
-def mig(name, values):
-    return [
-        (name, {**GPU, "GPU_I_ID": i, "GPU_I_PROFILE": "1g.10gb"}, 0, value)
-        for i, value in values.items()
-    ]
 
 
 def power(seconds, **more):

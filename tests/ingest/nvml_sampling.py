@@ -4,7 +4,6 @@
 import contextlib
 import threading
 from datetime import datetime
-from typing import Any
 
 from tests.ingest.fake_nvml import FakeNvml
 
@@ -17,7 +16,6 @@ NOW = datetime(2026, 11, 20, 12)
 WALL_S = 1795177770.0
 PATIENCE_S = 20.0  # far more than any wait here takes
 QUICK = Rhythm(0.1, 0.1)
-Line = dict[str, Any]
 
 
 class Lines:
