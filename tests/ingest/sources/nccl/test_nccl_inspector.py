@@ -1,7 +1,12 @@
 import json
 
+import pytest
+
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.nccl.inspector import NcclInspector
+from goodput_ingest.sources.registry import recognise
+from goodput_queries.errors import IngestError
 
 DUMPED_US = 1795175064709880
 HEADER = {"id": "0x9af1c2d3e4", "comm_name": "dp", "rank": 2, "n_ranks": 4, "nnodes": 1}
@@ -67,3 +72,13 @@ def test_where_no_number_is_missing_nothing_is_reported(whole_store, tmp_path):
 
     found = whole_store.read("from marts.data_quality where kind = 'collectives not recorded'")
     assert found.is_empty()
+
+
+def test_the_prometheus_mode_needs_an_option_when_it_was_written(store, tmp_path):
+    path = tmp_path / "nccl_inspector_metrics_55aa8e95-02cb-59dd-8a6f-15cbd706e86e.prom"
+    labels = 'node="vm",gpu="GPU2",collective="AllGather",message_size="6-7MB"'
+    path.write_text(f"nccl_bus_bandwidth_gbs{{{labels}}} 60.5\n")
+
+    assert recognise(path) is NcclInspector
+    with pytest.raises(IngestError, match="--observed-at"):
+        read(store, path)
