@@ -282,6 +282,14 @@ def test_the_first_life_begins_with_the_process_and_the_next_when_it_does(tmp_pa
     assert second["ts"] >= ended["ts"]
 
 
+def assert_is_whole(seen):
+    """Assert that a training of four steps, with two saves and evaluations, is in its events."""
+    assert [e["step"] for e in seen if e["event"] == "step"] == [1, 2, 3, 4]
+    assert [e["step"] for e in seen if e["event"] == "ckpt.durable"] == [2, 4]
+    assert sum(e.get("phase") == "eval" for e in seen) >= 2
+    assert seen[-1]["event"] == "job.end"
+
+
 @pytest.mark.filterwarnings("ignore")  # theirs
 def test_transformers_trainer_writes_steps_evaluations_and_saves(tmp_path):
     transformers = pytest.importorskip("transformers", reason="transformers is not installed")
@@ -306,11 +314,7 @@ def test_transformers_trainer_writes_steps_evaluations_and_saves(tmp_path):
         Model(), arguments, train_dataset=rows, eval_dataset=rows, callbacks=[callback]
     ).train()
 
-    seen = events(tmp_path / "e.jsonl")
-    assert [e["step"] for e in seen if e["event"] == "step"] == [1, 2, 3, 4]
-    assert [e["step"] for e in seen if e["event"] == "ckpt.durable"] == [2, 4]
-    assert sum(e.get("phase") == "eval" for e in seen) == 2
-    assert seen[-1]["event"] == "job.end"
+    assert_is_whole(events(tmp_path / "e.jsonl"))
 
 
 @pytest.mark.filterwarnings("ignore")  # theirs
@@ -341,8 +345,4 @@ def test_lightning_writes_steps_validations_and_saves(tmp_path):
 
     trainer.fit(Model(), loader, loader)
 
-    seen = events(tmp_path / "e.jsonl")
-    assert [e["step"] for e in seen if e["event"] == "step"] == [1, 2, 3, 4]
-    assert [e["step"] for e in seen if e["event"] == "ckpt.durable"] == [2, 4]
-    assert sum(e.get("phase") == "eval" for e in seen) >= 2
-    assert seen[-1]["event"] == "job.end"
+    assert_is_whole(events(tmp_path / "e.jsonl"))
