@@ -95,7 +95,7 @@ SILENT = {
     # the engine's own line has the step; one node speaks for a cycle
     "job-log": r"^steps: |worker_start_started Node: node002|failure_detected Node: node001",
 }
-LINES_MAX, FORMS_MAX = 25, 8  # of a case
+LINES_MAX, FORMS_MAX = 25, 5  # of a case
 STEP_0 = re.compile(r"(?:step[:=]|'epoch': ')\s*0*\.?0*\b(?![.\d])")  # nothing is finished yet
 NEW = ("", "", " ", "x", "7", "12.5/13.0", "123456789012345678")
 

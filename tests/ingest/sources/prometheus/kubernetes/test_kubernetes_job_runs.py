@@ -122,7 +122,7 @@ def own(namespace, name="train-0"):
 
 
 def kubelet(cluster, namespace):
-    """The kubelet saw the pod later: pulling the image is time that nobody else could have."""
+    """Let the kubelet see the pod later: pulling its image is time of nobody else."""
     cluster.add("kube_pod_start_time", 1_787_230_800 + 95, **own(namespace))
 
 
