@@ -1,11 +1,13 @@
 import json
 
 import pytest
+from tests.ingest.golden_cases import GOLDEN
 
 from goodput_ingest.formats.files import LINE_MAX_BYTES
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.job_events.otel_spans import OtelSpans
+from goodput_queries.errors import IngestError
 
 STEP = {"v": 1, "ts": 1787234549.25, "event": "step", "step": 401, "dur_s": 10.02}
 
@@ -76,3 +78,12 @@ def test_spans_of_other_programs_are_not_recognised(tmp_path):
     span = {"name": "GET /index.html", **times, "resource": {"attributes": {"nemo.run.id": "run7"}}}
 
     assert not OtelSpans.recognises(tmp_path, json.dumps(span).encode() + b"\n")
+
+
+def test_an_array_of_goodput_events_that_is_cut_is_refused(store, tmp_path):
+    whole = (GOLDEN / "goodput_events/cloud_logging_array/input.json").read_text()
+    path = tmp_path / "export.json"
+    path.write_text(whole[:-20])
+
+    with pytest.raises(IngestError, match="the JSON array cannot be read"):
+        ingest(store, "goodput-events", [path], ReadOptions())
