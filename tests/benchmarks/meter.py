@@ -47,12 +47,7 @@ class Meter:
         self._started = time.perf_counter(), time.process_time()
         return self
 
-    def __exit__(
-        self,
-        kind,
-        error,
-        at,
-    ):
+    def __exit__(self, kind, error, at):
         """Stop them."""
         wall, cpu = self._started
         self.cost = Cost(time.perf_counter() - wall, time.process_time() - cpu, peak_bytes())

@@ -5,10 +5,7 @@ from datetime import datetime, timedelta
 
 import polars as pl
 
-from goodput_ingest.gpu_metrics import (
-    gpu_rows,
-    labels,
-)
+from goodput_ingest.gpu_metrics import gpu_rows, labels
 
 START = datetime(2026, 11, 20, 12)
 GPU = {"UUID": "GPU-a", "gpu": "0", "Hostname": "n1", "modelName": "H100"}

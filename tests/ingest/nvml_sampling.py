@@ -71,15 +71,8 @@ class Times:
 def watching(gpu, times):
     lines = Lines()
     stop, attention = threading.Event(), threading.Event()
-    watch = Watch(
-        Gpu(Nvml(FakeNvml(gpu)), 0),
-        lines.add,
-        stop,
-        attention,
-        rhythm=Rhythm(1.0, 10.0),
-        clock=times.clock,
-    )
-    return watch, lines
+    opened, rhythm = Gpu(Nvml(FakeNvml(gpu)), 0), Rhythm(1.0, 10.0)
+    return Watch(opened, lines.add, stop, attention, rhythm=rhythm, clock=times.clock), lines
 
 
 def steps(watch, times, count):
