@@ -174,6 +174,24 @@ def test_energy_of_a_counter(cluster, readings, energy_mj):
 
 
 @built_together
+def test_energy_of_a_window_that_cuts_an_hour_is_that_of_its_evidence(cluster):
+    """Six minutes in the middle of an hour are read."""
+    cluster.telemetry("a", 1, start=1_260)
+    cluster.job("1", 1_260, 1_620, ["a"], 1)
+    read = range(1_260, 1_621, 30)
+    counter(cluster, cluster.gpu("a-0"), [(second, 1e6 + 100 * second) for second in read])
+    yield
+
+    def energy_mj(*window):
+        scope = Scope(*(START_MS + 1000 * second for second in window))
+        return cluster.read("select sum(energy_mj)::bigint from marts.gpu_models", scope).item()
+
+    whole = 360 * 100_000
+    assert [energy_mj(), energy_mj(1_260, 1_620), energy_mj(660, 2_220)] == [whole] * 3
+    assert [energy_mj(1_260, 1_440), energy_mj(1_440, 1_620)] == [whole // 2] * 2
+
+
+@built_together
 def test_energy_goes_to_who_held_the_gpu_when_it_was_used(cluster):
     cluster.node("a", 1)
     cluster.job("1", 0, 1_800, ["a"], 1, account="A")

@@ -81,15 +81,13 @@ def test_what_turns_out_hours_later_gives_the_rows_of_a_full_build(two_nodes, la
 
 
 @pytest.fixture(scope="module")
-def two_small_nodes(new_store):
+def two_small_nodes(shared_evidence):
     """Return a store that knows of a node of four GPUs and one of two."""
-    evidence = Evidence(new_store())
-    evidence.node("a", 4)
-    evidence.node("b", 2)
-    evidence.watched(6 * HOUR_S)
-    evidence.store.build()
-    yield evidence.store
-    evidence.store.close()
+    shared_evidence.node("a", 4)
+    shared_evidence.node("b", 2)
+    shared_evidence.watched(6 * HOUR_S)
+    shared_evidence.build()
+    return shared_evidence.store
 
 
 @pytest.mark.parametrize(
