@@ -1,5 +1,5 @@
 -- Something that happened to a GPU: an Xid, an ECC error, a row remap.
--- grain: source, node, pci_bus_id, gpu_uuid, ts, kind, code, message
+-- grain: source, cluster, node, pci_bus_id, gpu_uuid, ts, kind, code, message
 -- keep: process_name
 -- times: by ts
 create table raw.gpu_events (

@@ -1,5 +1,5 @@
 -- Something that happened on a node, as its kernel logs it: a process that the out-of-memory killer ended.
--- grain: source, node, ts, kind, pid, message
+-- grain: source, cluster, node, ts, kind, pid, message
 -- times: by ts
 create table raw.node_events (
     source varchar not null,
