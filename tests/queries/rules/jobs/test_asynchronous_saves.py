@@ -2,21 +2,20 @@
 
 import json
 from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from zoneinfo import ZoneInfo
 
 import pytest
-from tests.queries.conftest import START, durable, steps
+from tests.queries.conftest import START, built_together, durable, steps
 
 from goodput_ingest.formats.json_text.json_lines import EPOCH
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.registry import recognise
 
 BLOCKED = {"step_unsplit": 190, "checkpoint_save": 5, "teardown": 5}
-UNBLOCKED = {
-    "step_unsplit": 190,
-    "idle_held": 5,
-    "teardown": 5,
-}  # the pause is seen, not its reason
+# the pause is seen, not its reason
+UNBLOCKED = {"step_unsplit": 190, "idle_held": 5, "teardown": 5}
 IN_STEP = {"step_unsplit": 195, "teardown": 5}  # by a log that has neither lengths nor the save
 STEPS = [*range(10, 101, 10), *range(115, 196, 10)]  # ends of steps 1 to 19
 
@@ -236,21 +235,23 @@ LOGS = {
 
 
 @pytest.mark.parametrize(("log", "expected"), LOGS.values(), ids=LOGS)
-def test_a_log_gives_the_part_that_blocked(evidence, tmp_path, log, expected):
-    (tmp_path / "train.log").write_text(log)
+@built_together
+def test_a_log_gives_the_part_that_blocked(cluster, log, expected):
+    job(cluster)
     now = START + timedelta(days=1)
-    options = ReadOptions(cluster="c", run_id="7", zone=ZoneInfo("UTC"), observed_at=now)
-    for batch in recognise(tmp_path / "train.log")(tmp_path / "train.log", options).extract():
-        evidence.store.load(batch)
-
-    assert ledger(evidence) == expected
+    options = ReadOptions(cluster.name, run_id="7", zone=ZoneInfo("UTC"), observed_at=now)
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "train.log")
+        path.write_text(log)
+        for batch in recognise(path)(path, options).extract():
+            cluster.store.load(batch)
+    yield
+    assert cluster.gpu_s() == expected
 
 
 # what it shows: what job events say of the save, the ledger
 EVENTS = {
-    "the blocking part": (
-        [(100, "phase.start"), (105, "phase.end")], BLOCKED,
-    ),
+    "the blocking part": ([(100, "phase.start"), (105, "phase.end")], BLOCKED),
     "a save that ends after a step has ended": (
         [(100, "phase.start"), (160, "phase.end")], UNBLOCKED,
     ),
@@ -259,15 +260,16 @@ EVENTS = {
 
 
 @pytest.mark.parametrize(("marks", "expected"), EVENTS.values(), ids=EVENTS)
-def test_job_events_give_the_part_that_blocked(evidence, marks, expected):
+@built_together
+def test_job_events_give_the_part_that_blocked(cluster, marks, expected):
+    job(cluster)
     save = [{"event": event, "t": at, "phase": "ckpt_save"} for at, event in marks]
-    evidence.events("7", [*steps(1, 10, 0), *steps(11, 19, 105), *save, durable(10, 160)])
+    cluster.events("7", [*steps(1, 10, 0), *steps(11, 19, 105), *save, durable(10, 160)])
+    yield
+    assert cluster.gpu_s() == expected
 
-    assert ledger(evidence) == expected
 
-
-def ledger(evidence):
-    evidence.node("a", 1)
-    evidence.job("7", 0, 200, ["a"], 1)
-    evidence.samples("a#0", evidence.every(-1, 200, 1), lambda s: not 100 < s <= 105)
-    return evidence.gpu_s()
+def job(cluster):
+    cluster.node("a", 1)
+    cluster.job("7", 0, 200, ["a"], 1)
+    cluster.samples("a#0", cluster.every(-1, 200, 1), lambda s: not 100 < s <= 105)
