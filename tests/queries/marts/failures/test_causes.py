@@ -11,12 +11,6 @@ def failed(cluster, state="FAILED", *events):
     cluster.events("1", [*steps(1, 10, 0), *events])
 
 
-def gpu(cluster, source, **more):
-    """Load the GPU of node a."""
-    named = {"node": "a", "gpu_uuid": f"GPU-{cluster.name}", "gpu_index": 0, "valid_from_at": 0}
-    cluster.add("gpus", source=source, **named, **more)
-
-
 def cause(cluster):
     """Return cause, confidence, evidence and what to do of the only attempt."""
     return cluster.read(
@@ -25,27 +19,30 @@ def cause(cluster):
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["inventory first", "inventory last"])
-def test_an_xid_is_a_cause_though_the_inventory_names_no_bus_address(evidence, order):
+@built_together
+def test_an_xid_is_a_cause_though_the_inventory_names_no_bus_address(cluster, order):
     """What to do against it is reported with its losses."""
+    gpu = {"node": "a", "gpu_uuid": f"GPU-{cluster.name}", "gpu_index": 0, "valid_from_at": 0}
     listings = [
         ("inventory", {"slurm_index": 0}),
         ("dcgm", {"pci_bus_id": BUS, "gpu_model": "NVIDIA H100"}),
     ]
     for source, known in listings[::order]:
-        gpu(evidence, source, **known)
-    failed(evidence)
-    evidence.add(
+        cluster.add("gpus", source=source, **gpu, **known)
+    failed(cluster)
+    cluster.add(
         "gpu_events", source="kernel-log", node="a", pci_bus_id=BUS, ts=110, kind="xid",
-        ts_precision="exact", code=79, cluster=None,
+        ts_precision="exact", code=79,
     )  # fmt: skip
-    evidence.store.build()
-
-    found = cause(evidence)
+    yield
+    found = cause(cluster)
     assert found[:2] == ("Xid 79", "Confirmed")
     assert found[3].startswith("Drain the node and restart it")
-    fixes = evidence.read("select distinct fix from marts.losses where cause = 'Xid 79'")
+    fixes = cluster.read("select distinct fix from marts.losses where cause = 'Xid 79'")
     assert [fix.startswith("Drain the node and restart it") for (fix,) in fixes.rows()] == [True]
-    models = evidence.read("select distinct gpu_model from marts.ledger_pieces")
+    models = cluster.read(
+        f"select distinct gpu_model from marts.ledger_pieces where cluster = '{cluster.name}'"
+    )
     assert models.rows() == [("NVIDIA H100",)]
 
 

@@ -2,16 +2,11 @@
 
 import json
 from collections import Counter
-from datetime import UTC, datetime
-from functools import partial
 
 import polars as pl
 import pytest
+from tests.queries import made_up_fleet
 
-from goodput_app.demo import recipe
-from goodput_ingest.run.ingest import ingest
-from goodput_ingest.synthetic import generate
-from goodput_ingest.synthetic.plans import eventful, with_steps
 from goodput_queries.check import check
 from goodput_queries.ledger import capacity_ms, ledger
 from goodput_queries.scope import Scope
@@ -22,26 +17,14 @@ TELEMETRY = ("idle_held", "busy_unclassified", "unknown")
 UNSETTLED = ("at_risk", "busy_unclassified", "unknown")
 
 
-FLEETS = {  # seed, plan; in the second one a job of eight ranks reports from all of them
-    "steps by kind of job": (7, eventful),
-    "steps of 5 s": (3, partial(with_steps, 5_000)),
-}
-
-
-@pytest.fixture(scope="module", params=FLEETS.values(), ids=FLEETS)
-def folder(request, tmp_path_factory):
-    folder, (seed, plan) = tmp_path_factory.mktemp("fleet"), request.param
-    start = datetime(2026, 11, 16, tzinfo=UTC)
-    generate(folder, gpus=64, hours=6, seed=seed, start=start, plan=plan)
-    return folder
+@pytest.fixture(scope="module")
+def folder(empty_database, tmp_path_factory):
+    return made_up_fleet.eventful(empty_database, tmp_path_factory)[0]
 
 
 @pytest.fixture(scope="module")
-def fleet(folder, new_store):
-    store = new_store()
-    for step in recipe(folder):
-        ingest(store, step.source, [step.path], step.options)
-    store.build()
+def fleet(empty_database, tmp_path_factory, new_store):
+    store = new_store(copy_of=made_up_fleet.eventful(empty_database, tmp_path_factory)[1])
     yield store
     store.close()
 
@@ -76,13 +59,10 @@ def gap_ends_ms(truth, category):
 
 
 def test_capacity_is_conserved_to_the_millisecond(fleet):
-    assert capacity_ms(fleet) == 64 * 6 * 3_600_000
-    assert ledger(fleet)["gpu_ms"].sum() == capacity_ms(fleet)
-
-
-def test_the_checks_find_nothing(fleet):
     found = check(fleet)
 
+    assert capacity_ms(fleet) == 64 * 6 * 3_600_000
+    assert ledger(fleet)["gpu_ms"].sum() == capacity_ms(fleet)
     assert found.filter(found["violations"] > 0).rows() == []
 
 

@@ -159,21 +159,21 @@ def test_all_communicators_of_a_shape_make_one_row(cluster):
     assert row["p1_bytes_per_s"] < 120e9
 
 
-def test_a_slow_node_is_confirmed_by_trouble_of_its_link_alone(evidence):
+@built_together
+def test_a_slow_node_is_confirmed_by_trouble_of_its_link_alone(cluster):
     """`d` is slow with everyone, `b` with `d` alone; a port of `b` had errors."""
-    four_nodes(evidence)
-    benchmark(evidence, 1, 200.0)
+    four_nodes(cluster)
+    benchmark(cluster, 1, 200.0)
     for number, (pair, busbw) in enumerate(
         [(["a", "b"], 200.0), (["a", "c"], 200.0), (["a", "d"], 90.0), (["b", "d"], 80.0)]
     ):
-        collectives(evidence, f"0x{number}", pair, [busbw])
-    evidence.add(
+        collectives(cluster, f"0x{number}", pair, [busbw])
+    cluster.add(
         "link_samples", *({"ts": 60 * n, "symbol_errors": 5 * n} for n in range(3)), node="b",
-        kind="infiniband", device="mlx5_0", port="1", is_up=True, cluster=None,
+        kind="infiniband", device="mlx5_0", port="1", is_up=True,
     )  # fmt: skip
-    evidence.store.build()
-
-    found = evidence.read("select * from marts.slow_nodes order by node")
+    yield
+    found = cluster.read("select * from marts.slow_nodes order by node")
     assert found.select("node", "slow_communicators", "verdict", "link_trouble").rows() == [
         ("a", 1, "Not confirmed", None),
         ("b", 1, "Confirmed", "errors"),

@@ -1,8 +1,7 @@
 """A GPU that is held back or faulty: what it costs its gang, and who is blamed for the waits."""
 
 import pytest
-from tests.queries.conftest import Evidence, built_together, steps
-from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
+from tests.queries.conftest import built_together, steps
 
 from goodput_queries.ledger import ledger
 from goodput_queries.scope import Scope
@@ -203,67 +202,3 @@ def test_steps_shorter_than_the_sampling_interval_are_judged_by_the_reading_that
         ("throttled", None, "platform"): 49.5,
         ("straggler_wait", "throttled_peer", "platform"): 49.5,
     }
-
-
-def late_by_the_traces(evidence, first_pid):
-    """Return what loads each piece of a gang of two, by its letter.
-
-    Rank 1 is late by the traces; its GPU has an Xid in one half, a slowdown in the other.
-    """
-
-    def traced():
-        for rank in (0, 1):
-            evidence.add(
-                "profiled_collectives",
-                *({"start_at": 101 + 15 * step, "place": step} for step in range(10)),
-                source="kineto", trace_id=f"{evidence.name}-{rank}", rank=rank,
-                pid=first_pid + rank, device=rank, stream=7, duration_s=6.0 - 5.5 * rank,
-                exposed_s=6.0 - 5.5 * rank, kernel="ncclDevKernel", group_name="pg", ranks=2,
-            )  # fmt: skip
-
-    def reported():
-        evidence.job("1", 0, 250, ["a"], 2)
-        for rank in (0, 1):
-            evidence.events(
-                "1",
-                [*steps(1, 10, 0), *steps(11, 20, 100, 15)],
-                rank=rank,
-                pid=first_pid + rank,
-                gpu_uuid=f"{evidence.name}/a#{rank}",
-            )
-
-    def erred():
-        evidence.add(
-            "gpu_events", node="a", gpu_uuid=f"{evidence.name}/a#1", ts=90, kind="xid",
-            ts_precision="exact", code=63,
-        )  # fmt: skip
-
-    return {
-        "r": lambda: readings(evidence, hot=1, until=180),
-        "e": erred,
-        "t": traced,
-        "h": reported,
-    }
-
-
-@pytest.mark.slow
-def test_readings_errors_traces_and_holds_in_any_order_give_the_same_waits(new_evidence):
-    """A cluster for each order, all in one database: a piece of each is loaded before a build."""
-    store = new_evidence().store
-    clusters = {order: Evidence(store, order) for order in ("reth", "hter", "thre", "erht")}
-    pieces = {}
-    for number, (order, evidence) in enumerate(clusters.items()):
-        evidence.node("a", 2)
-        pieces[order] = late_by_the_traces(evidence, 100 * number)
-
-    for place in range(4):
-        for order in clusters:
-            pieces[order][order[place]]()
-        store.build()
-
-    for order, evidence in clusters.items():
-        found = parts(evidence)
-        assert found["straggler_wait", "throttled_peer", "platform"] > 0, order
-        assert found["straggler_wait", "faulty_peer", "platform"] > 0, order
-        assert ("straggler_wait", None, "own") not in found, order
-    assert_equals_full_build(evidence)

@@ -1,8 +1,7 @@
 """Metrics of GPUs by ten minutes: what a bucket says, and which buckets a build replaces."""
 
 import pytest
-from tests.queries.conftest import START, Evidence
-from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
+from tests.queries.conftest import START, Evidence, built_together
 
 from goodput_queries.scope import Scope
 
@@ -120,14 +119,14 @@ def test_a_window_has_the_buckets_it_touches(world):
     assert [row["start_ms"] for row in found] == [START_MS]
 
 
-def test_a_late_sample_changes_its_own_bucket_alone(evidence):
-    load(evidence, "GPU-a", [(s, {"power_w": 100.0, "energy_j": s}) for s in range(0, 7200, 300)])
-    evidence.store.build()
-    before = {row["start_ms"]: row for row in buckets(evidence, "GPU-a")}
-
-    load(evidence, "GPU-a", [(1250, {"power_w": 700.0, "energy_j": 1250.0})])
-    assert_equals_full_build(evidence)
-
-    after = {row["start_ms"]: row for row in buckets(evidence, "GPU-a")}
+@built_together(builds=2)
+def test_a_late_sample_changes_its_own_bucket_alone(cluster):
+    gpu = cluster.gpu("a")
+    load(cluster, gpu, [(s, {"power_w": 100.0, "energy_j": s}) for s in range(0, 7200, 300)])
+    yield
+    before = {row["start_ms"]: row for row in buckets(cluster, gpu)}
+    load(cluster, gpu, [(1250, {"power_w": 700.0, "energy_j": 1250.0})])
+    yield
+    after = {row["start_ms"]: row for row in buckets(cluster, gpu)}
     changed = [start - START_MS for start in after if after[start] != before[start]]
     assert changed == [2 * TEN_MINUTES_MS]

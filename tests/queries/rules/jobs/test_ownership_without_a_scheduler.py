@@ -244,16 +244,15 @@ def test_where_labels_exist_nothing_is_inferred(cluster):
 
 
 @pytest.mark.parametrize("order", [1, -1])
-@built_together(builds=5)
+@built_together(builds=3)
 def test_evidence_may_come_in_any_order(cluster, order):
     named = {"attempt": None, "host": "n", "pid": 7}
     parts = [
         lambda one: [readings(one, "n-0", [(60, 1000), (1200, 1900)]),
-                     readings(one, "n-1", [(60, 300)])],
-        lambda one: one.events("train", steps(100, 500), **named),
-        lambda one: processes(one, "n-0", [7], 50, 1900),
-        lambda one: one.events("train", steps(520, 900, first=41), **named),
-        lambda one: one.job("77", 1000, 1400, ["n"], 1),
+                     one.events("train", steps(100, 500), **named)],
+        lambda one: [readings(one, "n-1", [(60, 300)]), processes(one, "n-0", [7], 50, 1900)],
+        lambda one: [one.events("train", steps(520, 900, first=41), **named),
+                     one.job("77", 1000, 1400, ["n"], 1)],
     ]  # fmt: skip
     cluster.telemetry("n", 2)
     for part in parts[::order]:
@@ -273,13 +272,14 @@ def test_a_process_on_the_latest_list_goes_on(evidence):
     assert [row[3] for row in holds(evidence)] == [None, 1990]
 
 
-def test_beside_a_scheduler_a_host_that_nobody_knows_is_no_machine(evidence):
+@built_together
+def test_beside_a_scheduler_a_host_that_nobody_knows_is_no_machine(cluster):
     """Containers report host names of their own; they bring no capacity."""
-    evidence.node("a", 1)
-    evidence.job("1", 0, 100, ["a"], 1)
-    evidence.events("other", steps(0, 90), host="pod-7f9c", cluster=None)
-
-    assert sum(evidence.gpu_s().values()) == 100
+    cluster.node("a", 1)
+    cluster.job("1", 0, 100, ["a"], 1)
+    cluster.events("other", steps(0, 90), host="pod-7f9c")
+    yield
+    assert sum(cluster.gpu_s().values()) == 100
 
 
 RENAMED = {
