@@ -279,28 +279,6 @@ def test_an_error_in_a_log_that_was_read_out_later_is_of_the_end(cluster):
     ]
 
 
-@pytest.mark.parametrize(
-    ("high", "expected"),
-    [
-        (20, [("diverged", 51, 2.0, 7.0, 20)]),
-        (19, []),  # a spike that is over
-    ],
-)
-@built_together
-def test_a_loss_far_over_its_median_has_diverged(cluster, high, expected):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 1_000, ["a"], 1)
-    losses = [2.0] * 50 + [7.0] * high + [2.5] * 5
-    work = steps(1, len(losses), 0, 10)
-    cluster.events("1", [{**step, "loss": loss} for step, loss in zip(work, losses, strict=True)])
-    yield
-    found = cluster.read(
-        "select kind, step, baseline_loss, highest_loss, steps from marts.loss_anomalies"
-    )
-
-    assert found.rows() == expected
-
-
 def test_time_between_failures_and_to_repair_by_cause(world):
     found = {
         row["cause"]: row

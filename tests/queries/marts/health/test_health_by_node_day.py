@@ -4,7 +4,6 @@ from datetime import date
 
 import pytest
 from tests.queries.conftest import START_MS, Evidence
-from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 from goodput_queries.scope import Scope
 
@@ -187,10 +186,6 @@ def test_xids_by_code_count_each_incident_once(world):
         (31, 1, 1, 1, 1), (45, 1, 0, 1, 1), (48, 1, 0, 1, 1), (79, 1, 0, 1, 1), (94, 1, 1, 1, 1),
         (119, 2, 2, 1, 1),
     ]  # fmt: skip
-
-
-def test_counters_that_come_in_several_builds_are_those_of_one(world):
-    assert_equals_full_build(world)
 
 
 def test_the_scope_is_a_node_or_a_gpu(world):

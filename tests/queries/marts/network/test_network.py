@@ -124,16 +124,6 @@ def test_without_a_curve_a_communicator_is_compared_with_its_peers(cluster):
 
 
 @built_together
-def test_small_operations_are_never_called_slow(cluster):
-    four_nodes(cluster)
-    benchmark(cluster, 1, 300.0, size=MIB)
-    collectives(cluster, "0x1", ["a", "b"], [3.0], size=MIB)
-    yield
-    (row,) = comms(cluster)
-    assert (row["is_slow"], row["of_expected_ratio"]) == (None, 0.01)
-
-
-@built_together
 def test_operations_outside_the_window_do_not_count(cluster):
     four_nodes(cluster)
     collectives(cluster, "0x1", ["a", "b"], [300.0])

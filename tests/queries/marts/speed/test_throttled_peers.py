@@ -51,17 +51,6 @@ def parts(evidence):
 
 
 @built_together
-def test_healthy_gpus_that_wait_for_a_throttled_one_are_not_blamed(cluster):
-    slow_gang(cluster, 4)
-    readings(cluster, hot=3, gpus=4)
-    yield
-    assert parts(cluster) == {
-        ("throttled", None, "platform"): 50,
-        ("straggler_wait", "throttled_peer", "platform"): 150,
-    }
-
-
-@built_together
 def test_where_one_rank_reports_for_all_any_throttled_gpu_is_distinguished(cluster):
     slow_gang(cluster, 4, ranks=1)
     readings(cluster, hot=2, gpus=4)
@@ -82,6 +71,13 @@ def test_the_loss_names_the_throttled_gpu_and_what_it_cost_the_gang(cluster):
     readings(cluster, hot=3, gpus=4)
     cluster.add("rates", price_per_gpu_h=3.6)
     yield
+    assert parts(cluster) == {
+        ("throttled", None, "platform"): 50,
+        ("straggler_wait", "throttled_peer", "platform"): 150,
+    }
+    episode = cluster.read("select reason, verdict from marts.throttle_episodes").row(0)
+    assert episode[0] == "hw_thermal"
+    assert "hot" in episode[1]
     radius = cluster.read("select * from marts.blast_radius").row(0, named=True)
     assert radius["gpu_uuid"] == f"{cluster.name}/a#3"
     assert (radius["gpu_index"], radius["reason"]) == (3, "throttled")
