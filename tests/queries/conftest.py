@@ -131,29 +131,21 @@ class Evidence:
         }  # fmt: skip
         self.load("job_runs", [{**row, **more}])
 
-    def events(self, run, events, attempt=0, **common):
+    def events(self, run, events, attempt=0, source="test", **common):
         """Add job events of rank 0 unless they say otherwise; `t` is the event's second."""
-        rows = []
-        for event in events:
-            row = {
-                "cluster": self.name, "run_id": run, "attempt": attempt, "rank": 0, "host": "a",
-                "reports_durability": True, **common, **event,
-            }  # fmt: skip
-            row["ts"] = at(row.pop("t"))
-            rows.append(row)
-        self.load("job_events", rows)
+        of_run = {
+            "cluster": self.name, "run_id": run, "attempt": attempt, "rank": 0, "host": "a",
+            "reports_durability": True, **common,
+        }  # fmt: skip
+        rows = [{**of_run, **event, "ts": at(event["t"])} for event in events]
+        for row in rows:
+            del row["t"]
+        self.load("job_events", rows, source)
 
     def log(self, run, lines, **common):
         """Add what a text log says: of no rank, host or attempt; `t` is the line's second."""
-        of_log = {
-            "cluster": self.name, "run_id": run, "attempt": None, "rank": None, "host": None,
-            "reports_durability": False, **common,
-        }  # fmt: skip
-        rows = [
-            {**of_log, **{k: v for k, v in line.items() if k != "t"}, "ts": at(line["t"])}
-            for line in lines
-        ]
-        self.load("job_events", rows, "job-log")
+        of_log = {"attempt": None, "rank": None, "host": None, "reports_durability": False}
+        self.events(run, lines, source="job-log", **{**of_log, **common})
 
     def samples(self, gpu, seconds, active, source="dcgm"):
         """Add readings of a GPU; `active(second)` says whether it worked, None for no profiling."""

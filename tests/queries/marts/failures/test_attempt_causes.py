@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from tests.queries.conftest import START_MS, Evidence, built_together, durable, steps
+from tests.queries.conftest import START_MS, built_together, durable, steps
 
 from goodput_queries.scope import Scope
 
@@ -63,11 +63,11 @@ def load_other_causes(made, work):
 
 
 @pytest.fixture(scope="module")
-def world(new_store):
+def world(shared_evidence):
     """Build a node for each run, which is named after what ended it."""
-    made = Evidence(new_store())
+    made = shared_evidence
     work = steps(1, 39, 0, 100)
-    for node in (
+    for node in [
         "bus",
         "twice",
         "ecc",
@@ -79,7 +79,7 @@ def world(new_store):
         "app",
         "killed",
         "other",
-    ):
+    ]:
         gpu(made, node)
     made.watched(8_000)
     run(made, "bus", "bus", [*work, durable(30, 3_050), said("exception", 3_990)])
@@ -107,9 +107,8 @@ def world(new_store):
         reason="not responding",
     )  # fmt: skip
     load_other_causes(made, work)
-    made.store.build()
-    yield made
-    made.store.close()
+    made.build()
+    return made
 
 
 def causes(world, name, columns="cause, confidence", **scope):

@@ -3,7 +3,7 @@
 from datetime import date
 
 import pytest
-from tests.queries.conftest import START_MS, Evidence
+from tests.queries.conftest import START_MS
 
 from goodput_queries.scope import Scope
 
@@ -42,12 +42,12 @@ def gauge(made, node, gpu, code, second, precision="approximate"):
 
 
 @pytest.fixture(scope="module")
-def world(new_store):
+def world(shared_evidence):
     """Node a with one GPU, node b whose GPU was replaced after six hours, node c without a reading.
 
     Built twice, so that counters go on over the border of two builds.
     """
-    made = Evidence(new_store())
+    made = shared_evidence
     place(made, "a", "GPU-a", BUS_A)
     place(made, "b", "GPU-old", BUS_B, 0, 6 * HOUR)
     place(made, "b", "GPU-new", BUS_B, 6 * HOUR)
@@ -78,9 +78,8 @@ def world(new_store):
     count(made, "GPU-new", "ecc_uncorrected_volatile_total", [(7 * HOUR, 100), (8 * HOUR, 100)])
     gauge(made, "b", "GPU-new", 79, 7 * HOUR, "at_or_before")
     xid(made, "b", BUS_B, 94, 8 * HOUR)
-    made.store.build()
-    yield made
-    made.store.close()
+    made.build()
+    return made
 
 
 def value(world, node, kind, day=FIRST_DAY, **scope):

@@ -60,19 +60,6 @@ def test_as_many_pods_as_shares_make_one_gpu(cluster, gpu, is_named):
 
 
 @built_together
-def test_shares_of_three_balance_to_the_millisecond(cluster):
-    shares(cluster, "n#0", 3)
-    cluster.watched(1000)
-    for number in range(3):
-        pod(cluster, f"p{number}", 0, 1000)
-    yield
-    held = held_gpu_s(cluster)
-
-    assert sum(held.values()) == pytest.approx(1000, abs=1e-9)
-    assert held["p0"] == pytest.approx(1000 / 3, abs=0.002)
-
-
-@built_together
 def test_shares_of_a_gpu_that_is_known_by_number_are_those_of_the_uuid(cluster):
     """One Prometheus has Kubernetes, the exporter is scraped by another: it names the GPU."""
     shares(cluster, "n#0", 2)

@@ -113,28 +113,20 @@ def test_a_job_without_a_scheduler_has_steps_and_goodput(cluster):
     assert run == ("train", True, "job_event", "ok")
 
 
-@built_together
-def test_job_events_alone_name_the_gpus_there_are(cluster):
-    job(cluster, "train", [{"local_rank": 0}, {"local_rank": 1}])
-    yield
-    assert phases(cluster) == {("step_unsplit", None): 1600}
-    assert {(row[0], row[4]) for row in holds(cluster)} == {
-        ("n#0", "job_event"), ("n#1", "job_event"),
-    }  # fmt: skip
-    named = cluster.read("select distinct gpu_uuid from marts.ledger_scoped order by 1")["gpu_uuid"]
-    assert named.to_list() == [cluster.gpu("n#0"), cluster.gpu("n#1")]
-
-
 @pytest.mark.parametrize(
     ("ranks", "held"),
-    [([{"gpu_uuid": "GPU-1"}], ["GPU-1"]), ([{}, {}, {}], ["n#0", "n#1", "n#2"])],
-    ids=["its UUID", "a GPU for each rank of the host"],
+    [
+        ([{"gpu_uuid": "GPU-1"}], ["GPU-1"]),
+        ([{"local_rank": 0}, {"local_rank": 1}], ["n#0", "n#1"]),
+        ([{}, {}, {}], ["n#0", "n#1", "n#2"]),
+    ],
+    ids=["its UUID", "local ranks", "a GPU for each rank of the host"],
 )
 @built_together
 def test_job_events_alone_hold_the_gpus_that_they_name(cluster, ranks, held):
     job(cluster, "train", ranks)
     yield
-    assert [row[0] for row in holds(cluster)] == held
+    assert [(row[0], row[4]) for row in holds(cluster)] == [(gpu, "job_event") for gpu in held]
     assert cluster.gpu_s() == {"step_unsplit": 800 * len(held)}
 
 
@@ -198,15 +190,6 @@ def test_a_job_goes_before_the_process_that_a_list_shows(cluster):
         ("n-0", "pid 7 on n", 900, 1000, "process"),
         ("n-0", "train", 100, 900, "job_event"),
     ]
-
-
-@built_together
-def test_a_host_by_its_full_name_is_the_node_by_its_short_one(cluster):
-    cluster.telemetry("n", 2)
-    readings(cluster, "n-0", [(0, 2000)])
-    job(cluster, "train", [{"local_rank": 0}], host="n.lab.example")
-    yield
-    assert [row[:2] for row in holds(cluster)] == [("n-0", "train")]
 
 
 @built_together(builds=2)

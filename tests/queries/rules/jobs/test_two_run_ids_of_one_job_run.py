@@ -87,18 +87,6 @@ def test_a_log_under_slurms_number_changes_nothing(cluster, lives, order):
     assert (cluster.gpu_s(), attempts(cluster)) == (gpu_s, lived)
 
 
-@built_together
-def test_a_restart_in_both_sources_gives_two_attempts(cluster):
-    one_job(cluster)
-    events, log = two_lives()
-    cluster.events(RUN, events)
-    cluster.log(JOB, log)
-    yield
-    assert attempts(cluster) == [(RUN, 0, 0, 130, "failed"), (RUN, 1, 130, 300, "ok")]
-    found = cluster.gpu_s()
-    assert (found["step_unsplit"], found["lost_work"]) == (2 * (80 + 140), 2 * 30)
-
-
 @built_together(builds=2)
 def test_a_log_that_sees_no_restart_is_of_both_attempts(cluster):
     one_job(cluster)
