@@ -118,16 +118,6 @@ def test_where_exposed_time_is_measured_nothing_is_bounded(cluster):
 
 
 @built_together
-def test_the_advice_for_unsplit_steps_names_what_splits_them(cluster):
-    gang(cluster)
-    yield
-    fix = cluster.read("select fix from reference.fixes where category = 'step_unsplit'").item()
-    assert "comm_s" in fix
-    assert "Kineto" in fix
-    assert "upper bound" in fix
-
-
-@built_together
 def test_the_time_between_measured_steps_is_measured_too(cluster):
     """20 ms between steps of 2 s: the job's own loop, no step without communication measured."""
     cluster.node("a", 2)

@@ -196,30 +196,6 @@ def test_a_run_that_never_gets_what_others_get_between_the_same_nodes_is_limited
 
 
 @built_together
-def test_sockets_between_nodes_are_a_fall_back_and_infiniband_elsewhere_is_named(cluster):
-    four_nodes(cluster)
-    cluster.load(
-        "comm_transports",
-        [
-            {"cluster": cluster.name, "comm_id": cluster.name, "node": node, "pid": 7, "nodes": 2,
-             "transport": transport}
-            for node, transport in [
-                ("a", "P2P/CUMEM"), ("a", "NET/Socket"), ("b", "NET/IB/GDRDMA"),
-            ]
-        ],
-    )  # fmt: skip
-    yield
-    found = cluster.read(
-        "select node, transport, is_fallback, has_infiniband from marts.transports order by all"
-    )
-    assert found.rows() == [
-        ("a", "NET/Socket", True, True),
-        ("a", "P2P/CUMEM", False, True),
-        ("b", "NET/IB/GDRDMA", False, True),
-    ]
-
-
-@built_together
 def test_a_benchmark_is_compared_with_the_one_of_its_shape_before_it(cluster):
     four_nodes(cluster)
     benchmark(cluster, 1, 400.0, second=0)

@@ -1,6 +1,6 @@
 """Readings of hosts that come later."""
 
-from tests.queries.anomalies.conftest import BUSY, Gpus
+from tests.queries.anomalies.gpus import BUSY, Gpus
 from tests.queries.conftest import built_together
 
 HOUR = 3_600
