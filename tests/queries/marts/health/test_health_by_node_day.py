@@ -30,10 +30,10 @@ def count(made, gpu, metric, samples, source="dcgm"):
 
 def xid(made, node, bus, code, second, **more):
     event = {
-        "node": node, "pci_bus_id": bus, "kind": "xid", "code": code, "ts": made.at(second),
-        "ts_precision": "exact", "message": f"Xid {code}",
+        "source": "kernel-log", "node": node, "pci_bus_id": bus, "code": code, "ts": second,
+        "ts_precision": "exact", "message": f"Xid {code}", **more,
     }  # fmt: skip
-    made.load("gpu_events", [{**event, **more}], more.pop("source", "kernel-log"))
+    made.add("gpu_events", kind="xid", **event)
 
 
 def gauge(made, node, gpu, code, second, precision="approximate"):

@@ -24,20 +24,19 @@ def collectives(
     The record of a rank that waited has half of the bandwidth.
     """
     ranks = [(node, 2 * place + slot) for place, node in enumerate(nodes) for slot in range(2)]
-    cluster.load(
-        "collectives",
-        [
-            {
-                "cluster": cluster.name, "node": node, "pid": cluster.first_pid + rank,
-                "comm_id": f"{cluster.name}-{comm}", "rank": rank, "ranks": len(ranks),
-                "nodes": len(set(nodes)), "operation": operation,
-                "is_p2p": False, "sequence_number": first + number, "message_bytes": size,
-                "exec_time_s": 0.001, "busbw_bytes_per_s": gb * GB / (1 if rank else 2),
-                "dumped_at": cluster.at(second + number),
-            }
-            for number, gb in enumerate(busbw)
-            for node, rank in ranks
-        ],
+    rows = [
+        {
+            "node": node, "pid": cluster.first_pid + rank, "rank": rank,
+            "sequence_number": first + number, "busbw_bytes_per_s": gb * GB / (1 if rank else 2),
+            "dumped_at": second + number,
+        }
+        for number, gb in enumerate(busbw)
+        for node, rank in ranks
+    ]  # fmt: skip
+    cluster.add(
+        "collectives", *rows, comm_id=f"{cluster.name}-{comm}", ranks=len(ranks),
+        nodes=len(set(nodes)), operation=operation, is_p2p=False, message_bytes=size,
+        exec_time_s=0.001,
     )  # fmt: skip
 
 
@@ -211,12 +210,11 @@ def test_a_benchmark_is_compared_with_the_one_of_its_shape_before_it(cluster):
 def test_link_errors_of_gpus_are_rises_of_counters_in_hours_of_the_window(cluster):
     four_nodes(cluster)
     counts = {"a": [(0, 5), (1_800, 7), (3_700, 7), (7_300, 2)], "b": [(0, 4), (7_300, 4)]}
-    cluster.load("gpu_samples_other", [
-        {"gpu_uuid": f"{cluster.name}/{node}#0", "gpu_instance": "", "ts": cluster.at(second),
-         "metric": "pcie_replay_total", "value": float(value)}
-        for node, values in counts.items()
-        for second, value in values
-    ])  # fmt: skip
+    for node, values in counts.items():
+        cluster.add(
+            "gpu_samples_other", *({"ts": s, "value": float(value)} for s, value in values),
+            gpu_uuid=cluster.gpu(f"{node}#0"), gpu_instance="", metric="pcie_replay_total",
+        )  # fmt: skip
     cluster.watched(7_400)
     yield
 

@@ -12,17 +12,15 @@ MEMORY = 80 * 2**30
 
 def readings(cluster, gpu, until, every=60, **values):
     """Load readings of a GPU; a value may be a function of the second."""
-    cluster.load(
-        "gpu_samples",
-        [
-            {
-                "gpu_uuid": f"{cluster.name}/{gpu}", "gpu_instance": "", "ts": cluster.at(t),
-                "is_flagged": False,
-                **{name: value(t) if callable(value) else value for name, value in values.items()},
-            }
-            for t in range(0, until, every)
-        ],
-    )  # fmt: skip
+    rows = [
+        {
+            "ts": t,
+            **{name: value(t) if callable(value) else value for name, value in values.items()},
+        }
+        for t in range(0, until, every)
+    ]
+    of_gpu = {"gpu_uuid": cluster.gpu(gpu), "gpu_instance": "", "is_flagged": False}
+    cluster.add("gpu_samples", *rows, **of_gpu)
 
 
 def run(cluster, of_a_step=None, **values):

@@ -134,19 +134,18 @@ def test_nccl_durations_report_whether_the_throttled_gpu_is_the_late_one(cluster
             pid=cluster.first_pid + rank,
         )
     readings(cluster, hot=1, until=269)
-    cluster.load(
-        "collectives",
-        [
-            {"cluster": cluster.name, "node": "a", "pid": cluster.first_pid + rank,
-             "comm_id": cluster.name, "rank": rank, "ranks": 2, "operation": "AllReduce",
-             "is_p2p": False,
-             "sequence_number": step, "exec_time_s": 0.5 if rank == late else 6.0,
-             "dumped_at": cluster.at(120 + 15 * step + 9),
-             "started_at": cluster.at(120 + 15 * step + 5)}
-            for step in range(10)
-            for rank in (0, 1)
-        ],
-        "nccl-inspector",
+    rows = [
+        {
+            "pid": cluster.first_pid + rank, "rank": rank, "sequence_number": step,
+            "exec_time_s": 0.5 if rank == late else 6.0, "dumped_at": 120 + 15 * step + 9,
+            "started_at": 120 + 15 * step + 5,
+        }
+        for step in range(10)
+        for rank in (0, 1)
+    ]  # fmt: skip
+    cluster.add(
+        "collectives", *rows, source="nccl-inspector", node="a", comm_id=cluster.name, ranks=2,
+        operation="AllReduce", is_p2p=False,
     )  # fmt: skip
     yield
     assert {(category, phase): s for (category, phase, _), s in parts(cluster).items()} == expected

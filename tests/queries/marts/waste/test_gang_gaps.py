@@ -229,17 +229,9 @@ def random_gaps(seed):
 def test_gaps_at_random_times_are_not_called_regular(cluster):
     """One job for each seed: at most one in twenty may look regular."""
     cluster.node("a", SEEDS)
-    holds = [
-        {
-            "cluster": cluster.name, "job_id_raw": str(seed), "submit_at": cluster.at(0),
-            "node": "a",
-            "slurm_index": seed, "method": "scontrol",
-        }
-        for seed in range(SEEDS)
-    ]  # fmt: skip
-    cluster.load("holds", holds)
     for seed in range(SEEDS):
         cluster.job(str(seed), 0, LENGTH_S * 2, ["a"], 1)
+        cluster.hold(str(seed), slurm_index=seed)
         seconds = cluster.every(-10, LENGTH_S * 2)
         cluster.samples(f"a#{seed}", seconds, works_outside(random_gaps(seed)))
     yield
