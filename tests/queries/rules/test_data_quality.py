@@ -205,29 +205,22 @@ UNMATCHED = {
     "a host that nobody knows": (1, 10, "elsewhere", "in no inventory"),
     "a host without a job then": (1, 1000, "a", "no job was allocated GPUs"),
     "a host of several jobs": (2, 10, "a", "several jobs"),
+    "no host, and a job of that id in two clusters": (1, 10, None, "job of another cluster"),
 }
-WHY = "select what, example from marts.data_quality where kind = 'unmatched job events'"
 
 
 @pytest.mark.parametrize(("jobs", "start", "host", "why"), UNMATCHED.values(), ids=UNMATCHED)
-@built_together
-def test_the_finding_says_why_events_match_no_job(cluster, jobs, start, host, why):
-    cluster.node("a", 2)
+def test_the_finding_says_why_events_match_no_job(evidence, jobs, start, host, why):
+    evidence.node("a", 2)
     for job in range(jobs):
-        cluster.job(str(job), 0, 100, ["a"], 1)
-    cluster.events("r", steps(1, 8, start), host=host)
-    yield
-    ((what, example),) = cluster.read(WHY).rows()
-    assert why in what
-    assert example == "r attempt 0"
-
-
-def test_events_without_a_host_or_cluster_match_no_job_where_two_clusters_have_one(evidence):
-    for name in "cd":
-        Evidence(evidence.store, name).job("0", 0, 100, ["a"], 1)
-    evidence.log("0", steps(1, 8, 10), cluster=None)
+        evidence.job(str(job), 0, 100, ["a"], 1)
+    if host is None:  # of the only cluster that has its job it would be
+        Evidence(evidence.store, "d").job("0", 0, 100, ["a"], 1)
+        evidence.log("0", steps(1, 8, start), cluster=None)
+    else:
+        evidence.events("r", steps(1, 8, start), host=host)
     evidence.build()
 
-    ((what, example),) = evidence.read(WHY).rows()
-    assert "job of another cluster" in what
-    assert example == "0 attempt 0 (cluster c)"
+    ((what, example),) = named(evidence, "unmatched job events", "what, example")
+    assert why in what
+    assert example == ("0 attempt 0 (cluster c)" if host is None else "r attempt 0")

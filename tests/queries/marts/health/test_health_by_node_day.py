@@ -33,7 +33,7 @@ def xid(made, node, bus, code, second, **more):
         "source": "kernel-log", "node": node, "pci_bus_id": bus, "code": code, "ts": second,
         "ts_precision": "exact", "message": f"Xid {code}", **more,
     }  # fmt: skip
-    made.add("gpu_events", kind="xid", **event)
+    made.add("gpu_events", kind="xid", cluster=None, **event)
 
 
 def gauge(made, node, gpu, code, second, precision="approximate"):

@@ -114,19 +114,19 @@ def test_a_job_without_a_scheduler_has_steps_and_goodput(cluster):
 
 
 @pytest.mark.parametrize(
-    ("ranks", "held"),
+    ("ranks", "held", "method"),
     [
-        ([{"gpu_uuid": "GPU-1"}], ["GPU-1"]),
-        ([{"local_rank": 0}, {"local_rank": 1}], ["n#0", "n#1"]),
-        ([{}, {}, {}], ["n#0", "n#1", "n#2"]),
+        ([{"gpu_uuid": "GPU-1"}], ["GPU-1"], "job_event"),
+        ([{"local_rank": 0}, {"local_rank": 1}], ["n#0", "n#1"], "job_event"),
+        ([{}, {}, {}], ["n#0", "n#1", "n#2"], "assumed"),
     ],
     ids=["its UUID", "local ranks", "a GPU for each rank of the host"],
 )
 @built_together
-def test_job_events_alone_hold_the_gpus_that_they_name(cluster, ranks, held):
+def test_job_events_alone_hold_the_gpus_that_they_name(cluster, ranks, held, method):
     job(cluster, "train", ranks)
     yield
-    assert [(row[0], row[4]) for row in holds(cluster)] == [(gpu, "job_event") for gpu in held]
+    assert [(row[0], row[4]) for row in holds(cluster)] == [(gpu, method) for gpu in held]
     assert cluster.gpu_s() == {"step_unsplit": 800 * len(held)}
 
 
