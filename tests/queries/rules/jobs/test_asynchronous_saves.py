@@ -50,7 +50,11 @@ def megatron(*saves):
     )
 
 
-def titan(*saves):
+def titan():
+    saves = [
+        (100, "Staging the checkpoint."),
+        (105, "Finished staging the checkpoint in 5.00 seconds."),
+    ]
     return text_of(
         lambda at, line: f"[titan] {at:%Y-%m-%d %H:%M:%S},000 - root - INFO - {line}\n",
         [(0, "Training starts at step 1")],
@@ -70,16 +74,13 @@ def titan_structured():
     return text_of(event, [], lambda step: f"step_end {step} 10000", saves)
 
 
-def nemo(*saves):
+def nemo():
     start = (START - EPOCH).total_seconds() + 100
-    said = {
-        "blocked": (
-            105,
-            "Global Checkpoint Save : Rank: 0 : Iteration: 9 : "
-            f"Start time: {start:.3f}s : Save duration: 5.000s",
-        ),
-        "saved": (160, "Async checkpoint save for step 10 (/ckpt) finalized successfully."),
-    }
+    saved = f"Rank: 0 : Iteration: 9 : Start time: {start:.3f}s : Save duration: 5.000s"
+    saves = [
+        (105, f"Global Checkpoint Save : {saved}"),
+        (160, "Async checkpoint save for step 10 (/ckpt) finalized successfully."),
+    ]
     return text_of(
         lambda at, line: dated(
             at, f"[NeMo I {at:%Y-%m-%d %H:%M:%S} nemo:1] {line}" if "heckpoint" in line else line
@@ -89,7 +90,7 @@ def nemo(*saves):
             f"Training epoch 0, iteration {step - 1}/499 | global_step: {step - 1} | "
             "train_step_timing in s: 10.0"
         ),
-        [said[name] for name in saves],
+        saves,
     )
 
 
@@ -116,8 +117,8 @@ def maxtext(*saves):
     )
 
 
-def deepspeed(engine):
-    said = f"[{engine}] Checkpoint global_step10 is"
+def deepspeed():
+    said = "[Nebula] Checkpoint global_step10 is"
     return text_of(
         lambda at, line: f"[{at:%Y-%m-%d %H:%M:%S},000] [INFO] [logging.py:1:log_dist] {line}\n",
         [],
@@ -176,23 +177,9 @@ LOGS = {
     "Megatron-LM without the scheduled line": (megatron("from", "saved"), UNBLOCKED),
     "Megatron-LM with its setting alone": (megatron("set", "from", "saved"), UNBLOCKED),
     "Megatron-LM with the end alone": (megatron("saved"), UNBLOCKED),
-    "torchtitan": (
-        titan(
-            (100, "Staging the checkpoint."),
-            (105, "Finished staging the checkpoint in 5.00 seconds."),
-        ),
-        BLOCKED,
-    ),
-    "torchtitan before 2026": (
-        titan(
-            (100, "Saving the checkpoint (or staging if async is enabled)."),
-            (105, "Finished saving the checkpoint (or staging if async is enabled)in 5.0 seconds."),
-        ),
-        BLOCKED,
-    ),
+    "torchtitan": (titan(), BLOCKED),
     "torchtitan's structured log": (titan_structured(), BLOCKED),
-    "NeMo": (nemo("blocked", "saved"), BLOCKED),
-    "NeMo with the end alone": (nemo("saved"), UNBLOCKED),
+    "NeMo": (nemo(), BLOCKED),
     "Composer": (composer(*COMPOSER_SAVE), BLOCKED),
     "Composer with the end alone": (composer(*COMPOSER_SAVE[2:]), IN_STEP),
     "Composer without its level DEBUG": (composer(), IN_STEP),
@@ -228,10 +215,8 @@ LOGS = {
     "Google's goodput events and Orbax": (google(), BLOCKED),
     "Hugging Face Trainer": (hf(), BLOCKED),
     "Lightning": (lightning(), IN_STEP),  # its AsyncCheckpointIO logs nothing
-    "DeepSpeed": (
-        deepspeed("Nebula"), {"startup": 10, "step_unsplit": 185, "teardown": 5},
-    ),
-}  # fmt: skip
+    "DeepSpeed": (deepspeed(), {"startup": 10, "step_unsplit": 185, "teardown": 5}),
+}
 
 
 @pytest.mark.parametrize(("log", "expected"), LOGS.values(), ids=LOGS)
