@@ -146,8 +146,8 @@ def test_a_filter_on_another_cluster_leaves_no_run(stores, part):
         "where column_name = 'run_key' and table_schema = 'marts'"
     )
     of_runs = [name for name in OF_A_TEAM if name in set(columns.to_series())][part::2]
-    counts = ", ".join(f'(select count(*) from {name}) as "{name}"' for name in of_runs)
+    counts = ", ".join(f"(select count(*) from {name}) as v{n}" for n, name in enumerate(of_runs))
     elsewhere = replace(WHOLE, cluster="elsewhere", run="c/redrun")
 
-    found = stores[0].read(f"select {counts}", scope=elsewhere).row(0, named=True)
-    assert found == dict.fromkeys(of_runs, 0)
+    found = stores[0].read(f"select {counts}", scope=elsewhere).row(0)
+    assert [name for name, rows in zip(of_runs, found, strict=True) if rows] == []
