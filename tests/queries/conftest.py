@@ -4,7 +4,7 @@ import functools
 import itertools
 import operator
 import shutil
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -131,29 +131,21 @@ class Evidence:
         }  # fmt: skip
         self.load("job_runs", [{**row, **more}])
 
-    def events(self, run, events, attempt=0, **common):
+    def events(self, run, events, attempt=0, source="test", **common):
         """Add job events of rank 0 unless they say otherwise; `t` is the event's second."""
-        rows = []
-        for event in events:
-            row = {
-                "cluster": self.name, "run_id": run, "attempt": attempt, "rank": 0, "host": "a",
-                "reports_durability": True, **common, **event,
-            }  # fmt: skip
-            row["ts"] = at(row.pop("t"))
-            rows.append(row)
-        self.load("job_events", rows)
+        of_run = {
+            "cluster": self.name, "run_id": run, "attempt": attempt, "rank": 0, "host": "a",
+            "reports_durability": True, **common,
+        }  # fmt: skip
+        rows = [{**of_run, **event, "ts": at(event["t"])} for event in events]
+        for row in rows:
+            del row["t"]
+        self.load("job_events", rows, source)
 
     def log(self, run, lines, **common):
         """Add what a text log says: of no rank, host or attempt; `t` is the line's second."""
-        of_log = {
-            "cluster": self.name, "run_id": run, "attempt": None, "rank": None, "host": None,
-            "reports_durability": False, **common,
-        }  # fmt: skip
-        rows = [
-            {**of_log, **{k: v for k, v in line.items() if k != "t"}, "ts": at(line["t"])}
-            for line in lines
-        ]
-        self.load("job_events", rows, "job-log")
+        of_log = {"attempt": None, "rank": None, "host": None, "reports_durability": False}
+        self.events(run, lines, source="job-log", **{**of_log, **common})
 
     def samples(self, gpu, seconds, active, source="dcgm"):
         """Add readings of a GPU; `active(second)` says whether it worked, None for no profiling."""
@@ -185,11 +177,10 @@ class Evidence:
         """Return how many rows of the database break what `check` asks for."""
         return _violations(self.store, self.store.commits)
 
-    def gpu_s(self, scope=EVERYTHING):
+    def gpu_s(self):
         """Build and return GPU-seconds by category."""
         self.build()
-        frame = ledger(self.store, by=["category"], scope=scope)
-        return dict(zip(frame["category"], frame["gpu_s"], strict=True))
+        return dict(ledger(self.store).select("category", "gpu_s").rows())
 
     def summary(self):
         """Build and return the ratios."""
@@ -200,6 +191,16 @@ class Evidence:
 @functools.lru_cache(maxsize=1)
 def _violations(store, commits):  # noqa: ARG001 -- the same until then
     return int(check(store)["violations"].sum())
+
+
+@functools.lru_cache(maxsize=1)
+def _ledgers(store, commits):  # noqa: ARG001 -- the same until then
+    """Return the GPU-seconds by category of each cluster: one select for all of their tests."""
+    found = defaultdict(dict)
+    rows = ledger(store, by=["cluster", "category"]).select("cluster", "category", "gpu_s")
+    for name, category, gpu_s in rows.rows():
+        found[name][category] = gpu_s
+    return found
 
 
 @dataclass
@@ -225,9 +226,9 @@ class Cluster(Evidence):
         """Return the rows of a select; marts show this cluster alone."""
         return self.store.read(sql, scope=replace(scope, cluster=self.name))
 
-    def gpu_s(self, scope=EVERYTHING):
+    def gpu_s(self):
         """Return GPU-seconds by category."""
-        return super().gpu_s(replace(scope, cluster=self.name))
+        return _ledgers(self.store, self.store.commits)[self.name]
 
     def load_until_build(self):
         """Run the test up to its next `yield`; an error is kept for when the test is reported."""
@@ -276,6 +277,7 @@ def built_together(test=None, *, builds=1):
     return reported
 
 
+@functools.cache
 def built_with(module):
     """Return which tests that are `built_together` share a database with those of a module.
 
@@ -301,10 +303,13 @@ def databases_of_clusters(new_store):
     made = {}
     stores = []
 
-    def of(name, items):
+    def of(name, session):
         if name not in made:
             made[name] = {}  # what failed is not tried again for each test
             stores.append(new_store())
+            tests = (item for item in session.items if hasattr(item, "function"))
+            together = (item for item in tests if hasattr(item.function, "builds"))
+            items = [item for item in together if built_with(item.module) == name]
             made[name] = _loaded_and_built(stores[-1], items)
         return made[name]
 
@@ -332,13 +337,7 @@ def _loaded_and_built(store, items):
 @pytest.fixture
 def cluster(request, databases_of_clusters):
     """Return the cluster of a test that is `built_together` with others."""
-    name = built_with(request.module)
-    items = [
-        item
-        for item in request.session.items
-        if hasattr(getattr(item, "function", None), "builds") and built_with(item.module) == name
-    ]
-    return databases_of_clusters(name, items)[request.node.nodeid]
+    return databases_of_clusters(built_with(request.module), request.session)[request.node.nodeid]
 
 
 @pytest.fixture

@@ -1,44 +1,27 @@
 """Rules stay quiet on a made-up fleet in which nothing goes wrong, and speak of what does."""
 
-import shutil
-from datetime import UTC, datetime
-
 import pytest
+from tests.queries import made_up_fleet
 
-from goodput_app.demo import recipe
-from goodput_ingest import synthetic
-from goodput_ingest.run.ingest import ingest
 from goodput_ingest.synthetic import plans
 from goodput_queries.catalog import rules
-from goodput_queries.database import LocalStore
-
-START = datetime(2026, 11, 16, tzinfo=UTC)
-
-
-def fleet(empty_database, folder, seed, plan=plans.eventful):
-    """Return a database of 64 GPUs over six hours, written by the generator as it is now."""
-    synthetic.generate(folder, gpus=64, hours=6, seed=seed, start=START, plan=plan)
-    store = LocalStore(shutil.copyfile(empty_database, folder / "fleet.duckdb"))
-    for step in recipe(folder):
-        ingest(store, step.source, [step.path], step.options)
-    store.build()
-    return store
 
 
 @pytest.fixture(
     scope="module", params=[101, pytest.param(102, marks=pytest.mark.machine)]
 )  # fmt: skip
-def healthy(request, empty_database, tmp_path_factory):
+def healthy(request, new_store, tmp_path_factory):
     """Give a fleet whose jobs train to their end, without outages and holes in the readings."""
-    store = fleet(empty_database, tmp_path_factory.mktemp("healthy"), request.param, plans.quiet)
+    store = new_store()
+    made_up_fleet.load(store, tmp_path_factory.mktemp("healthy"), request.param, plans.quiet)
     yield store
     store.close()
 
 
 @pytest.fixture(scope="module")
-def eventful(empty_database, tmp_path_factory):
+def eventful(empty_database, tmp_path_factory, new_store):
     """Give a fleet with a job of every kind of loss."""
-    store = fleet(empty_database, tmp_path_factory.mktemp("eventful"), 101)
+    store = new_store(copy_of=made_up_fleet.eventful(empty_database, tmp_path_factory)[1])
     yield store
     store.close()
 

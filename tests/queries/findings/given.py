@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tests.queries.anomalies.conftest import BUSY, IDLE
+from tests.queries.anomalies.gpus import BUSY, IDLE
 from tests.queries.conftest import Evidence
 from tests.queries.conftest import phase as phase_event
 from tests.queries.serving.load import HOUR, Serving, counters

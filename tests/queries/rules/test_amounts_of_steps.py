@@ -8,17 +8,52 @@ import random
 from collections import Counter
 
 import pytest
-from tests.queries.conftest import START_MS, Evidence, durable, phase, steps
+from tests.queries.conftest import START_MS, Evidence, built_together, durable, phase, steps
 
 from goodput_queries.scope import Scope
 
 HOUR_MS = 3_600_000
-END_S = 2 * 3600
-WINDOWS = 12
-SEEDS = range(6)
+END_S = 4500  # an hour ends within attempts
+WINDOWS = 8
+SEEDS = range(3)
 AMOUNTS = """select gpu_uuid, gpu_instance, attempt_key, category, phase, sum(gpu_ms)::bigint as ms
     from marts.ledger_owned where not is_by_node and attempt_key is not null
     group by all having ms <> 0"""
+
+INTERVALS = """with pieces as (
+        select
+            gpu_uuid, gpu_instance, attempt_key, category, phase,
+            greatest($1, held.start_ms, piece.start_ms) as start_ms,
+            least($2, held.end_ms, piece.end_ms) as end_ms
+        from intermediate.int_holds as held
+        inner join intermediate.int_run_timeline as piece using (job_run_key)
+        where starts_with(job_run_key, $3)
+    ),
+    splits as (
+        select
+            pieces.* replace (
+                greatest(pieces.start_ms, split.start_ms) as start_ms,
+                least(pieces.end_ms, split.end_ms) as end_ms
+            ),
+            split.category as of_split, split.phase as of_phase
+        from pieces
+        inner join intermediate.int_step_splits as split using (attempt_key)
+        where pieces.category = 'step_unsplit' and coalesce(split.gpu_uuid = pieces.gpu_uuid, true)
+    ),
+    parts as (
+        select *, 1 as sign from pieces
+        union all
+        select * exclude (of_split, of_phase), -1 from splits
+        union all
+        select * exclude (of_split, of_phase) replace (of_split as category, of_phase as phase), 1
+        from splits
+    )
+    select
+        gpu_uuid, gpu_instance, attempt_key, category, phase,
+        sum(sign * (end_ms - start_ms))::bigint as ms
+    from parts where end_ms > start_ms group by all having ms <> 0"""
+SEGMENTS = """select attempt_key, count(distinct coalesce(stretch_ms, start_ms))
+    from intermediate.int_run_timeline group by all"""
 
 
 def attempt_events(of, begin, end, first, ranks):
@@ -66,7 +101,7 @@ def world(cluster, seed):
     events = []
     for job, gpus in (("1", 2), ("2", 1), ("3", 3)):
         begin = of.uniform(0, 900)
-        end = min(END_S - 1, begin + of.choice([1500, 4000, 6500]))
+        end = min(END_S - 1, begin + of.choice([1200, 2400, 3600]))
         cluster.job(job, begin, end, ["a"], gpus, state=of.choice(["COMPLETED", "FAILED"]))
         attempts, ranks, step = of.choice([1, 2, 3]), of.choice([1, gpus]), 0
         for attempt in range(attempts):
@@ -78,64 +113,23 @@ def world(cluster, seed):
     return events
 
 
-def expected(cluster, first, last):
-    """Return milliseconds by GPU, attempt, category and phase, from the intervals themselves."""
-    pieces = {}
-    for run, *piece in cluster.store.read(
-        f"""select job_run_key, attempt_key, category, phase, start_ms, coalesce(end_ms, {last})
-        from intermediate.int_run_timeline where starts_with(job_run_key, $1)""",
-        [f"{cluster.name}/"],
-    ).rows():
-        pieces.setdefault(run, []).append(tuple(piece))
-    splits = {}
-    for attempt, *split in cluster.store.read(
-        """select attempt_key, gpu_uuid, category, phase, start_ms, end_ms
-        from intermediate.int_step_splits where starts_with(attempt_key, $1) order by start_ms""",
-        [f"{cluster.name}/"],
-    ).rows():
-        splits.setdefault(attempt, []).append(tuple(split))
-    holds = cluster.store.read(
-        f"""select gpu_uuid, gpu_instance, job_run_key, start_ms, coalesce(end_ms, {last})
-        from intermediate.int_holds where starts_with(job_run_key, $1)""",
-        [f"{cluster.name}/"],
-    ).rows()
-    found = Counter()
-    for gpu, instance, run, start, end in holds:
-        for attempt, category, phase_of, piece_start, piece_end in pieces.get(run, []):
-            begin, until = max(first, start, piece_start), min(last, end, piece_end)
-            if until <= begin:
-                continue
-            found[gpu, instance, attempt, category, phase_of] += until - begin
-            if category != "step_unsplit":
-                continue
-            for of_gpu, split, why, split_start, split_end in splits.get(attempt, []):
-                ms = min(until, split_end) - max(begin, split_start)
-                if ms > 0 and of_gpu in (None, gpu):
-                    found[gpu, instance, attempt, split, why] += ms
-                    found[gpu, instance, attempt, category, phase_of] -= ms
-    return +found
-
-
 def differences(cluster, first, last):
     """Return where the ledger of a window differs; of a share, by more than its rounding.
 
     A share is rounded once in each segment of an hour.
     """
-    scope = Scope(first, last, cluster=cluster.name)
-    given = cluster.read(AMOUNTS, scope)
-    found = {(gpu, part, *rest): ms for gpu, part, *rest, ms in given.rows()}
-    wanted = expected(cluster, first, last)
+    given = cluster.read(AMOUNTS, Scope(first, last, cluster=cluster.name)).rows()
+    wanted = cluster.store.read(INTERVALS, [first, last, f"{cluster.name}/"]).rows()
+    found, expected = Counter(), Counter()
+    for of, rows in ((found, given), (expected, wanted)):
+        for *key, ms in rows:
+            of[tuple(key)] = ms
     hours = (last - 1) // HOUR_MS - first // HOUR_MS
-    segments = dict(
-        cluster.read(
-            """select attempt_key, count(distinct coalesce(stretch_ms, start_ms))
-            from intermediate.int_run_timeline group by all"""
-        ).rows()
-    )
+    segments = dict(cluster.read(SEGMENTS).rows())
     return [
-        (key, found.get(key, 0), wanted[key])
-        for key in found.keys() | wanted.keys()
-        if abs(found.get(key, 0) - wanted[key] / (3 if key[1] else 1))
+        (key, found[key], expected[key])
+        for key in found.keys() | expected.keys()
+        if abs(found[key] - expected[key] / (3 if key[1] else 1))
         > (hours + segments[key[2]] if key[1] else 0)
     ]
 
@@ -169,47 +163,17 @@ def test_amounts_are_those_of_the_intervals_in_any_window(worlds, seed):
     assert worlds[seed].violations() == 0
 
 
-@pytest.fixture
-def built_in_parts(new_evidence):
-    """Give what builds a world as often as its events come, and returns the rows of its stages."""
-
-    def rows_of(count):
-        of = new_evidence()
-        given = world(of, 7)
-        for part in range(count):
-            for job, attempt, rows in given:
-                some = rows[len(rows) * part // count : len(rows) * (part + 1) // count]
-                of.events(job, some, attempt=attempt)
-            of.build()
-        stages = ("int_ledger_segments", "int_step_amounts")
-        return [of.read(f"from intermediate.{stage} order by all").rows() for stage in stages]
-
-    return rows_of
-
-
-@pytest.fixture
-def at_once(built_in_parts):
-    return built_in_parts(1)
-
-
-def test_a_build_of_what_came_later_has_the_same_amounts(built_in_parts, at_once):
-    assert built_in_parts(2) == at_once
-
-
-def test_a_stretch_of_steps_is_one_segment_an_hour_whatever_their_number(evidence):
-    evidence.node("a", 2)
+@built_together
+def test_a_stretch_of_steps_is_one_segment_an_hour_whatever_their_number(cluster):
+    cluster.node("a", 2)
     for job, (count, length) in enumerate([(10, 60.0), (1000, 0.6)]):
-        rows = [
-            {"event": "step", "step": k, "t": 10 + k * length, "dur_s": length, "comm_s": 0.1}
-            for k in range(1, count + 1)
-        ]
-        evidence.job(str(job), 0, 620, ["a"], 1)
-        evidence.events(str(job), [*rows, durable(count, 610)])
-    evidence.build()
-
-    found = evidence.read(
-        """select attempt_key, count(*) as segments from intermediate.int_ledger_segments
-        where category = 'stepping' group by all"""
+        cluster.job(str(job), 0, 620, ["a"], 1)
+        ran = steps(1, count, 10, length, comm_s=0.1)
+        cluster.events(str(job), [*ran, durable(count, 610)])
+    yield
+    found = cluster.read(
+        f"""select attempt_key, count(*) as segments from intermediate.int_ledger_segments
+        where category = 'stepping' and cluster = '{cluster.name}' group by all"""
     )
     assert found["segments"].to_list() == [1, 1]
 
@@ -232,21 +196,16 @@ def test_nothing_that_people_read_has_a_category_stepping(worlds):
     assert shown == []
 
 
-def test_the_drill_down_of_a_stretch_is_a_row_for_each_category(evidence):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 1000, ["a"], 1)
-    rows = [
-        {"event": "step", "step": k, "t": 100 + 2 * k, "dur_s": 2.0, "data_s": 0.5}
-        for k in range(1, 401)
-    ]
-    evidence.events("1", [*rows, durable(400, 900)])
-    evidence.build()
-
-    found = evidence.read(
+@built_together
+def test_the_drill_down_of_a_stretch_is_a_row_for_each_category(cluster):
+    cluster.node("a", 1)
+    cluster.job("1", 0, 1000, ["a"], 1)
+    cluster.events("1", [*steps(1, 400, 100, 2.0, data_s=0.5), durable(400, 900)])
+    yield
+    found = cluster.read(
         """select category, is_amount, interval_s, gpu_ms from marts.category_intervals
         where category in ('data_stall', 'step_unsplit', 'teardown') order by category"""
     )
-
     assert found.rows() == [
         ("data_stall", True, 798.5, 200_000),
         ("step_unsplit", True, 800.0, 600_000),
@@ -254,20 +213,18 @@ def test_the_drill_down_of_a_stretch_is_a_row_for_each_category(evidence):
     ]
 
 
-@pytest.mark.parametrize(
-    ("length_s", "segments"), [(59, 0), (60, 1), (61, 1)]
-)  # fmt: skip
-def test_a_save_of_a_minute_is_a_segment_of_its_own(evidence, length_s, segments):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 1000, ["a"], 1)
+@pytest.mark.parametrize(("length_s", "segments"), [(59, 0), (60, 1), (61, 1)])
+@built_together
+def test_a_save_of_a_minute_is_a_segment_of_its_own(cluster, length_s, segments):
+    cluster.node("a", 1)
+    cluster.job("1", 0, 1000, ["a"], 1)
     saving = [phase("ckpt_save", 200, 200 + length_s), durable(20, 200 + length_s)]
     later = steps(21, 40, 200 + length_s)
-    evidence.events("1", [*steps(1, 20, 0), *saving, *later, durable(40, 400 + length_s)])
-    evidence.build()
-
-    found = evidence.read(
-        """select count(*) from intermediate.int_ledger_segments
-        where category = 'checkpoint_save'"""
+    cluster.events("1", [*steps(1, 20, 0), *saving, *later, durable(40, 400 + length_s)])
+    yield
+    found = cluster.read(
+        f"""select count(*) from intermediate.int_ledger_segments
+        where category = 'checkpoint_save' and cluster = '{cluster.name}'"""
     )
     assert found.item() == segments
-    assert evidence.gpu_s()["checkpoint_save"] == length_s
+    assert cluster.gpu_s()["checkpoint_save"] == length_s

@@ -1,6 +1,6 @@
 """Properties of the ledger that hold for any evidence, however contradictory."""
 
-import random
+from collections import Counter
 from itertools import pairwise
 from math import inf
 
@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from tests.queries.conftest import START_MS, at, steps
 
-from goodput_queries.check import check
 from goodput_queries.ledger import capacity_ms, ledger
-from goodput_queries.scope import Scope
+from goodput_queries.scope import EVERYTHING, Scope
 from goodput_queries.serving_objectives import ServingObjective
 
 SPAN_S = 3 * 3600
@@ -141,83 +140,42 @@ def fleet(evidence):
     evidence.store.serving_objectives = (ServingObjective("m", ttft_s=0.5),)
 
 
+def spent(evidence, scope=EVERYTHING):
+    return Counter(dict(ledger(evidence.store, scope=scope).select("category", "gpu_ms").rows()))
+
+
 def segments(store):
     return store.read(
         "select * from intermediate.int_ledger_segments order by gpu_uuid, gpu_instance, start_ms"
     ).rows()
 
 
-@pytest.mark.machine
+@pytest.mark.machine  # random worlds, up to eight ledgers each
 @relaxed
-@given(calls=contradictory_evidence())
-def test_every_gpu_millisecond_is_in_exactly_one_category(new_evidence, calls):
+@given(
+    calls=contradictory_evidence(),
+    part=st.integers(1, 10),
+    cuts=st.lists(seconds(), min_size=1, max_size=4),
+)
+def test_any_evidence_is_in_exactly_one_category_in_parts_and_windows(
+    new_evidence, calls, part, cuts
+):
+    """Built in two parts as at once, and the sums of adjacent windows are those of the whole."""
     evidence = new_evidence()
     fleet(evidence)
-    replay(evidence, calls)
-
-    evidence.store.build()
-
-    found = check(evidence.store)
-    assert found.filter(found["violations"] > 0).rows() == []
-    assert ledger(evidence.store)["gpu_ms"].sum() == capacity_ms(evidence.store)
-
-
-@pytest.mark.machine  # random worlds, up to five ledgers each
-@relaxed
-@given(calls=contradictory_evidence(), cuts=st.lists(seconds(), min_size=1, max_size=4))
-def test_splitting_the_window_changes_no_total(new_evidence, calls, cuts):
-    evidence = new_evidence()
-    fleet(evidence)
-    replay(evidence, calls)
-    evidence.store.build()
-    whole = dict(ledger(evidence.store).select("category", "gpu_ms").rows())
-
-    bounds = [None, *sorted({START_MS + int(c * 1000) for c in cuts}), None]
-    parts = {}
-    for lo, hi in pairwise(bounds):
-        for category, gpu_ms in (
-            ledger(evidence.store, scope=Scope(from_ms=lo, to_ms=hi))
-            .select("category", "gpu_ms")
-            .rows()
-        ):
-            parts[category] = parts.get(category, 0) + gpu_ms
-
-    assert {k: v for k, v in parts.items() if v} == {k: v for k, v in whole.items() if v}
-
-
-@pytest.mark.slow
-@relaxed
-@given(calls=contradictory_evidence(), seed=st.integers(0, 1000))
-def test_the_order_of_ingest_never_matters(new_evidence, calls, seed):
-    first, second = new_evidence(), new_evidence()
-    fleet(first)
-    replay(first, calls)
-    shuffled = list(calls)
-    random.Random(seed).shuffle(shuffled)  # noqa: S311 -- a shuffle, not a secret
-    replay(second, shuffled)
-    fleet(second)
-
-    first.store.build()
-    second.store.build()
-
-    assert segments(first.store) == segments(second.store)
-
-
-@pytest.mark.machine
-@relaxed
-@given(calls=contradictory_evidence(), cut=st.integers(1, 10))
-def test_incremental_build_equals_full_build(new_evidence, calls, cut):
-    evidence = new_evidence()
-    fleet(evidence)
-    evidence.store.build()
-    for part in (calls[:cut], calls[cut:]):
-        replay(evidence, part)
-        evidence.store.build()
-    incremental = segments(evidence.store)
-
+    for some in (calls[:part], calls[part:]):
+        replay(evidence, some)
+        evidence.build()
+    in_parts = segments(evidence.store)
     evidence.store.build(is_full=True)
 
-    assert segments(evidence.store) == incremental
+    assert segments(evidence.store) == in_parts
+    assert evidence.violations() == 0
+    whole = spent(evidence)
+    assert sum(whole.values()) == capacity_ms(evidence.store)
+    bounds = [None, *sorted({START_MS + int(c * 1000) for c in cuts}), None]
+    windows = (Scope(from_ms=lo, to_ms=hi) for lo, hi in pairwise(bounds))
+    assert sum((spent(evidence, window) for window in windows), Counter()) == whole
 
 
 def test_shares_of_a_gpu_add_up_wherever_one_cuts(evidence):
@@ -235,9 +193,9 @@ def test_shares_of_a_gpu_add_up_wherever_one_cuts(evidence):
     assert abs(rows["off"]) <= 1
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_the_number_of_threads_never_matters(new_evidence, threads):
-    evidence = new_evidence(threads=threads)
+def test_the_number_of_threads_never_matters(new_evidence):
+    """All other tests have one."""
+    evidence = new_evidence(threads=2)
     fleet(evidence)
     evidence.job("1", 10, 9000, ["a", "b"], 8)
     evidence.events("1", [{"event": "job.start", "t": 11}, *steps(1, 300, 60)])

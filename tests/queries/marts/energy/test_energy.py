@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import polars as pl
 import pytest
-from tests.queries.conftest import Evidence, at, built_together, durable, steps
+from tests.queries.conftest import at, built_together, durable, steps
 
 from goodput_billing.render import energy_table, files, idle_table
 from goodput_billing.render.wording import hours, percent
@@ -43,14 +43,14 @@ def read(made, node, watts, until=7200, **more):
 
 
 @pytest.fixture(scope="module")
-def world(new_store):
+def world(shared_evidence):
     """Give two hours of three nodes of one GPU: `a` works an hour, `b` is free, `c` is not read.
 
     Team A trains on `a` for an hour, B has it for the second one and does nothing. `a` and `b`
     are in one rack. There is an intensity and a tariff for the first hour alone. D trains on `d`
     under two power caps: slower in the second hour, with more steps per joule.
     """
-    made = Evidence(new_store())
+    made = shared_evidence
     place(made, "a", power_limit_w=700.0, slowdown_temperature_c=90.0)
     place(made, "b")
     place(made, "c")
@@ -90,9 +90,8 @@ def world(new_store):
         {"zone": "UTC", "from_hour": 0, "to_hour": 24, "price_per_kwh": Decimal("0.1"),
          "pue": Decimal("1.5"), "server_ratio": Decimal(2), **first_hour}
     ])  # fmt: skip
-    made.store.build()
-    yield made.store
-    made.store.close()
+    made.build()
+    return made.store
 
 
 def power(store, level, scope=HALF_HOURS):
@@ -110,35 +109,28 @@ def accounts(store, scope=HALF_HOURS):
     return {(row["availability"], row["team"]): row for row in rows.to_dicts()}
 
 
-def test_a_node_has_the_mean_power_of_each_bucket(world):
-    found = {row["minute"]: row["power_w"] for row in power(world, "node") if row["name"] == "a"}
-
-    assert list(found) == [0, 30, 60, 90]
-    assert [round(found[minute]) for minute in (30, 90)] == [BUSY_W, IDLE_W]
-
-
-def test_a_node_without_readings_has_no_power_and_no_coverage(world):
-    rows = [row for row in power(world, "node") if row["name"] == "c"]
-
-    assert {(row["power_w"], row["coverage_ratio"], row["read_gpus"]) for row in rows} == {
-        (None, 0.0, 0)
-    }
+# what it shows: level, its name and availability, watts by minute
+POWERS = {
+    "a node has its mean": ("node", "a", None, {30: BUSY_W, 90: IDLE_W}),
+    "a node without readings has none": ("node", "c", None, {30: None, 90: None}),
+    "a rack has the sum of its nodes": ("rack", "r1", None, {30: BUSY_W + IDLE_W}),
+    "a team has that of its GPUs": ("team", "A", "held", {30: BUSY_W}),
+    "a team has that of its GPUs later": ("team", "B", "held", {90: IDLE_W}),
+    "the rest is not allocated": ("team", None, "free", {90: IDLE_W}),
+}
 
 
-def test_a_rack_is_the_sum_of_its_nodes(world):
-    rows = {(row["name"], row["minute"]): row for row in power(world, "rack")}
+@pytest.mark.parametrize(("level", "name", "availability", "watts"), POWERS.values(), ids=POWERS)
+def test_power_of_half_hours(world, level, name, availability, watts):
+    rows = [row for row in power(world, level) if row["name"] == name]
+    found = {row["minute"]: row for row in rows if availability in (None, row["availability"])}
 
-    assert rows["r1", 30]["power_w"] == pytest.approx(BUSY_W + IDLE_W)
-    assert rows["r1", 30]["coverage_ratio"] == pytest.approx(1)
-    assert rows[None, 30]["power_w"] is None
-
-
-def test_a_team_has_the_power_of_its_gpus_and_the_rest_is_not_allocated(world):
-    rows = {(row["availability"], row["name"], row["minute"]): row for row in power(world, "team")}
-
-    assert rows["held", "A", 30]["power_w"] == pytest.approx(BUSY_W)
-    assert rows["held", "B", 90]["power_w"] == pytest.approx(IDLE_W)
-    assert rows["free", None, 90]["power_w"] == pytest.approx(IDLE_W)
+    assert {minute: found[minute]["power_w"] for minute in watts} == pytest.approx(watts)
+    if name == "c":
+        assert {(row["coverage_ratio"], row["read_gpus"]) for row in rows} == {(0.0, 0)}
+    if name in ("a", "r1"):
+        assert list(found) == [0, 30, 60, 90]
+        assert found[30]["coverage_ratio"] == pytest.approx(1)
 
 
 def test_the_levels_have_the_same_power_in_all(world):
@@ -244,39 +236,27 @@ def test_a_window_that_cuts_an_hour_has_the_energy_of_runs_by_their_time_in_it(c
     assert first["measured_ms"].to_list() == first["held_ms"].to_list() == [600_000, 60_000]
 
 
-def test_an_account_has_its_energy_a_useful_hour(world):
+def test_an_account_has_its_energy_and_carbon_a_useful_hour(world):
     row = accounts(world)["held", "A"]
 
     assert row["energy_mj"] == pytest.approx(BUSY_W * 3600 * 1000, rel=0.02)
     useful_h = row["useful_ms"] / HOUR_MS
     assert row["energy_kwh_per_useful_gpu_h"] == pytest.approx(0.6 / useful_h, rel=0.02)
-
-
-def test_an_account_without_useful_time_has_no_energy_a_useful_hour(world):
-    row = accounts(world)["held", "B"]
-
-    assert row["energy_kwh"] > 0
-    assert row["energy_kwh_per_useful_gpu_h"] is None
-
-
-def test_energy_while_allocated_but_idle_is_at_the_models_idle_power(world):
-    row = accounts(world)["held", "B"]
-
-    assert row["idle_energy_kwh"] == pytest.approx(
-        row["idle_ms"] / HOUR_MS * IDLE_W / 1000, rel=0.01
-    )
-    assert row["idle_ms"] > 0
-
-
-def test_carbon_is_energy_times_intensity_with_overhead(world):
-    row = accounts(world)["held", "A"]
-
     assert row["carbon_kg"] == pytest.approx(row["energy_mj"] / KWH_MJ * 0.4 * 1.5 * 2)
     assert row["carbon_free_ratio"] == pytest.approx(0.4)
     assert row["carbon_g_per_useful_gpu_h"] == pytest.approx(
         row["energy_kwh_per_useful_gpu_h"] * 400 * 1.5 * 2
     )
     assert (row["unknown_hours"], row["unknown_carbon_kwh"]) == (0, 0)
+
+
+def test_an_account_of_idle_time_has_the_models_idle_power_and_no_useful_hour(world):
+    row = accounts(world)["held", "B"]
+
+    assert row["energy_kwh_per_useful_gpu_h"] is None
+    idle_kwh = row["idle_ms"] / HOUR_MS * IDLE_W / 1000
+    assert row["idle_energy_kwh"] == pytest.approx(idle_kwh, rel=0.01)
+    assert row["energy_kwh"] >= row["idle_energy_kwh"] > 0
 
 
 def test_carbon_of_hours_without_an_intensity_is_unknown_and_named(world):
@@ -342,16 +322,8 @@ def test_lines_of_a_statement_have_energy_and_carbon_and_their_coverage(world):
     of_lines = sum(row["energy_kwh"] for row in made.rows.to_dicts())
     of_accounts = sum(row["energy_kwh"] or 0 for row in accounts(world).values())
     assert of_lines == pytest.approx(of_accounts, abs=1e-5)
-
-
-def test_a_statement_says_which_part_of_the_energy_has_carbon(world):
-    made = statement(world, date(2027, 1, 15), StatementSettings())
-
-    table = energy_table.energy(made)
-
-    found = {row[0]: row[1:] for row in table.rows}
-    assert found["A"][-2:] == ["0.7", "100.0 %"]
-    assert found["B"][-2:] == ["unknown", "0.0 %"]
+    shown = {row[0]: row[-2:] for row in energy_table.energy(made).rows}
+    assert (shown["A"], shown["B"]) == (["0.7", "100.0 %"], ["unknown", "0.0 %"])
     assert "carbon_kg" in files.csv(made).decode().splitlines()[0].split(",")
 
 

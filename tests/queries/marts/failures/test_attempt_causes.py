@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from tests.queries.conftest import START_MS, Evidence, built_together, durable, steps
+from tests.queries.conftest import START_MS, built_together, durable, steps
 
 from goodput_queries.scope import Scope
 
@@ -63,11 +63,11 @@ def load_other_causes(made, work):
 
 
 @pytest.fixture(scope="module")
-def world(new_store):
+def world(shared_evidence):
     """Build a node for each run, which is named after what ended it."""
-    made = Evidence(new_store())
+    made = shared_evidence
     work = steps(1, 39, 0, 100)
-    for node in (
+    for node in [
         "bus",
         "twice",
         "ecc",
@@ -79,7 +79,7 @@ def world(new_store):
         "app",
         "killed",
         "other",
-    ):
+    ]:
         gpu(made, node)
     made.watched(8_000)
     run(made, "bus", "bus", [*work, durable(30, 3_050), said("exception", 3_990)])
@@ -107,9 +107,8 @@ def world(new_store):
         reason="not responding",
     )  # fmt: skip
     load_other_causes(made, work)
-    made.store.build()
-    yield made
-    made.store.close()
+    made.build()
+    return made
 
 
 def causes(world, name, columns="cause, confidence", **scope):
@@ -277,28 +276,6 @@ def test_an_error_in_a_log_that_was_read_out_later_is_of_the_end(cluster):
         ("job failure: Permission denied", cluster.at(200)),
         ("job ended: FAILED", cluster.at(200)),
     ]
-
-
-@pytest.mark.parametrize(
-    ("high", "expected"),
-    [
-        (20, [("diverged", 51, 2.0, 7.0, 20)]),
-        (19, []),  # a spike that is over
-    ],
-)
-@built_together
-def test_a_loss_far_over_its_median_has_diverged(cluster, high, expected):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 1_000, ["a"], 1)
-    losses = [2.0] * 50 + [7.0] * high + [2.5] * 5
-    work = steps(1, len(losses), 0, 10)
-    cluster.events("1", [{**step, "loss": loss} for step, loss in zip(work, losses, strict=True)])
-    yield
-    found = cluster.read(
-        "select kind, step, baseline_loss, highest_loss, steps from marts.loss_anomalies"
-    )
-
-    assert found.rows() == expected
 
 
 def test_time_between_failures_and_to_repair_by_cause(world):

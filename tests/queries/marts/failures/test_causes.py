@@ -6,15 +6,9 @@ from tests.queries.conftest import built_together, steps
 BUS = "00000000:19:00.0"
 
 
-def failed(cluster, state="FAILED", *events):
-    cluster.job("1", 0, 200, ["a"], 1, state)
-    cluster.events("1", [*steps(1, 10, 0), *events])
-
-
-def gpu(cluster, source, **more):
-    """Load the GPU of node a."""
-    named = {"node": "a", "gpu_uuid": f"GPU-{cluster.name}", "gpu_index": 0, "valid_from_at": 0}
-    cluster.add("gpus", source=source, **named, **more)
+def failed(cluster, node, state="FAILED", *events):
+    cluster.job("1", 0, 200, [node], 1, state)
+    cluster.events("1", [*steps(1, 10, 0), *events], host=node)
 
 
 def cause(cluster):
@@ -25,27 +19,31 @@ def cause(cluster):
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["inventory first", "inventory last"])
-def test_an_xid_is_a_cause_though_the_inventory_names_no_bus_address(evidence, order):
+@built_together
+def test_an_xid_is_a_cause_though_the_inventory_names_no_bus_address(cluster, order):
     """What to do against it is reported with its losses."""
+    node = f"{cluster.name}-a"
+    gpu = {"node": node, "gpu_uuid": f"GPU-{cluster.name}", "gpu_index": 0, "valid_from_at": 0}
     listings = [
         ("inventory", {"slurm_index": 0}),
         ("dcgm", {"pci_bus_id": BUS, "gpu_model": "NVIDIA H100"}),
     ]
     for source, known in listings[::order]:
-        gpu(evidence, source, **known)
-    failed(evidence)
-    evidence.add(
-        "gpu_events", source="kernel-log", node="a", pci_bus_id=BUS, ts=110, kind="xid",
-        ts_precision="exact", code=79, cluster=None,
+        cluster.add("gpus", source=source, **gpu, **known)
+    failed(cluster, node)
+    cluster.add(
+        "gpu_events", source="kernel-log", node=node, pci_bus_id=BUS, ts=110, kind="xid",
+        ts_precision="exact", code=79,
     )  # fmt: skip
-    evidence.store.build()
-
-    found = cause(evidence)
+    yield
+    found = cause(cluster)
     assert found[:2] == ("Xid 79", "Confirmed")
     assert found[3].startswith("Drain the node and restart it")
-    fixes = evidence.read("select distinct fix from marts.losses where cause = 'Xid 79'")
+    fixes = cluster.read("select distinct fix from marts.losses where cause = 'Xid 79'")
     assert [fix.startswith("Drain the node and restart it") for (fix,) in fixes.rows()] == [True]
-    models = evidence.read("select distinct gpu_model from marts.ledger_pieces")
+    models = cluster.read(
+        f"select distinct gpu_model from marts.ledger_pieces where cluster = '{cluster.name}'"
+    )
     assert models.rows() == [("NVIDIA H100",)]
 
 
@@ -53,9 +51,8 @@ def test_an_xid_is_a_cause_though_the_inventory_names_no_bus_address(evidence, o
 @built_together
 def test_a_job_that_ran_out_of_host_memory_is_confirmed_by_its_state(cluster, said):
     cluster.node("a", 1)
-    failed(
-        cluster, "OUT_OF_MEMORY", *([{"event": "failure", "kind": said, "t": 150}] if said else [])
-    )
+    reported = [{"event": "failure", "kind": said, "t": 150}] if said else []
+    failed(cluster, "a", "OUT_OF_MEMORY", *reported)
     yield
     found = cause(cluster)
     assert found[:2] == ("OUT_OF_MEMORY", "Confirmed")

@@ -1,7 +1,7 @@
 """Time between failures of nodes and of attempts by job size; outages; drivers."""
 
 import pytest
-from tests.queries.conftest import START, START_MS, Evidence, at
+from tests.queries.conftest import START, START_MS, at
 
 from goodput_queries.scope import Scope
 
@@ -29,9 +29,9 @@ def listing(made, node, state, second):
 
 
 @pytest.fixture(scope="module")
-def world(new_store):
+def world(shared_evidence):
     """Three nodes for an hour; a gets a new driver after half of it. A cluster x is not watched."""
-    made = Evidence(new_store())
+    made = shared_evidence
     gpu(made, "a", OLD_DRIVER, vbios="96.00.01")
     gpu(made, "b", OLD_DRIVER, vbios="96.00.01")
     gpu(made, "a", NEW_DRIVER, 1_800)
@@ -58,9 +58,8 @@ def world(new_store):
     made.job("pair", 0, 3_600, ["a", "b"], 2)
     xid(made, "a", 1_700)
     xid(made, "a", 2_600)
-    made.store.build()
-    yield made
-    made.store.close()
+    made.build()
+    return made
 
 
 def rows(world, select, **scope):

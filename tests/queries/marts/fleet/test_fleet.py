@@ -11,12 +11,12 @@ SCOPE = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS)
 
 
 @pytest.fixture(scope="module")
-def store(new_store):
+def store(shared_evidence):
     """Give five nodes at the end of an hour, in two racks and no rack.
 
     a has two of four GPUs allocated, c all of them, b and d none; e is drained.
     """
-    made = Evidence(new_store())
+    made = shared_evidence
     for node in "abcde":
         made.node(node, 4, partitions=("p", "q") if node == "b" else ("p",))
     made.load("node_racks", [
@@ -45,9 +45,8 @@ def store(new_store):
         "gpu_events", node="a", gpu_uuid="c/a#1", ts=1000, ts_precision="exact", kind="xid",
         code=79, message="off the bus",
     )  # fmt: skip
-    made.store.build()
-    yield made.store
-    made.store.close()
+    made.build()
+    return made.store
 
 
 def rows(store, view, scope=SCOPE):

@@ -1,17 +1,11 @@
 """The ledger of a made-up fleet against its truth: 64 GPUs, six hours, every kind of loss."""
 
 import json
-from collections import Counter
-from datetime import UTC, datetime
-from functools import partial
 
 import polars as pl
 import pytest
+from tests.queries import made_up_fleet
 
-from goodput_app.demo import recipe
-from goodput_ingest.run.ingest import ingest
-from goodput_ingest.synthetic import generate
-from goodput_ingest.synthetic.plans import eventful, with_steps
 from goodput_queries.check import check
 from goodput_queries.ledger import capacity_ms, ledger
 from goodput_queries.scope import Scope
@@ -22,26 +16,14 @@ TELEMETRY = ("idle_held", "busy_unclassified", "unknown")
 UNSETTLED = ("at_risk", "busy_unclassified", "unknown")
 
 
-FLEETS = {  # seed, plan; in the second one a job of eight ranks reports from all of them
-    "steps by kind of job": (7, eventful),
-    "steps of 5 s": (3, partial(with_steps, 5_000)),
-}
-
-
-@pytest.fixture(scope="module", params=FLEETS.values(), ids=FLEETS)
-def folder(request, tmp_path_factory):
-    folder, (seed, plan) = tmp_path_factory.mktemp("fleet"), request.param
-    start = datetime(2026, 11, 16, tzinfo=UTC)
-    generate(folder, gpus=64, hours=6, seed=seed, start=start, plan=plan)
-    return folder
+@pytest.fixture(scope="module")
+def folder(empty_database, tmp_path_factory):
+    return made_up_fleet.eventful(empty_database, tmp_path_factory)[0]
 
 
 @pytest.fixture(scope="module")
-def fleet(folder, new_store):
-    store = new_store()
-    for step in recipe(folder):
-        ingest(store, step.source, [step.path], step.options)
-    store.build()
+def fleet(empty_database, tmp_path_factory, new_store):
+    store = new_store(copy_of=made_up_fleet.eventful(empty_database, tmp_path_factory)[1])
     yield store
     store.close()
 
@@ -76,13 +58,10 @@ def gap_ends_ms(truth, category):
 
 
 def test_capacity_is_conserved_to_the_millisecond(fleet):
-    assert capacity_ms(fleet) == 64 * 6 * 3_600_000
-    assert ledger(fleet)["gpu_ms"].sum() == capacity_ms(fleet)
-
-
-def test_the_checks_find_nothing(fleet):
     found = check(fleet)
 
+    assert capacity_ms(fleet) == 64 * 6 * 3_600_000
+    assert ledger(fleet)["gpu_ms"].sum() == capacity_ms(fleet)
     assert found.filter(found["violations"] > 0).rows() == []
 
 
@@ -200,67 +179,3 @@ def test_each_gpu_has_the_waits_that_its_ranks_report(fleet, truth):
     )
 
     assert found.select(planned.columns).sort(pl.all()).rows() == planned.sort(pl.all()).rows()
-
-
-def test_the_straggler_is_named(fleet, notes):
-    note = next(n for n in notes if n.get("story") == "straggling-rank")
-    named = fleet.read(
-        "select straggler_rank, count(*) as n from marts.train_steps "
-        f"where run_key = 'atlas/{note['run_id']}' and straggler_rank is not null group by all"
-    )
-
-    assert named["straggler_rank"].to_list() == [5]
-    assert named["n"].item() >= 0.95 * 0.25 * note["steps"]
-
-
-def test_a_gpu_that_its_job_does_not_use_is_found(fleet, notes):
-    unused = {
-        gpu for n in notes if n.get("story") == "long-finetune" for gpu in n["special_gpu_uuids"]
-    }
-
-    found = fleet.read("select distinct gpu_uuid from marts.idle_gaps where is_beside_work")
-
-    assert set(found["gpu_uuid"]) == unused
-
-
-def test_a_failure_is_put_down_to_the_xid_before_it(fleet, notes):
-    blamed = {note["job_id"]: note["kind"] for note in notes if note["kind"].startswith("xid")}
-    causes = fleet.read(
-        """select attempts.job_id, attempts.state, causes.cause, causes.is_platform
-        from intermediate.int_attempts as attempts
-        inner join intermediate.int_attempt_causes as causes using (attempt_key)
-        where attempts.outcome = 'failed'"""
-    )
-
-    for job_id, kind in blamed.items():
-        reported = causes.filter(pl.col("job_id") == job_id)
-        assert reported["is_platform"].any(), (job_id, kind)
-        assert f"Xid {kind.split()[1].strip(',')}" in reported["cause"].to_list()
-
-
-def xids(notes):
-    """Return node, GPU and time of each Xid that ended a job."""
-    return [
-        (note["node"], note["gpu_uuid"], note["at_ms"])
-        for note in notes
-        if note["kind"].startswith("xid")
-    ]
-
-
-def test_each_xid_that_ended_a_job_is_in_one_incident_of_its_gpu(fleet, notes):
-    found = fleet.read(
-        "select node, gpu_uuid, epoch_ms(start_at) as start_ms, epoch_ms(end_at) as end_ms "
-        "from marts.gpu_incidents where class = 'hardware'"
-    ).rows()
-
-    assert xids(notes)
-    for node, gpu, at_ms in xids(notes):
-        assert sum((n, g) == (node, gpu) and a <= at_ms <= b for n, g, a, b in found) == 1
-
-
-def test_failed_attempts_count_on_the_nodes_whose_gpus_failed(fleet, notes):
-    found = fleet.read(
-        "select node, failed_attempts from marts.node_health where failed_attempts > 0"
-    )
-
-    assert dict(found.rows()) == Counter(node for node, *_ in xids(notes))

@@ -1,7 +1,7 @@
 """Nodes ranked by what they cost: whose fault an attempt was, and what to do with the node."""
 
 import pytest
-from tests.queries.conftest import START, START_MS, Evidence, steps
+from tests.queries.conftest import START, START_MS, steps
 
 from goodput_queries.scope import Scope
 
@@ -16,13 +16,13 @@ def xid(made, node, code, second):
 
 
 @pytest.fixture(scope="module")
-def world(new_store):
+def world(shared_evidence):
     """Nodes a to e with a GPU each; the price is 36 a GPU-hour: 0.01 a GPU-second.
 
     A gang on a, b and c loses 100 s of steps when a GPU of a falls off the bus. A job on d fails
     with its node twice. Node e repairs no memory any more.
     """
-    made = Evidence(new_store())
+    made = shared_evidence
     made.add(
         "gpus", *({"node": node, "gpu_uuid": f"GPU-{node}"} for node in "abcde"),
         source="inventory", gpu_index=0, pci_bus_id=BUS, gpu_model="h100", valid_from_at=START,
@@ -43,9 +43,8 @@ def world(new_store):
         "gpu_samples_other", *({"ts": s, "metric": m, "value": float(v)} for s, m, v in remaps),
         source="dcgm", gpu_uuid="GPU-e", gpu_instance="",
     )  # fmt: skip
-    made.store.build()
-    yield made
-    made.store.close()
+    made.build()
+    return made
 
 
 def node(world, name, **scope):

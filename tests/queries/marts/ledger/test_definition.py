@@ -41,10 +41,6 @@ def measured(new_evidence, built_measured):
     return new_evidence(copy_of=built_measured)
 
 
-def test_statements_and_database_count_by_the_same_definition(shared_evidence):
-    assert shared_evidence.read("select definition_version()").item() == DEFINITION_VERSION
-
-
 def test_communication_is_useful_and_evaluation_is_not_unless_it_counts(measured):
     without = measured.summary()
     measured.store.variables["evaluation_counts"] = True
@@ -54,14 +50,8 @@ def test_communication_is_useful_and_evaluation_is_not_unless_it_counts(measured
     assert (counted["useful_ms"], counted["kept_step_ms"]) == (2_200_000, 2_200_000)
     kinds = measured.store.read("select kind from marts.ledger_by_category where code = 'A7'")
     assert kinds.item() == "goodput"
-
-
-def test_a_statement_counts_evaluation_as_its_database_does(measured):
-    measured.store.variables["evaluation_counts"] = True
-
-    made = statement(measured.store, WHEN, SETTINGS)
-
-    assert made.accounts["productive_ms"].sum() == 2_200_000
+    of_day = statement(measured.store, WHEN, SETTINGS)
+    assert of_day.accounts["productive_ms"].sum() == 2_200_000
 
 
 def test_a_day_that_was_closed_by_the_first_definition_keeps_it(measured):
@@ -82,14 +72,11 @@ def test_a_policy_that_names_no_definition_was_made_by_the_first():
     assert closing.policy_of_text(old) == Policy(definition_version=1, charge_inferred=None)
 
 
-def test_a_new_statement_carries_the_current_definition(measured):
+def test_statements_trends_and_runs_carry_the_current_definition(measured):
     made = statement(measured.store, WHEN, SETTINGS)
 
     assert files.table(made)["definition_version"].unique().to_list() == [DEFINITION_VERSION]
     assert made.accounts["productive_ms"].sum() == 2_000_000
-
-
-def test_trends_and_runs_carry_the_definition(measured):
     for mart in ("ledger_over_time", "runs", "goodput_summary", "ledger_by_category"):
         found = measured.store.read(f"select distinct definition_version from marts.{mart}")
         assert found.item() == DEFINITION_VERSION
@@ -111,10 +98,7 @@ def test_availability_needs_node_states_or_accounting(cluster):
 @pytest.mark.parametrize(
     ("ratio", "is_measured"),
     [
-        (
-            "has_runtime(50, 110, 10)",
-            True,
-        ),  # of 100 allocated that no gang waits in, 50 are settled
+        ("has_runtime(50, 110, 10)", True),  # of 100 allocated without a gang's wait 50 are settled
         ("has_runtime(51, 110, 10)", False),
         ("has_runtime(0, 10, 10)", False),
         ("has_program(100, 50)", True),
@@ -131,6 +115,4 @@ def test_a_ratio_is_measured_where_at_least_half_of_its_base_is_settled(
 def test_idle_gpus_and_those_that_wait_for_a_gang_are_not_active(shared_evidence):
     # of 90 allocated with evidence 9 were idle or waiting
     assert shared_evidence.read("select active_ratio(9, 10, 100)").item() == pytest.approx(0.9)
-    assert shared_evidence.read("select active_ratio(0, 100, 100)").item() is None, (
-        "nothing is known"
-    )
+    assert shared_evidence.read("select active_ratio(0, 100, 100)").item() is None

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import polars as pl
 import pytest
+from tests.queries.conftest import built_together
 
 from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
@@ -159,23 +160,23 @@ def test_gaps_hold_no_more_of_a_category_than_the_ledger_has(session, windows):
         assert more.is_empty()
 
 
-def test_a_part_of_a_gap_lies_within_its_category(evidence):
+@built_together
+def test_a_part_of_a_gap_lies_within_its_category(cluster):
     """A node is drained in the middle of a gap: the drain does not begin with the gap."""
-    evidence.node("a", 1)
-    evidence.watched(1000)
-    evidence.state("a", "drained", 600, 1000)
-    evidence.samples("a#0", evidence.every(-10, 1000), lambda s: s <= 0)
-    evidence.store.build()
-
-    parts = evidence.store.read(
+    cluster.node("a", 1)
+    cluster.watched(1000)
+    cluster.state("a", "drained", 600, 1000)
+    cluster.samples("a#0", cluster.every(-10, 1000), lambda s: s <= 0)
+    yield
+    parts = cluster.read(
         "select category, gpu_ms, start_at, end_at, is_main from marts.idle_gap_parts order by 3"
     )
 
     assert parts.rows() == [
-        ("idle_no_demand", 600_000, evidence.at(0), evidence.at(600), True),
-        ("drained", 400_000, evidence.at(600), evidence.at(1000), False),
+        ("idle_no_demand", 600_000, cluster.at(0), cluster.at(600), True),
+        ("drained", 400_000, cluster.at(600), cluster.at(1000), False),
     ]
-    whole = evidence.store.read("select category, gpu_ms, category_gpu_ms from marts.idle_gaps")
+    whole = cluster.read("select category, gpu_ms, category_gpu_ms from marts.idle_gaps")
     assert whole.rows() == [("idle_no_demand", 1_000_000, 600_000)]
 
 

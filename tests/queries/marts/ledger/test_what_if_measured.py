@@ -107,12 +107,10 @@ def test_a_window_counts_its_own_hours_alone(priced):
     assert number(known["held_ratio"]) == 0
 
 
-def test_a_model_that_is_not_there_is_not_known(priced):
+def test_models_are_offered_largest_first_and_runs_where_they_save(priced):
     assert measured(priced, "upgrade", EVERYTHING, "B200") == {}
-
-
-def test_the_largest_model_is_offered_first_and_all_together_last(priced):
     assert list(choices(priced, "upgrade", EVERYTHING)) == ["h100", EVERY_MODEL]
+    assert choices(priced, "checkpoints", EVERYTHING) == {}
 
 
 @pytest.fixture(scope="module")
@@ -182,10 +180,6 @@ def test_where_nothing_ever_failed_the_time_between_failures_is_not_known(cluste
 
     assert "mtbf_s" not in known
     assert number(known["interval_s"]) == 570
-
-
-def test_a_run_without_saves_is_not_offered(priced):
-    assert choices(priced, "checkpoints", EVERYTHING) == {}
 
 
 def test_a_loss_is_known_by_its_time(saving):

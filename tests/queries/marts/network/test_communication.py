@@ -9,13 +9,8 @@ def gang(cluster, ranks=2, count=5):
     cluster.node("a", ranks)
     cluster.job("1", 0, 10 * count, ["a"], ranks)
     for rank in range(ranks):
-        cluster.events(
-            "1",
-            steps(1, count, 0),
-            rank=rank,
-            gpu_uuid=f"{cluster.name}/a#{rank}",
-            pid=cluster.first_pid + rank,
-        )
+        of_rank = {"rank": rank, "gpu_uuid": cluster.gpu(f"a#{rank}")}
+        cluster.events("1", steps(1, count, 0), pid=cluster.first_pid + rank, **of_rank)
 
 
 def trace(cluster, rank, kernels, ranks=2):
@@ -33,18 +28,17 @@ def trace(cluster, rank, kernels, ranks=2):
 
 def operations(cluster, exec_time_s, count=5):
     """Load one AllReduce a step from the NCCL Inspector; seconds by rank."""
-    cluster.load(
-        "collectives",
-        [
-            {"cluster": cluster.name, "node": "a", "pid": cluster.first_pid + rank,
-             "comm_id": cluster.name, "rank": rank, "ranks": len(exec_time_s),
-             "operation": "AllReduce", "is_p2p": False,
-             "sequence_number": step, "exec_time_s": seconds,
-             "dumped_at": cluster.at(10 * step + 9), "started_at": cluster.at(10 * step + 5)}
-            for step in range(count)
-            for rank, seconds in enumerate(exec_time_s)
-        ],
-        "nccl-inspector",
+    rows = [
+        {
+            "pid": cluster.first_pid + rank, "rank": rank, "sequence_number": step,
+            "exec_time_s": seconds, "dumped_at": 10 * step + 9, "started_at": 10 * step + 5,
+        }
+        for step in range(count)
+        for rank, seconds in enumerate(exec_time_s)
+    ]  # fmt: skip
+    cluster.add(
+        "collectives", *rows, source="nccl-inspector", node="a", comm_id=cluster.name,
+        ranks=len(exec_time_s), operation="AllReduce", is_p2p=False,
     )  # fmt: skip
 
 
@@ -115,16 +109,6 @@ def test_where_exposed_time_is_measured_nothing_is_bounded(cluster):
     assert cluster.gpu_s() == {"exposed_comm": 10, "productive": 90}
     found = cluster.read("select * from marts.communication").row(0, named=True)
     assert (found["unsplit_ms"], found["comm_at_most_ms"]) == (0, None)
-
-
-@built_together
-def test_the_advice_for_unsplit_steps_names_what_splits_them(cluster):
-    gang(cluster)
-    yield
-    fix = cluster.read("select fix from reference.fixes where category = 'step_unsplit'").item()
-    assert "comm_s" in fix
-    assert "Kineto" in fix
-    assert "upper bound" in fix
 
 
 @built_together

@@ -24,20 +24,19 @@ def collectives(
     The record of a rank that waited has half of the bandwidth.
     """
     ranks = [(node, 2 * place + slot) for place, node in enumerate(nodes) for slot in range(2)]
-    cluster.load(
-        "collectives",
-        [
-            {
-                "cluster": cluster.name, "node": node, "pid": cluster.first_pid + rank,
-                "comm_id": f"{cluster.name}-{comm}", "rank": rank, "ranks": len(ranks),
-                "nodes": len(set(nodes)), "operation": operation,
-                "is_p2p": False, "sequence_number": first + number, "message_bytes": size,
-                "exec_time_s": 0.001, "busbw_bytes_per_s": gb * GB / (1 if rank else 2),
-                "dumped_at": cluster.at(second + number),
-            }
-            for number, gb in enumerate(busbw)
-            for node, rank in ranks
-        ],
+    rows = [
+        {
+            "node": node, "pid": cluster.first_pid + rank, "rank": rank,
+            "sequence_number": first + number, "busbw_bytes_per_s": gb * GB / (1 if rank else 2),
+            "dumped_at": second + number,
+        }
+        for number, gb in enumerate(busbw)
+        for node, rank in ranks
+    ]  # fmt: skip
+    cluster.add(
+        "collectives", *rows, comm_id=f"{cluster.name}-{comm}", ranks=len(ranks),
+        nodes=len(set(nodes)), operation=operation, is_p2p=False, message_bytes=size,
+        exec_time_s=0.001,
     )  # fmt: skip
 
 
@@ -124,16 +123,6 @@ def test_without_a_curve_a_communicator_is_compared_with_its_peers(cluster):
 
 
 @built_together
-def test_small_operations_are_never_called_slow(cluster):
-    four_nodes(cluster)
-    benchmark(cluster, 1, 300.0, size=MIB)
-    collectives(cluster, "0x1", ["a", "b"], [3.0], size=MIB)
-    yield
-    (row,) = comms(cluster)
-    assert (row["is_slow"], row["of_expected_ratio"]) == (None, 0.01)
-
-
-@built_together
 def test_operations_outside_the_window_do_not_count(cluster):
     four_nodes(cluster)
     collectives(cluster, "0x1", ["a", "b"], [300.0])
@@ -159,21 +148,21 @@ def test_all_communicators_of_a_shape_make_one_row(cluster):
     assert row["p1_bytes_per_s"] < 120e9
 
 
-def test_a_slow_node_is_confirmed_by_trouble_of_its_link_alone(evidence):
+@built_together
+def test_a_slow_node_is_confirmed_by_trouble_of_its_link_alone(cluster):
     """`d` is slow with everyone, `b` with `d` alone; a port of `b` had errors."""
-    four_nodes(evidence)
-    benchmark(evidence, 1, 200.0)
+    four_nodes(cluster)
+    benchmark(cluster, 1, 200.0)
     for number, (pair, busbw) in enumerate(
         [(["a", "b"], 200.0), (["a", "c"], 200.0), (["a", "d"], 90.0), (["b", "d"], 80.0)]
     ):
-        collectives(evidence, f"0x{number}", pair, [busbw])
-    evidence.add(
+        collectives(cluster, f"0x{number}", pair, [busbw])
+    cluster.add(
         "link_samples", *({"ts": 60 * n, "symbol_errors": 5 * n} for n in range(3)), node="b",
-        kind="infiniband", device="mlx5_0", port="1", is_up=True, cluster=None,
+        kind="infiniband", device="mlx5_0", port="1", is_up=True,
     )  # fmt: skip
-    evidence.store.build()
-
-    found = evidence.read("select * from marts.slow_nodes order by node")
+    yield
+    found = cluster.read("select * from marts.slow_nodes order by node")
     assert found.select("node", "slow_communicators", "verdict", "link_trouble").rows() == [
         ("a", 1, "Not confirmed", None),
         ("b", 1, "Confirmed", "errors"),
@@ -206,30 +195,6 @@ def test_a_run_that_never_gets_what_others_get_between_the_same_nodes_is_limited
 
 
 @built_together
-def test_sockets_between_nodes_are_a_fall_back_and_infiniband_elsewhere_is_named(cluster):
-    four_nodes(cluster)
-    cluster.load(
-        "comm_transports",
-        [
-            {"cluster": cluster.name, "comm_id": cluster.name, "node": node, "pid": 7, "nodes": 2,
-             "transport": transport}
-            for node, transport in [
-                ("a", "P2P/CUMEM"), ("a", "NET/Socket"), ("b", "NET/IB/GDRDMA"),
-            ]
-        ],
-    )  # fmt: skip
-    yield
-    found = cluster.read(
-        "select node, transport, is_fallback, has_infiniband from marts.transports order by all"
-    )
-    assert found.rows() == [
-        ("a", "NET/Socket", True, True),
-        ("a", "P2P/CUMEM", False, True),
-        ("b", "NET/IB/GDRDMA", False, True),
-    ]
-
-
-@built_together
 def test_a_benchmark_is_compared_with_the_one_of_its_shape_before_it(cluster):
     four_nodes(cluster)
     benchmark(cluster, 1, 400.0, second=0)
@@ -245,12 +210,11 @@ def test_a_benchmark_is_compared_with_the_one_of_its_shape_before_it(cluster):
 def test_link_errors_of_gpus_are_rises_of_counters_in_hours_of_the_window(cluster):
     four_nodes(cluster)
     counts = {"a": [(0, 5), (1_800, 7), (3_700, 7), (7_300, 2)], "b": [(0, 4), (7_300, 4)]}
-    cluster.load("gpu_samples_other", [
-        {"gpu_uuid": f"{cluster.name}/{node}#0", "gpu_instance": "", "ts": cluster.at(second),
-         "metric": "pcie_replay_total", "value": float(value)}
-        for node, values in counts.items()
-        for second, value in values
-    ])  # fmt: skip
+    for node, values in counts.items():
+        cluster.add(
+            "gpu_samples_other", *({"ts": s, "value": float(value)} for s, value in values),
+            gpu_uuid=cluster.gpu(f"{node}#0"), gpu_instance="", metric="pcie_replay_total",
+        )  # fmt: skip
     cluster.watched(7_400)
     yield
 

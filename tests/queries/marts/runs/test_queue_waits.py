@@ -1,7 +1,6 @@
 """How long job runs waited for GPUs, by team, size and reason."""
 
 import pytest
-from tests.queries.conftest import Evidence
 
 from goodput_queries.scope import Scope
 
@@ -10,9 +9,9 @@ SCOPE = Scope(from_ms=START_MS, to_ms=START_MS + 3_600_000)
 
 
 @pytest.fixture(scope="module")
-def store(new_store):
+def store(shared_evidence):
     """Give two job runs that waited, one that waits, one whose dependency is not met, no GPUs."""
-    made = Evidence(new_store())
+    made = shared_evidence
     made.node("a", 8)
     made.watched(3600)
     made.job("1", 600, 700, ["a"], 1, submit=0, account="nlp", gpus_requested=1)
@@ -24,9 +23,8 @@ def store(new_store):
              gpus_requested=16, reason="Dependency", **pending)  # fmt: skip
     made.job("5", 100, 200, ["a"], 0, submit=0, account="web", gpus_requested=0)
     made.job("6", None, 900, [], None, submit=0, account="nlp", gpus_requested=4, state="CANCELLED")
-    made.store.build()
-    yield made.store
-    made.store.close()
+    made.build()
+    return made.store
 
 
 def waits(store, group_by, scope=SCOPE):

@@ -1,8 +1,7 @@
 """Metrics of GPUs by ten minutes: what a bucket says, and which buckets a build replaces."""
 
 import pytest
-from tests.queries.conftest import START, Evidence
-from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
+from tests.queries.conftest import START, built_together
 
 from goodput_queries.scope import Scope
 
@@ -34,8 +33,8 @@ def buckets(evidence, gpu, **scope):
 
 
 @pytest.fixture(scope="module")
-def world(new_store):
-    made = Evidence(new_store())
+def world(shared_evidence):
+    made = shared_evidence
     for index, gpu in enumerate(("GPU-a", "GPU-b", MIG)):
         place(made, gpu, index)
     load(made, "GPU-a", [
@@ -50,36 +49,37 @@ def world(new_store):
     for instance, active in (("1", 0.2), ("2", 0.6)):
         rows = [(s, {"power_w": 500.0, "sm_active_ratio": active}) for s in (0, 300, 700)]
         load(made, MIG, rows, instance)
-    made.store.build()
-    yield made
-    made.store.close()
+    made.build()
+    return made
 
 
-def test_a_bucket_has_mean_least_most_last_and_number_of_samples(world):
-    first, _ = buckets(world, "GPU-a")
+# what it shows: bucket, column, what it has
+BUCKETS = {
+    "mean, least, most, last and number of samples": (
+        0, "power_w", {"mean": 250.0, "min": 100.0, "max": 400.0, "last": 250.0, "n": 3},
+    ),
+    "a metric that no sample has is null and not zero": (
+        1, "sm_active_ratio", {"mean": None, "min": None, "max": None, "n": 0},
+    ),
+    "a counter that no sample has is null and not zero": (
+        1, "energy_j", {"first": None, "last": None, "gain": None, "n": 0},
+    ),
+    # 600 J before the driver was loaded again, 300 J since
+    "energy is the increase of its counter over a reset": (
+        0, "energy_j", {"first": 5000.0, "last": 300.0, "gain": 900.0, "n": 4},
+    ),
+}  # fmt: skip
 
-    assert first["samples"] == 4
-    assert first["power_w"] == {"mean": 250.0, "min": 100.0, "max": 400.0, "last": 250.0, "n": 3}
+
+@pytest.mark.parametrize(("bucket", "column", "expected"), BUCKETS.values(), ids=BUCKETS)
+def test_column_of_a_bucket(world, bucket, column, expected):
+    assert buckets(world, "GPU-a")[bucket][column] == expected
 
 
 def test_ten_minutes_without_a_sample_have_no_row(world):
-    found = [row["start_ms"] - START_MS for row in buckets(world, "GPU-a")]
+    found = [(row["start_ms"] - START_MS, row["samples"]) for row in buckets(world, "GPU-a")]
 
-    assert found == [0, 2 * TEN_MINUTES_MS]
-
-
-def test_a_metric_that_no_sample_has_is_null_and_not_zero(world):
-    second = buckets(world, "GPU-a")[1]
-
-    assert second["sm_active_ratio"] == {"mean": None, "min": None, "max": None, "n": 0}
-    assert second["energy_j"] == {"first": None, "last": None, "gain": None, "n": 0}
-
-
-def test_energy_is_the_increase_of_its_counter_over_a_reset(world):
-    """600 J before the driver was loaded again, 300 J since."""
-    first, _ = buckets(world, "GPU-a")
-
-    assert first["energy_j"] == {"first": 5000.0, "last": 300.0, "gain": 900.0, "n": 4}
+    assert found == [(0, 4), (2 * TEN_MINUTES_MS, 1)]
 
 
 def test_reasons_are_counted_and_not_averaged(world):
@@ -120,14 +120,14 @@ def test_a_window_has_the_buckets_it_touches(world):
     assert [row["start_ms"] for row in found] == [START_MS]
 
 
-def test_a_late_sample_changes_its_own_bucket_alone(evidence):
-    load(evidence, "GPU-a", [(s, {"power_w": 100.0, "energy_j": s}) for s in range(0, 7200, 300)])
-    evidence.store.build()
-    before = {row["start_ms"]: row for row in buckets(evidence, "GPU-a")}
-
-    load(evidence, "GPU-a", [(1250, {"power_w": 700.0, "energy_j": 1250.0})])
-    assert_equals_full_build(evidence)
-
-    after = {row["start_ms"]: row for row in buckets(evidence, "GPU-a")}
+@built_together(builds=2)
+def test_a_late_sample_changes_its_own_bucket_alone(cluster):
+    gpu = cluster.gpu("a")
+    load(cluster, gpu, [(s, {"power_w": 100.0, "energy_j": s}) for s in range(0, 7200, 300)])
+    yield
+    before = {row["start_ms"]: row for row in buckets(cluster, gpu)}
+    load(cluster, gpu, [(1250, {"power_w": 700.0, "energy_j": 1250.0})])
+    yield
+    after = {row["start_ms"]: row for row in buckets(cluster, gpu)}
     changed = [start - START_MS for start in after if after[start] != before[start]]
     assert changed == [2 * TEN_MINUTES_MS]

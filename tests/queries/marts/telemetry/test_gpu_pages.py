@@ -11,9 +11,9 @@ FIRST, SECOND = "GPU-first", "GPU-second"
 
 
 @pytest.fixture(scope="module")
-def store(new_store):
+def store(shared_evidence):
     """Give two GPUs in a node: a job holds both for half an hour, one is read with a hole."""
-    made = Evidence(new_store())
+    made = shared_evidence
     made.add(
         "gpus", *(
             {"gpu_uuid": gpu, "gpu_index": i, "slurm_index": i, "pci_bus_id": f"00000000:{i}0:00.0"}
@@ -36,9 +36,8 @@ def store(new_store):
         {"gpu_uuid": FIRST, "ts": 1000, "code": 63, "message": "remap"}, node="n",
         ts_precision="exact", kind="xid",
     )  # fmt: skip
-    made.store.build()
-    yield made.store
-    made.store.close()
+    made.build()
+    return made.store
 
 
 def rows(store, view, **scope):

@@ -71,15 +71,16 @@ def test_intervals_of_a_host(cluster, read, expected):
     assert set(found["end_ms"] - found["start_ms"]) == {60_000}
 
 
-def test_a_name_with_its_domain_is_the_node_that_the_scheduler_knows(evidence):
-    evidence.node("a", 8)
-    evidence.job("7", 0, 600, ["a"], 8)
+@built_together
+def test_a_name_with_its_domain_is_the_node_that_the_scheduler_knows(cluster):
+    node = f"gpu-{cluster.name}"
+    cluster.node(node, 8)
+    cluster.job("7", 0, 600, [node], 8)
     rows = [cpu(0.0, 0.0), cpu(30.0, 60.0)]
-    host(evidence, rows, node="a.cluster.example", cluster=None)
-    evidence.store.build()
-
-    found = evidence.store.read(INTERVALS, scope=Scope(node="a"))
-    assert found.select("cluster", "node", "cpu_busy_ratio").rows() == [("c", "a", 0.5)]
+    host(cluster, rows, node=f"{node}.cluster.example", cluster=None)
+    yield
+    found = cluster.read(INTERVALS, Scope(node=node))
+    assert found.select("node", "cpu_busy_ratio").rows() == [(node, 0.5)]
 
 
 ETHERNET = {"device": "eth0", "kind": "ethernet", "port": ""}
@@ -172,15 +173,12 @@ def test_retransmits_are_counted_over_the_hours_of_the_window(cluster):
     assert row["retransmit_ratio"] == 0.005
 
 
-def test_readings_that_come_later_are_counted_as_if_all_had_come_at_once(evidence):
-    """Two builds, the second with readings of the first hour too, then a full one."""
-    evidence.node("a", 8)
-    port(evidence, [{"symbol_errors": 2 * n} for n in range(40)])
-    evidence.store.build()
-    port(evidence, [{"symbol_errors": 2 * n} for n in range(40, 90)], first_s=40 * 60)
-    evidence.store.build()
-    later = evidence.store.read(LINKS)
-    evidence.store.build(is_full=True)
-
-    assert later["symbol_errors"].to_list() == [178]
-    assert evidence.store.read(LINKS).equals(later)
+@built_together(builds=2)
+def test_readings_that_come_later_are_counted_as_if_all_had_come_at_once(cluster):
+    """Two builds, the second with readings of the first hour too."""
+    cluster.node("a", 8)
+    port(cluster, [{"symbol_errors": 2 * n} for n in range(40)])
+    yield
+    port(cluster, [{"symbol_errors": 2 * n} for n in range(40, 90)], first_s=40 * 60)
+    yield
+    assert cluster.read(LINKS)["symbol_errors"].to_list() == [178]

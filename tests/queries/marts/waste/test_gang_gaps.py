@@ -40,28 +40,31 @@ def every(period, length, end=LENGTH_S, first=300):
     return [(start, start + length) for start in range(first, end - length, period)]
 
 
-@built_together
-def test_gpus_that_are_idle_together_are_one_gap(cluster):
-    gang(cluster, [(1000, 1100)])
-    yield
-    found = gang_gaps(cluster, "rule, gap_s, gpus, held_gpus, gpu_ms, node, gpu_uuid, score")
-
+TOGETHER = "4 of 4 GPUs of the job were idle together for 110 s; no job events cover it"
+# what it shows: how many of four GPUs are idle for 100 s, columns and rows of the gang's gaps
+GAPS = {
     # from the last active reading to the first active one
-    assert found.rows() == [("gang_gap", 110.0, 4, 4, 440_000, "a", None, 1.0)]
+    "GPUs that are idle together are one gap": (
+        4, "rule, gap_s, gpus, held_gpus, gpu_ms, node, gpu_uuid, score",
+        [("gang_gap", 110.0, 4, 4, 440_000, "a", None, 1.0)],
+    ),
+    "a GPU that is idle alone is no gap of the gang": (1, "rule", []),
+    "three of four GPUs are most of them": (3, "gpus, held_gpus, gpu_ms", [(3, 4, 330_000)]),
+    "without job events nothing is known of it": (
+        4, "coincides, coincides_ratio, confidence, evidence",
+        [("Nothing known", None, "Not confirmed", TOGETHER)],
+    ),
+    "it costs its GPU time at its price": (4, "round(cost, 6)", [(0.44,)]),
+}  # fmt: skip
 
 
+@pytest.mark.parametrize(("idle_gpus", "columns", "expected"), GAPS.values(), ids=GAPS)
 @built_together
-def test_a_gpu_that_is_idle_alone_is_no_gap_of_the_gang(cluster):
-    gang(cluster, [(1000, 1100)], idle_gpus=1)
+def test_gap_of_a_gang(cluster, idle_gpus, columns, expected):
+    gang(cluster, [(1000, 1100)], idle_gpus=idle_gpus)
+    cluster.add("rates", price_per_gpu_h=3.6, currency="USD")
     yield
-    assert gang_gaps(cluster).is_empty()
-
-
-@built_together
-def test_three_of_four_gpus_are_most_of_them(cluster):
-    gang(cluster, [(1000, 1100)], idle_gpus=3)
-    yield
-    assert gang_gaps(cluster, "gpus, held_gpus, gpu_ms").rows() == [(3, 4, 330_000)]
+    assert gang_gaps(cluster, columns).rows() == expected
 
 
 @built_together
@@ -72,16 +75,6 @@ def test_idle_gpus_that_nobody_holds_are_no_gang(cluster):
         cluster.samples(f"a#{gpu}", cluster.every(-10, 600), lambda _: False)
     yield
     assert gang_gaps(cluster).is_empty()
-
-
-@built_together
-def test_without_job_events_nothing_is_known_of_a_gap(cluster):
-    gang(cluster, [(1000, 1100)])
-    yield
-    found = gang_gaps(cluster, "coincides, coincides_ratio, confidence, evidence")
-
-    text = "4 of 4 GPUs of the job were idle together for 110 s; no job events cover it"
-    assert found.rows() == [("Nothing known", None, "Not confirmed", text)]
 
 
 @pytest.mark.parametrize(
@@ -122,14 +115,6 @@ def test_a_busy_disk_explains_a_gap_that_the_job_does_not(cluster):
     found = gang_gaps(cluster, "coincides, confidence")
 
     assert found.rows() == [("Host disk busy", "Likely")]
-
-
-@built_together
-def test_a_gap_costs_its_gpu_time_at_its_price(cluster):
-    gang(cluster, [(1000, 1100)])
-    cluster.add("rates", price_per_gpu_h=3.6, currency="USD")
-    yield
-    assert gang_gaps(cluster, "cost")["cost"].to_list() == [pytest.approx(0.44)]
 
 
 @built_together
@@ -229,13 +214,6 @@ def test_repeats_that_readings_missed_do_not_hide_the_period(cluster):
     assert row == (300.0, 4, f"{cluster.name}/a#0")
 
 
-@built_together
-def test_three_repeats_are_no_period(cluster):
-    gang(cluster, every(1500, 40)[:4])
-    yield
-    assert periodic(cluster).is_empty()
-
-
 def random_gaps(seed):
     """Return gaps of random lengths at random times (Poisson), about one in five minutes."""
     rng = np.random.default_rng(seed)
@@ -251,17 +229,9 @@ def random_gaps(seed):
 def test_gaps_at_random_times_are_not_called_regular(cluster):
     """One job for each seed: at most one in twenty may look regular."""
     cluster.node("a", SEEDS)
-    holds = [
-        {
-            "cluster": cluster.name, "job_id_raw": str(seed), "submit_at": cluster.at(0),
-            "node": "a",
-            "slurm_index": seed, "method": "scontrol",
-        }
-        for seed in range(SEEDS)
-    ]  # fmt: skip
-    cluster.load("holds", holds)
     for seed in range(SEEDS):
         cluster.job(str(seed), 0, LENGTH_S * 2, ["a"], 1)
+        cluster.hold(str(seed), slurm_index=seed)
         seconds = cluster.every(-10, LENGTH_S * 2)
         cluster.samples(f"a#{seed}", seconds, works_outside(random_gaps(seed)))
     yield

@@ -26,23 +26,20 @@ WAITING = {
 def test_a_job_that_waits(cluster, job, expected):
     cluster.node("a", 1, partitions=("p",))
     cluster.watched(100)
-    asked = {"gpus_requested": 1, "partition": "p", **job}
-    cluster.job("1", None, None, [], 0, "PENDING", submit=0, **asked)
+    waiting_job(cluster, **job)
     yield
     assert cluster.gpu_s() == expected
 
 
-def test_the_last_reason_that_the_accounting_has_decides(evidence):
-    evidence.node("a", 1, partitions=("p",))
-    evidence.watched(100)
-    asked = {"gpus_requested": 1, "partition": "p", "submit": 0}
-    held = {"reason": "QOSMaxGRESPerUser", "observed_at": evidence.at(50)}
-    evidence.job("1", None, None, [], 0, "PENDING", **asked, **held)
-    assert evidence.gpu_s() == NONE
-    waits = {"reason": "Priority", "observed_at": evidence.at(90)}
-    evidence.job("1", None, None, [], 0, "PENDING", **asked, **waits)
-
-    assert evidence.gpu_s() == DEMAND
+@built_together(builds=2)
+def test_the_last_reason_that_the_accounting_has_decides(cluster):
+    cluster.node("a", 1, partitions=("p",))
+    cluster.watched(100)
+    for second, reason, expected in ((50, "QOSMaxGRESPerUser", NONE), (90, "Priority", DEMAND)):
+        seen = {"reason": reason, "observed_at": cluster.at(second)}
+        waiting_job(cluster, **seen)
+        yield
+        assert cluster.gpu_s() == expected
 
 
 # what it shows: nodes with features, what a listing has of the job, the nodes it could use
@@ -104,19 +101,21 @@ def test_reasons_hold_from_listing_to_listing(cluster, reasons, start, expected)
     assert cluster.gpu_s().get("idle_with_demand", 0) == expected
 
 
-def test_a_listing_that_comes_later_reopens_its_hours(evidence):
-    evidence.node("a", 1, partitions=("p",))
-    evidence.watched(100)
-    waiting_job(evidence)
-    assert evidence.gpu_s() == DEMAND
-    listing(evidence, 50, reason="Resources", requested_nodes=["b"])
+@built_together(builds=2)
+def test_a_listing_that_comes_later_reopens_its_hours(cluster):
+    cluster.node("a", 1, partitions=("p",))
+    cluster.watched(100)
+    waiting_job(cluster)
+    yield
+    assert cluster.gpu_s() == DEMAND
+    listing(cluster, 50, reason="Resources", requested_nodes=["b"])
+    yield
+    assert cluster.gpu_s() == NONE
 
-    assert evidence.gpu_s() == NONE
 
-
-def waiting_job(cluster, start=None):
+def waiting_job(cluster, start=None, **more):
     run = (start, 100, ["z"], 1, "COMPLETED") if start else (None, None, [], 0, "PENDING")
-    cluster.job("1", *run, submit=0, gpus_requested=1, partition="p")
+    cluster.job("1", *run, submit=0, gpus_requested=1, partition="p", **more)
 
 
 def listing(cluster, second, **request):

@@ -10,12 +10,8 @@ NAMED = "select example from marts.data_quality where kind = 'GPUs in two places
 
 def listed(cluster, node, *, since=0, until=None, source="dcgm"):
     """Say that a source lists one GPU in a node."""
-    row = {
-        "cluster": cluster.name, "node": f"{cluster.name}-{node}",
-        "gpu_uuid": f"GPU-{cluster.name}", "gpu_index": 0,
-        "valid_from_at": cluster.at(since), "valid_to_at": cluster.at(until),
-    }  # fmt: skip
-    cluster.load("gpus", [row], source)
+    named = {"node": f"{cluster.name}-{node}", "gpu_uuid": f"GPU-{cluster.name}", "gpu_index": 0}
+    cluster.add("gpus", source=source, valid_from_at=since, valid_to_at=until, **named)
 
 
 @built_together
@@ -35,11 +31,10 @@ def test_of_two_nodes_from_the_same_time_on_one_counts(cluster):
 def test_a_mig_gpu_in_two_nodes_is_one_gpu(cluster):
     listed(cluster, "a")
     listed(cluster, "b", source="nvml")
-    cluster.load("gpu_instances", [
-        {"cluster": cluster.name, "gpu_uuid": f"GPU-{cluster.name}", "gpu_instance": str(n),
-         "profile": "3g.40gb", "compute_slices": 3, "valid_from_at": cluster.at(0)}
-        for n in (1, 2)
-    ], "dcgm")  # fmt: skip
+    cluster.add(
+        "gpu_instances", {"gpu_instance": "1"}, {"gpu_instance": "2"}, source="dcgm",
+        gpu_uuid=f"GPU-{cluster.name}", profile="3g.40gb", compute_slices=3, valid_from_at=0,
+    )  # fmt: skip
     cluster.watched(70)
 
     yield
@@ -67,11 +62,8 @@ def test_a_gpu_that_moves_is_in_its_new_node_from_then_on(cluster):
 def test_an_inventory_comes_before_a_node_where_only_a_job_held_the_gpu(cluster, since):
     listed(cluster, "a")
     cluster.job("1", since, 100, [f"{cluster.name}-b"], 1)
-    cluster.load("holds", [{
-        "cluster": cluster.name, "job_id_raw": "1", "submit_at": cluster.at(since),
-        "node": f"{cluster.name}-b", "slurm_index": 0, "gpu_uuid": f"GPU-{cluster.name}",
-        "method": "hpc_job",
-    }])  # fmt: skip
+    named = {"slurm_index": 0, "gpu_uuid": f"GPU-{cluster.name}", "method": "hpc_job"}
+    cluster.hold("1", submit=since, node=f"{cluster.name}-b", **named)
     cluster.watched(100)
 
     yield

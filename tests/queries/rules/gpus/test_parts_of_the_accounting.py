@@ -47,7 +47,7 @@ def test_parts_of_the_accounting_share_one_device(cluster, given):
     jobs, expected = SHARDS[given]
     node = f"{cluster.name}-g"
     cluster.node(node, 4, model="a40")
-    cluster.load("nodes", [{"cluster": cluster.name, "node": node, "gres": FOUR_GPUS}])
+    cluster.add("nodes", node=node, gres=FOUR_GPUS)
     for job, asked, start, end in jobs:
         tres, gpus = (asked, 0) if isinstance(asked, str) else (None, asked)
         state = "RUNNING" if end is None else "COMPLETED"
@@ -69,13 +69,10 @@ def test_parts_of_the_accounting_share_one_device(cluster, given):
 def test_a_gpu_that_a_source_names_for_another_job_is_not_shared(cluster):
     node = f"{cluster.name}-g"
     cluster.node(node, 4, model="a40")
-    cluster.load("nodes", [{"cluster": cluster.name, "node": node, "gres": FOUR_GPUS}])
+    cluster.add("nodes", node=node, gres=FOUR_GPUS)
     cluster.job("1", 0, HOUR, [node], 0, alloc_tres="gres/shard=2")
     cluster.job("2", 0, HOUR, [node], 1)
-    cluster.load("holds", [
-        {"cluster": cluster.name, "job_id_raw": "2", "submit_at": cluster.at(0), "node": node,
-         "slurm_index": 3, "method": "scontrol"}
-    ])  # fmt: skip
+    cluster.hold("2", node=node, slurm_index=3)
     cluster.watched(HOUR)
 
     yield
@@ -88,11 +85,9 @@ def test_a_gpu_that_a_source_names_for_another_job_is_not_shared(cluster):
 def test_the_gpu_with_the_jobs_id_on_its_series_is_the_one_of_its_part(cluster):
     gpu = loaded(cluster, [label("1", 0, HOUR, kind="hpc_job")])
     node = f"{cluster.name}-a"
-    cluster.load("gpus", [
-        {"cluster": cluster.name, "node": node, "gpu_uuid": f"{gpu}-1", "gpu_index": 1,
-         "valid_from_at": cluster.at(0)}
-    ], "dcgm")  # fmt: skip
-    cluster.load("nodes", [{"cluster": cluster.name, "node": node, "gres": "gpu:2,shard:8"}])
+    second = {"gpu_uuid": f"{gpu}-1", "gpu_index": 1, "valid_from_at": 0}
+    cluster.add("gpus", second, source="dcgm", node=node)
+    cluster.add("nodes", node=node, gres="gpu:2,shard:8")
     cluster.job("1", 0, HOUR, [node], 0, alloc_tres="gres/shard=2")
 
     yield
@@ -106,9 +101,7 @@ def test_the_gpu_with_the_jobs_id_on_its_series_is_the_one_of_its_part(cluster):
 def test_parts_that_no_gpu_has_room_for_are_beside_the_ledger(cluster):
     node = f"{cluster.name}-g"
     cluster.node(node, 1, model="a40")
-    cluster.load("nodes", [
-        {"cluster": cluster.name, "node": node, "gres": "gpu:a40:1,shard:a40:4"}
-    ])  # fmt: skip
+    cluster.add("nodes", node=node, gres="gpu:a40:1,shard:a40:4")
     for job, tres in {"1": "gres/shard=3", "2": "gres/shard=2"}.items():
         cluster.job(job, 0, HOUR, [node], 0, alloc_tres=tres)
     cluster.watched(HOUR)
@@ -124,15 +117,11 @@ def test_labels_share_a_gpu_until_the_accounting_does(cluster):
     """By labels and by accounting at once: from its first record on the scheduler decides."""
     gpu = loaded(cluster, [label(job, 0, HOUR, kind="hpc_job") for job in ("8", "9")])
     node = f"{cluster.name}-a"
-    cluster.load("nodes", [{"cluster": cluster.name, "node": node, "gres": "gpu:1,shard:4"}])
+    cluster.add("nodes", node=node, gres="gpu:1,shard:4")
     for job in ("1", "2"):
         cluster.job(job, 1800, HOUR, [node], 0, alloc_tres="gres/shard=2")
-    cluster.load("gpu_owners", [
-        {"cluster": cluster.name, "gpu_uuid": gpu, "gpu_instance": "", "kind": "hpc_job",
-         "owner": job, "container": "", "first_seen_at": cluster.at(1800),
-         "last_seen_at": cluster.at(HOUR)}
-        for job in ("1", "2")
-    ], "dcgm")  # fmt: skip
+    again = [label(job, 1800, HOUR, kind="hpc_job") for job in ("1", "2")]
+    cluster.add("gpu_owners", *again, source="dcgm", gpu_uuid=gpu)
 
     yield
 

@@ -5,6 +5,7 @@ import pytest
 from tests.queries.conftest import built_together
 
 GPU = "GPU-c2d0e8aa-55f1-4b6e-8a7d-20f3b1c4d5e6"
+FOUR_THREE = [("1", "4g.40gb", None), ("2", "3g.40gb", None)]
 OTHER = "GPU-5b1f7c66-90ad-4c1e-b2f8-6a4d3e2c1b0a"
 
 
@@ -65,7 +66,7 @@ def by_instance(cluster):
 @built_together
 def test_readings_of_instances_are_those_of_the_parts_telemetry_reports(cluster):
     gpu(cluster, "dcgm", GPU, 0)
-    cut(cluster, "dcgm", GPU, [("1", "4g.40gb", None), ("2", "3g.40gb", None)], 0)
+    cut(cluster, "dcgm", GPU, FOUR_THREE, 0)
     cluster.watched(1000)
     cluster.job("1", 0, 1000, ["m"], 2)
     readings(cluster, GPU, "1", 1000, active=True)
@@ -81,34 +82,54 @@ def test_readings_of_instances_are_those_of_the_parts_telemetry_reports(cluster)
 def test_a_job_that_began_before_the_first_reading_held_an_instance_from_its_start(cluster):
     """How a GPU is cut when it is seen first is how it was cut before."""
     gpu(cluster, "dcgm", GPU, 0, start=60)
-    cut(cluster, "dcgm", GPU, [("1", "4g.40gb", None), ("2", "3g.40gb", None)], 60)
+    cut(cluster, "dcgm", GPU, FOUR_THREE, 60)
     cluster.job("1", 0, 700, ["m"], 2)
     yield
     assert cluster.gpu_s() == {"unknown": 700}
     assert cluster.violations() == 0
 
 
+# what it shows: (instances, from, to) of listings, whether a job has a 4g instance, GPU-seconds of
+# 700 s by instance and category
+LISTINGS = {
+    "one that stays when others are repartitioned stays one part": (
+        [(FOUR_THREE, 0, 500), ([("1", "4g.40gb", None), ("9", "1g.10gb", None)], 500, None)], True,
+        {("1", "unknown"): 400, ("2", "idle_no_demand"): 500 * 3 / 7,
+         ("9", "idle_no_demand"): 200 * 1 / 7, ("rest", "stranded"): 200 * 2 / 7},
+    ),
+    "one that does not fit beside one that stays is left out": (
+        [(FOUR_THREE, 0, 300), ([("1", "4g.40gb", None), ("5", "4g.40gb", None)], 300, None)],
+        False,
+        {("1", "idle_no_demand"): 400, ("2", "idle_no_demand"): 300 * 3 / 7,
+         ("rest", "stranded"): 400 * 3 / 7},
+    ),
+    # late listings can overlap: the earlier one ends where the next, without the second, begins
+    "one that is listed again before its end is counted once": (
+        [([("1", "3g.40gb", None)], 0, 400), ([("1", "3g.40gb", None)], 300, None),
+         ([("2", "3g.40gb", None)], 0, None)], False,
+        {("1", "idle_no_demand"): 300, ("2", "idle_no_demand"): 300 * 3 / 7,
+         ("rest", "stranded"): 300 * 1 / 7 + 400 * 4 / 7},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("listed", "has_job", "expected"), LISTINGS.values(), ids=LISTINGS)
 @built_together
-def test_an_instance_that_stays_when_others_are_repartitioned_stays_one_part(cluster):
-    """The layout is reported again at 500 s; the job on instance 1 continues over that."""
+def test_instances_over_several_listings(cluster, listed, has_job, expected):
     gpu(cluster, "nvml", GPU, 0)
-    cut(cluster, "nvml", GPU, [("1", "4g.40gb", None), ("2", "3g.40gb", None)], 0, 500)
-    cut(cluster, "nvml", GPU, [("1", "4g.40gb", None), ("9", "1g.10gb", None)], 500)
+    for parts, start, end in listed:
+        cut(cluster, "nvml", GPU, parts, start, end)
     cluster.watched(700)
-    cluster.job("1", 0, 700, ["m"], 1, gpu_type="4g.40gb")
+    if has_job:
+        cluster.job("1", 0, 700, ["m"], 1, gpu_type="4g.40gb")
     yield
-    assert by_instance(cluster) == {
-        ("1", "unknown"): 400,
-        ("2", "idle_no_demand"): pytest.approx(500 * 3 / 7, abs=0.001),
-        ("9", "idle_no_demand"): pytest.approx(200 * 1 / 7, abs=0.001),
-        ("rest", "stranded"): pytest.approx(200 * 2 / 7, abs=0.001),
-    }
+    assert by_instance(cluster) == pytest.approx(expected, abs=0.001)
 
 
 @built_together
 def test_a_collector_that_starts_while_the_layout_is_the_same_changes_nothing(cluster):
     gpu(cluster, "nvml", GPU, 0)
-    parts = [("1", "4g.40gb", None), ("2", "3g.40gb", None)]
+    parts = FOUR_THREE
     cut(cluster, "nvml", GPU, parts, 0)
     cut(cluster, "nvml", GPU, parts, 300)
     cluster.job("1", 0, 700, ["m"], 2)
@@ -177,7 +198,7 @@ def test_slots_of_a_cut_node_give_way_though_they_are_numbered_by_instances(clus
     other = "GPU-1a9d7b44-8c3e-4f02-b6d1-77aa90c1de21"
     for index, uuid in enumerate((GPU, other)):
         gpu(cluster, "dcgm", uuid, index)
-        cut(cluster, "dcgm", uuid, [("1", "4g.40gb", None), ("2", "3g.40gb", None)], 0)
+        cut(cluster, "dcgm", uuid, FOUR_THREE, 0)
         slot(cluster, "slurm", f"m#{2 * index}", 2 * index)
         cut(
             cluster, "slurm", f"m#{2 * index}",
@@ -203,7 +224,7 @@ def test_an_inventory_that_says_otherwise_has_the_last_word(cluster):
     gpu(cluster, "dcgm", GPU, 0)
     gpu(cluster, "inventory", GPU, 0)
     cut(cluster, "inventory", GPU, [("7g.80gb.0", "7g.80gb", 0)])
-    cut(cluster, "dcgm", GPU, [("1", "4g.40gb", None), ("2", "3g.40gb", None)], 0)
+    cut(cluster, "dcgm", GPU, FOUR_THREE, 0)
     cluster.job("1", 0, 700, ["m"], 1)
     yield
     assert units(cluster, "gpu_instance").equals(pl.DataFrame({"gpu_instance": ["7g.80gb.0"]}))
@@ -241,33 +262,3 @@ def test_instances_beyond_a_whole_gpu_are_left_out(cluster, order):
 
     assert set(found) == {("1", "busy_unclassified"), ("2", "busy_unclassified")}
     assert sum(found.values()) == pytest.approx(700, abs=0.001)
-
-
-@built_together
-def test_an_instance_that_does_not_fit_beside_one_that_stays_is_left_out(cluster):
-    gpu(cluster, "nvml", GPU, 0)
-    cluster.watched(700)
-    cut(cluster, "nvml", GPU, [("1", "4g.40gb", None), ("2", "3g.40gb", None)], 0, 300)
-    cut(cluster, "nvml", GPU, [("1", "4g.40gb", None), ("5", "4g.40gb", None)], 300)
-    yield
-    found = by_instance(cluster)
-
-    assert {instance for instance, _ in found} == {"1", "2", "rest"}
-    assert found["rest", "stranded"] == pytest.approx(400 * 3 / 7, abs=0.001)
-
-
-@built_together
-def test_an_instance_that_is_listed_again_before_its_end_is_counted_once(cluster):
-    """Late listings can overlap: the earlier one ends where the next begins."""
-    gpu(cluster, "dcgm", GPU, 0)
-    cluster.watched(700)
-    cut(cluster, "dcgm", GPU, [("1", "3g.40gb", None)], 0, 400)
-    cut(cluster, "dcgm", GPU, [("1", "3g.40gb", None)], 300)
-    cut(cluster, "dcgm", GPU, [("2", "3g.40gb", None)], 0)
-    yield
-    found = by_instance(cluster)
-
-    by_part = {part: sum(s for (p, _), s in found.items() if p == part) for part in ("1", "2")}
-    # the listing from 300 s on has no second instance
-    assert by_part == pytest.approx({"1": 300, "2": 300 * 3 / 7}, abs=0.001)
-    assert cluster.violations() == 0

@@ -56,17 +56,18 @@ def test_a_label_on_the_latest_reading_says_that_its_owner_goes_on(cluster):
     ]  # fmt: skip
 
 
-def test_an_exporter_that_has_gone_holds_nothing_for_ever(evidence):
-    """It has gone while others, of whichever cluster, are read on."""
-    labelled(evidence)
-    label(evidence, "n-0", "nlp/a", 100, 1000)
-
-    before = holds(evidence)
-    evidence.telemetry("m", 1, "dcgm")
-    working(evidence, "m-0", 2000)
-
-    assert [row[3] for row in before] == [None]
-    assert [row[3] for row in holds(evidence)] == [1000]
+@built_together(builds=2)
+def test_an_exporter_that_has_gone_holds_nothing_for_ever(cluster):
+    """It has gone while others of its cluster are read on."""
+    labelled(cluster)
+    label(cluster, "n-0", "nlp/a", 100, 1000)
+    yield
+    assert [row[3] for row in holds(cluster)] == [None]
+    cluster.telemetry("m", 1, "dcgm")
+    working(cluster, "m-0", 2000)
+    yield
+    assert [row[3] for row in holds(cluster)] == [1000]
+    assert job_runs(cluster, "state, outcome") == [("UNKNOWN", "limit")]
 
 
 @built_together

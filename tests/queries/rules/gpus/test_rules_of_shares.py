@@ -2,6 +2,7 @@
 
 import pytest
 from tests.queries.conftest import built_together
+from tests.queries.rules.jobs.without_a_scheduler import holds
 
 GPU = "GPU-6f0c1c2e-3b7a-4d51-9a0e-0d1c2b3a4f50"
 
@@ -59,19 +60,6 @@ def test_as_many_pods_as_shares_make_one_gpu(cluster, gpu, is_named):
 
 
 @built_together
-def test_shares_of_three_balance_to_the_millisecond(cluster):
-    shares(cluster, "n#0", 3)
-    cluster.watched(1000)
-    for number in range(3):
-        pod(cluster, f"p{number}", 0, 1000)
-    yield
-    held = held_gpu_s(cluster)
-
-    assert sum(held.values()) == pytest.approx(1000, abs=1e-9)
-    assert held["p0"] == pytest.approx(1000 / 3, abs=0.002)
-
-
-@built_together
 def test_shares_of_a_gpu_that_is_known_by_number_are_those_of_the_uuid(cluster):
     """One Prometheus has Kubernetes, the exporter is scraped by another: it names the GPU."""
     shares(cluster, "n#0", 2)
@@ -126,31 +114,20 @@ def test_held_shares(cluster, cut, pods, end, expected):
 PARTS = {"1": (0, 1800, 2), "2": (600, 3600, 3), "3": (900, 3000, 2), "4": (2000, None, 1)}
 
 
-@pytest.fixture
-def placed(new_evidence):
-    """Give what loads and builds parts of the accounting, and returns holds and GPU-seconds."""
-
-    def built(*loads):
-        made = new_evidence()
-        made.node("g", 2)
-        made.add("nodes", node="g", gres="gpu:2,shard:8")
-        made.watched(3600)
-        for jobs in loads:
-            for job in jobs:
-                start, end, shards = PARTS[job]
-                state = "RUNNING" if end is None else "COMPLETED"
-                made.job(job, start, end, ["g"], 0, state, alloc_tres=f"gres/shard={shards}")
-            made.store.build()
-        holds = "from intermediate.int_holds order by all"
-        return made.store.read(holds).rows(), made.gpu_s()
-
-    return built
-
-
-@pytest.fixture
-def at_once(placed):
-    return placed("1234")
-
-
-def test_parts_of_the_accounting_may_come_in_any_order(placed, at_once):
-    assert placed("4", "31", "2") == at_once
+@pytest.mark.parametrize("loads", [["1234"], ["4", "31", "2"]], ids=["at once", "out of order"])
+@built_together(builds=3)
+def test_parts_of_the_accounting_may_come_in_any_order(cluster, loads):
+    cluster.node("g", 2)
+    cluster.add("nodes", node="g", gres="gpu:2,shard:8")
+    cluster.watched(3600)
+    for jobs in loads:
+        for job in jobs:
+            start, end, shards = PARTS[job]
+            state = "RUNNING" if end is None else "COMPLETED"
+            cluster.job(job, start, end, ["g"], 0, state, alloc_tres=f"gres/shard={shards}")
+        yield
+    assert holds(cluster) == [
+        ("g#0", "2", 600, 3600, "assumed"), ("g#1", "1", 0, 1800, "assumed"),
+        ("g#1", "3", 900, 3000, "assumed"), ("g#1", "4", 2000, None, "assumed"),
+    ]  # fmt: skip
+    assert held_gpu_s(cluster) == {"1": 900, "2": 2250, "3": 1050, "4": 400, None: 2600}

@@ -12,32 +12,32 @@ HELD = """select split_part(split_part(job_run_key, '/', -1), '@', 1) as owner,
 
 def label(owner, start, end, *, kind="pod", container="", instance=""):
     """Return what a label on the series of the GPU says."""
-    return {"owner": owner, "start": start, "end": end, "kind": kind, "container": container,
-            "instance": instance}  # fmt: skip
+    return {
+        "owner": owner, "first_seen_at": start, "last_seen_at": end, "kind": kind,
+        "container": container, "gpu_instance": instance,
+    }  # fmt: skip
 
 
 def loaded(cluster, labels, *, until=HOUR):
     """Load one GPU that is read to the end, with its owners by labels; return its UUID."""
     gpu = f"GPU-{cluster.name}"
-    cluster.load("gpus", [
-        {"cluster": cluster.name, "node": f"{cluster.name}-a", "gpu_uuid": gpu, "gpu_index": 0,
-         "valid_from_at": cluster.at(0)}
-    ], "dcgm")  # fmt: skip
-    instances = sorted({one["instance"] for one in labels}) or [""]
-    cluster.load("gpu_samples", [
-        {"gpu_uuid": gpu, "gpu_instance": instance, "ts": cluster.at(second),
-         "gpu_busy_ratio": 0.7, "is_flagged": False}
-        for instance in instances
+    of_gpu = {"source": "dcgm", "gpu_uuid": gpu}
+    cluster.add("gpus", node=f"{cluster.name}-a", gpu_index=0, valid_from_at=0, **of_gpu)
+    read = [
+        {"gpu_instance": instance, "ts": second}
+        for instance in sorted({one["gpu_instance"] for one in labels}) or [""]
         for second in range(0, until + 1, 60)
-    ], "dcgm")  # fmt: skip
+    ]
+    cluster.add("gpu_samples", *read, gpu_busy_ratio=0.7, is_flagged=False, **of_gpu)
     if labels:
-        cluster.load("gpu_owners", [
-            {"cluster": cluster.name, "gpu_uuid": gpu, "gpu_instance": one["instance"],
-             "kind": one["kind"], "owner": one["owner"], "container": one["container"],
-             "first_seen_at": cluster.at(one["start"]), "last_seen_at": cluster.at(one["end"])}
-            for one in labels
-        ], "dcgm")  # fmt: skip
+        cluster.add("gpu_owners", *labels, **of_gpu)
     return gpu
+
+
+def slots(cluster, node, count):
+    """Load as many GPUs as Kubernetes offers on a node."""
+    offered_there = [{"gpu_uuid": f"{node}#{n}", "slurm_index": n} for n in range(count)]
+    cluster.add("gpus", *offered_there, source="kubernetes", node=node, valid_from_at=0)
 
 
 def held(cluster):
@@ -77,11 +77,11 @@ def mig(cluster, *, by_labels, by_accounting):
     names = [label("a", 0, HOUR, instance="1", kind=kind),
              label("b", 1800, HOUR, instance="2", kind=kind)]  # fmt: skip
     gpu = loaded(cluster, names if by_labels else [])
-    cluster.load("gpu_instances", [
-        {"cluster": cluster.name, "gpu_uuid": gpu, "gpu_instance": n, "profile": "3g.40gb",
-         "compute_slices": 3, "slurm_index": int(n) - 1, "valid_from_at": cluster.at(0)}
-        for n in ("1", "2")
-    ], "dcgm")  # fmt: skip
+    parts = [{"gpu_instance": str(n + 1), "slurm_index": n} for n in range(2)]
+    cluster.add(
+        "gpu_instances", *parts, source="dcgm", gpu_uuid=gpu, profile="3g.40gb", compute_slices=3,
+        valid_from_at=0,
+    )  # fmt: skip
     if by_accounting:
         cluster.job("a", 0, HOUR, [f"{cluster.name}-a"], 1, gpu_type="3g.40gb")
         cluster.job("b", 1800, HOUR, [f"{cluster.name}-a"], 1, gpu_type="3g.40gb")
@@ -93,11 +93,11 @@ def sliced(cluster, *, by_labels, by_accounting):
     gpu = loaded(cluster, pods if by_labels else [])
     if not by_accounting:
         return
-    cluster.load("gpu_instances", [
-        {"cluster": cluster.name, "gpu_uuid": gpu, "gpu_instance": f"share.{n}/4",
-         "profile": "shared 1/4", "compute_slices": 1, "slices_of": 4, "slurm_index": n}
-        for n in range(4)
-    ], "kubernetes")  # fmt: skip
+    parts = [{"gpu_instance": f"share.{n}/4", "slurm_index": n} for n in range(4)]
+    cluster.add(
+        "gpu_instances", *parts, source="kubernetes", gpu_uuid=gpu, profile="shared 1/4",
+        compute_slices=1, slices_of=4,
+    )  # fmt: skip
     cluster.job("a", 0, HOUR, [f"{cluster.name}-a"], 1)
     cluster.job("b", 0, 1800, [f"{cluster.name}-a"], 2)
 
@@ -107,11 +107,7 @@ def virtual(cluster, *, by_labels, by_accounting):
     pods = [label("a", 0, HOUR), label("b", 0, 1800)]
     loaded(cluster, pods if by_labels else [])
     if by_accounting:
-        cluster.load("gpus", [
-            {"cluster": cluster.name, "node": f"{cluster.name}-a", "slurm_index": slot,
-             "gpu_uuid": f"{cluster.name}-a#{slot}", "valid_from_at": cluster.at(0)}
-            for slot in range(10)
-        ], "kubernetes")  # fmt: skip
+        slots(cluster, f"{cluster.name}-a", 10)
         cluster.job("a", 0, HOUR, [f"{cluster.name}-a"], 5, gpu_type="shared")
         cluster.job("b", 0, 1800, [f"{cluster.name}-a"], 2, gpu_type="shared")
 
@@ -129,7 +125,7 @@ def shards(cluster, *, by_labels, by_accounting):
     names = [label(job, 0, HOUR, kind="hpc_job") for job in "ab"]
     loaded(cluster, names if by_labels else [])
     node = f"{cluster.name}-a"
-    cluster.load("nodes", [{"cluster": cluster.name, "node": node, "gres": "gpu:1,shard:4"}])
+    cluster.add("nodes", node=node, gres="gpu:1,shard:4")
     for job in "ab" if by_accounting else "":
         cluster.job(job, 0, HOUR, [node], 0, alloc_tres="gres/shard=2")
 
@@ -177,10 +173,8 @@ def test_from_its_first_record_on_the_scheduler_has_the_whole_device(cluster):
     """What labels say of shares ends where a scheduler speaks."""
     gpu = loaded(cluster, [label("a", 0, HOUR), label("b", 0, HOUR)])
     cluster.job("1", 1800, HOUR, [f"{cluster.name}-a"], 1)
-    cluster.load("holds", [
-        {"cluster": cluster.name, "job_id_raw": "1", "submit_at": cluster.at(1800),
-         "node": f"{cluster.name}-a", "gpu_uuid": gpu, "method": "hpc_job"}
-    ])  # fmt: skip
+    named = {"node": f"{cluster.name}-a", "gpu_uuid": gpu, "method": "hpc_job"}
+    cluster.add("holds", job_id_raw="1", submit_at=1800, **named)
 
     yield
 
@@ -191,36 +185,29 @@ def test_from_its_first_record_on_the_scheduler_has_the_whole_device(cluster):
 OFFERED = "select example from marts.data_quality where kind = 'more GPUs offered than there are'"
 
 
-def offered(cluster, devices, slots):
+def offered(cluster, devices, count):
     """Load a node that offers so many GPUs and of which telemetry lists so many; return it."""
     node = f"{cluster.name}-n"
-    cluster.load("gpus", [
-        {"cluster": cluster.name, "node": node, "gpu_uuid": f"{node}#{slot}", "slurm_index": slot,
-         "valid_from_at": cluster.at(0)}
-        for slot in range(slots)
-    ], "kubernetes")  # fmt: skip
-    cluster.load("gpus", [
-        {"cluster": cluster.name, "node": node, "gpu_uuid": f"GPU-{cluster.name}-{gpu}",
-         "gpu_index": gpu, "valid_from_at": cluster.at(0)}
-        for gpu in range(devices)
-    ], "dcgm")  # fmt: skip
+    slots(cluster, node, count)
+    gpus = [{"gpu_uuid": f"GPU-{cluster.name}-{n}", "gpu_index": n} for n in range(devices)]
+    cluster.add("gpus", *gpus, source="dcgm", node=node, valid_from_at=0)
     return node
 
 
-@pytest.mark.parametrize(("devices", "slots"), [(1, 12), (2, 8)])
+@pytest.mark.parametrize(("devices", "count"), [(1, 12), (2, 8)])
 @built_together
-def test_a_node_without_labels_has_as_many_gpus_as_telemetry_lists(cluster, devices, slots):
-    node = offered(cluster, devices, slots)
+def test_a_node_without_labels_has_as_many_gpus_as_telemetry_lists(cluster, devices, count):
+    node = offered(cluster, devices, count)
     cluster.job("a", 0, HOUR, [node], 1)
-    cluster.job("b", 0, HOUR, [node], slots // 2)
+    cluster.job("b", 0, HOUR, [node], count // 2)
     cluster.watched(HOUR)
 
     yield
 
     assert sum(cluster.gpu_s().values()) == devices * HOUR
-    assert held(cluster) == {"a": HOUR * devices / slots, "b": devices * HOUR / 2}
+    assert held(cluster) == {"a": HOUR * devices / count, "b": devices * HOUR / 2}
     sliced = f"select node, replicas from staging.stg_time_sliced where cluster = '{cluster.name}'"
-    assert cluster.read(sliced).rows() == [(node, slots // devices)]
+    assert cluster.read(sliced).rows() == [(node, count // devices)]
     assert cluster.violations() == 0
 
 

@@ -2,21 +2,20 @@
 
 import json
 from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from zoneinfo import ZoneInfo
 
 import pytest
-from tests.queries.conftest import START, durable, steps
+from tests.queries.conftest import START, built_together, durable, steps
 
 from goodput_ingest.formats.json_text.json_lines import EPOCH
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.registry import recognise
 
 BLOCKED = {"step_unsplit": 190, "checkpoint_save": 5, "teardown": 5}
-UNBLOCKED = {
-    "step_unsplit": 190,
-    "idle_held": 5,
-    "teardown": 5,
-}  # the pause is seen, not its reason
+# the pause is seen, not its reason
+UNBLOCKED = {"step_unsplit": 190, "idle_held": 5, "teardown": 5}
 IN_STEP = {"step_unsplit": 195, "teardown": 5}  # by a log that has neither lengths nor the save
 STEPS = [*range(10, 101, 10), *range(115, 196, 10)]  # ends of steps 1 to 19
 
@@ -51,7 +50,11 @@ def megatron(*saves):
     )
 
 
-def titan(*saves):
+def titan():
+    saves = [
+        (100, "Staging the checkpoint."),
+        (105, "Finished staging the checkpoint in 5.00 seconds."),
+    ]
     return text_of(
         lambda at, line: f"[titan] {at:%Y-%m-%d %H:%M:%S},000 - root - INFO - {line}\n",
         [(0, "Training starts at step 1")],
@@ -71,16 +74,13 @@ def titan_structured():
     return text_of(event, [], lambda step: f"step_end {step} 10000", saves)
 
 
-def nemo(*saves):
+def nemo():
     start = (START - EPOCH).total_seconds() + 100
-    said = {
-        "blocked": (
-            105,
-            "Global Checkpoint Save : Rank: 0 : Iteration: 9 : "
-            f"Start time: {start:.3f}s : Save duration: 5.000s",
-        ),
-        "saved": (160, "Async checkpoint save for step 10 (/ckpt) finalized successfully."),
-    }
+    saved = f"Rank: 0 : Iteration: 9 : Start time: {start:.3f}s : Save duration: 5.000s"
+    saves = [
+        (105, f"Global Checkpoint Save : {saved}"),
+        (160, "Async checkpoint save for step 10 (/ckpt) finalized successfully."),
+    ]
     return text_of(
         lambda at, line: dated(
             at, f"[NeMo I {at:%Y-%m-%d %H:%M:%S} nemo:1] {line}" if "heckpoint" in line else line
@@ -90,7 +90,7 @@ def nemo(*saves):
             f"Training epoch 0, iteration {step - 1}/499 | global_step: {step - 1} | "
             "train_step_timing in s: 10.0"
         ),
-        [said[name] for name in saves],
+        saves,
     )
 
 
@@ -117,8 +117,8 @@ def maxtext(*saves):
     )
 
 
-def deepspeed(engine):
-    said = f"[{engine}] Checkpoint global_step10 is"
+def deepspeed():
+    said = "[Nebula] Checkpoint global_step10 is"
     return text_of(
         lambda at, line: f"[{at:%Y-%m-%d %H:%M:%S},000] [INFO] [logging.py:1:log_dist] {line}\n",
         [],
@@ -177,23 +177,9 @@ LOGS = {
     "Megatron-LM without the scheduled line": (megatron("from", "saved"), UNBLOCKED),
     "Megatron-LM with its setting alone": (megatron("set", "from", "saved"), UNBLOCKED),
     "Megatron-LM with the end alone": (megatron("saved"), UNBLOCKED),
-    "torchtitan": (
-        titan(
-            (100, "Staging the checkpoint."),
-            (105, "Finished staging the checkpoint in 5.00 seconds."),
-        ),
-        BLOCKED,
-    ),
-    "torchtitan before 2026": (
-        titan(
-            (100, "Saving the checkpoint (or staging if async is enabled)."),
-            (105, "Finished saving the checkpoint (or staging if async is enabled)in 5.0 seconds."),
-        ),
-        BLOCKED,
-    ),
+    "torchtitan": (titan(), BLOCKED),
     "torchtitan's structured log": (titan_structured(), BLOCKED),
-    "NeMo": (nemo("blocked", "saved"), BLOCKED),
-    "NeMo with the end alone": (nemo("saved"), UNBLOCKED),
+    "NeMo": (nemo(), BLOCKED),
     "Composer": (composer(*COMPOSER_SAVE), BLOCKED),
     "Composer with the end alone": (composer(*COMPOSER_SAVE[2:]), IN_STEP),
     "Composer without its level DEBUG": (composer(), IN_STEP),
@@ -229,28 +215,28 @@ LOGS = {
     "Google's goodput events and Orbax": (google(), BLOCKED),
     "Hugging Face Trainer": (hf(), BLOCKED),
     "Lightning": (lightning(), IN_STEP),  # its AsyncCheckpointIO logs nothing
-    "DeepSpeed": (
-        deepspeed("Nebula"), {"startup": 10, "step_unsplit": 185, "teardown": 5},
-    ),
-}  # fmt: skip
+    "DeepSpeed": (deepspeed(), {"startup": 10, "step_unsplit": 185, "teardown": 5}),
+}
 
 
 @pytest.mark.parametrize(("log", "expected"), LOGS.values(), ids=LOGS)
-def test_a_log_gives_the_part_that_blocked(evidence, tmp_path, log, expected):
-    (tmp_path / "train.log").write_text(log)
+@built_together
+def test_a_log_gives_the_part_that_blocked(cluster, log, expected):
+    job(cluster)
     now = START + timedelta(days=1)
-    options = ReadOptions(cluster="c", run_id="7", zone=ZoneInfo("UTC"), observed_at=now)
-    for batch in recognise(tmp_path / "train.log")(tmp_path / "train.log", options).extract():
-        evidence.store.load(batch)
-
-    assert ledger(evidence) == expected
+    options = ReadOptions(cluster.name, run_id="7", zone=ZoneInfo("UTC"), observed_at=now)
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "train.log")
+        path.write_text(log)
+        for batch in recognise(path)(path, options).extract():
+            cluster.store.load(batch)
+    yield
+    assert cluster.gpu_s() == expected
 
 
 # what it shows: what job events say of the save, the ledger
 EVENTS = {
-    "the blocking part": (
-        [(100, "phase.start"), (105, "phase.end")], BLOCKED,
-    ),
+    "the blocking part": ([(100, "phase.start"), (105, "phase.end")], BLOCKED),
     "a save that ends after a step has ended": (
         [(100, "phase.start"), (160, "phase.end")], UNBLOCKED,
     ),
@@ -259,15 +245,16 @@ EVENTS = {
 
 
 @pytest.mark.parametrize(("marks", "expected"), EVENTS.values(), ids=EVENTS)
-def test_job_events_give_the_part_that_blocked(evidence, marks, expected):
+@built_together
+def test_job_events_give_the_part_that_blocked(cluster, marks, expected):
+    job(cluster)
     save = [{"event": event, "t": at, "phase": "ckpt_save"} for at, event in marks]
-    evidence.events("7", [*steps(1, 10, 0), *steps(11, 19, 105), *save, durable(10, 160)])
+    cluster.events("7", [*steps(1, 10, 0), *steps(11, 19, 105), *save, durable(10, 160)])
+    yield
+    assert cluster.gpu_s() == expected
 
-    assert ledger(evidence) == expected
 
-
-def ledger(evidence):
-    evidence.node("a", 1)
-    evidence.job("7", 0, 200, ["a"], 1)
-    evidence.samples("a#0", evidence.every(-1, 200, 1), lambda s: not 100 < s <= 105)
-    return evidence.gpu_s()
+def job(cluster):
+    cluster.node("a", 1)
+    cluster.job("7", 0, 200, ["a"], 1)
+    cluster.samples("a#0", cluster.every(-1, 200, 1), lambda s: not 100 < s <= 105)

@@ -117,18 +117,8 @@ def test_starts_that_two_sources_report_are_one_life(cluster, rank):
         for source, late, host in (("job-events", 1.0, "a"), ("job-log", 1.4, None)):
             begun = {"event": "job.start", "t": start + late}
             rows = [begun, *reported] if source == "job-events" else [begun]
-            cluster.load(
-                "job_events",
-                [
-                    {
-                        "cluster": cluster.name, "run_id": "1", "rank": rank if host is None else 0,
-                        "host": host, "reports_durability": True,
-                        **{k: v for k, v in row.items() if k != "t"}, "ts": cluster.at(row["t"]),
-                    }
-                    for row in rows
-                ],
-                source,
-            )  # fmt: skip
+            of = {"attempt": None, "rank": rank if host is None else 0, "host": host}
+            cluster.events("1", rows, source=source, **of)
     yield
     assert [row[2:] for row in lives(cluster)] == [(0, 151, "failed"), (151, 300, "ok")]
     assert cluster.read("select restarts from marts.runs").item() == 1

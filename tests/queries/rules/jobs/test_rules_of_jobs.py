@@ -141,31 +141,6 @@ def test_ledger_of_a_run_of_several_job_runs(cluster, jobs, attempts, expected):
 
 
 @built_together
-def test_one_throttled_gpu_costs_its_gang(cluster):
-    """Two GPUs, steps of 10 s, 15 s while one is too hot: its own excess and the other's wait."""
-    cluster.node("a", 2)
-    cluster.job("1", 0, 250, ["a"], 2)
-    for gpu in (0, 1):
-        cluster.events("1", [*steps(1, 10, 0), *steps(11, 20, 100, 15)], rank=gpu)
-        cluster.add(
-            "gpu_samples",
-            *(
-                {"ts": s + 0.5, "clocks_event_reasons": 0x40 if gpu and s > 100 else 0}
-                for s in cluster.every(0, 249, 5)
-            ),
-            gpu_uuid=cluster.gpu(f"a#{gpu}"), gpu_instance="", engine_active_ratio=0.9,
-        )  # fmt: skip
-    yield
-    assert cluster.gpu_s() == {"step_unsplit": 400, "throttled": 50, "straggler_wait": 50}
-    reason, booked, verdict = cluster.read(
-        "select reason, booked_gpu_ms, verdict from marts.throttle_episodes"
-    ).row(0)
-    assert reason == "hw_thermal"
-    assert booked > 40_000
-    assert "hot" in verdict
-
-
-@built_together
 def test_a_requeued_job_is_one_run_and_its_lost_steps_count_once(cluster):
     cluster.node("a", 1)
     cluster.job("7", 0, 100, ["a"], 1, "PREEMPTED", submit=0)

@@ -17,7 +17,6 @@ from tests.recorded_session import SAMPLE
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.ledger import ledger
-from goodput_queries.scope import Scope
 
 SOURCES = {
     "slurm": "sacct.txt",
@@ -32,13 +31,7 @@ VAGUE = {"unknown", "idle_held", "step_unsplit", "at_risk", "busy_unclassified",
 BY_TWO_NAMES = {"slurm", "job-log", "job-events", "nvml"}
 DERIVED = {"startup", "fault_stall", "teardown"}
 TOLERANCE = 0.01
-STAGES = (
-    "intermediate.int_ledger_segments",
-    "intermediate.int_attempts",
-    "intermediate.int_train_steps",
-    "intermediate.int_step_splits",
-    "intermediate.int_rank_gpus",
-)
+KEYS = ("cluster", "category", "gpu_s")
 MAIN_S = 140 * 4
 FROM = datetime(2026, 11, 20, 12, 29, 47, tzinfo=UTC).replace(tzinfo=None)
 TO = FROM + timedelta(seconds=140)
@@ -82,23 +75,6 @@ def reported_by_two_names(reported, new_store, tmp_path_factory):
     return {**reported, "job-log": {"job_events": lines}, "job-events": {"job_events": events}}
 
 
-@pytest.fixture(scope="module")
-def store_of(new_store):
-    """Return a maker of stores, built of these sources in this order."""
-
-    def make(reported, sources, *, step_by_step=False):
-        store = new_store()
-        for source in sources:
-            for name, rows in reported[source].items():
-                load(store, name, rows, source)
-            if step_by_step:
-                store.build()
-        store.build()
-        return store
-
-    return make
-
-
 def of_cluster(rows, number):
     """Return rows of a cluster `lab<number>`, where nothing has the name of another cluster's."""
     node = pl.element() + f"-{number}"
@@ -114,21 +90,30 @@ def of_cluster(rows, number):
     return rows.with_columns(**{c: new for c, new in renamed.items() if c in rows.columns})
 
 
-def categories(store, cluster):
-    return dict(ledger(store, scope=Scope(cluster=cluster)).select("category", "gpu_s").rows())
+def elsewhere(rows):
+    return rows.with_columns(
+        cluster=pl.lit("elsewhere"),
+        ts=pl.col("ts") + timedelta(seconds=40),
+        gpu_uuid=pl.col("gpu_uuid") + "-of-another",
+    )
 
 
 @pytest.fixture(scope="module")
 def ledgers(new_store, reported, reported_by_two_names):
     """Return the GPU-seconds by category of each subset of the sources, by it and the names.
 
-    Each subset is a cluster of one store, which is built once.
+    Each subset is a cluster of one store, which is built once. The one of all sources has another
+    cluster beside it, with jobs, hosts and runs of its names; `alone` is the same without it.
     """
     subsets = [some for n in range(1, 6) for some in itertools.combinations(SOURCES, n)]
     wanted = [("reported", some) for some in subsets]
     wanted += [("reported_by_two_names", some) for some in subsets if set(some) >= BY_TWO_NAMES]
-    of = {"reported": reported, "reported_by_two_names": reported_by_two_names}
+    beside = wanted.index(("reported", subsets[-1]))
+    wanted.append(("alone", subsets[-1]))
+    of = {"reported": reported, "reported_by_two_names": reported_by_two_names, "alone": reported}
     tables = {}
+    for name, rows in reported["job-events"].items():
+        tables["elsewhere", name] = [elsewhere(of_cluster(rows, beside))]
     for number, (names, some) in enumerate(wanted):
         for source in some:
             for name, rows in of[names][source].items():
@@ -137,10 +122,11 @@ def ledgers(new_store, reported, reported_by_two_names):
     for (source, name), frames in tables.items():
         load(store, name, pl.concat(frames), source)
     store.build()
-    found = {
-        (names, frozenset(some)): categories(store, f"lab{number}")
-        for number, (names, some) in enumerate(wanted)
-    }
+    found = {(names, frozenset(some)): {} for names, some in wanted}
+    for cluster, *spent in ledger(store, by=["cluster", "category"]).select(KEYS).rows():
+        if cluster != "elsewhere":
+            names, some = wanted[int(cluster.removeprefix("lab"))]
+            found[names, frozenset(some)].update([spent])
     store.close()
     return found
 
@@ -169,39 +155,7 @@ def test_it_does_not_matter_that_log_and_events_name_the_run_differently(ledgers
     assert ledgers["reported_by_two_names", sources] == ledgers["reported", sources]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("names", ["reported", "reported_by_two_names"])
-@pytest.mark.parametrize("order", [["job-log", "nvml", "slurm", "nccl-inspector", "job-events"]])
-def test_lines_in_any_order_and_sources_that_come_late_give_the_same(
-    store_of, request, names, order
-):
-    reported = request.getfixturevalue(names)
-    shuffled = {
-        source: {n: rows.sample(fraction=1, shuffle=True, seed=3) for n, rows in tables.items()}
-        for source, tables in reported.items()
-    }
+def test_a_cluster_that_has_nothing_to_do_with_it_changes_nothing(ledgers):
+    every = frozenset(SOURCES)
 
-    late = store_of(shuffled, order, step_by_step=True)
-    whole = store_of(reported, SOURCES)
-    for name in STAGES:
-        found, expected = (s.read(f"from {name}").sort(pl.all()).rows() for s in (late, whole))
-        assert found == expected, name
-    late.close()
-    whole.close()
-
-
-def test_a_cluster_that_has_nothing_to_do_with_it_changes_nothing(store_of, reported, ledgers):
-    """It has jobs, hosts and runs of the same names."""
-    other = {
-        name: rows.with_columns(
-            cluster=pl.lit("elsewhere"),
-            ts=pl.col("ts") + timedelta(seconds=40),
-            gpu_uuid=pl.col("gpu_uuid") + "-of-another",
-        )
-        for name, rows in reported["job-events"].items()
-    }
-    with_other = {**reported, "elsewhere": other}
-
-    store = store_of(with_other, [*SOURCES, "elsewhere"])
-    assert categories(store, "lab") == ledgers["reported", frozenset(SOURCES)]
-    store.close()
+    assert ledgers["reported", every] == ledgers["alone", every] != {}

@@ -7,4 +7,6 @@ where
     load_sequence > built_sequence()
     -- what other records say may end one that ran
     or start_ms is not null and record_end_ms is null
+    -- readings of other GPUs end one whose label is away with its exporter
+    or ownership = 'label'
     or job_run_key in (select job_run_key from temp.changed_inferred_holds)

@@ -1,7 +1,7 @@
 """Allocations that use little of their GPUs, and what would have been enough."""
 
 import pytest
-from tests.queries.anomalies.conftest import BUSY, IDLE, Gpus
+from tests.queries.anomalies.gpus import BUSY, IDLE, Gpus
 from tests.queries.conftest import built_together, steps
 
 HOUR = 3_600

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import pytest
 from tests.queries.conftest import Evidence
 
 from goodput_queries.scope import Scope
@@ -82,9 +81,3 @@ class Gpus:
     def rows(self, mart: str, columns: str = "rule", **scope: Any) -> list[tuple[Any, ...]]:
         """Return what `found` does, as tuples."""
         return [tuple(row.values()) for row in self.found(mart, columns, **scope)]
-
-
-@pytest.fixture
-def gpus(evidence: Evidence) -> Gpus:
-    """Return a maker of GPUs and their readings."""
-    return Gpus(evidence)
