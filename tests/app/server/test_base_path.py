@@ -71,12 +71,6 @@ def test_a_page_answers_with_the_path_and_where_the_proxy_removed_it(path):
     assert SCRIPT.decode() in answer.text
 
 
-def test_a_deeper_page_leads_to_its_last_part_below_the_path():
-    answer = asked("/goodput/old/fleet")
-
-    assert (answer.status_code, answer.headers["location"]) == (307, "../fleet")
-
-
 @pytest.mark.parametrize(("base", "path"), [("/goodput", "/goodput"), ("/a/goodput", "/a/goodput")])
 def test_without_its_last_slash_the_path_leads_to_the_dashboard(base, path):
     answer = asked(path, base)
@@ -99,10 +93,6 @@ def test_below_the_path_nothing_is_open_that_is_not_at_the_root():
     answer = ask(site("/goodput"), "/goodput/api/v1/views", base_url="http://h.test")
 
     assert answer.status_code == 403
-
-
-def test_pages_that_streamlit_has_below_the_path_keep_it():
-    assert asked("/goodput/findings", of_streamlit=True).json() == "/goodput/findings"
 
 
 def test_a_page_that_was_wanted_before_the_sign_in_is_below_the_path():
