@@ -3,6 +3,7 @@
 Each environment has what the project itself asks for and nothing else.
 """
 
+import argparse
 import os
 import shutil
 import sys
@@ -16,43 +17,69 @@ from tests.fresh.steps import StepFailedError, Steps, plain_environment
 ROOT = Path(__file__).parents[2]
 SESSION = "sample_data/h200x4-a"
 DAY = "2026-11-20"  # of the recorded session
-UV = ("-m", "uv", "pip", "install", "--quiet", "--python")  # as pip, in a tenth of its time
 PIP = ("-m", "pip", "--disable-pip-version-check", "--quiet")
 
 
 class Newcomer:
-    """A person with a clone, a home directory of their own and a folder for environments."""
+    """A person with a clone, a home directory of their own and a folder for environments.
 
-    def __init__(self, folder, steps):
-        """Take an empty folder."""
+    Packages are installed by pip where a newcomer installs them, else by uv: the same ones, in a
+    tenth of its time.
+    """
+
+    def __init__(self, folder, clone, steps):
+        """Take an empty folder, and where the clone is or, where nothing is, is to be."""
         self.folder = folder
-        self.clone = folder / "clone"
+        self.clone = clone
         self.env = plain_environment(folder / "home")
         self.steps = steps
+        self.uv = folder / "environments" / "uv" / "bin" / "uv"
 
     def check_all(self):
-        """Do all steps; raises StepFailedError at the first that fails."""
-        self._clone()
-        self._demo()
+        """Do all steps, of which two at a time; raises StepFailedError of the first that fails."""
+        if not self.clone.exists():
+            self._clone()
+        commands.run([sys.executable, "-m", "venv", self.uv.parents[1]], **self._here)
+        commands.run([self.uv.with_name("python"), *PIP, "install", "uv"], **self._here)
         wheel = self._wheel()
-        pythons = supported_pythons()
-        for place, python in enumerate(pythons):
-            installed = self._installed(python, wheel, is_by_pip=place == 0)
-            self._commands(installed)
-            if place == 0:
-                site = self._documents(installed)
-                self._lake(installed, wheel, site)
-            if place == len(pythons) - 1:
-                self._ray(installed, wheel)
-        self._lowest(wheel)
+        oldest, *others = supported_pythons()
+        self.steps.side_by_side(
+            lambda: self._two_commands(wheel, others), lambda: self._with_pip(oldest, wheel)
+        )
+
+    def _two_commands(self, wheel, pythons):
+        """Run the README's first command, and then the wheel's with other versions."""
+        self._demo()
+        for python in pythons:
+            name = commands.run([python, "--version"], **self._here).strip().replace(" ", "-")
+            with self.steps.step(f"{name}: install the wheel") as seen:
+                ours = self._environment(name, python, wheel)
+                seen.append(self._packages(ours))
+            self._commands(ours)
+        with self.steps.step("lowest versions of dependencies") as seen:
+            lowest = ["--resolution", "lowest-direct", "-r", self.clone / "pyproject.toml"]
+            ours = self._environment("lowest", sys.executable, *lowest)
+            self._install(ours, "--no-deps", wheel)
+            seen.append(self._packages(ours))
+        self._commands(ours)
+
+    def _with_pip(self, python, wheel):
+        """Install the wheel as a newcomer does, run what documents show, then with the extras."""
+        with self.steps.step("pip install of the wheel") as seen:
+            folder = self.folder / "environments" / "pip"
+            commands.run([python, "-m", "venv", folder], **self._here)
+            ours = folder / "bin" / "python"
+            commands.run([ours, *PIP, "install", "--no-compile", wheel], **self._here)
+            seen.append(self._packages(ours))
+        self._commands(ours)
+        site = self._documents(ours)
+        self._lake(ours, wheel, site)
+        self._ray(ours, wheel)
 
     def _clone(self):
         with self.steps.step("git clone") as seen:
-            commands.run(
-                ["git", "clone", "--quiet", "--no-hardlinks", ROOT, self.clone],
-                cwd=self.folder,
-                env=self.env,
-            )
+            clone = ["git", "clone", "--quiet", "--no-hardlinks", ROOT, self.clone]
+            commands.run(clone, **self._here)
             seen.append(f"{sum(1 for _ in self.clone.iterdir())} entries")
 
     def _demo(self):
@@ -68,63 +95,35 @@ class Newcomer:
         chromium = shutil.which("chromium") or shutil.which("chromium-browser")
         if chromium is None:
             return "not looked at: Chromium is not installed"
-        driver = self._environment("browser", sys.executable)
-        commands.run([driver, *PIP, "install", "playwright>=1.60"], cwd=self.folder, env=self.env)
+        driver = self._environment("browser", sys.executable, "playwright>=1.60")
         see = ROOT / "tests" / "fresh" / "see.py"
-        return commands.run([driver, see, url, chromium], cwd=self.folder, env=self.env).strip()
+        return commands.run([driver, see, url, chromium], **self._here).strip()
 
     def _wheel(self):
         with self.steps.step("wheel") as seen:
-            builder = self._environment("builder", sys.executable)
             built = self.folder / "dist"
-            commands.run(
-                [builder, *PIP, "wheel", "--no-deps", "--wheel-dir", built, "."],
-                cwd=self.clone,
-                env=self.env,
-            )
-            (wheel,) = built.iterdir()
+            build = [self.uv, "build", "--quiet", "--wheel", "--out-dir", built]
+            commands.run(build, cwd=self.clone, env=self.env)
+            (wheel,) = built.glob("*.whl")
             seen.append(f"{wheel.name}, {wheel.stat().st_size / 1e6:.1f} MB")
         return wheel
 
-    def _environment(self, name, python):
-        """Return the Python of a new environment."""
+    @property
+    def _here(self):
+        return {"cwd": self.folder, "env": self.env}
+
+    def _environment(self, name, python, *packages):
+        """Return the Python of a new environment with packages."""
         folder = self.folder / "environments" / name
-        if not folder.exists():
-            commands.run([python, "-m", "venv", folder], cwd=self.folder, env=self.env)
+        commands.run([self.uv, "venv", "--quiet", "--python", python, folder], **self._here)
+        self._install(folder / "bin" / "python", *packages)
         return folder / "bin" / "python"
 
-    def _installed(self, python, wheel, *, is_by_pip):
-        """Return the Python of an environment with the wheel alone."""
-        version = commands.run([python, "--version"], cwd=self.folder, env=self.env).strip()
-        with self.steps.step(f"{version}: install the wheel") as seen:
-            ours = self._environment(version.replace(" ", "-"), python)
-            if is_by_pip:
-                install = [ours, *PIP, "install", "--no-compile", wheel]
-                commands.run(install, cwd=self.folder, env=self.env)
-            else:
-                self._install(ours, wheel)
-            seen.append(self._packages(ours))
-        return ours
-
     def _install(self, ours, *what):
-        uv = self.folder / "environments" / "uv" / "bin" / "python"
-        if not uv.exists():
-            self._environment("uv", sys.executable)
-            commands.run([uv, *PIP, "install", "uv"], cwd=self.folder, env=self.env)
-        commands.run([uv, *UV, ours, *what], cwd=self.folder, env=self.env)
-
-    def _lowest(self, wheel):
-        """Run the commands with the lowest versions that `pyproject.toml` allows."""
-        with self.steps.step("lowest versions of dependencies") as seen:
-            ours = self._environment("lowest", sys.executable)
-            lowest = ["--resolution", "lowest-direct", "-r", self.clone / "pyproject.toml"]
-            self._install(ours, *lowest)
-            self._install(ours, "--no-deps", wheel)
-            seen.append(self._packages(ours))
-        self._commands(ours)
+        commands.run([self.uv, "pip", "install", "--quiet", "--python", ours, *what], **self._here)
 
     def _packages(self, ours):
-        listed = commands.run([ours, "-m", "pip", "freeze"], cwd=self.folder, env=self.env)
+        listed = commands.run([self.uv, "pip", "freeze", "--python", ours], **self._here)
         return f"{len(listed.splitlines())} packages"
 
     def _commands(self, ours):
@@ -169,14 +168,14 @@ class Newcomer:
         goodput, lake = ours.with_name("goodput"), self.folder / "lake"
         with self.steps.step("a lake without its extra") as seen:
             create = [goodput, "lake", "create", "--lake", lake]
-            answer = commands.run(create, cwd=self.folder, env=self.env, exit_codes=(1,))
+            answer = commands.run(create, **self._here, exit_codes=(1,))
             seen.append(" ".join(answer.split()))
         with self.steps.step("the extra lake") as seen:
-            self._install_extra(ours, wheel, "lake")
-            commands.run(create, cwd=self.folder, env=self.env)
+            self._install(ours, f"{wheel}[lake]")
+            commands.run(create, **self._here)
             loaded = ["--lake", lake, "--cluster", "lab", "--timezone", "UTC"]
             ingest = [goodput, "ingest", "slurm", self.clone / SESSION / "sacct.txt", *loaded]
-            commands.run(ingest, cwd=self.folder, env=self.env)
+            commands.run(ingest, **self._here)
             seen.append("created and loaded")
         with self.steps.step("docs/lake.md") as seen:
             text = (self.clone / "docs" / "lake.md").read_text(encoding="utf-8")
@@ -185,26 +184,26 @@ class Newcomer:
     def _ray(self, ours, wheel):
         goodput, lake = ours.with_name("goodput"), self.folder / "lake"
         with self.steps.step("the extra ray") as seen:
-            self._install_extra(ours, wheel, "ray")
+            self._install(ours, f"{wheel}[ray]")
             build = [goodput, "build", "--db", "of-lake.duckdb", "--lake", lake]
-            commands.run(
-                [*build, "--engine", "ray", "--workers", "1"], cwd=self.folder, env=self.env
-            )
+            commands.run([*build, "--engine", "ray", "--workers", "1"], **self._here)
             check = [goodput, "check", "--db", "of-lake.duckdb"]
-            commands.run(check, cwd=self.folder, env=self.env)
+            commands.run(check, **self._here)
             seen.append("built from a lake by a worker, balanced")
-
-    def _install_extra(self, ours, wheel, extra):
-        self._install(ours, f"{wheel}[{extra}]")
 
 
 def main():
     """Do the steps in a temporary folder, which is removed if all of them pass."""
+    parser = argparse.ArgumentParser(description=__doc__, prog="python -m tests.fresh")
+    parser.add_argument(
+        "--here", action="store_true", help="this checkout is as cloned: make no other"
+    )
+    is_here = parser.parse_args().here
     os.chdir(ROOT)
     folder = Path(tempfile.mkdtemp(prefix="goodput-fresh-"))
     steps = Steps()
     try:
-        Newcomer(folder, steps).check_all()
+        Newcomer(folder, ROOT if is_here else folder / "clone", steps).check_all()
     except StepFailedError as error:
         sys.exit(f"failed after {steps.are_passed} steps: {error}\n(left in {folder})")
     print(f"{steps.are_passed} passed, 0 failed", flush=True)  # noqa: T201

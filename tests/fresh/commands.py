@@ -13,6 +13,7 @@ from tests.fresh.steps import StepFailedError
 
 URL = re.compile(r"http://[\w.:-]+")
 TAIL_CHARS = 2_000  # of what a failed command printed
+COMPLAINTS = ("Traceback (most recent call last)", "nanobind: leaked")  # whatever the exit code
 
 
 def run(
@@ -38,7 +39,7 @@ def run(
         )
     except subprocess.TimeoutExpired as error:
         raise StepFailedError(f"{_shown(command)}: no end within {timeout_s} s") from error
-    if done.returncode not in exit_codes or "Traceback (most recent call last)" in done.stdout:
+    if done.returncode not in exit_codes or any(text in done.stdout for text in COMPLAINTS):
         raise StepFailedError(
             f"{_shown(command)}: exit code {done.returncode}:\n{done.stdout[-TAIL_CHARS:]}"
         )

@@ -33,6 +33,10 @@ NOWHERE: Final = (
 NO_LABEL: Final = (
     "a series of node_exporter has no device, or no known mode of its CPU; it was left out"
 )
+NO_READING: Final = (
+    "a value of node_exporter is infinite, negative or over 2^63, and no reading of its metric; it "
+    "was left out, with the sum of the node that it is a part of"
+)
 
 
 def host_rows(
@@ -56,10 +60,15 @@ def host_rows(
     is_nowhere = columns["node"].is_null()
     rejects = [Reject(None, NOWHERE)] if is_nowhere.any() else []
     rejects += [Reject(None, NO_LABEL, f"{name} {label}") for name, label in _incomplete(named)]
-    read = (
+    valued = (
         points.lazy()
         .join(columns.filter(~is_nowhere).lazy(), on="series")
-        .with_columns(_value())
+        .with_columns(_value().alias("value"), raw="value")
+        .collect()
+    )
+    rejects += [Reject(None, NO_READING, text) for text in _no_readings(valued, series)]
+    read = (
+        valued.lazy()
         # a series that came twice, by two jobs of one server, is one
         .group_by("node", *LINK, "ts", "column", "part")
         .agg(pl.col("value").max(), pl.col("value").is_null().any().alias("is_broken"))
@@ -122,6 +131,21 @@ def _incomplete(named: pl.DataFrame) -> list[tuple[str, str]]:
     is_of_device = metric.is_in([*catalogue.DISKS, *catalogue.ETHERNET, *catalogue.INFINIBAND])
     is_device = is_of_device & (pl.col("device") == "")
     return named.filter(is_cpu | is_device).select("metric", "mode").unique().sort("metric").rows()
+
+
+def _no_readings(valued: pl.DataFrame, series: pl.DataFrame) -> list[str]:
+    """Return a sample and how many there are, for each metric with values that are no reading.
+
+    NaN is none: an exporter says with it that it has no value; so is a speed of -1.
+    """
+    is_named = pl.col("value").is_null() & ~pl.col("raw").is_nan()
+    bad = valued.filter(is_named & (pl.col("column") != "speed_bytes_per_s"))
+    if bad.is_empty():
+        return []
+    metric = series["metric"].gather(bad["series"])
+    found = bad.with_columns(metric).unique(["series", "ts"]).group_by("metric")
+    counted = found.agg(pl.col("raw").first(), pl.len()).sort("metric")
+    return [f"{name} {raw} ({count} values)" for name, raw, count in counted.iter_rows()]
 
 
 def _text(label_sets: pl.DataFrame, name: str) -> pl.Series:

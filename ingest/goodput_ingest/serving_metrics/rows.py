@@ -27,6 +27,7 @@ NOWHERE: Final = (
 )
 NO_BUCKETS: Final = "a sum of a histogram has no buckets beside it; it was left out"
 NO_BOUND: Final = "a bucket of a histogram has no number as its label le; it was left out"
+NO_NUMBER: Final = "a value of a serving engine is infinite; it was left out"
 
 
 def serving_rows(
@@ -43,14 +44,18 @@ def serving_rows(
     series: metric, labels (row of `label_sets`); label_sets: a column a label name
     given: what is known of the engines where no label says it
 
-    A value that is no number leaves no row. Series of a metric that is in no row of the reference
-    table keep their name and labels; the buckets of such a histogram are not read.
+    A value that is no number leaves no row: engines say NaN where they have none. Series of a
+    metric that is in no row of the reference table keep their name and labels; the buckets of such
+    a histogram are not read.
     """
     read = _read_as(series, label_sets, given or Identity())
     is_nowhere = read["endpoint"].is_null()
     rejects = [Reject(None, NOWHERE)] if is_nowhere.any() else []
     without_bound = read.filter((pl.col("part") == "bucket") & pl.col("le_s").is_null())["metric"]
     rejects += [Reject(None, NO_BOUND, name) for name in without_bound.unique().sort()]
+    infinite = points.filter(pl.col("value").is_infinite()).join(read, on="series", how="semi")
+    names = series["metric"].gather(infinite["series"]).unique().sort()
+    rejects += [Reject(None, NO_NUMBER, name) for name in names]
     values = _values(points, read.filter(~is_nowhere))
     sums, buckets = (values.filter(pl.col("part") == part) for part in ("sum", "bucket"))
     lone = sums.join(buckets, on=[*KEY, "ts"], how="anti", nulls_equal=True)["metric"]

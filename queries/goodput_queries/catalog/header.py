@@ -28,12 +28,15 @@ FORMS: Final[dict[str, tuple[tuple[str, ...], str]]] = {  # layers that may have
     "access": ((*_STAGE, "billing", "state"), r"team|everyone"),
 }
 _DIRECTIVE = re.compile(rf"^--\s*(?P<key>{'|'.join(FORMS)})\s*:\s*(?P<value>.*)$")
-_COLUMN = re.compile(r"^--\s*(?P<column>[a-z][a-z0-9_]*)\s*:\s*(?P<meaning>.*)$")
+_COLUMN = re.compile(r"^-- (?P<column>[a-z][a-z0-9_]*(?:, [a-z][a-z0-9_]*)*): (?P<meaning>.*)$")
 
 
 @dataclass(frozen=True)
 class Header:
-    """A header by its parts; `directives` as they are written, without the reason."""
+    """A header by its parts; `directives` as they are written, without the reason.
+
+    columns: what the lines that begin with one or several names say; see `columns.meanings`
+    """
 
     description: str
     directives: dict[str, str]

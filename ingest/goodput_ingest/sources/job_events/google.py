@@ -83,10 +83,8 @@ class GoodputEvents:
 
     def read(self, part: Part) -> Iterator[Batch]:
         """Yield the events of the next lines; Orbax's carry no job name, those before them do."""
-        named = JOB_NAME.search(part.data)
-        if named is not None and not self.job_name:
-            with contextlib.suppress(ValueError):  # a damaged line, which is rejected below
-                self.job_name = str(json.loads(named[1]))  # a log with the latest event first
+        if not self.job_name:  # a log with the latest event first
+            self.job_name = next(_job_names(part.data), "")
         found = event_lines.batch(
             *(part, self.path, self.name, self._rows_of),
             *(self._so_far, self.options.cluster, self.options.run_id),
@@ -110,6 +108,13 @@ class GoodputEvents:
             return [{"run_id": run_id, **row} for row in _checkpoint(event)]
         self.job_name = run_id
         return [{"run_id": run_id, **_row(event)}]
+
+
+def _job_names(data: bytes) -> Iterator[str]:
+    """Yield the names of jobs that can be read; those of damaged lines may not."""
+    for found in JOB_NAME.finditer(data):
+        with contextlib.suppress(ValueError):
+            yield str(json.loads(found[1]))
 
 
 def _row(event: dict[str, Any]) -> dict[str, Any]:

@@ -58,12 +58,12 @@ RULES: Final = tuple(
             "its closing brace on the same line",
         ),
         (
-            r"\bstep=.*(?:\bskipped=|\blr=)",
+            r"step=.*\bskipped=|\bstep=.*\blr=",
             "a step of DeepSpeed",
             "`[DATE TIME,MS] [LEVEL] [FILE:LINE:FUNCTION]` and `step=N, skipped=N`",
         ),
         (
-            r"\biter time \(s\): ",
+            r"iter time \(s\): ",
             "a step of DeepSpeed's pipeline engine",
             "`steps: N loss: X iter time (s): N`",
         ),

@@ -23,6 +23,7 @@ from goodput_ingest.formats.pci import pci_bus_id
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_ingest.sources.kernel_log.continued import Continued, Message
 from goodput_ingest.sources.kernel_log.messages import (
+    LOOKS_LIKE_OOM_KILL,
     LOOKS_LIKE_XID,
     NOTICE,
     OOM_KILL,
@@ -42,6 +43,7 @@ BOOT_STAMP = re.compile(r"^(?:<\d+>)?\[ *\d+\.\d+\] ?")
 
 PROGRAM = re.compile(r"(?:^|\s)[\w./-]+(?:\[\d+\])?: ")  # its name, before what it says
 WORTH_A_LOOK = re.compile(r'Xid|NVRM|"MESSAGE"\s*:\s*\[')
+NO_TIME = "the line has no timestamp"
 
 SCHEMA = raw_tables.columns("gpu_events")
 NODE_EVENTS = raw_tables.columns("node_events")
@@ -164,13 +166,17 @@ class KernelRows:
         rows: list[tuple[Any, ...]] = []
         rejects: list[Reject] = []
         for number, text in enumerate(part.lines, part.first_line):
-            if (killed := OOM_KILL.search(text)) is None:
+            if (like := LOOKS_LIKE_OOM_KILL.search(text)) is None:
                 continue
             try:
-                line = _parsed(text)
-                node = None if line is None else line.node or self.options.node
-                if line is None or node is None:
-                    continue  # a program that quotes the kernel, or a line without time or node
+                if (line := _parsed(text)) is None:
+                    if _is_of_kernel(text[: like.start()]):
+                        raise FieldError(NO_TIME)
+                    continue  # a program that quotes the kernel
+                if (killed := OOM_KILL.search(line.message)) is None:
+                    raise FieldError("the line has an out-of-memory kill in an unknown form")
+                if (node := line.node or self.options.node) is None:
+                    raise FieldError("the line does not name its node; say it with --node")
                 name = json_lines.printable(killed["name"], 100)
                 message = json_lines.printable(line.message, MESSAGE_MAX_CHARS)
                 of = (SOURCE, self.options.cluster, node, self._moment(line))
@@ -188,8 +194,8 @@ class KernelRows:
         if line is None:
             said = text[:MESSAGE_MAX_CHARS]
             is_event = finding(said, None) is not None or LOOKS_LIKE_XID.search(said)
-            if is_event and _is_of_kernel(text):
-                raise FieldError("the line has no timestamp")
+            if is_event and _is_of_kernel(said.partition("NVRM:")[0]):
+                raise FieldError(NO_TIME)
             return None
         found = self._find(message.number, line)
         if found is None:
@@ -341,9 +347,8 @@ def _journal_entry(text: str) -> Line | None:
     return Line("unix", str(seconds), host, message[:MESSAGE_MAX_CHARS])
 
 
-def _is_of_kernel(text: str) -> bool:
-    """Say whether no program but the kernel is named before a message of NVIDIA's driver."""
-    before = text[:MESSAGE_MAX_CHARS].partition("NVRM:")[0]
+def _is_of_kernel(before: str) -> bool:
+    """Say whether no program but the kernel is named in what stands before its message."""
     is_entry = json_lines.unlabelled(before).startswith("{")
     return not is_entry and PROGRAM.search(before.replace("kernel: ", "")) is None
 

@@ -28,6 +28,7 @@ OOM_KILL = re.compile(
     r"(?:Out of memory|Memory cgroup out of memory)(?: \(\w+\))?: Kill(?:ed)? process "
     r"(?P<pid>\d{1,10}) \((?P<name>[^)]{0,100})\)"
 )
+LOOKS_LIKE_OOM_KILL = re.compile(r"\b[Oo]ut of memory(?: \(\w+\))?: Kill(?:ed)?\b")
 
 
 @dataclass(frozen=True)

@@ -138,6 +138,8 @@ class RunLog:
         elif key == "eval_start" and run.eval_start is None:
             run.eval_start = at_ms
         elif key == "eval_stop" and run.eval_start is not None:
+            if at_ms < run.eval_start:
+                raise FieldError("eval_stop lies before eval_start")
             if at_ms > run.eval_start and len(run.evaluations) < EVALUATIONS_MAX:
                 run.evaluations.append((run.eval_start, at_ms))
             run.eval_start = None

@@ -123,6 +123,7 @@ def _job(text: str) -> tuple[str, list[dict[str, object]]]:
     found = _NODES.search(text)
     if found is None:
         return match[1], []
+    is_of_gpus = " JobState=RUNNING " in text and "GRES=gpu" in text[found.start() :]
     groups = [
         (hostlist.expand(nodes, gres.GPUS_PER_NODE_MAX * 64), gres.gpu_gres(listed))
         for nodes, listed in _NODE.findall(found["nodes"])
@@ -131,6 +132,8 @@ def _job(text: str) -> tuple[str, list[dict[str, object]]]:
     nodes = [node for expanded, _ in groups for node in expanded]
     if not rows and len(nodes) == 1 and found["job_gres"]:
         rows = on_node(nodes[0], [gres.Gres(g.type, g.gpus) for g in _job_gres(found)])
+    if is_of_gpus and not rows:
+        raise ValueError("it runs with GPUs, and JOB_GRES, Nodes and GRES do not say which")
     return match[1], rows
 
 

@@ -84,7 +84,14 @@ followed as (
         rhythms.last_ms,
         rhythms.last_step,
         greatest(
-            threshold('stall_steps') * rhythms.usual_ms,
+            -- a gang that stands costs more than a look at one that does not
+            least(
+                threshold('stall_steps') * rhythms.usual_ms,
+                case
+                    when running.gpus >= threshold('gang_page_gpus')
+                        then greatest(threshold('stall_gang_steps') * rhythms.usual_ms, threshold('gang_page_ms'))
+                end
+            ),
             threshold('stall_pauses') * rhythms.longest_ms,
             threshold('stall_min_ms')
         ) as least_ms,
