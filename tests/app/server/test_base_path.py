@@ -95,6 +95,10 @@ def test_below_the_path_nothing_is_open_that_is_not_at_the_root():
     assert answer.status_code == 403
 
 
+def test_pages_that_streamlit_has_below_the_path_keep_it():
+    assert asked("/goodput/findings", of_streamlit=True).json() == "/goodput/findings"
+
+
 def test_a_page_that_was_wanted_before_the_sign_in_is_below_the_path():
     answer = asked("/goodput/sign-in")
 

@@ -77,3 +77,11 @@ def test_other_answers_are_as_they_were(app, path, encoding, status):
 
     assert answer.status_code == status
     assert "content-encoding" not in answer.headers
+
+
+def test_a_part_of_a_file_is_not_compressed(app):
+    headers = {"Accept-Encoding": "gzip", "Range": "bytes=0-9"}
+
+    answer = get(app, "/goodput/static/js/index.abc.js", **headers)
+
+    assert (answer.status_code, answer.text) == (206, SCRIPT[:10])

@@ -37,6 +37,16 @@ def test_telemetry_is_of_the_runs_gpus_while_it_had_them(capture, scope):
     assert found["at"].max() < last
 
 
+def test_of_a_long_window_the_roll_up_is_read(capture, scope):
+    found = run_axis.telemetry(scope, metrics.Resolution(600_000, is_raw=False))
+
+    # a bucket that began before the run is not its own
+    sql = "select avg(power_w.mean) from intermediate.int_gpu_metrics group by start_ms"
+    expected = capture.read(f"{sql} order by start_ms desc limit 1").item()
+    assert found["gpus"].to_list() == [4]
+    assert found["power_w"].to_list() == pytest.approx([expected])
+
+
 @pytest.fixture(scope="module")
 def world(new_store):
     """Give an hour with a run that waited a minute and says nothing."""
@@ -84,6 +94,12 @@ def test_a_cell_without_steps_is_empty_and_no_zero():
 
     assert drawn.y == ("rank 0", "rank 1")
     assert np.array_equal(drawn.z, [[0, np.nan], [50, 25]], equal_nan=True)
+
+
+def test_of_two_attempts_in_one_bucket_the_later_one_is_drawn():
+    drawn = runs.lateness(rows((3, 0, 0.1), (3, 0, 0.4)), (START, START)).data[0]
+
+    assert drawn.z.tolist() == [[pytest.approx(40)]]
 
 
 def test_a_line_of_steps_breaks_between_attempts():

@@ -60,3 +60,13 @@ def test_of_many_names_the_smaller_ones_are_added_up():
     assert sum(values[0] for values in found.values()) == pytest.approx(
         sum(100 - i for i in range(20))
     )
+
+
+def test_a_name_like_a_label_of_ours_is_a_name():
+    rows = frame(("Not allocated", "held", 0, 100.0), (None, "free", 0, 50.0))
+
+    drawn = power.over_time(rows, BUCKET_MS, WINDOW, "?").data[:2]
+
+    assert [(trace.name, list(trace.y)) for trace in drawn] == [
+        ("Not allocated", [100.0]), ("Not allocated", [50.0])
+    ]  # fmt: skip
