@@ -1,11 +1,13 @@
 """Since, until, cost and GPU time of one event are the same on every page, command and alert."""
 
 import contextlib
+import functools
 import json
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
+import polars as pl
 import pytest
 from tests.app.command_line import run
 from tests.app.opened_page import table
@@ -83,8 +85,17 @@ def window(store, cluster):
     return Scope(*(round(at.replace(tzinfo=UTC).timestamp() * 1000) for at in ends), cluster)
 
 
-def rows_of(store, scope, columns=FACTS, view="marts.findings"):
-    found = store.read(f"select {', '.join(columns)} from {view}", scope=scope)
+@functools.cache
+def findings_of(store, scope):
+    """Return all findings of a scope, which are evaluated once for all tests."""
+    return store.read("from marts.findings", scope=scope)
+
+
+def rows_of(store, scope, columns=FACTS, view=None):
+    if view is None:
+        found = findings_of(store, scope).select(columns)
+    else:
+        found = store.read(f"select {', '.join(columns)} from {view}", scope=scope)
     return sorted(found.rows(), key=str)
 
 
@@ -112,17 +123,18 @@ def comparable(row):
     )  # fmt: skip
 
 
-def test_commands_say_of_findings_what_the_view_has(world):
+@pytest.mark.parametrize(
+    ("number", "command"), [(0, ("show", "findings")), (1, ("findings", "--severity", "note"))]
+)
+def test_a_command_says_of_findings_what_the_view_has(world, number, command):
     store, clusters = world
-    commands = ("show", "findings"), ("findings", "--severity", "note")
-    for cluster, command in zip(clusters, commands, strict=True):
-        scope = window(store, cluster)
-        said = printed(store, scope, *command, "--limit", "0")
+    scope = window(store, clusters[number])
+    said = printed(store, scope, *command, "--limit", "0")
 
-        found = sorted((comparable(row[name] for name in FACTS) for row in said), key=str)
+    found = sorted((comparable(row[name] for name in FACTS) for row in said), key=str)
 
-        assert found == sorted(map(comparable, rows_of(store, scope)), key=str)
-        assert found
+    assert found == sorted(map(comparable, rows_of(store, scope)), key=str)
+    assert found
 
 
 def test_the_page_of_findings_shows_them_with_these_times(world, visit):
@@ -148,11 +160,8 @@ def test_outages_and_their_findings_have_the_same_times(world):
     store, (cluster, _) = world
     scope = window(store, cluster)
     outages = rows_of(store, scope, ("node", "out_at", "end_at", "start_at"), "marts.node_outages")
-    findings = store.read(
-        "select node, since_at, until_at from marts.findings "
-        "where rule in ('node_down', 'node_drained')",
-        scope=scope,
-    )
+    of_outages = pl.col("rule").is_in(["node_down", "node_drained"])
+    findings = findings_of(store, scope).filter(of_outages).select("node", "since_at", "until_at")
 
     assert sorted(findings.rows()) == [outage[:3] for outage in outages if outage[1]]
     if cluster == "site":

@@ -46,7 +46,6 @@ def reader(as_identity):
     [
         ("fleet_overview", {"team": COBALTS.name}),
         ("one_run", {"run": "c/cobaltrun"}),
-        ("cost_statement", {"team": COBALTS.name, "by": "run"}),
     ],
 )
 def test_a_link_of_another_team_widens_nothing(visit, store, page, params):
