@@ -27,6 +27,11 @@ TEXTS = "".join(
 UNITS = sorted((ROOT / "deploy" / "systemd").glob("*.service"))
 
 
+def yaml_of(path):
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
 def parsed(arguments):
     """Return the context of a command line; raises UsageError for one that is wrong."""
     program, name, *rest = arguments
@@ -77,8 +82,7 @@ def test_files_that_the_image_copies_exist_and_are_all_that_a_wheel_needs():
 
 
 def test_files_that_compose_mounts_exist():
-    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
-    compose = yaml.safe_load((COMPOSE / "compose.yaml").read_text(encoding="utf-8"))
+    compose = yaml_of(COMPOSE / "compose.yaml")
     volumes = [v for service in compose["services"].values() for v in service.get("volumes", ())]
     sources = {volume.split(":")[0] for volume in volumes}
     files = {source for source in sources if source.startswith(".")}
@@ -90,8 +94,7 @@ def test_files_that_compose_mounts_exist():
 
 def test_services_of_compose_are_pinned_known_and_of_this_machine_alone():
     """A structural check of ours: Docker is not run."""
-    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
-    services = yaml.safe_load((COMPOSE / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    services = yaml_of(COMPOSE / "compose.yaml")["services"]
     known = {
         "build", "cap_add", "depends_on", "deploy", "environment", "image", "ports", "profiles",
         "restart", "volumes",
@@ -111,9 +114,7 @@ def test_services_of_compose_are_pinned_known_and_of_this_machine_alone():
 
 def test_the_cluster_of_ray_serves_on_its_head_with_the_locked_version():
     """A structural check of ours: KubeRay is not run."""
-    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
-    text = (ROOT / "deploy" / "kuberay" / "cluster.yaml").read_text(encoding="utf-8")
-    cluster = yaml.safe_load(text)
+    cluster = yaml_of(ROOT / "deploy" / "kuberay" / "cluster.yaml")
     lock = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))
     ray = next(one["version"] for one in lock["package"] if one["name"] == "ray")
     (head,) = cluster["spec"]["headGroupSpec"]["template"]["spec"]["containers"]
@@ -124,10 +125,9 @@ def test_the_cluster_of_ray_serves_on_its_head_with_the_locked_version():
 
 
 def test_provisioning_names_what_compose_mounts():
-    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
     provisioning = ROOT / "deploy" / "grafana" / "provisioning"
-    source = yaml.safe_load((provisioning / "datasources" / "prometheus.yml").read_text("utf-8"))
-    boards = yaml.safe_load((provisioning / "dashboards" / "goodput.yml").read_text("utf-8"))
+    source = yaml_of(provisioning / "datasources" / "prometheus.yml")
+    boards = yaml_of(provisioning / "dashboards" / "goodput.yml")
     compose = (COMPOSE / "compose.yaml").read_text(encoding="utf-8")
 
     assert source["datasources"][0]["url"] == "http://prometheus:9090"

@@ -30,6 +30,7 @@ sys.meta_path.insert(0, Missing())
 {program}
 """
 
+LEDGER = "from goodput_app.__main__ import main; sys.argv[:] = ['goodput', 'ledger']; main()"
 NOT_FOUND = 'ModuleNotFoundError(f"No module named {name!r}", name=name)'
 
 
@@ -88,22 +89,18 @@ def test_the_list_of_commands_imports_neither_polars_nor_duckdb():
     assert python(program).stdout.splitlines()[-1] == "set()"
 
 
-@pytest.mark.parametrize("name", main.COMMANDS)
-def test_the_list_of_commands_has_the_first_line_of_their_help(name):
-    command = main.main.get_command(click.Context(main.main), name)
+def test_the_list_of_commands_has_the_first_line_of_their_help():
+    context = click.Context(main.main)
+    found = {name: main.main.get_command(context, name) for name in main.COMMANDS}
 
-    assert command is not None
-    assert main.COMMANDS[name][1] == command.get_short_help_str(limit=100)
+    assert {name: line for name, (_, line, *_) in main.COMMANDS.items()} == {
+        name: command.get_short_help_str(limit=100) for name, command in found.items()
+    }
 
 
-@pytest.mark.parametrize("package", ["click", "msgspec", "duckdb", "polars"])
+@pytest.mark.parametrize("package", ["click", "polars"])
 def test_a_missing_package_is_one_sentence(package):
-    program = (
-        "from goodput_app.__main__ import main; sys.argv = ['goodput', 'ledger', '--db', 'none']; "
-        "main()"
-    )
-
-    done = python(program, package)
+    done = python(LEDGER, package)
 
     assert done.returncode == 1
     assert done.stdout == ""
@@ -113,13 +110,9 @@ def test_a_missing_package_is_one_sentence(package):
 
 
 def test_a_package_that_does_not_load_is_one_sentence():
-    program = (
-        "from goodput_app.__main__ import main; sys.argv = ['goodput', 'ledger', '--db', 'none']; "
-        "main()"
-    )
     error = 'ImportError("libstdc++.so.6: cannot open shared object file", name=name)'
 
-    done = python(program, "duckdb", error=error)
+    done = python(LEDGER, "duckdb", error=error)
 
     assert done.returncode == 1
     (sentence,) = done.stderr.splitlines()
@@ -127,16 +120,16 @@ def test_a_package_that_does_not_load_is_one_sentence():
     assert f"{sys.executable} -m pip check" in sentence
 
 
-@pytest.mark.parametrize("package", ["deltalake", "obstore"])
-def test_a_missing_extra_names_the_packages_to_install(package):
+def test_a_missing_extra_names_the_packages_to_install():
     program = (
         "from goodput_app.__main__ import main; "
         "sys.argv = ['goodput', 'lake', 'create', '--lake', '/nowhere']; main()"
     )
 
-    done = python(program, package)
+    done = python(program, "deltalake")
 
     assert done.returncode == 1
     (sentence,) = done.stderr.splitlines()
     assert sentence == f"a lake needs packages that are not installed: {install_command('lake')}"
-    assert package in sentence
+    assert "deltalake" in sentence
+    assert "obstore" in sentence

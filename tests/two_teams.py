@@ -84,26 +84,12 @@ def load(store, other):
         _serving(made, team)
     made.job("redunused", 5_400, END_S, ["sharednode"], 2, account=RED, user_name="reduser")
     made.load("rates", [{"price_per_gpu_h": 2.5}])
-    made.load(
-        "tariffs",
-        [
-            {
-                "zone": "UTC",
-                "price_per_kwh": 0.31,
-                "from_hour": 0,
-                "to_hour": 24,
-                "pue": 1.0,
-                "server_ratio": 1.2,
-            }
-        ],
-    )
-    made.load(
-        "budgets",
-        [
-            {"account": team.name, "cost_per_month": team.tokens, "quota_gpus": team.gpus}
-            for team in (REDS, other)
-        ],
-    )
+    tariff = {"zone": "UTC", "price_per_kwh": 0.31, "from_hour": 0, "to_hour": 24}
+    made.load("tariffs", [{**tariff, "pue": 1.0, "server_ratio": 1.2}])
+    made.load("budgets", [
+        {"account": team.name, "cost_per_month": team.tokens, "quota_gpus": team.gpus}
+        for team in (REDS, other)
+    ])  # fmt: skip
     notes = [
         {"run_key": f"c/{team.word}run", "note": team.word, "said_by": team.word, "said_at": START}
         for team in (REDS, other)

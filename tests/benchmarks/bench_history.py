@@ -5,7 +5,6 @@ day is the same work. Each is loaded and built on top of those before it.
 """
 
 import contextlib
-import statistics
 import tempfile
 from datetime import timedelta
 from pathlib import Path
@@ -13,7 +12,7 @@ from pathlib import Path
 import polars as pl
 from tests.benchmarks import bench_fleet, databases
 from tests.benchmarks.bench_fleet import START, Fleet
-from tests.benchmarks.meter import Cost, Meter
+from tests.benchmarks.meter import Meter, median
 from tests.benchmarks.table import Row
 from tests.benchmarks.table import number as shown
 from tests.evidence_over_time import evidence_of, load
@@ -38,7 +37,7 @@ def measure(gpus, days, hours, run):
         fleet = Fleet(Path(folder), gpus, hours)
         bench_fleet.read_quietly(fleet, run)
         of_few, of_many = run(_days, fleet, days)
-    few, many = (_median(costs[-DAYS_COMPARED:]) for costs in (of_few, of_many))
+    few, many = (median(costs[-DAYS_COMPARED:]) for costs in (of_few, of_many))
     most = max(cost.wall_s for cost in of_many[1:])
     wall, cpu = many.wall_s / few.wall_s, many.cpu_s / few.cpu_s
     return Row(
@@ -49,13 +48,6 @@ def measure(gpus, days, hours, run):
         many,
         "a day costs the same with 30 days of history",
         wall <= GROWTH_MOST if days >= DAYS_OF_BUDGET else None,
-    )
-
-
-def _median(costs):
-    return Cost(
-        statistics.median(cost.wall_s for cost in costs),
-        statistics.median(cost.cpu_s for cost in costs),
     )
 
 

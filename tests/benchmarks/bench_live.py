@@ -5,12 +5,11 @@ middle of the last hour, and built; then come slices of five minutes, each loade
 """
 
 import contextlib
-import statistics
 from datetime import timedelta
 
 from tests.benchmarks import databases
 from tests.benchmarks.bench_fleet import START
-from tests.benchmarks.meter import Cost, Meter
+from tests.benchmarks.meter import Meter, median
 from tests.benchmarks.table import Row, number
 from tests.evidence_over_time import (
     batches,
@@ -30,29 +29,22 @@ BUDGET_YARDSTICKS = 4.5
 def measure(fleet, slices, yardstick_s, run):
     """Return the rows, medians of the slices: load and build together, and the ledger alone."""
     loading, building = zip(*run(_slices, fleet, slices), strict=True)
-    both = _median([load + build for load, build in zip(loading, building, strict=True)])
+    both = median([load + build for load, build in zip(loading, building, strict=True)])
     yardsticks = both.wall_s / yardstick_s
     yield Row(
         f"the next 5 minutes, loaded and built, {fleet.name}, median of {slices}",
         f"{number(both.wall_s)} s = {number(yardsticks)} yardsticks, of which the load "
-        f"{number(_median(loading).wall_s)} s",
+        f"{number(median(loading).wall_s)} s",
         both,
         f"<= {BUDGET_YARDSTICKS} yardsticks",
         yardsticks <= BUDGET_YARDSTICKS if fleet.is_of_budget else None,
     )
-    cost, times = _median(building), [cost.wall_s for cost in building]
+    cost, times = median(building), [cost.wall_s for cost in building]
     yield Row(
         f"the next 5 minutes, ledger, {fleet.name}, median of {slices}",
         f"{number(cost.wall_s)} s (best {number(min(times))}, worst {number(max(times))})",
         cost,
     )
-
-
-def _median(costs):
-    wall_s, cpu_s = (
-        statistics.median(getattr(cost, name) for cost in costs) for name in ("wall_s", "cpu_s")
-    )
-    return Cost(wall_s, cpu_s)
 
 
 def _slices(fleet, slices):

@@ -14,14 +14,7 @@ RATIO_MOST = {"2": 1.3, "0.6": 1.6}  # of the full ledger with steps of 60 s
 STEPS = (*RATIO_MOST, MIXED)
 
 
-def measure(
-    fleet,
-    of_yardstick,
-    steps,
-    slices,
-    yardstick_s,
-    run,
-):
+def measure(fleet, of_yardstick, steps, slices, yardstick_s, run):
     """Return the rows of each length of steps.
 
     of_yardstick: the full ledger with steps of 60 s. slices: of five minutes; 0: not measured.

@@ -1,6 +1,7 @@
 """Time and memory of one work: in a process of its own, so that the peak is of nothing else."""
 
 import contextlib
+import statistics
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -28,6 +29,14 @@ class Cost:
         return Cost(self.wall_s + other.wall_s, self.cpu_s + other.cpu_s, max(peaks, default=None))
 
 
+def median(costs):
+    """Return the median seconds of several works of one kind."""
+    return Cost(
+        statistics.median(cost.wall_s for cost in costs),
+        statistics.median(cost.cpu_s for cost in costs),
+    )
+
+
 class Meter:
     """Measure a `with` block; `cost` is there afterwards."""
 
@@ -38,12 +47,7 @@ class Meter:
         self._started = time.perf_counter(), time.process_time()
         return self
 
-    def __exit__(
-        self,
-        kind,
-        error,
-        at,
-    ):
+    def __exit__(self, kind, error, at):
         """Stop them."""
         wall, cpu = self._started
         self.cost = Cost(time.perf_counter() - wall, time.process_time() - cpu, peak_bytes())

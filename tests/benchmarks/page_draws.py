@@ -2,7 +2,6 @@
 
 import contextlib
 import re
-import statistics
 import time
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from operator import itemgetter
 import streamlit as st
 from streamlit.testing.v1.local_script_runner import LocalScriptRunner
 from tests.app.conftest import URL_PATHS, opened
-from tests.benchmarks.meter import Cost, Meter
+from tests.benchmarks.meter import Cost, Meter, median
 from tests.benchmarks.table import number
 
 from goodput_app.dashboard import flags
@@ -174,16 +173,9 @@ def _draws(store, page, link, filtered, times):
     """Draw it after a commit, some times again, and with each of the filters."""
     _commit(store)
     first, payload_bytes = _cost(store, page, link)
-    warm = _median([_cost(store, page, link)[0] for _ in range(times)])
+    warm = median([_cost(store, page, link)[0] for _ in range(times)])
     slowest = max(store.seconds.items(), key=itemgetter(1), default=("no read", 0.0))
     text = f"{slowest[0]} {number(slowest[1])} s"
     kept, _ = _cost(store, page, link, is_kept=True)
     changes = [_cost(store, page, other, is_kept=True)[0] for other in filtered]
-    return Draws(first, warm, kept, _median(changes) if changes else None, payload_bytes, text)
-
-
-def _median(costs):
-    return Cost(
-        statistics.median(cost.wall_s for cost in costs),
-        statistics.median(cost.cpu_s for cost in costs),
-    )
+    return Draws(first, warm, kept, median(changes) if changes else None, payload_bytes, text)

@@ -26,16 +26,38 @@ RUNS = {
 }
 
 
-def test_auto_knows_the_logs_by_their_content(store):
+@pytest.fixture(scope="module")
+def read(new_store, tmp_path_factory):
+    """Give the logs and their accounting, built, and what was read of the logs."""
+    store = new_store()
     summary = ingest(store, "auto", [LOGS], PARIS)
+    lines = [SACCT.replace(",", "\x1f")]
+    for job, (start, end, nodes) in RUNS.items():
+        state = "TIMEOUT" if job == "1999618" else "CANCELLED by 1"
+        tres = f"gres/gpu={4 * nodes}"
+        record = ["jean-zay", job, job, state, start, start, end, str(nodes), f"n[1-{nodes}]", tres]
+        lines.append("\x1f".join([*record, "gpt2"]))
+    accounting = tmp_path_factory.mktemp("accounting") / "sacct.txt"
+    accounting.write_text("\n".join(lines) + "\n")
+    ingest(store, "slurm", [accounting], PARIS)
+    store.build()
+    yield store, summary
+    store.close()
+
+
+@pytest.fixture
+def store(read):
+    return read[0]
+
+
+def test_auto_knows_the_logs_by_their_content(read):
+    store, summary = read
 
     sources = store.read("select distinct source from raw.job_events").rows()
     assert (summary.files, sources) == (3, [("job-log",)])
 
 
 def test_step_times_come_out_as_published(store):
-    ingest(store, "job-log", sorted(LOGS.glob("*.gz")), PARIS)
-
     found = {
         run: (steps, median_s)
         for run, steps, median_s in store.read(
@@ -51,8 +73,6 @@ def test_step_times_come_out_as_published(store):
 
 def test_the_last_step_ends_before_the_scheduler_ended_the_job(store):
     """Iterations carry no moment: laid end to end, they must fit what does."""
-    ingest(store, "job-log", sorted(LOGS.glob("*.gz")), PARIS)
-
     found = store.read(
         """select run_id, max(ts) filter (where event = 'step'),
             max(ts) filter (where event = 'job.end')
@@ -67,19 +87,7 @@ def test_the_last_step_ends_before_the_scheduler_ended_the_job(store):
         assert 0 < (end - last_step).total_seconds() < 125
 
 
-def test_the_ledger_calls_all_steps_lost_since_nothing_was_saved(store, tmp_path):
-    ingest(store, "job-log", sorted(LOGS.glob("*.gz")), PARIS)
-    lines = [SACCT.replace(",", "\x1f")]
-    for job, (start, end, nodes) in RUNS.items():
-        state = "TIMEOUT" if job == "1999618" else "CANCELLED by 1"
-        tres = f"gres/gpu={4 * nodes}"
-        record = ["jean-zay", job, job, state, start, start, end, str(nodes), f"n[1-{nodes}]", tres]
-        lines.append("\x1f".join([*record, "gpt2"]))
-    accounting = tmp_path / "sacct.txt"
-    accounting.write_text("\n".join(lines) + "\n")
-    ingest(store, "slurm", [accounting], PARIS)
-    store.build()
-
+def test_the_ledger_calls_all_steps_lost_since_nothing_was_saved(store):
     found = store.read(
         """select job_id, coalesce(sum(gpu_ms) filter (
                 where category = 'failed_without_progress' and phase = 'lost_work'), 0)::bigint

@@ -45,9 +45,19 @@ def test_ras_alone_names_the_rank(store, stopped):
     assert hang["culprit_node"] == "192.0.2.2"  # RAS knows addresses only
 
 
-def test_ras_inspector_and_nvml_name_node_and_gpu(store, stopped):
-    parts = ("nccl_ras.jsonl.gz", "nccl_inspector/hang", "nvml.jsonl.gz")
-    (hang,) = hangs(store, *parts)
+@pytest.fixture(scope="module")
+def together(new_store):
+    """Give RAS, the inspector and NVML in one database, built, and what each of them gave."""
+    store = new_store()
+    parts = ("nccl_ras.jsonl.gz", "nccl_inspector", "nvml.jsonl.gz")
+    found = {part: ingest(store, "auto", [CAPTURE / part], ReadOptions()) for part in parts}
+    store.build()
+    yield store, found
+    store.close()
+
+
+def test_ras_inspector_and_nvml_name_node_and_gpu(together, stopped):
+    (hang,) = together[0].read("from marts.hangs").rows(named=True)
 
     assert (hang["culprit_rank"], hang["culprit_node"]) == (stopped["rank"], "vm")
     assert hang["culprit_gpu_uuid"] == "GPU-905b6e58-a776-5f74-ab95-c06efaf0b635"
@@ -82,8 +92,8 @@ def test_a_trace_reports_what_communication_was_exposed(store):
     assert found == (150, pytest.approx(0.0990, abs=1e-4), pytest.approx(0.0360, abs=1e-4))
 
 
-def test_the_recorded_logs_of_the_inspector_are_read_whole(store):
-    summary = ingest(store, "auto", [CAPTURE / "nccl_inspector"], ReadOptions())
+def test_the_recorded_logs_of_the_inspector_are_read_whole(together):
+    store, summary = together[0], together[1]["nccl_inspector"]
 
     assert summary.rows_by_table == {"collectives": 22016, "collective_summaries": 168}
     assert summary.rejects == 0
@@ -91,8 +101,8 @@ def test_the_recorded_logs_of_the_inspector_are_read_whole(store):
     assert verbose.row(0)[0] == verbose.row(0)[1] > 0
 
 
-def test_the_recorded_readings_of_nvml_are_read_whole(store):
-    summary = ingest(store, "auto", [CAPTURE / "nvml.jsonl.gz"], ReadOptions())
+def test_the_recorded_readings_of_nvml_are_read_whole(together):
+    store, summary = together[0], together[1]["nvml.jsonl.gz"]
 
     assert summary.rejects == 0
     assert summary.rows_by_table == {

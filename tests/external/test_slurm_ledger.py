@@ -18,7 +18,7 @@ RELEASES = {"22.05.8": "goodlab", "24.11.5": "goodlab24"}
 JOINED = {"22.05.8": "2026-11-20T11:45:09+00:00"}
 
 
-def read(store, release, tmp_path):
+def read(store, release, folder):
     vectors = EXTERNAL / "slurm" / release
     options = ReadOptions(cluster=RELEASES[release], zone=ZoneInfo("UTC"))
     files = [
@@ -30,12 +30,25 @@ def read(store, release, tmp_path):
     ]
     ingest(store, "slurm", [vectors / f for f in files if (vectors / f).exists()], options)
     if release in JOINED:
-        inventory = tmp_path / "inventory.csv"
+        inventory = folder / "inventory.csv"
         inventory.write_text(
             f'node,gpus,mig,valid_from\nmig01,1,"1g.10gb:4,3g.40gb:1",{JOINED[release]}\n'
         )
         ingest(store, "inventory", [inventory], options)
     store.build()
+    return store
+
+
+@pytest.fixture(scope="module")
+def stores(new_store, tmp_path_factory):
+    """Give a database of each release, built."""
+    made = {
+        release: read(new_store(), release, tmp_path_factory.mktemp(release))
+        for release in RELEASES
+    }
+    yield made
+    for store in made.values():
+        store.close()
 
 
 def window(start, end):
@@ -45,8 +58,8 @@ def window(start, end):
     return Scope(from_ms=ms(start), to_ms=ms(end))
 
 
-def test_the_ledger_and_the_reconciliation_give_the_published_figures(store, tmp_path):
-    read(store, "22.05.8", tmp_path)
+def test_the_ledger_and_the_reconciliation_give_the_published_figures(stores):
+    store = stores["22.05.8"]
     scope = window("2026-11-20T11:42:54", "2026-11-20T12:00:00")
 
     units = store.read("select * from marts.scheduler_reconciliation", scope=scope).row(
@@ -63,8 +76,8 @@ def test_the_ledger_and_the_reconciliation_give_the_published_figures(store, tmp
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_each_record_holds_what_its_own_arithmetic_says(store, tmp_path, release):
-    read(store, release, tmp_path)
+def test_each_record_holds_what_its_own_arithmetic_says(stores, release):
+    store = stores[release]
     held = {
         (job, submit): seconds
         for job, submit, seconds in store.read(
@@ -86,21 +99,21 @@ def test_each_record_holds_what_its_own_arithmetic_says(store, tmp_path, release
 
 @pytest.mark.slow
 @pytest.mark.parametrize("release", RELEASES)
-def test_the_checks_are_clean(store, tmp_path, release):
-    read(store, release, tmp_path)
-
-    found = check(store)
+def test_the_checks_are_clean(stores, release):
+    found = check(stores[release])
 
     assert found.filter(found["violations"] > 0).rows() == []
 
 
-def test_a_suspended_job_keeps_its_gpus(store, tmp_path):
+def test_a_suspended_job_keeps_its_gpus(stores):
     """Job 16 ran 22 s, 15 of them suspended: all 22 are held."""
-    read(store, "22.05.8", tmp_path)
-
-    rows = store.read(
-        "select category, sum(gpu_ms)::bigint from marts.ledger_scoped "
-        "where job_id = '16' group by all"
-    ).rows()
+    rows = (
+        stores["22.05.8"]
+        .read(
+            "select category, sum(gpu_ms)::bigint from marts.ledger_scoped "
+            "where job_id = '16' group by all"
+        )
+        .rows()
+    )
 
     assert dict(rows) == {"suspended": 15_000, "unknown": 7_000}

@@ -20,8 +20,9 @@ WHEN = date(2026, 11, 20)
 RELEASES = {"22.05.8": "goodlab", "24.11.5": "goodlab24"}
 
 
-@pytest.fixture(params=RELEASES)
-def made(request, store, tmp_path):
+@pytest.fixture(scope="module", params=RELEASES)
+def made(request, new_store, tmp_path_factory):
+    store, tmp_path = new_store(), tmp_path_factory.mktemp("made")
     vectors = EXTERNAL / "slurm" / request.param
     options = ReadOptions(cluster=RELEASES[request.param], zone=ZoneInfo("UTC"))
     files = [
@@ -38,7 +39,8 @@ def made(request, store, tmp_path):
     rates.write_text("gpu_model,price_per_gpu_h\nh100,2.85\na100,1.20\n")
     ingest(store, "rates", [rates], ReadOptions())
     store.build()
-    return statement(store, WHEN, StatementSettings(idle_policy="proportional"))
+    yield statement(store, WHEN, StatementSettings(idle_policy="proportional"))
+    store.close()
 
 
 @pytest.mark.slow

@@ -61,39 +61,6 @@ def test_every_record_holds_what_it_held(release, store):
     assert sum(row["held_gpu_s"] or 0 for row in found.values()) == HELD_GPU_S[release]
 
 
-def test_the_window_of_sreport_holds_what_was_reported(store):
-    """5,013 GPU-s from 11:42:54 to 12:00:00; sreport says 5,029: it counts the resize twice."""
-    file = SLURM / "22.05.8" / "final" / "sacct_core_X_D_unit_separator.txt"
-    ingest(store, "slurm", [file], ReadOptions(zone=ZoneInfo("UTC")))
-
-    held = store.read(
-        """
-        select sum(gpus * greatest(0, date_diff('second',
-            greatest(start_at, submit_at, timestamp '2026-11-20 11:42:54'),
-            least(end_at, timestamp '2026-11-20 12:00:00')))) as held_gpu_s
-        from raw.job_runs where start_at is not null
-        """
-    )
-
-    assert held["held_gpu_s"].to_list() == [5_013]
-
-
-def test_nodes_were_down_as_long_as_sreport_says(store):
-    """8 GPUs x (209 + 190 + 53) s within the window: node004, node001 and node003."""
-    file = SLURM / "22.05.8" / "final" / "sacctmgr_event_default.psv"
-    ingest(store, "slurm", [file], ReadOptions(zone=ZoneInfo("UTC")))
-
-    down = store.read(
-        """
-        select 8 * sum(date_diff('second', start_at,
-            least(end_at, timestamp '2026-11-20 12:00:00'))) as down_gpu_s
-        from raw.node_states where node != '*'
-        """
-    )
-
-    assert down["down_gpu_s"].to_list() == [3_616]
-
-
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("file", SAME_ROWS)
 def test_a_row_means_the_same_however_it_was_printed(release, file):

@@ -31,12 +31,12 @@ OF_ONE_LOAD = {"load_sequence", "sequence", "loaded_at"}  # differ with the orde
 STARTS = 0.3  # of a command's time, in which it only imports: hardly worth a kill
 
 
-def main():
+def main(arguments=None):
     """Kill, finish, compare; return 1 where something differs."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], prog="tests.fuzz.kills")
     parser.add_argument("--kills", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="goodput-kills-") as folder:
         calm = _Site(Path(folder, "calm"))
         calm.finish()

@@ -41,10 +41,7 @@ class Faults:
                 torch.cuda.synchronize()
             getattr(self, self.run.replace("-", "_"))()
 
-    def steps(
-        self, first, last, *, wait_s = 0.0, host_s = 0.0,
-        loss = None,
-    ) :  # fmt: skip
+    def steps(self, first, last, *, wait_s=0.0, host_s=0.0, loss=None):
         """Train steps `first` to `last`, each waiting so long for input and for its host."""
         for number in range(first, last + 1):
             more = {} if loss is None else {"loss": loss(number)}

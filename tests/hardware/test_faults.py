@@ -33,9 +33,7 @@ def session(new_store):
 @pytest.fixture(scope="module")
 def findings(session):
     """Return the findings about runs."""
-    return list(
-        session.read("from marts.findings where kind <> 'data quality'").iter_rows(named=True)
-    )
+    return session.read("from marts.findings where kind <> 'data quality'").rows(named=True)
 
 
 @pytest.fixture(scope="module")
@@ -96,9 +94,7 @@ def test_a_loss_that_is_not_a_number_has_its_step(findings, truth):
     assert after < TOLERANCE_S
 
 
-def test_a_minute_of_memory_growth_or_of_silence_is_no_finding_yet(
-    findings,
-):
+def test_a_minute_of_memory_growth_or_of_silence_is_no_finding_yet(findings):
     """Growth is judged over ten-minute means; a run that its job alone reports stalls after 15."""
     assert of(findings, "memory") == {}
     assert set(of(findings, "hang")) == {"idle_allocation"}  # after it was killed

@@ -9,6 +9,7 @@ import pytest
 from tests.made_once import made_once
 
 from goodput_queries.catalog import models
+from goodput_queries.database import LocalStore
 from goodput_queries.errors import StoreError
 from goodput_queries.storage.row_groups import ROW_GROUP
 
@@ -58,11 +59,13 @@ def emptied_store(new_store, without_views):
 
 
 def _delete_rows(store):
-    names = [model.qualified_name for model in models.base_tables().values()]
+    """Delete what was loaded, which `state.ingested` names, and the states of sources."""
     with store.writing() as cursor:
-        asked = " union all ".join(f"select '{n}' where exists (from {n})" for n in names)
-        for (name,) in cursor.execute(asked).fetchall():
-            cursor.execute(f"delete from {name}")
+        loaded = cursor.execute("select distinct table_name from state.ingested").fetchall()
+        filled = {"rejects", *(name for (name,) in loaded)}
+        for name, model in models.base_tables().items():
+            if name in filled or model.layer == "state":
+                cursor.execute(f"delete from {model.qualified_name}")
 
 
 @pytest.fixture
@@ -77,3 +80,12 @@ def whole_store(new_store):
     with contextlib.closing(new_store()) as opened:
         yield opened
     shutil.rmtree(Path(opened.path).parent)
+
+
+@pytest.fixture(scope="module")
+def recorded(recorded_demo, tmp_path_factory):
+    """Give the recorded session, built."""
+    path = tmp_path_factory.mktemp("recorded") / "recorded.duckdb"
+    shutil.copyfile(recorded_demo, path)
+    with contextlib.closing(LocalStore(path)) as opened:
+        yield opened

@@ -127,6 +127,12 @@ def seconds_of(store, origin="a"):
     return rows.to_series().to_list()
 
 
+def reached(store):
+    """Return how far the store has come, by origin, as the collect loop says it."""
+    sql = "select origin, max(window_end_at) from state.ingested where window_end_at is not null"
+    return dict(store.read(f"{sql} group by origin").rows())
+
+
 def status_of(store, origin="a"):
     rows = store.read("select * from state.source_status where origin = $1", [origin])
     return rows.row(0, named=True)

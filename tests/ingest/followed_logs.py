@@ -81,6 +81,7 @@ FOLLOWED_LOGS = {
     "goodput-events-of-two-lives": golden("goodput_events/two_lives_with_orbax", "a.jsonl"),
     "otel-spans": golden("otel_spans/sdk_and_otlp_lines", "a.jsonl"),
     "nccl-inspector": golden("nccl_inspector/verbose_and_plain_of_two_versions", "vm-pid7.log"),
+    "nccl-inspector-markers": golden("nccl_inspector/records_without_a_header", "vm-pid7.log"),
     "nccl-debug": golden("nccl_debug/a_communicator_and_one_split_off", "nccl.log"),
     "mlperf": golden("mlperf/two_ranks_of_one_node", "result_0.txt"),
     "serving-requests": golden("serving_requests/json_lines", "requests.jsonl"),

@@ -21,6 +21,9 @@ def name_of(case):
     return case.parent.name.replace("_", "-")
 
 
+FIRST = {name_of(case): case for case in reversed(CASES)}  # of each source
+
+
 def input_of(case):
     return next(case.glob("input.*"))
 

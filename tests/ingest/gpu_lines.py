@@ -5,15 +5,10 @@ from datetime import datetime, timedelta
 
 import polars as pl
 
-from goodput_ingest.gpu_metrics import (
-    gpu_rows,
-    labels,
-)
+from goodput_ingest.gpu_metrics import gpu_rows, labels
 
 START = datetime(2026, 11, 20, 12)
 GPU = {"UUID": "GPU-a", "gpu": "0", "Hostname": "n1", "modelName": "H100"}
-
-Line = tuple[str, dict[str, str], float, float]  # name, labels, seconds after START, value
 
 
 def rows(lines, memory=None, node=None):
@@ -48,13 +43,6 @@ def one(name, value, **more):
 def other(lines, memory=None):
     found = rows(lines, memory).get("gpu_samples_other", [])
     return {(row["gpu_instance"], row["metric"]): row["value"] for row in found}
-
-
-def mig(name, values):
-    return [
-        (name, {**GPU, "GPU_I_ID": i, "GPU_I_PROFILE": "1g.10gb"}, 0, value)
-        for i, value in values.items()
-    ]
 
 
 def power(seconds, **more):

@@ -1,13 +1,5 @@
 """Lines of an NVML recording, for tests."""
 
-import json
-from typing import Any
-
-from goodput_ingest.run.ingest import ingest
-from goodput_ingest.source import ReadOptions
-
-Line = dict[str, Any]
-MANY = 10**9
 META = {
     "kind": "meta",
     "t": 1795177770.5,
@@ -57,17 +49,3 @@ FAST = {
     "mem_used": 500,
     "gpm": GPM,
 }
-
-
-def record(path, *lines):
-    path.write_text("".join((x if isinstance(x, str) else json.dumps(x)) + "\n" for x in lines))
-    return path
-
-
-def read(store, path):
-    return ingest(store, "nvml", [path], ReadOptions())
-
-
-def reasons(store):
-    rows = store.read("select line, reason from raw.rejects order by line").rows()
-    return [(line, reason) for line, reason in rows]

@@ -4,7 +4,6 @@
 import contextlib
 import threading
 from datetime import datetime
-from typing import Any
 
 from tests.ingest.fake_nvml import FakeNvml
 
@@ -17,7 +16,6 @@ NOW = datetime(2026, 11, 20, 12)
 WALL_S = 1795177770.0
 PATIENCE_S = 20.0  # far more than any wait here takes
 QUICK = Rhythm(0.1, 0.1)
-Line = dict[str, Any]
 
 
 class Lines:
@@ -73,15 +71,8 @@ class Times:
 def watching(gpu, times):
     lines = Lines()
     stop, attention = threading.Event(), threading.Event()
-    watch = Watch(
-        Gpu(Nvml(FakeNvml(gpu)), 0),
-        lines.add,
-        stop,
-        attention,
-        rhythm=Rhythm(1.0, 10.0),
-        clock=times.clock,
-    )
-    return watch, lines
+    opened, rhythm = Gpu(Nvml(FakeNvml(gpu)), 0), Rhythm(1.0, 10.0)
+    return Watch(opened, lines.add, stop, attention, rhythm=rhythm, clock=times.clock), lines
 
 
 def steps(watch, times, count):

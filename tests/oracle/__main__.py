@@ -45,7 +45,8 @@ def main():
     for seed in range(given.seed, given.seed + given.count):
         folder = kept / f"world-{seed}"
         shutil.rmtree(folder, ignore_errors=True)
-        differences = compare(make(seed, features), folder, empty, is_in_parts=given.in_parts)
+        world = make(seed, features)
+        differences = compare([world], folder, empty, is_in_parts=given.in_parts)[seed]
         if not differences:
             shutil.rmtree(folder)
             continue

@@ -4,7 +4,7 @@ import shutil
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-from tests.oracle.files import in_parts, write
+from tests.oracle.files import in_parts, own_gpus, write
 from tests.oracle.oracle import ledger as expected_ledger
 
 from goodput_ingest.run.ingest import ingest
@@ -13,47 +13,61 @@ from goodput_queries.database import LocalStore
 from goodput_queries.ledger import ledger
 
 
-def compare(world, folder, empty, *, is_in_parts=False):
-    """Return the cells that differ: cell, product's and oracle's milliseconds."""
-    ours = product_ledger(world, folder, empty, is_in_parts=is_in_parts)
-    expected = expected_ledger(world)
-    differing = [
-        cell for cell in ours.keys() | expected.keys() if ours.get(cell, 0) != expected.get(cell, 0)
-    ]
-    return [(cell, ours.get(cell, 0), expected.get(cell, 0)) for cell in sorted(differing)]
+def compare(worlds, folder, empty, *, is_in_parts=False):
+    """Return the cells that differ by seed: cell, product's and oracle's milliseconds.
+
+    The worlds are clusters of one database, which is built once.
+    """
+    found = product_ledgers(worlds, folder, empty, is_in_parts=is_in_parts)
+    return {world.seed: _differing(found[world.seed], expected_ledger(world)) for world in worlds}
 
 
-def product_ledger(world, folder, empty, *, is_in_parts=False):
-    """Write the world's files, read them in, build, and return the ledger's cells.
+def _differing(ours, expected):
+    cells = sorted(ours.keys() | expected.keys())
+    both = [(cell, ours.get(cell, 0), expected.get(cell, 0)) for cell in cells]
+    return [(cell, our_ms, ms) for cell, our_ms, ms in both if our_ms != ms]
+
+
+def product_ledgers(worlds, folder, empty, *, is_in_parts=False):
+    """Write the files of worlds, read them in, build, and return the cells of each ledger.
 
     In parts, the files come in any order and a build follows each: the ledger is the same.
     """
-    files = write(world, folder)
-    if is_in_parts:
-        files = in_parts(files, world.seed)
+    folder.mkdir(parents=True, exist_ok=True)
     path = folder / "fleet.duckdb"
     shutil.copyfile(empty, path)
     store = LocalStore(path, threads=1)
     try:
-        for source, file, options in files:
-            summary = ingest(store, source, [file], _options(options))
-            if summary.refused or summary.unrecognised:
-                raise AssertionError(f"{file}: {summary.refused or summary.unrecognised}")
+        for world in worlds:
+            files = write(world, folder / str(world.seed))
             if is_in_parts:
-                store.build()
+                files = in_parts(files, world.seed)
+            for source, file, options in files:
+                summary = ingest(store, source, [file], _options(options))
+                if summary.refused or summary.unrecognised:
+                    raise AssertionError(f"{file}: {summary.refused or summary.unrecognised}")
+                if is_in_parts:
+                    store.build()
         store.build()
-        rows = ledger(store, by=["gpu", "hour", "category", "job", "user"])
+        rows = ledger(store, by=["cluster", "gpu", "hour", "category", "job", "user"])
     finally:
         store.close()
         path.unlink()
+    return {world.seed: _cells(rows, world) for world in worlds}
+
+
+def _cells(rows, world):
+    """Return the milliseconds of a world by GPU, hour, category, job and user."""
     found = {}
-    for gpu, hour, category, job, user, ms in rows.select(
-        "gpu", "hour", "category", "job", "user", "gpu_ms"
+    for cluster, gpu, hour, category, job, user, ms in rows.select(
+        "cluster", "gpu", "hour", "category", "job", "user", "gpu_ms"
     ).iter_rows():
         moment = hour if hour.tzinfo else hour.replace(tzinfo=UTC)
         hour_ms = round(moment.timestamp() * 1000)
-        if ms and 0 <= hour_ms - world.start_ms < world.end:
-            found[(gpu.split("/")[-1], hour_ms, category, job or "", user or "")] = ms
+        is_own = cluster in {world.cluster, world.shared_cluster}
+        if is_own and ms and 0 <= hour_ms - world.start_ms < world.end:
+            name = gpu.split("/")[-1].replace(own_gpus(world), "GPU-")
+            found[(name, hour_ms, category, job or "", user or "")] = ms
     return found
 
 

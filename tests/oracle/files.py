@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.oracle import shares
 from tests.oracle.clocks import ZONE
-from tests.oracle.world import CLUSTER, Gpu
+from tests.oracle.world import Gpu
 
 File = tuple[str, Path, dict[str, Any]]  # source, path, reading options
 
@@ -36,12 +36,12 @@ def write(world, folder):
     zone = ZONE.key if world.is_local else "UTC"
 
     def put(name, source, text, **options):
-        (folder / name).write_text(text)
+        (folder / name).write_text(text.replace("GPU-", own_gpus(world)))
         files.append((source, folder / name, options))
 
     inventory = ["cluster,node,gpu_index,slurm_index,gpu_uuid,gpu_model,mig,valid_from"]
     inventory += [
-        f"{CLUSTER},{gpu.node},{gpu.index},{gpu.index},{gpu.uuid},H100,,{world.epoch_s(0)}"
+        f"{world.cluster},{gpu.node},{gpu.index},{gpu.index},{gpu.uuid},H100,,{world.epoch_s(0)}"
         for gpu in world.gpus
     ]
     put("inventory.csv", "inventory", "\n".join(inventory) + "\n")
@@ -55,13 +55,13 @@ def write(world, folder):
     # its rows have no length, which would settle a local time that comes twice
     names = {"DOWN": "DOWN*|Not responding", "DRAIN": "DRAIN|Bad fan", "MAINT": "MAINT|Update"}
     events = ["Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User"]
-    events.append(f"{CLUSTER}||{world.epoch_s(0)}|Unknown||Cluster Registered TRES|")
+    events.append(f"{world.cluster}||{world.epoch_s(0)}|Unknown||Cluster Registered TRES|")
     events += [
-        f"{CLUSTER}|{node}|{world.epoch_s(begin)}|{world.epoch_s(stop)}|{names[state]}|root(0)"
+        f"{world.cluster}|{node}|{world.epoch_s(begin)}|{world.epoch_s(stop)}|{names[state]}|root(0)"
         for node, state, begin, stop in world.states
     ]
     put("events.psv", "slurm", "\n".join(events) + "\n")
-    at_end = {"cluster": CLUSTER, "zone": zone, "observed_at": world.start_ms + world.end}
+    at_end = {"cluster": world.cluster, "zone": zone, "observed_at": world.start_ms + world.end}
     per_node = max(gpu.index for gpu in world.gpus) + 1
     nodes = [
         f"NodeName={node} Arch=x86_64 CPUAlloc=0 CPUEfctv=64 CPUTot=64 Gres=gpu:{per_node} "
@@ -89,7 +89,7 @@ def write(world, folder):
     )
     if lines:
         text = "".join(json.dumps(_job_event(job, event, world)) + "\n" for _, job, event in lines)
-        put("events.jsonl", "job-events", text, cluster=CLUSTER)
+        put("events.jsonl", "job-events", text, cluster=world.cluster)
     readings = sorted(
         (moment, gpu.node, gpu.index, active)
         for gpu, series in world.readings.items()
@@ -107,15 +107,20 @@ def write(world, folder):
             for moment, node, index, active in readings
             for metric, values in forms[Gpu(node, index)].items()
         )
-        put("dcgm.prom", "dcgm", text, cluster=CLUSTER)
+        put("dcgm.prom", "dcgm", text, cluster=world.cluster)
     if world.shared_gpus:
         rows = [
-            f"{shares.CLUSTER},w,{gpu.index},,{gpu.uuid},T4,,{world.epoch_s(0)}"
+            f"{world.shared_cluster},w,{gpu.index},,{gpu.uuid},T4,,{world.epoch_s(0)}"
             for gpu in world.shared_gpus
         ]
         put("shared.csv", "inventory", "\n".join([inventory[0], *rows]) + "\n")
-        put("shared.prom", "dcgm", shares.exposition(world, DCGM), cluster=shares.CLUSTER)
+        put("shared.prom", "dcgm", shares.exposition(world, DCGM), cluster=world.shared_cluster)
     return files
+
+
+def own_gpus(world):
+    """Return how the names of its GPUs begin in files, as in those of no other world."""
+    return f"GPU-{world.seed}-"
 
 
 def in_parts(files, seed):
@@ -151,7 +156,7 @@ def _sacct(job, world):
     tres = f"cpu=1,gres/gpu={len(job.gpus) or 1},node={len(nodes) or 1}"
     started = job.start is not None
     row = {
-        "Cluster": CLUSTER, "JobID": job.job_id, "JobIDRaw": job.job_id, "User": job.user,
+        "Cluster": world.cluster, "JobID": job.job_id, "JobIDRaw": job.job_id, "User": job.user,
         "Account": f"team-{job.user}", "QOS": "normal", "Partition": "gpu",
         "State": "CANCELLED by 1" if job.state == "CANCELLED" else job.state,
         "Submit": world.printed(job.submit), "Eligible": world.printed(job.submit),

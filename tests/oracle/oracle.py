@@ -19,7 +19,7 @@ from tests.oracle.demand import demand
 from tests.oracle.lives import lives_of
 from tests.oracle.readings import IDLE_MIN_MS, of_long_gap, quiet_from, telemetry
 from tests.oracle.shares import add_cells
-from tests.oracle.world import CLUSTER, HOUR_MS
+from tests.oracle.world import HOUR_MS
 
 Interval = tuple[int, int, str]  # from, to (exclusive), category
 
@@ -84,7 +84,7 @@ def ledger(world):
 
 def name_of(job, world):
     """3.1: the key of a record is cluster, raw job id and submission."""
-    return f"{CLUSTER}/{job.job_id}@{world.epoch_s(job.submit)}"
+    return f"{world.cluster}/{job.job_id}@{world.epoch_s(job.submit)}"
 
 
 def _paint(begin, end, layers, otherwise):

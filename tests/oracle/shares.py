@@ -10,7 +10,6 @@ from itertools import pairwise
 
 from tests.oracle.readings import HOUR_MS, telemetry
 
-CLUSTER = "k"
 ABSENT_MS = 600_000
 
 
@@ -124,6 +123,6 @@ def _starts(world):
         pod, begin, end = stay
         first, until = last.get(pod, (begin, begin))
         first = begin if begin - until > ABSENT_MS else first
-        names[stay] = f"{CLUSTER}/ns/{pod}@{world.epoch_s(first)}"
+        names[stay] = f"{world.shared_cluster}/ns/{pod}@{world.epoch_s(first)}"
         last[pod] = (first, max(until, end))
     return names

@@ -14,7 +14,6 @@ from tests.oracle.readings import HOUR_MS
 from tests.oracle.shares import SharedGpu, add_shared_gpus
 
 START_MS = 1_795_003_200_000
-CLUSTER = "c"
 STATES = ("COMPLETED", "COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "PREEMPTED", "NODE_FAIL")
 
 
@@ -60,6 +59,16 @@ class World:
     states: list[tuple[str, str, int, int]] = field(default_factory=list)  # node, state, from, to
     readings: dict[Gpu, list[tuple[int, bool]]] = field(default_factory=dict)  # moment, is active
     shared_gpus: list[SharedGpu] = field(default_factory=list)  # of another cluster
+
+    @property
+    def cluster(self):
+        """Return its name, which no other world has."""
+        return f"c{self.seed}"
+
+    @property
+    def shared_cluster(self):
+        """Return the name of the cluster of its shared GPUs."""
+        return f"k{self.seed}"
 
     @property
     def end(self):

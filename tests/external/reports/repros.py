@@ -1,12 +1,12 @@
 """The folder of cases made after reports, beside the external data, and what all of them read."""
 
+import functools
 import os
 from pathlib import Path
 
 import pytest
 
 from goodput_queries.ledger import ledger
-from goodput_queries.scope import Scope
 
 DATA = os.environ.get("GOODPUT_EXTERNAL_DATA")
 REPROS = Path(DATA).parent / "repros" if DATA else Path()
@@ -19,7 +19,13 @@ NEEDED = [
 ]
 
 
-def gpu_s(store, *by, cluster=None):
-    """Return GPU-seconds of a built store by these keys, joined by a space."""
-    frame = ledger(store, by=by or ("category",), scope=Scope(cluster=cluster))
-    return {" ".join(str(v) for v in row[: len(by) or 1]): row[-3] for row in frame.rows()}
+@functools.cache
+def _rows(store, by):
+    return ledger(store, by=by).rows()
+
+
+def gpu_s(store, *by, cluster):
+    """Return GPU-seconds of a cluster of a built store by these keys, joined by a space."""
+    keys = by or ("category",)
+    rows = [row[1:] for row in _rows(store, ("cluster", *keys)) if row[0] == cluster]
+    return {" ".join(str(v) for v in row[: len(keys)]): row[-3] for row in rows}

@@ -1,6 +1,7 @@
 """Cases of ledger defects and their scripts: each gives what the README beside them expects."""
 
 import contextlib
+import re
 import runpy
 import shutil
 import subprocess
@@ -14,7 +15,9 @@ from tests.external.reports.repros import NEEDED, REPROS, gpu_s
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries import database
+from goodput_queries import ledger as ledgers
 from goodput_queries.check import check
+from goodput_queries.scope import Scope
 
 pytestmark = NEEDED
 MOVED = {"goodput_queries.storage.store": database}  # since the scripts were written
@@ -28,80 +31,89 @@ def test_each_case_has_a_test():
     assert {case for case in cases if f'"{case}"' not in tests} == set()
 
 
-def test_a_gpu_in_two_places_counts_once(two_places):
-    broken = check(two_places).filter(pl.col("violations") > 0)
-    named = "select example from marts.data_quality where kind = 'GPUs in two places'"
-
-    assert broken.is_empty()
-    (example,) = two_places.read(named)["example"]
-    assert example.endswith(" in default/gpu-a1e400 and in lab/gpu-a01")
-
-
-@pytest.fixture
-def two_places(store):
-    """Give the case `mig-counted-twice`, built."""
-    folder = REPROS / "mig-counted-twice"
-    ingest(store, "dcgm", [folder / "in1324.prom"], ReadOptions())
-    ingest(store, "auto", [folder / "in1320.zip"], ReadOptions(cluster="lab"))
-    store.build()
-    return store
-
-
-@pytest.fixture
-def copied(tmp_path):
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory):
     """Return a maker of a copy of a case, whose `make.py` has run with these arguments."""
 
     def copy(case, *arguments):
-        folder = tmp_path / "-".join((case, *arguments))
+        folder = tmp_path_factory.mktemp("case") / case
         shutil.copytree(REPROS / case, folder, copy_function=shutil.copyfile)
-        subprocess.run([sys.executable, "make.py", *arguments], cwd=folder, check=True)
+        subprocess.run([sys.executable, "-S", "make.py", *arguments], cwd=folder, check=True)
         return folder
 
     return copy
 
 
-@pytest.mark.parametrize("clusters", [("slow",), ("slow", "fast")])
-def test_a_cluster_that_is_read_faster_changes_no_other(store, copied, clusters):
+# cases of inventory, accounting and job events, each as a cluster: its folder and its arguments
+OF_EVENTS = {
+    "late -0.1": ("2-late-line", "-0.1"),
+    "late 12": ("2-late-line", "12"),
+    "in order": ("3-step-start-tie", "1"),
+    "shuffled": ("3-step-start-tie", "1", "shuffled"),
+}
+
+
+@pytest.fixture(scope="module")
+def built(new_store, copied):
+    """Give a database with these cases, that of two places and those of readings, built."""
+    store = new_store()
+    for name, case in OF_EVENTS.items():
+        folder = copied(*case)
+        for file in ("inventory.csv", "sacct.txt"):
+            text = (folder / file).read_text().replace("GPU-", f"GPU-{name}-")
+            text = re.sub(r"^c([,\x1f])", rf"{name}\1", text, flags=re.MULTILINE)
+            (folder / file).write_text(text)
+        ingest(store, "inventory", [folder / "inventory.csv"], ReadOptions())
+        ingest(store, "slurm", [folder / "sacct.txt"], ReadOptions())
+        ingest(store, "job-events", [folder / "events.jsonl"], ReadOptions(cluster=name))
     folder = copied("1-interval")
-    for name in clusters:
+    for name in ("slow", "fast"):
         ingest(store, "inventory", [folder / f"{name}.csv"], ReadOptions())
         ingest(store, "slurm", [folder / f"{name}.sacct"], ReadOptions())
         ingest(store, "dcgm", [folder / f"{name}.prom"], ReadOptions(cluster=name))
+    ingest(store, "dcgm", [REPROS / "7-dcgm-only" / "dcgm.prom.gz"], ReadOptions(cluster="c"))
+    twice = REPROS / "mig-counted-twice"
+    ingest(store, "dcgm", [twice / "in1324.prom"], ReadOptions())
+    ingest(store, "auto", [twice / "in1320.zip"], ReadOptions(cluster="lab"))
     store.build()
-
-    assert gpu_s(store, cluster="slow") == {"idle_held": 7200}
-
-
-def of_events(store, folder):
-    """Build a store from a folder of inventory, accounting and job events."""
-    ingest(store, "inventory", [folder / "inventory.csv"], ReadOptions())
-    ingest(store, "slurm", [folder / "sacct.txt"], ReadOptions())
-    ingest(store, "job-events", [folder / "events.jsonl"], ReadOptions(cluster="c"))
-    store.build()
+    yield store
+    store.close()
 
 
-@pytest.mark.parametrize("late_s", ["-0.1", "12"])
-def test_a_line_after_the_end_of_its_job_is_of_no_neighbour(store, copied, late_s):
-    of_events(store, copied("2-late-line", late_s))
+def test_a_gpu_in_two_places_counts_once(built):
+    broken = check(built).filter(pl.col("violations") > 0)
+    named = "select example from marts.data_quality where kind = 'GPUs in two places'"
 
-    found = gpu_s(store, "user", "category")
+    assert broken.is_empty()
+    (example,) = built.read(named)["example"]
+    assert example.endswith(" in default/gpu-a1e400 and in lab/gpu-a01")
+
+
+def test_a_cluster_that_is_read_faster_changes_no_other(built):
+    assert gpu_s(built, cluster="slow") == {"idle_held": 7200}
+
+
+@pytest.mark.parametrize("cluster", ["late -0.1", "late 12"])
+def test_a_line_after_the_end_of_its_job_is_of_no_neighbour(built, cluster):
+    found = gpu_s(built, "user", "category", cluster=cluster)
+
     assert (found["bob step_unsplit"], found["ann step_unsplit"]) == (3500, 580)
 
 
-@pytest.mark.parametrize("order", [(), ("shuffled",)])
-def test_a_step_may_end_when_the_next_starts(store, copied, order):
-    of_events(store, copied("3-step-start-tie", "1", *order))
+@pytest.mark.parametrize("cluster", ["in order", "shuffled"])
+def test_a_step_may_end_when_the_next_starts(built, cluster):
+    found = gpu_s(built, cluster=cluster)
 
-    assert gpu_s(store) == {"step_unsplit": 28_000, "startup": 400, "teardown": 400}
+    assert found == {"step_unsplit": 28_000, "startup": 400, "teardown": 400}
 
 
-def test_readings_alone_are_active_and_idle_time(store):
-    ingest(store, "dcgm", [REPROS / "7-dcgm-only" / "dcgm.prom.gz"], ReadOptions(cluster="c"))
-    store.build()
+def test_readings_alone_are_active_and_idle_time(built):
+    found = gpu_s(built, cluster="c")
 
-    assert {*gpu_s(store)} == {"busy_unclassified", "idle_held", "idle_no_demand"}
-    assert sum(gpu_s(store).values()) == 230_400
-    rung, ratio = store.read("select rung, ratio from marts.evidence_ladder").row(0)
+    assert {*found} == {"busy_unclassified", "idle_held", "idle_no_demand"}
+    assert sum(found.values()) == 230_400
+    rungs = built.read("select rung, ratio from marts.evidence_ladder", scope=Scope(cluster="c"))
+    rung, ratio = rungs.row(0)
     assert (rung, round(ratio, 3)) == ("gpu_activity", 0.695)
 
 
@@ -118,6 +130,7 @@ def scripted(tmp_path_factory):
             with pytest.MonkeyPatch.context() as patch:
                 patch.syspath_prepend(folder)
                 patch.setattr("tempfile.tempdir", str(folder))
+                patch.setattr(ledgers, "ledger", lambda *_, **__: pl.DataFrame())  # it prints them
                 for name, module in MOVED.items():
                     patch.setitem(sys.modules, name, module)
                 found = runpy.run_path(str(folder / script))

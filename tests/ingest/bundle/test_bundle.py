@@ -1,7 +1,6 @@
 """A bundle opens elsewhere with the same numbers; with pseudonyms it names nobody."""
 
 import contextlib
-import shutil
 import zipfile
 from datetime import timedelta
 
@@ -16,7 +15,6 @@ from goodput_ingest.run import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.bundle import FORMAT_KEY, TABLE_KEY, Bundle
 from goodput_queries.catalog import models
-from goodput_queries.database import LocalStore
 from goodput_queries.errors import IngestError, QueryError
 from goodput_queries.scope import Scope
 
@@ -26,24 +24,19 @@ RUN = "lab/main"
 
 
 @pytest.fixture(scope="module")
-def recorded(recorded_demo, tmp_path_factory):
-    path = tmp_path_factory.mktemp("recorded") / "recorded.duckdb"
-    shutil.copyfile(recorded_demo, path)
-    with contextlib.closing(LocalStore(path)) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
 def elsewhere(new_store):
-    def open_there(bundle):
-        store = new_store()
-        summary = ingest.ingest(store, "auto", [bundle], ReadOptions())
-        assert not summary.failed
-        assert not summary.refused
-        store.build()
-        return store
+    """Give what reads a bundle into a database of its own."""
 
-    return open_there
+    @contextlib.contextmanager
+    def opened(bundle, *, is_built=True):
+        with contextlib.closing(new_store()) as store:
+            summary = ingest.ingest(store, "auto", [bundle], ReadOptions())
+            assert (summary.failed, summary.refused) == ([], [])
+            if is_built:
+                store.build()
+            yield store
+
+    return opened
 
 
 def window(store):
@@ -60,7 +53,7 @@ def test_the_numbers_of_a_time_range_are_the_same_elsewhere(recorded, elsewhere,
     cut, scope = window(recorded)
     write(recorded, cut, tmp_path / "window.zip")
 
-    with contextlib.closing(elsewhere(tmp_path / "window.zip")) as there:
+    with elsewhere(tmp_path / "window.zip") as there:
         assert there.read(LEDGER, scope=scope).equals(recorded.read(LEDGER, scope=scope))
         assert there.read(LEDGER, scope=scope)["gpu_ms"].sum() > 0
 
@@ -70,7 +63,7 @@ def under_pseudonyms(recorded, elsewhere, tmp_path_factory):
     """Give the bundle of a run under pseudonyms, and the database that it gives elsewhere."""
     target = tmp_path_factory.mktemp("bundle") / "run.zip"
     write(recorded, cut_of_run(recorded, RUN), target, Pseudonyms())
-    with contextlib.closing(elsewhere(target)) as there:
+    with elsewhere(target) as there:
         yield target, there
 
 
@@ -158,7 +151,7 @@ def test_raw_tables_come_back_row_for_row(recorded, elsewhere, tmp_path):
     everything = Cut(cut.start - timedelta(days=9), cut.end + timedelta(days=9))
     written = write(recorded, everything, tmp_path / "all.zip")
 
-    with contextlib.closing(elsewhere(tmp_path / "all.zip")) as there:
+    with elsewhere(tmp_path / "all.zip", is_built=False) as there:
         for model in models.of_layer("raw").values():
             if model.name not in LEFT_OUT:
                 sql = f"select * exclude (load_sequence) from {model.qualified_name} order by all"

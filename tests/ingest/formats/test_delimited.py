@@ -92,14 +92,3 @@ def test_a_cut_gzip_gives_what_came_before_and_says_so(tmp_path):
     assert len(last.rejects) == 1
     assert "cut or damaged" in last.rejects[0].reason
     assert last.rejects[0].line == last.first_line + last.data.count(b"\n") + 1
-
-
-def test_a_short_line_does_not_make_up_for_a_long_one():
-    """The number of delimiters is right in sum: each line must have its own."""
-    header = delimited.Header(("A", "B", "C"), "|", "A|B|C")
-    block = delimited.Block(1, b"1|2|3\n4|5|6|7\n8|9\n10|11|12")
-
-    rows, rejects = delimited.rows_of(block, header, {"A"})
-
-    assert rows["A"].to_list() == ["1", "10"]
-    assert [(reject.line, reject.content) for reject in rejects] == [(2, "4|5|6|7"), (3, "8|9")]

@@ -3,7 +3,6 @@
 
 import contextlib
 import gzip
-import itertools
 from datetime import datetime
 
 import pytest
@@ -137,14 +136,6 @@ def test_a_mark_dates_the_lines_after_it_and_says_who_was_asked():
     ]
 
 
-def test_a_mark_that_cannot_be_read_dates_nothing():
-    found = read(
-        '# scraped_at 2026-11-20T12:00:00Z\nup{uuid="a"} 1\n# scraped_at noon\nup{uuid="a"} 2\n'
-    )
-
-    assert [ts for _, _, ts, _ in said(found)] == [datetime(2026, 11, 20, 12), None]
-
-
 MOMENTS = st.builds(
     "{:04d}-{:02d}-{:02d}T{:02d}:{:02d}:{:02d}{}{}".format,
     *(st.integers(0, most) for most in (9_999, 13, 32, 25, 61, 61)),
@@ -191,13 +182,6 @@ def test_comments_are_not_read():
     assert found.lines == 6
 
 
-def test_a_series_is_reported_once_however_often_it_comes():
-    found = read('up{uuid="a"} 1\nup{uuid="a"} 2\nup{uuid="a"} 3 1795177770500\n')
-
-    assert found.series.height == 1
-    assert found.label_sets.height == 1
-
-
 def test_a_part_goes_on_with_the_series_of_the_parts_before_it():
     known = KnownSeries(KEEP)
     texts = [
@@ -222,51 +206,11 @@ def test_a_part_goes_on_with_the_series_of_the_parts_before_it():
     assert (one.series.height, one.lines) == (5, 13)
 
 
-LINES = st.one_of(
-    st.builds(
-        '{}{{uuid="{}"}} {}{}'.format,
-        st.sampled_from(["up", "down", "9up", " up "]),
-        st.sampled_from("abc"),
-        st.sampled_from(["1", "2.5", "x", "NaN"]),
-        st.sampled_from(["", " 1795177770500", "}"]),
-    ),
-    st.sampled_from(["# HELP up", " # no", "", "garbage", 'up{uuid="a', "up 4"]),
-)
-SCRAPED = st.builds(
-    "# scraped_at 2026-11-20T12:0{}:00Z http://n{}/\n{}".format,
-    st.integers(0, 9),
-    st.integers(0, 1),
-    st.lists(LINES, max_size=5).map(lambda lines: "".join(f"{line}\n" for line in lines)),
-)
-
-
-@pytest.mark.slow
-@given(st.lists(SCRAPED, min_size=1, max_size=5))
-def test_parts_say_what_the_whole_text_says(scrapes):
-    known = KnownSeries(KEEP)
-    starts = itertools.accumulate((text.count("\n") for text in scrapes), initial=1)
-
-    parts = [
-        parse(text.encode(), known, first_line=start)
-        for text, start in zip(scrapes, starts, strict=False)
-    ]
-
-    whole, one = read("".join(scrapes)), joined(parts)
-    assert sorted(map(repr, said(one))) == sorted(map(repr, said(whole)))
-    assert one.rejects == whole.rejects
-    assert one.lines == whole.lines
-
-
 @given(st.binary(max_size=300))
 def test_any_bytes_are_points_or_rejects_or_nothing(data):
     found = read(data)
 
     assert found.points.height + len(found.rejects) <= found.lines
-
-
-@given(st.text(alphabet='up{}"=\\,# 1.\nén', max_size=80))
-def test_near_misses_do_not_crash(text):
-    read(text)
 
 
 def small_blocks(monkeypatch, size, most=10_000):
@@ -293,18 +237,6 @@ def test_a_file_is_cut_between_scrapes(tmp_path, monkeypatch, size, *, is_packed
     assert b"".join(found) == SCRAPES
     assert all(data.startswith(b"# scraped_at") for data in found)
     assert len(found) > 1 or size == 100_000
-
-
-def test_blocks_are_the_same_in_a_file_that_has_grown(tmp_path, monkeypatch):
-    small_blocks(monkeypatch, 400)
-    short, whole = tmp_path / "short.prom", tmp_path / "whole.prom"
-    short.write_bytes(SCRAPES[: len(SCRAPES) // 2])
-    whole.write_bytes(SCRAPES)
-
-    before, after = ([b.data for b in blocks(path)] for path in (short, whole))
-
-    assert len(before) > 2
-    assert after[: len(before) - 1] == before[:-1]
 
 
 def test_a_packed_file_that_was_cut_gives_what_came_before(tmp_path):

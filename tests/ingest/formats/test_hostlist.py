@@ -59,10 +59,3 @@ def test_any_text_gives_names_or_a_stated_error(text):
         return
     assert len(names) <= 1_000
     assert not any(set("[],") & set(name) for name in names)
-
-
-@given(st.lists(st.integers(0, 9_999), min_size=1, max_size=20, unique=True), st.integers(1, 6))
-def test_numbers_keep_their_width(numbers, width):
-    padded = [str(n).zfill(width) for n in numbers]
-
-    assert expand(f"node[{','.join(padded)}]") == [f"node{n}" for n in padded]

@@ -21,10 +21,9 @@ from goodput_ingest.sources.prometheus import Prometheus
 from goodput_queries.errors import IngestError
 
 NOW = datetime(2026, 11, 20, 12)
-TIMEOUT_S, SLACK_S, DRIP_S = 0.4, 5.0, 0.1
+TIMEOUT_S, SLACK_S, DRIP_S = 0.1, 5.0, 0.03
 NEVER = threading.Event()
-# a good target must answer within this on a machine that is busy with other tests
-PATIENT_S = 3.0
+PATIENT_S = 3.0  # a good target must answer within this on a busy machine
 PAGE = b'DCGM_FI_DEV_POWER_USAGE{UUID="GPU-a",gpu="0"} 600\n'
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
@@ -127,41 +126,40 @@ def scrape(url):
 def test_an_answer_ends_at_its_total_time_however_it_drips(serve, ask, kind):
     began = time.monotonic()
 
-    with pytest.raises(IngestError, match=r"0\.4 s|status 500"):
+    late = r"it (did not answer|sent only a part) within 0\.1 s" if ask is scrape else r"0\.1 s"
+    with pytest.raises(IngestError, match=f"{late}|status 500"):
         ask(serve(SLOW[kind]).url)
 
     assert time.monotonic() - began < TIMEOUT_S + SLACK_S
 
 
 def test_a_slow_target_does_not_delay_a_good_one(serve, monkeypatch):
-    monkeypatch.setattr(targets, "PROMPT_S", 0.5)
+    monkeypatch.setattr(targets, "PROMPT_S", 1.0)
     good = serve(whole(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(PAGE), PAGE))
-    slow = [serve(SLOW["headers without end"]).url for _ in range(3)]
-    source = DcgmLive(urls=[*slow, good.url], timeout_s=4.0)
-    began = time.monotonic()
+    over = threading.Event()
+    slow = [serve(lambda: iter([over.wait(20) and b""])).url for _ in range(3)]
+    batches = DcgmLive(urls=[*slow, good.url], timeout_s=20.0).poll({}, NOW)
 
-    batches = source.poll({}, NOW)
     first = next(batches)
-    good_s = time.monotonic() - began
-    rest = list(batches)
+    over.set()
 
     assert first.rows["power_w"].to_list() == [600.0]
-    assert good_s < 4.0
-    assert len([reject for batch in rest for reject in batch.rejects]) == len(slow)
+    assert len([reject for batch in batches for reject in batch.rejects]) == len(slow)
 
 
-def test_targets_that_failed_take_no_turn_of_good_ones(serve, monkeypatch):
-    good = serve(whole(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(PAGE), PAGE))
-    slow = serve(SLOW["nothing"]).url
-    source = DcgmLive(urls=[slow, good.url], timeout_s=PATIENT_S, parallel=1)
-    list(source.poll({}, NOW))
-    monkeypatch.setattr(targets, "PROMPT_S", PATIENT_S / 2)  # the slow one is not done by then
+def test_targets_that_failed_take_no_turn_of_good_ones(serve):
+    page = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(PAGE), PAGE)
+    order = []
+    urls = [
+        serve(lambda name=name, answer=answer: iter([order.append(name) or answer])).url
+        for name, answer in (("failing", b""), ("good", page))
+    ]
+    source = DcgmLive(urls=urls, timeout_s=PATIENT_S, parallel=1)
 
-    first = next(source.poll({}, NOW))
+    for _ in range(2):
+        list(source.poll({}, NOW))
 
-    assert first.rows["power_w"].to_list() == [600.0]
-    assert first.rejects == []
-    assert good.asked == 2
+    assert order == ["failing", "good", "good", "failing"]
 
 
 @pytest.mark.parametrize("ask", [query, discover, scrape])

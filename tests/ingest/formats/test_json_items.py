@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goodput_ingest.formats import files
@@ -25,6 +25,7 @@ def read(data):
     return list(items(io.BufferedReader(io.BytesIO(data)), ("jobs",)))  # type: ignore[arg-type]
 
 
+@settings(max_examples=40)
 @given(st.lists(VALUES, max_size=6), VALUES, st.sampled_from([None, 1]), st.integers(1, 9))
 def test_elements_are_those_of_the_whole_document(jobs, meta, indent, chunk):
     with pytest.MonkeyPatch.context() as patch:
@@ -32,12 +33,6 @@ def test_elements_are_those_of_the_whole_document(jobs, meta, indent, chunk):
         found = read(json.dumps({"jobs": jobs, "meta": meta}, indent=indent).encode())
 
     assert found == [*(("jobs", job) for job in jobs), ("meta", meta)]
-
-
-def test_a_number_that_the_reading_cuts_goes_on(monkeypatch):
-    monkeypatch.setattr(files, "CHUNK_BYTES", 1)
-
-    assert read(b'{"jobs":[12345,678]}') == [("jobs", 12345), ("jobs", 678)]
 
 
 @pytest.mark.parametrize(

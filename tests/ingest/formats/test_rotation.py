@@ -6,6 +6,7 @@ import shutil
 from datetime import datetime
 
 import pytest
+from tests.ingest.fake_live import reached
 
 from goodput_ingest.formats.rotation import unrotated
 from goodput_ingest.live import tail
@@ -27,8 +28,7 @@ def starts(first, last):
 
 
 def follow(store, source):
-    sql = "select origin, max(window_end_at) from state.ingested group by origin"
-    for batch in source.poll(dict(store.read(sql).rows()), NOW):
+    for batch in source.poll(reached(store), NOW):
         store.load(batch)
 
 
@@ -160,10 +160,8 @@ def test_ranks_whose_files_end_with_a_number_are_logs_of_their_own(store, tmp_pa
         add(tmp_path / f"events.jsonl.{rank}", json.dumps(event) + "\n")
     follow(store, source)
 
-    origins = store.read("select distinct origin from state.ingested order by 1")[
-        "origin"
-    ].to_list()
-    assert origins == [str(tmp_path / f"events.jsonl.{rank}") for rank in (0, 1)]
+    origins = store.read("select distinct origin from state.ingested order by 1")["origin"]
+    assert origins.to_list() == [str(tmp_path / f"events.jsonl.{rank}") for rank in (0, 1)]
 
 
 @pytest.mark.parametrize(

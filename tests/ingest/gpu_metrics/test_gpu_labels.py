@@ -1,11 +1,14 @@
-"""Whose series it is by its labels, and copies, instances and parts of one GPU."""
+"""Whose series it is by its labels: GPU, node, instance, pod and job."""
 
 import polars as pl
 import pytest
 
 from goodput_ingest.gpu_metrics import labels
 
-# labels
+AMD_WHOLE = {
+    "gpu_uuid": "88ff", "serial_number": "N/A", "card_model": "N/A",
+    "card_series": "AMD Instinct MI210",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -55,6 +58,18 @@ from goodput_ingest.gpu_metrics import labels
         ({"job": "dcgm"}, {"hpc_job": None}),
         ({"nvlink": "3", "gpu_uuid": "GPU-a"}, {"part": 'nvlink="3"'}),
         ({"UUID": "GPU-\x1b[2J"}, {"gpu_uuid": "GPU-\ufffd[2J"}),
+        *(
+            (
+                {**AMD_WHOLE, "gpu_compute_partition_type": text, "gpu_partition_id": text},
+                {
+                    "gpu_uuid": "88ff",
+                    "gpu_instance": "",
+                    "is_other_partition": False,
+                    "gpu_model": "AMD Instinct MI210",
+                },
+            )
+            for text in ("none", "N/A", "NA", "", "[N/A]")
+        ),
         ({"pod": "p" * 9999}, {"pod": "p" * labels.TEXT_MAX_CHARS}),
     ],
 )
@@ -76,6 +91,3 @@ def test_where_prometheus_renamed_once_plain_pods_are_the_exporters_in_the_whole
     )
 
     assert labels.normalise(frame)["pod"].to_list() == ["llm-0", None, "train-0"]
-
-
-# copies, instances, parts

@@ -79,21 +79,16 @@ def test_what_has_no_column_is_kept_beside_it_known_or_not(name, raw, metric, va
     assert other([(name, GPU, 0, raw)]) == {("", metric): value}
 
 
-def test_a_rate_is_a_rate_whatever_type_says():
-    metric = resolve("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL")
-
-    assert metric is not None
-    assert metric.kind == "rate"
-
-
-def test_openmetrics_suffix_of_counters_is_looked_through():
-    assert resolve("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION_total") == resolve(
-        "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
-    )
-
-
-def test_amd_names_are_known_behind_a_sites_prefix():
-    assert resolve("amd_site_gpu_package_power") == resolve("gpu_package_power")
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION_total", "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"),
+        ("amd_site_gpu_package_power", "gpu_package_power"),
+    ],
+    ids=["the suffix of OpenMetrics", "a site's prefix"],
+)
+def test_names_are_known_with_what_stands_around_them(name, known):
+    assert resolve(name) == resolve(known) is not None
 
 
 @pytest.mark.parametrize(
@@ -158,44 +153,28 @@ def test_names_of_one_metric_agree_on_what_it_is():
 # values that are none
 
 
-@pytest.mark.parametrize("blank", BLANKS)
+ENERGY, TEMPERATURE, SHARE = (
+    ("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "energy_j"),
+    ("DCGM_FI_DEV_GPU_TEMP", "gpu_temperature_c"),
+    ("DCGM_FI_DEV_GPU_UTIL", "gpu_busy_ratio"),
+)
+SM_ACTIVE = ("DCGM_FI_PROF_SM_ACTIVE", "sm_active_ratio")
+
+
 @pytest.mark.parametrize(
-    ("name", "column"),
+    ("name", "column", "raw", "value", "is_flagged"),
     [
-        ("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "energy_j"),
-        ("DCGM_FI_DEV_GPU_TEMP", "gpu_temperature_c"),
-        ("DCGM_FI_DEV_CLOCKS_EVENT_REASONS", "clocks_event_reasons"),
+        *((*metric, blank, None, True) for metric in (ENERGY, TEMPERATURE) for blank in BLANKS),
+        *((*SHARE, raw, None, True) for raw in (101, -1, 4294967295, math.nan, math.inf)),
+        (*SM_ACTIVE, 1.00004, 1.0, False),  # rounding
+        (*SM_ACTIVE, 0, 0.0, False),  # zero is measured
+        ("DCGM_FI_DEV_MEMORY_TEMP", "memory_temperature_c", 0, None, False),  # no sensor
     ],
 )
-def test_what_dcgm_prints_for_no_value_is_null_and_flagged(name, column, blank):
-    row = one(name, blank)
+def test_what_cannot_be_is_null_and_flagged_never_clamped(name, column, raw, value, is_flagged):
+    row = one(name, raw)
 
-    assert row.get(column) is None
-    assert row["is_flagged"]
-
-
-@pytest.mark.parametrize("value", [101, -1, 4294967295, math.nan, math.inf])
-def test_a_share_that_cannot_be_is_null_and_flagged_never_clamped(value):
-    row = one("DCGM_FI_DEV_GPU_UTIL", value)
-
-    assert row.get("gpu_busy_ratio") is None
-    assert row["is_flagged"]
-
-
-def test_rounding_over_one_is_one():
-    row = one("DCGM_FI_PROF_SM_ACTIVE", 1.00004)
-
-    assert (row["sm_active_ratio"], row["is_flagged"]) == (1.0, False)
-
-
-def test_a_memory_temperature_of_zero_is_no_sensor():
-    row = one("DCGM_FI_DEV_MEMORY_TEMP", 0)
-
-    assert (row.get("memory_temperature_c"), row["is_flagged"]) == (None, False)
-
-
-def test_zero_is_measured():
-    assert one("DCGM_FI_PROF_SM_ACTIVE", 0)["sm_active_ratio"] == 0.0
+    assert (row.get(column), row["is_flagged"]) == (value, is_flagged)
 
 
 # percent or ratio

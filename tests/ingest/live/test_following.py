@@ -1,12 +1,13 @@
 # ruff: noqa: DTZ001 -- moments are stored naive, in UTC
 """A log that is followed as it grows gives the rows of the whole file, however it is cut."""
 
+import itertools
 import random
 from datetime import datetime
-from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from tests.ingest.fake_live import reached
 from tests.ingest.followed_logs import FOLLOWED_LOGS
 
 from goodput_ingest.live.config import FOLLOWED
@@ -20,32 +21,10 @@ TABLES = (
     *("job_events", "job_runs", "gpus", "collectives", "rank_map", "gpu_events"),
     "serving_requests",
 )
-Rows = list[tuple[Any, ...]]
-
-
-@pytest.fixture(params=FOLLOWED_LOGS)
-def log(request):
-    return FOLLOWED_LOGS[request.param]
-
-
-@pytest.fixture
-def folder(tmp_path):
-    (tmp_path / "logs").mkdir()
-    return tmp_path / "logs"
 
 
 def tail(log, folder):
     return Tail(str(folder), log.reads, cluster="lab", timezone=ZONE, node=log.node)
-
-
-def reached(store):
-    sql = "select origin, max(window_end_at) from state.ingested where window_end_at is not null"
-    return dict(store.read(f"{sql} group by origin").rows())
-
-
-def load(store, source):
-    for batch in source.poll(reached(store), NOW):
-        store.load(batch)
 
 
 def known(store):
@@ -63,55 +42,42 @@ def known(store):
 
 
 def of_whole(store, log, folder):
-    """Return what a log gives that is read in whole; nothing of it stays."""
+    """Return what a log gives that is read in whole."""
     path = folder / log.file
     path.write_text(log.text)
     ingest(store, log.reads, [path], ReadOptions("lab", ZoneInfo(ZONE), node=log.node))
     found = known(store)
     path.unlink()
-    with store.writing() as cursor:
-        for table in (*(f"raw.{table}" for table in (*TABLES, "rejects")), "state.ingested"):
-            cursor.execute(f"delete from {table}")
     return found
 
 
-def growing(path, pieces):
-    for piece in pieces:
-        with path.open("a") as file:
-            file.write(piece)
-        yield
-
-
-def lines(text):
-    return [line + "\n" for line in text.removesuffix("\n").split("\n")]
+def pieces_of(text):
+    """Return the text in 17 pieces: half of the cuts are at the ends of lines, half anywhere."""
+    chance = random.Random(text)  # noqa: S311 -- seeded, so that a failure comes again
+    ends = [at + 1 for at, char in enumerate(text[:-1]) if char == "\n"]
+    cuts = {*chance.sample(ends, min(len(ends), 8)), *chance.sample(range(1, len(text)), 8)}
+    return [text[a:b] for a, b in itertools.pairwise((0, *sorted(cuts), len(text)))]
 
 
 def test_each_followed_format_has_a_log_here():
     assert {log.reads for log in FOLLOWED_LOGS.values()} == set(FOLLOWED)
 
 
-def test_a_log_polled_after_each_line_has_the_rows_of_the_whole(store, folder, log):
-    whole = of_whole(store, log, folder)
-    source = tail(log, folder)
+@pytest.mark.parametrize("log", FOLLOWED_LOGS.values(), ids=FOLLOWED_LOGS)
+def test_a_log_cut_anywhere_has_the_rows_of_the_whole_though_its_collector_restarts(
+    emptied_store, tmp_path, log
+):
+    whole = of_whole(emptied_store(), log, tmp_path)
+    store, source = emptied_store(), tail(log, tmp_path)
 
-    for _ in growing(folder / log.file, lines(log.text)):
-        load(store, source)
+    since = {}
+    for number, piece in enumerate(pieces_of(log.text)):
+        if number in (9, 13):
+            source, since = tail(log, tmp_path), reached(store)
+        with (tmp_path / log.file).open("a") as file:
+            file.write(piece)
+        for batch in source.poll(since, NOW):
+            store.load(batch)
 
     assert whole
-    assert known(store) == whole
-
-
-def test_a_log_cut_anywhere_has_the_rows_of_the_whole_though_its_collector_restarts(
-    store, folder, log
-):
-    whole = of_whole(store, log, folder)
-    chance = random.Random(log.text)  # noqa: S311 -- seeded, so that a failure comes again
-    cuts = sorted(chance.sample(range(1, len(log.text)), 12))
-
-    pieces = [log.text[a:b] for a, b in zip([0, *cuts], [*cuts, None], strict=True)]
-    for number, _ in enumerate(growing(folder / log.file, pieces)):
-        if number % 4 == 0:
-            source = tail(log, folder)
-        load(store, source)
-
     assert known(store) == whole

@@ -4,8 +4,6 @@ import contextlib
 import logging
 import re
 import threading
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.ingest.fake_live import (
@@ -23,19 +21,14 @@ from tests.ingest.fake_live import (
 from tests.until import until
 
 from goodput_ingest.live import status as live_status
-from goodput_ingest.live.scheduler import BACKOFF_MAX_S, Clock, Collection, next_due_s
+from goodput_ingest.live.scheduler import BACKOFF_MAX_S, Collection, next_due_s
 from goodput_ingest.live.store_lease import Held
-from goodput_ingest.source import LiveSource
 from goodput_queries.errors import IngestError, StoreError
 
 
 @pytest.fixture
 def hour():
     return SetClock()
-
-
-def test_the_fake_is_a_live_source():
-    assert isinstance(Fake(), LiveSource)
 
 
 def test_what_a_source_has_comes_into_the_store_poll_by_poll(store, hour):
@@ -94,38 +87,18 @@ def test_a_poll_without_memory_is_no_failure_of_its_source(store, hour):
         ask(store, hour.clock(), source)
 
 
-def test_what_came_before_a_failure_is_kept(store, hour):
-    @dataclass(frozen=True)
-    class BreaksOff(Fake):
-        def poll(self, reached, now):
-            yield next(super().poll(reached, now))
-            raise IngestError("a: broke off.")
-
-    assert ask(store, hour.clock(), BreaksOff()) == ["a: broke off."]
-    assert seconds_of(store) == list(range(10))
-
-
-def test_after_an_outage_of_the_source_nothing_is_missing_or_twice(store, hour):
+def test_after_an_outage_and_by_a_new_process_nothing_is_missing_or_twice(store, hour):
     source = Fake()
     ask(store, hour.clock(), source)
     source.hands.failing = IngestError("a: is away.")
     hour.second = 100
     ask(store, hour.clock(), source)
     hour.second = 200
-    source.hands.failing = None
-    ask(store, hour.clock(), source)
-
-    assert seconds_of(store) == list(range(200))
-
-
-def test_a_new_process_goes_on_where_the_store_is(store, hour):
-    ask(store, hour.clock(), Fake())
-    hour.second = 90
     later = Fake()
     ask(store, hour.clock(), later)
 
     assert later.hands.reached == [{"a": at(60)}]
-    assert seconds_of(store) == list(range(90))
+    assert seconds_of(store) == list(range(200))
 
 
 def test_a_source_without_times_goes_on_from_its_last_good_poll(store, hour):
@@ -139,18 +112,6 @@ def test_a_source_without_times_goes_on_from_its_last_good_poll(store, hour):
     ask(store, hour.clock(), silent)
 
     assert silent.hands.reached[1:] == [{"a": at(0)}, {"a": at(0)}]
-
-
-def test_a_poll_that_was_cut_short_is_not_taken_as_done(store, hour):
-    """Killed in the middle of catching up: what is left is read by the next process."""
-    source = Fake(per_batch=10)
-    poll = source.poll({}, at(60))
-    store.load(next(poll))
-    poll.close()
-
-    ask(store, hour.clock(), source)
-
-    assert seconds_of(store) == list(range(60))
 
 
 def test_a_clock_that_ran_ahead_does_not_make_a_hole(store, hour, caplog):
@@ -194,18 +155,6 @@ def test_the_status_reports_since_when_and_how_often_a_source_fails(store, hour)
         "interval_s": 0.01,
         "retired_at": None,
     }
-
-
-def test_a_success_ends_a_failure(store, hour):
-    source = Fake(hands=Hands(failing=IngestError("a: is away.")))
-    ask(store, hour.clock(), source)
-    source.hands.failing = None
-    hour.second = 70
-    ask(store, hour.clock(), source)
-
-    status = status_of(store)
-    assert (status["failures"], status["failing_since_at"], status["error"]) == (0, None, None)
-    assert status["answered_at"] == at(70)
 
 
 def test_the_log_says_what_changed_and_no_more(store, hour, caplog):
@@ -311,13 +260,6 @@ def test_a_source_that_fails_is_asked_later_each_time_up_to_a_minute(
 
     assert wait == [longest_s, longest_s / 2]
     assert longest_s <= max(BACKOFF_MAX_S, interval_s)
-
-
-def test_moments_are_naive_utc():
-    now = Clock().now()
-
-    assert now.tzinfo is None
-    assert abs(datetime.now(UTC).replace(tzinfo=None) - now) < timedelta(minutes=1)
 
 
 def test_a_source_that_was_asked_to_end_ends_by_itself(store, hour):

@@ -63,7 +63,6 @@ def test_the_rows_of_each_source_are_known_by_its_name():
     ],
 )
 def test_what_is_asked_is_what_a_source_calls_itself(table, origin):
-    """By these words it finds how far the store has come with it."""
     assert collectors([table])[0].origin.startswith(origin)
 
 
@@ -121,74 +120,54 @@ def test_the_cluster_of_a_site_is_that_of_sources_that_name_none():
 
 
 @pytest.mark.parametrize(
-    ("table", "sentence"),
+    ("table", "said"),
     [
-        ({}, "[[collect]] 1: 'source' is missing; expected one of prometheus, kubernetes, dcgm"),
-        ({"source": "nope"}, "[[collect]] 1: 'source' is 'nope', expected one of prometheus, "),
-        ({"source": 3}, "[[collect]] 1: 'source' is 3, expected one of prometheus, "),
-        (
-            {"source": "prometheus", "uri": URL},
-            "[[collect]] 1 (prometheus): there is no setting 'uri'; known: url, username, ",
-        ),
-        (
-            {"source": "prometheus"},
-            "[[collect]] 1 (prometheus): 'url' is missing; expected a text in quotes.",
-        ),
-        (
-            {"source": "job-events"},
-            "[[collect]] 1 (job-events): 'folder' is missing; expected a text in quotes.",
-        ),
-        (
-            {"source": "prometheus", "url": URL, "interval_s": "30"},
-            "[[collect]] 1 (prometheus): 'interval_s' is '30', expected a number.",
-        ),
-        (
-            {"source": "nvml", "interval_s": True},
-            "[[collect]] 1 (nvml): 'interval_s' is True, expected a number.",
-        ),
-        (
-            {"source": "nvml", "interval_s": float("inf")},
-            "[[collect]] 1 (nvml): 'interval_s' is inf, expected a number.",
-        ),
-        (
-            {"source": "nvml", "interval_s": 0},
-            "[[collect]] 1 (nvml): 'interval_s' is 0, expected a number above 0.",
-        ),
-        (
-            {"source": "nvml", "interval_s": 0.001},
-            "[[collect]] 1 (nvml): 'interval_s' is 0.001, expected 0.1 or more.",
-        ),
-        (
-            {"source": "prometheus", "url": URL, "overlap_s": 0},
-            "[[collect]] 1 (prometheus): 'overlap_s' is 0, expected a number above 0.",
-        ),
-        (
-            {"source": "dcgm", "urls": "http://n1:9400"},
-            "[[collect]] 1 (dcgm): 'urls' is 'http://n1:9400', expected texts in brackets, "
-            'as ["a", "b"].',
-        ),
-        (
-            {"source": "dcgm", "urls": [URL], "parallel": 2.5},
-            "[[collect]] 1 (dcgm): 'parallel' is 2.5, expected a whole number.",
-        ),
-        (
-            {"source": "dcgm", "urls": [URL], "is_certificate_checked": "no"},
-            "[[collect]] 1 (dcgm): 'is_certificate_checked' is 'no', expected true or false.",
-        ),
-        (
-            {"source": "slurm", "form": "xml"},
-            "[[collect]] 1 (slurm): 'form' is 'xml', expected one of text, json.",
-        ),
-        (
-            {"source": "prometheus", "url": "ftp://x"},
-            "[[collect]] 1 (prometheus): ftp://x: this is not the URL of a server; write http://host",
-        ),
+        ({}, "is missing; expected one of prometheus, kubernetes, dcgm"),
+        ({"source": "nope"}, "is 'nope', expected one of prometheus, "),
+        ({"source": 3}, "is 3, expected one of prometheus, "),
     ],
 )
-def test_a_wrong_table_is_named_with_its_key(table, sentence):
+def test_a_table_of_no_known_source_is_named(table, said):
     with pytest.raises(IngestError) as caught:
         collectors([table])
-    assert str(caught.value).startswith(sentence)
+    assert str(caught.value).startswith(f"[[collect]] 1: 'source' {said}")
+
+
+@pytest.mark.parametrize(
+    ("source", "settings", "said"),
+    [
+        ("prometheus", {"uri": URL}, "there is no setting 'uri'; known: url, username, "),
+        ("prometheus", {}, "'url' is missing; expected a text in quotes."),
+        ("job-events", {}, "'folder' is missing; expected a text in quotes."),
+        (
+            "prometheus",
+            {"url": URL, "interval_s": "30"},
+            "'interval_s' is '30', expected a number.",
+        ),
+        ("nvml", {"interval_s": True}, "'interval_s' is True, expected a number."),
+        ("nvml", {"interval_s": float("inf")}, "'interval_s' is inf, expected a number."),
+        ("nvml", {"interval_s": 0}, "'interval_s' is 0, expected a number above 0."),
+        ("nvml", {"interval_s": 0.001}, "'interval_s' is 0.001, expected 0.1 or more."),
+        (
+            "prometheus",
+            {"url": URL, "overlap_s": 0},
+            "'overlap_s' is 0, expected a number above 0.",
+        ),
+        ("dcgm", {"urls": "http://n1"}, "'urls' is 'http://n1', expected texts in brackets, as ["),
+        ("dcgm", {"urls": [URL], "parallel": 2.5}, "'parallel' is 2.5, expected a whole number."),
+        (
+            "dcgm",
+            {"urls": [URL], "is_certificate_checked": "no"},
+            "'is_certificate_checked' is 'no', expected true or false.",
+        ),
+        ("slurm", {"form": "xml"}, "'form' is 'xml', expected one of text, json."),
+        ("prometheus", {"url": "ftp://x"}, "ftp://x: this is not the URL of a server; write http:"),
+    ],
+)
+def test_a_wrong_setting_is_named(source, settings, said):
+    with pytest.raises(IngestError) as caught:
+        one(source, **settings)
+    assert str(caught.value).startswith(f"[[collect]] 1 ({source}): {said}")
 
 
 @pytest.mark.parametrize("key", ["password", "token", "secret"])

@@ -1,13 +1,12 @@
 """How many polls after its evidence a finding is there: at most two."""
 
 import json
-import threading
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from tests.ingest.http_pages import send, serving
 
 from goodput_ingest.live.config import collectors
 from goodput_ingest.live.scheduler import Clock, Collection
@@ -67,23 +66,8 @@ class Node:
 def node(tmp_path):
     """Give the node, and where its exporter listens."""
     found = Node(tmp_path / "job.jsonl")
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(found.page().encode())
-
-        def log_message(self, *_):
-            """Keep quiet."""
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=http.serve_forever, args=(0.01,))
-    thread.start()
-    yield found, f"http://127.0.0.1:{http.server_port}/metrics"
-    http.shutdown()
-    thread.join()
-    http.server_close()
+    with serving(lambda request: send(request, found.page())) as address:
+        yield found, f"http://{address}/metrics"
 
 
 @pytest.mark.machine

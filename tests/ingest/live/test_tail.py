@@ -5,6 +5,7 @@ import os
 from datetime import datetime
 
 import pytest
+from tests.ingest.fake_live import reached
 
 from goodput_ingest.live import tail
 from goodput_ingest.live.status import Status
@@ -31,62 +32,18 @@ def add(path, text):
     return path
 
 
-def follow(store, source, reached=None):
+def follow(store, source, since=None):
     """Poll once, load all; return the rows that were read."""
-    return sum(store.load(batch).rows for batch in source.poll(reached or {}, NOW))
+    return sum(store.load(batch).rows for batch in source.poll(since or {}, NOW))
 
 
 def known_steps(store):
     return store.read("select step from raw.job_events order by 1")["step"].to_list()
 
 
-def reached(store):
-    """Return how far the store has come, by origin, as the collect loop says it."""
-    rows = store.read(
-        "select origin, max(window_end_at) from state.ingested group by origin"
-    ).rows()
-    return dict(rows)
-
-
 @pytest.fixture
 def job_events(tmp_path):
     return Tail(folder=str(tmp_path), reads="job-events")
-
-
-def test_each_line_is_read_once(store, tmp_path, job_events):
-    path = add(tmp_path / "a.jsonl", steps(1, 3))
-    rows = [follow(store, job_events)]
-    add(path, steps(4, 5))
-    rows += [follow(store, job_events), follow(store, job_events)]
-
-    assert rows == [3, 2, 0]
-    assert known_steps(store) == [1, 2, 3, 4, 5]
-    assert store.read("select distinct origin from state.ingested").item() == str(path)
-
-
-def test_a_line_without_its_end_waits_for_it(store, tmp_path, job_events):
-    line = event(2)
-    path = add(tmp_path / "a.jsonl", event(1) + line[:20])
-    follow(store, job_events)
-    before = known_steps(store)
-    add(path, line[20:])
-    follow(store, job_events)
-
-    assert (before, known_steps(store)) == ([1], [1, 2])
-    assert store.read("from raw.rejects").height == 0
-
-
-def test_a_renamed_file_is_followed_and_the_new_one_of_its_name_begins(store, tmp_path):
-    source = Tail(folder=str(tmp_path), reads="job-events", pattern="*.jsonl")
-    path = add(tmp_path / "a.jsonl", steps(1, 2))
-    follow(store, source)
-
-    add(path, event(3))  # written between the poll and the rotation
-    path.rename(tmp_path / "a.jsonl.1")
-    add(path, steps(4, 5))
-
-    assert follow(store, source) == 3
-    assert known_steps(store) == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("more", [1, 30], ids=["shorter", "longer than before"])
@@ -120,25 +77,6 @@ def test_after_a_restart_it_goes_on_a_little_before_the_latest_moment_of_the_sto
 
     assert known_steps(store) == list(range(1, 2_011))  # no hole, no double
     assert 10 + 60 <= rows < 150  # the new ones, the overlap of 60 s, at most two parts looked at
-
-
-def test_after_a_restart_a_line_rejected_twice_is_one_reject(store, tmp_path, monkeypatch):
-    monkeypatch.setattr(tail, "PROBE_BYTES", 2_000)
-    path = add(tmp_path / "a.jsonl", steps(1, 500) + "{broken\n" + steps(501, 510))
-    follow(store, Tail(str(tmp_path), "job-events"))
-    follow(store, Tail(str(tmp_path), "job-events"), reached(store))
-
-    found = store.read("select origin, line from raw.rejects").rows()
-    assert found == [(str(path), 501)]
-
-
-def test_lines_of_a_later_poll_keep_their_numbers(store, tmp_path, job_events):
-    path = add(tmp_path / "a.jsonl", steps(1, 3))
-    follow(store, job_events)
-    add(path, event(4) + "{broken\n" + event(6))
-    follow(store, job_events)
-
-    assert store.read("select line from raw.rejects").item() == 5
 
 
 def test_a_line_too_long_for_memory_is_rejected_once_and_the_next_is_read(
@@ -194,19 +132,6 @@ def test_a_file_that_cannot_be_read_stops_no_other(store, tmp_path):
     assert store.read("select node from raw.gpu_events").item() == "b"
 
 
-def test_a_few_lines_of_no_interest_wait_for_others(store, tmp_path):
-    xid = "NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the bus."
-    path = add(tmp_path / "k.log", f"2026-11-20T12:00:00+00:00 b kernel: {xid}\n")
-    source = Tail(str(tmp_path), "kernel-log")
-    follow(store, source)
-    add(path, "some words\n")
-    follow(store, source)
-    add(path, f"2026-11-20T12:00:09+00:00 b kernel: {xid}\n")
-    follow(store, source)
-
-    assert store.read("from raw.gpu_events").height == 2
-
-
 def test_packed_hidden_and_other_files_are_passed_over(store, tmp_path, job_events):
     (tmp_path / "a.jsonl.gz").write_bytes(b"\x1f\x8b")
     add(tmp_path / ".a.swp", event(1))
@@ -214,14 +139,6 @@ def test_packed_hidden_and_other_files_are_passed_over(store, tmp_path, job_even
 
     assert follow(store, job_events) == 0
     assert job_events.probe() == [f"{tmp_path}: 0 of 1 files are job-events."]
-
-
-def test_a_file_is_looked_at_again_when_it_has_grown(store, tmp_path, job_events):
-    path = add(tmp_path / "a.jsonl", "")
-    follow(store, job_events)
-    add(path, event(1))
-
-    assert follow(store, job_events) == 1
 
 
 def drain(number, operations=20):
@@ -241,19 +158,6 @@ def drain(number, operations=20):
 def bare(number):
     perf = {"coll": "AllReduce", "coll_sn": number, "coll_exec_time_us": 5}
     return json.dumps({"coll_perf": perf}) + "\n"
-
-
-def test_records_without_a_header_take_it_from_an_earlier_poll(store, tmp_path):
-    path = add(tmp_path / "vm-pid7.log", drain(0, 1))
-    source = Tail(str(tmp_path), "nccl-inspector")
-    follow(store, source)
-    for number in (1, 2):
-        add(path, bare(number))
-        follow(store, source)
-
-    found = store.read("select rank, sequence_number from raw.collectives order by 2").rows()
-    assert found == [(2, 0), (2, 1), (2, 2)]
-    assert store.read("from raw.rejects").height == 0
 
 
 def test_after_a_restart_records_without_a_header_have_that_of_their_drain(
@@ -286,14 +190,6 @@ def test_wrong_settings_are_named(store, tmp_path, settings, said):
 
     with pytest.raises(IngestError, match=said):
         follow(store, source)
-
-
-def test_batches_come_one_by_one(tmp_path, job_events):
-    add(tmp_path / "a.jsonl", steps(1, 3))
-
-    polled = job_events.poll({}, NOW)
-
-    assert next(polled).table == "job_events"
 
 
 def test_a_file_that_is_rewritten_every_interval_is_read_again(store, tmp_path):

@@ -1,7 +1,6 @@
 """A replay shows a recording in the order of time, and ends where a plain ingest ends."""
 
 import contextlib
-import shutil
 from datetime import UTC, timedelta
 
 import pytest
@@ -12,7 +11,6 @@ from goodput_ingest.live.store_lease import Held
 from goodput_ingest.replay.clock import ReplayClock
 from goodput_ingest.replay.feed import ReplayFeed
 from goodput_ingest.replay.recording import Recording
-from goodput_queries.database import LocalStore
 from goodput_queries.errors import IngestError
 
 LEDGER = """select
@@ -25,14 +23,6 @@ class Steady:
     """A monotonic clock that a test sets."""
 
     s = 0.0
-
-
-@pytest.fixture(scope="module")
-def recorded(recorded_demo, tmp_path_factory):
-    path = tmp_path_factory.mktemp("recording") / "recorded.duckdb"
-    shutil.copyfile(recorded_demo, path)
-    with contextlib.closing(LocalStore(path)) as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -39,6 +39,13 @@ def zipped(path, files):
     return path
 
 
+def archived(path, files):
+    """Write an archive of the kind that its name says."""
+    if path.suffix == ".zip":
+        return zipped(path, files)
+    return tarred(path, files, f"w:{path.name.partition('.tar')[2].removeprefix('.')}")
+
+
 def read(store, *paths):
     return ingest(store, "auto", paths, ReadOptions())
 
@@ -52,10 +59,7 @@ def runs(store):
 def test_every_file_of_an_archive_is_read(store, tmp_path, suffix, *, is_in_folder):
     path = tmp_path / f"logs.{suffix}"
     inside = {"a/one.jsonl": events("one"), "b/two.jsonl.gz": gzip.compress(events("two"))}
-    if suffix == "zip":
-        zipped(path, inside)
-    else:
-        tarred(path, inside, f"w:{suffix.partition('.')[2]}")
+    archived(path, inside)
 
     found = read(store, tmp_path if is_in_folder else path)
 
@@ -91,8 +95,7 @@ def test_archives_in_archives_are_opened_to_a_depth(store, tmp_path):
 @pytest.mark.parametrize("kind", ["tar", "zip"])
 def test_a_name_that_leads_out_of_the_archive_writes_nothing_outside(tmp_path, kind, name):
     inside = {name: events("evil"), "good.jsonl": events("good")}
-    archive = tmp_path / f"x.{kind}"
-    _ = tarred(archive, inside) if kind == "tar" else zipped(archive, inside)
+    archive = archived(tmp_path / f"x.{kind}", inside)
     folder = tmp_path / "deep" / "folder"
     folder.mkdir(parents=True)
 
@@ -126,8 +129,7 @@ def test_links_and_devices_are_left_out_with_a_reason(store, tmp_path):
 def test_a_small_archive_that_unpacks_to_a_huge_file_is_stopped(tmp_path, monkeypatch, kind, store):
     monkeypatch.setattr(archives, "ALWAYS_BYTES", 1_000_000)
     inside = {"one.jsonl": events("one"), "zeros": bytes(40_000_000)}
-    path = tmp_path / f"bomb.{kind}"
-    _ = zipped(path, inside) if kind == "zip" else tarred(path, inside)
+    path = archived(tmp_path / f"bomb.{kind}", inside)
 
     found = read(store, path)
 
@@ -159,7 +161,7 @@ def test_a_tar_whose_header_would_fill_the_memory_is_refused(tmp_path, store):
 def test_a_cut_archive_gives_the_files_before_the_cut(tmp_path, store, kind):
     noise = bytes(range(256)) * 4_000
     inside = {"one.jsonl": events("one"), "noise": noise, "two.jsonl": events("two")}
-    path = tarred(tmp_path / f"x.{kind}", inside, "w" if kind == "tar" else "w:gz")
+    path = archived(tmp_path / f"x.{kind}", inside)
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
 

@@ -1,7 +1,6 @@
 """Whatever stands in a recorded file: no crash; a line is a row or a reject with a reason."""
 
 import contextlib
-import gzip
 import json
 from datetime import datetime
 from pathlib import Path
@@ -41,7 +40,7 @@ OPTIONS = ReadOptions(
     observed_at=datetime(2026, 8, 21),  # noqa: DTZ001 -- naive UTC
 )
 SIZES = settings(
-    max_examples=15,  # `make fuzz` tries thousands
+    max_examples=6,  # `make fuzz` tries thousands
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
@@ -182,41 +181,25 @@ def test_a_recording_with_any_values_is_read(kept, tmp_path, data):
     )
 
 
-@pytest.mark.parametrize("name", NAMES.values())
-@pytest.mark.parametrize(
-    "bomb",
-    [
-        b'{"a":' * 100_000,
-        b"[" * 100_000 + b"]" * 100_000,
-        b'{"v":1,"ts":1,"event":"step","step":1,"x":' + b"[" * 900 + b"NaN" + b"]" * 900 + b"}",
-        b'{"v":1,"ts":1,"event":"step","step":' + b"9" * 10_000 + b"}",
-        b"{" + b",".join(b'"label%d":"%d"' % (i, i) for i in range(200_000)) + b"}",
-        b'{"coll_perf":{"coll_sn":' + b"9" * 5_000 + b'},"kind":"fast","t":1e999}',
-        b"x" * (17 * 1024 * 1024),
-        b"NVRM: Xid (PCI:0000:9b:00" + b":" * 100_000,
-        b"[Tue Nov 18 13:00:00 2025] NVRM: Xid (" * 20_000,
-    ],
-    ids=["open", "deep", "deep_nan", "digits", "labels", "numbers", "long", "colons", "brackets"],
+BOMBS = (
+    b'{"a":' * 100_000,
+    b"[" * 100_000 + b"]" * 100_000,
+    b'{"v":1,"ts":1,"event":"step","step":1,"x":' + b"[" * 900 + b"NaN" + b"]" * 900 + b"}",
+    b'{"v":1,"ts":1,"event":"step","step":' + b"9" * 10_000 + b"}",
+    b"{" + b",".join(b'"label%d":"%d"' % (i, i) for i in range(200_000)) + b"}",
+    b'{"coll_perf":{"coll_sn":' + b"9" * 5_000 + b'},"kind":"fast","t":1e999}',
+    b"x" * (17 * 1024 * 1024),
+    b"NVRM: Xid (PCI:0000:9b:00" + b":" * 100_000,
+    b"[Tue Nov 18 13:00:00 2025] NVRM: Xid (" * 20_000,
 )
-def test_a_bomb_among_the_lines_is_rejected(kept, tmp_path, name, bomb):
+
+
+@pytest.mark.parametrize("name", NAMES.values())
+def test_bombs_among_the_lines_are_rejected(kept, tmp_path, name):
     path = tmp_path / "file"
-    path.write_bytes(b"\n".join([FIRST[name], bomb, FIRST[name]]))
+    path.write_bytes(b"\n".join([FIRST[name], *BOMBS, FIRST[name]]))
 
     batches = load(kept, name, path)
 
     assert batches
     assert all(len(reject.content) <= 500 for batch in batches for reject in batch.rejects)
-
-
-@pytest.mark.parametrize("name", NAMES.values())
-@given(keep=st.floats(0, 1), damage=st.integers(0, 255))
-@settings(SIZES, max_examples=8)
-def test_a_cut_or_damaged_gzip_file_is_read_as_far_as_it_goes(kept, tmp_path, name, keep, damage):
-    content = bytearray(gzip.compress(b"\n".join(REAL[name] * 3)))
-    path = tmp_path / "file"
-    path.write_bytes(content[: int(len(content) * keep)])
-    load(kept, name, path)
-
-    content[int((len(content) - 1) * keep)] = damage
-    path.write_bytes(content)
-    load(kept, name, path)

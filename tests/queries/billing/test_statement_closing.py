@@ -3,6 +3,7 @@
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -11,9 +12,11 @@ from tests.queries.conftest import Evidence
 
 from goodput_billing.render import files
 from goodput_billing.render.tables import tables
+from goodput_billing.statement import other_currencies
 from goodput_billing.statement.amounts.charges import Policy
 from goodput_billing.statement.amounts.rows import AMOUNTS, KEYS, QUANTITIES
 from goodput_billing.statement.closing import computed
+from goodput_billing.statement.days import day_of
 from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.statement import statement
 from goodput_queries.errors import QueryError, StoreError
@@ -21,19 +24,27 @@ from goodput_queries.evidence.retention import Retention, drop_old
 
 HOUR_S = 3_600
 WHEN = date(2027, 1, 15)
-SETTINGS = StatementSettings(lateness_h=6, idle_policy="proportional")
+NEXT, THIRD = (WHEN + timedelta(days=days) for days in (1, 2))
+SETTINGS = StatementSettings(lateness_h=30, idle_policy="proportional")
 
 
 @pytest.fixture(scope="module")
 def built_fleet(new_store):
-    """Load four GPUs and two jobs, one of which runs on over midnight."""
+    """Give evidence from 08:00 of the first day to 06:00 of the third, with prices and budgets.
+
+    Of four GPUs with two jobs, one of which runs on over midnight; and of one without a price.
+    """
     evidence = Evidence(new_store())
     evidence.node("a", 4)
-    evidence.watched(1)
+    evidence.node("b", 1, model="b200")
+    evidence.watched(46 * HOUR_S)
     evidence.job("1", 0, 5 * HOUR_S, ["a"], 2, account="A", user_name="ann")
     evidence.job("2", 10 * HOUR_S, 20 * HOUR_S, ["a"], 1, account="B", user_name="bob",
                  submit=10 * HOUR_S)  # fmt: skip
+    evidence.job("3", HOUR_S, 2 * HOUR_S, ["b"], 1, account="B", submit=HOUR_S)
     evidence.add("rates", gpu_model="H100", price_per_gpu_h=Decimal(2), cluster=None)
+    evidence.add("budgets", account="A", cost_per_month=Decimal(900))
+    evidence.add("budgets", account="B", cost_per_month=Decimal(20), cluster=None)
     return evidence.built()
 
 
@@ -42,23 +53,10 @@ def fleet(new_evidence, built_fleet):
     return new_evidence(copy_of=built_fleet)
 
 
-def watched_until(fleet, hours):
-    fleet.state("*", "up", 0, hours * HOUR_S)
-    fleet.store.build()
-
-
 @pytest.fixture(scope="module")
-def built_ended(new_store, built_fleet):
-    """Give the same, with evidence up to 30 hours after the start: its first day can be closed."""
-    evidence = Evidence(new_store(copy_of=built_fleet))
-    evidence.state("*", "up", 0, 30 * HOUR_S)
-    return evidence.built()
-
-
-@pytest.fixture(scope="module")
-def first_closed(new_store, built_ended):
+def first_closed(new_store, built_fleet):
     """Return the same file with its first day closed, and the statement of that day."""
-    evidence = Evidence(new_store(copy_of=built_ended))
+    evidence = Evidence(new_store(copy_of=built_fleet))
     made = statement(evidence.store, WHEN, SETTINGS)
     return evidence.built(), made
 
@@ -73,11 +71,10 @@ def first(first_closed):
     return first_closed[1]
 
 
-def late_job(fleet):
+def load_late_job(fleet, job_id, start_h, end_h, gpus, account):
     """Load a job of the closed day whose record came late."""
-    fleet.job(
-        "9", 6 * HOUR_S, 9 * HOUR_S, ["a"], 4, account="C", user_name="eve", submit=6 * HOUR_S
-    )
+    start, end = start_h * HOUR_S, end_h * HOUR_S
+    fleet.job(job_id, start, end, ["a"], gpus, account=account, user_name="eve", submit=start)
     fleet.store.build()
 
 
@@ -85,56 +82,40 @@ def by_account(made):
     return dict(made.accounts.select("account", "total_cost").rows())
 
 
-@pytest.mark.parametrize(
-    ("hours", "is_closed"),
-    [(16 + 5.9, False), (16 + 6, True)],
-    ids=["short of the lateness", "the lateness beyond its end"],
-)
-def test_a_day_is_open_until_evidence_reaches_beyond_its_end(fleet, hours, is_closed):
-    watched_until(fleet, hours)  # a job runs until 20
-
-    assert statement(fleet.store, WHEN, SETTINGS).is_closed == is_closed
+def usage_of(made, account, model="h100"):
+    return made.rows.filter(
+        (pl.col("team") == account) & (pl.col("line") == "usage") & (pl.col("gpu_model") == model)
+    )
 
 
-@pytest.fixture
-def fifteen_hours(evidence):
-    """Give a cluster with an hour of evidence less than its first day has."""
-    evidence.node("a", 1)
-    evidence.watched(15 * HOUR_S)
-    evidence.store.build()
-    return evidence
+def test_a_day_is_open_until_evidence_reaches_the_lateness_beyond_its_end(fleet, first):
+    """It ends 16 hours after the start, and 30 hours later the evidence ends."""
+    assert first.is_closed
+    assert not statement(fleet.store, WHEN, change(SETTINGS, lateness_h=31)).is_closed
 
 
-def test_a_past_day_is_closed_by_hand_however_far_the_evidence_reaches(fifteen_hours):
-    store = fifteen_hours.store
-    noon, later = datetime(2027, 1, 15, 12, tzinfo=UTC), datetime(2027, 1, 17, tzinfo=UTC)
-    unended = statement(store, WHEN, SETTINGS, closes_now=True, now=noon)
+def test_a_past_day_is_closed_by_hand_however_far_the_evidence_reaches(fleet):
+    noon, later = datetime(2027, 1, 17, 12, tzinfo=UTC), datetime(2027, 1, 19, tzinfo=UTC)
+    unended = statement(fleet.store, THIRD, SETTINGS, closes_now=True, now=noon)
 
-    made = statement(store, WHEN, SETTINGS, closes_now=True, now=later)
-    watched_until(fifteen_hours, 40)
-    corrected = statement(store, WHEN, SETTINGS, now=later)
+    made = statement(fleet.store, THIRD, SETTINGS, closes_now=True, now=later)
 
     assert not unended.is_closed
     assert made.is_closed
     assert made.bookings[0].evidence_ms < made.day.to_ms
-    assert corrected.was_corrected
 
 
 @pytest.fixture(scope="module")
 def two_days(new_store, built_fleet):
-    """Give the statements of the first day and of the next, and a budget of B."""
-    fleet = Evidence(new_store(copy_of=built_fleet))
-    fleet.state("*", "up", 0, 60 * HOUR_S)
-    fleet.add("budgets", account="B", cost_per_month=Decimal(20), cluster=None)
-    fleet.store.build()
-    return [statement(fleet.store, date(2027, 1, day), StatementSettings()) for day in (15, 16)]
+    """Give the statements of the first day and of the next."""
+    store = new_store(copy_of=built_fleet)
+    yield [statement(store, when, StatementSettings()) for when in (WHEN, NEXT)]
+    store.close()
 
 
 def test_a_job_over_midnight_is_charged_to_each_day_its_part(two_days):
-    held = [
-        made.rows.filter((pl.col("team") == "B") & (pl.col("line") == "usage"))["gpu_ms"].sum()
-        for made in two_days
-    ]
+    held = [usage_of(made, "B")["gpu_ms"].sum() for made in two_days]
+
     assert held == [6 * HOUR_S * 1000, 4 * HOUR_S * 1000]
 
 
@@ -150,36 +131,39 @@ def test_a_closed_day_computed_again_is_proven_unchanged(closed, first, tmp_path
         assert path.read_bytes() == (tmp_path / "again" / path.name).read_bytes(), path.name
 
 
-@pytest.fixture
-def corrected(closed):
-    """Give the closed day with a correction, and its statement."""
-    late_job(closed)
-    return closed, statement(closed.store, WHEN, SETTINGS)
+@pytest.fixture(scope="module")
+def corrected(new_store, first_closed):
+    """Give two corrections of a closed day by late evidence, after a new price and policy."""
+    evidence = Evidence(new_store(copy_of=first_closed[0]))
+    store, new_policy = evidence.store, StatementSettings(idle_policy="none")
+    evidence.add("rates", gpu_model="H100", price_per_gpu_h=Decimal(9), cluster=None)
+    load_late_job(evidence, "9", 6, 9, 4, "C")
+    once, again = (statement(store, WHEN, new_policy) for _ in range(2))
+    load_late_job(evidence, "10", 9.5, 9.7, 3, "A")
+    twice = statement(store, WHEN, new_policy)
+    fresh, next_day = (
+        computed(store, day_of(when, SETTINGS), twice.policy) for when in (WHEN, NEXT)
+    )
+    yield SimpleNamespace(once=once, again=again, twice=twice, fresh=fresh, next_day=next_day)
+    store.close()
 
 
 def test_late_evidence_makes_corrections_that_add_up_and_leaves_what_was_billed(corrected, first):
-    closed, second = corrected
+    once, twice, fresh = corrected.once, corrected.twice, corrected.fresh
 
-    assert second.was_corrected
-    assert [booking.number for booking in second.bookings] == [0, 1]
-    assert second.rows.filter(pl.col("correction") == 0).rows() == first.rows.rows()
-    assert second.bookings[0].digest == first.bookings[0].digest
-    assert not statement(closed.store, WHEN, SETTINGS).was_corrected
-
-    closed.job("10", 9.5 * HOUR_S, 9.7 * HOUR_S, ["a"], 3, account="A", user_name="ann",
-               submit=9.5 * HOUR_S)  # fmt: skip
-    closed.build()
-    corrected = statement(closed.store, WHEN, SETTINGS)
-
-    fresh = computed(closed.store, corrected.day, corrected.policy)
+    assert once.was_corrected
+    assert not corrected.again.was_corrected
+    assert [booking.number for booking in once.bookings] == [0, 1]
+    assert [booking.number for booking in twice.bookings] == [0, 1, 2]
+    for made in (once, twice):
+        assert made.rows.filter(pl.col("correction") == 0).rows() == first.rows.rows()
+        assert made.bookings[0].digest == first.bookings[0].digest
     summed = (
-        pl.concat([booking.exact for booking in corrected.bookings])
+        pl.concat([booking.exact for booking in twice.bookings])
         .group_by(KEYS, maintain_order=True)
         .agg(pl.col(*QUANTITIES, *AMOUNTS).sum())
         .filter(pl.col("gpu_ms") != 0)
     )
-
-    assert [b.number for b in corrected.bookings] == [0, 1, 2]
     columns = [*KEYS, "gpu_ms", "job_runs"]
     assert summed.select(columns).sort(KEYS).rows() == fresh.select(columns).sort(KEYS).rows()
     for name in AMOUNTS:
@@ -187,54 +171,40 @@ def test_late_evidence_makes_corrections_that_add_up_and_leaves_what_was_billed(
             (summed.sort(KEYS)[name] - fresh.sort(KEYS)[name].fill_null(0)).cast(pl.Float64)
         )
         assert apart.max() < 1e-8
-    assert corrected.total_cost == Decimal("128.00")  # all 64 GPU-hours of the day, at 2
-    assert by_account(corrected)["C"] > 0
+    assert twice.total_cost == Decimal("128.00")  # all 64 GPU-hours that have a price, at 2
+    assert by_account(twice)["C"] > 0
 
 
-def test_new_prices_and_policies_are_those_of_later_days(closed, first):
+def test_new_prices_and_policies_are_those_of_later_days(corrected):
     """Late evidence of a closed day too is charged at its prices, by its policy."""
-    closed.add("rates", gpu_model="H100", price_per_gpu_h=Decimal(9), cluster=None)
-    late_job(closed)
-    corrected = statement(closed.store, WHEN, StatementSettings(idle_policy="none"))
+    made = corrected.once
 
-    assert corrected.policy.idle == "proportional"
-    assert corrected.rows.filter(pl.col("correction") == 0).rows() == first.rows.rows()
-    late = corrected.rows.filter((pl.col("team") == "C") & (pl.col("line") == "usage"))
-    assert late["direct_cost"].to_list() == [Decimal("24.00")]
-    for row in corrected.rows.iter_rows(named=True):
+    assert made.policy.idle == "proportional"
+    assert usage_of(made, "C")["direct_cost"].to_list() == [Decimal("24.00")]
+    for row in made.rows.iter_rows(named=True):
         known = [row[name] for name in AMOUNTS if row[name] is not None]
         assert row["total_cost"] is None or row["total_cost"] == sum(known)
-    assert sum(by_account(corrected).values()) == corrected.total_cost
-    next_day = statement(closed.store, date(2027, 1, 16), SETTINGS)
-    assert set(next_day.rows["price_per_gpu_h"]) == {Decimal(9)}
+    assert sum(by_account(made).values()) == made.total_cost
+    assert set(corrected.next_day["price_per_gpu_h"].drop_nulls()) == {Decimal(9)}
 
 
-def test_prices_of_another_currency_are_refused_and_nothing_is_written(built_ended, new_evidence):
-    fleet = new_evidence(copy_of=built_ended)
-    fleet.add("rates", gpu_model="H200", price_per_gpu_h=Decimal(3), currency="EUR", cluster=None)
+def test_prices_of_another_currency_are_refused_where_they_hold_on_the_day(fleet):
+    euros = {"price_per_gpu_h": Decimal(3), "currency": "EUR", "cluster": None}
+    fleet.add("rates", gpu_model="H100", valid_from_at=40 * HOUR_S, **euros)
+    other_currencies.refuse(fleet.store, day_of(WHEN, SETTINGS), "USD")
+
+    fleet.add("rates", gpu_model="H200", **euros)
     fleet.add("budgets", account="A", cost_per_month=Decimal(9), currency="CHF", cluster=None)
 
     reported = "in USD, but there are budgets in CHF, rates in EUR; nothing is converted"
     with pytest.raises(QueryError, match=reported):
         statement(fleet.store, WHEN, SETTINGS)
-
     assert fleet.store.read("select count(*) from billing.statement_days").item() == 0
 
 
-def test_prices_of_another_currency_that_hold_on_other_days_do_not_matter(fleet):
-    fleet.add(
-        "rates", gpu_model="H100", price_per_gpu_h=Decimal(3), currency="EUR",
-        valid_from_at=40 * HOUR_S, cluster=None,
-    )  # fmt: skip
-    watched_until(fleet, 16 + 6)
-
-    assert statement(fleet.store, WHEN, SETTINGS).is_closed
-
-
 def test_a_closed_day_keeps_its_currency_and_is_not_compared_with_another(closed):
-    watched_until(closed, 16 + 30)
     in_euros = change(SETTINGS, currency="EUR")
-    following = statement(closed.store, WHEN + timedelta(days=1), in_euros)
+    following = statement(closed.store, NEXT, in_euros)
 
     assert statement(closed.store, WHEN, in_euros).policy.currency == "USD"
     assert following.policy.currency == "EUR"
@@ -242,21 +212,16 @@ def test_a_closed_day_keeps_its_currency_and_is_not_compared_with_another(closed
     assert following.accounts["month_cost"].sum() == following.total_cost
 
 
-def test_time_without_a_price_is_listed_and_becomes_a_correction_once_it_has_one(fleet):
-    fleet.node("b", 1, model="b200")
-    fleet.job("3", HOUR_S, 2 * HOUR_S, ["b"], 1, account="B", submit=HOUR_S)
-    watched_until(fleet, 30)
-    before = statement(fleet.store, WHEN, SETTINGS)
-    assert before.unmatched.filter(pl.col("kind") == "allocated without a price")[
-        "gpu_ms"
-    ].to_list() == [HOUR_S * 1000]
+def test_time_without_a_price_is_listed_and_becomes_a_correction_once_it_has_one(closed, first):
+    unpriced = first.unmatched.filter(pl.col("kind") == "allocated without a price")
+    assert unpriced["gpu_ms"].to_list() == [HOUR_S * 1000]
 
-    fleet.add("rates", gpu_model="B200", price_per_gpu_h=Decimal(7), cluster=None)
-    fleet.store.build()
-    after = statement(fleet.store, WHEN, SETTINGS)
+    closed.add("rates", gpu_model="B200", price_per_gpu_h=Decimal(7), cluster=None)
+    closed.store.build()
+    after = statement(closed.store, WHEN, SETTINGS)
 
     assert after.was_corrected
-    assert after.total_cost - before.total_cost == 16 * 7
+    assert after.total_cost - first.total_cost == 16 * 7
 
 
 def test_rows_that_were_meddled_with_are_refused(closed):
@@ -281,8 +246,12 @@ def test_a_closing_that_was_cut_off_is_done_again(closed, first):
 
 
 def test_days_beside_it_and_the_month_so_far(two_days):
+    """Evidence begins at 08:00 of the first day: two thirds of it are known."""
     _, made = two_days
 
+    assert made.known_parts == {"The day before": Fraction(2, 3)}
+    (note,) = [t.note for t in tables(made, lines=1) if t.title == "Against other days"]
+    assert note == "The day before is known for 67 % of its hours."
     rows = {row["account"]: row for row in made.accounts.iter_rows(named=True)}
     assert rows["B"]["total_cost"] == Decimal("8.00")
     assert rows["B"]["yesterday_cost"] == Decimal("12.00")
@@ -297,25 +266,9 @@ def test_days_beside_it_and_the_month_so_far(two_days):
     assert budget["spent_ratio"] == 1
 
 
-def test_a_day_that_is_known_in_part_says_so_and_counts_so_in_the_forecast(closed):
-    """Evidence begins at 08:00 of the first day and ends at 06:00 of the third."""
-    watched_until(closed, 16 + 30)
+def test_a_budget_of_the_only_cluster_is_reported_once(first):
+    (month,) = [t.rows for t in tables(first, lines=1) if t.title == "January so far"]
 
-    made = statement(closed.store, WHEN + timedelta(days=1), SETTINGS)
-
-    assert made.known_parts == {"The day before": Fraction(2, 3)}
-    assert set(made.budgets["covered_h"]) == {40}
-    (note,) = [t.note for t in tables(made, lines=1) if t.title == "Against other days"]
-    assert note == "The day before is known for 67 % of its hours."
-
-
-def test_a_budget_of_the_only_cluster_is_reported_once(fleet):
-    fleet.add("budgets", account="A", cost_per_month=Decimal(900))
-    watched_until(fleet, 16)
-
-    made = statement(fleet.store, WHEN, SETTINGS)
-
-    (month,) = [t.rows for t in tables(made, lines=1) if t.title == "January so far"]
     assert [row[:2] for row in month] == [["A", "c"], ["B", "all"]]
 
 
@@ -324,45 +277,32 @@ def test_a_day_without_evidence_is_no_statement_of_zeros(fleet):
         statement(fleet.store, date(2027, 3, 1), SETTINGS)
 
 
-def test_a_job_that_still_runs_is_charged_as_far_as_evidence_reaches(evidence):
-    evidence.node("a", 1)
-    evidence.add("rates", price_per_gpu_h=Decimal(2), cluster=None)
-    evidence.job("1", 0, None, ["a"], 1, "RUNNING", account="A")
-    evidence.watched(3 * HOUR_S)
-    evidence.store.build()
-
-    made = statement(evidence.store, WHEN, StatementSettings())
-
-    assert not made.is_closed
-    assert by_account(made) == {"A": Decimal("6.00")}
-
-
 def test_policy_none_leaves_idle_time_on_its_own_line(closed, first):
     exact = computed(closed.store, first.day, Policy())
 
-    assert set(exact.filter(pl.col("line") == "idle")["idle_share_cost"]) == {0}
+    assert set(exact.filter(pl.col("line") == "idle")["idle_share_cost"].drop_nulls()) == {0}
 
 
 @pytest.fixture
-def billed_ten_days_ago(fleet):
-    """Give a billed day with readings, ten days before the latest, and its statement."""
+def billed_before_the_last_day(fleet):
+    """Give a billed day with readings, before the last day that has some, and its statement."""
     fleet.add(
         "gpu_samples",
         *({"ts": s, "energy_j": 1e6 + 300.0 * s} for s in range(0, 10 * HOUR_S, 600)),
         source="dcgm", gpu_uuid="c/a#0", gpu_instance="", engine_active_ratio=0.5, is_flagged=False,
     )  # fmt: skip
-    end_s = 24 * 10 * HOUR_S
-    fleet.samples("a#0", fleet.every(end_s - 2 * HOUR_S, end_s, 600), lambda _: True)
-    watched_until(fleet, 24 * 10)
+    fleet.samples("a#0", fleet.every(70 * HOUR_S, 72 * HOUR_S, 600), lambda _: True)
+    fleet.state("*", "up", 0, 72 * HOUR_S)
+    fleet.store.build()
     return fleet, statement(fleet.store, WHEN, SETTINGS)
 
 
-def test_a_day_whose_readings_were_dropped_stands_as_billed(billed_ten_days_ago):
-    fleet, before = billed_ten_days_ago
+def test_a_day_whose_readings_were_dropped_stands_as_billed(billed_before_the_last_day):
+    fleet, before = billed_before_the_last_day
     assert before.rows["energy_mj"].sum() > 0
 
-    now = fleet.at(24 * 10 * HOUR_S)
-    drop_old(fleet.store, Retention(samples_days=3), is_confirmed=True, now=now)
+    now = fleet.at(72 * HOUR_S)
+    drop_old(fleet.store, Retention(samples_days=1), is_confirmed=True, now=now)
     fleet.store.build(is_full=True)
     after = statement(fleet.store, WHEN, SETTINGS)
 

@@ -25,7 +25,7 @@ IN_THE_WHOLE = ("rivals", "mallory", "7700123", "secretjob", "dungeon", "vipqos"
 HIDDEN = ("hiddennode", "secretres", "c/7700")
 
 
-POLICIES = ("none", "proportional", "uniform", "by_quota")
+POLICIES = ("none", "proportional", "by_quota")
 CLOSED = StatementSettings(idle_policy="proportional", credit_infra_failures=True, lateness_h=6)
 
 
@@ -49,8 +49,9 @@ def built_fleet(new_store):
     evidence.add("rates", price_per_gpu_h=Decimal("2.37"), cluster=None)
     evidence.load(
         "budgets",
-        [{"account": name, "cost_per_month": Decimal(cost), "quota_gpus": Decimal(gpus)}
-         for name, cost, gpus in (("ours", "1234.00", 2), ("rivals", "98765.43", 5))],
+        [{"account": name, "cost_per_month": Decimal(cost), "quota_gpus": gpus}
+         for name, cost, gpus in (("ours", "1234.00", Decimal(2)),
+                                  ("rivals", "98765.43", Decimal(5)), ("resting", "5", None))],
     )  # fmt: skip
     evidence.add(
         "reservations", name="secretres", owner="rivals", nodes=["hiddennode"], start_at=6 * HOUR_S,
@@ -196,14 +197,12 @@ def test_its_corrections_are_its_own(fleet, tmp_path):
         assert "orrection 1" not in text, name
 
 
-def test_an_account_without_a_row_of_the_day_is_marked_unless_nobody_knows_it(fleet):
-    fleet.add("budgets", account="resting", cost_per_month=Decimal(5), cluster=None)
-    fleet.store.build()
-    whole = statement(fleet.store, WHEN, CLOSED)
+def test_an_account_without_a_row_of_the_day_is_marked_unless_nobody_knows_it(store, statements):
+    whole, _ = statements["none"]
 
-    assert of_account(fleet.store, whole, "resting").total_cost == 0
+    assert of_account(store, whole, "resting").total_cost == 0
     with pytest.raises(QueryError, match="no account 'unheard of'"):
-        of_account(fleet.store, whole, "unheard of")
+        of_account(store, whole, "unheard of")
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "a/b", "", ".", "..", "CON ", "\x00", "é"])

@@ -71,13 +71,9 @@ def expected(new_store):
         return ledger(store)
 
 
-@pytest.mark.parametrize("is_built_before", [False, True])
-def test_strays_of_any_table_change_nothing_and_are_among_the_rejects(
-    store, expected, is_built_before
-):
+def test_strays_of_any_table_change_nothing_and_are_among_the_rejects(store, expected):
     fill(store)
-    if is_built_before:
-        store.build()
+    store.build()
     for number, (table, row) in enumerate(STRAYS):
         load(store, table, [row], f"stray-{number}")
 

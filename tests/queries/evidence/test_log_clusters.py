@@ -1,6 +1,6 @@
 """Whose cluster a job log is of that names none: that of the only job with its id."""
 
-from itertools import permutations
+import contextlib
 
 import pytest
 from tests.ingest.job_log_lines import ITERATION, UTC
@@ -49,43 +49,49 @@ def said(store):
     ).rows()
 
 
-@pytest.mark.parametrize(
-    ("jobs", "expected"),
-    [
-        ([("alpha", 4711)], "alpha"),
-        ([("alpha", 4711), ("beta", 12)], None),  # two clusters
-        ([("alpha", 4712)], None),  # no such job
-        ([], None),
-    ],
-    ids=["its job", "two clusters", "no such job", "no accounting"],
-)
-def test_a_log_is_of_the_only_cluster_that_has_its_job(store, tmp_path, log, jobs, expected):
-    text = "".join(JOB.format(cluster=cluster, job=job) for cluster, job in jobs)
-    if jobs:
-        loaded(store, (tmp_path / "sacct.txt", SACCT + text))
-    loaded(store, log)
+LEDGER = "from marts.ledger_hourly_by_node order by all"
+
+
+@pytest.fixture(scope="module")
+def ledger(new_store, tmp_path_factory):
+    """Give the ledger of a log and its accounting, which were built together."""
+    folder = tmp_path_factory.mktemp("together")
+    with contextlib.closing(new_store()) as store:
+        loaded(store, (folder / "slurm-4711.out", STEP))
+        loaded(store, (folder / "sacct.txt", SACCT + JOB.format(cluster="alpha", job=4711)))
+        store.build()
+        assert said(store) == [("4711", 1)]
+        yield store.read(LEDGER).rows()
+
+
+@pytest.mark.parametrize("is_log_first", [True, False])
+def test_it_does_not_matter_what_was_built_first(store, log, accounting, ledger, is_log_first):
+    first, second = (log, accounting) if is_log_first else (accounting, log)
+    loaded(store, first)
     store.build()
+    assert clusters(store) == ([None] if is_log_first else [])
 
-    assert clusters(store) == [expected]
-    assert said(store) == ([("4711", 1)] if expected else [])
-
-
-@pytest.mark.parametrize("order", [*permutations(("log", "sacct", "build"))])
-def test_it_does_not_matter_what_came_first(store, log, accounting, order):
-    steps = {
-        "log": lambda: loaded(store, log),
-        "sacct": lambda: loaded(store, accounting),
-        "build": store.build,
-    }
-    for name in order:
-        steps[name]()
+    loaded(store, second)
     store.build()
 
     attempts = "select cluster, last_step from marts.attempts"
     assert store.read(attempts).rows() == [("alpha", 1)]
-    built = store.read("from marts.ledger_hourly_by_node order by all")
-    store.build(is_full=True)
-    assert store.read("from marts.ledger_hourly_by_node order by all").equals(built)
+    assert store.read(LEDGER).rows() == ledger
+
+
+@pytest.mark.parametrize(
+    "jobs",
+    [[("alpha", 4711), ("beta", 12)], [("alpha", 4712)]],
+    ids=["two clusters", "no such job"],
+)
+def test_a_log_is_of_no_cluster_but_the_only_one_that_has_its_job(store, tmp_path, log, jobs):
+    text = "".join(JOB.format(cluster=cluster, job=job) for cluster, job in jobs)
+    loaded(store, (tmp_path / "sacct.txt", SACCT + text))
+    loaded(store, log)
+    store.build()
+
+    assert clusters(store) == [None]
+    assert said(store) == []
 
 
 def test_a_followed_log_is_its_jobs_also_when_it_is_read_once_more(store, log, accounting):

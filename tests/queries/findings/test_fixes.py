@@ -3,6 +3,7 @@
 import pytest
 from tests.queries.conftest import built_together
 from tests.queries.findings import given
+from tests.queries.findings.conftest import rows_together
 
 HOUR = 3600
 WEEK_H = 168
@@ -45,12 +46,10 @@ WEEKS = {
 def test_what_happened_once_is_not_put_on_a_week(cluster, world, fix, is_of_a_week):
     given.load(cluster, world)
     yield
-    columns = "back_ms, back_week_ms, is_recurrent"
-    ((back, week, recurs),) = cluster.read(
-        f"select {columns} from marts.fixes where fix = '{fix}'"
-    ).rows()
-    assert back > 0
-    assert (week, recurs) == (back * WEEK_H // 8 if is_of_a_week else None, is_of_a_week)
+    (found,) = [row for row in rows_together(cluster, "marts.fixes") if row["fix"] == fix]
+    assert found["back_ms"] > 0
+    week_ms = found["back_ms"] * WEEK_H // 8 if is_of_a_week else None
+    assert (found["back_week_ms"], found["is_recurrent"]) == (week_ms, is_of_a_week)
 
 
 @built_together
@@ -66,6 +65,6 @@ def test_the_largest_loss_has_an_advice(cluster):
         order by gpu_ms desc
         limit 1
     """).row(0)
-    fixes = cluster.read("select gpu_ms, what_to_do from marts.fixes order by gpu_ms desc")
-    assert largest == ("idle_no_demand", fixes["gpu_ms"][0])
-    assert fixes["what_to_do"][0].startswith("Raise the limits that hold jobs back")
+    fix = max(rows_together(cluster, "marts.fixes"), key=lambda row: row["gpu_ms"])
+    assert largest == ("idle_no_demand", fix["gpu_ms"])
+    assert fix["what_to_do"].startswith("Raise the limits that hold jobs back")

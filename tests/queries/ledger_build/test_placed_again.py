@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
+from tests.queries.conftest import Evidence
 
 from goodput_queries.ledger_build.placement import incremental, place
 
@@ -102,17 +103,31 @@ def test_after_every_build_holds_equal_a_full_placement(new_evidence, jobs, mome
     evidence.store.close()
 
 
-@pytest.fixture
-def never_empty(evidence):
-    """Return a node of two GPUs that for ten hours was held without a pause, and by two then."""
-    evidence.node("a", 2)
+@pytest.fixture(scope="module")
+def built_nodes(new_store):
+    """Build three nodes with jobs: the first was held without a pause for ten hours."""
+    evidence = Evidence(new_store())
+    evidence.node("never empty", 2)
+    evidence.node("of three", 3)
+    evidence.node("of two", 2)
     evidence.watched(36_000)
     for number in range(20):
         start = 1_800 * number
-        evidence.job(str(number), start, start + 2_700, ["a"], 1)
-    evidence.job("long", 35_200, None, ["a"], 1, "RUNNING", observed_at=evidence.at(36_000))
-    evidence.store.build()
-    return evidence
+        evidence.job(str(number), start, start + 2_700, ["never empty"], 1)
+    evidence.job("long", 35_200, None, ["never empty"], 1, "RUNNING",
+                 observed_at=evidence.at(36_000))  # fmt: skip
+    for job, start, end, node in (
+        ("before", 0, 20, "of three"), ("beside", 10, 60, "of three"),
+        ("much later", 70, 90, "of three"),
+        ("first", 0, 50, "of two"), ("second", 10, 50, "of two"), ("elsewhere", 60, 90, "of two"),
+    ):  # fmt: skip
+        evidence.job(job, start, end, [node], 1)
+    return evidence.built()
+
+
+@pytest.fixture
+def nodes(new_evidence, built_nodes):
+    return new_evidence(copy_of=built_nodes)
 
 
 def placed_again(evidence, monkeypatch):
@@ -131,50 +146,38 @@ def placed_again(evidence, monkeypatch):
     return seen[-1]
 
 
-def test_a_new_job_on_a_node_that_is_never_empty_is_placed_alone(never_empty, monkeypatch):
-    never_empty.job("new", 37_000, 38_000, ["a"], 1)
+def test_a_new_job_on_a_node_that_is_never_empty_is_placed_alone(nodes, monkeypatch):
+    nodes.job("new", 37_000, 38_000, ["never empty"], 1)
 
-    assert placed_again(never_empty, monkeypatch) == {"new"}
-
-
-def test_a_job_that_ends_leaves_those_that_ran_with_it_where_they_are(never_empty, monkeypatch):
-    never_empty.job("long", 35_200, 37_000, ["a"], 1, observed_at=never_empty.at(37_100))
-
-    assert placed_again(never_empty, monkeypatch) == {"long"}
+    assert placed_again(nodes, monkeypatch) == {"new"}
 
 
-def slots(evidence):
+def test_a_job_that_ends_leaves_those_that_ran_with_it_where_they_are(nodes, monkeypatch):
+    nodes.job("long", 35_200, 37_000, ["never empty"], 1, observed_at=nodes.at(37_100))
+
+    assert placed_again(nodes, monkeypatch) == {"long"}
+
+
+def slots(evidence, *jobs):
     found = evidence.store.read("select job_run_key, slurm_index from intermediate.int_holds")
-    return {key.split("/")[1].split("@")[0]: index for key, index in found.rows()}
+    slot_of = {key.split("/")[1].split("@")[0]: index for key, index in found.rows()}
+    return [slot_of[job] for job in jobs]
 
 
-def test_a_job_reported_late_moves_those_that_began_after_it(evidence, monkeypatch):
-    evidence.node("a", 3)
-    evidence.watched(100)
-    evidence.job("before", 0, 20, ["a"], 1)
-    evidence.job("beside", 10, 60, ["a"], 1)
-    evidence.job("much later", 70, 90, ["a"], 1)
-    evidence.store.build()
+def test_a_job_reported_late_moves_those_that_began_after_it(nodes, monkeypatch):
+    nodes.job("late", 5, 40, ["of three"], 1)
 
-    evidence.job("late", 5, 40, ["a"], 1)
-
-    assert placed_again(evidence, monkeypatch) == {"late", "beside", "much later"}
-    assert slots(evidence) == {"before": 0, "late": 1, "beside": 2, "much later": 0}
+    assert placed_again(nodes, monkeypatch) == {"late", "beside", "much later"}
+    assert slots(nodes, "before", "late", "beside", "much later") == [0, 1, 2, 0]
 
 
 def test_naming_the_gpu_of_a_later_job_moves_an_earlier_one_that_was_assumed_there(
-    evidence, monkeypatch
+    nodes, monkeypatch
 ):
-    evidence.node("a", 2)
-    evidence.watched(100)
-    evidence.job("first", 0, 50, ["a"], 1)
-    evidence.job("second", 10, 50, ["a"], 1)
-    evidence.job("elsewhere", 60, 90, ["a"], 1)
-    evidence.store.build()
-
-    evidence.add(
-        "holds", job_id_raw="second", submit_at=10, node="a", slurm_index=0, method="scontrol",
+    nodes.add(
+        "holds", job_id_raw="second", submit_at=10, node="of two", slurm_index=0,
+        method="scontrol",
     )  # fmt: skip
 
-    assert placed_again(evidence, monkeypatch) == {"first", "second", "elsewhere"}
-    assert slots(evidence) == {"first": 1, "second": 0, "elsewhere": 0}
+    assert placed_again(nodes, monkeypatch) == {"first", "second", "elsewhere"}
+    assert slots(nodes, "first", "second", "elsewhere") == [1, 0, 0]

@@ -11,7 +11,7 @@ HOUR_S = 3600
 
 @pytest.fixture(scope="module")
 def built_two_nodes(new_store):
-    """Return six hours of two nodes with a job each that reads its GPUs every minute."""
+    """Return six hours of two nodes with a job each, read every minute; one node has meters."""
     evidence = Evidence(new_store())
     for node in ("a", "b"):
         evidence.node(node, 2)
@@ -19,6 +19,16 @@ def built_two_nodes(new_store):
         for index in range(2):
             seconds = evidence.every(0, 6 * HOUR_S, 60)
             evidence.samples(f"{node}#{index}", seconds, lambda second: second >= 600)
+    minutes = evidence.every(0, 6 * HOUR_S, 60)
+    for gpu in ("c/a#0", "c/a#1"):
+        evidence.add(
+            "gpu_samples", *({"ts": second, "energy_j": 200.0 * second} for second in minutes),
+            source="meters-of-gpus", gpu_uuid=gpu, gpu_instance="", is_flagged=False,
+        )  # fmt: skip
+    evidence.add(
+        "node_samples", *({"ts": second} for second in minutes),
+        source="meter", node="a", power_w=1000.0, cluster=None,
+    )  # fmt: skip
     evidence.watched(6 * HOUR_S)
     return evidence.built()
 
@@ -53,8 +63,13 @@ LATE = {
 }
 
 
-@pytest.mark.parametrize("loads", LATE.values(), ids=LATE)
-def test_what_turns_out_hours_later_gives_the_rows_of_a_full_build(two_nodes, loads):
+WALLS = "select sum(wall_mj) from marts.statement_energy_hourly where availability = 'held'"
+
+
+@pytest.mark.parametrize(("late", "loads"), LATE.items(), ids=LATE)
+def test_what_turns_out_hours_later_gives_the_rows_of_a_full_build(two_nodes, late, loads):
+    """What a meter counts is shared again where time changed hands hours ago."""
+    held_mj = two_nodes.store.read(WALLS).item()
     *earlier, last = loads
     for load in earlier:
         load(two_nodes)
@@ -62,54 +77,17 @@ def test_what_turns_out_hours_later_gives_the_rows_of_a_full_build(two_nodes, lo
     last(two_nodes)
 
     assert_equals_full_build(two_nodes)
-
-
-@pytest.fixture
-def metered_nodes(two_nodes):
-    """Give the same with meters of the node and of its GPUs."""
-    for gpu in ("c/a#0", "c/a#1"):
-        two_nodes.add(
-            "gpu_samples", *(
-                {"ts": second, "energy_j": 200.0 * second}
-                for second in two_nodes.every(0, 6 * HOUR_S, 60)
-            ),
-            source="meters-of-gpus", gpu_uuid=gpu, gpu_instance="", is_flagged=False,
-        )  # fmt: skip
-    two_nodes.add(
-        "node_samples", *({"ts": second} for second in two_nodes.every(0, 6 * HOUR_S, 60)),
-        source="meter", node="a", power_w=1000.0, cluster=None,
-    )  # fmt: skip
-    two_nodes.store.build()
-    return two_nodes
-
-
-@pytest.mark.parametrize("shortened", [False, True])
-def test_what_a_meter_counts_is_shared_again_where_time_changed_hands_hours_ago(
-    metered_nodes, shortened
-):
-    two_nodes = metered_nodes
-    walls = "select sum(wall_mj) from marts.statement_energy_hourly where availability = 'held'"
-    held_mj = two_nodes.store.read(walls).item()
-
-    if shortened:
-        two_nodes.job("job-a", 600, 2.5 * HOUR_S, ["a"], 2, state="FAILED")
-    else:
-        two_nodes.events("job-a", RAN)
-
-    assert_equals_full_build(two_nodes)
-    assert (two_nodes.store.read(walls).item() < held_mj) is shortened
+    assert (two_nodes.store.read(WALLS).item() < held_mj) == (late == "a job has ended")
 
 
 @pytest.fixture(scope="module")
-def two_small_nodes(new_store):
+def two_small_nodes(shared_evidence):
     """Return a store that knows of a node of four GPUs and one of two."""
-    evidence = Evidence(new_store())
-    evidence.node("a", 4)
-    evidence.node("b", 2)
-    evidence.watched(6 * HOUR_S)
-    evidence.store.build()
-    yield evidence.store
-    evidence.store.close()
+    shared_evidence.node("a", 4)
+    shared_evidence.node("b", 2)
+    shared_evidence.watched(6 * HOUR_S)
+    shared_evidence.build()
+    return shared_evidence.store
 
 
 @pytest.mark.parametrize(

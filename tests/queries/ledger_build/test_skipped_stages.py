@@ -15,7 +15,6 @@ PARTS = (
     "sacct.txt",
     pytest.param("nvml.jsonl.gz", marks=pytest.mark.machine),
     "job_events.jsonl.gz",
-    "nccl_inspector/main",
 )
 
 
@@ -34,46 +33,33 @@ def test_a_build_that_skips_nothing_gives_the_same_ledger(
         assert [name for name in computed if not computed[name].equals(skipping[name])] == []
 
 
-STAGES = {  # of the tables that are emptied, all at once
-    "raw.rates": "intermediate.int_prices",
-    "raw.node_states": "intermediate.int_node_states",
-    "raw.gpu_instances": "intermediate.int_gpu_instances",
-}
+TABLES = ("raw.rates", "raw.node_states", "raw.gpu_instances")  # emptied all at once
+STAGES = [
+    f"intermediate.int_{name}" for name in ("prices", "node_states", "gpu_instances", "step_losses")
+]
 
 
-def test_a_stage_whose_sources_have_no_rows_any_more_has_none(evidence):
+def test_what_a_stage_has_no_sources_for_any_more_goes_from_it(evidence):
+    """Of attempts that are computed again, the rows of a skipped stage are removed, too."""
     evidence.node("a", 1)
     evidence.watched(1000)
     evidence.add("rates", price_per_gpu_h=Decimal(2), cluster=None)
     evidence.add("gpu_instances", gpu_uuid="a#0", gpu_instance="1", profile="1g", compute_slices=1)
-    evidence.store.build()
-    before = [evidence.store.read(f"from {stage}").height for stage in STAGES.values()]
-    with evidence.store.writing() as cursor:
-        for table in STAGES:
-            cursor.execute(f"delete from {table}")
-    evidence.node("b", 1)
-
-    assert_equals_full_build(evidence)
-
-    assert all(before)
-    assert [evidence.store.read(f"from {stage}").height for stage in STAGES.values()] == [0] * 3
-
-
-def test_attempts_keep_no_rows_of_what_their_events_no_longer_show(evidence):
-    """Of attempts that are computed again, the rows of a stage that is skipped are removed."""
-    evidence.node("a", 1)
     evidence.job("1", 0, 1000, ["a"], 1)
     evidence.events("1", [{**step, "loss": 1.0} for step in steps(1, 50, 0)])
     evidence.store.build()
-    before = evidence.store.read("from intermediate.int_step_losses")
+    before = [evidence.store.read(f"from {stage}").height for stage in STAGES]
     with evidence.store.writing() as cursor:
+        for table in TABLES:
+            cursor.execute(f"delete from {table}")
         cursor.execute("update raw.job_events set loss = null")
+    evidence.node("b", 1)
     evidence.events("1", [durable(50, 600)])
 
     assert_equals_full_build(evidence)
 
-    assert len(before) == 50
-    assert evidence.store.read("from intermediate.int_step_losses").is_empty()
+    assert all(before)
+    assert [evidence.store.read(f"from {stage}").height for stage in STAGES] == [0] * 4
 
 
 def test_a_stage_is_made_after_what_it_is_skipped_by():

@@ -60,8 +60,8 @@ def test_a_build_that_fails_at_any_step_changes_nothing(evidence, monkeypatch):
             patch.setattr(module, step, refuse)
             with pytest.raises(BuildError, match="it cannot be made"):
                 evidence.build()
-        after = stored(evidence)
-        assert [name for name, rows in before.items() if not rows.equals(after[name])] == [], step
         assert reading_series(evidence) == series, step
+    after = stored(evidence)
+    assert [name for name, rows in before.items() if not rows.equals(after[name])] == []
 
     assert_equals_full_build(evidence)

@@ -1,24 +1,18 @@
 """Findings about serving engines in a window; what each rule finds are its cases."""
 
-import shutil
-from pathlib import Path
-
 import pytest
-from tests.queries.conftest import START_MS, Evidence
+from tests.queries.conftest import START_MS
 from tests.queries.findings import given
 
 from goodput_queries.scope import Scope
 
 
 @pytest.fixture(scope="module")
-def queue(new_store):
+def queue(shared_evidence):
     """Give two replicas, one of which has a queue in the first hour while the other is idle."""
-    evidence = Evidence(new_store())
-    given.load(evidence, given.cases("queue_beside_idle", "fires")[0]["given"])
-    evidence.build()
-    yield evidence
-    evidence.store.close()
-    shutil.rmtree(Path(evidence.store.path).parent)
+    given.load(shared_evidence, given.cases("queue_beside_idle", "fires")[0]["given"])
+    shared_evidence.build()
+    return shared_evidence
 
 
 @pytest.mark.parametrize(("from_s", "found"), [(0, 1), (given.HOUR + 60, 0)])

@@ -52,15 +52,7 @@ def hours(evidence):
     return found
 
 
-@pytest.fixture
-def sampled(served):
-    """Give the same after samples of the first hour came late."""
-    scrapes(served, engine(served), range(0, HOUR_S, 30), tokens)
-    served.build()
-    return served
-
-
-def test_late_samples_reopen_their_hours(served):
+def test_late_evidence_reopens_its_hours(served):
     before = hours(served)
     assert before[0] == {"busy_unclassified": 7200}
     assert before[2] == {"at_risk": 3600, "idle_held": 3600}
@@ -68,9 +60,6 @@ def test_late_samples_reopen_their_hours(served):
     scrapes(served, engine(served), range(0, HOUR_S, 30), tokens)
     assert hours(served)[0] == {"at_risk": 3600, "idle_held": 3600}
 
-
-def test_late_histograms_and_requests_reopen_their_hours(sampled):
-    served = sampled
     buckets(served, engine(served), "ttft_s", {0.5: 3, inf: 4}, minutes=range(61, 180))
     buckets(served, engine(served), "inter_token_s", {0.05: 3, inf: 3}, minutes=range(61, 180))
     found = hours(served)

@@ -1,15 +1,13 @@
 """What models and engines do in total, on one GPU and for one request, and what tokens cost."""
 
 import io
-import shutil
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from pathlib import Path
 
 import polars as pl
 import pytest
 from pypdfium2 import PdfDocument
-from tests.queries.conftest import START_MS, Evidence
+from tests.queries.conftest import START_MS
 from tests.queries.serving.load import GPU_POWER_W, HOUR, PRICE, fleet
 
 from goodput_billing.render import files, token_table
@@ -25,14 +23,12 @@ SECOND = Scope(START_MS + HOUR_MS, START_MS + 2 * HOUR_MS)
 
 
 @pytest.fixture(scope="module")
-def world(new_store):
+def world(shared_evidence):
     """Give the fleet of `load.py`, built."""
-    evidence = Evidence(new_store())
+    evidence = shared_evidence
     fleet(evidence)
     evidence.build()
-    yield evidence
-    evidence.store.close()
-    shutil.rmtree(Path(evidence.store.path).parent)
+    return evidence
 
 
 @pytest.fixture(scope="module")

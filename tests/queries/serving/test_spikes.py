@@ -1,10 +1,6 @@
 """Latency spikes of engines and what happened to their GPUs, hosts and links meanwhile (K02)."""
 
-import shutil
-from pathlib import Path
-
 import pytest
-from tests.queries.conftest import Evidence
 from tests.queries.serving.load import HOUR, Serving
 
 from goodput_queries.scope import Scope
@@ -15,9 +11,9 @@ MINUTES = [60.0 * minute for minute in range(121)]
 
 
 @pytest.fixture(scope="module")
-def world(new_store):
+def world(shared_evidence):
     """Give engines with a spike at the same time; on each node one thing happens, or none."""
-    evidence = Evidence(new_store())
+    evidence = shared_evidence
     evidence.watched(2 * HOUR)
     serving = Serving(evidence)
     for number in range(1, 9):
@@ -46,9 +42,7 @@ def world(new_store):
     quiet(serving)
     serving.load()
     evidence.build()
-    yield evidence
-    evidence.store.close()
-    shutil.rmtree(Path(evidence.store.path).parent)
+    return evidence
 
 
 def latency(engine, spike=SPIKE, usual=0.3, slow=4.0):

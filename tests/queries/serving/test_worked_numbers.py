@@ -1,10 +1,7 @@
 """Worked numbers of the requirements about serving: W21, W22, W24, W41; others: test_models."""
 
-import shutil
-from pathlib import Path
-
 import pytest
-from tests.queries.conftest import START_MS, Evidence
+from tests.queries.conftest import START_MS
 from tests.queries.serving.load import HOUR, Serving
 
 from goodput_queries.scope import EVERYTHING, Scope
@@ -19,9 +16,9 @@ FIRST, SECOND = (
 
 
 @pytest.fixture(scope="module")
-def world(new_store):
+def world(shared_evidence):
     """Give engines with the speeds of the requirements."""
-    evidence = Evidence(new_store())
+    evidence = shared_evidence
     evidence.watched(2 * HOUR)
     serving = Serving(evidence)
     places = (
@@ -57,9 +54,7 @@ def world(new_store):
     silent.samples({s: {"generation_tokens": s} for s in (0.0, 60.0, 2.0 * HOUR)})
     serving.load()
     evidence.build()
-    yield evidence
-    evidence.store.close()
-    shutil.rmtree(Path(evidence.store.path).parent)
+    return evidence
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from goodput_queries.check import check
 from goodput_queries.database import LocalStore
 from goodput_queries.errors import StoreError
 from goodput_queries.evidence.batch import Batch
@@ -30,7 +29,6 @@ def use(path):
         store.read("select * from raw.rates")
         store.load(prices(9))
         store.build()
-        check(store)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +64,7 @@ def test_a_file_that_is_cut_while_it_is_open_is_called_damaged(path):
             store.read("from raw.rates, state.ingested, marts.runs, marts.ledger_pieces")
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_file_with_changed_bytes_is_called_damaged_or_works(path, seed):
     chance, content = random.Random(seed), bytearray(path.read_bytes())  # noqa: S311
     at = chance.randrange(12, len(content))

@@ -3,7 +3,6 @@
 import threading
 
 import pytest
-from tests.queries.conftest import Evidence
 
 from goodput_queries.catalog import models
 from goodput_queries.scope import EVERYTHING, Scope
@@ -15,15 +14,13 @@ RUNS = "select run_key, held_ms from marts.runs order by run_key"
 
 
 @pytest.fixture(scope="module")
-def fleet(new_store):
+def fleet(shared_evidence):
     """Return a cluster of two nodes with a job on the first, built once."""
-    evidence = Evidence(new_store())
     for node in ("a", "b"):
-        evidence.node(node, 2)
-    evidence.job("1", 0, HOUR, ["a"], 2)
-    evidence.store.build()
-    yield evidence
-    evidence.store.close()
+        shared_evidence.node(node, 2)
+    shared_evidence.job("1", 0, HOUR, ["a"], 2)
+    shared_evidence.build()
+    return shared_evidence
 
 
 def kept(store):

@@ -11,6 +11,7 @@ is complete.
 import ast
 import math
 import re
+import warnings
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, ClassVar
@@ -116,7 +117,9 @@ class HfTrainer:
 def _numbers(text: str) -> dict[str, float]:
     """Return the finite numbers of a printed dictionary, written as numbers or as texts."""
     try:
-        said: Any = ast.literal_eval(text.strip()) if len(text) <= DICT_MAX_CHARS else None
+        with warnings.catch_warnings():  # Python prints some of what it cannot read, such as 1if
+            warnings.simplefilter("error", SyntaxWarning)
+            said: Any = ast.literal_eval(text.strip()) if len(text) <= DICT_MAX_CHARS else None
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         raise FieldError("the dictionary is cut or holds more than numbers") from None
     if not isinstance(said, dict):

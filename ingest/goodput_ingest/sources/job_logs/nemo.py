@@ -92,6 +92,8 @@ class Nemo:
                 self.undated += with_amounts([done], **self.amounts)
             return with_amounts(self.progress.mean(step, each_s, at), **self.amounts)
         if at is None:
+            if "train_step_timing in s" in line.text:
+                raise FieldError("train_step_timing in s is no length of a step")
             # placed by the next save; until one comes there is no moment
             return () if self.progress.at is not None else (Event("step", None, step=step),)
         return with_amounts(self.progress.point(step, at), **self.amounts)

@@ -70,13 +70,14 @@ class NcclInspector:
 
     @staticmethod
     def context(content: bytes) -> bytes | None:
-        """Return the last header if it came alone: records that follow it have none."""
-        at = content.rfind(b'"header"')
-        if at < 0:
-            return None
-        end = content.find(b"\n", at)
-        line = content[content.rfind(b"\n", 0, at) + 1 : end if end >= 0 else len(content)]
-        return None if any(mark in line for mark in OPERATIONS) else line
+        """Return the last header that came alone: records that follow it have none."""
+        start = len(content)
+        while (at := content.rfind(b'"header"', 0, start)) >= 0:
+            start, end = content.rfind(b"\n", 0, at) + 1, content.find(b"\n", at)
+            line = content[start : end if end >= 0 else len(content)]
+            if not any(mark in line for mark in OPERATIONS):
+                return line
+        return None
 
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.collectives`, part by part; a line that was cut is a reject.

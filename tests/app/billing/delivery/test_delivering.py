@@ -22,7 +22,6 @@ from goodput_billing.statement.statement import statement
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.database import LocalStore
-from goodput_queries.errors import NoEvidenceError
 
 TODAY = datetime.now(UTC).date()
 DAY = TODAY - timedelta(2)  # closed
@@ -157,11 +156,6 @@ def test_late_evidence_makes_a_correction_that_goes_out(days, plan, post, tmp_pa
     ]  # fmt: skip
     (entry,) = past_statements(plan.folder)
     assert (entry.corrections, str(entry.accounts_cost)) == (1, "64.00")  # of the idle 80
-
-
-def test_a_day_without_evidence_is_no_statement(store, plan):
-    with pytest.raises(NoEvidenceError, match="there is no evidence of 2026-10-01"):
-        deliver(store, date(2026, 10, 1), plan)
 
 
 def at_seven(plan, **more):

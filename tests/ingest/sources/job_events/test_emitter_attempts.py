@@ -12,7 +12,6 @@ import goodput_emitter
 from goodput_emitter import Emitter
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_queries.ledger import ledger
 
 SRUN = {"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2", "SLURM_TASK_PID": str(os.getpid())}
 TORCHRUN = {
@@ -127,7 +126,7 @@ def test_a_number_that_the_job_gives_is_kept(tmp_path):
     assert attempts_of(tmp_path / "e.jsonl") == [4, 4]
 
 
-def write_two_lives(path, monkeypatch, rank):
+def write_two_lives(path, monkeypatch, rank, cluster):
     """Write a run that is restarted from its save, ten seconds an event."""
     seconds = count(1_790_000_000, 10)
     clock = SimpleNamespace(time=lambda: next(seconds), perf_counter=lambda: 0.0)
@@ -135,7 +134,7 @@ def write_two_lives(path, monkeypatch, rank):
     for name in ("_lives", "_seconds"):
         monkeypatch.setattr(goodput_emitter, name, {})
     monkeypatch.setenv("RANK", str(rank))
-    emitter = Emitter("run7", path, gpu_uuid=f"GPU-{rank}", host="node1")
+    emitter = Emitter("run7", path, gpu_uuid=f"{cluster}{rank}", host=f"{cluster}node")
     for first in (1, 3):
         with contextlib.suppress(ValueError), emitter.run():
             for number in range(first, first + 4):
@@ -145,31 +144,41 @@ def write_two_lives(path, monkeypatch, rank):
             raise ValueError("loss is nan")
 
 
-@pytest.mark.parametrize("environment", [{}, SRUN], ids=["one process", "srun"])
-def test_numbered_attempts_are_those_that_the_reader_infers(
-    new_store, tmp_path, monkeypatch, environment
-):
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    for rank in range(int(environment.get("SLURM_STEP_NUM_TASKS", 1))):
-        write_two_lives(tmp_path / f"rank{rank}.jsonl", monkeypatch, rank)
-    found = {}
-    for is_numbered in (True, False):
-        lines = [e for path in sorted(tmp_path.glob("rank*")) for e in events(path)]
-        assert all("attempt" in event for event in lines)
-        lines = lines if is_numbered else [{**event, "attempt": None} for event in lines]
-        path = tmp_path / f"{is_numbered}.jsonl"
-        path.write_text("".join(json.dumps(event) + "\n" for event in lines))
-        store = new_store()
-        ingest(store, "job-events", [path], ReadOptions(cluster="lab"))
-        store.build()
-        found[is_numbered] = (
-            store.read(
-                "select attempt, outcome, start_ms, end_ms from intermediate.int_attempts"
-            ).rows(),
-            ledger(store, by=("attempt", "gpu", "category")).rows(),
-        )
-        store.close()
+def test_numbered_attempts_are_those_that_the_reader_infers(whole_store, tmp_path, monkeypatch):
+    """Of one process and of two that srun starts, a cluster each with numbers and without."""
+    for name, environment in (("one", {}), ("srun", SRUN)):
+        for variable, value in environment.items():
+            monkeypatch.setenv(variable, value)
+        for is_numbered in (True, False):
+            cluster, lines = f"{name}-{is_numbered}", []
+            for rank in range(int(environment.get("SLURM_STEP_NUM_TASKS", 1))):
+                path = tmp_path / f"{cluster}.rank{rank}"
+                write_two_lives(path, monkeypatch, rank, cluster)
+                lines += events(path)
+            assert all("attempt" in event for event in lines)
+            lines = lines if is_numbered else [{**event, "attempt": None} for event in lines]
+            path = tmp_path / f"{cluster}.jsonl"
+            path.write_text("".join(json.dumps(event) + "\n" for event in lines))
+            ingest(whole_store, "job-events", [path], ReadOptions(cluster=cluster))
+    whole_store.build()
 
-    assert found[True] == found[False]
-    assert [attempt for attempt, *_ in found[True][0]] == [0, 1]
+    def found(cluster):
+        attempts = whole_store.read(
+            """select attempt, outcome, start_ms, end_ms from intermediate.int_attempts
+            where starts_with(run_key, $1) order by all""",
+            [f"{cluster}/"],
+        )
+        amounts = whole_store.read(
+            """select replace(gpu_uuid, $1, ''), category, attempt, pieces.start_ms, gpu_ms
+            from marts.ledger_pieces as pieces
+            left join intermediate.int_attempts using (attempt_key)
+            where starts_with(gpu_uuid, $1) order by all""",
+            [cluster],
+        )
+        return attempts.rows(), amounts.rows()
+
+    for name in ("one", "srun"):
+        attempts, amounts = found(f"{name}-True")
+        assert (attempts, amounts) == found(f"{name}-False")
+        assert [attempt for attempt, *_ in attempts] == [0, 1]
+        assert amounts

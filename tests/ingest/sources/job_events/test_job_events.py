@@ -1,10 +1,13 @@
 import json
 
 import pytest
+from tests.ingest.golden_cases import GOLDEN
 
 from goodput_ingest.formats.files import LINE_MAX_BYTES
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.job_events.otel_spans import OtelSpans
+from goodput_queries.errors import IngestError
 
 STEP = {"v": 1, "ts": 1787234549.25, "event": "step", "step": 401, "dur_s": 10.02}
 
@@ -68,3 +71,19 @@ def test_a_document_that_shows_events_is_not_a_file_of_events(store, tmp_path):
     path = write(tmp_path, "# Events", "One line is one event:", "", "as this:", STEP, "and so on.")
 
     assert ingest(store, "auto", [path], ReadOptions()).unrecognised == [str(path)]
+
+
+def test_spans_of_other_programs_are_not_recognised(tmp_path):
+    times = {"start_time": "2026-08-20T14:03:07Z", "end_time": "2026-08-20T14:03:11.5Z"}
+    span = {"name": "GET /index.html", **times, "resource": {"attributes": {"nemo.run.id": "run7"}}}
+
+    assert not OtelSpans.recognises(tmp_path, json.dumps(span).encode() + b"\n")
+
+
+def test_an_array_of_goodput_events_that_is_cut_is_refused(store, tmp_path):
+    whole = (GOLDEN / "goodput_events/cloud_logging_array/input.json").read_text()
+    path = tmp_path / "export.json"
+    path.write_text(whole[:-20])
+
+    with pytest.raises(IngestError, match="the JSON array cannot be read"):
+        ingest(store, "goodput-events", [path], ReadOptions())

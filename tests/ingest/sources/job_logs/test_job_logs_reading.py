@@ -5,7 +5,6 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from goodput_ingest.formats import files
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.job_logs import source as job_log
@@ -51,7 +50,6 @@ def read(store, folder, text, options=BERLIN):
             "x",
             "4711",
         ),
-        ("SLURM_JOB_ID=14\n", "x.log", "14"),
         ('+ declare -x SLURM_JOB_ID="14"\n', "x.log", "14"),
         ("0: {'HOME': '/', 'SLURM_JOB_ID': '14'}\n", "x.log", "14"),
         ("SLURM_ARRAY_JOB_ID=12\nSLURM_JOB_ID=14\n", "x.log", "14"),
@@ -61,35 +59,27 @@ def read(store, folder, text, options=BERLIN):
         ("SLURM_JOB_ID=4711\nwandb: Syncing run brisk-sun-7\n", "x.log", "4711"),
         ("", "slurm-4711.out", "4711"),
         ("", "pretrain-4711_3.out.gz", "4711_3"),
-        ("", "slurm-14.out", "14"),
-        ("", "slurm-14_3.out", "14_3"),
         ("", "slurm-14_3.out.1", "14_3"),
-        ("", "pretrain-14.out", "14"),
         ("", "pretrain-14_3.err", "14_3"),
         ("", "pretrain.4711.out", "4711"),
         ("", "pretrain.o4711", "4711"),
         ("", "4711.out", "4711"),
         ("", "slurm-4711-3.out", "4711"),
-        ("", "pretrain-4711-3.out", "4711"),
         ("", "pretrain-14.log", "pretrain-14"),
-        ("", "pretrain_2.out", "pretrain_2"),
         ("", "train-rank-3.out", "train-rank-3"),
         ("", "train-007.log", "train-007"),
-        ("", "pretrain.log", "pretrain"),
         ("", "pretrain.log.1", "pretrain"),
         ("", "llama3.2024.log", "llama3.2024"),
     ],
 )
-def test_the_run_is_what_the_log_says_else_what_its_name_hints(store, tmp_path, text, name, run_id):
+def test_the_run_is_what_the_log_says_else_what_its_name_hints(tmp_path, text, name, run_id):
     path = tmp_path / name
     content = (text + TEN).encode()
     path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
 
-    ingest(store, "job-log", [path], BERLIN)
+    (batch,) = JobLog(path, BERLIN).extract()
 
-    assert store.read("select distinct run_id, cluster from raw.job_events").rows() == [
-        (run_id, "alpha")
-    ]
+    assert batch.rows.select("run_id", "cluster").unique().rows() == [(run_id, "alpha")]
 
 
 @pytest.mark.parametrize(("text", "run_id"), [("", "run7"), ("SLURM_JOB_ID=4711\n", "4711")])
@@ -110,14 +100,6 @@ def test_the_job_that_the_text_names_after_the_first_event_is_not_the_runs(store
     ingest(store, "job-log", [write(tmp_path, TEN + cancelled)], BERLIN)
 
     assert store.read("select distinct run_id from raw.job_events").item() == "train"
-
-
-def test_what_one_rank_prints_counts_for_the_gang(store, tmp_path):
-    ingest(store, "job-log", [write(tmp_path, TEN)], BERLIN)
-
-    assert store.read("select distinct rank, host, extra->>'log' from raw.job_events").rows() == [
-        (None, None, "megatron")
-    ]
 
 
 # times
@@ -211,23 +193,6 @@ def test_of_very_many_lines_without_a_moment_the_last_that_is_listed_says_so(
 # lives and formats
 
 
-BEGUN = "[after megatron is initialized] datetime: 2026-08-20 14:0{}:00 \n"
-RESTARTED = (
-    "  - Cycle: 0 Event: worker_start_started Node: n1 Rank: 0 Time: 2026-08-20 11:59:00 UTC\n"
-)
-
-
-@pytest.mark.parametrize(
-    ("text", "starts"),
-    [(BEGUN.format(1) + TEN + BEGUN.format(5), 2), (RESTARTED + BEGUN.format(1) + TEN, 1)],
-    ids=["a second life", "one that the restarter and the trainer both begin"],
-)
-def test_each_life_in_a_log_begins_once(store, tmp_path, text, starts):
-    found = read(store, tmp_path, text)
-
-    assert [event for event, _ in found].count("job.start") == starts
-
-
 TITAN = "[titan] 2026-08-20 14:03:09,000 - root - INFO - step: 7  loss:  6.4  tps: 8,214\n"
 DEEPSPEED = (
     "[2026-08-20 14:03:20,900] [INFO] [logging.py:128:log_dist] [Rank 0] step=10, skipped=0\n"
@@ -261,25 +226,6 @@ def test_the_steps_of_a_log(store, tmp_path, text, steps):
 
 
 # growth and damage
-
-
-@pytest.mark.parametrize("cut", [1, 20, 60, 90])
-def test_a_line_that_is_still_being_written_says_nothing_until_it_is_whole(store, tmp_path, cut):
-    ingest(store, "job-log", [write(tmp_path, TEN[:-cut])], BERLIN)
-    ingest(store, "job-log", [write(tmp_path, TEN)], BERLIN)
-
-    assert events(store, "step, dur_s") == [(n, 1.0) for n in range(1, 11)]
-
-
-def test_what_a_part_means_depends_on_the_parts_before_it(store, tmp_path, monkeypatch):
-    """Parts of two lines: the mean of the second part's line reaches back into the first."""
-    whole = files.parts
-    monkeypatch.setattr(files, "parts", lambda path: whole(path, lines_per_part=2))
-    text = ITERATION.format(second=11, step=1) + "noise\n" + ITERATION.format(second=15, step=5)
-
-    ingest(store, "job-log", [write(tmp_path, text)], BERLIN)
-
-    assert [step for _, step in events(store)] == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from goodput_ingest.formats import files
 from goodput_ingest.formats.pci import pci_bus_id
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
@@ -106,24 +105,3 @@ def test_the_same_log_in_another_zone_is_read_again(store, tmp_path):
 )
 def test_pci_addresses_have_one_form(text, normal):
     assert pci_bus_id(text) == normal
-
-
-@pytest.mark.parametrize("lines_per_part", [1, 2, 3, 50])
-def test_a_message_goes_on_over_the_border_of_two_parts(
-    store, tmp_path, monkeypatch, lines_per_part
-):
-    whole = files.parts
-    monkeypatch.setattr(files, "parts", lambda path: whole(path, lines_per_part=lines_per_part))
-    path = write(
-        tmp_path,
-        "2025-11-18T12:00:00+0000 node7 kernel: NVRM: The NVIDIA GPU 0000:b3:00.0",
-        "                                       NVRM: (PCI ID: 10de:2330) installed has",
-        "                                       NVRM: fallen off the bus and is not responding.",
-        "2025-11-18T12:00:01+0000 node7 kernel: all is well",
-    )
-
-    read(store, path)
-
-    rows = store.read("select node, kind, pci_bus_id, ts from raw.gpu_events").rows()
-    assert rows == [("node7", "off_the_bus", "00000000:b3:00.0", datetime(2025, 11, 18, 12))]
-    assert store.read("select count(*) from raw.rejects").item() == 0

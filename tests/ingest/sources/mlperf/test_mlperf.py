@@ -37,42 +37,23 @@ def write(folder, text, name="result_0.txt"):
     return path
 
 
-def test_a_run_is_a_job_run_with_its_gpus_from_the_first_init_to_the_stop(store, tmp_path):
-    """Every rank logs the start; the earliest counts, wherever its line is."""
-    starts = "".join(mllog("init_start", at) for at in (1_000_500, 1_000_000, 1_000_200))
-    text = SYSJSON + starts + RUN.replace(mllog("init_start", 1_000_000), "")
+def test_its_gpus_exist_as_long_as_the_run_and_an_aborted_one_is_wasted(whole_store, tmp_path):
+    aborted = tmp_path / "other" / "results" / "sys" / "bert" / "result_0.txt"
+    aborted.parent.mkdir(parents=True)
+    aborted.write_text(SYSJSON + RUN.replace("success", "aborted"))
 
-    ingest(store, "auto", [write(tmp_path, text)], ReadOptions())
-
-    ((job, cluster, state, gpus, length_s),) = store.read(
-        """select job_id, cluster, state, gpus, epoch(end_at) - epoch(start_at)
-        from raw.job_runs"""
-    ).rows()
-    assert (job, cluster, state, gpus) == ("org/sys/bert/result_0", "org", "COMPLETED", 8)
-    assert length_s == 160
-
-
-def test_its_gpus_exist_as_long_as_the_run(whole_store, tmp_path):
-    ingest(whole_store, "auto", [write(tmp_path, SYSJSON + RUN)], ReadOptions())
+    paths = [write(tmp_path, SYSJSON + RUN), aborted]
+    ingest(whole_store, "auto", paths, ReadOptions())
     whole_store.build()
 
     assert whole_store.read(
-        "select category, sum(gpu_ms)::bigint from marts.ledger_scoped group by all order by all"
+        """select cluster, category, sum(gpu_ms)::bigint from marts.ledger_scoped
+        group by all order by all"""
     ).rows() == [
-        ("other_declared", 8 * 5_000),
-        ("startup", 8 * 60_000),
-        ("step_unsplit", 8 * 95_000),
-    ]
-
-
-def test_an_aborted_run_is_wasted_from_beginning_to_end(whole_store, tmp_path):
-    text = SYSJSON + RUN.replace("success", "aborted")
-
-    ingest(whole_store, "auto", [write(tmp_path, text)], ReadOptions())
-    whole_store.build()
-
-    assert whole_store.read("select distinct category from marts.ledger_scoped").rows() == [
-        ("failed_without_progress",)
+        ("org", "other_declared", 8 * 5_000),
+        ("org", "startup", 8 * 60_000),
+        ("org", "step_unsplit", 8 * 95_000),
+        ("other", "failed_without_progress", 8 * 160_000),
     ]
 
 
@@ -88,15 +69,6 @@ def test_a_run_without_a_stop_ends_with_its_last_line_until_its_log_has_grown(st
     assert end_s == 1_700_000_000 + 1085 + 20  # the median distance of its lines
     assert store.read("select state from raw.job_runs").rows() == [("COMPLETED",)]
     assert store.read("select count(*) from raw.gpus where valid_to_at is null").item() == 0
-
-
-def test_the_shells_echo_of_a_line_is_not_the_line(store, tmp_path):
-    echo = '+ echo \':::SYSJSON {"number_of_nodes": "900", "accelerators_per_node": "8"}\'\n'
-
-    ingest(store, "auto", [write(tmp_path, echo + SYSJSON + RUN)], ReadOptions())
-
-    assert store.read("select gpus from raw.job_runs").item() == 8
-    assert store.read("select count(*) from raw.rejects").item() == 0
 
 
 def test_a_log_that_does_not_describe_its_system_has_it_beside_its_results(store, tmp_path):

@@ -45,14 +45,6 @@ def test_readings_belong_to_the_run_whose_folder_they_lie_in(store, tmp_path):
     assert readings(store) == [(node, 1_000, None), (node, 3_000, 2090.0), (node, 5_000, 0.0)]
 
 
-def test_the_two_sides_of_one_power_supply_are_kept_apart(store, tmp_path):
-    sides = [write(tmp_path, SERIES, side=side) for side in ("ac", "dc")]
-
-    ingest(store, "auto", sides, ReadOptions())
-
-    assert len(readings(store)) == 6
-
-
 def test_the_networks_estimate_keeps_its_own_time_and_the_folders_name(store, tmp_path):
     text = line("interconnect_power_est", NETWORK_MS, 59570)
 
@@ -70,12 +62,3 @@ def test_outside_a_submission_the_node_has_to_be_given(store, tmp_path):
     ingest(store, "node-power", [path], ReadOptions(node="node001"))
 
     assert {node for node, _, _ in readings(store)} == {"node001"}
-
-
-def test_readings_of_one_moment_are_counted_as_repeats(store, tmp_path):
-    text = SERIES + line("power_reading", 3_000, 2000) + line("power_reading", 5_000, 0)
-
-    summary = ingest(store, "auto", [write(tmp_path, text)], ReadOptions())
-
-    assert (summary.rows, summary.rows_new, summary.repeats) == (5, 3, 2)
-    assert [power for _, _, power in readings(store)] == [None, 2090.0, 0.0]

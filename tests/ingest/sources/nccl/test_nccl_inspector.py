@@ -2,11 +2,12 @@ import json
 
 import pytest
 
-from goodput_ingest.formats import files
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.nccl.inspector import NcclInspector
+from goodput_ingest.sources.registry import recognise
+from goodput_queries.errors import IngestError
 
-MANY = 10**9
 DUMPED_US = 1795175064709880
 HEADER = {"id": "0x9af1c2d3e4", "comm_name": "dp", "rank": 2, "n_ranks": 4, "nnodes": 1}
 METADATA = {
@@ -47,11 +48,6 @@ def read(store, path):
     return ingest(store, "nccl-inspector", [path], ReadOptions())
 
 
-def reasons(store):
-    rows = store.read("select line, reason from raw.rejects order by line").rows()
-    return [(number, reason) for number, reason in rows]
-
-
 def test_numbers_that_are_missing_are_reported(whole_store, tmp_path):
     """They are the only word of what rings and samples lost; what comes twice counts once."""
     later = {"metadata": {**METADATA, "dump_timestamp_us": DUMPED_US + 5}}
@@ -78,25 +74,11 @@ def test_where_no_number_is_missing_nothing_is_reported(whole_store, tmp_path):
     assert found.is_empty()
 
 
-@pytest.mark.parametrize("lines_per_part", [1, 2, 3, 100])
-def test_records_without_a_header_take_the_last_one_that_came_alone(
-    store, tmp_path, monkeypatch, lines_per_part
-):
-    sizes = {"lines_per_part": lines_per_part, "bytes_per_part": MANY}
-    monkeypatch.setattr(files.parts, "__kwdefaults__", sizes)
+def test_the_prometheus_mode_needs_an_option_when_it_was_written(store, tmp_path):
+    path = tmp_path / "nccl_inspector_metrics_55aa8e95-02cb-59dd-8a6f-15cbd706e86e.prom"
+    labels = 'node="vm",gpu="GPU2",collective="AllGather",message_size="6-7MB"'
+    path.write_text(f"nccl_bus_bandwidth_gbs{{{labels}}} 60.5\n")
 
-    def bare(number):
-        return {"coll_perf": {**COLL, "coll_sn": number}}
-
-    def marker(rank):
-        alone = {**HEADER, "rank": rank}
-        return {"header": alone, "metadata": METADATA, "dump_stats": {"dropped": 0}}
-
-    path = write(
-        tmp_path, bare(0), marker(0), bare(1), bare(2), marker(1), bare(3), line(coll_sn=9), bare(4)
-    )
-    read(store, path)
-
-    found = store.read("select rank, sequence_number from raw.collectives order by 2").rows()
-    assert found == [(0, 1), (0, 2), (1, 3), (1, 4), (2, 9)]
-    assert reasons(store) == [(1, "header.id is missing")]
+    assert recognise(path) is NcclInspector
+    with pytest.raises(IngestError, match="--observed-at"):
+        read(store, path)

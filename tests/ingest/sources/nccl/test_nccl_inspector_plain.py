@@ -4,6 +4,7 @@ import copy
 import json
 import random
 
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -31,6 +32,7 @@ FIELDS = {
     "_algobw_gbs": 222.222222,
     "_busbw_gbs": 0.1,
 }
+EVENTS = [{"kernel_start_ts": 1_795_175_064_708_979 - n, "kernel_stop_ts": 9 + n} for n in range(3)]
 PLACES = st.sampled_from(
     [
         *(("header", name) for name in RECORD["header"]),
@@ -73,9 +75,13 @@ def text(whole):
 
 
 def is_read_alike(lines):
-    at_once = flat(b"".join(line + b"\n" for line in lines), 11)
-    one_by_one = inspector_records.read(lines, range(11, 11 + len(lines)))
-    return at_once.equals(one_by_one)
+    """Say whether lines are read alike by their layout, by their types and field by field."""
+    numbered = list(enumerate(lines, 11))
+    by_field = [inspector_records._one(x) | {"line": n} for n, x in numbered if x.strip()]
+    by_type = inspector_records.read(lines, [number for number, _ in numbered])
+    return flat(b"".join(line + b"\n" for line in lines), 11).equals(by_type) and by_type.equals(
+        pl.DataFrame(by_field, schema=inspector_records.FLAT)
+    )
 
 
 @pytest.mark.slow
@@ -112,6 +118,10 @@ def test_lines_of_several_layouts_stay_in_their_order():
         json.dumps(record()).encode(),  # blanks behind commas and colons
         text({"header": RECORD["header"], "metadata": RECORD["metadata"]}),
         text(record(event_trace_ts={"coll_start_ts": 5, "kernel_events": []})),
+        text(record(event_trace_ts={"coll_start_ts": 5, "kernel_events": EVENTS})),
+        text(record(event_trace_ts={"kernel_events": [*EVENTS, {"kernel_start_ts": None}]})),
+        text(record(coll_msg_size_bytes=2**64)),
+        text(record(coll_msg_size_bytes=10**150)),
         text(record(coll="a,b")),
         text(record()) + b"\r",
         text(record())[:99],

@@ -69,19 +69,6 @@ def test_what_is_read_live_lands_as_recorded_readings_do(store, live):
     assert store.read("select count(*) from raw.rejects").item() == 0
 
 
-def test_lines_that_were_not_loaded_come_again(live):
-    source = live(FakeNvml(FakeGpu()))
-    session = source._session()
-    session.sampler.settled.wait(PATIENCE_S)
-    first = source.poll({}, NOW)
-    batch = next(first)
-    first.close()  # the store refused the batch
-
-    tables = {again.table for again in source.poll({}, NOW)}
-
-    assert batch.table in tables
-
-
 def test_without_a_driver_a_poll_says_what_to_do(live):
     source = live(FakeNvml(init_error=fake_nvml.LIBRARY_NOT_FOUND))
 
@@ -157,27 +144,23 @@ def test_a_full_buffer_drops_the_oldest_and_keeps_what_indices_mean():
     assert (len(taken.lines), taken.lines[-1], taken.dropped) == (1 + 20, b"00049", 31)
 
 
-def test_lines_that_came_while_others_were_loaded_stay():
-    buffer = Buffer(1_000)
-    buffer.add(b"a")
-    taken = buffer.take(10)
+@pytest.mark.parametrize(
+    ("size", "lines", "taken", "left"),
+    [
+        (1_000, [b"a"], 10, [b"b"]),
+        (3, [b"a", b"b", b"c"], 2, [b"c", b"b"]),  # the new line drops the first
+    ],
+)
+def test_lines_that_came_while_others_were_loaded_stay(size, lines, taken, left):
+    buffer = Buffer(size)
+    for line in lines:
+        buffer.add(line)
+    loaded = buffer.take(taken)
     buffer.add(b"b")
 
-    buffer.forget(taken)
+    buffer.forget(loaded)
 
-    assert buffer.take(10).lines == [b"b"]
-
-
-def test_lines_dropped_while_others_were_loaded_do_not_take_newer_ones_along():
-    buffer = Buffer(3)
-    for line in (b"a", b"b", b"c"):
-        buffer.add(line)
-    taken = buffer.take(2)
-    buffer.add(b"d")  # drops a
-
-    buffer.forget(taken)
-
-    assert buffer.take(10).lines == [b"c", b"d"]
+    assert buffer.take(10).lines == left
 
 
 def test_dropped_lines_are_reported(store, live, monkeypatch):

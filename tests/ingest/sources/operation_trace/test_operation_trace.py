@@ -19,6 +19,13 @@ def evenly(_rank, _stage, _micro_batch, _step):
     return 1.0
 
 
+def operation(rank, stage, step, kind, place, begin, end):
+    return {
+        "dp_rank": rank, "stage": stage, "step": step, "optype": kind, "seq_id": place,
+        "start_ts": begin, "duration": end - begin,
+    }  # fmt: skip
+
+
 def operations(longer=evenly, steps=2):
     """Return a trace; `longer`: by which factor the compute of a worker takes longer."""
     rows = []
@@ -26,17 +33,11 @@ def operations(longer=evenly, steps=2):
         last = {(rank, stage): end for rank in (0, 1)
                 for stage, end in enumerate(_of_rank(rows, rank, step, longer))}  # fmt: skip
         reduced = [max(last[rank, stage] for rank in (0, 1)) + SYNC_S for stage in (0, 1)]
-        for (rank, stage), last_compute in last.items():
-            begin = last_compute
+        for (rank, stage), begin in last.items():
             ends = (reduced[stage], max(reduced), max(reduced))
             for kind, end in zip(AFTER, ends, strict=True):
-                rows.append(
-                    {
-                        "dp_rank": rank, "stage": stage, "step": step, "optype": kind, "seq_id": 0,
-                        "start_ts": begin, "duration": end - begin,
-                    }
-                )  # fmt: skip
-                begin = end
+                rows.append(operation(rank, stage, step, kind, 0, begin, end))
+                begin = end  # noqa: PLW2901 -- one after the other
     return pl.DataFrame(rows)
 
 
@@ -44,12 +45,7 @@ def _of_rank(rows, rank, step, longer):
     """Add a rank's compute and transfers to `rows`; return when compute of each stage ends."""
 
     def add(kind, stage, place, begin, end):
-        rows.append(
-            {
-                "dp_rank": rank, "stage": stage, "step": step, "optype": kind, "seq_id": place,
-                "start_ts": begin, "duration": end - begin,
-            }
-        )  # fmt: skip
+        rows.append(operation(rank, stage, step, kind, place, begin, end))
         return end
 
     def times(stage, micro_batch):

@@ -18,6 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.ingest.http_pages import send, serving
 from tests.until import until
 
 JSON = "application/json"
@@ -70,7 +71,6 @@ class Reply:
     headers: dict[str, str] = field(default_factory=dict)
     cut: int | None = None
     is_reset: bool = False
-    waits_for: threading.Event | None = None
     pause_s: float = 0
 
     def content(self):
@@ -140,8 +140,6 @@ def _handler(server):
             for at in range(0, len(sent), 1 if reply.pause_s else max(len(sent), 1)):
                 self.wfile.write(sent[at : at + 1] if reply.pause_s else sent)
                 threading.Event().wait(reply.pause_s)
-            if reply.waits_for is not None:
-                reply.waits_for.wait(WAIT_S)
             if reply.cut is not None:
                 self.connection.shutdown(socket.SHUT_RDWR)
                 self.close_connection = True
@@ -202,26 +200,12 @@ def exporter():
     """Give a fake exporter on a port of its own."""
     found = Exporter()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            found.scrapes += 1
-            self.send_response(500 if found.is_failing else 200)
-            self.send_header("Content-Type", "text/plain; version=0.0.4")
-            self.end_headers()
-            if not found.is_failing:
-                self.wfile.write(found.text.encode())
+    def answer(request):
+        found.scrapes += 1
+        send(request, "" if found.is_failing else found.text, 500 if found.is_failing else 200)
 
-        def log_message(self, *_):
-            """Keep quiet."""
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=http.serve_forever, args=(0.01,))
-    thread.start()
-    found.url = f"127.0.0.1:{http.server_address[1]}"
-    yield found
-    http.shutdown()
-    thread.join()
-    http.server_close()
+    with serving(answer) as found.url:
+        yield found
 
 
 @dataclass

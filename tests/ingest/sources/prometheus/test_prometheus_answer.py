@@ -34,12 +34,6 @@ def test_a_vector_has_one_point_a_series():
     assert (found.name, found.labels["a"], found.values.tolist()) == ("m", "b", [7.0])
 
 
-def test_an_empty_result_is_no_series_and_no_fault():
-    answer = parse(body())
-
-    assert (answer.series, answer.notes()) == ([], [])
-
-
 @pytest.mark.parametrize(
     ("points", "values"),
     [
@@ -70,36 +64,35 @@ def test_a_value_that_is_no_number_costs_only_its_point():
     ]
 
 
-def test_many_bad_points_of_a_series_are_counted_not_listed():
-    answer = parse(body(result(*((T + i, "x") for i in range(1000)))))
-
-    assert len(answer.notes()) == 6
-    assert answer.notes()[-1].reason == "series 1 of the answer: 1000 of its points are not numbers"
+HISTOGRAM = {"metric": {"__name__": "h"}, "histograms": [[T, {"count": "1", "sum": "2"}]]}
 
 
-def test_points_at_no_moment_are_rejected():
-    answer = parse(body(result((-1, "1"), (1e18, "2"), (T, "3"))))
+@pytest.mark.parametrize(
+    ("text", "noted"),
+    [
+        (body(), []),
+        # Thanos says so when a store did not answer: the data has holes that nobody sees
+        (
+            body(result((T, "1")), warnings=["partial response"], infos=["no suffix"]),
+            ["the server warned: partial response", "the server warned: no suffix"],
+        ),
+        (body(HISTOGRAM), ["native histograms are not read"]),
+        (
+            body(result(*((T + i, "x") for i in range(1000)))),
+            [
+                *["a point is not a number"] * 5,
+                "series 1 of the answer: 1000 of its points are not",
+            ],
+        ),
+        (body(result((-1, "1"), (1e18, "2"), (T, "3"))), ["2 of its points have no valid time"]),
+    ],
+    ids=["nothing", "warnings", "native histograms", "many bad points", "points at no moment"],
+)
+def test_what_is_noted_of_an_answer(text, noted):
+    found = [note.reason for note in parse(text).notes()]
 
-    assert answer.series[0].values.tolist() == [3.0]
-    assert "2 of its points have no valid timestamp" in answer.notes()[0].reason
-
-
-def test_warnings_and_infos_are_kept():
-    """Thanos says so when a store did not answer: the data has holes that nobody sees."""
-    answer = parse(body(result((T, "1")), warnings=["partial response"], infos=["no suffix"]))
-
-    assert [note.reason for note in answer.notes()] == [
-        "the server warned: partial response",
-        "the server warned: no suffix",
-    ]
-
-
-def test_native_histograms_are_named_as_not_read():
-    one = {"metric": {"__name__": "h"}, "histograms": [[T, {"count": "1", "sum": "2"}]]}
-
-    answer = parse(body(one))
-
-    assert "native histograms are not read" in answer.notes()[0].reason
+    assert len(found) == len(noted)
+    assert all(said in reason for said, reason in zip(noted, found, strict=True))
 
 
 @pytest.mark.parametrize(

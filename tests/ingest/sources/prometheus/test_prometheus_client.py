@@ -3,7 +3,6 @@
 import base64
 import os
 import ssl
-import threading
 from pathlib import Path
 
 import pytest
@@ -53,31 +52,24 @@ def test_a_compressed_answer_is_read(fake, compressed, reply_types):
 
 
 @pytest.mark.parametrize(
-    ("status", "error_type", "error"),
+    ("status", "error_type", "error", "is_too_much"),
     [
-        (422, "execution", "query processing would load too many samples into memory"),
-        (400, "bad_data", "exceeded maximum resolution of 11,000 points per timeseries"),
-        (400, "bad_data", "the query hit the max number of series limit"),
-        (503, "timeout", "query timed out in expression evaluation"),
+        (422, "execution", "query processing would load too many samples into memory", True),
+        (400, "bad_data", "exceeded maximum resolution of 11,000 points per timeseries", True),
+        (400, "bad_data", "the query hit the max number of series limit", True),
+        (503, "timeout", "query timed out in expression evaluation", True),
+        *((status, "execution", "found duplicate series", False) for status in (400, 422, 500)),
     ],
 )
 def test_a_query_that_is_too_much_is_distinguished_from_one_that_is_wrong(
-    ask, reply_types, status, error_type, error
+    ask, reply_types, status, error_type, error, is_too_much
 ):
     said = {"status": "error", "errorType": error_type, "error": error}
 
-    with pytest.raises(TooLargeError, match=f"status {status} .*said {error_type}: {error}"):
+    with pytest.raises(IngestError, match=f"status {status} .*said {error_type}: {error}") as got:
         ask(reply_types.Reply(said, status))
 
-
-@pytest.mark.parametrize("status", [400, 422, 500, 503])
-def test_what_the_server_says_reaches_the_reader(ask, reply_types, status):
-    said = {"status": "error", "errorType": "execution", "error": "found duplicate series"}
-
-    with pytest.raises(IngestError, match=f"status {status} .*said execution: found dup") as got:
-        ask(reply_types.Reply(said, status))
-
-    assert not isinstance(got.value, TooLargeError)
+    assert isinstance(got.value, TooLargeError) is is_too_much
 
 
 @pytest.mark.parametrize(
@@ -98,17 +90,11 @@ def test_a_refusal_without_words_gets_some(ask, reply_types, status, said):
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
-        (
-            {"body": b"<html>Prometheus</html>", "kind": "text/html"},
-            "the answer is text/html, expected JSON; url must be",
-        ),
+        ({"body": b"<html>", "kind": "text/html"}, "the answer is text/html, expected JSON; url"),
         ({"cut": 20}, "the answer broke off"),
         ({"body": b'{"status":"success","data":{"resultType":"mat'}, "truncated"),
         ({"is_reset": True}, r"http://127\.0\.0\.1:[0-9]+: the answer broke off"),
-        (
-            {"body": b"\x1f\x8b no gzip", "headers": {"Content-Encoding": "gzip"}},
-            "badly compressed",
-        ),
+        ({"body": b"no gzip", "headers": {"Content-Encoding": "gzip"}}, "badly compressed"),
     ],
     ids=["a page for people", "half a body", "half a document", "a reset", "broken compression"],
 )
@@ -123,41 +109,6 @@ def test_nobody_there_is_one_sentence():
         pytest.raises(IngestError, match=r"http://127\.0\.0\.1:1: no connection"),
     ):
         client.query("up")
-
-
-def test_a_server_that_never_answers_is_given_up(fake, reply_types):
-    never = threading.Event()
-
-    def wait(_):
-        never.wait(30)
-        return reply_types.Reply()
-
-    fake.answer = wait
-    with (
-        Client(Endpoint(url=fake.url, timeout_s=0.2)) as client,
-        pytest.raises(IngestError, match=r"no answer within 0.2 s \(timeout_s\)"),
-    ):
-        client.query("up")
-    never.set()
-
-
-def test_an_answer_that_stops_in_the_middle_is_given_up(fake, reply_types):
-    never = threading.Event()
-    fake.answer = lambda _: reply_types.Reply(cut=30, waits_for=never)
-    with (
-        Client(Endpoint(url=fake.url, timeout_s=0.2)) as client,
-        pytest.raises(IngestError, match="no answer within"),
-    ):
-        client.query("up")
-    never.set()
-
-
-def test_an_answer_that_drips_is_given_up_however_steadily_it_does(ask, reply_types):
-    """Each byte comes in time; all of them would take ten seconds."""
-    with pytest.raises(IngestError, match=r"no answer within 0.3 s \(timeout_s\)") as got:
-        ask(reply_types.Reply(b" " * 1000, pause_s=0.01), timeout_s=0.3)
-
-    assert not isinstance(got.value, TooLargeError)  # in halves it would only take twice as long
 
 
 def test_of_an_answer_that_came_in_part_less_is_asked(ask, reply_types, monkeypatch):
@@ -276,16 +227,3 @@ def test_names_of_metrics_come_through_the_api_client(fake):
 
     assert names == ["DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_POWER_USAGE", "up"]
     assert fake.asked[0].fields == {"start": "1000.000", "end": "2000.500"}
-
-
-def test_discovery_gives_up_on_a_server_that_never_answers(fake, monkeypatch):
-    never = threading.Event()
-    answer = fake.reply_to
-    monkeypatch.setattr(fake, "reply_to", lambda r: (never.wait(30), answer(r))[1])
-
-    with (
-        Discovery(Endpoint(url=fake.url, timeout_s=0.2)) as discovery,
-        pytest.raises(IngestError, match=r"no answer within 0\.2 s"),
-    ):
-        discovery.metric_names(0, 1)
-    never.set()

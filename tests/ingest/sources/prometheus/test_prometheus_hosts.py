@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 import pytest
+from tests.ingest.fake_live import reached
 
 from goodput_ingest.sources.node_exporter.live import NodeExporterLive
 from goodput_ingest.sources.prometheus import Prometheus
@@ -16,11 +17,7 @@ def now():
 
 
 def poll(store, source):
-    reached = store.read(
-        "select origin, max(window_end_at) from state.ingested "
-        "where window_end_at is not null group by origin"
-    )
-    return sum(store.load(batch).rows_new for batch in source.poll(dict(reached.rows()), now()))
+    return sum(store.load(batch).rows_new for batch in source.poll(reached(store), now()))
 
 
 def cpu_counters(store):

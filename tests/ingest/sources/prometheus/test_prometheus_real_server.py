@@ -4,6 +4,7 @@ import time
 from datetime import UTC, datetime
 
 import pytest
+from tests.ingest.fake_live import reached
 
 from goodput_ingest.sources.prometheus import Prometheus
 
@@ -32,12 +33,8 @@ def scraped(prometheus, exporter):
 
 def poll(store, server):
     """Poll as the loop does, from what the store has; the clock is the real one."""
-    reached = store.read(
-        "select origin, max(window_end_at) from state.ingested "
-        "where source = 'prometheus' and window_end_at is not null group by origin"
-    )
     now = datetime.now(UTC).replace(tzinfo=None)
-    return sum(store.load(batch).rows_new for batch in server.poll(dict(reached.rows()), now))
+    return sum(store.load(batch).rows_new for batch in server.poll(reached(store), now))
 
 
 def stored(store):
@@ -80,21 +77,6 @@ def test_the_store_has_exactly_what_the_server_has(store, prometheus, exporter, 
     assert poll(store, server) == 0
     gpus = store.read("select cluster, node, gpu_index, pci_bus_id, gpu_model from raw.gpus")
     assert gpus.rows() == [("lab", "gpu-a01", 0, "00000000:19:00.0", "NVIDIA H100 80GB HBM3")]
-
-
-def test_a_server_that_was_away_is_caught_up_with(store, prometheus, exporter, scraped):
-    server = Prometheus(url=prometheus.url, backfill_s=600, overlap_s=2, settle_s=0)
-    scraped(4)
-    poll(store, server)
-    prometheus.stop()
-    with pytest.raises(Exception, match="no connection"):
-        poll(store, server)
-    prometheus.start()
-    scraped(4)
-    settled(prometheus, exporter)
-    poll(store, server)
-
-    assert stored(store) == served(prometheus)
 
 
 def test_while_the_exporter_is_down_nothing_is_made_up(store, prometheus, exporter, scraped):

@@ -3,18 +3,15 @@
 import gzip
 import json
 import random
-from pathlib import Path
 
 import pytest
 
-from goodput_ingest.formats import files
 from goodput_ingest.prometheus_api import recorded
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.prometheus import PrometheusRecording
 from goodput_queries.errors import IngestError
 
-GOLDEN = Path(__file__).parents[2] / "golden"
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 T = 1_787_234_539.482
 
@@ -83,19 +80,6 @@ def test_reading_twice_or_overlapping_changes_nothing(read, answer):
 
     assert first.rows_by_table["gpu_samples"] == 2
     assert (again.rows_new, grown.rows_by_table["gpu_samples"]) == (0, 1)
-
-
-OTHERS = [
-    file
-    for folder in sorted(GOLDEN.iterdir())
-    if folder.name not in ("prometheus", "kubernetes")
-    for file in sorted(folder.rglob("input.*"))
-]
-
-
-@pytest.mark.parametrize("file", OTHERS, ids=lambda file: f"{file.parts[-3]}-{file.parts[-2]}")
-def test_files_of_other_sources_are_not_taken(file):
-    assert not PrometheusRecording.recognises(file, files.head(file))
 
 
 def test_answers_about_other_things_than_queries_are_not_taken(tmp_path):

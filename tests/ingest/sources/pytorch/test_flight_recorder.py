@@ -4,55 +4,24 @@ import os
 import pickle
 
 import pytest
+from tests.ingest.golden_cases import GOLDEN
 
 from goodput_ingest.formats import files
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.pytorch.flight_recorder import FlightRecorder
 from goodput_queries.errors import IngestError
 
-CREATED_NS = 1795178033719559388
+FILE = GOLDEN / "flight_recorder/a_hang_rank_0_pickled/input.rank_0"
+RECORDED = pickle.loads(FILE.read_bytes())  # noqa: S301 -- a file of ours
+GROUPS = {name: {"0": RECORDED[name]["0"]} for name in ("pg_config", "pg_status")}
 
 
-def entry(number=84, **fields):
-    return {
-        "record_id": number,
-        "pg_id": 0,
-        "process_group": ("0", "default_pg"),
-        "collective_seq_id": 45,
-        "p2p_seq_id": 0,
-        "op_id": 45,
-        "profiling_name": "nccl:all_reduce",
-        "time_created_ns": CREATED_NS,
-        "input_sizes": [[1024, 2]],
-        "input_dtypes": ["BFloat16"],
-        "output_sizes": [[1024, 2]],
-        "output_dtypes": ["BFloat16"],
-        "state": "started",
-        "time_discovered_started_ns": CREATED_NS + 15_000_000_000,
-        "time_discovered_completed_ns": None,
-        "retired": False,
-        "timeout_ms": 14000,
-        "is_p2p": False,
-        "frames": [{"name": "all_reduce", "filename": "/opt/torch/c10d.py", "line": 3068}],
-        **fields,
-    }
+def entry(**fields):
+    return {**RECORDED["entries"][-1], **fields}
 
 
 def dump(*entries, **fields):
-    return {
-        "version": "2.10",
-        "comm_lib_version": "2.28.9",
-        "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1, 2, 3]"}},
-        "pg_status": {
-            "0": {
-                "last_enqueued_collective": 45,
-                "last_started_collective": 45,
-                "last_completed_collective": 44,
-            }
-        },
-        "entries": list(entries),
-        **fields,
-    }
+    return {**RECORDED, **GROUPS, "entries": list(entries), **fields}
 
 
 def pickled(folder, value, name="nccl_trace_rank_3"):
@@ -73,11 +42,7 @@ def read(store, path, cluster=None):
 
 
 def test_json_with_numbers_as_text_and_zero_for_unknown_gives_the_same_rows(store, tmp_path):
-    status = {
-        "last_enqueued_collective": "45",
-        "last_started_collective": "45",
-        "last_completed_collective": "44",
-    }
+    status = {name: str(number) for name, number in GROUPS["pg_status"]["0"].items()}
     in_json = entry(process_group=["0", "default_pg"], time_discovered_completed_ns=0, frames=[])
     read(store, pickled(tmp_path, dump(entry(frames=[])), "a_rank_3"))
     read(store, as_json(tmp_path, dump(in_json, pg_status={"0": status}), "b_rank_3.json"))
@@ -179,7 +144,7 @@ def test_a_damaged_file_is_refused_with_a_sentence(tmp_path, name, content, why)
 
 def test_a_later_dump_of_the_process_completes_what_was_open(store, tmp_path):
     read(store, pickled(tmp_path, dump(entry())))
-    done = entry(state="completed", time_discovered_completed_ns=CREATED_NS + 16_000_000_000)
+    done = entry(state="completed", time_discovered_completed_ns=1_795_178_049_719_559_388)
     read(store, pickled(tmp_path, dump(done)))
 
     assert store.read("select state from raw.flight_records").rows() == [("completed",)]

@@ -23,20 +23,13 @@ def parsed(text, target="http://gpu-a01:8000/metrics", **given):
     return serving_rows(found.points, found.series, found.label_sets, given=Identity(**given))
 
 
-def place(text, **given):
-    return parsed(text, **given)[0].rows.row(0, named=True)
-
-
 def test_the_reference_table_is_whole():
     rows = pl.read_csv(models.reference_files()["serving_metrics"])
 
     assert set(rows["canonical"]) == CANONICAL
     assert rows.filter(pl.col("source").is_null() | (pl.col("source") == "")).is_empty()
-    assert (
-        rows.select(pl.struct("product", "name", "canonical").is_duplicated().any()).item() is False
-    )
-    kinds = dict(rows.select("canonical", "kind").unique().rows())
-    assert rows.select("canonical", "kind").n_unique() == len(kinds)
+    assert rows.select("product", "name", "canonical").is_unique().all()
+    assert rows.select("canonical", "kind").n_unique() == len(CANONICAL)
 
 
 PAGE = (
@@ -59,14 +52,11 @@ def test_a_colon_that_became_an_underscore_changes_nothing():
 
 
 def test_what_a_person_says_of_an_engine_holds_where_no_label_does():
-    found = place(
-        'vllm:num_requests_running{instance="10.0.0.7:8000"} 1\n',
-        node="gpu-a03", gpus=("0", "1"), role="decode",
-    )  # fmt: skip
+    text = 'vllm:num_requests_running{instance="10.0.0.7:8000"} 1\n'
 
-    assert found["node"] == "gpu-a03"
-    assert found["gpu_labels"] == ["0", "1"]
-    assert found["role"] == "decode"
+    found = parsed(text, node="gpu-a03", gpus=("0", "1"), role="decode")[0].rows
+
+    assert found.select("node", "gpu_labels", "role").rows() == [("gpu-a03", ["0", "1"], "decode")]
 
 
 def test_series_of_no_endpoint_are_rejected():

@@ -2,14 +2,12 @@
 
 from decimal import Decimal
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.site.rates import Rates
-from goodput_queries.errors import IngestError
 
 
 def read(folder, text):
@@ -26,13 +24,6 @@ def test_a_new_price_replaces_the_old_one_of_the_same_hour(tmp_path, store):
         ingest(store, "rates", [file], ReadOptions())
 
     assert store.read("select price_per_gpu_h from raw.rates").rows() == [(Decimal("3.000000"),)]
-
-
-def test_an_unknown_column_is_refused(tmp_path):
-    with pytest.raises(
-        IngestError, match="'price' is not known; the columns are cluster, gpu_model"
-    ):
-        read(tmp_path, "price_per_gpu_h,price\n1,1\n")
 
 
 @settings(max_examples=80, deadline=None)

@@ -58,42 +58,34 @@ def test_the_format_is_recognised_by_its_columns(tmp_path):
     assert recognise(other) is None
 
 
+NO_VALUES = [
+    ("power_w", 140_737_488_355_328.0),
+    ("power_w", 9_223_372_036_854_775_794.0),
+    ("power_w", float("inf")),
+    ("power_w", float("nan")),
+    ("memory_used_bytes", 9_223_372_036_854_775_794),
+    ("clocks_event_reasons", 9_223_372_036_854_775_792),
+    ("engine_active_ratio", 1.01),
+    ("tensor_active_ratio", 42.0),
+    ("gpu_busy_ratio", -0.5),
+]
+
+
 @pytest.mark.parametrize(
-    ("column", "value"),
+    ("column", "value", "stored", "is_flagged"),
     [
-        ("power_w", 140_737_488_355_328.0),
-        ("power_w", 9_223_372_036_854_775_794.0),
-        ("power_w", float("inf")),
-        ("power_w", float("nan")),
-        ("memory_used_bytes", 9_223_372_036_854_775_794),
-        ("clocks_event_reasons", 9_223_372_036_854_775_792),
-        ("engine_active_ratio", 1.01),
-        ("tensor_active_ratio", 42.0),
-        ("gpu_busy_ratio", -0.5),
+        *((column, value, None, True) for column, value in NO_VALUES),
+        ("sm_active_ratio", 1.00005, 1.00005, False),  # rounding
+        ("power_w", None, None, False),  # not measured
     ],
 )
-def test_what_is_no_value_becomes_null_and_is_flagged(tmp_path, column, value):
-    good = type(value)(0)
-    path = write(tmp_path, readings(2, **{column: [value, good]}))
+def test_what_is_no_value_becomes_null_and_is_flagged(tmp_path, column, value, stored, is_flagged):
+    good = type(stored or value or 1.0)(0)
 
-    rows = batches(path)[0].rows
+    rows = batches(write(tmp_path, readings(2, **{column: [value, good]})))[0].rows
 
-    assert rows[column].to_list() == [None, good]
-    assert rows["is_flagged"].to_list() == [True, False]
-
-
-def test_a_ratio_a_hair_over_one_is_rounding(tmp_path):
-    rows = batches(write(tmp_path, readings(1, sm_active_ratio=[1.00005])))[0].rows
-
-    assert rows["sm_active_ratio"].item() == 1.00005
-    assert not rows["is_flagged"].item()
-
-
-def test_unmeasured_values_are_null_without_a_flag(tmp_path):
-    rows = batches(write(tmp_path, readings(2, power_w=[None, 80.0])))[0].rows
-
-    assert rows["power_w"].to_list() == [None, 80.0]
-    assert rows["is_flagged"].to_list() == [False, False]
+    assert rows[column].to_list() == [stored, good]
+    assert rows["is_flagged"].to_list() == [is_flagged, False]
 
 
 def test_numbers_under_other_names_are_kept_one_by_one(tmp_path):

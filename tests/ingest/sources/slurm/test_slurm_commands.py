@@ -1,17 +1,19 @@
 """Slurm's commands as they are run: arguments, limits, and rejects of their answers."""
 
 import os
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 
 from goodput_ingest.sources.slurm.commands import Commands
+from goodput_ingest.sources.slurm.fields import ASKED
 from goodput_ingest.sources.slurm.live import SlurmLive
 from goodput_queries.errors import IngestError
 
 NOW = datetime.fromisoformat("2026-11-20T12:00:00")
 FIELDS = "Cluster JobID JobIDRaw State Submit"
-HEADER = "Cluster|JobID|JobIDRaw|State|Submit|Start|End|NodeList".replace("|", "\x1f")
+SEPARATOR = "\x1f"
+HEADER = "Cluster|JobID|JobIDRaw|State|Submit|Start|End|NodeList".replace("|", SEPARATOR)
 
 
 def cluster(folder, **answers):
@@ -110,6 +112,36 @@ def test_a_record_that_the_controller_does_not_know_is_rejected(tmp_path):
         "slurm: job 8 runs by the accounting, and the controller does not know it. "
         "See sacctmgr show runawayjobs."
     ]
+
+
+def test_what_is_rejected_in_each_poll_is_counted_once(store, tmp_path):
+    """Each answer differs a little from the one before, as times that have passed do."""
+    row = dict.fromkeys(ASKED, "") | {"Cluster": "lab", "JobID": "7", "JobIDRaw": "7"}
+    row |= {"State": "WOBBLING", "Submit": "soon", "ElapsedRaw": "$COUNT"}
+    count = f"COUNT=$(wc -l < {tmp_path}/calls)"
+    job = "JobId=7 JobName=x UserId=u(1) JobState=RUNNING JobState=RUNNING"
+    node = "gpu1;train;wobbly;gpu:4;$COUNT/0/0/4;100;ib;none;none;".replace(";", "\x1f")
+    folder = cluster(
+        tmp_path,
+        scontrol=f'''{count}; case "$2" in config) echo "ClusterName = lab";;
+            job) echo "{job} Priority=$COUNT"; echo "   RunTime=$COUNT";; esac''',
+        squeue="echo 7",
+        sinfo=f'{count}; echo "{node}"',
+        sacctmgr="true",
+        sacct=f'''{count}; case $1 in -e) echo {" ".join(ASKED)};; *)
+            echo "{SEPARATOR.join(ASKED)}"; echo "{SEPARATOR.join(row.values())}";; esac''',
+    )
+    source = SlurmLive(folder=str(folder))
+
+    for minute in range(2):
+        for batch in source.poll({}, NOW + timedelta(minutes=minute)):
+            store.load(batch)
+
+    reasons = store.read("select reason from raw.rejects order by 1")["reason"].to_list()
+    assert len(reasons) == 3
+    for reason, said in zip(reasons, ("soon", "job rejected", "wobbly"), strict=True):
+        assert said in reason
+    assert store.read("select sum(rejects)::int from state.ingested").item() == 3
 
 
 def test_a_reason_that_holds_a_bar_does_not_cost_the_node(tmp_path):

@@ -6,24 +6,9 @@ import pytest
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_ingest.sources.slurm.events import (
-    parse_events,
-)
-from goodput_queries.errors import IngestError
 
 UTC_ZONE = ZoneInfo("UTC")
-EVENTS = "Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User\n"
 START, END = "2026-11-20T11:42:54", "2026-11-20T11:45:09"
-
-
-def events(*rows):
-    (parsed,) = parse_events(EVENTS + "\n".join(rows), cluster=None, zone=UTC_ZONE)
-    return parsed
-
-
-def test_events_in_local_time_need_a_zone():
-    with pytest.raises(IngestError, match="--timezone"):
-        parse_events(EVENTS + f"lab||{START}|{END}||r|", cluster=None, zone=None)
 
 
 @pytest.mark.parametrize("is_reversed", [False, True])

@@ -1,11 +1,11 @@
 """Listings that Slurm's commands print with `--json`."""
 
-import copy
 import json
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.ingest.golden_cases import GOLDEN
 
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.registry import recognise
@@ -13,67 +13,8 @@ from goodput_ingest.sources.slurm import texts
 from goodput_ingest.sources.slurm.texts import Slurm
 from goodput_queries.errors import IngestError
 
-GPUS = [
-    {"type": "cpu", "name": "", "id": 1, "count": 16},
-    {"type": "energy", "name": "", "id": 3, "count": -2},
-    {"type": "gres", "name": "gpu", "id": 1001, "count": 16},
-    {"type": "gres", "name": "gpu:h100", "id": 1004, "count": 16},
-]
-
-
-def number(value):
-    return {"set": value is not None, "infinite": False, "number": value or 0}
-
-
-RECORD = {
-    "account": "nlp",
-    "association": {"account": "nlp", "cluster": "lab", "user": "bob"},
-    "array": {
-        "job_id": 0,
-        "limits": {"max": {"running": {"tasks": 0}}},
-        "task_id": number(None),
-        "task": "",
-    },
-    "cluster": "lab",
-    "comment": {"job": "run=exp42"},
-    "exit_code": {"status": ["ERROR"], "return_code": number(142), "signal": {"id": number(None)}},
-    "flags": ["STARTED_ON_SCHEDULE", "START_RECEIVED"],
-    "het": {"job_id": 0, "job_offset": number(None)},
-    "job_id": 2,
-    "kill_request_user": "",
-    "name": "llm-pretrain",
-    "nodes": "node[002-003]",
-    "partition": "gpu",
-    "qos": "normal",
-    "required": {"CPUs": 16},
-    "reservation": {"id": 0, "name": ""},
-    "restart_cnt": 1,
-    "state": {"current": ["COMPLETED"], "reason": "None"},
-    "steps": [],
-    "time": {
-        "elapsed": 17,
-        "eligible": 1795176169,
-        "end": 1795176189,
-        "limit": number(10),
-        "start": 1795176172,
-        "submission": 1795176169,
-        "suspended": 0,
-    },
-    "tres": {"allocated": GPUS, "requested": GPUS},
-    "user": "bob",
-}
-
-
-def changed(**changes):
-    """Return the record with changes; `time_start=0` changes time.start."""
-    record = copy.deepcopy(RECORD)
-    for name, value in changes.items():
-        outer, _, inner = name.partition("__")
-        if inner:
-            record[outer][inner] = value  # type: ignore[index]
-        else:
-            record[name] = value
-    return record
+FILE = GOLDEN / "slurm/every_field_of_sacct_json/input.txt"
+RECORD = json.loads(FILE.read_text())["jobs"][0]
 
 
 def read(folder, document, **options):
@@ -88,7 +29,7 @@ def test_a_listing_that_breaks_off_gives_what_came_before(tmp_path):
 
     found = read(tmp_path, text[: text.rindex('"job_id": 3') + 20])["job_runs"]
 
-    assert found.rows["job_id"].to_list() == ["2"]
+    assert found.rows["job_id"].to_list() == [str(RECORD["job_id"])]
     assert [reject.line for reject in found.rejects] == [2]
     assert "cut" in found.rejects[0].reason
 
@@ -120,7 +61,7 @@ def test_a_time_without_jobs_is_no_error(tmp_path):
 def test_a_long_listing_comes_in_parts(tmp_path, monkeypatch):
     monkeypatch.setattr(texts, "RECORDS_PER_PART", 2)
     file = tmp_path / "listing.json"
-    file.write_text(json.dumps({"jobs": [changed(job_id=n) for n in range(1, 6)], "meta": {}}))
+    file.write_text(json.dumps({"jobs": [RECORD | {"job_id": n} for n in range(1, 6)], "meta": {}}))
 
     batches = list(Slurm(file, ReadOptions()).extract())
 

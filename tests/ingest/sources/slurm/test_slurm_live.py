@@ -156,13 +156,9 @@ class Lab:
     def run(self, *command):
         """Return what a command printed; raises CalledProcessError where it fails."""
         done = subprocess.run(
-            command,
-            env=self.environment,
-            check=True,
-            capture_output=True,
-            text=True,
+            command, env=self.environment, check=True, capture_output=True, text=True,
             timeout=WAIT_S,
-        )
+        )  # fmt: skip
         return done.stdout
 
     def until(self, is_so):
@@ -194,19 +190,8 @@ class Lab:
 
     def accounted(self, job):
         """Return a job's state as a question for a time finds it: later than the controller."""
-        shown = self.run(
-            "sacct",
-            "-a",
-            "-X",
-            "-n",
-            "-P",
-            "-S",
-            "now-1hour",
-            "-E",
-            "now+30days",
-            "-o",
-            "JobID,State",
-        )
+        period = ("-S", "now-1hour", "-E", "now+30days")
+        shown = self.run("sacct", "-a", "-X", "-n", "-P", *period, "-o", "JobID,State")
         return dict(line.split("|") for line in shown.splitlines()).get(job, "")
 
     def stop(self):
@@ -388,7 +373,7 @@ def test_a_maintenance_that_is_cut_short_ends_when_it_did(lab, store):
     assert store.read(length, ["short"]).rows() == [(True,)]
 
 
-def test_asking_again_changes_nothing(lab, store):
+def test_asking_again_changes_nothing_and_doctor_finds_nothing_odd(lab, store):
     source, moment = SlurmLive(backfill_s=3_600), now()
     job = lab.submit("true", "--gpus=1")
     lab.until(lambda: lab.accounted(job) == "COMPLETED")
@@ -397,31 +382,9 @@ def test_asking_again_changes_nothing(lab, store):
     before = store.read("select * from raw.job_runs order by all")
     assert job in before["job_id"].to_list()
 
+    assert source.probe() == []
     assert all(store.load(batch).rows_new == 0 for batch in source.poll({}, moment))
     assert store.read("select * from raw.job_runs order by all").equals(before)
-
-
-def test_a_long_time_is_asked_for_window_by_window(lab, store):
-    job = lab.submit("true", "--gpus=1")
-    lab.until(lambda: lab.accounted(job) == "COMPLETED")
-
-    load(store, SlurmLive(backfill_s=7_200, window_s=1_000))
-
-    assert store.read("select count(*) from raw.job_runs where job_id = $1", [job]).item() == 1
-
-
-@pytest.mark.usefixtures("lab")
-@pytest.mark.parametrize("form", ["text", "json"])
-def test_a_time_without_jobs_is_no_failure(store, form):
-    """The first hour of the two lies before the lab was there."""
-    load(store, SlurmLive(form=form, backfill_s=7_200, window_s=3_600))
-
-    assert store.read("select count(*) from raw.nodes").item() == 2
-
-
-@pytest.mark.usefixtures("lab")
-def test_doctor_finds_nothing_odd():
-    assert SlurmLive().probe() == []
 
 
 def test_a_controller_that_is_gone_is_an_error_of_one_sentence(lab, monkeypatch):

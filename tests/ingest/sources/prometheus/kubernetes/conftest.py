@@ -125,7 +125,7 @@ def cluster():
     return Cluster().node("gpu-a01").node("gpu-a02")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def new_cluster():
     """Give an empty one to be made."""
     return Cluster

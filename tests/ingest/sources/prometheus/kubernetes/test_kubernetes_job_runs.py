@@ -1,5 +1,6 @@
 """Pods into job runs: whose GPUs, from when to when, how it ended."""
 
+import contextlib
 from datetime import datetime, timedelta
 
 import pytest
@@ -9,11 +10,232 @@ from goodput_ingest.source import ReadOptions
 from goodput_queries.errors import IngestError
 
 START = datetime(2026, 8, 20, 13)  # noqa: DTZ001 -- naive UTC
-JOBSET = {"label_jobset_sigs_k8s_io_jobset_name": "llm"}
+FAILED = {"ended_s": 600, "phase": "Failed", "exit_code": 137}
+REPLICA, STATEFUL = ("ReplicaSet", "serve-7c9f"), ("StatefulSet", "db")
+OTHER = {"node": "gpu-a02"}
 
 
 def at(seconds):
     return None if seconds is None else START + timedelta(seconds=seconds)
+
+
+def attempt(number, rank, **pod):
+    """Return a pod of a JobSet, by the labels of the pod."""
+    labels = {"jobset_name": "llm", "restart_attempt": f"{number}"}
+    labels = {f"label_jobset_sigs_k8s_io_{name}": value for name, value in labels.items()}
+    return {"node": f"gpu-a0{rank + 1}", "owner": ("Job", f"llm-w-{rank}"), **labels, **pod}
+
+
+def gang(**labels):
+    """Return two pods that their labels make one gang."""
+    labels = {f"label_{name}": value for name, value in labels.items()}
+    return [{"owner": ("Pod", "x"), **labels}, {**OTHER, "owner": ("", ""), **labels}]
+
+
+# pods of a namespace of their own, and what its job runs have, in the order of their submits
+CASES = {
+    "two pods of a job are one job run": (
+        [{}, {**OTHER, "bound_s": 25}],
+        [{"cluster": "k8s", "job_id": "train", "state": "RUNNING", "start_at": at(10),
+          "end_at": None, "gpus": 16, "nodes": ["gpu-a01", "gpu-a02"]}],
+    ),
+    "a succeeded pod holds nothing though its series go on": (
+        [{"ended_s": 1_200, "phase": "Succeeded", "reason": "Completed"}],
+        [{"state": "COMPLETED", "end_at": at(1_200), "elapsed_s": 1_190}],
+    ),
+    "a gang ends with its last pod": (
+        [{"ended_s": 1_200, "phase": "Succeeded"},
+         {**OTHER, "ended_s": 1_260, "phase": "Succeeded"}],
+        [{"end_at": at(1_260), "gpus": 16}],
+    ),
+    "a container that is done does not end its pod": (
+        [{"ended_s": 600, "phase": "Running"}], [{"state": "RUNNING", "end_at": None}],
+    ),
+    "a pod whose series vanish ended when it was seen last": (
+        [{"gone_s": 900}], [{"state": "CANCELLED", "end_at": at(900.482)}],
+    ),
+    "a pod that waits is demand": (
+        [{"bound_s": None}],
+        [{"state": "PENDING", "start_at": None, "gpus": 0, "gpus_requested": 8,
+          "eligible_at": at(0)}],
+    ),
+    "a gang of which one pod waits holds what it has": (
+        [{}, {"bound_s": None}],
+        [{"state": "RUNNING", "start_at": at(10), "gpus": 8, "gpus_requested": 16}],
+    ),
+    "a MIG instance is asked for by its profile": (
+        [{"gpus": 1, "resource": "nvidia_com_mig_1g_10gb"}],
+        [{"gpus": 1, "gpu_type": "1g.10gb", "alloc_tres": "nvidia_com_mig_1g_10gb=1"}],
+    ),
+    **{
+        f"a pod that failed with {reason} is {state}": (
+            [{**FAILED, "reason": reason}], [{"state": state, "exit_code": "137"}],
+        )
+        for reason, state in {
+            "Error": "FAILED", "OOMKilled": "OUT_OF_MEMORY", "DeadlineExceeded": "TIMEOUT",
+            "NodeLost": "NODE_FAIL", "UnexpectedAdmissionError": "NODE_FAIL",
+        }.items()
+    },
+    "a restart of a job is another job run": (
+        [{"ended_s": 600, "phase": "Failed", "reason": "Error"},
+         {"created_s": 640, "bound_s": 650}],
+        [{"job_id": "train", "submit_at": at(0), "end_at": at(600), "state": "FAILED"},
+         {"job_id": "train", "submit_at": at(640), "end_at": None, "state": "RUNNING"}],
+    ),
+    "a restart attempt of a JobSet is another job run of all its jobs": (
+        [pod for rank in (0, 1) for pod in (
+            attempt(0, rank, ended_s=600 + rank, phase="Failed"),
+            attempt(1, rank, created_s=600, bound_s=601 + rank),
+        )],
+        [{"job_id": "llm", "comment": "JobSet", "start_at": at(10), "end_at": at(601), "gpus": 16},
+         {"job_id": "llm", "comment": "JobSet", "start_at": at(601), "end_at": None, "gpus": 16}],
+    ),
+    **{
+        f"pods with the label {label} are a gang, with {queue} its queue": (
+            gang(**{label: "g", queue: "gold"}),
+            [{"job_id": "g", "gpus": 16, "partition": "gold"}],
+        )
+        for label, queue in {
+            "volcano_sh_job_name": "volcano_sh_queue_name",
+            "training_kubeflow_org_job_name": "kueue_x_k8s_io_queue_name",
+            "kueue_x_k8s_io_pod_group_name": "kueue_x_k8s_io_queue_name",
+            "leaderworkerset_sigs_k8s_io_name": "volcano_sh_queue_name",
+        }.items()
+    },
+    "replicas of a deployment are job runs of their own": (
+        [{"gpus": 1, "owner": REPLICA}, {"gpus": 1, "owner": REPLICA}],
+        [{"job_id": "train-0", "gpus": 1}, {"job_id": "train-1", "gpus": 1}],
+    ),
+    "pods of one name are distinguished by their uid": (
+        [{"name": "db-0", "uid": "u1", "gpus": 1, "gone_s": 600, "owner": STATEFUL},
+         {"name": "db-0", "uid": "u2", "created_s": 630, "bound_s": 640, "owner": STATEFUL}],
+        [{"job_id": "db-0", "start_at": at(10), "end_at": at(600.482)},
+         {"job_id": "db-0", "start_at": at(640), "end_at": None}],
+    ),
+    "a pod without GPUs is no job run": ([{"gpus": 0}, {"resource": "cpu", "gpus": 4}], []),
+}  # fmt: skip
+
+
+def own(namespace, name="train-0"):
+    """Return the labels of a pod's series."""
+    return {"namespace": namespace, "pod": name, "uid": f"uid-{namespace}-{name}"}
+
+
+def kubelet(cluster, namespace):
+    """Let the kubelet see the pod later: pulling its image is time of nobody else."""
+    cluster.add("kube_pod_start_time", 1_787_230_800 + 95, **own(namespace))
+
+
+def kubelet_alone(cluster, namespace):
+    kubelet(cluster, namespace)
+    cluster.series = [
+        one
+        for one in cluster.series
+        if one["metric"].get("namespace") != namespace
+        or one["metric"]["__name__"] != "kube_pod_status_scheduled_time"
+    ]
+
+
+def disruption(metric, reason):
+    def add(cluster, namespace):
+        cluster.add(metric, 0, reason="NodeAffinity", **own(namespace))
+        cluster.add(metric, 1, reason=reason, **own(namespace))
+
+    return add
+
+
+def failed_job(cluster, namespace):
+    cluster.add(
+        "kube_job_failed", first_s=930, namespace=namespace, job_name="train", condition="true",
+        reason="DeadlineExceeded",
+    )  # fmt: skip
+
+
+def job_of_a_jobset(cluster, namespace):
+    cluster.add(
+        "kube_job_owner", namespace=namespace, job_name="train", owner_kind="JobSet",
+        owner_name="llm",
+    )  # fmt: skip
+
+
+def containers(cluster, namespace):
+    gpu = {"resource": "nvidia_com_gpu", "unit": "integer", "node": "gpu-a01", **own(namespace)}
+    cluster.add("kube_pod_container_resource_requests", 1, container="side", **gpu)
+    for name in ("warm", "check"):
+        cluster.add("kube_pod_init_container_resource_requests", 3, container=name, **gpu)
+
+
+def renamed(cluster, namespace):
+    """Without honor_labels `pod` and `namespace` are those of kube-state-metrics itself."""
+    for series in cluster.series:
+        metric = series["metric"]
+        if metric.get("namespace") == namespace:
+            for name in ("namespace", "pod", "node", "uid"):
+                if name in metric:
+                    metric[f"exported_{name}"] = metric[name]
+                    metric[name] = f"kube-state-metrics-{name}"
+
+
+# a pod, what else there is about it, and what its job run has
+MORE = {
+    "a hold begins when the pod is bound": ({}, kubelet, {"start_at": at(10)}),
+    "without a scheduled time the kubelet's counts": ({}, kubelet_alone, {"start_at": at(95)}),
+    **{
+        f"a pod disrupted by {reason} is {state}": (
+            {"ended_s": 600, "phase": "Failed", "reason": "Error"},
+            disruption(f"kube_pod_status_{metric}", reason),
+            {"state": state},
+        )
+        for metric, reason, state in (
+            ("disruption_reason", "PreemptionByScheduler", "PREEMPTED"),
+            ("disruption_reason", "DeletionByTaintManager", "NODE_FAIL"),
+            ("reason", "Evicted", "FAILED"),
+            ("reason", "Shutdown", "NODE_FAIL"),
+        )
+    },
+    "a job reports how it ended after its pods have gone": (
+        {"gone_s": 900}, failed_job, {"state": "TIMEOUT", "reason": "DeadlineExceeded"},
+    ),
+    "a job made by a JobSet is its gang where pod labels are not allowed": (
+        {}, job_of_a_jobset, {"job_id": "llm", "comment": "JobSet"},
+    ),
+    "containers add up and init containers do not": ({"gpus": 2}, containers, {"gpus": 3}),
+    "labels that Prometheus renamed are the pod's own": (
+        {}, renamed, {"job_id": "train", "nodes": ["gpu-a01"]},
+    ),
+}  # fmt: skip
+NAMESPACES = {name: f"ns{number}" for number, name in enumerate((*CASES, *MORE))}
+
+
+@pytest.fixture(scope="module")
+def all_cases(new_cluster, new_store, without_views, tmp_path_factory):
+    """Give a database of a cluster that has the pods of all cases, a namespace each."""
+    cluster = new_cluster().node("gpu-a01").node("gpu-a02")
+    pods = {name: pods for name, (pods, _) in CASES.items()}
+    pods |= {name: [pod] for name, (pod, _, _) in MORE.items()}
+    for name, of_case in pods.items():
+        for number, pod in enumerate(of_case):
+            cluster.pod(**{"name": f"train-{number}", "namespace": NAMESPACES[name], **pod})
+    for name, (_, add, _) in MORE.items():
+        add(cluster, NAMESPACES[name])
+    with contextlib.closing(new_store(copy_of=without_views)) as opened:
+        path = cluster.save(tmp_path_factory.mktemp("cases"))
+        ingest(opened, "kubernetes", [path], ReadOptions(cluster="k8s"))
+        yield opened
+
+
+@pytest.mark.parametrize("name", NAMESPACES)
+def test_pods_of_a_namespace_are_these_job_runs(all_cases, name):
+    expected = CASES[name][1] if name in CASES else [MORE[name][2]]
+
+    rows = all_cases.read(
+        """select * replace (split_part(job_id, '/', 2) as job_id) from raw.job_runs
+        where account = $1 and starts_with(job_id, $1) order by submit_at, job_id""",
+        [NAMESPACES[name]],
+    )
+
+    found = rows.select(*expected[0]).rows(named=True) if expected else rows.rows()
+    assert found == expected
 
 
 @pytest.fixture
@@ -26,312 +248,66 @@ def load(store, tmp_path):
     return loaded
 
 
-@pytest.fixture
-def runs(store, load):
-    """Read a cluster and return its job runs."""
+def test_a_pod_does_not_end_when_the_server_stops_watching(new_cluster, store, load):
+    load(new_cluster(until_s=900).node("gpu-a01").pod("train-0"))
 
-    def of(cluster, *columns):
-        load(cluster)
-        named = ", ".join(columns)
-        return store.read(f"select {named} from raw.job_runs order by submit_at, job_id").rows()
-
-    return of
+    assert store.read("select state, end_at from raw.job_runs").rows() == [("RUNNING", None)]
 
 
-# the pods of a job; what its one job run has
-JOBS = {
-    "two pods are one job run": (
-        [{}, {"node": "gpu-a02", "bound_s": 25}],
-        {"cluster": "k8s", "job_id": "nlp/train", "account": "nlp", "state": "RUNNING",
-         "start_at": at(10), "end_at": None, "gpus": 16, "nodes": ["gpu-a01", "gpu-a02"]},
-    ),
-    "a succeeded pod holds nothing though its series go on": (
-        [{"ended_s": 1_200, "phase": "Succeeded", "reason": "Completed"}],
-        {"state": "COMPLETED", "end_at": at(1_200), "elapsed_s": 1_190},
-    ),
-    "a gang ends with its last pod": (
-        [{"ended_s": 1_200, "phase": "Succeeded"},
-         {"node": "gpu-a02", "ended_s": 1_260, "phase": "Succeeded"}],
-        {"end_at": at(1_260), "gpus": 16},
-    ),
-    "a container that is done does not end its pod": (
-        [{"ended_s": 600, "phase": "Running"}], {"state": "RUNNING", "end_at": None},
-    ),
-    "a pod whose series vanish ended when it was seen last": (
-        [{"gone_s": 900}], {"state": "CANCELLED", "end_at": at(900.482)},
-    ),
-    "a pod that waits is demand": (
-        [{"bound_s": None}],
-        {"state": "PENDING", "start_at": None, "gpus": 0, "gpus_requested": 8,
-         "eligible_at": at(0)},
-    ),
-    "a gang of which one pod waits holds what it has": (
-        [{}, {"bound_s": None}],
-        {"state": "RUNNING", "start_at": at(10), "gpus": 8, "gpus_requested": 16},
-    ),
-    "a MIG instance is asked for by its profile": (
-        [{"gpus": 1, "resource": "nvidia_com_mig_1g_10gb"}],
-        {"gpus": 1, "gpu_type": "1g.10gb", "alloc_tres": "nvidia_com_mig_1g_10gb=1"},
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("pods", "expected"), JOBS.values(), ids=JOBS)
-def test_pods_of_a_job_are_its_job_run(cluster, runs, pods, expected):
-    for number, pod in enumerate(pods):
-        cluster.pod(f"train-{number}", **pod)
-
-    assert runs(cluster, *expected) == [tuple(expected.values())]
-
-
-def test_the_hold_begins_when_the_pod_is_bound_not_when_the_kubelet_saw_it(cluster, runs):
-    """Pulling the image is time in which nobody else could have the GPUs."""
-    cluster.pod("train-0", bound_s=10)
-    own = {"namespace": "nlp", "pod": "train-0", "uid": "uid-nlp-train-0"}
-    cluster.add("kube_pod_start_time", 1_787_230_800 + 95, **own)
-
-    assert runs(cluster, "start_at") == [(at(10),)]
-
-
-def test_without_a_scheduled_time_the_kubelets_word_counts(cluster, runs):
-    cluster.pod("train-0", bound_s=10)
-    cluster.series = [
-        s for s in cluster.series if s["metric"]["__name__"] != "kube_pod_status_scheduled_time"
-    ]
-    own = {"namespace": "nlp", "pod": "train-0", "uid": "uid-nlp-train-0"}
-    cluster.add("kube_pod_start_time", 1_787_230_800 + 95, **own)
-
-    assert runs(cluster, "start_at") == [(at(95),)]
-
-
-def test_a_pod_does_not_end_when_the_server_stops_watching(new_cluster, runs):
-    cluster = new_cluster(until_s=900).node("gpu-a01").pod("train-0")
-
-    assert runs(cluster, "state", "end_at") == [("RUNNING", None)]
-
-
-def test_a_pod_that_was_gone_after_a_hole_in_the_watching_has_no_reported_end(new_cluster, runs):
+def test_a_pod_that_was_gone_after_a_hole_in_the_watching_has_no_reported_end(
+    new_cluster, store, load
+):
     """For half an hour nobody looked: it may have run until the look before the next one."""
     cluster = new_cluster().pod("train-0", gone_s=900)
-    own = {"node": "gpu-a01", "resource": "nvidia_com_gpu"}
-    cluster.add("kube_node_status_capacity", 8, last_s=900, **own)
-    cluster.add("kube_node_status_capacity", 8, first_s=2_700, **own)
+    watched = {"node": "gpu-a01", "resource": "nvidia_com_gpu"}
+    cluster.add("kube_node_status_capacity", 8, last_s=900, **watched)
+    cluster.add("kube_node_status_capacity", 8, first_s=2_700, **watched)
+    load(cluster)
 
-    assert runs(cluster, "state", "end_at") == [("RUNNING", None)]
-
-
-@pytest.mark.parametrize(
-    ("reason", "state"),
-    [
-        ("Error", "FAILED"),
-        ("OOMKilled", "OUT_OF_MEMORY"),
-        ("DeadlineExceeded", "TIMEOUT"),
-        ("NodeLost", "NODE_FAIL"),
-        ("UnexpectedAdmissionError", "NODE_FAIL"),
-    ],
-)
-def test_why_a_pod_failed_is_a_reason_of_the_ledger(cluster, runs, reason, state):
-    cluster.pod("train-0", ended_s=600, phase="Failed", reason=reason, exit_code=137)
-
-    assert runs(cluster, "state", "exit_code") == [(state, "137")]
+    assert store.read("select state, end_at from raw.job_runs").rows() == [("RUNNING", None)]
 
 
-@pytest.mark.parametrize(
-    ("metric", "reason", "state"),
-    [
-        ("kube_pod_status_disruption_reason", "PreemptionByScheduler", "PREEMPTED"),
-        ("kube_pod_status_disruption_reason", "DeletionByTaintManager", "NODE_FAIL"),
-        ("kube_pod_status_reason", "Evicted", "FAILED"),
-        ("kube_pod_status_reason", "Shutdown", "NODE_FAIL"),
-    ],
-)
-def test_a_disruption_is_no_failure_of_the_job(cluster, runs, metric, reason, state):
-    cluster.pod("train-0", ended_s=600, phase="Failed", reason="Error")
-    own = {"namespace": "nlp", "pod": "train-0", "uid": "uid-nlp-train-0"}
-    cluster.add(metric, 0, reason="NodeAffinity", **own).add(metric, 1, reason=reason, **own)
-
-    assert runs(cluster, "state", "reason")[0][0] == state
-
-
-def test_the_job_itself_reports_how_it_ended_after_its_pods_have_gone(cluster, runs):
-    cluster.pod("train-0", gone_s=900)
+def util(cluster, uuid, pod, node="gpu-a01", first_s=0):
     cluster.add(
-        "kube_job_failed", first_s=930, namespace="nlp", job_name="train", condition="true",
-        reason="DeadlineExceeded",
+        "DCGM_FI_DEV_GPU_UTIL", 90, first_s, UUID=uuid, Hostname=node, gpu="0",
+        exported_pod=pod, exported_namespace="nlp", pod="dcgm-exporter-x", namespace="gpu-operator",
     )  # fmt: skip
 
-    assert runs(cluster, "state", "reason") == [("TIMEOUT", "DeadlineExceeded")]
 
-
-def test_a_restart_of_a_job_is_another_job_run(cluster, runs):
-    cluster.pod("train-a", ended_s=600, phase="Failed", reason="Error")
-    cluster.pod("train-b", created_s=640, bound_s=650)
-
-    assert runs(cluster, "job_id", "submit_at", "start_at", "end_at", "state") == [
-        ("nlp/train", at(0), at(10), at(600), "FAILED"),
-        ("nlp/train", at(640), at(650), None, "RUNNING"),
-    ]
-
-
-def test_a_restart_attempt_of_a_jobset_is_another_job_run_of_all_its_jobs(cluster, runs):
-    attempt = "label_jobset_sigs_k8s_io_restart_attempt"
-    for rank in (0, 1):
-        node = f"gpu-a0{rank + 1}"
-        cluster.pod(
-            f"llm-w-{rank}-a", node, ended_s=600 + rank, phase="Failed",
-            owner=("Job", f"llm-w-{rank}"), **JOBSET, **{attempt: "0"},
-        )  # fmt: skip
-        cluster.pod(
-            f"llm-w-{rank}-b", node, created_s=600, bound_s=601 + rank,
-            owner=("Job", f"llm-w-{rank}"), **JOBSET, **{attempt: "1"},
-        )  # fmt: skip
-
-    assert runs(cluster, "job_id", "job_name", "comment", "start_at", "end_at", "gpus") == [
-        ("nlp/llm", "llm", "JobSet", at(10), at(601), 16),
-        ("nlp/llm", "llm", "JobSet", at(601), None, 16),
-    ]
-
-
-def test_a_job_made_by_a_jobset_is_its_gang_where_pod_labels_are_not_allowed(cluster, runs):
-    for rank in (0, 1):
-        cluster.pod(f"llm-w-{rank}", f"gpu-a0{rank + 1}", owner=("Job", f"llm-w-{rank}"))
-        cluster.add(
-            "kube_job_owner", namespace="nlp", job_name=f"llm-w-{rank}", owner_kind="JobSet",
-            owner_name="llm",
-        )  # fmt: skip
-
-    assert runs(cluster, "job_id", "gpus", "comment") == [("nlp/llm", 16, "JobSet")]
-
-
-@pytest.mark.parametrize(
-    "labels",
-    [
-        {"label_volcano_sh_job_name": "g", "label_volcano_sh_queue_name": "gold"},
-        {"label_training_kubeflow_org_job_name": "g", "label_kueue_x_k8s_io_queue_name": "gold"},
-        {"label_kueue_x_k8s_io_pod_group_name": "g", "label_kueue_x_k8s_io_queue_name": "gold"},
-        {"label_leaderworkerset_sigs_k8s_io_name": "g", "label_volcano_sh_queue_name": "gold"},
-    ],
-)
-def test_gangs_and_queues_are_known_by_their_labels(cluster, runs, labels):
-    cluster.pod("a", owner=("Pod", "x"), **labels).pod("b", "gpu-a02", owner=("", ""), **labels)
-
-    assert runs(cluster, "job_id", "gpus", "partition") == [("nlp/g", 16, "gold")]
-
-
-def test_replicas_of_a_deployment_are_job_runs_of_their_own(cluster, runs):
-    owner = ("ReplicaSet", "serve-7c9f")
-    cluster.pod("serve-7c9f-a", gpus=1, owner=owner).pod("serve-7c9f-b", gpus=1, owner=owner)
-
-    assert runs(cluster, "job_id", "gpus") == [("nlp/serve-7c9f-a", 1), ("nlp/serve-7c9f-b", 1)]
-
-
-def test_pods_of_one_name_are_distinguished_by_their_uid(cluster, runs):
-    owner = ("StatefulSet", "db")
-    cluster.pod("db-0", uid="u1", gpus=1, gone_s=600, owner=owner)
-    cluster.pod("db-0", uid="u2", gpus=1, created_s=630, bound_s=640, owner=owner)
-
-    assert runs(cluster, "job_id", "start_at", "end_at") == [
-        ("nlp/db-0", at(10), at(600.482)),
-        ("nlp/db-0", at(640), None),
-    ]
-
-
-def test_containers_add_up_and_init_containers_do_not(cluster, runs):
-    cluster.pod("train-0", gpus=2)
-    own = {"namespace": "nlp", "pod": "train-0", "uid": "uid-nlp-train-0", "node": "gpu-a01"}
-    gpu = {"resource": "nvidia_com_gpu", "unit": "integer"}
-    cluster.add("kube_pod_container_resource_requests", 1, container="side", **own, **gpu)
-    for name in ("warm", "check"):
-        cluster.add("kube_pod_init_container_resource_requests", 3, container=name, **own, **gpu)
-
-    assert runs(cluster, "gpus") == [(3,)]
-
-
-def test_a_pod_without_gpus_is_nobodys_business(cluster, runs):
-    cluster.pod("web-0", gpus=0).pod("db-0", resource="cpu", gpus=4)
-
-    assert runs(cluster, "job_id") == []
-
-
-def test_labels_that_prometheus_renamed_are_the_pods_own(cluster, runs):
-    """Without honor_labels `pod` and `namespace` are those of kube-state-metrics itself."""
-    cluster.pod("train-0")
-    for series in cluster.series:
-        metric = series["metric"]
-        for name in ("namespace", "pod", "node", "uid"):
-            if name in metric:
-                metric[f"exported_{name}"] = metric[name]
-                metric[name] = f"kube-state-metrics-{name}"
-
-    assert runs(cluster, "job_id", "nodes") == [("nlp/train", ["gpu-a01"])]
-
-
-def test_a_share_of_a_gpu_is_held_as_one_of_the_nodes_shares(cluster, store, load):
+def test_holds_name_the_gpus_where_telemetry_carries_the_pod_with_as_many(cluster, store, load):
+    """Labels are missing now and then, and linger half an hour after a pod has gone."""
+    for number in range(3, 7):
+        cluster.node(f"gpu-a0{number}")
     cluster.node("gpu-s01", 4, label_nvidia_com_gpu_replicas="4", label_nvidia_com_gpu_count="1")
-    cluster.pod("serve-0", "gpu-s01", gpus=1)
+    cluster.pod("whole", "gpu-a03", gpus=2, owner=("", ""))
+    util(cluster, "GPU-1", "whole", "gpu-a03")
+    util(cluster, "GPU-2", "whole", "gpu-a03")
+    cluster.pod("few", "gpu-a04", gpus=2, owner=("", ""))
+    util(cluster, "GPU-3", "few", "gpu-a04")
+    cluster.pod("ended", "gpu-a05", gpus=1, ended_s=600, phase="Succeeded", owner=("", ""))
+    util(cluster, "GPU-4", "ended", "gpu-a05")
+    util(cluster, "GPU-9", "ended", "gpu-a05", first_s=900)
+    cluster.pod("gang-0", gpus=4).pod("gang-1", gpus=2).pod("gang-2", "gpu-a02")
+    cluster.pod("share", "gpu-s01", gpus=1, owner=("", ""))
 
     load(cluster)
 
-    assert store.read("select gpus, gpus_requested from raw.job_runs").rows() == [(1, 1)]
-    assert store.read("select node, gpus from raw.holds").rows() == [("gpu-s01", 1)]
+    assert store.read("select node, gpu_uuid, gpus, method from raw.holds order by all").rows() == [
+        ("gpu-a01", None, 6, "pod"),
+        ("gpu-a02", None, 8, "pod"),
+        ("gpu-a03", "GPU-1", None, "pod"),
+        ("gpu-a03", "GPU-2", None, "pod"),
+        ("gpu-a04", None, 2, "pod"),
+        ("gpu-a05", "GPU-4", None, "pod"),
+        ("gpu-s01", None, 1, "pod"),
+    ]
     nodes = store.read("select gpus, gres from raw.nodes where node = 'gpu-s01'").rows()
     assert nodes == [(1, "nvidia_com_gpu=4")]
 
 
-def test_holds_are_numbers_per_node_where_nobody_names_the_gpus(cluster, store, load):
-    cluster.pod("train-0", gpus=4).pod("train-1", gpus=2).pod("train-2", "gpu-a02", gpus=8)
-
-    load(cluster)
-
-    found = store.read("select node, gpus, gpu_uuid, method from raw.holds order by node").rows()
-    assert found == [("gpu-a01", 6, None, "pod"), ("gpu-a02", 8, None, "pod")]
-
-
-def util(cluster, uuid, pod, first_s=0, last_s=None, **labels):
-    cluster.add(
-        "DCGM_FI_DEV_GPU_UTIL", 90, first_s, last_s, UUID=uuid, Hostname="gpu-a01", gpu="0",
-        exported_pod=pod, exported_namespace="nlp", pod="dcgm-exporter-x", namespace="gpu-operator",
-        **labels,
-    )  # fmt: skip
-
-
-def test_holds_name_the_gpus_where_telemetry_carries_the_pod(cluster, store, load):
-    cluster.pod("train-0", gpus=2)
-    util(cluster, "GPU-1", "train-0")
-    util(cluster, "GPU-2", "train-0")
-
-    load(cluster)
-
-    found = store.read("select node, gpu_uuid, gpu_instance, gpus from raw.holds order by all")
-    assert found.rows() == [("gpu-a01", "GPU-1", "", None), ("gpu-a01", "GPU-2", "", None)]
-
-
-def test_gpus_are_not_named_where_telemetry_carries_too_few_or_too_many(cluster, store, load):
-    """Labels are missing now and then, and linger half an hour after a pod has gone."""
-    cluster.pod("train-0", gpus=2)
-    util(cluster, "GPU-1", "train-0")
-
-    load(cluster)
-
-    assert store.read("select gpu_uuid, gpus from raw.holds").rows() == [(None, 2)]
-
-
-def test_a_label_that_lingers_names_no_gpu_of_the_next_pod(cluster, store, load):
-    cluster.pod("train-0", gpus=1, ended_s=600, phase="Succeeded")
-    util(cluster, "GPU-1", "train-0")
-    util(cluster, "GPU-9", "train-0", first_s=900)
-
-    load(cluster)
-
-    assert store.read("select gpu_uuid from raw.holds").rows() == [("GPU-1",)]
-
-
 def test_a_longer_recording_completes_the_same_job_run(new_cluster, store, load):
-    def after(until_s):
-        return new_cluster(until_s=until_s).node("gpu-a01")
-
-    load(after(600).pod("train-0"))
-    load(after(3_600).pod("train-0", ended_s=1_200, phase="Succeeded"))
+    load(new_cluster(until_s=600).node("gpu-a01").pod("train-0"))
+    load(new_cluster().node("gpu-a01").pod("train-0", ended_s=1_200, phase="Succeeded"))
 
     found = store.read("select state, start_at, end_at from raw.job_runs").rows()
     assert found == [("COMPLETED", at(10), at(1_200))]

@@ -1,7 +1,6 @@
 """Kubernetes polled through Prometheus: many polls give the rows of one query over all of it."""
 
 import contextlib
-import itertools
 from datetime import datetime, timedelta
 
 import pytest
@@ -9,7 +8,6 @@ import pytest
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.kubernetes import Kubernetes
-from goodput_queries.database import LocalStore
 from goodput_queries.errors import IngestError
 
 START = datetime(2026, 8, 20, 13)  # noqa: DTZ001 -- naive UTC
@@ -68,41 +66,43 @@ def busy(cluster):
     return cluster
 
 
-@pytest.mark.machine
-def test_many_polls_give_the_rows_of_one_look(store, busy, served, tmp_path):
-    polled = source(served(busy))
-    for minute in range(4, 65, 3):
-        poll(store, polled, minute, minute - 3 if minute > 4 else None)
+@pytest.fixture
+def whole(new_store, without_views, tmp_path):
+    """Give what reads all series of a cluster at once; return the rows of a query."""
+    with contextlib.closing(new_store(copy_of=without_views)) as opened:
 
-    with contextlib.closing(LocalStore(tmp_path / "whole.duckdb")) as whole:
-        ingest(whole, "kubernetes", [busy.save(tmp_path)], ReadOptions(cluster="k8s"))
-        for sql in (RUNS, HOLDS, STATES):
-            assert store.read(sql).rows() == whole.read(sql).rows()
+        def read(cluster):
+            ingest(opened, "kubernetes", [cluster.save(tmp_path)], ReadOptions(cluster="k8s"))
+            return [opened.read(sql).rows() for sql in (RUNS, HOLDS, STATES)]
 
-
-def test_a_process_that_restarts_doubles_nothing(store, busy, served):
-    url = served(busy)
-    poll(store, source(url), 30)
-    poll(store, source(url), 60, 25)
-
-    assert [row[0] for row in store.read(RUNS).rows()] == ["nlp/side", "nlp/train", "nlp/train"]
-    assert {row[4] for row in store.read(RUNS).rows()} == {"RUNNING", "FAILED", "COMPLETED"}
+        yield read
 
 
-def test_an_outage_of_an_hour_leaves_no_hole(store, busy, served):
+def rows(store):
+    return [store.read(sql).rows() for sql in (RUNS, HOLDS, STATES)]
+
+
+def test_polls_over_outages_and_a_restart_give_the_rows_of_one_look(
+    store, busy, served, fake, reply_types, whole
+):
+    """A pod that has gone counts for its gang; outages leave no hole, a restart no double."""
     polled = source(served(busy))
     poll(store, polled, 5)
-    poll(store, polled, 60, 5)
+    poll(store, polled, 20, 5)
+    good, fake.answer = fake.answer, lambda _: reply_types.Reply(b"", 503, "text/plain")
+    with pytest.raises(IngestError, match="status 503"):
+        poll(store, polled, 40, 20)
+    fake.answer = good
+    poll(store, polled, 50, 20)
+    poll(store, source(fake.url), 64, 50)
 
-    watched = store.read(
-        "select start_at, end_at from raw.node_states where node = '*' order by start_at"
-    ).rows()
-    assert all(a[1] >= b[0] for a, b in itertools.pairwise(watched))
-    assert watched[0][0] == START
-    assert len(store.read(RUNS)) == 3
+    found = rows(store)
+
+    assert [row[0] for row in found[0]] == ["nlp/side", "nlp/train", "nlp/train"]
+    assert found == whole(busy)
 
 
-def test_hours_are_read_an_hour_at_a_time_and_reported_as_one(new_cluster, store, served, tmp_path):
+def test_hours_are_read_an_hour_at_a_time_and_reported_as_one(new_cluster, store, served, whole):
     """What holds at the end of one window has its end in the next."""
     cluster = new_cluster(until_s=3 * 3_600).node("gpu-a01").node("gpu-a02")
     cluster.pod("train-a", ended_s=4_000, phase="Succeeded", gone_s=4_100)
@@ -115,32 +115,7 @@ def test_hours_are_read_an_hour_at_a_time_and_reported_as_one(new_cluster, store
 
     poll(store, Kubernetes(url=served(cluster), cluster="k8s", settle_s=0, lookback_s=11_400), 190)
 
-    with contextlib.closing(LocalStore(tmp_path / "whole.duckdb")) as whole:
-        ingest(whole, "kubernetes", [cluster.save(tmp_path)], ReadOptions(cluster="k8s"))
-        for sql in (RUNS, HOLDS, STATES):
-            assert store.read(sql).rows() == whole.read(sql).rows()
-
-
-def test_a_pod_that_has_gone_still_counts_for_its_gang(store, busy, served):
-    """Seen from the last minutes alone, side-0 was never there."""
-    polled = source(served(busy))
-    for minute in (20, 40, 60):
-        poll(store, polled, minute, minute - 20 if minute > 20 else None)
-
-    assert ("nlp/side", 4) in [(row[0], row[5]) for row in store.read(RUNS).rows()]
-
-
-def test_a_failure_is_one_sentence_and_loses_nothing(store, busy, served, fake, reply_types):
-    url = served(busy)
-    polled = source(url)
-    poll(store, polled, 20)
-    good, fake.answer = fake.answer, lambda _: reply_types.Reply(b"", 503, "text/plain")
-    with pytest.raises(IngestError, match="status 503"):
-        poll(store, polled, 40, 20)
-    fake.answer = good
-    poll(store, polled, 60, 20)
-
-    assert {row[4] for row in store.read(RUNS).rows()} == {"RUNNING", "FAILED", "COMPLETED"}
+    assert rows(store) == whole(cluster)
 
 
 def test_doctor_says_which_series_are_missing(fake, monkeypatch):

@@ -1,5 +1,6 @@
 """Nodes with GPUs: what they have, when they could not be used, when nobody looked."""
 
+import contextlib
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -8,88 +9,158 @@ from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 
 START = datetime(2026, 8, 20, 13)  # noqa: DTZ001 -- naive UTC
+K8S = ReadOptions(cluster="k8s")
 
 
 def at(seconds):
     return None if seconds is None else START + timedelta(seconds=seconds)
 
 
-@pytest.fixture
-def rows(store, tmp_path):
-    """Read a cluster and return rows of a table."""
-
-    def of(cluster, sql):
-        ingest(store, "kubernetes", [cluster.save(tmp_path)], ReadOptions(cluster="k8s"))
-        return store.read(sql).rows()
-
-    return of
-
-
-STATES = """select state, reason, min(start_at), case when bool_or(end_at is null) then null
-        else max(end_at) end
-    from raw.node_states where node = 'gpu-a01' group by all order by 3"""
+def ready(cluster, node):
+    """Make a node unknown from 900 s to 1,500 s."""
+    for status in ("true", "unknown"):
+        cluster.add(
+            "kube_node_status_condition",
+            lambda t, status=status: int((status == "unknown") == (900 <= t < 1_500)),
+            node=node, condition="Ready", status=status,
+        )  # fmt: skip
+    cluster.add("kube_node_status_condition", 0, node=node, condition="Ready", status="false")
 
 
-def test_a_node_has_gpus_cpus_and_memory(cluster, rows):
-    found = rows(cluster, "select node, gpus, cpus, memory_bytes from raw.nodes order by node")
+def cordoned(first_s, last_s=9_999):
+    def add(cluster, node):
+        cluster.add("kube_node_spec_unschedulable", lambda t: int(first_s <= t < last_s), node=node)
 
-    assert found == [("gpu-a01", 8, 96, 2**40), ("gpu-a02", 8, 96, 2**40)]
+    return add
 
 
-def test_nodes_without_gpus_are_left_out(cluster, rows):
+def taint(key, first_s=905, last_s=1_200):
+    def add(cluster, node):
+        effect = {"key": key, "effect": "NoSchedule"}
+        cluster.add("kube_node_spec_taint", 1, first_s, last_s, node=node, **effect)
+
+    return add
+
+
+def allocatable(cluster, node):
+    gpu = {"node": node, "resource": "nvidia_com_gpu", "unit": "integer"}
+    cluster.series = [  # in place of that of a node that is well
+        one
+        for one in cluster.series
+        if (one["metric"]["__name__"], one["metric"].get("node"))
+        != ("kube_node_status_allocatable", node)
+    ]
+    cluster.add("kube_node_status_allocatable", lambda t: 0 if t < 900 else 8, **gpu)
+
+
+UNREACHABLE, SCALED = "node.kubernetes.io/unreachable", "ToBeDeletedByClusterAutoscaler"
+# what a node's series say, and its states in the pieces of ten minutes that each poll reports alike
+STATES = {
+    "a node that is not ready is down": (
+        ready, [("down", "NotReady", 900.482, 1_200), ("down", "NotReady", 1_200, 1_500.482)],
+    ),
+    "a node that still is cordoned has no end": (
+        cordoned(3_000),
+        [("drained", "cordoned", 3_000, 3_600), ("drained", "cordoned", 3_600, None)],
+    ),
+    "a state is reported in pieces": (
+        cordoned(630, 1_900),
+        [("drained", "cordoned", 630.482, 1_200), ("drained", "cordoned", 1_200, 1_800),
+         ("drained", "cordoned", 1_800, 1_920.482)],
+    ),
+    **{
+        f"the taint {key} says that it is {state}": (
+            taint(key, 905, 1_100), [(state, f"taint {key}", 930.482, 1_110.482)],
+        )
+        for key, state in (
+            (UNREACHABLE, "down"), (SCALED, "drained"), ("karpenter.sh/disrupted", "drained"),
+        )
+    },
+    "a taint that keeps others off GPUs says nothing": (taint("nvidia.com/gpu"), []),
+    "a node with no allocatable GPU is down": (
+        allocatable,
+        [("down", "no GPU is allocatable", 0, 600),
+         ("down", "no GPU is allocatable", 600, 900.482)],
+    ),
+}  # fmt: skip
+SHARES = {f"label_nvidia_com_gpu_{name}": text for name, text in
+          {"replicas": "4", "product": "A10-SHARED"}.items()}  # fmt: skip
+# what a node shows as its capacity, its labels, the models of its GPUs
+PARTS = {
+    "slots": (2, "nvidia_com_gpu", {"label_nvidia_com_gpu_product": "H100"}, ["H100"] * 2),
+    "shares of time": (8, "nvidia_com_gpu", SHARES, ["A10"] * 2),
+    "MIG instances": (
+        14, "nvidia_com_mig_1g_10gb", {"label_nvidia_com_gpu_count": "2"}, [None] * 2,
+    ),
+    "MIG instances of an unknown number of GPUs": (14, "nvidia_com_mig_1g_10gb", {}, []),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def all_cases(new_cluster, new_store, without_views, tmp_path_factory):
+    """Give a database of a cluster in which each case is a node."""
+    cluster = new_cluster()
+    for name, (add, _) in STATES.items():
+        cluster.node(name)
+        add(cluster, name)
+    for name, (count, resource, labels, _) in PARTS.items():
+        cluster.node(name, count, resource, **labels)
+    cluster.node("with telemetry").node("gpu-s01", 4, label_nvidia_com_gpu_replicas="2")
+    cluster.add("DCGM_FI_DEV_GPU_UTIL", 5, UUID="GPU-1", Hostname="with telemetry", gpu="0")
     cluster.add("kube_node_status_capacity", 64, node="web-1", resource="cpu")
     cluster.add("kube_node_spec_unschedulable", 1, node="web-1")
+    cluster.add("kube_node_status_capacity", 1, 0, 900, node="left", resource="nvidia_com_gpu")
+    with contextlib.closing(new_store(copy_of=without_views)) as opened:
+        ingest(opened, "kubernetes", [cluster.save(tmp_path_factory.mktemp("nodes"))], K8S)
+        yield opened
 
-    assert rows(cluster, "select * from raw.nodes where node = 'web-1'") == []
-    assert rows(cluster, "select * from raw.node_states where node = 'web-1'") == []
+
+@pytest.mark.parametrize("node", STATES)
+def test_states_of_a_node(all_cases, node):
+    rows = all_cases.read(
+        """select state, reason, start_at, end_at from raw.node_states
+        where node = $1 order by start_at""",
+        [node],
+    ).rows()
+
+    assert rows == [(state, why, at(a), at(b)) for state, why, a, b in STATES[node][1]]
 
 
-def test_its_gpus_are_numbered_slots(new_cluster, rows):
-    cluster = new_cluster().node("gpu-a01", 2, label_nvidia_com_gpu_product="NVIDIA-H100-80GB-HBM3")
+@pytest.mark.parametrize("node", PARTS)
+def test_gpus_are_numbered_slots_and_parts_are_not_counted_as_gpus(all_cases, node):
+    """Time-slicing multiplies the capacity that Kubernetes shows."""
+    sql = "select gpu_uuid, slurm_index, gpu_model from raw.gpus where node = $1 order by all"
 
-    found = rows(cluster, "select gpu_uuid, node, slurm_index, gpu_model from raw.gpus order by 1")
-
-    assert found == [
-        ("gpu-a01#0", "gpu-a01", 0, "NVIDIA-H100-80GB-HBM3"),
-        ("gpu-a01#1", "gpu-a01", 1, "NVIDIA-H100-80GB-HBM3"),
+    assert all_cases.read(sql, [node]).rows() == [
+        (f"{node}#{number}", number, model) for number, model in enumerate(PARTS[node][3])
     ]
 
 
-@pytest.mark.parametrize(
-    ("count", "resource", "labels", "gpus"),
-    [
-        (8, "nvidia_com_gpu", {"replicas": "4", "product": "A10-SHARED"}, ["A10"] * 2),
-        (14, "nvidia_com_mig_1g_10gb", {"count": "2"}, [None] * 2),
-        (14, "nvidia_com_mig_1g_10gb", {}, []),
-    ],
-    ids=["shares of time", "MIG instances", "MIG instances of an unknown number of GPUs"],
-)
-def test_parts_are_not_counted_as_gpus(new_cluster, rows, count, resource, labels, gpus):
-    """Time-slicing multiplies the capacity that Kubernetes shows."""
-    said = {f"label_nvidia_com_gpu_{name}": value for name, value in labels.items()}
-    cluster = new_cluster().node("gpu-s01", count, resource, **said)
+def test_a_node_has_gpus_cpus_and_memory_and_one_without_gpus_is_left_out(all_cases):
+    columns = "select gpus, cpus, memory_bytes from raw.nodes where node ="
 
-    assert rows(cluster, "select gpu_model from raw.gpus") == [(model,) for model in gpus]
+    assert all_cases.read(f"{columns} 'with telemetry'").rows() == [(8, 96, 2**40)]
+    assert all_cases.read("from raw.nodes where node = 'web-1'").is_empty()
+    assert all_cases.read("from raw.node_states where node = 'web-1'").is_empty()
 
 
-def test_gpus_that_are_allocated_in_shares_have_these_as_parts(new_cluster, rows):
-    cluster = new_cluster().node("gpu-s01", 4, label_nvidia_com_gpu_replicas="2")
+def test_gpus_that_telemetry_names_get_no_slots_and_those_of_a_node_that_left_end(all_cases):
+    sql = "select gpu_uuid, valid_to_at from raw.gpus where node = $1"
 
-    assert rows(
-        cluster,
-        "select gpu_uuid, gpu_instance, profile, compute_slices, slices_of, slurm_index "
-        "from raw.gpu_instances order by slurm_index",
-    ) == [
+    assert all_cases.read(sql, ["with telemetry"]).rows() == [("GPU-1", None)]
+    assert all_cases.read(sql, ["left"]).rows() == [("left#0", at(900.482))]
+
+
+def test_gpus_that_are_allocated_in_shares_have_these_as_parts(all_cases):
+    assert all_cases.read(
+        """select gpu_uuid, gpu_instance, profile, compute_slices, slices_of, slurm_index
+        from raw.gpu_instances where starts_with(gpu_uuid, 'gpu-s01') order by slurm_index"""
+    ).rows() == [
         ("gpu-s01#0", "share.0/2", "shared 1/2", 1, 2, 0),
         ("gpu-s01#0", "share.1/2", "shared 1/2", 1, 2, 1),
         ("gpu-s01#1", "share.0/2", "shared 1/2", 1, 2, 2),
         ("gpu-s01#1", "share.1/2", "shared 1/2", 1, 2, 3),
     ]
-
-
-PARTS = """select gpu_instance, (epoch_ms(valid_from_at) - $1) // 1000,
-        (epoch_ms(valid_to_at) - $1) // 1000
-    from raw.gpu_instances where gpu_uuid = 'gpu-s01#0' order by 1, 2"""
 
 
 def of_replicas(cluster, replicas, first_s, last_s, resource="nvidia_com_gpu"):
@@ -101,25 +172,21 @@ def of_replicas(cluster, replicas, first_s, last_s, resource="nvidia_com_gpu"):
 
 
 def parts(store, cluster, folder):
-    ingest(store, "kubernetes", [cluster.save(folder)], ReadOptions(cluster="k8s"))
-    return store.read(PARTS, [int(at(0).replace(tzinfo=UTC).timestamp() * 1000)]).rows()
+    """Return the parts of a GPU with when they begin and end, in seconds."""
+    ingest(store, "kubernetes", [cluster.save(folder)], K8S)
+    sql = """select gpu_instance, (epoch_ms(valid_from_at) - $1) // 1000,
+            (epoch_ms(valid_to_at) - $1) // 1000
+        from raw.gpu_instances where gpu_uuid = 'gpu-s01#0' order by 1, 2"""
+    return store.read(sql, [int(at(0).replace(tzinfo=UTC).timestamp() * 1000)]).rows()
 
 
 @pytest.mark.parametrize("after", ["1", ""])
-def test_shares_end_where_the_node_hands_out_whole_gpus_again(
-    new_cluster, whole_store, tmp_path, after
-):
+def test_shares_end_where_the_node_hands_out_whole_gpus_again(new_cluster, store, tmp_path, after):
     cluster = of_replicas(new_cluster(), "2", 0, 1800, "nvidia_com_gpu_shared")
     of_replicas(cluster, after, 1830, None)
 
-    assert parts(whole_store, cluster, tmp_path) == [("share.0/2", 0, 1830), ("share.1/2", 0, 1830)]
-    assert whole_store.read("select count(*) from raw.gpus").item() == 2
-    whole_store.build()
-    ended = int(at(1830).replace(tzinfo=UTC).timestamp() * 1000) + 482
-    assert whole_store.read(
-        "select gpu_instance, coalesce(start_ms >= $1, false) from intermediate.int_gpu_units "
-        "where contains(gpu_uuid, 'gpu-s01#0') order by 1", [ended],
-    ).rows() == [("", True), ("share.0/2", False), ("share.1/2", False)]  # fmt: skip
+    assert parts(store, cluster, tmp_path) == [("share.0/2", 0, 1830), ("share.1/2", 0, 1830)]
+    assert store.read("select count(*) from raw.gpus").item() == 2
 
 
 def test_other_shares_take_the_place_of_those_before(new_cluster, store, tmp_path):
@@ -132,12 +199,14 @@ def test_other_shares_take_the_place_of_those_before(new_cluster, store, tmp_pat
 
 
 def test_shares_reported_in_one_reading_end_in_the_next(new_cluster, whole_store, tmp_path):
+    """Then the GPU is a unit of its own again."""
     for number, (first_s, turn_s) in enumerate([(0, None), (900, 1800)]):
         cluster = of_replicas(new_cluster(), "2", first_s, turn_s)
         if turn_s:
             of_replicas(cluster, "", turn_s + 30, None)
         (tmp_path / str(number)).mkdir()
         found = parts(whole_store, cluster, tmp_path / str(number))
+    whole_store.build()
 
     assert found == [
         ("share.0/2", 0, None), ("share.0/2", 900, 1830),
@@ -148,104 +217,20 @@ def test_shares_reported_in_one_reading_end_in_the_next(new_cluster, whole_store
         "where contains(gpu_uuid, 'gpu-s01#0')"
     )
     assert reported.rows() == [(2, 2)]
+    ended = int(at(1830).replace(tzinfo=UTC).timestamp() * 1000) + 482
+    assert whole_store.read(
+        "select gpu_instance, coalesce(start_ms >= $1, false) from intermediate.int_gpu_units "
+        "where contains(gpu_uuid, 'gpu-s01#0') order by 1", [ended],
+    ).rows() == [("", True), ("share.0/2", False), ("share.1/2", False)]  # fmt: skip
 
 
-def test_gpus_that_telemetry_names_get_no_slots(new_cluster, rows):
-    cluster = new_cluster().node("gpu-a01").node("gpu-a02")
-    cluster.add("DCGM_FI_DEV_GPU_UTIL", 5, UUID="GPU-1", Hostname="gpu-a01", gpu="0")
-
-    found = rows(
-        cluster, "select node, count(*), min(gpu_uuid) from raw.gpus group by 1 order by 1"
-    )
-    assert found == [("gpu-a01", 1, "GPU-1"), ("gpu-a02", 8, "gpu-a02#0")]
-
-
-def test_a_node_that_is_not_ready_is_down(cluster, rows):
-    for status in ("true", "false", "unknown"):
-        cluster.add(
-            "kube_node_status_condition",
-            lambda t, status=status: int((status == "unknown") == (900 <= t < 1_500))
-            if status != "false"
-            else 0,
-            node="gpu-a01", condition="Ready", status=status,
-        )  # fmt: skip
-
-    assert rows(cluster, STATES) == [("down", "NotReady", at(900.482), at(1_500.482))]
-
-
-def test_a_node_that_still_is_cordoned_has_no_end(cluster, rows):
-    cluster.add("kube_node_spec_unschedulable", lambda t: int(t >= 3_000), node="gpu-a01")
-
-    assert rows(cluster, STATES) == [("drained", "cordoned", at(3_000), None)]
-
-
-@pytest.mark.parametrize(
-    ("taint", "state"),
-    [
-        ("node.kubernetes.io/unreachable", "down"),
-        ("ToBeDeletedByClusterAutoscaler", "drained"),
-        ("karpenter.sh/disrupted", "drained"),
-    ],
-)
-def test_some_taints_say_that_a_node_is_not_to_be_used(cluster, rows, taint, state):
-    cluster.add(
-        "kube_node_spec_taint", 1, 905, 1_200, node="gpu-a01", key=taint, effect="NoSchedule"
-    )
-
-    assert rows(cluster, STATES) == [(state, f"taint {taint}", at(930.482), at(1_230.482))]
-
-
-def test_a_taint_that_keeps_others_off_gpus_says_nothing(cluster, rows):
-    cluster.add("kube_node_spec_taint", node="gpu-a01", key="nvidia.com/gpu", effect="NoSchedule")
-
-    assert rows(cluster, STATES) == []
-
-
-def test_a_node_with_no_allocatable_gpu_is_down(new_cluster, rows):
-    gpu = {"node": "gpu-a01", "resource": "nvidia_com_gpu", "unit": "integer"}
-    cluster = new_cluster().add("kube_node_status_capacity", 8, **gpu)
-    cluster.add("kube_node_status_allocatable", lambda t: 0 if t < 900 else 8, **gpu)
-
-    assert rows(cluster, STATES) == [("down", "no GPU is allocatable", at(0), at(900.482))]
-
-
-def test_a_state_is_reported_in_pieces_that_every_poll_reports_alike(cluster, rows):
-    cluster.add("kube_node_spec_unschedulable", lambda t: int(630 <= t < 1_900), node="gpu-a01")
-
-    found = rows(
-        cluster,
-        "select start_at, end_at from raw.node_states where node = 'gpu-a01' order by start_at",
-    )
-
-    assert found == [
-        (at(630.482), at(1_200)),
-        (at(1_200), at(1_800)),
-        (at(1_800), at(1_920.482)),
-    ]
-
-
-def test_all_nodes_were_watched_while_the_series_were_read(new_cluster, rows):
+def test_all_nodes_were_watched_while_the_series_were_read(new_cluster, store, tmp_path):
     """In the hole nothing is known of free GPUs: they are not idle, they are unknown."""
     gpu = {"node": "gpu-a01", "resource": "nvidia_com_gpu"}
     cluster = new_cluster().add("kube_node_status_capacity", 8, 0, 900, **gpu)
     cluster.add("kube_node_status_capacity", 8, 1_800, 2_100, **gpu)
+    ingest(store, "kubernetes", [cluster.save(tmp_path)], K8S)
 
-    found = rows(
-        cluster,
-        "select start_at, end_at from raw.node_states where node = '*' and state = 'up' order by 1",
-    )
-
-    assert found == [
-        (at(0), at(600)),
-        (at(600), at(900.482)),
-        (at(1_800), at(2_100.482)),
-    ]
-
-
-def test_slots_of_a_node_that_left_the_cluster_end(new_cluster, rows):
-    cluster = new_cluster().node("gpu-a02")
-    cluster.add("kube_node_status_capacity", 1, 0, 900, node="gpu-a01", resource="nvidia_com_gpu")
-
-    found = rows(cluster, "select gpu_uuid, valid_to_at from raw.gpus where node = 'gpu-a01'")
-
-    assert found == [("gpu-a01#0", at(900.482))]
+    assert store.read(
+        "select start_at, end_at from raw.node_states where node = '*' and state = 'up' order by 1"
+    ).rows() == [(at(0), at(600)), (at(600), at(900.482)), (at(1_800), at(2_100.482))]
