@@ -65,6 +65,9 @@ def _as_a_server_runs_pages():
     with pytest.MonkeyPatch.context() as patch:
         for module in (app_test, local_script_runner):
             patch.setattr(module, "ScriptCache", lambda: compiled)
+        # nobody draws a page again once findings are evaluated; flags are of tests of their own
+        patch.setattr(findings, "WAIT_S", PATIENCE_S)
+        patch.setattr(flags, "IS_EVALUATED", False)
         yield
 
 
@@ -82,18 +85,6 @@ def visit():
 
     yield visited
     st.cache_data.clear()
-
-
-@pytest.fixture(autouse=True)
-def _without_flags(monkeypatch):
-    """Evaluate no findings beside the pages: they are of tests of their own."""
-    monkeypatch.setattr(flags, "IS_EVALUATED", False)
-
-
-@pytest.fixture(autouse=True)
-def _with_findings(monkeypatch):
-    """Wait for findings: nobody draws the page again once they are evaluated."""
-    monkeypatch.setattr(findings, "WAIT_S", PATIENCE_S)
 
 
 @pytest.fixture

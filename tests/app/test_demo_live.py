@@ -3,7 +3,6 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.app.command_line import run
 
 from goodput_app import demo
 from goodput_ingest.run.ingest import ingest
@@ -92,10 +91,3 @@ def test_a_restart_goes_on_with_the_same_fleet(live):
     assert again == path
     assert tick(store, sources, 1_500) > 0
     assert last < last_reading(store) <= NOW + timedelta(seconds=1_500)
-
-
-def test_a_fleet_of_no_gpus_has_no_clock(tmp_path):
-    result = run("demo", "--live", "--gpus", "0", "--dir", str(tmp_path))
-
-    assert result.exit_code == 1
-    assert "--gpus 0: a fleet has whole nodes of 8 GPUs" in result.output

@@ -86,9 +86,7 @@ def store(two_teams, new_store):
     with contextlib.closing(new_store(copy_of=two_teams)) as opened:
         audit.record(opened, f"{COBALTS.word}user", "sign in")
         use_store(opened)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(findings, "WAIT_S", PATIENCE_S)
-            a_finding()  # what no test of a page pays for
+        a_finding()  # what no test of a page pays for
         yield opened
 
 

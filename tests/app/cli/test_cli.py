@@ -10,14 +10,6 @@ from goodput_app.cli import main
 from goodput_app.settings import settings
 from goodput_ingest.sources.job_events.job_events import JobEvents
 
-COMMANDS = [
-    *("demo", "ingest", "build", "check", "ledger", "show", "gaps", "throttling", "stragglers"),
-    *("hangs", "runs", "findings", "finding", "fixes", "objectives", "serving", "report", "adjust"),
-    *("what-if", "compare", "serve", "replay", "bundle", "collect", "notify", "doctor", "backup"),
-    *("restore", "retire", "audit", "token", "forget", "prune", "lake"),
-]
-
-
 QUESTIONS = ["build", "check", "ledger", "gaps", "throttling", "stragglers", "hangs", "runs"]
 
 
@@ -47,20 +39,12 @@ def test_a_file_that_was_read_in_by_mistake_is_taken_back(tmp_path):
     assert not (tmp_path / "fleet.duckdb.none").exists()
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help(command):
-    result = run(command, "--help")
+def test_every_command_has_help():
+    for command in main.COMMANDS:
+        result = run(command, "--help")
 
-    assert result.exit_code == 0
-    assert len(result.stdout.splitlines()) <= 32
-
-
-def test_there_are_no_other_commands():
-    assert list(main.COMMANDS) == COMMANDS
-
-
-def test_the_version_is_printed():
-    assert run("--version").stdout == "main 0.1.0\n"
+        assert result.exit_code == 0, command
+        assert len(result.stdout.splitlines()) <= 32, command
 
 
 @pytest.mark.parametrize("command", [*QUESTIONS, "show raw.gpus"])
@@ -85,15 +69,6 @@ def test_the_database_is_named_by_option_then_variable_then_settings(here, monke
     monkeypatch.setenv("GOODPUT_DB", "variable.duckdb")
     assert named() == "variable.duckdb"
     assert named("--db", "option.duckdb") == "option.duckdb"
-
-
-def test_wrong_settings_are_a_stated_failure(here):
-    (here / "goodput.toml").write_text("colour = 1\n")
-
-    result = run("build")
-
-    assert result.exit_code == 1
-    assert result.stderr.startswith("goodput.toml: there is no setting 'colour'; known: db, ")
 
 
 def test_what_was_read_in_is_summed_up(here):
@@ -203,15 +178,6 @@ def test_the_doctor_ends_with_1_and_the_problems_first_where_there_are_any(here)
     assert "goodput serve" in database["next"]
     assert "…" not in shown, "a table cuts no sentence"
     assert f"{missing}: there is no such folder to follow." in shown
-
-
-def test_reading_nothing_is_reported_and_suggests_no_next_command(here):
-    (here / "scrape.txt").touch()
-
-    result = run("ingest", "dcgm", "scrape.txt", "--format", "json")
-
-    assert (result.exit_code, json.loads(result.stdout)[0]["rows"]) == (0, 0)
-    assert result.stderr == "scrape.txt: dcgm: no row was read.\n"
 
 
 @pytest.fixture

@@ -1,12 +1,10 @@
 """The demo database is built from the sample data, once."""
 
-import contextlib
 import shutil
 
 import pytest
 
 from goodput_app import demo
-from goodput_queries.database import LocalStore
 from goodput_queries.errors import GoodputError
 
 EVENT = '{"ts": "2026-11-20T12:00:00Z", "run_id": "r1", "event": "run_start"}\n'
@@ -38,13 +36,6 @@ def test_the_demo_is_rebuilt_when_the_data_changed(tmp_path, sample_data):
 
     assert second != first
     assert list((tmp_path / "cache").iterdir()) == [second]
-
-
-def test_the_demo_is_built_already(tmp_path, sample_data):
-    path = demo.demo_database(tmp_path / "cache", sample_data=sample_data)
-
-    with contextlib.closing(LocalStore(path)) as store:
-        assert store.build().is_empty()
 
 
 def test_every_module_of_the_generator_counts_for_the_demo(tmp_path, sample_data, monkeypatch):
@@ -103,29 +94,6 @@ def test_a_wrong_recipe_is_named(sample_data, text):
 def test_missing_sample_data_are_reported(tmp_path):
     with pytest.raises(GoodputError, match="the sample data cannot be read"):
         demo.recipe(tmp_path / "nowhere")
-
-
-@pytest.mark.slow
-def test_the_fleet_is_made_once_and_is_a_cluster_of_its_own(sample_data, tmp_path, monkeypatch):
-    monkeypatch.setattr(demo, "FLEET_HOURS", 6)
-    with_fleet = demo.demo_database(tmp_path / "cache", sample_data=sample_data, gpus=64)
-
-    with contextlib.closing(LocalStore(with_fleet)) as store:
-        sizes = store.read("select cluster, gpus from marts.clusters order by gpus desc").rows()
-        serving = store.read(
-            "select pod, count(*) filter (metric = 'generation_tokens') from "
-            "staging.stg_serving_samples where cluster = 'inference' group by pod order by pod"
-        ).rows()
-        requests = store.read("select count(*) from raw.serving_requests").item()
-        rejects = store.read("select count(*) from raw.rejects where source like 'serv%'").item()
-    assert sizes[0][1] == 64
-    assert ("inference", 4) in sizes
-    assert [pod for pod, _ in serving] == ["chat-0", "chat-1"]
-    assert min(readings for _, readings in serving) > 100
-    assert requests > 500
-    assert rejects == 0
-    assert demo.demo_database(tmp_path / "cache", sample_data=sample_data, gpus=64) == with_fleet
-    assert list((tmp_path / "cache").glob("fleet-*")) == []
 
 
 def test_a_fleet_of_no_whole_nodes_is_a_stated_failure(sample_data, tmp_path):

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 from tests.app.command_line import run
-from tests.recorded_session import built
+from tests.recorded_session import CAPTURED, built
 
 from goodput_app.settings import settings
 
@@ -13,14 +13,8 @@ from goodput_app.settings import settings
 @pytest.fixture(scope="module")
 def recorded(empty_database, tmp_path_factory):
     """Give the recorded session as a file that nobody has open."""
-    path = ""
-    for store in built(
-        empty_database, tmp_path_factory, "sacct.txt", "nvml.jsonl.gz", "job_events.jsonl.gz"
-    ):
-        path = store.path
-        store.close()
-        break
-    return path
+    (store,) = built(empty_database, tmp_path_factory, *CAPTURED)  # which is closed then
+    return store.path
 
 
 def listed(path, *options):
@@ -51,27 +45,10 @@ def test_an_empty_list_counts_what_is_below_its_severity(recorded):
     assert "below it: add --severity note." in result.stderr
 
 
-def test_a_time_range_without_data_has_neither_findings_nor_fixes(recorded):
-    later = "--from", "2026-11-21", "--to", "2026-11-22"
-
-    assert listed(recorded, "--severity", "note", *later) == []
-    fixes = run("fixes", "--db", recorded, "--format", "json", *later)
-    assert json.loads(fixes.stdout) == []
-    assert "No findings in this time range (data: 2026-11-20" in fixes.stderr
-
-
 def test_an_empty_database_has_no_data_rather_than_no_findings(empty_database, tmp_path):
     path = str(shutil.copyfile(empty_database, tmp_path / "empty.duckdb"))
     for command in ("findings", "fixes"):
         assert "Nothing was ingested: " in run(command, "--db", path).output
-
-
-def test_fixes_say_what_comes_back(recorded):
-    result = run("fixes", "--db", recorded, "--format", "json", "--run", "main")
-    rows = {row["fix"]: row for row in json.loads(result.stdout)}
-
-    assert rows["feed_input"]["target"] == "research / main"
-    assert rows["feed_input"]["back_ms"] == rows["feed_input"]["gpu_ms"] > 20_000
 
 
 def test_fixes_are_sorted_by_what_comes_back_and_those_without_are_counted(recorded):
@@ -85,6 +62,18 @@ def test_fixes_are_sorted_by_what_comes_back_and_those_without_are_counted(recor
     assert f"{len(folded)} more give no GPU time back: add --all." in shown.stderr
     costs = [row["back_cost"] for row in listed if row["back_cost"] is not None]
     assert costs == sorted(costs, reverse=True)
+    (input_,) = (row for row in listed if row["fix"] == "feed_input")
+    assert input_["target"] == "research / main"
+    assert input_["back_ms"] == input_["gpu_ms"] > 20_000
+
+
+def test_a_time_range_without_data_has_no_fixes(recorded):
+    later = "--from", "2026-11-21", "--to", "2026-11-22"
+
+    fixes = run("fixes", "--db", recorded, "--format", "json", *later)
+
+    assert json.loads(fixes.stdout) == []
+    assert "No findings in this time range (data: 2026-11-20" in fixes.stderr
 
 
 def test_objectives_are_those_of_the_settings(recorded, here):

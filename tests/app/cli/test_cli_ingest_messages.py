@@ -22,21 +22,15 @@ def ingested(folder, source, name, text, *options):
     return run("ingest", source, str(path), "--db", str(folder / "one.duckdb"), *options)
 
 
-def test_a_file_of_which_every_row_is_rejected_fails(folder):
-    result = ingested(folder, "rates", "undated.csv", f"{RATES}H100,3,2026-01-01\n")
+def test_a_file_fails_where_every_row_is_rejected(folder):
+    undated, dated = "H100,3,2026-01-01\n", "H100,3,2026-01-01T00:00Z\n"
 
-    assert result.exit_code == 1
-    assert "Rejected: 1 row, see" in result.stderr
-    assert result.stderr.endswith("nothing was ingested: every row was rejected.\n")
+    none = ingested(folder, "rates", "undated.csv", RATES + undated)
+    one = ingested(folder, "rates", "mixed.csv", RATES + undated + dated)
 
-
-def test_a_file_with_one_good_row_does_not_fail(folder):
-    rows = "H100,3,2026-01-01\nH100,3,2026-01-01T00:00Z\n"
-
-    result = ingested(folder, "rates", "mixed.csv", RATES + rows)
-
-    assert result.exit_code == 0
-    assert result.stderr.startswith("Rejected: 1 row, see `goodput show raw.rejects --db ")
+    assert (none.exit_code, one.exit_code) == (1, 0)
+    assert none.stderr.endswith("nothing was ingested: every row was rejected.\n")
+    assert one.stderr.startswith("Rejected: 1 row, see `goodput show raw.rejects --db ")
 
 
 def test_an_empty_folder_is_named(folder):
@@ -139,22 +133,6 @@ def test_a_file_that_no_source_reads_names_what_would_be_read(folder, name, give
 
     assert result.exit_code == 1
     assert f"{folder / name}: {said}" in result.stderr
-
-
-def test_a_refused_file_does_not_stop_those_after_it(folder):
-    for name, text in (("a.out", STARTED + LAST_STEP.format(1, 1)), ("b.out", "hello\n")):
-        (folder / name).write_text(text)
-    (folder / "c.out").write_text(STARTED + LAST_STEP.format(2, 2))
-    paths = [str(folder / name) for name in ("a.out", "b.out", "c.out")]
-
-    result = run(
-        "ingest", "job-log", *paths, "--timezone", "UTC", "--db", str(folder / "three.duckdb")
-    )
-
-    assert result.exit_code == 1
-    assert f"skipped: {paths[1]}: no line has the log format of a known framework" in result.stderr
-    assert "1 file could not be read as job-log; all others were ingested." in result.stderr
-    assert result.stdout.split("\n")[1].split()[:3] == ["2", "4", "4"]  # files, rows, new
 
 
 def test_node_states_without_a_time_are_asked_for(folder):

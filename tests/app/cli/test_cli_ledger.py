@@ -131,11 +131,12 @@ def test_an_empty_window_is_reported_with_the_range_of_the_data(command, printed
         ("gaps", ["--cluster", "lba"], "The ledger knows no cluster lba; did you mean lab?\n"),
         ("ledger", ["--node", "x9"], "The ledger knows no node x9.\n"),
         ("runs", ["--run", "7", "--from", "2026-11-20"], "The ledger knows no run 7.\n"),
+        ("show marts.runs", ["--run", "7"], "The ledger knows no run 7.\n"),
+        ("what-if checkpoints", ["--run", "7"], "The ledger knows no run 7.\n"),
     ],
 )
 def test_a_filter_that_names_nothing_is_an_error(command, options, said):
-    """Each command resolves its filters alike: test_an_unknown_run_is_an_error_of_each_command."""
-    result = run(command, *options, "--format", "json")
+    result = run(*command.split(), *options, "--format", "json")
 
     assert (result.exit_code, result.stdout, result.stderr) == (1, "", said)
 

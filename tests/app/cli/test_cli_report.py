@@ -92,28 +92,6 @@ def test_what_cannot_be_done_is_reported_in_a_sentence(here, arguments, code, me
     assert not list(here.glob("statement-*"))
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ('idle_policy = "fair"', "expected one of none, proportional, uniform, by_quota"),
-        ('zone = "Mars/Base"', "expected a zone like Europe/Berlin"),
-        ('day_starts_at = "5 pm"', "expected like 17:00"),
-        ('day_starts_at = "17:00+02:00"', "expected like 17:00"),
-        ('currency = "EURO"', "expected an ISO 4217 code like EUR"),
-        ('organisation = " "', "'statement.organisation' is empty"),
-        ("lateness_h = -1", "is below 0"),
-        ("showback = 1", "expected true or false"),
-    ],
-)
-def test_a_wrong_setting_is_named(here, setting, message):
-    (here / "goodput.toml").write_text(f"[statement]\n{setting}\n")
-
-    result = report("--date", "2026-11-19")
-
-    assert result.exit_code == 1
-    assert message in result.stderr
-
-
 def test_time_without_a_price_is_reported_though_its_electricity_has_one(here):
     (here / "tariffs.csv").write_text("zone,from_hour,to_hour,price_per_kwh\nUTC,0,24,0.15\n")
     start = datetime(2026, 11, 19, 8, tzinfo=UTC).replace(tzinfo=None)

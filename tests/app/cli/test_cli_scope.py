@@ -70,16 +70,10 @@ def test_a_name_of_another_cluster_is_not_known_in_this_one(store):
         resolved(store, Scope(node="c1", cluster="d"))
 
 
-def test_an_unknown_run_is_an_error_of_each_command(database):
-    for command in (["runs"], ["ledger"], ["show", "marts.runs"], ["what-if", "checkpoints"]):
-        result = asked(database, *command, "--run", "nope")
-
-        assert (result.exit_code, result.stdout) == (1, "")
-        assert result.stderr.startswith("The ledger knows no run nope")
-
-
-@pytest.mark.parametrize("option", ["--run", "--node", "--team"])
-@pytest.mark.parametrize("scenario", ["halve-a-loss", "upgrade"])
+@pytest.mark.parametrize(
+    ("scenario", "option"),
+    [("halve-a-loss", "--run"), ("upgrade", "--node"), ("upgrade", "--team")],
+)
 def test_what_if_refuses_a_filter_that_it_has_no_use_for(database, scenario, option):
     result = asked(database, "what-if", scenario, option, "nlp")
 

@@ -1,9 +1,7 @@
 """`goodput doctor` on what a database holds: nothing, rejected rows only, no files of the site."""
 
-import json
 from zoneinfo import ZoneInfo
 
-from tests.app.command_line import run
 from tests.ingest.job_log_lines import ITERATION
 
 from goodput_app.cli.doctor import doctor
@@ -62,11 +60,3 @@ def test_facts_that_no_file_gave_are_named_with_the_lines_that_add_them(store, t
 
     loaded(store, "tariffs", tmp_path / "tariffs.csv", "price_per_kwh\n0.20\n")
     assert [what for what, *_ in site_findings("one.duckdb", store)] == ["node states"]
-
-
-def test_the_doctor_prints_them(store, tmp_path):
-    loaded(store, "rates", tmp_path / "rates.csv", "price_per_gpu_h\n3\n")
-    store.close()
-    result = run("doctor", "--db", store.path, "--format", "json")
-
-    assert "node states" in {row["what"] for row in json.loads(result.stdout)}

@@ -4,9 +4,8 @@ import re
 import threading
 import tomllib
 from collections import defaultdict
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import ClassVar
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -23,7 +22,6 @@ from goodput_queries.evidence.batch import Batch
 
 LABELS = '{gpu="0",UUID="GPU-6f0c1c2e-3b7a-4d51-9a0e-0d1c2b3a4f50",Hostname="n1"}'
 TENSOR = "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"
-Rows = dict[str, list[tuple[str, str, str]]]  # by what: status, found, next
 
 
 def configure(here, text):
@@ -86,34 +84,15 @@ def test_a_source_that_does_not_answer_is_a_problem_and_stops_no_other(here, exp
     assert rows["live dcgm"][0][0] == "ok"
 
 
-@dataclass(frozen=True)
-class Hanging:
-    """A source that does not come back."""
-
-    name: ClassVar[str] = "hanging"
-
-    origin: str = "a"
-    interval_s: float = 1.0
-    gate: threading.Event = field(default_factory=threading.Event)
-
-    def poll(self, *_):
-        """Yield nothing."""
-        yield from ()
-
-    def probe(self):
-        """Wait for the test to end."""
-        self.gate.wait()
-        return []
-
-
 def test_a_source_that_hangs_is_named(here, monkeypatch):
     del here
-    source = Hanging()
+    gate = threading.Event()
+    source = SimpleNamespace(name="hanging", origin="a", interval_s=1.0, probe=gate.wait)
     monkeypatch.setattr(live_sources, "configured", lambda: [Collector(source, "hanging")])
     monkeypatch.setattr(live_sources, "PATIENCE_S", 0.1)
 
     ((status, found, _),) = findings()["live hanging"]
-    source.gate.set()
+    gate.set()
 
     assert (status, found) == ("problem", "a did not answer within 0.1 s")
 

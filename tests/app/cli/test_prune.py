@@ -133,7 +133,7 @@ def recordings(tmp_path):
     """Return recordings of three days, of ten hours each, of which the last has a line of 2036."""
     day, start = 86_400, START.replace(tzinfo=UTC).timestamp()
     files = [
-        nvml_file(tmp_path, f"{n}.jsonl", [start + n * day + 60 * i for i in range(600)])
+        nvml_file(tmp_path, f"{n}.jsonl", [start + n * day + 300 * i for i in range(120)])
         for n in range(3)
     ]
     with files[2].open("a") as last:

@@ -1,10 +1,72 @@
-"""What tests of pages share: the recorded session."""
+"""What tests of pages share: the recorded session, as it was and with faults of its hardware."""
 
+import contextlib
+import shutil
+from datetime import datetime
+
+import polars as pl
 import pytest
-from tests.recorded_session import CAPTURED, built
+from tests.app.opened_page import HOSTILE
+from tests.made_once import made_once
+from tests.recorded_session import CAPTURED, SAMPLE, built
+
+from goodput_ingest.run.ingest import ingest
+from goodput_ingest.source import ReadOptions
+from goodput_queries.evidence.batch import Batch
+
+AT = datetime(2026, 11, 20, 12, 31)  # noqa: DTZ001 -- UTC
+LINK = """select 'test' as source, $1 as node, 'infiniband' as kind, '<b>mlx5_0</b>' as device,
+    '1' as port, timestamp '2026-11-20 12:31:00' + interval (n) minute as ts,
+    n not in (2, 3) as is_up, n * 1000 as rx_bytes, n as rx_drops from range(6) as minutes(n)"""
+SOCKETS = """select 'test' as source, 'lab' as cluster, '0x1' as comm_id, $1 as node, 7 as pid,
+    2 as nodes, 'NET/Socket' as transport"""
+BENCHMARKS = """select 'test' as source, 'lab' as cluster, 'b' || n as benchmark_id,
+    'AllReduce' as operation, 1073741824 as size_bytes, 'float' as dtype, 'sum' as reduction,
+    -1 as root, true as is_in_place, 0 as repeat, false as is_cpu_time,
+    3.6e11 - n * 6e10 as busbw_bytes_per_s, 4 as ranks, [$1] as nodes, 'NVIDIA H200' as gpu_model,
+    timestamp '2026-11-18' + interval (n) day as started_at from range(2) as days(n)"""
 
 
 @pytest.fixture(scope="module")
 def capture(empty_database, tmp_path_factory):
     """Give the recorded session: NVML, job events, accounting, Inspector logs of one part."""
     yield from built(empty_database, tmp_path_factory, *CAPTURED)
+
+
+@pytest.fixture(scope="module")
+def hit(empty_database, tmp_path_factory, new_store):
+    """Give the session with all its Inspector logs, which have a slow link, and with more faults.
+
+    A GPU has an Xid of a hostile message, its node is down for a moment and loses a port of a
+    hostile name; NCCL falls back to sockets. There are two benchmarks.
+    """
+
+    def make(path):
+        for store in built(empty_database, tmp_path_factory, *CAPTURED):
+            _load_faults(store)
+            store.build()
+            with store.cursor() as cursor:
+                cursor.execute("checkpoint")
+            shutil.copyfile(store.path, path)
+
+    with contextlib.closing(new_store(copy_of=made_once(tmp_path_factory, "hit", make))) as store:
+        yield store
+
+
+def _load_faults(store):
+    ingest(store, "auto", [SAMPLE / "nccl_inspector"], ReadOptions(cluster="lab"))
+    of = "select 'test' as source, cluster, node, gpu_uuid from marts.gpus"
+    gpu = store.read(f"{of} order by gpu_index limit 1")
+    xid = {"ts": AT, "ts_precision": "exact", "kind": "xid", "code": 79, "message": HOSTILE}
+    down = {"state": "down", "start_at": AT, "end_at": AT, "reason": HOSTILE}
+    of_node = [gpu["node"].item()]
+    for table, rows in {
+        "gpu_events": gpu.with_columns(**{name: pl.lit(value) for name, value in xid.items()}),
+        "node_states": gpu.drop("gpu_uuid").with_columns(
+            **{name: pl.lit(value) for name, value in down.items()}
+        ),
+        "link_samples": store.read(LINK, of_node),
+        "comm_transports": store.read(SOCKETS, of_node),
+        "nccl_benchmarks": store.read(BENCHMARKS, of_node),
+    }.items():
+        store.load(Batch(table, rows, "test", "test", table))

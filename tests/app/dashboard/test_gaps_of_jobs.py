@@ -53,10 +53,3 @@ def test_shorter_gaps_are_left_out_where_a_least_length_is_chosen(regular, visit
     shown = texts(visit(regular, "idle_gaps", least="60"))
 
     assert "11 gaps, " not in shown
-
-
-def test_a_job_without_gaps_says_so(regular, visit):
-    (run,) = regular.read("select run_key from marts.runs where job_name = 'busy'")["run_key"]
-    shown = texts(visit(regular, "idle_gaps", run=run))
-
-    assert "No gap of one second or more in this scope." in shown

@@ -47,13 +47,6 @@ def test_a_group_has_its_largest_category_and_what_was_wasted():
     assert rows.filter(category="useful")["wasted_ms"].item() == 0
 
 
-def test_a_group_names_the_parts_that_have_time():
-    rows = grouped(ledger(throttled=0), KNOWN)
-
-    slow = rows.filter(pl.col("category") == "slowdowns").row(0, named=True)
-    assert slow["definition"] == "Straggler wait"
-
-
 def test_evaluation_that_counts_is_useful():
     counted = ledger().with_columns(
         pl.when(pl.col("category") == "other_declared")

@@ -9,7 +9,7 @@ from goodput_app.dashboard import like_for_like
 from goodput_queries.scope import Scope
 
 HOUR_MS = 3_600_000
-DAY_MS, WEEK_MS = 24 * HOUR_MS, 7 * 24 * HOUR_MS
+DAY_MS = 24 * HOUR_MS
 START = 100 * DAY_MS
 DAY = Scope(from_ms=START, to_ms=START + DAY_MS)
 

@@ -15,8 +15,8 @@ from tests.until import until
 from goodput_messages.http_post import signature
 from goodput_messages.message import message
 from goodput_messages.retries import NotSentError
-from goodput_messages.send import probe, send, send_again, trial
-from goodput_messages.targets import Alertmanager, Mail, Owner, Slack, Teams, Webhook
+from goodput_messages.send import probe, send, send_again
+from goodput_messages.targets import Alertmanager, Owner, Slack, Teams, Webhook
 from goodput_queries.errors import GoodputError
 
 NOW = datetime.now(UTC).replace(microsecond=0)
@@ -104,20 +104,6 @@ def test_an_alertmanager_hands_on_each_finding_once_and_its_end_once(alertmanage
     assert probe(target, None) == alertmanager
 
 
-@pytest.mark.machine
-def test_an_alert_has_the_labels_that_routes_need(alertmanager, hook):
-    send(message("a", "open", recent(HANG), NOW_MS), Alertmanager(url=f"{alertmanager}/"), NOW)
-
-    until(lambda: handed_on(hook), "it hands on")
-    (alert,) = active(alertmanager)
-    assert alert["labels"] == {
-        "alertname": "hang", "severity": "page", "cluster": "lab", "team": "research",
-        "run": "main", "node": "n1", "finding": HANG.finding_key,
-    }  # fmt: skip
-    assert alert["annotations"]["action"] == HANG.what_to_do
-    assert alert["generatorURL"] == alert["annotations"]["link"] == HANG.url
-
-
 def test_a_webhook_is_signed_and_carries_one_key_for_all_copies(hook, monkeypatch):
     monkeypatch.setenv("SIGN", "s3cret")
     monkeypatch.setenv("TOKEN", "t0ken")
@@ -162,22 +148,6 @@ def mailing(post, **more):
     }  # fmt: skip
 
 
-def test_a_copy_of_a_mail_has_the_same_id_and_who_had_it_gets_none(post):
-    target = Mail(**mailing(post, addresses=("a@lab.example", "b@lab.example")))
-    content = message("mail", "open", (HANG,), NOW_MS)
-    post.refused["b@lab.example"] = "450 later"
-    with pytest.raises(NotSentError) as caught:
-        send(content, target, NOW)
-    post.refused.clear()
-
-    had = send(content, target, NOW, had=caught.value.recipients)
-
-    assert had == ("a@lab.example", "b@lab.example")
-    assert post.recipients == [["a@lab.example"], ["b@lab.example"]]
-    assert {one["Message-ID"] for one in post.mails} == {f"<{content.identity}@lab.example>"}
-    assert post.mails[0]["Auto-Submitted"] == "auto-generated"
-
-
 def test_the_owner_of_a_job_gets_mail_at_the_own_address(post):
     target = Owner(**mailing(post, address="{user}@lab.example", addresses={"ann": "al@x.example"}))
     of_bob = changed(IDLE, user="bob")
@@ -191,19 +161,3 @@ def test_the_owner_of_a_job_gets_mail_at_the_own_address(post):
     stranger = message("owner", "open", (IDLE,), NOW_MS, recipient="eve@evil.example")
     with pytest.raises(GoodputError, match="nothing says where user 'eve@"):
         send(stranger, target, NOW)
-
-
-def test_a_trial_is_a_message_of_each_kind(hook, post):
-    targets = [
-        Webhook(url=hook.url),
-        Alertmanager(url=hook.url),
-        Mail(**mailing(post, addresses=("a@lab.example",))),
-        Owner(**mailing(post, address="{user}@lab.example")),
-    ]
-    for target in targets:
-        content = trial(target, NOW, "ann")
-        send(content, target, NOW)
-
-    assert hook.paths == ["/", "/api/v2/alerts"]
-    assert post.recipients == [["a@lab.example"], ["ann@lab.example"]]
-    assert all("Test of a notification" in one["Subject"] for one in post.mails[:1])

@@ -184,10 +184,3 @@ def test_where_no_server_is_another_time_may_do(post, by_mail):
         send(by_mail(post))
 
     assert caught.value.is_transient
-
-
-def test_a_server_that_speaks_no_smtp_is_reported(hook, post, by_mail):
-    post.port = int(hook.url.rpartition(":")[2])
-
-    with pytest.raises(NotSentError, match=f"127.0.0.1:{post.port}"):
-        send(by_mail(post, timeout_s=1))

@@ -72,16 +72,6 @@ def test_a_server_may_ask_for_a_longer_pause_within_reason(asked_s, waited_s):
     assert pauses == [waited_s]
 
 
-def test_who_has_it_does_not_get_it_again():
-    part = NotSentError("b: later.", is_transient=True, recipients=("a",))
-    channel = Channel(part, ("c", "a", "b"))
-
-    sent = send_with_retry(channel, ("c",), Pauses())
-
-    assert channel.had == [("c",), ("c", "a")]
-    assert sent.recipients == ("c", "a", "b")
-
-
 def test_the_end_of_the_server_ends_the_waiting():
     pauses = Pauses()
     pauses.over = True

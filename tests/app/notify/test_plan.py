@@ -12,7 +12,7 @@ import pytest
 from tests.app.messages.notices import AT_MS, DOWN, HANG, HOUR_MS, IDLE, MINUTE_MS, changed
 
 from goodput_app.notify.plan import Occurrence, Seen, due
-from goodput_messages.targets import Alertmanager, Mail, Owner, Slack, Target
+from goodput_messages.targets import Alertmanager, Owner, Slack, Target
 
 if TYPE_CHECKING:
     from goodput_messages.message import Message, Notice
@@ -102,11 +102,6 @@ ROUNDS = {
         [((WORSE,), 0, [("open", ["down00000001"])]),
          ((DOWN,), 1, [("resolved", ["down00000001"])]),
          ((DOWN,), 1, [("open", ["down00000001"])])],
-    ),
-    "an open one is sent again after a time": (
-        REPEATS,
-        [((HANG,), 0, OPEN), ((HANG,), 4 * HOUR_MS - 1, []), ((HANG,), 1, AGAIN),
-         ((HANG,), HOUR_MS, [])],
     ),
     "one that gets worse is sent at once": (
         {},
@@ -215,10 +210,3 @@ def test_owners_get_what_they_can_mend_and_no_more_than_some_a_day():
     assert target.look(IDLE, HANG, third) == []
     target.sent_today.clear()  # a day later
     assert target.look(IDLE, HANG, third) == [("open", ["third"])]
-
-
-def test_mail_to_all_has_no_recipient_of_its_own():
-    target = Round(Mail(addresses=("ops@example.org",), wait_s=0.0))
-    target.look(HANG)
-
-    assert target.messages[0].recipient == ""

@@ -71,12 +71,6 @@ def test_a_page_answers_with_the_path_and_where_the_proxy_removed_it(path):
     assert SCRIPT.decode() in answer.text
 
 
-def test_a_deeper_page_leads_to_its_last_part_below_the_path():
-    answer = asked("/goodput/old/fleet")
-
-    assert (answer.status_code, answer.headers["location"]) == (307, "../fleet")
-
-
 @pytest.mark.parametrize(("base", "path"), [("/goodput", "/goodput"), ("/a/goodput", "/a/goodput")])
 def test_without_its_last_slash_the_path_leads_to_the_dashboard(base, path):
     answer = asked(path, base)

@@ -16,7 +16,6 @@ from tests.until import until
 
 import goodput_app
 from goodput_app.cli import demo, serve
-from goodput_app.server.metrics.exposition import Metrics
 from goodput_app.settings import read
 from goodput_ingest.live import status as live_status
 from goodput_ingest.live.config import collectors
@@ -290,14 +289,3 @@ def test_the_data_page_shows_how_live_sources_are_doing(store, visit):
     table = app.dataframe[0].value
     assert table["state"].tolist() == ["failing", "waiting", "stale", "late", "ok"]
     assert table["error"][0] == "it <b>cannot</b> be reached."
-
-
-def test_metrics_have_the_age_and_failures_of_live_sources(store):
-    statuses(store)
-
-    lines = Metrics(store).answer()[0].decode().splitlines()
-
-    assert 'goodput_live_source_failures{origin="of failing",source="failing"} 1.0' in lines
-    ages = [line for line in lines if line.startswith("goodput_live_source_age_seconds{")]
-    assert len(ages) == 4  # of the one that never answered there is none
-    assert any('source="late"' in line and float(line.split()[-1]) >= 25 for line in ages)

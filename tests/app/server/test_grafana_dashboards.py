@@ -134,19 +134,3 @@ def lost(given, read, place=""):
             yield from lost(one, other, f"{place}[{number}]")
     elif given != read:
         yield f"{place}: {given!r} is read as {read!r}"
-
-
-@pytest.mark.parametrize("name", DASHBOARDS)
-def test_panels_do_not_overlap(name):
-    cells = [
-        (x, y)
-        for panel in DASHBOARDS[name]["panels"]
-        for place in [panel["gridPos"]]
-        for x in range(place["x"], place["x"] + place["w"])
-        for y in range(place["y"], place["y"] + place["h"])
-    ]
-
-    assert len(cells) == len(set(cells))
-    assert max(x for x, _ in cells) < 24
-    ids = [panel["id"] for panel in DASHBOARDS[name]["panels"]]
-    assert len(ids) == len(set(ids))

@@ -40,11 +40,6 @@ def test_a_deeper_address_leads_to_the_page_of_its_last_part():
     assert (answer.status_code, answer.headers["location"]) == (307, "../../fin%20dings")
 
 
-def test_the_prefix_behind_a_proxy_is_no_level_of_the_address():
-    answer = answered("/old/deep/fin%20dings", OF_A_BROWSER, "old/deep")
-    assert (answer.status_code, SCRIPT.decode() in answer.text) == (200, True)
-
-
 @pytest.mark.parametrize(
     ("path", "text"), [("/media/a.html", STATEMENT), ("/missing", PAGE), ("/metrics", PAGE)]
 )

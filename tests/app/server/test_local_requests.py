@@ -1,22 +1,13 @@
 """Where people sign in, nothing that a proxy may have passed on counts as local."""
 
-import contextlib
 import hashlib
-import shutil
-import socket
-import subprocess
-import threading
 
-import httpx
 import pytest
-import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 from tests.app.asgi import ask
-from tests.app.receivers import free_port
-from tests.until import until
 
 from goodput_app.access.settings import AccessSettings, Member, OidcSettings, ProxySettings, Token
 from goodput_app.server import metrics_access
@@ -24,7 +15,6 @@ from goodput_app.server.allowed_hosts import AllowedHosts
 from goodput_app.server.local_request import may_be_local
 from goodput_app.server.sign_in import SignIn
 
-NGINX = shutil.which("nginx")
 HERE, OTHER = ("127.0.0.1", 1), ("10.0.0.7", 1)
 PROGRAM, OF_TEAM = "goodput_program", "goodput_of_a_team"
 MEMBERS = (Member(person="ada", teams=("nlp",)),)
@@ -141,59 +131,3 @@ def test_calls_of_the_store_that_name_a_person_are_not_local(access, headers, is
     answer = asked(access, headers, path="/api/v1/store/read", method="POST")
 
     assert answer.json() is is_local
-
-
-CONFIG = """
-daemon off; pid {folder}/pid; error_log stderr;
-events {{}}
-http {{
-  access_log off;
-  client_body_temp_path {folder}/a; proxy_temp_path {folder}/b; fastcgi_temp_path {folder}/c;
-  uwsgi_temp_path {folder}/d; scgi_temp_path {folder}/e;
-  server {{
-    listen 127.0.0.1:{port};
-    location / {{
-      proxy_pass http://127.0.0.1:{behind};
-      proxy_set_header X-Forwarded-User ada;
-    }}
-    location /silent/ {{ proxy_pass http://127.0.0.1:{behind}/; }}
-  }}
-}}
-"""
-
-
-@pytest.fixture
-def behind_nginx(tmp_path):
-    """Give the URL of an nginx with its default headers before a site that a proxy signs in."""
-    ours, port = socket.create_server(("127.0.0.1", 0)), free_port()
-    server = uvicorn.Server(uvicorn.Config(site(BY_PROXY), log_level="error"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [ours]})
-    thread.start()
-    settings = tmp_path / "nginx.conf"
-    settings.write_text(CONFIG.format(folder=tmp_path, port=port, behind=ours.getsockname()[1]))
-    process = subprocess.Popen([str(NGINX), "-c", str(settings), "-p", str(tmp_path)])
-    url = f"http://127.0.0.1:{port}"
-    try:
-        until(lambda: is_answered(url), "nginx answers")
-        yield url
-    finally:
-        process.terminate()
-        process.wait()
-        server.should_exit = True
-        thread.join()
-        ours.close()
-
-
-def is_answered(url):
-    with contextlib.suppress(httpx.TransportError):
-        return httpx.get(f"{url}/metrics").status_code != 502
-    return False
-
-
-@pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
-def test_nginx_with_its_default_headers_gets_no_metrics(behind_nginx):
-    token = {"Authorization": f"Bearer {PROGRAM}"}
-
-    assert httpx.get(f"{behind_nginx}/metrics").status_code == 403
-    assert httpx.get(f"{behind_nginx}/silent/metrics").status_code == 403
-    assert httpx.get(f"{behind_nginx}/metrics", headers=token).status_code == 200

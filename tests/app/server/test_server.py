@@ -2,11 +2,9 @@
 
 import contextlib
 import json
-import re
 import shutil
 import stat
-import threading
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import httpx
@@ -20,9 +18,6 @@ from tests.until import until
 
 from goodput_app.server import asgi as server_module
 from goodput_app.server.background import Upkeep
-from goodput_ingest.live import status as live_status
-from goodput_ingest.live.status import Status
-from goodput_ingest.live.store_lease import is_collected
 from goodput_queries.database import LocalStore
 from goodput_queries.errors import QueryError, StoreError
 from goodput_queries.evidence.batch import Batch
@@ -115,28 +110,6 @@ def test_a_query_through_the_server_is_stopped_in_time(through):
         through.read(endless, timeout_s=0.2)
 
 
-def test_many_processes_worth_of_calls_are_served_at_once(through):
-    failures = []
-
-    def work(number):
-        try:
-            for turn in range(5):
-                through.load(rows_of(f"many{number}", turn + 1, digest=str(turn)))
-                through.read("select count(*) from raw.gpu_samples")
-        except Exception as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert failures == []
-    sql = "select count(*) from raw.gpu_samples where starts_with(source, 'many')"
-    assert through.read(sql).item() == 8 * 5
-
-
 def post(server, headers, call="read"):
     return httpx.post(
         f"{server.url}/api/v1/store/{call}", headers=headers, trust_env=False, timeout=PATIENCE_S
@@ -180,26 +153,6 @@ def test_a_call_that_is_too_long_is_refused(through):
         through.read("select 1 -- " + "x" * 2**20)
 
 
-def test_the_server_keeps_the_ledger_built(through):
-    through.load(rows_of("building", 1))
-    loads = through.read("select max(sequence) from state.ingested").item()
-    built = "select coalesce(max(sequence), 0) from state.built"
-
-    until(lambda: through.read(built).item() >= loads, "the load is built")
-
-
-def test_metrics_are_prometheus_text(server, through):
-    through.load(rows_of('a"\\b\n', 2, rejects=1))
-
-    text = server.get("/metrics").text
-
-    assert 'goodput_ingested_rows_total{source="a\\"\\\\b\\n"} 2.0' in text.splitlines()
-    assert 'goodput_rejected_rows_total{source="a\\"\\\\b\\n"} 1.0' in text.splitlines()
-    line = re.compile(r'[a-z_]+(\{([a-z_]+="([^"\\\n]|\\.)*",?)+\})? \S+')
-    for shown in text.splitlines():
-        assert shown.startswith(("# HELP ", "# TYPE ")) or line.fullmatch(shown), shown
-
-
 def test_commands_work_while_the_server_runs(server, monkeypatch):
     """The command line finds the server by itself."""
     monkeypatch.chdir(server.database.parent)
@@ -219,18 +172,6 @@ def test_commands_work_while_the_server_runs(server, monkeypatch):
     assert second.stderr == (
         f"{of[1]}: process {server.process.pid} serves this database at {server.url} already.\n"
     )
-
-
-def test_a_status_of_a_source_is_no_evidence_and_is_retired_through_the_server(through, server):
-    """The server itself collects nothing: its settings name no source."""
-    assert not is_collected(server.database)
-    loads = through.read("select count(*) from state.ingested").item()
-    live_status.write(through, [Status("fake", "a", datetime.now(UTC).replace(tzinfo=None), 10)])
-
-    assert through.read("select origin from state.source_status").rows() == [("a",)]
-    assert through.read("select count(*) from state.ingested").item() == loads
-    assert run("retire", "fake", "--db", str(server.database)).exit_code == 0
-    assert through.read("from marts.live_sources").is_empty()
 
 
 def test_a_database_that_does_not_answer_is_not_healthy(store):

@@ -1,7 +1,12 @@
 """When a server builds: at once, then no more often than what builds cost allows."""
 
+import asyncio
+from types import SimpleNamespace
+
+import polars as pl
 import pytest
 
+from goodput_app.server import asgi
 from goodput_app.server.background import Upkeep
 from goodput_app.server.viewers import Viewers
 from goodput_queries.errors import BuildError
@@ -10,19 +15,18 @@ from goodput_queries.errors import BuildError
 class Server:
     """A server by a clock of its own, whose builds take as long as a test says."""
 
-    def __init__(self, store, monkeypatch, build_s):
+    def __init__(self, build_s):
         self.now_s, self.builds, self.viewers, self.failure = 0.0, 0, Viewers(), None
-        self.upkeep = Upkeep(store, self.viewers, lambda: self.now_s)
-        build = store.build
 
-        def timed():
+        def build():
             self.builds += 1
             self.now_s += build_s
             if self.failure is not None:
                 raise self.failure
-            return build(is_full=True)
+            return pl.DataFrame({"stage": ["ledger"]})
 
-        monkeypatch.setattr(store, "build", timed)
+        store = SimpleNamespace(build=build, lake_binding=SimpleNamespace(lake=None))
+        self.upkeep = Upkeep(store, self.viewers, lambda: self.now_s)
 
     def run_for(self, seconds):
         """Look every second, as the server does; return how many builds there were."""
@@ -31,6 +35,13 @@ class Server:
             self.upkeep.run()
             self.now_s += 1
         return self.builds - before
+
+
+@pytest.fixture(autouse=True)
+def _builds_alone(monkeypatch):
+    """Count and drop nothing."""
+    for task in ("_count", "_prune"):
+        monkeypatch.setattr(Upkeep, task, lambda _: None)
 
 
 @pytest.mark.parametrize(
@@ -45,27 +56,25 @@ class Server:
         (1, 20, 90, 2),
     ],
 )
-def test_builds_take_a_small_share_of_the_time(
-    store, monkeypatch, pages, build_s, seconds, expected
-):
+def test_builds_take_a_small_share_of_the_time(pages, build_s, seconds, expected):
     """A thirtieth while no page is open, a fifth while one is; none waits over a minute."""
-    server = Server(store, monkeypatch, build_s)
+    server = Server(build_s)
     server.viewers.pages = pages
 
     assert server.run_for(seconds) == expected
 
 
-def test_who_opens_a_page_waits_no_longer_than_a_viewer(store, monkeypatch):
-    server = Server(store, monkeypatch, 1)
+def test_who_opens_a_page_waits_no_longer_than_a_viewer():
+    server = Server(1)
     assert server.run_for(10) == 1
 
     server.viewers.pages = 1
     assert server.run_for(1) == 1
 
 
-def test_a_ledger_whose_build_failed_is_not_called_built(store, monkeypatch):
+def test_a_ledger_whose_build_failed_is_not_called_built():
     """A build that fails takes its time as well: the next one is put off as long."""
-    server = Server(store, monkeypatch, 1)
+    server = Server(1)
     server.run_for(1)
     assert server.upkeep.is_built
 
@@ -75,3 +84,20 @@ def test_a_ledger_whose_build_failed_is_not_called_built(store, monkeypatch):
         server.run_for(1)
     assert not server.upkeep.is_built
     assert server.run_for(20) == 0
+
+
+def test_a_server_looks_again_and_again_and_logs_a_failure_once(monkeypatch, caplog):
+    monkeypatch.setattr(asgi, "BUILD_EVERY_S", 0)
+    runs, is_over = [], asyncio.Event()
+
+    def run():
+        runs.append("failed")
+        if len(runs) == 3:
+            is_over.set()
+        raise BuildError("it cannot be built")
+
+    asyncio.run(asgi._keep_built(SimpleNamespace(run=run), is_over))
+
+    assert len(runs) == 3
+    said = [record.message for record in caplog.records]
+    assert said == ["the ledger is not up to date: it cannot be built"]

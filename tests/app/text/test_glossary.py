@@ -77,14 +77,6 @@ def test_a_label_without_an_entry_is_an_error():
         glossary.hover("Dearest")
 
 
-def test_the_tiles_of_the_pages_explain_themselves_by_the_glossary(visit, priced):
-    for name, opened in (("fleet_overview", {"allocation": "open"}), ("cost_statement", {})):
-        tiles = visit(priced, name, **opened).metric
-
-        assert len(tiles) >= 4
-        assert all(tile.help == glossary.hover(tile.label) for tile in tiles)
-
-
 def test_the_header_of_a_column_explains_itself_by_the_glossary():
     frame = pl.DataFrame({"ettr_ratio": [0.5], "node": ["n1"]})
 

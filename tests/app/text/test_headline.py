@@ -24,28 +24,22 @@ def ladder(**changes):
     return {"rung": "goodput", "ratio": 0.461, "coverage": 0.9, "next_step": None} | changes
 
 
-def said(scope=EVERYTHING, **changes):
-    return headline.headline(summary(**changes), ladder(), scope).sentence
+@pytest.mark.parametrize(
+    ("scope", "changes", "words"),
+    [
+        (EVERYTHING, {}, "46.1 % (up to 74.1 % if all unclassified time was useful); jobs report "),
+        (Scope(run="a"), {}, "steps for 90.0 % of allocated time of all teams and runs."),
+        (EVERYTHING, {"goodput_hi_ratio": 0.4611}, "46.1 %; jobs report steps for 90.0 % of"),
+        (EVERYTHING, {"step_unsplit_ms": 1000}, "; waits inside steps not measured; "),
+        (EVERYTHING, {"step_unsplit_ms": 250}, "; waits inside 25.0 % of step time not measured; "),
+    ],
+    ids=["upper-bound", "beside-one-run", "bound-reads-alike", "no-waits", "some-waits"],
+)
+def test_the_headline_is_one_number_with_its_bound_and_what_is_not_measured(scope, changes, words):
+    sentence = headline.headline(summary(**changes), ladder(), scope).sentence
 
-
-def test_the_interval_is_the_upper_bound_of_the_one_number():
-    assert said() == (
-        "Goodput (% of capacity): 46.1 % (up to 74.1 % if all unclassified time was useful); jobs "
-        "report steps for 90.0 % of allocated time."
-    )
-
-
-def test_reported_steps_of_all_runs_are_said_to_be_so_beside_one_run():
-    assert said(Scope(run="a")).endswith("90.0 % of allocated time of all teams and runs.")
-
-
-def test_a_bound_that_reads_like_the_number_is_not_repeated():
-    assert "up to" not in said(goodput_hi_ratio=0.4611)
-
-
-def test_waits_inside_steps_that_nothing_measures_are_named():
-    assert "; waits inside steps not measured; " in said(step_unsplit_ms=1000)
-    assert "; waits inside 25.0 % of step time not measured; " in said(step_unsplit_ms=250)
+    assert sentence.startswith(f"Goodput (% of {headline.denominator(scope)}): 46.1 %")
+    assert words in sentence
 
 
 def test_without_steps_of_jobs_the_headline_is_activity_and_names_what_brings_goodput():

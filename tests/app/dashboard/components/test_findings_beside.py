@@ -52,15 +52,6 @@ def test_an_evaluation_that_waits_for_a_thread_reads_the_database_of_its_page(un
     assert list(here.iterdir()) == []
 
 
-def test_sessions_and_charts_of_other_buckets_share_an_evaluation(unpriced):
-    use_store(unpriced)
-
-    evaluation = findings.evaluation(SCOPE)
-
-    assert findings.evaluation(Scope(team="research", bucket_ms=60_000)) is evaluation
-    assert findings.evaluation(Scope(team="platform")) is not evaluation
-
-
 def test_an_evaluation_that_failed_is_raised_once_and_tried_again(unpriced, monkeypatch):
     use_store(unpriced)
     with monkeypatch.context() as patched:
@@ -157,11 +148,14 @@ def test_an_evaluation_ends_before_the_next_one_of_its_page_begins(clock):
     assert evaluations.running() == 0
 
 
-def test_an_old_evaluation_makes_room(unpriced, monkeypatch):
-    use_store(unpriced)
+def test_sessions_share_an_evaluation_and_an_old_one_makes_room(clock, monkeypatch):
     monkeypatch.setattr(findings, "EVALUATIONS_KEPT", 1)
+    clock.may_end.set()
     first = findings.evaluation(SCOPE)
+    other_buckets = findings.evaluation(Scope(team="research", bucket_ms=60_000))
 
-    wait([findings.evaluation(Scope(team="platform")), first])
+    other = findings.evaluation(Scope(team="platform"))
+    wait([first, other])
 
+    assert other_buckets is first is not other
     assert len(findings.forget()) == 1

@@ -4,7 +4,6 @@ from datetime import timedelta
 
 import pytest
 from tests.app.conftest import opened
-from tests.recorded_session import built
 
 from goodput_app.process.replay import use_replay
 from goodput_ingest.replay.clock import ReplayClock
@@ -12,14 +11,9 @@ from goodput_ingest.replay.feed import ReplayFeed
 from goodput_ingest.replay.recording import Recording
 
 
-@pytest.fixture(scope="module")
-def recorded(empty_database, tmp_path_factory):
-    yield from built(empty_database, tmp_path_factory, "nvml.jsonl.gz")
-
-
 @pytest.fixture
-def replay(recorded):
-    recording = Recording(recorded)
+def replay(capture):
+    recording = Recording(capture)
     assert recording.begins_at is not None
     assert recording.ends_at is not None
     clock = ReplayClock(recording.begins_at, recording.ends_at)
@@ -31,15 +25,14 @@ def replay(recorded):
     use_replay(None)
 
 
-def test_the_banner_names_the_recording_and_its_controls_set_the_clock(recorded, replay):
+def test_the_banner_names_the_recording_and_its_controls_set_the_clock(capture, replay):
     at = replay.clock.now()
-    app = opened(recorded, "data_health")
+    app = opened(capture, "one_run")
 
     assert "Replay** of last \\[night\\]" in app.markdown[0].value
     assert f"{at:%F %T} UTC" in [caption.value for caption in app.caption]
     app.button(key="replay_forward").click().run()
     assert replay.clock.now() == at + timedelta(minutes=1)
-    app.button(key="replay_toggle").click().run()
-    assert not replay.clock.is_paused
+    app.button(key="replay_toggle").click()
     app.selectbox(key="replay_speed").select(50.0).run()
-    assert replay.clock.speed == 50
+    assert (replay.clock.is_paused, replay.clock.speed) == (False, 50)

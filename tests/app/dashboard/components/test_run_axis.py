@@ -37,14 +37,6 @@ def test_telemetry_is_of_the_runs_gpus_while_it_had_them(capture, scope):
     assert found["at"].max() < last
 
 
-def test_the_mean_of_gpus_lies_within_their_spread(scope):
-    found = run_axis.telemetry(scope, metrics.Resolution(5000, is_raw=True))
-
-    for name in ("power_w", "gpu_temperature_c"):
-        low, mean, high = (found[column] for column in (f"{name}_low", name, f"{name}_high"))
-        assert ((low <= mean + 1e-3) & (mean <= high + 1e-3)).all(), name
-
-
 def test_of_a_long_window_the_roll_up_is_read(capture, scope):
     found = run_axis.telemetry(scope, metrics.Resolution(600_000, is_raw=False))
 
@@ -57,14 +49,11 @@ def test_of_a_long_window_the_roll_up_is_read(capture, scope):
 
 @pytest.fixture(scope="module")
 def world(new_store):
-    """Give a day with a run that waited a minute and says nothing, and one of two minutes."""
+    """Give an hour with a run that waited a minute and says nothing."""
     made = Evidence(new_store())
-    for node in "ab":
-        made.node(node, 1)
+    made.node("a", 1)
     made.job("silent", 100, 200, ["a"], 1, submit=40)
-    made.job("short", 3600, 3720, ["b"], 1)
-    made.samples("b#0", made.every(0, 7200), lambda second: second > 3600)
-    made.watched(86_400)
+    made.watched(3_600)
     made.store.build()
     yield made.store
     made.store.close()
@@ -135,19 +124,10 @@ def test_the_axis_is_the_time_of_the_run_within_the_window():
     assert components.extent((hours[0], hours[5]), frame.clear()) == (hours[0], hours[5])
 
 
-@pytest.mark.parametrize(
-    ("job", "said"),
-    [
-        ("short", ["1 s means of samples"]),
-        (
-            "silent",
-            ["No job events received", "No readings of its 1 GPU",
-             "How late each rank was is not known"],
-        ),
-    ],
-)  # fmt: skip
-def test_a_short_run_has_bins_of_its_own_time_and_a_silent_one_a_page(visit, world, job, said):
-    app = visit(world, "one_run", run=run_key(world, job))
+def test_a_run_that_says_nothing_has_a_page(visit, world):
+    app = visit(world, "one_run", run=run_key(world, "silent"))
 
     captions = " ".join(str(c.value) for c in app.caption)
-    assert [text for text in said if text not in captions] == []
+    assert "No job events received" in captions
+    assert "No readings of its 1 GPU" in captions
+    assert "How late each rank was is not known" in captions

@@ -6,7 +6,6 @@ import polars as pl
 import pytest
 import streamlit as st
 
-from goodput_app.dashboard import time_zone
 from goodput_app.dashboard.components import scope_bar
 from goodput_app.dashboard.data import freshness, marts
 from goodput_app.dashboard.scope import View
@@ -29,53 +28,39 @@ def clusters(**ends_min):
     return pl.DataFrame(rows)
 
 
-def test_a_cluster_whose_data_ended_before_the_time_range_is_named():
-    assert freshness.badges(clusters(new=0, ended=60), shown()) == [
-        ("ended: no data in this time range, data ends 2026-11-20 11:00:00 UTC", "orange"),
-        ("new: data to 12:00:00", "gray"),
-    ]
+ENDED = ("ended: no data in this time range, data ends 2026-11-20 11:00:00 UTC", "orange")
+OLDEST = [(f"c{n}: data to 11:{60 - n}:00", "gray") for n in range(7, 2, -1)]
 
 
-def test_each_cluster_has_an_age_of_its_own():
-    found = freshness.badges(clusters(a=0.5, b=1.5, c=5), shown("LIVE"))
-
-    assert found == [
-        ("c: data 5m old", "red"), ("b: data 1m 30s old", "orange"), ("a: data 30.0 s old", "green")
-    ]  # fmt: skip
-
-
-def test_one_cluster_needs_no_name():
-    two = clusters(a=0, b=60)
-
-    assert freshness.badges(two, shown(scope=Scope(cluster="a"))) == [("data to 12:00:00", "gray")]
-
-
-def test_of_many_clusters_the_oldest_are_named():
-    many = clusters(**{f"c{n}": n for n in range(8)})
-
-    found = freshness.badges(many, shown())
-
-    assert [text.split(":")[0] for text, _ in found[:-1]] == ["c7", "c6", "c5", "c4", "c3"]
-    assert found[-1][0] == "3 more clusters are as fresh or fresher"
-
-
-@pytest.fixture
-def runs():
-    """Give marts.scope_values with 1,582 runs, the most GPU time first."""
-    keys = [f"lab/{n}" for n in range(1582)]
-    return pl.DataFrame(
-        {"kind": "run", "value": keys, "label": keys, "cluster": "lab"},
-        schema={"kind": pl.String, "value": pl.String, "label": pl.String, "cluster": pl.String},
-    )
+@pytest.mark.parametrize(
+    ("minutes", "view", "badges"),
+    [
+        ({"new": 0, "ended": 60}, shown(), [ENDED, ("new: data to 12:00:00", "gray")]),
+        (
+            {"a": 0.5, "b": 1.5, "c": 5},
+            shown("LIVE"),
+            [("c: data 5m old", "red"), ("b: data 1m 30s old", "orange"),
+             ("a: data 30.0 s old", "green")],
+        ),
+        ({"a": 0, "b": 60}, shown(scope=Scope(cluster="a")), [("data to 12:00:00", "gray")]),
+        (
+            {f"c{n}": n for n in range(8)},
+            shown(),
+            [*OLDEST, ("3 more clusters are as fresh or fresher", "gray")],
+        ),
+    ],
+    ids=["ended-before-the-range", "an-age-each", "one-needs-no-name", "of-many-the-oldest"],
+)  # fmt: skip
+def test_clusters_say_how_far_their_data_reaches(minutes, view, badges):
+    assert freshness.badges(clusters(**minutes), view) == badges
 
 
-def test_a_filter_offers_all_runs_of_a_month(runs):
+def test_of_too_many_runs_a_filter_offers_the_largest_and_the_one_in_the_link(monkeypatch):
+    keys = [f"lab/{n}" for n in range(1582)]  # of a month, the most GPU time first
+    runs = pl.DataFrame({"kind": "run", "value": keys, "label": keys, "cluster": "lab"})
+
     assert len(scope_bar.options_of(runs, "run")) == 1582
-
-
-def test_of_too_many_a_filter_offers_the_largest_and_the_one_in_the_link(runs, monkeypatch):
     monkeypatch.setattr(scope_bar, "CHOICES_MAX", 2)
-
     assert list(scope_bar.options_of(runs, "run", "lab/9")) == ["lab/0", "lab/1", "lab/9"]
     assert scope_bar.left_out(runs, "run") == (
         "The 2 of 1,582 with the most GPU time; the URL accepts any."
@@ -144,10 +129,3 @@ def test_runs_that_are_called_alike_are_offered_with_their_cluster():
     )
     assert scope_bar.options_of(values, "run") == {"a/7": "7 (a)", "b/7": "7 (b)", "a/8": "8"}
     assert scope_bar.options_of(values, "node") == {"n1": "n1"}
-
-
-def test_filters_of_a_view_are_those_that_are_set():
-    at = datetime(2026, 1, 1)  # noqa: DTZ001 -- UTC
-    view = View(Scope(team="a", from_ms=1), at, at, at, at, "RECORDED")
-    assert view.filters == {"team": "a"}
-    assert time_zone.window(*view.window).endswith("UTC")

@@ -3,18 +3,12 @@
 from urllib.parse import quote
 
 import pytest
-from tests.recorded_session import built
 
 from goodput_app.dashboard import time_zone
 from goodput_app.dashboard.components import search
 from goodput_app.dashboard.components.rows import name_links
 from goodput_app.dashboard.data import search as found_by
 from goodput_app.process.store import use_store
-
-
-@pytest.fixture(scope="module")
-def capture(empty_database, tmp_path_factory):
-    yield from built(empty_database, tmp_path_factory, "sacct.txt", "nvml.jsonl.gz")
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Tables of pages: what is shown of a column, under which name and header."""
 
-import io
 import json
 from datetime import UTC, datetime, timedelta
 
@@ -10,7 +9,6 @@ from streamlit.testing.v1 import AppTest
 from tests.app.conftest import PATIENCE_S
 
 from goodput_app.dashboard.components import places, tables
-from goodput_app.dashboard.components.rows import downloads
 
 
 def test_a_table_without_any_price_says_so():
@@ -85,14 +83,6 @@ def test_a_table_keeps_hidden_columns_for_its_menu_and_its_download():
     assert columns["note"]["width"] == 300
 
 
-def test_rows_have_room_for_the_texts_that_are_seen_at_first():
-    rows = [*["a few words"] * 3, "a-word-that-no-line-has-room-for" * 3]
-    shown = pl.DataFrame({"fix": rows})
-    heights = [tables.heights(shown, most, {"fix": 100})["row_height"] for most in (3, 4)]
-    assert heights[0] == tables.WRAPPED_ROW_PX
-    assert heights[1] > heights[0]
-
-
 def test_a_file_is_named_without_the_folder_of_the_server():
     frame = pl.DataFrame({"origin": ["/srv/prices/rates.csv", "page", None]})
     assert tables.without_folders(frame)["origin"].to_list() == ["rates.csv", "page", None]
@@ -116,11 +106,3 @@ def test_a_file_is_named_without_the_folder_of_the_server():
 )
 def test_a_fact_reads_in_the_unit_of_its_column(name, value, text):
     assert places.fact(name, value) == text
-
-
-def test_a_download_has_the_rows_as_they_are_shown():
-    frame = pl.DataFrame({"node": ["a", None], "gpu_h": [1.5, 2.0]})
-
-    written = io.BytesIO(downloads.as_parquet(frame))
-
-    assert pl.read_parquet(written).equals(frame)

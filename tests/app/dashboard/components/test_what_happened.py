@@ -4,7 +4,6 @@ from datetime import datetime, timedelta
 
 import polars as pl
 import pytest
-from tests.app.opened_page import plain
 from tests.queries.conftest import Evidence
 
 from goodput_app.dashboard.components.fleet import what_happened
@@ -80,19 +79,6 @@ def test_a_name_opens_the_page_of_what_it_names(column, row, page, monkeypatch):
     assert (found and found[0]) == page
 
 
-def test_only_columns_that_say_whose_they_are_are_links():
-    frame = pl.DataFrame({"node": ["n"], "run_name": ["r"], "subject": [None], "cluster": ["c"]})
-
-    assert name_links.columns(frame) == ["node"]
-
-
-def test_no_name_is_read_as_an_icon():
-    assert name_links.plain(pl.Series("node", [":material/home:", None])).to_list() == [
-        ":\u2060material/home:",
-        None,
-    ]
-
-
 def test_a_drained_node_is_first_in_the_list_and_says_since_when(store, visit):
     made = Evidence(store)
     for node in ("a", "b"):
@@ -105,5 +91,3 @@ def test_a_drained_node_is_first_in_the_list_and_says_since_when(store, visit):
     (frame,) = (f.value for f in nodes.dataframe if "state" in f.value)
     assert frame["node"].to_list() == ["b", "a"]
     assert "drained since" in frame["state"][0]
-    page = plain(visit(store, "nodes_and_one", node="b"))
-    assert "Drained" in page

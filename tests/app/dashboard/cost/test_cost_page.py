@@ -13,7 +13,7 @@ from goodput_app.time_expressions import moment_ms
 from goodput_queries.scope import Scope
 
 
-def test_accounts_pay_for_what_they_held_and_nobody_for_the_rest(priced, cost):
+def test_accounts_pay_for_what_they_held_and_a_budget_is_held_against_the_forecast(priced, cost):
     app = cost(priced)
 
     rows = table(app, "label", "allocated_cost")
@@ -25,6 +25,10 @@ def test_accounts_pay_for_what_they_held_and_nobody_for_the_rest(priced, cost):
     shown = texts(app)  # the day that still runs is marked and not compared
     assert "of 2026-11-20 there is evidence up to 2026-11-20 10:00:00 UTC" in shown
     assert "on the day before" not in shown
+
+    app.session_state["budgets_rows"] = True  # the table below the chart is opened
+    (row,) = table(app.run(), "budget_cost").to_dicts()
+    assert (row["account"], row["month_cost"], row["budget_cost"]) == ("nlp", 50, 300)
 
 
 def test_without_any_price_hours_are_shown_and_money_is_not(unpriced, cost):
@@ -71,35 +75,15 @@ def test_whole_days_are_compared(whole_days, cost):
     assert "20 Nov: +0.0 % on the day before" in shown  # idle GPUs cost the same as held ones
 
 
-@pytest.mark.parametrize(
-    ("by", "labels"), [("user", {"ann", "eve"}), ("run", {"1", "2", "3"}), ("partition", {"gpu"})]
-)
-def test_rows_by_another_key_add_up_to_the_accounts(priced, cost, by, labels):
-    rows = table(cost(priced, by=by), "label", "allocated_cost")
-
-    assert set(rows["label"]) == labels | {"Unallocated"}
-    held = rows.filter(rows["label"] != "Unallocated")
-    assert held["total_cost"].sum() == 52
-
-
-def test_an_account_leads_to_its_runs_and_a_run_to_its_page(priced, cost):
-    account = cost(priced, line="c|nlp")
-    run = cost(priced, by="run", team="nlp", line="c|c/1")
-
-    labels = [link.proto.label for link in account.get("page_link")]
-    assert "Open its runs" in labels
-    (link,) = (one.proto for one in run.get("page_link") if one.proto.label == "Open the run")
-    assert "run=c%2F1" in link.query_string
-
-
 def test_the_pages_behind_a_line_show_the_days_that_it_charges(priced, cost):
     app = cost(priced, line="c|nlp", day="2026-11-19")
     (charged,) = table(app, "label", "allocated_cost").filter(pl.col("label") == "nlp")[
         "allocated_cost"
     ]
 
-    (link,) = (one.proto for one in app.get("page_link") if one.proto.label == "Open its ledger")
-    asked = dict(parse_qsl(link.query_string))
+    links = {one.proto.label: one.proto.query_string for one in app.get("page_link")}
+    assert "Open its runs" in links
+    asked = dict(parse_qsl(links["Open its ledger"]))
     window = {name: moment_ms(asked[name], datetime.now(UTC)) for name in ("from", "to")}
     scope = Scope(from_ms=window["from"], to_ms=window["to"], team=asked["team"], cluster="c")
     spent = priced.read(
@@ -109,17 +93,18 @@ def test_the_pages_behind_a_line_show_the_days_that_it_charges(priced, cost):
     assert round(spent.item(), 2) == charged
 
 
-def test_line_by_line_takes_some_days_at_most(priced, cost, monkeypatch):
+def test_line_by_line_takes_some_days_at_most_and_adds_up_to_the_accounts(
+    priced, cost, monkeypatch
+):
     monkeypatch.setattr(data_cost, "LINES_DAYS_MOST", 1)
 
     assert "at most 1 days at once" in texts(cost(priced, by="run"))
-    assert "at most" not in texts(cost(priced, by="run", day="2026-11-19"))
+    app = cost(priced, by="run", line="c|c/1", day="2026-11-19")
 
-
-def test_a_filter_without_charges_offers_to_clear_it(priced, cost):
-    app = cost(priced, team="nlp", day="2026-11-19", cluster="elsewhere")
-
-    assert "Clear filters" in [button.label for button in app.button]
+    held = table(app, "label", "allocated_cost").filter(pl.col("label") != "Unallocated")
+    assert (set(held["label"]), held["total_cost"].sum()) == ({"1", "2"}, 50)
+    (link,) = (one.proto for one in app.get("page_link") if one.proto.label == "Open the run")
+    assert "run=c%2F1" in link.query_string
 
 
 def test_idle_time_may_be_looked_at_otherwise_than_billed_in_the_sites_currency(
@@ -136,21 +121,10 @@ def test_idle_time_may_be_looked_at_otherwise_than_billed_in_the_sites_currency(
     assert tile(app, "Allocated cost") == "\N{EURO SIGN}52.00"
 
 
-def test_a_budget_is_held_against_the_months_forecast(priced, cost):
-    app = cost(priced)
-    app.session_state["budgets_rows"] = True  # the table below the chart is opened
-    (row,) = table(app.run(), "budget_cost").to_dicts()
+def test_hostile_parameters_are_shown_as_text_and_a_filter_without_charges_can_be_cleared(
+    priced, cost
+):
+    app = cost(priced, **dict.fromkeys(("day", "idle", "by", "line", "team", "cluster"), HOSTILE))
 
-    assert (row["account"], row["month_cost"], row["budget_cost"]) == ("nlp", 50, 300)
-
-
-@pytest.mark.parametrize(
-    "params",
-    [
-        dict.fromkeys(("day", "idle", "by", "line", "team", "cluster"), HOSTILE),
-        {"part": HOSTILE},
-        {"part": "what-if", "ask": HOSTILE, "of": HOSTILE},
-    ],
-)
-def test_hostile_parameters_are_shown_as_text(priced, cost, params):
-    assert "](http" not in texts(cost(priced, **params))
+    assert "](http" not in texts(app)
+    assert "Clear filters" in [button.label for button in app.button]

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.app.cost_page import DAY, PRICED, cost_store
-from tests.app.opened_page import plain, press, table, texts
+from tests.app.opened_page import press, table, texts
 
 from goodput_app.access.identity import Role
 from goodput_app.settings import settings
@@ -20,21 +20,16 @@ def closed(empty_database, tmp_path_factory):
         yield store
 
 
-@pytest.fixture
-def disputed(closed, cost, as_person):
-    """Give the page of a line on which finance has written a dispute, and its texts before."""
+def test_a_dispute_is_written_shown_beside_its_line_and_resolved_with_a_credit(
+    closed, cost, as_person
+):
     as_person(Role.FINANCE)
     app = cost(closed, day=str(DAY), line="c|nlp")
-    before = texts(app)
+    assert "There are no notes, disputes or credits" in texts(app)
+
     app.selectbox(key="adjust_kind").set_value("dispute")
     app.text_input(key="adjust_reason_0").set_value(HOSTILE)
-    return press(app, "Write"), before
-
-
-def test_a_dispute_is_written_shown_beside_its_line_and_resolved_with_a_credit(closed, disputed):
-    app, before = disputed
-
-    assert "There are no notes, disputes or credits" in before
+    app = press(app, "Write")
     assert [said.value for said in app.success] == [f"Dispute on {DAY} written."]
     (row,) = table(app, "adjustment_id").to_dicts()
     assert (row["kind"], row["status"], row["account"]) == ("Dispute", "open", "nlp")
@@ -42,11 +37,8 @@ def test_a_dispute_is_written_shown_beside_its_line_and_resolved_with_a_credit(c
     beside = table(app, "label", "adjustments").select("label", "adjustments").rows()
     assert dict(beside)["nlp"] == "1 open dispute"
 
-    app.text_input(key="resolve_amount_1").set_value("50")
-    app.text_input(key="resolve_reason_1").set_value("switch failed")
-    app = press(app, "Resolve")
-    assert "was billed 48.00 USD" in plain(app)
     app.text_input(key="resolve_amount_1").set_value("5")
+    app.text_input(key="resolve_reason_1").set_value("switch failed")
     app = press(app, "Resolve")
 
     assert not app.exception, app.exception

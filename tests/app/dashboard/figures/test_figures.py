@@ -62,10 +62,6 @@ FULL = ledger(
 )
 
 
-def test_an_empty_ledger_draws_nothing_and_does_not_fail():
-    assert points(figures.categories_over_time(over_time([]), FULL, 1000, (START, START))) == 0
-
-
 def over_time(rows):
     """Give marts.ledger_over_time: seconds after START, category, GPU-ms."""
     return pl.DataFrame(
@@ -142,12 +138,6 @@ def test_step_times_mark_late_ranks_data_waits_and_lost_steps():
     assert named["median of the attempt"].y == (0.1,) * 5
     assert [list(c) for c in named["straggler"].customdata] == [[3, ", rank 3"]]
     assert named["data stall"].y == (1.6,)
-
-
-def test_step_times_of_several_attempts_share_one_legend():
-    two = pl.concat([steps(), steps().with_columns(attempt=pl.lit(1, dtype=pl.Int64))])
-    shown = [t.name for t in figures.step_times(two).data if t.showlegend is not False]
-    assert sorted(shown) == sorted(set(shown))
 
 
 def test_late_ranks_say_what_they_cost_and_where():
@@ -252,12 +242,6 @@ def test_coverage_that_is_not_known_is_a_hole_and_clusters_are_kept_apart():
     assert list(map(list, heat.z)) == [[None], [0], [100]]
 
 
-def test_no_chart_needs_webgl():
-    drawn = [figures.ledger_bar(FULL), figures.step_times(steps())]
-    kinds = {trace.type for figure in drawn for trace in figure.data}
-    assert kinds <= {"bar", "scatter", "heatmap"}
-
-
 def test_a_figure_has_texts_that_can_be_read_below_the_tool_bar():
     drawn = go.Figure(go.Bar(x=[1], y=["a"], name="a"))
     drawn = figures.finished(drawn, height=300, has_legend=True)
@@ -268,32 +252,3 @@ def test_a_figure_has_texts_that_can_be_read_below_the_tool_bar():
     assert {font.size for font in fonts} == {12}
     assert shown.margin.t == finish.TOOL_BAR_PX + finish.TOP_AXIS_PX
     assert shown.height - shown.margin.t == 300 - 16  # what is drawn has the same room
-
-
-def test_the_hover_list_leaves_out_categories_that_no_gpu_is_in():
-    at = [START, START + timedelta(minutes=1)]
-    frame = pl.DataFrame(
-        {"bucket_at": [*at, at[1]], "category": ["productive", "productive", "down"],
-         "gpu_ms": [60_000, 30_000, 30_000]}
-    )  # fmt: skip
-    kinds = pl.DataFrame(
-        {"category": ["productive", "down"], "label": ["Productive", "Down"],
-         "colour": ["productive", "off"]}
-    )  # fmt: skip
-    window = (at[0], at[1] + timedelta(minutes=1))
-    productive, down = figures.categories_over_time(frame, kinds, 60_000, window).data
-    assert list(productive.hoverinfo) == ["x+text+name"] * 3
-    assert list(down.hoverinfo) == ["none", "x+text+name", "x+text+name"]
-    assert list(down.hovertext) == ["", "0.50 GPUs", "0.50 GPUs"]
-
-
-def test_larger_type_has_the_room_that_its_legend_needs():
-    def drawn():
-        bar = go.Figure(go.Bar(x=[1], y=["a"], name="a"))
-        return figures.finished(bar.update_yaxes(tickfont_size=11), height=300, has_legend=True)
-
-    small, large = finish.readable(drawn()).layout, finish.readable(drawn(), 16).layout
-    assert large.font.size == large.legend.font.size == large.xaxis.tickfont.size == 16
-    assert large.yaxis.tickfont.size == 11  # its rows have no room for more
-    assert large.legend.entrywidth > small.legend.entrywidth
-    assert large.height - large.margin.b == small.height - small.margin.b

@@ -247,18 +247,3 @@ def test_a_page_of_any_fleet_is_below_a_megabyte(gpus, show):
     assert sum(len(figure.to_json()) for figure in drawn) < LIMIT_BYTES
     traces = (trace for trace in drawn[0].data if trace.type == "bar")
     assert max(len(trace.x) for trace in traces) <= fleet_parts.CELLS_MAX
-
-
-@pytest.mark.parametrize("sort", [None, "temperature"])
-def test_labels_of_rows_have_room(sort):
-    rows = fleet_parts.rows_of(states(1_024, nodes_of_rack=1), sort, pl.DataFrame())
-
-    figure = over_time(rows, bins(rows["key"].to_list(), 1))
-
-    labelled = [list(rows["name"]).index(tick) for tick in figure.layout.yaxis.tickvals]
-    assert rows.height == 128
-    assert (
-        min(np.diff(labelled)) * rows_over_time.ROW_PX_MIN
-        >= rows_over_time.TICK_PX - rows_over_time.ROW_PX_MIN
-    )
-    assert len(labelled) > 20

@@ -4,7 +4,6 @@ import json
 from datetime import datetime, timedelta
 
 import polars as pl
-import pytest
 
 from goodput_app.dashboard.figures import health as figures
 
@@ -62,10 +61,3 @@ def test_time_between_failures_has_its_interval_and_no_failure_a_lower_bound_alo
     assert (list(points.error_y.array), list(points.error_y.arrayminus)) == ([8.0], [1.0])
     assert (list(bounds.x), list(bounds.y)) == ([1], [1.0])
     assert bounds.customdata[0].startswith("1 GPU: no failure: at least 1h")
-
-
-@pytest.mark.parametrize(("low", "high", "label"), [(1, 1, "1"), (5, 8, "5-8")])
-def test_sizes_are_named_by_their_bounds(low, high, label):
-    figure = figures.reliability(pl.DataFrame([size(high, 0, gpus_from=low)]))
-
-    assert list(figure.layout.xaxis.ticktext) == [label]

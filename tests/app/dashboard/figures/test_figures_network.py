@@ -48,17 +48,6 @@ def test_sizes_are_read_as_people_say_them():
     assert figure.data[2].customdata[1] == ["256 MiB", "5 operations"]
 
 
-def test_many_sizes_have_few_ticks_and_the_largest_is_one():
-    sizes = [2**n for n in range(31)]
-    many = shape().head(1).drop("size_from_bytes").join(
-        pl.DataFrame({"size_from_bytes": sizes}), how="cross"
-    )  # fmt: skip
-
-    ticks = list(figures.bandwidth(many).layout.xaxis.tickvals)
-    assert len(ticks) <= 8
-    assert ticks[-1] == 2**30
-
-
 def test_runs_of_one_shape_are_one_line_over_time():
     at = [datetime(2026, 11, day) for day in (3, 1, 2)]  # noqa: DTZ001 -- UTC
     rows = pl.DataFrame(

@@ -62,13 +62,6 @@ def test_of_many_names_the_smaller_ones_are_added_up():
     )
 
 
-def test_much_power_is_in_kilowatts():
-    figure = power.over_time(frame(("a", None, 0, 20_000.0)), BUCKET_MS, WINDOW, "?")
-
-    assert figure.data[0].y[0] == 20
-    assert "(kW)" in figure.layout.yaxis.title.text
-
-
 def test_a_name_like_a_label_of_ours_is_a_name():
     rows = frame(("Not allocated", "held", 0, 100.0), (None, "free", 0, 50.0))
 

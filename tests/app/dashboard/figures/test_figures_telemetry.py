@@ -114,14 +114,3 @@ def test_what_instances_repeat_is_drawn_once():
     assert "power_w" in first.rows.columns
     assert "power_w" not in second.rows.columns
     assert second.rows["sm_active_ratio"].to_list() == [0.3, 0.4]
-
-
-def test_a_line_is_named_once_and_hides_in_all_panels():
-    found = [
-        figures.Line(name, line(power_w=[1.0, 2.0, 3.0], sm_clock_hz=[1e9] * 3).rows)
-        for name in ("GPU 0", "GPU 1")
-    ]
-    figure, _ = drawn(found)
-
-    assert [trace.legendgroup for trace in figure.data] == ["GPU 0", "GPU 1"] * 2
-    assert [trace.showlegend for trace in figure.data] == [True, True, False, False]

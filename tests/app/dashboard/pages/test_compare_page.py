@@ -1,11 +1,10 @@
 """The Compare page: two runs, a time range before and after, and changes between runs."""
 
 import contextlib
-import re
 
 import pytest
 from tests import compared_runs
-from tests.app.opened_page import assert_sound, plain, press, texts, tile
+from tests.app.opened_page import assert_sound, press, texts, tile
 from tests.queries.conftest import at
 
 PAGE = "before_and_after"
@@ -27,12 +26,6 @@ def tables(app):
     }
 
 
-def test_a_throttled_run_is_marked(store, visit):
-    app = visit(store, PAGE, a="c/old", b="c/hot", align="progress")
-
-    assert re.search(r"is not comparable: .*hot", plain(app))
-
-
 def test_a_time_of_a_change_compares_what_is_before_and_after(store, visit):
     change = f"{at(compared_runs.APART_S - 10).isoformat()}Z"
     app = visit(store, PAGE, by="time", at=change, to=f"{at(2000).isoformat()}Z")
@@ -52,7 +45,7 @@ def test_changes_between_runs_are_listed_and_open_both(store, visit):
 
 
 def test_two_runs_are_compared_with_what_differs_files_and_notes(store, visit):
-    app = visit(store, PAGE, a="c/old", b="c/new")
+    app = visit(store, PAGE, a="c/old", b="c/new", align="progress")
 
     assert tile(app, "Change of speed").startswith("-5.")
     assert tile(app, "Speed of A") == "4.001"

@@ -6,25 +6,23 @@ from urllib.parse import quote
 import polars as pl
 import pytest
 from tests.app.opened_page import HOSTILE, assert_sound, links, plain, press, table
-from tests.recorded_session import built
+from tests.recorded_session import CAPTURED, built
 
 from goodput_app.dashboard import flags, severities
 from goodput_app.dashboard.components.findings import finding_parts
 from goodput_app.dashboard.data import findings, health
 
-PARTS = "sacct.txt", "nvml.jsonl.gz", "job_events.jsonl.gz"
-
-
-@pytest.fixture(scope="module")
-def recorded(empty_database, tmp_path_factory):
-    """Give the recorded session with its faults."""
-    yield from built(empty_database, tmp_path_factory, *PARTS)
-
 
 @pytest.fixture
 def writable(empty_database, tmp_path_factory):
-    """Give the same session to a test that writes to it."""
-    yield from built(empty_database, tmp_path_factory, *PARTS)
+    """Give the session to a test that writes to it."""
+    yield from built(empty_database, tmp_path_factory, *CAPTURED)
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """Let the page list two findings."""
+    monkeypatch.setattr(finding_parts, "INBOX_MAX", 2)
 
 
 def named(store, rule):
@@ -32,52 +30,22 @@ def named(store, rule):
     return str(key)
 
 
-@pytest.fixture
-def page(recorded, visit):
-    """Give the page of all findings."""
-    return visit(recorded, "open_findings")
+@pytest.mark.usefixtures("short")
+def test_fixes_come_first_and_of_many_findings_below_it_says_how_many_there_are(capture, visit):
+    app = visit(capture, "open_findings")
 
-
-def test_fixes_come_first_and_findings_below(recorded, page):
-    app = page
-    fixes = recorded.read("select target from marts.fixes where back_high_ms > 0").height
+    fixes = capture.read("select target from marts.fixes where back_high_ms > 0").height
     assert table(app, "target").height == fixes
     assert "back_week_cost" not in table(app, "target").columns, "of five minutes"
-    assert table(app, "title").height == recorded.read("from marts.findings").height
-
-
-def test_a_long_list_says_how_many_there_are_and_keeps_the_linked_one(recorded, visit, monkeypatch):
-    monkeypatch.setattr(finding_parts, "INBOX_MAX", 2)
-    every = recorded.read("from marts.findings").height
-
-    app = visit(recorded, "open_findings")
     assert table(app, "title").height == 2
+    every = capture.read("from marts.findings").height
     assert f"The 2 most severe and costly of {every} findings" in plain(app)
 
-    app = visit(recorded, "open_findings", finding=named(recorded, "steps_slower"))
-    assert table(app, "title").height == 3
 
-
-def test_filters_of_the_link_leave_what_they_name(recorded, visit):
-    app = visit(recorded, "open_findings", rules="input_stall,hang", state="open")
-
-    assert table(app, "title")["title"].to_list() == ["Steps wait for input"]
-    # for narrow screens it stands as a card, too, with the same way to open it
-    assert "What to do: Prefetch or cache the input; add loader workers" in plain(app)
-    assert app.button(key="card_finding_0").click().run().query_params["finding"]
-    assert "#### Steps wait for input" in plain(app)
-    app.button(key="all_rules").click().run()
-    assert table(app, "title").height > 1
-
-
-def test_a_picked_finding_shows_evidence_and_the_way_to_its_run(recorded, visit):
-    app = visit(recorded, "open_findings", finding=named(recorded, "input_stall"))
-
-    assert "24.0 GPU-s lost, 4.3 % of the allocated time" in plain(app)
-    assert links(app)["Open run main"]["run"] == ["lab/main"]
-
-
-def test_a_throttled_gpu_says_whether_it_is_chronic(recorded, visit, monkeypatch):
+@pytest.mark.usefixtures("short")
+def test_a_linked_finding_is_in_the_list_and_shows_evidence_and_the_way_to_its_run(
+    capture, visit, monkeypatch
+):
     known = findings.known
 
     def throttled(scope):
@@ -90,21 +58,28 @@ def test_a_throttled_gpu_says_whether_it_is_chronic(recorded, visit, monkeypatch
     monkeypatch.setattr(findings, "known", throttled)
     monkeypatch.setattr(health, "throttled_gpus", lambda _: found)
 
-    app = visit(recorded, "open_findings", finding=named(recorded, "input_stall"))
+    app = visit(capture, "open_findings", finding=named(capture, "input_stall"))
 
+    assert table(app, "title").height == 3
+    assert "24.0 GPU-s lost, 4.3 % of the allocated time" in plain(app)
+    assert links(app)["Open run main"]["run"] == ["lab/main"]
     assert "**Recurrence:** hw_thermal chronic (3 of 12 h read)" in plain(app)
 
 
-@pytest.fixture
-def picked(writable, visit):
-    """Give the page of a finding to somebody who has given a name."""
+def test_filters_of_the_link_leave_what_they_name(capture, visit):
+    app = visit(capture, "open_findings", rules="input_stall,hang", state="open")
+
+    assert table(app, "title")["title"].to_list() == ["Steps wait for input"]
+    # for narrow screens it stands as a card, too, with the same way to open it
+    assert "What to do: Prefetch or cache the input; add loader workers" in plain(app)
+    assert app.button(key="card_finding_0").click().run().query_params["finding"]
+    assert "#### Steps wait for input" in plain(app)
+
+
+def test_a_finding_is_acknowledged_on_the_page_and_dismissed_with_a_reason_alone(writable, visit):
     app = visit(writable, "open_findings", finding=named(writable, "input_stall"))
     app.text_input(key="said_by").input(HOSTILE)
-    return app
-
-
-def test_a_finding_is_acknowledged_on_the_page_and_dismissed_with_a_reason_alone(writable, picked):
-    app = press(picked, "Dismiss")
+    app = press(app, "Dismiss")
     assert [error.value.split(":")[0] for error in app.error] == ["A note is needed\\"]
     assert writable.read("from state.finding_actions").is_empty()
 
@@ -114,12 +89,12 @@ def test_a_finding_is_acknowledged_on_the_page_and_dismissed_with_a_reason_alone
     assert all("<script>" not in str(element.value) for element in app.markdown)
 
 
-def test_what_has_an_open_finding_carries_a_flag_that_opens_it(recorded, visit, monkeypatch):
+def test_what_has_an_open_finding_carries_a_flag_that_opens_it(capture, visit, monkeypatch):
     monkeypatch.setattr(flags, "IS_EVALUATED", True)
     monkeypatch.setattr(flags, "FIRST_WAIT_S", 30)
-    app = visit(recorded, "one_run", run="lab/main", **{"from": "2026-11-20T12:29:00Z"})
+    app = visit(capture, "one_run", run="lab/main", **{"from": "2026-11-20T12:29:00Z"})
 
-    found = recorded.read(
+    found = capture.read(
         "select finding_key, title, run_key, gpu_uuid from marts.findings where state = 'open'"
     )
     of_run = found.filter(pl.col("run_key") == "lab/main")
@@ -129,9 +104,7 @@ def test_what_has_an_open_finding_carries_a_flag_that_opens_it(recorded, visit, 
     (name,) = titles
     assert name.startswith(":orange[:material/warning:] ticket")
 
-    assert not any("flag" in frame.value for frame in app.dataframe), "they are of the run"
-
-    runs = table(visit(recorded, "all_runs", **{"from": "2026-11-20T12:29:00Z"}), "flag")
+    runs = table(visit(capture, "all_runs", **{"from": "2026-11-20T12:29:00Z"}), "flag")
     flagged = runs.filter(pl.col("flag").is_not_null())
     assert {f"lab/{name}" for name in flagged["run_name"]} == set(found["run_key"].drop_nulls())
     (of_main,) = flagged.filter(pl.col("run_name") == "main")["flag"]

@@ -5,56 +5,20 @@ from streamlit.testing.v1 import AppTest
 from tests.app.conftest import PATIENCE_S
 from tests.app.opened_page import HOSTILE, assert_sound, links, texts
 from tests.queries.conftest import START, Evidence, at
-from tests.recorded_session import built
 
-from goodput_queries.evidence.batch import Batch
-
-PARTS = "sacct.txt", "nvml.jsonl.gz", "job_events.jsonl.gz"
 EMPTY_WINDOW = {"from": "2020-01-01", "to": "2020-01-02"}
 
 
-@pytest.fixture(scope="module")
-def capture(empty_database, tmp_path_factory):
-    """Give the recorded session, with an Xid of a hostile message and a link that was lost."""
-    for store in built(empty_database, tmp_path_factory, *PARTS):
-        gpu = store.read(
-            "select cluster, node, gpu_uuid from marts.gpus order by gpu_index limit 1"
-        )
-        at = "timestamp '2026-11-20 12:31:00'"
-        error = f"""select 'test' as source, {at} as ts, 'exact' as ts_precision, 'xid' as kind,
-            79 as code, $1 as message"""
-        readings = f"""select 'test' as source, $1 as node, 'infiniband' as kind,
-                '<b>mlx5_0</b>' as device, '1' as port, {at} + interval (n) minute as ts,
-                n not in (2, 3) as is_up, n * 1000 as rx_bytes
-            from range(6) as minutes(n)"""
-        event = gpu.hstack(store.read(error, [HOSTILE]))
-        links_ = store.read(readings, [gpu["node"].item()])
-        store.load(Batch("gpu_events", event, "test", "test", "an event"))
-        store.load(Batch("link_samples", links_, "test", "test", "a lost link"))
-        store.build()
-        yield store
-
-
 @pytest.fixture
-def gpu(capture):
+def gpu(hit):
     """Give the GPU that had the Xid."""
-    return str(capture.read("select gpu_uuid from marts.gpu_events").item())
+    return str(hit.read("select gpu_uuid from marts.gpu_events").item())
 
 
-def test_the_list_has_a_row_for_each_node(capture, visit):
-    app = visit(capture, "nodes_and_one")
+def test_a_node_shows_its_gpus_on_one_axis_with_events_and_runs_and_its_lost_link(hit, visit, gpu):
+    node = hit.read("select node from marts.nodes").item()
 
-    assert app.title[0].value == "Nodes"
-    nodes = capture.read("select node from marts.nodes")["node"].to_list()
-    assert app.dataframe[0].value["node"].to_list() == nodes
-
-
-def test_a_node_shows_its_gpus_on_one_axis_with_events_and_runs_and_its_lost_link(
-    capture, visit, gpu
-):
-    node = capture.read("select node from marts.nodes").item()
-
-    app = visit(capture, "nodes_and_one", node=node, of_gpu=gpu)
+    app = visit(hit, "nodes_and_one", node=node, of_gpu=gpu)
 
     assert len(app.get("plotly_chart")) == 2
     assert links(app)["GPU 0"]["gpu"] == links(app)[f"Open GPU 0, {node}"]["gpu"] == [gpu]
@@ -65,19 +29,17 @@ def test_a_node_shows_its_gpus_on_one_axis_with_events_and_runs_and_its_lost_lin
     (table,) = [t.value for t in app.dataframe if "what" in t.value.columns]
     lost = table[table["what"] == "Link down: InfiniBand and RoCE <b>mlx5_0</b> port 1"]
     assert lost["length_s"].to_list() == [120.0]
-    runs = capture.read("select distinct job_name from marts.link_event_runs")["job_name"]
+    runs = hit.read("select distinct job_name from marts.link_event_runs")["job_name"]
     assert lost["run_name"].to_list() == [", ".join(runs.sort())]
     drawn = str(next(e.proto.spec for e in app.get("plotly_chart")))
     assert "Link down: InfiniBand and RoCE &lt;b&gt;mlx5_0" in drawn
     assert "CPU busy" in drawn
 
 
-def test_a_gpu_opens_from_a_link_with_the_peers_of_a_run_events_and_what_held_it(
-    capture, visit, gpu
-):
+def test_a_gpu_opens_from_a_link_with_the_peers_of_a_run_events_and_what_held_it(hit, visit, gpu):
     window = {"from": "2026-11-20T12:30:00Z", "to": "2026-11-20T12:34:00Z"}
 
-    app = visit(capture, "one_gpu", gpu=gpu, peers="lab/main", **window)
+    app = visit(hit, "one_gpu", gpu=gpu, peers="lab/main", **window)
 
     assert app.title[0].value.startswith("GPU 0, ")
     assert app.selectbox(key="scope_peers").value == "lab/main"
@@ -86,13 +48,12 @@ def test_a_gpu_opens_from_a_link_with_the_peers_of_a_run_events_and_what_held_it
     assert "Events: 1" in shown
     assert "s means of samples." in shown
     assert "Margin to the slowdown temperature: " in shown
-    node = links(app)[f"Open node {capture.read('select node from marts.nodes').item()}"]
+    node = links(app)[f"Open node {hit.read('select node from marts.nodes').item()}"]
     assert node["from"] == [window["from"]]
 
 
-@pytest.mark.parametrize("given", ["GPU-of-nobody", HOSTILE])
-def test_a_gpu_that_is_not_known_is_named_as_text(capture, visit, given):
-    app = visit(capture, "one_gpu", gpu=given)
+def test_a_gpu_that_is_not_known_is_named_as_text(hit, visit):
+    app = visit(hit, "one_gpu", gpu=HOSTILE)
 
     assert app.info[0].value.startswith("No GPU ")
     assert app.info[0].value.endswith(" is in the inventory.")
@@ -116,16 +77,15 @@ def test_a_time_range_without_the_gpu_offers_its_last_data(store, visit):
     assert app.title[0].value == "GPU 0, b"
 
 
-def test_without_a_gpu_the_page_leads_to_the_nodes(capture, visit):
-    app = visit(capture, "one_gpu")
+def test_without_a_gpu_the_page_leads_to_the_nodes(hit, visit):
+    app = visit(hit, "one_gpu")
 
     assert "Choose a GPU" in app.info[0].value
 
 
-def test_a_time_range_without_data_offers_the_last_data(capture, visit, gpu):
-    for page in ("one_gpu", "nodes_and_one"):
-        app = visit(capture, page, gpu=gpu, **EMPTY_WINDOW)
-        assert app.button(key="empty_jump")
+def test_a_time_range_without_data_offers_the_last_data(hit, visit, gpu):
+    app = visit(hit, "one_gpu", gpu=gpu, **EMPTY_WINDOW)
+    assert app.button(key="empty_jump")
 
 
 def drawn(script):

@@ -1,8 +1,5 @@
 """The page of serving engines, in-process: on a small fleet, and where nothing is configured."""
 
-from datetime import datetime, timedelta
-
-import polars as pl
 import pytest
 import streamlit as st
 from tests.app.conftest import opened
@@ -12,8 +9,6 @@ from tests.queries.conftest import Evidence
 from tests.queries.serving.load import Serving, fleet
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.data import metrics
-from goodput_app.dashboard.figures import serving as figures
 
 TIMES = {"from": "2027-01-15T08:00:00Z", "to": "2027-01-15T10:00:00Z"}
 HOSTILE = "<b>moe</b> :red[x]"
@@ -82,21 +77,6 @@ def test_a_tenant_leads_to_its_slowest_engine_and_the_engine_to_its_gpu(store):
     links = [link.proto.label for link in app.get("page_link")]
     assert "Open GPU 0, n1" in links
     assert "Open node n1" in links
-
-
-def test_a_line_of_latencies_breaks_where_no_request_was_made():
-    begin = datetime(2027, 1, 15)  # noqa: DTZ001 -- UTC
-    at = [begin + timedelta(minutes=minutes) for minutes in (0, 15, 30, 240, 255)]
-    names = [f"{p}{bound}_s" for p in ("p50", "p99") for bound in ("", "_low", "_high")]
-    frame = pl.DataFrame({"at": at, **{name: [1.0] * 5 for name in names}})
-
-    held = metrics.with_holes(frame, names)
-    figure = figures.latency(held, (at[0], at[-1]))
-
-    *bands, line = figure.data[:5]
-    assert [len(band.x) for band in bands] == [3, 3, 2, 2]
-    assert list(line.y) == [1.0, 1.0, 1.0, None, 1.0, 1.0]
-    assert line.customdata[3] == ""
 
 
 def test_a_latency_spike_has_its_cause(page):
