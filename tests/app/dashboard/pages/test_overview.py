@@ -236,5 +236,5 @@ def test_which_groups_are_wasted_is_said_so_that_they_add_up():
         }
     )
 
-    said = "Wasted: Slowdowns to Unallocated, less 1.0 GPU-h of work that jobs declare."
+    said = "Wasted: Slowdowns to Unallocated, less 1.0 GPU-h of declared work."
     assert ledger._wasted(groups) == said

@@ -29,6 +29,7 @@ LOOK = """<style>
   [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] .st-key-actions) >
     [data-testid="stColumn"] { flex: 1 1 100%; min-width: 100%; }
 }
+.gp-action > :nth-child(3) { white-space: nowrap; }
 @media (max-width: 640px) {
   .gp-action { grid-template-columns: 20px minmax(0, 2fr) minmax(0, 1fr); }
   .gp-action > :nth-child(3), .gp-action > :nth-child(5) { display: none; }

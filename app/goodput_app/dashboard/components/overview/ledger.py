@@ -111,18 +111,20 @@ def _changes(compared: Compared | None, *, is_goodput: bool) -> tuple[str, str]:
     if all(column.count() for column in pair) and (before := float(pair[1].sum())):
         difference = float(pair[0].sum()) - before
         sign, size = units.sign_of(difference), abs(difference)
-        text = f"{sign}{units.cost(size)}, {sign}{units.percent(size / before)} like for like"
+        text = f"{sign}{units.cost(size)}, {sign}{units.percent(size / before)}"
         grown = f'<span class="gp-pill">{text_of(text)}</span>'
     if change is None or not is_goodput:
         return f"<small>Compared with {text_of(windows.name)}</small>", grown
     text = f"{_arrow(change.ratio)}{_shown(change.ratio).lstrip('+')} points"
     if not change.is_certain:
         text += ", direction not certain"
-    second = f"against {windows.name}"
+    said = ""
     if change.classified is not None:
-        second += f"; {_shown(change.classified)} of what is classified"
+        said = f"{_shown(change.classified)} points within the time that evidence classifies"
+    second = f"against {windows.name}, like for like"
     return (
-        f'<span class="gp-pill">{text_of(text)}</span><br><small>{text_of(second)}</small>',
+        f'<span class="gp-pill" title="{said}">{text_of(text)}</span>'
+        f"<br><small>{text_of(second)}</small>",
         grown,
     )
 
@@ -153,9 +155,9 @@ def _group(row: Mapping[str, Any], capacity_ms: int, moved: float | None) -> Non
 
 
 def _caption(first: headline.Headline, groups: pl.DataFrame, *, is_compared: bool) -> str:
-    change = ", change in points" if is_compared else ""
+    change = " and change in points" if is_compared else ""
     notes = "; ".join(first.notes)
-    said = f"Share of capacity{change}, GPU time, cost. {_wasted(groups)}"
+    said = f"Share{change}. {_wasted(groups)}"
     return f"{said} {notes[:1].upper()}{notes[1:]}." if notes else said
 
 
@@ -167,7 +169,7 @@ def _wasted(groups: pl.DataFrame) -> str:
     labels = lost["label"].to_list()
     said = "Wasted: " + (labels[0] if len(labels) == 1 else f"{labels[0]} to {labels[-1]}")
     if kept_ms := int((lost["gpu_ms"] - lost["wasted_ms"]).sum()):
-        said += f", less {units.gpu_time(kept_ms)} of work that jobs declare"
+        said += f", less {units.gpu_time(kept_ms)} of declared work"
     return f"{said}."
 
 
