@@ -9,6 +9,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from starlette.applications import Starlette
+from tests.app.asgi import ask
 from tests.app.command_line import run
 from tests.app.opened_page import table
 from tests.app.page_elements import sent
@@ -17,6 +19,7 @@ from tests.queries.conftest import Evidence
 from goodput_app.dashboard import time_zone
 from goodput_app.demo import recipe
 from goodput_app.notify import occurrences
+from goodput_app.server.api.routes import api_routes
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.synthetic import generate
 from goodput_messages import bodies
@@ -99,15 +102,16 @@ def rows_of(store, scope, columns=FACTS, view=None):
     return sorted(found.rows(), key=str)
 
 
+def moment(ms):
+    """Return a moment as commands and the API take it."""
+    return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+
+
 def printed(store, scope, *command, form="json"):
     """Return the same facts as a command prints them: rows, or the text of another form."""
-    moments = [
-        f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
-        for ms in (scope.from_ms, scope.to_ms)
-    ]
     closed = str(Path(store.path).with_name("closed.duckdb"))
     given = ["--db", closed, "--format", form, "--cluster", scope.cluster]
-    result = run(*command, *given, "--from", moments[0], "--to", moments[1])
+    result = run(*command, *given, "--from", moment(scope.from_ms), "--to", moment(scope.to_ms))
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout) if form == "json" else result.stdout
 
@@ -134,6 +138,20 @@ def test_a_command_says_of_findings_what_the_view_has(world, number, command):
     found = sorted((comparable(row[name] for name in FACTS) for row in said), key=str)
 
     assert found == sorted(map(comparable, rows_of(store, scope)), key=str)
+    assert found
+
+
+def test_the_api_gives_of_findings_what_the_view_has(session):
+    scope = window(session, "site")
+    asked = {"from": moment(scope.from_ms), "to": moment(scope.to_ms), "cluster": "site"}
+    app = Starlette(routes=api_routes(session))
+
+    answer = ask(app, "/api/v1/views/marts.findings/rows", params=asked)
+
+    found = sorted(
+        (comparable(row[name] for name in FACTS) for row in answer.json()["rows"]), key=str
+    )
+    assert found == sorted(map(comparable, rows_of(session, scope)), key=str)
     assert found
 
 

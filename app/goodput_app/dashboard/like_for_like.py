@@ -15,6 +15,7 @@ from goodput_app.text import units
 from goodput_queries.scope import Scope
 
 WEEK_MS = timedelta(days=7) // timedelta(milliseconds=1)
+NAMES = {WEEK_MS // 7: "the day before", WEEK_MS: "the week before"}
 ALIKE = 0.02  # of the window: clusters end seconds apart
 LEAST_COMMON = 0.5  # of the window that a cluster has in both: less says little of it
 EVIDENCE_TOLERANCE = 0.05  # of the capacity that evidence classifies
@@ -69,7 +70,10 @@ def windows(scope: Scope, clusters: pl.DataFrame) -> Iterator[Windows]:
     spans = list(_spans(clusters))
     length = scope.to_ms - scope.from_ms
     week = [(WEEK_MS, "the same hours of the week before")] if length <= WEEK_MS else []
-    for shift, name in (*week, (length, f"the {units.duration(length / 1000)} before")):
+    for shift, name in (
+        *week,
+        (length, NAMES.get(length, f"the {units.duration(length / 1000)} before")),
+    ):
         if (found := _compared(scope, spans, shift, name)) is not None:
             yield found
 

@@ -47,7 +47,7 @@ def hours(pair):
         ({"a": (-48, 24), "new": (-1, 24)},
          [[("a", 0, 24), ("a", -24, 0)]], ("new (data of 1h in both)",)),
         ({"a": (-48, 24), "new": (0, 24)},
-         [[("a", 0, 24), ("a", -24, 0)]], ("new (no data in the 1d before)",)),
+         [[("a", 0, 24), ("a", -24, 0)]], ("new (no data in the day before)",)),
         ({"a": (-48, 24), "old": (-48, -2)},
          [[("a", 0, 24), ("a", -24, 0)]], ("old (no data in this range)",)),
         ({"a": (-48, 24), "gone": (-90, -30)}, [[(None, 0, 24), (None, -24, 0)]], ()),
@@ -111,4 +111,4 @@ def test_ledgers_are_summed_by_category_and_no_price_stays_none():
 def test_the_window_before_follows_the_week_before():
     found = like_for_like.windows(DAY, clusters(a=(-200, 24)))
 
-    assert [one.name for one in found] == ["the same hours of the week before", "the 1d before"]
+    assert [one.name for one in found] == ["the same hours of the week before", "the day before"]

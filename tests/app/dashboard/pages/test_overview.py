@@ -8,7 +8,7 @@ import pytest
 from tests.app.opened_page import links, plain, texts
 from tests.recorded_session import extent_ms
 
-from goodput_app.dashboard.components.overview import moved, status
+from goodput_app.dashboard.components.overview import actions, ledger, moved, status
 from goodput_app.dashboard.data import health
 from goodput_app.dashboard.data.findings import Found
 from goodput_app.dashboard.data.ledger_groups import by_team
@@ -18,6 +18,7 @@ from goodput_queries.scope import Scope
 
 from tests.app.page_elements import sent  # isort: skip
 
+HOUR_MS = 3_600_000
 NOON = pl.datetime_range(pl.datetime(2026, 11, 20, 12), pl.datetime(2026, 11, 20, 12), eager=True)[
     0
 ]
@@ -60,7 +61,7 @@ def test_the_worst_open_finding_is_the_sentence_and_what_is_broken_comes_first()
     assert (found.kind, found.said) == ("ticket", "n1 is down")
     assert "Since 2026-11-20 10:00:00 UTC (2h)" in found.detail
     assert "$4.00 an hour" in found.detail, "8.00 of two hours"
-    assert "16.0 GPU-h so far" in found.detail
+    assert "$8.00 so far" in found.detail
     assert "owner <b>operations</b>, not acknowledged" in found.detail
 
 
@@ -209,3 +210,31 @@ def test_goodput_is_compared_with_the_half_before(capture, visit):
 def test_without_an_earlier_window_the_page_says_so(page):
     assert "No earlier window to compare with" in sent(page)
     assert "no data from before this range" in plain(page)
+
+
+@pytest.mark.parametrize(
+    ("low", "best", "high", "text"),
+    [
+        (3.0, 3.0, 3.0, "<b>$3.00</b><small>measured</small>"),
+        (0.0, 3.0, 3.0, "<b>up to $3.00</b><small>or nothing</small>"),
+        (1.0, 3.0, 4.0, "<b>$3.00</b><small>$1.00 to $4.00</small>"),
+        (None, None, None, "<b>no price</b>"),
+    ],
+)
+def test_a_saving_that_may_be_nothing_is_called_so(low, best, high, text):
+    row = {"back_low_cost": low, "back_cost": best, "back_high_cost": high}
+
+    assert actions._saving(row) == text
+
+
+def test_which_groups_are_wasted_is_said_so_that_they_add_up():
+    groups = pl.DataFrame(
+        {
+            "label": ["Useful", "Slowdowns", "Saves, input, other", "Unallocated", "Not available"],
+            "gpu_ms": [9 * HOUR_MS, HOUR_MS, 3 * HOUR_MS, HOUR_MS, HOUR_MS],
+            "wasted_ms": [0, HOUR_MS, 2 * HOUR_MS, HOUR_MS, 0],
+        }
+    )
+
+    said = "Wasted: Slowdowns to Unallocated, less 1.0 GPU-h of declared work."
+    assert ledger._wasted(groups) == said

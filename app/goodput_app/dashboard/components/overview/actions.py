@@ -29,6 +29,7 @@ LOOK = """<style>
   [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] .st-key-actions) >
     [data-testid="stColumn"] { flex: 1 1 100%; min-width: 100%; }
 }
+.gp-action > :nth-child(3) { white-space: nowrap; }
 @media (max-width: 640px) {
   .gp-action { grid-template-columns: 20px minmax(0, 2fr) minmax(0, 1fr); }
   .gp-action > :nth-child(3), .gp-action > :nth-child(5) { display: none; }
@@ -69,17 +70,22 @@ def _row(number: int, row: Mapping[str, Any]) -> str:
     return (
         f'<div class="gp-action"><div>{number}</div>'
         f"<div><b>{text_of(row['what_to_do'])}</b><small>{text_of(where)}</small></div>"
-        f"<div>{text_of(row['owner'])}<small>{text_of(row['effort'])}</small></div>"
-        f"<div><b>{text_of(units.cost(row['back_cost']))}</b><small>{_bounds(row)}</small></div>"
+        f"<div>{text_of(row['owner'])}<small>takes {text_of(row['effort'])}</small></div>"
+        f"<div>{_saving(row)}</div>"
         f"<div>{units.gpu_time(row['back_ms'])}<small>{text_of(row['confidence'])}</small></div>"
         "</div>"
     )
 
 
-def _bounds(row: Mapping[str, Any]) -> str:
-    low, high = row["back_low_cost"], row["back_high_cost"]
+def _saving(row: Mapping[str, Any]) -> str:
+    """Return what an action brings back, as HTML: at most, where it may be nothing."""
+    low, best, high = (row[f"back_{name}cost"] for name in ("low_", "", "high_"))
     if low is None or high is None:
-        return ""
+        return f"<b>{text_of(units.cost(best))}</b>"
     if high - low < CENT:
-        return "measured"
-    return text_of(f"{units.cost(low)} to {units.cost(high)}")
+        said, bounds = units.cost(best), "measured"
+    elif low < CENT and high - best < CENT:
+        said, bounds = f"up to {units.cost(high)}", "or nothing"
+    else:
+        said, bounds = units.cost(best), f"{units.cost(low)} to {units.cost(high)}"
+    return f"<b>{text_of(said)}</b><small>{text_of(bounds)}</small>"

@@ -70,7 +70,7 @@ def draw(
         for column, row in zip(columns, groups.iter_rows(named=True), strict=True):
             with column, st.container(gap=None):
                 _group(row, capacity, moved.get(row["category"]))
-        st.caption(_caption(first, is_compared=compared is not None))
+        st.caption(_caption(first, groups, is_compared=compared is not None))
 
 
 def categories(frame: pl.DataFrame) -> None:
@@ -118,11 +118,13 @@ def _changes(compared: Compared | None, *, is_goodput: bool) -> tuple[str, str]:
     text = f"{_arrow(change.ratio)}{_shown(change.ratio).lstrip('+')} points"
     if not change.is_certain:
         text += ", direction not certain"
-    second = f"against {windows.name}"
+    said = ""
     if change.classified is not None:
-        second += f"; {_shown(change.classified)} points of classified time"
+        said = f"{_shown(change.classified)} points within the time that evidence classifies"
+    second = f"against {windows.name}, like for like"
     return (
-        f'<span class="gp-pill">{text_of(text)}</span><br><small>{text_of(second)}</small>',
+        f'<span class="gp-pill" title="{said}">{text_of(text)}</span>'
+        f"<br><small>{text_of(second)}</small>",
         grown,
     )
 
@@ -152,11 +154,23 @@ def _group(row: Mapping[str, Any], capacity_ms: int, moved: float | None) -> Non
     )
 
 
-def _caption(first: headline.Headline, *, is_compared: bool) -> str:
-    change = ", change in points" if is_compared else ""
+def _caption(first: headline.Headline, groups: pl.DataFrame, *, is_compared: bool) -> str:
+    change = " and change in points" if is_compared else ""
     notes = "; ".join(first.notes)
-    said = f"Share of capacity{change}, GPU time, cost."
+    said = f"Share{change}. {_wasted(groups)}"
     return f"{said} {notes[:1].upper()}{notes[1:]}." if notes else said
+
+
+def _wasted(groups: pl.DataFrame) -> str:
+    """Return which groups are wasted, so that a reader can add them up."""
+    lost = groups.filter(pl.col("wasted_ms") > 0)
+    if lost.is_empty():
+        return ""
+    labels = lost["label"].to_list()
+    said = "Wasted: " + (labels[0] if len(labels) == 1 else f"{labels[0]} to {labels[-1]}")
+    if kept_ms := int((lost["gpu_ms"] - lost["wasted_ms"]).sum()):
+        said += f", less {units.gpu_time(kept_ms)} of declared work"
+    return f"{said}."
 
 
 def _hover(row: Mapping[str, Any]) -> str:

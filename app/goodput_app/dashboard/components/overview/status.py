@@ -163,7 +163,8 @@ def _detail(row: Mapping[str, Any], outages: pl.DataFrame, ends: Mapping[str, da
     parts = [text_of(since)]
     if row["cost"] is not None and length_s >= MINUTE_S:
         parts.append(text_of(f"{units.cost(row['cost'] * 3600 / length_s)} an hour"))
-    if row["gpu_ms"]:
+        parts.append(text_of(f"{units.cost(row['cost'])} so far"))
+    elif row["gpu_ms"]:
         parts.append(text_of(f"{units.gpu_time(row['gpu_ms'])} so far"))
     said = "not acknowledged"
     if row["state"] == "acknowledged":
