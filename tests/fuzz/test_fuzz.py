@@ -23,6 +23,6 @@ def test_mutated_files_break_no_reader(store, tmp_path, first):
     assert raw["violations"].sum() == 0
 
 
-@pytest.mark.machine
+@pytest.mark.slow
 def test_commands_that_are_killed_and_repeated_lose_and_double_nothing():
     assert kills.main(["--kills", "4"]) == 0

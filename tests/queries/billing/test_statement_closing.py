@@ -91,18 +91,27 @@ def usage_of(made, account, model="h100"):
 def test_a_day_is_open_until_evidence_reaches_the_lateness_beyond_its_end(fleet, first):
     """It ends 16 hours after the start, and 30 hours later the evidence ends."""
     assert first.is_closed
-    assert not statement(fleet.store, WHEN, change(SETTINGS, lateness_h=31)).is_closed
+    assert not statement(fleet.store, WHEN, change(SETTINGS, lateness_h=30.1)).is_closed
+    assert statement(fleet.store, WHEN, change(SETTINGS, lateness_h=30)).is_closed
 
 
-def test_a_past_day_is_closed_by_hand_however_far_the_evidence_reaches(fleet):
-    noon, later = datetime(2027, 1, 17, 12, tzinfo=UTC), datetime(2027, 1, 19, tzinfo=UTC)
-    unended = statement(fleet.store, THIRD, SETTINGS, closes_now=True, now=noon)
+def test_a_past_day_is_closed_by_hand_however_far_the_evidence_reaches(evidence):
+    """And corrected once the evidence goes on."""
+    noon, later = datetime(2027, 1, 15, 12, tzinfo=UTC), datetime(2027, 1, 17, tzinfo=UTC)
+    evidence.node("a", 1)
+    evidence.watched(15 * HOUR_S)  # an hour less than the day has
+    evidence.build()
+    unended = statement(evidence.store, WHEN, SETTINGS, closes_now=True, now=noon)
 
-    made = statement(fleet.store, THIRD, SETTINGS, closes_now=True, now=later)
+    made = statement(evidence.store, WHEN, SETTINGS, closes_now=True, now=later)
+    evidence.state("*", "up", 15 * HOUR_S, 40 * HOUR_S)
+    evidence.build()
+    corrected = statement(evidence.store, WHEN, SETTINGS, now=later)
 
     assert not unended.is_closed
     assert made.is_closed
     assert made.bookings[0].evidence_ms < made.day.to_ms
+    assert corrected.was_corrected
 
 
 @pytest.fixture(scope="module")

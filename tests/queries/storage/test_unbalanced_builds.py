@@ -69,6 +69,7 @@ def test_a_build_whose_segments_are_wrong_leaves_the_ledger_of_the_build_before(
         built.store.build()
 
     assert built.read(READ).equals(before)
+    assert built.violations() == 0
 
 
 FINDINGS = "select severity, evidence from marts.findings where rule = 'build_refused'"
@@ -139,3 +140,4 @@ def test_new_evidence_gives_a_refused_build_another_try(built, break_segments, m
     built.store.build()
 
     assert built.gpu_s()["unknown"] == 1800 + 1000 + 600
+    assert built.violations() == 0
