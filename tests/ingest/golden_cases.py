@@ -56,7 +56,7 @@ def _as_csv(rows):
 
 def expected_of(case, found):
     """Return the expected files of a case; where they are to be rewritten, what was found."""
-    if os.environ.get("GOODPUT_REWRITE_GOLDEN"):
+    if found and os.environ.get("GOODPUT_REWRITE_GOLDEN"):
         for old in case.glob("expected_*.csv"):
             old.unlink()
         for file, text in found.items():
