@@ -30,9 +30,14 @@ def named(store, rule):
     return str(key)
 
 
-@pytest.mark.usefixtures("short")
-def test_fixes_come_first_and_of_many_findings_below_it_says_how_many_there_are(capture, visit):
-    app = visit(capture, "open_findings")
+@pytest.fixture
+def page(short, capture, visit):  # noqa: ARG001 -- of two findings
+    """Give the page of all findings."""
+    return visit(capture, "open_findings")
+
+
+def test_fixes_come_first_and_of_many_findings_below_it_says_how_many_there_are(capture, page):
+    app = page
 
     fixes = capture.read("select target from marts.fixes where back_high_ms > 0").height
     assert table(app, "target").height == fixes
@@ -76,10 +81,16 @@ def test_filters_of_the_link_leave_what_they_name(capture, visit):
     assert "#### Steps wait for input" in plain(app)
 
 
-def test_a_finding_is_acknowledged_on_the_page_and_dismissed_with_a_reason_alone(writable, visit):
+@pytest.fixture
+def picked(writable, visit):
+    """Give the page with a finding open, and a name to speak by."""
     app = visit(writable, "open_findings", finding=named(writable, "input_stall"))
     app.text_input(key="said_by").input(HOSTILE)
-    app = press(app, "Dismiss")
+    return app
+
+
+def test_a_finding_is_acknowledged_on_the_page_and_dismissed_with_a_reason_alone(writable, picked):
+    app = press(picked, "Dismiss")
     assert [error.value.split(":")[0] for error in app.error] == ["A note is needed\\"]
     assert writable.read("from state.finding_actions").is_empty()
 
