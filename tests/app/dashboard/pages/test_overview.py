@@ -230,11 +230,13 @@ def test_a_saving_that_may_be_nothing_is_called_so(low, best, high, text):
 def test_which_groups_are_wasted_is_said_so_that_they_add_up():
     groups = pl.DataFrame(
         {
-            "label": ["Useful", "Slowdowns", "Saves, input, other", "Unallocated", "Not available"],
+            "label": ["Useful", "Slowdowns", "Saves, input, other", "Unclassified", "Unallocated"],
             "gpu_ms": [9 * HOUR_MS, HOUR_MS, 3 * HOUR_MS, HOUR_MS, HOUR_MS],
-            "wasted_ms": [0, HOUR_MS, 2 * HOUR_MS, HOUR_MS, 0],
+            "wasted_ms": [0, HOUR_MS, 2 * HOUR_MS, 0, HOUR_MS],
         }
     )
 
-    said = "Wasted: Slowdowns to Unallocated, less 1.0 GPU-h of declared work."
+    said = (
+        "Wasted: Slowdowns to Saves, input, other and Unallocated, less 1.0 GPU-h of declared work."
+    )
     assert ledger._wasted(groups) == said

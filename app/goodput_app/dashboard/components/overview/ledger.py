@@ -1,5 +1,6 @@
 """Goodput and what was wasted, with their change, and where the rest of the capacity went."""
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -163,14 +164,21 @@ def _caption(first: headline.Headline, groups: pl.DataFrame, *, is_compared: boo
 
 def _wasted(groups: pl.DataFrame) -> str:
     """Return which groups are wasted, so that a reader can add them up."""
-    lost = groups.filter(pl.col("wasted_ms") > 0)
-    if lost.is_empty():
+    is_lost = (groups["wasted_ms"] > 0).to_list()
+    rows = [
+        [label for label, _ in row]
+        for lost, row in itertools.groupby(
+            zip(groups["label"], is_lost, strict=True), lambda x: x[1]
+        )
+        if lost
+    ]
+    if not rows:
         return ""
-    labels = lost["label"].to_list()
-    said = "Wasted: " + (labels[0] if len(labels) == 1 else f"{labels[0]} to {labels[-1]}")
-    if kept_ms := int((lost["gpu_ms"] - lost["wasted_ms"]).sum()):
-        said += f", less {units.gpu_time(kept_ms)} of declared work"
-    return f"{said}."
+    said = " and ".join(row[0] if len(row) == 1 else f"{row[0]} to {row[-1]}" for row in rows)
+    lost_of = groups.filter(pl.col("wasted_ms") > 0)
+    kept_ms = int((lost_of["gpu_ms"] - lost_of["wasted_ms"]).sum())
+    less = f", less {units.gpu_time(kept_ms)} of declared work" if kept_ms else ""
+    return f"Wasted: {said}{less}."
 
 
 def _hover(row: Mapping[str, Any]) -> str:
