@@ -1,10 +1,11 @@
 """The meaning and the unit of each column of a mart, which any client of the database reads."""
 
 import csv
+import re
 
 import pytest
 
-from goodput_queries.catalog import columns
+from goodput_queries.catalog import columns, models
 
 
 @pytest.fixture(scope="module")
@@ -21,6 +22,12 @@ def of_marts(new_store):
 
 def test_each_column_of_a_mart_has_a_meaning(of_marts):
     assert [(view, name) for view, name, _, comment in of_marts if not comment] == []
+
+
+def test_each_table_that_a_meaning_names_exists(of_marts):
+    named = {name for *_, text in of_marts for name in re.findall(r"\breference\.(\w+)", text)}
+
+    assert named <= models.reference_tables().keys()
 
 
 def test_each_column_of_a_mart_with_fractions_has_a_unit(of_marts):

@@ -177,7 +177,7 @@ def _wasted(groups: pl.DataFrame) -> str:
     said = " and ".join(row[0] if len(row) == 1 else f"{row[0]} to {row[-1]}" for row in rows)
     lost_of = groups.filter(pl.col("wasted_ms") > 0)
     kept_ms = int((lost_of["gpu_ms"] - lost_of["wasted_ms"]).sum())
-    less = f", less {units.gpu_time(kept_ms)} of declared work" if kept_ms else ""
+    less = f", less {units.gpu_time(kept_ms)} of declared or unknown time" if kept_ms else ""
     return f"Wasted: {said}{less}."
 
 
