@@ -236,5 +236,8 @@ def test_which_groups_are_wasted_is_said_so_that_they_add_up():
         }
     )
 
-    said = "Wasted: Slowdowns to Saves, input, other and Unallocated, less 1.0 GPU-h of declared or unknown time."
+    said = (
+        "Wasted: Slowdowns to Saves, input, other and Unallocated, "
+        "less 1.0 GPU-h of declared or unknown time."
+    )
     assert ledger._wasted(groups) == said
