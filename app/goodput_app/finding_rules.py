@@ -14,7 +14,7 @@ docs/findings.md`); limits of several rules are in `reference/thresholds.csv`. W
 
 - **Losses are counted once.** Each GPU-millisecond of a loss is in at most one finding
   (`marts.loss_claims`), so that the rows of the fix list add up to what the ledger would gain
-  ([decision 0151](decisions/0151-fix-list-against-a-recomputed-ledger.md)).
+  ([decision 0100](decisions/0100-findings.md)).
 - **Recoverable GPU time** is the time that comes back if the cause is removed: waiting beyond the
   gang's median step, idle time, lost work. For blocking saves it is what the best save interval
   saves; for start-up it is the part above the cluster's median. The *confirmed part* is the time
