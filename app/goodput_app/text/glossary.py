@@ -89,14 +89,11 @@ def _categories() -> dict[str, str]:
 def page() -> str:
     """Return the glossary as Markdown."""
     lines = [_HEAD, "## Terms and measures", ""]
-    lines += _table(
-        ("term", "definition", "formula", "view", "unit"),
-        [
-            (e.term, e.definition, _code(e.formula), _code(e.view), e.unit)
-            for term, e in sorted(entries().items(), key=lambda item: item[0].lower())
-            if term == e.term
-        ],
-    )
+    lines += [
+        f"- **{e.term}**{_place(e)}: {e.hover}"
+        for term, e in sorted(entries().items(), key=lambda item: item[0].lower())
+        if term == e.term
+    ]
     categories = list(csv.DictReader(CATEGORIES.read_text("utf-8").splitlines()))
     lines += ["", "## Categories", ""]
     lines += ["Every GPU is in exactly one category at every moment.", ""]
@@ -108,6 +105,12 @@ def page() -> str:
         ],
     )
     return "\n".join([*lines, ""])
+
+
+def _place(entry: Entry) -> str:
+    """Return unit and view of an entry in brackets; nothing where it has neither."""
+    given = [text for text in (entry.unit, _code(entry.view)) if text]
+    return f" ({', '.join(given)})" if given else ""
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
