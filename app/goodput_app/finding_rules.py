@@ -9,33 +9,28 @@ _HEAD = """# Findings
 A finding is a loss, a fault or an anomaly that is worth a person's look. `goodput findings` lists
 them, `goodput fixes` what to do first, the Findings page shows both. This page is printed from the
 folders of the rules in `queries/goodput_queries/rules` (`python -m goodput_app.finding_rules >
-docs/findings.md`); limits of several rules are in `reference/thresholds.csv`. Why it is so:
+docs/findings.md`); limits of several rules are in `reference/thresholds.csv`. Reasons:
 [decision 0100](decisions/0100-findings.md), [decision 0161](decisions/0161-a-rule-is-a-folder.md).
 
 - **Losses are counted once.** Each GPU-millisecond of a loss is in at most one finding
-  (`marts.loss_claims`), so that the rows of the fix list add up to what the ledger would gain
-  ([decision 0100](decisions/0100-findings.md)).
-- **Recoverable GPU time** is the time that comes back if the cause is removed: waiting beyond the
-  gang's median step, idle time, lost work. For blocking saves it is what the best save interval
-  saves; for start-up it is the part above the cluster's median. The *confirmed part* is the time
-  whose cause is confirmed, or that readings show as idle.
+  (`marts.loss_claims`), so that the rows of the fix list add up to what the ledger would gain.
+- **Recoverable GPU time** comes back if the cause is removed: waiting beyond the gang's median
+  step, idle time, lost work; of saves what the best interval saves, of start-up the part above the
+  cluster's median. The cause of the *confirmed part* is confirmed, or readings show it as idle.
 - **A finding closes by itself** after half an hour without new evidence, and at once where newer
-  evidence shows the end: the node is back, the run has ended, the GPUs are in another category. If
-  it comes back within half an hour, it is the same finding, else a new one.
-- **Actions of people are stored separately** (`state.finding_actions`) and survive rebuilds. An
-  acknowledgement applies to one occurrence; a dismissal (with its reason) applies to all later
-  findings of the same rule and subject until somebody reopens it.
-  `goodput finding acknowledge KEY --note "..."`.
+  evidence shows the end. If it comes back within half an hour, it is the same finding.
+- **Actions of people** (`state.finding_actions`) survive rebuilds. An acknowledgement applies to
+  one occurrence; a dismissal, with its reason, to all later findings of the rule and subject until
+  somebody reopens it. `goodput finding acknowledge KEY --note "..."`.
 - **Open findings are sent** to the targets under `[[notify]]`: see
   [Notifications](notifications.md).
 - **Severity follows from what a finding does**
   ([decision 0162](decisions/0162-severity-by-effect.md)). `page`: work is being lost now and does
-  not stop by itself. `ticket`: a person must act in working hours. `note`: on record, no action
-  due. An open page does not fall with age; one that is over is a ticket where somebody still has to
-  act, else a note.
-- **A loss is small** under one GPU-hour (`finding_ticket_ms`) that is also under 1 % of what its
-  cluster had until then (`finding_ticket_share`), or under 20 GPU-hours of idle GPUs
-  (`idle_ticket_ms`): then it is a note, unless an effect makes it more.
+  not stop by itself. `ticket`: a person must act in working hours. `note`: no action due. An open
+  page does not fall with age; one that is over is a ticket where somebody still has to act.
+- **A loss is small**, and a note unless an effect makes it more, under one GPU-hour
+  (`finding_ticket_ms`) that is also under 1 % of what its cluster had until then
+  (`finding_ticket_share`), or under 20 GPU-hours of idle GPUs (`idle_ticket_ms`).
 - **One fact is one finding**: where two findings share at least half of their time, only one is
   shown: GPUs that were never active under idle GPUs, a silent node under the node that is down.
 - **The verdict of the Runs and Run pages** is the largest finding about the run, by the GPU
@@ -58,17 +53,16 @@ def _section(rule: Rule) -> list[str]:
     of = rule.texts
     lines = [
         f"### {of['title']}\n",
-        f"`{rule.name}`, {of['severity']}. {of['meaning']}\n",
+        f"`{rule.name}`. {of['meaning']}\n",
         f"- Severity: {_severity(rule)}.",
-        f"- How it is found: {of['found_by']}.",
-        f"- What to do: {of['action']}.",
-        *([f"- Once it is over: {of['action_after']}."] if of["action_after"] else []),
+        f"- Found by: {of['found_by']}.",
+        f"- To do ({of['owner']}, {of['effort']}): {of['action']}.",
+        *([f"- Once over: {of['action_after']}."] if of["action_after"] else []),
         *(
-            [f"- It holds when: {of['holds_when']}. Never when: {of['forbidden_when']}."]
+            [f"- Holds when: {of['holds_when']}. Never when: {of['forbidden_when']}."]
             if of["holds_when"]
             else []
         ),
-        f"- Who: {of['owner']}; effort: {of['effort']}.",
     ]
     lines += [
         f"- Where it and `{merge.rule}` are about one {merge.by}, it is that finding."
