@@ -53,8 +53,7 @@ def _section(rule: Rule) -> list[str]:
     of = rule.texts
     lines = [
         f"### {of['title']}\n",
-        f"`{rule.name}`. {of['meaning']}\n",
-        f"- Severity: {_severity(rule)}.",
+        f"`{rule.name}`. {of['meaning']} Severity: {_severity(rule)}.\n",
         f"- Found by: {of['found_by']}.",
         f"- To do ({of['owner']}, {of['effort']}): {of['action']}.",
         *([f"- Once over: {of['action_after']}."] if of["action_after"] else []),
