@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.ingest.golden_cases import CASES, input_of, name_of, options_of
 
-from goodput_ingest.sources.job_logs.source import FORMATS
+from goodput_ingest.sources.job_logs.formats import formats
 from goodput_ingest.sources.registry import SOURCES
 from goodput_queries.errors import IngestError
 
@@ -146,7 +146,7 @@ def outcome(name, path, lines, options):
 def test_every_format_is_counted_or_one_document():
     assert {*TELLING} | DOCUMENTS == {*SOURCES}
     assert not {*TELLING} & DOCUMENTS
-    of_logs = {f"job-log {form.name}" for form in FORMATS}
+    of_logs = {f"job-log {form.name}" for form in formats()}
     assert {f"job-log {name}" for name in OF_FORMATS} == of_logs
     assert {*LINES} == {*TELLING} - {"job-log"} | of_logs
 

@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
-from goodput_ingest.sources.job_logs import cuda_oom, nccl_watchdog
 from goodput_ingest.sources.job_logs.events import Event
 from goodput_ingest.sources.job_logs.failure_kinds import HINTS, kind_of
 from goodput_ingest.sources.job_logs.lines import Line
@@ -43,12 +42,7 @@ class ErrorText:
     def take(self, line: Line, moments: Moments) -> Iterable[Event] | None:
         """Return the failure of a line."""
         text = line.text
-        if (
-            ELSEWHERE.search(text)
-            or cuda_oom.OUT_OF_MEMORY.search(text)
-            or nccl_watchdog.TIMEOUT.search(text)
-            or (kind := kind_of(text)) is None
-        ):
+        if ELSEWHERE.search(text) or (kind := kind_of(text)) is None:
             return None
         extra: dict[str, Any] = {} if line.rank is None else {"rank": line.rank}
         at = line.at

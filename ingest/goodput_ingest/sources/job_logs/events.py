@@ -1,10 +1,9 @@
 """Job events in log lines, before run and host are known, and the protocol of log formats."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from goodput_ingest.sources.job_logs.lines import Line
 from goodput_ingest.sources.job_logs.moments import Moments
@@ -38,15 +37,21 @@ class Event:
 class LogFormat(Protocol):
     """The log format of a framework: parses line by line and keeps state between lines.
 
-    marks: what makes a log recognisable as this framework's, in its first bytes.
     hints: substrings; every line that the format parses contains one of them.
     reports_durability: whether the format can say that a checkpoint is durable.
     """
 
-    name: ClassVar[str]
-    marks: ClassVar[re.Pattern[bytes]]
-    hints: ClassVar[tuple[str, ...]]
-    reports_durability: ClassVar[bool]
+    @property
+    def name(self) -> str:
+        """Return the name of the format."""
+
+    @property
+    def hints(self) -> tuple[str, ...]:
+        """Return the substrings."""
+
+    @property
+    def reports_durability(self) -> bool:
+        """Say whether a log of this format says that a checkpoint is durable."""
 
     def take(self, line: Line, moments: Moments) -> Iterable[Event] | None:
         """Return the events in a line; None: it has not the form of this format.

@@ -7,7 +7,7 @@ import pytest
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_ingest.sources.job_logs import source as job_log
+from goodput_ingest.sources.job_logs import reader
 from goodput_ingest.sources.job_logs.source import JobLog
 from goodput_ingest.sources.registry import recognise
 from goodput_queries.errors import IngestError
@@ -179,7 +179,7 @@ def test_lines_without_a_moment_beside_others_are_counted_and_rejected(store, tm
 def test_of_very_many_lines_without_a_moment_the_last_that_is_listed_says_so(
     store, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(job_log, "LISTED_MAX", 2)
+    monkeypatch.setattr(reader, "LISTED_MAX", 2)
     text = "{'loss': 1.9321, 'epoch': 0.12}\n" * 5 + TEN
 
     ingest(store, "job-log", [write(tmp_path, text)], BERLIN)

@@ -1,0 +1,87 @@
+"""The log formats that are known: classes of their own, profiles, profiles of the site."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+from goodput_ingest.sources.job_logs.error_text import ErrorText
+from goodput_ingest.sources.job_logs.events import LogFormat
+from goodput_ingest.sources.job_logs.half_matched import HalfMatched
+from goodput_ingest.sources.job_logs.hf_trainer import HfTrainer
+from goodput_ingest.sources.job_logs.megatron import Megatron
+from goodput_ingest.sources.job_logs.nemo import Nemo
+from goodput_ingest.sources.job_logs.profiles.profile import Profile, load
+from goodput_ingest.sources.job_logs.profiles.reading import ProfiledLog
+from goodput_ingest.sources.job_logs.torchrun import Torchrun
+from goodput_ingest.sources.job_logs.torchtitan import Torchtitan
+
+OF_CLASSES: Final = (Megatron, Torchtitan, Nemo, HfTrainer, Torchrun)
+STEPLESS: Final = {Torchrun.name, ErrorText.name}
+_site_folder: list[Path] = []
+
+
+@dataclass(frozen=True)
+class Format:
+    """A log format: how a log of it is recognised, and what reads one.
+
+    marks: what makes a log recognisable, `marks_min` times in its first bytes. hints: substrings of
+    which every line that is read contains one. has_steps: it reads steps. is_fallback: it is read
+    only where no other format with steps is marked.
+    """
+
+    name: str
+    marks: re.Pattern[bytes]
+    hints: tuple[str, ...]
+    new: Callable[[], LogFormat]
+    has_steps: bool = False
+    is_fallback: bool = False
+    marks_min: int = 1
+    almost: tuple[HalfMatched, ...] = ()
+
+    def is_in(self, text: bytes) -> bool:
+        """Say whether a log's beginning bears the marks of this format."""
+        found = self.marks.finditer(text)
+        return all(next(found, None) is not None for _ in range(self.marks_min))
+
+
+def of_profile(profile: Profile) -> Format:
+    """Return the format that a profile describes."""
+    return Format(
+        profile.name,
+        profile.mark,
+        profile.hints,
+        lambda: ProfiledLog(profile),
+        profile.has_steps,
+        profile.is_fallback,
+        profile.marks_min,
+        tuple(HalfMatched.of(one.pattern, one.looks_like, one.has) for one in profile.almost),
+    )
+
+
+def read_also(folder: Path) -> None:
+    """Read job logs by the profiles of a folder, too, from now on, in this process."""
+    _site_folder[:] = [folder]
+    formats.cache_clear()
+
+
+@cache
+def formats() -> tuple[Format, ...]:
+    """Return every format; of a line with two forms of a step, the earlier one's counts."""
+    found = {
+        one.name: Format(one.name, one.marks, one.hints, one, one.name not in STEPLESS)
+        for one in OF_CLASSES
+    }
+    for profile in _profiles():
+        found[profile.name] = of_profile(profile)
+    last = ErrorText
+    return (*found.values(), Format(last.name, last.marks, last.hints, last))
+
+
+def _profiles() -> Iterator[Profile]:
+    builtin = files("goodput_ingest.sources.job_logs") / "profiles"
+    for folder in (Path(str(builtin)), *_site_folder):
+        yield from map(load, sorted(folder.glob("*.toml")))
