@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from goodput_ingest.formats import syslog
-from goodput_ingest.sources.job_logs.half_matched import looks_like_step
+from goodput_ingest.sources.job_logs.formats import looks_like_step
 
 EVENTS: Final = "job events are read (goodput_emitter.py, see docs/job-events.md)"
 KNOWN: Final = tuple(
@@ -19,10 +19,6 @@ KNOWN: Final = tuple(
             rb'"current_steps": ?\d+, "total_steps": ?\d+',
             "trainer_log.jsonl of LLaMA-Factory is not read. The output of its Trainer is, with a "
             "time before each line (source job-log), and hf_callback() of goodput_emitter.py",
-        ),
-        (
-            rb"\bstep:\d+ - (?=.*\b(?:actor|critic|timing_s|global_seqlen)/)",
-            f"a log of verl is not read. In its trainer, {EVENTS}",
         ),
     )
 )

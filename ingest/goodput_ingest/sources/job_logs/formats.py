@@ -1,7 +1,7 @@
 """The log formats that are known: classes of their own, profiles, profiles of the site."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -21,6 +21,8 @@ from goodput_ingest.sources.job_logs.torchtitan import Torchtitan
 
 OF_CLASSES: Final = (Megatron, Torchtitan, Nemo, HfTrainer, Torchrun)
 STEPLESS: Final = {Torchrun.name, ErrorText.name}
+PLAIN: Final = "plain"  # the profile of loops of no known trainer
+STEP_MAX_CHARS: Final = 1_000
 _site_folder: list[Path] = []
 
 
@@ -66,6 +68,7 @@ def read_also(folder: Path) -> None:
     """Read job logs by the profiles of a folder, too, from now on, in this process."""
     _site_folder[:] = [folder]
     formats.cache_clear()
+    _profiles.cache_clear()
 
 
 @cache
@@ -81,7 +84,17 @@ def formats() -> tuple[Format, ...]:
     return (*found.values(), Format(last.name, last.marks, last.hints, last))
 
 
-def _profiles() -> Iterator[Profile]:
+@cache
+def _profiles() -> tuple[Profile, ...]:
     builtin = files("goodput_ingest.sources.job_logs") / "profiles"
-    for folder in (Path(str(builtin)), *_site_folder):
-        yield from map(load, sorted(folder.glob("*.toml")))
+    folders = (Path(str(builtin)), *_site_folder)
+    return tuple(load(path) for folder in folders for path in sorted(folder.glob("*.toml")))
+
+
+def looks_like_step(text: str) -> bool:
+    """Say whether a line looks like a step that a loop of no known trainer prints."""
+    text = text[:STEP_MAX_CHARS]
+    plain = next(one for one in _profiles() if one.name == PLAIN)
+    return any(
+        form.means == "step" and pattern.search(text) is not None for form, pattern in plain.forms
+    )

@@ -66,19 +66,7 @@ RULES: Final = tuple(
         ),
     )
 )
-_STEP = r"\b(?:global_?)?(?:step|iter(?:ation)?)s?['\"\]]?\s*[:=#]?\s*\[?\d"
-PLAIN: Final = re.compile(
-    rf"{_STEP}.*loss|\bloss\b.*{_STEP}"
-    r"|\d/\d+ \[[\d:]+<[\d:?]+,\s*[\d.?]+\s*(?:it/s|s/it)",  # a progress bar of tqdm
-    re.IGNORECASE,
-)
-PLAIN_MAX_CHARS: Final = 1_000
 HINTS: Final = ("consumed samples", "TFLOP/s/GPU", "saved checkpoint")
-
-
-def looks_like_step(text: str) -> bool:
-    """Say whether a line looks like a step that a loop of no known framework prints."""
-    return PLAIN.search(text[:PLAIN_MAX_CHARS]) is not None
 
 
 def missing(text: str, rules: Iterable[HalfMatched]) -> str | None:

@@ -16,8 +16,7 @@ from goodput_ingest.source import ReadOptions, Reject
 from goodput_ingest.sources.job_logs import half_matched
 from goodput_ingest.sources.job_logs.error_text import ErrorText
 from goodput_ingest.sources.job_logs.events import Event, LogFormat
-from goodput_ingest.sources.job_logs.formats import Format, formats
-from goodput_ingest.sources.job_logs.half_matched import looks_like_step
+from goodput_ingest.sources.job_logs.formats import Format, formats, looks_like_step
 from goodput_ingest.sources.job_logs.hf_trainer import HfTrainer
 from goodput_ingest.sources.job_logs.lines import Line, cleaned
 from goodput_ingest.sources.job_logs.loss import loss_of

@@ -37,6 +37,7 @@ Meaning = Literal[
     "start",
     "end",
     "training",
+    "epoch",
     "step",
     "save_begin",
     "save_end",
@@ -54,7 +55,6 @@ Meaning = Literal[
     "metric",
     "nothing",
 ]
-TIMES = ("time", "time_utc", "epoch_s", "month", "day", "clock")
 GROUPS = {  # a number, but for texts
     "step": "number of the step",
     "epoch": "number of the epoch",
@@ -76,9 +76,10 @@ GROUPS = {  # a number, but for texts
     "time": "text: local time, as 2026-08-20 14:03:11,482",
     "time_utc": "text: the same in UTC",
     "epoch_s": "seconds since 1970",
-    "month": "of a time without a year",
-    "day": "the same",
-    "clock": "text: the same, 14:03:11.482",
+    "year": "of a local time; without it the year of the lines before",
+    "month": "of a local time",
+    "day": "of a local time",
+    "clock": "text: of a local time, 14:03:11.482",
 }
 
 
@@ -88,8 +89,8 @@ IN_BRACES = re.compile(r"\{(\w+)\}")
 class LineForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """A form of lines and what such a line means.
 
-    has_prefix: the profile's prefix stands before the pattern. first_step: what the log calls the
-    first step; numbers of durable saves begin so where steps were read. repeats: the number of the
+    has_prefix: the profile's prefix stands before the pattern. first_step, first_epoch: what the log
+    calls the first one; numbers of durable saves begin so where steps were read. repeats: the number of the
     step before is another line of that step. durable: the save that ends is durable; `pending`: if
     no `upload` follows before the next step or save. once: the group of a rising number, of which
     the first line counts. is_end: the job ends with this failure. message, kind: texts with groups
@@ -100,6 +101,7 @@ class LineForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tru
     pattern: str
     has_prefix: bool = True
     first_step: Literal[0, 1] = 1
+    first_epoch: Literal[0, 1] = 0
     repeats: bool = False
     durable: bool | Literal["pending"] = False
     kind: str | None = None
@@ -213,8 +215,8 @@ def _problems(profile: Profile) -> list[str]:
             f"{place}: {name} is no known group and not in `extra`; known are {', '.join(GROUPS)}"
             for name in sorted(groups - GROUPS.keys() - used)
         ]
-        if form.means == "step" and "step" not in groups:
-            found.append(f"{place}: it has no group `step`")
+        if form.means in ("step", "epoch") and form.means not in groups:
+            found.append(f"{place}: it has no group `{form.means}`")
         is_length = form.phase is not None and "_" not in form.means
         if is_length and not groups & {"seconds", "milliseconds"}:
             found.append(f"{place}: it has no group `seconds` or `milliseconds`")

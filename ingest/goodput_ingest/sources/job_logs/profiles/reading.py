@@ -38,7 +38,11 @@ class ProfiledLog:
         self.is_restored = False
         self.pending: Event | None = None  # a complete save, durable unless it is uploaded
         self.seen: dict[tuple[str, str], int] = {}  # of `once`: the last number
-        self.epoch: tuple[int, int, int] | None = None  # its number, last step, steps before it
+        self.epoch: int | None = None
+        # where the length of an epoch is not known: its first and last number, steps between two
+        # lines, steps before each epoch
+        self.first_number, self.last_number, self.gap = 1, 0, 1
+        self.steps_before: dict[int, int] = {}
 
     def take(self, line: Line, moments: Moments) -> Iterable[Event] | None:
         """Return the events in a line; None: it has no form of this profile.
@@ -85,13 +89,15 @@ class ProfiledLog:
                 kind = None if form.kind is None else _filled(form.kind, values)
                 return (Event("metric", at, kind=kind, extra=_extra(form, values)),)
             case "start":
-                self.progress, self.epoch = Progress(), None
+                self.progress, self.epoch, self.steps_before = Progress(), None, {}
                 self.phases, self.is_restored = {}, False
                 return (Event("job.start", at, extra=_extra(form, values)),)
             case "end":
                 return (Event("job.end", at, extra=_extra(form, values)),)
             case "training":
                 self._begin_training(values, at)
+            case "epoch":
+                self.epoch = int(values["epoch"])
             case "upload":
                 self.pending = None
             case "save_begin" | "save_end" | "save":
@@ -102,7 +108,7 @@ class ProfiledLog:
         return ()
 
     def _steps(self, form: LineForm, values: Values, at: datetime | None) -> Iterable[Event]:
-        step = self._step_of(values) + (form.first_step == 0)
+        step = self._step_of(form, values) + (form.first_step == 0)
         if form.repeats and step == self.progress.step:
             return ()
         self.has_stepped = True
@@ -122,19 +128,36 @@ class ProfiledLog:
                 each_s = (at - since).total_seconds() / (step - done)
         return _with_amounts(events, values, each_s)
 
-    def _step_of(self, values: Values) -> int:
+    def _step_of(self, form: LineForm, values: Values) -> int:
         """Return the number of the step since the job began, where it is counted by epoch."""
-        step = int(values["step"].replace(",", ""))
-        if "epoch" not in values:
-            return step
-        epoch = int(values["epoch"])
+        number = int(values["step"].replace(",", ""))
         if "steps_of_epoch" in values:
-            return epoch * int(values["steps_of_epoch"]) + step
-        number, last, before = self.epoch or (epoch, 0, 0)
-        if epoch > number and step <= last:
-            before += last  # the numbers of an epoch begin again
-        self.epoch = epoch, step, before
-        return before + step
+            epoch = int(values.get("epoch", self.epoch or form.first_epoch)) - form.first_epoch
+            return epoch * int(values["steps_of_epoch"]) + number
+        if "epoch" in values:
+            epoch = int(values["epoch"])
+        elif self.profile.is_fallback:
+            epoch = self._inferred_epoch(number)
+        else:
+            return number
+        is_from_0 = self.first_number == 0
+        if not self.steps_before:
+            self.first_number, self.steps_before[epoch] = number, 0
+            is_from_0 = number == 0
+        elif epoch not in self.steps_before:
+            before = self.steps_before.get(self.epoch or 0, 0)
+            is_counted_on = number > self.last_number
+            self.steps_before[epoch] = before + (not is_counted_on) * (self.last_number + is_from_0)
+        self.epoch, self.last_number = epoch, number
+        return self.steps_before[epoch] + number + is_from_0
+
+    def _inferred_epoch(self, number: int) -> int:
+        """Return the epoch of a number alone: one about as low as the first begins another."""
+        if self.epoch is None:
+            return 0
+        is_again = number < self.last_number and number <= self.first_number + self.gap
+        self.gap = max(1, number - self.last_number)
+        return self.epoch + is_again
 
     def _begin_training(self, values: Values, at: datetime | None) -> None:
         """Take note that the next step begins now; `step` is its number."""
@@ -226,6 +249,9 @@ def _moment(values: Values, line: Line, moments: Moments, *, label_first: bool) 
         return moments.epoch(float(values["epoch_s"]))
     if "time" in values:
         return moments.of(line, values["time"])
+    if "year" in values:
+        day = f"{values['year']}-{values['month']}-{values['day']}"
+        return moments.of(line, f"{day} {values['clock']}")
     is_label = line.at is not None and (moments.zone is None or label_first)
     if "clock" not in values or is_label:
         return line.at
