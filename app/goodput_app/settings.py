@@ -60,6 +60,12 @@ class IngestSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return datetime.combine(date.fromisoformat(self.earliest), time.min)
 
 
+class PluginSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the site adds to what is read: a folder with `profiles` and `exporters`."""
+
+    folder: Path | None = None
+
+
 class ServeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the dashboard listens; without a port: 8501 or the next free one.
 
@@ -224,6 +230,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     db: str = "goodput.duckdb"
     ingest: IngestSettings = IngestSettings()
+    plugins: PluginSettings = PluginSettings()
     serve: ServeSettings = ServeSettings()
     ui: UiSettings = UiSettings()
     retention: RetentionSettings = RetentionSettings()

@@ -22,6 +22,7 @@ from goodput_app.cli.skipped_files import gaps_of_files, named, skipped_files
 from goodput_app.settings import settings
 from goodput_app.text.units import count
 from goodput_ingest.run import ingest as load
+from goodput_ingest.run.plugins import use_plugins
 from goodput_ingest.source import ReadOptions
 
 
@@ -69,6 +70,7 @@ def ingest(
     SOURCE: the source that wrote them, such as slurm, nvml or job-events, or auto, which
     recognises each file by its content. Repeating an ingest changes nothing.
     """
+    use_plugins(settings().plugins.folder)
     options = ReadOptions(
         cluster,
         zone(timezone),

@@ -22,6 +22,7 @@ PACKAGES = (
 COMMANDS = {  # in the order in which a newcomer needs them -> module, first line of its help
     "demo": ("demo", "Serve the dashboard on recorded sample data."),
     "ingest": ("ingest", "Ingest files, folders or archives."),
+    "profile": ("profile", "See what is read of a job's log; draft a new log format."),
     "build": ("build", "Update the ledger with newly ingested data."),
     "check": ("query", "Test the invariants; exit code 1 if one fails."),
     "ledger": ("query", "Show where the GPU time went; the rows add up to the capacity."),

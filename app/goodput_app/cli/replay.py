@@ -18,6 +18,7 @@ from goodput_app.server.listen import DEFAULT_ADDRESS
 from goodput_app.settings import settings
 from goodput_ingest.live.config import Collector
 from goodput_ingest.replay.clock import SPEED_MAX, SPEED_MIN
+from goodput_ingest.run.plugins import use_plugins
 from goodput_ingest.source import ReadOptions
 
 
@@ -53,6 +54,7 @@ def replay(
     serve.refuse_strangers(address, is_insecure=settings().serve.insecure)
     if is_attached:
         threading.Thread(target=_end_with_input, daemon=True).start()
+    use_plugins(settings().plugins.folder)
     options = ReadOptions(cluster, zone(timezone), earliest=settings().ingest.earliest_at)
     with contextlib.ExitStack() as stack:
         with progress() as on_progress:  # the bar ends before the server begins

@@ -27,6 +27,7 @@ from goodput_billing.delivery.deliver import Plan
 from goodput_ingest.live.config import Collector, collectors
 from goodput_ingest.live.scheduler import Collection, Outcome
 from goodput_ingest.live.store_lease import Held, Shared, Stores, collector_lock
+from goodput_ingest.run.plugins import use_plugins
 from goodput_queries.errors import GoodputError, IngestError
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
@@ -145,6 +146,7 @@ def configured() -> list[Collector]:
 
     ingest = settings().ingest
     try:
+        use_plugins(settings().plugins.folder)
         return collectors(settings().collect, cluster=ingest.cluster, timezone=ingest.timezone)
     except IngestError as error:
         raise IngestError(f"{settings_file()}: {error}") from error

@@ -5,6 +5,7 @@ import hashlib
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from io import BufferedReader, RawIOBase
 from pathlib import Path
@@ -28,12 +29,14 @@ class Part:
 
     data: the lines as they stand in the file, each with its end, the last one too.
     damage: why the reading broke off after these lines; empty where it did not.
+    written: between which moments they were written, naive UTC; None: not known.
     """
 
     first_line: int
     data: bytes
     digest: str
     damage: str = ""
+    written: tuple[datetime, datetime] | None = None
 
     @cached_property
     def raw_lines(self) -> list[bytes]:

@@ -12,7 +12,10 @@ import re
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib import resources
-from typing import Final, Literal, NamedTuple, cast
+from typing import Final, Literal, NamedTuple, cast, get_args
+
+from goodput_ingest.site_files import site_files
+from goodput_queries.errors import IngestError
 
 OnMig = Literal["whole", "instance", "none"]
 Kind = Literal[
@@ -169,7 +172,7 @@ def _otel(raw_name: str) -> str:
 
 @cache
 def _catalogue() -> dict[str, Metric]:
-    return {row["raw_name"]: _metric(row) for row in rows("catalogue.csv")}
+    return {row["raw_name"]: _metric(row) for row in _with_site("catalogue.csv")}
 
 
 @cache
@@ -179,7 +182,9 @@ def _with_labels() -> frozenset[str]:
 
 @cache
 def _exporters() -> tuple[Exporter, ...]:
-    return tuple(Exporter(*(row[f] for f in Exporter._fields)) for row in rows("exporters.csv"))
+    return tuple(
+        Exporter(*(row[f] for f in Exporter._fields)) for row in _with_site("exporters.csv")
+    )
 
 
 @cache
@@ -188,13 +193,28 @@ def _renamed() -> dict[str, str]:
 
 
 def _metric(row: dict[str, str]) -> Metric:
+    """Return the metric of a row; raises IngestError naming what is wrong with it."""
+    name, numbers = row["raw_name"], {}
+    for column in ("scale", "low", "high"):
+        if row[column] != PERCENT_OR_RATIO:
+            try:
+                numbers[column] = float(row[column])
+            except ValueError:
+                raise IngestError(
+                    f"metric {name}: {column} is {row[column]!r}, no number."
+                ) from None
+    for column, known in (("kind", get_args(Kind)), ("on_mig", get_args(OnMig))):
+        if row[column] not in known:
+            raise IngestError(
+                f"metric {name}: {column} is {row[column]!r}, expected one of {', '.join(known)}."
+            )
     return Metric(
         metric=row["metric"],
         vendor=row["vendor"],
-        scale=None if row["scale"] == PERCENT_OR_RATIO else float(row["scale"]),
-        kind=cast("Kind", row["kind"]),  # a test holds the file to these names
-        low=float(row["low"]),
-        high=float(row["high"]),
+        scale=numbers.get("scale"),
+        kind=cast("Kind", row["kind"]),
+        low=numbers["low"],
+        high=numbers["high"],
         on_mig=cast("OnMig", row["on_mig"]),
     )
 
@@ -203,6 +223,28 @@ def rows(name: str) -> list[dict[str, str]]:
     """Return the rows of a CSV file of this package."""
     text = resources.files(__package__).joinpath(name).read_text("utf-8")
     return list(csv.DictReader(text.splitlines()))
+
+
+def read_again() -> None:
+    """Read the names again, with the site's; raises IngestError for a row that is wrong."""
+    for cached in (_catalogue, _with_labels, _exporters):
+        cached.cache_clear()
+    resolve.cache_clear()
+    _catalogue()
+    _exporters()
+
+
+def _with_site(name: str) -> list[dict[str, str]]:
+    """Return the rows of a CSV file and those of the site's file of this name."""
+    found = rows(name)
+    for path in site_files("exporters", name):
+        lines = path.read_text("utf-8", "replace").splitlines()
+        needed = set(found[0]) - {"note", "source", "without_gpu"}
+        for number, row in enumerate(csv.DictReader(lines), 2):
+            if lacking := sorted(one for one in needed if not row.get(one)):
+                raise IngestError(f"{path}: line {number} has no {', '.join(lacking)}.")
+            found.append({column: row.get(column) or "" for column in found[0]})
+    return found
 
 
 _WIDE = frozenset(WIDE)

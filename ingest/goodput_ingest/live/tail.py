@@ -80,6 +80,7 @@ class Tail:
     _readers: dict[str, ContinuedSource] = field(default_factory=dict, init=False, repr=False)
     _contents: FollowedContents = field(default_factory=FollowedContents, init=False, repr=False)
     _last_asked: list[str] = field(default_factory=list, init=False, repr=False)
+    _polls: list[datetime] = field(default_factory=list, init=False, repr=False)
 
     @property
     def origin(self) -> str:
@@ -88,7 +89,7 @@ class Tail:
 
     def poll(self, reached: Mapping[str, datetime], now: datetime) -> Iterator[Batch]:
         """Yield the new lines of all logs in turn; a failing file does not stop the others."""
-        del now  # files bring their own times
+        self._polls[:] = [*self._polls[-1:], now]  # files bring their own times, but for some
         kind, budget, troubles = self._kind(), POLL_BYTES, list[str]()
         waiting = self._in_turn(logs_of(self.folder, self.pattern, self._places))
         while waiting and budget > 0:
@@ -338,7 +339,8 @@ class Tail:
             if place.lines == 0:
                 content = content.removeprefix(files.BYTE_ORDER_MARK)
             digest = hashlib.sha256(content).hexdigest()[: files.DIGEST_CHARS]
-            for batch in reader.read(files.Part(place.lines + 1, content, digest)):
+            part = files.Part(place.lines + 1, content, digest, written=self._written())
+            for batch in reader.read(part):
                 self._contents.add(place.origin, kind.name, batch)
                 yield replace(batch, origin=place.origin)
             return
@@ -350,6 +352,12 @@ class Tail:
             ]
             self._contents.add(place.origin, kind.name, replace(batch, rejects=rejects))
             yield replace(batch, origin=place.origin, rejects=rejects)
+
+    def _written(self) -> tuple[datetime, datetime] | None:
+        """Return between which polls new lines were written; None at the first poll."""
+        if len(self._polls) < 2:
+            return None
+        return self._polls[0], self._polls[1]
 
     def _options(self, path: Path) -> ReadOptions:
         return ReadOptions(self.cluster, _zone(self.timezone), _changed_at(path), self.node)

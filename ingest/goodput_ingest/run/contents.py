@@ -14,6 +14,10 @@ RARE: Final = {  # sources whose files are often without any row
     "kernel-log": "no line of it is an error of a GPU or a process killed for memory",
     "slurm": "it lists nothing",
 }
+INFERRED: Final = (
+    "job-log: no trainer's marks are in it; lines with a number and a loss or rate count as steps "
+    "(`goodput profile try` shows which)."
+)
 ALMOST: Final = "the line looks like"
 CONTENT_MAX_CHARS: Final = 80
 
@@ -50,6 +54,8 @@ class Contents:
             yield f"{self.source}: {RARE.get(self.source, 'no row was read')}{why}."
         elif self.source == "job-log":
             yield from self._gaps_of_log(why)
+            if getattr(source, "is_inferred", False):
+                yield INFERRED
         elif self.source in OF_READINGS and not self._has_readings():
             yield f"{self.source}: no reading of a GPU was read{why}."
 

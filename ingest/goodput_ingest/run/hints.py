@@ -35,6 +35,7 @@ def hint_of(head: bytes) -> str:
         if looks_like_step(line):
             shown = line.strip()[: syslog.HEAD_LINE_MAX_CHARS // 5]
             return (
-                f"line {number} ({shown}) looks like a training step of no known format; {EVENTS}."
+                f"line {number} ({shown}) looks like a training step of no known format; "
+                "`goodput profile draft` proposes a profile for such lines."
             )
     return ""

@@ -110,10 +110,6 @@ UNKNOWN = {
         '{"current_steps": 5, "total_steps": 100, "loss": 2.3, "epoch": 0.1}\n',
         "trainer_log.jsonl of LLaMA-Factory is not read",
     ),
-    "verl.log": (
-        "step:1 - global_seqlen/min:10 - actor/entropy:0.4 - timing_s/step:20.1\n",
-        "a log of verl is not read",
-    ),
     "loop.log": (
         "hello\nstep 12 loss 2.3\n",
         "line 2 (step 12 loss 2.3) looks like a training step of no known format",

@@ -1,10 +1,13 @@
 """A followed log that is recognised and gives no step, save or row is named with what it lacks."""
 
+from datetime import datetime
+
 import pytest
 from tests.ingest.job_log_lines import ITERATION
 
 from goodput_ingest.live.tail import Tail
 
+NOW = datetime.fromisoformat("2026-11-20T12:00:00")
 STEP = ITERATION.format(second=11, step=1, ms=1000.0)
 SAVE = "  successfully saved checkpoint of iteration 1 to /ckpt\n"
 LLAMA_FACTORY = '{"current_steps": 3, "total_steps": 10, "loss": 1.2}\n'
@@ -18,7 +21,7 @@ def logs(tmp_path):
 def said_of(logs, store, tmp_path, text):
     """Return what is said of a log with this text, once it was polled."""
     (tmp_path / "train.out").write_text(text)
-    for batch in logs.poll({}, None):
+    for batch in logs.poll({}, NOW):
         store.load(batch)
     return (logs.skipped or "").replace(f"{tmp_path}/", "")
 

@@ -39,6 +39,16 @@ OF_FORMATS = {  # the same by format of a job's log
     "cuda-oom": r"OutOfMemoryError: CUDA out of memory\. Tried to allocate ",
     "nvrx": r"- Cycle: \d+ Event: (worker_start_started|failure_detected) Node: ",
     "slurmd": r"error: \*\*\* JOB \S+ ON \S+ CANCELLED AT ",
+    "nanogpt": r"\biter \d+: loss .*, time ",
+    "nanotron": r"\]: iteration: .*\| elapsed_time_per_iteration_ms: ",
+    "mmengine": r" - INFO - Epoch.*\btime: ",
+    "detectron2": r"d2\.utils\.events.*\biter: ",
+    "olmo": r"\bINFO\s+\[step=",
+    "fairseq": r"\| epoch \d+:.*\bnum_updates=",
+    "verl": r"\bstep:\d+ - .*\btiming_s/step:",
+    "paddlenlp": r"\bglobal_step: .*\binterval_steps_per_second: ",
+    "keras": r"\d/\d+ .*/step - ",
+    "plain": r"\bstep \d+ loss |'iter': \d+.*'loss'|batch \d+ loss",
     "error-text": r"^(\w*Error): ",
 }
 METRIC = r"^([^\s{#]+)(?:\{.*\})? (?=\S+$)"

@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
+from goodput_ingest.site_files import site_files
 from goodput_ingest.sources.job_logs.error_text import ErrorText
 from goodput_ingest.sources.job_logs.events import LogFormat
 from goodput_ingest.sources.job_logs.half_matched import HalfMatched
@@ -23,7 +24,6 @@ OF_CLASSES: Final = (Megatron, Torchtitan, Nemo, HfTrainer, Torchrun)
 STEPLESS: Final = {Torchrun.name, ErrorText.name}
 PLAIN: Final = "plain"  # the profile of loops of no known trainer
 STEP_MAX_CHARS: Final = 1_000
-_site_folder: list[Path] = []
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Format:
 
     marks: what makes a log recognisable, `marks_min` times in its first bytes. hints: substrings of
     which every line that is read contains one. has_steps: it reads steps. is_fallback: it is read
-    only where no other format with steps is marked.
+    only where no other format with steps is marked. is_undated: its lines print no time.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Format:
     new: Callable[[], LogFormat]
     has_steps: bool = False
     is_fallback: bool = False
+    is_undated: bool = False
     marks_min: int = 1
     almost: tuple[HalfMatched, ...] = ()
 
@@ -59,21 +60,24 @@ def of_profile(profile: Profile) -> Format:
         lambda: ProfiledLog(profile),
         profile.has_steps,
         profile.is_fallback,
+        profile.is_undated,
         profile.marks_min,
         tuple(HalfMatched.of(one.pattern, one.looks_like, one.has) for one in profile.almost),
     )
 
 
-def read_also(folder: Path) -> None:
-    """Read job logs by the profiles of a folder, too, from now on, in this process."""
-    _site_folder[:] = [folder]
+def read_again() -> None:
+    """Read the profiles again: the site's folder is another one."""
     formats.cache_clear()
     _profiles.cache_clear()
 
 
 @cache
 def formats() -> tuple[Format, ...]:
-    """Return every format; of a line with two forms of a step, the earlier one's counts."""
+    """Return every format; a profile of the site replaces ours of the same name.
+
+    Of a line with two forms of a step, that of the earlier format counts.
+    """
     found = {
         one.name: Format(one.name, one.marks, one.hints, one, one.name not in STEPLESS)
         for one in OF_CLASSES
@@ -86,9 +90,9 @@ def formats() -> tuple[Format, ...]:
 
 @cache
 def _profiles() -> tuple[Profile, ...]:
-    builtin = files("goodput_ingest.sources.job_logs") / "profiles"
-    folders = (Path(str(builtin)), *_site_folder)
-    return tuple(load(path) for folder in folders for path in sorted(folder.glob("*.toml")))
+    builtin = Path(str(files("goodput_ingest.sources.job_logs"))) / "profiles"
+    paths = (*sorted(builtin.glob("*.toml")), *site_files("profiles", "*.toml"))
+    return tuple(map(load, paths))
 
 
 def looks_like_step(text: str) -> bool:

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from goodput_ingest.formats.files import Part
@@ -31,6 +32,8 @@ LISTED_MAX = 1_000  # rejects of one reason: a log may have millions
 # NCCL prints it with NCCL_DEBUG=VERSION and above
 NCCL_HINT = "NCCL version "
 NCCL_VERSION = re.compile(r"NCCL version (\d[\w.]{0,30})(?:\+cuda(\d{1,3}(?:\.\d{1,3})?))?")
+CLOCK = re.compile(r"\d\d:\d\d:\d\d")  # such a line has a time, of whatever form
+READ_AT = "when the file grew"
 LOCAL_MOMENT = re.compile(r"\[?(20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?)[\]\s]")
 
 
@@ -44,6 +47,8 @@ class LogReader:
         known = formats() if known is None else known
         self.trainers = [one for one in known if one.has_steps and not one.is_fallback]
         self.fallbacks = {one.name for one in known if one.is_fallback}
+        self.undated = {one.name for one in known if one.is_undated}
+        self.grown_at: datetime | None = None  # about when the line was written
         self.formats = [log_format.new() for log_format in known]
         self.half_matched = (*half_matched.RULES, *(rule for one in known for rule in one.almost))
         self.moments = Moments(origin, options.zone, options.observed_at)
@@ -74,6 +79,9 @@ class LogReader:
                 continue
             for text in cleaned(number, raw):
                 line = self._with_time(text)
+                if part.written is not None:
+                    share = (number - part.first_line + 1) / len(part.lines)
+                    self.grown_at = part.written[0] + (part.written[1] - part.written[0]) * share
                 self._keep_versions(line)
                 for log_format, event in self._events(line, rejects):
                     if event.at is None:
@@ -158,13 +166,15 @@ class LogReader:
                 continue
             if has_form and log_format.name == ErrorText.name:
                 continue  # the line's own format says what failed
+            is_grown = self._is_dated_by_growth(log_format, line)
+            seen = replace(line, at=self.grown_at) if is_grown else line
             try:
-                if (taken := log_format.take(line, self.moments)) is None:
+                if (taken := log_format.take(seen, self.moments)) is None:
                     continue
                 has_form = True
                 for event in _with_loss(taken, line.text):
                     if self._counts(log_format, event):
-                        yield log_format, self._with_error(log_format, event)
+                        yield log_format, self._with_error(log_format, event, is_grown=is_grown)
             except (FieldError, OverflowError) as error:
                 beyond = "a moment or a duration is beyond the calendar"
                 reason = str(error) if isinstance(error, FieldError) else beyond
@@ -178,8 +188,20 @@ class LogReader:
             self.first_problem = self.first_problem or f"line {line.number}: it {lack}"
             self._reject(line, f"the line {lack}", rejects)
 
-    def _with_error(self, log_format: LogFormat, event: Event) -> Event:
+    def _is_dated_by_growth(self, log_format: LogFormat, line: Line) -> bool:
+        """Say whether a line has the time at which the file grew: nothing in the log has one."""
+        return (
+            self.grown_at is not None
+            and log_format.name in self.undated
+            and line.at is None
+            and self.moments.last is None
+            and not CLOCK.search(line.text)
+        )
+
+    def _with_error(self, log_format: LogFormat, event: Event, *, is_grown: bool) -> Event:
         """Return a failure; the one that torchrun dates names the error printed before it."""
+        if is_grown:
+            event = replace(event, extra={**event.extra, "at": READ_AT})
         if log_format.name == ErrorText.name:
             self.undated_error = event if event.at is None else None
         elif log_format.name == Torchrun.name and self.undated_error is not None:
@@ -218,7 +240,8 @@ def _with_loss(events: Iterable[Event], text: str) -> Iterable[Event]:
     found = list(events)
     for position in reversed(range(len(found))):
         if found[position].event == "step":
-            found[position] = replace(found[position], loss=loss)
+            if found[position].loss is None:
+                found[position] = replace(found[position], loss=loss)
             break
     return found
 

@@ -75,6 +75,11 @@ class JobLog:
             )
 
     @property
+    def is_inferred(self) -> bool:
+        """Say whether its steps are those of a loop of no known trainer."""
+        return self._reader.steps_of in {one.name for one in formats() if one.is_fallback}
+
+    @property
     def unread(self) -> str:
         """Say of a log without steps what its steps lack, or which line looks like one."""
         found = self._reader.plain_step
@@ -89,8 +94,8 @@ class JobLog:
             return ""
         shown = json_lines.printable(found.text.strip(), SHOWN_MAX_CHARS)
         return (
-            f"; line {found.number} ({shown}) looks like a training step of no known format: let "
-            "the job write job events (goodput_emitter.py)"
+            f"; line {found.number} ({shown}) looks like a training step of no known format: "
+            "`goodput profile draft` proposes a profile for it"
         )
 
     def read(self, part: Part) -> Iterator[Batch]:

@@ -262,7 +262,8 @@ def test_marks_behind_a_long_preamble_are_found(tmp_path):
     [
         ("", "the file is empty"),
         ("nothing of the kind\n" * 50, "no line has the log format"),
-        ("loss 1.0 step 2\n", "no line has the log format"),
+        ("loss 1.0 step 2\n", "but no times"),
+        ("lost 1.0 step 2\n", "no line has the log format"),
     ],
 )
 def test_other_text_is_no_job_log(store, tmp_path, text, reason):

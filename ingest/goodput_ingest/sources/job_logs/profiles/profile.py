@@ -55,6 +55,7 @@ Meaning = Literal[
     "metric",
     "nothing",
 ]
+TIMES = {"time", "time_utc", "epoch_s", "clock"}
 GROUPS = {  # a number, but for texts
     "step": "number of the step",
     "epoch": "number of the epoch",
@@ -67,6 +68,7 @@ GROUPS = {  # a number, but for texts
     "tokens_per_s": "tokens in a second, all GPUs",
     "gpu_tokens_per_s": "tokens in a second, one GPU",
     "gpu_tflops_per_s": "TFLOP in a second, one GPU",
+    "loss": "training loss; without it what stands behind a word such as loss or train_loss",
     "mfu_percent": "model FLOPs utilisation, %",
     "seconds": "length of a save, restore, evaluation or initialisation",
     "milliseconds": "the same in milliseconds",
@@ -89,12 +91,13 @@ IN_BRACES = re.compile(r"\{(\w+)\}")
 class LineForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """A form of lines and what such a line means.
 
-    has_prefix: the profile's prefix stands before the pattern. first_step, first_epoch: what the log
-    calls the first one; numbers of durable saves begin so where steps were read. repeats: the number of the
-    step before is another line of that step. durable: the save that ends is durable; `pending`: if
-    no `upload` follows before the next step or save. once: the group of a rising number, of which
-    the first line counts. is_end: the job ends with this failure. message, kind: texts with groups
-    in braces. extra: groups that are kept with the event. defaults: groups that a line may lack.
+    has_prefix: the profile's prefix stands before the pattern. first_step, first_epoch: what the
+    log calls the first one; numbers of durable saves begin so where steps were read. repeats: the
+    number of the step before is another line of that step. durable: the save that ends is durable;
+    `pending`: if no `upload` follows before the next step or save. once: the group of a rising
+    number, of which the first line counts. is_end: the job ends with this failure. message, kind:
+    texts with groups in braces. extra: groups that are kept with the event. defaults: groups that
+    a line may lack.
     """
 
     means: Meaning
@@ -177,21 +180,32 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True
         """Say whether lines of this format are steps."""
         return any(form.means == "step" for form in self.line)
 
+    @property
+    def is_undated(self) -> bool:
+        """Say whether no line of this format prints a time."""
+        return not any(TIMES & whole.groupindex.keys() for _, whole in self.forms)
+
 
 def load(path: Path) -> Profile:
     """Return the profile in a TOML file; raises IngestError naming the key that is wrong."""
     try:
-        given = tomllib.loads(path.read_text("utf-8"))
+        return loads(path.read_text("utf-8"), str(path))
     except OSError as error:
         raise IngestError(f"{path}: cannot be read ({error.strerror}).") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise IngestError(f"{path}: this is not TOML ({error}).") from error
+
+
+def loads(text: str, origin: str) -> Profile:
+    """Return the profile in a text; raises IngestError naming the key that is wrong."""
     try:
-        profile = msgspec.convert(given, Profile)
+        profile = msgspec.convert(tomllib.loads(text), Profile)
+    except tomllib.TOMLDecodeError as error:
+        raise IngestError(f"{origin}: this is not TOML ({error}).") from error
     except msgspec.ValidationError as error:
-        raise IngestError(f"{path}: {error}.") from error
+        raise IngestError(f"{origin}: {error}.") from error
     for problem in _problems(profile):
-        raise IngestError(f"{path}: {problem}.")
+        raise IngestError(f"{origin}: {problem}.")
     return profile
 
 
@@ -205,9 +219,9 @@ def _problems(profile: Profile) -> list[str]:
             found.append(f"{place} is no pattern ({error})")
     if found:
         return found
-    for number, (form, pattern) in enumerate(profile.forms, 1):
+    for number, (form, whole) in enumerate(profile.forms, 1):
         place = f"line {number} ({form.means})"
-        groups = {*pattern.groupindex, *form.fields, *form.defaults}
+        groups = {*whole.groupindex, *form.fields, *form.defaults}
         if form.once and form.once not in groups:
             found.append(f"{place}: `once` names {form.once}, which is no group of it")
         used = {*form.extra, form.once, *IN_BRACES.findall(f"{form.kind}{form.message}")}

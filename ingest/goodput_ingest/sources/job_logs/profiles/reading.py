@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -39,9 +40,9 @@ class ProfiledLog:
         self.pending: Event | None = None  # a complete save, durable unless it is uploaded
         self.seen: dict[tuple[str, str], int] = {}  # of `once`: the last number
         self.epoch: int | None = None
-        # where the length of an epoch is not known: its first and last number, steps between two
-        # lines, steps before each epoch
-        self.first_number, self.last_number, self.gap = 1, 0, 1
+        # where the length of an epoch is not known: its first and last number, the fewest steps
+        # between two lines, steps before each epoch
+        self.first_number, self.last_number, self.gap = 1, 0, 0.0
         self.steps_before: dict[int, int] = {}
 
     def take(self, line: Line, moments: Moments) -> Iterable[Event] | None:
@@ -126,7 +127,10 @@ class ProfiledLog:
             events = self.progress.point(step, at)
             if done is not None and since is not None and step > done and at > since:
                 each_s = (at - since).total_seconds() / (step - done)
-        return _with_amounts(events, values, each_s)
+        events = _with_amounts(events, values, each_s)
+        if events and (loss := _number(values, "loss")) is not None:
+            events[-1] = replace(events[-1], loss=loss)
+        return events
 
     def _step_of(self, form: LineForm, values: Values) -> int:
         """Return the number of the step since the job began, where it is counted by epoch."""
@@ -156,7 +160,8 @@ class ProfiledLog:
         if self.epoch is None:
             return 0
         is_again = number < self.last_number and number <= self.first_number + self.gap
-        self.gap = max(1, number - self.last_number)
+        if number > self.last_number:
+            self.gap = min(self.gap or math.inf, number - self.last_number)
         return self.epoch + is_again
 
     def _begin_training(self, values: Values, at: datetime | None) -> None:

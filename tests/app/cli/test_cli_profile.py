@@ -1,0 +1,53 @@
+"""`goodput profile`: what is read of a log, line by line, and a draft for one of a new format."""
+
+import json
+
+from tests.app.command_line import run
+
+LOG = """\
+starting
+2026-04-01 14:06:36 | INFO | step 1/15 | step-time 30.5 sec | cross-entropy-loss 2.66
+2026-04-01 14:07:05 | INFO | step 2/15 | step-time 29.0 sec | cross-entropy-loss 2.59
+2026-04-01 14:07:34 | INFO | step 3/15 | step-time 29.0 sec | cross-entropy-loss 2.65
+2026-04-01 14:07:40 | INFO | Saved checkpoint for step 3
+"""
+
+
+def test_a_draft_is_a_profile_that_reads_the_log(tmp_path):
+    log, profile = tmp_path / "mine.log", tmp_path / "mine.toml"
+    log.write_text(LOG)
+    profile.write_text(run("profile", "draft", str(log)).stdout)
+
+    tried = run("profile", "try", str(log), str(profile), "--timezone", "UTC", "--format", "json")
+
+    assert tried.stderr == "5 lines: step 3, ckpt.durable 1.\n"
+    rows = json.loads(tried.stdout)
+    assert [
+        (row["line"], row["event"], row["step"], row["dur_s"], row["loss"]) for row in rows
+    ] == [
+        (2, "step", 1, 30.5, 2.66),
+        (3, "step", 2, 29.0, 2.59),
+        (4, "step", 3, 29.0, 2.65),
+        (5, "ckpt.durable", 3, None, None),
+    ]
+
+
+def test_a_log_of_which_nothing_is_read_shows_the_lines_that_look_like_steps(tmp_path):
+    log = tmp_path / "mine.log"
+    log.write_text("hello\nglobal step 7: loss = 2.5 (0.4 sec/step)\n")
+
+    tried = run("profile", "try", str(log), "megatron", "--format", "csv")
+
+    assert tried.exit_code == 1
+    assert tried.stderr.endswith(f"nothing of {log} is read.\n")
+    assert "2,not read," in tried.stdout
+
+
+def test_a_format_that_is_not_known_is_named_with_those_that_are(tmp_path):
+    log = tmp_path / "mine.log"
+    log.write_text(LOG)
+
+    tried = run("profile", "try", str(log), "megatrom")
+
+    assert tried.exit_code == 1
+    assert "there is no log format 'megatrom'; known: megatron, torchtitan, " in tried.stderr

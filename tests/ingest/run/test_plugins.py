@@ -1,0 +1,135 @@
+"""What a site adds: log profiles, names of metrics, sources of installed packages."""
+
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from goodput_ingest import site_files
+from goodput_ingest.gpu_metrics import catalogue
+from goodput_ingest.run import plugins
+from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.job_logs import formats
+from goodput_ingest.sources.job_logs.source import JobLog
+from goodput_ingest.sources.registry import SOURCES, recognise
+from goodput_queries.errors import IngestError
+
+PROFILE = r"""
+name = "ours"
+marks = ['OURS']
+hints = ["OURS"]
+[[line]]
+means = "step"
+pattern = 'OURS (?P<step>\d+)'
+[[example]]
+text = "2026-08-20T14:00:00Z OURS 1"
+expected = [{event = "step", step = 1}]
+"""
+METRICS = "raw_name,vendor,metric,scale,kind,low,high,on_mig\n"
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    """Return a site's folder; afterwards this process reads by ours alone again."""
+    monkeypatch.setattr(site_files, "_folder", [])
+    monkeypatch.setattr(plugins, "_of_packages", dict)
+    for kind in ("profiles", "exporters"):
+        (tmp_path / kind).mkdir()
+    yield tmp_path
+    site_files._folder.clear()
+    formats.read_again()
+    catalogue.read_again()
+
+
+def test_a_log_is_read_by_the_profile_of_the_site(site, tmp_path):
+    (site / "profiles" / "ours.toml").write_text(PROFILE)
+    log = tmp_path / "train.log"
+    log.write_text("2026-08-20T14:00:00Z OURS 7\n2026-08-20T14:00:02Z OURS 8\n")
+    before = recognise(log)
+
+    plugins.use_plugins(site)
+
+    assert (before, recognise(log)) == (None, JobLog)
+    (batch,) = JobLog(log, ReadOptions()).extract()
+    assert batch.rows["step"].to_list() == [7, 8]
+
+
+def test_a_profile_of_the_site_replaces_ours_of_the_same_name(site):
+    (site / "profiles" / "x.toml").write_text(PROFILE.replace('"ours"', '"keras"'))
+
+    plugins.use_plugins(site)
+
+    (keras,) = (one for one in formats.formats() if one.name == "keras")
+    assert keras.hints == ("OURS",)
+
+
+def test_a_metric_of_the_site_is_read_under_its_canonical_name(site):
+    (site / "exporters" / "catalogue.csv").write_text(
+        f"{METRICS}acme_gpu_load,acme,gpu_busy_ratio,0.01,gauge,0,1,none\n"
+    )
+    (site / "exporters" / "exporters.csv").write_text("prefix,exporter,unknown\nacme_,acme,kept\n")
+
+    plugins.use_plugins(site)
+
+    load, other = catalogue.resolve("acme_gpu_load"), catalogue.resolve("acme_gpu_fan")
+    assert (load.metric, load.scale, other.metric) == ("gpu_busy_ratio", 0.01, "acme_gpu_fan")
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "reason"),
+    [
+        ("profiles/a.toml", PROFILE.replace("step = 1", "step = 2"), "step is 1, expected 2"),
+        (
+            "exporters/catalogue.csv",
+            f"{METRICS}a,b,c,x,gauge,0,1,none\n",
+            "scale is 'x', no number",
+        ),
+        (
+            "exporters/catalogue.csv",
+            f"{METRICS}a,b,c,1,dial,0,1,none\n",
+            "kind is 'dial', expected",
+        ),
+        ("exporters/catalogue.csv", "raw_name\nx\n", "line 2 has no high, kind, low, metric"),
+    ],
+)
+def test_a_file_of_the_site_that_is_wrong_is_named_with_the_reason(site, file, text, reason):
+    (site / file).write_text(text)
+
+    with pytest.raises(IngestError, match=reason):
+        plugins.use_plugins(site)
+
+
+def test_a_folder_that_is_not_there_is_named(site):
+    with pytest.raises(
+        IngestError, match=r"there is no such folder; it is `folder` of \[plugins\]"
+    ):
+        plugins.use_plugins(site / "nowhere")
+
+
+class OfPackage(JobLog):
+    """A source of an installed package."""
+
+    name = "of-package"
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (f"{__name__}:nothing", "cannot be loaded"),
+        ("json:loads", "is no source: it has no name, recognises, extract"),
+    ],
+)
+def test_a_package_whose_source_is_none_is_named(monkeypatch, value, reason):
+    point = EntryPoint("of-package", value, plugins.GROUP)
+    monkeypatch.setattr(plugins, "entry_points", lambda **_: [point])
+
+    with pytest.raises(IngestError, match=reason):
+        plugins._of_packages.__wrapped__()
+
+
+def test_a_source_of_a_package_is_one_by_name(monkeypatch):
+    monkeypatch.setattr(plugins, "_of_packages", lambda: {OfPackage.name: OfPackage})
+    monkeypatch.setattr(plugins, "SOURCES", sources := dict(SOURCES))
+
+    plugins.use_plugins(None)
+
+    assert sources["of-package"] is OfPackage
