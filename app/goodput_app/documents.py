@@ -14,6 +14,7 @@ TITLES: Final = {  # in the order in which a site needs them
     "billing-rules": "Billing rules",
     "connect": "Connect sources",
     "job-events": "Job events",
+    "log-profiles": "Log profiles",
     "operate": "Operate",
     "access": "Access",
     "metrics": "Metrics",

@@ -230,7 +230,6 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     db: str = "goodput.duckdb"
     ingest: IngestSettings = IngestSettings()
-    plugins: PluginSettings = PluginSettings()
     serve: ServeSettings = ServeSettings()
     ui: UiSettings = UiSettings()
     retention: RetentionSettings = RetentionSettings()
@@ -247,6 +246,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     serving: ServingSettings = ServingSettings()
     notify: tuple[AnyTarget, ...] = ()
     access: AccessSettings = AccessSettings()
+    plugins: PluginSettings = PluginSettings()
 
     def __post_init__(self) -> None:
         """Refuse objectives, and targets of notifications, of the same name."""

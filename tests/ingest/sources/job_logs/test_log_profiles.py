@@ -1,6 +1,9 @@
 """Log profiles: data that says what a trainer's lines mean, checked when it is loaded."""
 
+import re
 from datetime import datetime
+from pathlib import Path
+from typing import get_args
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -11,7 +14,13 @@ from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.job_logs.formats import formats, of_profile
 from goodput_ingest.sources.job_logs.profiles.draft import draft
 from goodput_ingest.sources.job_logs.profiles.examples import check_examples
-from goodput_ingest.sources.job_logs.profiles.profile import loads
+from goodput_ingest.sources.job_logs.profiles.profile import (
+    GROUPS,
+    LineForm,
+    Meaning,
+    Profile,
+    loads,
+)
 from goodput_ingest.sources.job_logs.reader import LogReader
 from goodput_queries.errors import IngestError
 
@@ -24,6 +33,7 @@ means = "step"
 pattern = 'it (?P<step>\d+): (?P<step_ms>[\d.]+) ms'
 """
 
+PAGE = Path(__file__).parents[4] / "docs" / "log-profiles.md"
 UTC = ZoneInfo("UTC")
 AT = "2026-08-20T14:00:00Z "
 
@@ -144,3 +154,14 @@ def test_names_are_of_one_format_each():
     names = [one.name for one in formats()]
 
     assert len(set(names)) == len(names)
+
+
+def test_the_page_of_log_profiles_has_a_profile_that_is_right_and_names_all_keys():
+    page = PAGE.read_text()
+    (example,) = re.findall(r"```toml\n(name = .*?)```", page, re.DOTALL)
+
+    check_examples(loads(example, "page"), "page")
+
+    named = set(re.findall(r"`(\w+)`", page))
+    keys = {*Profile.__struct_fields__, *LineForm.__struct_fields__} - {"name", "line", "pattern"}
+    assert {*get_args(Meaning), *GROUPS, *keys} - {"almost", "example", "documentation"} <= named
