@@ -15,9 +15,9 @@ from goodput_app.text.units import count
 from goodput_ingest.formats import files
 from goodput_ingest.run.plugins import use_plugins
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.job_logs import profile_draft as drafts
 from goodput_ingest.sources.job_logs.formats import Format, formats, looks_like_step, of_profile
-from goodput_ingest.sources.job_logs.profiles import draft as drafts
-from goodput_ingest.sources.job_logs.profiles.examples import check_examples
+from goodput_ingest.sources.job_logs.profile_examples import check_examples
 from goodput_ingest.sources.job_logs.profiles.profile import load
 from goodput_ingest.sources.job_logs.reader import LogReader
 from goodput_queries.errors import IngestError

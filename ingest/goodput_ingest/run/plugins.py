@@ -9,7 +9,7 @@ from goodput_ingest.gpu_metrics import catalogue
 from goodput_ingest.site_files import site_files, use_site_folder
 from goodput_ingest.source import Source
 from goodput_ingest.sources.job_logs import formats
-from goodput_ingest.sources.job_logs.profiles.examples import check_examples
+from goodput_ingest.sources.job_logs.profile_examples import check_examples
 from goodput_ingest.sources.job_logs.profiles.profile import load
 from goodput_ingest.sources.registry import SOURCES
 from goodput_queries.errors import IngestError

@@ -12,8 +12,8 @@ from tests.ingest.job_log_lines import ITERATION
 from goodput_ingest.formats.files import Part
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.job_logs.formats import formats, of_profile
-from goodput_ingest.sources.job_logs.profiles.draft import draft
-from goodput_ingest.sources.job_logs.profiles.examples import check_examples
+from goodput_ingest.sources.job_logs.profile_draft import draft
+from goodput_ingest.sources.job_logs.profile_examples import check_examples
 from goodput_ingest.sources.job_logs.profiles.profile import (
     GROUPS,
     LineForm,

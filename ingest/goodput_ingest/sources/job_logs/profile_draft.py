@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from goodput_ingest.sources.job_logs.lines import Line, cleaned
-from goodput_ingest.sources.job_logs.profiles.examples import read
+from goodput_ingest.sources.job_logs.profile_examples import read
 from goodput_ingest.sources.job_logs.profiles.profile import Example, loads
 from goodput_queries.errors import IngestError
 
