@@ -21,7 +21,7 @@ class ReadOptions:
     cluster: the cluster of its rows; None: found through the node.
     zone: the zone of times that carry none; None refuses such times rather than guess.
     observed_at: when a snapshot (sinfo, scontrol) was taken, naive UTC; None: not known.
-    node: whose kernel log it is where the lines do not say (dmesg); None refuses such lines.
+    node: whose kernel or job log it is where the lines do not say; None refuses those of dmesg.
     run_id: which run a job's log is of where it does not say; None leaves it to the file's name.
     earliest: what is observed before it is rejected, naive UTC.
     """

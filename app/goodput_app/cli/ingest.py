@@ -39,7 +39,9 @@ from goodput_ingest.source import ReadOptions
     metavar="TIME",
     help="Time of a snapshot (sinfo, scontrol) or of a log without years.",
 )
-@click.option("--node", metavar="NAME", help="Node name for kernel logs that do not contain one.")
+@click.option(
+    "--node", metavar="NAME", help="Node name for kernel and job logs that do not contain one."
+)
 @click.option(
     "--run-id",
     metavar="ID",

@@ -112,7 +112,12 @@ class JobLog:
     def _batch(
         self, run_id: str, rows: list[dict[str, Any]], rejects: list[Reject], digest: str
     ) -> Batch:
-        said = {"source": self.name, "cluster": self.options.cluster, "run_id": run_id}
+        said = {
+            "source": self.name,
+            "cluster": self.options.cluster,
+            "run_id": run_id,
+            "host": self.options.node,
+        }
         data = [tuple({**said, **row}.get(name) for name in SCHEMA) for row in rows]
         return Batch(
             "job_events",
