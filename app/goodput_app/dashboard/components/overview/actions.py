@@ -34,7 +34,15 @@ LOOK = """<style>
   .gp-action { grid-template-columns: 20px minmax(0, 2fr) minmax(0, 1fr); }
   .gp-action > :nth-child(3), .gp-action > :nth-child(5) { display: none; }
 }
+.gp-action.gp-heads { opacity: 0.85; font-size: 0.87rem; }
+.gp-action.gp-heads > * { font-weight: 400; }
+[data-testid="stColumn"] .st-key-all-actions [data-testid="stPageLink-NavLink"]
+  { border: 0; padding: 0 4px; min-height: 0; white-space: nowrap; }
 </style>"""
+HEADS = (
+    '<div class="gp-action gp-heads"><div></div><div>Action, where</div><div>Owner</div>'
+    "<div>Saving</div><div>GPU time</div></div>"
+)
 
 
 def draw(fixes: pl.DataFrame) -> None:
@@ -48,6 +56,12 @@ def draw(fixes: pl.DataFrame) -> None:
         return
     shown = fixes.head(SHOWN)
     ids = finding_parts.fix_ids(shown)
+    heads, all_of_them = st.columns([6, 0.85], vertical_alignment="center")
+    heads.html(HEADS)
+    with all_of_them, st.container(key="all-actions"):
+        st.page_link(
+            finding_parts.PAGE, label=f"All {fixes.height}", query_params=scope_bar.carried()
+        )
     for number, (row, key) in enumerate(zip(shown.iter_rows(named=True), ids, strict=True), 1):
         text, button = st.columns([6, 0.85], vertical_alignment="center")
         text.html(_row(number, row))
@@ -57,9 +71,6 @@ def draw(fixes: pl.DataFrame) -> None:
                 label="Open",
                 query_params=scope_bar.carried() | {"fix": key},
             )
-    if fixes.height > SHOWN:
-        label = f"All {fixes.height} actions"
-        st.page_link(finding_parts.PAGE, label=label, query_params=scope_bar.carried())
 
 
 def _row(number: int, row: Mapping[str, Any]) -> str:

@@ -71,7 +71,7 @@ def draw(
         for column, row in zip(columns, groups.iter_rows(named=True), strict=True):
             with column, st.container(gap=None):
                 _group(row, capacity, moved.get(row["category"]))
-        st.caption(_caption(first, groups, is_compared=compared is not None))
+        st.caption(_caption(first, groups))
 
 
 def categories(frame: pl.DataFrame) -> None:
@@ -155,11 +155,10 @@ def _group(row: Mapping[str, Any], capacity_ms: int, moved: float | None) -> Non
     )
 
 
-def _caption(first: headline.Headline, groups: pl.DataFrame, *, is_compared: bool) -> str:
-    change = " and change in points" if is_compared else ""
+def _caption(first: headline.Headline, groups: pl.DataFrame) -> str:
     notes = "; ".join(first.notes)
-    said = f"Share{change}. {_wasted(groups)}"
-    return f"{said} {notes[:1].upper()}{notes[1:]}." if notes else said
+    said = f"{notes[:1].upper()}{notes[1:]}." if notes else ""
+    return f"{_wasted(groups)} {said}".strip()
 
 
 def _wasted(groups: pl.DataFrame) -> str:
