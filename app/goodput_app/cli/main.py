@@ -42,6 +42,7 @@ COMMANDS = {  # in the order in which a newcomer needs them -> module, first lin
     "what-if": ("what_if", "Estimate the effect of other GPUs, fewer losses or power limits."),
     "compare": ("compare", "Compare two runs or time ranges, and fail a slower change in CI."),
     "serve": ("serve", "Serve the dashboard, /metrics and the database."),
+    "mcp": ("mcp", "Answer agents over MCP with read-only tools."),
     "replay": ("replay", "Replay a recording on the dashboard."),
     "bundle": ("bundle", "Write the evidence of a time range or a run to one file."),
     "collect": ("serve", "Poll the live sources of goodput.toml until Ctrl-C."),
@@ -72,6 +73,12 @@ class Commands(click.Group):
         module = importlib.import_module(f"goodput_app.cli.{COMMANDS[name][0]}")
         command: click.Command = getattr(module, name.replace("-", "_"))
         return command
+
+    def get_help_option(self, context: click.Context) -> click.Option | None:
+        """Return `--help`, which is not listed: whoever reads the list has found it."""
+        if (option := super().get_help_option(context)) is not None:
+            option.hidden = True
+        return option
 
     def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands from `COMMANDS`, without importing their modules."""

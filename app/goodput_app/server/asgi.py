@@ -31,6 +31,7 @@ from goodput_app.notify.notifier import Plan as NotificationPlan
 from goodput_app.notify.notifier import notifying
 from goodput_app.process.store import use_store
 from goodput_app.server import metrics_access, streamlit_theme
+from goodput_app.server.agents.route import mcp_route
 from goodput_app.server.allowed_hosts import AllowedHosts
 from goodput_app.server.api.routes import api_routes
 from goodput_app.server.background import Upkeep
@@ -276,6 +277,7 @@ def routes(store: LocalStore, note: ServerNote, upkeep: Upkeep) -> list[Route]:
         call("build", build, CALL_MAX_BYTES),
         call("backup", partial(_backed_up, store), CALL_MAX_BYTES),
         *api_routes(store),
+        mcp_route(store, note.url),
     ]
 
 
