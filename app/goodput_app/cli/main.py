@@ -32,6 +32,7 @@ COMMANDS = {  # in the order in which a newcomer needs them -> module, first lin
     "stragglers": ("query", "List stragglers and the cost of waiting for them."),
     "hangs": ("query", "List hung collectives and the ranks that others waited for."),
     "runs": ("query", "List runs with their goodput."),
+    "epilog": ("epilog", "Write what a job came to: goodput, waste, why, what to change."),
     "findings": ("findings", "List what needs a person: losses, faults, anomalies."),
     "finding": ("findings", "Acknowledge, dismiss, reopen or comment on the finding KEY."),
     "fixes": ("findings", "List what to do first, by what it saves in the time range."),
@@ -75,7 +76,7 @@ class Commands(click.Group):
         return command
 
     def get_help_option(self, context: click.Context) -> click.Option | None:
-        """Return `--help`, which is not listed: whoever reads the list has found it."""
+        """Return `--help`, which is not listed, as `--version`: they would fill the screen."""
         if (option := super().get_help_option(context)) is not None:
             option.hidden = True
         return option
@@ -94,7 +95,7 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name=NAME, message="%(prog)s %(version)s")
+@click.version_option(package_name=NAME, message="%(prog)s %(version)s", hidden=True)
 @click.option(
     "--debug",
     "is_debugging",

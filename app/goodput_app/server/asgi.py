@@ -41,6 +41,7 @@ from goodput_app.server.compressed_assets import CompressedAssets
 from goodput_app.server.health import health_route
 from goodput_app.server.http_server import GRACE_S, HttpServer, uvicorn_config
 from goodput_app.server.index_page import IndexPage
+from goodput_app.server.job_page import job_route
 from goodput_app.server.listen import (
     DEFAULT_ADDRESS,
     covers_loopback,
@@ -278,6 +279,7 @@ def routes(store: LocalStore, note: ServerNote, upkeep: Upkeep) -> list[Route]:
         call("backup", partial(_backed_up, store), CALL_MAX_BYTES),
         *api_routes(store),
         mcp_route(store, note.url),
+        job_route(store, note.url),
     ]
 
 

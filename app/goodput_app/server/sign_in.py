@@ -2,8 +2,8 @@
 
 What is open without it: `/healthz`; `/metrics` and `/api/v1/store/`, which have tokens of their
 own; the description of the API; and the three paths with which Streamlit signs people in and out.
-The rest of `/api/v1`, and `/mcp`, are for who is signed in, and for programs with a token of the
-settings.
+The rest of `/api/v1`, `/mcp` and reports of jobs are for who is signed in, and for programs with a
+token of the settings.
 """
 
 import asyncio
@@ -32,6 +32,7 @@ OPEN = frozenset({"/healthz", "/metrics", "/api/v1/openapi.json"})
 OPEN_BELOW = "/api/v1/store/"
 API = "/api/v1/"
 MCP = "/mcp"
+JOB_REPORTS = "/run/"
 PEOPLE_KNOWN_MAX = 10_000
 NOT_A_MEMBER = (
     "You are signed in as {name}, but nothing lets you in. Ask the operator of this dashboard to "
@@ -183,7 +184,7 @@ class SignIn:
 
 def takes_tokens(path: str) -> bool:
     """Return whether programs are let in there with a token of the settings."""
-    return path.startswith(API) or path == MCP
+    return path.startswith((API, JOB_REPORTS)) or path == MCP
 
 
 def _own_headers(asker: _Asker) -> list[tuple[bytes, bytes]]:
