@@ -75,11 +75,9 @@ class Commands(click.Group):
         command: click.Command = getattr(module, name.replace("-", "_"))
         return command
 
-    def get_help_option(self, context: click.Context) -> click.Option | None:
-        """Return `--help`, which is not listed, as `--version`: they would fill the screen."""
-        if (option := super().get_help_option(context)) is not None:
-            option.hidden = True
-        return option
+    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands alone: the usage has the options, so that the list fits a screen."""
+        self.format_commands(context, formatter)
 
     def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands from `COMMANDS`, without importing their modules."""
@@ -94,8 +92,12 @@ class Commands(click.Group):
             raise StatedFailure(str(error)) from error
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name=NAME, message="%(prog)s %(version)s", hidden=True)
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    options_metavar="[--version] [--debug]",
+)
+@click.version_option(package_name=NAME, message="%(prog)s %(version)s")
 @click.option(
     "--debug",
     "is_debugging",
