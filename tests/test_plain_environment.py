@@ -18,8 +18,12 @@ OURS = (
     "goodput_app", "goodput_billing", "goodput_ingest", "goodput_messages", "goodput_queries",
     "goodput_scenarios",
 )  # fmt: skip
-# the parts that need an extra: a lake, and the engine of Ray
-OF_EXTRAS = ("goodput_queries.lake", "goodput_queries.ledger_build.distributed.ray_engine")
+# the parts that need an extra: the MCP server, a lake, and the engine of Ray
+OF_EXTRAS = (
+    "goodput_app.server.agents.protocol",
+    "goodput_queries.lake",
+    "goodput_queries.ledger_build.distributed.ray_engine",
+)
 WITHOUT = """
 import importlib.abc, sys
 class Missing(importlib.abc.MetaPathFinder):
@@ -63,7 +67,7 @@ def modules_of(names):
     )
 
 
-def test_everything_but_the_lake_is_imported_without_the_extras():
+def test_everything_else_is_imported_without_the_extras():
     names = [
         module.name
         for package in OURS
@@ -74,7 +78,8 @@ def test_everything_but_the_lake_is_imported_without_the_extras():
     ]
     program = f"import importlib\nfor name in {names}: importlib.import_module(name)"
 
-    done = python(program, *modules_of(packages_of("ray") - packages_of(None)))
+    extras = packages_of("ray") | packages_of("mcp")
+    done = python(program, *modules_of(extras - packages_of(None)))
 
     assert len(names) > 500
     assert done.returncode == 0, done.stderr
@@ -120,16 +125,19 @@ def test_a_package_that_does_not_load_is_one_sentence():
     assert f"{sys.executable} -m pip check" in sentence
 
 
-def test_a_missing_extra_names_the_packages_to_install():
-    program = (
-        "from goodput_app.__main__ import main; "
-        "sys.argv = ['goodput', 'lake', 'create', '--lake', '/nowhere']; main()"
-    )
+@pytest.mark.parametrize(
+    ("command", "extra", "what", "packages"),
+    [
+        (["lake", "create", "--lake", "/nowhere"], "lake", "a lake", ("deltalake", "obstore")),
+        (["mcp", "--db", "/nowhere"], "mcp", "an MCP server", ("mcp",)),
+    ],
+)
+def test_a_missing_extra_names_the_packages_to_install(command, extra, what, packages):
+    program = f"from goodput_app.__main__ import main; sys.argv = {['goodput', *command]}; main()"
 
-    done = python(program, "deltalake")
+    done = python(program, packages[0])
 
     assert done.returncode == 1
     (sentence,) = done.stderr.splitlines()
-    assert sentence == f"a lake needs packages that are not installed: {install_command('lake')}"
-    assert "deltalake" in sentence
-    assert "obstore" in sentence
+    assert sentence == f"{what} needs packages that are not installed: {install_command(extra)}"
+    assert all(package in sentence for package in packages)

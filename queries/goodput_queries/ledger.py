@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from goodput_queries.database import Store
 from goodput_queries.errors import QueryError
 from goodput_queries.scope import EVERYTHING, Scope
+from goodput_queries.storage.database_file import Reader
 
 # what a person may group by -> the column or expression of marts.ledger_scoped
 KEYS = {
@@ -31,19 +31,23 @@ KEYS = {
 
 
 def ledger(
-    store: Store, *, by: Sequence[str] = ("category",), scope: Scope = EVERYTHING
+    store: Reader,
+    *,
+    by: Sequence[str] = ("category",),
+    scope: Scope = EVERYTHING,
+    limit: int | None = None,
 ) -> pl.DataFrame:
     """Return GPU time by the given keys, largest first.
 
     Columns: the keys, gpu_ms (integer), gpu_s (exact to the millisecond), share_ratio (of the
-    scope's capacity), cost (null where nothing is priced). The rows add up to `capacity_ms`.
-    An unknown key raises QueryError.
+    scope's capacity), cost (null where nothing is priced). The rows add up to `capacity_ms`,
+    unless a limit cuts them. An unknown key raises QueryError.
     """
     for key in by:
         if key not in KEYS:
             raise QueryError(f"the ledger has no key {key!r}; known: {', '.join(KEYS)}.")
     columns = ", ".join(f"{KEYS[key]} as {key}" for key in by)
-    order = ", ".join(by)
+    order, at_most = ", ".join(by), "" if limit is None else f" limit {limit:d}"
     view = "ledger_blamed" if "blame" in by else "ledger_scoped"
     view += "" if "gpu" in by else "_by_node"
     return store.read(
@@ -60,12 +64,12 @@ def ledger(
             gpu_ms / nullif(sum(gpu_ms) over (), 0) as share_ratio,
             cost
         from grouped
-        order by gpu_ms desc, {order}""",
+        order by gpu_ms desc, {order}{at_most}""",
         scope=scope,
     )
 
 
-def unplaced_ms(store: Store, scope: Scope = EVERYTHING) -> int:
+def unplaced_ms(store: Reader, scope: Scope = EVERYTHING) -> int:
     """Return the allocated GPU-milliseconds of the scope that are not placed on a GPU.
 
     They are outside the ledger and its capacity (`marts.unplaced`).
@@ -76,7 +80,7 @@ def unplaced_ms(store: Store, scope: Scope = EVERYTHING) -> int:
     return int(frame.item())
 
 
-def capacity_ms(store: Store, scope: Scope = EVERYTHING) -> int:
+def capacity_ms(store: Reader, scope: Scope = EVERYTHING) -> int:
     """Return the GPU-milliseconds in the inventory within the scope (`marts.capacity`).
 
     Filters that only held time has (team, user, run, partition) cannot be answered from the

@@ -4,9 +4,9 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
-from goodput_queries.database import Store
 from goodput_queries.errors import QueryError
 from goodput_queries.scope import Scope
+from goodput_queries.storage.database_file import Reader
 
 NEAR_MAX = 3
 CANDIDATES_MAX = 8
@@ -17,29 +17,44 @@ _NAMES = {
         from intermediate.int_clusters""",
     "node": "select cluster, node as value, [node] as names from intermediate.int_gpu_units",
     "team": "select cluster, team as value, [team] as names from intermediate.int_job_run_owners",
-    "run": """select cluster, run_key as value, [run_key, run_id, job_name] as names
+    "run": """select cluster, run_key as value, [run_key, run_id, job_id, job_name] as names
         from intermediate.int_job_run_owners""",
+}
+# the same of a reader of some teams: a node is the name of anybody's, and is not looked up
+_OWN_NAMES = {
+    "cluster": "select cluster, cluster as value, [cluster] as names from marts.clusters",
+    "team": """select cluster, value, [value] as names
+        from marts.search_targets where kind = 'team'""",
+    "run": """select cluster, value, [value, label, unnest(string_split(detail, ' / '))] as names
+        from marts.search_targets where kind = 'run'""",
 }
 
 
-def resolved(store: Store, scope: Scope) -> Scope:
+def resolved(store: Reader, scope: Scope) -> Scope:
     """Return the scope with the ledger's own values for the names in its filters.
 
-    A run may be called by its key, its id or its job's name. Raises QueryError for a name that the
-    ledger does not know, with those that are near, and for one of several runs, with all of them.
+    A run may be called by its key, its id, or the number or name of a job. Raises QueryError for a
+    name that the ledger does not know, with those that are near, and for one of several runs, with
+    all of them.
     """
-    given = {name: value for name in _NAMES if (value := getattr(scope, name)) is not None}
+    known = _NAMES if scope.teams is None else _OWN_NAMES
+    given = {name: value for name in known if (value := getattr(scope, name)) is not None}
+    reader = Scope(teams=scope.teams)
     found: dict[str, Any] = {
-        kind: _resolved(store, kind, name, scope.cluster) for kind, name in given.items()
+        kind: _resolved(store, known[kind], kind, name, scope.cluster, reader)
+        for kind, name in given.items()
     }
     return replace(scope, **found)
 
 
-def _resolved(store: Store, kind: str, name: str, cluster: str | None) -> str:
+def _resolved(
+    store: Reader, sql: str, kind: str, name: str, cluster: str | None, reader: Scope
+) -> str:
     rows = store.read(
-        f"select distinct value, names from ({_NAMES[kind]}) "
+        f"select distinct value, names from ({sql}) "
         "where value is not null and ($1 is null or cluster = $1) order by value",
         [None if kind == "cluster" else cluster],
+        scope=reader,
     ).rows()
     for place in range(max((len(names) for _, names in rows), default=0)):
         called_so = list(dict.fromkeys(value for value, names in rows if names[place] == name))

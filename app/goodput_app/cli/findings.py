@@ -6,6 +6,7 @@ from typing import get_args
 import click
 import polars as pl
 
+from goodput_app import ranked
 from goodput_app.access import finding_state
 from goodput_app.cli.database import built
 from goodput_app.cli.options import answer_options, database_option, rows_options, say
@@ -19,9 +20,6 @@ from goodput_queries.names import resolved
 from goodput_queries.scope import Scope
 
 STATES = ("open", "acknowledged", "dismissed", "closed")
-ORDER = (
-    "severity_rank(severity), cost desc nulls last, gpu_ms desc nulls last, since_at, finding_key"
-)
 
 
 @click.command()
@@ -46,12 +44,7 @@ def findings(
     """List what needs a person: losses, faults, anomalies."""
     wanted = SEVERITIES[: SEVERITIES.index(severity) + 1]
     with built(db) as store:
-        found = store.read(
-            "select * from marts.findings "
-            f"where len($1::varchar[]) = 0 or list_contains($1::varchar[], state) order by {ORDER}",
-            [list(states)],
-            scope=resolved(store, scope),
-        )
+        found = ranked.findings(store, resolved(store, scope), states)
         shown = found.filter(pl.col("severity").is_in(wanted))
         if shown.is_empty():
             say(_nothing(store, db, severity, found.height))
@@ -77,11 +70,7 @@ def _nothing(store: Store, db: str, severity: str, less_severe: int) -> str:
 def fixes(*, is_all: bool, limit: int | None, db: str, scope: Scope) -> pl.DataFrame:
     """List what to do first, by what it saves in the time range."""
     with built(db) as store:
-        found = store.read(
-            "select * from marts.fixes order by back_cost desc nulls last, back_ms desc, "
-            "back_high_ms desc, gpu_ms desc nulls last, fix, target",
-            scope=resolved(store, scope),
-        )
+        found = ranked.fixes(store, resolved(store, scope))
         if found.is_empty():
             say(_nothing(store, db, SEVERITIES[-1], 0))
         worth = found if is_all else found.filter(pl.col("back_high_ms") > 0)

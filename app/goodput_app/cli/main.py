@@ -32,6 +32,7 @@ COMMANDS = {  # in the order in which a newcomer needs them -> module, first lin
     "stragglers": ("query", "List stragglers and the cost of waiting for them."),
     "hangs": ("query", "List hung collectives and the ranks that others waited for."),
     "runs": ("query", "List runs with their goodput."),
+    "epilog": ("epilog", "Write what a job came to: goodput, waste, why, what to change."),
     "findings": ("findings", "List what needs a person: losses, faults, anomalies."),
     "finding": ("findings", "Acknowledge, dismiss, reopen or comment on the finding KEY."),
     "fixes": ("findings", "List what to do first, by what it saves in the time range."),
@@ -42,6 +43,7 @@ COMMANDS = {  # in the order in which a newcomer needs them -> module, first lin
     "what-if": ("what_if", "Estimate the effect of other GPUs, fewer losses or power limits."),
     "compare": ("compare", "Compare two runs or time ranges, and fail a slower change in CI."),
     "serve": ("serve", "Serve the dashboard, /metrics and the database."),
+    "mcp": ("mcp", "Answer agents over MCP with read-only tools."),
     "replay": ("replay", "Replay a recording on the dashboard."),
     "bundle": ("bundle", "Write the evidence of a time range or a run to one file."),
     "collect": ("serve", "Poll the live sources of goodput.toml until Ctrl-C."),
@@ -73,6 +75,10 @@ class Commands(click.Group):
         command: click.Command = getattr(module, name.replace("-", "_"))
         return command
 
+    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands alone: the usage has the options, so that the list fits a screen."""
+        self.format_commands(context, formatter)
+
     def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands from `COMMANDS`, without importing their modules."""
         with formatter.section("Commands"):
@@ -86,7 +92,11 @@ class Commands(click.Group):
             raise StatedFailure(str(error)) from error
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    options_metavar="[--version] [--debug]",
+)
 @click.version_option(package_name=NAME, message="%(prog)s %(version)s")
 @click.option(
     "--debug",

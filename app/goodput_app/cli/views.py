@@ -3,6 +3,7 @@
 import click
 import polars as pl
 
+from goodput_app import ranked
 from goodput_app.cli import output
 from goodput_app.cli.database import built, existing, quoted
 from goodput_app.cli.options import rows_options, say
@@ -11,9 +12,6 @@ from goodput_queries.catalog.models import BASE_LAYERS, Model
 from goodput_queries.database import Store
 from goodput_queries.names import resolved
 from goodput_queries.scope import Scope
-
-# what answers are ranked by
-COSTS = ("cost", "lost_cost", "gpu_ms", "lost_gpu_ms", "booked_gpu_ms")
 
 
 @click.command()
@@ -48,17 +46,8 @@ def _views() -> pl.DataFrame:
 
 
 def rows_of(store: Store, model: Model, scope: Scope, limit: int | None) -> pl.DataFrame:
-    """Return the rows of a view, highest cost first where it has costs, then by its grain."""
-    columns = set(store.read(f"select * from {model.qualified_name} limit 0", scope=scope).columns)
-    ranked = [f"{name} desc nulls last" for name in COSTS if name in columns]
-    ranked += [f'"{name}"' for name in model.grain if name in columns]
-    order = f" order by {', '.join(ranked)}" if ranked else ""
-    rows = " limit $1" if limit else ""
-    found = store.read(
-        f"select * from {model.qualified_name}{order}{rows}",
-        [limit] if limit else None,
-        scope=scope,
-    )
+    """Return the rows of a view, highest cost first; say so where a time range has none."""
+    found = ranked.rows_of(store, model, scope, limit)
     if found.is_empty() and (scope.from_ms, scope.to_ms) != (None, None):
         say(f"No rows in this time range{extent(store)}.")
     return found

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from goodput_app.page_links import filters_of
 from goodput_queries.scope import Scope
-
-FILTERS = ("cluster", "team", "node", "run")
 
 
 @dataclass(frozen=True)
@@ -28,5 +27,4 @@ class View:
     @property
     def filters(self) -> dict[str, str]:
         """Return the filters that are set, by parameter."""
-        given = {name: getattr(self.scope, name) for name in FILTERS}
-        return {name: value for name, value in given.items() if value}
+        return filters_of(self.scope)

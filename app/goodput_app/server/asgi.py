@@ -31,6 +31,7 @@ from goodput_app.notify.notifier import Plan as NotificationPlan
 from goodput_app.notify.notifier import notifying
 from goodput_app.process.store import use_store
 from goodput_app.server import metrics_access, streamlit_theme
+from goodput_app.server.agents.route import mcp_route
 from goodput_app.server.allowed_hosts import AllowedHosts
 from goodput_app.server.api.routes import api_routes
 from goodput_app.server.background import Upkeep
@@ -40,6 +41,7 @@ from goodput_app.server.compressed_assets import CompressedAssets
 from goodput_app.server.health import health_route
 from goodput_app.server.http_server import GRACE_S, HttpServer, uvicorn_config
 from goodput_app.server.index_page import IndexPage
+from goodput_app.server.job_page import job_route
 from goodput_app.server.listen import (
     DEFAULT_ADDRESS,
     covers_loopback,
@@ -276,6 +278,8 @@ def routes(store: LocalStore, note: ServerNote, upkeep: Upkeep) -> list[Route]:
         call("build", build, CALL_MAX_BYTES),
         call("backup", partial(_backed_up, store), CALL_MAX_BYTES),
         *api_routes(store),
+        mcp_route(store, note.url),
+        job_route(store, note.url),
     ]
 
 

@@ -7,7 +7,7 @@ that both work. Streamlit's own paths stay below it where it signs people in.
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from goodput_app.server.sign_in import API
+from goodput_app.server.sign_in import takes_tokens
 
 
 class BasePath:
@@ -33,6 +33,6 @@ class BasePath:
             below = RedirectResponse(f"{self._path.rpartition('/')[2]}/", 307)
             await below(scope, receive, send)
             return
-        if not self._of_streamlit or rest.startswith(API):
+        if not self._of_streamlit or takes_tokens(rest):
             scope = {**scope, "path": rest, "raw_path": rest.encode()}
         await self._app(scope, receive, send)

@@ -2,7 +2,8 @@
 
 What is open without it: `/healthz`; `/metrics` and `/api/v1/store/`, which have tokens of their
 own; the description of the API; and the three paths with which Streamlit signs people in and out.
-The rest of `/api/v1` is for who is signed in, and for programs with a token of the settings.
+The rest of `/api/v1`, `/mcp` and reports of jobs are for who is signed in, and for programs with a
+token of the settings.
 """
 
 import asyncio
@@ -30,6 +31,8 @@ Audit = Callable[[str, str, str | None, str], Awaitable[None]]
 OPEN = frozenset({"/healthz", "/metrics", "/api/v1/openapi.json"})
 OPEN_BELOW = "/api/v1/store/"
 API = "/api/v1/"
+MCP = "/mcp"
+JOB_REPORTS = "/run/"
 PEOPLE_KNOWN_MAX = 10_000
 NOT_A_MEMBER = (
     "You are signed in as {name}, but nothing lets you in. Ask the operator of this dashboard to "
@@ -104,7 +107,7 @@ class SignIn:
         sign_out = f"{self._base}{oidc.LOGOUT}" if self._cookie else None
         try:
             address = self._proxy.client(peer, scope["headers"])
-            if scope["type"] == "http" and scope["path"].startswith(API):
+            if scope["type"] == "http" and takes_tokens(scope["path"]):
                 token = tokens.bearer(scope["headers"])
                 if token is not None:
                     return await self._program(token, address)
@@ -177,6 +180,11 @@ class SignIn:
             await send(message)
 
         return secured
+
+
+def takes_tokens(path: str) -> bool:
+    """Return whether programs are let in there with a token of the settings."""
+    return path.startswith((API, JOB_REPORTS)) or path == MCP
 
 
 def _own_headers(asker: _Asker) -> list[tuple[bytes, bytes]]:

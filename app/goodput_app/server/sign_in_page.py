@@ -24,15 +24,15 @@ a.button { display: inline-block; padding: .5rem 1.25rem; border: 1px solid; bor
 
 def sign_in(scope: Scope, base: str) -> HTMLResponse:
     """Return the page with the link that begins a sign-in; base: the path of the dashboard."""
-    page = _page("<p>Sign in to see this page.</p>" + _link(f"{base}{SIGN_IN}", "Sign in"), 401)
+    asking = page("<p>Sign in to see this page.</p>" + link(f"{base}{SIGN_IN}", "Sign in"), 401)
     path = scope["path"].removeprefix(base)
     if query := scope.get("query_string", b"").decode("latin-1"):
         path += f"?{query}"
     if path != "/" and len(path) <= WANTED_MAX_CHARS:
-        page.set_cookie(
+        asking.set_cookie(
             WANTED, quote(path), WANTED_S, path=base or "/", httponly=True, samesite="lax"
         )
-    return page
+    return asking
 
 
 def after_sign_in(scope: Scope, base: str) -> RedirectResponse | None:
@@ -49,13 +49,15 @@ def after_sign_in(scope: Scope, base: str) -> RedirectResponse | None:
 
 def refused(sentence: str, sign_out_path: str | None) -> HTMLResponse:
     """Return the page that says why somebody gets nothing."""
-    link = "" if sign_out_path is None else _link(sign_out_path, "Sign out")
-    return _page(f"<p>{escape(sentence)}</p>{link}", 403)
+    way_out = "" if sign_out_path is None else link(sign_out_path, "Sign out")
+    return page(f"<p>{escape(sentence)}</p>{way_out}", 403)
 
 
-def _link(path: str, label: str) -> str:
+def link(path: str, label: str) -> str:
+    """Return a link that looks like a button."""
     return f'<p><a class="button" href="{escape(path)}">{label}</a></p>'
 
 
-def _page(body: str, status: int) -> HTMLResponse:
+def page(body: str, status: int) -> HTMLResponse:
+    """Return a page with some HTML in its middle."""
     return HTMLResponse(PAGE.replace("BODY", body), status)

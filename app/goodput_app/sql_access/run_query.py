@@ -1,11 +1,16 @@
 """Ask a select as the person who is signed in: within their rows, their turn, and recorded."""
 
+import contextlib
 import hashlib
 import threading
 import time
 from collections import OrderedDict
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
+
+import polars as pl
 
 from goodput_app.access import audit, current, rows
 from goodput_app.access.identity import LOCAL
@@ -17,7 +22,8 @@ from goodput_queries.sandbox import select as sandbox
 from goodput_queries.sandbox.limits import Limits
 from goodput_queries.sandbox.select import Answer
 from goodput_queries.sandbox.views import View, offered
-from goodput_queries.scope import Scope
+from goodput_queries.scope import EVERYTHING, Scope
+from goodput_queries.storage.database_file import Reader
 
 ACTION = "query"
 AGAIN_AFTER_S = 3_600.0  # a panel that asks the same every minute is one entry an hour
@@ -39,14 +45,46 @@ def ask(store: Store, sql: str, scope: Scope, rows_max: int | None = None) -> An
     rows_max: of the answer, at most as many as the settings allow.
     Raises QueryError for what cannot be answered, BusyError where it is not their turn.
     """
+    most = limits()
+    own = replace(most, rows_max=min(rows_max or most.rows_max, most.rows_max))
+    with turn(store, sql):
+        return sandbox.select(store, sql, scope=rows.limited(scope), limits=own)
+
+
+@contextlib.contextmanager
+def turn(store: Store, question: str) -> Iterator[Reader]:
+    """Yield the rows that the person sees for a block that answers a question, once it is recorded.
+
+    Raises BusyError where it is not their turn.
+    """
     identity = current.current_identity()
     who = audit.user_name() if identity is LOCAL else identity.name
-    most = limits()
     with _slots().taken(who):
-        _record(store, who, sql)
-        wanted = min(rows_max or most.rows_max, most.rows_max)
-        own = replace(most, rows_max=wanted)
-        return sandbox.select(store, sql, scope=rows.limited(scope), limits=own)
+        _record(store, who, question)
+        yield _OwnRows(store, time.monotonic() + limits().timeout_s)
+
+
+@dataclass(frozen=True)
+class _OwnRows:
+    """A store of which the person sees the rows of their teams, until a deadline."""
+
+    store: Store
+    deadline_s: float
+
+    def read(
+        self,
+        sql: str,
+        parameters: Sequence[Any] | Mapping[str, Any] | None = None,
+        *,
+        scope: Scope = EVERYTHING,
+        timeout_s: float | None = None,
+        is_kept: bool = True,
+    ) -> pl.DataFrame:
+        """Return the rows of a select; see `Reader.read`."""
+        left_s = max(0.01, self.deadline_s - time.monotonic())
+        given_s = left_s if timeout_s is None else min(timeout_s, left_s)
+        own = rows.limited(scope)
+        return self.store.read(sql, parameters, scope=own, timeout_s=given_s, is_kept=is_kept)
 
 
 def views(store: Store) -> list[View]:

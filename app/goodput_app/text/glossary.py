@@ -74,6 +74,17 @@ def meaning(label: str) -> str | None:
     return _categories().get(label)
 
 
+def about(text: str) -> list[Entry]:
+    """Return the entry of a label or category, or all whose term or definition has the text."""
+    if (entry := find(text)) is not None:
+        return [entry]
+    named = {label: Entry(label, said, "", "", "", "") for label, said in _categories().items()}
+    if text in named:
+        return [named[text]]
+    known = {entry.term: entry for entry in entries().values()} | named
+    return [one for one in known.values() if text.lower() in f"{one.term} {one.definition}".lower()]
+
+
 @functools.cache
 def _categories() -> dict[str, str]:
     """Return the definitions of categories, and of their groups the categories, by label."""

@@ -44,6 +44,10 @@ def test_a_unique_name_of_a_run_is_that_run(store):
 
     assert resolved(store, Scope(run="eval")).run == key
     assert resolved(store, Scope(run=key)).run == key
+    (job,) = store.read(
+        "select job_id from intermediate.int_job_run_owners where run_key = $1", [key]
+    )["job_id"]
+    assert resolved(store, Scope(run=job)).run == key
 
 
 def test_an_ambiguous_name_lists_its_candidates(store):

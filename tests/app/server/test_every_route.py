@@ -49,6 +49,10 @@ ROUTES = {
     "GET /api/v1/queries": (403, {200}),
     "GET /api/v1/queries/*/rows": (403, {404}),
     "POST /api/v1/query": (403, {400}),  # without a statement
+    "GET /run/*": (403, {404}),  # there is no job of the name in braces
+    "GET /mcp": (403, {405}),
+    "DELETE /mcp": (403, {405}),
+    "POST /mcp": (403, {400}),  # without a call; whose rows answers have: agents/test_agents.py
     "POST /api/v1/store/*": (403, {403}),  # for this machine, and with the token of the file
     "GET /_stcore/health": (403, {503}),  # nothing has started here
     "GET /_stcore/metrics": (403, {200}),  # memory of this process; it names nobody

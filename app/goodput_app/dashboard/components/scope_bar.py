@@ -17,7 +17,8 @@ from goodput_app.access import rows
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import time_picker, wall
 from goodput_app.dashboard.data import freshness, marts
-from goodput_app.dashboard.scope import FILTERS, View
+from goodput_app.dashboard.scope import View
+from goodput_app.page_links import FILTERS
 from goodput_app.process.replay import current_replay
 from goodput_app.process.store import current_store
 from goodput_app.settings import settings

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import polars as pl
 
+from goodput_app import ranked
 from goodput_app.access import rows
 from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.data.marts import read
@@ -23,9 +24,6 @@ FINDINGS_MAX = 10_000  # of an evaluation, which pages count and filter
 FIXES_SHOWN = 200
 EXECUTING_IDLE = """select coalesce(sum(idle_ms), 0)::bigint, coalesce(sum(held_ms), 0)::bigint
     from marts.executing_idle"""
-ORDER = (
-    "severity_rank(severity), cost desc nulls last, gpu_ms desc nulls last, since_at, finding_key"
-)
 
 
 @dataclass(frozen=True)
@@ -160,7 +158,7 @@ def _evaluate(store: Store, scope: Scope) -> Found:
         f"""select false as is_fix, * from marts.findings
         union all by name
         select true as is_fix, * from marts.fixes
-        order by {ORDER}""",
+        order by {ranked.FINDINGS}""",
         (),
         scope,
         TIMEOUT_S,

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 import polars as pl
 import streamlit as st
 
+from goodput_app import ranked
 from goodput_app.access import rows
 from goodput_app.process.store import current_store
 from goodput_app.text import throttling
@@ -242,7 +243,7 @@ def runs(scope: Scope) -> pl.DataFrame:
     """Return the runs, those that wasted most first; `total` is how many there are."""
     return read(
         "select *, count(*) over () as total from marts.runs "
-        f"order by wasted_cost desc nulls last, wasted_ms desc, run_key limit {RUNS_SHOWN}",
+        f"order by {ranked.RUNS} limit {RUNS_SHOWN}",
         scope,
     )
 

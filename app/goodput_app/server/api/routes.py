@@ -73,12 +73,12 @@ def api_routes(store: Store) -> list[Route]:
         return _rows(store, request, found[0].sql, request.query_params)
 
     return [
-        _route("/openapi.json", openapi),
-        _route("/views", views),
-        _route("/views/{view}/rows", rows_of_view),
-        _route("/query", query, method="POST"),
-        _route("/queries", queries),
-        _route("/queries/{key}/rows", rows_of_query),
+        route(f"{BELOW}/openapi.json", openapi),
+        route(f"{BELOW}/views", views),
+        route(f"{BELOW}/views/{{view}}/rows", rows_of_view),
+        route(f"{BELOW}/query", query, method="POST"),
+        route(f"{BELOW}/queries", queries),
+        route(f"{BELOW}/queries/{{key}}/rows", rows_of_query),
     ]
 
 
@@ -118,16 +118,16 @@ def _object(body: bytes) -> dict[str, Any]:
     return given
 
 
-def _route(
-    path: str, answer: Callable[[Request, bytes], Response], *, method: str = "GET"
-) -> Route:
+def route(path: str, answer: Callable[[Request, bytes], Response], *, method: str = "GET") -> Route:
+    """Return a route that answers in a thread, with the rights of who asks; failures are JSON."""
+
     async def endpoint(request: Request) -> Response:
         body = await limited_body(request, BODY_MAX_BYTES) if method == "POST" else b""
         if body is None:
             return _stated(QueryError(f"a request has at most {BODY_MAX_BYTES:,} bytes."), 413)
         return await run_in_threadpool(_answered, answer, request, body)
 
-    return Route(f"{BELOW}{path}", endpoint, methods=[method])
+    return Route(path, endpoint, methods=[method])
 
 
 def _answered(

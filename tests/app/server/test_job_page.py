@@ -1,0 +1,121 @@
+"""`/run/JOB`: the report of a job as text and as a page, with the rights of who asks."""
+
+import contextlib
+from urllib.parse import quote
+
+import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from tests.app.asgi import ask
+from tests.two_teams import COBALTS, RED
+
+from goodput_app.access import current, tokens
+from goodput_app.access.settings import AccessSettings, Token
+from goodput_app.server.job_page import job_route
+from goodput_app.server.sign_in import SignIn
+
+ALL, RED_TEAM = (tokens.new_token() for _ in range(2))
+ACCESS = AccessSettings(
+    sign_in="proxy",
+    hosts=("goodput.example.org",),
+    default_role="viewer",
+    tokens=(
+        Token("portal", tokens.digest(ALL)),
+        Token("red", tokens.digest(RED_TEAM), teams=(RED,)),
+    ),
+)
+URL = "https://goodput.example.org"
+
+
+async def _dropped(*_entry):
+    """Drop an entry of the audit log."""
+
+
+def report(store, job, token=ALL, accept="text/plain", **params):
+    """Return the answer to a program that asks for a job."""
+    app = Starlette(
+        routes=[job_route(store, URL)], middleware=[Middleware(SignIn, ACCESS, _dropped)]
+    )
+    headers = {"Authorization": f"Bearer {token}", "Accept": accept}
+    return ask(app, f"/run/{job}", headers=headers, params=params)
+
+
+@pytest.fixture(autouse=True)
+def _people_sign_in():
+    """Let tokens be asked for."""
+    current.require_sign_in(is_required=True)
+    yield
+    current.require_sign_in(is_required=False)
+
+
+@pytest.fixture(scope="module")
+def recorded(recorded_demo, new_store):
+    """Give the recorded session."""
+    with contextlib.closing(new_store(copy_of=recorded_demo)) as store:
+        yield store
+
+
+@pytest.fixture(scope="module")
+def teams(two_teams, new_store):
+    """Give two teams, and teams, users and runs with hostile names."""
+    with contextlib.closing(new_store(copy_of=two_teams)) as store:
+        yield store
+
+
+def test_the_report_of_a_job_is_a_paragraph(recorded):
+    answer = report(recorded, "9105")
+
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert " ".join(answer.text.split()) == (
+        "Job: 9105, run hang, TIMEOUT. Goodput (% of allocated): 0.0 %. "
+        "Allocated: 4.7 GPU-min on 4 GPUs. Wasted: 4.7 GPU-min (Failed without progress "
+        "4.7 GPU-min). Cost: $0.16, of which wasted $0.16. Why: Work is lost at a limit (TIMEOUT "
+        "(scheduler state TIMEOUT)); 284.0 GPU-s lost with stalls and restarts, 100.0 % of the "
+        "allocated time, 1 attempt (Likely). Change first: Save a checkpoint before the limit, or "
+        f"ask for a longer limit. Data until: 2026-11-20 12:35:02Z. {URL}/run?run=lab%2Fhang"
+    )
+    assert max(map(len, answer.text.splitlines())) <= 100
+
+
+def test_the_report_of_a_job_is_a_table_of_its_facts(recorded):
+    lines = report(recorded, "fsdp", format="table").text.splitlines()
+
+    assert lines[:5] == [
+        "Job:                      fsdp, run fsdp, COMPLETED",
+        "Goodput (% of allocated): 58.1 % (up to 58.5 %)",
+        "Allocated:                4.8 GPU-min on 4 GPUs",
+        "Wasted:                   2.0 GPU-min (Start-up 1.2 GPU-min, Teardown 47.1 GPU-s)",
+        "Unclassified:             1.0 GPU-s",
+    ]
+    assert lines[-1] == f"Page:                     {URL}/run?run=lab%2Ffsdp"
+
+
+def test_a_portal_gets_a_page_with_the_facts_and_the_way_to_the_run(recorded):
+    answer = report(recorded, "9105", accept="text/html,*/*")
+
+    assert answer.headers["content-type"].startswith("text/html")
+    assert "<dt>Why</dt><dd>Work is lost at a limit" in answer.text
+    assert f'href="{URL}/run?run=lab%2Fhang"' in answer.text
+
+
+def test_a_run_of_another_team_is_as_unknown_as_none(teams):
+    own, other = report(teams, "redtrain", RED_TEAM), report(teams, "cobalttrain", RED_TEAM)
+
+    assert own.status_code == 200
+    assert COBALTS.word not in own.text
+    assert (other.status_code, other.text) == (404, "The ledger knows no run cobalttrain.\n")
+
+
+def test_hostile_names_are_shown_as_text(teams):
+    key, *_ = teams.read(
+        "select value from marts.search_targets where kind = 'run' and contains(value, '<script>')"
+    )["value"]
+
+    assert "<script>" not in report(teams, quote(key), accept="text/html").text
+
+
+@pytest.mark.parametrize(
+    ("params", "status"), [({"format": "xml"}, 400), ({"cluster": "nowhere"}, 404)]
+)
+def test_what_is_not_known_is_refused(recorded, params, status):
+    assert report(recorded, "9105", **params).status_code == status
