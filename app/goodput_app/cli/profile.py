@@ -40,7 +40,7 @@ FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 @click.group()
 def profile() -> None:
-    """See what is read of a job's log; draft the profile of a new log format."""
+    """See what is read of a job's log; draft a new log format."""
     use_plugins(settings().plugins.folder)
 
 
