@@ -1,0 +1,26 @@
+"""Each page meets WCAG 2.1 A and AA as far as axe-core can say, in the light and the dark scheme."""
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from tests.browser.steps import charts_drawn, settled
+from tests.browser.sweep import PAGES
+
+pytestmark = pytest.mark.machine
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_has_a_violation(scheme, browser, base_url):
+    context = browser.new_context(
+        viewport={"width": 1400, "height": 1000}, color_scheme=scheme, reduced_motion="reduce"
+    )
+    page, found = context.new_page(), {}
+    for name, path in PAGES.items():
+        page.goto(f"{base_url}{path}")
+        settled(page)
+        charts_drawn(page)
+        for violation in Axe().run(page, options=RULES).response["violations"]:
+            found[name, violation["id"]] = [node["html"] for node in violation["nodes"]]
+    context.close()
+
+    assert found == {}
