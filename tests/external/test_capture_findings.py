@@ -20,8 +20,17 @@ pytestmark = reading(CAPTURE)
 @pytest.fixture(scope="module")
 def found(new_store):
     """Return the findings of the whole session, without those about evidence."""
-    store = new_store(None)
-    for part in PARTS:
+    return findings(new_store(None), PARTS)
+
+
+@pytest.fixture(scope="module")
+def found_by_events(new_store):
+    """Return the findings by accounting, readings and job events alone."""
+    return findings(new_store(None), PARTS[:3])
+
+
+def findings(store, parts):
+    for part in parts:
         ingest(store, "auto", [CAPTURE / part], ReadOptions(cluster="lab"))
     store.build()
     rows = store.read("from marts.findings where kind <> 'data quality'").rows(named=True)
@@ -77,6 +86,22 @@ def test_a_slow_rank_has_its_gpu_times_and_price(found, truth, rank, attempt):
     assert row["run_key"] == "lab/main"
     assert row["gpu_ms"] / 1000 == pytest.approx(waited_s, rel=0.1)
     assert abs((row["since_at"] - moment(injected)).total_seconds()) < 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rank", "attempt", "origin"), [(1, 0, "host"), (3, 1, "GPU")])
+def test_step_parts_alone_name_a_slow_rank(found_by_events, truth, rank, attempt, origin):
+    """Each has one finding: with rank, host, GPU, which of them it was, and the same price."""
+    (injected,) = began(truth, "slow_rank", rank=rank, attempt=attempt)
+    row = one(found_by_events, "slow_rank", gpu_index=rank)
+
+    steps = injected["until"] - injected["step"] + 1
+    assert row["subject"] == f"main, vm, GPU {rank}"
+    assert f"rank {rank} spends " in row["evidence"]
+    assert f" of {steps} steps outside" in row["evidence"]
+    assert row["evidence"].endswith(f"the delay is on the {origin}")
+    waited_s = steps * injected["ms"] / 1000 * (GPUS - 1)
+    assert row["gpu_ms"] / 1000 == pytest.approx(waited_s, rel=0.1)
 
 
 @pytest.mark.slow

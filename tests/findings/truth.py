@@ -171,7 +171,7 @@ def _of_runs(folder: Path, thresholds: dict[str, float]) -> dict[str, Expected]:
             ms = lost.get(run, 0.0)
             limit = max(MIN_MS, share * held[run])
             if rule == "failures":
-                limit = min(limit, max(MIN_MS, thresholds["finding_warning_ms"]))
+                limit = min(limit, max(MIN_MS, thresholds["finding_ticket_ms"]))
             if ms >= limit * MARGIN:
                 found[rule].must.add(run)
             elif ms + starts.get(run, 0) >= limit / MARGIN:

@@ -231,8 +231,8 @@ def _merge(name: str, given: object) -> Merge:
     keys = given.keys() if isinstance(given, dict) else set()
     if not isinstance(given, dict) or not {"rule", "by"} <= keys <= {"rule", "by", "is_cause"}:
         raise RuleError(f"rule {name}: merged_into needs tables of rule and by, or is_cause too.")
-    if given["by"] not in {"run", "node"}:
-        raise RuleError(f"rule {name}: it is merged by {given['by']!r}, not by run or node.")
+    if given["by"] not in {"run", "node", "gpu"}:
+        raise RuleError(f"rule {name}: it is merged by {given['by']!r}, not by run, node or gpu.")
     return Merge(**given)
 
 

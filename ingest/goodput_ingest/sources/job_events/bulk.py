@@ -43,7 +43,8 @@ WHOLES: Final = {  # greatest value; None: as far as the type goes
     "pid": None,
     "step": None,
 }
-DURATIONS: Final = ("dur_s", "data_s", "comm_s", "straggler_s", "throttle_s")
+PARTS: Final = ("data_s", "comm_s", "straggler_s", "throttle_s", "fwd_s", "bwd_s", "opt_s")
+DURATIONS: Final = ("dur_s", *PARTS)
 AMOUNTS: Final = ("tokens", "flops", "samples", "gpu_tokens", "gpu_flops", "mfu_ratio")
 FIELDS: Final[dict[str, pl.DataType]] = {
     "v": pl.Int64(),

@@ -23,7 +23,7 @@ from goodput_ingest.formats.json_text.event_lines import (
 )
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.source import Batch, ReadOptions
-from goodput_ingest.sources.job_events.bulk import AMOUNTS, VERSION, events_of
+from goodput_ingest.sources.job_events.bulk import AMOUNTS, PARTS, VERSION, events_of
 from goodput_queries.errors import IngestError
 
 EVENTS = (
@@ -119,10 +119,7 @@ class JobEvents:
             json_lines.whole(event, "step", 0),
             dur_s,
             json_lines.text(event, "phase", 100),
-            json_lines.number(event, "data_s", 0, DURATION_MAX_S),
-            json_lines.number(event, "comm_s", 0, DURATION_MAX_S),
-            json_lines.number(event, "straggler_s", 0, DURATION_MAX_S),
-            json_lines.number(event, "throttle_s", 0, DURATION_MAX_S),
+            *(json_lines.number(event, name, 0, DURATION_MAX_S) for name in PARTS),
             *(json_lines.number(event, name, 0) for name in AMOUNTS),
             _loss(event),
             json_lines.text(event, "kind", 100),

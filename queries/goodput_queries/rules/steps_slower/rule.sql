@@ -17,6 +17,23 @@ explained as (
         and splits.end_ms > slower.since_ms
         and splits.category in ('throttled', 'straggler_wait')
     group by slower.attempt_key, slower.since_ms
+),
+
+-- steps that were rolled back have no waits in the ledger: their time is lost work already
+rolled_back as (
+    select
+        slower.attempt_key,
+        slower.since_ms,
+        printf('; rank %d (%s) was late in %d of them, which were rolled back', ranks.rank, ranks.node, count(*)) as late
+    from slower
+    inner join intermediate.int_rank_step_losses as losses
+        on slower.attempt_key = losses.attempt_key
+        and losses.start_ms >= slower.since_ms
+        and losses.start_ms < slower.until_ms
+    inner join intermediate.int_rank_gpus as ranks on losses.attempt_key = ranks.attempt_key and losses.rank = ranks.rank
+    where losses.is_straggler and losses.fate <> 'kept'
+    group by slower.attempt_key, slower.since_ms, ranks.rank, ranks.node
+    qualify row_number() over (partition by slower.attempt_key, slower.since_ms order by count(*) desc, ranks.rank) = 1
 )
 
 select
@@ -26,8 +43,9 @@ select
     slower.until_at as end_at,
     slower.lost_gpu_ms as gpu_ms,
     'Likely' as confidence,
-    slower.sentence as evidence
+    rtrim(slower.sentence, '.') || coalesce(rolled_back.late, '') as evidence
 from slower
 inner join intermediate.int_attempts as attempts using (attempt_key)
 left join explained using (attempt_key, since_ms)
+left join rolled_back using (attempt_key, since_ms)
 where coalesce(explained.wait_ms, 0) < slower.lost_gpu_ms / 2

@@ -24,7 +24,7 @@ create or replace macro loss_evidence(kind, run_key, gpu_uuid, gpu_ms, share_rat
     || percent_text(share_ratio) || ' of '
     || case when run_key is null and gpu_uuid is null and kind in ('capacity', 'health') then 'the capacity' else 'the allocated time' end
     || case when kind = 'failures' or gpu_uuid is not null then ', ' || counted(cases, 'attempt') else '' end
-    || coalesce('; ' || left(cause, 200), '')
+    || coalesce('; ' || left(cause, 300), '')
 );
 
 -- What a source says of a node that is out of use; the reason is text of others.

@@ -20,6 +20,9 @@ create table raw.job_events (
     comm_s double,
     straggler_s double,
     throttle_s double,
+    fwd_s double,                       -- parts of the step: forward, backward, optimizer
+    bwd_s double,
+    opt_s double,
     tokens double,                      -- of the step, of what reports it: a rank, or one for the gang
     flops double,                       -- model FLOPs of the step, without recomputed activations
     samples double,

@@ -4,8 +4,11 @@ import pytest
 from tests.queries.conftest import built_together, steps
 
 
-def gang(cluster, comm_s, count=20, length=2.0):
-    """Load a rank for each of `comm_s`: a number, or a function of the step."""
+def gang(cluster, comm_s, count=20, length=2.0, **parts):
+    """Load a rank for each of `comm_s`: a number, or a function of the step.
+
+    parts: other fields of the steps, a list of them by rank; None: the rank does not report it
+    """
     cluster.node("a", len(comm_s))
     cluster.job("1", 0, count * length, ["a"], len(comm_s))
     for rank, reported in enumerate(comm_s):
@@ -14,6 +17,7 @@ def gang(cluster, comm_s, count=20, length=2.0):
             value = reported(event["step"]) if callable(reported) else reported
             if value is not None:
                 event["comm_s"] = value
+            event |= {name: of[rank] for name, of in parts.items() if of[rank] is not None}
         cluster.events("1", events, rank=rank, gpu_uuid=cluster.gpu(f"a#{rank}"))
 
 
@@ -73,3 +77,22 @@ def test_evidence_of_a_straggler_names_the_source_there_is(cluster):
     ).item()
     cost = "GPU 3 of a cost the gang 45.6 GPU-s"
     assert loss == f"comm_s of all ranks: what each has over the least; {cost}"
+
+
+PARTS = {"fwd_s": [0.5] * 4, "bwd_s": [1.4, 1.4, 1.4, 0.6]}
+# what the ranks report beside it; the wait that is imposed, or none where nobody is named
+OF_PARTS = {
+    "a rank that is late in all steps": ([None] * 4, {}, [(3, 19, 19 * 3 * 0.8)]),
+    "a rank without parts": ([None] * 4, {"bwd_s": [1.4, 1.4, None, 0.6]}, []),
+    "an optimizer that one rank reports": ([None] * 4, {"opt_s": [0.1, None, None, None]}, []),
+    "what is measured comes first": ([0.9, 0.1, 0.9, 0.9], {}, [(1, 19, 19 * 3 * 0.8)]),
+}
+
+
+@pytest.mark.parametrize(("comm_s", "parts", "late"), OF_PARTS.values(), ids=OF_PARTS)
+@built_together
+def test_stragglers_by_the_parts_of_steps(cluster, comm_s, parts, late):
+    gang(cluster, comm_s, **PARTS | parts)
+    yield
+    found = cluster.read("select rank, steps, round(imposed_wait_gpu_s, 3) from marts.stragglers")
+    assert found.rows() == [pytest.approx(row) for row in late]

@@ -6,15 +6,15 @@
 -- work_ms: step less the rank's data wait
 -- wait_ms: longest wait in a collective of the NCCL profiler
 -- straggler_ms: waiting for late ranks: reported by the job; else by exposed time: what it is over the rank's that has
---  least of it; else min(wait_ms, excess of the step)
+--  least of it; else of temp.part_waits; else min(wait_ms, excess of the step)
 -- comm_ms: exposed communication, less straggler_ms unless the job reports both
 -- comm_at_most_ms: time in all NCCL operations of the step, overlapped or not
--- measured_by: what straggler_ms comes from: job, profiler trace, comm_s, NCCL profiler; null: nothing measures it
+-- measured_by: what straggler_ms comes from: job, profiler trace, step parts, comm_s, NCCL profiler; null: nothing measures it
 -- is_straggler: named: waits least, while the others' median wait and the excess of work_ms over its median (M) are over
 --  10 % of M; the wait it imposed on others in the attempt is worth naming
 -- is_for_gang: only one rank reports waits, which then apply to all GPUs: the step has no other row
 -- materialised: attempts, since splits, stragglers and the run page read it
--- skip_if_empty: temp.step_waits, temp.profiled_steps, temp.throttled_steps, temp.attempt_pieces where is_gap, temp.int_rank_steps where coalesce(wait_data_s, comm_s, straggler_s, throttle_s) is not null
+-- skip_if_empty: temp.step_waits, temp.profiled_steps, temp.part_waits, temp.throttled_steps, temp.attempt_pieces where is_gap, temp.int_rank_steps where coalesce(wait_data_s, comm_s, straggler_s, throttle_s) is not null
 with steps as (
     select steps.*, steps.start_ms = firsts.start_ms as is_first
     from temp.int_train_steps as steps
@@ -32,6 +32,8 @@ reported as (select * from temp.int_rank_steps),
 waits as (select * from temp.step_waits),
 
 profiled as (select * from temp.profiled_steps),
+
+part_waits as (select * from temp.part_waits),
 
 gaps as (select attempt_key, end_ms from temp.attempt_pieces where is_gap),
 
@@ -75,6 +77,11 @@ worth as (
         or reported.wait_data_s * 1000 >= threshold('gap_step_share') * medians.median_step_ms
         or reported.wait_data_s * 1000 >= threshold('split_min_ms')
     union
+    select part_waits.attempt_key, part_waits.step, part_waits.rank, ranks.gpu_uuid
+    from part_waits
+    inner join attempt_ranks as ranks using (attempt_key, rank)
+    anti join watched using (attempt_key)
+    union
     -- the first step after a gap, for the ranks that came to it late
     select reported.attempt_key, reported.step, reported.rank, ranks.gpu_uuid
     from reported
@@ -112,6 +119,7 @@ rank_steps as (
         ) * 1000 as reported_straggler_ms,
         reported.throttle_s * 1000 as reported_throttle_ms,
         case when reported.comm_s is null then profiled.wait_ms end as profiled_wait_ms,
+        part_waits.wait_ms as part_wait_ms,
         waits.wait_ms,
         waits.comm_ms as operations_ms,
         coalesce(voices.rank = worth.rank, false) as is_voice
@@ -134,6 +142,10 @@ rank_steps as (
         on steps.attempt_key = profiled.attempt_key
         and steps.step = profiled.step
         and worth.rank = profiled.rank
+    left join part_waits
+        on steps.attempt_key = part_waits.attempt_key
+        and steps.step = part_waits.step
+        and worth.rank = part_waits.rank
     left join gaps on steps.attempt_key = gaps.attempt_key and steps.start_ms = gaps.end_ms
 ),
 
@@ -167,6 +179,7 @@ with_waits as (
         with_work.*,
         coalesce(
             with_work.profiled_wait_ms,
+            with_work.part_wait_ms,
             with_work.exposed_ms - exposed_steps.least_exposed_ms
         ) as exposed_wait_ms
     from with_work
@@ -212,6 +225,7 @@ split as (
         case
             when reported_straggler_ms is not null then 'job'
             when profiled_wait_ms is not null then 'profiler trace'
+            when part_wait_ms is not null then 'step parts'
             when exposed_wait_ms is not null then 'comm_s'
             when wait_ms is not null then 'NCCL profiler'
         end as measured_by,
@@ -219,7 +233,9 @@ split as (
             -- the first step compiles and warms up on every rank
             not is_first
             and coalesce(exposed_wait_ms, wait_ms) = least_wait_ms
-            and others_median_ms > threshold('straggler_share') * median_work_ms
+            -- parts are known of the late steps alone, whose median is no measure
+            and others_median_ms
+            > threshold('straggler_share') * case when part_wait_ms is null then median_work_ms else median_step_ms end
             -- exposed time makes the step longer by itself, though every step be as long
             and (exposed_wait_ms is not null or work_ms - median_work_ms > threshold('straggler_share') * median_work_ms),
             false

@@ -37,7 +37,7 @@ with pauses as (
 explained as (
     select
         signs.* exclude (effect, is_over, cost, confidence, cause, what_to_do, team, until_ms),
-        {rule: losses.rule, cluster: losses.cluster, node: losses.node, run_key: losses.run_key} as loss,
+        {rule: losses.rule, cluster: losses.cluster, node: losses.node, gpu_uuid: losses.gpu_uuid, run_key: losses.run_key} as loss,
         case when merges.merge.is_cause then coalesce(signs.what_to_do, merges.action) end as what_to_do
     from marts.rule_findings as signs
     inner join (
@@ -51,6 +51,7 @@ explained as (
         case merges.merge.same
             when 'run'
                 then signs.run_key = losses.run_key and 2 * (losses.gpu_ms + coalesce(pauses.gpu_ms, 0)) >= signs.gpu_ms
+            when 'gpu' then signs.run_key = losses.run_key and signs.gpu_uuid = losses.gpu_uuid
             else signs.node = losses.node
                 and 2 * (
                     least(coalesce(signs.until_ms, losses.until_ms), losses.until_ms)
@@ -88,7 +89,7 @@ signs as (
         losses.back_low_ms,
         losses.back_high_ms + coalesce(regular.gpu_ms, 0) as back_high_ms,
         losses.is_over, losses.confidence, null::varchar as evidence,
-        coalesce(losses.cause, signs.evidence) as cause,
+        nullif(concat_ws('; ', losses.cause, signs.evidence), '') as cause,
         coalesce(signs.what_to_do, losses.what_to_do) as what_to_do
     from marts.loss_findings as losses
     left join (
@@ -99,6 +100,7 @@ signs as (
         on losses.rule = signs.loss.rule
         and losses.cluster = signs.loss.cluster
         and losses.node is not distinct from signs.loss.node
+        and losses.gpu_uuid is not distinct from signs.loss.gpu_uuid
         and losses.run_key is not distinct from signs.loss.run_key
     left join regular on losses.rule = 'gaps_between_steps' and losses.run_key = regular.run_key
     union all by name
@@ -112,6 +114,7 @@ signs as (
         and found.since_ms = explained.since_ms
         and found.cluster = explained.cluster
         and found.node is not distinct from explained.node
+        and found.gpu_uuid is not distinct from explained.gpu_uuid
         and found.run_key is not distinct from explained.run_key
         and found.detail = explained.detail
     left join regular

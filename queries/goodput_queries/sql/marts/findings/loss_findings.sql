@@ -4,7 +4,7 @@
 -- evaluated: first
 -- skip_if_empty: marts.loss_claims
 -- gpu_ms, cost: lost in the window; share_ratio: of the time it is a share of
--- cause, what_to_do: as in marts.loss_claims
+-- cause, what_to_do: as in marts.loss_claims; of a late rank the evidence of its longest episode
 -- is_over: newer evidence shows that the state has ended: its GPUs are in another category, or its run has ended
 -- back_ms: recoverable GPU time: all of it; of blocking saves what the best interval (Young 1974) saves, less the work that
 --  failures then cost; of start-up what is over the median of the cluster; of free GPUs those that are free in every hour;
@@ -114,7 +114,7 @@ select
     claims.share_ratio,
     claims.cases,
     coalesce(
-        claims.cause, case when claims.returns = 'steady' then counted(steady.gpus, 'GPU') || ' free in every hour' end
+        claims.cause, late.evidence, case when claims.returns = 'steady' then counted(steady.gpus, 'GPU') || ' free in every hour' end
     ) as cause,
     claims.what_to_do,
     claims.is_over,
@@ -129,6 +129,11 @@ select
     case claims.returns when 'all' then claims.sure_ms else 0 end::bigint as back_low_ms,
     case claims.returns when 'none' then 0 else claims.gpu_ms end::bigint as back_high_ms
 from claims
+left join (
+    select run_key, gpu_uuid, 'slow_rank' as rule, arg_max(evidence, imposed_wait_gpu_s) as evidence
+    from marts.stragglers
+    group by run_key, gpu_uuid
+) as late using (rule, run_key, gpu_uuid)
 left join starts using (cluster)
 left join steady using (cluster)
 left join gains using (run_key)

@@ -166,6 +166,7 @@ select
         when culprits.phase = 'throttled_peer' then 'slowdown reason of a GPU while steps ran over the unthrottled median'
         when measured.measured_by = 'job' then 'straggler_s of the job''s step events'
         when measured.measured_by = 'comm_s' then 'comm_s of all ranks: what each has over the least'
+        when measured.measured_by = 'step parts' then 'fwd_s and bwd_s of all ranks: parts over those of the late one'
         when measured.measured_by = 'profiler trace' then 'exposed NCCL kernels in PyTorch profiler traces of all ranks'
         when measured.measured_by = 'NCCL profiler'
             then 'waits in NCCL collectives compared with the step''s excess'

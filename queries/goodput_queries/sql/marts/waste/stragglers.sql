@@ -5,7 +5,9 @@
 -- steps: steps in which the rank is the straggler
 -- imposed_wait_gpu_s: GPU-seconds that the other ranks of the gang waited in these steps
 -- confidence: Likely: waits and step durations agree
--- evidence: source of the waits
+-- origin: host where its GPU ran kernels for less of the time than the others, by at least half of the delay; GPU where it ran
+--  them all along; null: neither, or fewer readings than threshold straggler_readings
+-- evidence: source of the waits, and the readings
 with named as (
     select attempt_key, step, rank, gpu_uuid, measured_by, start_ms, end_ms
     from intermediate.int_rank_step_losses
@@ -49,10 +51,43 @@ summed as (
         count(*) as steps,
         min(start_ms) as start_ms,
         max(end_ms) as end_ms,
+        sum(end_ms - start_ms) as step_ms,
         sum(wait_ms) / 1000.0 as imposed_wait_gpu_s
     from episodes
     group by attempt_key, rank, episode
     having sum(wait_ms) >= threshold('straggler_min_ms')
+),
+
+-- whether its GPU ran a kernel meanwhile: the others run those of the collective that they wait in
+readings as (
+    select
+        summed.attempt_key,
+        summed.rank,
+        summed.first_step,
+        avg(samples.gpu_busy_ratio) filter (where ranks.rank = summed.rank) as busy_ratio,
+        avg(samples.gpu_busy_ratio) filter (where ranks.rank <> summed.rank) as others_busy_ratio,
+        1000 * any_value(summed.imposed_wait_gpu_s / summed.step_ms) / (count(distinct ranks.rank) - 1) as delay_ratio
+    from summed
+    inner join intermediate.int_rank_gpus as ranks using (attempt_key)
+    inner join staging.stg_gpu_samples as samples
+        on ranks.gpu_uuid = samples.gpu_uuid
+        and samples.ts >= from_ms(summed.start_ms)
+        and samples.ts < from_ms(summed.end_ms)
+    where samples.gpu_busy_ratio is not null
+    group by summed.attempt_key, summed.rank, summed.first_step
+    having
+        count(*) filter (where ranks.rank = summed.rank) >= threshold('straggler_readings')
+        and count(distinct ranks.rank) > 1
+),
+
+origins as (
+    select
+        *,
+        case
+            when others_busy_ratio - busy_ratio >= delay_ratio / 2 then 'host'
+            when busy_ratio >= 1 - delay_ratio / 2 then 'GPU'
+        end as origin
+    from readings
 )
 
 select
@@ -71,15 +106,31 @@ select
     from_ms(summed.end_ms) as end_at,
     summed.imposed_wait_gpu_s,
     summed.imposed_wait_gpu_s / 3600.0 * prices.price_per_gpu_h::double as imposed_wait_cost,
+    origins.origin,
     'Likely' as confidence,
     'rank ' || summed.rank || case summed.measured_by
         when 'NCCL profiler'
             then ' waits least in the collectives of ' || summed.steps
                 || ' steps that run over the attempt''s median by more than 10 %'
+        when 'step parts'
+            then ' spends ' || case
+                when delays.s < 1 then printf('%.1f ms', 1000 * delays.s) else printf('%.2f s', delays.s)
+            end || ' of ' || summed.steps || ' steps outside of forward and backward, which take the others that much longer'
         when 'profiler trace' then ' waits least in the traced NCCL kernels of ' || summed.steps || ' steps'
         else ' has the least comm_s in ' || summed.steps || ' steps, the others over 10 % of a step more'
+    end || case
+        when origins.origin is null then ''
+        else printf(
+            '; its GPU ran kernels %.0f %% of that time, the others'' %.0f %%: the delay is on the %s',
+            100 * origins.busy_ratio, 100 * origins.others_busy_ratio, origins.origin
+        )
     end as evidence
 from summed
+inner join (
+    select attempt_key, count(distinct rank) as ranks from intermediate.int_rank_gpus group by attempt_key
+) as gangs using (attempt_key)
+cross join lateral (select summed.imposed_wait_gpu_s / summed.steps / (gangs.ranks - 1) as s) as delays
+left join origins using (attempt_key, rank, first_step)
 inner join intermediate.int_attempts as attempts using (attempt_key)
 left join intermediate.int_rank_gpus as ranks using (attempt_key, rank)
 left join (
