@@ -25,6 +25,7 @@ node_drained: note, awaited ticket, long ticket, over note, {SMALL}
 silent_node: ticket, over note
 link_down: ticket, over note, {SMALL}
 slow_link: ticket, unconfirmed note, {SMALL}
+slower_than_peers: ticket, unconfirmed note, {SMALL}
 memory_errors: ticket, minor note, {SMALL}
 
 gang_wait: ticket, over note, {SMALL}
@@ -41,15 +42,16 @@ job_failure: ticket, over note, {SMALL}
 time_limit: ticket, over note, {SMALL}
 preempted: note, over note, {SMALL}
 """
-TICKETS = """bad_node checkpoint_overhead cpu_starved faulty_gpu gaps_between_steps
+TICKETS = """bad_node checkpoint_overhead communication_share cpu_starved faulty_gpu gaps_between_steps
     host_memory_full input_stall io_starved kv_cache_full latency_spike latency_tail
     loss_not_finite node_temperature objective_burn peer_sm_clock peer_temperature
     periodic_gaps queue_beside_idle rank_skew replica_imbalance slow_benchmark slow_rank
     slow_start socket_fallback steps_slower swap_in_use throttled_gpu uneven_workers use_drop"""
 NOTES = """busy_without_work cpu_oversubscribed driver_skew ecc_off evidence_conflict
-    frozen_series gpu_memory_full gpu_oversubscribed idle_without_demand loss_diverged
-    memory_growth node_idle_power peer_power peer_sm_active power_drop rejected_values
-    standing_energy standing_power standing_temperature stuck_profiling unclassified_time"""
+    frozen_series gpu_memory_full gpu_oversubscribed half_use idle_without_demand loss_diverged
+    memory_growth node_idle_power nvlink_saturated peer_power peer_sm_active port_saturated
+    power_drop rejected_values standing_energy standing_power standing_temperature
+    stuck_profiling unclassified_time unexplained_wait"""
 
 
 def expected():

@@ -18,6 +18,7 @@ select
     count(is_up)::integer as state_samples,
     count_if(is_up)::integer as up_samples,
     arg_max(is_up, ts) as was_up,
+    min(ts_ms) as first_ms,
     max(ts_ms) as last_ms,
     rolled_up_counter(rx_bytes, ts) as rx_bytes,
     rolled_up_counter(tx_bytes, ts) as tx_bytes,

@@ -19,6 +19,8 @@ select
     min(use_metric) as use_metric,
     avg(use_ratio) as use_ratio,
     max(use_ratio) as busy_ratio,
+    avg(gpu_busy_ratio) as gpu_busy_ratio,
+    avg(power_w) as power_w,
     max(greatest(engine_max_ratio, use_max_ratio)) < threshold('idle_share_ratio') as is_unused,
     avg(tensor_active_ratio) as tensor_active_ratio,
     avg(dram_active_ratio) as dram_active_ratio,

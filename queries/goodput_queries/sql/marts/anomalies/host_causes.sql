@@ -4,7 +4,8 @@
 -- access: team
 -- evaluated: first
 -- skip_if_empty: intermediate.int_holds
--- rule: io_starved, cpu_starved (GPUs wait for disks, for cores); cpu_oversubscribed (more runnable programs than cores),
+-- rule: io_starved, cpu_starved (GPUs wait for disks, for cores); unexplained_wait (cores, disks and network are idle as well);
+--  cpu_oversubscribed (more runnable programs than cores),
 --  gpu_oversubscribed (several processes on each of its GPUs), swap_in_use (swap grew while it ran), host_memory_full,
 --  gpu_memory_full, driver_skew (several driver versions in one job run), ecc_off
 -- node, gpu_uuid: null for the whole job run, or the whole node
@@ -21,7 +22,8 @@ with bins as materialized (
         job_run_key,
         start_ms,
         count(*) as gpus,
-        avg(use_ratio) as use_ratio
+        avg(use_ratio) as use_ratio,
+        avg(coalesce(gpu_busy_ratio, use_ratio)) as busy_ratio
     from intermediate.int_held_bins
     where not is_starting
     group by cluster, node, job_run_key, start_ms
@@ -31,9 +33,22 @@ cores as (
     select cluster, node, max(cpus) as cpus from staging.stg_nodes where cpus > 0 group by cluster, node
 ),
 
+-- the busiest port of a node; readings of an hour say enough of what is idle
+networks as (
+    select
+        cluster, node, hour_ms,
+        max(
+            1000 * greatest(rx_bytes.gain, tx_bytes.gain) / nullif(last_ms - first_ms, 0) / speed_bytes_per_s
+        ) as network_ratio
+    from intermediate.int_link_hours
+    where hour_ms > scope_from_ms() - one_hour_ms() and hour_ms < scope_to_ms()
+    group by cluster, node, hour_ms
+),
+
 hosts as materialized (
     select
         bins.*,
+        networks.network_ratio,
         hosts.cpu_busy_ratio,
         hosts.cpu_iowait_ratio,
         hosts.busy_disks,
@@ -44,11 +59,15 @@ hosts as materialized (
     from bins
     inner join intermediate.int_host_bins as hosts using (cluster, node, start_ms)
     left join cores on bins.node = cores.node and coalesce(cores.cluster, bins.cluster) = bins.cluster
+    left join networks
+        on bins.node = networks.node
+        and coalesce(networks.cluster, bins.cluster) = bins.cluster
+        and bins.start_ms // one_hour_ms() * one_hour_ms() = networks.hour_ms
 ),
 
 of_bins as (
     select
-        cluster, node, job_run_key, null as gpu_uuid, start_ms, gpus,
+        cluster, node, job_run_key, null as gpu_uuid, start_ms, gpus, network_ratio,
         unnest([
             {
                 'rule': 'io_starved',
@@ -64,6 +83,17 @@ of_bins as (
                 'is_so': use_ratio < threshold('starved_use_ratio') and cpu_busy_ratio >= threshold('starved_cpu_ratio'),
                 'value': cpu_busy_ratio / threshold('starved_cpu_ratio'),
                 'lost': gpus * (1 - use_ratio)
+            },
+            {
+                'rule': 'unexplained_wait',
+                'is_so': busy_ratio < threshold('starved_use_ratio') and busy_ratio >= threshold('idle_share_ratio')
+                    and cpu_busy_ratio < threshold('unexplained_cpu_ratio')
+                    and busy_disks < threshold('unexplained_disks')
+                    and coalesce(network_ratio < threshold('unexplained_network_ratio'), true)
+                    and job_run_key not in (
+                        select job_run_key from intermediate.int_serving_gpus where job_run_key is not null
+                    ),
+                'value': busy_ratio, 'lost': null
             },
             {
                 'rule': 'cpu_oversubscribed', 'is_so': load1 >= threshold('oversubscribed_load') * cpus,
@@ -103,7 +133,8 @@ of_rules as (
         max(start_ms) + ten_minutes_ms() as last_ms,
         count(*) as bins,
         sum(lost * ten_minutes_ms()) as gpu_ms,
-        median(value) as score
+        median(value) as score,
+        max(network_ratio) as network_ratio
     from of_bins
     where is_so
     group by rule, cluster, node, job_run_key, gpu_uuid
@@ -187,6 +218,7 @@ select
     case
         when found.rule in ('driver_skew', 'ecc_off') then 'Confirmed'
         when found.rule in ('gpu_oversubscribed', 'gpu_memory_full') then 'Not confirmed'
+        when found.rule = 'unexplained_wait' and found.network_ratio is null then 'Not confirmed'
         else 'Likely'
     end as confidence,
     case found.rule
@@ -197,6 +229,11 @@ select
         when 'cpu_starved' then printf(
             'the cores of the host were busy for %.0f %% while its GPUs were used little',
             100 * found.score * threshold('starved_cpu_ratio')
+        )
+        when 'unexplained_wait' then printf(
+            'a kernel ran %.0f %% of the time on its GPUs while the cores and disks of the host were idle', 100 * found.score
+        ) || coalesce(
+            printf(' and its ports at most %.0f %% used', 100 * found.network_ratio), '; its network is not measured'
         )
         when 'cpu_oversubscribed' then printf(
             'load average %.1f times the number of cores', found.score * threshold('oversubscribed_load')

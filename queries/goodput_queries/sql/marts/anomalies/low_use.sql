@@ -6,12 +6,12 @@
 -- skip_if_empty: intermediate.int_held_use
 -- rule: unused_gpus: GPUs that were active in no reading; low_use: mean activity of SMs, tensor cores and memory interface
 --  all under thresholds low_use_sm_ratio, low_use_tensor_ratio, low_use_dram_ratio; busy_without_work: kernels run all the time,
---  and tensor cores and memory do nothing
+--  and tensor cores and memory do nothing; half_use: mean activity under half_use_ratio for half_use_min_ms, without an engine
 -- node, gpu_uuid: null where the job run had several
 -- start_at, end_at: first and last ten minutes that were looked at
 -- gpus: number of GPUs read; unused_gpus: of them never active
 -- use_ratio: mean of use_metric (SM active, else engine active, else GPU utilisation)
--- tensor_active_ratio, dram_active_ratio: mean; null: not measured
+-- gpu_busy_ratio, tensor_active_ratio, dram_active_ratio, power_w: mean; null: not measured
 -- memory_peak_bytes: of one GPU; memory_bytes: of a GPU of this model
 -- needed_gpus: GPUs that its load would fill to threshold right_size_ratio, by the busiest ten minutes and memory; null where the
 --  memory is not known
@@ -38,6 +38,9 @@ of_jobs as (
         count(*) filter (where gpus.is_unused) as unused_gpus,
         min(gpus.use_metric) as use_metric,
         sum(gpus.use_ratio * gpus.bins) / sum(gpus.bins) as use_ratio,
+        sum(gpus.gpu_busy_ratio * gpus.bins) / sum(gpus.bins) filter (where gpus.gpu_busy_ratio is not null) as gpu_busy_ratio,
+        avg(gpus.power_w) as power_w,
+        max(gpus.bins) as bins,
         sum(gpus.tensor_active_ratio * gpus.bins) / sum(gpus.bins) filter (where gpus.tensor_active_ratio is not null)
             as tensor_active_ratio,
         sum(gpus.dram_active_ratio * gpus.bins) / sum(gpus.bins) filter (where gpus.dram_active_ratio is not null)
@@ -57,7 +60,11 @@ judged as (
         use_ratio < threshold('low_use_sm_ratio')
         and coalesce(tensor_active_ratio < threshold('low_use_tensor_ratio'), true)
         and coalesce(dram_active_ratio < threshold('low_use_dram_ratio'), true) as is_low,
-        use_ratio >= threshold('hollow_use_ratio')
+        use_ratio < threshold('half_use_ratio')
+        and bins * ten_minutes_ms() >= threshold('half_use_min_ms')
+        -- an engine works as far as it is asked to
+        and job_run_key not in (select job_run_key from intermediate.int_serving_gpus where job_run_key is not null) as is_half,
+        greatest(use_ratio, gpu_busy_ratio) >= threshold('hollow_use_ratio')
         and tensor_active_ratio < threshold('hollow_tensor_ratio')
         -- counters that are stuck are at 0
         and dram_active_ratio > 0
@@ -93,13 +100,18 @@ sized as (
                 )
         end as mig
     from judged
-    where is_low or unused_gpus > 0 or coalesce(is_hollow, false)
+    where is_low or is_half or unused_gpus > 0 or coalesce(is_hollow, false)
 ),
 
 priced as (
     select
         sized.*,
-        case when unused_gpus > 0 then 'unused_gpus' when is_low then 'low_use' else 'busy_without_work' end as rule,
+        case
+            when unused_gpus > 0 then 'unused_gpus'
+            when is_low then 'low_use'
+            when is_hollow then 'busy_without_work'
+            else 'half_use'
+        end as rule,
         prices.held_ms,
         prices.price_per_gpu_h,
         prices.held_ms * case
@@ -127,8 +139,10 @@ select
     priced.unused_gpus,
     priced.use_metric,
     priced.use_ratio,
+    priced.gpu_busy_ratio,
     priced.tensor_active_ratio,
     priced.dram_active_ratio,
+    priced.power_w,
     priced.memory_peak_bytes::bigint as memory_peak_bytes,
     priced.memory_bytes,
     priced.needed_gpus,
@@ -149,9 +163,11 @@ select
             then 'Confirmed'
         else 'Likely'
     end as confidence,
-    priced.use_metric || ' ' || printf('%.1f', 100 * priced.use_ratio) || ' % of the time on average'
+    case when priced.rule = 'busy_without_work' then coalesce(printf('GPU utilisation %.1f %%, ', 100 * priced.gpu_busy_ratio), '') else '' end
+    || priced.use_metric || ' ' || printf('%.1f', 100 * priced.use_ratio) || ' % of the time on average'
     || coalesce(', tensor active ' || printf('%.1f', 100 * priced.tensor_active_ratio) || ' %', '')
     || coalesce(', memory interface active ' || printf('%.1f', 100 * priced.dram_active_ratio) || ' %', '')
+    || coalesce(', power ' || printf('%.0f', priced.power_w) || ' W', '')
     || coalesce(', memory peak ' || printf('%.1f', priced.memory_peak_bytes / 1e9) || ' GB', '')
     || case
         when priced.unused_gpus > 0

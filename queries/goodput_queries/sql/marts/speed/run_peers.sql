@@ -2,8 +2,9 @@
 -- all times where the scope is one run, else those of the window.
 -- grain: run_key
 -- access: team
+-- evaluated: first
 -- speed_unit: tokens, else samples, else steps: what its speed is in, and that of its peers
--- speed: median of a step, per second
+-- speed: median of a step, per second; steps: number of steps
 -- peers: number of other runs that report the same; peer_speed: their median
 -- peer_ratio: speed / peer_speed; peer_reason: why it is not known
 with runs as (
@@ -55,7 +56,8 @@ speeds as (
             when 'tokens' then median(steps.tokens / (steps.end_ms - steps.start_ms))
             when 'samples' then median(steps.samples / (steps.end_ms - steps.start_ms))
             else 1 / median(steps.end_ms - steps.start_ms)
-        end as speed
+        end as speed,
+        count(*) as steps
     from intermediate.int_train_steps as steps
     where
         steps.end_ms > steps.start_ms
@@ -65,7 +67,7 @@ speeds as (
 ),
 
 known as (
-    select candidates.*, models.gpu_models, speeds.speed_unit, speeds.speed
+    select candidates.*, models.gpu_models, speeds.speed_unit, speeds.speed, speeds.steps
     from candidates
     inner join speeds using (run_key)
     left join models using (run_key)
@@ -88,6 +90,7 @@ select
     known.run_key,
     known.speed_unit,
     known.speed,
+    known.steps,
     coalesce(others.peers, 0) as peers,
     others.peer_speed,
     known.speed / others.peer_speed as peer_ratio,

@@ -17,7 +17,7 @@ with named as (
 imposed as (
     select attempt_key, step, sum(straggler_ms) as wait_ms
     from intermediate.int_rank_step_losses
-    where not is_straggler
+    where not is_straggler and attempt_key in (select attempt_key from named)
     group by attempt_key, step
 ),
 
