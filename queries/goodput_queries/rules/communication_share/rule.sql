@@ -1,43 +1,63 @@
 -- skip_if_empty: intermediate.int_step_splits where category = 'exposed_comm'
-with shares as (
+with comm as (
     select
-        run_key,
-        sum(gpu_ms) as step_ms,
-        sum(gpu_ms) filter (where category = 'exposed_comm') as comm_ms,
-        sum(cost) filter (where category = 'exposed_comm') as comm_cost
-    from marts.run_categories
-    where category in ('productive', 'step_unsplit', 'exposed_comm', 'straggler_wait', 'throttled')
-    group by run_key
-    having comm_ms >= threshold('comm_share_node') * step_ms
+        attempt_key,
+        sum(scope_end(end_ms) - scope_start(start_ms)) filter (where gpu_uuid is not null) as of_gpus_ms,
+        sum(scope_end(end_ms) - scope_start(start_ms)) filter (where gpu_uuid is null) as of_gang_ms
+    from intermediate.int_step_splits
+    where category = 'exposed_comm' and in_window(start_ms, end_ms)
+    group by attempt_key
+),
+
+steps as (
+    select attempt_key, sum(scope_end(end_ms) - scope_start(start_ms)) as step_ms
+    from intermediate.int_train_steps
+    where fate = 'kept' and in_window(start_ms, end_ms)
+    group by attempt_key
 ),
 
 runs as (
     select
+        attempts.cluster,
         attempts.run_key,
-        any_value(attempts.cluster) as cluster,
         min(scope_start(attempts.start_ms)) as first_ms,
         max(scope_end(coalesce(attempts.end_ms, forever_ms()))) as last_ms,
         max(attempts.gpus) as gpus,
-        count(distinct ranks.node) as nodes,
-        case when nodes = 1 then threshold('comm_share_node') else threshold('comm_share_nodes') end as most_ratio
-    from intermediate.int_attempts as attempts
-    inner join intermediate.int_rank_gpus as ranks using (attempt_key)
-    where attempts.run_key in (select run_key from shares) and in_window(attempts.start_ms, attempts.end_ms)
-    group by attempts.run_key
+        arg_max(attempts.attempt_key, attempts.gpus) as attempt_key,
+        sum(steps.step_ms * attempts.gpus) as step_ms,
+        sum(coalesce(comm.of_gpus_ms, 0) + coalesce(comm.of_gang_ms, 0) * attempts.gpus) as comm_ms,
+        avg(prices.price_per_gpu_h) as price
+    from comm
+    inner join steps using (attempt_key)
+    inner join intermediate.int_attempts as attempts using (attempt_key)
+    left join intermediate.int_job_run_prices as prices using (job_run_key)
+    where
+        of_owner(attempts.team, attempts.user_name, attempts.run_key, attempts.partition)
+        and in_cluster(attempts.cluster)
+    group by attempts.cluster, attempts.run_key
+    having comm_ms >= threshold('comm_share_node') * sum(steps.step_ms * attempts.gpus) and max(attempts.gpus) > 1
+),
+
+placed as (
+    select runs.*, nodes.nodes,
+        case when nodes.nodes = 1 then threshold('comm_share_node') else threshold('comm_share_nodes') end as most_ratio
+    from runs
+    inner join (
+        select attempt_key, count(distinct node) as nodes from intermediate.int_rank_gpus group by attempt_key
+    ) as nodes using (attempt_key)
 )
 
 select
-    runs.cluster,
+    cluster,
     run_key,
-    from_ms(runs.first_ms) as start_at,
-    from_ms(nullif(runs.last_ms, forever_ms())) as end_at,
-    round(shares.comm_ms - runs.most_ratio * shares.step_ms)::bigint as gpu_ms,
-    shares.comm_cost * (1 - runs.most_ratio * shares.step_ms / shares.comm_ms) as cost,
+    from_ms(first_ms) as start_at,
+    from_ms(nullif(last_ms, forever_ms())) as end_at,
+    round(comm_ms - most_ratio * step_ms)::bigint as gpu_ms,
+    (comm_ms - most_ratio * step_ms) / 3600000.0 * price as cost,
     'Confirmed' as confidence,
     printf(
-        'exposed communication takes %.1f %% of retained step time on %d GPUs of %s; up to %.0f %% is usual there',
-        100 * shares.comm_ms / shares.step_ms, runs.gpus, counted(runs.nodes, 'node'), 100 * runs.most_ratio
+        'exposed communication takes %.1f %% of retained steps on %d GPUs of %s; up to %.0f %% is usual there',
+        100 * comm_ms / step_ms, gpus, counted(nodes, 'node'), 100 * most_ratio
     ) as evidence
-from shares
-inner join runs using (run_key)
-where shares.comm_ms >= runs.most_ratio * shares.step_ms and runs.gpus > 1
+from placed
+where comm_ms >= most_ratio * step_ms

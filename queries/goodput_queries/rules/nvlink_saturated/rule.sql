@@ -1,4 +1,4 @@
--- skip_if_empty: intermediate.int_gpu_metrics where nvlink_tx_bytes_per_s.n > 0
+-- skip_if_empty: intermediate.int_gpu_metrics where nvlink_tx_bytes_per_s.mean > 0
 with rates as (
     select
         gpu_uuid,
@@ -9,7 +9,8 @@ with rates as (
         hour_ms > scope_from_ms() - one_hour_ms()
         and start_ms >= scope_from_ms()
         and start_ms <= scope_to_ms() - ten_minutes_ms()
-        and nvlink_tx_bytes_per_s.n > 0
+        and greatest(nvlink_tx_bytes_per_s.mean, nvlink_rx_bytes_per_s.mean)
+        >= threshold('nvlink_full_ratio') * (select min(gpu_link_bytes_per_s) / 2 from marts.gpu_model_peaks)
     group by gpu_uuid, start_ms
 ),
 

@@ -33,22 +33,9 @@ cores as (
     select cluster, node, max(cpus) as cpus from staging.stg_nodes where cpus > 0 group by cluster, node
 ),
 
--- the busiest port of a node; readings of an hour say enough of what is idle
-networks as (
-    select
-        cluster, node, hour_ms,
-        max(
-            1000 * greatest(rx_bytes.gain, tx_bytes.gain) / nullif(last_ms - first_ms, 0) / speed_bytes_per_s
-        ) as network_ratio
-    from intermediate.int_link_hours
-    where hour_ms > scope_from_ms() - one_hour_ms() and hour_ms < scope_to_ms()
-    group by cluster, node, hour_ms
-),
-
 hosts as materialized (
     select
         bins.*,
-        networks.network_ratio,
         hosts.cpu_busy_ratio,
         hosts.cpu_iowait_ratio,
         hosts.busy_disks,
@@ -59,15 +46,31 @@ hosts as materialized (
     from bins
     inner join intermediate.int_host_bins as hosts using (cluster, node, start_ms)
     left join cores on bins.node = cores.node and coalesce(cores.cluster, bins.cluster) = bins.cluster
-    left join networks
-        on bins.node = networks.node
-        and coalesce(networks.cluster, bins.cluster) = bins.cluster
-        and bins.start_ms // one_hour_ms() * one_hour_ms() = networks.hour_ms
+),
+
+-- where no kernel runs and no resource of the host is short; an engine waits for requests
+waiting as (
+    select cluster, node, job_run_key, start_ms, gpus, busy_ratio
+    from hosts
+    where
+        busy_ratio < threshold('starved_use_ratio')
+        and busy_ratio >= threshold('idle_share_ratio')
+        and cpu_busy_ratio < threshold('unexplained_cpu_ratio')
+        and busy_disks < threshold('unexplained_disks')
+        and job_run_key not in (select job_run_key from intermediate.int_serving_gpus where job_run_key is not null)
+),
+
+-- by the hour, which says enough of what is idle
+networks as (
+    select cluster, node, hour_ms, max(line_rate_ratio) as network_ratio
+    from intermediate.int_link_hours
+    where node in (select node from waiting) and hour_ms > scope_from_ms() - one_hour_ms() and hour_ms < scope_to_ms()
+    group by cluster, node, hour_ms
 ),
 
 of_bins as (
     select
-        cluster, node, job_run_key, null as gpu_uuid, start_ms, gpus, network_ratio,
+        cluster, node, job_run_key, null as gpu_uuid, start_ms, gpus,
         unnest([
             {
                 'rule': 'io_starved',
@@ -85,17 +88,6 @@ of_bins as (
                 'lost': gpus * (1 - use_ratio)
             },
             {
-                'rule': 'unexplained_wait',
-                'is_so': busy_ratio < threshold('starved_use_ratio') and busy_ratio >= threshold('idle_share_ratio')
-                    and cpu_busy_ratio < threshold('unexplained_cpu_ratio')
-                    and busy_disks < threshold('unexplained_disks')
-                    and coalesce(network_ratio < threshold('unexplained_network_ratio'), true)
-                    and job_run_key not in (
-                        select job_run_key from intermediate.int_serving_gpus where job_run_key is not null
-                    ),
-                'value': busy_ratio, 'lost': null
-            },
-            {
                 'rule': 'cpu_oversubscribed', 'is_so': load1 >= threshold('oversubscribed_load') * cpus,
                 'value': load1 / cpus / threshold('oversubscribed_load'), 'lost': null
             },
@@ -105,6 +97,16 @@ of_bins as (
             }
         ], max_depth := 2)
     from hosts
+    union all by name
+    select
+        waiting.* exclude (busy_ratio), networks.network_ratio, 'unexplained_wait' as rule, true as is_so,
+        waiting.busy_ratio as value
+    from waiting
+    left join networks
+        on waiting.cluster = networks.cluster
+        and waiting.node = networks.node
+        and waiting.start_ms // one_hour_ms() * one_hour_ms() = networks.hour_ms
+    where coalesce(networks.network_ratio < threshold('unexplained_network_ratio'), true)
     union all by name
     select
         bins.cluster, bins.node, bins.job_run_key, bins.gpu_uuid, bins.start_ms, 1 as gpus,

@@ -11,8 +11,7 @@
 -- errors: packets with errors, received or sent; symbol_errors, link_recoveries: InfiniBand; drops: packets dropped
 -- link_downs: times the link went down, by the port's counter. A counter that the port does not have is null
 -- speed_bytes_per_s: null where it is not known
--- line_rate_ratio: what it received or sent in its busiest hour, whichever is more, of what its speed allows; over 1: the speed is
---  not the true one. busiest_at: start of that hour
+-- line_rate_ratio: what it received or sent in its busiest hour, whichever is more, of what its speed allows
 with in_window as not materialized (
     select *
     from intermediate.int_link_hours
@@ -54,8 +53,7 @@ follows as (
             'tx_drops': tx_drops.last,
             'symbol_errors': symbol_errors.last,
             'link_recoveries': link_recoveries.last,
-            'link_downs': link_downs.last,
-            'last_ms': last_ms
+            'link_downs': link_downs.last
         }) over (partition by link order by hour_ms) as before
     from hours
 ),
@@ -71,9 +69,7 @@ gains as (
         gain_since(tx_drops, before.tx_drops) as drops_sent,
         gain_since(symbol_errors, before.symbol_errors) as symbols,
         gain_since(link_recoveries, before.link_recoveries) as recoveries,
-        gain_since(link_downs, before.link_downs) as downs,
-        last_ms - coalesce(before.last_ms, first_ms) as span_ms,
-        case when span_ms >= ten_minutes_ms() then 1000 * greatest(rx, tx) / span_ms / speed_bytes_per_s end as line_rate_ratio
+        gain_since(link_downs, before.link_downs) as downs
     from follows
 ),
 
@@ -91,7 +87,6 @@ ports as (
         sum(downs)::bigint as link_downs,
         arg_max(speed_bytes_per_s, hour_ms) as speed_bytes_per_s,
         max(line_rate_ratio) as line_rate_ratio,
-        arg_max(hour_ms, line_rate_ratio) as busiest_ms,
         sum(samples)::bigint as samples,
         max(last_ms) as last_ms
     from gains
@@ -121,7 +116,6 @@ select
     tx_bytes,
     speed_bytes_per_s,
     line_rate_ratio,
-    from_ms(busiest_ms) as busiest_at,
     samples,
     from_ms(last_ms) as last_at
 from ports

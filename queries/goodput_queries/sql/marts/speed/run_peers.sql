@@ -2,7 +2,6 @@
 -- all times where the scope is one run, else those of the window.
 -- grain: run_key
 -- access: team
--- evaluated: first
 -- speed_unit: tokens, else samples, else steps: what its speed is in, and that of its peers
 -- speed: median of a step, per second; steps: number of steps
 -- peers: number of other runs that report the same; peer_speed: their median
