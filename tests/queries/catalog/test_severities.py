@@ -43,8 +43,8 @@ time_limit: ticket, over note, {SMALL}
 preempted: note, over note, {SMALL}
 """
 TICKETS = """bad_node checkpoint_overhead communication_share cpu_starved faulty_gpu
-    gaps_between_steps host_memory_full input_stall io_starved kv_cache_full latency_spike latency_tail
-    loss_not_finite node_temperature objective_burn peer_sm_clock peer_temperature
+    gaps_between_steps host_memory_full input_stall io_starved kv_cache_full latency_spike
+    latency_tail loss_not_finite node_temperature objective_burn peer_sm_clock peer_temperature
     periodic_gaps queue_beside_idle rank_skew replica_imbalance slow_benchmark slow_rank
     slow_start socket_fallback steps_slower swap_in_use throttled_gpu uneven_workers use_drop"""
 NOTES = """busy_without_work cpu_oversubscribed driver_skew ecc_off evidence_conflict

@@ -23,7 +23,7 @@ runs as (
         min(scope_start(attempts.start_ms)) as first_ms,
         max(scope_end(coalesce(attempts.end_ms, forever_ms()))) as last_ms,
         max(attempts.gpus) as gpus,
-        arg_max(attempts.attempt_key, attempts.gpus) as attempt_key,
+        arg_max(attempts.job_run_key, attempts.gpus) as job_run_key,
         sum(steps.step_ms * attempts.gpus) as step_ms,
         sum(coalesce(comm.of_gpus_ms, 0) + coalesce(comm.of_gang_ms, 0) * attempts.gpus) as comm_ms,
         avg(prices.price_per_gpu_h) as price
@@ -43,8 +43,11 @@ placed as (
         case when nodes.nodes = 1 then threshold('comm_share_node') else threshold('comm_share_nodes') end as most_ratio
     from runs
     inner join (
-        select attempt_key, count(distinct node) as nodes from intermediate.int_rank_gpus group by attempt_key
-    ) as nodes using (attempt_key)
+        select job_run_key, count(distinct node) as nodes
+        from intermediate.int_holds
+        where job_run_key in (select job_run_key from runs)
+        group by job_run_key
+    ) as nodes using (job_run_key)
 )
 
 select
