@@ -137,7 +137,7 @@ def test_the_hang_names_the_rank_that_did_not_take_part(found, truth):
     (hang,) = began(truth, "hang")
     row = one(found, "hang")
 
-    assert (row["severity"], row["confidence"]) == ("page", "Confirmed")
+    assert (row["severity"], row["confidence"]) == ("ticket", "Confirmed")
     assert (row["run_key"], row["gpu_index"]) == ("lab/hang", hang["rank_hit"])
     assert row["evidence"].startswith(f"rank {hang['rank_hit']} ")
 

@@ -89,8 +89,8 @@ class Merge:
     """The loss that is one finding with another finding where both are about one thing.
 
     by: `run`: of one run, where the loss is at least half of the finding's GPU time; `node`: of one
-    node, where it lasts at least half of the finding's time. is_cause: the finding says what to do
-    about the loss.
+    node, where it lasts at least half of the finding's time; `GPU`: of one GPU in one run.
+    is_cause: the finding says what to do about the loss.
     """
 
     rule: str
@@ -231,8 +231,8 @@ def _merge(name: str, given: object) -> Merge:
     keys = given.keys() if isinstance(given, dict) else set()
     if not isinstance(given, dict) or not {"rule", "by"} <= keys <= {"rule", "by", "is_cause"}:
         raise RuleError(f"rule {name}: merged_into needs tables of rule and by, or is_cause too.")
-    if given["by"] not in {"run", "node", "gpu"}:
-        raise RuleError(f"rule {name}: it is merged by {given['by']!r}, not by run, node or gpu.")
+    if given["by"] not in {"run", "node", "GPU"}:
+        raise RuleError(f"rule {name}: it is merged by {given['by']!r}, not by run, node or GPU.")
     return Merge(**given)
 
 

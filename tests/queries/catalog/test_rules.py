@@ -82,7 +82,7 @@ FAULTS = {
     ),
     "merged by chance": (
         ("[thr", 'merged_into = [{rule = "node_down", by = "chance"}]\n[thr'),
-        "it is merged by 'chance', not by run, node or gpu.",
+        "it is merged by 'chance', not by run, node or GPU.",
     ),
 }
 

@@ -51,7 +51,7 @@ explained as (
         case merges.merge.same
             when 'run'
                 then signs.run_key = losses.run_key and 2 * (losses.gpu_ms + coalesce(pauses.gpu_ms, 0)) >= signs.gpu_ms
-            when 'gpu' then signs.run_key = losses.run_key and signs.gpu_uuid = losses.gpu_uuid
+            when 'GPU' then signs.run_key = losses.run_key and signs.gpu_uuid = losses.gpu_uuid
             else signs.node = losses.node
                 and 2 * (
                     least(coalesce(signs.until_ms, losses.until_ms), losses.until_ms)
