@@ -113,9 +113,13 @@ class Evidence:
         """Say that the scheduler watched the cluster from the start."""
         self.state("*", "up", 0, until)
 
-    def state(self, node, state, start, end):
+    def state(self, node, state, start, end, **columns):
         """Add a node state."""
-        self.add("node_states", {"node": node, "state": state, "start_at": start, "end_at": end})
+        self.add(
+            "node_states",
+            {"node": node, "state": state, "start_at": start, "end_at": end},
+            **columns,
+        )
 
     def job(
         self, job_id, start, end, nodes, gpus,

@@ -3,7 +3,7 @@
 import polars as pl
 
 from goodput_app.access import rows
-from goodput_app.dashboard.data.marts import read
+from goodput_app.dashboard.data.marts import in_order, read
 from goodput_queries.scope import Scope
 
 DAYS_SHOWN = 31
@@ -115,6 +115,11 @@ def outages(scope: Scope) -> pl.DataFrame:
         f"limit {ROWS_SHOWN}",
         scope,
     )
+
+
+def repairs(scope: Scope) -> pl.DataFrame:
+    """Return repairs of nodes: those that go on first, then the latest."""
+    return in_order("marts.repairs", scope, "end_at is not null, start_at desc, cluster, node")
 
 
 def outages_seen(scope: Scope) -> pl.DataFrame:

@@ -69,6 +69,12 @@ with panel(
     else:
         tables.show(fabric, parts.FABRIC, "fabric_incidents", rows=4)
 with panel(
+    "Repairs of nodes",
+    "marts.repairs",
+    help="From the first sign of a fault to the return; outages ten minutes apart are one repair.",
+):
+    parts.repairs(health.repairs(scope))
+with panel(
     "Outages of nodes",
     "marts.node_outages",
     help="States of a node that overlap are one outage, whichever sources report them.",

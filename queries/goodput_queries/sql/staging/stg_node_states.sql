@@ -7,6 +7,7 @@ select
     node_states.node,
     node_states.state,
     node_states.reason,
+    node_states.user_name,
     to_ms(node_states.start_at) as start_ms,
     to_ms(node_states.end_at) as end_ms
 from raw.node_states as node_states

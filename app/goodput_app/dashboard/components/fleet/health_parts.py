@@ -37,6 +37,7 @@ XIDS = headers("health.xids")
 FABRIC = headers("health.fabric")
 INCIDENTS = headers("health.incidents")
 OUTAGES = headers("health.outages")
+REPAIRS = headers("health.repairs")
 DRIVERS = headers("health.drivers")
 
 
@@ -180,6 +181,30 @@ def by_job_size(found: pl.DataFrame) -> None:
     figure = figures.reliability(found)
     charts.draw(figure, found, "reliability", "Time between failures by job size")
     tables.show(shown, SIZES, "sizes")
+
+
+def repairs(found: pl.DataFrame) -> None:
+    """Draw what repairs of nodes cost and whether they held; found: marts.repairs."""
+    if found.is_empty():
+        st.caption("No node was down or drained in this time range.")
+        return
+    parts = (
+        f"{units.gpu_time(found[f'{part}_ms'].sum())} ({units.cost(_sum(found, part))}) {said}"
+        for part, said in (("untouched", "down and not touched"), ("repair", "in repair"))
+    )
+    again = found.filter(pl.col("verdict") == "no progress").height
+    st.caption(
+        f"{units.count(found.height, 'repair')}: {', '.join(parts)}; "
+        f"after {again:,} of them the node failed again or was taken out within a week."
+    )
+    shown = found.with_columns(acted_by=pl.coalesce("acted_by", pl.lit("nobody")))
+    tables.show(shown, REPAIRS, "repairs", rows=8, widths={"acted_at": 130})
+
+
+def _sum(found: pl.DataFrame, part: str) -> float | None:
+    """Return the cost of a part; None where a repair has no price."""
+    costs = found[f"{part}_cost"]
+    return None if costs.null_count() else float(costs.sum())
 
 
 def drivers(found: pl.DataFrame) -> None:

@@ -1,0 +1,101 @@
+"""Repairs of nodes: who acted and when, what waiting and repair cost, and whether it held."""
+
+import pytest
+from tests.queries.conftest import START, START_MS
+
+from goodput_queries.scope import Scope
+
+WINDOW = Scope(START_MS, START_MS + 10_000_000)
+BUS = "00000000:19:00.0"
+
+
+@pytest.fixture(scope="module")
+def world(shared_evidence):
+    """Nodes a to e with two GPUs each at 36 a GPU-hour: 0.01 a GPU-second.
+
+    a goes down, is drained after 300 s by ann and is back after 900 s. b goes down and comes back
+    by itself, twice. c is drained by slurm with a health check's reason and is not back. d has a
+    fatal error, is drained, returns, and its job fails with it again. e is drained for 5 minutes,
+    tried, and drained again.
+    """
+    made = shared_evidence
+    made.add(
+        "gpus", *({"node": node, "gpu_uuid": f"GPU-{node}{index}", "gpu_index": index}
+                  for node in "abcde" for index in (0, 1)),
+        source="inventory", gpu_model="h100", valid_from_at=START,
+    )  # fmt: skip
+    made.add("rates", source="rates", price_per_gpu_h=36, cluster=None)
+    made.watched(9_000)
+    made.state("a", "down", 1_000, 1_300)
+    made.state("a", "drained", 1_300, 1_900, user_name="ann", reason="new cable")
+    made.state("b", "down", 1_000, 1_100)
+    made.state("b", "down", 5_000, 5_100)
+    made.state("c", "drained", 8_000, None, user_name="slurm", reason="NHC: no GPU 1")
+    made.add(
+        "gpu_events", source="kernel-log", node="d", gpu_uuid="GPU-d0", pci_bus_id=BUS, ts=2_000,
+        kind="xid", code=79, ts_precision="exact",
+    )  # fmt: skip
+    made.state("d", "drained", 2_600, 3_000, user_name="root")
+    made.job("again", 4_000, 4_400, ["d"], 2, "NODE_FAIL")
+    made.state("d", "down", 4_400, 4_500)
+    made.state("e", "drained", 2_000, 2_300)
+    made.state("e", "drained", 2_700, 3_000)
+    made.build()
+    return made
+
+
+def repairs_of(world, node):
+    return world.store.read(
+        "select * from marts.repairs where node = $1 order by start_at", [node], scope=WINDOW
+    ).to_dicts()
+
+
+# node, which of its repairs; its columns
+REPAIRS = {
+    "drained by a person while it was down": (
+        "a", 0, {"broken_at": 1_000, "sign": "node down", "acted_at": 1_300, "acted_by": "ann",
+                 "actor": "person", "end_at": 1_900, "untouched_ms": 600_000, "untouched_cost": 6.0,
+                 "repair_ms": 1_200_000, "repair_cost": 12.0, "verdict": "holds so far"},
+    ),
+    "back by itself, and down again": (
+        "b", 0, {"acted_at": None, "actor": None, "untouched_ms": 200_000, "repair_ms": 0,
+                 "repairs_before": 0, "verdict": "no progress"},
+    ),
+    "the second time": ("b", 1, {"repairs_before": 1, "verdict": "holds so far"}),
+    "drained by a health check, not back": (
+        "c", 0, {"broken_at": None, "sign": None, "actor": "controller", "end_at": None,
+                 "repair_ms": 2_000_000, "watched_after_ms": None, "verdict": "not back"},
+    ),
+    "a fatal error before, a failure after": (
+        "d", 0, {"broken_at": 2_000, "sign": "Xid 79", "acted_at": 2_600, "actor": "scheduler",
+                 "failures_before": 0, "failures_after": 1, "verdict": "no progress"},
+    ),
+    "tried for less than ten minutes": (
+        "e", 0, {"acted_by": None, "actor": None, "acted_at": 2_000, "end_at": 3_000,
+                 "repair_ms": 1_200_000},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("node", "which", "expected"), REPAIRS.values(), ids=REPAIRS)
+def test_a_repair(world, node, which, expected):
+    found = repairs_of(world, node)[which]
+
+    for name in ("broken_at", "acted_at", "end_at"):
+        if name in expected:
+            assert found[name] == world.at(expected[name]), name
+    others = {name: found[name] for name in expected if not name.endswith("_at")}
+    assert others == pytest.approx({k: v for k, v in expected.items() if not k.endswith("_at")})
+
+
+def test_all_repairs_add_up_to_the_time_down_and_drained(world):
+    repairs, ledger = (
+        world.store.read(f"select sum({ms}), sum({cost}) from {table}", scope=WINDOW).row(0)
+        for ms, cost, table in (
+            ("untouched_ms + repair_ms", "untouched_cost + repair_cost", "marts.repairs"),
+            ("gpu_ms", "cost", "marts.ledger_blamed where category in ('down', 'drained')"),
+        )
+    )
+
+    assert repairs[0] == ledger[0] > 0
+    assert float(repairs[1]) == pytest.approx(float(ledger[1]))
