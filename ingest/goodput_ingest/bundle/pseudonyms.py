@@ -16,7 +16,7 @@ Mapping = Callable[[str], str]
 NODES = frozenset({"node", "host", "nodes", "requested_nodes", "excluded_nodes"})
 NAMES = frozenset(
     {
-        *("account", "user_name", "user_id", "cancelled_by", "owner", "container"),
+        *("account", "user_name", "user_id", "cancelled_by", "owner", "container", "pod_uid"),
         *("cluster", "partition", "partitions", "qos", "reservation", "name"),
         *("job_name", "run_id", "comm_name", "group_name", "group_description"),
         *("rack", "rack_row", "feed", "trace_id", "dump_set", "benchmark_id", "zone"),
@@ -26,7 +26,17 @@ NAMES = frozenset(
 GPUS = frozenset({"gpu_uuid", "gpu_label", "gpu_labels"})
 TEXTS = frozenset(
     {
-        *("comment", "msg", "message", "note", "reason", "extra", "process_name", "thread_name"),
+        *(
+            "comment",
+            "msg",
+            "message",
+            "note",
+            "reason",
+            "extra",
+            "process_name",
+            "thread_name",
+            "command",
+        ),
         *("called_from", "state_raw", "pid", "error", "features", "feature_sets"),
     }
 )
