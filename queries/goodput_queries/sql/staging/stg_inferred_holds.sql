@@ -5,6 +5,7 @@
 -- kind: job_event, process
 -- owner: the run, or the process
 -- job_name: the command of a process in short; null: not known, or a run
+-- user_name: of a process; of a run as `goodput run` reports it
 -- slurm_index: of a GPU that no inventory knows: the local rank
 -- gpus: how many GPUs of the node, where none is named
 -- end_ms: null: it is running: the process is on the latest list, or the run lives and reported no end
@@ -18,6 +19,17 @@ with gpus as (
     from staging.stg_gpus as gpus
     inner join (select distinct cluster, node, until_ms from staging.stg_unscheduled) as nodes using (cluster, node)
     group by gpus.cluster, gpus.node, gpus.gpu_uuid
+),
+
+users as (
+    select
+        coalesce(events.cluster, node_clusters.cluster, 'default') as cluster,
+        events.run_id,
+        max(events.extra ->> '$.user')[:100] as user_name
+    from raw.job_events as events
+    left join staging.stg_node_clusters as node_clusters on events.host = node_clusters.node
+    where events.event = 'job.start' and events.extra is not null
+    group by all
 ),
 
 of_jobs as (
@@ -37,8 +49,9 @@ of_jobs as (
         holds.state,
         coalesce(silent.is_stalled, false) as is_stalled,
         null::varchar as job_name,
-        null::varchar as user_name
+        users.user_name
     from staging.stg_event_holds as holds
+    left join users using (cluster, run_id)
     left join staging.stg_silent_runs as silent on holds.job_run_key = silent.job_run_key and holds.is_last
 ),
 
