@@ -73,7 +73,7 @@ def run(
     chosen = run_id(name, dict(os.environ))
     record = new_record(folder, short_name(list(command)), chosen, visible)
     try:
-        code = runs.run(command, record)
+        code = runs.run(list(command), record)
     except OSError as error:
         click.echo(f"goodput: {printable(command[0])}: {error.strerror}", err=True)
         context.exit(NOT_STARTED)

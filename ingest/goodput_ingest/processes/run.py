@@ -31,7 +31,7 @@ DRAIN_S = 0.5  # after the command's end, for output of processes that it left b
 SIGNALLED = 128  # a shell's exit code of a signal
 
 
-def run(command: Sequence[str], record: Record) -> int:
+def run(command: list[str], record: Record) -> int:
     """Run a command to its end and return its exit code, as a shell gives it.
 
     It has our stdin, process group and environment, with what `goodput_emitter` needs to write
@@ -51,7 +51,7 @@ def run(command: Sequence[str], record: Record) -> int:
     )
     for channel in opened:
         os.close(channel.writes)
-    record.start(started_s, without_secrets(list(command)), _user())
+    record.start(started_s, without_secrets(command), _user())
     threading.Thread(target=_forward, args=(record.pid, opened), daemon=True).start()
     status = _pass_output(record, opened)
     code = os.waitstatus_to_exitcode(status)

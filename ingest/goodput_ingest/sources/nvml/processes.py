@@ -9,8 +9,9 @@ from pathlib import Path
 
 from goodput_ingest.processes import proc as proc_files
 from goodput_ingest.processes.proc import Process
+from goodput_ingest.sources.nvml.gpu import Line
 from goodput_ingest.sources.nvml.readings import PROCESSES
-from goodput_ingest.sources.nvml.watch import Line, Sink
+from goodput_ingest.sources.nvml.watch import Sink
 
 
 class Processes:
