@@ -63,7 +63,7 @@ def run(
     gpus: str | None,
     folder: Path,
 ) -> None:
-    """Run COMMAND and record its start, output and exit: goodput run -- python train.py."""
+    """Run a command and record it as a job, with no line changed."""
     if shutil.which(command[0]) is None:
         click.echo(f"goodput: {printable(command[0])}: command not found", err=True)
         context.exit(NOT_FOUND)
@@ -85,7 +85,7 @@ def run(
 @record_options
 @click.argument("pid", type=click.IntRange(1))
 def watch(*, pid: int, name: str | None, gpus: str | None, folder: Path) -> None:
-    """Record the process PID from its start until it ends."""
+    """Record a process that runs already, until it ends."""
     watched = proc.process(pid)
     if watched is None:
         raise GoodputError(f"there is no process {pid} on this machine.")

@@ -26,17 +26,8 @@ NAMES = frozenset(
 GPUS = frozenset({"gpu_uuid", "gpu_label", "gpu_labels"})
 TEXTS = frozenset(
     {
-        *(
-            "comment",
-            "msg",
-            "message",
-            "note",
-            "reason",
-            "extra",
-            "process_name",
-            "thread_name",
-            "command",
-        ),
+        *("comment", "msg", "message", "note", "reason", "extra", "process_name", "thread_name"),
+        *("command", "test"),
         *("called_from", "state_raw", "pid", "error", "features", "feature_sets"),
     }
 )
@@ -49,7 +40,7 @@ AS_THEY_ARE = frozenset(
         *("pci_bus_id", "device", "port", "comm_id", "algorithm", "protocol", "dtype"),
         *("input_dtype", "kernel", "reduction", "nccl_version", "plugin_version", "currency"),
         *("timing_source", "transport", "ts_precision", "flagged_metrics"),
-        *("engine", "role", "product", "status"),
+        *("engine", "role", "product", "status", "result", "gpu_indices"),
     }
 )
 JOB_NUMBER = re.compile(r"\d+([_+.\[]\S*)?|\*?")
