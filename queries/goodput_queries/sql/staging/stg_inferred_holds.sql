@@ -196,8 +196,11 @@ of_processes as (
         alone.cluster || '/' || alone.node || '/pid ' || alone.pid || '@' || alone.submit_ms // 1000 as job_run_key,
         alone.cluster,
         'process' as kind,
-        case when alone.pid = 0 then 'process on ' || alone.node else 'pid ' || alone.pid || ' on ' || alone.node end
-            as owner,
+        case
+            when alone.pid = 0 then 'process on ' || alone.node
+            else coalesce(nullif(alone.job_name, '') || ' (pid ' || alone.pid || ' on ' || alone.node || ')',
+                'pid ' || alone.pid || ' on ' || alone.node)
+        end as owner,
         alone.submit_ms,
         alone.node,
         alone.gpu_uuid,

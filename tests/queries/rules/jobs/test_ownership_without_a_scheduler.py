@@ -94,9 +94,14 @@ def test_a_process_that_its_node_describes(cluster, described, start, end):
     of_process = {"user_name": "ann", "process_name": "train.py", "last_seen_at": 80}
     cluster.add("processes", node="n", pid=4711, source="nvml", **of_process, **described)
     yield
-    assert holds(cluster) == [("n-0", "pid 4711 on n", start, end, "process")]
-    name = ("train.py", "ann") if described.get("gone_at") != 90 else ("pid 4711 on n", "")
-    assert inferred(cluster, "job_name, user_name") == [name]
+    is_known = described.get("gone_at") != 90
+    run = "train.py (pid 4711 on n)" if is_known else "pid 4711 on n"
+    assert holds(cluster) == [("n-0", run, start, end, "process")]
+    assert inferred(cluster, "job_name, user_name") == [
+        ("train.py", "ann") if is_known else ("pid 4711 on n", "")
+    ]
+    names = f"select run_name from marts.runs where cluster = '{cluster.name}'"
+    assert cluster.read(names).rows() == [(run,)]
 
 
 @built_together

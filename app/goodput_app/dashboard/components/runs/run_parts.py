@@ -42,8 +42,7 @@ def heading(run: dict[str, Any]) -> None:
 def names(run: dict[str, Any]) -> tuple[str, str | None]:
     """Return what a run is called and its other name: a number names it only without a job name."""
     run_id, job_name = run["run_id"], run["job_name"]
-    is_number = run_id.isdigit() or run_id.startswith("pid ")
-    return (job_name, run_id) if is_number and job_name else (run_id, job_name)
+    return (job_name, run_id) if run_id.isdigit() and job_name else (run_id, job_name)
 
 
 def of_finding(found: pl.DataFrame, run: dict[str, Any]) -> None:
