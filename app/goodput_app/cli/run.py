@@ -94,8 +94,6 @@ def watch(*, pid: int, name: str | None, gpus: str | None, folder: Path) -> None
     record = new_record(folder, watched.name, run_id(name, environment), visible)
     try:
         watches.watch(watched, record)
-    except ProcessLookupError:
-        raise GoodputError(f"the process {pid} has ended.") from None
     except KeyboardInterrupt:
         runs.say(record, f"{watched.name} ({pid}) still runs; what was seen is")
         return

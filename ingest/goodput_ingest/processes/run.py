@@ -21,7 +21,7 @@ FORWARDED = (
 BY_KERNEL = 0x80  # SI_KERNEL: the terminal sent it to the job as well
 # what Python ignores, and a command does not expect
 DEFAULTS = (signal.SIGPIPE, signal.SIGXFSZ)
-KINDS = {  # of failures by signal
+KINDS: dict[int, str] = {  # of failures by signal
     signal.SIGKILL: "sigkill",
     signal.SIGSEGV: "segfault",
     signal.SIGABRT: "sigabrt",
@@ -39,7 +39,7 @@ def run(command: list[str], record: Record) -> int:
     """
     record.write(EVENTS, b"")  # the folder is there when the command writes into it
     opened, ends = channels()
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, (*FORWARDED, signal.SIGCHLD))
     started_s = time.time()
     record.pid = os.posix_spawnp(
         command[0],
@@ -52,8 +52,9 @@ def run(command: list[str], record: Record) -> int:
     for channel in opened:
         os.close(channel.writes)
     record.start(started_s, without_secrets(command), _user())
-    threading.Thread(target=_forward, args=(record.pid, opened), daemon=True).start()
-    status = _pass_output(record, opened)
+    ending, wakes = os.pipe()
+    threading.Thread(target=_forward, args=(record.pid, opened, wakes), daemon=True).start()
+    status = _pass_output(record, opened, ending)
     code = os.waitstatus_to_exitcode(status)
     _end(record, code)
     return code if code >= 0 else SIGNALLED - code
@@ -76,10 +77,16 @@ def _user() -> str | None:
     return None
 
 
-def _forward(pid: int, opened: Sequence[Channel]) -> None:
-    """Send signals on that were sent to us alone; those of the terminal reach the command."""
+def _forward(pid: int, opened: Sequence[Channel], wakes: int) -> None:
+    """Send signals on that were sent to us alone; those of the terminal reach the command.
+
+    wakes: a pipe that is written to when the command has ended or was stopped.
+    """
     while True:
-        came = signal.sigwaitinfo(FORWARDED)
+        came = signal.sigwaitinfo((*FORWARDED, signal.SIGCHLD))
+        if came.si_signo == signal.SIGCHLD:
+            os.write(wakes, b"\0")
+            continue
         if came.si_signo == signal.SIGWINCH:
             for channel in opened:
                 if channel.passes_to is not None:
@@ -90,9 +97,11 @@ def _forward(pid: int, opened: Sequence[Channel]) -> None:
             os.kill(pid, came.si_signo)
 
 
-def _pass_output(record: Record, opened: Sequence[Channel]) -> int:
-    """Pass output on until the command ends; return its status."""
-    ending = os.pidfd_open(record.pid)
+def _pass_output(record: Record, opened: Sequence[Channel], ending: int) -> int:
+    """Pass output on until the command ends; return its status.
+
+    ending: readable when it may have ended
+    """
     open_now = {channel.reads: channel for channel in opened}
     status: int | None = None
     until_s = float("inf")
@@ -103,14 +112,16 @@ def _pass_output(record: Record, opened: Sequence[Channel]) -> int:
             break
         for file in ready:
             if file == ending:
-                _, status = os.waitpid(record.pid, 0)
+                os.read(ending, 1)
+                ended, found = os.waitpid(record.pid, os.WNOHANG)
+                status = found if ended else None  # else it was stopped
                 until_s = time.monotonic() + DRAIN_S
             elif not open_now[file].take(lambda lines: record.write(OUTPUT, lines), time.time):
                 del open_now[file]
         record.alive(output="grows")
     for channel in open_now.values():
-        record.write(OUTPUT, channel.lines.rest(time.time()))
-    os.close(ending)
+        if rest := channel.lines.rest(time.time()):
+            record.write(OUTPUT, rest)
     return status
 
 
@@ -120,8 +131,8 @@ def _end(record: Record, code: int) -> None:
         record.event("job.end", time.time())
         return
     if code < 0:
-        kind = KINDS.get(signal.Signals(-code), "other")
-        message = f"ended by {signal.Signals(-code).name}"
+        kind = KINDS.get(-code, "other")
+        message = f"ended by signal {-code} ({signal.strsignal(-code)})"
     else:
         kind, message = "other", f"exit code {code}"
     record.event("failure", time.time(), kind=kind, msg=message)

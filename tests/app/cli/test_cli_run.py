@@ -108,7 +108,7 @@ def test_a_command_that_is_killed(start, record):
 
     assert process.wait(PATIENCE_S) == 128 + signal.SIGKILL
     failure = record()[0][-1]
-    assert (failure["kind"], failure["msg"]) == ("sigkill", "ended by SIGKILL")
+    assert (failure["kind"], failure["msg"]) == ("sigkill", "ended by signal 9 (Killed)")
 
 
 def test_a_recorder_that_is_killed_leaves_what_was_recorded(start, record):
