@@ -69,7 +69,7 @@ class Emitter:
     def __init__(
         self, run_id: str | None = None, path: str | os.PathLike[str] | None = None, **fields: Any
     ) -> None:
-        self.run_id = run_id or os.environ.get("RUN_ID") or os.environ.get("SLURM_JOB_ID")
+        self.run_id = _run_id(run_id) or os.environ.get("RUN_ID") or os.environ.get("SLURM_JOB_ID")
         self.run_id = self.run_id or Path(sys.argv[0] or "python").stem
         self.path = Path(path or os.environ.get("JOB_EVENTS") or "job_events.jsonl")
         self.identity: dict[str, Any] = {
@@ -121,7 +121,7 @@ class Emitter:
     def is_of(self, run_id: str | None, path: str | os.PathLike[str] | None) -> bool:
         """Say whether this process writes these events here; None: wherever it does."""
         is_path = path is None or Path(path).resolve() == self.path.resolve()
-        return run_id in (None, self.run_id) and is_path and self.is_own
+        return _run_id(run_id) in (None, self.run_id) and is_path and self.is_own
 
     @property
     def is_own(self) -> bool:
@@ -261,6 +261,11 @@ class Step:
             self.end()
 
 
+def _run_id(run_id: str | None) -> str | None:
+    """Return the run as `goodput run` names it, whose child this is, else as it is given."""
+    return os.environ.get("GOODPUT_RUN_ID") or run_id
+
+
 def _first_number(names: tuple[str, ...]) -> int | None:
     return next(iter(_numbers(names)), None)
 
@@ -278,6 +283,8 @@ def _attempt(run_id: str, rank: int) -> int | None:
     on its own takes the second in which its life begins.
     """
     life = _lives[run_id] = _lives.get(run_id, -1) + 1
+    if (given := _first_number(("GOODPUT_ATTEMPT",))) is not None:  # that of `goodput run`
+        return given + life + (_first_number(("TORCHELASTIC_RESTART_COUNT",)) or 0)
     if rank != (_first_number(RANKS) or 0):
         return None  # the program starts its ranks by itself
     step, restarts = _first_number(("SLURM_STEP_ID",)), _restarts_in_step()

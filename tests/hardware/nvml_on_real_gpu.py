@@ -221,6 +221,8 @@ def summary(lines, report):
         found["processes"] = sorted(
             {len(x["procs"]) for x in lines if x["kind"] == "slow" and "procs" in x}
         )
+        # to be the load: begun at `busy`, its end known to a reading (none in a container)
+        found["described"] = [line for line in lines if line["kind"] == "process"]
     return found
 
 

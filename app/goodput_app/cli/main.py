@@ -23,6 +23,8 @@ COMMANDS = {  # in the order in which a newcomer needs them -> module, first lin
     "demo": ("demo", "Serve the dashboard on recorded sample data."),
     "ingest": ("ingest", "Ingest files, folders or archives."),
     "profile": ("profile", "See what is read of a job's log; draft a new log format."),
+    "run": ("run", "Run a command and record it as a job, with no line changed."),
+    "watch": ("run", "Record a process that runs already, until it ends."),
     "build": ("build", "Update the ledger with newly ingested data."),
     "check": ("query", "Test the invariants; exit code 1 if one fails."),
     "ledger": ("query", "Show where the GPU time went; the rows add up to the capacity."),

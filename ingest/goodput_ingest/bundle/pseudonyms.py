@@ -16,7 +16,7 @@ Mapping = Callable[[str], str]
 NODES = frozenset({"node", "host", "nodes", "requested_nodes", "excluded_nodes"})
 NAMES = frozenset(
     {
-        *("account", "user_name", "user_id", "cancelled_by", "owner", "container"),
+        *("account", "user_name", "user_id", "cancelled_by", "owner", "container", "pod_uid"),
         *("cluster", "partition", "partitions", "qos", "reservation", "name"),
         *("job_name", "run_id", "comm_name", "group_name", "group_description"),
         *("rack", "rack_row", "feed", "trace_id", "dump_set", "benchmark_id", "zone"),
@@ -27,6 +27,7 @@ GPUS = frozenset({"gpu_uuid", "gpu_label", "gpu_labels"})
 TEXTS = frozenset(
     {
         *("comment", "msg", "message", "note", "reason", "extra", "process_name", "thread_name"),
+        *("command", "test"),
         *("called_from", "state_raw", "pid", "error", "features", "feature_sets"),
     }
 )
@@ -39,7 +40,7 @@ AS_THEY_ARE = frozenset(
         *("pci_bus_id", "device", "port", "comm_id", "algorithm", "protocol", "dtype"),
         *("input_dtype", "kernel", "reduction", "nccl_version", "plugin_version", "currency"),
         *("timing_source", "transport", "ts_precision", "flagged_metrics"),
-        *("engine", "role", "product", "status"),
+        *("engine", "role", "product", "status", "result", "gpu_indices"),
     }
 )
 JOB_NUMBER = re.compile(r"\d+([_+.\[]\S*)?|\*?")

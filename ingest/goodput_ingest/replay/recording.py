@@ -66,6 +66,14 @@ CHANGING = {
     ),
     "holds": Changing("coalesce(start_at, submit_at)", "end_at", _OPEN_END),
     "node_states": Changing("start_at", "end_at", _OPEN_END),
+    "processes": Changing(
+        "start_at",
+        "last_seen_at",
+        {
+            "last_seen_at": "least(last_seen_at, $until)",
+            "gone_at": "case when gone_at <= $until then gone_at end",
+        },
+    ),
     "gpu_owners": Changing(
         "first_seen_at", "last_seen_at", {"last_seen_at": "least(last_seen_at, $until)"}
     ),

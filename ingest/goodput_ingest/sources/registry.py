@@ -31,6 +31,7 @@ from goodput_ingest.sources.site.budgets import Budgets
 from goodput_ingest.sources.site.carbon import Carbon
 from goodput_ingest.sources.site.inventory import Inventory
 from goodput_ingest.sources.site.node_states import NodeStates
+from goodput_ingest.sources.site.node_tests import NodeTests
 from goodput_ingest.sources.site.power_feeds import PowerFeeds
 from goodput_ingest.sources.site.rates import Rates
 from goodput_ingest.sources.site.tariffs import Tariffs
@@ -45,6 +46,7 @@ SOURCES: dict[str, type[Source]] = {
     Budgets.name: Budgets,
     PowerFeeds.name: PowerFeeds,
     NodeStates.name: NodeStates,
+    NodeTests.name: NodeTests,
     Carbon.name: Carbon,
     PrometheusRecording.name: PrometheusRecording,
     KubernetesRecording.name: KubernetesRecording,

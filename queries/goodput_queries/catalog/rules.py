@@ -53,6 +53,7 @@ EFFECTS = {
     "long": "where it lasts long enough",
     "minor": "where the vendor asks for nobody, or errors were corrected",
     "no_data": "where there is no data for long enough",
+    "tested": "once the node has passed its tests since",
     "unconfirmed": "where the evidence does not confirm it",
     OVER: "once it is over",
 }

@@ -56,7 +56,7 @@ METRIC = r"^([^\s{#]+)(?:\{.*\})? (?=\S+$)"
 # which another one may be known to say nothing
 TELLING = {
     **dict.fromkeys(("inventory", "rates", "tariffs", "budgets", "power-feeds", "carbon"), ANY),
-    **dict.fromkeys(("node-states", "serving-requests", "nvml", "job-events"), ANY),
+    **dict.fromkeys(("node-states", "node-tests", "serving-requests", "nvml", "job-events"), ANY),
     **dict.fromkeys(("dcgm", "node-exporter", "serving-metrics"), METRIC),
     "slurm": r"^(?:JobId|NodeName|ReservationName)=|^(?!\s|\{)[^=]*\|.*$",
     "goodput-events": r'"job_name": .*_time":',

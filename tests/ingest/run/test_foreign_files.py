@@ -14,6 +14,7 @@ REFUSALS = {
         name: f"{name}: column 'call Bob about node003' is not known; the columns are cluster, "
         for name in (
             *("inventory", "rates", "tariffs", "budgets", "power-feeds", "node-states", "carbon"),
+            "node-tests",
         )
     },
     "prometheus": "this is not JSON",

@@ -13,7 +13,7 @@ build_refused: page, over note, {SMALL}
 cluster_unavailable: page, over note, {SMALL}
 
 fabric_fault: ticket, allocated page, over ticket, {SMALL}
-gpu_error: ticket, allocated page, minor note, over ticket, {SMALL}
+gpu_error: ticket, allocated page, minor note, tested note, over ticket, {SMALL}
 hang: ticket, gang page, over note, {SMALL}
 no_step: ticket, gang page, over note, {SMALL}
 node_down: ticket, allocated page, over note

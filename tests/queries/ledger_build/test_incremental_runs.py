@@ -60,6 +60,19 @@ def test_a_life_known_by_its_node_has_no_owner_once_two_jobs_may_have_it(cluster
 
 
 @built_together(builds=2)
+def test_a_process_that_is_described_after_it_was_listed_is_one_run_under_its_new_name(cluster):
+    cluster.telemetry("n", 1)
+    cluster.samples("n-0", cluster.every(0, 600), lambda _second: True, "nvml")
+    cluster.processes("n-0", lambda s: [7] if 100 <= s <= 400 else [], cluster.every(0, 600))
+    yield
+    assert runs(cluster) == [("pid 7 on n", 0, "pid 7 on n")]
+    described = {"process_name": "t.py", "start_at": 95, "last_seen_at": 404, "gone_at": 405}
+    cluster.add("processes", node="n", pid=7, **described)
+    yield
+    assert runs(cluster) == [("t.py (pid 7 on n)", 0, "t.py (pid 7 on n)")]
+
+
+@built_together(builds=2)
 def test_what_was_built_bit_by_bit_has_the_rows_of_a_full_build(cluster):
     """In the clusters of all tests here that are built together."""
     two_nodes(cluster)

@@ -127,6 +127,16 @@ def outages_seen(scope: Scope) -> pl.DataFrame:
     return outages(scope) if rows.sees_all(scope) else NO_OUTAGES
 
 
+def node_tests(scope: Scope) -> pl.DataFrame:
+    """Return the latest results of tests of nodes, to who sees all teams; to others none."""
+    shown = ROWS_SHOWN if rows.sees_all(scope) else 0
+    return read(
+        "select * from marts.node_tests "
+        f"order by event_at desc, cluster, node, test, gpu_indices limit {shown}",
+        scope,
+    )
+
+
 def drivers(scope: Scope) -> pl.DataFrame:
     """Return GPU time and errors by GPU model and driver, the known versions first."""
     return read(

@@ -59,11 +59,13 @@ lost = network.link_events(scope)
 with panel(
     "What happened",
     "marts.findings",
-    help="States, errors, links, runs and findings of the node in one list, the latest first.",
+    help="States, errors, links, runs, tests and findings of the node in one list, the latest "
+    "first.",
 ):
     of_range = findings.latest_known(flags.scope_of(view.scope))
     of_node = None if of_range is None else of_range.filter(pl.col("node") == node)
-    what_happened.draw(what_happened.merged(outages, events, lost, allocations, of_node))
+    tests = health.node_tests(scope)
+    what_happened.draw(what_happened.merged(outages, events, lost, allocations, tests, of_node))
 with panel("GPUs", "marts.gpus", help="Each at the end of the time range."):
     node_parts.links_to_gpus(gpus)
     node_parts.gpus_of_node(gpus, found[0], categories, allocations, events)

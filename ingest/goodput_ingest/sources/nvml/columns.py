@@ -124,6 +124,8 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     },
     "gpu_samples_other": raw_tables.columns("gpu_samples_other"),
     "gpu_processes": raw_tables.columns("gpu_processes"),
+    "processes": raw_tables.columns("processes"),
+    "gpu_owners": raw_tables.columns("gpu_owners"),
     "gpu_events": raw_tables.columns("gpu_events", "pid", "process_name"),
     "node_samples": {
         "source": pl.String,

@@ -14,7 +14,7 @@ from goodput_ingest.source import Batch, ReadOptions
 from goodput_ingest.sources.nvml.rows import SOURCE, NvmlRows
 from goodput_queries.errors import IngestError
 
-KIND = re.compile(rb'"kind"\s*:\s*"(?:meta|fast|slow|event|host|clock)"')
+KIND = re.compile(rb'"kind"\s*:\s*"(?:meta|fast|slow|event|process|host|clock)"')
 
 
 class NvmlRecording:

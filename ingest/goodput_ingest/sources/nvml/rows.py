@@ -2,6 +2,7 @@
 
 A line has a `kind` and a time `t`: `meta` names the node and its GPUs, `fast` is a reading of a GPU
 (or, with `gi`, of a MIG instance) with GPM shares in percent, `slow` has counters and processes,
+`process` says what one of these is (`t`: when it was seen last, `gone`: when it no longer was),
 `event` is an Xid or a GPU that no longer answers, `host` is the node itself, `clock` pairs the wall
 clock with a steady one. A line refers to a GPU by its index, which the last `meta` line turns into
 a UUID.
@@ -18,35 +19,25 @@ from goodput_ingest.formats import files
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.formats.pci import pci_bus_id
+from goodput_ingest.processes.command_line import COMMAND_MAX_CHARS
 from goodput_ingest.source import Batch, Reject
+from goodput_ingest.sources.nvml import fields
 from goodput_ingest.sources.nvml.columns import (
-    COUNTER_MAX,
-    DECIMALS,
     FAST,
     GPM,
-    GUEST_JIFFIES,
     HOST,
-    IDLE_JIFFIES,
-    JIFFY_S,
-    LINKS,
     MEGA,
     MILLI,
-    RATIO_MAX,
-    REMAPPED,
     SCHEMAS,
     SERIES,
-    SHARES,
-    SLOW,
-    TEMPERATURE_MIN_C,
     WHOLE_COLUMNS,
 )
 
 SOURCE = "nvml"
-KINDS = ("meta", "fast", "slow", "event", "host", "clock", "end")
+KINDS = ("meta", "fast", "slow", "event", "process", "host", "clock", "end")
 GPUS_MAX = 1024
 INCOMPLETE_GPM = "gpm"  # a share of it is missing, and so all are
 INSTANCES_MAX = 64
-PIDS_MAX = 1000
 XID_MAX = 99_999
 CLOCK_STEP_S = 1.0  # more between two clock lines is a clock that was set, not one that drifts
 OFF_THE_BUS_XID = 79  # NVML_ERROR_GPU_IS_LOST: "has fallen off the bus or become inaccessible"
@@ -74,6 +65,7 @@ class _Tables:
         default_factory=lambda: {table: [] for table in SCHEMAS}
     )
     rejects: list[Reject] = field(default_factory=list)
+    jobs: dict[tuple[str, str], list[datetime]] = field(default_factory=dict)  # by GPU and job id
 
 
 class NvmlRows:
@@ -86,6 +78,7 @@ class NvmlRows:
         self._node: str | None = None
         self._gpus: dict[int, _Gpu] = {}
         self._clock_offset_s: float | None = None
+        self._jobs: dict[int, str] = {}  # Slurm job ids by pid
 
     def batches(self, part: files.Part) -> Iterator[Batch]:
         """Yield the rows of some consecutive lines, a batch a table; rejects ride on samples."""
@@ -117,6 +110,10 @@ class NvmlRows:
             except FieldError as error:
                 content = json_lines.printable(line, 500)
                 tables.rejects.append(Reject(number, str(error), content))
+        tables.rows["gpu_owners"] += [
+            (SOURCE, self.cluster, uuid, "", "hpc_job", job, "", min(seen), max(seen))
+            for (uuid, job), seen in tables.jobs.items()
+        ]
         if part.damage:
             tables.rejects.append(Reject(part.first_line + len(part.lines), part.damage))
         return tables
@@ -136,6 +133,8 @@ class NvmlRows:
             tables.rows["node_samples"].append(self._node_sample(line, ts))
         elif kind == "event":
             tables.rows["gpu_events"].append(self._event(line, ts))
+        elif kind == "process":
+            tables.rows["processes"].append(self._process(line, ts))
         elif kind == "fast":
             tables.rows["gpu_samples"].append(self._sample(line, ts))
         else:
@@ -172,7 +171,7 @@ class NvmlRows:
                     pci,
                     json_lines.text(gpu, "name"),
                     json_lines.whole(gpu, "mem_total", 0),
-                    None if power_limit_mw is None else _scaled(power_limit_mw, MILLI),
+                    None if power_limit_mw is None else fields.scaled(power_limit_mw, MILLI),
                     None if sm_clock_max_mhz is None else sm_clock_max_mhz * MEGA,
                     json_lines.number(gpu, "temp_slowdown_c"),
                     json_lines.text(line, "driver"),
@@ -225,15 +224,15 @@ class NvmlRows:
         gpu = self._gpu(line)
         gi = json_lines.whole(line, "gi", 0, INSTANCES_MAX)
         flags: list[str] = []
-        plain = [_value(line, field, flags) for field in FAST]
+        plain = [fields.value(line, field, flags) for field in FAST]
         gpm = line.get("gpm")
         if gpm is None:  # not measured: before Hopper there is no GPM
             shares: list[float | None] = [None] * len(GPM)
-        elif not isinstance(gpm, dict) or not _is_whole_gpm(gpm, line.get("gpm_without")):
+        elif not isinstance(gpm, dict) or not fields.is_whole_gpm(gpm, line.get("gpm_without")):
             shares = [None] * len(GPM)
             flags.append(INCOMPLETE_GPM)
         else:
-            shares = [_value(gpm, field, flags) for field in GPM]
+            shares = [fields.value(gpm, field, flags) for field in GPM]
         by_name = dict(zip((name for name, _, _, _ in (*FAST, *GPM)), plain + shares, strict=True))
         if by_name["memory_temperature_c"] == 0:  # boards without the sensor say 0
             by_name["memory_temperature_c"] = None
@@ -246,13 +245,34 @@ class NvmlRows:
 
     def _slow(self, line: dict[str, Any], ts: datetime, tables: _Tables) -> None:
         gpu = self._gpu(line)
-        pids = _pids(line)
-        others = _others(line)
+        pids = fields.pids(line)
+        others = fields.other_metrics(line)
         tables.rows["gpu_samples_other"] += [
             (SOURCE, gpu.uuid, "", ts, metric, value) for metric, value in others
         ]
         if pids is not None:
             tables.rows["gpu_processes"].append((SOURCE, gpu.uuid, ts, len(pids), pids))
+        if not gpu.instances:  # on which of them a process is, the list does not say
+            for job in {self._jobs[pid] for pid in pids or () if pid in self._jobs}:
+                tables.jobs.setdefault((gpu.uuid, job), []).append(ts)
+
+    def _process(self, line: dict[str, Any], ts: datetime) -> tuple[Any, ...]:
+        if self._node is None:
+            raise FieldError("no meta line before this one names the node")
+        pid = json_lines.whole(line, "pid", 1, 2**32)
+        if pid is None:
+            raise FieldError("pid is missing")
+        start, job = json_lines.moment(line, "start"), json_lines.text(line, "job", 50)
+        gone = json_lines.moment(line, "gone") if "gone" in line else None
+        self._jobs.pop(pid, None)
+        if job and gone is None:
+            self._jobs[pid] = job
+        name = json_lines.text(line, "name")
+        command = json_lines.text(line, "command", COMMAND_MAX_CHARS)
+        cgroup = (job, json_lines.text(line, "pod"), json_lines.text(line, "container"))
+        user = json_lines.text(line, "user")
+        where = (SOURCE, self.cluster, self._node, pid, start)
+        return (*where, user, name, command, *cgroup, ts, gone)
 
     def _event(self, line: dict[str, Any], ts: datetime) -> tuple[Any, ...]:
         """Return an Xid or a loss; both were seen at the next reading, so happened at or before."""
@@ -274,7 +294,7 @@ class NvmlRows:
     def _node_sample(self, line: dict[str, Any], ts: datetime) -> tuple[Any, ...]:
         if self._node is None:
             raise FieldError("no meta line before this one names the node")
-        busy_s, total_s = _cpu_seconds(line.get("cpu_jiffies"))
+        busy_s, total_s = fields.cpu_seconds(line.get("cpu_jiffies"))
         figures = [
             None if (value := json_lines.whole(line, name, 0, 2**50)) is None else value * scale
             for name, scale in HOST
@@ -301,96 +321,3 @@ def _instances(
         is_same = old is not None and old[:2] == (profile, slices)
         found[str(gi)] = (profile, slices, old[2] if old and is_same else ts)
     return found
-
-
-def _value(
-    line: dict[str, Any], field: tuple[str, str, float, float], flags: list[str]
-) -> float | None:
-    """Return a reading in base units; one that cannot be is null, its column one of the flags."""
-    column, name, scale, high = field
-    value = line.get(name)
-    if value is None:
-        return None
-    low = TEMPERATURE_MIN_C if name.endswith("temp_c") else 0
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        flags.append(column)
-        return None
-    scaled = _scaled(value, scale) if value < COUNTER_MAX else high * 2
-    if not low <= scaled <= high:  # NaN fails as well
-        flags.append(column)
-        return None
-    return min(scaled, 1.0) if high == RATIO_MAX else scaled
-
-
-def _scaled(value: float, scale: float) -> float:
-    """Return value * scale, as the decimal that it is: 0.78052, not 0.7805200000000001."""
-    return value * scale if scale >= 1 else round(value / round(1 / scale), DECIMALS)
-
-
-def _is_whole_gpm(gpm: dict[str, Any], without: object) -> bool:
-    """Say whether no share is missing: a reading of too short a time comes as zeros without one.
-
-    without: names of shares that this GPU never reports; their absence proves nothing.
-    """
-    never = set(map(str, without)) if isinstance(without, list) else set()
-    names = {*SHARES, *(name for name in gpm if name.endswith("_pct"))} - never
-    given = [gpm.get(name) for name in names]
-    return all(isinstance(share, int | float) and share == share for share in given)  # noqa: PLR0124 -- NaN is not itself
-
-
-def _others(line: dict[str, Any]) -> list[tuple[str, float]]:
-    """Return what else a slow line measures: canonical metric and value."""
-    found: list[tuple[str, float]] = []
-    for metric, name, scale in SLOW:
-        value = json_lines.number(line, name, 0, COUNTER_MAX)
-        if value is not None:
-            found.append((metric, _scaled(value, scale)))
-    remapped = line.get("remapped_rows")
-    if isinstance(remapped, list) and len(remapped) == len(REMAPPED):
-        for metric, value in zip(REMAPPED, remapped, strict=True):
-            if (rows := json_lines.number({metric: value}, metric, 0)) is not None:
-                found.append((metric, rows))
-    links = line.get("links")
-    if isinstance(links, dict):
-        for metric, name, scale in LINKS:
-            per_link = links.get(name)
-            if isinstance(per_link, list) and per_link:
-                values = [json_lines.number({name: v}, name, 0, COUNTER_MAX) for v in per_link]
-                known = [value for value in values if value is not None]
-                if len(known) == len(values):  # a sum over some of the links would be too low
-                    found.append((metric, sum(known) * scale))
-    return found
-
-
-def _pids(line: dict[str, Any]) -> list[int] | None:
-    """Return the pids that hold a context; None where the line does not say."""
-    procs = line.get("procs")
-    if procs is None:
-        return None
-    if not isinstance(procs, list):
-        raise FieldError("procs is not a list")
-    pids: list[int] = []
-    for proc in procs[:PIDS_MAX]:
-        first = proc[0] if isinstance(proc, list) and proc else proc
-        pid = json_lines.whole({"pid": first}, "pid", 0, 2**32)
-        if pid is None:
-            raise FieldError("a process has no pid")
-        pids.append(pid)
-    return pids
-
-
-def _cpu_seconds(jiffies: object) -> tuple[float | None, float | None]:
-    """Return busy and total seconds over all cores since boot."""
-    if not isinstance(jiffies, dict):
-        return None, None
-    by_state = {
-        state: json_lines.number(jiffies, state, 0, COUNTER_MAX)
-        for state in jiffies
-        if state not in GUEST_JIFFIES
-    }
-    known = [value for value in by_state.values() if value is not None]
-    if not known or len(known) < len(by_state) or "idle" not in by_state:
-        return None, None
-    total = sum(known)
-    idle = sum(by_state.get(state) or 0 for state in IDLE_JIFFIES)
-    return _scaled(total - idle, JIFFY_S), _scaled(total, JIFFY_S)

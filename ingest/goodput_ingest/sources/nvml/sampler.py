@@ -7,6 +7,7 @@ from pathlib import Path
 from goodput_ingest.sources.nvml import machine
 from goodput_ingest.sources.nvml.gpu import Gpu, Line
 from goodput_ingest.sources.nvml.library import DriverGoneError, Nvml, NvmlError, text
+from goodput_ingest.sources.nvml.processes import Processes
 from goodput_ingest.sources.nvml.watch import Clock, Rhythm, Sink, Watch
 
 HANGS_AFTER_S = 30.0  # a call into the driver has no timeout of its own
@@ -31,6 +32,7 @@ class Sampler:
 
     def __post_init__(self) -> None:
         """Begin with nothing open."""
+        self._processes = Processes(self.sink, self.proc, self.rhythm.fast_s)
         self.settled = threading.Event()  # the driver was opened, or could not be
         self._stop = threading.Event()
         self._stop_watches = threading.Event()
@@ -118,7 +120,8 @@ class Sampler:
             return
         self._watches[index] = Watch(
             gpu,
-            self.sink,
+            # in another PID namespace the driver's pids may be other processes than ours
+            self._processes.take if sees_all else self.sink,
             self._stop_watches,
             self._attention,
             rhythm=self.rhythm,

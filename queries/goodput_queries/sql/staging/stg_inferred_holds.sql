@@ -4,6 +4,8 @@
 -- job_run_key: a run from one start, after ten minutes without an event, to the next; a process of a node likewise
 -- kind: job_event, process
 -- owner: the run, or the process
+-- job_name: the command of a process in short; null: not known, or a run
+-- user_name: of a process; of a run as `goodput run` reports it
 -- slurm_index: of a GPU that no inventory knows: the local rank
 -- gpus: how many GPUs of the node, where none is named
 -- end_ms: null: it is running: the process is on the latest list, or the run lives and reported no end
@@ -17,6 +19,17 @@ with gpus as (
     from staging.stg_gpus as gpus
     inner join (select distinct cluster, node, until_ms from staging.stg_unscheduled) as nodes using (cluster, node)
     group by gpus.cluster, gpus.node, gpus.gpu_uuid
+),
+
+users as (
+    select
+        coalesce(events.cluster, node_clusters.cluster, 'default') as cluster,
+        events.run_id,
+        max(events.extra ->> '$.user')[:100] as user_name
+    from raw.job_events as events
+    left join staging.stg_node_clusters as node_clusters on events.host = node_clusters.node
+    where events.event = 'job.start' and events.extra is not null
+    group by all
 ),
 
 of_jobs as (
@@ -34,8 +47,11 @@ of_jobs as (
         coalesce(silent.alive_ms, holds.end_ms) as last_ms,
         case when silent.job_run_key is null then holds.end_ms else silent.end_ms end as end_ms,
         holds.state,
-        coalesce(silent.is_stalled, false) as is_stalled
+        coalesce(silent.is_stalled, false) as is_stalled,
+        null::varchar as job_name,
+        users.user_name
     from staging.stg_event_holds as holds
+    left join users using (cluster, run_id)
     left join staging.stg_silent_runs as silent on holds.job_run_key = silent.job_run_key and holds.is_last
 ),
 
@@ -78,15 +94,45 @@ stays_counted as (
     from stays_marked
 ),
 
+listed as (
+    select
+        cluster, node, pid, process, gpu_uuid, stay,
+        min(min(first_ms)) over (partition by cluster, node, pid, process) as listed_ms,
+        min(first_ms) as first_ms,
+        max(last_ms) as last_ms
+    from stays_counted
+    group by cluster, node, pid, process, gpu_uuid, stay
+),
+
+-- /proc has starts to the second
+described as (
+    select listed.*, described.start_ms as began_ms, described.gone_ms, described.process_name, described.user_name
+    from listed
+    asof left join staging.stg_processes as described
+        on listed.cluster = described.cluster
+        and listed.node = described.node
+        and listed.pid = described.pid
+        and listed.listed_ms + 1000 >= described.start_ms
+),
+
+-- a process that is on a GPU soon after its start was there to use it, and has it until it is gone
 processes as (
-    select *, min(start_ms) over (partition by cluster, node, pid, process) as submit_ms
+    select
+        * exclude (listed_ms, last_ms, began_ms, gone_ms, process_name, user_name),
+        case when is_known then process_name end as job_name,
+        case when is_known then user_name end as user_name,
+        coalesce(is_known and gone_ms between last_ms and last_ms + 60000, false) as is_gone,
+        case when is_gone then gone_ms else last_ms end as last_ms,
+        case
+            when is_known and first_ms - began_ms <= threshold('label_absent_ms') then least(began_ms, first_ms)
+            else first_ms
+        end as start_ms,
+        min(start_ms) over (partition by cluster, node, pid, process) as submit_ms
     from (
         select
-            cluster, node, pid, process, gpu_uuid, stay,
-            min(first_ms) as start_ms,
-            max(last_ms) as last_ms
-        from stays_counted
-        group by cluster, node, pid, process, gpu_uuid, stay
+            *,
+            began_ms is not null and coalesce(gone_ms, forever_ms()) >= listed_ms as is_known
+        from described
     )
 ),
 
@@ -132,7 +178,7 @@ alone as (
     select
         * exclude (start_ms),
         greatest(start_ms, coalesce(max(last_ms) over (
-            partition by cluster, node, gpu_uuid order by start_ms, pid, last_ms
+            partition by cluster, node, gpu_uuid order by first_ms, pid, last_ms
             rows between unbounded preceding and 1 preceding
         ), start_ms)) as start_ms
     from cut
@@ -150,8 +196,11 @@ of_processes as (
         alone.cluster || '/' || alone.node || '/pid ' || alone.pid || '@' || alone.submit_ms // 1000 as job_run_key,
         alone.cluster,
         'process' as kind,
-        case when alone.pid = 0 then 'process on ' || alone.node else 'pid ' || alone.pid || ' on ' || alone.node end
-            as owner,
+        case
+            when alone.pid = 0 then 'process on ' || alone.node
+            else coalesce(nullif(alone.job_name, '') || ' (pid ' || alone.pid || ' on ' || alone.node || ')',
+                'pid ' || alone.pid || ' on ' || alone.node)
+        end as owner,
         alone.submit_ms,
         alone.node,
         alone.gpu_uuid,
@@ -161,11 +210,13 @@ of_processes as (
         alone.last_ms,
         -- a process on the latest list continues until a scheduler covers the node
         case
-            when alone.last_ms < greatest(lists.read_ms, lists.since_ms) then alone.last_ms
+            when alone.is_gone or alone.last_ms < greatest(lists.read_ms, lists.since_ms) then alone.last_ms
             else gpus.until_ms
         end as end_ms,
         'UNKNOWN' as state,
-        false as is_stalled
+        false as is_stalled,
+        alone.job_name,
+        alone.user_name
     from alone
     inner join gpus using (cluster, node, gpu_uuid)
     left join lists using (gpu_uuid)

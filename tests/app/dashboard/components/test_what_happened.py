@@ -35,6 +35,10 @@ ALLOCATIONS = pl.DataFrame(
     [PLACE | {"gpu_uuid": gpu, "job_run_key": "j", "run_key": "r", "run_id": "7", "attempt": 0,
               "job_name": "train", "start_at": after(0), "end_at": after(19)} for gpu in "gh"]
 )  # fmt: skip
+TESTS = pl.DataFrame(
+    [PLACE | {"source": "node-tests", "event_at": after(110), "test": "memory", "gpu_indices": gpu,
+              "result": "fail" if gpu else "pass", "message": None} for gpu in ("", "1", "0")]
+)  # fmt: skip
 FINDINGS = pl.DataFrame(
     [PLACE | {"since_at": after(19), "until_at": after(105), "severity": "page", "cost": 4.5,
               "title": "A node is down", "evidence": "no reading", "gpu_uuid": None,
@@ -43,20 +47,24 @@ FINDINGS = pl.DataFrame(
 
 
 def test_the_list_has_all_sources_with_their_own_times_the_latest_first():
-    found = what_happened.merged(OUTAGES, EVENTS, LINKS, ALLOCATIONS, FINDINGS)
+    found = what_happened.merged(OUTAGES, EVENTS, LINKS, ALLOCATIONS, TESTS, FINDINGS)
 
     assert found.select("start_at", "what", "source", "length_s").rows() == [
+        (after(110), "Test pass: memory", "node-tests", None),
+        (after(110), "Test fail: memory (GPU 0, 1)", "node-tests", None),
         (after(30), "Link down: Ethernet eth0", "ethernet", 60.0),
         (after(19), "Page: A node is down", "finding", 86 * 60.0),
         (after(19), "Node down", "slurm", 86 * 60.0),
         (after(17), "Xid 79", "kernel-log", None),
         (after(0), "Run began on 2 of its GPUs", "allocation", 19 * 60.0),
     ]
-    assert found["cost"].to_list() == [None, 4.5, None, None, None]
+    assert found["cost"].to_list() == [None] * 3 + [4.5] + [None] * 3
 
 
 def test_findings_that_are_not_yet_known_are_left_out():
-    found = what_happened.merged(OUTAGES, EVENTS.clear(), LINKS.clear(), ALLOCATIONS.clear(), None)
+    found = what_happened.merged(
+        OUTAGES, EVENTS.clear(), LINKS.clear(), ALLOCATIONS.clear(), TESTS.clear(), None
+    )
 
     assert found["what"].to_list() == ["Node down"]
 

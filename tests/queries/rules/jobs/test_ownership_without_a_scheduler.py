@@ -74,6 +74,52 @@ def test_a_process_holds_its_gpus_while_it_is_listed(cluster):
 
 
 @pytest.mark.parametrize(
+    ("described", "start", "end"),
+    [
+        ({"start_at": 40, "gone_at": 1507}, 40, 1507),
+        ({"start_at": -700, "gone_at": 1561}, 100, 1500),
+        ({"start_at": 40}, 40, 1500),
+        ({"start_at": 10, "gone_at": 90}, 100, 1500),
+    ],
+    ids=[
+        "from its start until it is gone", "as listed where it is long from either",
+        "a recording that ends", "an earlier process of the same pid",
+    ],
+)  # fmt: skip
+@built_together
+def test_a_process_that_its_node_describes(cluster, described, start, end):
+    cluster.telemetry("n", 1)
+    readings(cluster, "n-0", [])
+    processes(cluster, "n-0", [4711], 100, 1500)
+    of_process = {"user_name": "ann", "process_name": "train.py", "last_seen_at": 80}
+    cluster.add("processes", node="n", pid=4711, source="nvml", **of_process, **described)
+    yield
+    is_known = described.get("gone_at") != 90
+    run = "train.py (pid 4711 on n)" if is_known else "pid 4711 on n"
+    assert holds(cluster) == [("n-0", run, start, end, "process")]
+    assert inferred(cluster, "job_name, user_name") == [
+        ("train.py", "ann") if is_known else ("pid 4711 on n", "")
+    ]
+    names = f"select run_name from marts.runs where cluster = '{cluster.name}'"
+    assert cluster.read(names).rows() == [(run,)]
+
+
+@built_together
+def test_a_process_that_starts_has_no_gpu_that_another_one_is_on(cluster):
+    cluster.telemetry("n", 1)
+    readings(cluster, "n-0", [])
+    cluster.processes(
+        "n-0",
+        lambda s: [1] if 200 <= s <= 400 else [2] if s >= 500 else [],
+        cluster.every(0, 2000),
+    )
+    for pid, start in ((1, 190), (2, 100)):
+        cluster.add("processes", node="n", pid=pid, start_at=start, last_seen_at=500)
+    yield
+    assert [row[1:3] for row in holds(cluster)] == [("pid 1 on n", 190), ("pid 2 on n", 400)]
+
+
+@pytest.mark.parametrize(
     ("ranks", "held"),
     [
         ([{"gpu_uuid": "n-1"}], ["n-1"]),

@@ -49,12 +49,13 @@ def merged(
     events: pl.DataFrame,
     links: pl.DataFrame,
     allocations: pl.DataFrame,
+    tests: pl.DataFrame,
     findings: pl.DataFrame | None,
 ) -> pl.DataFrame:
     """Return what happened as rows of SCHEMA, the latest first.
 
-    Rows of marts.node_outages, gpu_events, gpu_allocations and findings, of one node; links:
-    `network.link_events`.
+    Rows of marts.node_outages, gpu_events, gpu_allocations, node_tests and findings, of one node;
+    links: `network.link_events`. Results of one test at one time are one row.
     A finding begins with its first evidence, an outage with the first state that reports it.
     """
     names = pl.Series("what", [parts.event_name(row) for row in events.iter_rows(named=True)])
@@ -78,6 +79,16 @@ def merged(
         ).select(
             "start_at", "cluster", "node", "run_key", "run_name", length_s=LENGTH,
             what=pl.format("Run began on {} of its GPUs", "gpus"), source=pl.lit("allocation"),
+        ),
+        tests.group_by("cluster", "node", "event_at", "test", "result").agg(
+            source=pl.col("source").first(),
+            gpus=pl.col("gpu_indices").unique().sort().str.join(", ").str.strip_prefix(", "),
+            reason=pl.col("message").drop_nulls().first(),
+        ).select(
+            "cluster", "node", "source", "reason", start_at="event_at",
+            what=pl.format("Test {}: {}{}", "result", "test", pl.when(pl.col("gpus") != "").then(
+                pl.format(" (GPU {})", "gpus")
+            ).otherwise(pl.lit(""))),
         ),
     ]  # fmt: skip
     if findings is not None:
