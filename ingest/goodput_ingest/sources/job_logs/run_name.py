@@ -1,6 +1,7 @@
 """The run of a log: from its text before the first event, else from the file's name.
 
-The first of these that is there:
+The file's name alone for the output that `goodput run` keeps (`NAME.out.log`); else the first of
+these that is there:
 
 1. Slurm's job id in the text, in its first 64 KiB and up to the line of the first event:
    `SLURM_JOB_ID=14` (or `SLURM_JOBID`) as in a dump of the environment, `slurmstepd: error: *** JOB
@@ -47,6 +48,7 @@ JOB_IN_NAME = tuple(  # Slurm's %j, or %A_%a of an array
         rf"^(?!(?:.*[-_.])?(?:{TASKS})s?-\d+\.)(?:.*-)?([1-9]\d?(?:_\d{{1,9}})?)\.(?:out|err)$",
     )
 )
+OF_GOODPUT_RUN = ".out.log"
 ENDINGS = re.compile(r"(?:\.(?:out|err|log|txt|jsonl|json|gz))+$")
 
 
@@ -73,6 +75,8 @@ class RunName:
             self._in_text = job_in_text(self._head) or self._in_text
             self._is_open = first_event is None and len(self._head) < files.HEAD_BYTES
             self._wandb = _first(WANDB, self._head) or self._wandb
+        if self._file_name.endswith(OF_GOODPUT_RUN):  # its job events have this name
+            return printable(ENDINGS.sub("", self._file_name), RUN_ID_MAX_CHARS)
         if self._in_text is not None:
             return self._in_text
         if self._said is not None:

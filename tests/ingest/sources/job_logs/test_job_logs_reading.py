@@ -57,6 +57,7 @@ def read(store, folder, text, options=BERLIN):
         ("wandb: Syncing run brisk-sun-7\n", "slurm-4711.out", "4711"),
         ("wandb: Syncing run brisk-sun-7\n", "train.log", "brisk-sun-7"),
         ("SLURM_JOB_ID=4711\nwandb: Syncing run brisk-sun-7\n", "x.log", "4711"),
+        ("SLURM_JOB_ID=4711\nwandb: Syncing run brisk-sun-7\n", "train-7.out.log", "train-7"),
         ("", "slurm-4711.out", "4711"),
         ("", "pretrain-4711_3.out.gz", "4711_3"),
         ("", "slurm-14_3.out.1", "14_3"),
