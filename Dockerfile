@@ -1,7 +1,10 @@
 # The dashboard with its database in /var/lib/goodput: see docs/operate.md.
-FROM python:3.13-slim AS build
+# To build the same image again, name the base by its digest: --build-arg BASE=python:3.13-slim@sha256:...
+ARG BASE=python:3.13-slim
+FROM ${BASE} AS build
+RUN pip install --no-cache-dir uv==0.13.9
 WORKDIR /src
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml uv.lock README.md LICENSE ./
 COPY app app
 COPY ingest ingest
 COPY queries queries
@@ -9,24 +12,32 @@ COPY sample_data sample_data
 COPY docs docs
 # extras such as lake or ray, separated by commas
 ARG EXTRAS=""
-RUN python -m venv /opt/goodput && /opt/goodput/bin/pip install --no-cache-dir ".${EXTRAS:+[$EXTRAS]}"
+# the versions of uv.lock, their hashes checked; compiled, since the root file system may be read-only
+ENV UV_PROJECT_ENVIRONMENT=/opt/goodput UV_PYTHON_DOWNLOADS=never
+SHELL ["/bin/bash", "-c"]
+RUN uv sync --locked --no-cache --no-default-groups --no-editable --compile-bytecode --link-mode copy \
+    ${EXTRAS:+--extra ${EXTRAS//,/ --extra }}
 
-FROM python:3.13-slim
+FROM ${BASE}
+LABEL org.opencontainers.image.title="Goodput" \
+    org.opencontainers.image.description="Where every GPU-hour of a cluster went" \
+    org.opencontainers.image.licenses="Apache-2.0"
 # a build of the ledger allocates many small pieces: jemalloc takes less time for them
 # versions are not pinned, since Debian keeps no older ones
 # hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install -y --no-install-recommends libjemalloc2 \
     && rm -rf /var/lib/apt/lists/* \
-    && useradd --system --uid 10001 --user-group --create-home --home-dir /var/lib/goodput goodput
+    && groupadd --gid 10001 goodput \
+    && useradd --uid 10001 --gid 10001 --create-home --home-dir /var/lib/goodput goodput
 COPY --from=build /opt/goodput /opt/goodput
 # freed memory returns to the system after ten seconds, as in deploy/systemd/goodput.service
 ENV PATH=/opt/goodput/bin:$PATH \
     LD_PRELOAD=libjemalloc.so.2 \
     _RJEM_MALLOC_CONF=background_thread:true,dirty_decay_ms:10000,muzzy_decay_ms:10000 \
     DUCKDB_JE_MALLOC_CONF=background_thread:true,dirty_decay_ms:10000,muzzy_decay_ms:10000
-# goodput; a number, so that a host can tell that it is not root
-USER 10001
+# goodput; numbers, so that a host can tell that it is not root
+USER 10001:10001
 WORKDIR /var/lib/goodput
 VOLUME /var/lib/goodput
 EXPOSE 8501

@@ -52,10 +52,10 @@ def test_the_image_serves_on_the_port_that_its_health_check_asks():
 
 
 def test_the_image_does_not_run_as_root_and_preloads_jemalloc():
-    user = re.search(r"^USER (\d+)$", DOCKERFILE, re.MULTILINE)
+    user = re.search(r"^USER (\d+):(\d+)$", DOCKERFILE, re.MULTILINE)
 
     assert user is not None
-    assert f"--uid {user[1]} " in DOCKERFILE
+    assert f"--uid {user[1]} --gid {user[2]} " in DOCKERFILE
     assert "libjemalloc2" in DOCKERFILE
     assert "LD_PRELOAD=libjemalloc.so.2" in DOCKERFILE
     assert re.search(r"^HEALTHCHECK .*/healthz", DOCKERFILE, re.MULTILINE)

@@ -1,0 +1,238 @@
+"""What Helm renders: objects that Kubernetes accepts, settings that Goodput reads."""
+
+import re
+import tomllib
+
+import pytest
+from tests.helm_chart.rendered import (
+    ALL,
+    LEAST,
+    ROOT,
+    SIGN_IN,
+    USER,
+    helm,
+    of_kind,
+    pods,
+    rendered,
+    server,
+    settings_of,
+    template,
+)
+
+from goodput_app import settings as goodput_settings
+from goodput_ingest.live.config import collectors
+
+
+def example_of_the_documentation():
+    """Return the values that docs/operate.md shows."""
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    (shown,) = re.findall(
+        r"^```yaml\n(.*?)^```",
+        (ROOT / "docs/operate.md").read_text("utf-8"),
+        re.MULTILINE | re.DOTALL,
+    )
+    return yaml.safe_load(shown)
+
+
+@pytest.mark.parametrize("values", [{}, LEAST, ALL], ids=["default", "least", "all"])
+def test_helm_finds_nothing_wrong_with_the_chart(values):
+    done = helm("lint", "--strict", ".", values=values)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("version", ["1.25", "1.37"])
+@pytest.mark.parametrize("values", [LEAST, ALL], ids=["least", "all"])
+def test_kubernetes_accepts_the_objects(values, version):
+    kubernetes = pytest.importorskip(
+        "kubernetes_validate", reason="the package kubernetes-validate is not installed"
+    )
+    objects = [one for one in rendered(values) if one["kind"] != "ServiceMonitor"]
+
+    assert len(objects) >= 4
+    for one in objects:
+        kubernetes.validate(one, version, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"replicas": 2}, "replicas"),
+        ({"settings": {"db": "goodput.duckdb"}}, "settings"),
+        ({"persistence": {"size": "much"}}, "size"),
+        ({"image": {"repository": ""}}, "the project publishes no image"),
+        ({"insecure": False}, "nobody signs in"),
+        ({"settings": "= 1"}, "this is not TOML"),
+        ({"ingress": {"enabled": True}}, "public_url"),
+        ({"collector": {"enabled": True}}, "no url under [lake]"),
+        ({"networkPolicy": {"from": [{}]}}, "from"),
+        ({"settings": SIGN_IN}, "other pods could claim any name"),
+        (
+            {**ALL, "settings": SIGN_IN.replace("goodput.goodput.svc", "x")},
+            'add "goodput.goodput',
+        ),
+        ({**ALL, "serviceMonitor": {"enabled": True}}, "tokenSecret"),
+    ],
+)
+def test_values_that_cannot_work_are_refused_with_a_sentence(changed, sentence):
+    done = template(LEAST | changed)
+
+    assert done.returncode != 0
+    assert sentence in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (LEAST, {"goodput": ["prometheus", "kubernetes"]}),
+        (ALL, {"goodput": [], "goodput-collector": ["nvml"]}),
+    ],
+    ids=["least", "all"],
+)
+def test_settings_are_those_that_goodput_reads(values, expected, tmp_path):
+    polled = {}
+    for name, text in settings_of(values).items():
+        (tmp_path / "goodput.toml").write_text(text, encoding="utf-8")
+        found = goodput_settings.read(tmp_path / "goodput.toml")
+        polled[name] = [one.reads for one in collectors(found.collect)]
+        if values is ALL:
+            assert (found.lake.url, found.lake.cluster) == ("s3://metrics/goodput", "west")
+
+    assert polled == expected
+    assert settings_of(ALL)["goodput"] == SIGN_IN
+
+
+def test_values_of_the_documentation_are_of_a_server_that_people_sign_in_to(tmp_path):
+    values = example_of_the_documentation()
+    (tmp_path / "goodput.toml").write_text(values["settings"], encoding="utf-8")
+    found = goodput_settings.read(tmp_path / "goodput.toml")
+
+    assert server(values)["args"][-1] != "--insecure"
+    assert found.access.sign_in == "oidc"
+    (rule,) = of_kind("Ingress", values)["spec"]["rules"]
+    assert f"https://{rule['host']}" == found.public_url
+
+
+def test_pods_have_no_privilege_and_no_token_of_kubernetes():
+    found = pods(ALL)
+
+    assert len(found) == 2
+    for pod in found:
+        assert pod["automountServiceAccountToken"] is False
+        assert pod["enableServiceLinks"] is False
+        assert "hostNetwork" not in pod
+        context = pod["securityContext"]
+        assert context["runAsNonRoot"] is True
+        assert {context[key] for key in ("runAsUser", "runAsGroup", "fsGroup")} == {USER}
+        assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+        for container in [*pod.get("initContainers", ()), *pod["containers"]]:
+            assert container["securityContext"] == {
+                "allowPrivilegeEscalation": False,
+                "readOnlyRootFilesystem": True,
+                "capabilities": {"drop": ["ALL"]},
+            }
+            writable = {one["mountPath"] for one in container["volumeMounts"]} - {"/etc/goodput"}
+            assert {"/tmp", "/var/lib/goodput"} <= writable  # noqa: S108 -- in the container
+            assert container["workingDir"] == "/var/lib/goodput"
+            assert container["resources"]["limits"]["memory"]
+    assert pods(LEAST)[0].get("hostPID") is None
+
+
+def test_user_and_version_are_those_of_the_image():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+    assert f"\nUSER {USER}:{USER}\n" in (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    assert server(LEAST)["image"] == f"registry.example.org/goodput:{project['version']}"
+
+
+def test_one_process_writes_the_database_and_its_claim_outlives_the_release():
+    spec = of_kind("Deployment", LEAST)["spec"]
+    claim = of_kind("PersistentVolumeClaim", LEAST)
+
+    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+    assert claim["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+    assert claim["spec"]["accessModes"] == ["ReadWriteOnce"]
+
+
+def test_an_existing_claim_is_used_as_it_is():
+    values = LEAST | {"persistence": {"existingClaim": "mine"}}
+    volumes = pods(values)[0]["volumes"]
+
+    assert of_kind("PersistentVolumeClaim", values) is None
+    assert {"claimName": "mine"} in [one.get("persistentVolumeClaim") for one in volumes]
+
+
+def test_probes_ask_healthz_and_leave_half_an_hour_to_migrations():
+    container = server(LEAST)
+    (port,) = container["ports"]
+    probes = [container[f"{name}Probe"] for name in ("startup", "readiness", "liveness")]
+
+    assert f"--port={port['containerPort']}" in container["args"]
+    assert [one["httpGet"] for one in probes] == [{"path": "/healthz", "port": port["name"]}] * 3
+    assert probes[0]["periodSeconds"] * probes[0]["failureThreshold"] == 1800
+    assert probes[2]["periodSeconds"] * probes[2]["failureThreshold"] == 300
+
+
+def test_a_change_of_the_settings_starts_another_pod():
+    def checksum(values):
+        return of_kind("Deployment", values)["spec"]["template"]["metadata"]["annotations"]
+
+    assert checksum(LEAST) != checksum(LEAST | {"settings": "[serve]"})
+
+
+def test_secrets_become_environment_variables_of_both():
+    found = [one for pod in pods(ALL) for one in pod["containers"]]
+
+    expected = [{"secretRef": {"name": "goodput"}}, {"secretRef": {"name": "lake"}}]
+    assert [one["envFrom"] for one in found] == [expected, expected]
+
+
+def test_a_database_of_a_lake_is_made_before_it_is_served():
+    (pod, _) = pods(ALL)
+
+    assert [one["args"] for one in pod["initContainers"]] == [["goodput", "build"]]
+    assert "initContainers" not in pods(LEAST)[0]
+
+
+def test_the_ingress_has_host_and_path_of_the_settings():
+    ingress = of_kind("Ingress", ALL)["spec"]
+    oidc = """
+[access]
+sign_in = "oidc"
+default_role = "viewer"
+[access.oidc]
+issuer = "https://id.example.org"
+client_id = "goodput"
+client_secret_env = "A"
+cookie_secret_env = "B"
+redirect_uri = "https://hpc.example.org:8443/goodput/oauth2callback"
+"""
+    signing_in = {**LEAST, "insecure": False, "settings": oidc, "ingress": {"enabled": True}}
+
+    assert ingress["tls"] == [{"hosts": ["hpc.example.org"], "secretName": "t"}]
+    assert ingress["rules"] == of_kind("Ingress", signing_in)["spec"]["rules"]
+    (path,) = ingress["rules"][0]["http"]["paths"]
+    assert (ingress["rules"][0]["host"], path["path"]) == ("hpc.example.org", "/goodput")
+    assert path["backend"]["service"] == {"name": "goodput", "port": {"name": "http"}}
+
+
+def test_prometheus_sends_the_token_to_a_name_that_the_server_answers():
+    monitor = of_kind("ServiceMonitor", ALL)
+    (endpoint,) = monitor["spec"]["endpoints"]
+    service = of_kind("Service", ALL)
+
+    labels = monitor["spec"]["selector"]["matchLabels"]
+    assert labels.items() <= service["metadata"]["labels"].items()
+    assert service["metadata"]["labels"][monitor["spec"]["jobLabel"]] == "goodput"
+    assert endpoint["port"] == service["spec"]["ports"][0]["name"]
+    assert endpoint["relabelings"][0]["replacement"] == "goodput.goodput.svc:8501"
+    assert endpoint["authorization"]["credentials"] == ALL["serviceMonitor"]["tokenSecret"]
+
+
+def test_a_network_policy_without_peers_lets_nobody_in():
+    closed = of_kind("NetworkPolicy", LEAST | {"networkPolicy": {"enabled": True}})["spec"]
+    opened = of_kind("NetworkPolicy", ALL)["spec"]
+
+    assert closed["policyTypes"] == ["Ingress"]
+    assert "ingress" not in closed
+    assert [rule["from"] for rule in opened["ingress"]] == [[{"namespaceSelector": {}}]]
