@@ -60,3 +60,15 @@ def test_facts_that_no_file_gave_are_named_with_the_lines_that_add_them(store, t
 
     loaded(store, "tariffs", tmp_path / "tariffs.csv", "price_per_kwh\n0.20\n")
     assert [what for what, *_ in site_findings("one.duckdb", store)] == ["node states"]
+
+
+def test_gpu_metrics_of_no_catalogue_are_named_with_the_row_that_adds_one(store, tmp_path):
+    series = 'DCGM_FI_DEV_{name}{{UUID="GPU-1",Hostname="n1"}} 5 1787234400000\n'
+    loaded(store, "rates", tmp_path / "rates.csv", "price_per_gpu_h\n3\n")
+    scrape = "".join(series.format(name=name) for name in ("GPU_UTIL", "ACME_FAN"))
+    loaded(store, "dcgm", tmp_path / "scrape.prom", scrape)
+
+    (said,) = (row for row in site_findings("one.duckdb", store) if row[0] == "GPU metrics")
+
+    assert said[2].endswith("no page draws them: DCGM_FI_DEV_ACME_FAN")
+    assert said[3].endswith("DCGM_FI_DEV_ACME_FAN,DCGM,gpu_busy_ratio,0.01,gauge,0,1,none")

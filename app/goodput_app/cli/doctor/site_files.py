@@ -1,7 +1,8 @@
-"""Part of `goodput doctor`: the facts that only a site's own files give, with the lines of one."""
+"""Part of `goodput doctor`: what only a site's own files say, with the lines of one."""
 
 from collections.abc import Iterator
 
+from goodput_messages.printable import printable
 from goodput_queries.database import Store
 
 Finding = tuple[str, str, str, str]  # as in doctor.py: what, status, found, next
@@ -29,6 +30,10 @@ FACTS = (  # what, its raw table, what is unknown without it, the lines that add
 )
 
 
+METRIC_ROW = "{},{},gpu_busy_ratio,0.01,gauge,0,1,none"
+METRICS_SHOWN = 3
+
+
 def site_findings(db: str, store: Store | None) -> Iterator[Finding]:  # noqa: ARG001 -- as others
     """Yield what no file of the site said; nothing where nothing was ingested at all."""
     if store is None or store.read("select count(*) = 0 from state.ingested").item():
@@ -36,3 +41,24 @@ def site_findings(db: str, store: Store | None) -> Iterator[Finding]:  # noqa: A
     for what, table, found, line in FACTS:
         if store.read(f"select count(*) = 0 from raw.{table}").item():
             yield what, "missing", found, line
+    yield from _unknown_metrics(store)
+
+
+def _unknown_metrics(store: Store) -> Iterator[Finding]:
+    """Yield which GPU metrics no catalogue has, with the row of a site's own that adds one."""
+    names = store.read(
+        """select metric from raw.gpu_samples_other
+        anti join reference.other_gpu_metrics using (metric)
+        group by metric order by count(*) desc, metric"""
+    )["metric"].to_list()
+    if not names:
+        return
+    first, more = printable(names[0]), len(names) - METRICS_SHOWN
+    shown = ", ".join(map(printable, names[:METRICS_SHOWN])) + (f" and {more} more" * (more > 0))
+    found = f"kept under the exporter's names, no page draws them: {shown}"
+    row = METRIC_ROW.format(first, first.partition("_")[0])
+    line = (
+        "# exporters/catalogue.csv in the folder of [plugins], with your metric, scale and range:\n"
+        f"raw_name,vendor,metric,scale,kind,low,high,on_mig\n{row}"
+    )
+    yield "GPU metrics", "missing", found, line
