@@ -21,10 +21,7 @@ held as (
         holds.cluster,
         holds.node,
         holds.gpu_uuid,
-        units.unit,
-        units.gpu_model,
-        units.mig_profile,
-        units.share_ratio,
+        units.* exclude (gpu_uuid, gpu_instance),
         in_place(holds.cluster, holds.node, holds.gpu_uuid, units.gpu_model) as is_in_place,
         scope_start(holds.start_ms) as start_ms,
         scope_end(coalesce(holds.end_ms, forever_ms())) as end_ms

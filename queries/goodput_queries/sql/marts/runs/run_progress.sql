@@ -75,10 +75,7 @@ select
     attempts.interruptions,
     steps.last_retained_step,
     steps.rolled_back_s,
-    ratios.goodput_since_restart_ratio,
-    ratios.goodput_1d_ratio,
-    ratios.goodput_3d_ratio,
-    ratios.goodput_5d_ratio
+    ratios.* exclude (run_key)
 from attempts
 left join steps using (run_key)
 left join ratios using (run_key)
