@@ -8,7 +8,6 @@
 -- start_ms, end_ms: first and last of it in the hour
 -- from_ms, until_ms: of the segment or stretch that it is in; of a node those of the first and last
 -- is_amount: it is not the whole of [from_ms, until_ms), but gpu_ms of it; of a node null
--- gpu_ms: milliseconds of a whole GPU
 with gpu_hours as not materialized (
     select
         cluster, node, gpu_uuid, gpu_instance, gpu_model, mig_profile, job_run_key, attempt_key,

@@ -9,7 +9,6 @@
 -- job_run_key, run_key, run_id, team, user_name, partition: of who held it; null: no job run
 -- start_ms, end_ms: cut at the window
 -- engines: that share it
--- gpu_ms: milliseconds of a whole GPU
 -- cost: null where the rate card has no price
 -- energy_j: mean power of ten minutes x gpu_ms, of the time with readings; measured_ms: of gpu_ms, with a power reading
 with maps as (
