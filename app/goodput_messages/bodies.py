@@ -4,18 +4,12 @@ Names of jobs and nodes are of others. They are in fields that their receivers d
 (`plain_text` of Slack, `TextRun` of adaptive cards), and in Slack's preview they are escaped.
 """
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from goodput_messages.message import FINDINGS_SHOWN, headline, lines, more, plain
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from goodput_messages.message import Message, Notice
+from goodput_messages.message import FINDINGS_SHOWN, Message, Notice, headline, lines, more, plain
 
 SCHEMA = "goodput.findings/1"
 CARD_SCHEMA = "http://adaptivecards.io/schemas/adaptive-card.json"

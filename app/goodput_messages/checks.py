@@ -1,7 +1,5 @@
 """Checks that settings of deliveries share: secrets by name, addresses, URLs, lists of names."""
 
-from __future__ import annotations
-
 import os
 from email.headerregistry import Address
 from email.policy import SMTP

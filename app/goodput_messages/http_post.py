@@ -4,8 +4,6 @@ The signature is that of Standard Webhooks (https://www.standardwebhooks.com): H
 `id.timestamp.body`; a secret that begins with `whsec_` is base64, any other is taken as it stands.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import binascii
@@ -15,7 +13,7 @@ import hmac
 import os
 import ssl
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from datetime import datetime
 from urllib.parse import urlsplit
 
 import httpx
@@ -23,9 +21,6 @@ import httpx
 from goodput_messages.printable import printable
 from goodput_messages.retries import NotSentError, tls_error, trusted
 from goodput_queries.errors import GoodputError
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 ANSWER_READ_BYTES = 4096
 SAID_MAX_CHARS = 200

@@ -1,26 +1,20 @@
 """Mail through an SMTP server: the message, and handing it over once to each recipient."""
 
-from __future__ import annotations
-
 import contextlib
 import smtplib
 import socket
 import ssl
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
-from typing import TYPE_CHECKING
 
 from goodput_messages.checks import mailbox
 from goodput_messages.printable import printable
 from goodput_messages.retries import NotSentError, tls_error, trusted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from datetime import datetime
-
-    from goodput_messages.settings import MailSettings
+from goodput_messages.settings import MailSettings
 
 TYPES = {
     "csv": ("text", "csv"),

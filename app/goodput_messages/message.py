@@ -1,7 +1,5 @@
 """What a notification says: the findings of one message, and their words for people."""
 
-from __future__ import annotations
-
 import hashlib
 from datetime import UTC, datetime
 from typing import Literal

@@ -4,25 +4,19 @@ A message is written in the transaction that decides on it and marked once it is
 that ends in between leaves it to the next one, which sends it again under the same identity.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+import duckdb
 import msgspec
 import polars as pl
 
 from goodput_messages.message import Event, Message, Notice
 from goodput_queries.catalog import models
 from goodput_queries.evidence import load
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    import duckdb
-
-    from goodput_queries.storage.database_file import DatabaseFile, Reader
+from goodput_queries.storage.database_file import DatabaseFile, Reader
 
 DAY = timedelta(days=1)
 KEPT = timedelta(days=30)  # what was sent before is deleted

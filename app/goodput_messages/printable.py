@@ -1,7 +1,5 @@
 """Untrusted text made harmless for terminals, logs and headers."""
 
-from __future__ import annotations
-
 
 def printable(text: str) -> str:
     """Return text that moves no cursor and rings no bell: names in job logs are not ours."""

@@ -1,7 +1,5 @@
 """Sends with retries: transient failures are repeated with back-off, permanent ones are not."""
 
-from __future__ import annotations
-
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass

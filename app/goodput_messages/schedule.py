@@ -1,19 +1,13 @@
 """When something is sent: in the background of a server, and at a time of day."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import threading
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, time, timedelta
+from zoneinfo import ZoneInfo
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import time
-    from zoneinfo import ZoneInfo
-
-    from goodput_queries.storage.database_file import DatabaseFile
+from goodput_queries.storage.database_file import DatabaseFile
 
 log = logging.getLogger(__name__)
 

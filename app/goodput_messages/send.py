@@ -1,24 +1,17 @@
 """Hands one message over to its target; raises NotSentError where it is not taken."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable
 from dataclasses import replace
+from datetime import datetime
 from html import escape
-from typing import TYPE_CHECKING
 
 from goodput_messages import bodies, http_post, mail
 from goodput_messages.mail import Letter
 from goodput_messages.message import FINDINGS_SHOWN, Message, Notice, headline, lines, more
-from goodput_messages.targets import Alertmanager, HttpTarget, Mail, Owner
+from goodput_messages.settings import MailSettings
+from goodput_messages.targets import Alertmanager, AnyTarget, HttpTarget, Mail, Owner
 from goodput_queries.catalog.rules import SEVERITIES
 from goodput_queries.errors import GoodputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
-
-    from goodput_messages.settings import MailSettings
-    from goodput_messages.targets import AnyTarget
 
 ALERTS_PATH = "/api/v2/alerts"
 TEST_TITLE = "Test of a notification"

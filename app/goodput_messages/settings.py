@@ -3,8 +3,6 @@
 Secrets never stand in goodput.toml: `*_env` names an environment variable, `*_file` a file.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import msgspec

@@ -3,11 +3,10 @@
 Secrets never stand in goodput.toml: `*_env` names an environment variable, `*_file` a file.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import msgspec
 
@@ -26,9 +25,6 @@ from goodput_messages.message import FORMER_SEVERITIES
 from goodput_messages.settings import MailSettings
 from goodput_queries.catalog.rules import SEVERITIES
 from goodput_queries.errors import GoodputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 SECTION = "notify"
 SENT = SEVERITIES[:2]  # of a note nobody is notified

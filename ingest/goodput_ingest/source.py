@@ -11,7 +11,15 @@ from goodput_ingest.formats.files import Part
 from goodput_queries.evidence.batch import Batch, Reject
 from goodput_queries.evidence.plausible import EARLIEST
 
-__all__ = ["Batch", "ContinuedSource", "LiveSource", "ReadOptions", "Reject", "Source"]
+__all__ = [
+    "Batch",
+    "ContinuedSource",
+    "LiveSource",
+    "ReadOptions",
+    "RecordedFile",
+    "Reject",
+    "Source",
+]
 
 
 @dataclass(frozen=True)
@@ -54,6 +62,15 @@ class Source(Protocol):
 
     def extract(self) -> Iterator[Batch]:
         """Yield the file's rows, part by part."""
+
+
+class RecordedFile:
+    """A file and the options of its ingest, as most recorded sources take them."""
+
+    def __init__(self, path: Path, options: ReadOptions) -> None:
+        """Take the file and the options."""
+        self.path = path
+        self.options = options
 
 
 @runtime_checkable

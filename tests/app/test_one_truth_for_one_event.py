@@ -213,7 +213,6 @@ SUMS = (  # what adds up the waste of a scope in another way: milliseconds and c
     "select sum(gpu_ms), sum(cost) from marts.ledger_by_category where kind = 'badput'",
     "select sum(gpu_ms), sum(cost) from marts.waste_by_team",
     "select sum(wasted_ms), sum(wasted_cost) from marts.nodes",
-    "select sum(wasted_ms), sum(wasted_cost) from marts.goodput_over_time",
 )
 
 

@@ -4,8 +4,6 @@ A page is a red filled octagon, a ticket an amber outlined triangle, a note a sl
 alone say nothing: the word stands beside the mark.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import polars as pl

@@ -1,36 +1,27 @@
 """Notifications in the background of `goodput serve`: decide, write, send, mark, repeat."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
 
 from goodput_app.notify import occurrences
-from goodput_app.notify.plan import OWN_SOURCE, due
+from goodput_app.notify.plan import OWN_SOURCE, Changes, due
 from goodput_ingest.live import status as live_status
 from goodput_ingest.live.status import Status
 from goodput_messages import outbox
-from goodput_messages.retries import attempt, back_off_s
+from goodput_messages.outbox import Pending
+from goodput_messages.retries import Sent, attempt, back_off_s
 from goodput_messages.schedule import in_background
 from goodput_messages.send import send, send_again
-from goodput_messages.targets import Alertmanager
+from goodput_messages.settings import MailSettings
+from goodput_messages.targets import Alertmanager, AnyTarget
+from goodput_queries.database import LocalStore, Store
 from goodput_queries.errors import GoodputError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
-
-    from goodput_app.notify.plan import Changes
-    from goodput_messages.outbox import Pending
-    from goodput_messages.retries import Sent
-    from goodput_messages.settings import MailSettings
-    from goodput_messages.targets import AnyTarget
-    from goodput_queries.database import LocalStore, Store
 
 log = logging.getLogger(__name__)
 

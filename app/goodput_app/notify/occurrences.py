@@ -1,27 +1,20 @@
 """Findings of a database that are open now, and those that each target was sent."""
 
-from __future__ import annotations
-
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
 
 import msgspec
 import polars as pl
 
-from goodput_app.notify.plan import Occurrence, Seen
+from goodput_app.notify.plan import Changes, Occurrence, Seen
 from goodput_messages import outbox
 from goodput_messages.message import Notice, finding_url
 from goodput_messages.outbox import AT, epoch_ms, naive_utc, utc_at
 from goodput_queries.catalog import models
+from goodput_queries.database import LocalStore, Store
 from goodput_queries.evidence import load
 from goodput_queries.scope import Scope
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
-
-    from goodput_app.notify.plan import Changes
-    from goodput_queries.database import LocalStore, Store
 
 WINDOW_MS = 24 * 3_600_000  # findings of the last day
 LIVE_MS = 3_600_000  # evidence that ends earlier says nothing of now

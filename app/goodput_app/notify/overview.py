@@ -1,20 +1,15 @@
 """How notifications fare: each target with its last message, and messages that wait."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import polars as pl
 
 from goodput_messages import outbox
 from goodput_messages.message import headline
+from goodput_messages.targets import AnyTarget
 from goodput_queries.catalog.rules import SEVERITIES
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from goodput_messages.targets import AnyTarget
-    from goodput_queries.database import Store
+from goodput_queries.database import Store
 
 AT = pl.Datetime("us")
 RECEIVERS: dict[str, Any] = {

@@ -9,18 +9,12 @@ What people acknowledged is not repeated; what they dismissed is not mentioned a
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
-from goodput_messages.message import Message, Notice, message
-from goodput_messages.targets import Alertmanager, Owner
+from goodput_messages.message import Event, Message, Notice, message
+from goodput_messages.targets import Alertmanager, Owner, Target
 from goodput_queries.catalog.rules import SEVERITIES
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
-    from goodput_messages.message import Event
-    from goodput_messages.targets import Target
 
 FAILING_RULE, OWN_SOURCE = "source_failing", "notify"
 DISMISSED = "dismissed"

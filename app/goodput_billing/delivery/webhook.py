@@ -10,17 +10,13 @@
 See `http_post` for the signature.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from goodput_billing.delivery.archive import PastStatement
 from goodput_billing.statement.statement import Statement
-
-if TYPE_CHECKING:
-    from goodput_billing.delivery.archive import PastStatement
 
 ACCOUNTS_MOST = 10_000
 LOSSES_MOST = 10

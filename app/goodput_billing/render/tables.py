@@ -6,9 +6,7 @@ from typing import Any
 import polars as pl
 
 from goodput_billing.render.adjustments_table import adjustments
-from goodput_billing.render.energy_table import energy
-from goodput_billing.render.idle_table import executing_idle
-from goodput_billing.render.token_table import served, tokens
+from goodput_billing.render.use_tables import energy, executing_idle, served, tokens
 from goodput_billing.render.wording import (
     NONE,
     UNKNOWN,

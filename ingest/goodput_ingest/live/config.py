@@ -8,12 +8,14 @@ The keys of a table are the fields of the source's class. Secrets are never amon
 from the environment or a file, whose name is (`password_env`, `token_file`).
 """
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import Meta
 
 from goodput_ingest.live.tail import Tail
 from goodput_ingest.source import LiveSource
@@ -42,12 +44,14 @@ NAMES = tuple(dict.fromkeys([*LIVE, *FOLLOWED]))
 SECRETS = frozenset({"password", "token", "secret", "api_key", "bearer_token"})
 ABOVE_ZERO = frozenset({"interval_s", "timeout_s", "sample_s", "window_s", "overlap_s", "parallel"})
 INTERVAL_MIN_S = 0.1
+FLOAT_MAX = 1e300  # beyond it is infinity
 
 
 class _Setting(NamedTuple):
-    convert: Callable[[object], Any]
+    kind: Any  # as `msgspec.convert` takes it
     words: str  # what is expected
     is_needed: bool
+    is_path: bool
 
 
 @dataclass(frozen=True)
@@ -129,10 +133,10 @@ def _settable(kind: Any) -> dict[str, _Setting]:
     hints = get_type_hints(kind)
     found = {}
     for one in fields(kind):
-        convert, words = _expected(hints[one.name])
-        if one.init and not one.name.startswith("_") and convert is not None:
+        value, words = _expected(hints[one.name])
+        if one.init and not one.name.startswith("_") and value is not None:
             is_needed = one.default is MISSING and one.default_factory is MISSING
-            found[one.name] = _Setting(convert, words, is_needed)
+            found[one.name] = _Setting(value, words, is_needed, "path" in words)
     return found
 
 
@@ -143,73 +147,36 @@ def _value(where: str, key: str, value: object, known: Mapping[str, _Setting]) -
             "or the file that has it (password_env, password_file, token_env, token_file)."
         )
     if key not in known:
-        raise IngestError(f"{where}: there is no setting {key!r}; known: {', '.join(known)}.")
+        names = sorted(known, key=lambda name: not known[name].is_needed)  # stable
+        raise IngestError(f"{where}: there is no setting {key!r}; known: {', '.join(names)}.")
     words = known[key].words
     try:
-        found = known[key].convert(value)
-    except ValueError:
+        found = msgspec.convert(value, known[key].kind)
+    except msgspec.ValidationError:
         raise IngestError(f"{where}: {key!r} is {value!r}, expected {words}.") from None
     if key in ABOVE_ZERO and found <= 0:
         raise IngestError(f"{where}: {key!r} is {value!r}, expected {words} above 0.")
     if key == "interval_s" and found < INTERVAL_MIN_S:
         raise IngestError(f"{where}: {key!r} is {value!r}, expected {INTERVAL_MIN_S} or more.")
-    return found
+    return Path(found) if known[key].is_path else found
 
 
-def _expected(hint: Any) -> tuple[Callable[[object], Any] | None, str]:
-    """Return what reads a field's value and the words for it; None: not for a settings file."""
+def _expected(hint: Any) -> tuple[Any, str]:
+    """Return the type that a field's value must have, and its words; None: no setting."""
     if get_origin(hint) is UnionType:  # of a type and None
         hint, _ = get_args(hint)
     if get_origin(hint) is Literal:
-        choices = get_args(hint)
-        return lambda value: _one_of(value, choices), f"one of {', '.join(choices)}"
+        return hint, f"one of {', '.join(get_args(hint))}"
     return _KINDS.get(hint, (None, ""))
 
 
-def _text(value: object) -> str:
-    if not isinstance(value, str) or not value:
-        raise ValueError
-    return value
-
-
-def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ValueError
-    if not math.isfinite(value) or value < 0:
-        raise ValueError
-    return float(value)
-
-
-def _whole_number(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError
-    return value
-
-
-def _flag(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError
-    return value
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise ValueError
-    return tuple(_text(one) for one in value)
-
-
-def _one_of(value: object, choices: Sequence[str]) -> str:
-    if value not in choices:
-        raise ValueError
-    return str(value)
-
-
-_KINDS: dict[Any, tuple[Callable[[object], Any], str]] = {  # by the type of the field
-    str: (_text, "a text in quotes"),
-    float: (_number, "a number"),
-    int: (_whole_number, "a whole number"),
-    bool: (_flag, "true or false"),
-    Sequence[str]: (_texts, 'texts in brackets, as ["a", "b"]'),
-    tuple[str, ...]: (_texts, 'texts in brackets, as ["a", "b"]'),
-    Path: (lambda value: Path(_text(value)), "a path in quotes"),
+_Text = Annotated[str, Meta(min_length=1)]
+_KINDS: dict[Any, tuple[Any, str]] = {  # by the type of the field
+    str: (_Text, "a text in quotes"),
+    float: (Annotated[float, Meta(ge=0, le=FLOAT_MAX)], "a number"),
+    int: (Annotated[int, Meta(ge=0)], "a whole number"),
+    bool: (bool, "true or false"),
+    Sequence[str]: (tuple[_Text, ...], 'texts in brackets, as ["a", "b"]'),
+    tuple[str, ...]: (tuple[_Text, ...], 'texts in brackets, as ["a", "b"]'),
+    Path: (_Text, "a path in quotes"),
 }

@@ -10,8 +10,6 @@ on either side leaves no gap that the source can backfill, and no duplicates.
     collection.stop(timeout_s=5)
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import random
@@ -21,9 +19,10 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from goodput_ingest.live import status
+from goodput_ingest.live.config import Collector
 from goodput_ingest.live.status import Status
 from goodput_ingest.live.store_lease import Stores
 from goodput_ingest.run.plausible_time import PlausibleTime
@@ -31,9 +30,6 @@ from goodput_ingest.run.unexpected import CAUGHT, unexpected
 from goodput_ingest.source import Batch
 from goodput_queries.errors import GoodputError
 from goodput_queries.evidence.plausible import EARLIEST
-
-if TYPE_CHECKING:
-    from goodput_ingest.live.config import Collector
 
 log = logging.getLogger(__name__)
 

@@ -2,27 +2,24 @@
 
 import os
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from goodput_queries.errors import IngestError
 
 
 @dataclass(frozen=True, kw_only=True)
-class Endpoint:
-    """A server with Prometheus's HTTP API (Thanos, Mimir and VictoriaMetrics have it as well).
+class Credentials:
+    """How a server knows us, and we know it.
 
-    url: as `https://prometheus.example:9090`, with the path of a proxy if there is one.
     username with password_env or password_file: basic authentication; token_env or token_file: a
     bearer token. Secrets come from the environment or from files, never from the settings.
     ca_file: certificates that may sign the server's; certificate_file, key_file: our own.
-    tenant: sent as X-Scope-OrgID (Mimir). timeout_s: how long one answer may take in all.
-    matchers: which series of a server for many clusters, as `cluster="a",env="prod"`.
     """
 
-    url: str
     username: str | None = None
     password_env: str | None = None
     password_file: str | None = None
@@ -32,6 +29,22 @@ class Endpoint:
     certificate_file: str | None = None
     key_file: str | None = None
     is_certificate_checked: bool = True
+
+    def credentials(self) -> dict[str, Any]:
+        """Return these settings alone, by name."""
+        return {one.name: getattr(self, one.name) for one in fields(Credentials)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint(Credentials):
+    """A server with Prometheus's HTTP API (Thanos, Mimir and VictoriaMetrics have it as well).
+
+    url: as `https://prometheus.example:9090`, with the path of a proxy if there is one.
+    tenant: sent as X-Scope-OrgID (Mimir). timeout_s: how long one answer may take in all.
+    matchers: which series of a server for many clusters, as `cluster="a",env="prod"`.
+    """
+
+    url: str
     tenant: str | None = None
     timeout_s: float = 60.0
     matchers: str = ""

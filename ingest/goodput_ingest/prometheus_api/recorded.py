@@ -22,7 +22,7 @@ from goodput_ingest.prometheus_api.host_series import parsed_host_rows
 from goodput_ingest.prometheus_api.replicas import without_doubles
 from goodput_ingest.prometheus_api.serving_series import parsed_serving_rows
 from goodput_ingest.serving_metrics import is_serving_metric
-from goodput_ingest.source import Batch, ReadOptions, Reject
+from goodput_ingest.source import Batch, RecordedFile, Reject
 from goodput_queries.errors import IngestError
 
 FILE_MAX_BYTES = 512 * 1024 * 1024  # twenty million points; they are parsed in memory
@@ -66,15 +66,10 @@ def has_answer(head: bytes) -> bool:
     return head.lstrip()[:1] == b"{" and RESULT_TYPE.search(head) is not None
 
 
-class PrometheusRecording:
+class PrometheusRecording(RecordedFile):
     """A file of answers with series of GPU exporters, node_exporter or serving engines."""
 
     name: ClassVar[str] = "prometheus"
-
-    def __init__(self, path: Path, options: ReadOptions) -> None:
-        """Take the file; its series name their GPUs and nodes themselves."""
-        self.path = path
-        self.options = options
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all

@@ -21,7 +21,7 @@ from goodput_ingest.formats.parsed import Parsed
 from goodput_ingest.formats.prometheus_text import exposition
 from goodput_ingest.formats.prometheus_text.series import MARK, KnownSeries
 from goodput_ingest.http_limits import TooLargeAnswerError, body, limited_client, within
-from goodput_ingest.prometheus_api.endpoint import Endpoint
+from goodput_ingest.prometheus_api.endpoint import Credentials, Endpoint
 from goodput_ingest.source import Batch, Reject
 from goodput_queries.errors import IngestError
 
@@ -49,14 +49,13 @@ class Page:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Targets:
+class Targets(Credentials):
     """Exporters that are scraped directly; a subclass says which metrics it reads, and how.
 
     urls: the metrics pages, as `http://gpu-a01:9400/metrics`; a URL without a path means /metrics.
     cluster: what their nodes belong to.
     timeout_s: how long a target may take in all. answer_max_bytes: how much it may send.
     record_to: a file to which each poll is appended, to be read in elsewhere or replayed.
-    Secrets and certificates: see `Endpoint`.
     """
 
     name: ClassVar[str]
@@ -70,15 +69,6 @@ class Targets:
     answer_max_bytes: int = 16 * 1024 * 1024
     parallel: int = 64
     record_to: Path | None = None
-    username: str | None = None
-    password_env: str | None = None
-    password_file: str | None = None
-    token_env: str | None = None
-    token_file: str | None = None
-    ca_file: str | None = None
-    certificate_file: str | None = None
-    key_file: str | None = None
-    is_certificate_checked: bool = True
     _failed: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -253,18 +243,7 @@ class Targets:
         return text
 
     def _endpoint(self, url: str) -> Endpoint:
-        return Endpoint(
-            url=url,
-            username=self.username,
-            password_env=self.password_env,
-            password_file=self.password_file,
-            token_env=self.token_env,
-            token_file=self.token_file,
-            ca_file=self.ca_file,
-            certificate_file=self.certificate_file,
-            key_file=self.key_file,
-            is_certificate_checked=self.is_certificate_checked,
-        )
+        return Endpoint(url=url, **self.credentials())
 
 
 def _by_target(

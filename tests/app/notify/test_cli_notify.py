@@ -9,7 +9,7 @@ from tests.app.command_line import run
 from tests.app.notify.conftest import fail
 from tests.app.receivers import free_port
 
-from goodput_app.cli.doctor.notifications import notification_findings
+from goodput_app.cli.doctor.reports import notification_findings
 from goodput_app.settings import settings
 from goodput_queries.database import LocalStore
 

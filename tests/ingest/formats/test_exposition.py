@@ -34,14 +34,6 @@ def read(text):
     return parse(text.encode() if isinstance(text, str) else text, KnownSeries(KEEP))
 
 
-def test_a_line_is_name_labels_and_value():
-    found = read('# HELP power W\npower{UUID="GPU-a",gpu="0",Hostname="n1"} 642.318000\n')
-
-    labels = {"uuid": "GPU-a", "hostname": "n1"}
-    assert said(found) == [("power", labels, None, 642.318)]
-    assert found.rejects == []
-
-
 @pytest.mark.parametrize(
     ("line", "labels", "value"),
     [

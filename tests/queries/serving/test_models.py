@@ -10,7 +10,7 @@ from pypdfium2 import PdfDocument
 from tests.queries.conftest import START_MS
 from tests.queries.serving.load import GPU_POWER_W, HOUR, PRICE, fleet
 
-from goodput_billing.render import files, token_table
+from goodput_billing.render import files, use_tables
 from goodput_billing.statement.account_measures import SERVED_COLUMNS
 from goodput_billing.statement.one_account import of_account
 from goodput_billing.statement.settings import StatementSettings
@@ -189,7 +189,7 @@ def test_tokens_of_an_account_are_on_its_statement(world, tmp_path):
     assert usage["account_served_cost_per_m_input_tokens"] is None
     assert rows.filter(pl.col("line") == "idle")["account_served_output_tokens"].count() == 0
 
-    shown = token_table.served(of_account(world.store, made, "team")).rows
+    shown = use_tables.served(of_account(world.store, made, "team")).rows
     assert shown == [
         ["team", "604,800", "1,670,400", "12.66", "unknown", "unknown", "6.33", "unknown",
          "unknown"]

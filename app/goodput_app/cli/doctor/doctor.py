@@ -13,8 +13,7 @@ import polars as pl
 from goodput_app import distribution
 from goodput_app.cli.doctor.lake import lake_findings
 from goodput_app.cli.doctor.live_sources import live_findings
-from goodput_app.cli.doctor.notifications import notification_findings
-from goodput_app.cli.doctor.reports import report_findings
+from goodput_app.cli.doctor.reports import notification_findings, report_findings
 from goodput_app.cli.doctor.site_files import site_findings
 from goodput_app.settings import settings
 from goodput_app.text.units import count

@@ -1,4 +1,4 @@
-"""Part of `goodput doctor`: the last delivery of statements, what failed, who answers."""
+"""Part of `goodput doctor`: what was delivered of statements, and who answers of all receivers."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -9,6 +9,7 @@ from goodput_app.settings import Settings, settings, settings_file
 from goodput_billing.delivery.archive import past_statements
 from goodput_billing.delivery.due import LOOKED_BACK_DAYS, last_day
 from goodput_messages import http_post, mail
+from goodput_messages.send import probe as probe_target
 from goodput_queries.errors import GoodputError
 from goodput_queries.storage.opening import IN_MEMORY
 
@@ -62,3 +63,18 @@ def _answer(section: str, probe: Callable[[], str]) -> Finding:
         return section, "ok", f"{probe()} answers", ""
     except GoodputError as error:
         return section, "problem", str(error), f"fix it there, or [{section}] in {settings_file()}"
+
+
+def notification_findings() -> Iterator[Finding]:
+    """Yield whether the server of each [[notify]] target answers; nothing is sent."""
+    try:
+        chosen = settings()
+    except GoodputError:  # said already
+        return
+    for target in chosen.notify:
+        what = f"notify {target.label}"
+        try:
+            yield what, "ok", f"{probe_target(target, chosen.report.mail)} answers", ""
+        except GoodputError as error:
+            fix = f"fix it there, or [[notify]] in {settings_file()}; then goodput notify --test"
+            yield what, "problem", str(error), fix

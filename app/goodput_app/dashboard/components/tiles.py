@@ -1,7 +1,5 @@
 """The numbers at the top of a page, each with its denominator and its definition one hover away."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import polars as pl

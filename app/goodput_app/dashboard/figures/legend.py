@@ -1,11 +1,6 @@
 """A legend below a chart, and room for it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
+import plotly.graph_objects as go
 
 COLUMNS = 3
 ROW_PX = 21

@@ -7,19 +7,15 @@ figure has one offset from UTC, the one at its end, which its axes and hover tex
 the clock of the zone, and where the clock changes within the figure, still a time that is right.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go
 
 from goodput_app.dashboard import theme, time_zone
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 TOOL_BAR_PX = 30  # Plotly draws it over the top of a figure while the pointer is on it
 TOP_AXIS_PX = 34  # of the times above lanes

@@ -17,7 +17,7 @@ from goodput_ingest.formats.prometheus_text.series import KnownSeries
 from goodput_ingest.formats.row_groups import Held
 from goodput_ingest.gpu_metrics import Memory, gpu_rows, is_exporters, labels
 from goodput_ingest.scrapes import recorded
-from goodput_ingest.source import Batch, ReadOptions, Reject
+from goodput_ingest.source import Batch, RecordedFile, Reject
 from goodput_queries.errors import IngestError
 
 SAMPLES: Final = "gpu_samples"
@@ -26,15 +26,10 @@ PART_LINES: Final = 400_000  # what becomes of series is decided once for so man
 NO_ROWS: Final = pl.DataFrame(schema={"gpu_uuid": pl.String})
 
 
-class Dcgm:
+class Dcgm(RecordedFile):
     """A file of scrapes of GPU exporters."""
 
     name: ClassVar[str] = "dcgm"
-
-    def __init__(self, path: Path, options: ReadOptions) -> None:
-        """Take the file, the cluster, and where the file does not say them the time and node."""
-        self.path = path
-        self.options = options
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all

@@ -23,7 +23,7 @@ from goodput_ingest.formats.files import Part
 from goodput_ingest.formats.json_text import event_lines, json_lines
 from goodput_ingest.formats.json_text.event_lines import DURATION_MAX_S, Row
 from goodput_ingest.formats.json_text.json_lines import FieldError
-from goodput_ingest.source import Batch, ReadOptions
+from goodput_ingest.source import Batch, ReadOptions, RecordedFile
 from goodput_queries.errors import IngestError
 
 SPANS = {  # of `<name>_start_time` and `<name>_end_time`
@@ -53,7 +53,7 @@ JOB_NAME = re.compile(rb'"job_name"\s*:\s*("(?:[^"\\]|\\.){1,200}")')
 ARRAY_MAX_BYTES = 64 * 1024 * 1024  # an array is read whole; lines have no such limit
 
 
-class GoodputEvents:
+class GoodputEvents(RecordedFile):
     """A log of ml-goodput-measurement, or of Orbax's checkpoint logger."""
 
     name: ClassVar[str] = "goodput-events"
@@ -61,8 +61,7 @@ class GoodputEvents:
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
         """Take the file and its cluster."""
-        self.path = path
-        self.options = options
+        super().__init__(path, options)
         self._so_far = ""
         self.job_name = options.run_id or ""
 

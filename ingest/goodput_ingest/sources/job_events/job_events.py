@@ -22,7 +22,7 @@ from goodput_ingest.formats.json_text.event_lines import (
     Row,
 )
 from goodput_ingest.formats.json_text.json_lines import FieldError
-from goodput_ingest.source import Batch, ReadOptions
+from goodput_ingest.source import Batch, RecordedFile
 from goodput_ingest.sources.job_events.bulk import AMOUNTS, PARTS, VERSION, events_of
 from goodput_queries.errors import IngestError
 
@@ -51,15 +51,10 @@ REQUIRED["phase"] = ["phase", "dur_s"]
 NAMED = {*SCHEMA, "v"} - {"source", "cluster", "reports_durability", "extra"}
 
 
-class JobEvents:
+class JobEvents(RecordedFile):
     """A file of job events v1, of one process or of several that write into one file."""
 
     name: ClassVar[str] = "job-events"
-
-    def __init__(self, path: Path, options: ReadOptions) -> None:
-        """Take the file and its cluster."""
-        self.path = path
-        self.options = options
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all

@@ -28,7 +28,7 @@ from goodput_ingest.formats.json_text.event_lines import (
     Row,
 )
 from goodput_ingest.formats.json_text.json_lines import EPOCH, EPOCH_S_MAX, FieldError
-from goodput_ingest.source import Batch, ReadOptions
+from goodput_ingest.source import Batch, ReadOptions, RecordedFile
 from goodput_queries.errors import IngestError
 
 STEPS = ("megatron.train.iteration", "megatron.train_step")  # the code's name, the manual's
@@ -67,7 +67,7 @@ class Span:
     failed: str | None
 
 
-class OtelSpans:
+class OtelSpans(RecordedFile):
     """A file of spans: iterations, checkpoints, evaluation, start-up and restarts."""
 
     name: ClassVar[str] = "otel-spans"
@@ -75,8 +75,7 @@ class OtelSpans:
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
         """Take the file, the cluster and what the person says of the run."""
-        self.path = path
-        self.options = options
+        super().__init__(path, options)
         self._so_far = ""
         self.saved_step: dict[tuple[str, int | None], int] = {}  # by run and rank: last save begun
 

@@ -20,7 +20,7 @@ from goodput_ingest.formats import files, raw_tables, syslog
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.formats.pci import pci_bus_id
-from goodput_ingest.source import Batch, ReadOptions, Reject
+from goodput_ingest.source import Batch, ReadOptions, RecordedFile, Reject
 from goodput_ingest.sources.kernel_log.continued import Continued, Message
 from goodput_ingest.sources.kernel_log.messages import (
     LOOKS_LIKE_OOM_KILL,
@@ -59,7 +59,7 @@ class Line:
     message: str
 
 
-class KernelLog:
+class KernelLog(RecordedFile):
     """The kernel log of a node (dmesg) or of several (journal, syslog)."""
 
     name: ClassVar[str] = SOURCE
@@ -67,8 +67,7 @@ class KernelLog:
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
         """Take the file, its cluster, and node, zone and year where lines carry none."""
-        self.path = path
-        self.options = options
+        super().__init__(path, options)
         self._rows = KernelRows(str(path), options)
 
     @staticmethod

@@ -16,7 +16,7 @@ from goodput_ingest.prometheus_api.batches import batches, digest_of
 from goodput_ingest.prometheus_api.plausible_samples import plausible_samples
 from goodput_ingest.prometheus_api.recorded import KUBERNETES_NAME, answers, has_answer
 from goodput_ingest.prometheus_api.replicas import without_doubles
-from goodput_ingest.source import Batch, ReadOptions
+from goodput_ingest.source import Batch, RecordedFile
 from goodput_ingest.sources.kubernetes.job_runs import parsed_job_runs
 from goodput_ingest.sources.kubernetes.memory import PodMemory
 from goodput_ingest.sources.kubernetes.nodes import parsed_nodes
@@ -27,15 +27,10 @@ from goodput_queries.evidence.plausible import utc_now
 CLUSTER_UNKNOWN = "kubernetes"  # job runs need one; --cluster says which it is
 
 
-class KubernetesRecording:
+class KubernetesRecording(RecordedFile):
     """A file of answers with series of kube-state-metrics."""
 
     name: ClassVar[str] = "kubernetes"
-
-    def __init__(self, path: Path, options: ReadOptions) -> None:
-        """Take the file and the cluster, which the series do not name."""
-        self.path = path
-        self.options = options
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all

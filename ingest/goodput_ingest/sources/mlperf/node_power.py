@@ -30,7 +30,7 @@ from goodput_ingest.formats.json_text.mllog_lines import (
     time_ms,
 )
 from goodput_ingest.formats.parsed import INSTANT, Parsed, frame
-from goodput_ingest.source import Batch, ReadOptions, Reject
+from goodput_ingest.source import Batch, RecordedFile, Reject
 from goodput_queries.errors import IngestError
 
 READINGS = ("power_reading", "interconnect_power_est")
@@ -39,15 +39,10 @@ CONVERSION_MAX = 10.0  # a factor near 1; more is a percentage or a mistake
 NODE_SAMPLES = {"node": pl.String(), "ts": INSTANT, "power_w": pl.Float64()}
 
 
-class NodePower:
+class NodePower(RecordedFile):
     """A power meter's readings of one node (or of the network) during one run."""
 
     name: ClassVar[str] = "node-power"
-
-    def __init__(self, path: Path, options: ReadOptions) -> None:
-        """Take the file; the node is found through its folder, else through the options."""
-        self.path = path
-        self.options = options
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all

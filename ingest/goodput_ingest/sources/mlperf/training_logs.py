@@ -32,7 +32,7 @@ from goodput_ingest.formats.json_text.mllog_lines import (
     time_ms,
 )
 from goodput_ingest.formats.parsed import INSTANT, Parsed, frame
-from goodput_ingest.source import Batch, ReadOptions, Reject
+from goodput_ingest.source import Batch, ReadOptions, RecordedFile, Reject
 from goodput_queries.errors import IngestError
 
 NODES_MAX, GPUS_PER_NODE_MAX = 50_000, 64  # beyond, a description is wrong or hostile
@@ -145,7 +145,7 @@ class RunLog:
             run.eval_start = None
 
 
-class Mlperf:
+class Mlperf(RecordedFile):
     """The log of an MLPerf training run."""
 
     name: ClassVar[str] = "mlperf"
@@ -153,8 +153,7 @@ class Mlperf:
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
         """Take the file and its cluster; without one, the organisation's folder is the cluster."""
-        self.path = path
-        self.options = options
+        super().__init__(path, options)
         self._log = RunLog()
         self._so_far = ""
 

@@ -23,7 +23,7 @@ import polars as pl
 from goodput_ingest.formats import files, raw_tables
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.pci import pci_bus_id
-from goodput_ingest.source import Batch, ReadOptions, Reject
+from goodput_ingest.source import Batch, ReadOptions, RecordedFile, Reject
 from goodput_queries.errors import IngestError
 
 INT32_MAX = 2**31 - 1
@@ -112,7 +112,7 @@ class Reading:
         return next(iter(known.values())) if len(known) == 1 else None
 
 
-class NcclDebug:
+class NcclDebug(RecordedFile):
     """A log of NCCL, of one process or of many, with whatever else the job printed."""
 
     name: ClassVar[str] = "nccl-debug"
@@ -120,8 +120,7 @@ class NcclDebug:
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
         """Take the file and its cluster."""
-        self.path = path
-        self.options = options
+        super().__init__(path, options)
         self._reading = Reading()
 
     @staticmethod

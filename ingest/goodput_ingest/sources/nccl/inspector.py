@@ -21,7 +21,7 @@ from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.parsed import Parsed
 from goodput_ingest.formats.prefetch import prefetch
 from goodput_ingest.formats.row_groups import Held
-from goodput_ingest.source import Batch, ReadOptions, Reject
+from goodput_ingest.source import Batch, ReadOptions, RecordedFile, Reject
 from goodput_ingest.sources.nccl import inspector_prometheus
 from goodput_ingest.sources.nccl.inspector_plain import flat
 from goodput_ingest.sources.nccl.inspector_records import FLAT, HEADER, METADATA
@@ -47,15 +47,14 @@ NEEDED = {  # column of FLAT: how the file calls it
 }
 
 
-class NcclInspector:
+class NcclInspector(RecordedFile):
     """A log of the NCCL Inspector plugin: one process, every communicator it was in."""
 
     name: ClassVar[str] = "nccl-inspector"
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
         """Take the file and its cluster."""
-        self.path = path
-        self.options = options
+        super().__init__(path, options)
         self._header: dict[str, Any] = {}
 
     @staticmethod

@@ -21,7 +21,7 @@ import polars as pl
 from goodput_ingest.formats import files, raw_tables
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
-from goodput_ingest.source import Batch, ReadOptions, Reject
+from goodput_ingest.source import Batch, ReadOptions, RecordedFile, Reject
 from goodput_queries.errors import IngestError
 
 GB = 1e9
@@ -88,15 +88,10 @@ class Run:
     results: list[Result] = field(default_factory=list)
 
 
-class NcclTests:
+class NcclTests(RecordedFile):
     """Results of one or several runs of nccl-tests."""
 
     name: ClassVar[str] = "nccl-tests"
-
-    def __init__(self, path: Path, options: ReadOptions) -> None:
-        """Take the file, its cluster, and the time zone of the start that JSON gives."""
-        self.path = path
-        self.options = options
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all

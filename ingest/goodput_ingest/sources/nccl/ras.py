@@ -19,7 +19,7 @@ from goodput_ingest.formats import files, raw_tables
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.formats.timestamps import instants
-from goodput_ingest.source import Batch, ReadOptions, Reject
+from goodput_ingest.source import Batch, RecordedFile, Reject
 from goodput_ingest.sources.nccl import ras_answers
 from goodput_ingest.sources.nccl.ras_answers import Communicator
 from goodput_queries.errors import IngestError
@@ -56,15 +56,10 @@ class Rows:
     rejects: list[Reject] = field(default_factory=list)
 
 
-class NcclRas:
+class NcclRas(RecordedFile):
     """Answers of a job's RAS thread, which is polled."""
 
     name: ClassVar[str] = "nccl-ras"
-
-    def __init__(self, path: Path, options: ReadOptions) -> None:
-        """Take the file, its cluster, and zone or time for answers that carry none in UTC."""
-        self.path = path
-        self.options = options
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all

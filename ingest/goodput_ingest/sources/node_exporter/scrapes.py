@@ -1,13 +1,12 @@
 """Scrapes of node_exporter in text: one (`curl gpu-a01:9100/metrics`) or many in a file."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
 
 from goodput_ingest.host_metrics import LABELS, host_rows, is_host_metric
 from goodput_ingest.scrapes.pages import PageFormat
-from goodput_ingest.source import Batch, ReadOptions
+from goodput_ingest.source import Batch, RecordedFile
 
 BUILD_INFO: Final = "node_exporter_build_info"
 PAGES: Final = PageFormat(
@@ -21,14 +20,10 @@ PAGES: Final = PageFormat(
 )
 
 
-@dataclass(frozen=True)
-class NodeExporter:
+class NodeExporter(RecordedFile):
     """A file of scrapes of node_exporter."""
 
     name: ClassVar[str] = "node-exporter"
-
-    path: Path
-    options: ReadOptions
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all

@@ -10,22 +10,17 @@ from typing import ClassVar
 
 from goodput_ingest.formats import files
 from goodput_ingest.formats.json_text import json_lines
-from goodput_ingest.source import Batch, ReadOptions
+from goodput_ingest.source import Batch, RecordedFile
 from goodput_ingest.sources.nvml.rows import SOURCE, NvmlRows
 from goodput_queries.errors import IngestError
 
 KIND = re.compile(rb'"kind"\s*:\s*"(?:meta|fast|slow|event|process|host|clock)"')
 
 
-class NvmlRecording:
+class NvmlRecording(RecordedFile):
     """A recording of one node's GPUs through NVML."""
 
     name: ClassVar[str] = SOURCE
-
-    def __init__(self, path: Path, options: ReadOptions) -> None:
-        """Take the file and the cluster that its node belongs to."""
-        self.path = path
-        self.options = options
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all

@@ -23,7 +23,7 @@ import polars as pl
 
 from goodput_ingest.formats import files, parquet_columns
 from goodput_ingest.formats.json_text.json_lines import printable
-from goodput_ingest.source import Batch, ReadOptions, Reject
+from goodput_ingest.source import Batch, RecordedFile, Reject
 from goodput_ingest.sources.operation_trace.dependencies import (
     KINDS,
     Operation,
@@ -41,15 +41,10 @@ RUN_ID_MAX_CHARS = 200
 KEY = ("dp_rank", "stage", "step", "optype", "seq_id")
 
 
-class OperationTrace:
+class OperationTrace(RecordedFile):
     """A recording of the operations of all workers in some steps."""
 
     name: ClassVar[str] = "operation-trace"
-
-    def __init__(self, path: Path, options: ReadOptions) -> None:
-        """Take the file, its cluster and its run."""
-        self.path = path
-        self.options = options
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:

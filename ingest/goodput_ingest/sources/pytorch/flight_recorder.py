@@ -19,7 +19,7 @@ import polars as pl
 from goodput_ingest.formats import files, raw_tables
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import EPOCH, EPOCH_S_MAX, FieldError
-from goodput_ingest.source import Batch, ReadOptions, Reject
+from goodput_ingest.source import Batch, RecordedFile, Reject
 from goodput_ingest.sources.pytorch import flight_recorder_dump
 from goodput_queries.errors import IngestError
 
@@ -54,15 +54,10 @@ class DumpName:
     rank: int
 
 
-class FlightRecorder:
+class FlightRecorder(RecordedFile):
     """The dump of one rank, JSON or pickle."""
 
     name: ClassVar[str] = "flight-recorder"
-
-    def __init__(self, path: Path, options: ReadOptions) -> None:
-        """Take the file and its cluster."""
-        self.path = path
-        self.options = options
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all

@@ -20,7 +20,7 @@ import polars as pl
 from goodput_ingest.formats import files, raw_tables
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import EPOCH, EPOCH_S_MAX, FieldError
-from goodput_ingest.source import Batch, ReadOptions, Reject
+from goodput_ingest.source import Batch, ReadOptions, RecordedFile, Reject
 from goodput_ingest.sources.pytorch.flight_recorder import DTYPE_BYTES
 from goodput_queries.errors import IngestError
 
@@ -49,15 +49,14 @@ class Kernel:
         return self.start_us + self.length_us
 
 
-class Kineto:
+class Kineto(RecordedFile):
     """The trace of one rank."""
 
     name: ClassVar[str] = "kineto"
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
         """Take the file and its cluster."""
-        self.path = path
-        self.options = options
+        super().__init__(path, options)
         self.unread = ""  # why there are no rows
 
     @staticmethod

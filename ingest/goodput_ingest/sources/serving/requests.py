@@ -20,7 +20,7 @@ import polars as pl
 from goodput_ingest.formats import csv_table, files
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
-from goodput_ingest.source import Batch, ReadOptions, Reject
+from goodput_ingest.source import Batch, RecordedFile, Reject
 from goodput_ingest.sources.serving import request_fields
 from goodput_queries.errors import IngestError
 
@@ -30,15 +30,10 @@ USAGE: Final = "usage"  # where an API's answer has its numbers of tokens
 Line = tuple[int, str, "Mapping[str, str]"]
 
 
-class ServingRequests:
+class ServingRequests(RecordedFile):
     """A file of requests."""
 
     name: ClassVar[str] = "serving-requests"
-
-    def __init__(self, path: Path, options: ReadOptions) -> None:
-        """Take the file, its cluster, and the zone of times without an offset."""
-        self.path = path
-        self.options = options
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all

@@ -1,13 +1,12 @@
 """Scrapes of serving engines in text: one (`curl gpu-a01:8000/metrics`) or many in a file."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
 
 from goodput_ingest.scrapes.pages import PageFormat
 from goodput_ingest.serving_metrics import ALL_LABELS, Identity, is_serving_metric, serving_rows
-from goodput_ingest.source import Batch, ReadOptions
+from goodput_ingest.source import Batch, RecordedFile
 
 PAGES: Final = PageFormat(
     metrics_of="a serving engine",
@@ -20,14 +19,10 @@ PAGES: Final = PageFormat(
 )
 
 
-@dataclass(frozen=True)
-class ServingMetrics:
+class ServingMetrics(RecordedFile):
     """A file of scrapes of serving engines."""
 
     name: ClassVar[str] = "serving-metrics"
-
-    path: Path
-    options: ReadOptions
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all

@@ -8,13 +8,12 @@ Without a cluster a budget is for all clusters together. `currency` is as in `ra
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from goodput_ingest.formats import csv_table, raw_tables
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
-from goodput_ingest.source import Batch, ReadOptions
+from goodput_ingest.source import Batch, RecordedFile
 from goodput_ingest.sources.site.money import currency, exact, validity
 from goodput_ingest.sources.site.rows import read_rows
 
@@ -26,14 +25,10 @@ AMOUNTS = {"cost_per_month", "quota_gpus"}
 BUDGETS = raw_tables.columns("budgets", "source")
 
 
-@dataclass(frozen=True)
-class Budgets:
+class Budgets(RecordedFile):
     """A file of budgets: CSV whose header names the columns."""
 
     name: ClassVar[str] = "budgets"
-
-    path: Path
-    options: ReadOptions
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- judged by content alone

@@ -9,14 +9,13 @@ intensity. `pue` and `server_ratio` are as in `tariffs`.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import ClassVar
 
 from goodput_ingest.formats import csv_table, raw_tables
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
-from goodput_ingest.source import Batch, ReadOptions
+from goodput_ingest.source import Batch, RecordedFile
 from goodput_ingest.sources.site.money import exact, overhead, validity
 from goodput_ingest.sources.site.rows import read_rows
 
@@ -28,14 +27,10 @@ CARBON = raw_tables.columns("carbon", "source")
 INTENSITY_MAX_G = 5_000  # per kWh: more than twice that of lignite
 
 
-@dataclass(frozen=True)
-class Carbon:
+class Carbon(RecordedFile):
     """A file of carbon intensities: CSV whose header names the columns."""
 
     name: ClassVar[str] = "carbon"
-
-    path: Path
-    options: ReadOptions
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- judged by content alone

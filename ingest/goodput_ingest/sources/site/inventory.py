@@ -14,7 +14,6 @@ without GPUs says only where the node stands: in which rack, row of racks, and o
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
@@ -25,7 +24,7 @@ import polars as pl
 from goodput_ingest.formats import csv_table, gres, pci
 from goodput_ingest.formats.gres import GPU_INSTANCES, GPUS, slot_rows
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
-from goodput_ingest.source import Batch, ReadOptions
+from goodput_ingest.source import Batch, RecordedFile
 from goodput_ingest.sources.site.rows import read_rows
 
 COLUMNS = (
@@ -41,14 +40,10 @@ _Slot = tuple[dict[str, object], list[dict[str, object]]]  # a GPU and its MIG i
 _NAME = re.compile(r"[^\s,\[\]#]{1,255}")
 
 
-@dataclass(frozen=True)
-class Inventory:
+class Inventory(RecordedFile):
     """An inventory file: CSV whose header names the columns."""
 
     name: ClassVar[str] = "inventory"
-
-    path: Path
-    options: ReadOptions
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- judged by content alone

@@ -9,7 +9,6 @@ whole cluster, so that a node without a row of that time was up.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,7 +16,7 @@ import polars as pl
 
 from goodput_ingest.formats import csv_table, raw_tables
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
-from goodput_ingest.source import Batch, ReadOptions
+from goodput_ingest.source import Batch, RecordedFile
 from goodput_ingest.sources.site.rows import read_rows
 
 COLUMNS = ("cluster", "node", "state", "start", "end", "reason")
@@ -27,14 +26,10 @@ WHOLE_CLUSTER = "*"
 NODE_STATES = raw_tables.columns("node_states", "source", "state_raw", "user_name")
 
 
-@dataclass(frozen=True)
-class NodeStates:
+class NodeStates(RecordedFile):
     """A file of node states: CSV whose header names the columns."""
 
     name: ClassVar[str] = "node-states"
-
-    path: Path
-    options: ReadOptions
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- judged by content alone

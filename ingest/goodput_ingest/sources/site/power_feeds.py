@@ -9,13 +9,12 @@ server_ratio: power of a server for each watt of its GPUs; without it the GPUs a
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from goodput_ingest.formats import csv_table, raw_tables
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
-from goodput_ingest.source import Batch, ReadOptions
+from goodput_ingest.source import Batch, RecordedFile
 from goodput_ingest.sources.site.money import exact, overhead
 from goodput_ingest.sources.site.rows import read_rows
 
@@ -23,14 +22,10 @@ COLUMNS = ("cluster", "feed", "capacity_kw", "server_ratio", "note")
 POWER_FEEDS = raw_tables.columns("power_feeds", "source")
 
 
-@dataclass(frozen=True)
-class PowerFeeds:
+class PowerFeeds(RecordedFile):
     """A file of power feeds: CSV whose header names the columns."""
 
     name: ClassVar[str] = "power-feeds"
-
-    path: Path
-    options: ReadOptions
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- judged by content alone

@@ -12,14 +12,13 @@ sums over whole hours, so a price changes on one. Amounts are in the currency of
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import ClassVar
 
 from goodput_ingest.formats import csv_table, raw_tables
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
-from goodput_ingest.source import Batch, ReadOptions
+from goodput_ingest.source import Batch, RecordedFile
 from goodput_ingest.sources.site.money import (
     AMOUNT_MAX,
     amount,
@@ -46,14 +45,10 @@ RATES = raw_tables.columns("rates", "source")
 FACTORS = raw_tables.columns("rate_factors", "source")
 
 
-@dataclass(frozen=True)
-class Rates:
+class Rates(RecordedFile):
     """A file of prices: CSV whose header names the columns."""
 
     name: ClassVar[str] = "rates"
-
-    path: Path
-    options: ReadOptions
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- judged by content alone

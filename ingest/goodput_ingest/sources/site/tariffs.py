@@ -11,14 +11,13 @@ Without hours a row holds all day. `pue` is the energy of the site over that of 
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from goodput_ingest.formats import csv_table, raw_tables
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
-from goodput_ingest.source import Batch, ReadOptions
+from goodput_ingest.source import Batch, RecordedFile
 from goodput_ingest.sources.site.money import currency, exact, overhead, validity
 from goodput_ingest.sources.site.rows import read_rows
 
@@ -29,14 +28,10 @@ COLUMNS = (
 TARIFFS = raw_tables.columns("tariffs", "source")
 
 
-@dataclass(frozen=True)
-class Tariffs:
+class Tariffs(RecordedFile):
     """A file of electricity tariffs: CSV whose header names the columns."""
 
     name: ClassVar[str] = "tariffs"
-
-    path: Path
-    options: ReadOptions
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- judged by content alone

@@ -24,7 +24,7 @@ from pyarrow import ArrowException
 
 from goodput_ingest.formats import parquet_columns
 from goodput_ingest.formats.json_text.json_lines import EPOCH, LATEST
-from goodput_ingest.source import Batch, ReadOptions, Reject
+from goodput_ingest.source import Batch, RecordedFile, Reject
 from goodput_queries.errors import IngestError
 from goodput_queries.storage.row_groups import ROW_GROUP
 
@@ -49,15 +49,10 @@ BLANK_FLOAT_KINDS = 8
 RATIO_MAX = 1.0001
 
 
-class TelemetryParquet:
+class TelemetryParquet(RecordedFile):
     """A Parquet file of GPU readings under canonical names."""
 
     name: ClassVar[str] = "telemetry-parquet"
-
-    def __init__(self, path: Path, options: ReadOptions) -> None:
-        """Take the file and the zone of times that carry none."""
-        self.path = path
-        self.options = options
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:

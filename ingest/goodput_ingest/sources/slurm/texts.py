@@ -19,7 +19,7 @@ from goodput_ingest.formats import delimited, files, row_groups
 from goodput_ingest.formats.json_text import json_stream
 from goodput_ingest.formats.parsed import Parsed
 from goodput_ingest.formats.prefetch import prefetch
-from goodput_ingest.source import Batch, ReadOptions
+from goodput_ingest.source import Batch, RecordedFile
 from goodput_ingest.sources.slurm import accounting as slurm_accounting
 from goodput_ingest.sources.slurm import events, fields, jobs, json_answers, nodes
 from goodput_queries.errors import IngestError
@@ -48,14 +48,10 @@ class _Held:
             table.add(replace(parsed, rejects=[*own, *parsed.rejects]))
 
 
-@dataclass(frozen=True)
-class Slurm:
+class Slurm(RecordedFile):
     """A file that a Slurm command printed."""
 
     name: ClassVar[str] = "slurm"
-
-    path: Path
-    options: ReadOptions
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- judged by content alone

@@ -269,13 +269,7 @@ node_pids as (
 
 select
     reported.cluster || '/' || reported.run_id || '@' || reported.submit_ms // 1000 as job_run_key,
-    reported.cluster,
-    reported.run_id,
-    reported.submit_ms,
-    reported.node,
-    reported.gpu_uuid,
-    reported.slurm_index,
-    reported.gpus,
+    reported.* exclude (attempt),
     node_pids.pids,
     periods.first_ms as start_ms,
     periods.end_ms,

@@ -24,12 +24,7 @@ select
     owners.source,
     gpus.cluster,
     gpus.node,
-    owners.gpu_uuid,
-    owners.gpu_instance,
-    owners.kind,
-    owners.owner,
-    owners.first_ms,
-    owners.last_ms,
+    owners.* exclude (source, load_sequence),
     coalesce(owners.load_sequence, 0) as load_sequence  -- null: written by an earlier version
 from owners
 asof inner join gpus on owners.gpu_uuid = gpus.gpu_uuid and owners.first_ms >= gpus.from_ms

@@ -2,25 +2,10 @@
 -- ts: to filter by: the zones of the table are known for it, not for what is computed from it
 -- grain: source, cluster, node, ts_ms
 select
-    samples.source,
+    samples.* exclude (cluster, node, page_cache_bytes, dirty_bytes, power_w, load_sequence),
     coalesce(samples.cluster, node_clusters.cluster, aliases.cluster, 'default') as cluster,
     coalesce(node_clusters.known_as, node_clusters.node, aliases.node, samples.node) as node,
-    samples.ts,
-    to_ms(samples.ts) as ts_ms,
-    samples.cpu_busy_s,
-    samples.cpu_iowait_s,
-    samples.cpu_steal_s,
-    samples.cpu_total_s,
-    samples.load1,
-    samples.memory_total_bytes,
-    samples.memory_available_bytes,
-    samples.swap_total_bytes,
-    samples.swap_free_bytes,
-    samples.disk_read_bytes,
-    samples.disk_write_bytes,
-    samples.disk_busy_s,
-    samples.tcp_sent_segments,
-    samples.tcp_retransmitted_segments
+    to_ms(samples.ts) as ts_ms
 from raw.node_samples as samples
 left join staging.stg_node_clusters as node_clusters on samples.node = node_clusters.node
 left join staging.stg_node_aliases as aliases on is_alias(samples.node, samples.cluster, node_clusters.cluster, aliases)

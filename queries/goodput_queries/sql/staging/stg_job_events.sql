@@ -8,43 +8,17 @@
 -- host: as the scheduler names the node, with or without its domain
 select
     events.rowid as event_id,
-    events.source,
+    events.* exclude (cluster, run_id, rank, host, extra, load_sequence),
     coalesce(events.cluster, node_clusters.cluster, 'default') as cluster,
     case
         when events.run_id = '' and hosts.host is not null and to_ms(events.ts) < coalesce(hosts.until_ms, forever_ms())
             then 'unnamed on ' || hosts.node
         else events.run_id
     end as run_id,
-    events.attempt,
     coalesce(events.rank, 0) as rank,
-    events.local_rank,
     coalesce(node_clusters.known_as, events.host) as host,
-    events.pid,
-    events.gpu_uuid,
-    events.event,
-    events.step,
-    events.phase,
     (epoch_us(events.ts) - coalesce(cast(round(events.dur_s * 1e6) as bigint), 0)) // 1000 as start_ms,
     to_ms(events.ts) as end_ms,
-    events.ts,
-    events.dur_s,
-    events.data_s,
-    events.comm_s,
-    events.straggler_s,
-    events.throttle_s,
-    events.fwd_s,
-    events.bwd_s,
-    events.opt_s,
-    events.tokens,
-    events.flops,
-    events.samples,
-    events.gpu_tokens,
-    events.gpu_flops,
-    events.mfu_ratio,
-    events.loss,
-    events.kind,
-    events.msg,
-    events.reports_durability,
     coalesce(events.load_sequence, 0) as load_sequence
 from raw.job_events as events
 left join staging.stg_node_clusters as node_clusters on events.host = node_clusters.node

@@ -2,25 +2,10 @@
 -- ts: to filter by: the zones of the table are known for it, not for what is computed from it
 -- grain: source, cluster, node, kind, device, port, ts_ms
 select
-    samples.source,
+    samples.* exclude (cluster, node, load_sequence),
     coalesce(samples.cluster, node_clusters.cluster, aliases.cluster, 'default') as cluster,
     coalesce(node_clusters.known_as, node_clusters.node, aliases.node, samples.node) as node,
-    samples.kind,
-    samples.device,
-    samples.port,
-    samples.ts,
-    to_ms(samples.ts) as ts_ms,
-    samples.rx_bytes,
-    samples.tx_bytes,
-    samples.rx_errors,
-    samples.tx_errors,
-    samples.rx_drops,
-    samples.tx_drops,
-    samples.symbol_errors,
-    samples.link_recoveries,
-    samples.link_downs,
-    samples.is_up,
-    samples.speed_bytes_per_s
+    to_ms(samples.ts) as ts_ms
 from raw.link_samples as samples
 left join staging.stg_node_clusters as node_clusters on samples.node = node_clusters.node
 left join staging.stg_node_aliases as aliases on is_alias(samples.node, samples.cluster, node_clusters.cluster, aliases)

@@ -4,22 +4,7 @@
 select
     benchmarks.source,
     coalesce(benchmarks.cluster, 'default') as cluster,
-    benchmarks.benchmark_id,
-    benchmarks.operation,
-    benchmarks.size_bytes,
-    benchmarks.dtype,
-    benchmarks.reduction,
-    benchmarks.root,
-    benchmarks.is_in_place,
-    benchmarks.repeat,
-    benchmarks.time_s,
-    benchmarks.is_cpu_time,
-    benchmarks.busbw_bytes_per_s,
-    benchmarks.wrong,
-    benchmarks.ranks,
-    benchmarks.nodes,
-    benchmarks.gpu_model,
-    benchmarks.nccl_version,
+    benchmarks.* exclude (source, cluster, elements, algbw_bytes_per_s, started_at, load_sequence),
     benchmarks.started_at is not null as is_dated,
     to_ms(coalesce(benchmarks.started_at, ingested.loaded_at)) as at_ms
 from raw.nccl_benchmarks as benchmarks

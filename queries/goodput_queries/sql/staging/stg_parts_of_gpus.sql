@@ -57,11 +57,7 @@ select
     coalesce(node_count = 1 and slices between 1 and slices_of and slices_of = floor(slices_of), false) as is_of_one_gpu
 from (
     select
-        asked.cluster,
-        asked.job_id_raw,
-        asked.submit_ms,
-        asked.node,
-        asked.node_count,
+        asked.* exclude (shards, mps),
         coalesce(asked.shards, asked.mps) as slices,
         case
             when asked.shards is not null then nodes.shards / nullif(nodes.gpus, 0)

@@ -20,10 +20,7 @@ with reported as (
 )
 
 select
-    reported.cluster,
-    reported.run_id,
-    reported.source,
-    reported.at_ms,
+    reported.* exclude (extra),
     attributes.attribute,
     (reported.extra ->> ('$.' || attributes.attribute))[:200] as value
 from reported

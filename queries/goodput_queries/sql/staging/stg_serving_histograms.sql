@@ -5,24 +5,10 @@
 -- engine, model, role: '': the series does not say
 -- observations: up to le_s, since the engine started
 select
-    samples.source,
+    samples.* exclude (cluster, node, load_sequence),
     coalesce(samples.cluster, node_clusters.cluster, aliases.cluster, 'default') as cluster,
-    samples.endpoint,
     coalesce(node_clusters.known_as, node_clusters.node, aliases.node, samples.node) as node,
-    samples.pod,
-    samples.namespace,
-    samples.pid,
-    samples.gpu_labels,
-    samples.engine,
-    samples.model,
-    samples.role,
-    samples.product,
-    samples.metric,
-    samples.ts,
-    to_ms(samples.ts) as ts_ms,
-    samples.le_s,
-    samples.observations,
-    samples.sum_s
+    to_ms(samples.ts) as ts_ms
 from raw.serving_histograms as samples
 left join staging.stg_node_clusters as node_clusters on samples.node = node_clusters.node
 left join staging.stg_node_aliases as aliases on is_alias(samples.node, samples.cluster, node_clusters.cluster, aliases)

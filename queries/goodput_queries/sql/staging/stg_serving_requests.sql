@@ -3,19 +3,9 @@
 -- grain: cluster, endpoint, request_id
 -- first_token_ms, end_ms: null: the log does not say, or it did not happen yet
 select
-    source,
+    * exclude (cluster, first_token_at, end_at, load_sequence),
     coalesce(cluster, 'default') as cluster,
-    endpoint,
-    request_id,
-    arrival_at,
     to_ms(arrival_at) as arrival_ms,
     to_ms(first_token_at) as first_token_ms,
-    to_ms(end_at) as end_ms,
-    input_tokens,
-    output_tokens,
-    cached_tokens,
-    model,
-    status,
-    error,
-    tenant
+    to_ms(end_at) as end_ms
 from raw.serving_requests

@@ -9,17 +9,7 @@ select
     coalesce(samples.cluster, node_clusters.cluster, aliases.cluster, 'default') as cluster,
     samples.endpoint,
     coalesce(node_clusters.known_as, node_clusters.node, aliases.node, samples.node) as node,
-    samples.pod,
-    samples.namespace,
-    samples.pid,
-    samples.gpu_labels,
-    samples.engine,
-    samples.model,
-    samples.role,
-    samples.product,
-    samples.metric,
-    samples.value,
-    samples.ts,
+    samples.* exclude (source, cluster, endpoint, node, load_sequence),
     to_ms(samples.ts) as ts_ms
 from raw.serving_samples as samples
 left join staging.stg_node_clusters as node_clusters on samples.node = node_clusters.node

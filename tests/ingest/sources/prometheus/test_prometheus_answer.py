@@ -19,21 +19,6 @@ def result(*points, **labels):
     return {"metric": {"__name__": "m", **labels}, "values": [list(p) for p in points]}
 
 
-def test_values_are_texts_and_times_are_seconds_with_milliseconds():
-    (one,) = parse(body(result((T, "0.487113"), (T + 30, "918273645546")))).series
-
-    assert one.times_ms.tolist() == [1_787_234_539_482, 1_787_234_569_482]
-    assert one.values.tolist() == [0.487113, 918273645546.0]
-
-
-def test_a_vector_has_one_point_a_series():
-    one = {"metric": {"__name__": "m", "a": "b"}, "value": [T, "7"]}
-
-    (found,) = parse(body(one, kind="vector")).series
-
-    assert (found.name, found.labels["a"], found.values.tolist()) == ("m", "b", [7.0])
-
-
 @pytest.mark.parametrize(
     ("points", "values"),
     [

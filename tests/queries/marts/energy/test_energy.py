@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from tests.queries.conftest import at, built_together, durable, steps
 
-from goodput_billing.render import energy_table, files, idle_table
+from goodput_billing.render import files, use_tables
 from goodput_billing.render.wording import hours, percent
 from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.statement import statement
@@ -322,7 +322,7 @@ def test_lines_of_a_statement_have_energy_and_carbon_and_their_coverage(world):
     of_lines = sum(row["energy_kwh"] for row in made.rows.to_dicts())
     of_accounts = sum(row["energy_kwh"] or 0 for row in accounts(world).values())
     assert of_lines == pytest.approx(of_accounts, abs=1e-5)
-    shown = {row[0]: row[-2:] for row in energy_table.energy(made).rows}
+    shown = {row[0]: row[-2:] for row in use_tables.energy(made).rows}
     assert (shown["A"], shown["B"]) == (["0.7", "100.0 %"], ["unknown", "0.0 %"])
     assert "carbon_kg" in files.csv(made).decode().splitlines()[0].split(",")
 
@@ -358,7 +358,7 @@ def test_a_statement_has_the_executing_idle_of_each_account(world):
     found = rows.filter(pl.col("line") == "usage")
     columns = ("team", "account_executing_idle_ms", "account_memory_read_ms")
     assert {row[0]: row[1:] for row in found.select(columns).rows() if row[2]} == of_day
-    shown = {row[0]: row[1:] for row in idle_table.executing_idle(made).rows}
+    shown = {row[0]: row[1:] for row in use_tables.executing_idle(made).rows}
     assert shown.keys() == of_day.keys() == {"A", "B"}
     assert shown["B"] == [hours(of_day["B"][0]), percent(*of_day["B"])]
 

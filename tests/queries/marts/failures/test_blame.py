@@ -124,13 +124,9 @@ def test_ledger_losses_and_statement_say_the_same_of_who_caused_it(cluster):
     for frame in (by_blame.select("blame", "gpu_ms"), by_category, by_team):
         assert {k: v for k, v in frame.iter_rows() if k in expected} == expected
 
-    whole = cluster.read("select wasted_ms, capacity_ms from marts.goodput_summary").row(0)
-    for view in ("marts.waste_by_team", "marts.goodput_over_time"):
-        column = "gpu_ms" if view.endswith("team") else "wasted_ms"
-        lost = cluster.read(f"select sum({column})::bigint from {view}").item()
-        assert lost == whole[0] > own + platform, view
-    over_time = "select sum(capacity_ms)::bigint from marts.goodput_over_time"
-    assert cluster.read(over_time).item() == whole[1]
+    whole = cluster.read("select wasted_ms from marts.goodput_summary").item()
+    lost = cluster.read("select sum(gpu_ms)::bigint from marts.waste_by_team").item()
+    assert lost == whole > own + platform
 
 
 def test_every_cause_is_listed_once_with_a_reason():

@@ -10,7 +10,7 @@ import pytest
 from pypdfium2 import PdfDocument
 from tests.queries.conftest import built_together, durable, steps
 
-from goodput_billing.render import files, token_table
+from goodput_billing.render import files, use_tables
 from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.statement import statement
 
@@ -226,7 +226,7 @@ def test_tokens_of_an_account_are_held_against_its_runs_that_report_them(evidenc
     assert rows["account_tokens_per_cost"].to_list() == pytest.approx([2 * 200 * 40 / 1.6] * 3)
     assert rows["account_tokens_per_j"].null_count() == 3, "no energy was read"
     assert made.rows.filter(pl.col("line") == "idle")["account_tokens"].count() == 0
-    assert token_table.tokens(made).rows == [["team", "16,000", "10,000", "unknown"]]
+    assert use_tables.tokens(made).rows == [["team", "16,000", "10,000", "unknown"]]
     page, pdf, bill = files.write(made, tmp_path, ["html", "pdf", "focus"])
     assert "Tokens per USD" in page.read_text()
     assert "Tokens per USD" in "".join(p.get_textpage().get_text_range() for p in PdfDocument(pdf))

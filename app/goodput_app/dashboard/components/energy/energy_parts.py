@@ -7,6 +7,7 @@ import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import charts, places, scope_bar, tables
+from goodput_app.dashboard.components.energy.energy_use_parts import not_configured
 from goodput_app.dashboard.data import energy, metrics
 from goodput_app.dashboard.data.energy import Level
 from goodput_app.dashboard.figures import power as figures
@@ -58,12 +59,6 @@ HEADROOM_HIDDEN = ("gpus", "read_gpus")
 ALWAYS_SHOWN = ("gpu_model", "power_w", "energy_kwh", "p99_power_w")  # their absence is the answer
 
 
-def _not_configured(text: str, *lines: str) -> None:
-    st.caption(text)
-    for line in lines:
-        st.code(line, language="text")
-
-
 def power(view: View) -> None:
     """Draw power over time by what the URL chooses, and what was read of it."""
     left, _ = st.columns([1, 4])
@@ -74,7 +69,7 @@ def power(view: View) -> None:
     bucket = energy.bucket_ms(view.scope, gpus)
     frame = energy.power(view.scope, level, bucket)
     if frame["power_w"].null_count() == frame.height:
-        _not_configured(NO_POWER, POWER_COUNTERS)
+        not_configured(NO_POWER, POWER_COUNTERS)
         return
     figure = figures.over_time(frame, bucket, view.window, UNKNOWN[level])
     shown = frame.select(
@@ -110,7 +105,7 @@ def accounts(frame: pl.DataFrame) -> None:
     else:
         st.caption("Select an account for a link to its cost.")
     if frame["energy_kwh"].null_count() == frame.height:
-        _not_configured(NO_ENERGY, POWER_COUNTERS.splitlines()[-1])
+        not_configured(NO_ENERGY, POWER_COUNTERS.splitlines()[-1])
         return
     _unknown_carbon(frame)
     if "electricity_cost" not in names:
@@ -148,7 +143,7 @@ def _to_cost(team: str, cluster: str) -> None:
 def _unknown_carbon(frame: pl.DataFrame) -> None:
     """Say how to add intensities where there are none, and which hours have none."""
     if frame["carbon_kg"].null_count() == frame.height:
-        _not_configured(NO_CARBON, CARBON_EXAMPLE, "goodput ingest carbon carbon.csv")
+        not_configured(NO_CARBON, CARBON_EXAMPLE, "goodput ingest carbon carbon.csv")
         return
     missing = frame.filter(pl.col("unknown_hours") > 0)
     if not missing.is_empty():
@@ -184,7 +179,7 @@ def headroom(frame: pl.DataFrame) -> None:
         st.caption(f"{read.height:,} of {total:,} nodes, those nearest to the limit.")
     limits = ("p99_limit_ratio", "slowdown_margin_c")
     if all(read[name].null_count() == read.height for name in limits):
-        _not_configured(NO_LIMIT, LIMIT_COUNTERS)
+        not_configured(NO_LIMIT, LIMIT_COUNTERS)
     params = {**scope_bar.carried(node=None, run=None), "part": "what-if", "ask": "power-cap"}
     st.page_link(
         COST_PAGE,

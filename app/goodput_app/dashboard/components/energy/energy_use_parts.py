@@ -27,7 +27,7 @@ CAPACITY_EXAMPLE = "feed,capacity_kw,server_ratio\n1A1,17.3,1.4\n1B1,17.3,1.4"
 def feeds(frame: pl.DataFrame) -> None:
     """Draw the load of feeds, and what each carries if another fails."""
     if frame.is_empty():
-        _not_configured(NO_FEEDS, FEEDS_EXAMPLE, "goodput ingest inventory racks.csv")
+        not_configured(NO_FEEDS, FEEDS_EXAMPLE, "goodput ingest inventory racks.csv")
         return
     if frame["peak_w"].null_count() == frame.height:
         st.caption("No power reading of the nodes on these feeds in this time range.")
@@ -45,7 +45,7 @@ def feeds(frame: pl.DataFrame) -> None:
     stated = frame.with_columns(state=state)
     tables.show(stated, _of(stated, FEEDS), "feeds", hidden=FEEDS_HIDDEN)
     if frame["capacity_w"].null_count() == frame.height:
-        _not_configured(NO_CAPACITY, CAPACITY_EXAMPLE, "goodput ingest power-feeds feeds.csv")
+        not_configured(NO_CAPACITY, CAPACITY_EXAMPLE, "goodput ingest power-feeds feeds.csv")
     alone = "of the GPUs alone" if (frame["server_ratio"] == 1).all() else "of the servers"
     st.caption(
         f"Means of ten minutes, {alone}; a node on two feeds draws half from each. Nodes without "
@@ -110,7 +110,8 @@ def heat(frame: pl.DataFrame) -> None:
     places.pick(named, _of(named, HEAT), "heat-margin", ("cluster", "rack"))
 
 
-def _not_configured(text: str, *lines: str) -> None:
+def not_configured(text: str, *lines: str) -> None:
+    """Say what is not configured, with the lines that add it."""
     st.caption(text)
     for line in lines:
         st.code(line, language="text")

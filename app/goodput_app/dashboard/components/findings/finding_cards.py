@@ -1,20 +1,15 @@
 """Findings and fixes as cards, for narrow screens."""
 
-from __future__ import annotations
+from collections.abc import Mapping
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
+import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import severities, time_zone
 from goodput_app.dashboard.components.rows import cards
 from goodput_app.dashboard.components.rows.cards import text
 from goodput_app.text import units
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import polars as pl
 
 
 def fixes(frame: pl.DataFrame, ids: pl.Series) -> None:

@@ -1,9 +1,8 @@
 """Parts of the page of findings: the fix list, the inbox, and one finding."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import streamlit as st
@@ -21,9 +20,6 @@ from goodput_app.text import throttling, units
 from goodput_queries.errors import GoodputError
 from goodput_queries.findings import NAME_MAX_CHARS, NOTE_MAX_CHARS, Action
 from goodput_queries.scope import Scope
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 PAGE = "pages/open_findings.py"
 OPEN_STATES = ("open", "acknowledged")

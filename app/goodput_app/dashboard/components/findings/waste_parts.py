@@ -1,8 +1,6 @@
 """Parts of the Waste page: the chosen category, where its time is, and the idle gaps inside it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import polars as pl
 import streamlit as st
@@ -12,11 +10,7 @@ from goodput_app.dashboard.components import places, tables
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import anomalies, marts
 from goodput_app.text import units
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope
 
 BLAMES = {
     "own": ", team-caused", "platform": ", infrastructure-caused", "unsettled": ", cause unknown"

@@ -1,8 +1,8 @@
 """One list of what happened to a node: states, errors, links, runs and findings, latest first."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
 
 import polars as pl
 import streamlit as st
@@ -12,10 +12,6 @@ from goodput_app.dashboard.components import places
 from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.components.fleet import host_parts
 from goodput_app.text import units
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-from datetime import datetime
 
 ROWS_SHOWN = 14
 COLUMNS = {

@@ -1,17 +1,13 @@
 """Names in tables that open the page of what they name by one click."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import scope_bar
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 NODE_PAGE = "pages/nodes_and_one.py"
 RUN_PAGE = "pages/one_run.py"

@@ -51,7 +51,7 @@ def engines(frame: pl.DataFrame) -> None:
         if name.endswith(("tokens_per_s", "per_gpu_s", "_requests"))
     }
     wide["gpus"] = number("GPUs", format="%,.4g")
-    names = _of(shown, ENGINES)
+    names = told(shown, ENGINES)
     hidden = [name for name in names if name not in ENGINES_SHOWN]
     picked = tables.pick(shown, names, ENGINE, ids(frame), wide=wide, hidden=hidden)
     rest(frame, "engines")
@@ -80,7 +80,7 @@ def tenants(frame: pl.DataFrame, of_engines: pl.DataFrame) -> None:
         if name.endswith("_s")
     }
     tables.pick(
-        shown, _of(shown, TENANTS), "tenant", keys, opens=opens, wide=wide, hidden=TENANTS_HIDDEN
+        shown, told(shown, TENANTS), "tenant", keys, opens=opens, wide=wide, hidden=TENANTS_HIDDEN
     )
     rest(frame, "tenants")
     st.caption("Select a row to mark its slowest engine above, with links to GPU, node and run.")
@@ -110,7 +110,7 @@ def spikes(frame: pl.DataFrame) -> None:
     keys = frame.select(
         pl.concat_str(engine.alias("of"), pl.col("start_ms").cast(pl.String), separator="|")
     ).to_series()
-    names = _of(shown, SPIKES)
+    names = told(shown, SPIKES)
     tables.pick(
         shown, names, "spike", keys, opens=[{ENGINE: one} for one in engine], wide=wide,
         widths=SPIKE_WIDTHS if "evidence" in names else None, hidden=SPIKES_HIDDEN,
@@ -130,7 +130,8 @@ def rest(frame: pl.DataFrame, what: str) -> None:
         st.caption(f"The first {frame.height:,} of {rows:,} {what}; choose a served model.")
 
 
-def _of(frame: pl.DataFrame, names: Mapping[str, str]) -> dict[str, str]:
+def told(frame: pl.DataFrame, names: Mapping[str, str]) -> dict[str, str]:
+    """Return the columns that say something: of one cluster not its name, none without a value."""
     drop = {"cluster"} if frame["cluster"].n_unique() <= 1 else set()
     drop |= {name for name in names if frame[name].null_count() == frame.height}
     return {name: header for name, header in names.items() if name not in drop}

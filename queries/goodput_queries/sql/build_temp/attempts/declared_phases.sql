@@ -174,12 +174,7 @@ watched as (
 
 seen as (
     select
-        watched.attempt_key,
-        watched.phase,
-        watched.start_ms,
-        watched.end_ms,
-        watched.gpu_uuid,
-        watched.gpu_instance,
+        watched.* exclude (hour_ms),
         activity.is_active,
         activity.start_ms as seen_from_ms,
         activity.end_ms as seen_to_ms,

@@ -17,10 +17,7 @@ select
         order by timeline.attempt_key, timeline.category, coalesce(timeline.phase, '')
     ) as integer) as piece,
     holds.hold,
-    timeline.attempt_key,
-    timeline.category,
-    timeline.phase,
-    timeline.start_ms,
+    timeline.* exclude (job_run_key, end_ms),
     coalesce(timeline.end_ms, forever_ms()) as end_ms
 from timeline
 inner join (select distinct job_run_key, hold from temp.holds) as holds using (job_run_key)

@@ -110,7 +110,6 @@ rank_steps as (
         worth.rank,
         worth.gpu_uuid,
         coalesce(reported.wait_data_s, gang_report.wait_data_s, 0) * 1000 as data_ms,
-        coalesce(reported.wait_data_s, gang_report.wait_data_s) is not null as is_data_measured,
         coalesce(reported.comm_s * 1000, profiled.exposed_ms) as exposed_ms,
         gang_report.comm_s * 1000 as voice_comm_ms,
         -- of a rank that a profiler watches, that holds
@@ -266,7 +265,6 @@ select
     split.start_ms,
     split.end_ms,
     split.data_ms,
-    split.is_data_measured,
     case
         when split.reported_straggler_ms is not null or split.straggler_ms is null
             then coalesce(split.exposed_ms, split.voice_comm_ms)

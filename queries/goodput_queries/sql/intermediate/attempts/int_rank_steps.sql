@@ -59,20 +59,7 @@ steps as (
 
 others as (
     select
-        attempt_key,
-        rank,
-        step,
-        end_ms,
-        wait_data_s,
-        comm_s,
-        straggler_s,
-        throttle_s,
-        tokens,
-        flops,
-        samples,
-        gpu_tokens,
-        gpu_flops,
-        mfu_ratio
+        * exclude (is_authoritative, start_ms)
     from steps
     where not is_authoritative
 ),

@@ -132,15 +132,7 @@ firsts as (
 select
     inside.attempt_key,
     with_later.run_key,
-    inside.step,
-    inside.start_ms,
-    inside.end_ms,
-    inside.ranks,
-    inside.data_ms,
-    inside.tokens,
-    inside.flops,
-    inside.samples,
-    inside.mfu_ratio,
+    inside.* exclude (attempt_key),
     case
         -- a later attempt did the step again, so whatever was saved, this execution was for nothing
         when exists (

@@ -21,10 +21,7 @@ held as (
         holds.cluster,
         holds.node,
         holds.gpu_uuid,
-        units.unit,
-        units.gpu_model,
-        units.mig_profile,
-        units.share_ratio,
+        units.* exclude (gpu_uuid, gpu_instance),
         in_place(holds.cluster, holds.node, holds.gpu_uuid, units.gpu_model) as is_in_place,
         scope_start(holds.start_ms) as start_ms,
         scope_end(coalesce(holds.end_ms, forever_ms())) as end_ms
@@ -173,14 +170,10 @@ prices as (
         ) as price_per_gpu_h
     from gaps
     inner join kinds using (job)
-    inner join intermediate.int_prices as prices
-        on kinds.cluster = prices.cluster
-        and kinds.gpu_model = prices.gpu_model
-        and kinds.mig_profile = prices.mig_profile
-        and kinds.partition = prices.partition
-        and kinds.qos = prices.qos
-        and gaps.start_ms < prices.to_ms
-        and gaps.end_ms > prices.from_ms
+    inner join intermediate.int_prices as prices on is_price_of(
+        prices, kinds.cluster, kinds.gpu_model, kinds.mig_profile, kinds.partition, kinds.qos,
+        gaps.start_ms, gaps.end_ms
+    )
     group by gaps.job, gaps.gap
 ),
 

@@ -231,12 +231,7 @@ sums as (
 select
     by_category.gap,
     categories.category,
-    by_category.place,
-    by_category.part_start_ms,
-    by_category.part_end_ms,
-    by_category.phase,
-    by_category.gpu_ms,
-    by_category.cost,
+    by_category.* exclude (gap, number),
     main_categories.category as gap_category,
     by_category.number = sums.main_number as is_main,
     sums.gap_gpu_ms,

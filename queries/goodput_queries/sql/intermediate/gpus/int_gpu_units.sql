@@ -62,10 +62,7 @@ cells as (
 -- in each cell the instances lie end to end
 laid as (
     select
-        cells.gpu_uuid,
-        cells.stay_ms,
-        cells.start_ms,
-        cells.end_ms,
+        cells.*,
         parts.gpu_instance,
         parts.profile,
         parts.slices_of,

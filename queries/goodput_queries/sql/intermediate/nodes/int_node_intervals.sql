@@ -244,14 +244,7 @@ select
     described.cluster,
     described.node,
     described.start_ms // one_hour_ms() * one_hour_ms() as hour_ms,
-    described.start_ms,
-    described.end_ms,
-    described.state,
-    described.is_watched,
-    described.is_reserved,
-    described.is_planned,
-    described.is_stranded,
-    described.has_demand,
+    described.* exclude (cluster, node, profiles),
     ',' || described.profiles || ',' as demanded_profiles,
     known.is_demand_known
 from described

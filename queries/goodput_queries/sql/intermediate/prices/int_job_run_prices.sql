@@ -41,14 +41,10 @@ priced as (
         sum(kinds.gpus * overlap_ms(kinds.start_ms, kinds.end_ms, prices.from_ms, prices.to_ms)) as priced_ms
     from kinds
     inner join intermediate.int_job_run_owners as owners using (job_run_key)
-    inner join intermediate.int_prices as prices
-        on kinds.cluster = prices.cluster
-        and kinds.gpu_model = prices.gpu_model
-        and kinds.mig_profile = prices.mig_profile
-        and coalesce(owners.partition, '') = prices.partition
-        and coalesce(owners.qos, '') = prices.qos
-        and kinds.start_ms < prices.to_ms
-        and kinds.end_ms > prices.from_ms
+    inner join intermediate.int_prices as prices on is_price_of(
+        prices, kinds.cluster, kinds.gpu_model, kinds.mig_profile, owners.partition, owners.qos,
+        kinds.start_ms, kinds.end_ms
+    )
     group by kinds.job_run_key
 ),
 

@@ -119,15 +119,7 @@ select *
 from of_days
 union all
 select
-    cluster,
-    gpu_model,
-    mig_profile,
-    partition,
-    qos,
-    from_ms,
-    to_ms,
-    list_price_per_gpu_h,
-    factor,
+    *,
     (list_price_per_gpu_h * factor)::decimal(18, 6)
 from of_card_priced
 anti join of_days using (cluster, gpu_model, mig_profile, partition, qos, from_ms)

@@ -121,10 +121,7 @@ held as (
 described as (
     select
         gpus.cluster,
-        gpus.node,
-        gpus.gpu_index,
-        gpus.power_limit_w,
-        gpus.sm_clock_max_hz,
+        gpus.* exclude (gpu_uuid, cluster),
         episodes.*,
         episodes.sm_clock_hz / nullif(gpus.sm_clock_max_hz, 0) as clock_ratio,
         episodes.power_w / nullif(gpus.power_limit_w, 0) as power_ratio

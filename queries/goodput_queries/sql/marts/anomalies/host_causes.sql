@@ -36,12 +36,7 @@ cores as (
 hosts as materialized (
     select
         bins.*,
-        hosts.cpu_busy_ratio,
-        hosts.cpu_iowait_ratio,
-        hosts.busy_disks,
-        hosts.memory_used_ratio,
-        hosts.swap_used_bytes,
-        hosts.load1,
+        hosts.* exclude (cluster, node, start_ms),
         cores.cpus
     from bins
     inner join intermediate.int_host_bins as hosts using (cluster, node, start_ms)

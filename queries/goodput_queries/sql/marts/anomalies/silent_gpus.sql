@@ -33,11 +33,7 @@ stays as materialized (
 
 holes as materialized (
     select
-        holes.cluster,
-        holes.node,
-        holes.gpu_uuid,
-        holes.start_ms,
-        holes.end_ms,
+        holes.*,
         series.last_ms,
         series.source
     from marts.telemetry_gaps as holes

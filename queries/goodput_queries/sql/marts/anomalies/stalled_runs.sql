@@ -79,10 +79,7 @@ last_events as (
 followed as (
     select
         running.*,
-        rhythms.usual_ms,
-        rhythms.longest_ms,
-        rhythms.last_ms,
-        rhythms.last_step,
+        rhythms.* exclude (attempt_key, distances),
         greatest(
             -- a gang that stands costs more than a look at one that does not
             least(

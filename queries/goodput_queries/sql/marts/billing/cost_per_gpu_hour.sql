@@ -22,10 +22,7 @@ with sums as (
 select
     gpu_model,
     definition_version() as definition_version,
-    capacity_ms,
-    held_ms,
-    goodput_ms,
-    cost,
+    * exclude (gpu_model, priced_ms),
     cost / nullif(priced_ms, 0) * one_hour_ms() as price_per_gpu_h,
     case when priced_ms = capacity_ms then cost / nullif(held_ms, 0) * one_hour_ms() end as cost_per_allocated_gpu_h,
     case when priced_ms = capacity_ms then cost / nullif(goodput_ms, 0) * one_hour_ms() end as cost_per_productive_gpu_h,

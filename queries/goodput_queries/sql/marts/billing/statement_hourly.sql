@@ -2,7 +2,6 @@
 -- grain: cluster, node, job_run_key, attempt_key, gpu_model, mig_profile, category, phase, hour_ms
 -- node: of reserved time alone, since reservations name nodes
 -- phase: of waits inside steps alone, since their blame depends on it
--- gpu_ms: milliseconds of a whole GPU
 -- materialised: hourly, since a page cannot sum a month of single GPUs in time
 select
     cluster,

@@ -194,14 +194,10 @@ select
     sum(measures.wall_mj)::bigint as wall_mj
 from measures
 left join intermediate.int_job_run_owners as owners using (job_run_key)
-left join intermediate.int_prices as prices
-    on measures.cluster = prices.cluster
-    and coalesce(measures.gpu_model, '') = prices.gpu_model
-    and coalesce(measures.mig_profile, '') = prices.mig_profile
-    and coalesce(owners.partition, '') = prices.partition
-    and coalesce(owners.qos, '') = prices.qos
-    and measures.hour_ms >= prices.from_ms
-    and measures.hour_ms < prices.to_ms
+left join intermediate.int_prices as prices on is_price_of(
+    prices, measures.cluster, measures.gpu_model, measures.mig_profile, owners.partition, owners.qos,
+    measures.hour_ms, measures.hour_ms + 1
+)
 where
     in_scope(
         measures.cluster, null, null, measures.gpu_model,

@@ -1,6 +1,5 @@
 -- GPU time of the scope's window whose owner, placement or price is uncertain: the caveats of a statement.
 -- grain: cluster, kind
--- gpu_ms: milliseconds of a whole GPU
 with unpriced as (
     select cluster, job_run_key, gpu_ms
     from marts.ledger_scoped_by_node

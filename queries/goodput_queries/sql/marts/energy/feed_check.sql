@@ -11,10 +11,7 @@
 -- capacity_w: null: not configured; margin_w: capacity less the larger of peak and failover; is_exceeded: it is negative
 with of_nodes as (
     select
-        cluster,
-        node,
-        rack,
-        rack_row,
+        * exclude (feed),
         list_distinct(list_filter(
             list_transform(string_split(feed, '+'), lambda name: trim(name)), lambda name: name <> ''
         )) as feeds

@@ -48,10 +48,7 @@ energies as (
 select
     owners.cluster,
     steps.run_key,
-    owners.run_id,
-    owners.job_name,
-    owners.team,
-    owners.user_name,
+    owners.* exclude (run_key, cluster),
     held.held_ms,
     coalesce(energies.measured_ms, 0) as measured_ms,
     energies.energy_mj / 3.6e9 as energy_kwh,

@@ -16,14 +16,10 @@ select
 from marts.unit_states as states
 inner join reference.gpu_second_categories as categories using (category)
 left join intermediate.int_job_run_owners as owners using (job_run_key)
-left join intermediate.int_prices as prices
-    on states.cluster = prices.cluster
-    and coalesce(states.gpu_model, '') = prices.gpu_model
-    and coalesce(states.mig_profile, '') = prices.mig_profile
-    and coalesce(owners.partition, '') = prices.partition
-    and coalesce(owners.qos, '') = prices.qos
-    and states.at_ms - 1 >= prices.from_ms
-    and states.at_ms - 1 < prices.to_ms
+left join intermediate.int_prices as prices on is_price_of(
+    prices, states.cluster, states.gpu_model, states.mig_profile, owners.partition, owners.qos,
+    states.at_ms - 1, states.at_ms
+)
 where
     categories.kind in ('badput', 'unavailable')
     and of_owner(owners.team, owners.user_name, owners.run_key, owners.partition)

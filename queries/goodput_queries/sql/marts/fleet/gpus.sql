@@ -39,10 +39,7 @@ select
     racks.feed,
     from_ms(gpus.start_ms) as start_at,
     from_ms(gpus.end_ms) as end_at,
-    limits.power_limit_w,
-    limits.slowdown_temperature_c,
-    limits.sm_clock_max_hz,
-    limits.memory_bytes,
+    limits.* exclude (gpu_uuid),
     from_ms(readings.last_ms) as last_reading_at,
     coalesce(instances.instances, 0) as instances
 from intermediate.int_gpu_inventory as gpus

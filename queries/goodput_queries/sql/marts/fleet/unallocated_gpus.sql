@@ -116,14 +116,7 @@ demand as (
 )
 
 select
-    sums.cluster,
-    sums.partition,
-    sums.gpu_model,
-    sums.mig_profile,
-    sums.why,
-    sums.is_schedulable,
-    sums.units,
-    sums.nodes,
+    sums.* exclude (most_on_a_node),
     case when sums.is_schedulable then sums.nodes end as blocks,
     case
         when sums.why = 'Whole node' then sums.units

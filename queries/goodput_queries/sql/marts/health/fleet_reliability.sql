@@ -59,12 +59,7 @@ counted as (
 )
 
 select
-    cluster,
-    nodes,
-    node_ms,
-    has_states,
-    failures,
-    down_ms,
+    * exclude (mttr_s),
     1 - down_ms / nullif(node_ms, 0) as available_ratio,
     (node_ms - down_ms) / 1000.0 / nullif(failures, 0) as mtbf_s,
     (node_ms - down_ms) / 1000.0 / poisson_high(failures) as mtbf_low_s,

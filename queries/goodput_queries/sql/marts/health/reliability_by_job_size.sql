@@ -33,11 +33,7 @@ sizes as (
 select
     cluster,
     case when gpus_to > 2 then gpus_to // 2 + 1 else gpus_to end as gpus_from,
-    gpus_to,
-    attempts,
-    run_ms,
-    gpu_ms,
-    failures,
+    * exclude (cluster),
     run_ms / 1000.0 / nullif(failures, 0) as mtbf_s,
     run_ms / 1000.0 / poisson_high(failures) as mtbf_low_s,
     run_ms / 1000.0 / nullif(poisson_low(failures), 0) as mtbf_high_s

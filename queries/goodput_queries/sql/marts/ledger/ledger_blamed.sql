@@ -2,7 +2,6 @@
 -- grain: none (parts of hours)
 -- access: team
 -- blame: own, platform, use, unallocated, reservation, unsettled
--- gpu_ms: milliseconds of a whole GPU
 -- cost: null where the rate card has no price
 with scoped as not materialized (
     from marts.ledger_scoped

@@ -1,6 +1,5 @@
 -- The ledger by hour: GPU-milliseconds by unit, hour, attempt, category and phase.
 -- grain: gpu_uuid, gpu_instance, hour_ms, job_run_key, attempt_key, category, phase
--- gpu_ms: milliseconds of a whole GPU
 select
     cluster,
     node,

@@ -1,7 +1,6 @@
 -- The hourly ledger by node, for pages that need no single GPU.
 -- grain: cluster, node, gpu_model, mig_profile, hour_ms, job_run_key, attempt_key, category, phase
 -- start_ms, end_ms: first and last of it in the hour
--- gpu_ms: milliseconds of a whole GPU
 -- materialised: hourly of the ledger, since a fleet has a tenth as many rows of nodes as of GPUs
 select
     cluster,

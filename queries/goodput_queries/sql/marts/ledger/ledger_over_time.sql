@@ -3,7 +3,6 @@
 -- evaluated: first
 -- access: team
 -- bucket_at: start of the bucket, UTC
--- gpu_ms: milliseconds of a whole GPU
 -- is_useful: goodput is the useful share, by this definition_version
 with segments as (
     select segments.*

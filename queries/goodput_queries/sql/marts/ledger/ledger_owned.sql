@@ -8,7 +8,6 @@
 -- start_ms, end_ms: first and last of it in the hour
 -- from_ms, until_ms: of the segment or stretch that it is in; of a node those of the first and last
 -- is_amount: it is not the whole of [from_ms, until_ms), but gpu_ms of it; of a node null
--- gpu_ms: milliseconds of a whole GPU
 with gpu_hours as not materialized (
     select
         cluster, node, gpu_uuid, gpu_instance, gpu_model, mig_profile, job_run_key, attempt_key,
@@ -48,14 +47,7 @@ select
     rows_.mig_profile,
     rows_.job_run_key,
     rows_.attempt_key,
-    owners.run_key,
-    owners.run_id,
-    owners.job_id,
-    owners.job_name,
-    owners.team,
-    owners.user_name,
-    owners.partition,
-    owners.qos,
+    owners.* exclude (job_run_key, cluster, state),
     rows_.category,
     rows_.phase,
     rows_.hour_ms,

@@ -3,7 +3,6 @@
 -- grain: none (parts of an hour)
 -- start_ms, end_ms: of the segment; in the archive those of its hour
 -- first_ms, last_ms: first and last of the category in it
--- gpu_ms: milliseconds of a whole GPU
 -- is_amount: the category is not the whole of [start_ms, end_ms), but gpu_ms of it
 with segments as (
     select * exclude (gpu_ms)

@@ -172,14 +172,7 @@ models as (
 select
     unplaced.cluster,
     unplaced.job_run_key,
-    owners.run_key,
-    owners.run_id,
-    owners.job_id,
-    owners.job_name,
-    owners.team,
-    owners.user_name,
-    owners.partition,
-    owners.qos,
+    owners.* exclude (job_run_key, cluster, state),
     coalesce(models.gpu_model, unplaced.gpu_type) as gpu_model,
     unplaced.hour_ms,
     unplaced.reason,
@@ -192,14 +185,10 @@ from every as unplaced
 left join models
     on unplaced.cluster = models.cluster and unplaced.gpu_type is not distinct from models.gpu_type
 left join intermediate.int_job_run_owners as owners using (job_run_key)
-left join intermediate.int_prices as prices
-    on unplaced.cluster = prices.cluster
-    and coalesce(models.gpu_model, unplaced.gpu_type, '') = prices.gpu_model
-    and prices.mig_profile = ''
-    and coalesce(owners.partition, '') = prices.partition
-    and coalesce(owners.qos, '') = prices.qos
-    and unplaced.hour_ms >= prices.from_ms
-    and unplaced.hour_ms < prices.to_ms
+left join intermediate.int_prices as prices on is_price_of(
+    prices, unplaced.cluster, coalesce(models.gpu_model, unplaced.gpu_type), '', owners.partition, owners.qos,
+    unplaced.hour_ms, unplaced.hour_ms + 1
+)
 where
     unplaced.gpu_ms <> 0
     and in_scope(

@@ -6,7 +6,6 @@
 -- team: null: of no team, as unallocated time is
 -- ledger_group, label: one of the nine groups of reference.ledger_groups
 -- blame: own (caused by the team), platform (by the infrastructure), unallocated, reservation
--- gpu_ms: milliseconds of a whole GPU
 -- cost: null where no part of it has a price
 select
     blamed.team,

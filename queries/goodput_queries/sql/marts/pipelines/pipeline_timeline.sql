@@ -6,15 +6,7 @@
 -- start_s, end_s: after the start of the step, as recorded; ideal_start_s, ideal_end_s: in the ideal step
 select
     traces.cluster || '/' || traces.run_id as run_key,
-    operations.step,
-    operations.dp_rank,
-    operations.stage,
-    operations.operation,
-    operations.place,
-    operations.start_s,
-    operations.end_s,
-    operations.ideal_start_s,
-    operations.ideal_end_s
+    operations.* exclude (source, trace_id)
 from staging.stg_replayed_operations as operations
 inner join staging.stg_step_replays as traces using (source, trace_id)
 where

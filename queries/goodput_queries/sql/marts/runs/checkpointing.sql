@@ -107,12 +107,7 @@ by_saves as (
 )
 
 select
-    by_run.run_key,
-    by_run.run_id,
-    by_run.cluster,
-    by_run.team,
-    by_run.gpus,
-    by_run.gpu_ms,
+    by_run.* exclude (attempts, failures, run_s),
     coalesce(by_saves.saves, 0) as saves,
     by_saves.save_s,
     by_saves.interval_s,

@@ -2,7 +2,6 @@
 -- grain: run_key, category
 -- evaluated: first
 -- access: team
--- gpu_ms: milliseconds of a whole GPU
 -- cost: null where the rate card has no price
 select
     scoped.run_key,

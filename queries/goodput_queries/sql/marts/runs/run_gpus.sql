@@ -59,18 +59,10 @@ select
     ledger.gpu_uuid,
     ledger.node,
     units.gpu_index,
-    ledger.gpu_ms,
-    ledger.step_ms,
-    ledger.slowdown_ms,
-    ledger.lost_ms,
-    ledger.idle_held_ms,
-    ledger.unsettled_ms,
+    ledger.* exclude (run_key, gpu_uuid, node),
     ledger.gpu_ms - ledger.step_ms - ledger.slowdown_ms - ledger.lost_ms - ledger.idle_held_ms
         - ledger.unsettled_ms as overhead_ms,
-    telemetry.power_w,
-    telemetry.sm_active_ratio,
-    telemetry.tensor_active_ratio,
-    telemetry.gpu_temperature_c
+    telemetry.* exclude (run_key, gpu_uuid)
 from ledger
 left join telemetry using (run_key, gpu_uuid)
 left join (

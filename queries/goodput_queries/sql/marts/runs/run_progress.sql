@@ -1,9 +1,6 @@
 -- Progress and recent goodput of runs, over their whole life, independent of the scope's window.
 -- grain: run_key
 -- access: team
--- interruptions: attempts that did not end well, the last one too
--- last_retained_step: the highest retained step; null where the job reports none
--- rolled_back_s: wall-clock seconds of steps that were lost
 -- goodput_since_restart_ratio: useful share of the allocated time of the last attempt; null where none of it is classified
 -- goodput_1d_ratio, goodput_3d_ratio, goodput_5d_ratio: the same of the days up to the run's end, in whole hours
 with attempts as (
@@ -75,10 +72,7 @@ select
     attempts.interruptions,
     steps.last_retained_step,
     steps.rolled_back_s,
-    ratios.goodput_since_restart_ratio,
-    ratios.goodput_1d_ratio,
-    ratios.goodput_3d_ratio,
-    ratios.goodput_5d_ratio
+    ratios.* exclude (run_key)
 from attempts
 left join steps using (run_key)
 left join ratios using (run_key)

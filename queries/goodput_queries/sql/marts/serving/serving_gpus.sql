@@ -9,7 +9,6 @@
 -- job_run_key, run_key, run_id, team, user_name, partition: of who held it; null: no job run
 -- start_ms, end_ms: cut at the window
 -- engines: that share it
--- gpu_ms: milliseconds of a whole GPU
 -- cost: null where the rate card has no price
 -- energy_j: mean power of ten minutes x gpu_ms, of the time with readings; measured_ms: of gpu_ms, with a power reading
 with maps as (
@@ -77,14 +76,10 @@ priced as (
             any_value(owned.end_ms - owned.start_ms)
         ) as price_per_gpu_h
     from owned
-    inner join intermediate.int_prices as prices
-        on owned.cluster = prices.cluster
-        and coalesce(owned.gpu_model, '') = prices.gpu_model
-        and owned.mig_profile = prices.mig_profile
-        and coalesce(owned.partition, '') = prices.partition
-        and coalesce(owned.qos, '') = prices.qos
-        and owned.start_ms < prices.to_ms
-        and owned.end_ms > prices.from_ms
+    inner join intermediate.int_prices as prices on is_price_of(
+        prices, owned.cluster, owned.gpu_model, owned.mig_profile, owned.partition, owned.qos,
+        owned.start_ms, owned.end_ms
+    )
     group by owned.piece
 ),
 

@@ -27,10 +27,7 @@ histograms as (
 )
 
 select
-    cluster,
-    model,
-    metric,
-    bucket_ms,
+    * exclude (bounds, counts),
     counts[-1] as observations,
     quantile_estimate(bounds, counts, 0.5) as p50_s,
     quantile_low(bounds, counts, 0.5) as p50_low_s,

@@ -8,7 +8,6 @@
 -- engines, gpus: number; null: no GPU is known. A GPU that served for a part of the time counts for that part of gpu_ms only
 -- wall_ms: from the first to the last reading; observed_gpu_ms: GPU time with readings
 -- output_tokens_per_s: of all engines together: tokens / wall_ms; output_tokens_per_gpu_s: tokens / observed_gpu_ms
--- request_tokens_per_s: of one request: 1 / mean time between its tokens
 -- idle_ms: GPU time without a request running or waiting, the standby of the ledger; idle_cost: at the mean price of the GPUs
 -- cost, energy_j: of all GPU time, model load and idle time included; null: not known of all engines
 -- cost_per_m_tokens: a million of input and output tokens; joules_per_m_tokens

@@ -14,17 +14,7 @@ with names as (
 
 select
     names.gpu_model,
-    peaks.peak_model,
-    peaks.bf16_flops_per_s,
-    peaks.fp16_flops_per_s,
-    peaks.fp8_flops_per_s,
-    peaks.tf32_flops_per_s,
-    peaks.fp32_flops_per_s,
-    peaks.sparse_factor,
-    peaks.memory_bytes_per_s,
-    peaks.gpu_link_bytes_per_s,
-    peaks.power_limit_w,
-    peaks.source
+    peaks.* exclude (pattern, precedence)
 from names
 left join reference.gpu_model_peaks as peaks on regexp_matches(lower(names.gpu_model), peaks.pattern)
 qualify row_number() over (partition by names.gpu_model order by peaks.precedence, peaks.peak_model) = 1

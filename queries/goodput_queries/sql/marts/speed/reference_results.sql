@@ -36,12 +36,7 @@ sites as (
 )
 
 select
-    results.round,
-    results.submitter,
-    results.system,
-    results.benchmark,
-    results.gpu_model,
-    results.gpus,
+    results.* exclude (runs, time_s, source),
     results.runs as published_runs,
     results.time_s as published_time_s,
     coalesce(sites.runs, 0) as own_runs,

@@ -49,10 +49,7 @@ known as (
 )
 
 select
-    run_key,
-    tokens,
-    held_ms,
-    cost,
+    * exclude (energy_j, tokens_reason),
     tokens / nullif(cost, 0)::double as tokens_per_cost,
     coalesce(tokens_reason, case when coalesce(cost, 0) = 0 then 'the rate card has no price for it' end) as cost_reason,
     energy_j,

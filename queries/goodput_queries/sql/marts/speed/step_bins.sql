@@ -47,12 +47,6 @@ select
     run_key,
     attempt_key,
     row_number() over (partition by attempt_key order by number) as bin,
-    level_ms,
-    steps,
-    first_step,
-    last_step,
-    start_ms,
-    end_ms,
-    gpus
+    * exclude (run_key, attempt_key, number)
 from bins
 where level_ms > 0

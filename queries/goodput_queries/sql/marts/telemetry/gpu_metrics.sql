@@ -3,7 +3,6 @@
 -- grain: gpu_uuid, gpu_instance, start_ms
 -- gpu_instance: '' for the whole GPU
 -- start_ms: start of the ten minutes, epoch ms
--- samples: number of samples
 -- most GPUs have one source and one place, and choosing among rows costs as much again as reading them
 with rivals as (
     select gpu_uuid from state.reading_series group by gpu_uuid having count(distinct source) > 1

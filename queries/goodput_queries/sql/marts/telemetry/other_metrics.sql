@@ -29,10 +29,6 @@ select
     catalogue.meaning,
     catalogue.unit,
     catalogue.kind,
-    found.gpus,
-    found.samples,
-    found.lowest,
-    found.highest,
-    found.last_at
+    found.* exclude (metric)
 from found
 left join reference.other_gpu_metrics as catalogue using (metric)

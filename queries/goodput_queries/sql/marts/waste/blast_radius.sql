@@ -51,14 +51,10 @@ left join (
     from intermediate.int_gpu_units
     group by gpu_uuid
 ) as units using (gpu_uuid)
-left join intermediate.int_prices as prices
-    on attempts.cluster = prices.cluster
-    and coalesce(units.gpu_model, '') = prices.gpu_model
-    and prices.mig_profile = ''
-    and coalesce(attempts.partition, '') = prices.partition
-    and coalesce(attempts.qos, '') = prices.qos
-    and caused.start_ms >= prices.from_ms
-    and caused.start_ms < prices.to_ms
+left join intermediate.int_prices as prices on is_price_of(
+    prices, attempts.cluster, units.gpu_model, '', attempts.partition, attempts.qos,
+    caused.start_ms, caused.start_ms + 1
+)
 where
     in_window(caused.start_ms, caused.end_ms)
     and in_scope(

@@ -8,7 +8,6 @@
 --  with the steps, since job events cover all GPUs of the job
 -- gpu_ms: milliseconds of a whole GPU inside the gap; category_gpu_ms: of them in its category
 -- cost: null where the rate card has no price
--- readings_coverage_ratio: share of the gap that readings cover
 select
     gap_id,
     cluster,

@@ -2,7 +2,6 @@
 -- cause, evidence, confidence and recommended action.
 -- grain: cluster, run_key, category, blame
 -- access: team
--- gpu_ms: milliseconds of a whole GPU
 -- cost: null where the rate card has no price
 -- gpus: number of GPUs that lost the time
 -- confidence: Confirmed, Likely, Not confirmed
@@ -13,19 +12,7 @@ with counted as (
 )
 
 select
-    losses.cluster,
-    losses.run_key,
-    losses.run_id,
-    losses.job_name,
-    losses.team,
-    losses.user_name,
-    losses.node,
-    losses.category,
-    losses.label,
-    losses.colour,
-    losses.blame,
-    losses.gpu_ms,
-    losses.cost,
+    losses.* exclude (first_at, last_at, cause, confidence, evidence, fix),
     counted.gpus,
     losses.first_at,
     losses.last_at,

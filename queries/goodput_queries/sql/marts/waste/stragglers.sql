@@ -139,14 +139,10 @@ left join (
     select gpu_uuid, max(gpu_index) as gpu_index, max(gpu_model) as gpu_model
     from intermediate.int_gpu_units group by gpu_uuid
 ) as units on summed.gpu_uuid = units.gpu_uuid
-left join intermediate.int_prices as prices
-    on attempts.cluster = prices.cluster
-    and coalesce(units.gpu_model, '') = prices.gpu_model
-    and prices.mig_profile = ''
-    and coalesce(attempts.partition, '') = prices.partition
-    and coalesce(attempts.qos, '') = prices.qos
-    and summed.start_ms >= prices.from_ms
-    and summed.start_ms < prices.to_ms
+left join intermediate.int_prices as prices on is_price_of(
+    prices, attempts.cluster, units.gpu_model, '', attempts.partition, attempts.qos,
+    summed.start_ms, summed.start_ms + 1
+)
 where
     in_window(summed.start_ms, summed.end_ms)
     and in_scope(
