@@ -80,7 +80,7 @@ def upgraded(opened):
 def test_it_opens_with_a_sentence_for_each_change(opened, revision):
     store, sentences = opened
 
-    versions = [2] if revision == "2026-11-24" else [1, 2]
+    versions = [2, 3] if revision == "2026-11-24" else [1, 2, 3]
     for version, sentence in zip(versions, sentences, strict=False):
         assert sentence.startswith(f"{store.path}: migrated to schema version {version}: ")
     assert len(sentences) == len(versions) + 1

@@ -1,4 +1,4 @@
--- skip_if_empty: intermediate.int_attempts where has_events group by cluster, job_name, gpus having count(distinct run_key) > threshold('peer_speed_runs')
+-- skip_if_empty: intermediate.int_attempts where has_events and (cluster, job_name, gpus) in (select (cluster, job_name, gpus) from intermediate.int_attempts where has_events group by all having count(distinct run_key) > threshold('peer_speed_runs'))
 with slower as (
     from marts.run_peers
     where

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from tests.app.page_elements import sent
 
+from goodput_app import ranked
 from goodput_app.dashboard.data import findings
 from goodput_app.process import evaluations
 from goodput_app.process.store import use_store
@@ -55,7 +56,7 @@ def test_an_evaluation_that_waits_for_a_thread_reads_the_database_of_its_page(un
 def test_an_evaluation_that_failed_is_raised_once_and_tried_again(unpriced, monkeypatch):
     use_store(unpriced)
     with monkeypatch.context() as patched:
-        patched.setattr(findings, "ORDER", "no_such_column")
+        patched.setattr(ranked, "FINDINGS", "no_such_column")
         wait([failed := findings.evaluation(SCOPE)])
 
     with pytest.raises(QueryError, match="no_such_column"):

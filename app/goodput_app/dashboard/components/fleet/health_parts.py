@@ -189,7 +189,7 @@ def repairs(found: pl.DataFrame) -> None:
         st.caption("No node was down or drained in this time range.")
         return
     parts = (
-        f"{units.gpu_time(found[f'{part}_ms'].sum())} ({units.cost(_sum(found, part))}) {said}"
+        f"{units.gpu_time(int(found[f'{part}_ms'].sum()))} ({units.cost(_sum(found, part))}) {said}"
         for part, said in (("untouched", "down and not touched"), ("repair", "in repair"))
     )
     again = found.filter(pl.col("verdict") == "no progress").height
