@@ -26,6 +26,7 @@ LOOK = """<style>
 .gp-steps > div:nth-child(odd) { text-align: right; }
 .gp-axis { position: relative; height: 18px; margin-right: 84px; }
 .gp-axis > div { position: absolute; top: 0; height: 18px; border-radius: 2px; min-width: 2px; }
+.gp-cut > div { mask: linear-gradient(105deg, #000 14px, transparent 14px 17px, #000 17px); }
 .gp-axis > span { position: absolute; top: 0; line-height: 18px; padding-left: 6px;
   white-space: nowrap; font-weight: 600; }
 </style>"""
@@ -80,7 +81,7 @@ def steps(first: Part, changes: Sequence[Part], last: Part, shown: Sequence[str]
     """Return a waterfall: an amount, what was added and taken off, and what it came to.
 
     shown: the amounts as text, of all rows in order. The axis begins below the smallest total, so
-    that small changes can be seen.
+    that small changes can be seen; a total whose bar is cut there has a torn edge.
     """
     begin, end, levels = axis(first.amount, [change.amount for change in changes])
     span = (end - begin) or 1.0
@@ -90,10 +91,11 @@ def steps(first: Part, changes: Sequence[Part], last: Part, shown: Sequence[str]
     rows.append((last, begin, last.amount))
     drawn = []
     for (part, left, right), amount in zip(rows, shown, strict=True):
+        cut = " gp-cut" if begin and part in (first, last) else ""
         low, high = (100 * (level - begin) / span for level in sorted((left, right)))
         place = f"left: {low:.3f}%; width: {high - low:.3f}%; {paint(part.colour)}"
         drawn.append(
-            f"<div>{text_of(part.label)}</div><div class='gp-axis'>"
+            f"<div>{text_of(part.label)}</div><div class='gp-axis{cut}'>"
             f'<div style="{place}" title="{text_of(part.hover)}"></div>'
             f'<span style="left: {high:.3f}%">{text_of(amount)}</span></div>'
         )

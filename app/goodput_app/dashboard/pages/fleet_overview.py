@@ -49,7 +49,7 @@ with (
     st.container(border=True, height="stretch", gap="xsmall"),
     panel("", "marts.ledger_by_category"),
 ):
-    st.html(HEADING.format("What moved", "cost of what was wasted"))
+    st.html(HEADING.format("What moved", "waste where both windows have data"))
     if compared is None:
         st.caption(NOTHING_BEFORE)
     else:

@@ -241,7 +241,7 @@ def _others(found: Found, first: Mapping[str, Any] | None, unchecked: str, view:
 def _counts(rest: pl.DataFrame, first: str) -> str:
     pages, tickets = (rest.filter(pl.col("severity") == kind).height for kind in WANTED)
     more = {"page": pages, "ticket": tickets}
-    said = [] if first == "page" else ["No page open"]
+    said = [] if first == "page" else ["Nobody is paged"]
     said += [f"{n:,} more {kind}{'' if n == 1 else 's'}" for kind, n in more.items() if n]
     return ", ".join(said) or "Nothing else open"
 
