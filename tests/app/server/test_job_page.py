@@ -80,11 +80,13 @@ def test_the_report_of_a_job_is_a_paragraph(recorded):
 def test_the_report_of_a_job_is_a_table_of_its_facts(recorded):
     lines = report(recorded, "fsdp", format="table").text.splitlines()
 
-    assert lines[:5] == [
+    assert lines[:6] == [
         "Job:                      fsdp, run fsdp, COMPLETED",
         "Goodput (% of allocated): 58.1 % (up to 58.5 %)",
         "Allocated:                4.8 GPU-min on 4 GPUs",
-        "Wasted:                   2.0 GPU-min (Start-up 1.2 GPU-min, Teardown 47.1 GPU-s)",
+        "Wasted:                   2.0 GPU-min (Start-up 1.2 GPU-min, Teardown 47.1 GPU-s, "
+        "Straggler wait 0.1",
+        f"{'GPU-s)':>32}",
         "Unclassified:             1.0 GPU-s",
     ]
     assert lines[-1] == f"Page:                     {URL}/run?run=lab%2Ffsdp"
