@@ -17,7 +17,8 @@ COMMUNICATORS = headers("network.communicators")
 COMMUNICATORS_HIDDEN = ("operations", "coverage_ratio", "members", "basis", "comm_id")
 LINKS = headers("network.links")
 LINKS_HIDDEN = (
-    "link_recoveries", "drops", "rx_bytes", "tx_bytes", "speed_bytes_per_s", "last_at",
+    "link_downs", "link_recoveries", "drops", "rx_bytes", "tx_bytes", "speed_bytes_per_s",
+    "last_at",
 )  # fmt: skip
 LOST = {"node": "Node", **host_parts.EVENTS}
 GPU_LINKS = headers("network.gpu_links")

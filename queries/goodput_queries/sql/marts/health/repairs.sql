@@ -10,13 +10,13 @@
 -- acted_by: who drained it, as the scheduler has it; actor: person, scheduler or controller (a health check or operator
 --  program, by its name or reason); null: not known
 -- end_at: its return to service; null: not back yet
--- untouched_ms, untouched_cost: GPU time down before anybody acted; repair_ms, repair_cost: GPU time out of service after it
+-- untouched_ms, untouched_cost: GPU time down before anybody acted; repair_ms, repair_cost: GPU time out of service after it;
+--  costs are null where the rate card has no price
 -- failures_before, failures_after: attempts that ended in the week before it was broken and after its return, with an
 --  infrastructure cause that evidence puts on this node, as far as the window has them
 -- watched_after_ms: how much of that week after it the evidence covers; null: not back yet
 -- repairs_before: repairs of this node in the window before this one
 -- verdict: not back, no progress (the same node failed again within the watched time), holds so far
--- cost: null where the rate card has no price
 with outages as (
     select
         found.cluster,
