@@ -1,6 +1,8 @@
 """Uvicorn as `goodput serve` runs it."""
 
+import asyncio
 import socket
+import time
 from collections.abc import Callable
 
 import httpx
@@ -9,8 +11,10 @@ from streamlit import App
 
 from goodput_app.access.settings import AccessSettings
 from goodput_app.server.security_headers import security_headers
+from goodput_queries.errors import GoodputError
 
 START_S = 60  # on a busy machine the first answer takes longer than the ones that it then gives
+RETRY_S = 0.2  # a database that takes in evidence at the start may not answer at once
 GRACE_S = 5  # for open requests, after which Ctrl-C means it
 
 
@@ -42,6 +46,17 @@ class HttpServer(uvicorn.Server):
         """Start, request `/healthz` over the network, then report readiness."""
         await super().startup(sockets)
         if self.started:
-            async with httpx.AsyncClient(trust_env=False, timeout=START_S) as client:
-                (await client.get(self._health_url)).raise_for_status()
+            await self._until_healthy()
             self._on_answer()
+
+    async def _until_healthy(self) -> None:
+        """Request `/healthz` until it is well; raises GoodputError where it is not in a minute."""
+        ends_s = time.monotonic() + START_S
+        async with httpx.AsyncClient(trust_env=False, timeout=START_S) as client:
+            while not (answer := await client.get(self._health_url)).is_success:
+                if time.monotonic() > ends_s:
+                    raise GoodputError(
+                        f"{self._health_url} answers {answer.status_code} ({answer.text[:200]}); "
+                        "the log above says why."
+                    )
+                await asyncio.sleep(RETRY_S)
