@@ -87,8 +87,8 @@ def _of_server(job: str, url: str, cluster: str | None, form: str) -> str:
 
 def _of_database(job: str, db: str, cluster: str | None, form: str) -> str:
     from goodput_app.cli.database import existing  # noqa: PLC0415 -- as above
-    from goodput_app.job_report import job_report  # noqa: PLC0415
-    from goodput_app.settings import settings  # noqa: PLC0415
+    from goodput_app.job_report import job_report  # noqa: PLC0415 -- as above
+    from goodput_app.settings import settings  # noqa: PLC0415 -- as above
 
     with existing(db) as store:
         return job_report(store, job, settings().public_url, cluster).text(form)

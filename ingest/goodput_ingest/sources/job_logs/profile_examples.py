@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from typing import Any
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from goodput_ingest.formats import files
 from goodput_ingest.source import ReadOptions
@@ -34,7 +34,12 @@ def check_examples(profile: Profile, origin: str) -> None:
 
 def read(profile: Profile, example: Example) -> tuple[list[dict[str, Any]], list[Any]]:
     """Return the rows of job events and the rejects of an example's lines."""
-    zone = None if example.timezone is None else ZoneInfo(example.timezone)
+    try:
+        zone = None if example.timezone is None else ZoneInfo(example.timezone)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise IngestError(
+            f"profile {profile.name}: there is no time zone {example.timezone!r}."
+        ) from error
     reader = LogReader(profile.name, ReadOptions(zone=zone), (of_profile(profile),))
     data = example.text.strip("\n").encode() + b"\n"
     rows, rejects = [], []

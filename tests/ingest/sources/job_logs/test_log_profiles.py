@@ -30,7 +30,7 @@ marks = ['mine v\d']
 hints = ["it "]
 [[line]]
 means = "step"
-pattern = 'it (?P<step>\d+): (?P<step_ms>[\d.]+) ms'
+pattern = 'it (?P<step>\w+): (?P<step_ms>[\d.]+) ms'
 """
 
 PAGE = Path(__file__).parents[4] / "docs" / "log-profiles.md"
@@ -61,6 +61,7 @@ def stamped(lines):
         ("pattern =", "once = 'cycle'\npattern =", "`once` names cycle, which is no group of it"),
         ("pattern =", "fields.loss = 'x'\npattern =", "the pattern of field loss needs one group"),
         ("marks", "[", "this is not TOML"),
+        (r"mine v\d", r"\N{DASH}", "a pattern of `marks` is no pattern"),
     ],
 )
 def test_a_profile_that_is_wrong_says_what(changed, to, reason):
@@ -165,3 +166,10 @@ def test_the_page_of_log_profiles_has_a_profile_that_is_right_and_names_all_keys
     named = set(re.findall(r"`(\w+)`", page))
     keys = {*Profile.__struct_fields__, *LineForm.__struct_fields__} - {"name", "line", "pattern"}
     assert {*get_args(Meaning), *GROUPS, *keys} - {"almost", "example", "documentation"} <= named
+
+
+def test_an_example_in_a_time_zone_that_is_none_is_refused():
+    text = f"{GOOD}[[example]]\ntimezone = 'Mars'\ntext = 'x'\nexpected = []\n"
+
+    with pytest.raises(IngestError, match="profile mine: there is no time zone 'Mars'"):
+        check_examples(loads(text, "mine.toml"), "mine.toml")

@@ -51,7 +51,7 @@ def engines(frame: pl.DataFrame) -> None:
         if name.endswith(("tokens_per_s", "per_gpu_s", "_requests"))
     }
     wide["gpus"] = number("GPUs", format="%,.4g")
-    names = told(shown, ENGINES)
+    names = reported(shown, ENGINES)
     hidden = [name for name in names if name not in ENGINES_SHOWN]
     picked = tables.pick(shown, names, ENGINE, ids(frame), wide=wide, hidden=hidden)
     rest(frame, "engines")
@@ -80,7 +80,13 @@ def tenants(frame: pl.DataFrame, of_engines: pl.DataFrame) -> None:
         if name.endswith("_s")
     }
     tables.pick(
-        shown, told(shown, TENANTS), "tenant", keys, opens=opens, wide=wide, hidden=TENANTS_HIDDEN
+        shown,
+        reported(shown, TENANTS),
+        "tenant",
+        keys,
+        opens=opens,
+        wide=wide,
+        hidden=TENANTS_HIDDEN,
     )
     rest(frame, "tenants")
     st.caption("Select a row to mark its slowest engine above, with links to GPU, node and run.")
@@ -110,7 +116,7 @@ def spikes(frame: pl.DataFrame) -> None:
     keys = frame.select(
         pl.concat_str(engine.alias("of"), pl.col("start_ms").cast(pl.String), separator="|")
     ).to_series()
-    names = told(shown, SPIKES)
+    names = reported(shown, SPIKES)
     tables.pick(
         shown, names, "spike", keys, opens=[{ENGINE: one} for one in engine], wide=wide,
         widths=SPIKE_WIDTHS if "evidence" in names else None, hidden=SPIKES_HIDDEN,
@@ -130,7 +136,7 @@ def rest(frame: pl.DataFrame, what: str) -> None:
         st.caption(f"The first {frame.height:,} of {rows:,} {what}; choose a served model.")
 
 
-def told(frame: pl.DataFrame, names: Mapping[str, str]) -> dict[str, str]:
+def reported(frame: pl.DataFrame, names: Mapping[str, str]) -> dict[str, str]:
     """Return the columns that say something: of one cluster not its name, none without a value."""
     drop = {"cluster"} if frame["cluster"].n_unique() <= 1 else set()
     drop |= {name for name in names if frame[name].null_count() == frame.height}

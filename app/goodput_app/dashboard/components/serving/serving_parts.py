@@ -8,7 +8,7 @@ import streamlit as st
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, scope_bar, tables, tiles
 from goodput_app.dashboard.components.runs.speed_parts import amount
-from goodput_app.dashboard.components.serving.serving_engine_parts import METRICS, rest, told
+from goodput_app.dashboard.components.serving.serving_engine_parts import METRICS, reported, rest
 from goodput_app.dashboard.data import metrics, serving
 from goodput_app.dashboard.figures import serving as figures
 from goodput_app.dashboard.scope import View
@@ -116,7 +116,7 @@ def models(frame: pl.DataFrame) -> None:
     }
     wide["gpus"] = rate("GPUs", format="%,.4g")
     tables.pick(
-        named, told(named, MODELS), "served-models", ids, opens=opens, wide=wide,
+        named, reported(named, MODELS), "served-models", ids, opens=opens, wide=wide,
         hidden=MODELS_HIDDEN,
     )  # fmt: skip
     st.caption("Select a row to see its model alone. Idle serving time is of whole GPUs.")
@@ -139,7 +139,7 @@ def costs(frame: pl.DataFrame) -> None:
         for name, header in COSTS.items()
         if name.startswith("joules")
     }
-    tables.show(named, told(named, COSTS), "served-costs", wide=wide, hidden=COSTS_HIDDEN)
+    tables.show(named, reported(named, COSTS), "served-costs", wide=wide, hidden=COSTS_HIDDEN)
     st.caption(
         "All time of the GPUs is in it, model load and idle time included. Input and output share "
         "the cost by the seconds that requests spent in prefill and decode."
@@ -177,7 +177,9 @@ def latencies(view: View, model: str | None) -> None:
 
 def _quantiles(frame: pl.DataFrame, level: serving.Level, key: str) -> None:
     above = {"model": ("role", "endpoint"), "role": ("endpoint",), "engine": ()}[level]
-    names = {name: header for name, header in told(frame, LATENCIES).items() if name not in above}
+    names = {
+        name: header for name, header in reported(frame, LATENCIES).items() if name not in above
+    }
     number = st.column_config.NumberColumn
     wide = {name: number(f"{LATENCIES[name]} (s)", format="%.3f")
             for name in ("p50_s", "p95_s", "p99_s", "mean_s")}  # fmt: skip
@@ -244,7 +246,11 @@ def objectives(frame: pl.DataFrame) -> None:
         for name in ("budget_requests", "within_requests_per_gpu_h")
     }
     tables.show(
-        shown, told(shown, OBJECTIVES), "serving-objectives", wide=wide, hidden=OBJECTIVES_HIDDEN
+        shown,
+        reported(shown, OBJECTIVES),
+        "serving-objectives",
+        wide=wide,
+        hidden=OBJECTIVES_HIDDEN,
     )
 
 

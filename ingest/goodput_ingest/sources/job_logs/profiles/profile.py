@@ -85,6 +85,7 @@ GROUPS = {  # a number, but for texts
 }
 
 
+MARKS = "a pattern of `marks`"
 IN_BRACES = re.compile(r"\{(\w+)\}")
 
 
@@ -215,6 +216,8 @@ def _problems(profile: Profile) -> list[str]:
     for place, pattern in _patterns(profile):
         try:
             re.compile(pattern)
+            if place == MARKS:  # looked for in bytes, which know fewer forms
+                re.compile(pattern.encode())
         except re.error as error:
             found.append(f"{place} is no pattern ({error})")
     if found:
@@ -245,7 +248,7 @@ def _problems(profile: Profile) -> list[str]:
 def _patterns(profile: Profile) -> list[tuple[str, str]]:
     """Return every pattern of a profile with its place."""
     return [
-        *(("a pattern of `marks`", mark) for mark in profile.marks),
+        *((MARKS, mark) for mark in profile.marks),
         ("`prefix`", profile.prefix),
         *(
             pair

@@ -17,6 +17,7 @@ from goodput_ingest.sources.job_logs.profiles.profile import IN_BRACES, LineForm
 from goodput_ingest.sources.job_logs.progress import Progress, with_amounts
 
 MESSAGE_MAX_CHARS = 300
+INTEGER_MAX_CHARS = 30
 INTEGER = re.compile(r"0|[1-9]\d{0,17}")  # with leading zeros it is a name
 DECIMAL = re.compile(r"\d{1,15}\.\d{1,15}")
 SCALES = {"K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
@@ -69,7 +70,7 @@ class ProfiledLog:
             if reporter != self.reporter:
                 return False
         if form.once:
-            key, number = (form.means, form.once), int(values[form.once])
+            key, number = (form.means, form.once), _integer(values, form.once)
             if number <= self.seen.get(key, -1):
                 return False
             self.seen[key] = number
@@ -98,7 +99,7 @@ class ProfiledLog:
             case "training":
                 self._begin_training(values, at)
             case "epoch":
-                self.epoch = int(values["epoch"])
+                self.epoch = _integer(values, "epoch")
             case "upload":
                 self.pending = None
             case "save_begin" | "save_end" | "save":
@@ -134,12 +135,14 @@ class ProfiledLog:
 
     def _step_of(self, form: LineForm, values: Values) -> int:
         """Return the number of the step since the job began, where it is counted by epoch."""
-        number = int(values["step"].replace(",", ""))
+        number = _integer(values, "step")
         if "steps_of_epoch" in values:
-            epoch = int(values.get("epoch", self.epoch or form.first_epoch)) - form.first_epoch
-            return epoch * int(values["steps_of_epoch"]) + number
+            epoch = self.epoch or form.first_epoch
+            if "epoch" in values:
+                epoch = _integer(values, "epoch")
+            return (epoch - form.first_epoch) * _integer(values, "steps_of_epoch") + number
         if "epoch" in values:
-            epoch = int(values["epoch"])
+            epoch = _integer(values, "epoch")
         elif self.profile.is_fallback:
             epoch = self._inferred_epoch(number)
         else:
@@ -167,7 +170,7 @@ class ProfiledLog:
     def _begin_training(self, values: Values, at: datetime | None) -> None:
         """Take note that the next step begins now; `step` is its number."""
         if "step" in values:
-            self.progress.begin(int(values["step"]) - 1, at or self.progress.at)
+            self.progress.begin(_integer(values, "step") - 1, at or self.progress.at)
         else:
             self.progress.begin(None if self.is_restored else 0, at)
 
@@ -195,7 +198,9 @@ class ProfiledLog:
     def _durable(self, form: LineForm, values: Values, at: datetime | None) -> Iterable[Event]:
         step = self.progress.step
         if "step" in values:
-            step = int(values["step"]) + (form.first_step == 0 and self.progress.step is not None)
+            step = _integer(values, "step") + (
+                form.first_step == 0 and self.progress.step is not None
+            )
         return () if step is None else (Event("ckpt.durable", at, step=step),)
 
     def _take_pending(self) -> Iterable[Event]:
@@ -251,7 +256,7 @@ def _moment(values: Values, line: Line, moments: Moments, *, label_first: bool) 
     if "time_utc" in values:
         return moments.keep(json_lines.moment({"at": values["time_utc"] + "Z"}, "at"))
     if "epoch_s" in values:
-        return moments.epoch(float(values["epoch_s"]))
+        return moments.epoch(_number(values, "epoch_s") or 0.0)
     if "time" in values:
         return moments.of(line, values["time"])
     if "year" in values:
@@ -260,7 +265,7 @@ def _moment(values: Values, line: Line, moments: Moments, *, label_first: bool) 
     is_label = line.at is not None and (moments.zone is None or label_first)
     if "clock" not in values or is_label:
         return line.at
-    return moments.without_year(int(values["month"]), int(values["day"]), values["clock"])
+    return moments.without_year(_integer(values, "month"), _integer(values, "day"), values["clock"])
 
 
 def _with_amounts(events: list[Event], values: Values, each_s: float | None) -> list[Event]:
@@ -286,6 +291,14 @@ def _length_s(values: Values, seconds: str, milliseconds: str) -> float | None:
     if (length_s := _number(values, seconds)) is not None:
         return length_s
     return None if (length_ms := _number(values, milliseconds)) is None else length_ms / 1000
+
+
+def _integer(values: Values, name: str) -> int:
+    """Return a whole number such as 8,214; a pattern of a site may find anything."""
+    text = values[name]
+    if len(text) > INTEGER_MAX_CHARS or not (digits := text.replace(",", "")).isdecimal():
+        raise FieldError(f"{name} is {text[:40]!r}, which is no whole number")
+    return int(digits)
 
 
 def _number(values: Values, name: str) -> float | None:
