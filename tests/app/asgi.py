@@ -5,15 +5,7 @@ import asyncio
 import httpx
 
 
-def ask(
-    app,
-    path,
-    *,
-    method="GET",
-    peer=("127.0.0.1", 1),
-    base_url="http://localhost",
-    **given,
-):
+def ask(app, path, *, method="GET", peer=("127.0.0.1", 1), base_url="http://localhost", **given):
     """Return the answer to a request of a peer."""
 
     async def answer():

@@ -48,15 +48,7 @@ class Offered:
         monkeypatch.setattr(MediaFileManager, "add_deferred", noted)
         known_at_once = MediaFileManager.add
 
-        def made(
-            manager,
-            data,
-            mime,
-            at,
-            file_name=None,
-            *more,
-            **of,
-        ):
+        def made(manager, data, mime, at, file_name=None, *more, **of):
             if file_name is not None:
                 text = data.encode() if isinstance(data, str) else data
                 self.files[str(file_name)] = lambda: text

@@ -73,10 +73,7 @@ def test_a_named_file_must_be_there(tmp_path, monkeypatch):
         ),
         ("db = 1", "'db' is 1, expected a text in quotes."),
         ("[serve]\nport = '1'", "'serve.port' is '1', expected a whole number."),
-        (
-            "[database]\nmemory_mib = 100",
-            "'database.memory_mib' is 100, expected 256 to 16777216.",
-        ),
+        ("[database]\nmemory_mib = 100", "'database.memory_mib' is 100, expected 256 to 16777216."),
         ("[serve]\nport = true", "'serve.port' is True, expected a whole number."),
         ("[collect]", "'collect' is a list; write each source as [[collect]]."),
         ("collect = [1]", "'collect' is a list; write each source as [[collect]]."),

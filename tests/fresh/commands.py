@@ -16,14 +16,7 @@ TAIL_CHARS = 2_000  # of what a failed command printed
 COMPLAINTS = ("Traceback (most recent call last)", "nanobind: leaked")  # whatever the exit code
 
 
-def run(
-    command,
-    *,
-    cwd,
-    env,
-    timeout_s=600,
-    exit_codes=(0,),
-):
+def run(command, *, cwd, env, timeout_s=600, exit_codes=(0,)):
     """Run a command and return what it printed; raises StepFailedError for another exit code."""
     try:
         done = subprocess.run(

@@ -67,10 +67,7 @@ def test_kubernetes_accepts_the_objects(values, version):
         ({"collector": {"enabled": True}}, "no url under [lake]"),
         ({"networkPolicy": {"from": [{}]}}, "from"),
         ({"settings": SIGN_IN}, "other pods could claim any name"),
-        (
-            {**ALL, "settings": SIGN_IN.replace("goodput.goodput.svc", "x")},
-            'add "goodput.goodput',
-        ),
+        ({**ALL, "settings": SIGN_IN.replace("goodput.goodput.svc", "x")}, 'add "goodput.goodput'),
         ({**ALL, "serviceMonitor": {"enabled": True}}, "tokenSecret"),
     ],
 )

@@ -150,12 +150,6 @@ def test_an_organisation_of_other_letters_has_an_id(make, lines):
     assert {row["BillingAccountId"] for row in rows} == {"研究所"}
 
 
-def test_amounts_bear_the_currency_they_are_in(make, lines):
-    rows = rows_of(focus(make(lines, Policy(currency="EUR"))))
-
-    assert {row["BillingCurrency"] for row in rows} == {"EUR"}
-
-
 def test_gpus_without_counters_have_the_energy_of_their_nodes_meters(make, lines):
     counted, metered = lines[0], lines[2] | {"wall_mj": 2 * 3_600_000_000}
 

@@ -2,40 +2,28 @@
 
 import pytest
 
-from goodput_messages.retries import (
-    PAUSE_MAX_S,
-    PAUSES_S,
-    NotSentError,
-    send_with_retry,
-)
+from goodput_messages.retries import PAUSE_MAX_S, PAUSES_S, NotSentError, send_with_retry
 from goodput_queries.errors import GoodputError
 
 
-class Channel:
-    """A server that gives the configured answers."""
+def sending(*answers, is_over=False):
+    """Return what came of sending to a server with these answers, and how long was waited.
 
-    def __init__(self, *answers):
-        self.answers = list(answers)
-        self.had = []
+    is_over: whether a pause ends it
+    """
+    left, pauses = iter(answers), []
 
-    def __call__(self, had):
-        """Answer."""
-        self.had.append(had)
-        answer = self.answers.pop(0)
+    def channel(_had):
+        answer = next(left)
         if isinstance(answer, GoodputError):
             raise answer
         return answer
 
+    def wait(seconds):
+        pauses.append(seconds)
+        return is_over
 
-class Pauses(list[float]):
-    """How long was waited; over: whether that ended it."""
-
-    over = False
-
-    def __call__(self, seconds):
-        """Note it."""
-        self.append(seconds)
-        return self.over
+    return send_with_retry(channel, (), wait), pauses
 
 
 def away(wait_s=0.0):
@@ -51,13 +39,9 @@ def away(wait_s=0.0):
     ],
 )
 def test_what_is_away_is_asked_again_for_a_while(answers, attempts, error, is_for_later):
-    channel, pauses = Channel(*answers), Pauses()
+    sent, pauses = sending(*answers)
 
-    sent = send_with_retry(channel, (), pauses)
-
-    assert (sent.attempts, len(channel.had), sent.is_for_later) == (
-        attempts, attempts, is_for_later,
-    )  # fmt: skip
+    assert (sent.attempts, sent.is_for_later) == (attempts, is_for_later)
     assert (None if sent.error is None else str(sent.error)) == error
     assert pauses == list(PAUSES_S[: attempts - 1])
     assert sent.recipients == (() if error else ("a",))
@@ -65,18 +49,11 @@ def test_what_is_away_is_asked_again_for_a_while(answers, attempts, error, is_fo
 
 @pytest.mark.parametrize(("asked_s", "waited_s"), [(5.0, 5.0), (1.0, 2.0), (86_400.0, PAUSE_MAX_S)])
 def test_a_server_may_ask_for_a_longer_pause_within_reason(asked_s, waited_s):
-    pauses = Pauses()
-
-    send_with_retry(Channel(away(asked_s), ()), (), pauses)
-
-    assert pauses == [waited_s]
+    assert sending(away(asked_s), ())[1] == [waited_s]
 
 
 def test_the_end_of_the_server_ends_the_waiting():
-    pauses = Pauses()
-    pauses.over = True
-
-    sent = send_with_retry(Channel(away(), ()), (), pauses)
+    sent, pauses = sending(away(), (), is_over=True)
 
     assert (sent.attempts, len(pauses)) == (1, 1)
     assert sent.error is not None

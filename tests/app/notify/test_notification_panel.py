@@ -54,10 +54,7 @@ def test_targets_failures_and_waiting_messages_are_shown_and_a_test_is_sent(
     app = visit(notified, "data_health", is_sound=False)
 
     shown = table(app, "target", "wants").select("target", "wants", "sent", "waiting").rows()
-    assert shown == [
-        ("webhook", "ticket and above; teams: nlp", 1, 0),
-        ("slack", "page", 0, 1),
-    ]
+    assert shown == [("webhook", "ticket and above; teams: nlp", 1, 0), ("slack", "page", 0, 1)]
     assert any("1 of 2 targets are failing" in error.value for error in app.error)
     (waiting,) = table(app, "target", "attempts").to_dicts()
     assert (waiting["target"], waiting["attempts"]) == ("slack", 1)

@@ -43,8 +43,8 @@ def failed(found):
     return outcomes.count("failed") / len(outcomes)
 
 
-def speed(found, reason=None):
-    return Speed("llm", "samples", found, None, "steps", reason, (), ("a",), ("b",))
+def speed(found):
+    return Speed("llm", "samples", found, None, "steps", None, (), ("a",), ("b",))
 
 
 def test_six_per_cent_slower_fails_a_gate_of_three(pairs):
@@ -98,10 +98,5 @@ def test_runs_count_where_there_are_several():
     assert -0.06 < found.low_ratio < -0.04 < found.high_ratio < -0.02
 
 
-def test_a_gate_does_not_pass_what_cannot_be_compared():
-    steady = difference(*(of_steps(np.ones(30), np.full(30, 2.0)),) * 2)
-
+def test_a_gate_does_not_pass_where_nothing_is_compared():
     assert gate.judged(LIMIT, []).outcome == "not comparable"
-    throttled = gate.judged(LIMIT, [speed(steady, "B: throttling, 5 %")])
-    assert (throttled.outcome, throttled.reason) == ("not comparable", "B: throttling, 5 %")
-    assert gate.judged(LIMIT, [speed(steady)]).outcome == "passed"

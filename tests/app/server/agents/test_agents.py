@@ -39,11 +39,7 @@ QUESTIONS = {  # question -> tool, its arguments, what the first row has
         {"mart": "marts.throttle_episodes", "where": {"gpu_index": 3}, "columns": ["reason"]},
         {"reason": "sw_power_cap"},
     ),
-    "why did it die": (
-        "run",
-        {"run": "hang"},
-        {"run_key": "lab/hang", "useful_ms": 0},
-    ),
+    "why did it die": ("run", {"run": "hang"}, {"run_key": "lab/hang", "useful_ms": 0}),
     "should the node go": ("node", {"node": "vm"}, {"events": 0}),
     "what does a team pay": (
         "ledger",
