@@ -85,7 +85,7 @@ screenshots: $(VENV)/.stamp-dev ## take the README's pictures of the demo in a r
 	$(BIN)/python -m tests.browser.screenshots
 
 sweep: $(VENV)/.stamp-dev ## open every page in a real browser without each of the sources
-	$(BIN)/python -m tests.browser.sweep
+	$(BIN)/python -m pytest -q tests/browser/test_sweep.py -m slow
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

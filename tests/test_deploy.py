@@ -5,6 +5,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -24,7 +25,13 @@ TEXTS = "".join(
     path.read_text(encoding="utf-8")
     for path in (COMPOSE / "prometheus.yml", COMPOSE / "goodput.toml")
 )
-UNITS = sorted((ROOT / "deploy" / "systemd").glob("*.service"))
+UNITS = sorted((ROOT / "deploy" / "systemd").iterdir())
+STARTED = {
+    "goodput.service": "serve",
+    "goodput-collect.service": "collect",
+    "goodput-report.service": "report --deliver",
+    "goodput-backup.service": "backup /var/lib/goodput/backups --keep 14",
+}
 
 
 def yaml_of(path):
@@ -180,8 +187,27 @@ def test_settings_of_compose_are_valid(monkeypatch):
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
-def test_commands_of_units_parse(unit):
-    commands = re.findall(r"^ExecStart=(.*)$", unit.read_text(encoding="utf-8"), re.MULTILINE)
+def test_a_unit_starts_a_command_that_there_is_or_a_unit_that_does(unit):
+    text = unit.read_text(encoding="utf-8")
+    if unit.suffix == ".timer":
+        assert unit.with_suffix(".service") in UNITS
+        assert "\nWantedBy=timers.target\n" in text
+        return
+    (command,) = re.findall(r"^ExecStart=(.*)$", text, re.MULTILINE)
 
-    assert len(commands) == 1
-    parsed(shlex.split(commands[0]))
+    parsed(shlex.split(command))
+    assert command.partition("goodput ")[2] == STARTED[unit.name]
+    assert unit.with_suffix(".timer") in UNITS or "\nWantedBy=multi-user.target\n" in text
+
+
+def test_systemd_finds_nothing_wrong_with_the_units(tmp_path):
+    if (analyze := shutil.which("systemd-analyze")) is None:
+        pytest.skip("systemd-analyze is not installed")
+    for unit in UNITS:
+        text = unit.read_text(encoding="utf-8").replace("/usr/local/bin/goodput", sys.executable)
+        (tmp_path / unit.name).write_text(text)
+    done = subprocess.run(
+        [analyze, "verify", *sorted(tmp_path.iterdir())],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")

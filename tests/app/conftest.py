@@ -174,17 +174,23 @@ def configured(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def as_identity(monkeypatch):
-    """Let people sign in; give what makes an identity the one who opens pages, and acts there."""
+def people_sign_in():
+    """Let nobody in who did not sign in."""
+    current.require_sign_in(is_required=True)
+    yield
+    current.require_sign_in(is_required=False)
+
+
+@pytest.fixture
+def as_identity(monkeypatch, people_sign_in):  # noqa: ARG001 -- else all is local
+    """Give what makes an identity the one who opens pages, and acts there."""
 
     def identity(who):
         script = SimpleNamespace(user_info={current.USER_KEY: current.packed(who)})
         monkeypatch.setattr(current, "_script", lambda: script)
 
     monkeypatch.setattr(current, "current_address", lambda: "192.0.2.9")
-    current.require_sign_in(is_required=True)
-    yield identity
-    current.require_sign_in(is_required=False)
+    return identity
 
 
 @pytest.fixture

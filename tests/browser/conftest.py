@@ -2,15 +2,11 @@
 
 import contextlib
 import os
-import re
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 
-import httpx
 import pytest
 from playwright.sync_api import expect, sync_playwright
+from tests.app.served import serving as served_at
 from tests.until import until
 
 from goodput_queries.database import LocalStore
@@ -47,32 +43,16 @@ def served(recorded_demo, tmp_path_factory):
     return database
 
 
-def is_built(url):
-    """Say whether the ledger is up to date: a build redraws pages."""
-    return bool(httpx.get(f"{url}/healthz", trust_env=False, timeout=60).json()["is_built"])
-
-
 @contextlib.contextmanager
 def serving(database):
-    """Serve a database and give the URL that the command prints."""
-    goodput = Path(sys.executable).with_name("goodput")
-    command = [str(goodput), "serve", "--db", str(database)]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as server:
-        assert server.stdout is not None
-        for line in server.stdout:
-            if found := re.search(r"http://[\w.:]+", line):
-                break
-        else:
-            pytest.fail("the server ended before it printed its URL")
-        url = found[0].rstrip("/")
-        try:
-            until(lambda: is_built(url), "the first build has ended", within_s=WAIT_MS / 1000)
-            yield url
-        finally:
-            server.terminate()
-            server.wait(timeout=20)
+    """Serve a database and give the URL, once the ledger is up to date: a build redraws pages."""
+    with served_at(database) as server:
+        until(
+            lambda: server.get("/healthz").json()["is_built"],
+            "the first build has ended",
+            within_s=WAIT_MS / 1000,
+        )
+        yield server.url
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from tests.app.receivers import free_port
 from tests.until import until
 
 PORT = "8501"  # of the namespace, where nothing else listens
@@ -40,8 +41,7 @@ def why_not():
 @contextlib.contextmanager
 def serving_alone(database):
     """Serve a database without any network; give the URL of the relay."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
+    port = free_port()
     goodput = str(Path(sys.executable).with_name("goodput"))
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         path = f"{folder}/relay"

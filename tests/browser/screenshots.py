@@ -4,13 +4,11 @@ The demo is the recorded session and a made-up fleet, served as `goodput demo` d
 pictures is drawn by hand.
 """
 
-import re
-import subprocess
 import sys
 from pathlib import Path
 
 from playwright.sync_api import expect, sync_playwright
-from tests.browser.conftest import CHROMIUM, FLAGS
+from tests.browser.conftest import CHROMIUM, FLAGS, serving
 from tests.browser.steps import charts_drawn, settled
 
 from goodput_app.demo import demo_database
@@ -29,17 +27,9 @@ WAIT_MS = 120_000
 
 def main():
     """Serve the demo and write a picture of each page; return the exit code."""
-    database = demo_database(sample_data=ROOT / "sample_data", gpus=GPUS)
-    goodput = Path(sys.executable).with_name("goodput")
-    command = [str(goodput), "serve", "--db", str(database)]
     PICTURES.mkdir(parents=True, exist_ok=True)
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stdout is not None
-            found = next(filter(None, (re.search(r"http://[\w.:]+", s) for s in server.stdout)))
-            take(found[0].rstrip("/"))
-        finally:
-            server.terminate()
+    with serving(demo_database(sample_data=ROOT / "sample_data", gpus=GPUS)) as url:
+        take(url)
     return 0
 
 

@@ -3,9 +3,16 @@
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from tests.browser.steps import charts_drawn, settled
-from tests.browser.sweep import PAGES
 
 pytestmark = pytest.mark.machine
+PAGES = {
+    "overview": "/", "fleet": "/fleet", "runs": "/runs", "run": "/run?run=lab/main",
+    "nodes": "/nodes", "node": "/nodes?node=vm", "health": "/health",
+    "findings": "/findings", "waste": "/waste", "network": "/network", "energy": "/energy",
+    "cost": "/cost", "prices": "/cost?part=prices", "what-if": "/cost?part=what-if",
+    "data": "/data", "explorer": "/explorer", "query": "/query", "wall": "/?view=wall",
+    "gpu": "/gpu?gpu=GPU-3f6b2d6a-2b08-5e42-952d-08e72183e84e",
+}  # fmt: skip
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
 
 

@@ -9,7 +9,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import ssl
 import subprocess
 import sys
@@ -21,6 +20,7 @@ import httpx
 import pytest
 import trustme
 from playwright.sync_api import expect
+from tests.app.receivers import free_port
 from tests.browser.conftest import launch
 
 from goodput_queries import audit
@@ -68,17 +68,12 @@ class Site:
         return httpx.Client(verify=self.tls, timeout=PATIENCE_S, trust_env=False)
 
 
-def _free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        return int(listening.getsockname()[1])
-
-
 @pytest.fixture(scope="module")
 def issuer():
     """Run the provider, which knows two people."""
     ada = {"sub": "ada", "email": PERSON, "email_verified": True, "groups": ["platform"]}
     eve = {"sub": "eve", "email": STRANGER}
-    port = _free_port()
+    port = free_port()
     known = [option for one in (ada, eve) for option in ("--user-claims", json.dumps(one))]
     command = [sys.executable, "-m", "oidc_provider_mock", "--port", str(port), *known]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as provider:
@@ -98,7 +93,7 @@ def site(issuer, empty_database, tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     database = folder / "fleet.duckdb"
     shutil.copyfile(empty_database, database)
-    inner, outer = _free_port(), _free_port()
+    inner, outer = free_port(), free_port()
     url = f"https://localhost:{outer}/goodput"
     (folder / "goodput.toml").write_text(SETTINGS.format(issuer=issuer, url=url))
     authority = trustme.CA()

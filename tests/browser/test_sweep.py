@@ -1,7 +1,7 @@
 """Every page in a real browser on four kinds of data: it is drawn, without any error, and is light.
 
 No page asks any host but its own server, and one of the servers has no network at all.
-`make sweep` does the same without each of the sources.
+`make sweep` does the same with the demo less each of its sources.
 """
 
 import contextlib
@@ -17,6 +17,7 @@ from tests.browser.namespace import serving_alone, why_not
 from tests.browser.steps import charts_drawn, settled
 from tests.recorded_session import SAMPLE
 
+from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.database import LocalStore, open_store
@@ -36,6 +37,10 @@ NONE_CUT = """() => ![...document.querySelectorAll('[data-testid="stDataFrame"]'
     return table.checkVisibility() && cells && cells.scrollWidth > cells.clientWidth + 1
 })"""
 WITHOUT_NETWORK = "telemetry"
+WITHOUT = "demo without "
+RECIPE = recipe(SAMPLE.parent)
+LESS = [f"{WITHOUT}{name}" for name in dict.fromkeys(step.path.name for step in RECIPE)]
+KINDS = ("demo", "telemetry", "hostile names", "empty")
 FIRST_RUN = "Where did the GPU-hours go?"
 LINKS = {  # to one thing: its id, and a text that its page has
     "run?run": "select run_key, run_id from marts.runs order by length(run_key) desc",
@@ -106,7 +111,11 @@ def database(kind, empty_database, tmp_path, request):
         return path
     options = ReadOptions(cluster="lab")
     with contextlib.closing(LocalStore(path)) as store:
-        if kind == "telemetry":
+        if kind.startswith(WITHOUT):
+            for step in RECIPE:
+                if step.path.name != kind.removeprefix(WITHOUT):
+                    ingest(store, step.source, [step.path], step.options)
+        elif kind == "telemetry":
             ingest(store, "nvml", [SAMPLE / "nvml.jsonl.gz"], options)
         else:
             for number, name in enumerate(NAMES.values()):
@@ -139,7 +148,9 @@ def url(
         yield found
 
 
-@pytest.mark.parametrize("kind", ["demo", "telemetry", "hostile names", "empty"])
+@pytest.mark.parametrize(
+    "kind", [*KINDS, *(pytest.param(kind, marks=pytest.mark.slow) for kind in LESS)]
+)
 def test_every_page_is_drawn_without_an_error_and_is_light(kind, links, url, window):
     page, seen = window
     seen.errors.clear()  # of the window whose server went away

@@ -23,7 +23,6 @@ from goodput_app.access.identity import Action, Identity, Role
 from goodput_app.dashboard.components.states import WITHHELD
 from goodput_app.dashboard.data import findings
 from goodput_app.process.store import use_store
-from goodput_app.settings import settings
 from goodput_queries import audit
 from goodput_queries.database import LocalStore
 from goodput_queries.scope import Scope
@@ -152,16 +151,13 @@ class Site:
 @pytest.fixture
 def site(
     store,
-    tmp_path,
+    configured,
     monkeypatch,
     visit,  # noqa: ARG001 -- it keeps answers over the tests of the module
+    people_sign_in,  # noqa: ARG001 -- as they do
 ):
-    (tmp_path / "goodput.toml").write_text(CONFIG)
-    monkeypatch.setenv("GOODPUT_CONFIG", str(tmp_path / "goodput.toml"))
-    settings.cache_clear()
-    current.require_sign_in(is_required=True)
-    yield Site(store, monkeypatch)
-    current.require_sign_in(is_required=False)
+    configured(CONFIG)
+    return Site(store, monkeypatch)
 
 
 def a_finding():

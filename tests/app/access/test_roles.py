@@ -26,12 +26,9 @@ WHEN = datetime(2026, 11, 19).date()  # noqa: DTZ001
 
 
 @pytest.fixture
-def signing_in(configured):
+def signing_in(configured, people_sign_in):  # noqa: ARG001 -- they do
     """Let people sign in, and finance edit prices."""
     configured("[ui]\nedit_prices = true\n")
-    current.require_sign_in(is_required=True)
-    yield
-    current.require_sign_in(is_required=False)
 
 
 def signed_in(role):

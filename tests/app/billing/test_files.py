@@ -140,7 +140,6 @@ def test_a_statement_of_many_lines_and_accounts_fits_its_page_and_pdf(make, line
     assert page.stat().st_size < 2_000_000
     assert "more lines" in page.read_text()
     assert "42 other accounts" in page.read_text()
-    )
     with pypdfium2.PdfDocument(pdf) as document:
         assert 1 < len(document) < 10
 

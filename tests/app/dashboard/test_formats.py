@@ -104,16 +104,6 @@ def test_names_from_the_data_are_cut_and_move_nothing():
     assert theme.printable("x" * 100, limit=10) == "x" * 9 + "…"
 
 
-def test_plotly_gets_no_tags_from_the_data():
-    text = theme.plotly_text("<b>run</b> & <a href='x'>$1</a>")
-    assert "<" not in text
-    assert text.startswith("&lt;b&gt;run&lt;/b&gt; &amp;")
-
-
-def test_markdown_gets_no_markup_from_the_data():
-    assert theme.markdown_text("[x](y) :red[z]") == r"\[x\]\(y\) \:red\[z\]"
-
-
 @pytest.mark.parametrize(
     "text",
     [

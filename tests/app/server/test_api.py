@@ -14,7 +14,7 @@ from starlette.middleware import Middleware
 from tests.app.asgi import ask
 from tests.queries.conftest import START_MS
 
-from goodput_app.access import current, tokens
+from goodput_app.access import tokens
 from goodput_app.access.settings import AccessSettings, Member, ProxySettings, Token
 from goodput_app.server.api.document import openapi
 from goodput_app.server.api.routes import api_routes
@@ -70,11 +70,9 @@ class Client:
 
 
 @pytest.fixture
-def client(scraped_store):
-    current.require_sign_in(is_required=True)
+def client(scraped_store, people_sign_in):  # noqa: ARG001 -- with tokens or through a proxy
     run_query._asked.clear()
-    yield Client(scraped_store)
-    current.require_sign_in(is_required=False)
+    return Client(scraped_store)
 
 
 def test_the_document_is_valid_and_has_every_route(client):

@@ -4,55 +4,19 @@ import contextlib
 from urllib.parse import quote
 
 import pytest
-from starlette.applications import Starlette
-from starlette.middleware import Middleware
 from tests.app.asgi import ask
-from tests.two_teams import COBALTS, RED
+from tests.app.server.token_site import ALL, RED_TEAM, URL, behind_tokens
+from tests.two_teams import COBALTS
 
-from goodput_app.access import current, tokens
-from goodput_app.access.settings import AccessSettings, Token
 from goodput_app.server.job_page import job_route
-from goodput_app.server.sign_in import SignIn
 
-ALL, RED_TEAM = (tokens.new_token() for _ in range(2))
-ACCESS = AccessSettings(
-    sign_in="proxy",
-    hosts=("goodput.example.org",),
-    default_role="viewer",
-    tokens=(
-        Token("portal", tokens.digest(ALL)),
-        Token("red", tokens.digest(RED_TEAM), teams=(RED,)),
-    ),
-)
-URL = "https://goodput.example.org"
-
-
-async def _dropped(*_entry):
-    """Drop an entry of the audit log."""
+pytestmark = pytest.mark.usefixtures("people_sign_in")
 
 
 def report(store, job, token=ALL, accept="text/plain", **params):
     """Return the answer to a program that asks for a job."""
-    app = Starlette(
-        routes=[job_route(store, URL)], middleware=[Middleware(SignIn, ACCESS, _dropped)]
-    )
     headers = {"Authorization": f"Bearer {token}", "Accept": accept}
-    return ask(app, f"/run/{job}", headers=headers, params=params)
-
-
-@pytest.fixture(autouse=True)
-def _people_sign_in():
-    """Let tokens be asked for."""
-    current.require_sign_in(is_required=True)
-    yield
-    current.require_sign_in(is_required=False)
-
-
-@pytest.fixture(scope="module")
-def recorded(recorded_demo, new_store):
-    """Give the recorded session."""
-    with contextlib.closing(new_store(copy_of=recorded_demo)) as store:
-        yield store
+    return ask(behind_tokens(job_route(store, URL)), f"/run/{job}", headers=headers, params=params)
 
 
 @pytest.fixture(scope="module")

@@ -103,10 +103,8 @@ class Site:
 
 
 @pytest.fixture
-def site():
-    current.require_sign_in(is_required=True)
-    yield Site(ACCESS, ("goodput.example.org", "127.0.0.1"))
-    current.require_sign_in(is_required=False)
+def site(people_sign_in):  # noqa: ARG001 -- through a proxy
+    return Site(ACCESS, ("goodput.example.org", "127.0.0.1"))
 
 
 def test_a_member_named_by_the_proxy_is_let_in(site):

@@ -3,14 +3,12 @@
 import re
 from datetime import datetime, timedelta
 
-import plotly.graph_objects as go
 import polars as pl
 import pytest
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.figures import ledger as figures
 from goodput_app.dashboard.figures import runs as figures_runs
-from goodput_app.dashboard.figures import shown as finish
 from goodput_app.dashboard.figures import waste
 from goodput_queries.catalog import models
 
@@ -240,15 +238,3 @@ def test_coverage_that_is_not_known_is_a_hole_and_clusters_are_kept_apart():
     heat = waste.coverage(pl.DataFrame(rows)).data[0]
     assert heat.y == ("c: telemetry", "b: telemetry", "a: telemetry")
     assert list(map(list, heat.z)) == [[None], [0], [100]]
-
-
-def test_a_figure_has_texts_that_can_be_read_below_the_tool_bar():
-    drawn = go.Figure(go.Bar(x=[1], y=["a"], name="a"))
-    drawn = figures.finished(drawn, height=300, has_legend=True)
-    drawn.update_xaxes(side="top", title_text="GPU-h")
-    shown = finish.readable(drawn).layout
-    fonts = (shown.font, shown.legend.font, shown.xaxis.tickfont, shown.xaxis.title.font)
-    assert {font.color for font in fonts} == {theme.CHART_TEXT}
-    assert {font.size for font in fonts} == {12}
-    assert shown.margin.t == finish.TOOL_BAR_PX + finish.TOP_AXIS_PX
-    assert shown.height - shown.margin.t == 300 - 16  # what is drawn has the same room

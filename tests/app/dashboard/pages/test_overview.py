@@ -135,14 +135,6 @@ def test_the_ledger_is_one_bar_of_nine_groups_that_lead_on(capture, page):
     assert shown.count('class="gp-group"') == 9
 
 
-def test_an_action_opens_its_findings(capture, page):
-    best = capture.read("from marts.fixes where back_ms > 0 order by back_ms desc limit 1")
-    shown = sent(page)
-
-    assert best["what_to_do"].item() in shown
-    assert "fix=" in shown
-
-
 def test_folds_are_read_once_they_are_open(capture, visit, page):
     assert all(
         len(frame.value) == 0 or "wasted" not in str(frame.value) for frame in page.dataframe

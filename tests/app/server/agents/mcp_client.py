@@ -6,36 +6,14 @@ import json
 import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from starlette.applications import Starlette
-from starlette.middleware import Middleware
-from tests.two_teams import RED
+from tests.app.server.token_site import URL, behind_tokens
 
-from goodput_app.access import tokens
-from goodput_app.access.settings import AccessSettings, Token
 from goodput_app.server.agents.route import mcp_route
-from goodput_app.server.sign_in import SignIn
-
-ALL, RED_TEAM = (tokens.new_token() for _ in range(2))
-ACCESS = AccessSettings(
-    sign_in="proxy",
-    hosts=("goodput.example.org",),
-    default_role="viewer",
-    tokens=(
-        Token("agent", tokens.digest(ALL)),
-        Token("red agent", tokens.digest(RED_TEAM), teams=(RED,)),
-    ),
-)
-URL = "https://goodput.example.org"
-
-
-async def _dropped(*_entry):
-    """Drop an entry of the audit log."""
 
 
 def site(store):
     """Return an application with the route, behind the check of tokens."""
-    middleware = [Middleware(SignIn, ACCESS, _dropped)]
-    return Starlette(routes=[mcp_route(store, URL)], middleware=middleware)
+    return behind_tokens(mcp_route(store, URL))
 
 
 def over_http(app, token, work):

@@ -13,7 +13,6 @@ from tests.app.served import GOODPUT
 from tests.queries.conftest import START_MS
 from tests.two_teams import COBALTS, END_S, OTHERS, RED, built
 
-from goodput_app.access import current
 from goodput_app.page_links import iso
 from goodput_app.server import agents
 from goodput_app.server.agents import tools
@@ -24,7 +23,8 @@ from goodput_queries import ledger as ledgers
 
 pytest.importorskip("mcp", reason="the package of the extra mcp is not installed")
 from mcp.client.stdio import StdioServerParameters
-from tests.app.server.agents.mcp_client import ALL, RED_TEAM, URL, asked, call, over_http, site
+from tests.app.server.agents.mcp_client import asked, call, over_http, site
+from tests.app.server.token_site import ALL, RED_TEAM, URL
 
 WINDOW = {"from": iso(START_MS), "to": iso(START_MS + END_S * 1000)}
 QUESTIONS = {  # question -> tool, its arguments, what the first row has
@@ -61,19 +61,9 @@ OF_A_TEAM = {
 
 
 @pytest.fixture(autouse=True)
-def _people_sign_in():
-    """Let tokens be asked for, and record each question."""
-    current.require_sign_in(is_required=True)
+def _asked_anew(people_sign_in):  # noqa: ARG001 -- tokens are asked for
+    """Record each question."""
     run_query._asked.clear()
-    yield
-    current.require_sign_in(is_required=False)
-
-
-@pytest.fixture(scope="module")
-def recorded(recorded_demo, new_store):
-    """Give the recorded session."""
-    with contextlib.closing(new_store(copy_of=recorded_demo)) as store:
-        yield store
 
 
 @pytest.fixture(scope="module")
