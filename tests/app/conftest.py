@@ -30,8 +30,9 @@ from goodput_app.dashboard import flags
 from goodput_app.dashboard.data import findings
 from goodput_app.process.store import use_store
 from goodput_app.server.asgi import STREAMLIT_CONFIG
-from goodput_app.settings import settings
+from goodput_app.settings import read, settings
 from goodput_queries.database import LocalStore
+from goodput_queries.errors import GoodputError
 from goodput_queries.evidence.batch import Batch, Reject
 
 MAIN = Path(goodput_app.__file__).with_name("dashboard") / "main.py"
@@ -171,6 +172,19 @@ def configured(tmp_path, monkeypatch):
         settings.cache_clear()
 
     return written
+
+
+@pytest.fixture
+def refusal(tmp_path):
+    """Give what returns the sentence with which settings are refused."""
+
+    def said(text):
+        (tmp_path / "goodput.toml").write_text(text)
+        with pytest.raises(GoodputError) as caught:
+            read(tmp_path / "goodput.toml")
+        return str(caught.value)
+
+    return said
 
 
 @pytest.fixture

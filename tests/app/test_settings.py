@@ -1,6 +1,5 @@
 """`goodput.toml`: what a site writes once."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -38,21 +37,6 @@ def test_a_file_changes_what_it_names(tmp_path):
     assert read(written(tmp_path, text)) == Settings(
         "a.duckdb", IngestSettings("lab"), ServeSettings(port=9000), UiSettings("now-7d")
     )
-
-
-def test_the_file_is_read_once(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    written(tmp_path, 'db = "a.duckdb"')
-    first = settings()
-    written(tmp_path, 'db = "b.duckdb"')
-
-    assert settings() is first
-
-
-def test_a_file_can_be_named(tmp_path, monkeypatch):
-    monkeypatch.setenv("GOODPUT_CONFIG", str(written(tmp_path, 'db = "a.duckdb"')))
-
-    assert settings().db == "a.duckdb"
 
 
 def test_a_named_file_must_be_there(tmp_path, monkeypatch):
@@ -102,12 +86,8 @@ def test_a_named_file_must_be_there(tmp_path, monkeypatch):
         ("[nope]", f"there is no setting 'nope'; known: {KNOWN}."),
     ],
 )
-def test_a_wrong_key_is_named_with_its_file(tmp_path, text, sentence):
-    path = written(tmp_path, text)
-
-    with pytest.raises(GoodputError) as caught:
-        read(path)
-    assert str(caught.value) == f"{path}: {sentence}"
+def test_a_wrong_key_is_named_with_its_file(refusal, tmp_path, text, sentence):
+    assert refusal(text) == f"{tmp_path / 'goodput.toml'}: {sentence}"
 
 
 OBJECTIVE, OF_SERVING = "[[objectives]]\ntarget = ", "[[serving.objectives]]\n"
@@ -151,9 +131,8 @@ OBJECTIVE, OF_SERVING = "[[objectives]]\ntarget = ", "[[serving.objectives]]\n"
         ),
     ],
 )
-def test_a_value_that_makes_no_sense_is_refused(tmp_path, text, sentence):
-    with pytest.raises(GoodputError, match=re.escape(sentence)):
-        read(written(tmp_path, text))
+def test_a_value_that_makes_no_sense_is_refused(refusal, text, sentence):
+    assert sentence in refusal(text)
 
 
 def test_the_example_shows_every_setting():

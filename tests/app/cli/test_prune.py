@@ -120,22 +120,14 @@ def test_the_server_says_among_its_sources_that_it_drops_no_more_than_a_tenth(db
         assert "`goodput prune --yes`" in found
 
 
-def nvml_file(folder, name, moments):
-    """Write a recording of one GPU."""
-    file = folder / name
-    lines = [META, *({**FAST, "t": moment} for moment in moments)]
-    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    return file
-
-
 @pytest.fixture
 def recordings(tmp_path):
     """Return recordings of three days, of ten hours each, of which the last has a line of 2036."""
     day, start = 86_400, START.replace(tzinfo=UTC).timestamp()
-    files = [
-        nvml_file(tmp_path, f"{n}.jsonl", [start + n * day + 300 * i for i in range(120)])
-        for n in range(3)
-    ]
+    files = [tmp_path / f"{n}.jsonl" for n in range(3)]
+    for n, file in enumerate(files):
+        lines = [META, *({**FAST, "t": start + n * day + 300 * i} for i in range(120))]
+        file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     with files[2].open("a") as last:
         last.write(json.dumps({**FAST, "t": 2_086_000_000.0}) + "\n")
     return files

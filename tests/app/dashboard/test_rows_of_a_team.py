@@ -41,20 +41,6 @@ def reader(as_identity):
     return as_identity
 
 
-@pytest.mark.parametrize(
-    ("page", "params"),
-    [
-        ("fleet_overview", {"team": COBALTS.name}),
-        ("one_run", {"run": "c/cobaltrun"}),
-    ],
-)
-def test_a_link_of_another_team_widens_nothing(visit, store, page, params):
-    app = visit(store, page, **WINDOW, **params)
-
-    shown = sent(app).replace(params.get("team", "c/cobaltrun"), "(asked)")
-    assert OTHER not in shown.replace("cobaltrun", "(asked)")
-
-
 def test_who_sees_all_teams_sees_both_after_who_does_not(visit, store, reader):
     """Kept answers have the teams in their keys."""
     assert OTHER not in sent(visit(store, "all_runs", **WINDOW))

@@ -4,6 +4,7 @@ import csv
 import itertools
 from importlib.resources import files
 
+import numpy as np
 import pytest
 from streamlit.elements.lib import streamlit_plotly_theme
 
@@ -29,17 +30,16 @@ FAMILIES = {
 }
 # Machado, Oliveira, Fernandes 2009, severity 1.0, on linear RGB.
 DEFICIENCIES = {
-    "protanopia": (
-        (0.152286, 1.052583, -0.204868),
-        (0.114503, 0.786281, 0.099216),
-        (-0.003882, -0.048116, 1.051998),
-    ),
-    "deuteranopia": (
-        (0.367322, 0.860646, -0.227968),
-        (0.280085, 0.672501, 0.047413),
-        (-0.011820, 0.042940, 0.968881),
-    ),
-}
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216],
+                   [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413],
+                     [-0.011820, 0.042940, 0.968881]],
+}  # fmt: skip
+
+
+XYZ_OF_RGB = np.array(
+    [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+) / [[0.95047], [1.0], [1.08883]]
 
 
 def test_every_category_has_a_style_of_its_own_and_the_reverse():
@@ -80,7 +80,7 @@ def test_families_can_be_distinguished(deficiency):
     """A distance of 15 in CIELAB, or a pattern that only one of the two has."""
     for (one, a), (other, b) in itertools.combinations(FAMILIES.items(), 2):
         first, second = theme.STYLES[a], theme.STYLES[b]
-        distance = _distance(first.colour, second.colour, deficiency)
+        distance = np.linalg.norm(_lab(first.colour, deficiency) - _lab(second.colour, deficiency))
         is_hatched = bool(first.hatch) != bool(second.hatch)
         assert distance >= 15 or is_hatched, (one, other, deficiency, distance)
 
@@ -118,37 +118,20 @@ def test_text_on_a_category_and_on_an_allocation_can_be_read():
         assert theme.contrast("#ffffff", paint) >= 4.5
 
 
-def _linear(paint):
-    channels = (int(paint[i : i + 2], 16) / 255 for i in (1, 3, 5))
-    red, green, blue = (
-        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels
-    )
-    return red, green, blue
-
-
 def _mixed(paint, under, opacity):
-    pairs = [(int(paint[i : i + 2], 16), int(under[i : i + 2], 16)) for i in (1, 3, 5)]
-    return "#" + "".join(f"{round(opacity * a + (1 - opacity) * b):02x}" for a, b in pairs)
+    mixed = opacity * _channels(paint) + (1 - opacity) * _channels(under)
+    return "#" + "".join(f"{round(255 * part):02x}" for part in mixed)
 
 
-def _distance(one, other, deficiency):
-    pairs = zip(_lab(one, deficiency), _lab(other, deficiency), strict=True)
-    return float(sum((a - b) ** 2 for a, b in pairs) ** 0.5)
+def _channels(paint):
+    return np.array([int(paint[i : i + 2], 16) / 255 for i in (1, 3, 5)])
 
 
 def _lab(paint, deficiency):
-    rgb = _linear(paint)
+    rgb = _channels(paint)
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     if deficiency is not None:
-        seen = [
-            sum(weight * value for weight, value in zip(row, rgb, strict=True))
-            for row in DEFICIENCIES[deficiency]
-        ]
-        rgb = (min(1, max(0, seen[0])), min(1, max(0, seen[1])), min(1, max(0, seen[2])))
-    red, green, blue = rgb
-    xyz = (
-        (0.4124 * red + 0.3576 * green + 0.1805 * blue) / 0.95047,
-        0.2126 * red + 0.7152 * green + 0.0722 * blue,
-        (0.0193 * red + 0.1192 * green + 0.9505 * blue) / 1.08883,
-    )
-    x, y, z = (v ** (1 / 3) if v > 0.008856 else 7.787 * v + 16 / 116 for v in xyz)
-    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+        linear = np.clip(np.array(DEFICIENCIES[deficiency]) @ linear, 0, 1)
+    v = XYZ_OF_RGB @ linear
+    x, y, z = np.where(v > 0.008856, np.cbrt(v), 7.787 * v + 16 / 116)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])

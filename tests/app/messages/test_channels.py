@@ -141,15 +141,11 @@ def test_a_channel_whose_url_is_a_secret_names_no_more_than_its_server(hook, mon
     assert busy.value.wait_s == 7
 
 
-def mailing(post, **more):
-    return {
-        "host": "127.0.0.1", "port": post.port, "sender": "Goodput <goodput@lab.example>",
-        "security": "none", **more,
-    }  # fmt: skip
-
-
 def test_the_owner_of_a_job_gets_mail_at_the_own_address(post):
-    target = Owner(**mailing(post, address="{user}@lab.example", addresses={"ann": "al@x.example"}))
+    target = Owner(
+        host="127.0.0.1", port=post.port, sender="Goodput <goodput@lab.example>", security="none",
+        address="{user}@lab.example", addresses={"ann": "al@x.example"},
+    )  # fmt: skip
     of_bob = changed(IDLE, user="bob")
 
     for notice in (IDLE, of_bob):

@@ -2,14 +2,12 @@
 
 import contextlib
 import json
-import os
-import subprocess
 import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.app.served import GOODPUT, PATIENCE_S
+from tests.app.served import Server, serving
 from tests.until import until
 
 from goodput_queries.errors import GoodputError
@@ -105,7 +103,8 @@ class Site:
     """A folder with settings and a database, and the server on it, when there is one."""
 
     folder: Path
-    server: subprocess.Popen[str] | None = None
+    stack: contextlib.ExitStack
+    server: Server | None = None
 
     @property
     def database(self):
@@ -114,27 +113,7 @@ class Site:
 
     def serve(self):
         """Start the server and wait until it says where it is."""
-        with (self.folder / "serve.log").open("a") as log:
-            self.server = subprocess.Popen(
-                [*GOODPUT, "serve", "--db", self.database.name, "--port", "0"],
-                cwd=self.folder,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                env={**os.environ, "PYTHONUNBUFFERED": "1"},
-            )
-        assert self.server.stdout is not None
-        assert self.server.stdout.readline().startswith("http://"), self.log()
-
-    def end(self, signal_number):
-        """Send the server a signal; return its exit status."""
-        assert self.server is not None
-        self.server.send_signal(signal_number)
-        status = self.server.wait(PATIENCE_S)
-        assert self.server.stdout is not None
-        self.server.stdout.close()
-        self.server = None
-        return status
+        self.server = self.stack.enter_context(serving(self.database))
 
     def read(self, sql):
         """Return rows through the server."""
@@ -160,7 +139,3 @@ class Site:
         """Return how many rows there are."""
         rows = self.read(f"select count(*) from raw.{table}")
         return int(rows[0][0]) if rows else 0
-
-    def log(self):
-        """Return what the server said."""
-        return (self.folder / "serve.log").read_text()

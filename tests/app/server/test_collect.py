@@ -82,14 +82,8 @@ def test_once_says_what_each_source_brought(site):
 
     assert first.exit_code == 0, first.stderr
     (row,) = json.loads(first.stdout)
-    assert row == {
-        "source": "job-events",
-        "origin": "events",
-        "rows": 1,
-        "rows_new": 1,
-        "rejects": 0,
-        "error": None,
-    }
+    told = {"rows": 1, "rows_new": 1, "rejects": 0, "error": None}
+    assert row == {"source": "job-events", "origin": "events", **told}
     assert json.loads(second.stdout)[0]["rows_new"] == 1
     assert steps_of(site) == [1, 2]
 

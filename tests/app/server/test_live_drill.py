@@ -81,8 +81,7 @@ def job(tmp_path):
 
 @pytest.fixture
 def site(tmp_path, prometheus, empty_database):
-    found = Site(tmp_path)
-    shutil.copyfile(empty_database, found.database)
+    shutil.copyfile(empty_database, tmp_path / "fleet.duckdb")
     (tmp_path / "goodput.toml").write_text(
         f"""[ingest]
 cluster = "lab"
@@ -101,11 +100,8 @@ folder = "{tmp_path / "events"}"
 interval_s = 0.5
 """
     )
-    try:
-        yield found
-    finally:
-        if found.server is not None:
-            found.end(signal.SIGKILL)
+    with contextlib.ExitStack() as stack:
+        yield Site(tmp_path, stack)
 
 
 def accounting(folder):
@@ -236,7 +232,7 @@ def test_nothing_is_lost_or_doubled_when_prometheus_goes_and_the_server_is_kille
     back = now()
     until(lambda: site.has_collected("prometheus", back), "Prometheus is caught up with")
 
-    assert site.end(signal.SIGKILL) == -signal.SIGKILL
+    assert site.server.end(signal.SIGKILL) == -signal.SIGKILL
     job.goes_on(DOWN_STEPS)
     site.serve()
     job.goes_on(4)
@@ -247,7 +243,7 @@ def test_nothing_is_lost_or_doubled_when_prometheus_goes_and_the_server_is_kille
     over = now()
     for name in ("prometheus", "job-events"):
         until(lambda name=name: site.has_collected(name, over), "all is collected")
-    assert site.end(signal.SIGTERM) == 0, site.log()
+    assert site.server.end(signal.SIGTERM) == 0, site.server.process.stderr.read()
 
     with (
         contextlib.closing(LocalStore(site.database)) as disturbed,

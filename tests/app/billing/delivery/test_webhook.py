@@ -134,10 +134,3 @@ def test_a_url_that_is_a_secret_comes_from_a_file_and_is_not_printed(hook, tmp_p
 
     assert hook.paths == ["/secret-path"]
     assert "secret-path" not in str(caught.value)
-
-
-def test_a_probe_asks_for_the_root_and_posts_nothing(hook):
-    settings = WebhookSettings(url=f"{hook.url}/secret-path")
-
-    assert http_post.probe(settings.endpoint()) == hook.url
-    assert hook.posts == []
