@@ -44,13 +44,11 @@ def parsed(arguments):
     program, name, *rest = arguments
     assert Path(program).name == "goodput"
     command = main.get_command(click.Context(main), name)
-    assert command is not None
     return command.make_context(name, rest)
 
 
 def test_the_image_serves_on_the_port_that_its_health_check_asks():
     command = re.search(r"^CMD (\[.*\])$", DOCKERFILE, re.MULTILINE)
-    assert command is not None
     found = parsed(json.loads(command[1])).params
 
     assert (found["address"], found["port"], found["is_insecure"]) == ("0.0.0.0", 8501, True)  # noqa: S104
@@ -61,7 +59,6 @@ def test_the_image_serves_on_the_port_that_its_health_check_asks():
 def test_the_image_does_not_run_as_root_and_preloads_jemalloc():
     user = re.search(r"^USER (\d+):(\d+)$", DOCKERFILE, re.MULTILINE)
 
-    assert user is not None
     assert f"--uid {user[1]} --gid {user[2]} " in DOCKERFILE
     assert "libjemalloc2" in DOCKERFILE
     assert "LD_PRELOAD=libjemalloc.so.2" in DOCKERFILE

@@ -110,7 +110,6 @@ def test_the_headers_of_site_files_are_those_that_are_read(module):
     page = (ROOT / "docs" / "connect.md").read_text(encoding="utf-8")
     found = re.search(rf"^{name}:\s+(\S+)(?:\n\s+\((.*)\))?$", page, re.MULTILINE)
 
-    assert found is not None
     also = re.findall(r"\w+_\w+|factor", found[2] or "")
     assert {*found[1].split(","), *also} == set(module.COLUMNS)
 

@@ -18,7 +18,7 @@ from streamlit.testing.v1 import AppTest, app_test, local_script_runner
 from streamlit.util import calc_hash
 from tests.app.cost_page import PRICED, cost_store
 from tests.app.opened_page import assert_sound
-from tests.app.receivers import PASSWORD, mail_settings, post_office, web
+from tests.app.receivers import post_office, web
 from tests.hostile_names import load_hostile
 from tests.made_once import made_once
 from tests.two_teams import COBALTS, load
@@ -242,15 +242,3 @@ def secure_post(certificate):
     context.load_cert_chain(*certificate)
     with post_office(tls_context=context, require_starttls=True, auth_required=True) as running:
         yield running
-
-
-@pytest.fixture
-def by_mail():
-    """Give what makes settings for a mail server."""
-    return mail_settings
-
-
-@pytest.fixture
-def password():
-    """Give the password that the mail server knows."""
-    return PASSWORD

@@ -51,7 +51,6 @@ class Post:
             return self.answers.pop(0)
         self.raw.append(envelope.content)
         parsed = message_from_bytes(envelope.content, policy=policy.default)
-        assert isinstance(parsed, EmailMessage)
         self.mails.append(parsed)
         self.recipients.append(list(envelope.rcpt_tos))
         self.arrived.set()

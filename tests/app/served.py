@@ -57,8 +57,6 @@ def serving(database, *options):
     """Run `goodput serve` until the end of the block; it is ready when it says where it is."""
     command = ["serve", "--db", str(database), *(options or ("--port", "0"))]
     with running(*command, cwd=database.parent) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
         url = process.stdout.readline().strip()
         assert url.startswith("http://"), process.stderr.read()
         yield Server(process, url, database)

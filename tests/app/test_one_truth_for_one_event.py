@@ -193,7 +193,6 @@ def test_an_alert_starts_and_lasts_as_its_finding_does(world):
     store, _ = world
     now = rows_of(store, Scope(), ("max(as_of_at)",), "marts.clusters")[0][0].replace(tzinfo=UTC)
     seen = occurrences.seen(store, now, None)
-    assert seen is not None
     now_ms = round(now.timestamp() * 1000)
     known = rows_of(
         store, Scope(now_ms - 86_400_000, now_ms), ("finding_key", "since_at", "gpu_ms")

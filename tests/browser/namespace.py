@@ -54,7 +54,6 @@ def serving_alone(database):
             )
         )
         stack.callback(os.killpg, server.pid, signal.SIGKILL)
-        assert server.stdout is not None
         assert server.stdout.readline().strip().endswith(f":{PORT}")
         listen = f"TCP-LISTEN:{port},bind=127.0.0.1,fork,reuseaddr"
         relay = stack.enter_context(subprocess.Popen(["socat", listen, f"UNIX-CONNECT:{path}"]))

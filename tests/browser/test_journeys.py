@@ -28,7 +28,6 @@ def test_first_look_from_what_is_wrong_now_to_its_evidence(page, base_url):
     expect(page.locator(".gp-said")).to_have_count(1)
     expect(page.locator(".gp-action")).to_have_count(3)
     last = page.locator(".gp-action").last.bounding_box()
-    assert last is not None
     assert last["y"] + last["height"] <= FIRST_SCREEN_PX, "the answer is on the first screen"
     page.get_by_role("link", name="All findings").click()
     settled(page, "Findings")

@@ -77,7 +77,6 @@ def issuer():
     known = [option for one in (ada, eve) for option in ("--user-claims", json.dumps(one))]
     command = [sys.executable, "-m", "oidc_provider_mock", "--port", str(port), *known]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as provider:
-        assert provider.stderr is not None
         try:
             assert any(f":{port}" in line for line in provider.stderr)
             yield f"http://localhost:{port}"
@@ -129,7 +128,6 @@ def site(issuer, empty_database, tmp_path_factory):
         ) as server,
     ):
         try:
-            assert server.stdout is not None
             assert server.stdout.readline().strip() == url
             yield Site(url, f"http://127.0.0.1:{inner}", tls, database)
         finally:

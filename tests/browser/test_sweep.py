@@ -104,7 +104,7 @@ def window(browser):
 def database(kind, empty_database, tmp_path, request):
     """Give a database of a kind, built."""
     if kind == "demo":
-        return request.getfixturevalue("served")  # type: ignore[no-any-return]
+        return request.getfixturevalue("served")
     path = tmp_path / "fleet.duckdb"
     path.write_bytes(empty_database.read_bytes())
     if kind == "empty":

@@ -30,7 +30,6 @@ def test_a_provider_is_found_below_its_issuer(tmp_path, monkeypatch):
     found = access(tmp_path, OIDC).oidc
     monkeypatch.setenv("COOKIE_SECRET", "short")
 
-    assert found is not None
     assert found.server_metadata_url == (
         "https://id.example.org/realms/hpc/.well-known/openid-configuration"
     )

@@ -52,9 +52,7 @@ def signed(claims, secret=SECRET):
 def test_a_person_has_the_name_and_groups_of_the_claims(cookie):
     person = cookie.person(signed(CLAIMS))
 
-    assert person is not None
     assert (person.name, person.groups) == ("ada@example.org", frozenset({"ml"}))
-    assert person.expires_at_s is not None
     assert abs(person.expires_at_s - time.time() - HOUR_S) < 60
 
 
@@ -65,7 +63,6 @@ def test_many_groups_are_read_from_several_cookies(cookie):
     person = cookie.person(cookies)
 
     assert len(cookies) > 2
-    assert person is not None
     assert person.groups == frozenset(groups)
     assert cookie.person({**cookies, f"{COOKIE}_2": cookies[f"{COOKIE}_1"]}) is None
     del cookies[f"{COOKIE}_2"]

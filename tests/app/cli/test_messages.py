@@ -27,16 +27,10 @@ FOREIGN_OPTIONS = {  # of the commands that live sources run
 }
 
 
-def command_of(name):
-    """Return the command of a name."""
-    found = main.main.get_command(click.Context(main.main), name)
-    assert found is not None
-    return found
-
-
+CONTEXT = click.Context(main.main)
 OPTIONS = FOREIGN_OPTIONS | {
     option
-    for command in (main.main, *map(command_of, main.COMMANDS))
+    for command in (main.main, *(main.main.get_command(CONTEXT, name) for name in main.COMMANDS))
     for parameter in command.params
     if isinstance(parameter, click.Option)
     for option in parameter.opts

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from tests.app.receivers import PASSWORD, mail_settings
 
 from goodput_messages import mail
 from goodput_messages.mail import Letter
@@ -25,8 +26,8 @@ def send(settings, letter=LETTER, **files):
     return mail.send(mail.message(letter, settings, named, AT), settings)
 
 
-def test_a_mail_has_text_html_and_files(post, by_mail):
-    settings = by_mail(post, to=("Finance <finance@lab.example>", "it@lab.example"))
+def test_a_mail_has_text_html_and_files(post):
+    settings = mail_settings(post, to=("Finance <finance@lab.example>", "it@lab.example"))
 
     has = send(settings, statement_csv=b"a,b\r\n1,2\r\n", statement_pdf=b"%PDF-1.7 \x00\xff")
 
@@ -38,8 +39,6 @@ def test_a_mail_has_text_html_and_files(post, by_mail):
     assert arrived["Date"].datetime == AT
     assert arrived["Auto-Submitted"] == "auto-generated"
     text, html = (arrived.get_body((kind,)) for kind in ("plain", "html"))
-    assert text is not None
-    assert html is not None
     assert text.get_content().splitlines() == ["Billed 1,234.50 to 漢字."]
     assert "<b>1,234.50</b>" in html.get_content()
     attached = {one.get_filename(): one for one in arrived.iter_attachments()}
@@ -49,8 +48,8 @@ def test_a_mail_has_text_html_and_files(post, by_mail):
     assert attached["statement.csv"].get_payload(decode=True) == b"a,b\r\n1,2\r\n"
 
 
-def test_a_copy_bears_the_same_id_and_a_correction_answers_it(post, by_mail):
-    settings = by_mail(post, sender="goodput@a-domain-of-some-length.department.lab.example")
+def test_a_copy_bears_the_same_id_and_a_correction_answers_it(post):
+    settings = mail_settings(post, sender="goodput@a-domain-of-some-length.department.lab.example")
     identity = "statement-2026-11-19-1-fedcba9876543210fedcba9876543210"
 
     send(settings)
@@ -64,10 +63,10 @@ def test_a_copy_bears_the_same_id_and_a_correction_answers_it(post, by_mail):
     assert first.encode() in post.raw[0]  # whole, on whatever line
 
 
-def test_line_breaks_in_a_subject_make_no_header(post, by_mail):
+def test_line_breaks_in_a_subject_make_no_header(post):
     hostile = "GPU statement\r\nBcc: everybody@lab.example\r\n\r\n<script>\x1b[31m"
 
-    send(by_mail(post), replace(LETTER, subject=hostile))
+    send(mail_settings(post), replace(LETTER, subject=hostile))
 
     (arrived,) = post.mails
     assert arrived["Subject"] == "GPU statement Bcc: everybody@lab.example <script>\\x1b[31m"
@@ -76,25 +75,23 @@ def test_line_breaks_in_a_subject_make_no_header(post, by_mail):
 
 
 @pytest.fixture
-def secured(secure_post, by_mail, certificate, monkeypatch, password):
+def secured(secure_post, certificate, monkeypatch):
     """Give what makes settings for the server that wants STARTTLS and a password."""
-    monkeypatch.setenv("SMTP_PASSWORD", password)
+    monkeypatch.setenv("SMTP_PASSWORD", PASSWORD)
     usual = {"password_env": "SMTP_PASSWORD", "ca_file": str(certificate[0])}
-    return lambda **more: by_mail(
+    return lambda **more: mail_settings(
         secure_post, security="starttls", username="goodput", **usual | more
     )
 
 
-def test_with_starttls_and_a_password_it_is_let_in_and_a_probe_mails_nothing(
-    secure_post, secured, password
-):
+def test_with_starttls_and_a_password_it_is_let_in_and_a_probe_mails_nothing(secure_post, secured):
     assert mail.probe(secured()) == f"127.0.0.1:{secure_post.port}"
     assert secure_post.mails == []
 
     send(secured())
 
     assert len(secure_post.mails) == 1
-    assert secure_post.logins == [("goodput", password)] * 2
+    assert secure_post.logins == [("goodput", PASSWORD)] * 2
 
 
 def test_a_wrong_password_is_refused_and_not_printed(secure_post, secured, tmp_path):
@@ -116,9 +113,9 @@ def test_a_server_that_nobody_vouches_for_gets_no_password(secure_post, secured)
     assert secure_post.logins == []
 
 
-def test_a_server_without_starttls_gets_nothing(post, by_mail):
+def test_a_server_without_starttls_gets_nothing(post):
     with pytest.raises(NotSentError, match=r"STARTTLS .* Check security") as caught:
-        send(by_mail(post, security="starttls"))
+        send(mail_settings(post, security="starttls"))
 
     assert not caught.value.is_transient
     assert post.mails == []
@@ -128,31 +125,31 @@ def test_a_server_without_starttls_gets_nothing(post, by_mail):
     ("answer", "is_transient"),
     [("550 5.7.1 no statements here", False), ("451 4.3.0 come back later", True)],
 )
-def test_a_mail_that_is_refused_says_why_and_whether_for_good(post, by_mail, answer, is_transient):
+def test_a_mail_that_is_refused_says_why_and_whether_for_good(post, answer, is_transient):
     post.answers.append(answer)
 
     with pytest.raises(NotSentError) as caught:
-        send(by_mail(post))
+        send(mail_settings(post))
 
     assert str(caught.value) == f"127.0.0.1:{post.port} refused the mail ({answer})."
     assert caught.value.is_transient == is_transient
 
 
-def test_where_nobody_is_taken_nobody_has_it(post, by_mail):
+def test_where_nobody_is_taken_nobody_has_it(post):
     post.refused["finance@lab.example"] = "450 4.2.0 greylisted"
 
     with pytest.raises(NotSentError, match=r"450 4\.2\.0 greylisted") as caught:
-        send(by_mail(post))
+        send(mail_settings(post))
 
     assert caught.value.is_transient
     assert caught.value.recipients == ()
 
 
-def test_a_server_that_says_nothing_is_not_waited_for(post, by_mail):
+def test_a_server_that_says_nothing_is_not_waited_for(post):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         post.port = silent.getsockname()[1]
 
         with pytest.raises(NotSentError, match="did not answer within 1 s") as caught:
-            send(by_mail(post, timeout_s=1))
+            send(mail_settings(post, timeout_s=1))
 
     assert caught.value.is_transient

@@ -3,19 +3,13 @@
 `Round` plays a target over time, without a database: each look is a round of the notifier.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.app.messages.notices import AT_MS, DOWN, HANG, HOUR_MS, IDLE, MINUTE_MS, changed
 
 from goodput_app.notify.plan import Occurrence, Seen, due
 from goodput_messages.targets import Alertmanager, Owner, Slack, Target
-
-if TYPE_CHECKING:
-    from goodput_messages.message import Message, Notice
 
 URL = "https://hooks.example/x"
 
@@ -27,16 +21,10 @@ class Round:
     target: Target
     now_ms: int = AT_MS
     known: dict[str, Occurrence] = field(default_factory=dict)
-    messages: list[Message] = field(default_factory=list)
+    messages: list = field(default_factory=list)
     sent_today: dict[str, int] = field(default_factory=dict)
 
-    def look(
-        self,
-        *notices: Notice,
-        after_ms: int = 0,
-        frozen: tuple[str, ...] = (),
-        unsent: tuple[str, ...] = (),
-    ) -> list[tuple[str, list[str]]]:
+    def look(self, *notices, after_ms=0, frozen=(), unsent=()):
         """Return event and findings of the messages that are due after some time."""
         self.now_ms += after_ms
         seen = Seen(
@@ -57,7 +45,7 @@ class Round:
 
 
 def slack(**values):
-    return Round(Slack(**{"url": URL, "wait_s": 0.0, **values}))  # type: ignore[arg-type]
+    return Round(Slack(**{"url": URL, "wait_s": 0.0, **values}))
 
 
 SECOND = changed(IDLE, finding_key="idle00000002")

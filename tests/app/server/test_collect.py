@@ -4,7 +4,7 @@ import contextlib
 import json
 import shutil
 import signal
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import httpx
@@ -23,15 +23,12 @@ from goodput_ingest.live.status import Status
 from goodput_ingest.live.store_lease import is_collected
 from goodput_queries.database import open_store
 from goodput_queries.errors import GoodputError
+from goodput_queries.evidence.plausible import utc_now
 from goodput_queries.remote import find_server
 
 PACKAGE = Path(goodput_app.__file__).parent
 PATIENCE_S = 180.0
 pytestmark = pytest.mark.usefixtures("here")
-
-
-def now():
-    return datetime.now(UTC).replace(tzinfo=None)
 
 
 @pytest.fixture
@@ -144,7 +141,6 @@ def test_a_server_collects_by_itself_alone_shows_it_and_ends_cleanly(site):
         second = run("collect")
         with contextlib.suppress(GoodputError):
             store = find_server(database)
-            assert store is not None
             text = httpx.get(f"{store.url}/metrics", trust_env=False, timeout=PATIENCE_S).text
             store.close()
         server.send_signal(signal.SIGTERM)
@@ -245,17 +241,19 @@ def statuses(store):
     """Leave a source of each state, asked every ten seconds."""
     seconds = {"ok": 1, "late": 25, "stale": 55, "failing": 15}
     for name, age_s in seconds.items():
-        status = Status(name, f"of {name}", now(), 10).answered(now() - timedelta(seconds=age_s))
+        status = Status(name, f"of {name}", utc_now(), 10).answered(
+            utc_now() - timedelta(seconds=age_s)
+        )
         if name == "failing":
-            status = status.failed(now(), "it <b>cannot</b> be reached.")
+            status = status.failed(utc_now(), "it <b>cannot</b> be reached.")
         live_status.write(store, [status])
-    live_status.write(store, [Status("waiting", "of waiting", now(), 10)])
-    gone = now() - timedelta(days=8)
+    live_status.write(store, [Status("waiting", "of waiting", utc_now(), 10)])
+    gone = utc_now() - timedelta(days=8)
     live_status.write(store, [Status("gone", "of gone", gone, 10).answered(gone)])
 
 
 def test_a_source_that_failed_and_is_asked_no_more_is_stale(store):
-    long_ago = now() - timedelta(minutes=6)
+    long_ago = utc_now() - timedelta(minutes=6)
     live_status.write(store, [Status("unasked", "a", long_ago, 10).failed(long_ago, "away.")])
 
     assert store.read("select state from marts.live_sources").item() == "stale"

@@ -13,7 +13,7 @@ import subprocess
 import threading
 import time
 import tomllib
-from datetime import UTC, datetime
+from datetime import UTC
 
 import polars as pl
 import pytest
@@ -40,6 +40,7 @@ from goodput_ingest.live.store_lease import Held
 from goodput_ingest.run import ingest as load
 from goodput_ingest.source import Batch, ReadOptions
 from goodput_queries.database import LocalStore
+from goodput_queries.evidence.plausible import utc_now
 
 HOLE_STEPS, DOWN_STEPS = 12, 8  # how long Prometheus, and the server, are away
 SILENT = range(4, 7)  # nodes of the job without events
@@ -117,10 +118,6 @@ def accounting(folder):
     path = folder / "sacct.txt"
     path.write_text("\n".join([header, *rows]) + "\n")
     return path
-
-
-def now():
-    return datetime.now(UTC).replace(tzinfo=None)
 
 
 def segments(store):
@@ -229,7 +226,7 @@ def test_nothing_is_lost_or_doubled_when_prometheus_goes_and_the_server_is_kille
     until(lambda: site.count("job_events") > events, "the other source goes on")
     assert site.source("job-events")["failures"] == 0
     prometheus.start()
-    back = now()
+    back = utc_now()
     until(lambda: site.has_collected("prometheus", back), "Prometheus is caught up with")
 
     assert site.server.end(signal.SIGKILL) == -signal.SIGKILL
@@ -240,7 +237,7 @@ def test_nothing_is_lost_or_doubled_when_prometheus_goes_and_the_server_is_kille
     exporters.is_over = True
     job.is_over.set()
     until(lambda: down(prometheus) == NODES, "the last scrape is over")
-    over = now()
+    over = utc_now()
     for name in ("prometheus", "job-events"):
         until(lambda name=name: site.has_collected(name, over), "all is collected")
     assert site.server.end(signal.SIGTERM) == 0, site.server.process.stderr.read()

@@ -1,7 +1,5 @@
 """Where people sign in, nothing that a proxy may have passed on counts as local."""
 
-import hashlib
-
 import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -10,6 +8,7 @@ from starlette.routing import Route
 from tests.app.asgi import ask
 
 from goodput_app.access.settings import AccessSettings, Member, OidcSettings, ProxySettings, Token
+from goodput_app.access.tokens import digest
 from goodput_app.server import metrics_access
 from goodput_app.server.allowed_hosts import AllowedHosts
 from goodput_app.server.local_request import may_be_local
@@ -20,13 +19,9 @@ PROGRAM, OF_TEAM = "goodput_program", "goodput_of_a_team"
 MEMBERS = (Member(person="ada", teams=("nlp",)),)
 
 
-def sha(token):
-    return hashlib.sha256(token.encode()).hexdigest()
-
-
 TOKENS = (
-    Token(name="prometheus", sha256=sha(PROGRAM)),
-    Token(name="nlp", sha256=sha(OF_TEAM), teams=("nlp",)),
+    Token(name="prometheus", sha256=digest(PROGRAM)),
+    Token(name="nlp", sha256=digest(OF_TEAM), teams=("nlp",)),
 )
 BY_PROXY = AccessSettings(sign_in="proxy", hosts=("h.test",), members=MEMBERS, tokens=TOKENS)
 ELSEWHERE = AccessSettings(

@@ -124,7 +124,7 @@ def test_the_ledger_is_read_once_a_build(scraped_store, monkeypatch):
 
     def counting(sql, *given, **more):
         reads.append(sql)
-        return original(sql, *given, **more)  # type: ignore[arg-type]
+        return original(sql, *given, **more)
 
     monkeypatch.setattr(scraped_store, "read", counting)
     metrics = Metrics(scraped_store)

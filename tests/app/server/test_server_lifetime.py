@@ -45,7 +45,6 @@ def test_a_stopped_server_leaves_only_the_database(database, tmp_path, signal_nu
         store.close()
 
         assert running.end(signal_number) == 0
-        assert running.process.stderr is not None
         assert running.process.stderr.read() == ""
     assert list(tmp_path.iterdir()) == [database]
     with contextlib.closing(LocalStore(database)) as here:
@@ -112,7 +111,6 @@ def test_who_holds_the_database_too_long_is_named(database, tmp_path, monkeypatc
     with subprocess.Popen(
         [sys.executable, "-c", HOLDS, database], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as holder:
-        assert holder.stdout is not None
         holder.stdout.readline()
         shown = run("doctor", "--db", "fleet.duckdb").stdout
         holder.communicate(b"")

@@ -40,7 +40,6 @@ def test_what_a_channel_took_before_a_correction_stays_known():
     assert corrected.latest == []
     assert [one.error for one in again.latest] == ["still away."]
     taken = again.taken("mail")
-    assert taken is not None
     assert taken.version == "0-a"
     last = again.with_delivery(delivered("mail", "1-c", hours=2))
     assert [one.version for one in last.deliveries if one.channel == "mail"] == ["0-a", "1-c"]

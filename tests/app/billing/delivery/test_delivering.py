@@ -171,7 +171,6 @@ def entry(when, *, mailed):
 
 def looking(store, plan):
     at = plan.report.time()
-    assert at is not None
     return Timetable(store, plan, at)
 
 

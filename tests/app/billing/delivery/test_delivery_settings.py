@@ -24,10 +24,8 @@ def test_the_example_is_right():
     report = read(EXAMPLE).report
 
     assert report.time() == time(7)
-    assert report.mail is not None
     assert report.mail.origin == "smtp.example.org:587"
     assert report.mail.attach == ("pdf", "csv")
-    assert report.webhook is not None
     assert report.webhook.secret_env is not None
 
 

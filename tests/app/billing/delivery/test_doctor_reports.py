@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("here")
 def findings(text):
     Path("goodput.toml").write_text(text)
     settings.cache_clear()
-    return {what: tuple(rest) for what, *rest in report_findings("goodput.duckdb")}  # type: ignore[misc]
+    return {what: tuple(rest) for what, *rest in report_findings("goodput.duckdb")}
 
 
 def test_without_statements_the_way_to_them_is_named():

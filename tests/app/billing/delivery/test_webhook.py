@@ -127,10 +127,10 @@ def test_a_url_that_is_a_secret_comes_from_a_file_and_is_not_printed(hook, tmp_p
     file = tmp_path / "url"
     file.write_text(f"{hook.url}/secret-path\n")
 
-    post(None, url_file=str(file))  # type: ignore[arg-type]
+    post(None, url_file=str(file))
     file.write_text("no url, secret-path")
     with pytest.raises(GoodputError, match="is not a URL") as caught:
-        post(None, url_file=str(file))  # type: ignore[arg-type]
+        post(None, url_file=str(file))
 
     assert hook.paths == ["/secret-path"]
     assert "secret-path" not in str(caught.value)

@@ -34,7 +34,6 @@ def test_who_asks_does_not_wait_and_gets_them_later(unpriced):
     wait([findings.evaluation(Scope())])
     found = findings.known(Scope())
     assert findings.is_evaluated(Scope())
-    assert found is not None
     assert found.findings.height > 0
     assert "back_ms" in found.fixes.columns
 
@@ -129,7 +128,6 @@ def test_findings_of_a_moment_ago_are_shown_until_newer_ones_are_there(clock):
     wait([findings.evaluation(at(60))])
     assert findings.has_newer(at(60), shown)
     newer = findings.known(at(60))
-    assert newer is not None
     assert newer.findings["number"].to_list() == [1]
 
 

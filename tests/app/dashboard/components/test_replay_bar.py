@@ -14,8 +14,6 @@ from goodput_ingest.replay.recording import Recording
 @pytest.fixture
 def replay(capture):
     recording = Recording(capture)
-    assert recording.begins_at is not None
-    assert recording.ends_at is not None
     clock = ReplayClock(recording.begins_at, recording.ends_at)
     clock.pause()
     clock.set(recording.ends_at - timedelta(minutes=2))

@@ -22,12 +22,11 @@ ANSWERS = (sys.executable, "-c", "import sys; print('http://x', flush=True); sys
 FAILS = (sys.executable, "-c", "import sys; sys.exit('night: nothing in it has a time.')")
 
 
-class Upload(io.BytesIO):
-    """An uploaded file with the name that a browser gives it."""
-
-    def __init__(self, name, content):
-        super().__init__(content)
-        self.name = name
+def upload(name, content):
+    """Return an uploaded file with the name that a browser gives it."""
+    file = io.BytesIO(content)
+    file.name = name
+    return file
 
 
 @pytest.fixture
@@ -96,16 +95,14 @@ def test_uploaded_files_are_removed_with_the_replay_and_databases_are_refused(st
     monkeypatch.setattr(
         replay_process.start, "__kwdefaults__", {"folder": None, "command": ANSWERS}
     )
-    database = Upload("a.duckdb", b"\0" * MAGIC_OFFSET + MAGIC)
+    database = upload("a.duckdb", b"\0" * MAGIC_OFFSET + MAGIC)
     with pytest.raises(GoodputError, match="a database is not uploaded"):
         recordings.start_uploaded(store, [database], 10.0, ADDRESS)
-    files = [Upload("../../x.csv", b"one"), Upload("x.csv", b"two")]
+    files = [upload("../../x.csv", b"one"), upload("x.csv", b"two")]
 
     recordings.start_uploaded(store, files, 10.0, ADDRESS)
 
     running = replay_process.current()
-    assert running is not None
-    assert running.folder is not None
     paths = [argument for argument in running.process.args if argument.endswith("x.csv")]
     assert all(path.startswith(running.folder.name) and ".." not in path for path in paths)
     replay_process.end()
