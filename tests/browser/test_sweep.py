@@ -6,7 +6,7 @@ No page asks any host but its own server, and one of the servers has no network 
 
 import contextlib
 import re
-from dataclasses import dataclass, field
+from types import SimpleNamespace
 from urllib.parse import quote, urlsplit
 
 import pytest
@@ -58,44 +58,29 @@ LINKS = {  # to one thing: its id, and a text that its page has
 }
 
 
-@dataclass
-class Seen:
-    """What a page did: the errors of its console, whom it asked, the bytes that came back."""
-
-    errors: list[str] = field(default_factory=list)
-    asked: set[str] = field(default_factory=set)
-    bytes_: int = 0
-
-    def ask(self, url):
-        """Keep whom a request goes to; a `data:` or `blob:` URL asks nobody."""
-        if host := urlsplit(url).netloc:
-            self.asked.add(host)
-
-    def request(self, request):
-        """Keep whom a page asks."""
-        self.ask(request.url)
-
-    def log(self, message):
-        """Keep a message that is an error."""
-        if message.type == "error":
-            self.errors.append(f"{message.text} {message.location['url']}")
-
-    def receive(self, frame):
-        """Count a frame of the server."""
-        self.bytes_ += len(frame)
-
-
 @pytest.fixture(scope="module")
 def window(browser):
-    """Give one window for all pages, and what it saw."""
+    """Give one window for all pages, and what it saw: errors, whom pages asked, bytes that came."""
     context = browser.new_context(viewport={"width": 1400, "height": 1000})
-    page, seen = context.new_page(), Seen()
+    page, seen = context.new_page(), SimpleNamespace(errors=[], asked=set(), bytes_=0)
     page.set_default_timeout(WAIT_MS)
-    page.on("console", seen.log)
+
+    def log(message):
+        if message.type == "error":
+            seen.errors.append(f"{message.text} {message.location['url']}")
+
+    def ask(url):
+        if host := urlsplit(url).netloc:  # a `data:` or `blob:` URL asks nobody
+            seen.asked.add(host)
+
+    def receive(frame):
+        seen.bytes_ += len(frame)
+
+    page.on("console", log)
     page.on("pageerror", lambda error: seen.errors.append(str(error)))
-    page.on("request", seen.request)
-    page.on("websocket", lambda socket: seen.ask(socket.url))
-    page.on("websocket", lambda socket: socket.on("framereceived", seen.receive))
+    page.on("request", lambda request: ask(request.url))
+    page.on("websocket", lambda socket: ask(socket.url))
+    page.on("websocket", lambda socket: socket.on("framereceived", receive))
     yield page, seen
     context.close()
 

@@ -4,6 +4,7 @@ import re
 import tomllib
 
 import pytest
+from tests.app.access.test_access_settings import OIDC
 from tests.helm_chart.rendered import (
     ALL,
     LEAST,
@@ -193,17 +194,7 @@ def test_a_database_of_a_lake_is_made_before_it_is_served():
 
 def test_the_ingress_has_host_and_path_of_the_settings():
     ingress = of_kind("Ingress", ALL)["spec"]
-    oidc = """
-[access]
-sign_in = "oidc"
-default_role = "viewer"
-[access.oidc]
-issuer = "https://id.example.org"
-client_id = "goodput"
-client_secret_env = "A"
-cookie_secret_env = "B"
-redirect_uri = "https://hpc.example.org:8443/goodput/oauth2callback"
-"""
+    oidc = OIDC.replace("https://hpc.example.org/", "https://hpc.example.org:8443/")
     signing_in = {**LEAST, "insecure": False, "settings": oidc, "ingress": {"enabled": True}}
 
     assert ingress["tls"] == [{"hosts": ["hpc.example.org"], "secretName": "t"}]

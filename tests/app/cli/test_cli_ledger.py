@@ -141,21 +141,6 @@ def test_a_filter_that_names_nothing_is_an_error(command, options, said):
     assert (result.exit_code, result.stdout, result.stderr) == (1, "", said)
 
 
-@pytest.mark.parametrize(
-    ("by", "said"),
-    [
-        ("category,banana", "the ledger has no key 'banana'. Known: category, "),
-        ("tem", "the ledger has no key 'tem'. Did you mean team? Known: category, "),
-        ("", "the ledger has no key ''. Known: category, "),
-    ],
-)
-def test_an_unknown_key_of_the_ledger_is_wrong_usage(by, said):
-    result = run("ledger", "--by", by)
-
-    assert result.exit_code == 2
-    assert said in result.stderr
-
-
 @pytest.mark.usefixtures("measured")
 def test_checks_that_hold_exit_with_0():
     result = run("check", "--format", "json")

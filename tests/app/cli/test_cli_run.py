@@ -159,15 +159,13 @@ def test_a_terminal_stays_a_terminal_and_progress_bars_pass_unchanged(start, rec
     assert record()[1][-1] == "3/3"
 
 
-@pytest.mark.parametrize(
-    ("command", "code"), [(["no-such-command"], 127), (["/etc/passwd"], 127)]
-)  # fmt: skip
-def test_a_command_that_cannot_be_started(start, tmp_path, command, code):
-    process = start("run", *command)
+@pytest.mark.parametrize("command", ["no-such-command", "/etc/passwd"])
+def test_a_command_that_cannot_be_started(start, tmp_path, command):
+    process = start("run", command)
 
     _, err = process.communicate(timeout=PATIENCE_S)
 
-    assert (process.returncode, err.count(b"\n")) == (code, 1)
+    assert (process.returncode, err.count(b"\n")) == (127, 1)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -11,34 +11,39 @@ from goodput_app.text import units
 
 
 @pytest.mark.parametrize(
-    ("gpu_ms", "text"),
+    ("written", "amount", "text"),
     [
-        (None, "not known"),
-        (0, "0.0 GPU-s"),
-        (12_340, "12.3 GPU-s"),
-        (90_000, "1.5 GPU-min"),
-        (3_600_000, "1.0 GPU-h"),
-        (44_444_160_000_000, "12,345,600.0 GPU-h"),
+        (units.gpu_time, None, "not known"),
+        (units.gpu_time, 0, "0.0 GPU-s"),
+        (units.gpu_time, 12_340, "12.3 GPU-s"),
+        (units.gpu_time, 90_000, "1.5 GPU-min"),
+        (units.gpu_time, 3_600_000, "1.0 GPU-h"),
+        (units.gpu_time, 44_444_160_000_000, "12,345,600.0 GPU-h"),
+        (units.cost, None, "no price"),
+        (units.cost, math.nan, "no price"),
+        (units.cost, 0.0, "$0.00"),
+        (units.cost, 0.004, "<$0.01"),
+        (units.cost, -3.5, "-$3.50"),
+        (units.cost, 1234.5, "$1,234.50"),
+        (units.cost, 1_234_567.8, "$1,234,568"),
+        (units.percent, None, "not known"),
+        (units.percent, 0.0, "0.0 %"),
+        (units.percent, 0.3204, "32.0 %"),
+        (units.percent, 1.0, "100.0 %"),
+        (units.duration, None, "not known"),
+        (units.duration, 0, "0 s"),
+        (units.duration, 0.012, "12 ms"),
+        (units.duration, 0.9996, "1.0 s"),
+        (units.duration, 4.04, "4.0 s"),
+        (units.duration, 59.96, "1m"),
+        (units.duration, 200, "3m 20s"),
+        (units.duration, 8_040, "2h 14m"),
+        (units.duration, 90_000, "1d 1h"),
+        (units.duration, -200, "-3m 20s"),
     ],
 )
-def test_gpu_time_has_one_decimal_and_a_unit_that_fits(gpu_ms, text):
-    assert units.gpu_time(gpu_ms) == text
-
-
-@pytest.mark.parametrize(
-    ("amount", "text"),
-    [
-        (None, "no price"),
-        (math.nan, "no price"),
-        (0.0, "$0.00"),
-        (0.004, "<$0.01"),
-        (-3.5, "-$3.50"),
-        (1234.5, "$1,234.50"),
-        (1_234_567.8, "$1,234,568"),
-    ],
-)
-def test_money_has_separators_and_what_has_no_price_is_never_zero(amount, text):
-    assert units.cost(amount) == text
+def test_a_number_has_a_unit_that_fits_and_what_is_not_known_is_never_zero(written, amount, text):
+    assert written(amount) == text
 
 
 def test_amounts_beside_a_large_one_have_no_decimals_either():
@@ -46,32 +51,6 @@ def test_amounts_beside_a_large_one_have_no_decimals_either():
     shown = [units.cost(amount, beside=row) for amount in row]
     assert shown == ["$32,872", "$9,263", "<$1", "no price"]
     assert units.cost(9_263.45, beside=(12.0, None)) == "$9,263.45"
-
-
-@pytest.mark.parametrize(
-    ("ratio", "text"), [(None, "not known"), (0.0, "0.0 %"), (0.3204, "32.0 %"), (1.0, "100.0 %")]
-)
-def test_a_ratio_is_percent_with_one_decimal(ratio, text):
-    assert units.percent(ratio) == text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (None, "not known"),
-        (0, "0 s"),
-        (0.012, "12 ms"),
-        (0.9996, "1.0 s"),
-        (4.04, "4.0 s"),
-        (59.96, "1m"),
-        (200, "3m 20s"),
-        (8_040, "2h 14m"),
-        (90_000, "1d 1h"),
-        (-200, "-3m 20s"),
-    ],
-)
-def test_a_duration_reads_as_people_say_it(seconds, text):
-    assert units.duration(seconds) == text
 
 
 def test_a_moment_is_utc_and_says_so():

@@ -11,6 +11,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.responses import HTMLResponse, JSONResponse
 from starlette.routing import Route
+from tests.app.access.test_access_settings import OIDC
 from tests.app.asgi import ask
 from tests.app.receivers import free_port
 from tests.app.served import serving
@@ -108,20 +109,10 @@ def test_a_page_that_was_wanted_before_the_sign_in_is_below_the_path():
     )
 
 
-OIDC = """[access]
-sign_in = "oidc"
-members = [{ person = "ada" }]
-[access.oidc]
-issuer = "https://id.test"
-client_id = "c"
-client_secret_env = "A"
-cookie_secret_env = "B"
-redirect_uri = "https://h.test/goodput/oauth2callback"
-"""
-
-
 @pytest.mark.parametrize(
-    "text", ['[serve]\npublic_url = "https://h.test/goodput/"', OIDC], ids=["public_url", "oidc"]
+    "text",
+    ['[serve]\npublic_url = "https://hpc.example.org/goodput/"', OIDC],
+    ids=["public_url", "oidc"],
 )
 def test_the_settings_name_path_and_links(tmp_path, text):
     (tmp_path / "goodput.toml").write_text(text)
@@ -129,9 +120,9 @@ def test_the_settings_name_path_and_links(tmp_path, text):
     found = settings.read(tmp_path / "goodput.toml")
 
     assert found.base_path == "/goodput"
-    assert "h.test" in found.access.names(is_loopback=True, public_url=found.public_url)
+    assert "hpc.example.org" in found.access.names(is_loopback=True, public_url=found.public_url)
     assert finding_url(notification_plan(found).public_url, "k", 0, 1).startswith(
-        "https://h.test/goodput/findings?"
+        "https://hpc.example.org/goodput/findings?"
     )
 
 
