@@ -107,13 +107,20 @@ def moment(ms):
     return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
 
 
-def printed(store, scope, *command, form="json"):
-    """Return the same facts as a command prints them: rows, or the text of another form."""
+def printed(store, scope, *command):
+    """Return the same facts as a command prints them."""
     closed = str(Path(store.path).with_name("closed.duckdb"))
-    given = ["--db", closed, "--format", form, "--cluster", scope.cluster]
+    given = ["--db", closed, "--format", "json", "--cluster", scope.cluster]
     result = run(*command, *given, "--from", moment(scope.from_ms), "--to", moment(scope.to_ms))
     assert result.exit_code == 0, result.output
-    return json.loads(result.stdout) if form == "json" else result.stdout
+    return json.loads(result.stdout)
+
+
+def answered(store, scope):
+    """Return the same facts as the API answers."""
+    window = {"from": moment(scope.from_ms), "to": moment(scope.to_ms), "cluster": scope.cluster}
+    app = Starlette(routes=api_routes(store))
+    return ask(app, "/api/v1/views/marts.findings/rows", params=window).json()["rows"]
 
 
 def comparable(row):
@@ -128,30 +135,21 @@ def comparable(row):
 
 
 @pytest.mark.parametrize(
-    ("number", "command"), [(0, ("show", "findings")), (1, ("findings", "--severity", "note"))]
+    ("number", "says"),
+    [
+        (0, lambda *of: printed(*of, "show", "findings", "--limit", "0")),
+        (1, lambda *of: printed(*of, "findings", "--severity", "note", "--limit", "0")),
+        (0, answered),
+    ],
+    ids=["show", "findings", "API"],
 )
-def test_a_command_says_of_findings_what_the_view_has(world, number, command):
+def test_commands_and_the_api_say_of_findings_what_the_view_has(world, number, says):
     store, clusters = world
     scope = window(store, clusters[number])
-    said = printed(store, scope, *command, "--limit", "0")
 
-    found = sorted((comparable(row[name] for name in FACTS) for row in said), key=str)
+    found = sorted((comparable(row[n] for n in FACTS) for row in says(store, scope)), key=str)
 
     assert found == sorted(map(comparable, rows_of(store, scope)), key=str)
-    assert found
-
-
-def test_the_api_gives_of_findings_what_the_view_has(session):
-    scope = window(session, "site")
-    asked = {"from": moment(scope.from_ms), "to": moment(scope.to_ms), "cluster": "site"}
-    app = Starlette(routes=api_routes(session))
-
-    answer = ask(app, "/api/v1/views/marts.findings/rows", params=asked)
-
-    found = sorted(
-        (comparable(row[name] for name in FACTS) for row in answer.json()["rows"]), key=str
-    )
-    assert found == sorted(map(comparable, rows_of(session, scope)), key=str)
     assert found
 
 
