@@ -164,6 +164,21 @@ def test_without_the_library_of_pdfs_that_is_reported_and_the_other_files_are_th
     assert len(files.write(statement, tmp_path, ["html", "focus"])) == 2
 
 
+def test_a_failure_leaves_the_file_that_was_there(statement, tmp_path, monkeypatch):
+    (path,) = files.write(statement, tmp_path, ["csv"])
+    before = path.read_bytes()
+
+    def full(_handle):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files.atomic.os, "fsync", full)
+    with pytest.raises(StoreError, match="No space left"):
+        files.write(statement, tmp_path, ["csv"])
+
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_a_name_that_turns_the_direction_of_writing_is_spelt_out(make, lines, tmp_path):
     turned = [{**line, "job_name": "\u202egnp\x1b[2J"} for line in lines]
     made = make(turned, PROPORTIONAL, organisation="lab\u202e")

@@ -99,7 +99,7 @@ def test_a_channel_that_is_away_for_a_moment_gets_it_all_the_same(closed, plan, 
     ]
 
 
-def test_who_got_it_does_not_get_it_again_when_others_do(closed, plan, post):
+def test_who_got_it_does_not_get_it_again_when_others_do(closed, plan, post, clock):
     mail = change(plan.report.mail, to=("gone@lab.example", "finance@lab.example"))
     plan = replace(plan, report=change(plan.report, mail=mail))
     post.refused["gone@lab.example"] = "550 5.1.1 no such user"
@@ -109,6 +109,7 @@ def test_who_got_it_does_not_get_it_again_when_others_do(closed, plan, post):
     send_statement(closed, plan)
 
     assert "gone@lab.example: 550 5.1.1 no such user" in failed.errors[0]
+    assert clock.pauses == []  # the refusal is for good
     assert post.recipients == [["finance@lab.example"], ["gone@lab.example"]]
 
 
