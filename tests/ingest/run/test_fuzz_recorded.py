@@ -111,52 +111,6 @@ def test_any_bytes_are_read_or_refused(kept, tmp_path, name, content):
     load(kept, name, path)
 
 
-@pytest.mark.parametrize("name", NAMES.values())
-@given(
-    data=st.data(),
-    junk=st.lists(st.binary(max_size=60).map(lambda b: b.replace(b"\n", b" ")), max_size=4),
-)
-@SIZES
-def test_lines_between_real_ones_are_rejected(kept, tmp_path, name, data, junk):
-    real = data.draw(st.lists(st.sampled_from(REAL[name]), max_size=5))
-    cut = [line[: data.draw(st.integers(0, len(line)))] for line in real]
-    lines = data.draw(st.permutations(real + junk + cut))
-    path = tmp_path / "file"
-    path.write_bytes(b"\n".join([FIRST[name], *lines]))
-
-    batches = load(kept, name, path)
-
-    assert batches
-
-
-@pytest.mark.parametrize("name", ["job-events", "nccl-inspector"])
-@given(data=st.data())
-@SIZES
-def test_a_line_is_a_row_or_rejected(kept, tmp_path, name, data):
-    whole = [line for line in REAL[name] if line.endswith(b"}")]
-    lines = [
-        changed(
-            data.draw(st.sampled_from(whole)),
-            data.draw(st.lists(st.integers(0, 50), min_size=1, max_size=5)),
-            data.draw(anything),
-        )
-        for _ in range(data.draw(st.integers(1, 4)))
-    ]
-    path = tmp_path / "file"
-    path.write_bytes(b"\n".join([FIRST[name], *lines]))
-
-    (batch,) = load(kept, name, path)
-
-    # a record of the Inspector without its operation is a header that lends itself to others
-    markers = sum(
-        name == "nccl-inspector"
-        and not (json.loads(x).get("coll_perf") or json.loads(x).get("p2p_perf"))
-        for x in lines
-    )
-    accounted = batch.rows.height + len(batch.rejects)
-    assert len(lines) + 1 - markers <= accounted <= len(lines) + 1
-
-
 @given(data=st.data())
 @SIZES
 def test_a_recording_with_any_values_is_read(kept, tmp_path, data):

@@ -1,7 +1,6 @@
 # ruff: noqa: D102, DTZ001 -- names say it; moments are stored naive, in UTC
 """The kernel log live: a journal that grows, reboots and forgets, and the kernel's own buffer."""
 
-import io
 import json
 import os
 import sys
@@ -205,12 +204,6 @@ def test_a_huge_entry_is_cut_and_the_next_one_is_read(store, journal):
 
     assert load(store, journal.source(), NOON) == 1
     assert store.read("select count(*) from raw.rejects").item() == 1
-
-
-def test_of_a_line_that_is_too_long_only_the_beginning_is_kept():
-    pipe = io.BytesIO(b"a" * (3 * live.LINE_BYTES) + b"\nb\n")
-
-    assert [len(line) for line in live._lines(pipe)] == [live.LINE_BYTES, 1]
 
 
 @pytest.fixture

@@ -103,14 +103,6 @@ def test_what_is_no_answer_is_one_sentence(ask, reply_types, reply, said):
         ask(reply_types.Reply(**reply))
 
 
-def test_nobody_there_is_one_sentence():
-    with (
-        Client(Endpoint(url="http://127.0.0.1:1")) as client,
-        pytest.raises(IngestError, match=r"http://127\.0\.0\.1:1: no connection"),
-    ):
-        client.query("up")
-
-
 def test_of_an_answer_that_came_in_part_less_is_asked(ask, reply_types, monkeypatch):
     monkeypatch.setattr(client_module, "MUCH_BYTES", 10)
 
@@ -219,11 +211,3 @@ def test_certificates_are_read_again_once_their_file_has_changed(over_tls, tmp_p
 
     os.utime(file, ns=(1, 1))
     assert endpoint.tls() is not before
-
-
-def test_names_of_metrics_come_through_the_api_client(fake):
-    with Discovery(Endpoint(url=fake.url)) as discovery:
-        names = discovery.metric_names(1000, 2000.5)
-
-    assert names == ["DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_POWER_USAGE", "up"]
-    assert fake.asked[0].fields == {"start": "1000.000", "end": "2000.500"}

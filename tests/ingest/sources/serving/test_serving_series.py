@@ -32,25 +32,6 @@ def test_the_reference_table_is_whole():
     assert rows.select("canonical", "kind").n_unique() == len(CANONICAL)
 
 
-PAGE = (
-    'vllm:num_requests_running{engine="0"} 3\nvllm:generation_tokens_total{engine="0"} 90\n'
-    'vllm:time_to_first_token_seconds_bucket{engine="0",le="+Inf"} 7\n'
-)
-
-
-def test_a_colon_that_became_an_underscore_changes_nothing():
-    """Prometheus stores the names of OpenMetrics without colons."""
-    for page in (PAGE, 'sglang:num_running_reqs{tp_rank="0"} 3\n'):
-        of_colons, of_underscores = parsed(page), parsed(page.replace(":", "_"))
-
-        assert [one.table for one in of_underscores] == [one.table for one in of_colons]
-        for one, other in zip(of_colons, of_underscores, strict=True):
-            assert (
-                one.rows.drop("native", strict=False).rows()
-                == other.rows.drop("native", strict=False).rows()
-            )
-
-
 def test_what_a_person_says_of_an_engine_holds_where_no_label_does():
     text = 'vllm:num_requests_running{instance="10.0.0.7:8000"} 1\n'
 
