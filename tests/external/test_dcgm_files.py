@@ -5,7 +5,7 @@ from tests.external_data import EXTERNAL, reading
 
 from goodput_ingest.formats.prometheus_text.exposition import parse
 from goodput_ingest.formats.prometheus_text.series import KnownSeries
-from goodput_ingest.gpu_metrics import labels, missing_counters, resolve
+from goodput_ingest.gpu_metrics import labels, resolve
 from goodput_ingest.sources.registry import recognise
 
 pytestmark = reading(EXTERNAL)
@@ -44,13 +44,3 @@ def test_every_counter_of_the_exporters_own_files_is_known(name):
 
     assert len(asked) > 20
     assert unknown == []
-
-
-def test_the_default_counters_lack_what_distinguishes_a_stall_from_work():
-    lines = (FOLDER / "dcgm-exporter__default-counters.csv").read_text().splitlines()
-    fields = [line.split(",")[0].strip() for line in lines if line.startswith("DCGM")]
-
-    missing = [line.split(",")[0] for line in missing_counters(fields)]
-
-    assert {"DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_DEV_CLOCKS_EVENT_REASONS"} <= set(missing)
-    assert "DCGM_FI_DEV_DEC_UTIL" not in missing

@@ -99,20 +99,3 @@ def test_runs_of_a_benchmark_have_its_published_time(read_in):
     ).rows()
 
     assert ratios == [(runs, pytest.approx(1, abs=0.001)) for runs in (10, 10, 10, 10, 5, 5)]
-
-
-def test_stops_that_carry_the_start_are_named_and_nothing_else_is_rejected(read_in):
-    """The logs of one-node bert and llama2: 20 on the AC side, 10 on the DC side."""
-    rejects = read_in.read(
-        "select source, split_part(reason, ':', 1), count(*) from raw.rejects group by all"
-    ).rows()
-
-    assert rejects == [("node-power", "power_measurement_stop carries the start's time", 30)]
-
-
-def test_readings_of_no_power_at_all_are_kept(read_in):
-    count = read_in.read(
-        "select count(*) from raw.node_samples where power_w = 0 and node like 'smc-dc-power/%'"
-    )
-
-    assert count.item() == 7
