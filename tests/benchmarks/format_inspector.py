@@ -6,6 +6,7 @@ the same fields or load the lines as they are, without checks, keys or rejects.
 
 import contextlib
 import json
+from functools import partial
 
 import duckdb
 import polars as pl
@@ -84,16 +85,6 @@ def write_logs(folder, size_bytes, *, is_verbose):
     return total
 
 
-def write_plain(folder, size_bytes):
-    """Write logs without events of channels; return their size."""
-    return write_logs(folder, size_bytes, is_verbose=False)
-
-
-def write_verbose(folder, size_bytes):
-    """Write logs with the events of each channel; return their size."""
-    return write_logs(folder, size_bytes, is_verbose=True)
-
-
 def polars_read_ndjson(logs, folder):
     """Read each file at once, types guessed, and write the flat fields as Parquet."""
     for file in sorted(logs.iterdir()):
@@ -112,7 +103,7 @@ def duckdb_read_json(logs, folder):
         )
 
 
-def _logs(name, write):
+def _logs(name, *, is_verbose):
     alternatives = (
         Alternative("Polars read_ndjson (flat)", polars_read_ndjson),
         Alternative("DuckDB read_json (structs)", duckdb_read_json),
@@ -127,8 +118,8 @@ def _logs(name, write):
             alternatives=alternatives,
             full=300_000_000,
         ),
-        write,
+        partial(write_logs, is_verbose=is_verbose),
     )
 
 
-PLAIN, VERBOSE = _logs("plain", write_plain), _logs("verbose", write_verbose)
+PLAIN, VERBOSE = _logs("plain", is_verbose=False), _logs("verbose", is_verbose=True)
