@@ -109,12 +109,22 @@ def test_the_loss_of_a_line(text, loss):
     assert found == loss or (loss is not None and math.isnan(loss) and math.isnan(found or 0.0))
 
 
-def test_a_watchdogs_stamp_without_a_year_is_refused_with_its_line(store, tmp_path):
-    text = (
-        "[rank3]:[E820 14:41:09.582826421 ProcessGroupNCCL.cpp:689] [Rank 3] Watchdog caught "
-        "collective operation timeout: WorkNCCL(SeqNum=45, OpType=ALLREDUCE, NumelIn=3, "
-        "Timeout(ms)=14000) ran for 14061 milliseconds before timing out.\n"
-    )
+WATCHDOG = (
+    "[rank3]:[E820 14:41:09.582826421 ProcessGroupNCCL.cpp:689] [Rank 3] Watchdog caught "
+    "collective operation timeout: WorkNCCL(SeqNum=45, OpType=ALLREDUCE, NumelIn=3, "
+    "Timeout(ms)=14000) ran for 14061 milliseconds before timing out.\n"
+)
+DATED = "[2026-08-20 14:40:52.326] starting run hang attempt 0: world size 4\n"
 
-    with pytest.raises(IngestError, match=r"line 1: the stamp 08-20 .* has no year"):
-        parsed(store, tmp_path, text)
+
+@pytest.mark.parametrize(
+    ("text", "options", "why"),
+    [
+        (DATED + WATCHDOG, (ReadOptions(),), "Name their time zone with --timezone"),
+        (WATCHDOG, (), r"line 1: the stamp 08-20 .* has no year"),
+    ],
+    ids=["no zone", "no year"],
+)
+def test_a_watchdogs_log_without_its_zone_or_year_is_refused(store, tmp_path, text, options, why):
+    with pytest.raises(IngestError, match=why):
+        parsed(store, tmp_path, text, *options)
