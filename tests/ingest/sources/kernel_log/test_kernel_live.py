@@ -111,14 +111,6 @@ def test_an_xid_in_the_journal_is_an_exact_event_and_the_next_poll_asks_for_what
     )
 
 
-def test_a_poll_without_news_loads_nothing(journal):
-    source = journal.source()
-    journal.write(1, "usb 1-1: new device")
-
-    assert [list(source.poll({}, NOON)) for _ in range(2)] == [[], []]
-    assert source._state.cursor == "s=1;i=1"
-
-
 def test_the_first_poll_begins_a_little_before_what_the_store_has(store, journal):
     journal.write(-3_600, XID)
     journal.write(-60, XID)
