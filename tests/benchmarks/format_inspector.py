@@ -18,6 +18,14 @@ CHANNELS = 24  # of an H200
 OPERATIONS = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast")
 
 
+def events(**first):
+    """Return an event of each channel, each a little later than the one before."""
+    return [
+        {"channel_id": channel, **{name: at + channel for name, at in first.items()}}
+        for channel in range(CHANNELS)
+    ]
+
+
 def record(number, pid, *, is_verbose):
     """Return a line as the 2.30.7 plugin writes it."""
     at = START_US + 500 * number
@@ -31,33 +39,16 @@ def record(number, pid, *, is_verbose):
         "coll_busbw_gbs": 333.333333,
     }
     if is_verbose:
-        events = range(CHANNELS)
         perf["event_trace_sn"] = {
-            "coll_start_sn": 1,
-            "coll_stop_sn": 2,
-            "kernel_events": [
-                {
-                    "channel_id": c,
-                    "kernel_start_sn": 3 + c,
-                    "kernel_stop_sn": 30 + c,
-                    "kernel_record_sn": 60 + c,
-                }
-                for c in events
-            ],
-        }
+            "coll_start_sn": 1, "coll_stop_sn": 2,
+            "kernel_events": events(kernel_start_sn=3, kernel_stop_sn=30, kernel_record_sn=60),
+        }  # fmt: skip
+        kernels = events(
+            kernel_start_ts=at - 880, kernel_stop_ts=at - 100, kernel_record_ts=at - 101
+        )
         perf["event_trace_ts"] = {
-            "coll_start_ts": at - 900,
-            "coll_stop_ts": at - 899,
-            "kernel_events": [
-                {
-                    "channel_id": c,
-                    "kernel_start_ts": at - 880 + c,
-                    "kernel_stop_ts": at - 100 + c,
-                    "kernel_record_ts": at - 101 + c,
-                }
-                for c in events
-            ],
-        }
+            "coll_start_ts": at - 900, "coll_stop_ts": at - 899, "kernel_events": kernels,
+        }  # fmt: skip
     header = {"id": "0x9af1c2d3e4b5a6", "comm_name": "dp group", "rank": pid % 8}
     metadata = {
         "inspector_output_format_version": "v4.0",
