@@ -131,11 +131,6 @@ def summary(lines, report):
     kinds = [line["kind"] for line in lines]
     found = {
         "lines": {kind: kinds.count(kind) for kind in sorted(set(kinds))},
-        "names": {
-            name: sum(name in line for line in fast)
-            for name in sorted({n for x in fast for n in x})
-        },
-        "slow_names": sorted({name for x in lines if x["kind"] == "slow" for name in x}),
         "gpm_whole": f"{len(whole)} of {len(with_gpm)}",
         "gpm_window_ms": spread([line["gpm_window_ms"] for line in with_gpm]),
         "took_ms": spread([line["took_ms"] for line in fast if "took_ms" in line]),
@@ -158,8 +153,6 @@ def summary(lines, report):
         found["processes"] = sorted(
             {len(x["procs"]) for x in lines if x["kind"] == "slow" and "procs" in x}
         )
-        # to be the load: begun at `busy`, its end known to a reading (none in a container)
-        found["described"] = [line for line in lines if line["kind"] == "process"]
     return found
 
 
