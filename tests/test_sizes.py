@@ -32,7 +32,6 @@ LONG_FUNCTIONS = {
     "ingest/goodput_ingest/synthetic/stories.py:_of_a_day": "a list of what happens on a day",
     "queries/goodput_queries/evidence/load.py:_merge": "one SQL statement",
     "queries/goodput_queries/evidence/retention.py:confirmed_end_ms": "one SQL statement",
-    "tests/ingest/sources/prometheus/kubernetes/conftest.py:pod": "the series of one pod",
     "tests/oracle/files.py:write": "a file for each source",
     "tests/oracle/world.py:_events": "the life of a job in order",
 }

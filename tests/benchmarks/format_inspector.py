@@ -6,6 +6,7 @@ the same fields or load the lines as they are, without checks, keys or rejects.
 
 import contextlib
 import json
+from functools import partial
 
 import duckdb
 import polars as pl
@@ -15,6 +16,14 @@ START_US = 1_795_175_064_709_880
 FILE_BYTES = 100_000_000  # a process's log; a folder has many
 CHANNELS = 24  # of an H200
 OPERATIONS = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast")
+
+
+def events(**first):
+    """Return an event of each channel, each a little later than the one before."""
+    return [
+        {"channel_id": channel, **{name: at + channel for name, at in first.items()}}
+        for channel in range(CHANNELS)
+    ]
 
 
 def record(number, pid, *, is_verbose):
@@ -30,33 +39,16 @@ def record(number, pid, *, is_verbose):
         "coll_busbw_gbs": 333.333333,
     }
     if is_verbose:
-        events = range(CHANNELS)
         perf["event_trace_sn"] = {
-            "coll_start_sn": 1,
-            "coll_stop_sn": 2,
-            "kernel_events": [
-                {
-                    "channel_id": c,
-                    "kernel_start_sn": 3 + c,
-                    "kernel_stop_sn": 30 + c,
-                    "kernel_record_sn": 60 + c,
-                }
-                for c in events
-            ],
-        }
+            "coll_start_sn": 1, "coll_stop_sn": 2,
+            "kernel_events": events(kernel_start_sn=3, kernel_stop_sn=30, kernel_record_sn=60),
+        }  # fmt: skip
+        kernels = events(
+            kernel_start_ts=at - 880, kernel_stop_ts=at - 100, kernel_record_ts=at - 101
+        )
         perf["event_trace_ts"] = {
-            "coll_start_ts": at - 900,
-            "coll_stop_ts": at - 899,
-            "kernel_events": [
-                {
-                    "channel_id": c,
-                    "kernel_start_ts": at - 880 + c,
-                    "kernel_stop_ts": at - 100 + c,
-                    "kernel_record_ts": at - 101 + c,
-                }
-                for c in events
-            ],
-        }
+            "coll_start_ts": at - 900, "coll_stop_ts": at - 899, "kernel_events": kernels,
+        }  # fmt: skip
     header = {"id": "0x9af1c2d3e4b5a6", "comm_name": "dp group", "rank": pid % 8}
     metadata = {
         "inspector_output_format_version": "v4.0",
@@ -84,16 +76,6 @@ def write_logs(folder, size_bytes, *, is_verbose):
     return total
 
 
-def write_plain(folder, size_bytes):
-    """Write logs without events of channels; return their size."""
-    return write_logs(folder, size_bytes, is_verbose=False)
-
-
-def write_verbose(folder, size_bytes):
-    """Write logs with the events of each channel; return their size."""
-    return write_logs(folder, size_bytes, is_verbose=True)
-
-
 def polars_read_ndjson(logs, folder):
     """Read each file at once, types guessed, and write the flat fields as Parquet."""
     for file in sorted(logs.iterdir()):
@@ -112,7 +94,7 @@ def duckdb_read_json(logs, folder):
         )
 
 
-def _logs(name, write):
+def _logs(name, *, is_verbose):
     alternatives = (
         Alternative("Polars read_ndjson (flat)", polars_read_ndjson),
         Alternative("DuckDB read_json (structs)", duckdb_read_json),
@@ -127,8 +109,8 @@ def _logs(name, write):
             alternatives=alternatives,
             full=300_000_000,
         ),
-        write,
+        partial(write_logs, is_verbose=is_verbose),
     )
 
 
-PLAIN, VERBOSE = _logs("plain", write_plain), _logs("verbose", write_verbose)
+PLAIN, VERBOSE = _logs("plain", is_verbose=False), _logs("verbose", is_verbose=True)

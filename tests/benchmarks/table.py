@@ -10,29 +10,19 @@ from tests.benchmarks.meter import Cost
 
 COLUMNS = ("work", "budget", "met", "ours", "wall s", "CPU s", "alternatives", "ratio")
 BEGIN, END = "<!-- written by `make bench WRITE=1` -->", "<!-- end of what is written -->"
-TOOLS = ("duckdb", "polars", "pandas", "chdb", "pyarrow")
+TOOLS = ("duckdb", "polars", "pyarrow")
 
 
 @dataclass(frozen=True)
 class Other:
-    """An alternative at the same work, or at the part of it that it offers.
-
-    cost: None where it did not come to an end. note: why, or that its time is projected.
-    """
+    """An alternative at the part of the work that it offers."""
 
     name: str
-    cost: Cost | None
-    note: str = ""
+    cost: Cost
 
     def __str__(self):
         """Return the alternative as the table has it."""
-        if self.cost is None:
-            return f"{self.name}: {self.note}"
-        note = f", {self.note}" if self.note else ""
-        peak = f", {memory(self.cost.peak_bytes)}" if self.cost.peak_bytes else ""
-        return (
-            f"{self.name} {number(self.cost.wall_s)} s (CPU {number(self.cost.cpu_s)}{peak}{note})"
-        )
+        return f"{self.name} {number(self.cost.wall_s)} s (CPU {number(self.cost.cpu_s)})"
 
 
 @dataclass(frozen=True)
@@ -62,10 +52,9 @@ class Row:
 
     def _ratio(self):
         """Return the time of the fastest alternative over ours: above 1 ours is faster."""
-        costs = [other.cost for other in self.others if other.cost is not None]
-        if self.cost is None or not costs:
+        if self.cost is None or not self.others:
             return "-"
-        best = min(costs, key=lambda cost: cost.wall_s)
+        best = min((other.cost for other in self.others), key=lambda cost: cost.wall_s)
         of_cpu = number(best.cpu_s / max(self.cost.cpu_s, 1e-9))
         return f"{number(best.wall_s / max(self.cost.wall_s, 1e-9))} (CPU {of_cpu})"
 

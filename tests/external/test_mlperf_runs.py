@@ -100,24 +100,20 @@ def test_the_ledger_of_smc_gives_the_published_gpu_hours_and_shares(built):
     assert violations.filter(violations["violations"] > 0).rows() == []
 
 
-def test_the_dc_side_reports_the_same_jobs_and_is_a_cluster_of_its_own(store, unpacked):
-    """Thirty jobs were measured on both sides: under one cluster they are there once."""
+@pytest.mark.parametrize(
+    ("cluster", "expected"),
+    [(None, {"smc-ac-power": 50, "smc-dc-power": 30}), ("smc", {"smc": 50})],
+    ids=["a cluster a side", "one cluster"],
+)
+def test_thirty_jobs_measured_on_both_sides_are_there_once_a_cluster(
+    store, unpacked, cluster, expected
+):
     both = [unpacked / org / "results" for org in ("smc-ac-power", "smc-dc-power")]
 
-    ingest(store, "auto", both, ReadOptions())
-    apart = store.read(
-        "select cluster, count(*) from raw.job_runs group by all order by all"
-    ).rows()
+    ingest(store, "auto", both, ReadOptions(cluster=cluster))
 
-    assert apart == [("smc-ac-power", 50), ("smc-dc-power", 30)]
-
-
-def test_jobs_measured_on_both_sides_are_one_job_where_the_cluster_is_given(store, unpacked):
-    both = [unpacked / org / "results" for org in ("smc-ac-power", "smc-dc-power")]
-
-    ingest(store, "auto", both, ReadOptions(cluster="smc"))
-
-    assert store.read("select count(*) from raw.job_runs").item() == 50
+    found = store.read("select cluster, count(*) from raw.job_runs group by all")
+    assert dict(found.rows()) == expected
 
 
 def test_the_ledger_of_nvidia_gives_the_published_gpu_hours_and_shares(built):

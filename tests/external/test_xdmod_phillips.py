@@ -94,22 +94,6 @@ def test_every_day_is_as_xdmod_reports_it(days, measure):
     assert {day: round(float(value), 4) for day, value in found.items()} == reported
 
 
-@pytest.mark.parametrize("measure", [m for m in MEASURES if m != "running_job_count"])
-def test_the_whole_log_adds_up_as_xdmod_says(days, measure):
-    ((_, reported),) = expected(f"{measure}.aggregate-Year.csv")
-
-    assert round(float(sum(row[measure] for row in days.values())), 4) == float(reported)
-
-
-def test_the_figures_are_those_that_were_published(phillips):
-    totals = phillips.read(
-        f"""select sum(job_count)::bigint, round(sum(total_gpu_hours), 4),
-            round(sum(total_cpu_hours), 4) from ({DAYS})"""
-    )
-
-    assert totals.rows() == [(4_046, 506.9128, 11_767.9883)]
-
-
 def test_records_without_nodes_are_kept_as_demand(phillips):
     found = phillips.read(
         "select count(*), count(*) filter (where len(nodes) = 0) from raw.job_runs"

@@ -94,7 +94,7 @@ def score_losses(gpus: int, hours: int, seed: int, scores: dict[str, Score]) -> 
         folder = Path(name)
         generate(folder, gpus=gpus, hours=hours, seed=seed, start=START)
         store = built(folder)
-        score(folder, store, scores, seed)
+        score(expected(folder, limits(store)), store, scores, seed)
         found = regains(folder, store)
         store.close()
     return found
@@ -107,12 +107,7 @@ def score_cases(gpus: int, hours: int, seed: int, scores: dict[str, Score]) -> N
         generate(folder, gpus=gpus, hours=hours, seed=seed, start=START, plan=plans.with_cases)
         cases = faults.add(folder)
         store = built(folder)
-        found = subjects(store)
-        limits = dict(store.read("select name, value from reference.thresholds").rows())
-        for rule, of_rule in labelled(folder, cases, limits).items():
-            wrong, missed = scores[rule].add(found[rule], of_rule)
-            if wrong or missed:
-                say(f"seed {seed} {rule}: wrong {sorted(wrong)[:5]}, missed {sorted(missed)[:5]}")
+        score(labelled(folder, cases, limits(store)), store, scores, seed)
         store.close()
 
 
@@ -143,10 +138,15 @@ def built(folder: Path) -> LocalStore:
     return store
 
 
-def score(folder: Path, store: LocalStore, scores: dict[str, Score], seed: int) -> None:
+def limits(store: LocalStore) -> dict[str, float]:
+    """Return the thresholds by name."""
+    return dict(store.read("select name, value from reference.thresholds").rows())
+
+
+def score(
+    truth: dict[str, Expected], store: LocalStore, scores: dict[str, Score], seed: int
+) -> None:
     """Compare the findings of a fleet with what is expected."""
-    rows = store.read("select name, value from reference.thresholds").rows()
-    truth = expected(folder, dict(rows))
     found = subjects(store)
     for rule, of_rule in truth.items():
         wrong, missed = scores[rule].add(found[rule], of_rule)

@@ -21,9 +21,8 @@ import time
 from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-from tests.fuzz.worker import FILE_MAX_S, MEMORY_MAX_BYTES, made
+from tests.fuzz.worker import FILE_MAX_S, made
 
 FILES_PER_BATCH = 1_000  # files on one database, in one process
 STUCK_S = 6 * FILE_MAX_S  # after which a process is ended
@@ -53,18 +52,10 @@ class Report:
     files: int = 0
     batches: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
-    slow: int = 0
-    large: int = 0
-    slowest: dict[str, Any] = field(default_factory=lambda: {"cpu_s": 0.0})
-    largest: dict[str, Any] = field(default_factory=lambda: {"peak_bytes": 0})
 
     def note(self, case):
         """Count what a file took."""
         self.files += 1
-        self.slow += case["cpu_s"] > FILE_MAX_S
-        self.large += case["peak_bytes"] > MEMORY_MAX_BYTES
-        self.slowest = max(self.slowest, case, key=lambda one: one["cpu_s"])
-        self.largest = max(self.largest, case, key=lambda one: one["peak_bytes"])
         mib = case["peak_bytes"] >> 20
         self.listed.append((case["number"], case["origin"], case["cpu_s"], mib))
 
@@ -101,22 +92,8 @@ def main(arguments):
         )
     for kind, count in report.kinds.most_common():
         _say(f"{count:6,d}  {kind}")
-    _say_amounts(report)
     _write_files(options.culprits.with_name(f"fuzz-files-{options.seed}.csv"), report)
     return 1 if report.kinds else 0
-
-
-def _say_amounts(report):
-    """Print the files over the limits, and the slowest and the largest one."""
-    _say(
-        f"{report.large:,} files over {MEMORY_MAX_BYTES // 10**6} MB, "
-        f"{report.slow:,} over {FILE_MAX_S:g} CPU s"
-    )
-    if report.files:
-        slowest, largest = report.slowest, report.largest
-        _say(f"slowest {slowest['cpu_s']:.1f} CPU s: {slowest.get('name')} {slowest.get('origin')}")
-        mib = largest["peak_bytes"] >> 20
-        _say(f"largest {mib:,} MiB: {largest.get('name')} {largest.get('origin')}")
 
 
 def _write_files(path, report):

@@ -1,4 +1,4 @@
-"""The files that are mutated: the golden inputs of every source, and small tables of a site."""
+"""The files that are mutated: the golden inputs of every source, and a small Parquet."""
 
 import io
 from dataclasses import dataclass
@@ -10,24 +10,6 @@ import polars as pl
 GOLDEN = Path(__file__).parents[1] / "ingest" / "golden"
 LINES_MAX_BYTES = 12_000  # of formats of lines: a longer file covers no more of the parser
 WHOLE = (b"{\n", b"[", b"\x80", b"PK", b"PAR1")  # formats that a cut would make invalid
-TABLES = {
-    "rates.csv": "cluster,gpu_model,mig_profile,partition,qos,price_per_gpu_h,"
-    "valid_from,valid_to,note\n"
-    "c,H100,,,,2.50,2025-08-01T00:00:00Z,,list price\n"
-    "c,H100,,batch,low,1.25,2025-08-01T00:00:00Z,2026-08-01T00:00:00Z,\n",
-    "tariffs.csv": "cluster,zone,from_hour,to_hour,price_per_kwh,pue,server_ratio,valid_from,note\n"
-    "c,Europe/Berlin,22,6,0.21,1.3,1.2,2025-08-01T00:00:00Z,night\n"
-    "c,Europe/Berlin,6,22,0.31,1.3,1.2,2025-08-01T00:00:00Z,day\n",
-    "carbon.csv": "cluster,valid_from,valid_to,g_per_kwh,carbon_free_ratio,pue,note\n"
-    "c,2025-08-01T00:00:00Z,2025-08-01T01:00:00Z,412.5,0.35,1.3,\n"
-    "c,2025-08-01T01:00:00Z,,365,,,estimate\n",
-    "power_feeds.csv": "cluster,feed,capacity_kw,server_ratio,note\nc,1A1,17.3,1.4,tap box\n",
-    "budgets.csv": "cluster,account,cost_per_month,quota_gpus,valid_from,valid_to,note\n"
-    "c,nlp,1000.00,8,2025-08-01T00:00:00Z,,\n",
-    "inventory.csv": "node,gpu_index,gpu_uuid,gpu_model,valid_from,valid_to\n"
-    "n1,0,GPU-5fd4f087-86f3-7a43-b711-4771313afc50,H100,2025-08-01T00:00:00Z,\n"
-    "n1,1,GPU-5fd4f087-86f3-7a43-b711-4771313afc51,H100,2025-08-01T00:00:00Z,\n",
-}
 
 
 @dataclass(frozen=True)
@@ -49,7 +31,6 @@ def corpus():
         Golden(str(path.relative_to(GOLDEN)), _shortened(path.read_bytes()))
         for path in sorted(GOLDEN.rglob("input*"))
     ]
-    found += [Golden(f"tables/input.{name}", text.encode()) for name, text in TABLES.items()]
     return [*found, Golden("telemetry_parquet/input.parquet", _parquet())]
 
 

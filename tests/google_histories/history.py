@@ -27,7 +27,6 @@ class Truth:
     productive_s: float  # in retained steps, without what the first step of a life took longer
     wall_s: float  # first eligible to last end
     restarts: int
-    lost_steps: int
 
     @property
     def ettr(self):
@@ -74,7 +73,6 @@ class _Writer:
         self.durable = -1  # the last step that a checkpoint holds
         self.durable_later = None  # an asynchronous save under way
         self.kept = {}  # step -> its seconds, of the pass that may count
-        self.lost_steps = 0
 
     def log(self, **event):
         self.history.events.append({"job_name": self.history.name, **event})
@@ -151,8 +149,6 @@ class _Writer:
             took = self.random.gauss(self.step_s, self.step_s * 0.01)
             self.now += took
             self.settle_saves()
-            if step in self.kept:
-                self.lost_steps += 1
             self.kept[step] = took
             if step % self.save_every == self.save_every - 1 or (step == last and end == "ok"):
                 self.save(step)
@@ -219,6 +215,5 @@ def make(seed):
         productive_s=sum(kept.values()),
         wall_s=writer.now - first_eligible,
         restarts=restarts,
-        lost_steps=writer.lost_steps + len(writer.kept) - len(kept),
     )
     return writer.history

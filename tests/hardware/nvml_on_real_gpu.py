@@ -21,18 +21,13 @@ import threading
 import time
 from pathlib import Path
 
-from goodput_ingest.sources.nvml import readings
-from goodput_ingest.sources.nvml.asking import field_values
-from goodput_ingest.sources.nvml.gpm import open_gpm
 from goodput_ingest.sources.nvml.gpu import Gpu
-from goodput_ingest.sources.nvml.library import Nvml, NvmlError
-from goodput_ingest.sources.nvml.links import COUNTERS, LINKS_MAX
+from goodput_ingest.sources.nvml.library import Nvml
 from goodput_ingest.sources.nvml.machine import sees_all_processes
 from goodput_ingest.sources.nvml.recorder import Recorder
 from goodput_ingest.sources.nvml.sampler import Sampler
 from goodput_ingest.sources.nvml.watch import Rhythm
 
-CALLS = 30
 BUDGET_RATIO = 0.01  # of one core, a GPU
 
 
@@ -49,7 +44,6 @@ def main():
         "python": platform.python_version(),
         "cores": os.cpu_count(),
         **describe(),
-        "costs_ms": costs(),
         **record(recording, said.seconds, said.interval, is_loaded=not said.no_load),
     }
     report["readings"] = summary([json.loads(line) for line in recording.open()], report)
@@ -68,63 +62,6 @@ def describe():
             gpu.fast(time.time(), time.monotonic())
             gpu.slow(time.time())
         return {"gpus": [{**gpu.meta(), "without": gpu.without()} for gpu in gpus]}
-
-
-def costs():
-    """Return milliseconds of each call on GPU 0: wall (median, worst) and processor (mean)."""
-    found = {}
-    with opened() as gpus:
-        nvml, gpu = Nvml(), gpus[0]
-        handle = nvml.ask("nvmlDeviceGetHandleByIndex", 0)
-
-        def measure(name, call):
-            try:
-                found[name] = cost_ms(call)
-            except NvmlError as error:
-                found[name] = {"error": error.reason}  # type: ignore[dict-item]
-
-        for rhythm in (readings.FAST, readings.SLOW):
-            for reading in rhythm:
-                name = "+".join(reading.names)
-                if reading.field is not None:
-                    fields = [reading.field]
-                    measure(f"{name} (field)", lambda f=fields: field_values(nvml, handle, f))
-                for call in reading.calls:
-                    measure(
-                        f"{name} ({call.function})",
-                        lambda c=call: nvml.ask(c.function, handle, *c.arguments),
-                    )
-        for label, rhythm in (("fast", readings.FAST), ("slow", readings.SLOW)):
-            fields = [reading.field for reading in rhythm if reading.field is not None]
-            measure(f"all fields of {label}", lambda f=fields: field_values(nvml, handle, f))
-        links = [(number, link) for number in COUNTERS.values() for link in range(LINKS_MAX)]
-        measure("all counters of all links", lambda: field_values(nvml, handle, links))
-        gpm, _ = open_gpm(nvml, handle)
-        if gpm is not None:
-            steady_s = iter(range(10**9))
-            measure("gpm: snapshot and compare", lambda: gpm.read(float(next(steady_s))))
-        measure("a fast reading", lambda: gpu.fast(time.time(), time.monotonic()))
-        measure("a slow reading", lambda: gpu.slow(time.time()))
-        measure("xids", lambda: gpu.events(time.time()))
-        measure("new layout?", gpu.has_new_layout)
-    return found
-
-
-def cost_ms(call):
-    """Return what a call costs, over some repeats after a first one."""
-    call()
-    walls = []
-    begun_s = time.thread_time()
-    for _ in range(CALLS):
-        before_s = time.perf_counter()
-        call()
-        walls.append((time.perf_counter() - before_s) * 1e3)
-    processor_ms = (time.thread_time() - begun_s) * 1e3 / CALLS
-    return {
-        "wall_median": round(statistics.median(walls), 3),
-        "wall_worst": round(max(walls), 3),
-        "processor_mean": round(processor_ms, 3),
-    }
 
 
 def record(path, seconds, interval_s, *, is_loaded):
@@ -194,11 +131,6 @@ def summary(lines, report):
     kinds = [line["kind"] for line in lines]
     found = {
         "lines": {kind: kinds.count(kind) for kind in sorted(set(kinds))},
-        "names": {
-            name: sum(name in line for line in fast)
-            for name in sorted({n for x in fast for n in x})
-        },
-        "slow_names": sorted({name for x in lines if x["kind"] == "slow" for name in x}),
         "gpm_whole": f"{len(whole)} of {len(with_gpm)}",
         "gpm_window_ms": spread([line["gpm_window_ms"] for line in with_gpm]),
         "took_ms": spread([line["took_ms"] for line in fast if "took_ms" in line]),
@@ -221,8 +153,6 @@ def summary(lines, report):
         found["processes"] = sorted(
             {len(x["procs"]) for x in lines if x["kind"] == "slow" and "procs" in x}
         )
-        # to be the load: begun at `busy`, its end known to a reading (none in a container)
-        found["described"] = [line for line in lines if line["kind"] == "process"]
     return found
 
 

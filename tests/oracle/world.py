@@ -99,7 +99,6 @@ class Features:
     requeues: bool = True
     node_states: bool = True
     without_dur: bool = True
-    early_ends: bool = True
     open_phases: bool = True  # of which no end is reported
     async_saves: bool = True
     listings: bool = True  # of waiting jobs: named nodes, reasons

@@ -98,18 +98,6 @@ class Cluster:
     store: object
     rejects: int
 
-    def raw(self, columns, table):
-        """Return columns of its rows of a raw table."""
-        return self.store.read(f"select {columns} from raw.{table} where cluster = $1", [self.name])
-
-    def of_gpus(self, columns, table):
-        """Return columns of the rows about its GPUs of a raw table."""
-        return self.store.read(
-            f"select {columns} from raw.{table} "
-            "where gpu_uuid in (select gpu_uuid from raw.gpus where cluster = $1)",
-            [self.name],
-        )
-
     def mart(self, sql):
         """Return the rows of a select from marts, which show it alone."""
         return self.store.read(sql, scope=Scope(cluster=self.name))
@@ -117,10 +105,6 @@ class Cluster:
     def gpu_s(self, *by):
         """Return its GPU-seconds by these keys."""
         return gpu_s(self.store, *by, cluster=self.name)
-
-    def ratio(self, name):
-        """Return a ratio of the summary, to a tenth of a percent."""
-        return round(self.mart(f"select {name}_ratio from marts.goodput_summary").item(), 3)
 
 
 def as_cluster(text, name, number):
@@ -162,58 +146,54 @@ def test_the_ledger_of_all_cases_balances(clusters):
     assert check(clusters["amd"].store)["violations"].sum() == 0
 
 
-def test_time_and_mean_of_an_iteration(clusters):
-    cluster = clusters["two times"]
+# by what GPU time is asked for, some of the GPU-seconds, and all of them
+SAVED = ("category", {"step_unsplit": 33_616, "at_risk": None}, 36_720)
+RANKS = ("category", {"step_unsplit": 320}, 480)
+BUSY = ("category", {"busy_unclassified": 1800}, 1800)
+UNKNOWN_USERS = ("user", {"u1": 18_000, "None": 10_800}, 28_800)
+GPU_S = {
+    "two times": ("category", {"step_unsplit": 40 * 15.9955 * 8}, 6000),
+    **dict.fromkeys(("saved at", "saved from"), SAVED),
+    **{f"ranks {late}": RANKS for late in LATE_RANKS},
+    **dict.fromkeys(("vgpu", "blank", "blank profiling"), BUSY),
+    "shards": ("user", {"u1": 3600, "u2": 1800, "u3": 1800, "u4": 1800, "None": 5400}, 14_400),
+    **dict.fromkeys(("untracked", "untracked without jobs"), UNKNOWN_USERS),
+    "amd": ("category", {"busy_unclassified": 3600}, 3600),
+}
 
-    steps = cluster.raw("count(*) filter (where event = 'step')", "job_events")
-    assert steps.item() == 40
-    assert cluster.gpu_s()["step_unsplit"] == pytest.approx(40 * 15.9955 * 8)
-    assert sum(cluster.gpu_s().values()) == 6000
-    assert cluster.ratio("goodput") == 0.853
-    flops = cluster.raw("max(gpu_flops) filter (where step = 2)", "job_events").item()
-    assert flops == pytest.approx(92.8e12 * 15.9955, rel=1e-3)
+
+@pytest.mark.parametrize("name", GPU_S)
+def test_gpu_time_of_a_case(clusters, name):
+    by, expected, total = GPU_S[name]
+
+    found = clusters[name].gpu_s(by)
+
+    assert {key: found.get(key) for key in expected} == pytest.approx(expected, abs=0.1)
+    assert sum(found.values()) == pytest.approx(total)
 
 
-@pytest.mark.parametrize("name", ["saved at", "saved from"])
-def test_saves_in_the_words_of_a_fork(clusters, name):
-    cluster = clusters[name]
+@pytest.mark.parametrize(
+    ("name", "ratio", "expected"),
+    [
+        ("two times", "goodput", 0.853),
+        *((name, "goodput", 0.915) for name in ("saved at", "saved from")),
+        *((name, "allocation", 0.625) for name in ("untracked", "untracked without jobs")),
+    ],
+)
+def test_a_ratio_of_a_case(clusters, name, ratio, expected):
+    found = clusters[name].mart(f"select {ratio}_ratio from marts.goodput_summary").item()
 
-    durable = cluster.raw("list_sort(list(step) filter (event = 'ckpt.durable'))", "job_events")
-    assert durable.item().to_list() == [10, 20, 30, 40]
-    assert cluster.gpu_s()["step_unsplit"] == 33_616
-    assert "at_risk" not in cluster.gpu_s()
-    assert cluster.ratio("goodput") == 0.915
+    assert round(found, 3) == expected
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_case_is_read_whole_where_its_endpoint_is_known(clusters, name):
+    assert clusters[name].rejects == (name == "nim of no host")
 
 
 @pytest.mark.parametrize("late", LATE_RANKS)
-def test_ranks_that_write_the_same_without_a_label(clusters, late):
-    cluster = clusters[f"ranks {late}"]
-
-    assert cluster.mart("select count(*) from marts.attempts").item() == 1
-    assert cluster.gpu_s()["step_unsplit"] == pytest.approx(320, abs=0.1)
-    assert sum(cluster.gpu_s().values()) == pytest.approx(480)
-
-
-READINGS = "count(*), min(gpu_busy_ratio), min(engine_active_ratio), min(power_w)"
-MEMORY = "count(*), min(memory_used_bytes), max(memory_used_bytes)"
-
-
-def test_shares_of_a_device_are_one_reading(clusters):
-    cluster = clusters["vgpu"]
-
-    assert cluster.of_gpus(READINGS, "gpu_samples").rows() == [(61, 0.71, 0.714, 70.5)]
-    assert cluster.of_gpus(MEMORY, "gpu_samples").rows() == [(61, *[9000 * 2**20] * 2)]
-    assert cluster.gpu_s() == {"busy_unclassified": 1800}
-    assert cluster.of_gpus("count(distinct owner)", "gpu_owners").item() == 3
-
-
-@pytest.mark.parametrize("name", ["blank", "blank profiling"])
-def test_a_blank_value_voids_itself_alone(clusters, name):
-    cluster = clusters[name]
-
-    assert cluster.gpu_s() == {"busy_unclassified": 1800}
-    assert cluster.of_gpus(READINGS, "gpu_samples").row(0)[:2] == (61, 0.9)
-    assert cluster.rejects == 0
+def test_ranks_that_write_the_same_without_a_label_are_one_attempt(clusters, late):
+    assert clusters[f"ranks {late}"].mart("select count(*) from marts.attempts").item() == 1
 
 
 def test_blank_values_are_counted(clusters):
@@ -222,52 +202,10 @@ def test_blank_values_are_counted(clusters):
     assert clusters["blank"].store.read(blank).item() == 2 * 61
 
 
-def test_jobs_of_shards_hold_parts_of_gpus(clusters):
-    found = clusters["shards"].gpu_s("user")
-
-    assert found == {"u1": 3600, "u2": 1800, "u3": 1800, "u4": 1800, "None": 5400}
-
-
-@pytest.mark.parametrize("name", ["untracked", "untracked without jobs"])
-def test_gpus_in_use_are_held_also_by_nobody_known(clusters, name):
-    cluster = clusters[name]
-
-    assert cluster.gpu_s("user") == {"u1": 18_000, "None": 10_800}
-    assert cluster.ratio("allocation") == 0.625
-
-
 @pytest.mark.parametrize("name", ["dmesg", "journal"])
-def test_a_message_over_three_lines(clusters, name):
-    cluster = clusters[name]
+def test_a_message_over_three_lines_is_one_event(clusters, name):
+    sql = "select kind, code, pci_bus_id from raw.gpu_events where cluster = $1"
 
-    found = cluster.raw("ts::varchar, node, kind, code, pci_bus_id", "gpu_events")
-    expected = ("2026-11-20 14:00:43", "n1", "off_the_bus", 79, "00000000:b3:00.0")
-    assert found.rows() == [expected]
-    assert cluster.rejects == 0
+    found = clusters[name].store.read(sql, [name])
 
-
-def test_metrics_of_a_nim_are_of_serving(clusters):
-    rows = clusters["nim"].raw("metric, value, endpoint, model", "serving_samples").rows()
-
-    found = {row[0]: row[1] for row in rows}
-    assert {row[2:] for row in rows} == {("nim1", "meta/llama-3.1-8b-instruct")}
-    assert (found["requests_running"], found["requests_waiting"]) == (12, 3)
-    assert found["kv_cache_ratio"] == 0.25
-
-
-def test_without_an_endpoint_metrics_of_a_nim_are_refused(clusters):
-    cluster = clusters["nim of no host"]
-
-    (reason,) = cluster.store.read("select reason from raw.rejects")["reason"]
-    assert cluster.rejects == 1
-    assert "do not say which endpoint they are of; say its host with --node" in reason
-
-
-def test_gpus_that_cannot_be_partitioned(clusters):
-    cluster = clusters["amd"]
-
-    gpus = cluster.raw("distinct node, gpu_model", "gpus").rows()
-    assert gpus == [("w1", "AMD Instinct MI210")]
-    assert cluster.of_gpus(READINGS, "gpu_samples").rows() == [(122, 0.88, None, 250)]
-    assert cluster.gpu_s() == {"busy_unclassified": 3600}
-    assert cluster.of_gpus("distinct owner", "gpu_owners").rows() == [("ns/ws-0",)]
+    assert found.rows() == [("off_the_bus", 79, "00000000:b3:00.0")]

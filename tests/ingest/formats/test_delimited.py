@@ -1,7 +1,5 @@
 """Text with a header, in blocks of whole lines."""
 
-import gzip
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -50,18 +48,6 @@ def test_a_line_is_a_row_where_it_has_as_many_fields_as_the_header(rows, delimit
     assert [reject.line for reject in rejects] == [n for n, cells in numbered if len(cells) != 3]
 
 
-def test_a_file_that_has_grown_begins_with_the_same_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr(delimited, "LINES_PER_BLOCK", 2)
-    file = tmp_path / "file"
-    file.write_text("header\n1\n2\n3\n")
-    before = [block.digest for block in delimited.blocks(file)]
-    file.write_text("header\n1\n2\n3\n4\n")
-    after = [block.digest for block in delimited.blocks(file)]
-
-    assert after[0] == before[0]
-    assert after[1] != before[1]
-
-
 def test_a_block_ends_before_it_grows_large(tmp_path, monkeypatch):
     monkeypatch.setattr(delimited, "BYTES_PER_BLOCK", 20)
     monkeypatch.setattr(files, "CHUNK_BYTES", 8)
@@ -79,16 +65,3 @@ def test_of_a_line_that_is_too_long_the_beginning_is_kept(tmp_path, monkeypatch)
     file.write_text("short\n" + "x" * 95 + "\nnext\n" + "y" * 55)
 
     assert lines_of(file) == ["short", "x" * 10, "next", "y" * 10]
-
-
-def test_a_cut_gzip_gives_what_came_before_and_says_so(tmp_path):
-    file = tmp_path / "file.gz"
-    whole = gzip.compress("\n".join(str(n) for n in range(200_000)).encode())
-    file.write_bytes(whole[: len(whole) // 2])
-
-    *_, last = delimited.blocks(file)
-
-    assert lines_of(file)[:3] == ["0", "1", "2"]
-    assert len(last.rejects) == 1
-    assert "cut or damaged" in last.rejects[0].reason
-    assert last.rejects[0].line == last.first_line + last.data.count(b"\n") + 1

@@ -166,14 +166,6 @@ def test_a_digest_is_of_what_the_lines_say():
     assert len({read(text).digest("x") for text in [one, *others]} | {read(one).digest("y")}) == 8
 
 
-def test_comments_are_not_read():
-    found = read('# HELP up a } b {c="d"} 5\n  # TYPE up gauge\n# NOTE up{x="}"} 1\n\n\r\nup 1\r\n')
-
-    assert said(found) == [("up", {}, None, 1.0)]
-    assert found.rejects == []
-    assert found.lines == 6
-
-
 def test_a_part_goes_on_with_the_series_of_the_parts_before_it():
     known = KnownSeries(KEEP)
     texts = [
@@ -196,13 +188,6 @@ def test_a_part_goes_on_with_the_series_of_the_parts_before_it():
         "the value is not a number",
     ]
     assert (one.series.height, one.lines) == (5, 13)
-
-
-@given(st.binary(max_size=300))
-def test_any_bytes_are_points_or_rejects_or_nothing(data):
-    found = read(data)
-
-    assert found.points.height + len(found.rejects) <= found.lines
 
 
 def small_blocks(monkeypatch, size, most=10_000):

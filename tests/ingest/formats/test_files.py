@@ -68,19 +68,6 @@ def test_of_a_huge_line_the_beginning_is_kept_and_counting_goes_on(tmp_path, mon
     assert len(kept) == 3
 
 
-@pytest.mark.parametrize("cut", [1, 9, 12, 60])
-def test_a_cut_gzip_file_gives_what_can_be_read_and_says_so(tmp_path, cut):
-    path = tmp_path / "x"
-    whole = gzip.compress("".join(f"line {i * 7919 % 1000}\n" for i in range(100)).encode())
-    path.write_bytes(whole[:-cut])
-
-    found = list(files.parts(path))
-
-    assert "cut or damaged" in found[-1].damage
-    assert found[-1].lines[:1] == ["line 0"]
-    assert files.head(path).startswith(b"line 0\n")
-
-
 def test_a_file_that_is_not_there_is_an_error_that_names_it(tmp_path):
     with pytest.raises(IngestError, match="nothing here"):
         list(files.parts(tmp_path / "nothing here"))

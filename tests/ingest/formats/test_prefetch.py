@@ -22,35 +22,30 @@ def test_the_next_item_is_made_while_one_is_used():
     assert list(found) == [2]
 
 
-def test_no_more_than_one_item_waits():
+# sizes of items, how much may wait, and what is made while the first one is used
+MADE_AHEAD = {
+    "no more than one item waits": ([1] * 9, 1, [1, 1]),
+    "small items do not keep the big one behind them from being made": (
+        [9, 1, 9, 1, 9], 9, [9, 1, 9],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("sizes", "most", "expected"), MADE_AHEAD.values(), ids=MADE_AHEAD)
+def test_items_made_ahead(sizes, most, expected):
     made = []
 
     def items():
-        for number in range(9):
-            made.append(number)
-            yield number
-
-    found = prefetch(items())
-    next(found)
-    found.close()  # type: ignore[attr-defined]
-
-    assert made == [0, 1]
-
-
-def test_small_items_do_not_keep_the_big_one_behind_them_from_being_made():
-    made = []
-
-    def items():
-        for size in (9, 1, 9, 1, 9):
+        for size in sizes:
             made.append(size)
             yield size
 
-    found = prefetch(items(), size=lambda size: size, most=9)
+    found = prefetch(items(), size=lambda size: size, most=most)
     first = next(found)
     found.close()  # type: ignore[attr-defined]
 
-    assert first == 9
-    assert made == [9, 1, 9]
+    assert first == sizes[0]
+    assert made == expected
 
 
 def test_what_fails_fails_after_the_items_before_it():

@@ -1,4 +1,4 @@
-"""A file of another format is refused by each source in a sentence that says what it expects."""
+"""A file of another format is not taken, and refused in a sentence that says what is expected."""
 
 import re
 
@@ -52,3 +52,50 @@ def test_a_file_of_another_format_is_refused(tmp_path, name):
     assert recognise(path) is None
     with pytest.raises(IngestError, match=re.escape(f"{path}: {REFUSALS[name]}")):
         list(SOURCES[name](path, ReadOptions()).extract())
+
+
+START = (
+    "vm:1182:1182 [3] NCCL INFO ncclCommInitRankConfig comm 0x24de2750 rank 3 nranks 4 cudaDev 3"
+    " nvmlDev 5 busId 1b000 commId 0xbb7076cbf189c27b - Init START\n"
+)
+SPAN = (
+    '{"name": "GET /index.html", "start_time": "2026-08-20T14:03:07Z", '
+    '"end_time": "2026-08-20T14:03:11.5Z", '
+    '"resource": {"attributes": {"nemo.run.id": "run7"}}}\n'
+)
+# texts that only look like those of a source
+ALIKE = {
+    "dcgm": (
+        *("", "\n", "# HELP DCGM_FI_DEV_GPU_UTIL x\n", "node_load1 0.5\n"),
+        "go_goroutines 12\nprocess_open_fds 9\n",
+        'nccl_bus_bandwidth{rank="0"} 100\n',
+        "DCGM_FI_DEV_GPU_UTIL, gauge, GPU utilization (in %).\n",
+        'a text that quotes\nDCGM_FI_DEV_GPU_UTIL{gpu="0"} 5\nonce\nor twice\n',
+    ),
+    "slurm": (
+        *("", "\n\n", "Account,AllocCPUS,JobID,JobIDRaw,State,Submit\n"),
+        "JobID           JobName    State\n------------ ---------- ------\n",
+        "JOBID|NAME|USER|STATE|SUBMIT_TIME|NODELIST\n7|x|alice|RUNNING|2026-11-20T11:45:39|n1\n",
+        "NodeName=node001 Name=gpu Type=h100 File=/dev/gpu[0-7]\n",
+        "NodeName=node[001-004] CPUs=16 RealMemory=64000 State=UNKNOWN\nPartitionName=gpu\n",
+        "PartitionName=gpu AllowGroups=ALL Nodes=node[001-004] State=UP\n",
+        "Cluster|Account|User|Partition|QOS\nlab|a|alice||normal\n",
+        *("ts,node,state\n1,a,idle\n", "NODELIST STATE\nnode001 idle\n"),
+    ),
+    "nccl-debug": (START + "iteration 1 loss 2.0\n" * 5,),  # left to the logs of jobs
+    "nccl-tests": ("# Rank 0", '{"results": []}', "size count type busbw", ""),
+    "flight-recorder": ('{"entries": []}', ""),
+    "job-events": (
+        '# Events\nOne line is one event:\n\nas this:\n{"v": 1, "ts": 1787234549.25, '
+        '"event": "step", "step": 401, "dur_s": 10.02}\nand so on.\n',
+    ),
+    "otel-spans": (SPAN,),
+    "prometheus": ('{"status":"success","data":["up","DCGM_FI_DEV_GPU_UTIL"]}',),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [(name, text) for name, texts in ALIKE.items() for text in texts]
+)
+def test_a_text_that_only_looks_alike_is_not_taken(tmp_path, name, text):
+    assert not SOURCES[name].recognises(tmp_path / "rank_1", text.encode())

@@ -1,7 +1,6 @@
 """Whatever stands in a recorded file: no crash; a line is a row or a reject with a reason."""
 
 import contextlib
-import json
 from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -46,35 +45,6 @@ SIZES = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
-anything = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.sampled_from([2**31, 2**63, 2**64, -(2**63) - 1, 10**30, 1e308])
-    | st.floats()
-    | st.text(st.characters(exclude_categories=[]), max_size=20)
-    | st.sampled_from(["nan", "\ud800", "a\x00b", "\x1b[2J", "2026-08-20T14:02:29Z", "x" * 3000]),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
-    ),
-    max_leaves=6,
-)
-
-
-def changed(line, path, value):
-    """Return a JSON line with one field, found by stepping into it, put to another value."""
-    record = at = json.loads(line)
-    for step in path:
-        keys = list(at) if isinstance(at, dict) else list(range(len(at)))
-        if not keys:
-            break
-        key = keys[step % len(keys)]
-        if not isinstance(at[key], (dict, list)) or step == path[-1]:
-            at[key] = value
-            break
-        at = at[key]
-    return json.dumps(record).encode()
-
 
 @pytest.fixture(scope="module")
 def kept(new_store):
@@ -109,76 +79,6 @@ def test_any_bytes_are_read_or_refused(kept, tmp_path, name, content):
     path.write_bytes(content)
 
     load(kept, name, path)
-
-
-@pytest.mark.parametrize("name", NAMES.values())
-@given(
-    data=st.data(),
-    junk=st.lists(st.binary(max_size=60).map(lambda b: b.replace(b"\n", b" ")), max_size=4),
-)
-@SIZES
-def test_lines_between_real_ones_are_rejected(kept, tmp_path, name, data, junk):
-    real = data.draw(st.lists(st.sampled_from(REAL[name]), max_size=5))
-    cut = [line[: data.draw(st.integers(0, len(line)))] for line in real]
-    lines = data.draw(st.permutations(real + junk + cut))
-    path = tmp_path / "file"
-    path.write_bytes(b"\n".join([FIRST[name], *lines]))
-
-    batches = load(kept, name, path)
-
-    assert batches
-
-
-@pytest.mark.parametrize("name", ["job-events", "nccl-inspector"])
-@given(data=st.data())
-@SIZES
-def test_a_line_is_a_row_or_rejected(kept, tmp_path, name, data):
-    whole = [line for line in REAL[name] if line.endswith(b"}")]
-    lines = [
-        changed(
-            data.draw(st.sampled_from(whole)),
-            data.draw(st.lists(st.integers(0, 50), min_size=1, max_size=5)),
-            data.draw(anything),
-        )
-        for _ in range(data.draw(st.integers(1, 4)))
-    ]
-    path = tmp_path / "file"
-    path.write_bytes(b"\n".join([FIRST[name], *lines]))
-
-    (batch,) = load(kept, name, path)
-
-    # a record of the Inspector without its operation is a header that lends itself to others
-    markers = sum(
-        name == "nccl-inspector"
-        and not (json.loads(x).get("coll_perf") or json.loads(x).get("p2p_perf"))
-        for x in lines
-    )
-    accounted = batch.rows.height + len(batch.rejects)
-    assert len(lines) + 1 - markers <= accounted <= len(lines) + 1
-
-
-@given(data=st.data())
-@SIZES
-def test_a_recording_with_any_values_is_read(kept, tmp_path, data):
-    lines = [
-        changed(
-            data.draw(st.sampled_from(REAL["nvml"])),
-            data.draw(st.lists(st.integers(0, 50), min_size=1, max_size=4)),
-            data.draw(anything),
-        )
-        for _ in range(data.draw(st.integers(1, 5)))
-    ]
-    path = tmp_path / "file"
-    path.write_bytes(b"\n".join([FIRST["nvml"], *lines]))
-
-    samples = next(b for b in load(kept, "nvml", path) if b.table == "gpu_samples")
-
-    ratios = [c for c in samples.rows.columns if c.endswith("_ratio")]
-    assert all(
-        value is None or 0 <= value <= 1
-        for row in samples.rows.select(ratios).rows()
-        for value in row
-    )
 
 
 BOMBS = (

@@ -1,7 +1,6 @@
 """Rows whose time cannot be one at which something was observed are rejected, the others kept."""
 
 import json
-import time
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -210,13 +209,11 @@ def kube_answer(stamp_s):
 def test_a_bad_stamp_in_an_answer_about_kubernetes_makes_no_more_rows(stamp_s, store, tmp_path):
     file = tmp_path / "kubernetes.json"
     file.write_text(json.dumps(kube_answer(stamp_s)))
-    started = time.perf_counter()
 
     summary = ingest(store, "kubernetes", [file], ReadOptions(cluster="k"))
 
     assert summary.rows_by_table["nodes"] == 100
     assert summary.rows_by_table["gpus"] == 800
     assert summary.rows_by_table["node_states"] < 200
-    assert time.perf_counter() - started < 10
     observed = store.read("select max(observed_at) from raw.nodes").item()
     assert observed == datetime(2026, 8, 20, 13)  # noqa: DTZ001

@@ -5,7 +5,6 @@ from datetime import datetime
 
 import pytest
 
-from goodput_ingest.formats import files
 from goodput_ingest.formats.prometheus_text import blocks, series
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.dcgm import scrapes
@@ -37,25 +36,6 @@ def write(path, text):
 
 def readings(store):
     return store.read("select ts, power_w from raw.gpu_samples order by all").rows()
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "\n",
-        "# HELP DCGM_FI_DEV_GPU_UTIL x\n",
-        "node_load1 0.5\n",
-        "go_goroutines 12\nprocess_open_fds 9\n",
-        'nccl_bus_bandwidth{rank="0"} 100\n',
-        "DCGM_FI_DEV_GPU_UTIL, gauge, GPU utilization (in %).\n",
-        'a text that quotes\nDCGM_FI_DEV_GPU_UTIL{gpu="0"} 5\nonce\nor twice\n',
-    ],
-)
-def test_what_only_looks_alike_is_not_taken(tmp_path, text):
-    path = write(tmp_path / "metrics.prom", text)
-
-    assert not Dcgm.recognises(path, files.head(path))
 
 
 # when a scrape was taken

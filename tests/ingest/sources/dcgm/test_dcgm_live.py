@@ -160,17 +160,9 @@ def test_a_password_comes_from_the_environment_or_a_file_and_goes_nowhere_else(
     assert "secret" not in str(store.read("select * from state.ingested").rows())
 
 
-@pytest.mark.parametrize(
-    ("settings", "why"),
-    [
-        ({"urls": []}, "no urls are given"),
-        ({"urls": ["gpu-a01:9400"]}, "the URL of a server"),
-        ({"urls": ["http://us:secret@gpu-a01:9400"]}, "the URL carries a user or password"),
-    ],
-)
-def test_settings_that_cannot_work_are_refused_at_once(settings, why):
-    with pytest.raises(IngestError, match=why):
-        DcgmLive(**settings)
+def test_no_urls_are_refused_at_once():
+    with pytest.raises(IngestError, match="no urls are given"):
+        DcgmLive(urls=[])
 
 
 def test_a_probe_says_what_is_there_and_what_could_be(exporter, second):

@@ -31,18 +31,14 @@ def train(path):
         goodput_emitter.durable(2)
 
 
-def test_a_run_writes_its_life_phases_steps_and_durable_saves(tmp_path):
+def test_the_source_reads_every_line_the_emitter_writes(store, tmp_path):
+    """A run writes its life, phases, steps and durable saves."""
     train(tmp_path / "events.jsonl")
 
     assert [e["event"] for e in events(tmp_path / "events.jsonl")] == [
         "job.start", "phase.start", "phase.end", "step", "step",
         "phase.start", "phase.end", "ckpt.durable", "job.end",
     ]  # fmt: skip
-
-
-def test_the_source_reads_every_line_the_emitter_writes(store, tmp_path):
-    train(tmp_path / "events.jsonl")
-
     ingest(store, "job-events", [tmp_path / "events.jsonl"], ReadOptions(cluster="lab"))
 
     read = "select count(*), count(data_s), count(pid), any_value(run_id) from raw.job_events"

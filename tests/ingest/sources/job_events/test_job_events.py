@@ -6,7 +6,6 @@ from tests.ingest.golden_cases import GOLDEN
 from goodput_ingest.formats.files import LINE_MAX_BYTES
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_ingest.sources.job_events.otel_spans import OtelSpans
 from goodput_queries.errors import IngestError
 
 STEP = {"v": 1, "ts": 1787234549.25, "event": "step", "step": 401, "dur_s": 10.02}
@@ -65,19 +64,6 @@ def test_a_file_that_is_one_cut_line_is_no_error(store, tmp_path):
     path.write_text('{"v": 1, "t')
 
     assert read(store, path).rejects == 1
-
-
-def test_a_document_that_shows_events_is_not_a_file_of_events(store, tmp_path):
-    path = write(tmp_path, "# Events", "One line is one event:", "", "as this:", STEP, "and so on.")
-
-    assert ingest(store, "auto", [path], ReadOptions()).unrecognised == [str(path)]
-
-
-def test_spans_of_other_programs_are_not_recognised(tmp_path):
-    times = {"start_time": "2026-08-20T14:03:07Z", "end_time": "2026-08-20T14:03:11.5Z"}
-    span = {"name": "GET /index.html", **times, "resource": {"attributes": {"nemo.run.id": "run7"}}}
-
-    assert not OtelSpans.recognises(tmp_path, json.dumps(span).encode() + b"\n")
 
 
 def test_an_array_of_goodput_events_that_is_cut_is_refused(store, tmp_path):

@@ -4,6 +4,7 @@ import gzip
 from zoneinfo import ZoneInfo
 
 import pytest
+from tests.ingest.job_log_lines import ITERATION
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
@@ -13,11 +14,7 @@ from goodput_ingest.sources.registry import recognise
 from goodput_queries.errors import IngestError
 
 BERLIN = ReadOptions(cluster="alpha", zone=ZoneInfo("Europe/Berlin"))
-ITERATION = (
-    " [2026-08-20 14:03:{second:02}.500000] iteration {step:8}/   50000 | consumed samples: 512 |"
-    " elapsed time per iteration (ms): 1000.0 | lm loss: 7.1E+00 | \n"
-)
-TEN = "".join(ITERATION.format(second=10 + n, step=n) for n in range(1, 11))
+TEN = "".join(ITERATION.format(second=10 + n, step=n, ms=1000.0) for n in range(1, 11))
 
 
 def write(folder, text, name="train.log"):
@@ -155,7 +152,9 @@ def test_a_log_whose_times_are_not_known_is_refused(store, tmp_path, text, optio
 def test_a_local_time_that_a_change_of_clocks_makes_unsure_is_rejected(
     store, tmp_path, clock, what
 ):
-    unsure = ITERATION.format(second=10, step=11).replace("2026-08-20 14:03:10.500000", clock)
+    unsure = ITERATION.format(second=10, step=11, ms=1000.0).replace(
+        "2026-08-20 14:03:10.500000", clock
+    )
 
     ingest(store, "job-log", [write(tmp_path, TEN + unsure)], BERLIN)
 
@@ -211,11 +210,11 @@ STEPS = {
     **{f"behind the label {label}": (f"{label} {TITAN}", [7]) for label in LABELS},
     "behind another rank on its line": (
         "[Rank 55] (after 20 iterations) memory (MB) | reserved: 26588.0"
-        + ITERATION.format(second=11, step=1),
+        + ITERATION.format(second=11, step=1, ms=1000.0),
         [1],
     ),
     "a million steps in one line as one span": (
-        TEN + ITERATION.format(second=59, step=1_000_000),
+        TEN + ITERATION.format(second=59, step=1_000_000, ms=1000.0),
         [*range(1, 11), 1_000_000],
     ),
 }

@@ -1,7 +1,6 @@
 # ruff: noqa: D102, DTZ001 -- names say it; moments are stored naive, in UTC
 """The kernel log live: a journal that grows, reboots and forgets, and the kernel's own buffer."""
 
-import io
 import json
 import os
 import sys
@@ -112,14 +111,6 @@ def test_an_xid_in_the_journal_is_an_exact_event_and_the_next_poll_asks_for_what
     )
 
 
-def test_a_poll_without_news_loads_nothing(journal):
-    source = journal.source()
-    journal.write(1, "usb 1-1: new device")
-
-    assert [list(source.poll({}, NOON)) for _ in range(2)] == [[], []]
-    assert source._state.cursor == "s=1;i=1"
-
-
 def test_the_first_poll_begins_a_little_before_what_the_store_has(store, journal):
     journal.write(-3_600, XID)
     journal.write(-60, XID)
@@ -205,12 +196,6 @@ def test_a_huge_entry_is_cut_and_the_next_one_is_read(store, journal):
 
     assert load(store, journal.source(), NOON) == 1
     assert store.read("select count(*) from raw.rejects").item() == 1
-
-
-def test_of_a_line_that_is_too_long_only_the_beginning_is_kept():
-    pipe = io.BytesIO(b"a" * (3 * live.LINE_BYTES) + b"\nb\n")
-
-    assert [len(line) for line in live._lines(pipe)] == [live.LINE_BYTES, 1]
 
 
 @pytest.fixture

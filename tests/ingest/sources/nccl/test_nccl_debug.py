@@ -1,6 +1,5 @@
 import pytest
 
-from goodput_ingest.formats import files
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.nccl.debug_log import NcclDebug
 
@@ -23,13 +22,10 @@ def read(store, folder, *lines):
     return store.read(f"select {columns} from raw.rank_map order by all").rows()
 
 
-def test_a_job_log_with_some_lines_of_nccl_is_left_to_the_job_logs(tmp_path):
-    path = tmp_path / "job.log"
-    path.write_text("\n".join([START, *["iteration 1 loss 2.0"] * 5]))
-    assert not NcclDebug.recognises(path, files.head(path))
+def test_a_log_with_a_line_of_the_inspector_is_one_of_nccl(tmp_path):
+    text = "\n".join([START, LOCAL, "NCCL Inspector Plugin - Version: v2.30.7-1"])
 
-    path.write_text("\n".join([START, LOCAL, "NCCL Inspector Plugin - Version: v2.30.7-1"]))
-    assert NcclDebug.recognises(path, files.head(path))
+    assert NcclDebug.recognises(tmp_path, text.encode())
 
 
 @pytest.mark.parametrize(

@@ -40,8 +40,3 @@ def test_a_start_without_a_zone_is_not_known(tmp_path):
 def test_an_output_without_a_result_is_refused(tmp_path, text):
     with pytest.raises(IngestError, match="nccl-tests"):
         extracted(tmp_path, text)
-
-
-def test_another_text_is_not_recognised(tmp_path):
-    for text in (b"# Rank 0", b'{"results": []}', b"size count type busbw", b""):
-        assert not NcclTests.recognises(tmp_path / "x", text)

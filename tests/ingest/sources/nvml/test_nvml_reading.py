@@ -4,7 +4,6 @@ import pytest
 from tests.ingest import fake_nvml
 from tests.ingest.fake_nvml import FakeGpu, FakeInstance, FakeNvml
 
-from goodput_ingest.sources.nvml import machine
 from goodput_ingest.sources.nvml.gpu import Gpu
 from goodput_ingest.sources.nvml.library import DriverGoneError, GpuGoneError, Nvml
 from goodput_ingest.sources.nvml.xids import XIDS_MAX
@@ -159,16 +158,6 @@ def test_in_a_container_an_empty_list_of_processes_says_nothing():
     assert gpu.slow(2.0)["procs"] == [[7, None]]
 
 
-@pytest.mark.parametrize(
-    ("namespace", "sees_all"), [("pid:[4026531836]", True), ("pid:[4026532201]", False)]
-)
-def test_the_pid_namespace_decides_what_can_be_seen(tmp_path, namespace, sees_all):
-    (tmp_path / "self/ns").mkdir(parents=True)
-    (tmp_path / "self/ns/pid").symlink_to(namespace)
-
-    assert machine.sees_all_processes(tmp_path) is sees_all
-
-
 def test_gpm_is_the_time_between_two_readings_of_ours():
     """Snapshots less than a tenth of a second apart are not compared."""
     gpu = opened(FakeGpu(gpm_values={2: 81.25}))
@@ -248,15 +237,6 @@ def test_a_mig_instance_has_memory_and_gpm_of_its_own_and_repeats_the_rest():
     assert [(line["gi"], line["mem_used"]) for line in lines] == [(1, 1_000), (5, 2_000)]
     assert [line["gpm"]["sm_active_pct"] for line in lines] == [11.0, 15.0]
     assert [line["power_mw"] for line in lines] == [690_500, 690_500]
-
-
-def test_a_gpu_reports_that_its_layout_changed():
-    fake = mig_gpu()
-    gpu = opened(fake)
-    before = gpu.has_new_layout()
-    fake.instances.pop()
-
-    assert (before, gpu.has_new_layout()) == (False, True)
 
 
 def test_xids_come_in_order_with_their_instance():

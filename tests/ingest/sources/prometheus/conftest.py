@@ -1,7 +1,6 @@
 """Servers to ask: a scripted one with configurable faults, a real Prometheus with an exporter."""
 
 import contextlib
-import gzip
 import json
 import shutil
 import socket
@@ -329,11 +328,3 @@ def node_exporter():
     finally:
         process.terminate()
         process.wait(WAIT_S)
-
-
-@pytest.fixture
-def compressed():
-    """Give a reply that is gzip on the wire."""
-    return lambda body: Reply(
-        gzip.compress(json.dumps(body).encode()), headers={"Content-Encoding": "gzip"}
-    )

@@ -50,14 +50,6 @@ def test_parts_give_the_rows_that_one_part_gives(fleet, monkeypatch):
     assert {"gpu_samples", "gpu_samples_other", "gpus", "gpu_owners"} <= set(whole)
 
 
-def test_a_gpu_is_never_torn_between_two_parts(fleet, monkeypatch):
-    monkeypatch.setattr(gpu_series, "POINTS_PER_PART", 1)
-
-    found = [row for row in rows(fleet)["gpu_samples"] if row["gpu_uuid"] == "GPU-1-0"]
-
-    assert [(row["gpu_busy_ratio"], row["power_w"]) for row in found] == [(0.1, 300), (0.2, 310)]
-
-
 def test_nothing_gives_nothing():
     assert gpu_series.parsed_gpu_rows([], source="s", cluster=None, memory=Memory()) == []
     assert gpu_series.normalised([]) == []

@@ -176,13 +176,6 @@ def test_scrapes_get_time_to_show(fake, store):
     assert float(fake.queries()[-1].fields["time"]) == epoch_s(NOW) - 7
 
 
-def test_matchers_choose_among_the_clusters_of_a_server(fake, store):
-    poll(store, Prometheus(url=fake.url, matchers='cluster="a"', backfill_s=10))
-
-    query = fake.queries()[0].fields["query"]
-    assert query.startswith(f'{{__name__=~"{UTIL}|{POWER}",cluster="a"}}[')
-
-
 def test_a_warning_beside_an_empty_answer_is_kept_too(store, fake, reply_types):
     fake.answer = lambda _: reply_types.Reply(reply_types.matrix(warnings=["no store answered"]))
 

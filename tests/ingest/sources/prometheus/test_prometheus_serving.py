@@ -64,14 +64,6 @@ def test_a_real_server_and_the_page_itself_give_the_same_engine(store, prometheu
     assert store.read("select count(*) from raw.rejects").item() == 0
 
 
-def test_a_server_without_engines_is_not_asked_for_them(fake, reply_types, store):
-    fake.answer = lambda _: reply_types.Reply()
-
-    poll(store, Prometheus(url=fake.url, backfill_s=300))
-
-    assert not [request for request in fake.queries() if "vllm" in request.fields["query"]]
-
-
 @pytest.mark.parametrize("colon", [":", "_"])  # which OpenMetrics does not have in names
 def test_a_saved_answer_has_the_engines_of_all_products(store, tmp_path, reply_types, colon):
     names = {

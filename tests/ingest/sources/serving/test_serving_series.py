@@ -7,15 +7,6 @@ from goodput_ingest.formats.prometheus_text.series import KnownSeries
 from goodput_ingest.serving_metrics import ALL_LABELS, Identity, serving_rows
 from goodput_queries.catalog import models
 
-CANONICAL = {
-    *("prompt_tokens", "generation_tokens", "requests_finished", "requests_failed", "preemptions"),
-    *("prefix_cache_queries", "prefix_cache_hits", "kv_offload_bytes", "kv_transfer_bytes"),
-    *("kv_load_s", "kv_transfer_s", "model_load_s", "requests_running", "requests_waiting"),
-    "kv_cache_ratio",
-    *("batch_size", "engine_asleep", "ttft_s", "inter_token_s", "e2e_s", "queue_s", "prefill_s"),
-    "decode_s",
-}
-
 
 def parsed(text, target="http://gpu-a01:8000/metrics", **given):
     lines = f"# scraped_at 2026-11-24T12:00:00Z {target}\n{text}"
@@ -26,29 +17,9 @@ def parsed(text, target="http://gpu-a01:8000/metrics", **given):
 def test_the_reference_table_is_whole():
     rows = pl.read_csv(models.reference_files()["serving_metrics"])
 
-    assert set(rows["canonical"]) == CANONICAL
     assert rows.filter(pl.col("source").is_null() | (pl.col("source") == "")).is_empty()
     assert rows.select("product", "name", "canonical").is_unique().all()
-    assert rows.select("canonical", "kind").n_unique() == len(CANONICAL)
-
-
-PAGE = (
-    'vllm:num_requests_running{engine="0"} 3\nvllm:generation_tokens_total{engine="0"} 90\n'
-    'vllm:time_to_first_token_seconds_bucket{engine="0",le="+Inf"} 7\n'
-)
-
-
-def test_a_colon_that_became_an_underscore_changes_nothing():
-    """Prometheus stores the names of OpenMetrics without colons."""
-    for page in (PAGE, 'sglang:num_running_reqs{tp_rank="0"} 3\n'):
-        of_colons, of_underscores = parsed(page), parsed(page.replace(":", "_"))
-
-        assert [one.table for one in of_underscores] == [one.table for one in of_colons]
-        for one, other in zip(of_colons, of_underscores, strict=True):
-            assert (
-                one.rows.drop("native", strict=False).rows()
-                == other.rows.drop("native", strict=False).rows()
-            )
+    assert rows.select("canonical", "kind").n_unique() == rows["canonical"].n_unique()
 
 
 def test_what_a_person_says_of_an_engine_holds_where_no_label_does():

@@ -1,33 +1,11 @@
 """Which texts of Slurm are known by their content, and what happens with those that are damaged."""
 
-from pathlib import Path
-
 import pytest
 
 from goodput_ingest.formats import delimited
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.slurm.texts import Slurm
 from goodput_queries.errors import IngestError
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "\n\n",
-        "Account,AllocCPUS,JobID,JobIDRaw,State,Submit\n",
-        "JobID           JobName    State\n------------ ---------- ------\n",
-        "JOBID|NAME|USER|STATE|SUBMIT_TIME|NODELIST\n7|x|alice|RUNNING|2026-11-20T11:45:39|n1\n",
-        "NodeName=node001 Name=gpu Type=h100 File=/dev/gpu[0-7]\n",
-        "NodeName=node[001-004] CPUs=16 RealMemory=64000 State=UNKNOWN\nPartitionName=gpu\n",
-        "PartitionName=gpu AllowGroups=ALL Nodes=node[001-004] State=UP\n",
-        "Cluster|Account|User|Partition|QOS\nlab|a|alice||normal\n",
-        "ts,node,state\n1,a,idle\n",
-        "NODELIST STATE\nnode001 idle\n",
-    ],
-)
-def test_other_texts_are_not_claimed(text):
-    assert not Slurm.recognises(Path("any"), text.encode())
 
 
 def accounting(*clusters):

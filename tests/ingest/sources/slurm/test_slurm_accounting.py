@@ -105,18 +105,6 @@ def test_lines_may_end_as_on_windows(tmp_path):
     assert batch.rows["comment"].to_list() == ["x"]
 
 
-def test_runs_of_a_requeued_job_stay_apart(tmp_path, store):
-    """They share JobID and JobIDRaw; submit and DBIndex distinguish them."""
-    first = RECORD | {"State": "REQUEUED", "DBIndex": "29"}
-    second = RECORD | {"Submit": "1795175200", "Start": "1795175300", "End": "1795175400"}
-    file = tmp_path / "sacct.txt"
-    file.write_text(sacct(first, second))
-
-    ingest(store, "slurm", [file], ReadOptions())
-
-    assert store.read("select count(*) as runs from raw.job_runs")["runs"].to_list() == [2]
-
-
 def test_a_later_listing_ends_a_run_that_was_running(tmp_path, store):
     for number, record in enumerate((RECORD | {"State": "RUNNING", "End": "Unknown"}, RECORD)):
         file = tmp_path / f"{number}.txt"

@@ -170,9 +170,3 @@ def test_accounting_that_tracks_no_gpus_is_reported(tmp_path):
     (finding,) = SlurmLive(folder=str(folder)).probe()
 
     assert "AccountingStorageTRES=gres/gpu" in finding
-
-
-def test_batches_name_the_cluster_as_their_origin(tmp_path):
-    origins = {batch.origin for batch in poll(cluster(tmp_path))}
-
-    assert origins == {"slurm:this cluster"}

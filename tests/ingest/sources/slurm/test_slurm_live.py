@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,6 @@ from tests.until import until
 
 from goodput_ingest.sources.slurm.live import SlurmLive
 from goodput_queries.database import LocalStore
-from goodput_queries.errors import IngestError
 
 pytestmark = [
     pytest.mark.machine,
@@ -222,14 +221,3 @@ def test_asking_again_changes_nothing_and_doctor_finds_nothing_odd(lab, store):
     assert source.probe() == []
     assert all(store.load(batch).rows_new == 0 for batch in source.poll({}, moment))
     assert store.read("select * from raw.job_runs order by all").equals(before)
-
-
-def test_a_controller_that_is_gone_is_an_error_of_one_sentence(lab, monkeypatch):
-    text = (lab.folder / "slurm.conf").read_text().replace("SlurmctldPort=", "SlurmctldPort=1#")
-    other = lab.folder / "other"
-    other.mkdir()
-    (other / "slurm.conf").write_text(text + "MessageTimeout=2\nSlurmctldTimeout=2\n")
-    monkeypatch.setenv("SLURM_CONF", str(other / "slurm.conf"))
-
-    with pytest.raises(IngestError, match=r"^slurm: scontrol (failed|took longer)"):
-        next(SlurmLive(timeout_s=20).poll({}, now() - timedelta(hours=1)))

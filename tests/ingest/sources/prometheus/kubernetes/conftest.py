@@ -81,18 +81,11 @@ class Cluster:
         )  # fmt: skip
         if bound_s is not None:
             add("kube_pod_status_scheduled_time", START_S + bound_s)
+        runs_until_s = ended_s if ended_s is not None and phase in ("Succeeded", "Failed") else 0
         for one in ("Pending", "Running", "Succeeded", "Failed", "Unknown"):
-            is_after = (
-                (lambda t: t >= ended_s)
-                if ended_s is not None and phase in ("Succeeded", "Failed")
-                else (lambda _: True)
-            )
-            before = "Running"
             add(
                 "kube_pod_status_phase",
-                lambda t, one=one, is_after=is_after, before=before: int(
-                    one == (phase if is_after(t) else before)
-                ),
+                lambda t, one=one: int(one == ("Running" if t < runs_until_s else phase)),
                 phase=one,
             )
         if ended_s is not None:
