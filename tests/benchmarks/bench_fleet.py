@@ -7,9 +7,15 @@ from functools import partial
 from pathlib import Path
 
 import polars as pl
-from tests.benchmarks import databases, format_fleet, formats
+from tests.benchmarks import (
+    databases,
+    format_fleet,
+    formats,
+    telemetry_stage,
+    telemetry_stage_others,
+)
 from tests.benchmarks.meter import Meter
-from tests.benchmarks.table import Row, memory, number
+from tests.benchmarks.table import Other, Row, memory, number
 
 from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
@@ -106,7 +112,10 @@ def read_quietly(fleet, run):
 
 
 def build(fleet, yardstick_s, run):
-    """Build the whole ledger from raw, and that of a smaller fleet; return the first one's cost."""
+    """Build the whole ledger from raw, and compare the telemetry stage with the alternatives.
+
+    Returns the cost of the ledger.
+    """
     cost, counts = run(build_all, fleet)
     yardsticks = cost.wall_s / yardstick_s
     is_met = yardsticks <= BUILD_YARDSTICKS and (cost.peak_bytes or 0) <= BUILD_BYTES
@@ -119,6 +128,7 @@ def build(fleet, yardstick_s, run):
         f"<= {BUILD_YARDSTICKS:.0f} yardsticks, <= {BUILD_BYTES / 1e9:.1f} GB",
         is_met if fleet.is_of_budget else None,
     )
+    yield _telemetry_stage(fleet, run)
     yield _growth(fleet, cost, samples, run)
     return cost
 
@@ -157,6 +167,31 @@ def build_all(fleet):
         if not wrong.is_empty():
             raise SystemExit(f"the ledger of {fleet.name} is not clean: {wrong.to_dicts()}")
     return meter.cost, counts
+
+
+def _telemetry_stage(fleet, run):
+    """Run the stage by all tools; raises SystemExit where they do not agree to the millisecond."""
+    margin_ms = run(telemetry_stage.export, fleet.database, fleet.folder)
+    mine = fleet.folder / "ours.parquet"
+    cost = run(telemetry_stage.ours, fleet.database, mine, margin_ms)
+    others = []
+    for name, work in telemetry_stage_others.ALTERNATIVES.items():
+        theirs = fleet.folder / f"{work.__name__}.parquet"
+        try:
+            others.append(Other(name, run(work, fleet.folder, theirs, margin_ms)))
+        except (ImportError, MemoryError) as error:
+            why = "not installed" if isinstance(error, ImportError) else "out of memory"
+            others.append(Other(name, None, why))
+        else:
+            if difference := telemetry_stage.difference(mine, theirs):
+                raise SystemExit(f"{name} comes to another ledger: {difference}")
+    cells = telemetry_stage.cells(mine)
+    return Row(
+        f"its telemetry stage, to {cells:,} hours of holds, all equal to the ms",
+        f"{number(cost.wall_s)} s, {memory(cost.peak_bytes)}",
+        cost,
+        others=others,
+    )
 
 
 def _growth(fleet, cost, samples, run):

@@ -1,7 +1,7 @@
-"""Scrapes of DCGM exporters in text, and a plain parser.
+"""Scrapes of DCGM exporters in text, and other parsers.
 
-Ours parses, brings into canonical units, makes wide and narrow rows, owners and inventory; the
-plain parser does less and is named so.
+Ours parses, brings into canonical units, makes wide and narrow rows, owners and inventory; what the
+alternatives do is less and named so.
 """
 
 import random
@@ -72,6 +72,15 @@ def write_scrapes(file, lines):
     return written
 
 
+def prometheus_client(file, _):
+    """Parse into Python objects."""
+    from prometheus_client.parser import text_string_to_metric_families  # noqa: PLC0415
+
+    for family in text_string_to_metric_families(file.read_text()):
+        for _ in family.samples:
+            pass
+
+
 def regular_expression(file, _):
     """Take lines apart with Python's re, labels left as text."""
     for line in file.read_text().splitlines():
@@ -86,9 +95,13 @@ EXPOSITION = Files(
         unit="M lines",
         per_unit=1e6,
         budget_per_s=2e6,
-        alternatives=(Alternative("re (parse, labels as text)", regular_expression),),
+        alternatives=(
+            Alternative("prometheus_client (parse)", prometheus_client, ("prometheus_client",)),
+            Alternative("re (parse, labels as text)", regular_expression),
+        ),
         full=2_000_000,
         options=ReadOptions(cluster="bench"),
+        others_max=200_000,  # they need the same time for each line
     ),
     write_scrapes,
 )

@@ -1,11 +1,12 @@
-"""Answers of Prometheus to a range query, and what Polars would do with them.
+"""Answers of Prometheus to a range query, and what others would do with them.
 
-Ours parses, brings into canonical units and pivots into wide rows; Polars only comes to a table of
-points, which is the part of the work that it offers.
+Ours parses, brings into canonical units and pivots into wide rows; the alternatives only come to a
+table of points, which is the part of the work that they offer.
 """
 
 import json
 import random
+import warnings
 
 import polars as pl
 from tests.benchmarks.formats import Alternative, Files, Format
@@ -58,6 +59,15 @@ def write_answer(file, points):
     return gpus * len(METRICS) * POINTS_PER_SERIES
 
 
+def metric_range_data_frame(file, _):
+    """Build prometheus-api-client's frame (pandas): points only, values as they came."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from prometheus_api_client import MetricRangeDataFrame  # noqa: PLC0415 -- slow to import
+
+        MetricRangeDataFrame(json.loads(file.read_bytes())["data"]["result"])
+
+
 def polars(file, _):
     """Let Polars read the JSON and lay it out as points."""
     pl.read_json(file).select(pl.col("data").struct.field("result")).explode("result").unnest(
@@ -75,7 +85,12 @@ RANGE_QUERY = Files(
         unit="M points",
         per_unit=1e6,
         budget_per_s=1.5e6,
-        alternatives=(Alternative("Polars read_json (points)", polars),),
+        alternatives=(
+            Alternative(
+                "MetricRangeDataFrame (points)", metric_range_data_frame, ("prometheus_api_client",)
+            ),
+            Alternative("Polars read_json (points)", polars),
+        ),
         full=3_000_000,
         options=ReadOptions(cluster="bench"),
     ),

@@ -6,6 +6,7 @@ less, and named so.
 """
 
 import contextlib
+import importlib
 import statistics
 import tempfile
 from collections.abc import Callable, Sequence
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.benchmarks import databases
-from tests.benchmarks.meter import Meter
+from tests.benchmarks.meter import Cost, Meter
 from tests.benchmarks.table import Other, Row, number
 
 from goodput_ingest.run.ingest import ingest
@@ -24,10 +25,11 @@ NEARLY = 0.9  # files end with whole records, and amounts near the one wanted
 
 @dataclass(frozen=True)
 class Alternative:
-    """Another way to read a format: `read(path, empty folder)`."""
+    """Another way to read a format: `read(path, empty folder)`; modules it needs, not timed."""
 
     name: str
     read: Callable[[Path, Path], None]
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +38,7 @@ class Format:
 
     full: from this amount on a run is held against the budget; fixed costs weigh in smaller ones.
     unit, per_unit: how amounts are written, as 1e3 and "k rows". budget_per_s: amount, None: none.
+    others_max: so much is given to the alternatives, whose times are projected to the whole.
     is_a_row_each: whether what is counted comes to a raw row each, none less.
     """
 
@@ -47,6 +50,7 @@ class Format:
     alternatives: Sequence[Alternative]
     full: int = 0
     options: ReadOptions = field(default_factory=ReadOptions)
+    others_max: int | None = None
     is_a_row_each: bool = False
 
     def rate(self, amount, seconds):
@@ -66,12 +70,16 @@ def measure_files(files, share, repeats, run):
     """Write files of a share of the usual amount, read them all ways, return the row."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        path = folder / "files"
-        amount = files.write(path, max(1, round(files.format.full * share)))
+        wanted = max(1, round(files.format.full * share))
+        amount = files.write(folder / "files", wanted)
+        path, most = folder / "files", files.format.others_max
+        theirs = path, amount
+        if most is not None and most < wanted:
+            theirs = folder / "fewer", files.write(folder / "fewer", most)
         costs = [
             run(_read, files.format, path, folder / f"{i}.duckdb", amount) for i in range(repeats)
         ]
-        return row(files.format, amount, costs, others(files.format, path, repeats, run))
+        return row(files.format, amount, costs, others(files.format, *theirs, amount, repeats, run))
 
 
 def measure(form, path, database, amount, repeats, run):
@@ -80,7 +88,7 @@ def measure(form, path, database, amount, repeats, run):
     for _ in range(repeats):
         database.unlink(missing_ok=True)
         costs.append(run(_read, form, path, database, amount))
-    return row(form, amount, costs, others(form, path, repeats, run))
+    return row(form, amount, costs, others(form, path, amount, amount, repeats, run))
 
 
 def row(form, amount, costs, found):
@@ -99,12 +107,17 @@ def row(form, amount, costs, found):
     )
 
 
-def others(form, path, repeats, run):
-    """Time the alternatives, the best of `repeats`."""
+def others(form, path, given, amount, repeats, run):
+    """Time the alternatives, the best of `repeats`, projected from what was given to `amount`."""
     found = []
     for alternative in form.alternatives:
         costs = [run(_read_otherwise, alternative, path) for _ in range(repeats)]
-        found.append(Other(alternative.name, min(costs, key=lambda cost: cost.wall_s)))
+        if None in costs:
+            found.append(Other(alternative.name, None, "not installed"))
+            continue
+        best, times = min(costs, key=lambda cost: cost.wall_s), amount / given
+        scaled = Cost(best.wall_s * times, best.cpu_s * times)
+        found.append(Other(alternative.name, scaled, "" if given == amount else "projected"))
     return found
 
 
@@ -125,7 +138,12 @@ def _most(summary):
 
 
 def _read_otherwise(alternative, path):
-    """Let an alternative read files."""
+    """Let an alternative read files; None where it is not installed."""
+    try:
+        for module in alternative.needs:
+            importlib.import_module(module)
+    except ImportError:
+        return None
     with tempfile.TemporaryDirectory() as folder, Meter() as meter:
         alternative.read(path, Path(folder))
     return meter.cost

@@ -10,19 +10,29 @@ from tests.benchmarks.meter import Cost
 
 COLUMNS = ("work", "budget", "met", "ours", "wall s", "CPU s", "alternatives", "ratio")
 BEGIN, END = "<!-- written by `make bench WRITE=1` -->", "<!-- end of what is written -->"
-TOOLS = ("duckdb", "polars", "pyarrow")
+TOOLS = ("duckdb", "polars", "pandas", "chdb", "pyarrow")
 
 
 @dataclass(frozen=True)
 class Other:
-    """An alternative at the part of the work that it offers."""
+    """An alternative at the same work, or at the part of it that it offers.
+
+    cost: None where it did not come to an end. note: why, or that its time is projected.
+    """
 
     name: str
-    cost: Cost
+    cost: Cost | None
+    note: str = ""
 
     def __str__(self):
         """Return the alternative as the table has it."""
-        return f"{self.name} {number(self.cost.wall_s)} s (CPU {number(self.cost.cpu_s)})"
+        if self.cost is None:
+            return f"{self.name}: {self.note}"
+        note = f", {self.note}" if self.note else ""
+        peak = f", {memory(self.cost.peak_bytes)}" if self.cost.peak_bytes else ""
+        return (
+            f"{self.name} {number(self.cost.wall_s)} s (CPU {number(self.cost.cpu_s)}{peak}{note})"
+        )
 
 
 @dataclass(frozen=True)
@@ -52,9 +62,10 @@ class Row:
 
     def _ratio(self):
         """Return the time of the fastest alternative over ours: above 1 ours is faster."""
-        if self.cost is None or not self.others:
+        costs = [other.cost for other in self.others if other.cost is not None]
+        if self.cost is None or not costs:
             return "-"
-        best = min((other.cost for other in self.others), key=lambda cost: cost.wall_s)
+        best = min(costs, key=lambda cost: cost.wall_s)
         of_cpu = number(best.cpu_s / max(self.cost.cpu_s, 1e-9))
         return f"{number(best.wall_s / max(self.cost.wall_s, 1e-9))} (CPU {of_cpu})"
 
