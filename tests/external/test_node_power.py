@@ -1,7 +1,14 @@
-"""Power readings of MLPerf Training v4.0 runs: the energy of their meters, as was published."""
+"""Power readings of MLPerf Training v4.0 runs: the energy that was published, to the joule.
+
+Published (smc.co/mlperfv40/results/llama2-70b-lora): the mean over the runs less the fastest and
+the slowest, times MLCommons' convergence factor. A run's energy is each node's mean power between
+start and stop, readings covering back to the one before, plus the network's estimate, times the
+scored time.
+"""
 
 import contextlib
 import csv
+import json
 import tarfile
 
 import pytest
@@ -17,9 +24,64 @@ from goodput_scenarios.comparison.sides import Side
 
 pytestmark = reading(EXTERNAL, pytest.mark.slow)
 SMC = EXTERNAL / "mlperf-train-v4.0-smc"
+PUBLISHED_J = {
+    ("smc-ac-power", "1xSMC-H100-SXM-80GB"): 12_127_904,
+    ("smc-dc-power", "1xSMC-H100-SXM-80GB"): 11_769_962,
+    ("smc-ac-power", "8xSMC-H100-SXM-80GB"): 20_644_275,
+    ("smc-dc-power", "8xSMC-H100-SXM-80GB"): 20_381_549,
+    ("smc-ac-power", "64xSMC-H100-SXM-80GB"): 46_574_813,
+    ("smc-dc-power", "64xSMC-H100-SXM-80GB"): 45_837_402,
+}
 COMPARED = (  # measured on the AC and on the DC side
     "8xSMC-H100-SXM-80GB/llama2_70b_lora/result_5742-240517053836692164828_3"
 )
+ENERGY = """
+with readings as (
+    select
+        node,
+        power_w,
+        epoch_ms(ts) as ts_ms,
+        lag(epoch_ms(ts)) over (partition by node order by ts) as since_ms
+    from raw.node_samples
+    where node not like '%/sw_0'
+),
+
+nodes as (
+    select
+        regexp_replace(node, '/[^/]+$', '') as run,
+        node,
+        sum(power_w * (ts_ms - since_ms)) / (max(ts_ms) - min(ts_ms)) as mean_w
+    from readings
+    group by all
+),
+
+networks as (
+    select regexp_replace(node, '/[^/]+$', '') as run, max(power_w) as mean_w
+    from raw.node_samples
+    where node like '%/sw_0'
+    group by all
+),
+
+scored as (
+    select run_id as run, max(dur_s) as run_s
+    from raw.job_events
+    where event = 'step'
+    group by all
+)
+
+select
+    split_part(run, '/', 1) as org,
+    split_part(run, '/', 2) as system,
+    split_part(run, '/', 3) as benchmark,
+    split_part(run, '/', 4) as run_name,
+    any_value(run_s) as run_s,
+    sum(nodes.mean_w) * any_value(run_s) as nodes_j,
+    coalesce(any_value(networks.mean_w), 0) * any_value(run_s) as network_j
+from scored
+inner join nodes using (run)
+left join networks using (run)
+group by run
+"""
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +99,35 @@ def read_in(new_store, unpacked):
         summary = ingest(opened, "auto", [unpacked], ReadOptions())
         assert summary.refused == []
         yield opened
+
+
+def test_the_energy_of_every_run_and_the_published_means_come_out(read_in, unpacked):
+    runs = read_in.read(ENERGY).rows(named=True)
+
+    with (SMC / "expected_runs.csv").open() as file:
+        expected = {
+            (r["org"], r["system"], r["benchmark"], r["run"]): (
+                float(r["node_joules"]),
+                float(r["switch_est_joules"]),
+            )
+            for r in csv.DictReader(file)
+        }
+    found = {
+        (r["org"], r["system"], r["benchmark"], r["run_name"]): (r["nodes_j"], r["network_j"])
+        for r in runs
+    }
+    assert found == {key: pytest.approx(value, abs=0.1) for key, value in expected.items()}
+    means = {}
+    for org, system in PUBLISHED_J:
+        folder = unpacked / org / "results" / system / "llama2_70b_lora"
+        factor = json.loads((folder / "scaling.json").read_text())["scaling_factor"]
+        kept = sorted(
+            (r["run_s"], r["nodes_j"] + r["network_j"])
+            for r in runs
+            if (r["org"], r["system"], r["benchmark"]) == (org, system, "llama2_70b_lora")
+        )[1:-1]
+        means[org, system] = round(factor * sum(j for _, j in kept) / len(kept))
+    assert means == PUBLISHED_J
 
 
 def test_runs_of_minutes_have_the_energy_of_their_meters_in_statements(read_in):
@@ -99,3 +190,20 @@ def test_runs_of_a_benchmark_have_its_published_time(read_in):
     ).rows()
 
     assert ratios == [(runs, pytest.approx(1, abs=0.001)) for runs in (10, 10, 10, 10, 5, 5)]
+
+
+def test_stops_that_carry_the_start_are_named_and_nothing_else_is_rejected(read_in):
+    """The logs of one-node bert and llama2: 20 on the AC side, 10 on the DC side."""
+    rejects = read_in.read(
+        "select source, split_part(reason, ':', 1), count(*) from raw.rejects group by all"
+    ).rows()
+
+    assert rejects == [("node-power", "power_measurement_stop carries the start's time", 30)]
+
+
+def test_readings_of_no_power_at_all_are_kept(read_in):
+    count = read_in.read(
+        "select count(*) from raw.node_samples where power_w = 0 and node like 'smc-dc-power/%'"
+    )
+
+    assert count.item() == 7
