@@ -67,6 +67,17 @@ def test_an_open_phase_of_a_scheduled_job(cluster, state, events, read, active, 
     assert cluster.gpu_s() == expected
 
 
+@built_together
+def test_a_rank_that_falls_silent_in_a_phase_does_not_stop_the_steps_of_its_gang(cluster):
+    cluster.node("a", 2)
+    cluster.job("1", 0, 700, ["a"], 2)
+    begun = [event("job.start", 10), opened("init", 20)]
+    cluster.events("1", [*begun, event("phase.end", 30, phase="init"), *steps(1, 60, 50)])
+    cluster.events("1", begun, rank=1)
+    yield
+    assert cluster.gpu_s() == {"startup": 100, "step_unsplit": 1200, "teardown": 100}
+
+
 # what it shows: until when the GPU is read, GPU-seconds of a run that saves from second 100 on
 WITHOUT_A_SCHEDULER = {
     "lasts while less than 15 minutes have passed": (
