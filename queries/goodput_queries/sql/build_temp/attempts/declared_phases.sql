@@ -59,12 +59,12 @@ unended as (
     select * from marks where event = 'phase.start' and coalesce(next_mark <> 'phase.end', true)
 ),
 
--- a gang that begins a step has left the phase, also where a rank reports nothing more
+-- a gang that begins a step has left the phase, also where a rank reports nothing more; without a length it may have begun before
 stepping as (
     select attempt_key, start_ms
     from temp.attempt_events
     semi join unended using (attempt_key)
-    where event = 'step'
+    where event = 'step.start' or event = 'step' and start_ms < end_ms
 ),
 
 -- only ranks with such a phase are looked through for the event that followed
@@ -89,7 +89,7 @@ ended_by_next as (
         and coalesce(unended.rank, -1) = coalesce(following.rank, -1)
         and coalesce(unended.host, '') = coalesce(following.host, '')
         and unended.ts < following.ts
-    asof left join stepping on unended.attempt_key = stepping.attempt_key and unended.end_ms <= stepping.start_ms
+    asof left join stepping on unended.attempt_key = stepping.attempt_key and unended.end_ms < stepping.start_ms
     where
         following.end_ms is not null
         -- in a run that no scheduler knows, silence ends a phase as it ends steps: with the last event
