@@ -260,7 +260,7 @@ def fates_of(attempt, later, of_run):
     if attempt.ending == "good":
         saved += [step.number for step in attempt.steps]
     durable = max(saved, default=-1)
-    again = {step.number for other in later for step in other.steps}
+    again = {number for other in later for number in _numbers(other)}
     reported = {event["phase"] if "phase" in event else event["event"] for event in of_run}
     is_unknown = "ckpt_save" in reported and "ckpt.durable" not in reported
     fates = {}
@@ -269,6 +269,12 @@ def fates_of(attempt, later, of_run):
         is_kept = step.number <= durable and step.number not in again  # docs: none is kept twice
         fates[step.number] = "kept" if is_kept else otherwise
     return fates
+
+
+def _numbers(attempt):
+    """Return the steps that an attempt did: a log prints some of them."""
+    numbers = [step.number for step in attempt.steps]
+    return range(min(numbers), max(numbers) + 1) if numbers else ()
 
 
 def failed_without_progress(attempt):
@@ -300,8 +306,8 @@ def derived(attempt):
 
 
 def median_step(attempt):
-    """Return the median length of the attempt's steps."""
-    return median(step.end - step.begin for step in attempt.steps)
+    """Return the median length of the attempt's steps; one that a clock left no time is none."""
+    return median([s.end - s.begin for s in attempt.steps if s.end > s.begin] or [0])
 
 
 def compile_ms(attempt):

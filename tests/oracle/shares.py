@@ -50,6 +50,8 @@ def add_shared_gpus(world):
             here = {pod: count for pod, count, begin, end in stays if begin <= at < end}
             gpu.pods[at] = sorted(here.items())
         world.shared_gpus.append(gpu)
+    if not any(pods for gpu in world.shared_gpus for pods in gpu.pods.values()):
+        world.shared_gpus.clear()  # of a node without labels, ownership is inferred
 
 
 def exposition(world, metric):

@@ -139,7 +139,8 @@ def _no_readings(valued: pl.DataFrame, series: pl.DataFrame) -> list[str]:
     NaN is none: an exporter says with it that it has no value; so is a speed of -1.
     """
     is_named = pl.col("value").is_null() & ~pl.col("raw").is_nan()
-    bad = valued.filter(is_named & (pl.col("column") != "speed_bytes_per_s"))
+    is_unknown = (pl.col("column") == "speed_bytes_per_s") & (pl.col("raw") <= 0)
+    bad = valued.filter(is_named & ~is_unknown)
     if bad.is_empty():
         return []
     metric = series["metric"].gather(bad["series"])

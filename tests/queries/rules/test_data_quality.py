@@ -176,6 +176,23 @@ def test_what_is_known_from_labels_alone_is_named(cluster):
 
 
 @built_together
+def test_labels_whose_job_the_scheduler_does_not_have_are_named(cluster):
+    """The exporter of one node writes more than the id."""
+    for node in "ab":
+        cluster.telemetry(node, 1, "dcgm")
+        cluster.samples(f"{node}-0", cluster.every(0, 1000), lambda _: True)
+    cluster.job("4711", 0, 1000, ["a", "b"], 2)
+    for gpu, owner, start in (("a-0", "4711", 0), ("b-0", "4711.batch", 100)):
+        cluster.add(
+            "gpu_owners", source="dcgm", gpu_uuid=cluster.gpu(gpu), gpu_instance="",
+            kind="hpc_job", owner=owner, container="", first_seen_at=start, last_seen_at=900,
+        )  # fmt: skip
+    yield
+    found = named(cluster, "labels of unknown jobs", "n, gpu_ms, example")
+    assert found == [(1, 800_000, "4711.batch on b")]
+
+
+@built_together
 def test_unplaced_time_is_named_with_its_gpu_hours(cluster):
     cluster.node("a", 2)
     cluster.job("1", 0, 5000, [], 2)

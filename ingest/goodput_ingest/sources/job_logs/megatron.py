@@ -194,6 +194,9 @@ class Megatron:
             events.append(Event("job.start", at - timedelta(seconds=init_s)))
             if init_s:
                 events.append(Event("phase", at, phase="init", dur_s=init_s))
+            events.append(Event("phase.start", at, phase="init"))
+        elif what == "before the start of training step":
+            events.append(Event("phase.end", at, phase="init"))
         elif what.startswith("after model") and self.restore_s is not None:
             # the checkpoint is loaded last when the model is set up
             events.append(Event("phase", at, phase="restore", dur_s=self.restore_s))

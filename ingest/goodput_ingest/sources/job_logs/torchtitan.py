@@ -70,14 +70,13 @@ class Torchtitan:
             return self._phase("restore", at, is_end=load[1] is not None)
         if begins := BEGINS.match(said):
             self.progress.begin(int(begins[1]) - 1, at)
-        elif said.startswith("Starting job"):
-            self.progress, self.last_said = Progress(), None
-            return (Event("job.start", at),)
-        elif said.startswith("Training completed"):
+            return self._phase("init", at, is_end=True)
+        if said.startswith("Starting job"):
+            self.progress = Progress()
+            return (Event("job.start", at), *self._phase("init", at, is_end=False))
+        if said.startswith("Training completed"):
             return (Event("job.end", at),)
-        else:
-            return None
-        return ()
+        return None
 
     def _steps(self, step: int, at: datetime, amounts: dict[str, str]) -> Iterable[Event]:
         """Return the steps up to this one with their tokens and FLOPs, where the line has them."""

@@ -28,6 +28,7 @@ PHASES = {
     "checkpoint_save": "ckpt_save",
     "eval": "eval",
 }
+INITIALISED = {"torch_distributed_init_end", "model_parallelism_init_end"}  # and it goes on so
 EPOCH_US_MAX = json_lines.EPOCH_S_MAX * 1_000_000
 ENDINGS = {"_start": "phase.start", "_end": "phase.end"}
 
@@ -100,6 +101,10 @@ class TorchtitanStructured:
         """Return the job event of a log event; None where the ledger does not use it."""
         if name == "structured_logger_started":
             return {"event": "job.start"}
+        if name == "training_start":
+            return {"event": "phase.end", "phase": "init"}
+        if name in INITIALISED:
+            return {"event": "phase.start", "phase": "init"}
         if name == "torch_distributed_teardown_end":
             return {"event": "job.end"}
         if name == "fetching_batch_end":

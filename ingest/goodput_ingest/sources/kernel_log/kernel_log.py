@@ -41,7 +41,8 @@ APPROXIMATE = ("dmesg_t", "dmesg_iso")
 UNFINISHED = re.compile(r"[:,]\s*$")  # the end of a line that another one goes on with
 BOOT_STAMP = re.compile(r"^(?:<\d+>)?\[ *\d+\.\d+\] ?")
 
-PROGRAM = re.compile(r"(?:^|\s)[\w./-]+(?:\[\d+\])?: ")  # its name, before what it says
+# its name, before what it says; a cut time is none
+PROGRAM = re.compile(r"(?:^|\s)(?!\d)[\w./-]+(?:\[\d+\])?: ")
 WORTH_A_LOOK = re.compile(r'Xid|NVRM|"MESSAGE"\s*:\s*\[')
 NO_TIME = "the line has no timestamp"
 

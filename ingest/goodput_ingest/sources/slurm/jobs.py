@@ -30,6 +30,7 @@ _NODES = re.compile(
 )
 _NODE = re.compile(r"Nodes=(\S+) CPU_IDs=\S* Mem=\S* GRES=(\S*)")
 _SUBMIT = re.compile(r" SubmitTime=(\S*)")
+_STATE = re.compile(r" JobState=[A-Z_]+ ")
 _ONCE = (" JobState=", " SubmitTime=", " CoreSpec=")
 
 
@@ -120,6 +121,8 @@ def _job(text: str) -> tuple[str, list[dict[str, object]]]:
     for name in _ONCE:
         if (times := text.count(name)) != 1:
             raise ValueError(f"{name.strip()} appears {times} times, expected once")
+    if _STATE.search(text) is None:
+        raise ValueError("JobState is no state of a job")
     found = _NODES.search(text)
     if found is None:
         return match[1], []

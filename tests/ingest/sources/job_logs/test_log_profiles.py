@@ -93,6 +93,16 @@ def test_an_example_that_gives_something_else_is_refused(text, expected, reason)
     assert str(refused.value) == f"mine.toml: example 1: {reason}."
 
 
+def test_a_time_that_is_no_number_of_seconds_rejects_its_line():
+    profile = loads(GOOD.replace("'it ", "'(?P<epoch_s>\\S+) it "), "mine.toml")
+    reader = LogReader("log", ReadOptions(), (of_profile(profile),))
+    text = b"1787234400 it 1: 2 ms\nnan it 2: 2 ms\n1e999 it 3: 2 ms\n"
+    ((rows, rejects),) = reader.read(Part(1, text, ""))
+
+    assert [row["step"] for row in rows] == [1]
+    assert [reject.line for reject in rejects] == [2, 3]
+
+
 @pytest.mark.parametrize(
     ("lines", "steps"),
     [

@@ -117,6 +117,10 @@ def store(new_store):
     Evidence(store, "up").telemetry("v", 1, "dcgm")
     host(east, "v.example", "elsewhere")
     Evidence(store, "up").job("1", 0, 100, ["u"], 1)
+    for name in ("left", "right"):
+        Evidence(store, name).job("1", 0, 100, [f"w.{name}.example"], 1)
+        host(east, "w", name)
+    host(east, "w", None)
     store.build()
     yield store
     store.close()
@@ -174,10 +178,14 @@ OF_THEIR_CLUSTER = {
     "a node with a domain, where another cluster has its short name": (
         """select cluster, node from staging.stg_gpus where node like 'u%'
         union all
-        select cluster, node from staging.stg_host_samples
+        select cluster, node from staging.stg_host_samples where node not like 'w%'
         order by all""",
         [("down", "u.down.example"), ("down", "u.down.example"), ("elsewhere", "v.example"),
          ("up", "u"), ("up", "u")],
+    ),
+    "a host by its short name, which nodes of two clusters have": (
+        "select cluster, node from staging.stg_host_samples where node like 'w%' order by all",
+        [("default", "w"), ("left", "w.left.example"), ("right", "w.right.example")],
     ),
     "meters of nodes": (
         "select cluster, node, energy_mj from intermediate.int_node_energy order by all",

@@ -103,6 +103,20 @@ def test_a_start_that_is_reported_before_the_hold_belongs_to_the_job_that_report
     assert gpu_s_of(cluster, "2") == {"startup": 19, "step_unsplit": 500, "teardown": 80}
 
 
+@pytest.mark.parametrize("numbers", [(None, None), (0, 1)])
+@built_together
+def test_an_attempt_that_failed_before_the_hold_by_a_clock_that_is_behind_is_one(cluster, numbers):
+    cluster.node("a", 1)
+    cluster.job("1", 10, 600, ["a"], 1)
+    failed = {"event": "failure", "kind": "exception", "t": 6}
+    cluster.events("1", [event("job.start", 2), failed], attempt=numbers[0])
+    cluster.events("1", [event("job.start", 300), *steps(1, 20, 310)], attempt=numbers[1])
+    yield
+    assert gpu_s_of(cluster, "1") == {
+        "failed_without_progress": 290, "startup": 10, "step_unsplit": 200, "teardown": 90,
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("attempt", [None, 1])
 @built_together
 def test_a_start_after_the_hold_is_no_further_attempt(cluster, attempt):

@@ -1,8 +1,15 @@
 """Phases without an end: how long each lasts, whatever the GPUs show meanwhile."""
 
+from datetime import timedelta
+from zoneinfo import ZoneInfo
+
 import pytest
-from tests.queries.conftest import built_together, durable, steps
+from tests.queries.conftest import START, built_together, durable, steps
 from tests.queries.rules.jobs.test_rules_of_jobs import event
+
+from goodput_ingest.formats.files import Part
+from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.job_logs.reader import LogReader
 
 READ = range(-10, 701, 10)
 STEPS = [*steps(1, 10, 0), durable(10, 100)]
@@ -25,6 +32,10 @@ OPEN_PHASES = {
     "a restore of a running job without readings": (
         "RUNNING", [event("job.start", 100), opened("restore")], [], None,
         {"startup": 100, "restore": 600},
+    ),
+    "an initialisation of a running job with an inactive GPU": (
+        "RUNNING", [event("job.start", 100), opened("init")], READ, lambda s: s <= 100,
+        {"startup": 700},
     ),
     "a save that the next step of its rank ended, with an inactive GPU": (
         "RUNNING", [*STEPS, opened("ckpt_save"), *steps(11, 30, 500)], READ, lambda s: s <= 100,
@@ -56,6 +67,17 @@ def test_an_open_phase_of_a_scheduled_job(cluster, state, events, read, active, 
     assert cluster.gpu_s() == expected
 
 
+@built_together
+def test_a_rank_that_falls_silent_in_a_phase_does_not_stop_the_steps_of_its_gang(cluster):
+    cluster.node("a", 2)
+    cluster.job("1", 0, 700, ["a"], 2)
+    begun = [event("job.start", 10), opened("init", 20)]
+    cluster.events("1", [*begun, event("phase.end", 30, phase="init"), *steps(1, 60, 50)])
+    cluster.events("1", begun, rank=1)
+    yield
+    assert cluster.gpu_s() == {"startup": 100, "step_unsplit": 1200, "teardown": 100}
+
+
 # what it shows: until when the GPU is read, GPU-seconds of a run that saves from second 100 on
 WITHOUT_A_SCHEDULER = {
     "lasts while less than 15 minutes have passed": (
@@ -76,5 +98,47 @@ def test_an_open_phase_of_a_run_known_from_events_alone(cluster, until, expected
     events = [event("job.start", 0), *STEPS, opened("ckpt_save")]
     cluster.events("train", events, attempt=None, host="a", local_rank=0)
     cluster.samples("a-0", cluster.every(-10, until), lambda _: True, source="nvml")
+    yield
+    assert cluster.gpu_s() == expected
+
+
+def local(second):
+    return f"{START + timedelta(seconds=second):%Y-%m-%d %H:%M:%S}"
+
+
+TITAN = "[titan] {},000 - root - INFO - {}"
+MEGATRON = "[after megatron is initialized] datetime: " + local(60)
+# what it shows: lines of a log, GPU-seconds of its running job, whose GPU does nothing from 100 on
+STARTING = {
+    "Megatron-LM builds its model": ([MEGATRON], {"startup": 700}),
+    "the first step of Megatron-LM has begun": (
+        [MEGATRON, "[before the start of training step] datetime: " + local(300)],
+        {"startup": 300, "idle_held": 400},
+    ),
+    "torchtitan builds its model": (
+        [TITAN.format(local(60), "Starting job: llama")], {"startup": 700},
+    ),
+    "the first step of torchtitan has begun": (
+        [
+            TITAN.format(local(60), "Starting job: llama"),
+            TITAN.format(local(100), "Loading the checkpoint from /ckpt/step-4."),
+            TITAN.format(local(150), "Finished loading the checkpoint in 50.00 seconds."),
+            TITAN.format(local(300), "Training starts at step 5"),
+        ],
+        {"startup": 250, "restore": 50, "idle_held": 400},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("lines", "expected"), STARTING.values(), ids=STARTING)
+@built_together
+def test_a_log_that_begins(cluster, lines, expected):
+    cluster.node("a", 1)
+    cluster.job("1", 0, None, ["a"], 1, "RUNNING")
+    cluster.watched(700)
+    cluster.samples("a#0", list(READ), lambda s: s <= 100)
+    reader = LogReader("log", ReadOptions(zone=ZoneInfo("UTC")))
+    ((rows, _),) = reader.read(Part(1, "".join(f"{line}\n" for line in lines).encode(), ""))
+    cluster.add("job_events", *rows, source="job-log", run_id="1", host="a", attempt=0, rank=0)
     yield
     assert cluster.gpu_s() == expected

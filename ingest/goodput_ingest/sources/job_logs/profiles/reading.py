@@ -256,7 +256,8 @@ def _moment(values: Values, line: Line, moments: Moments, *, label_first: bool) 
     if "time_utc" in values:
         return moments.keep(json_lines.moment({"at": values["time_utc"] + "Z"}, "at"))
     if "epoch_s" in values:
-        return moments.epoch(_number(values, "epoch_s") or 0.0)
+        seconds = _number(values, "epoch_s")
+        return moments.epoch(math.nan if seconds is None else seconds)  # NaN: out of range
     if "time" in values:
         return moments.of(line, values["time"])
     if "year" in values:

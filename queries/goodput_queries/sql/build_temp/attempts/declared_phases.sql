@@ -4,7 +4,7 @@
 -- skip_if_empty: temp.attempt_events where phase is not null
 -- category: the ledger's word for the phase
 -- reported_start_ms: before the attempt where the job said so: of two that overlap, the one that began later counts
--- is_open: nobody reported its end, and nothing of that rank follows: it lasts to the end of the attempt
+-- is_open: nobody reported its end, nothing of that rank and no step of the gang follows: it lasts to the end of the attempt
 -- end_ms: 9223372036854775807: the attempt still runs
 with events as (
     select * from temp.attempt_events where phase is not null and is_authoritative
@@ -59,6 +59,14 @@ unended as (
     select * from marks where event = 'phase.start' and coalesce(next_mark <> 'phase.end', true)
 ),
 
+-- a gang that begins a step has left the phase, also where a rank reports nothing more; without a length it may have begun before
+stepping as (
+    select attempt_key, start_ms
+    from temp.attempt_events
+    semi join unended using (attempt_key)
+    where event = 'step.start' or event = 'step' and start_ms < end_ms
+),
+
 -- only ranks with such a phase are looked through for the event that followed
 following as (
     select attempt_key, rank, host, ts, end_ms
@@ -73,14 +81,15 @@ ended_by_next as (
         unended.attempt_end_ms,
         unended.phase,
         unended.end_ms as start_ms,
-        coalesce(following.end_ms, unended.attempt_end_ms, forever_ms()) as end_ms,
-        following.end_ms is null as is_open
+        coalesce(following.end_ms, stepping.start_ms, unended.attempt_end_ms, forever_ms()) as end_ms,
+        following.end_ms is null and stepping.start_ms is null as is_open
     from unended
     asof left join following
         on unended.attempt_key = following.attempt_key
         and coalesce(unended.rank, -1) = coalesce(following.rank, -1)
         and coalesce(unended.host, '') = coalesce(following.host, '')
         and unended.ts < following.ts
+    asof left join stepping on unended.attempt_key = stepping.attempt_key and unended.end_ms < stepping.start_ms
     where
         following.end_ms is not null
         -- in a run that no scheduler knows, silence ends a phase as it ends steps: with the last event

@@ -2,7 +2,7 @@
 -- grain: event_id
 -- skip_if_empty: temp.dirty_run_ids where exists (from raw.job_events where attempt is not null and ts >= from_ms(build_events_from_ms()))
 -- attempt: as given, unless the number comes again in a later job run (a counter that restarts with each one); a
---  number that only occurs outside of every hold is that of the attempt nearest in time
+--  number that only occurs after its hold is that of the attempt nearest in time
 -- job_run_start_ms: of the job run of its name that is nearest to it
 with events as materialized (
     select *
@@ -58,7 +58,7 @@ strays as (
         ) as nearest_attempt
     from nearest as stray
     inner join nearest as other using (cluster, run_id, job_run_key)
-    where stray.off_ms > 0
+    where stray.off_ms > 0 and stray.first_ms > stray.job_run_start_ms
     group by stray.cluster, stray.run_id, stray.attempt
 ),
 

@@ -163,6 +163,22 @@ select
 from intermediate.int_job_runs where ownership = 'label'
 union all
 select
+    'labels of unknown jobs',
+    'series of GPUs bear job ids that the scheduler does not have: they say of no job which GPUs it has',
+    count(distinct (owners.cluster, owners.owner)),
+    sum(owners.last_ms - greatest(owners.first_ms, schedulers.since_ms)),
+    min(owners.owner || ' on ' || owners.node),
+    'Let the exporter write the scheduler''s job id alone (hpc_job), or ingest the accounting of that time'
+from staging.stg_gpu_owners as owners
+inner join (
+    select cluster, min(submit_ms) as since_ms from intermediate.int_job_runs where not is_inferred group by cluster
+) as schedulers using (cluster)
+anti join (
+    select cluster, unnest([job_id, job_id_raw]) as owner from intermediate.int_job_runs where not is_inferred
+) as known using (cluster, owner)
+where owners.kind = 'hpc_job' and owners.last_ms > since_ms
+union all
+select
     'more GPUs offered than there are',
     'nodes offer more GPUs to Kubernetes than telemetry lists: ' || case
         when replicas is null then 'what they offer counts as GPUs'
