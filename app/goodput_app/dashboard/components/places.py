@@ -15,7 +15,6 @@ from goodput_app.dashboard.data import metrics
 from goodput_app.text import units
 from goodput_queries.scope import Scope
 
-GPU_PAGE = "pages/one_gpu.py"
 UNITS = {  # suffix of a column -> factor, format
     "_w": (1, "{:,.0f} W"),
     "_c": (1, "{:.0f} °C"),
@@ -58,9 +57,9 @@ def _run_name(row: Mapping[str, Any]) -> str | None:
 
 def to_gpu(uuid: str, name: str, *, verb: str = "Open ") -> None:
     """Draw a link to the page of a GPU, with the time range of this page."""
-    params = {**scope_bar.carried(node=None, run=None, team=None), "gpu": uuid}
+    page, params = name_links.gpu(uuid)
     label = f"{verb}{theme.markdown_text(name)}"
-    st.page_link(GPU_PAGE, label=label, icon=":material/memory:", query_params=params)
+    st.page_link(page, label=label, icon=":material/memory:", query_params=params)
 
 
 def to_node(
@@ -123,6 +122,7 @@ def pick(
     of: Sequence[str],
     *,
     rows: int = tables.ROWS_SHOWN,
+    wide: Mapping[str, Any] | None = None,
     widths: Mapping[str, int] | None = None,
     hidden: Collection[str] = (),
 ) -> None:
@@ -136,7 +136,7 @@ def pick(
             [pl.col(name).cast(pl.String) for name in of], separator="|", ignore_nulls=True
         )
     ).to_series()
-    picked = tables.pick(frame, names, key, ids, rows=rows, widths=widths, hidden=hidden)
+    picked = tables.pick(frame, names, key, ids, rows=rows, wide=wide, widths=widths, hidden=hidden)
     if picked is None:
         st.caption("Select a row for links to its GPU, node and run.")
     else:

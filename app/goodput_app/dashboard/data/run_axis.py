@@ -5,10 +5,9 @@ from dataclasses import replace
 import polars as pl
 
 from goodput_app.access import rows
-from goodput_app.dashboard.data import marts, metrics
+from goodput_app.dashboard.data import marts, metrics, spread
 from goodput_queries.scope import Scope
 
-SPREAD = (0.05, 0.95)
 HEATMAP_BINS = 120
 PIECES_DRAWN = 1_400
 
@@ -53,57 +52,15 @@ def allocated(scope: Scope) -> pl.DataFrame:
 
 
 def telemetry(scope: Scope, read: metrics.Resolution) -> pl.DataFrame:
-    """Return the metrics of the run's GPUs while it had them, a row a bin.
-
-    Columns: at, gpus (with samples), and of each metric the mean of the GPUs' means, `<metric>`,
-    and their 5th and 95th percentile, `<metric>_low` and `_high`.
-    """
-    from_ms, to_ms = metrics.bounds(scope)
-    # of some teams only what their runs' GPUs read; who sees all is spared that join
-    sees_all = rows.sees_all(scope)
-    if read.is_raw:
-        source = "staging.stg_gpu_samples" if sees_all else "marts.allocated_samples"
-        moment, samples = "ts_ms", "count(*)"
-        where = "ts >= from_ms($2) and ts < from_ms($3)"
-    else:
-        source = "intermediate.int_gpu_metrics" if sees_all else "marts.allocated_metrics"
-        moment, samples = "start_ms", "sum(samples)"
-        where = "start_ms >= $2 - 600000 and start_ms < $3"
-    means = ", ".join(
-        f"({metrics.mean_of(name, read)})::float as {name}" for name in metrics.METRICS
-    )
-    spreads = ", ".join(
-        f"avg({name})::float as {name}, "
-        f"quantile_cont({name}, {SPREAD[0]})::float as {name}_low, "
-        f"quantile_cont({name}, {SPREAD[1]})::float as {name}_high"
-        for name in metrics.METRICS
-    )
-    return marts.read(
-        f"""with allocated as (
-            select distinct gpu_uuid, to_ms(start_at) as held_from_ms, to_ms(end_at) as held_to_ms
-            from marts.gpu_allocations
-            where run_key = $1
-        ),
-        of_gpus as (
-            select
-                gpu_uuid, gpu_instance, source, {moment} // {read.bin_ms} * {read.bin_ms} as bin_ms,
-                {samples} as samples, {means}
-            from {source}
-            inner join allocated using (gpu_uuid)
-            where {where} and {moment} >= held_from_ms and {moment} < held_to_ms
-            group by all
-        ),
-        chosen as (
-            from of_gpus
-            qualify row_number() over (
-                partition by gpu_uuid, gpu_instance, bin_ms order by samples desc, source) = 1
-        )
-        select from_ms(bin_ms) as at, count(distinct gpu_uuid) as gpus, {spreads}
-        from chosen
-        group by bin_ms
-        order by bin_ms""",
+    """Return the metrics of the run's GPUs while it had them: `spread.over_gpus`."""
+    return spread.over_gpus(
         _of_the_run(scope),
-        *(scope.run, from_ms, to_ms),
+        read,
+        metrics.METRICS,
+        """select distinct gpu_uuid, to_ms(start_at) as held_from_ms, to_ms(end_at) as held_to_ms
+        from marts.gpu_allocations
+        where run_key = $1""",
+        scope.run,
     )
 
 

@@ -16,17 +16,26 @@ from plotly.subplots import make_subplots
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.figures.ledger import finished, marker
 from goodput_app.dashboard.figures.legend import with_legend
+from goodput_app.dashboard.severities import LOOKS
 from goodput_app.text import units
 
 LANE_PX = 26
 PANEL_PX = 92
 SPACE_PX = 26
 EVENTS_MARKED = 40
-FIRST_PANEL = 2  # the first row has the lanes
+SHARES_PX = 62
+LANES, BELOW = 1, 2  # rows: the lanes, then shares where there are any, then the panels
 NO_READINGS = "No readings"
 EVENTS = "Events"
 HOLDER = "Allocated to"
 LINKS = {"ethernet": "Ethernet", "infiniband": "InfiniBand and RoCE"}
+SHARES_TITLE = "Where the GPU time went (%)"
+MARKERS: dict[object, dict[str, Any]] = {
+    None: {"symbol": "diamond", "size": 11, "color": theme.STYLES["fault"].colour},
+    "page": {"symbol": "octagon", "size": 13, "color": LOOKS["page"].line},
+    "ticket": {"symbol": "triangle-up", "size": 12, "color": LOOKS["ticket"].line},
+    "note": {"symbol": "circle-open", "size": 10, "color": LOOKS["note"].line},
+}
 ACTIVITY = ("SM active", "Engine active", "GPU utilisation")  # the most telling one first
 
 
@@ -45,11 +54,16 @@ class Panel:
 
 @dataclass(frozen=True)
 class Line:
-    """The series of a GPU or instance; rows: `at` and metrics, with an empty row in each hole."""
+    """The series of a GPU or instance; rows: `at` and metrics, with an empty row in each hole.
+
+    colour: of the line, else one of its own; group: the entry of the legend that it shares
+    """
 
     name: str
     rows: pl.DataFrame
     bands: dict[str, pl.DataFrame] = field(default_factory=dict)  # metric -> at, low, high
+    colour: str | None = None
+    group: str | None = None
 
 
 @dataclass(frozen=True)
@@ -59,7 +73,7 @@ class Lanes:
     names: the lanes from top to bottom
     holders: also `name` and `hover`; categories: `label`, `colour` and, where there is more to
      say, `hover`; gaps, reasons: nothing more
-    events: `lane`, `at`, `name`, `hover`
+    events: `lane`, `at`, `hover`; `severity` of those that are findings
     """
 
     names: Sequence[str]
@@ -68,6 +82,17 @@ class Lanes:
     reasons: pl.DataFrame | None = None
     gaps: pl.DataFrame | None = None
     events: pl.DataFrame | None = None
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Where the time went in each bin, stacked to 100 %.
+
+    rows: `bucket_at`, `label`, `colour`, `gpu_ms`, in the order of stacks; bin_ms: length of a bin
+    """
+
+    rows: pl.DataFrame
+    bin_ms: int
 
 
 def panels(limits: dict[str, Any]) -> list[Panel]:
@@ -148,30 +173,61 @@ def on_one_axis(
     shown: Sequence[Panel],
     lines: Sequence[Line],
     window: tuple[datetime, datetime],
+    shares: Shares | None = None,
 ) -> go.Figure:
     """Return the lanes and below them a panel for each group of metrics, on one time axis."""
-    heights = [LANE_PX * max(1, len(lanes.names)), *(PANEL_PX for _ in shown)]
-    total = sum(heights) + SPACE_PX * len(shown)
+    above = [LANE_PX * max(1, len(lanes.names)), *([] if shares is None else [SHARES_PX])]
+    heights = [*above, *(PANEL_PX for _ in shown)]
+    titles = ["", *([] if shares is None else [SHARES_TITLE]), *(_title(panel) for panel in shown)]
+    total = sum(heights) + SPACE_PX * (len(heights) - 1)
     figure = make_subplots(
         rows=len(heights),
         cols=1,
         shared_xaxes=True,
         row_heights=[height / sum(heights) for height in heights],
-        vertical_spacing=SPACE_PX / total if shown else 0,
-        subplot_titles=["", *(_title(panel) for panel in shown)],
+        vertical_spacing=SPACE_PX / total if len(heights) > 1 else 0,
+        subplot_titles=titles,
     )
     figure.update_annotations(x=0, xanchor="left", font={"size": 12})
     _draw_lanes(figure, lanes)
-    for row, panel in enumerate(shown, start=FIRST_PANEL):
-        _draw_panel(figure, panel, lines, row)
+    if shares is not None:
+        _draw_shares(figure, shares)
+    first = 1 + len(above)
+    for row, panel in enumerate(shown, start=first):
+        _draw_panel(figure, panel, lines, row, is_first=row == first)
     figure.update_xaxes(range=list(window), type="date")
-    figure.update_xaxes(showticklabels=True, side="top", row=1)
+    figure.update_xaxes(showticklabels=True, side="top", row=LANES)
     figure.update_xaxes(title_text="UTC", row=len(heights))
     figure.update_layout(barmode="overlay", bargap=0.2, hovermode="closest")
     if lanes.events is not None:
         _mark(figure, lanes.events)
     figure.update_layout(uniformtext={"minsize": 12, "mode": "hide"})
     return with_legend(finished(figure, height=total), total)
+
+
+def _draw_shares(figure: go.Figure, shares: Shares) -> None:
+    rows = shares.rows.with_columns(
+        share=100 * pl.col("gpu_ms") / pl.col("gpu_ms").sum().over("bucket_at"),
+    ).with_columns(below=pl.col("share").cum_sum().over("bucket_at") - pl.col("share"))
+    for (label, colour), of_it in rows.group_by("label", "colour", maintain_order=True):
+        name = theme.plotly_text(label)
+        times = [units.gpu_time(ms) for ms in of_it["gpu_ms"].to_list()]
+        figure.add_bar(
+            x=of_it["bucket_at"].to_list(),
+            y=of_it["share"].to_list(),
+            base=of_it["below"].to_list(),
+            width=shares.bin_ms,
+            offset=0,
+            marker={**marker(str(colour)), "line": {"width": 0}},
+            name=name,
+            showlegend=True,
+            customdata=times,
+            hovertemplate=f"{name} %{{y:.1f}} %, %{{customdata}}<br>%{{x|%Y-%m-%d %H:%M:%S}} UTC"
+            "<extra></extra>",
+            row=BELOW,
+            col=1,
+        )
+    figure.update_yaxes(range=[0, 100], dtick=50, automargin=True, row=BELOW)
 
 
 def _draw_lanes(figure: go.Figure, lanes: Lanes) -> None:
@@ -241,8 +297,11 @@ def _bars(
     )
 
 
-def _draw_panel(figure: go.Figure, panel: Panel, lines: Sequence[Line], row: int) -> None:
+def _draw_panel(
+    figure: go.Figure, panel: Panel, lines: Sequence[Line], row: int, *, is_first: bool
+) -> None:
     colours = theme.SERIES_COLOURS
+    entries: set[str] = set()  # of the legend
     for number, line in enumerate(lines):
         for place, (metric, called) in enumerate(panel.metrics.items()):
             if metric not in line.rows.columns:
@@ -250,31 +309,34 @@ def _draw_panel(figure: go.Figure, panel: Panel, lines: Sequence[Line], row: int
             if place == 0 and metric in line.bands:
                 _draw_band(figure, line.bands[metric], panel.scale, row)
             label = theme.plotly_text(" ".join(part for part in (line.name, called) if part))
+            entry = theme.plotly_text(line.group or line.name)
+            own = colours[(number + (place if len(lines) == 1 else 0)) % len(colours)]
             figure.add_scatter(
                 x=_epoch_ms(line.rows["at"]),
                 y=_scaled(line.rows[metric], panel.scale),
                 mode="lines",
                 line={
                     "width": 1.4,
-                    "color": colours[(number + (place if len(lines) == 1 else 0)) % len(colours)],
+                    "color": line.colour or own,
                     "dash": "solid" if place == 0 else "dot",
                 },
                 connectgaps=False,
-                name=label if called == "" else theme.plotly_text(line.name),
-                legendgroup=theme.plotly_text(line.name),  # hides the line in all panels
-                showlegend=row == FIRST_PANEL and place == 0 and len(lines) > 1,
+                name=entry,
+                legendgroup=entry,  # hides the line in all panels
+                showlegend=is_first and place == 0 and len(lines) > 1 and entry not in entries,
                 hovertemplate=f"{label}: %{{y:,.1f}} {panel.unit}<br>%{{x|%Y-%m-%d %H:%M:%S}} UTC"
                 "<extra></extra>",
                 row=row,
                 col=1,
             )
+            entries.add(entry)
     if panel.limit is not None:
         limit = panel.limit * panel.scale
         figure.add_hline(
             y=limit, row=row, col=1, line={"dash": "dash", "width": 1, "color": theme.LIMIT_COLOUR}
         )
         title = f"{_title(panel)}, dashed: {panel.limit_name} {limit:,.0f}"
-        figure.layout.annotations[row - FIRST_PANEL].text = title
+        figure.layout.annotations[row - BELOW].text = title
     if panel.is_share:
         figure.update_yaxes(range=[0, 103], dtick=50, row=row)
     figure.update_yaxes(nticks=4, automargin=True, row=row)
@@ -317,18 +379,21 @@ def _mark(figure: go.Figure, events: pl.DataFrame) -> None:
     """Add a marker in its lane for each event, and a line through all panels for the latest."""
     if events.is_empty():
         return
-    figure.add_scatter(
-        x=events["at"].to_list(),
-        y=events["lane"].to_list(),
-        mode="markers",
-        marker={"symbol": "diamond", "size": 11, "color": theme.STYLES["fault"].colour},
-        customdata=events["hover"].to_list(),
-        hovertemplate="%{customdata}<br>%{x|%Y-%m-%d %H:%M:%S} UTC<extra></extra>",
-        name=EVENTS,
-        showlegend=False,
-        row=1,
-        col=1,
-    )
+    if "severity" not in events.columns:
+        events = events.with_columns(severity=pl.lit(None, pl.String))
+    for (severity,), of_it in events.group_by("severity", maintain_order=True):
+        figure.add_scatter(
+            x=of_it["at"].to_list(),
+            y=of_it["lane"].to_list(),
+            mode="markers",
+            marker=MARKERS.get(severity, MARKERS[None]),
+            customdata=of_it["hover"].to_list(),
+            hovertemplate="%{customdata}<br>%{x|%Y-%m-%d %H:%M:%S} UTC<extra></extra>",
+            name=EVENTS,
+            showlegend=False,
+            row=LANES,
+            col=1,
+        )
     for at in events["at"].unique().sort(descending=True).head(EVENTS_MARKED).to_list():
         # of each panel by itself, so that it does not strike through their titles
         look = {"dash": "dot", "width": 1, "color": theme.STYLES["fault"].colour}

@@ -42,7 +42,7 @@ TESTS = pl.DataFrame(
 FINDINGS = pl.DataFrame(
     [PLACE | {"since_at": after(19), "until_at": after(105), "severity": "page", "cost": 4.5,
               "title": "A node is down", "evidence": "no reading", "gpu_uuid": None,
-              "run_key": None, "run_name": None}]
+              "finding_key": "node_down|n1", "run_key": None, "run_name": None}]
 )  # fmt: skip
 
 
@@ -69,11 +69,23 @@ def test_findings_that_are_not_yet_known_are_left_out():
     assert found["what"].to_list() == ["Node down"]
 
 
+def test_beside_the_lanes_begins_of_runs_leave_room_for_what_went_wrong(monkeypatch):
+    monkeypatch.setattr(what_happened, "BRIEF_SHOWN", 2)
+    rows = what_happened.merged(
+        OUTAGES, EVENTS, LINKS.clear(), ALLOCATIONS, TESTS.clear(), FINDINGS.clear()
+    )
+
+    found = what_happened.most_telling(rows)
+
+    assert found["what"].to_list() == ["Node down", "Xid 79"]
+
+
 @pytest.mark.parametrize(
     ("column", "row", "page"),
     [
         ("node", PLACE, name_links.NODE_PAGE),
         ("run_name", {"run_key": "c/7", "run_name": "train"}, name_links.RUN_PAGE),
+        ("gpu_name", {"gpu_uuid": "g", "gpu_name": "GPU 0"}, name_links.GPU_PAGE),
         ("subject", PLACE | {"run_key": "c/7"}, name_links.NODE_PAGE),
         ("subject", {"node": None, "run_key": "c/7"}, name_links.RUN_PAGE),
         ("subject", {"node": None, "run_key": None}, None),

@@ -19,9 +19,9 @@ def test_a_node_shows_its_gpus_on_one_axis_with_events_and_runs_and_its_lost_lin
     app = visit(hit, "nodes_and_one", node=node, of_gpu=gpu)
 
     assert len(app.get("plotly_chart")) == 2
-    assert links(app)["GPU 0"]["gpu"] == links(app)[f"Open GPU 0, {node}"]["gpu"] == [gpu]
-    (gpus,) = (f.value for f in app.dataframe if "activity_percent" in f.value)
-    assert gpus["gpu_index"].to_list() == [0, 1, 2, 3]
+    assert links(app)[f"Open GPU 0, {node}"]["gpu"] == [gpu]
+    (gpus,) = (f.value for f in app.dataframe if "gpu_name" in f.value)
+    assert gpus["gpu_name"].to_list() == ["GPU 0", "GPU 1", "GPU 2", "GPU 3"]
     assert gpus["events"].to_list() == [1, 0, 0, 0]
     assert "No data" not in texts(app)
     (table,) = [t.value for t in app.dataframe if "what" in t.value.columns]
@@ -31,7 +31,18 @@ def test_a_node_shows_its_gpus_on_one_axis_with_events_and_runs_and_its_lost_lin
     assert lost["run_name"].to_list() == [", ".join(runs.sort())]
     drawn = str(next(e.proto.spec for e in app.get("plotly_chart")))
     assert "Link down: InfiniBand and RoCE &lt;b&gt;mlx5_0" in drawn
-    assert "CPU busy" in drawn
+    assert "Where the GPU time went (%)" in drawn
+
+
+def test_the_lanes_of_each_gpu_and_its_host_are_drawn_once_somebody_opens_them(hit, visit):
+    node = hit.read("select node from marts.nodes").item()
+
+    app = visit(hit, "nodes_and_one", node=node)
+    app.session_state["node_details"] = True
+    app.run()
+
+    assert len(app.get("plotly_chart")) == 3
+    assert "CPU busy" in str([e.proto.spec for e in app.get("plotly_chart")])
 
 
 def test_a_gpu_opens_from_a_link_with_the_peers_of_a_run_events_and_what_held_it(hit, visit, gpu):

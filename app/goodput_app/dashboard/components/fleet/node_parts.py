@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
 
 import polars as pl
 import streamlit as st
@@ -11,66 +10,105 @@ from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import places, tables
 from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.components.fleet import host_parts
-from goodput_app.dashboard.data import metrics
+from goodput_app.dashboard.components.fleet.node_axis import Node, flagged
+from goodput_app.dashboard.data import ledger_groups, metrics, node_axis
+from goodput_app.dashboard.figures import bars
 from goodput_app.dashboard.figures import telemetry as figures
 from goodput_app.dashboard.scope import View
 from goodput_app.dashboard.table_columns import headers
+from goodput_app.text import units
 from goodput_queries.scope import Scope
 
 POINTS_MAX = 240
 NODES = headers("node.nodes")
 NODES_HIDDEN = ("gpu_model", "read_gpus", "power_w", "thermal_s", "last_event_at", "useful_ms")
 GPUS = headers("node.gpus")
-GPUS_HIDDEN = ("gpu_model", "run_id", "gpu_uuid")
+GPUS_HIDDEN = ("gpu_model", "run_id", "memory_used_gib", "gpu_uuid")
+SPARK_BINS = 48
+NO_READING = -0.15  # in a sparkline, which knows no holes: below all values
+ACTIVITY = pl.coalesce("sm_active_ratio", "engine_active_ratio", "gpu_busy_ratio")
 
 
-def all_nodes(frame: pl.DataFrame, outages: pl.DataFrame, end: datetime) -> None:
+def all_nodes(frame: pl.DataFrame, outages: pl.DataFrame, view: View) -> None:
     """Draw the table of nodes, of which a row opens the node; those out of service come first.
 
-    frame: marts.nodes; outages: marts.node_outages; end: of the time range
+    frame: marts.nodes; outages: marts.node_outages
     """
     since = pl.col("start_at").map_elements(
-        lambda at: time_zone.moment_of(at, end), return_dtype=pl.String
+        lambda at: time_zone.moment_of(at, view.end), return_dtype=pl.String
     )
     out = outages.filter(pl.col("end_at").is_null()).select(
         "cluster", "node", state=pl.format("{} since {}", "state", since)
     )
     frame = frame.join(out, on=["cluster", "node"], how="left", maintain_order="left")
     frame = frame.sort(pl.col("state").is_null(), maintain_order=True)
+    frame = frame.join(
+        useful_by_hour(node_axis.useful_hours(view.scope)), on=["cluster", "node"], how="left"
+    )
     rows = frame.select("cluster", "node").to_dicts()
-    tables.pick(frame, NODES, "of_node", frame["node"], rows=16, opens=rows, hidden=NODES_HIDDEN)
+    wide = {
+        "state": st.column_config.TextColumn(NODES["state"], width=165),
+        "useful": st.column_config.LineChartColumn(
+            NODES["useful"], y_min=NO_READING, y_max=1, width=130,
+            help="Share of its GPU time in each hour; below zero: not in the ledger",
+        ),
+    }  # fmt: skip
+    tables.pick(
+        frame, NODES, "of_node", frame["node"],
+        rows=16, opens=rows, wide=wide, hidden=NODES_HIDDEN,
+    )  # fmt: skip
     st.caption("Select a row to open the node.")
 
 
-def links_to_gpus(gpus: pl.DataFrame) -> None:
-    """Draw a link to each GPU of a node; gpus: marts.gpus."""
-    with st.container(horizontal=True, gap="small"):
-        for row in gpus.unique("gpu_uuid", keep="last", maintain_order=True).iter_rows(named=True):
-            name = places.gpu_name(row["gpu_index"], row["gpu_uuid"])
-            places.to_gpu(row["gpu_uuid"], name, verb="")
+def useful_by_hour(hours: pl.DataFrame) -> pl.DataFrame:
+    """Return `cluster`, `node` and `useful`: the share of each hour, NO_READING without one.
+
+    hours: `node_axis.useful_hours`
+    """
+    places = hours.select("cluster", "node").unique()
+    grid = places.join(hours.select("hour_ms").unique(), how="cross")
+    return (
+        grid.join(hours, on=["cluster", "node", "hour_ms"], how="left")
+        .sort("hour_ms")
+        .group_by("cluster", "node")
+        .agg(useful=pl.col("useful_ratio").fill_null(NO_READING))
+    )
 
 
-def gpus_of_node(
-    gpus: pl.DataFrame,
-    series: pl.DataFrame,
-    categories: pl.DataFrame,
-    allocations: pl.DataFrame,
-    events: pl.DataFrame,
-) -> None:
-    """Draw the GPUs of a node as rows, each at the end of the time range."""
-    activity = pl.coalesce("sm_active_ratio", "engine_active_ratio", "gpu_busy_ratio")
+def facts(gpus: pl.DataFrame) -> str:
+    """Return how many GPUs of which model a node has, and where it is. gpus: marts.gpus."""
+    models = ", ".join(sorted({model for model in gpus["gpu_model"] if model}))
+    rack = gpus["rack"][0]
+    found = [
+        units.count(gpus["gpu_uuid"].n_unique(), "GPU"),
+        models or "model not known",
+        "rack unknown" if rack is None else f"rack {theme.printable(rack).removeprefix('rack')}",
+        gpus["cluster"][0],
+    ]
+    return " / ".join(found)
+
+
+def ledger_bar(ledger: pl.DataFrame) -> None:
+    """Draw the node's ledger as one bar of groups. ledger: marts.ledger_by_category."""
+    groups = ledger_groups.grouped(ledger, ledger_groups.groups())
+    drawn = [bars.Part(*row) for row in groups.select("label", "gpu_ms", "colour").iter_rows()]
+    st.html(bars.LOOK + bars.stacked(drawn, "Ledger of the node"))
+    st.caption(f"Ledger of {units.gpu_time(int(ledger['gpu_ms'].sum()))} in this time range")
+
+
+def gpus_of_node(node: Node, categories: pl.DataFrame, view: View) -> None:
+    """Draw the GPUs of a node as rows, the flagged ones first; each at the end of the range."""
+    series, allocations = node.series, node.allocations
     at_end = (
         series.sort("at")
         .group_by("gpu_uuid", "gpu_instance")
         .agg(
-            activity_ratio=activity.drop_nulls().last(),
             power_w=pl.col("power_w_last").drop_nulls().last(),
             gpu_temperature_c=pl.col("gpu_temperature_c_last").drop_nulls().last(),
             memory_used_gib=pl.col("memory_used_bytes_last").drop_nulls().last() / 2**30,
         )
         .group_by("gpu_uuid")
         .agg(
-            pl.col("activity_ratio").mean(),
             pl.col("power_w", "gpu_temperature_c").max(),  # instances repeat the device's
             pl.when(pl.col("memory_used_gib").count() > 0).then(pl.col("memory_used_gib").sum()),
         )
@@ -90,12 +128,49 @@ def gpus_of_node(
         pl.col("run_id").unique().sort().str.join(", "),
         pl.coalesce("job_name", "run_id").alias("job_name").unique().sort().str.join(", "),
     )
-    counted = events.group_by("gpu_uuid").agg(events=pl.len())
-    rows = gpus.unique("gpu_uuid", keep="last", maintain_order=True)
-    for more in (at_end, last, named, counted):
+    counted = node.events.group_by("gpu_uuid").agg(events=pl.len())
+    rows = node.gpus.unique("gpu_uuid", keep="last", maintain_order=True)
+    for more in (at_end, last, named, counted, sparklines(series, view)):
         rows = rows.join(more, on="gpu_uuid", how="left", maintain_order="left")
-    rows = rows.with_columns(pl.col("events").fill_null(0), pl.col("memory_used_gib").round(1))
-    places.pick(rows, GPUS, "of_gpu", ("gpu_uuid",), rows=16, hidden=GPUS_HIDDEN)
+    names = [places.gpu_name(*row) for row in rows.select("gpu_index", "gpu_uuid").iter_rows()]
+    rows = rows.with_columns(
+        pl.Series("gpu_name", names, dtype=pl.String),
+        pl.col("events").fill_null(0),
+        pl.col("memory_used_gib").round(1),
+    ).sort(~pl.col("gpu_uuid").is_in(flagged(node)), maintain_order=True)
+    line = st.column_config.LineChartColumn(
+        GPUS["activity"],
+        y_min=NO_READING,
+        y_max=1,
+        width=190,
+        help="Of the time range; below zero: no readings",
+    )
+    places.pick(
+        rows, GPUS, "of_gpu", ("gpu_uuid",), rows=16, wide={"activity": line}, hidden=GPUS_HIDDEN
+    )
+
+
+def sparklines(series: pl.DataFrame, view: View) -> pl.DataFrame:
+    """Return `gpu_uuid` and `activity`: its mean in each of SPARK_BINS bins, else NO_READING."""
+    length_s = (view.end - view.start).total_seconds() / SPARK_BINS
+    place = ((pl.col("at") - view.start).dt.total_seconds() / length_s).floor().cast(pl.Int64)
+    binned = (
+        series.with_columns(place=place.clip(0, SPARK_BINS - 1))
+        .group_by("gpu_uuid", "place")
+        .agg(activity=ACTIVITY.mean())
+    )
+    grid = (
+        series.select("gpu_uuid")
+        .unique()
+        .join(pl.DataFrame({"place": range(SPARK_BINS)}, schema={"place": pl.Int64}), how="cross")
+    )
+    return (
+        grid.join(binned, on=["gpu_uuid", "place"], how="left")
+        .with_columns(pl.col("activity").fill_null(NO_READING))
+        .sort("place")
+        .group_by("gpu_uuid")
+        .agg("activity")
+    )
 
 
 def series(scope: Scope, gpus: pl.DataFrame) -> tuple[pl.DataFrame, metrics.Resolution]:
@@ -106,20 +181,10 @@ def series(scope: Scope, gpus: pl.DataFrame) -> tuple[pl.DataFrame, metrics.Reso
     return metrics.gpu_series(scope, found, read), read
 
 
-def draw(
-    view: View,
-    gpus: pl.DataFrame,
-    found: tuple[pl.DataFrame, metrics.Resolution],
-    categories: pl.DataFrame,
-    events: pl.DataFrame,
-    host: tuple[pl.DataFrame, pl.DataFrame],
-) -> None:
-    """Draw a lane for each GPU with its category, and below their metrics and those of the host.
-
-    host: its series and the events of its links
-    """
-    every, read = found
-    names = _names(gpus, categories, every)
+def draw(view: View, node: Node, categories: pl.DataFrame, host_series: pl.DataFrame) -> None:
+    """Draw a lane for each GPU with its category, and below all its metrics and the host's."""
+    every, read = node.series, node.read
+    names = _names(node.gpus, categories, every)
     lane_of = pl.concat_str(pl.col("gpu_uuid"), pl.col("gpu_instance"), separator="|")
     lanes_by_id = {f"{gpu}|{unit}": name for (gpu, unit), name in names.items()}
     of_categories = categories.with_columns(
@@ -129,8 +194,7 @@ def draw(
     of_gpu = pl.col("gpu_uuid").replace_strict(
         first, default=figures.EVENTS, return_dtype=pl.String
     )
-    host_series, link_events = host
-    marks = pl.concat([parts.marks(events, of_gpu), host_parts.marks(link_events)])
+    marks = pl.concat([parts.marks(node.events, of_gpu), host_parts.marks(node.links)])
     is_unknown = figures.EVENTS in marks["lane"].to_list()
     reasons = parts.reasons(every, read.bin_ms)
     lanes = figures.Lanes(

@@ -1,4 +1,7 @@
-"""One list of what happened to a node: states, errors, links, runs and findings, latest first."""
+"""One list of what happened to a node: states, errors, links, runs and findings, latest first.
+
+Beside the lanes it stands as short rows; the table behind it has all columns.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -8,12 +11,24 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import places
+from goodput_app.dashboard.components import places, scope_bar
 from goodput_app.dashboard.components import telemetry_parts as parts
+from goodput_app.dashboard.components.findings import finding_parts
 from goodput_app.dashboard.components.fleet import host_parts
+from goodput_app.dashboard.components.rows import name_links
 from goodput_app.text import units
 
 ROWS_SHOWN = 14
+BRIEF_SHOWN = 16
+BEGAN = "Run began on "
+LOOK = """<style>
+.st-key-happened_brief [data-testid="stPageLink-NavLink"] { padding: 0; min-height: 0; }
+.st-key-happened_brief [data-testid="stPageLink-NavLink"] :is(span, p),
+  .st-key-happened_brief [data-testid="stMarkdownContainer"] p
+  { white-space: normal; font-size: 0.87rem; line-height: 1.3; }
+.st-key-happened_brief [data-testid="stCaptionContainer"] { margin-bottom: 0.4rem; }
+.st-key-happened_brief [data-testid="stCaptionContainer"] p { margin: 0; }
+</style>"""
 COLUMNS = {
     "start_at": "Time",
     "what": "What happened",
@@ -35,7 +50,7 @@ WIDTHS_PX = {
 SCHEMA: dict[str, Any] = {
     "start_at": pl.Datetime("us"), "what": pl.String, "run_name": pl.String, "source": pl.String,
     "length_s": pl.Float64, "cost": pl.Float64, "reason": pl.String, "cluster": pl.String,
-    "node": pl.String, "gpu_uuid": pl.String, "run_key": pl.String,
+    "node": pl.String, "gpu_uuid": pl.String, "run_key": pl.String, "finding_key": pl.String,
 }  # fmt: skip
 LENGTH = (pl.col("end_at") - pl.col("start_at")).dt.total_milliseconds() / 1000
 
@@ -74,7 +89,7 @@ def merged(
             gpus=pl.col("gpu_uuid").n_unique(),
         ).select(
             "start_at", "cluster", "node", "run_key", "run_name", length_s=LENGTH,
-            what=pl.format("Run began on {} of its GPUs", "gpus"), source=pl.lit("allocation"),
+            what=pl.format(f"{BEGAN}{{}} of its GPUs", "gpus"), source=pl.lit("allocation"),
         ),
         tests.group_by("cluster", "node", "event_at", "test", "result").agg(
             source=pl.col("source").first(),
@@ -91,6 +106,7 @@ def merged(
         found.append(
             findings.rename({"since_at": "start_at", "until_at": "end_at"}).select(
                 "start_at", "cluster", "node", "gpu_uuid", "run_key", "run_name", "cost",
+                "finding_key",
                 length_s=LENGTH, reason="evidence", source=pl.lit("finding"),
                 what=pl.format("{}: {}", pl.col("severity").str.to_titlecase(), "title"),
             )
@@ -100,11 +116,65 @@ def merged(
     return pl.concat([empty, *rows], how="diagonal").sort("start_at", "what", descending=True)
 
 
-def draw(rows: pl.DataFrame) -> None:
-    """Draw the list, in which a picked row has links. rows: `merged`."""
+def brief(rows: pl.DataFrame) -> None:
+    """Draw the latest rows one below the other, each with the way to what it names.
+
+    rows: `merged`
+    """
     if rows.is_empty():
         st.caption("Nothing was recorded of this node in this time range.")
         return
+    st.html(LOOK)
+    with st.container(key="happened_brief", gap=None):
+        _entries(most_telling(rows))
+    if rows.height > BRIEF_SHOWN:
+        st.caption(f"{BRIEF_SHOWN} of {rows.height:,}; the list below has all.")
+
+
+def most_telling(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return at most BRIEF_SHOWN rows, the latest first: begins of runs where there is room."""
+    is_run = pl.col("what").str.starts_with(BEGAN)
+    kept = rows.sort(is_run, maintain_order=True).head(BRIEF_SHOWN)
+    return kept.sort("start_at", "what", descending=True)
+
+
+def _entries(rows: pl.DataFrame) -> None:
+    day = None
+    for row in rows.iter_rows(named=True):
+        at = time_zone.local(row["start_at"])
+        if at.date() != day:
+            day = at.date()
+            st.caption(f"{day:%Y-%m-%d} {time_zone.suffix(at)}")
+        what, run = row["what"], row["run_name"]
+        if run and what.startswith(BEGAN):
+            what, run = f"{run} began on {what.removeprefix(BEGAN)}", None
+        facts = [
+            run,
+            row["source"],
+            units.duration(row["length_s"]) if row["length_s"] else None,
+            units.cost(row["cost"]) if row["cost"] else None,
+        ]
+        _entry(f"**{at:%H:%M:%S}** {theme.markdown_text(what)}", row)
+        st.caption(theme.markdown_text(" · ".join(fact for fact in facts if fact)))
+
+
+def _entry(label: str, row: Mapping[str, Any]) -> None:
+    """Draw what happened, as a link to the finding, GPU or run that it names."""
+    if row["finding_key"]:
+        params = scope_bar.carried(node=None, finding=row["finding_key"])
+        st.page_link(finding_parts.PAGE, label=label, query_params=params)
+    elif row["gpu_uuid"]:
+        page, params = name_links.gpu(row["gpu_uuid"])
+        st.page_link(page, label=label, query_params=params)
+    elif row["run_key"]:
+        page, params = name_links.run(row["run_key"])
+        st.page_link(page, label=label, query_params=params)
+    else:
+        st.markdown(label)
+
+
+def draw(rows: pl.DataFrame) -> None:
+    """Draw the whole list, in which a picked row has links. rows: `merged`."""
     of = ("start_at", "what", "run_key", "gpu_uuid")
     shown = {name: header for name, header in COLUMNS.items() if rows[name].count()}
     places.pick(rows, shown, "happened", of, rows=ROWS_SHOWN, widths=WIDTHS_PX)

@@ -11,13 +11,15 @@ from goodput_app.dashboard.components import scope_bar
 
 NODE_PAGE = "pages/nodes_and_one.py"
 RUN_PAGE = "pages/one_run.py"
+GPU_PAGE = "pages/one_gpu.py"
 GOING = "going_to"  # of the session: the page that a click asked for, and its parameters
-OF_NODE, OF_RUN = ("node",), ("run_key",)
+OF_NODE, OF_RUN, OF_GPU = ("node",), ("run_key",), ("gpu_uuid",)
 # columns with names, and the columns that say what they are of, the first that has a value
 NAMES = {
     "node": OF_NODE,
     "run_name": OF_RUN,
     "job_name": OF_RUN,
+    "gpu_name": OF_GPU,
     "subject": (*OF_NODE, *OF_RUN),
 }
 HINT = "a click on a name opens its page"
@@ -36,11 +38,18 @@ def run(run_key: str) -> Target:
     return RUN_PAGE, scope_bar.carried(run=run_key, node=None, team=None)
 
 
+def gpu(uuid: str) -> Target:
+    """Return the page of a GPU with the time range of this page."""
+    return GPU_PAGE, {**scope_bar.carried(node=None, run=None, team=None), "gpu": uuid}
+
+
 def target(column: str, row: Mapping[str, Any]) -> Target | None:
     """Return the page that a name of a row opens; None where the row does not say whose it is."""
     for of in NAMES[column]:
         if value := row.get(of):
-            return node(value, row.get("cluster")) if of == "node" else run(value)
+            if of == "node":
+                return node(value, row.get("cluster"))
+            return gpu(value) if of == "gpu_uuid" else run(value)
     return None
 
 

@@ -9,7 +9,7 @@ import streamlit as st
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, scope_bar
 from goodput_app.dashboard.components import telemetry_parts as parts
-from goodput_app.dashboard.data import marts, metrics, run_axis
+from goodput_app.dashboard.data import marts, metrics, run_axis, spread
 from goodput_app.dashboard.figures import runs as figures_runs
 from goodput_app.dashboard.figures import telemetry as figures
 from goodput_app.dashboard.scope import View
@@ -32,7 +32,11 @@ def draw(view: View) -> None:
     read = metrics.resolution_of(of_run, gpus)
     telemetry = run_axis.telemetry(of_run, read)
     of_steps = steps_in_order(steps)
-    lines = [figures.Line("mean of its GPUs", _with_holes(telemetry), _bands(telemetry))]
+    lines = [
+        figures.Line(
+            "mean of its GPUs", _with_holes(telemetry), spread.bands(telemetry, metrics.METRICS)
+        )
+    ]
     if not of_steps.is_empty():
         lines.append(figures.Line("steps", of_steps))
     shown = [panel for panel in (STEPS, *figures.panels({})) if figures.is_measured(panel, lines)]
@@ -116,18 +120,6 @@ def _lanes(timeline: pl.DataFrame, waits: pl.DataFrame, events: pl.DataFrame) ->
 
 def _with_holes(telemetry: pl.DataFrame) -> pl.DataFrame:
     return metrics.with_holes(telemetry, metrics.METRICS)
-
-
-def _bands(telemetry: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """Return the spread over the GPUs, metric by metric; none where there is one GPU."""
-    if telemetry.is_empty() or telemetry["gpus"].max() == 1:
-        return {}
-    found = {}
-    for name in metrics.METRICS:
-        band = telemetry.select("at", low=f"{name}_low", high=f"{name}_high").drop_nulls()
-        if not band.is_empty():
-            found[name] = band
-    return found
 
 
 def ranks(view: View) -> None:
