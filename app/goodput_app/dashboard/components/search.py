@@ -8,7 +8,7 @@ import streamlit as st
 
 from goodput_app.access import rows
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import places, scope_bar
+from goodput_app.dashboard.components import scope_bar
 from goodput_app.dashboard.components.rows import name_links
 from goodput_app.dashboard.data import search
 from goodput_queries.scope import EVERYTHING, Scope
@@ -76,7 +76,7 @@ def target(row: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
     if kind == "node":
         return name_links.NODE_PAGE, scope_bar.carried(**{**everywhere, "node": value})
     if kind == "gpu":
-        return places.GPU_PAGE, {
+        return name_links.GPU_PAGE, {
             **scope_bar.carried(**{**everywhere, "cluster": None}),
             "gpu": value,
         }

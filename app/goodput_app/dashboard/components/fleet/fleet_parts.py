@@ -297,7 +297,7 @@ def _open(clicked: str | None, states: pl.DataFrame) -> None:
     chosen = {name: st.query_params.get(name) for name in CHOSEN}
     here: dict[str, Any] = {**scope_bar.carried(team=None), **chosen}
     if kind == "gpu":
-        _switch(places.GPU_PAGE, {**here, "gpu": key, "node": None, "run": None})
+        _switch(name_links.GPU_PAGE, {**here, "gpu": key, "node": None, "run": None})
     if kind == "run":
         _switch(name_links.RUN_PAGE, {**here, "run": key, "node": None})
     if kind == "node":

@@ -21,7 +21,8 @@ from goodput_queries.scope import Scope
 
 POINTS_MAX = 240
 NODES = headers("node.nodes")
-NODES_HIDDEN = ("gpu_model", "read_gpus", "power_w", "thermal_s", "last_event_at", "useful_ms")
+NODES_HIDDEN = ("gpu_model", "read_gpus", "power_w", "gpu_temperature_c", "thermal_s",
+                "last_event_at", "held_ms", "useful_ms")  # fmt: skip
 GPUS = headers("node.gpus")
 GPUS_HIDDEN = ("gpu_model", "run_id", "memory_used_gib", "gpu_uuid")
 SPARK_BINS = 48
