@@ -19,6 +19,7 @@ RAW_MS_MAX = 8 * 3_600_000  # of longer windows too: samples of all GPUs in it a
 ROLLED_UP_MS = 600_000
 HOLE_INTERVALS = 2.5  # as in the ledger (threshold sample_reach)
 GAP_MIN_S = 60
+SHARES_MAX = 96  # bars that can be told apart
 PEERS_MAX = 64
 RATES = (
     "gpu_busy_ratio",
@@ -104,6 +105,12 @@ def resolution_of(
     if can_ask_lake and rows.sees_all(scope):
         return replace(read, is_of_lake=True)
     return resolution(to_ms - from_ms, None, points)
+
+
+def bin_of_shares(scope: Scope) -> int:
+    """Return the length in ms of the bins of a stack of shares over the scope's window."""
+    from_ms, to_ms = bounds(scope)
+    return next((b for b in BINS_MS if to_ms - from_ms <= b * SHARES_MAX), BINS_MS[-1])
 
 
 def bounds(scope: Scope) -> tuple[int, int]:

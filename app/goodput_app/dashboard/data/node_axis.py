@@ -8,14 +8,12 @@ import polars as pl
 from goodput_app.dashboard.data import marts, metrics, spread
 from goodput_queries.scope import Scope
 
-BINS_MAX = 72  # bars that can be told apart
 PEERS_MAX = 64
 
 
 def ledger_bins(scope: Scope) -> tuple[pl.DataFrame, int]:
     """Return `bucket_at`, `category` and `gpu_ms` of the scope's GPUs, and a bin's length in ms."""
-    from_ms, to_ms = metrics.bounds(scope)
-    bin_ms = metrics.resolution(to_ms - from_ms, None, BINS_MAX).bin_ms
+    bin_ms = metrics.bin_of_shares(scope)
     found = marts.read(
         """select from_ms(start_ms) as bucket_at, category, sum(gpu_ms)::bigint as gpu_ms
         from marts.category_bins group by all order by bucket_at, category""",

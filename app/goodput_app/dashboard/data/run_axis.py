@@ -5,6 +5,7 @@ from dataclasses import replace
 import polars as pl
 
 from goodput_app.access import rows
+from goodput_app.dashboard import theme
 from goodput_app.dashboard.data import marts, metrics, spread
 from goodput_queries.scope import Scope
 
@@ -38,6 +39,23 @@ def timeline(scope: Scope) -> pl.DataFrame:
         scope,
         scope.run,
     )
+
+
+def ledger_bins(scope: Scope) -> tuple[pl.DataFrame, int]:
+    """Return the run's ledger in bins, in the order of stacks, and the length of a bin in ms.
+
+    Columns: bucket_at, category, label, colour, gpu_ms
+    """
+    bin_ms = metrics.bin_of_shares(scope)
+    found = marts.read(
+        """select bucket_at, category, label, colour, gpu_ms
+        from marts.ledger_over_time
+        inner join reference.gpu_second_categories using (category)
+        where gpu_ms > 0""",
+        replace(_of_the_run(scope), bucket_ms=bin_ms),
+    )
+    rank = pl.col("category").map_elements(theme.rank, return_dtype=pl.Int64)
+    return found.sort("bucket_at", rank), bin_ms
 
 
 def allocated(scope: Scope) -> pl.DataFrame:

@@ -34,6 +34,32 @@ def run_speed(scope: Scope) -> pl.DataFrame:
     )
 
 
+def run_before(scope: Scope) -> str | None:
+    """Return the key of the latest run of the same workload and size before the scope's run."""
+    found = read(
+        """with lives as (
+            select run_key, any_value(cluster) as cluster, any_value(team) as team,
+                min(start_ms) as start_ms, max(gpus) as gpus
+            from intermediate.int_attempts
+            group by run_key
+        ),
+        named as (from lives inner join marts.run_workloads using (run_key))
+        select before.run_key
+        from named as mine
+        inner join named as before
+            on before.cluster = mine.cluster
+            and before.team is not distinct from mine.team
+            and before.workload = mine.workload
+            and before.gpus = mine.gpus
+            and before.start_ms < mine.start_ms
+        where mine.run_key = $1
+        order by before.start_ms desc, before.run_key limit 1""",
+        Scope(teams=scope.teams),
+        scope.run,
+    )
+    return None if found.is_empty() else str(found.item())
+
+
 def step_changes(scope: Scope) -> pl.DataFrame:
     """Return the changes of step time of the scope's run, the largest loss first."""
     return read(

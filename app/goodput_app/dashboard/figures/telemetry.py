@@ -4,7 +4,7 @@ Pure functions from frames to a Plotly figure. Frames have base units, the axes 
 from the data are escaped.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -189,7 +189,7 @@ def on_one_axis(
         subplot_titles=titles,
     )
     figure.update_annotations(x=0, xanchor="left", font={"size": 12})
-    _draw_lanes(figure, lanes)
+    _draw_lanes(figure, lanes, () if shares is None else shares.rows["label"].unique())
     if shares is not None:
         _draw_shares(figure, shares)
     first = 1 + len(above)
@@ -230,7 +230,7 @@ def _draw_shares(figure: go.Figure, shares: Shares) -> None:
     figure.update_yaxes(range=[0, 100], dtick=50, automargin=True, row=BELOW)
 
 
-def _draw_lanes(figure: go.Figure, lanes: Lanes) -> None:
+def _draw_lanes(figure: go.Figure, lanes: Lanes, in_shares: Collection[str]) -> None:
     if (holders := lanes.holders) is not None:
         _draw_holders(figure, holders)
     if (categories := lanes.categories) is not None:
@@ -239,7 +239,7 @@ def _draw_lanes(figure: go.Figure, lanes: Lanes) -> None:
             name = theme.plotly_text(label)
             look = {**marker(of_it["colour"][0]), "line": {"width": 0}}
             hovers = of_it["hover"].to_list() if "hover" in of_it.columns else [name] * len(of_it)
-            _bars(figure, of_it, look, name, hovers, is_in_legend=True)
+            _bars(figure, of_it, look, name, hovers, is_in_legend=label not in in_shares)
     look = {"color": theme.STYLES["throttled"].colour}
     if (reasons := lanes.reasons) is not None and not reasons.is_empty():
         _bars(figure, reasons, look, "Clocks reduced", reasons["lane"].to_list())

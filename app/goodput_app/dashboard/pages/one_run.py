@@ -8,6 +8,7 @@ from goodput_app.dashboard.components.runs import (
     failure_parts,
     pipeline_parts,
     run_axis,
+    run_before,
     run_parts,
     speed_parts,
 )
@@ -44,7 +45,11 @@ with panel("", "marts.runs"):
     run = runs.row(0, named=True)
     run_parts.heading(run)
     flag_parts.title(run_key=scope.run)
-    run_parts.of_finding(findings.run_verdicts(scope), run)
+    verdict, before = st.columns([2.4, 1], gap="small")
+    with verdict:
+        run_parts.of_finding(findings.run_verdicts(scope), run)
+    with before:
+        run_before.draw(scope)
     tiles.of_run(run)
     run_parts.wall_clock(run, marts.run_wall_clock(scope))
 attempts = marts.attempts(scope)

@@ -83,12 +83,13 @@ def test_runs_of_one_name_size_and_model_are_one_workload(cluster):
 def test_names_that_only_number_runs_are_one_workload(cluster):
     """Sizes do not follow each other, and a name of several runs is a name."""
     names = ("train-001", "train-002", "train-004", "bs-16", "bs-32", "bs-64", "llama-2", "llama-3")
-    for place, name in enumerate((*names, "llama-3", "a.9", "a.8", "a.7")):
+    days = ("night-d1", "night-d2", "night-d3")
+    for place, name in enumerate((*names, "llama-3", "a.9", "a.8", "a.7", *days)):
         trained(cluster, str(place), samples=8.0, start=10 * place, job=name)
     yield
     assert cluster.read("select workload, runs from marts.baselines order by all").rows() == [
         ("a.7", 1), ("a.8", 1), ("a.9", 1), ("bs-16", 1), ("bs-32", 1), ("bs-64", 1),
-        ("llama-2", 1), ("llama-3", 2), ("train-#", 3),
+        ("llama-2", 1), ("llama-3", 2), ("night-d#", 3), ("train-#", 3),
     ]  # fmt: skip
 
 

@@ -14,8 +14,10 @@ from goodput_app.dashboard.figures import runs as figures_runs
 from goodput_app.dashboard.figures import telemetry as figures
 from goodput_app.dashboard.scope import View
 from goodput_app.text import units
+from goodput_queries.scope import Scope
 
 QUEUE = "Queue"
+FIRST = ("Step time", *figures.ACTIVITY, "Power")  # of panels; the others are folded
 STEPS = figures.Panel("Step time", {"step_s": "", "median_step_s": "median of the attempt"}, "s")
 
 
@@ -41,17 +43,37 @@ def draw(view: View) -> None:
         lines.append(figures.Line("steps", of_steps))
     shown = [panel for panel in (STEPS, *figures.panels({})) if figures.is_measured(panel, lines)]
     shown = parts.without_lesser_activity(shown)
+    details = [panel for panel in shown if panel.title not in FIRST]
+    shown = [panel for panel in shown if panel.title in FIRST]
     times = ("start_at", "end_at")
     window = extent(
         view.window,
         pl.concat([f.select(times) for f in (timeline, waits, held)], how="vertical_relaxed"),
     )
-    figure = figures.on_one_axis(_lanes(timeline, waits, events), shown, lines, window)
+    shares = _shares(of_run)
+    figure = figures.on_one_axis(_lanes(timeline, waits, events), shown, lines, window, shares)
     rows = timeline.sort("start_at").drop("colour")
     charts.over_time(
         figure, rows, "run-axis", "What the run did when, and the telemetry of its GPUs"
     )
     st.caption(_said(timeline, telemetry, gpus, read))
+    if not details:
+        return
+    folded = st.expander(
+        "More metrics of its GPUs", key="run_details", on_change="rerun",
+        icon=":material/monitoring:",
+    )  # fmt: skip
+    if folded.open:
+        with folded:
+            more = figures.on_one_axis(figures.Lanes([]), details, lines[:1], window)
+            rows = telemetry.select("at", *(m for panel in details for m in panel.metrics))
+            charts.over_time(more, rows, "run-metrics", "More metrics of the run's GPUs")
+
+
+def _shares(scope: Scope) -> figures.Shares | None:
+    """Return where the run's GPU time went in each bin of the scope's window."""
+    found, bin_ms = run_axis.ledger_bins(scope)
+    return figures.Shares(found, bin_ms) if found.height else None
 
 
 def steps_in_order(steps: pl.DataFrame) -> pl.DataFrame:

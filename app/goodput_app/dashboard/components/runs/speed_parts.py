@@ -5,13 +5,14 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
+from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import tables, tiles
 from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
 
 CHANGES = headers("speed.changes")
 MEMORY = headers("speed.memory")
-
+COLUMNS_LEAST = 4  # fewer tiles are no wider
 TOKENS = headers("speed.tokens")
 
 
@@ -31,40 +32,52 @@ def of_accounts(frame: pl.DataFrame) -> None:
 
 
 def of_run(speed: dict[str, Any]) -> None:
-    """Draw the tiles of a run's speed. speed: the row of `speed.run_speed`."""
-    with st.container(key="speed-tiles"):
-        columns = st.columns(5)
-    with columns[0]:
-        best = speed["best_reason"]
-        if speed["best_ratio"] is not None:
-            best = (
-                f"{units.percent(speed['best_ratio'])} of its best speed "
-                f"({_step(speed['best_step_s'])})"
-            )
-        tiles.tile("Step time", _step(speed["median_step_s"]), best)
-    with columns[1]:
-        _throughput(speed)
-    with columns[2]:
-        tiles.tile("MFU", units.percent(speed["mfu_ratio"]), _of_mfu(speed))
-    with columns[3]:
-        _per_cost(speed)
-    with columns[4]:
-        text = speed["bound_sentence"] or "nothing is measured"
-        tiles.tile("Bound by", speed["bound_by"] or units.NOT_KNOWN, text)
+    """Draw the tiles of a run's speed, and name what is not known. speed: `speed.run_speed`."""
+    found = [_step_time(speed), _throughput(speed), _mfu(speed), _per_cost(speed), _bound(speed)]
+    known = [tile for tile in found if tile[1] != units.NOT_KNOWN]
+    if known:
+        with st.container(key="speed-tiles"):
+            columns = st.columns(max(len(known), COLUMNS_LEAST))
+        for column, (label, value, second) in zip(columns, known, strict=False):
+            with column:
+                tiles.tile(label, value, second)
+    missing = [f"{label} ({why})" for label, value, why in found if value == units.NOT_KNOWN]
+    if missing:
+        st.caption(theme.markdown_text(f"Not known: {'; '.join(missing)}."))
 
 
-def _throughput(speed: dict[str, Any]) -> None:
-    peers = speed["peer_reason"]
+Tile = tuple[str, str, str]  # a measure, its value, what it is of or why it is not known
+
+
+def _step_time(speed: dict[str, Any]) -> Tile:
+    best = speed["best_reason"] or ""
+    if speed["best_ratio"] is not None:
+        of_best = _step(speed["best_step_s"])
+        best = f"{units.percent(speed['best_ratio'])} of its best speed ({of_best})"
+    return "Step time", _step(speed["median_step_s"]), best
+
+
+def _bound(speed: dict[str, Any]) -> Tile:
+    text = speed["bound_sentence"] or "nothing is measured"
+    value = speed["bound_by"]
+    return "Bound by", units.NOT_KNOWN if value in (None, "unknown") else value, text
+
+
+def _throughput(speed: dict[str, Any]) -> Tile:
+    peers = speed["peer_reason"] or ""
     if speed["peer_ratio"] is not None:
         others = units.count(speed["peers"], "other run")
         peers = f"{units.percent(speed['peer_ratio'])} of the median of {others}"
     if speed["tokens_per_s"] is not None:
-        second = f"{amount(speed['tokens_per_gpu_s'])} per GPU; {peers or ''}"
-        tiles.tile("Tokens/s", amount(speed["tokens_per_s"]), second)
-    elif speed["samples_per_s"] is not None:
-        tiles.tile("Samples/s", amount(speed["samples_per_s"]), peers or "")
-    else:
-        tiles.tile("Tokens/s", units.NOT_KNOWN, speed["work_reason"] or "")
+        second = f"{amount(speed['tokens_per_gpu_s'])} per GPU; {peers}"
+        return "Tokens/s", amount(speed["tokens_per_s"]), second
+    if speed["samples_per_s"] is not None:
+        return "Samples/s", amount(speed["samples_per_s"]), peers
+    return "Tokens/s", units.NOT_KNOWN, speed["work_reason"] or ""
+
+
+def _mfu(speed: dict[str, Any]) -> Tile:
+    return "MFU", units.percent(speed["mfu_ratio"]), _of_mfu(speed)
 
 
 def _of_mfu(speed: dict[str, Any]) -> str:
@@ -77,16 +90,15 @@ def _of_mfu(speed: dict[str, Any]) -> str:
     return f"of the {peak}, by {speed['mfu_method']}"
 
 
-def _per_cost(speed: dict[str, Any]) -> None:
+def _per_cost(speed: dict[str, Any]) -> Tile:
     per_kj = f"{speed['energy_reason']}"
     if speed["tokens_per_j"] is not None:
         per_kj = f"{amount(speed['tokens_per_j'] * 1000)} per kJ"
     if speed["tokens_per_cost"] is not None:
         value = f"{amount(speed['tokens_per_cost'])} per {units.currency()}"
-        tiles.tile("Tokens per cost", value, per_kj)
-    else:
-        reasons = dict.fromkeys(filter(None, (speed["cost_reason"], per_kj)))
-        tiles.tile("Tokens per cost", units.NOT_KNOWN, "; ".join(reasons))
+        return "Tokens per cost", value, per_kj
+    reasons = dict.fromkeys(filter(None, (speed["cost_reason"], per_kj)))
+    return "Tokens per cost", units.NOT_KNOWN, "; ".join(reasons)
 
 
 def amount(number: float | None) -> str:

@@ -1,6 +1,6 @@
--- Names of the workloads of runs: the job name, else the run id. Names that only number runs (train-001, train-002) are one workload,
--- `train-#`: three or more of one account that end in rising numbers, half of which or more are there, each of one run. Numbers
--- that say what a run is (bs-16, bs-32, bs-64) do not follow each other.
+-- Names of the workloads of runs: the job name, else the run id. Names that only number runs (train-001, train-002; night-d1,
+-- night-d2) are one workload, `train-#`: three or more of one account that end in rising numbers, half of which or more are
+-- there, each of one run. Numbers that say what a run is (bs-16, bs-32, bs-64) do not follow each other.
 -- grain: run_key
 -- access: team
 -- evaluated: first
@@ -20,10 +20,10 @@ with runs as (
 numbered as (
     select
         *,
-        regexp_extract(name, '^(.*[-_.])\d{1,9}$', 1) as stem,
-        regexp_extract(name, '[-_.](\d{1,9})$', 1)::bigint as number
+        regexp_extract(name, '^(.*[-_.][a-zA-Z]?)\d{1,9}$', 1) as stem,
+        regexp_extract(name, '[-_.][a-zA-Z]?(\d{1,9})$', 1)::bigint as number
     from runs
-    where regexp_matches(name, '[-_.]\d{1,9}$')
+    where regexp_matches(name, '[-_.][a-zA-Z]?\d{1,9}$')
 ),
 
 ordered as (
