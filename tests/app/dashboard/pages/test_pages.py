@@ -96,7 +96,7 @@ def test_a_run_is_judged_in_a_sentence_with_evidence_and_says_how_fast_it_is(dra
         "Step time": "120.0 ms", "Tokens/s": "466.3 k", "MFU": "28.6 %",
     }  # fmt: skip
     assert "Bound by" not in shown
-    assert any(text.value.startswith("Not known: Bound by") for text in app.caption)
+    assert any("; Bound by " in text.value for text in app.caption)
     assert any("of its best speed" in text.value for text in app.caption)
 
 
