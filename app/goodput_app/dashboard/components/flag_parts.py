@@ -11,7 +11,6 @@ from goodput_app.dashboard import flags, severities, theme
 from goodput_app.dashboard.components import redraw, scope_bar
 from goodput_app.dashboard.scope import View
 from goodput_app.dashboard.severities import LOOKS
-from goodput_app.text import units
 
 PAGE = "pages/open_findings.py"
 URL_PATH = "findings"
@@ -46,21 +45,6 @@ def title(**subject: str | None) -> None:
             st.page_link(PAGE, label=label, query_params=_params(row["finding_key"]))
         if rows.height > IN_TITLE:
             st.caption(f"and {rows.height - IN_TITLE:,} more")
-
-
-def summary() -> None:
-    """Draw how many nodes and GPUs have an open finding that is a page or a ticket."""
-    found = _of_page()
-    if found is None:
-        return
-    worse = found.filter(pl.col("node").is_not_null() & (pl.col("severity") != "note"))
-    if worse.height:
-        nodes = units.count(worse.select("cluster", "node").n_unique(), "node")
-        st.page_link(
-            PAGE,
-            label=f"{LOOKS['ticket'].icon} {nodes} with an open finding",
-            query_params=_params(None) | {"state": "open"},
-        )
 
 
 def marked(

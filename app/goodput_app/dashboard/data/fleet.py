@@ -48,7 +48,7 @@ _AMONG: dict[Level, str] = {
 _RACK = "left join staging.stg_node_racks as racks using (cluster, node)"
 
 
-def _of_place(scope: Scope, bucket_ms: int | None = None) -> Scope:
+def of_place(scope: Scope, bucket_ms: int | None = None) -> Scope:
     """Return the scope without owners: what a GPU does is shown whoever has it."""
     return replace(scope, team=None, user=None, run=None, partition=None, bucket_ms=bucket_ms)
 
@@ -62,7 +62,7 @@ def gpu_states(scope: Scope) -> pl.DataFrame:
     return marts.read(
         f"select *, {keys} from marts.gpu_states "
         "order by cluster, rack nulls last, node, gpu_index nulls last, gpu_uuid",
-        _of_place(scope),
+        of_place(scope),
     )
 
 
@@ -71,7 +71,7 @@ def racks(scope: Scope) -> pl.DataFrame:
     return marts.read(
         f"select *, {_KEYS['rack']} as rack_key from marts.racks "
         "order by wasted_cost desc nulls last, wasted_ms desc, cluster, rack nulls last",
-        _of_place(scope),
+        of_place(scope),
     )
 
 
@@ -80,7 +80,7 @@ def unallocated(scope: Scope) -> pl.DataFrame:
     return marts.read(
         "select * from marts.unallocated_gpus order by cluster, is_schedulable desc, "
         "largest_block desc nulls last, units desc, partition, gpu_model, mig_profile, why",
-        _of_place(scope),
+        of_place(scope),
     )
 
 
@@ -98,7 +98,7 @@ def busy_unallocated(scope: Scope) -> pl.DataFrame:
             and in_place(busy.cluster, busy.node, busy.gpu_uuid, busy.gpu_model)
         group by busy.gpu_uuid
         order by busy_s desc, busy.gpu_uuid limit {BUSY_SHOWN}""",
-        _of_place(scope),
+        of_place(scope),
         from_ms,
         to_ms,
     )
@@ -126,7 +126,7 @@ def categories(
         qualify row_number() over (
             partition by bins.key, bins.start_ms order by bins.gpu_ms desc, category) = 1
         order by bins.key, bins.start_ms""",
-        _of_place(scope, read.bin_ms),
+        of_place(scope, read.bin_ms),
         tuple(rows),
     )
 
@@ -139,7 +139,7 @@ def wasted(scope: Scope, level: Level) -> pl.DataFrame:
         inner join reference.gpu_second_categories using (category)
         where kind_of(category, kind) = 'badput'
         group by all""",
-        _of_place(scope, 86_400_000),
+        of_place(scope, 86_400_000),
     )
 
 
@@ -178,7 +178,7 @@ def metric(
         group by all
         having key in (select unnest($1::varchar[]))
         order by 1, 2""",
-        _of_place(scope),
+        of_place(scope),
         tuple(rows),
     )
 
@@ -207,7 +207,7 @@ def _errors(
         where key in (select unnest($1::varchar[]))
         group by key, bin_ms
         order by 1, 2""",
-        _of_place(scope),
+        of_place(scope),
         tuple(rows),
     )
 
@@ -235,7 +235,7 @@ def deviations(scope: Scope, level: Level, name: str | None) -> pl.DataFrame:
         inner join gangs using (job_run_key, start_ms)
         {_RACK}
         group by 1""",
-        _of_place(scope),
+        of_place(scope),
     )
 
 
@@ -262,6 +262,6 @@ def allocations(scope: Scope, nodes: Sequence[str] | None) -> pl.DataFrame:
         group by run_key, job_run_key
         order by min(min(start_at)) over (partition by run_key), run_key, min(start_at)
         limit {BARS_MAX}""",
-        _of_place(scope),
+        of_place(scope),
         None if nodes is None else tuple(nodes),
     )

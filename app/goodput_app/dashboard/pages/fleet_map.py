@@ -2,33 +2,45 @@
 
 import streamlit as st
 
-from goodput_app.dashboard.components import flag_parts, scope_bar
-from goodput_app.dashboard.components.fleet import fleet_parts
+from goodput_app.dashboard import flags, theme
+from goodput_app.dashboard.components import scope_bar
+from goodput_app.dashboard.components.fleet import fleet_now, fleet_parts
 from goodput_app.dashboard.components.states import panel, require_all_teams
-from goodput_app.dashboard.data import fleet
+from goodput_app.dashboard.data import findings, fleet, marts
+from goodput_app.text import headline
 
 view = scope_bar.required_view()
 st.title("Fleet", anchor=False)
-st.caption("Which GPUs, now and over time?")
 require_all_teams(view.scope)
-flag_parts.summary()
-if view.scope.team or view.scope.run:
-    st.caption("All GPUs are shown: the team and run filters do not apply here.")
+found = findings.latest_known(flags.scope_of(view.scope))
+of_place = fleet.of_place(view.scope, view.scope.bucket_ms)
+ledger = marts.ledger_by_category(of_place)
 with panel("", "marts.gpu_states"):
     states = fleet.gpu_states(view.scope)
+    said = fleet_now.sentence(states, marts.queue_waits(of_place, "team"))
+    st.markdown(f"**{theme.markdown_text(said, 300)}**")
+    if view.scope.team or view.scope.run:
+        st.caption("All GPUs are shown: the team and run filters do not apply here.")
+    summary = marts.goodput_summary(of_place).row(0, named=True)
+    ladder = marts.evidence_ladder(of_place).row(0, named=True)
+    first = headline.headline(summary, ladder, of_place)
+    fleet_now.numbers(summary, first, findings.losing_now(of_place), states)
     show, sort, shown = fleet_parts.choose(states)
     if shown.is_empty():
         st.info("No GPU of this rack in this time range.", icon=":material/hourglass_empty:")
         st.button("All racks", on_click=scope_bar.go, args=({"rack": None},))
         st.stop()
 with panel("GPUs by rack", "marts.gpu_states", help="At the end of the time range."):
-    fleet_parts.grid(shown, show)
+    coloured = fleet_parts.grouped(shown, ledger) if show is None else shown
+    fleet_parts.grid(coloured, show, fleet_now.marks(found))
+with panel("What is wrong", "marts.findings", help="Open now, the worst first."):
+    fleet_now.wrong(found)
 with panel(
     "Over time",
     "marts.node_category_bins",
     help="The same colours over the time range, and which runs had GPUs.",
 ):
-    fleet_parts.over_time(view, shown, show, sort)
+    fleet_parts.over_time(view, shown, show, sort, ledger)
 with panel("Racks", "marts.racks", help="Sums of the nodes of a rack in the time range."):
     fleet_parts.racks_table(fleet.racks(view.scope))
 with panel(

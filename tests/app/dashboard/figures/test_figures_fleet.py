@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components.fleet import fleet_parts
+from goodput_app.dashboard.components.fleet import fleet_now, fleet_parts
 from goodput_app.dashboard.data import fleet
 from goodput_app.dashboard.figures.fleet import cell_colours, rack_grid, rows_over_time
 
@@ -17,6 +17,7 @@ WINDOW = BEGIN, BEGIN + timedelta(hours=4)
 HOSTILE = "<b>r</b> %{x} $x$"
 POWER = cell_colours.Metric("Power", "W")
 LIMIT_BYTES = 1_000_000
+NO_MARKS = fleet_now.marks(None)
 
 
 def states(gpus, *, nodes_of_rack=16, **columns):
@@ -105,7 +106,7 @@ def test_a_cell_has_the_colour_of_its_category_and_opens_its_gpu():
     frame = pl.concat([states(8), states(8, category=None, label=None, colour=None)])
     found, _ = fleet_parts.cells(frame, None)
 
-    first, second = named(rack_grid.rack_grid(found, None), "bar")
+    first, second = named(rack_grid.rack_grid(found, None, NO_MARKS), "bar")
 
     assert (first.name, first.marker.color) == (
         "Productive (8)", theme.STYLES["productive"].colour,
@@ -114,11 +115,25 @@ def test_a_cell_has_the_colour_of_its_category_and_opens_its_gpu():
     assert first.customdata[0][0] == "gpu:GPU-0"
 
 
+def test_a_gpu_that_is_not_available_is_hollow_and_its_ticket_stands_behind_its_node():
+    away = {"category": "not_available", "label": "Not available", "colour": "drained"}
+    found, _ = fleet_parts.cells(states(8, **away), None)
+    marks = pl.DataFrame({"node_key": ["n00000"], "severity": ["ticket"], "title": ["drained"]})
+
+    figure = rack_grid.rack_grid(found, None, marks)
+
+    (cells,) = named(figure, "bar")
+    assert cells.marker.color == rack_grid.HOLLOW["color"]
+    (mark,) = named(figure, "scatter")
+    assert (mark.name, mark.customdata[0][0]) == ("ticket (1)", "node:n00000")
+    assert mark.x[0] > cells.x.max()
+
+
 def test_a_cell_without_a_value_is_grey_and_not_zero():
     power = pl.Series([None, *range(100, 107)], dtype=pl.Float64())
     found, _ = fleet_parts.cells(states(8).with_columns(power_w=power), "power_w")
 
-    read, missing = named(rack_grid.rack_grid(found, POWER), "bar")
+    read, missing = named(rack_grid.rack_grid(found, POWER, NO_MARKS), "bar")
 
     assert read.marker.color.tolist() == list(range(100, 107))
     assert (read.marker.cmin, read.marker.cmax) == (100, 106)
@@ -240,7 +255,7 @@ def test_a_page_of_any_fleet_is_below_a_megabyte(gpus, show):
 
     cells, _ = fleet_parts.cells(frame, show)
     drawn = (
-        rack_grid.rack_grid(cells, metric),
+        rack_grid.rack_grid(cells, metric, NO_MARKS),
         over_time(rows, found, metric=metric, window=window),
     )
 

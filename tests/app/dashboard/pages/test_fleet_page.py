@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.app.opened_page import HOSTILE, table, texts
+from tests.app.opened_page import HOSTILE, plain, table, texts, tile
 from tests.queries.conftest import Evidence
 
 from goodput_app.dashboard.data import fleet, metrics
@@ -69,6 +69,10 @@ def cells(app):
 def test_every_gpu_has_a_cell_that_opens_it(page):
     assert cells(page) == {f"gpu:c/{node}#{i}" for node in "abc" for i in (0, 1)}
     assert "Each cell: a GPU, at 2027-01-15 09:00:00 UTC" in texts(page)
+    assert "no node down, 6 h100 free in 3 whole nodes" in [
+        t.value.strip("*") for t in page.markdown
+    ]
+    assert tile(page, "Not available") == "0 GPUs"
     assert "Rack unknown" in "".join(chart.proto.spec for chart in page.get("plotly_chart"))
 
 

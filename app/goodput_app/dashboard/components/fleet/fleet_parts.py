@@ -10,7 +10,7 @@ from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import charts, places, scope_bar, tables
 from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.components.rows import name_links
-from goodput_app.dashboard.data import fleet, metrics
+from goodput_app.dashboard.data import fleet, ledger_groups, metrics
 from goodput_app.dashboard.data.fleet import Level
 from goodput_app.dashboard.figures.fleet import cell_colours, rack_grid, rows_over_time
 from goodput_app.dashboard.figures.fleet.cell_colours import Metric
@@ -48,6 +48,7 @@ VALUES = {
     "°C": "its hottest GPU",
     "incidents": "incidents of hardware or driver that began; 0: read, and none reported;",
 }
+CATEGORY = "category"
 CHOSEN = ("show", "sort", "rack")
 THINGS: dict[Level, str] = {"gpu": "GPU", "node": "node", "rack": "rack"}
 RACKS = headers("fleet.racks")
@@ -74,14 +75,27 @@ def choose(states: pl.DataFrame) -> tuple[str | None, str | None, pl.DataFrame]:
     left, middle, right, _ = st.columns([1, 1, 1, 2])
     with left:
         options = {name: metric.name for name, metric in SHOWN.items()}
-        scope_bar.choice("show", "Colour by", options, none="Category")
+        scope_bar.choice("show", "Colour by", {CATEGORY: "Category"} | options, none="Group")
     with middle:
         scope_bar.choice("sort", "Order of rows over time", SORTS, none="Rack")
     with right:
         scope_bar.choice("rack", "Rack", names)
     show, sort, rack = (st.query_params.get(name) for name in CHOSEN)
     of_it = states if not rack else states.filter(pl.col("rack_key") == rack)
-    return show if show in SHOWN else None, sort if sort in SORTS else None, of_it
+    is_known = show in SHOWN or show == CATEGORY
+    return show if is_known else None, sort if sort in SORTS else None, of_it
+
+
+def grouped(rows: pl.DataFrame, ledger: pl.DataFrame) -> pl.DataFrame:
+    """Return rows with a group of the ledger in place of `category`, `label` and `colour`.
+
+    ledger: marts.ledger_by_category
+    """
+    known = ledger_groups.groups()
+    of = ledger_groups.of_categories(ledger, known)
+    looks = known.unique("ledger_group").select("label", "colour", category="ledger_group")
+    named = rows.drop("label", "colour").with_columns(pl.col("category").replace(of))
+    return named.join(looks, on="category", how="left", maintain_order="left")
 
 
 def cells(states: pl.DataFrame, show: str | None) -> tuple[pl.DataFrame, bool]:
@@ -116,7 +130,7 @@ def _sum_of(values: pl.Expr) -> pl.Expr:
 
 
 def _value(show: str | None) -> pl.Expr:
-    return pl.col(show) if show else pl.lit(None, pl.Float64)
+    return pl.col(show) if show in SHOWN else pl.lit(None, pl.Float64)
 
 
 def _of_nodes(rows: pl.DataFrame, show: str | None) -> pl.DataFrame:
@@ -162,16 +176,16 @@ def _hover(row: Mapping[str, Any], metric: Metric | None, *, is_node: bool) -> s
     return "<br>".join(lines)
 
 
-def grid(states: pl.DataFrame, show: str | None) -> None:
-    """Draw the rack grid; a cell opens its GPU, or its node."""
+def grid(states: pl.DataFrame, show: str | None, marks: pl.DataFrame) -> None:
+    """Draw the rack grid; a cell opens its GPU, or its node. marks: `fleet_now.marks`."""
     found, are_nodes = cells(states, show)
-    figure = rack_grid.rack_grid(found, SHOWN.get(show or ""))
+    figure = rack_grid.rack_grid(found, SHOWN.get(show or ""), marks, are_nodes=are_nodes)
     shown = found.drop("id", "hover", "colour", "category")
     clicked = charts.pick(figure, shown, "rack-grid", "A cell for each GPU in its rack")
     what = "a node: the category of most of its GPUs" if are_nodes else "a GPU"
     st.caption(
         f"Each cell: {what}, at {time_zone.moment(states['at'].max())}. "  # type: ignore[arg-type]
-        "Diamond: Xid or other events in the time range. Click a cell to open it."
+        "Mark: an open page or ticket of the node. Hollow: not available. Click a cell to open it."
     )
     _open(clicked, states)
 
@@ -217,8 +231,13 @@ def level_of(states: pl.DataFrame) -> Level:
     return finest if finest != "rack" or is_known else "node"
 
 
-def over_time(view: View, states: pl.DataFrame, show: str | None, sort: str | None) -> None:
-    """Draw rows over time and the allocations below, on one axis."""
+def over_time(
+    view: View, states: pl.DataFrame, show: str | None, sort: str | None, ledger: pl.DataFrame
+) -> None:
+    """Draw rows over time and the allocations below, on one axis.
+
+    ledger: marts.ledger_by_category
+    """
     level = level_of(states)
     from_ms, to_ms = metrics.bounds(view.scope)
     ranked = pl.DataFrame()
@@ -229,9 +248,10 @@ def over_time(view: View, states: pl.DataFrame, show: str | None, sort: str | No
     every = rows_of(states, sort, ranked)
     rows = every.head(fleet.ROWS_MAX)
     keys = rows["key"].to_list()
-    if show is None:
+    if show not in SHOWN:
         read = metrics.Resolution(_bin_ms(states, rows.height, to_ms - from_ms), True)
         bins = fleet.categories(view.scope, level, keys, read)
+        bins = grouped(bins, ledger) if show is None else bins
     else:
         gpus = rows.height if level == "gpu" else None
         read = metrics.resolution_of(view.scope, gpus, fleet.BINS_MAX)
@@ -278,7 +298,7 @@ def _bins_caption(
     if rows < of_rows:
         text += f", {rows:,} of {of_rows:,}; choose a rack or filter for the others"
     minutes = units.duration(read.bin_ms / 1000)
-    value = "the category with most GPU time" if metric is None else "the mean of its GPUs"
+    value = "what most of its GPU time was" if metric is None else "the mean of its GPUs"
     if metric is not None:
         value = VALUES.get(metric.unit, value)
     text += f". Each cell: {value} in {minutes}; grey: no data."

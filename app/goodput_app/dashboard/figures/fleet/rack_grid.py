@@ -15,6 +15,7 @@ from goodput_app.dashboard import theme
 from goodput_app.dashboard.figures.fleet import cell_colours
 from goodput_app.dashboard.figures.ledger import finished, marker
 from goodput_app.dashboard.figures.legend import TOP_PX, with_legend
+from goodput_app.dashboard.figures.telemetry import MARKERS
 
 CELL_PX = 17
 GRID_TOP_PX = 4
@@ -23,6 +24,8 @@ NODES_DOWN = 18  # of a rack: more go on in a column of their own
 TITLE_CELLS = 1.5
 GAP_CELLS = 1.0
 CELL_SIZE = 0.88
+NOT_AVAILABLE = "not_available"  # a group of the ledger
+HOLLOW = {"color": "rgba(0, 0, 0, 0)", "line": {"width": 1.5, "color": "#5d6b7a"}}
 SCALE_CELLS = 7.0  # height that a colour bar needs
 
 
@@ -65,11 +68,18 @@ def placed(cells: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, float]:
     return at.drop("x0", "y0", "title"), titles, y + TITLE_CELLS + deepest
 
 
-def rack_grid(cells: pl.DataFrame, metric: cell_colours.Metric | None) -> go.Figure:
+def rack_grid(
+    cells: pl.DataFrame,
+    metric: cell_colours.Metric | None,
+    marks: pl.DataFrame,
+    *,
+    are_nodes: bool = False,
+) -> go.Figure:
     """Return a cell for each GPU (or node) in its rack, by category or by a metric.
 
     cells: `block`, `line`, `id`, `hover` (escaped), `events`, and `category`, `label` and `colour`,
     or `value`
+    marks: `node_key`, `severity` and `title` of nodes that need somebody
     """
     at, titles, height = placed(cells)
     if metric is not None:
@@ -79,7 +89,8 @@ def rack_grid(cells: pl.DataFrame, metric: cell_colours.Metric | None) -> go.Fig
         for label, colour in cell_colours.labels_of(at):
             of_it = at.filter(pl.col("label").eq_missing(pl.lit(label)))
             name = f"{theme.plotly_text(label or cell_colours.NO_DATA)} ({of_it.height})"
-            _add_cells(figure, of_it, marker(colour), name, is_in_legend=True)
+            look = HOLLOW if of_it["category"][0] == NOT_AVAILABLE else marker(colour)
+            _add_cells(figure, of_it, look, name, is_in_legend=True)
     else:
         scaled = at.with_columns(pl.col("value") * metric.scale)
         missing = scaled.filter(pl.col("value").is_null())
@@ -99,7 +110,7 @@ def rack_grid(cells: pl.DataFrame, metric: cell_colours.Metric | None) -> go.Fig
                 f"{cell_colours.NO_DATA} ({missing.height})",
                 is_in_legend=True,
             )
-    _add_events(figure, at.filter(pl.col("events") > 0))
+    _add_marks(figure, at, marks, are_nodes=are_nodes)
     # all at once: to add one validates all those before it
     named = titles.filter(pl.col("title") != "").select("title", "x0", "y0")
     figure.update_layout(annotations=[_title(*row) for row in named.iter_rows()])
@@ -144,16 +155,24 @@ def _coloured(cells: pl.DataFrame, metric: cell_colours.Metric) -> dict[str, Any
     }
 
 
-def _add_events(figure: go.Figure, cells: pl.DataFrame) -> None:
-    if cells.is_empty():
-        return
-    figure.add_scatter(
-        x=(cells["x"] + 0.5).to_numpy(),
-        y=(cells["y"] + CELL_SIZE / 2).to_numpy(),
-        mode="markers",
-        marker=cell_colours.EVENT_MARK,
-        name=f"{cell_colours.EVENTS} ({cells.height})",
-        showlegend=True,
-        customdata=cells.select("id", "hover").rows(),
-        hovertemplate="%{customdata[1]}<extra></extra>",
-    )  # fmt: skip
+def _add_marks(
+    figure: go.Figure, cells: pl.DataFrame, marks: pl.DataFrame, *, are_nodes: bool
+) -> None:
+    """Add a mark behind the GPUs of a node, or on the cell of a node."""
+    key = pl.col("id").str.strip_prefix("node:") if are_nodes else pl.col("line")
+    ends = cells.group_by(key.alias("node_key")).agg(pl.col("x").max(), pl.col("y").first())
+    found = ends.join(marks, on="node_key").sort("severity", "node_key")
+    for (severity,), of_it in found.group_by("severity", maintain_order=True):
+        figure.add_scatter(
+            x=(of_it["x"] + (0.5 if are_nodes else 1.2)).to_numpy(),
+            y=(of_it["y"] + CELL_SIZE / 2).to_numpy(),
+            mode="markers",
+            marker=MARKERS[str(severity)],
+            name=f"{severity} ({of_it.height})",
+            showlegend=True,
+            customdata=[
+                (f"node:{key}", f"<b>{theme.plotly_text(key)}</b><br>{theme.plotly_text(title)}")
+                for key, title in of_it.select("node_key", "title").iter_rows()
+            ],
+            hovertemplate="%{customdata[1]}<extra></extra>",
+        )

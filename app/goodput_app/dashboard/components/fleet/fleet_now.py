@@ -1,0 +1,128 @@
+"""The fleet in a sentence, three numbers and what is wrong with it, at the end of the range."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.dashboard import theme, time_zone
+from goodput_app.dashboard.components import scope_bar, tiles
+from goodput_app.dashboard.components.findings import finding_parts
+from goodput_app.dashboard.components.overview import status
+from goodput_app.dashboard.severities import badge_html
+from goodput_app.text import headline, units
+from goodput_app.text.sentences import sentence as sentence_of
+
+FREE = ("idle_with_demand", "idle_no_demand")
+AWAY = ("down", "drained", "maintenance", "powered_off")
+WRONG_SHOWN = 6
+
+
+def sentence(states: pl.DataFrame, queue: pl.DataFrame) -> str:
+    """Return how many nodes are out of service, what is free, and who waits for GPUs.
+
+    states: marts.gpu_states; queue: marts.queue_waits by team
+    """
+    nodes = states.group_by("node_key").agg(
+        pl.col("category").first(),
+        pl.col("gpu_model").first(),
+        is_away=pl.col("category").is_in(AWAY).all(),
+        is_free=pl.col("category").is_in(FREE).all(),
+    )
+    of_away = nodes.filter("is_away").group_by("category").len().sort("category")
+    said = [
+        f"{units.count(number, 'node')} {category.replace('_', ' ')}"
+        for category, number in of_away.iter_rows()
+    ]
+    if "down" not in of_away["category"].to_list():
+        said.append("no node down")
+    free = (
+        states.filter(pl.col("category").is_in(FREE))
+        .group_by("gpu_model")
+        .agg(gpus=pl.len())
+        .join(nodes.filter("is_free").group_by("gpu_model").agg(nodes=pl.len()), on="gpu_model",
+              how="left", nulls_equal=True)
+        .sort("gpus", descending=True)
+    )  # fmt: skip
+    for model, gpus, whole in free.iter_rows():
+        in_nodes = f" in {units.count(whole, 'whole node')}" if whole else ""
+        said.append(f"{gpus:,} {model or 'GPUs'} free{in_nodes}")
+    if free.is_empty():
+        said.append("no GPU free")
+    jobs, gpus = int(queue["waiting"].sum()), int(queue["waiting_gpus"].sum())
+    if jobs:
+        waits = "waits" if jobs == 1 else "wait"
+        said.append(f"{units.count(jobs, 'job')} {waits} for {units.count(gpus, 'GPU')}")
+    return ", ".join(said)
+
+
+def numbers(
+    summary: Mapping[str, Any], first: headline.Headline, losing: pl.DataFrame, states: pl.DataFrame
+) -> None:
+    """Draw goodput, what is lost in an hour, and how many GPUs are not available.
+
+    summary: a row of marts.goodput_summary; losing: marts.losing_now; states: marts.gpu_states
+    """
+    with st.container(key="fleet-tiles"):
+        columns = st.columns(3)
+    with columns[0]:
+        of = f"of {units.gpu_time(summary['capacity_ms'])} capacity"
+        tiles.tile(first.label, first.text, "; ".join(filter(None, (of, first.bound))))
+    with columns[1]:
+        per_h = float(losing["cost_per_h"].sum()) if losing["cost_per_h"].count() else None
+        gpus = f"{losing['gpus'].sum():,.0f} of {units.count(states.height, 'GPU')}"
+        tiles.tile("Lost per hour", units.cost(per_h), f"{gpus} do nothing useful")
+    with columns[2]:
+        counts = dict(states.group_by("category").len().iter_rows())
+        parts = [f"{counts[one]:,} {one.replace('_', ' ')}" for one in AWAY if one in counts]
+        away = sum(counts.get(one, 0) for one in AWAY)
+        tiles.tile("Not available", units.count(away, "GPU"), ", ".join(parts) or "none is out")
+
+
+def wrong(findings: pl.DataFrame | None) -> None:
+    """Draw the open pages and tickets, the worst first, each with the way to it.
+
+    findings: marts.findings, None while they are evaluated
+    """
+    if findings is None:
+        st.caption("Findings are being evaluated.")
+        return
+    now = status.open_now(findings)
+    if now.is_empty():
+        st.caption("No page and no ticket is open.")
+        return
+    for row in now.head(WRONG_SHOWN).iter_rows(named=True):
+        mark, said = st.columns([0.8, 9], gap="small", vertical_alignment="center")
+        mark.html(badge_html(row["severity"]))
+        with said.container(gap=None):
+            st.page_link(
+                finding_parts.PAGE,
+                label=theme.markdown_text(sentence_of(row["title"], row["subject"] or ""), 90),
+                query_params=scope_bar.carried(node=None, finding=row["finding_key"]),
+            )
+            facts = [
+                row["evidence"],
+                f"since {time_zone.moment(row['since_at'])}",
+                units.cost(row["cost"]) if row["cost"] else None,
+                row["owner"],
+            ]
+            st.caption(theme.markdown_text(" · ".join(filter(None, facts)), 300))
+    if now.height > WRONG_SHOWN:
+        st.page_link(
+            finding_parts.PAGE,
+            label=f"All {now.height:,} open pages and tickets",
+            query_params=scope_bar.carried(node=None, state="open"),
+        )
+
+
+def marks(findings: pl.DataFrame | None) -> pl.DataFrame:
+    """Return the worst open page or ticket of each node: `node_key`, `severity`, `title`."""
+    schema = {"node_key": pl.String, "severity": pl.String, "title": pl.String}
+    if findings is None:
+        return pl.DataFrame(schema=schema)
+    key = pl.concat_str("cluster", "node", separator="/").alias("node_key")
+    now = status.open_now(findings).filter(pl.col("node").is_not_null())
+    return now.unique(["cluster", "node"], keep="first", maintain_order=True).select(
+        key, "severity", "title"
+    )
