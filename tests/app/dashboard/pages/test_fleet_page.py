@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.app.opened_page import HOSTILE, plain, table, texts, tile
+from tests.app.opened_page import HOSTILE, table, texts, tile
 from tests.queries.conftest import Evidence
 
 from goodput_app.dashboard.data import fleet, metrics
