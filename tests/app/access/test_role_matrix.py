@@ -38,7 +38,7 @@ PAGES = {
     "fleet": (set(), True),
     "runs": (set(), False),
     "run": (set(), False),
-    "nodes": (set(), True),
+    "nodes": ({Action.SET_FINDING_STATE}, True),
     "health": (set(), True),
     "gpu": (set(), True),
     "findings": ({Action.SET_FINDING_STATE}, False),

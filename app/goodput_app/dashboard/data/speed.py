@@ -37,16 +37,9 @@ def run_speed(scope: Scope) -> pl.DataFrame:
 def run_before(scope: Scope) -> str | None:
     """Return the key of the latest run of the same workload and size before the scope's run."""
     found = read(
-        """with lives as (
-            select run_key, any_value(cluster) as cluster, any_value(team) as team,
-                min(start_ms) as start_ms, max(gpus) as gpus
-            from intermediate.int_attempts
-            group by run_key
-        ),
-        named as (from lives inner join marts.run_workloads using (run_key))
-        select before.run_key
-        from named as mine
-        inner join named as before
+        """select before.run_key
+        from marts.run_workloads as mine
+        inner join marts.run_workloads as before
             on before.cluster = mine.cluster
             and before.team is not distinct from mine.team
             and before.workload = mine.workload

@@ -4,14 +4,15 @@
 -- grain: run_key
 -- access: team
 -- evaluated: first
--- workload: its name
+-- workload: its name; start_ms: of its first attempt; gpus: the most of an attempt
 with runs as (
     select
         run_key,
         any_value(cluster) as cluster,
         any_value(team) as team,
         coalesce(any_value(job_name), any_value(run_id)) as name,
-        min(start_ms) as start_ms
+        min(start_ms) as start_ms,
+        max(gpus) as gpus
     from intermediate.int_attempts
     where of_teams(team) and in_cluster(cluster)
     group by run_key
@@ -41,7 +42,13 @@ series as (
         and max(number) - min(number) < 2 * count(*)
 )
 
-select runs.run_key, case when series.stem is not null then numbered.stem || '#' else runs.name end as workload
+select
+    runs.run_key,
+    runs.cluster,
+    runs.team,
+    case when series.stem is not null then numbered.stem || '#' else runs.name end as workload,
+    runs.start_ms,
+    runs.gpus
 from runs
 left join numbered using (run_key)
 left join series
