@@ -109,16 +109,6 @@ def test_of_equally_good_rows_the_same_one_stays_in_any_order(new_store):
     assert kept[0] == kept[1]
 
 
-def test_a_table_that_says_replace_keeps_the_latest(store):
-    for cost in ("1.5", "2.5"):
-        rate = {"gpu_model": "H200", "price_per_gpu_h": cost}
-        store.load(batch("rates", rate, digest=cost))
-
-    assert [float(cost) for cost in store.read("select price_per_gpu_h from raw.rates")[:, 0]] == [
-        2.5
-    ]
-
-
 def test_every_time_column_is_always_known():
     """Old rows are looked for between the first and last moment of a batch; a null has none."""
     for model in sql_models.base_tables().values():

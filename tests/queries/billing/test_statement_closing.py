@@ -24,7 +24,6 @@ from goodput_queries.evidence.retention import Retention, drop_old
 
 HOUR_S = 3_600
 WHEN = date(2027, 1, 15)
-NEXT, THIRD = (WHEN + timedelta(days=days) for days in (1, 2))
 SETTINGS = StatementSettings(lateness_h=30, idle_policy="proportional")
 
 
@@ -284,12 +283,6 @@ def test_a_budget_of_the_only_cluster_is_reported_once(first):
 def test_a_day_without_evidence_is_no_statement_of_zeros(fleet):
     with pytest.raises(QueryError, match="no evidence of 2027-03-01"):
         statement(fleet.store, date(2027, 3, 1), SETTINGS)
-
-
-def test_policy_none_leaves_idle_time_on_its_own_line(closed, first):
-    exact = computed(closed.store, first.day, Policy())
-
-    assert set(exact.filter(pl.col("line") == "idle")["idle_share_cost"].drop_nulls()) == {0}
 
 
 @pytest.fixture

@@ -111,26 +111,6 @@ def test_of_held_time_every_millisecond_has_one_use(busy):
     assert odd.is_empty()
 
 
-@built_together
-def test_what_a_node_failure_cost_can_be_credited(cluster):
-    cluster.node("a", 2)
-    for job, state, start in (("1", "NODE_FAIL", 0), ("2", "FAILED", 2_000)):
-        cluster.job(job, start, start + 1_000, ["a"], 2, state, account=state, submit=start)
-        ran = steps(1, 80, start + 100, 10)
-        cluster.events(job, [{"event": "job.start", "t": start + 50}, *ran])
-    yield
-    found = cluster.read(
-        "select team, gpu_ms, own_waste_ms, platform_waste_ms, credit_ms "
-        "from marts.statement_lines where line = 'usage' order by team"
-    )
-
-    # attempts that kept nothing: the user's own, and the platform's
-    assert found.rows() == [
-        ("FAILED", 2_000_000, 2_000_000, 0, 0),
-        ("NODE_FAIL", 2_000_000, 0, 2_000_000, 2_000_000),
-    ]
-
-
 def test_differences_from_the_scheduler_are_named_and_add_up(busy):
     start_ms = START_MS
     day = Day(date(2027, 1, 15), "UTC", start_ms, start_ms + 6 * HOUR_S * 1000)
@@ -145,12 +125,6 @@ def test_differences_from_the_scheduler_are_named_and_add_up(busy):
 
     assert round(scheduler.item()) - held.item() == sum(named["gpu_ms"])
     assert set(named["reason"]) == {"MIG instances count by their slices"}
-
-
-def test_energy_that_was_counted_is_charged_once(busy):
-    found = busy.read("select line, sum(energy_mj) as mj from marts.statement_lines group by line")
-
-    assert sum(found["mj"]) == pytest.approx(3 * 6 * HOUR_S * 137_700, abs=3)
 
 
 @pytest.mark.parametrize(
@@ -237,45 +211,6 @@ def test_without_a_tariff_energy_is_known_and_its_cost_is_not(cluster):
     ).to_dicts()
 
     assert row == {"energy_mj": 360_000_000, "metered_mj_price": None, "untariffed_mj": 360_000_000}
-
-
-@built_together
-def test_a_node_that_changed_its_price_at_noon_is_charged_both(cluster):
-    cluster.node("a", 2)
-    cluster.job("1", 0, 8 * HOUR_S, ["a"], 2)
-    cluster.add(
-        "rates", {"price_per_gpu_h": Decimal(2)},
-        {"price_per_gpu_h": Decimal(3), "valid_from_at": 4 * HOUR_S}, gpu_model="H100",
-    )  # fmt: skip
-    yield
-    found = cluster.read(
-        "select price_per_gpu_h, gpu_ms from marts.statement_lines where line = 'usage' order by 1"
-    )
-
-    half = 8 * HOUR_S * 1000
-    assert found.rows() == [(Decimal(2), half), (Decimal(3), half)]
-
-
-@built_together
-def test_a_gpu_that_moved_is_charged_at_one_place_at_a_time(cluster):
-    stays = [("a", 0, 1_800), ("b", 1_800, None)]
-    cluster.add(
-        "gpus", *(
-            {"node": node, "valid_from_at": begin, "valid_to_at": end}
-            for node, begin, end in stays
-        ),
-        source="inventory", gpu_uuid=f"GPU-{cluster.name}", slurm_index=0, gpu_model="h100",
-    )  # fmt: skip
-    cluster.watched(3_600)
-    cluster.job("1", 0, 1_800, ["a"], 1, account="A")
-    cluster.job("2", 1_800, 3_600, ["b"], 1, account="B", submit=1_800)
-    counter(cluster, f"GPU-{cluster.name}", steady(3_600, 100))
-    yield
-    found = cluster.read(
-        "select team, gpu_ms, energy_mj from marts.statement_lines where gpu_ms > 0 order by team"
-    )
-
-    assert found.rows() == [("A", 1_800_000, 180_000_000), ("B", 1_800_000, 180_000_000)]
 
 
 @pytest.mark.parametrize(

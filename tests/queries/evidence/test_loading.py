@@ -79,14 +79,6 @@ def test_a_batch_in_pieces_fills_row_groups(tmp_path):
     assert groups["size"].to_list() == [ROW_GROUP, ROW_GROUP, 1000]
 
 
-def test_a_key_that_repeats_in_a_batch_is_loaded_once(store):
-    frame = pl.concat([samples(8), samples(8)])
-
-    loaded = load(store, "gpu_samples", frame, "a")
-
-    assert (loaded.rows, loaded.rows_new) == (16, 8)
-
-
 def hold(**facts):
     """Return a frame of raw.holds of one row, of a GPU that is not named."""
     nothing = {"slurm_index": None, "end_at": None}

@@ -132,9 +132,7 @@ def test_late_evidence_does_not_change_frozen_hours(dropped, before):
     assert hourly(dropped) == before
 
 
-def test_windows_without_segments_are_answered_in_whole_hours_and_others_exactly(
-    two_days,
-):
+def test_windows_without_segments_are_answered_in_whole_hours_and_others_exactly(two_days):
     drop_old(two_days.store, Retention(samples_days=1, segments_days=1))
     without = Scope(from_ms=START_MS + 1_800_000, to_ms=START_MS + 5_400_000)
     kept = Scope(from_ms=LAST_DAY_MS + 1_800_001, to_ms=LAST_DAY_MS + 5_400_000)

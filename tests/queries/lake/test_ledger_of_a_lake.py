@@ -67,29 +67,6 @@ def test_a_lake_has_the_ledger_of_a_single_database(built_by_tasks, single):
 
 
 @pytest.mark.slow
-def test_loads_in_any_order_give_the_same_ledger(tmp_path, new_store, evidence, single):
-    """Slices of shuffled rows, some twice, with a build and a compaction after each."""
-    lake = Lake.create(str(tmp_path / "lake"), buckets=4)
-    store = new_store()
-    store.lake_binding.recent_days = 2
-    use_two_workers(store)
-    attach(store, lake.url)
-    for part in range(2):
-        names = list(evidence)
-        for name in names[part:] + names[:part]:
-            shuffled = evidence[name].sample(fraction=1, shuffle=True, seed=11)
-            rows = shuffled.gather_every(2, part)
-            if part:
-                rows = pl.concat([rows, shuffled.gather_every(30, 0)])
-            for batch in batches(name, rows, part):
-                lake.append(batch)
-        store.build()
-        compact(lake, Compaction(kept_h=0))  # the files of the loads are gone
-
-    assert_same(stored_stages(store), single)
-
-
-@pytest.mark.slow
 def test_workers_of_ray_that_die_change_nothing(tmp_path, new_store, lake, single):
     """Each worker is killed in the middle of its first task; what it did is done again."""
     ray = pytest.importorskip("ray", reason="the package ray is not installed")

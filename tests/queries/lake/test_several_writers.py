@@ -42,12 +42,6 @@ def killed_and_finished(lake, kills, batches):
 
 
 @pytest.mark.slow
-def test_a_killed_writer_loses_and_doubles_nothing(lake):
-    assert killed_and_finished(lake, 2, 12) > 0
-    assert_whole(lake, 12)
-
-
-@pytest.mark.slow
 def test_many_killed_writers_lose_and_double_nothing(lake):
     assert killed_and_finished(lake, 40, 200) > 60
     assert_whole(lake, 200)

@@ -57,9 +57,7 @@ LATE = {
             "gpus", LEFT, source="inventory", node="b", gpu_model="h100", valid_from_at=0
         )
     ],
-    "a node is new": [
-        lambda c: [c.node("d", 4), c.job("job-d", HOUR_S, 2 * HOUR_S, ["d"], 4)],
-    ],
+    "a node is new": [lambda c: [c.node("d", 4), c.job("job-d", HOUR_S, 2 * HOUR_S, ["d"], 4)]],
 }
 
 

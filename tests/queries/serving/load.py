@@ -79,13 +79,7 @@ class Engine:
         ]
         self.serving.add("serving_samples", rows)
 
-    def histogram(
-        self,
-        metric,
-        observations,
-        seconds,
-        bounds=BOUNDS,
-    ):
+    def histogram(self, metric, observations, seconds, bounds=BOUNDS):
         """Load cumulative buckets at each of the seconds; a restart sets them to 0."""
         seen = sorted(observations)
         rows = []

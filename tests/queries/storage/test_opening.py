@@ -36,14 +36,6 @@ def test_what_is_no_database_is_refused_at_once(tmp_path):
         open_store(path)
 
 
-def test_a_damaged_database_is_refused(tmp_path):
-    path = tmp_path / "fleet.duckdb"
-    path.write_bytes(b"12345678DUCK" + b"no more of it" * 1_000)
-
-    with pytest.raises(StoreError, match="the database file is damaged"):
-        open_store(path)
-
-
 @pytest.mark.parametrize("is_for_reading_only", [False, True])
 def test_the_database_of_another_program_is_left_as_it_is(
     tmp_path, monkeypatch, *, is_for_reading_only

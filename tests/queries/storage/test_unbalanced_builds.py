@@ -94,10 +94,7 @@ def test_the_finding_names_the_gpu_and_closes_with_the_next_good_build(refused, 
     of_the_roll_up = (
         "1 case, for example c/a in the hour from 2027-01-15 08:00:00: 3600000 ms of 3600004 ms"
     )
-    assert set(built.read(FINDINGS).rows()) == {
-        ("page", of_the_gpu),
-        ("page", of_the_roll_up),
-    }
+    assert set(built.read(FINDINGS).rows()) == {("page", of_the_gpu), ("page", of_the_roll_up)}
 
     monkeypatch.undo()
     built.store.build(is_full=True)

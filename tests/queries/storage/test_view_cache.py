@@ -34,16 +34,6 @@ def test_kept_answers_equal_those_that_are_not_kept(fleet):
         assert fleet.store.read(RUNS, scope=scope, is_kept=True).equals(plain)
 
 
-def test_a_second_read_evaluates_nothing(fleet):
-    fleet.store.read(RUNS, is_kept=True)
-    before = kept(fleet.store)
-
-    fleet.store.read(RUNS, is_kept=True)
-
-    assert before > 0
-    assert kept(fleet.store) == before
-
-
 def test_what_only_a_kept_view_reads_is_not_made_again(fleet, monkeypatch):
     read = "select * from marts.goodput_summary"
     before = fleet.store.read(read, is_kept=True)

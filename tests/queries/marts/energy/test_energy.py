@@ -203,19 +203,6 @@ def test_energies_of_accounts_add_up_to_the_millijoule(world):
     assert of_accounts[0] > 0
 
 
-@pytest.mark.parametrize("cut_ms", [1, HOUR_MS // 2 + 7, HOUR_MS])
-def test_energies_of_adjacent_windows_add_up(world, cut_ms):
-    total = "select sum(energy_mj)::bigint from marts.energy_by_account"
-    ends = START_MS, START_MS + cut_ms, START_MS + 2 * HOUR_MS
-
-    parts = [
-        world.read(total, scope=Scope(from_ms=a, to_ms=b)).item() or 0
-        for a, b in ((ends[0], ends[1]), (ends[1], ends[2]))
-    ]
-
-    assert sum(parts) == world.read(total).item()
-
-
 @built_together
 def test_a_window_that_cuts_an_hour_has_the_energy_of_runs_by_their_time_in_it(cluster):
     """A run of the first ten minutes has nothing of what follows, and all of its own before."""

@@ -76,31 +76,6 @@ def test_a_job_could_use_the_nodes_it_asks_for(cluster, nodes, request_, expecte
     assert "".join(found["node"]) == expected
 
 
-# what it shows: (second, reason) of listings, when it starts, GPU-seconds with demand of 100
-HISTORIES = {
-    "one listing holds for the whole wait": ([(50, "Resources")], None, 100),
-    "one listing that holds it": ([(50, "Dependency")], None, 0),
-    "the first reason holds from the submission": ([(40, "Licenses"), (70, "Resources")], None, 60),
-    "a reason holds from the listing before it": ([(40, "Priority"), (70, "QOSGrpGRES")], None, 40),
-    "the last reason holds until the start": ([(40, "Priority")], 80, 80),
-    "a listing after the start ends nothing": ([(40, "Priority"), (95, None)], 80, 80),
-    "listings win over the accounting": ([(90, "Dependency")], None, 0),
-    "None counts as before": ([(40, "None"), (70, "JobHeldUser")], None, 40),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("reasons", "start", "expected"), HISTORIES.values(), ids=HISTORIES)
-@built_together
-def test_reasons_hold_from_listing_to_listing(cluster, reasons, start, expected):
-    cluster.node("a", 1, partitions=("p",))
-    cluster.watched(100)
-    waiting_job(cluster, start)
-    for second, reason in reasons:
-        listing(cluster, second, reason=reason)
-    yield
-    assert cluster.gpu_s().get("idle_with_demand", 0) == expected
-
-
 @built_together(builds=2)
 def test_a_listing_that_comes_later_reopens_its_hours(cluster):
     cluster.node("a", 1, partitions=("p",))

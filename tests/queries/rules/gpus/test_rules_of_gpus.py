@@ -155,17 +155,6 @@ def test_an_hour_without_a_price_is_unpriced_and_never_zero(cluster):
     assert cost["cost_per_allocated_gpu_h"] is None
 
 
-@built_together
-def test_free_time_that_nobody_watched_is_not_called_waste(cluster):
-    cluster.node("a", 2)
-    cluster.job("1", 0, 100, ["a"], 1)
-    yield
-    summary = cluster.summary()
-
-    assert summary["free_ms"] == 100_000
-    assert summary["wasted_ms"] == 0
-
-
 @built_together(builds=2)
 def test_the_ledger_balances_after_a_gpu_left_the_inventorys_past(cluster):
     placed = {"node": "a", "slurm_index": 0, "gpu_model": "h100"}
@@ -177,19 +166,6 @@ def test_the_ledger_balances_after_a_gpu_left_the_inventorys_past(cluster):
     yield
     # the slot gave way, and left its word that a GPU stood there before
     assert cluster.gpu_s() == {"idle_no_demand": 4 * 3600}
-
-
-@built_together
-def test_a_gpu_that_moves_counts_for_each_node_while_it_is_there(cluster):
-    rows = [{"node": node, "valid_from_at": start} for node, start in (("a", 0), ("b", 500))]
-    named = {"gpu_uuid": f"GPU-{cluster.name}", "slurm_index": 0, "gpu_model": "h100"}
-    cluster.add("gpus", *rows, source="inventory", **named)
-    cluster.watched(1000)
-    yield
-    rows = cluster.read(
-        "select node, sum(gpu_ms)::bigint from marts.ledger_scoped group by 1 order by 1"
-    )
-    assert rows.rows() == [("a", 500_000), ("b", 500_000)]
 
 
 @built_together

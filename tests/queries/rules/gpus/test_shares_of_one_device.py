@@ -46,31 +46,6 @@ def held(cluster):
     return {name: float(gpu_s) for name, gpu_s in rows}
 
 
-GIVEN_EXPECTED = {
-    "a second pod comes": (
-        [label("a", 0, HOUR), label("b", 1800, HOUR)],
-        {"a": 2700, "b": 900},
-    ),
-    "a pod leaves and another comes later": (
-        [label("a", 0, HOUR), label("b", 600, 1800), label("c", 3000, HOUR)],
-        {"a": 600 + 600 + 1200 + 300, "b": 600, "c": 300},
-    ),
-}
-
-
-@pytest.mark.parametrize("given", GIVEN_EXPECTED)
-@built_together
-def test_owners_by_labels_share_one_device(cluster, given):
-    labels, expected = GIVEN_EXPECTED[given]
-    loaded(cluster, labels)
-
-    yield
-
-    assert held(cluster) == expected
-    assert cluster.gpu_s() == {"busy_unclassified": HOUR}  # readings count for each share
-    assert cluster.violations() == 0
-
-
 def mig(cluster, *, by_labels, by_accounting):
     """Load a GPU of two 3g instances: one has a for an hour, the other b for the last half."""
     kind = "hpc_job" if by_accounting else "pod"
@@ -165,20 +140,6 @@ def test_however_a_gpu_is_shared_its_parts_add_up_to_one(cluster, way, by):
     expected = WAYS[way][list(BY).index(by)]
     assert held(cluster) == pytest.approx(expected, abs=0.001)
     assert sum(cluster.gpu_s().values()) == HOUR
-    assert cluster.violations() == 0
-
-
-@built_together
-def test_from_its_first_record_on_the_scheduler_has_the_whole_device(cluster):
-    """What labels say of shares ends where a scheduler speaks."""
-    gpu = loaded(cluster, [label("a", 0, HOUR), label("b", 0, HOUR)])
-    cluster.job("1", 1800, HOUR, [f"{cluster.name}-a"], 1)
-    named = {"node": f"{cluster.name}-a", "gpu_uuid": gpu, "method": "hpc_job"}
-    cluster.add("holds", job_id_raw="1", submit_at=1800, **named)
-
-    yield
-
-    assert held(cluster) == {"a": 900, "b": 900, "1": 1800}
     assert cluster.violations() == 0
 
 

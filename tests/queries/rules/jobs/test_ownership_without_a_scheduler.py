@@ -109,9 +109,7 @@ def test_a_process_that_starts_has_no_gpu_that_another_one_is_on(cluster):
     cluster.telemetry("n", 1)
     readings(cluster, "n-0", [])
     cluster.processes(
-        "n-0",
-        lambda s: [1] if 200 <= s <= 400 else [2] if s >= 500 else [],
-        cluster.every(0, 2000),
+        "n-0", lambda s: [1] if 200 <= s <= 400 else [2] if s >= 500 else [], cluster.every(0, 2000)
     )
     for pid, start in ((1, 190), (2, 100)):
         cluster.add("processes", node="n", pid=pid, start_at=start, last_seen_at=500)
@@ -236,26 +234,6 @@ def test_a_job_goes_before_the_process_that_a_list_shows(cluster):
         ("n-0", "pid 7 on n", 900, 1000, "process"),
         ("n-0", "train", 100, 900, "job_event"),
     ]
-
-
-@built_together(builds=2)
-def test_a_scheduler_takes_over_from_its_first_record_on(cluster):
-    cluster.telemetry("n", 2)
-    for gpu in ("n-0", "n-1"):
-        readings(cluster, gpu, [(0, 2000)])
-        processes(cluster, gpu, [5], 0, 2000)
-    job(cluster, "train", [{"gpu_uuid": "n-0"}], start=100, end=1500)
-    yield
-    before = holds(cluster)
-    cluster.job("77", 1000, 1400, ["n"], 1)
-
-    assert {row[1] for row in before} == {"train", "pid 5 on n"}
-    yield
-    after = holds(cluster)
-    assert [row[1:] for row in after if row[4] not in ("job_event", "process")] == [
-        ("77", 1000, 1400, "assumed")
-    ]
-    assert all(row[3] is not None and row[3] <= 1000 for row in after if row[1] != "77")
 
 
 @built_together

@@ -47,10 +47,7 @@ def two_lives():
 
 # what the ledger says of the events alone: GPU-seconds and attempts
 OF_EVENTS_ALONE = {
-    one_life: (
-        {"startup": 20, "step_unsplit": 540, "teardown": 40},
-        [(RUN, 0, 0, 300, "ok")],
-    ),
+    one_life: ({"startup": 20, "step_unsplit": 540, "teardown": 40}, [(RUN, 0, 0, 300, "ok")]),
     two_lives: (
         {"startup": 40, "step_unsplit": 440, "lost_work": 60, "fault_stall": 20, "teardown": 40},
         [(RUN, 0, 0, 130, "failed"), (RUN, 1, 130, 300, "ok")],

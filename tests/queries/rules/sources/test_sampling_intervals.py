@@ -38,19 +38,3 @@ def test_a_slow_series_keeps_its_interval_beside_a_fast_one(cluster):
         )
     yield
     assert cluster.gpu_s() == {"idle_held": 7200, "busy_unclassified": 7200}
-
-
-@pytest.mark.parametrize("part_s", [9000, 3500])
-@built_together(builds=3)
-def test_readings_that_come_bit_by_bit_have_the_intervals_of_all_at_once(cluster, part_s):
-    moments = [*range(0, 3300, 60), *range(3550, 3700, 10), 6900, 7210, *range(7300, 9000, 30)]
-    cluster.node("a", 2)
-    for first in range(0, 9000, part_s):
-        part = [second for second in moments if first <= second < first + part_s]
-        cluster.samples("a#0", part, lambda _: True)
-        yield
-    covered = cluster.read(
-        f"""select count(*), sum(end_ms - start_ms) from intermediate.int_gpu_activity
-        where gpu_uuid = '{cluster.gpu("a#0")}'"""
-    )
-    assert covered.rows() == [(8, 5_335_000)]
