@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from tests.queries.loaders import Loaders
 
 from goodput_queries.catalog import models
 from goodput_queries.check import check
@@ -46,7 +47,7 @@ def is_time(column):
 
 
 @dataclass
-class Evidence:
+class Evidence(Loaders):
     """A cluster in a database, loaded piece by piece."""
 
     store: LocalStore

@@ -2,7 +2,6 @@
 
 from datetime import date
 from decimal import Decimal
-from itertools import pairwise
 
 import pytest
 
@@ -16,36 +15,19 @@ HOUR_S = 3_600
 DAY = Day(date(2027, 1, 15), "UTC", START_MS, START_MS + 24 * HOUR_S * 1000)
 
 
-def counter(evidence, gpu, kwh_by_second):
-    """Load a GPU's energy counter, which rises evenly between these moments."""
-    moments = sorted(kwh_by_second)
-    readings = []
-    for begin, end in pairwise(moments):
-        for second in range(begin, end, 600):
-            share = (second - begin) / (end - begin)
-            kwh = kwh_by_second[begin] + share * (kwh_by_second[end] - kwh_by_second[begin])
-            readings.append((second, kwh))
-    readings.append((moments[-1], kwh_by_second[moments[-1]]))
-    evidence.add(
-        "gpu_samples", *({"ts": second, "energy_j": 1e9 + kwh * 3.6e6} for second, kwh in readings),
-        source="dcgm", gpu_uuid=f"c/{gpu}", gpu_instance="", engine_active_ratio=0.5,
-        is_flagged=False,
-    )  # fmt: skip
+def rising(kwh, until_h=24):
+    """Return a day of an energy counter that rises evenly until an hour, and no more."""
+    seconds = range(0, 24 * HOUR_S + 1, 600)
+    return [(s, 1e9 + kwh * 3.6e6 * min(s / (until_h * HOUR_S), 1)) for s in seconds]
 
 
 def load_node(evidence):
     """Load a node of 8 H100, the seventh of which has a 3g instance, with its prices."""
     evidence.node("n", 8)
-    evidence.add(
-        "gpu_instances", gpu_uuid="n#6", gpu_instance="3g.40gb.0", profile="3g.40gb",
-        compute_slices=3, slurm_index=6,
-    )  # fmt: skip
+    evidence.instance("n#6", slurm_index=6)
     evidence.watched(24 * HOUR_S)
     evidence.add("rates", gpu_model="H100", price_per_gpu_h=Decimal(2), cluster=None)
-    evidence.add(
-        "tariffs", zone="UTC", from_hour=0, to_hour=24, price_per_kwh=Decimal("0.15"),
-        pue=Decimal("1.4"), server_ratio=Decimal(1), cluster=None,
-    )  # fmt: skip
+    evidence.tariff("0.15", "1.4", cluster=None)
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +38,9 @@ def example_3(shared_evidence):
     node.job("1", 0, 12 * HOUR_S, ["n"], 6, account="A", user_name="ann", gpu_type="h100")
     node.job("2", 0, 24 * HOUR_S, ["n"], 1, account="B", user_name="bob", gpu_type="3g.40gb")
     for gpu in range(6):
-        counter(node, f"n#{gpu}", {0: 0, 12 * HOUR_S: 8, 24 * HOUR_S: 8})
-    counter(node, "n#6", {0: 0, 24 * HOUR_S: 7})
-    counter(node, "n#7", {0: 0, 24 * HOUR_S: 5})
+        node.energy(f"c/n#{gpu}", rising(8, until_h=12))
+    node.energy("c/n#6", rising(7))
+    node.energy("c/n#7", rising(5))
     node.store.build()
     return node.store
 
@@ -109,7 +91,7 @@ def test_what_nobody_used_nobody_carries(evidence):
     load_node(node)
     node.job("cpu-only", 0, 1, ["n"], 0)  # without a scheduler the activity would be somebody's
     for gpu in range(8):
-        counter(node, f"n#{gpu}", {0: 0, 24 * HOUR_S: 7.5})
+        node.energy(f"c/n#{gpu}", rising(7.5))
     node.store.build()
 
     for idle in ("proportional", "uniform", "by_quota"):

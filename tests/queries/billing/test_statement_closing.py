@@ -1,6 +1,6 @@
 """A closed day is what it was; late evidence adds rows."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from types import SimpleNamespace
@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 from msgspec.structs import replace as change
 from tests.queries.conftest import Evidence
+from tests.queries.loaders import steady
 
 from goodput_billing.render import files
 from goodput_billing.render.tables import tables
 from goodput_billing.statement import other_currencies
-from goodput_billing.statement.amounts.charges import Policy
 from goodput_billing.statement.amounts.rows import AMOUNTS, KEYS, QUANTITIES
 from goodput_billing.statement.closing import computed
 from goodput_billing.statement.days import day_of
@@ -24,6 +24,7 @@ from goodput_queries.evidence.retention import Retention, drop_old
 
 HOUR_S = 3_600
 WHEN = date(2027, 1, 15)
+NEXT = WHEN + timedelta(days=1)
 SETTINGS = StatementSettings(lateness_h=30, idle_policy="proportional")
 
 
@@ -288,11 +289,7 @@ def test_a_day_without_evidence_is_no_statement_of_zeros(fleet):
 @pytest.fixture
 def billed_before_the_last_day(fleet):
     """Give a billed day with readings, before the last day that has some, and its statement."""
-    fleet.add(
-        "gpu_samples",
-        *({"ts": s, "energy_j": 1e6 + 300.0 * s} for s in range(0, 10 * HOUR_S, 600)),
-        source="dcgm", gpu_uuid="c/a#0", gpu_instance="", engine_active_ratio=0.5, is_flagged=False,
-    )  # fmt: skip
+    fleet.energy("c/a#0", steady(10 * HOUR_S - 600, 300, 600))
     fleet.samples("a#0", fleet.every(70 * HOUR_S, 72 * HOUR_S, 600), lambda _: True)
     fleet.state("*", "up", 0, 72 * HOUR_S)
     fleet.store.build()

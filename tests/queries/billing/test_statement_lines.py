@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import polars as pl
 import pytest
-from tests.queries.billing.energy_counters import counter, steady
 from tests.queries.conftest import START_MS, built_together, steps
+from tests.queries.loaders import steady
 
 from goodput_billing.statement.amounts.charges import Policy
 from goodput_billing.statement.amounts.rows import exact_total
@@ -40,10 +40,7 @@ def busy(shared_evidence):
     evidence = shared_evidence
     evidence.node("a", 4, model="NVIDIA H100 80GB HBM3")
     evidence.node("m", 1, model="NVIDIA H100 80GB HBM3")
-    evidence.add(
-        "gpu_instances", gpu_uuid="m#0", gpu_instance="3g.40gb.0", profile="3g.40gb",
-        compute_slices=3, slurm_index=0,
-    )  # fmt: skip
+    evidence.instance("m#0")
     evidence.watched(6 * HOUR_S)
     evidence.state("a", "down", 15_000, 16_000)
     evidence.job("1", 123.457, 9_000.001, ["a"], 4, account="A")
@@ -51,12 +48,9 @@ def busy(shared_evidence):
     evidence.job("3", 1_000, None, ["m"], 1, "RUNNING", account="B", gpu_type="3g.40gb")
     evidence.events("1", [{"event": "job.start", "t": 200}, *steps(1, 400, 300, 20)])
     evidence.add("rates", gpu_model="H100", price_per_gpu_h=Decimal("2.85"), cluster=None)
-    evidence.add(
-        "tariffs", zone="UTC", from_hour=0, to_hour=24, price_per_kwh=Decimal("0.123457"),
-        pue=Decimal("1.3"), server_ratio=Decimal("1.25"), cluster=None,
-    )  # fmt: skip
+    evidence.tariff("0.123457", "1.3", "1.25", cluster=None)
     for gpu in ("a#0", "a#1", "m#0"):
-        counter(evidence, f"c/{gpu}", steady(6 * HOUR_S, 137.7))
+        evidence.energy(f"c/{gpu}", steady(6 * HOUR_S, 137.7))
     evidence.build()
     return evidence.store
 
@@ -138,9 +132,8 @@ def test_differences_from_the_scheduler_are_named_and_add_up(busy):
 )
 @built_together
 def test_energy_of_a_counter(cluster, readings, energy_mj):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 7_200, ["a"], 1)
-    counter(cluster, cluster.gpu("a#0"), readings)
+    cluster.job_on_a_node("1", 0, 7_200, 1)
+    cluster.energy(cluster.gpu("a#0"), readings)
     yield
     sql = f"""select sum(energy_mj) from marts.statement_energy_hourly
         where cluster = '{cluster.name}'"""
@@ -153,7 +146,7 @@ def test_energy_of_a_window_that_cuts_an_hour_is_that_of_its_evidence(cluster):
     cluster.telemetry("a", 1, start=1_260)
     cluster.job("1", 1_260, 1_620, ["a"], 1)
     read = range(1_260, 1_621, 30)
-    counter(cluster, cluster.gpu("a-0"), [(second, 1e6 + 100 * second) for second in read])
+    cluster.energy(cluster.gpu("a-0"), [(second, 1e6 + 100 * second) for second in read])
     yield
 
     def energy_mj(*window):
@@ -167,14 +160,13 @@ def test_energy_of_a_window_that_cuts_an_hour_is_that_of_its_evidence(cluster):
 
 @built_together
 def test_energy_goes_to_who_held_the_gpu_when_it_was_used(cluster):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 1_800, ["a"], 1, account="A")
+    cluster.job_on_a_node("1", 0, 1_800, 1, account="A")
     cluster.job("2", 1_800, 3_600, ["a"], 1, account="B", submit=1_800)
     readings = [
         (second, 1e6 + 100 * min(second, 1_800) + 500 * max(0, second - 1_800))
         for second in range(0, 3_601, 30)
     ]
-    counter(cluster, cluster.gpu("a#0"), readings)
+    cluster.energy(cluster.gpu("a#0"), readings)
     yield
     found = cluster.read("select team, energy_mj from marts.statement_lines where line = 'usage'")
 
@@ -186,7 +178,7 @@ def test_the_tariff_is_that_of_the_hour_in_its_own_zone(cluster):
     """08:00 to 12:00 UTC is 03:00 to 07:00 in New York: two hours by night, two by day."""
     cluster.node("a", 1)
     cluster.watched(4 * HOUR_S)
-    counter(cluster, cluster.gpu("a#0"), steady(4 * HOUR_S, 1000))
+    cluster.energy(cluster.gpu("a#0"), steady(4 * HOUR_S, 1000))
     zone = "America/New_York"
     bands = [
         {"from_hour": begin, "to_hour": end, "price_per_kwh": Decimal(cost)}
@@ -201,9 +193,8 @@ def test_the_tariff_is_that_of_the_hour_in_its_own_zone(cluster):
 
 @built_together
 def test_without_a_tariff_energy_is_known_and_its_cost_is_not(cluster):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 3_600, ["a"], 1)
-    counter(cluster, cluster.gpu("a#0"), steady(3_600, 100))
+    cluster.job_on_a_node("1", 0, 3_600, 1)
+    cluster.energy(cluster.gpu("a#0"), steady(3_600, 100))
     yield
     (row,) = cluster.read(
         "select energy_mj, metered_mj_price, untariffed_mj from marts.statement_lines "
@@ -245,8 +236,7 @@ def test_a_day_of_25_hours_charges_25_and_the_days_about_it_lose_nothing(cluster
 @built_together
 def test_a_day_that_begins_at_half_past_in_utc_is_cut_there(cluster):
     """India is 5:30 ahead: its midnight is 18:30 UTC, ten and a half hours from 08:00."""
-    cluster.node("a", 1)
-    cluster.job("1", 0, 24 * HOUR_S, ["a"], 1)
+    cluster.job_on_a_node("1", 0, 24 * HOUR_S, 1)
     cluster.add("rates", price_per_gpu_h=Decimal(2))
     yield
     days = [day_of(date(2027, 1, day), StatementSettings(zone="Asia/Kolkata")) for day in (15, 16)]

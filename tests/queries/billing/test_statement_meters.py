@@ -1,10 +1,8 @@
 """A node's power meter on its statement lines: shared by what GPUs counted, then by time."""
 
-from decimal import Decimal
-
 import pytest
-from tests.queries.billing.energy_counters import counter, steady
 from tests.queries.conftest import built_together
+from tests.queries.loaders import steady
 
 HOUR_S = 3_600
 
@@ -22,12 +20,9 @@ def metered(evidence):
     evidence.node("a", 2)
     evidence.watched(5 * HOUR_S)
     evidence.job("1", 0, 2 * HOUR_S, ["a"], 1, account="A")
-    counter(evidence, evidence.gpu("a#0"), steady(5 * HOUR_S, 100))
-    counter(evidence, evidence.gpu("a#1"), steady(5 * HOUR_S, 300))
-    evidence.add(
-        "tariffs", zone="UTC", from_hour=0, to_hour=24, price_per_kwh=Decimal("0.1"),
-        pue=Decimal("1.5"), server_ratio=Decimal(2),
-    )  # fmt: skip
+    evidence.energy(evidence.gpu("a#0"), steady(5 * HOUR_S, 100))
+    evidence.energy(evidence.gpu("a#1"), steady(5 * HOUR_S, 300))
+    evidence.tariff("0.1", "1.5", "2")
 
 
 def energies(evidence):
@@ -91,9 +86,8 @@ def test_a_meter_alone_is_shared_by_time(cluster):
 
 @built_together
 def test_a_meter_that_covers_a_job_has_its_energy_though_it_covers_no_whole_hour(cluster):
-    cluster.node("a", 2)
     cluster.watched(2 * HOUR_S)
-    cluster.job("1", 3_000, 4_200, ["a"], 2, account="A")
+    cluster.job_on_a_node("1", 3_000, 4_200, 2, account="A")
     meter(cluster, "a", 2_940, 4_260, 700)
     yield
     found = cluster.read(
@@ -106,8 +100,7 @@ def test_a_meter_that_covers_a_job_has_its_energy_though_it_covers_no_whole_hour
 
 @built_together
 def test_a_meter_that_covers_a_part_of_a_job_counts_that_part_alone(cluster):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 2 * HOUR_S, ["a"], 1, account="A")
+    cluster.job_on_a_node("1", 0, 2 * HOUR_S, 1, account="A")
     meter(cluster, "a", 0, 600, 700)
     meter(cluster, "a", 5_400, 2 * HOUR_S, 700)
     yield

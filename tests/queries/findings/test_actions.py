@@ -20,7 +20,8 @@ def built_down(new_store):
     evidence.watched(10 * HOUR)
     evidence.state("b", "down", 600, 1200)
     evidence.state("b", "down", 8 * HOUR, 8 * HOUR + 600)
-    evidence.load("gpu_events", [event(evidence, 600), event(evidence, 8 * HOUR)])
+    for second in (600, 8 * HOUR):
+        evidence.xid("b", 79, second, gpu_uuid="c/b#0", message="fell off the bus")
     return evidence.built()
 
 
@@ -47,13 +48,6 @@ def every(store):
 def known(every):
     """Return its findings about errors."""
     return errors(every)
-
-
-def event(evidence, second):
-    return {
-        "cluster": "c", "node": "b", "gpu_uuid": "c/b#0", "ts": evidence.at(second),
-        "ts_precision": "exact", "kind": "xid", "code": 79, "message": "fell off the bus",
-    }  # fmt: skip
 
 
 def findings(store):

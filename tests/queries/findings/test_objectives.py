@@ -27,9 +27,8 @@ def burning(store):
 
 
 def test_an_objective_burns_its_budget_when_gpus_are_of_no_use(evidence):
-    evidence.node("a", 4)
     evidence.watched(12 * HOUR)
-    evidence.job("1", 0, 5 * HOUR, ["a"], 4)
+    evidence.job_on_a_node("1", 0, 5 * HOUR, 4)
     ran = steps(1, 299, 60, 60.0)
     evidence.events("1", [*ran, durable(299, 5 * HOUR)])
     evidence.store.build()

@@ -8,8 +8,7 @@ HOUR = 3600
 @built_together
 def test_an_idle_job_names_its_user_and_since_when_its_gpus_are_idle(cluster):
     """A running job whose GPUs went idle after 20 of 60 minutes."""
-    cluster.node("a", 4)
-    cluster.job("7", 0, None, ["a"], 4, state="RUNNING", job_name="train", user_name="ann")
+    cluster.job_on_a_node("7", 0, None, 4, state="RUNNING", job_name="train", user_name="ann")
     cluster.watched(HOUR)
     for gpu in range(4):
         cluster.samples(f"a#{gpu}", cluster.every(-10, HOUR), lambda second: second <= 1200)

@@ -2,13 +2,11 @@
 
 import contextlib
 
-import polars as pl
 import pytest
 from tests.evidence_over_time import assert_same, batches, load, made_up_evidence, stored_stages
 
 from goodput_queries.lake.lake import Lake
 from goodput_queries.lake.pull import attach
-from goodput_queries.lake.upkeep import Compaction, compact
 from goodput_queries.ledger_build.distributed.engines import InProcess
 
 

@@ -19,8 +19,7 @@ def held_s(cluster):
 
 @built_together(builds=2)
 def test_a_job_run_that_lost_all_its_time_gets_back_what_the_other_gives_up(cluster):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 100, ["a"], 1)
+    cluster.job_on_a_node("1", 0, 100, 1)
     name_gpu(cluster, "1", 0)
     cluster.job("2", 0, 100, ["a"], 1, submit=0)
     name_gpu(cluster, "2", 0)
@@ -42,8 +41,7 @@ def test_a_job_run_that_lost_all_its_time_gets_back_what_the_other_gives_up(clus
 @built_together(builds=2)
 def test_a_job_run_that_lost_the_end_of_its_time(cluster, record, held, conflicts):
     """It gets back what the other gives up; else its loss stays a conflict."""
-    cluster.node("a", 1)
-    cluster.job("1", 0, 100, ["a"], 1)
+    cluster.job_on_a_node("1", 0, 100, 1)
     name_gpu(cluster, "1", 0)
     cluster.job("2", 50, 100, ["a"], 1, submit=50)
     name_gpu(cluster, "2", 50)

@@ -21,8 +21,7 @@ def operations(cluster, late_rank, steps):
 
 @built_together(builds=2)
 def test_collectives_that_come_late_split_the_steps_they_belong_to(cluster):
-    cluster.node("a", 2)
-    cluster.job("1", 0, 93, ["a"], 2)
+    cluster.job_on_a_node("1", 0, 93, 2)
     lengths = [10.0] * 4 + [13.0] + [10.0] * 4
     for rank in range(2):
         at = 0.0

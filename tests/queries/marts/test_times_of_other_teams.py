@@ -89,8 +89,7 @@ def test_any_second_of_a_day_counts_the_whole_day(worlds, second):
 
 
 def test_a_day_that_is_not_over_is_not_counted(evidence):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 100, ["a"], 1, account="cobaltteam")
+    evidence.job_on_a_node("1", 0, 100, 1, account="cobaltteam")
     evidence.watched(200)
     evidence.store.build()
 

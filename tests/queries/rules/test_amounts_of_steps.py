@@ -198,8 +198,7 @@ def test_nothing_that_people_read_has_a_category_stepping(worlds):
 
 @built_together
 def test_the_drill_down_of_a_stretch_is_a_row_for_each_category(cluster):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 1000, ["a"], 1)
+    cluster.job_on_a_node("1", 0, 1000, 1)
     cluster.events("1", [*steps(1, 400, 100, 2.0, data_s=0.5), durable(400, 900)])
     yield
     found = cluster.read(
@@ -216,8 +215,7 @@ def test_the_drill_down_of_a_stretch_is_a_row_for_each_category(cluster):
 @pytest.mark.parametrize(("length_s", "segments"), [(59, 0), (60, 1), (61, 1)])
 @built_together
 def test_a_save_of_a_minute_is_a_segment_of_its_own(cluster, length_s, segments):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 1000, ["a"], 1)
+    cluster.job_on_a_node("1", 0, 1000, 1)
     saving = [phase("ckpt_save", 200, 200 + length_s), durable(20, 200 + length_s)]
     later = steps(21, 40, 200 + length_s)
     cluster.events("1", [*steps(1, 20, 0), *saving, *later, durable(40, 400 + length_s)])

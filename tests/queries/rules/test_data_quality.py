@@ -17,8 +17,7 @@ def named(cluster, kind, columns="n, example"):
 
 @built_together
 def test_two_jobs_on_one_gpu_the_later_start_has_it_and_the_overlap_is_reported(cluster):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 100, ["a"], 1)
+    cluster.job_on_a_node("1", 0, 100, 1)
     cluster.job("2", 60, 100, ["a"], 1)
     yield
     held = cluster.read("select job_id, sum(gpu_ms)::bigint from marts.ledger_scoped group by all")
@@ -101,8 +100,7 @@ def test_a_running_job_that_later_listings_leave_out_is_named(cluster):
 
 @built_together
 def test_losses_in_a_step_are_cut_at_its_end_and_reported(cluster):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 100, ["a"], 1)
+    cluster.job_on_a_node("1", 0, 100, 1)
     cluster.events("1", steps(1, 10, 0, data_s=4.0, straggler_s=4.0, comm_s=4.0))
     yield
     assert cluster.gpu_s() == {"data_stall": 40, "straggler_wait": 40, "exposed_comm": 20}
@@ -112,8 +110,7 @@ def test_losses_in_a_step_are_cut_at_its_end_and_reported(cluster):
 
 @built_together
 def test_a_run_that_goes_on_at_a_step_that_it_had_not_reached_is_named(cluster):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 100, ["a"], 1, "FAILED", job_name="r")
+    cluster.job_on_a_node("1", 0, 100, 1, "FAILED", job_name="r")
     cluster.job("2", 100, 200, ["a"], 1, job_name="r")
     cluster.events("r", steps(1, 8, 10), attempt=0)
     cluster.events("r", steps(201, 208, 110), attempt=1)
@@ -165,10 +162,7 @@ def test_mig_instances_beyond_a_whole_gpu_are_named(cluster):
 def test_what_is_known_from_labels_alone_is_named(cluster):
     cluster.telemetry("n", 1, "dcgm")
     cluster.samples("n-0", cluster.every(0, 1000), lambda s: 100 < s <= 900)
-    cluster.add(
-        "gpu_owners", source="dcgm", gpu_uuid=cluster.gpu("n-0"), gpu_instance="", kind="pod",
-        owner="nlp/a", container="", first_seen_at=100, last_seen_at=900,
-    )  # fmt: skip
+    cluster.label(cluster.gpu("n-0"), "nlp/a", 100, 900)
     yield
     rows = cluster.read("select reason, job_runs, gpu_ms from marts.statement_differences")
     assert rows.rows() == [("known from labels of telemetry alone", 1, -800_000)]
@@ -204,8 +198,7 @@ def test_unplaced_time_is_named_with_its_gpu_hours(cluster):
 
 @built_together
 def test_collectives_of_processes_that_no_run_has_are_named(cluster):
-    cluster.node("a", 2)
-    cluster.job("1", 0, 5000, ["a"], 2)
+    cluster.job_on_a_node("1", 0, 5000, 2)
     operations = [
         {"sequence_number": n, "started_at": 100 + n, "dumped_at": 101 + n} for n in range(10)
     ]

@@ -46,9 +46,8 @@ def test_each_category_has_a_precedence_of_its_own(shared_evidence):
 @built_together
 def test_what_the_job_declares_wins_over_a_gpu_without_a_process(cluster):
     """A helper process may write the checkpoint: the GPU has none of its own meanwhile."""
-    cluster.node("a", 1)
     cluster.watched(600)
-    cluster.job("1", 0, 600, ["a"], 1)
+    cluster.job_on_a_node("1", 0, 600, 1)
     saving = [*steps(1, 20, 0), phase("ckpt_save", 200, 500)]
     cluster.events("1", [*saving, durable(20, 500)], gpu_uuid=cluster.gpu("a#0"))
     cluster.samples("a#0", cluster.every(0, 600), lambda second: second <= 200)

@@ -166,9 +166,8 @@ def test_the_only_engine_of_a_job_run_has_its_gpus_on_other_nodes_too(cluster):
 @built_together
 def test_engines_that_share_a_gpu(cluster):
     """Three engines on two GPUs: who has requests decides; kept and missed together is open."""
-    cluster.node("a", 2)
     cluster.watched(3600)
-    cluster.job("1", 0, 3600, ["a"], 2)
+    cluster.job_on_a_node("1", 0, 3600, 2)
     for port, since in enumerate((600, 1200, 9000)):
         of = engine(cluster, model="other") | {"endpoint": f"a:800{port}"}
         busy(cluster, of, 0, 3600, since=since)

@@ -25,9 +25,8 @@ def phases(cluster):
 def held(cluster, gpus=1, until=3600):
     """Load a node that one job has, without events and readings."""
     cluster.store.serving_objectives = OBJECTIVES
-    cluster.node("a", gpus)
     cluster.watched(until)
-    cluster.job("1", 0, until, ["a"], gpus)
+    cluster.job_on_a_node("1", 0, until, gpus)
 
 
 @built_together
@@ -127,9 +126,8 @@ def test_histograms_bound_the_share(cluster):
 def test_the_engines_of_a_model_share_its_latencies(cluster):
     """A decode engine reports no first token: its model's prefill engine and gateway do."""
     cluster.store.serving_objectives = OBJECTIVES
-    cluster.node("a", 1)
     cluster.watched(3600)
-    cluster.job("1", 0, 3600, ["a"], 1)
+    cluster.job_on_a_node("1", 0, 3600, 1)
     decode, gateway = (
         engine(cluster, role="decode"),
         engine(cluster, "web", role="frontend", product="inference-gateway"),
@@ -156,9 +154,8 @@ def test_steps_of_a_training_job_win(cluster):
 @built_together
 def test_a_failed_job_that_served_has_made_progress(cluster):
     cluster.store.serving_objectives = OBJECTIVES
-    cluster.node("a", 1)
     cluster.watched(3600)
-    cluster.job("1", 0, 3600, ["a"], 1, "FAILED")
+    cluster.job_on_a_node("1", 0, 3600, 1, "FAILED")
     cluster.events("1", [{"event": "failure", "kind": "oom", "t": 3599}])
     busy(cluster, engine(cluster, model="other"), 0, 3600)
     yield
@@ -184,10 +181,7 @@ def test_requests_without_samples_are_enough(cluster):
             request(cluster, "3", 3000, 3600, endpoint="llm/chat-0:8000", status="error"),
         ],
     )
-    cluster.add(
-        "gpu_owners", gpu_uuid=gpu, gpu_instance="", kind="pod", owner="llm/chat-0", container="",
-        first_seen_at=0, last_seen_at=3600,
-    )  # fmt: skip
+    cluster.label(gpu, "llm/chat-0", 0, 3600)
     yield
     assert phases(cluster) == {
         ("lost_work", "slo_miss"): 600_000 + 600_000,

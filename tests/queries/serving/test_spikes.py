@@ -32,10 +32,7 @@ def world(shared_evidence):
         )
     throttled(evidence, "n1#0", SPIKE)
     throttled(evidence, "n2#0", range(2 * HOUR))  # as it is all the time it explains no spike
-    evidence.add(
-        "gpu_events", node="n2", gpu_uuid="c/n2#0", ts=3590, ts_precision="exact", kind="xid",
-        code=74,
-    )  # fmt: skip
+    evidence.xid("n2", 74, 3590, gpu_uuid="c/n2#0")
     hosts(evidence)
     evidence.job("noisy", 3570, 5000, ["n4"], 1, account="other")
     links(evidence)

@@ -28,9 +28,8 @@ READ = f"select * from {SEGMENTS} order by gpu_uuid, start_ms"
 def built_once(new_store):
     """Return a cluster of one GPU with a job in its first hour, built."""
     evidence = Evidence(new_store())
-    evidence.node("a", 1)
     evidence.watched(2 * HOUR)
-    evidence.job("1", 0, 1800, ["a"], 1)
+    evidence.job_on_a_node("1", 0, 1800, 1)
     return evidence.built()
 
 
@@ -104,8 +103,7 @@ def test_the_finding_names_the_gpu_and_closes_with_the_next_good_build(refused, 
 
 
 def test_amounts_that_do_not_add_up_to_their_stretch_are_refused(evidence, break_segments):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 1000, ["a"], 1)
+    evidence.job_on_a_node("1", 0, 1000, 1)
     evidence.events("1", [*steps(1, 10, 100), durable(10, 300)])
     break_segments("update intermediate.int_step_amounts set ms = ms - 1")
 

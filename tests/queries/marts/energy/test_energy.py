@@ -69,11 +69,8 @@ def world(shared_evidence):
         durable(659, 7195), {"event": "job.end", "t": 7199},
     ])  # fmt: skip
     read(made, "d", lambda s: BUSY_W if s <= 3600 else CAPPED_W)
-    made.add(
-        "gpu_samples_other",
-        *({"ts": s, "value": 700.0 if s < 3600 else 450.0} for s in range(0, 7200, 60)),
-        source="dcgm", gpu_uuid=made.gpu("d"), gpu_instance="", metric="power_limit_enforced_w",
-    )  # fmt: skip
+    caps = [(s, 700 if s < 3600 else 450) for s in range(0, 7200, 60)]
+    made.counted(made.gpu("d"), "power_limit_enforced_w", caps)
     read(made, "a", lambda s: BUSY_W if s < 3600 else IDLE_W, gpu_temperature_c=80.0,
          clocks_event_reasons=4, memory_used_bytes=8 * 2**30)  # fmt: skip
     read(made, "b", lambda _: IDLE_W)
@@ -86,10 +83,7 @@ def world(shared_evidence):
         {"g_per_kwh": Decimal(400), "carbon_free_ratio": Decimal("0.4"), "pue": Decimal("1.5"),
          "server_ratio": Decimal(2), **first_hour}
     ])  # fmt: skip
-    made.load("tariffs", [
-        {"zone": "UTC", "from_hour": 0, "to_hour": 24, "price_per_kwh": Decimal("0.1"),
-         "pue": Decimal("1.5"), "server_ratio": Decimal(2), **first_hour}
-    ])  # fmt: skip
+    made.tariff("0.1", "1.5", "2", cluster=None, **first_hour)
     made.build()
     return made.store
 
@@ -180,10 +174,7 @@ def test_idle_time_of_hours_without_a_tariff_has_no_cost(world):
 @built_together
 def test_a_gpu_with_one_idle_part_has_no_idle_power(cluster):
     place(cluster, "m")
-    cluster.add(
-        "gpu_instances", gpu_uuid=cluster.gpu("m"), gpu_instance="3g.40gb.0", profile="3g.40gb",
-        compute_slices=3, slurm_index=0,
-    )  # fmt: skip
+    cluster.instance(cluster.gpu("m"))
     cluster.watched(3600)
     cluster.job("1", 0, 3600, ["m"], 1, gpu_type="3g.40gb")
     read(cluster, "m", lambda _: BUSY_W, until=3600)
@@ -266,9 +257,8 @@ def test_carbon_of_the_known_hours_is_not_taken_for_all(world):
 
 @built_together
 def test_what_no_source_measured_is_empty_and_not_zero(cluster):
-    cluster.node("a", 1)
     cluster.watched(3600)
-    cluster.job("1", 0, 3600, ["a"], 1, account="A")
+    cluster.job_on_a_node("1", 0, 3600, 1, account="A")
     yield
     row = accounts(cluster, Scope())["held", "A"]
 

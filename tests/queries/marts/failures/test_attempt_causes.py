@@ -11,20 +11,9 @@ BUS = "00000000:19:00.0"
 END = 4_000  # of the first attempts
 
 
-def xid(made, node, code, second, bus=BUS):
-    made.add(
-        "gpu_events", source="kernel-log", node=node, pci_bus_id=bus, ts=second, kind="xid",
-        code=code, ts_precision="exact",
-    )  # fmt: skip
-
-
 def counter(made, gpu, metric, values):
     """Load readings of a counter, one a minute from second 3,500."""
-    made.add(
-        "gpu_samples_other",
-        *({"ts": 3_500 + 60 * n, "value": float(value)} for n, value in enumerate(values)),
-        source="dcgm", gpu_uuid=gpu, gpu_instance="", metric=metric,
-    )  # fmt: skip
+    made.counted(gpu, metric, [(3_500 + 60 * n, value) for n, value in enumerate(values)])
 
 
 def gpu(made, node):
@@ -50,7 +39,7 @@ def load_other_causes(made, work):
     # a failure that the program handled
     run(made, "caught", "caught", [*work, said("permission", 500)])
     run(made, "app", "app", work)
-    xid(made, "app", 31, 3_980)
+    made.xid("app", 31, 3_980, pci_bus_id=BUS)
     run(made, "killed", "killed", [*work, said("sigkill", 3_990)])
     made.add(
         "node_events", *({"ts": second} for second in (1_000, 3_985)), source="kernel-log",
@@ -58,8 +47,8 @@ def load_other_causes(made, work):
     )  # fmt: skip
     # the same Xid 79 on a GPU whose attempt went on, and one on a GPU that nobody held
     run(made, "other", "other", work, "COMPLETED")
-    xid(made, "other", 79, 1_000)
-    xid(made, "other", 79, 4_050)
+    made.xid("other", 79, 1_000, pci_bus_id=BUS)
+    made.xid("other", 79, 4_050, pci_bus_id=BUS)
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +72,8 @@ def world(shared_evidence):
         gpu(made, node)
     made.watched(8_000)
     run(made, "bus", "bus", [*work, durable(30, 3_050), said("exception", 3_990)])
-    xid(made, "bus", 79, 3_980)
-    xid(made, "bus", 45, 3_981)
+    made.xid("bus", 79, 3_980, pci_bus_id=BUS)
+    made.xid("bus", 45, 3_981, pci_bus_id=BUS)
     counter(made, "GPU-bus", "pcie_replay_total", [1, 1, 4])
     made.job("bus2", 4_100, 7_600, ["bus"], 1, "COMPLETED", job_name="bus")
     made.events("bus", steps(31, 40, 4_100, 100), attempt=1, host="bus")
@@ -93,14 +82,14 @@ def world(shared_evidence):
     run(made, "twice", "twice", work)
     made.events("twice", [{"event": "job.start", "t": 3_900}, *steps(39, 39, 3_900, 50)],
                 attempt=1, host="twice")  # fmt: skip
-    xid(made, "twice", 94, 3_895)
+    made.xid("twice", 94, 3_895, pci_bus_id=BUS)
 
     run(made, "ecc", "ecc", work)
     counter(made, "GPU-ecc", "ecc_uncorrected_volatile_total", [0, 0, 2, 5])
     run(made, "own", "own", [*work, said("file_not_found", 3_950)])
     counter(made, "GPU-own", "ecc_uncorrected_volatile_total", [0, 1])
     run(made, "late", "late", [*work, said("assertion", 3_950)])
-    xid(made, "late", 79, 3_990)
+    made.xid("late", 79, 3_990, pci_bus_id=BUS)
     run(made, "down", "down", work)
     made.add(
         "node_states", node="down", state="down", start_at=3_960, end_at=5_000,
@@ -254,8 +243,7 @@ def test_the_step_at_which_the_loss_became_nan(world):
 @built_together
 def test_an_error_in_a_log_without_times_is_not_taken_as_handled(cluster):
     """Its time is that of the log's last line that has one, here of the start."""
-    cluster.node("a", 1)
-    cluster.job("1", 0, 210, ["a"], 1, "FAILED")
+    cluster.job_on_a_node("1", 0, 210, 1, "FAILED")
     cluster.events("1", steps(1, 20, 0))
     cluster.log("1", [{"event": "failure", "kind": "permission", "msg": "no", "t": 2}])
     yield
@@ -266,8 +254,7 @@ def test_an_error_in_a_log_without_times_is_not_taken_as_handled(cluster):
 
 @built_together
 def test_an_error_in_a_log_that_was_read_out_later_is_of_the_end(cluster):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 200, ["a"], 1, "FAILED")
+    cluster.job_on_a_node("1", 0, 200, 1, "FAILED")
     cluster.log("1", [{"event": "failure", "kind": "permission", "msg": "no", "t": 9_000}])
     yield
     chain = cluster.read("select what, event_at from marts.failure_chains order by position")

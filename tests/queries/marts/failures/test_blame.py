@@ -51,8 +51,7 @@ ENDINGS = {
 @built_together
 def test_the_cause_of_an_ending_decides_whose_waste_it_is(cluster, state, said, expected):
     """The attempt lasts 200 s and saves nothing."""
-    cluster.node("a", 1)
-    cluster.job("1", 0, 200, ["a"], 1, state)
+    cluster.job_on_a_node("1", 0, 200, 1, state)
     cluster.events("1", [*steps(1, 10, 0), *([said] if said else [])])
     yield
     assert lines(cluster) == {"team": expected}
@@ -60,18 +59,14 @@ def test_the_cause_of_an_ending_decides_whose_waste_it_is(cluster, state, said, 
 
 def hung(evidence):
     """Load a job that steps for 100 s, hangs for 1,900 s and is ended by NCCL's watchdog."""
-    evidence.node("a", 1)
-    evidence.job("1", 0, 2000, ["a"], 1, "FAILED")
+    evidence.job_on_a_node("1", 0, 2000, 1, "FAILED")
     evidence.events("1", [*steps(1, 10, 0), durable(10, 100), failure("nccl_timeout", 1990)])
 
 
 @built_together
 def test_a_hardware_xid_when_the_hang_began_is_the_cause_of_a_nccl_timeout(cluster):
     hung(cluster)
-    cluster.add(
-        "gpu_events", node="a", gpu_uuid=f"{cluster.name}/a#0", ts=110, kind="xid",
-        ts_precision="exact", code=79,
-    )  # fmt: skip
+    cluster.xid("a", 79, 110, gpu_uuid=cluster.gpu("a#0"))
     yield
     assert lines(cluster) == {"team": (0, 1900, 1900)}
 

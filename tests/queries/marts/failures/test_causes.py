@@ -31,10 +31,7 @@ def test_an_xid_is_a_cause_though_the_inventory_names_no_bus_address(cluster, or
     for source, known in listings[::order]:
         cluster.add("gpus", source=source, **gpu, **known)
     failed(cluster, node)
-    cluster.add(
-        "gpu_events", source="kernel-log", node=node, pci_bus_id=BUS, ts=110, kind="xid",
-        ts_precision="exact", code=79,
-    )  # fmt: skip
+    cluster.xid(node, 79, 110, pci_bus_id=BUS)
     yield
     found = cause(cluster)
     assert found[:2] == ("Xid 79", "Confirmed")

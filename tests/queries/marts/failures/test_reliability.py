@@ -9,13 +9,6 @@ BUS = "00000000:19:00.0"
 OLD_DRIVER, NEW_DRIVER = "570.1", "580.2"
 
 
-def xid(made, node, second):
-    made.add(
-        "gpu_events", source="kernel-log", node=node, pci_bus_id=BUS, ts=second, kind="xid",
-        code=79, ts_precision="exact", cluster=None,
-    )  # fmt: skip
-
-
 def gpu(made, node, driver, second=0.0, vbios=None):
     made.add(
         "gpus", source="dcgm", node=node, gpu_uuid=f"GPU-{node}", gpu_index=0, pci_bus_id=BUS,
@@ -56,8 +49,8 @@ def world(shared_evidence):
     for number, state in enumerate(("COMPLETED", "NODE_FAIL", "PREEMPTED", "FAILED")):
         made.job(str(number), 1_000 * number, 1_000 * number + 500, ["n"], 1, state)
     made.job("pair", 0, 3_600, ["a", "b"], 2)
-    xid(made, "a", 1_700)
-    xid(made, "a", 2_600)
+    made.xid("a", 79, 1_700, pci_bus_id=BUS, cluster=None)
+    made.xid("a", 79, 2_600, pci_bus_id=BUS, cluster=None)
     made.build()
     return made
 

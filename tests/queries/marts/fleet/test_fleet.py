@@ -41,10 +41,7 @@ def store(shared_evidence):
         for gpu, power, end in (("a#0", 300.0, 3541), ("c#0", 500.0, 1801), ("b#1", 100.0, 3601))
         for s in range(0, end, 60)
     ], "dcgm")  # fmt: skip
-    made.add(
-        "gpu_events", node="a", gpu_uuid="c/a#1", ts=1000, ts_precision="exact", kind="xid",
-        code=79, message="off the bus",
-    )  # fmt: skip
+    made.xid("a", 79, 1000, gpu_uuid="c/a#1", message="off the bus")
     made.build()
     return made.store
 

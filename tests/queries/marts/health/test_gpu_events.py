@@ -26,10 +26,7 @@ def test_the_severity_is_that_of_the_code_else_the_word_in_the_message(
         "gpus", source="inventory", node="a", gpu_uuid=cluster.gpu("a"), gpu_index=0,
         pci_bus_id=BUS, gpu_model="h100", valid_from_at=0,
     )  # fmt: skip
-    cluster.add(
-        "gpu_events", source="kernel-log", node="a", pci_bus_id=BUS, kind=kind, code=code, ts=60,
-        ts_precision="exact", message=message,
-    )  # fmt: skip
+    cluster.xid("a", code, 60, pci_bus_id=BUS, kind=kind, message=message)
     yield
     found = cluster.read("select kind, code, severity from marts.gpu_events").rows()
 

@@ -20,25 +20,10 @@ def place(made, node, gpu, bus, start=0.0, end=None):
     )  # fmt: skip
 
 
-def count(made, gpu, metric, samples, source="dcgm"):
-    """Load samples of a counter: (second, value) each."""
-    made.add(
-        "gpu_samples_other", *({"ts": s, "value": v} for s, v in samples), source=source,
-        gpu_uuid=gpu, gpu_instance="", metric=metric,
-    )  # fmt: skip
-
-
-def xid(made, node, bus, code, second, **more):
-    event = {
-        "source": "kernel-log", "node": node, "pci_bus_id": bus, "code": code, "ts": second,
-        "ts_precision": "exact", "message": f"Xid {code}", **more,
-    }  # fmt: skip
-    made.add("gpu_events", kind="xid", cluster=None, **event)
-
-
 def gauge(made, node, gpu, code, second, precision="approximate"):
     """Load the event that a change of the exporter's gauge is."""
-    xid(made, node, None, code, second, gpu_uuid=gpu, ts_precision=precision, source="dcgm")
+    more = {"gpu_uuid": gpu, "ts_precision": precision, "cluster": None}
+    made.xid(node, code, second, source="dcgm", message=f"Xid {code}", **more)
 
 
 @pytest.fixture(scope="module")
@@ -53,13 +38,13 @@ def world(shared_evidence):
     place(made, "b", "GPU-new", BUS_B, 6 * HOUR)
     place(made, "c", "GPU-c", BUS_A)
     corrected = "ecc_corrected_volatile_total"
-    count(made, "GPU-a", corrected, [(0, 877), (1800, 880), (3000, 2), (3300, 5)])
-    count(made, "GPU-a", "ecc_corrected_lifetime_total", [(0, 9000), (3300, 9004)], "nvml")
-    count(made, "GPU-a", "nvlink_crc_flit_error_total", [(0, 0), (60, 1)])
-    count(made, "GPU-a", "nvlink_replay_total", [(0, 5), (60, 7)])
-    count(made, "GPU-a", "ecc_uncorrected_volatile_total", [(0, 3), (60, 3)])
-    count(made, "GPU-old", "ecc_uncorrected_volatile_total", [(0, 10), (60, 10)])
-    count(made, "GPU-old", "throttle_thermal_s", [(0, 0), (100, 40)])
+    made.counted("GPU-a", corrected, [(0, 877), (1800, 880), (3000, 2), (3300, 5)])
+    made.counted("GPU-a", "ecc_corrected_lifetime_total", [(0, 9000), (3300, 9004)], "nvml")
+    made.counted("GPU-a", "nvlink_crc_flit_error_total", [(0, 0), (60, 1)])
+    made.counted("GPU-a", "nvlink_replay_total", [(0, 5), (60, 7)])
+    made.counted("GPU-a", "ecc_uncorrected_volatile_total", [(0, 3), (60, 3)])
+    made.counted("GPU-old", "ecc_uncorrected_volatile_total", [(0, 10), (60, 10)])
+    made.counted("GPU-old", "throttle_thermal_s", [(0, 0), (100, 40)])
     made.add(
         "gpu_samples", *(
             {"ts": s, "clocks_event_reasons": HW_THERMAL if s < 200 else 0}
@@ -68,16 +53,16 @@ def world(shared_evidence):
         gpu_uuid="GPU-a", gpu_instance="",
     )  # fmt: skip
     for code, second in ((48, 90), (79, 100), (45, 110)):
-        xid(made, "a", BUS_A, code, second)
+        made.xid("a", code, second, pci_bus_id=BUS_A, cluster=None)
     gauge(made, "a", "GPU-a", 79, 130)
     for second in (10_000, 10_200, 10_381, 10_682):
-        xid(made, "a", BUS_A, 119, second)
-    xid(made, "b", BUS_B, 31, 1_000)
+        made.xid("a", 119, second, pci_bus_id=BUS_A, cluster=None)
+    made.xid("b", 31, 1_000, pci_bus_id=BUS_B, cluster=None)
     made.store.build()
-    count(made, "GPU-a", corrected, [(5_400, 9), (17 * HOUR, 10)])
-    count(made, "GPU-new", "ecc_uncorrected_volatile_total", [(7 * HOUR, 100), (8 * HOUR, 100)])
+    made.counted("GPU-a", corrected, [(5_400, 9), (17 * HOUR, 10)])
+    made.counted("GPU-new", "ecc_uncorrected_volatile_total", [(7 * HOUR, 100), (8 * HOUR, 100)])
     gauge(made, "b", "GPU-new", 79, 7 * HOUR, "at_or_before")
-    xid(made, "b", BUS_B, 94, 8 * HOUR)
+    made.xid("b", 94, 8 * HOUR, pci_bus_id=BUS_B, cluster=None)
     made.build()
     return made
 

@@ -8,13 +8,6 @@ from goodput_queries.scope import Scope
 BUS = "00000000:19:00.0"
 
 
-def xid(made, node, code, second):
-    made.add(
-        "gpu_events", source="kernel-log", node=node, pci_bus_id=BUS, ts=second, kind="xid",
-        code=code, ts_precision="exact", cluster=None,
-    )  # fmt: skip
-
-
 @pytest.fixture(scope="module")
 def world(shared_evidence):
     """Nodes a to e with a GPU each; the price is 36 a GPU-hour: 0.01 a GPU-second.
@@ -31,18 +24,14 @@ def world(shared_evidence):
     made.watched(1_000)
     made.job("gang", 0, 130, ["a", "b", "c"], 3, "FAILED")
     made.events("gang", steps(1, 10, 0), host="a")
-    xid(made, "a", 79, 120)
+    made.xid("a", 79, 120, pci_bus_id=BUS, cluster=None)
     for job, start in (("d1", 0), ("d2", 400)):
         made.job(job, start, start + 200, ["d"], 1, "NODE_FAIL")
         made.state("d", "down", start + 200, start + 300)
     made.job("own", 600, 700, ["b"], 1, "FAILED")
-    xid(made, "b", 31, 699)
-    failed, count = "row_remap_failed", "rows_remapped_uncorrectable_total"
-    remaps = [(0, failed, 1), (0, count, 0), (60, failed, 1), (60, count, 1)]
-    made.add(
-        "gpu_samples_other", *({"ts": s, "metric": m, "value": float(v)} for s, m, v in remaps),
-        source="dcgm", gpu_uuid="GPU-e", gpu_instance="",
-    )  # fmt: skip
+    made.xid("b", 31, 699, pci_bus_id=BUS, cluster=None)
+    made.counted("GPU-e", "row_remap_failed", [(0, 1), (60, 1)])
+    made.counted("GPU-e", "rows_remapped_uncorrectable_total", [(0, 0), (60, 1)])
     made.build()
     return made
 

@@ -31,10 +31,7 @@ def world(shared_evidence):
     made.state("b", "down", 1_000, 1_100)
     made.state("b", "down", 5_000, 5_100)
     made.state("c", "drained", 8_000, None, user_name="slurm", reason="NHC: no GPU 1")
-    made.add(
-        "gpu_events", source="kernel-log", node="d", gpu_uuid="GPU-d0", pci_bus_id=BUS, ts=2_000,
-        kind="xid", code=79, ts_precision="exact",
-    )  # fmt: skip
+    made.xid("d", 79, 2_000, gpu_uuid="GPU-d0", pci_bus_id=BUS)
     made.state("d", "drained", 2_600, 3_000, user_name="root")
     made.job("again", 4_000, 4_400, ["d"], 2, "NODE_FAIL")
     made.state("d", "down", 4_400, 4_500)

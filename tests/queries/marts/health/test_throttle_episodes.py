@@ -21,11 +21,8 @@ def read(evidence, **values):
 
 def counts(evidence, metric, values, step=10):
     """Load a counter of throttled seconds, a value every ten seconds."""
-    for number, value in enumerate(values):
-        evidence.add(
-            "gpu_samples_other", source="dcgm", gpu_uuid=evidence.gpu("a#0"), gpu_instance="",
-            metric=metric, ts=step * number, value=float(value),
-        )  # fmt: skip
+    readings = [(step * number, value) for number, value in enumerate(values)]
+    evidence.counted(evidence.gpu("a#0"), metric, readings)
 
 
 def episodes(evidence):

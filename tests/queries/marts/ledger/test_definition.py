@@ -21,9 +21,8 @@ SETTINGS = StatementSettings(lateness_h=6)
 def built_measured(new_store):
     """Load two GPUs for 100 steps with a tenth of communication, then of an evaluation."""
     evidence = Evidence(new_store())
-    evidence.node("a", 2)
     evidence.watched(60 * HOUR_S)
-    evidence.job("1", 0, 1100, ["a"], 2)
+    evidence.job_on_a_node("1", 0, 1100, 2)
     evidence.events(
         "1",
         [

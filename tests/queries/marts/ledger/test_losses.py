@@ -6,9 +6,8 @@ from tests.queries.conftest import built_together
 @built_together
 def test_the_phase_that_lost_most_reports_the_cause_not_the_longest_in_one_hour(cluster):
     """Initialisation takes 100 s of one hour, compilation 70 s of that and 70 s of the next."""
-    cluster.node("a", 1)
     cluster.watched(4000)
-    cluster.job("1", 3420, 4000, ["a"], 1)
+    cluster.job_on_a_node("1", 3420, 4000, 1)
     cluster.events(
         "1",
         [

@@ -29,8 +29,7 @@ def test_a_job_without_a_node_list_is_outside_the_ledger(cluster):
 @built_together
 def test_a_job_whose_time_came_twice_is_outside_the_ledger(cluster):
     """Its start or end is in the hour that clocks repeat, and nothing settles which."""
-    cluster.node("a", 2)
-    cluster.job("1", 0, 5000, ["a"], 2, is_time_ambiguous=True)
+    cluster.job_on_a_node("1", 0, 5000, 2, is_time_ambiguous=True)
     yield
     assert unplaced(cluster) == [("1", "ambiguous_time", 10_000)]
     assert cluster.gpu_s() == {"free_unknown": 10_000}

@@ -4,6 +4,7 @@ from decimal import Decimal
 
 import pytest
 from tests.queries.conftest import START_MS, Evidence, built_together, durable, phase, steps
+from tests.queries.loaders import steady
 
 from goodput_queries.scope import EVERYTHING, Scope
 from goodput_scenarios.measured import EVERY_MODEL, choices, measured
@@ -18,24 +19,12 @@ def number(given):
     return float(given.span.lo)
 
 
-def counter(evidence, gpu, kwh_per_h, hours):
-    """Load an energy counter that rises by so much each hour."""
-    evidence.add(
-        "gpu_samples", *(
-            {"ts": second, "energy_j": 1e9 + second * kwh_per_h * 1000}
-            for second in range(0, hours * HOUR_S + 1, 60)
-        ),
-        source="dcgm", gpu_uuid=evidence.gpu(gpu), gpu_instance="", engine_active_ratio=0.9,
-        is_flagged=False,
-    )  # fmt: skip
-
-
 def a_node(evidence):
     """Load four H100 over 10 hours, two of them held for 5, one measured all the time."""
     evidence.node("n", 4)
     evidence.watched(10 * HOUR_S)
     evidence.job("1", 0, 5 * HOUR_S, ["n"], 2, partition="batch")
-    counter(evidence, "n#0", 0.5, 10)
+    evidence.energy(evidence.gpu("n#0"), steady(10 * HOUR_S, 500))
     return evidence
 
 
@@ -45,10 +34,7 @@ def priced(shared_evidence):
     node = a_node(shared_evidence)
     node.add("rates", price_per_gpu_h=Decimal(2), cluster=None)
     node.add("rate_factors", partition="batch", factor=Decimal("0.5"), cluster=None)
-    node.add(
-        "tariffs", zone="UTC", from_hour=0, to_hour=24, price_per_kwh=Decimal("0.1"),
-        pue=Decimal("1.5"), server_ratio=Decimal(1), cluster=None,
-    )  # fmt: skip
+    node.tariff("0.1", "1.5", cluster=None)
     node.build()
     return node.store
 

@@ -6,8 +6,7 @@ from tests.queries.conftest import built_together, steps
 
 def gang(cluster, ranks=2, count=5):
     """Load steps of 10 s without a word on communication, each rank with its process."""
-    cluster.node("a", ranks)
-    cluster.job("1", 0, 10 * count, ["a"], ranks)
+    cluster.job_on_a_node("1", 0, 10 * count, ranks)
     for rank in range(ranks):
         of_rank = {"rank": rank, "gpu_uuid": cluster.gpu(f"a#{rank}")}
         cluster.events("1", steps(1, count, 0), pid=cluster.first_pid + rank, **of_rank)
@@ -23,22 +22,6 @@ def trace(cluster, rank, kernels, ranks=2):
         source="kineto", trace_id=f"{cluster.name}-{rank}", rank=rank, ranks_total=ranks,
         pid=cluster.first_pid + rank, device=rank, stream=7, kernel="ncclDevKernel_AllReduce",
         operation="allreduce", group_name="default_pg", ranks=ranks,
-    )  # fmt: skip
-
-
-def operations(cluster, exec_time_s, count=5):
-    """Load one AllReduce a step from the NCCL Inspector; seconds by rank."""
-    rows = [
-        {
-            "pid": cluster.first_pid + rank, "rank": rank, "sequence_number": step,
-            "exec_time_s": seconds, "dumped_at": 10 * step + 9, "started_at": 10 * step + 5,
-        }
-        for step in range(count)
-        for rank, seconds in enumerate(exec_time_s)
-    ]  # fmt: skip
-    cluster.add(
-        "collectives", *rows, source="nccl-inspector", node="a", comm_id=cluster.name,
-        ranks=len(exec_time_s), operation="AllReduce", is_p2p=False,
     )  # fmt: skip
 
 
@@ -89,7 +72,7 @@ def test_a_step_that_the_trace_has_in_part_is_left_out(cluster):
 @built_together
 def test_durations_alone_bound_communication_and_leave_steps_unsplit(cluster):
     gang(cluster)
-    operations(cluster, [2.0, 2.0])
+    cluster.all_reduces([2.0, 2.0], range(5, 55, 10))
     yield
     assert cluster.gpu_s() == {"step_unsplit": 100}
     found = cluster.read("select * from marts.communication").row(0, named=True)
@@ -100,11 +83,10 @@ def test_durations_alone_bound_communication_and_leave_steps_unsplit(cluster):
 
 @built_together
 def test_where_exposed_time_is_measured_nothing_is_bounded(cluster):
-    cluster.node("a", 2)
-    cluster.job("1", 0, 50, ["a"], 2)
+    cluster.job_on_a_node("1", 0, 50, 2)
     for rank in (0, 1):
         cluster.events("1", steps(1, 5, 0, comm_s=1.0), rank=rank, pid=cluster.first_pid + rank)
-    operations(cluster, [2.0, 2.0])
+    cluster.all_reduces([2.0, 2.0], range(5, 55, 10))
     yield
     assert cluster.gpu_s() == {"exposed_comm": 10, "productive": 90}
     found = cluster.read("select * from marts.communication").row(0, named=True)
@@ -114,8 +96,7 @@ def test_where_exposed_time_is_measured_nothing_is_bounded(cluster):
 @built_together
 def test_the_time_between_measured_steps_is_measured_too(cluster):
     """20 ms between steps of 2 s: the job's own loop, no step without communication measured."""
-    cluster.node("a", 2)
-    cluster.job("1", 0, 202, ["a"], 2)
+    cluster.job_on_a_node("1", 0, 202, 2)
     for rank in (0, 1):
         steps = [
             {"event": "step", "step": k, "t": 2.02 * k, "dur_s": 2.0, "comm_s": 0.2}

@@ -211,10 +211,7 @@ def test_link_errors_of_gpus_are_rises_of_counters_in_hours_of_the_window(cluste
     four_nodes(cluster)
     counts = {"a": [(0, 5), (1_800, 7), (3_700, 7), (7_300, 2)], "b": [(0, 4), (7_300, 4)]}
     for node, values in counts.items():
-        cluster.add(
-            "gpu_samples_other", *({"ts": s, "value": float(value)} for s, value in values),
-            gpu_uuid=cluster.gpu(f"{node}#0"), gpu_instance="", metric="pcie_replay_total",
-        )  # fmt: skip
+        cluster.counted(cluster.gpu(f"{node}#0"), "pcie_replay_total", values)
     cluster.watched(7_400)
     yield
 

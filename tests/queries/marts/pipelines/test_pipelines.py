@@ -24,8 +24,7 @@ def replayed(shared_evidence):
         for trace in ("old", "new")
         for rank, stage, seconds in ((0, 0, 2.0), (0, 1, 2.1), (1, 0, 2.6), (1, 1, 2.0))
     ])  # fmt: skip
-    evidence.node("a", 2)
-    evidence.job("1", 0, 600, ["a"], 2)
+    evidence.job_on_a_node("1", 0, 600, 2)
     evidence.build()
     return evidence
 

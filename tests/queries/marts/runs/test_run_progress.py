@@ -7,8 +7,7 @@ from tests.queries.conftest import built_together, durable, steps
 @built_together
 def test_a_run_that_crashed_and_went_on(cluster):
     """40 of 100 steps before the crash are lost; the second life ends well."""
-    cluster.node("a", 1)
-    cluster.job("1", 0, 1000, ["a"], 1, state="FAILED", job_name="llm")
+    cluster.job_on_a_node("1", 0, 1000, 1, state="FAILED", job_name="llm")
     cluster.job("2", 1100, 1700, ["a"], 1, job_name="llm")
     cluster.events("llm", [*steps(1, 100, 0), durable(60, 605)])
     cluster.events("llm", [*steps(61, 120, 1100), durable(120, 1700)], attempt=1)
@@ -23,8 +22,7 @@ def test_a_run_that_crashed_and_went_on(cluster):
 
 @built_together
 def test_an_interruption_that_ends_the_run_counts(cluster):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 1000, ["a"], 1, state="FAILED")
+    cluster.job_on_a_node("1", 0, 1000, 1, state="FAILED")
     cluster.events("1", steps(1, 100, 0))
     yield
     assert cluster.read("select interruptions from marts.runs").item() == 1
@@ -33,8 +31,7 @@ def test_an_interruption_that_ends_the_run_counts(cluster):
 @built_together
 def test_a_run_of_which_nothing_is_measured_has_no_goodput(cluster):
     """Accounting alone: allocated time, and no word of what the GPUs did in it."""
-    cluster.node("a", 1)
-    cluster.job("1", 0, 1000, ["a"], 1)
+    cluster.job_on_a_node("1", 0, 1000, 1)
     yield
     (run,) = cluster.read("select * from marts.runs").rows(named=True)
     parts = ("of_held", "since_restart", "1d", "3d", "5d")

@@ -36,9 +36,8 @@ def a_save_between(rank):
 @pytest.mark.parametrize("window", [(0, 3600), (615, 1234), (1019, 1027), (3000, 3100)])
 @built_together
 def test_a_lane_adds_up_to_the_ledger(cluster, evidence, window):
-    cluster.node("a", 2)
     cluster.watched(3600)
-    cluster.job("7", 0, 3600, ["a"], 2)
+    cluster.job_on_a_node("7", 0, 3600, 2)
     for rank in range(2):
         of_gpu = {"rank": rank, "gpu_uuid": f"a#{rank}"}
         cluster.events("7", [*evidence(rank), durable(300, 3030)], **of_gpu)

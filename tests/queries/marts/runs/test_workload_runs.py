@@ -40,11 +40,7 @@ def test_a_run_has_what_its_job_and_the_inventory_report(cluster):
         node="n1", driver_version="580.1", power_limit_w=700.0, gpu_model="h100",
         valid_from_at=START,
     )  # fmt: skip
-
-    cluster.add(
-        "gpu_samples_other", source="dcgm", gpu_uuid=f"{cluster.name}/n1#0", gpu_instance="", ts=60,
-        metric="power_limit_enforced_w", value=500.0,
-    )  # fmt: skip
+    cluster.counted(cluster.gpu("n1#0"), "power_limit_enforced_w", [(60, 500)])
     yield
     found = attributes(cluster, "1")
     assert found.items() >= {**extra, "driver_version": "580.1", "power_limit_w": "500"}.items()

@@ -26,8 +26,7 @@ def collectives(cluster, starts):
 
 
 def job(cluster, starts, events=()):
-    cluster.node("a", 2)
-    cluster.job("1", 0, LENGTH_S, ["a"], 2)
+    cluster.job_on_a_node("1", 0, LENGTH_S, 2)
     collectives(cluster, starts)
     if events:
         cluster.events("1", list(events))

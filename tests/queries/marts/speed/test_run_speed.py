@@ -143,8 +143,7 @@ def test_the_jobs_own_mfu_where_nothing_else_is_known(cluster):
 @built_together
 def test_the_best_is_the_best_tenth_of_windows(cluster):
     """20 % of the steps at 1 s, the others at 2 s: half of the best."""
-    cluster.node("a", 1)
-    cluster.job("1", 0, 1000, ["a"], 1)
+    cluster.job_on_a_node("1", 0, 1000, 1)
     events = [*steps(1, 100, 0, 1.0), *steps(101, 500, 100, 2.0)]
     cluster.events("1", events)
     yield
@@ -176,8 +175,7 @@ def test_peers_are_runs_of_the_same_name_model_and_size(cluster):
 @built_together
 def test_retained_tokens_are_held_against_all_allocated_time(cluster):
     """Steps 51 to 100 are lost; a GPU-hour costs 3.60, so that 1,000 s cost 1; 100 W."""
-    cluster.node("a", 1)
-    cluster.job("1", 0, 1000, ["a"], 1, state="FAILED")
+    cluster.job_on_a_node("1", 0, 1000, 1, state="FAILED")
     events = steps(1, 100, 0, 10.0, tokens=600.0)
     cluster.events("1", [*events, durable(50, 505)])
     cluster.add("rates", price_per_gpu_h=3.6, currency="USD")

@@ -24,8 +24,7 @@ def readings(evidence, hot, gpus=2, until=249):
 
 def slow_gang(evidence, gpus=2, ranks=None, **of_rank):
     """Load steps of 10 s for 100 s, then of 15 s for 150 s; `of_rank`: more by rank."""
-    evidence.node("a", gpus)
-    evidence.job("1", 0, 250, ["a"], gpus)
+    evidence.job_on_a_node("1", 0, 250, gpus)
     for rank in range(ranks or gpus):
         more = of_rank.get(f"r{rank}", {})
         evidence.events(
@@ -123,8 +122,7 @@ def test_a_straggler_beside_a_throttled_gpu_keeps_the_blame(cluster):
 @built_together
 def test_nccl_durations_report_whether_the_throttled_gpu_is_the_late_one(cluster, late, expected):
     """The attempt's median is that of its unthrottled steps: 12 of them and 10 slow ones."""
-    cluster.node("a", 2)
-    cluster.job("1", 0, 270, ["a"], 2)
+    cluster.job_on_a_node("1", 0, 270, 2)
     for rank in (0, 1):
         cluster.events(
             "1",
@@ -134,19 +132,8 @@ def test_nccl_durations_report_whether_the_throttled_gpu_is_the_late_one(cluster
             pid=cluster.first_pid + rank,
         )
     readings(cluster, hot=1, until=269)
-    rows = [
-        {
-            "pid": cluster.first_pid + rank, "rank": rank, "sequence_number": step,
-            "exec_time_s": 0.5 if rank == late else 6.0, "dumped_at": 120 + 15 * step + 9,
-            "started_at": 120 + 15 * step + 5,
-        }
-        for step in range(10)
-        for rank in (0, 1)
-    ]  # fmt: skip
-    cluster.add(
-        "collectives", *rows, source="nccl-inspector", node="a", comm_id=cluster.name, ranks=2,
-        operation="AllReduce", is_p2p=False,
-    )  # fmt: skip
+    waited_s = [0.5 if rank == late else 6.0 for rank in (0, 1)]
+    cluster.all_reduces(waited_s, range(125, 275, 15))
     yield
     assert {(category, phase): s for (category, phase, _), s in parts(cluster).items()} == expected
 
@@ -158,10 +145,7 @@ def test_a_straggler_with_a_hardware_error_passes_the_blame_on(cluster):
     yield
     assert parts(cluster) == {("straggler_wait", None, "own"): 55}
 
-    cluster.add(
-        "gpu_events", node="a", gpu_uuid=f"{cluster.name}/a#1", ts=90, kind="xid",
-        ts_precision="exact", code=63,
-    )  # fmt: skip
+    cluster.xid("a", 63, 90, gpu_uuid=cluster.gpu("a#1"))
     yield
     assert parts(cluster) == {("straggler_wait", "faulty_peer", "platform"): 55}
     assert cluster.read("select reason, peers_wait_gpu_s from marts.blast_radius").row(0) == (
@@ -175,8 +159,7 @@ def test_steps_shorter_than_the_sampling_interval_are_judged_by_the_reading_that
     cluster,
 ):
     """Of 100 slow steps the first has a reading of its own, still without a reason."""
-    cluster.node("a", 2)
-    cluster.job("1", 0, 250, ["a"], 2)
+    cluster.job_on_a_node("1", 0, 250, 2)
     for rank in (0, 1):
         cluster.events(
             "1",

@@ -30,12 +30,8 @@ def store(shared_evidence):
         for s in read
     ]  # fmt: skip
     made.load("gpu_samples", rows, "dcgm")
-    made.add(
-        "gpu_events",
-        {"pci_bus_id": "00000000:10:00.0", "ts": 900, "code": 79, "message": "<b>off</b>"},
-        {"gpu_uuid": FIRST, "ts": 1000, "code": 63, "message": "remap"}, node="n",
-        ts_precision="exact", kind="xid",
-    )  # fmt: skip
+    made.xid("n", 79, 900, pci_bus_id="00000000:10:00.0", message="<b>off</b>")
+    made.xid("n", 63, 1000, gpu_uuid=FIRST, message="remap")
     made.build()
     return made.store
 

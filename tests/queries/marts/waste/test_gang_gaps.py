@@ -18,8 +18,7 @@ def works_outside(gaps):
 
 def gang(evidence, gaps, *, gpus=GPUS, idle_gpus=None, end=LENGTH_S):
     """Load a job on one node whose GPUs are all idle in the gaps, or some of them."""
-    evidence.node("a", gpus)
-    evidence.job("1", 0, end, ["a"], gpus)
+    evidence.job_on_a_node("1", 0, end, gpus)
     for gpu in range(gpus):
         of_it = gaps if idle_gpus is None or gpu < idle_gpus else []
         evidence.samples(f"a#{gpu}", evidence.every(-10, end), works_outside(of_it))

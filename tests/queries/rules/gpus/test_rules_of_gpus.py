@@ -180,9 +180,8 @@ def test_an_a10_price_is_not_an_a100s(cluster):
 
 @built_together
 def test_waiting_for_the_gang_comes_before_what_the_job_says_of_that_time(cluster):
-    cluster.node("a", 2)
     cluster.watched(200)
-    cluster.job("1", 0, 200, ["a"], 2)
+    cluster.job_on_a_node("1", 0, 200, 2)
     cluster.events("1", [{"event": "job.start", "t": 0}, {"event": "job.end", "t": 200}])
     pods(cluster, 0, 50)
     yield

@@ -5,14 +5,6 @@ from tests.queries.conftest import built_together
 from tests.queries.rules.jobs.without_a_scheduler import holds
 
 
-def label(cluster, gpu, owner, start, end, kind="pod", source="dcgm"):
-    """Load that a GPU bore a label from its first reading with it to its last."""
-    cluster.add(
-        "gpu_owners", source=source, gpu_uuid=cluster.gpu(gpu), gpu_instance="", kind=kind,
-        owner=owner, container="", first_seen_at=start, last_seen_at=end,
-    )  # fmt: skip
-
-
 def working(cluster, gpu, until):
     cluster.samples(gpu, cluster.every(0, until), lambda _: True)
 
@@ -33,7 +25,7 @@ def labelled(cluster):
 def test_a_pod_on_the_series_of_gpus_has_held_them(cluster):
     labelled(cluster)
     for index in (0, 1):
-        label(cluster, f"n-{index}", "nlp/train-0", 100, 900)
+        cluster.label(cluster.gpu(f"n-{index}"), "nlp/train-0", 100, 900)
     yield
     assert cluster.gpu_s() == {"busy_unclassified": 1600, "free_unknown": 2400}
     (run,) = job_runs(cluster, "job_id, job_name, team, state, gpus, is_inferred")
@@ -44,8 +36,8 @@ def test_a_pod_on_the_series_of_gpus_has_held_them(cluster):
 @built_together
 def test_a_label_on_the_latest_reading_says_that_its_owner_goes_on(cluster):
     labelled(cluster)
-    label(cluster, "n-0", "nlp/a", 100, 1000)
-    label(cluster, "n-1", "nlp/b", 100, 900)
+    cluster.label(cluster.gpu("n-0"), "nlp/a", 100, 1000)
+    cluster.label(cluster.gpu("n-1"), "nlp/b", 100, 900)
     yield
     assert holds(cluster) == [
         ("n-0", "nlp/a", 100, None, "label"), ("n-1", "nlp/b", 100, 900, "label"),
@@ -60,7 +52,7 @@ def test_a_label_on_the_latest_reading_says_that_its_owner_goes_on(cluster):
 def test_an_exporter_that_has_gone_holds_nothing_for_ever(cluster):
     """It has gone while others of its cluster are read on."""
     labelled(cluster)
-    label(cluster, "n-0", "nlp/a", 100, 1000)
+    cluster.label(cluster.gpu("n-0"), "nlp/a", 100, 1000)
     yield
     assert [row[3] for row in holds(cluster)] == [None]
     cluster.telemetry("m", 1, "dcgm")
@@ -73,8 +65,8 @@ def test_an_exporter_that_has_gone_holds_nothing_for_ever(cluster):
 @built_together
 def test_two_sources_that_see_one_label_report_one_hold(cluster):
     labelled(cluster)
-    label(cluster, "n-0", "nlp/a", 100, 600)
-    label(cluster, "n-0", "nlp/a", 90, 900, source="prometheus")
+    cluster.label(cluster.gpu("n-0"), "nlp/a", 100, 600)
+    cluster.label(cluster.gpu("n-0"), "nlp/a", 90, 900, source="prometheus")
     yield
     assert holds(cluster) == [("n-0", "nlp/a", 90, 900, "label")]
 
@@ -126,7 +118,7 @@ def test_what_labels_hold(cluster, jobs, labels, expected):
         cluster.job(job_id, start, end, ["n"], gpus)
     for gpu, owner, first, last in labels:
         kind = "hpc_job" if owner.isdigit() else "pod"
-        label(cluster, f"n-{gpu}", owner, first, last, kind)
+        cluster.label(cluster.gpu(f"n-{gpu}"), owner, first, last, kind)
     yield
     assert holds(cluster) == expected
     starts = {(owner, begin) for _, owner, begin, *_ in expected}
@@ -137,7 +129,7 @@ def test_what_labels_hold(cluster, jobs, labels, expected):
 def test_ids_on_series_go_before_what_the_scheduler_numbers(cluster):
     labelled(cluster)
     cluster.job("4711", 100, 900, ["n"], 1)
-    label(cluster, "n-1", "4711", 130, 900, kind="hpc_job")
+    cluster.label(cluster.gpu("n-1"), "4711", 130, 900, kind="hpc_job")
     cluster.hold("4711", submit=100, node="n", slurm_index=0)
     yield
     assert [row[0] for row in holds(cluster)] == ["n-1"]
@@ -147,8 +139,8 @@ def test_ids_on_series_go_before_what_the_scheduler_numbers(cluster):
 def test_parts_of_an_owner_that_are_read_apart_do_not_wait_for_each_other(cluster):
     """Exporters are scraped at moments of their own: that is no gang wait."""
     labelled(cluster)
-    label(cluster, "n-0", "nlp/a", 100, 900)
-    label(cluster, "n-1", "nlp/a", 130, 900)
+    cluster.label(cluster.gpu("n-0"), "nlp/a", 100, 900)
+    cluster.label(cluster.gpu("n-1"), "nlp/a", 130, 900)
     yield
     assert set(cluster.gpu_s()) == {"busy_unclassified", "free_unknown"}
 
@@ -156,7 +148,7 @@ def test_parts_of_an_owner_that_are_read_apart_do_not_wait_for_each_other(cluste
 @built_together(builds=2)
 def test_a_scheduler_that_reports_earlier_times_takes_them_back(cluster):
     labelled(cluster)
-    label(cluster, "n-0", "nlp/a", 100, 900)
+    cluster.label(cluster.gpu("n-0"), "nlp/a", 100, 900)
     yield
     before = holds(cluster)
     cluster.job("77", 50, 60, ["n"], 1)
@@ -173,7 +165,7 @@ def test_polls_that_see_a_label_again_and_again_give_what_one_look_gives(cluster
     cluster.telemetry("n", 1, "dcgm")
     working(cluster, "n-0", 1000)
     for second in polls:
-        label(cluster, "n-0", "nlp/a", 100, second)
+        cluster.label(cluster.gpu("n-0"), "nlp/a", 100, second)
         yield
     assert holds(cluster) == [("n-0", "nlp/a", 100, 800, "label")]
     assert cluster.gpu_s() == {"busy_unclassified": 700, "free_unknown": 300}
@@ -185,10 +177,10 @@ def test_an_id_that_comes_after_a_build_moves_the_hold(cluster):
     cluster.job("4711", 100, 900, ["n"], 1)
     yield
     before = holds(cluster)
-    label(cluster, "n-2", "4711", 130, 300, kind="hpc_job")
+    cluster.label(cluster.gpu("n-2"), "4711", 130, 300, kind="hpc_job")
     yield
     after = holds(cluster)
-    label(cluster, "n-2", "4711", 130, 900, kind="hpc_job")
+    cluster.label(cluster.gpu("n-2"), "4711", 130, 900, kind="hpc_job")
 
     assert [row[0] for row in before] == ["n-0"]
     assert [row[0] for row in after] == ["n-2"]

@@ -27,19 +27,8 @@ def gang(cluster, start):
 
 def collectives(cluster, comm, exec_time_s, node="n"):
     """Load one AllReduce a step; its seconds by rank."""
-    operations = [
-        {
-            "pid": 70 + rank, "rank": rank, "sequence_number": step, "exec_time_s": seconds,
-            "started_at": 10 * step + 5, "dumped_at": 10 * step + 9,
-        }
-        for step in range(10)
-        for rank, seconds in enumerate(exec_time_s)
-    ]  # fmt: skip
-    cluster.add(
-        "collectives", *operations, source="nccl-inspector", node=node, comm_id=comm[:16],
-        ranks=2, nodes=1, operation="AllReduce", is_p2p=False, message_bytes=2**28,
-        busbw_bytes_per_s=1e9,
-    )  # fmt: skip
+    of = {"nodes": 1, "message_bytes": 2**28, "busbw_bytes_per_s": 1e9, "comm_id": comm[:16]}
+    cluster.all_reduces(exec_time_s, range(5, 105, 10), pid=70, node=node, **of)
 
 
 def ranks(cluster, comm):
@@ -68,10 +57,7 @@ def behind(cluster, comm):
 def labelled(cluster, until):
     """Load a GPU of another node that bears a label until its last reading."""
     cluster.telemetry("l", 1, "dcgm")
-    cluster.add(
-        "gpu_owners", source="dcgm", gpu_uuid=cluster.gpu("l-0"), gpu_instance="", kind="pod",
-        owner="nlp/a", container="", first_seen_at=0, last_seen_at=until,
-    )  # fmt: skip
+    cluster.label(cluster.gpu("l-0"), "nlp/a", 0, until)
     cluster.samples("l-0", cluster.every(0, until), lambda _: True)
 
 
@@ -103,8 +89,7 @@ def store(new_store):
     collectives(north, NORTH_COMM, [1.0, 1.0], node="m")
     ranks(north, NORTH_COMM)
     collectives(Evidence(store, "south"), WEST_COMM, [1.0, 1.0])
-    error = {"ts_precision": "exact", "kind": "xid", "code": 79}
-    east.add("gpu_events", error, source="kernel-log", node="n", pci_bus_id=PCI[0], ts=99)
+    east.xid("n", 79, 99, pci_bus_id=PCI[0])
     transport(east, EAST_COMM, "NET/IB")
     transport(west, WEST_COMM, "NET/Socket")
     for cluster, name, until in ((east, "east-label", 1000), (west, "west-label", 3000)):

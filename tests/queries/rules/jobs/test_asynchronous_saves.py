@@ -1,6 +1,5 @@
 """One job with an asynchronous save that blocks it for 5 s, in the log styles it may have."""
 
-import json
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -9,7 +8,6 @@ from zoneinfo import ZoneInfo
 import pytest
 from tests.queries.conftest import START, built_together, durable, steps
 
-from goodput_ingest.formats.json_text.json_lines import EPOCH
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.registry import recognise
 
@@ -50,50 +48,6 @@ def megatron(*saves):
     )
 
 
-def titan():
-    saves = [
-        (100, "Staging the checkpoint."),
-        (105, "Finished staging the checkpoint in 5.00 seconds."),
-    ]
-    return text_of(
-        lambda at, line: f"[titan] {at:%Y-%m-%d %H:%M:%S},000 - root - INFO - {line}\n",
-        [(0, "Training starts at step 1")],
-        lambda step: f"step: {step:2}  loss:  6.4  tps: 8,214",
-        saves,
-    )
-
-
-def titan_structured():
-    def event(at, line):
-        name, step, value = line.split()
-        us = (at - EPOCH) // timedelta(microseconds=1)
-        said = {"global_rank": 0, "host_name": "a", "step": int(step), "time_us": us}
-        return json.dumps({**said, "log_type_name": name, "value": float(value)}) + "\n"
-
-    saves = [(100, "checkpoint_save_start 10 0"), (105, "checkpoint_save_end 10 5000")]
-    return text_of(event, [], lambda step: f"step_end {step} 10000", saves)
-
-
-def nemo():
-    start = (START - EPOCH).total_seconds() + 100
-    saved = f"Rank: 0 : Iteration: 9 : Start time: {start:.3f}s : Save duration: 5.000s"
-    saves = [
-        (105, f"Global Checkpoint Save : {saved}"),
-        (160, "Async checkpoint save for step 10 (/ckpt) finalized successfully."),
-    ]
-    return text_of(
-        lambda at, line: dated(
-            at, f"[NeMo I {at:%Y-%m-%d %H:%M:%S} nemo:1] {line}" if "heckpoint" in line else line
-        ),
-        [],
-        lambda step: (
-            f"Training epoch 0, iteration {step - 1}/499 | global_step: {step - 1} | "
-            "train_step_timing in s: 10.0"
-        ),
-        saves,
-    )
-
-
 def composer(*saves):
     def form(at, line):
         if line[0] in "[\t":
@@ -117,52 +71,6 @@ def maxtext(*saves):
     )
 
 
-def deepspeed():
-    said = "[Nebula] Checkpoint global_step10 is"
-    return text_of(
-        lambda at, line: f"[{at:%Y-%m-%d %H:%M:%S},000] [INFO] [logging.py:1:log_dist] {line}\n",
-        [],
-        lambda step: f"[Rank 0] step={step}, skipped=0, lr=[2.4e-05]",
-        [(100, f"{said} about to be saved!"), (160, f"{said} ready now!")],
-    )
-
-
-def hf():
-    return text_of(
-        dated,
-        [(0, "***** Running training *****\n  Num Epochs = 1\n  Total optimization steps = 100")],
-        lambda step: f"{{'loss': 6.4, 'epoch': {step / 100}}}",
-        [
-            (100, "Saving model checkpoint to /ckpt/checkpoint-10"),
-            (105, "Model weights saved in /ckpt/checkpoint-10/model.safetensors"),
-        ],
-    )
-
-
-def lightning():
-    return text_of(
-        dated,
-        [(0, "Epoch 0:   0%|          | 0/100 [00:00<?, ?it/s]")],
-        lambda step: f"Epoch 0:  {step}%|#         | {step}/100 [00:10<02:45,  0.1it/s]",
-        [],
-    )
-
-
-def google():
-    start = (START - EPOCH).total_seconds()
-    begins = [start + (at - 10) for at in STEPS]
-    said = [{"job_name": "7", "job_start_time": start}]
-    said += [
-        {"job_name": "7", "step_count": step, "step_start_time": at}
-        for step, at in enumerate(begins, 1)
-    ]
-    save = {"checkpointer_blocking_start_time": start + 100}
-    save |= {"checkpointer_blocking_duration_secs": 5.0}
-    said.append({"step": 10, "event_type": "save", **save})
-    said.append({"job_name": "7", "job_end_time": start + 195})
-    return "".join(json.dumps(line) + "\n" for line in said)
-
-
 ORBAX = "[process=0] [async] Finished"
 COMPOSER_SAVE = (
     (100, "utils.checkpoint", "State dict created."),
@@ -177,10 +85,6 @@ LOGS = {
     "Megatron-LM without the scheduled line": (megatron("from", "saved"), UNBLOCKED),
     "Megatron-LM with its setting alone": (megatron("set", "from", "saved"), UNBLOCKED),
     "Megatron-LM with the end alone": (megatron("saved"), UNBLOCKED),
-    "torchtitan": (titan(), BLOCKED),
-    "torchtitan's structured log": (titan_structured(), BLOCKED),
-    "NeMo": (nemo(), BLOCKED),
-    "Composer": (composer(*COMPOSER_SAVE), BLOCKED),
     "Composer with the end alone": (composer(*COMPOSER_SAVE[2:]), IN_STEP),
     "Composer without its level DEBUG": (composer(), IN_STEP),
     "MaxText and Orbax": (
@@ -212,10 +116,6 @@ LOGS = {
         ),
         BLOCKED,
     ),
-    "Google's goodput events and Orbax": (google(), BLOCKED),
-    "Hugging Face Trainer": (hf(), BLOCKED),
-    "Lightning": (lightning(), IN_STEP),  # its AsyncCheckpointIO logs nothing
-    "DeepSpeed": (deepspeed(), {"startup": 10, "step_unsplit": 185, "teardown": 5}),
 }
 
 
@@ -255,6 +155,5 @@ def test_job_events_give_the_part_that_blocked(cluster, marks, expected):
 
 
 def job(cluster):
-    cluster.node("a", 1)
-    cluster.job("7", 0, 200, ["a"], 1)
+    cluster.job_on_a_node("7", 0, 200, 1)
     cluster.samples("a#0", cluster.every(-1, 200, 1), lambda s: not 100 < s <= 105)

@@ -20,8 +20,7 @@ REQUEUED = {
 @pytest.mark.parametrize(("exit_code", "said", "expected"), REQUEUED.values(), ids=REQUEUED)
 @built_together
 def test_an_attempt_that_was_requeued(cluster, exit_code, said, expected):
-    cluster.node("a", 1)
-    cluster.job("7", 0, 200, ["a"], 1, "REQUEUED", exit_code=exit_code)
+    cluster.job_on_a_node("7", 0, 200, 1, "REQUEUED", exit_code=exit_code)
     cluster.job("7", 300, 600, ["a"], 1, submit=200, eligible=300)
     failure = [{"event": "failure", "kind": said, "t": 115}] if said else []
     cluster.events("7", [*steps(1, 10, 10), durable(10, 111), *failure], attempt=0)
@@ -35,8 +34,7 @@ def test_an_attempt_that_was_requeued(cluster, exit_code, said, expected):
 @built_together
 def test_steps_of_a_run_that_just_stops_stay_at_risk(cluster):
     """Its log has a last line and no ending: whether it saved nobody says."""
-    cluster.node("a", 1)
-    cluster.job("1", 0, 200, ["a"], 1, "UNKNOWN")
+    cluster.job_on_a_node("1", 0, 200, 1, "UNKNOWN")
     cluster.job("2", 200, 400, ["a"], 1)
     cluster.events("1", steps(1, 10, 10))
     yield

@@ -42,8 +42,7 @@ def test_a_save_that_completes_after_the_hold_keeps_the_jobs_own_steps(cluster, 
 @pytest.mark.parametrize("late", [5, 15, 400])
 @built_together
 def test_a_save_that_completes_while_the_requeued_job_starts_keeps_the_steps_before(cluster, late):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 600, ["a"], 1, "NODE_FAIL")
+    cluster.job_on_a_node("1", 0, 600, 1, "NODE_FAIL")
     cluster.job("1", 610, 1200, ["a"], 1, submit=600)
     reported = [event("job.start", 2), *steps(1, 50, 10), durable(50, 600 + late)]
     cluster.events("1", reported, attempt=None)
@@ -58,8 +57,7 @@ def test_a_save_that_completes_while_the_requeued_job_starts_keeps_the_steps_bef
 def test_a_save_of_an_attempt_whose_number_the_requeued_job_has_not_reached_is_no_attempt_of_it(
     cluster,
 ):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 600, ["a"], 1, "NODE_FAIL")
+    cluster.job_on_a_node("1", 0, 600, 1, "NODE_FAIL")
     cluster.job("1", 610, 1200, ["a"], 1, submit=600)
     cluster.events("1", [event("job.start", 2), *steps(1, 20, 10), durable(20, 210)])
     late = durable(50, 640)
@@ -76,8 +74,7 @@ def test_a_save_of_an_attempt_whose_number_the_requeued_job_has_not_reached_is_n
 @pytest.mark.parametrize("late", [0.9, 25])
 @built_together
 def test_a_late_line_is_not_a_life_of_the_next_job_on_the_node(cluster, late, attempt):
-    cluster.node("a", 2)
-    cluster.job("1", 0, 600, ["a"], 2)
+    cluster.job_on_a_node("1", 0, 600, 2)
     cluster.job("2", 601, 3600, ["a"], 2)
     first = [event("job.start", 1), *steps(1, 58, 10), event("job.end", 600 + late)]
     cluster.events("1", first, attempt=attempt)
@@ -93,8 +90,7 @@ def test_a_late_line_is_not_a_life_of_the_next_job_on_the_node(cluster, late, at
 def test_a_start_that_is_reported_before_the_hold_belongs_to_the_job_that_reports_it(
     cluster, attempt
 ):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 600, ["a"], 1)
+    cluster.job_on_a_node("1", 0, 600, 1)
     cluster.job("2", 601, 1200, ["a"], 1)
     cluster.events("1", [event("job.start", 1), *steps(1, 58, 10)], attempt=attempt)
     cluster.events("2", [event("job.start", 596), *steps(1, 50, 620)], attempt=attempt)
@@ -121,8 +117,7 @@ def test_an_attempt_that_failed_before_the_hold_by_a_clock_that_is_behind_is_one
 @built_together
 def test_a_start_after_the_hold_is_no_further_attempt(cluster, attempt):
     """It proves nothing of the hold: neither a restart nor time beyond it."""
-    cluster.node("a", 1)
-    cluster.job("1", 0, 600, ["a"], 1)
+    cluster.job_on_a_node("1", 0, 600, 1)
     cluster.events("1", steps(1, 58, 10), attempt=None if attempt is None else 0)
     cluster.events("1", [event("job.start", 604)], attempt=attempt)
     yield
@@ -132,8 +127,7 @@ def test_a_start_after_the_hold_is_no_further_attempt(cluster, attempt):
 
 @built_together
 def test_all_events_of_a_job_may_lie_behind_its_hold(cluster):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 600, ["a"], 1, "TIMEOUT")
+    cluster.job_on_a_node("1", 0, 600, 1, "TIMEOUT")
     cluster.job("2", 601, 3600, ["a"], 1)
     cluster.events("1", [durable(58, 605)], attempt=0)
     cluster.events("2", steps(1, 290, 620))
@@ -162,8 +156,7 @@ MOMENTARY_SAVE = [  # as logs with a resolution of seconds report short ones
 )
 @built_together
 def test_events_of_one_moment_in_any_order_leave_nothing_open(cluster, reported, attempt, order):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 100, ["a"], 1)
+    cluster.job_on_a_node("1", 0, 100, 1)
     cluster.events("1", reported[::order], attempt=attempt)
     yield
     assert cluster.gpu_s() == {"startup": 10, "step_unsplit": 80, "teardown": 10}

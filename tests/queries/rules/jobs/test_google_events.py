@@ -25,8 +25,7 @@ def save(number, at, took):
 
 
 def job(evidence, state="COMPLETED", until=100, **more):
-    evidence.node("a", 1)
-    evidence.job("1", 0, until, ["a"], 1, state=state, **more)
+    evidence.job_on_a_node("1", 0, until, 1, state=state, **more)
 
 
 def steps(evidence):

@@ -16,8 +16,7 @@ def lives(evidence):
 @built_together
 def test_a_number_that_each_job_run_restarts_names_two_lives(cluster):
     """The restart count of torchrun is 0 again after a requeue."""
-    cluster.node("a", 1)
-    cluster.job("7", 0, 100, ["a"], 1, "FAILED", job_name="r")
+    cluster.job_on_a_node("7", 0, 100, 1, "FAILED", job_name="r")
     cluster.job("8", 150, 300, ["a"], 1, job_name="r")
     cluster.events("r", [*steps(1, 8, 10), durable(4, 50)], attempt=0)
     cluster.events("r", steps(5, 18, 160), attempt=0)
@@ -31,8 +30,7 @@ def test_a_number_that_each_job_run_restarts_names_two_lives(cluster):
 @built_together
 def test_a_number_that_is_restarted_names_a_life_that_only_starts(cluster):
     """Within a second of the job run's start, by which clocks differ: a start says what it is."""
-    cluster.node("a", 1)
-    cluster.job("7", 0, 100, ["a"], 1, "FAILED", job_name="r")
+    cluster.job_on_a_node("7", 0, 100, 1, "FAILED", job_name="r")
     cluster.job("8", 150, 300, ["a"], 1, job_name="r")
     cluster.events("r", [{"event": "job.start", "t": 1}, *steps(1, 8, 10)], attempt=0)
     ends = [{"event": "job.start", "t": 151}, {"event": "job.end", "t": 153}]
@@ -58,8 +56,7 @@ def test_lives_inside_a_job_run_keep_their_order_where_numbers_restart(cluster, 
 
 @built_together
 def test_a_life_of_a_job_that_was_resized_goes_on_in_the_next_record(cluster):
-    cluster.node("a", 2)
-    cluster.job("7", 0, 100, ["a"], 2, "RESIZING")
+    cluster.job_on_a_node("7", 0, 100, 2, "RESIZING")
     cluster.job("7", 0, 200, ["a"], 1, submit=100)
     cluster.events("7", steps(1, 20, 0), attempt=0)
     yield
@@ -69,8 +66,7 @@ def test_a_life_of_a_job_that_was_resized_goes_on_in_the_next_record(cluster):
 @built_together
 def test_a_rank_that_reports_no_start_lives_as_long_as_the_gang(cluster):
     """Its steps go on where the gang was restarted from its last save."""
-    cluster.node("a", 2)
-    cluster.job("1", 0, 200, ["a"], 2)
+    cluster.job_on_a_node("1", 0, 200, 2)
     for start, first in ((0, 1), (100, 9)):
         begun = {"event": "job.start", "t": start + 5}
         for rank, reported in ((0, [begun]), (1, [])):
@@ -82,8 +78,7 @@ def test_a_rank_that_reports_no_start_lives_as_long_as_the_gang(cluster):
 
 @built_together
 def test_ranks_that_report_no_start_restart_where_their_steps_do(cluster):
-    cluster.node("a", 2)
-    cluster.job("1", 0, 200, ["a"], 2)
+    cluster.job_on_a_node("1", 0, 200, 2)
     for start, first in ((0, 1), (100, 5)):
         begun = {"event": "job.start", "t": start + 5}
         for rank, reported in ((0, [begun] if start else []), (1, [])):
@@ -110,8 +105,7 @@ def test_a_run_that_has_only_the_schedulers_number_is_named_after_its_job(cluste
 @built_together
 def test_starts_that_two_sources_report_are_one_life(cluster, rank):
     """The job's own events, and the lines that its framework or NVRx printed about the same."""
-    cluster.node("a", 1)
-    cluster.job("1", 0, 300, ["a"], 1)
+    cluster.job_on_a_node("1", 0, 300, 1)
     for start, first in ((0, 1), (150, 6)):
         reported = steps(first, first + 8, start + 10)
         for source, late, host in (("job-events", 1.0, "a"), ("job-log", 1.4, None)):

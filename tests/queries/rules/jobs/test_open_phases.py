@@ -57,8 +57,7 @@ OPEN_PHASES = {
 )
 @built_together
 def test_an_open_phase_of_a_scheduled_job(cluster, state, events, read, active, expected):
-    cluster.node("a", 1)
-    cluster.job("1", 0, None if state == "RUNNING" else 700, ["a"], 1, state)
+    cluster.job_on_a_node("1", 0, None if state == "RUNNING" else 700, 1, state)
     cluster.watched(700)
     cluster.events("1", events)
     if active:

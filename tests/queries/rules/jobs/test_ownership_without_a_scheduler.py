@@ -241,10 +241,7 @@ def test_where_labels_exist_nothing_is_inferred(cluster):
     cluster.telemetry("n", 2)
     readings(cluster, "n-0", [(0, 2000)])
     processes(cluster, "n-0", [5], 0, 2000)
-    cluster.add(
-        "gpu_owners", source="dcgm", gpu_uuid=cluster.gpu("n-1"), gpu_instance="", kind="pod",
-        owner="nlp/a", container="", first_seen_at=100, last_seen_at=900,
-    )  # fmt: skip
+    cluster.label(cluster.gpu("n-1"), "nlp/a", 100, 900)
     yield
     assert {row[1] for row in holds(cluster)} == {"nlp/a"}
     assert "free_unknown" in cluster.gpu_s()
@@ -282,8 +279,7 @@ def test_a_process_on_the_latest_list_goes_on(evidence):
 @built_together
 def test_beside_a_scheduler_a_host_that_nobody_knows_is_no_machine(cluster):
     """Containers report host names of their own; they bring no capacity."""
-    cluster.node("a", 1)
-    cluster.job("1", 0, 100, ["a"], 1)
+    cluster.job_on_a_node("1", 0, 100, 1)
     cluster.events("other", steps(0, 90), host="pod-7f9c")
     yield
     assert sum(cluster.gpu_s().values()) == 100

@@ -99,8 +99,7 @@ ONE_JOB_RUN = {
 @built_together
 def test_ledger_of_one_job_run(cluster, job, events, expected):
     start, end, state = job
-    cluster.node("a", 1)
-    cluster.job("1", start, end, ["a"], 1, state)
+    cluster.job_on_a_node("1", start, end, 1, state)
     cluster.events("1", events)
     yield
     assert cluster.gpu_s() == expected
@@ -142,8 +141,7 @@ def test_ledger_of_a_run_of_several_job_runs(cluster, jobs, attempts, expected):
 
 @built_together
 def test_a_requeued_job_is_one_run_and_its_lost_steps_count_once(cluster):
-    cluster.node("a", 1)
-    cluster.job("7", 0, 100, ["a"], 1, "PREEMPTED", submit=0)
+    cluster.job_on_a_node("7", 0, 100, 1, "PREEMPTED", submit=0)
     cluster.job("7", 150, 300, ["a"], 1, submit=100)
     cluster.events("7", [*steps(1, 9, 10), durable(4, 50)], attempt=0)
     cluster.events("7", steps(5, 18, 160), attempt=1)
@@ -169,8 +167,7 @@ def test_unnumbered_attempts_of_a_requeued_job_belong_to_their_own_job_runs(clus
 @built_together
 def test_comm_s_of_a_job_on_one_gpu(cluster):
     """No other rank can have been late: all of it is communication."""
-    cluster.node("a", 1)
-    cluster.job("1", 0, 100, ["a"], 1)
+    cluster.job_on_a_node("1", 0, 100, 1)
     cluster.events("1", steps(1, 10, 0, comm_s=2.0))
     yield
     assert cluster.gpu_s() == {"step_unsplit": 80, "exposed_comm": 20}

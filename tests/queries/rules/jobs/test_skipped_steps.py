@@ -15,8 +15,7 @@ RESUMED = {
 @pytest.mark.parametrize(("first", "lost", "named"), RESUMED.values(), ids=RESUMED)
 @built_together
 def test_steps_that_a_run_rolled_back(cluster, first, lost, named):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 100, ["a"], 1, "FAILED", job_name="r")
+    cluster.job_on_a_node("1", 0, 100, 1, "FAILED", job_name="r")
     cluster.job("2", 100, 200, ["a"], 1, job_name="r")
     cluster.events("r", [*steps(1, 8, 10), durable(4, 50)], attempt=0)
     cluster.events("r", steps(first, first + 7, 110), attempt=1)

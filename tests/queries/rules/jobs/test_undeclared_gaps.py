@@ -37,8 +37,7 @@ GAPS = {
 @built_together
 def test_what_a_gap_between_two_steps_was(cluster, gpus, length, read, expected):
     end = 100 + length
-    cluster.node("a", gpus)
-    cluster.job("1", 0, end + 100, ["a"], gpus)
+    cluster.job_on_a_node("1", 0, end + 100, gpus)
     cluster.events("1", [*steps(1, 10, 0), *steps(11, 20, end)])
     for gpu, interval, active, first in read:
         seconds = cluster.every(first, end + 100, interval)
@@ -92,8 +91,7 @@ SHORT = {
 @pytest.mark.parametrize(("end", "state", "events", "expected"), SHORT.values(), ids=SHORT)
 @built_together
 def test_ledger_of_short_gaps(cluster, end, state, events, expected):
-    cluster.node("a", 1)
-    cluster.job("1", 0, end, ["a"], 1, state)
+    cluster.job_on_a_node("1", 0, end, 1, state)
     cluster.events("1", events)
     yield
     assert cluster.gpu_s() == expected

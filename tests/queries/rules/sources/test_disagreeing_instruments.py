@@ -59,8 +59,7 @@ def test_both_figures_are_said(cluster):
 
 @built_together
 def test_a_job_that_failed_and_a_scheduler_that_completed_it(cluster):
-    cluster.node("a", 1)
-    cluster.job("7", 0, 900, ["a"], 1)
+    cluster.job_on_a_node("7", 0, 900, 1)
     failure = {"event": "failure", "kind": "cuda_error", "t": 810}
     cluster.events("7", [*steps(1, 80, 0), failure])
     cluster.job("8", 900, 1800, ["a"], 1, state="FAILED")

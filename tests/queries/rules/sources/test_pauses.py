@@ -39,8 +39,7 @@ HELD = {
 @pytest.mark.parametrize(("interval", "active", "expected"), HELD.values(), ids=HELD)
 @built_together
 def test_inactivity_of_a_job_without_events(cluster, interval, active, expected):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 1200, ["a"], 1)
+    cluster.job_on_a_node("1", 0, 1200, 1)
     cluster.samples("a#0", cluster.every(-interval, 1200, interval), active)
     yield
     assert phases(cluster) == expected
@@ -51,8 +50,7 @@ def test_inactivity_of_a_job_without_events(cluster, interval, active, expected)
 def test_a_job_within_one_reading_of_a_long_pause_is_idle_also_at_the_end_of_an_hour(
     cluster, start
 ):
-    cluster.node("a", 1)
-    cluster.job("1", start, start + 15, ["a"], 1)
+    cluster.job_on_a_node("1", start, start + 15, 1)
     cluster.samples("a#0", cluster.every(-20, 7200, 60), inactive(0, 7200))
     yield
     found = phases(cluster)
@@ -77,8 +75,7 @@ READINGS = {
 @pytest.mark.parametrize(("shares", "is_active"), READINGS.values(), ids=READINGS)
 @built_together
 def test_activity_of_a_reading(cluster, shares, is_active):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 100, ["a"], 1)
+    cluster.job_on_a_node("1", 0, 100, 1)
     rows = [{"ts": second, **shares} for second in cluster.every(-10, 100)]
     cluster.add("gpu_samples", *rows, gpu_uuid=cluster.gpu("a#0"), gpu_instance="")
     yield
@@ -116,8 +113,7 @@ def test_activity_with_no_known_owner(cluster, interval, active, expected):
 
 @built_together(builds=2)
 def test_builds_before_and_after_300_s_agree_on_the_past(cluster):
-    cluster.node("a", 1)
-    cluster.job("1", 0, None, ["a"], 1, "RUNNING")
+    cluster.job_on_a_node("1", 0, None, 1, "RUNNING")
     cluster.samples("a#0", cluster.every(-1, 691, 1), lambda s: s <= 400)
     yield
     assert phases(cluster) == {ACTIVE: 400, PAUSE: 291}
@@ -141,8 +137,7 @@ ADVICE = {
 @pytest.mark.parametrize(("end", "rules", "advice"), ADVICE.values(), ids=ADVICE)
 @built_together
 def test_gpus_are_to_be_released_once_they_are_idle_to_the_end(cluster, end, rules, advice):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 1300, ["a"], 1)
+    cluster.job_on_a_node("1", 0, 1300, 1)
     cluster.samples("a#0", cluster.every(-10, 1300), inactive(400, end))
     yield
     found = cluster.read(

@@ -7,8 +7,7 @@ from tests.queries.conftest import built_together, durable, steps
 @built_together
 def test_busy_then_idle_is_one_gap_not_an_average(cluster):
     """Five minutes of work, then ten hours of nothing."""
-    cluster.node("a", 1)
-    cluster.job("1", 0, 36_300, ["a"], 1)
+    cluster.job_on_a_node("1", 0, 36_300, 1)
     cluster.samples("a#0", cluster.every(-10, 36_300), lambda s: s <= 300)
     yield
     assert cluster.gpu_s() == {"busy_unclassified": 300, "idle_held": 36_000}
@@ -19,8 +18,7 @@ def test_busy_then_idle_is_one_gap_not_an_average(cluster):
 @built_together
 def test_a_gpu_that_does_nothing_while_its_job_steps_is_found(cluster):
     """The ledger counts its time with the steps: job events cover all GPUs of the job."""
-    cluster.node("a", 2)
-    cluster.job("1", 0, 1000, ["a"], 2)
+    cluster.job_on_a_node("1", 0, 1000, 2)
     cluster.events("1", [*steps(1, 100, 0), durable(100, 1000)])
     cluster.samples("a#0", cluster.every(-10, 1000), lambda _: True)
     cluster.samples("a#1", cluster.every(-10, 1000), lambda s: not (50 < s <= 150 or s > 400))
@@ -63,8 +61,7 @@ READINGS = {
 @pytest.mark.parametrize(("end", "seconds", "active", "expected"), READINGS.values(), ids=READINGS)
 @built_together
 def test_what_readings_cover(cluster, end, seconds, active, expected):
-    cluster.node("a", 1)
-    cluster.job("1", 0, end, ["a"], 1)
+    cluster.job_on_a_node("1", 0, end, 1)
     cluster.samples("a#0", seconds, active)
     yield
     assert cluster.gpu_s() == expected

@@ -20,8 +20,7 @@ READINGS = {
 @pytest.mark.parametrize(("seconds", "end", "expected"), READINGS.values(), ids=READINGS)
 @built_together
 def test_how_far_a_reading_covers_back(cluster, seconds, end, expected):
-    cluster.node("a", 1)
-    cluster.job("1", 0, end, ["a"], 1)
+    cluster.job_on_a_node("1", 0, end, 1)
     cluster.samples("a#0", seconds, lambda _: True)
     yield
     assert cluster.gpu_s() == expected

@@ -9,8 +9,7 @@ from goodput_queries.scope import Scope
 @pytest.mark.parametrize("attempt", [None, 0])
 @built_together(builds=2)
 def test_a_log_that_prints_the_same_steps_changes_nothing(cluster, attempt):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 200, ["a"], 1)
+    cluster.job_on_a_node("1", 0, 200, 1)
     ran = [*steps(1, 5, 10, data_s=2.0), *steps(6, 12, 100)]  # 40 s apart
     cluster.samples("a#0", cluster.every(0, 200, 1), lambda s: not 60 < s < 100)
     cluster.events("1", ran, attempt=attempt)
@@ -28,8 +27,7 @@ def test_a_log_that_prints_the_same_steps_changes_nothing(cluster, attempt):
 @pytest.mark.parametrize("off_s", [-7200, -300, 55, 300, 7200])
 @built_together(builds=2)
 def test_a_log_whose_clock_is_off_lengthens_no_step(cluster, off_s, attempt):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 30_000, ["a"], 1)
+    cluster.job_on_a_node("1", 0, 30_000, 1)
     ran = [*steps(1, 5, 10_010), *steps(6, 12, 10_100)]
     events = [*ran, {**phase("ckpt_save", 10_060, 10_080), "step": 5}]
     cluster.events("1", events, attempt=attempt)
@@ -45,8 +43,7 @@ def test_a_log_whose_clock_is_off_lengthens_no_step(cluster, off_s, attempt):
 
 @built_together(builds=2)
 def test_a_log_keeps_the_attempts_that_the_job_numbers_over_job_runs(cluster):
-    cluster.node("a", 1)
-    cluster.job("7", 0, 100, ["a"], 1, "FAILED", job_name="r")
+    cluster.job_on_a_node("7", 0, 100, 1, "FAILED", job_name="r")
     cluster.job("8", 150, 310, ["a"], 1, job_name="r")
     first, second = steps(1, 8, 10), steps(5, 18, 160)
     cluster.events("r", [*first, durable(4, 50)], attempt=0)
@@ -95,8 +92,7 @@ ADDED = {
 @pytest.mark.parametrize(("state", "events", "log", "expected"), ADDED.values(), ids=ADDED)
 @built_together
 def test_a_log_adds_what_the_job_does_not_report(cluster, state, events, log, expected):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 200, ["a"], 1, state)
+    cluster.job_on_a_node("1", 0, 200, 1, state)
     cluster.events("1", events)
     cluster.log("1", log)
     yield
@@ -108,8 +104,7 @@ def test_a_log_adds_what_the_job_does_not_report(cluster, state, events, log, ex
 
 @built_together(builds=2)
 def test_a_log_that_cannot_report_saves_makes_no_doubt_of_what_the_job_says(cluster):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 100, ["a"], 1, "FAILED")
+    cluster.job_on_a_node("1", 0, 100, 1, "FAILED")
     cluster.job("2", 100, 200, ["a"], 1)
     ran = steps(1, 8, 10)
     cluster.events("1", [*ran, durable(6, 75)])
@@ -124,8 +119,7 @@ def test_a_log_that_cannot_report_saves_makes_no_doubt_of_what_the_job_says(clus
 
 @built_together
 def test_tokens_that_only_the_log_counts_are_counted(cluster):
-    cluster.node("a", 1)
-    cluster.job("1", 0, 100, ["a"], 1)
+    cluster.job_on_a_node("1", 0, 100, 1)
     ran = steps(1, 8, 10)
     cluster.events("1", ran)
     cluster.log("1", [{**row, "tokens": 50.0} for row in printed(ran)])
@@ -137,8 +131,7 @@ def test_tokens_that_only_the_log_counts_are_counted(cluster):
 @pytest.mark.parametrize("others", ["silent", "job.start", "steps"])
 @built_together
 def test_rank_0_reports_the_waits_of_its_gang(cluster, others):
-    cluster.node("a", 4)
-    cluster.job("1", 0, 200, ["a"], 4)
+    cluster.job_on_a_node("1", 0, 200, 4)
     waits = {"data_s": 2.0, "comm_s": 1.0, "straggler_s": 1.0}
     cluster.events("1", [{"event": "job.start", "t": 1}, *steps(1, 15, 10, **waits)])
     for rank in (1, 2, 3):
@@ -154,8 +147,7 @@ def test_rank_0_reports_the_waits_of_its_gang(cluster, others):
 
 @built_together
 def test_where_several_ranks_report_waits_each_counts_for_itself(cluster):
-    cluster.node("a", 4)
-    cluster.job("1", 0, 200, ["a"], 4)
+    cluster.job_on_a_node("1", 0, 200, 4)
     for rank in range(4):
         waits = {"data_s": 2.0} if rank < 2 else {}
         cluster.events("1", steps(1, 15, 10, **waits), rank=rank)

@@ -1,0 +1,64 @@
+"""Rows that tests of many subjects load into a cluster, a line each."""
+
+from decimal import Decimal
+
+
+def steady(until, watts, every=60):
+    """Return readings of an energy counter that rises evenly: (second, joules) each."""
+    return [(second, 1e6 + watts * second) for second in range(0, until + 1, every)]
+
+
+class Loaders:
+    """What `Evidence` loads with its `add`, `node` and `job`; times are seconds from the start."""
+
+    def job_on_a_node(self, job_id, start, end, gpus, state="COMPLETED", **more):
+        """Add node a and a job run on all of its GPUs."""
+        self.node("a", gpus)
+        self.job(job_id, start, end, ["a"], gpus, state, **more)
+
+    def xid(self, node, code, second, source="kernel-log", **more):
+        """Add an Xid of a node; `more` names its GPU, by UUID or by PCI address."""
+        named = {"node": node, "kind": "xid", "code": code, "ts": second, "ts_precision": "exact"}
+        self.add("gpu_events", {**named, **more}, source=source)
+
+    def counted(self, gpu_uuid, metric, readings, source="dcgm"):
+        """Add readings of a metric that has no column of its own: (second, value) each."""
+        rows = [{"ts": second, "value": float(value)} for second, value in readings]
+        named = {"gpu_uuid": gpu_uuid, "gpu_instance": "", "metric": metric}
+        self.add("gpu_samples_other", *rows, source=source, **named)
+
+    def energy(self, gpu_uuid, readings):
+        """Add readings of the energy counter of an active GPU: (second, joules) each."""
+        rows = [{"ts": second, "energy_j": joules} for second, joules in readings]
+        read = {"gpu_instance": "", "engine_active_ratio": 0.5, "is_flagged": False}
+        self.add("gpu_samples", *rows, source="dcgm", gpu_uuid=gpu_uuid, **read)
+
+    def label(self, gpu_uuid, owner, first, last, kind="pod", source="dcgm"):
+        """Add that the series of a GPU bore a label from its first reading with it to its last."""
+        seen = {"first_seen_at": first, "last_seen_at": last, "gpu_instance": "", "container": ""}
+        named = {"gpu_uuid": gpu_uuid, "kind": kind, "owner": owner}
+        self.add("gpu_owners", {**seen, **named}, source=source)
+
+    def instance(self, gpu_uuid, profile="3g.40gb", slurm_index=0):
+        """Add a MIG instance of a GPU as the scheduler lists it."""
+        named = {"gpu_uuid": gpu_uuid, "gpu_instance": f"{profile}.0", "slurm_index": slurm_index}
+        self.add("gpu_instances", named, profile=profile, compute_slices=int(profile[0]))
+
+    def tariff(self, price_per_kwh, pue="1", server_ratio="1", **more):
+        """Add a price of electricity that holds at all hours of the day."""
+        amounts = {"price_per_kwh": price_per_kwh, "pue": pue, "server_ratio": server_ratio}
+        day = {"zone": "UTC", "from_hour": 0, "to_hour": 24}
+        self.add("tariffs", {name: Decimal(of) for name, of in amounts.items()}, **day, **more)
+
+    def all_reduces(self, exec_time_s, starts, pid=None, **more):
+        """Add AllReduces that the NCCL Inspector logs on node a; exec_time_s: seconds by rank."""
+        first_pid = self.first_pid if pid is None else pid
+        rows = [
+            {"pid": first_pid + rank, "rank": rank, "sequence_number": number,
+             "exec_time_s": seconds, "started_at": start, "dumped_at": start + 4}
+            for number, start in enumerate(starts)
+            for rank, seconds in enumerate(exec_time_s)
+        ]  # fmt: skip
+        of = {"node": "a", "comm_id": self.name, "ranks": len(exec_time_s), "is_p2p": False}
+        of |= {"operation": "AllReduce", **more}
+        self.add("collectives", *rows, source="nccl-inspector", **of)
