@@ -25,7 +25,8 @@ class Loaders:
         """Add readings of a metric that has no column of its own: (second, value) each."""
         rows = [{"ts": second, "value": float(value)} for second, value in readings]
         named = {"gpu_uuid": gpu_uuid, "gpu_instance": "", "metric": metric}
-        self.add("gpu_samples_other", *rows, source=source, **named)
+        if rows:
+            self.add("gpu_samples_other", *rows, source=source, **named)
 
     def energy(self, gpu_uuid, readings):
         """Add readings of the energy counter of an active GPU: (second, joules) each."""
@@ -50,13 +51,13 @@ class Loaders:
         day = {"zone": "UTC", "from_hour": 0, "to_hour": 24}
         self.add("tariffs", {name: Decimal(of) for name, of in amounts.items()}, **day, **more)
 
-    def all_reduces(self, exec_time_s, starts, pid=None, **more):
+    def all_reduces(self, exec_time_s, starts, first=0, pid=None, **more):
         """Add AllReduces that the NCCL Inspector logs on node a; exec_time_s: seconds by rank."""
         first_pid = self.first_pid if pid is None else pid
         rows = [
             {"pid": first_pid + rank, "rank": rank, "sequence_number": number,
              "exec_time_s": seconds, "started_at": start, "dumped_at": start + 4}
-            for number, start in enumerate(starts)
+            for number, start in enumerate(starts, first)
             for rank, seconds in enumerate(exec_time_s)
         ]  # fmt: skip
         of = {"node": "a", "comm_id": self.name, "ranks": len(exec_time_s), "is_p2p": False}

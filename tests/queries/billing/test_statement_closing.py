@@ -1,6 +1,6 @@
 """A closed day is what it was; late evidence adds rows."""
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from types import SimpleNamespace

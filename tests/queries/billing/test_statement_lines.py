@@ -262,12 +262,6 @@ def test_a_statement_of_real_days_balances(busy):
     assert row["held_ms"] + row["free_ms"] + row["not_available_ms"] == row["statement_ms"]
     assert row["held_ms"] == row["ledger_held_ms"]
     assert sum(made.accounts["total_cost"]) == made.total_cost
-    uses = (
-        "productive_cost",
-        "other_use_cost",
-        "own_waste_cost",
-        "platform_waste_cost",
-        "unsettled_cost",
-    )
+    uses = ("productive", "other_use", "own_waste", "platform_waste", "unsettled")
     for account in made.accounts.filter("is_account").iter_rows(named=True):
-        assert sum(account[name] for name in uses) == account["allocated_cost"]
+        assert sum(account[f"{use}_cost"] for use in uses) == account["allocated_cost"]

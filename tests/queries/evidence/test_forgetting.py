@@ -42,26 +42,16 @@ def load(evidence, table, rows, origin, *rejects):
 
 
 def everything(evidence):
+    """Return the rows of all tables, without the numbers of loads."""
     evidence.store.build()
-    tables = [
-        (
-            model,
-            [
-                c
-                for c in evidence.store.read(f"from {name} limit 0").columns
-                if c != "load_sequence"
-            ],
-        )
-        for layer in (*models.BASE_LAYERS, "intermediate", "marts")
-        for model in models.of_layer(layer).values()
-        if model.name not in BOOKS and (layer in models.BASE_LAYERS or model.is_stored)
-        for name in [model.qualified_name]
-    ]
+    layers = (*models.BASE_LAYERS, "intermediate", "marts")
+    every = [model for layer in layers for model in models.of_layer(layer).values()]
     return {
-        model.qualified_name: evidence.store.read(
-            f"select {', '.join(columns)} from {model.qualified_name} order by all"
-        ).rows()
-        for model, columns in tables
+        m.qualified_name: evidence.store.read(f"from {m.qualified_name} order by all")
+        .drop("load_sequence", strict=False)
+        .rows()
+        for m in every
+        if m.name not in BOOKS and (m.layer in models.BASE_LAYERS or m.is_stored)
     }
 
 

@@ -27,7 +27,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tests.queries.anomalies.gpus import BUSY, IDLE
 from tests.queries.conftest import Evidence
 from tests.queries.conftest import phase as phase_event
 from tests.queries.serving.load import HOUR, Serving, counters
@@ -36,18 +35,24 @@ from goodput_ingest.live.status import Status, write
 from goodput_queries.catalog import rules
 
 Row = dict[str, Any]
+BUSY = {
+    "engine_active_ratio": 0.95, "sm_active_ratio": 0.8, "tensor_active_ratio": 0.45,
+    "dram_active_ratio": 0.5, "gpu_busy_ratio": 1.0, "power_w": 600.0, "sm_clock_hz": 1.98e9,
+    "gpu_temperature_c": 62.0, "memory_used_bytes": 60 * 10**9,
+}  # fmt: skip
+IDLE = {
+    "engine_active_ratio": 0.0, "sm_active_ratio": 0.0, "tensor_active_ratio": 0.0,
+    "dram_active_ratio": 0.0, "gpu_busy_ratio": 0.0, "power_w": 75.0, "sm_clock_hz": 0.345e9,
+    "gpu_temperature_c": 33.0, "memory_used_bytes": 10**9,
+}  # fmt: skip
 USES = {
     "busy": BUSY,
     "idle": IDLE,
     "unread": {**BUSY, "power_w": None},
     # as they wait in a collective that hangs (recorded session)
-    "waiting": {
-        **BUSY,
-        "sm_active_ratio": 0.09,
-        "tensor_active_ratio": 0.0,
-        "dram_active_ratio": 0.0,
-        "power_w": 125.0,
-    },
+    "waiting": BUSY
+    | {"sm_active_ratio": 0.09, "tensor_active_ratio": 0.0}
+    | {"dram_active_ratio": 0.0, "power_w": 125.0},
     "engine": {**dict.fromkeys(BUSY), "engine_active_ratio": 0.9},
 }
 CORES, MEMORY_BYTES = 64, 10**12

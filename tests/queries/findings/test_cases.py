@@ -14,17 +14,8 @@ from goodput_queries.objectives import Objective, as_variable
 from goodput_queries.scope import Scope
 
 KEYS = {
-    "kind",
-    "name",
-    "given",
-    "expected",
-    "also",
-    "alone",
-    "objectives",
-    "to",
-    "about",
-    "refused",
-    "forbids",
+    *("kind", "name", "given", "expected", "also", "alone"),
+    *("objectives", "to", "about", "refused", "forbids"),
 }
 STARTS_WITH = ("evidence", "what_to_do")
 

@@ -17,15 +17,6 @@ def found(cluster, columns="rule"):
 
 
 @built_together
-def test_the_fix_of_a_loss_is_that_of_its_largest_finding(cluster):
-    """A run that steps is not advised to release its GPUs."""
-    given.load(cluster, given.cases("gaps_between_steps", "fires")[0]["given"])
-    yield
-    fix = cluster.read("select fix from marts.losses where category = 'idle_held'").item()
-    assert fix.startswith("See what the job does between its steps")
-
-
-@built_together
 def test_the_end_by_a_node_failure_is_the_verdict_on_its_run(cluster):
     given.load(cluster, given.cases("infrastructure_failure", "fires")[0]["given"])
     yield

@@ -58,35 +58,6 @@ def test_a_node_is_dirty_from_an_assumed_job_run_that_overlaps_a_new_claim_by_na
     assert since_named(named=named, assumed=assumed) == since
 
 
-def test_a_claim_by_name_that_is_as_it_was_makes_nothing_dirty():
-    since = dirty()
-    named = held(120, 150, Phase.NAMED)
-    stored = [(NODE, ("gpu0", ""), named), (NODE, GPU, held(90, 130, Phase.ASSUMED))]
-
-    add_before_named(since, slots(named), stored)
-
-    assert since.by_node == {NODE: DIRTY_FROM}
-
-
-def test_a_claim_by_name_that_has_gone_makes_the_node_dirty():
-    since = dirty()
-    stored = [
-        (NODE, ("gpu0", ""), held(120, 150, Phase.NAMED)),
-        (NODE, GPU, held(90, 130, Phase.ASSUMED)),
-    ]
-
-    add_before_named(since, slots(), stored)
-
-    assert since.by_node == {NODE: 90}
-
-
-def since_stored(start, end, phase):
-    """Return since when the node is dirty that has one stored claim."""
-    since = dirty()
-    add_spread(since, [], {}, [(NODE, GPU, held(start, end, phase))])
-    return since.by_node[NODE]
-
-
 @pytest.mark.parametrize(
     ("start", "end", "phase", "since"),
     [
@@ -100,7 +71,23 @@ def since_stored(start, end, phase):
 def test_a_spread_job_run_that_was_there_when_the_node_became_dirty_is_placed_again(
     start, end, phase, since
 ):
-    assert since_stored(start, end, phase) == since
+    found = dirty()
+    add_spread(found, [], {}, [(NODE, GPU, held(start, end, phase))])
+    assert found.by_node[NODE] == since
+
+
+@pytest.mark.parametrize(
+    ("has_it", "since_ms"), [(True, DIRTY_FROM), (False, 90)], ids=["as it was", "gone"]
+)
+def test_a_claim_by_name_that_was_there_before_makes_the_node_dirty_once_it_has_gone(
+    has_it, since_ms
+):
+    since, named = dirty(), held(120, 150, Phase.NAMED)
+    stored = [(NODE, ("gpu0", ""), named), (NODE, GPU, held(90, 130, Phase.ASSUMED))]
+
+    add_before_named(since, slots(*([named] if has_it else [])), stored)
+
+    assert since.by_node == {NODE: since_ms}
 
 
 def test_all_nodes_of_a_spread_job_run_become_dirty_from_its_start():
@@ -109,14 +96,6 @@ def test_all_nodes_of_a_spread_job_run_become_dirty_from_its_start():
     add_spread(since, [job_run("a", "b")], slots(held(150, 200, Phase.SPREAD)), [])
 
     assert since.by_node == {NODE: DIRTY_FROM, OTHER: 150}
-
-
-def test_a_node_whose_slots_are_made_up_is_dirty_from_the_first_job_run_on():
-    since = dirty()
-
-    add_made_up(since, [], {NODE})
-
-    assert since.by_node == {NODE: 0}
 
 
 def test_all_nodes_of_a_job_run_on_made_up_slots_become_dirty_from_its_start():

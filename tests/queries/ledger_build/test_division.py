@@ -26,12 +26,11 @@ def test_a_task_has_at_most_so_many_gpu_hours():
     assert max(625 * len(buckets) * (last - first) for buckets, first, last in parts) <= 24_000
 
 
-def test_tasks_are_a_multiple_of_the_workers():
-    assert len(parts_of({*range(12)}, EIGHT, most_gpu_hours=24_000, workers=2)) == 4
-
-
-def test_few_gpus_still_make_a_task_for_each_worker():
-    assert len(parts_of({0}, EIGHT, most_gpu_hours=24_000, workers=4)) == 4
+@pytest.mark.parametrize(
+    ("hours", "workers"), [(12, 2), (1, 4)], ids=["a multiple of the workers", "few GPUs"]
+)
+def test_each_worker_has_as_many_tasks_as_the_others(hours, workers):
+    assert len(parts_of({*range(hours)}, EIGHT, most_gpu_hours=24_000, workers=workers)) == 4
 
 
 @pytest.mark.parametrize(

@@ -154,42 +154,24 @@ def test_only_nodes_of_uncertain_job_runs_are_placed_in_sequence(store, monkeypa
     assert sorted(ours["holds"], key=str) == sorted(theirs["holds"], key=str)
 
 
-def test_a_node_on_which_two_job_runs_claim_a_gpu_is_placed_in_sequence(store, monkeypatch):
-    jobs = [{**WHOLE, "start": 0, "end": 40}, {**WHOLE, "start": 30, "end": 60}]
-
-    ours, theirs, nodes = both_ways(store, jobs, monkeypatch)
-
-    assert nodes == {"a"}
-    assert len(ours["conflicts"]) == 4
-    assert sorted(ours["conflicts"], key=str) == sorted(theirs["conflicts"], key=str)
-
-
-@pytest.mark.parametrize(
-    "jobs",
-    [
-        pytest.param(
-            [
-                {**COUNTED, "nodes": ["a"], "reports": [{"node": "a", "slurm_index": 7}]},
-                {**WHOLE, "nodes": ["a", "b"], "gpus": 6},
-            ],
-            id="a node has more GPUs than its inventory",
-        ),
-        pytest.param(
-            [{**WHOLE, "nodes": ["a", "d"], "gpus": 6}], id="a GPU of a node came after the job run"
-        ),
-        pytest.param(
-            [
-                {**NAMED, "nodes": ["a"], "reports": [
-                    {"node": "a", "slurm_index": 0},
-                    {"node": "a", "slurm_index": 1, "method": "pod"},
-                ]},
-            ],
-            id="two sources name different GPUs",
-        ),
+IN_SEQUENCE = {
+    "two job runs claim a GPU": [WHOLE, {**WHOLE, "start": 30, "end": 60}],
+    "a node has more GPUs than its inventory": [
+        {**COUNTED, "nodes": ["a"], "reports": [{"node": "a", "slurm_index": 7}]},
+        {**WHOLE, "nodes": ["a", "b"], "gpus": 6},
     ],
-)  # fmt: skip
+    "a GPU of a node came after the job run": [{**WHOLE, "nodes": ["a", "d"], "gpus": 6}],
+    "two sources name different GPUs": [
+        {**NAMED, "nodes": ["a"], "reports": [
+            {"node": "a", "slurm_index": 0}, {"node": "a", "slurm_index": 1, "method": "pod"},
+        ]},
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("jobs", IN_SEQUENCE.values(), ids=IN_SEQUENCE)
 def test_job_runs_that_only_seem_certain_are_placed_in_sequence(store, monkeypatch, jobs):
-    jobs = [{**job, "start": 0, "end": 40} for job in jobs]
+    jobs = [{"start": 0, "end": 40, **job} for job in jobs]
 
     ours, theirs, nodes = both_ways(store, jobs, monkeypatch)
 

@@ -56,19 +56,8 @@ def world(shared_evidence):
     """Build a node for each run, which is named after what ended it."""
     made = shared_evidence
     work = steps(1, 39, 0, 100)
-    for node in [
-        "bus",
-        "twice",
-        "ecc",
-        "own",
-        "late",
-        "down",
-        "nan",
-        "caught",
-        "app",
-        "killed",
-        "other",
-    ]:
+    of_hardware = ("bus", "twice", "ecc", "own", "late", "down")
+    for node in (*of_hardware, "nan", "caught", "app", "killed", "other"):
         gpu(made, node)
     made.watched(8_000)
     run(made, "bus", "bus", [*work, durable(30, 3_050), said("exception", 3_990)])

@@ -25,27 +25,32 @@ def trace(cluster, rank, kernels, ranks=2):
     )  # fmt: skip
 
 
-@built_together
-def test_traces_of_all_ranks_split_exposed_time_into_waiting_and_transfer(cluster):
-    """Of 3 s on rank 0 one overlaps compute; rank 1 comes 1.5 s later and only transfers."""
-    gang(cluster)
-    trace(cluster, 0, [(12, 3.0, 2.0)])
-    trace(cluster, 1, [(13.5, 1.5, 1.5)])
-    yield
-    assert cluster.gpu_s() == {
-        "straggler_wait": 1.5,
-        "exposed_comm": 2.0,
-        "productive": 16.5,
-        "step_unsplit": 80,
-    }
+WAITS, COMES_LATER = [(12, 3.0, 2.0)], [(13.5, 1.5, 1.5)]
+IN_PART = [(19.5, 0.25, 0.25), *((20 + s, 0.5, 0.5) for s in range(1, 6)), (30.5, 0.25, 0.25)]
+# what it shows: kernels by rank, GPU-seconds of 100
+TRACES = {
+    # of 3 s on rank 0 one overlaps compute; rank 1 comes 1.5 s later and only transfers
+    "traces of all ranks split exposed time into waiting and transfer": (
+        [WAITS, COMES_LATER],
+        {"straggler_wait": 1.5, "exposed_comm": 2.0, "productive": 16.5, "step_unsplit": 80},
+    ),
+    "a trace of one rank measures no waiting": (
+        [WAITS], {"exposed_comm": 2.0, "step_unsplit": 98},
+    ),
+    "a step that the trace has in part is left out": (
+        [IN_PART, IN_PART], {"exposed_comm": 5.0, "productive": 15.0, "step_unsplit": 80},
+    ),
+}  # fmt: skip
 
 
+@pytest.mark.parametrize(("kernels", "expected"), TRACES.values(), ids=TRACES)
 @built_together
-def test_a_trace_of_one_rank_measures_no_waiting(cluster):
+def test_ledger_of_profiler_traces(cluster, kernels, expected):
     gang(cluster)
-    trace(cluster, 0, [(12, 3.0, 2.0)])
+    for rank, of_rank in enumerate(kernels):
+        trace(cluster, rank, of_rank)
     yield
-    assert cluster.gpu_s() == {"exposed_comm": 2.0, "step_unsplit": 98}
+    assert cluster.gpu_s() == expected
 
 
 @built_together(builds=2)
@@ -53,20 +58,10 @@ def test_a_trace_that_comes_after_the_steps_gives_the_same_ledger(cluster):
     gang(cluster)
     yield
     assert cluster.gpu_s() == {"step_unsplit": 100}
-    trace(cluster, 0, [(12, 3.0, 2.0)])
-    trace(cluster, 1, [(13.5, 1.5, 1.5)])
+    trace(cluster, 0, WAITS)
+    trace(cluster, 1, COMES_LATER)
     yield
     assert cluster.gpu_s()["productive"] == 16.5
-
-
-@built_together
-def test_a_step_that_the_trace_has_in_part_is_left_out(cluster):
-    gang(cluster)
-    whole = [(20 + s, 0.5, 0.5) for s in range(1, 6)]
-    for rank in (0, 1):
-        trace(cluster, rank, [(19.5, 0.25, 0.25), *whole, (30.5, 0.25, 0.25)])
-    yield
-    assert cluster.gpu_s() == {"exposed_comm": 5.0, "productive": 15.0, "step_unsplit": 80}
 
 
 @built_together

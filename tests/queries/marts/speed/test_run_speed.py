@@ -53,40 +53,55 @@ def test_tokens_of_all_ranks_over_step_time(cluster):
     assert found["mfu_reason"] == "the job reports neither FLOPs nor the number of its parameters"
 
 
+PEAK = 989.4e12  # of an H100 SXM in dense bf16
+NO_PEAK = "no peak in {} is known of {}"
+# what it shows: what the run has and reports, columns
+MFUS = {
+    "reported FLOPs are of the dense bf16 peak": (
+        {"flops": 2.0 * 0.4 * PEAK},
+        {"mfu_ratio": 0.4, "mfu_method": "reported FLOPs", "mfu_dtype": "bf16",
+         "is_dtype_assumed": True, "mfu_reason": None,
+         "work_reason": "the job reports neither tokens nor samples of its steps"},
+    ),
+    "tokens and parameters": (
+        {"tokens": 10_000.0, "metric": '{"params": 7e9, "dtype": "FP8"}'},
+        {"mfu_ratio": 6 * 7e9 * 5000 / 1978.9e12, "mfu_method": "6 x parameters x tokens",
+         "is_dtype_assumed": False},
+    ),
+    "a sparse peak counts where the job declares it": (
+        {"flops": 2.0 * PEAK, "metric": '{"dtype": "bf16", "is_sparse": true}'},
+        {"mfu_ratio": 0.5},
+    ),
+    # it does not say whether it is SXM, PCIe or NVL, whose peaks differ
+    "of a model whose name is not whole no peak is known": (
+        {"model": "h100", "flops": 1e12},
+        {"mfu_ratio": None, "model_flops_per_s": 1e12,
+         "mfu_reason": NO_PEAK.format("fp16", "h100")},
+    ),
+    "nor of one that has none in the type": (
+        {"model": "Tesla V100-SXM2-32GB", "flops": 1e12, "metric": '{"dtype": "bf16"}'},
+        {"mfu_ratio": None, "mfu_reason": NO_PEAK.format("bf16", "Tesla V100-SXM2-32GB")},
+    ),
+    "nor in a type that is none": (
+        {"flops": 1e12, "metric": '{"dtype": "quantised"}'},
+        {"mfu_ratio": None, "mfu_reason": NO_PEAK.format("quantised", H100)},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("reported", "expected"), MFUS.values(), ids=MFUS)
 @built_together
-def test_mfu_of_reported_flops_is_of_the_dense_bf16_peak(cluster):
-    trained(cluster, flops=2.0 * 0.4 * 989.4e12)
+def test_mfu_of_a_run(cluster, reported, expected):
+    trained(cluster, **reported)
     yield
     found = speed(cluster)
 
-    assert found["mfu_ratio"] == pytest.approx(0.4)
-    assert (found["mfu_method"], found["mfu_dtype"]) == ("reported FLOPs", "bf16")
-    assert found["is_dtype_assumed"]
-    assert found["mfu_reason"] is None
-    assert found["work_reason"] == "the job reports neither tokens nor samples of its steps"
-
-
-@built_together
-def test_mfu_of_tokens_and_parameters(cluster):
-    trained(cluster, tokens=10_000.0, metric='{"params": 7e9, "dtype": "FP8"}')
-    yield
-    found = speed(cluster)
-
-    assert found["mfu_method"] == "6 x parameters x tokens"
-    assert found["mfu_ratio"] == pytest.approx(6 * 7e9 * 5000 / 1978.9e12)
-    assert not found["is_dtype_assumed"]
-
-
-@built_together
-def test_a_sparse_peak_counts_where_the_job_declares_it(cluster):
-    trained(cluster, flops=2.0 * 989.4e12, metric='{"dtype": "bf16", "is_sparse": true}')
-    yield
-    assert speed(cluster)["mfu_ratio"] == pytest.approx(0.5)
+    assert {name: found[name] for name in expected} == pytest.approx(expected)
 
 
 @built_together
 def test_mfu_above_1_is_shown_with_its_reason(cluster):
-    trained(cluster, flops=3.0 * 989.4e12)
+    trained(cluster, flops=3.0 * PEAK)
     yield
     found = speed(cluster)
 
@@ -94,32 +109,11 @@ def test_mfu_above_1_is_shown_with_its_reason(cluster):
     assert found["mfu_reason"].startswith("above the peak")
 
 
-@pytest.mark.parametrize(
-    ("model", "dtype", "reason"),
-    [
-        ("h100", None, "no peak in fp16 is known of h100"),
-        ("Tesla V100-SXM2-32GB", "bf16", "no peak in bf16 is known of Tesla V100-SXM2-32GB"),
-        (H100, "quantised", f"no peak in quantised is known of {H100}"),
-    ],
-)
-@built_together
-def test_without_a_peak_there_is_no_mfu(cluster, model, dtype, reason):
-    """The name `h100` does not say whether it is SXM, PCIe or NVL, whose peaks differ."""
-    metric = None if dtype is None else f'{{"dtype": "{dtype}"}}'
-    trained(cluster, model=model, flops=1e12, metric=metric)
-    yield
-    found = speed(cluster)
-
-    assert found["mfu_ratio"] is None
-    assert found["model_flops_per_s"] == pytest.approx(1e12)
-    assert found["mfu_reason"] == reason
-
-
 @built_together
 def test_rates_per_gpu_of_a_log_are_of_all_gpus_of_the_gang(cluster):
     cluster.node("a", 8, model=H100)
     cluster.job("1", 0, 400, ["a"], 8)
-    line = {"gpu_tokens": 100.0, "gpu_flops": 2.0 * 0.3 * 989.4e12}
+    line = {"gpu_tokens": 100.0, "gpu_flops": 2.0 * 0.3 * PEAK}
     cluster.log("1", steps(1, 200, 0, 2.0, **line))
     yield
     found = speed(cluster)

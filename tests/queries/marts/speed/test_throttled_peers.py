@@ -22,17 +22,16 @@ def readings(evidence, hot, gpus=2, until=249):
         )  # fmt: skip
 
 
-def slow_gang(evidence, gpus=2, ranks=None, **of_rank):
-    """Load steps of 10 s for 100 s, then of 15 s for 150 s; `of_rank`: more by rank."""
-    evidence.job_on_a_node("1", 0, 250, gpus)
+def slow_gang(evidence, gpus=2, ranks=None, fast=10, **of_rank):
+    """Load `fast` steps of 10 s, then ten of 15 s; `of_rank`: more by rank."""
+    slow_from = 10 * fast
+    evidence.job_on_a_node("1", 0, slow_from + 150, gpus)
     for rank in range(ranks or gpus):
         more = of_rank.get(f"r{rank}", {})
-        evidence.events(
-            "1",
-            [*steps(1, 10, 0), *steps(11, 20, 100, 15, **more)],
-            rank=rank,
-            gpu_uuid=f"{evidence.name}/a#{rank}" if ranks != 1 else None,
-        )
+        named = {"gpu_uuid": None if ranks == 1 else evidence.gpu(f"a#{rank}")}
+        slow = steps(fast + 1, fast + 10, slow_from, 15, **more)
+        named |= {"rank": rank, "pid": evidence.first_pid + rank}
+        evidence.events("1", [*steps(1, fast, 0), *slow], **named)
 
 
 def parts(evidence):
@@ -122,15 +121,7 @@ def test_a_straggler_beside_a_throttled_gpu_keeps_the_blame(cluster):
 @built_together
 def test_nccl_durations_report_whether_the_throttled_gpu_is_the_late_one(cluster, late, expected):
     """The attempt's median is that of its unthrottled steps: 12 of them and 10 slow ones."""
-    cluster.job_on_a_node("1", 0, 270, 2)
-    for rank in (0, 1):
-        cluster.events(
-            "1",
-            [*steps(1, 12, 0), *steps(13, 22, 120, 15)],
-            rank=rank,
-            gpu_uuid=f"{cluster.name}/a#{rank}",
-            pid=cluster.first_pid + rank,
-        )
+    slow_gang(cluster, fast=12)
     readings(cluster, hot=1, until=269)
     waited_s = [0.5 if rank == late else 6.0 for rank in (0, 1)]
     cluster.all_reduces(waited_s, range(125, 275, 15))

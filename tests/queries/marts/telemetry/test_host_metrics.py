@@ -177,8 +177,12 @@ def test_retransmits_are_counted_over_the_hours_of_the_window(cluster):
 def test_readings_that_come_later_are_counted_as_if_all_had_come_at_once(cluster):
     """Two builds, the second with readings of the first hour too."""
     cluster.node("a", 8)
+    read = [{"ts": 60 * n, "cpu_total_s": 60.0 * n, "cpu_busy_s": 30.0 * n} for n in range(90)]
     port(cluster, [{"symbol_errors": 2 * n} for n in range(40)])
+    cluster.add("node_samples", *read[:40], source="node-exporter", node="a")
     yield
     port(cluster, [{"symbol_errors": 2 * n} for n in range(40, 90)], first_s=40 * 60)
+    cluster.add("node_samples", *read[40:], source="node-exporter", node="a")
     yield
     assert cluster.read(LINKS)["symbol_errors"].to_list() == [178]
+    assert cluster.read(INTERVALS)["cpu_busy_ratio"].to_list() == [0.5] * 89

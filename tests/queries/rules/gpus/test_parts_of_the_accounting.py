@@ -41,13 +41,19 @@ SHARDS = {
 }  # fmt: skip
 
 
+def four_gpus(cluster):
+    """Load a node of four GPUs of 4 shards or 100 of MPS; return it."""
+    node = f"{cluster.name}-g"
+    cluster.node(node, 4, model="a40")
+    cluster.add("nodes", node=node, gres=FOUR_GPUS)
+    return node
+
+
 @pytest.mark.parametrize("given", SHARDS)
 @built_together
 def test_parts_of_the_accounting_share_one_device(cluster, given):
     jobs, expected = SHARDS[given]
-    node = f"{cluster.name}-g"
-    cluster.node(node, 4, model="a40")
-    cluster.add("nodes", node=node, gres=FOUR_GPUS)
+    node = four_gpus(cluster)
     for job, asked, start, end in jobs:
         tres, gpus = (asked, 0) if isinstance(asked, str) else (None, asked)
         state = "RUNNING" if end is None else "COMPLETED"
@@ -67,9 +73,7 @@ def test_parts_of_the_accounting_share_one_device(cluster, given):
 
 @built_together
 def test_a_gpu_that_a_source_names_for_another_job_is_not_shared(cluster):
-    node = f"{cluster.name}-g"
-    cluster.node(node, 4, model="a40")
-    cluster.add("nodes", node=node, gres=FOUR_GPUS)
+    node = four_gpus(cluster)
     cluster.job("1", 0, HOUR, [node], 0, alloc_tres="gres/shard=2")
     cluster.job("2", 0, HOUR, [node], 1)
     cluster.hold("2", node=node, slurm_index=3)

@@ -116,6 +116,13 @@ LEDGERS = {
         ],
         {"unknown": 200},
     ),
+    "GPUs that another source names count where the accounting has none": (
+        lambda c: [
+            c.node("a", 8), c.job("1", 0, 3600, ["a"], None), c.watched(3600),
+            *(c.hold("1", f"a#{number}") for number in range(5)),
+        ],
+        {"unknown": 5 * 3600, "idle_no_demand": 3 * 3600},
+    ),
     # three GPUs from 0 s, the fourth from 60 s on: 180 GPU-s of waiting, and 60 GPU-s free
     "a gang waits until the last of its parts has its GPU": (
         lambda c: [
@@ -197,14 +204,3 @@ def test_gpus_that_only_the_scheduler_knows_have_the_model_that_it_names(cluster
     yield
     row = cluster.read("from marts.ledger_by_category where gpu_ms > 0").row(0, named=True)
     assert (row["cost"], row["unpriced_gpu_ms"]) == (pytest.approx(10.0), 0)
-
-
-@built_together
-def test_gpus_that_another_source_names_count_where_the_accounting_has_none(cluster):
-    cluster.node("a", 8)
-    cluster.job("1", 0, 3600, ["a"], None)
-    for number in range(5):
-        cluster.hold("1", f"a#{number}", method="scontrol")
-    cluster.watched(3600)
-    yield
-    assert cluster.gpu_s() == {"unknown": 5 * 3600, "idle_no_demand": 3 * 3600}

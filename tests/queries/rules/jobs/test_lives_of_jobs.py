@@ -63,25 +63,18 @@ def test_a_life_of_a_job_that_was_resized_goes_on_in_the_next_record(cluster):
     assert cluster.gpu_s()["step_unsplit"] == 2 * 100 + 100
 
 
-@built_together
-def test_a_rank_that_reports_no_start_lives_as_long_as_the_gang(cluster):
-    """Its steps go on where the gang was restarted from its last save."""
-    cluster.job_on_a_node("1", 0, 200, 2)
-    for start, first in ((0, 1), (100, 9)):
-        begun = {"event": "job.start", "t": start + 5}
-        for rank, reported in ((0, [begun]), (1, [])):
-            rows = [*reported, *steps(first, first + 7, start + 10)]
-            cluster.events("1", rows, attempt=None, rank=rank)
-    yield
-    assert [row[2:] for row in lives(cluster)] == [(0, 105, "failed"), (105, 200, "ok")]
+# what it shows: where the second life begins again, from which life on rank 0 reports its start
+WITHOUT_STARTS = {"the other rank reports each start": (9, 0), "steps begin again": (5, 1)}
 
 
+@pytest.mark.parametrize(("again", "from_life"), WITHOUT_STARTS.values(), ids=WITHOUT_STARTS)
 @built_together
-def test_ranks_that_report_no_start_restart_where_their_steps_do(cluster):
+def test_a_rank_that_reports_no_start_lives_as_long_as_the_gang(cluster, again, from_life):
+    """Its steps go on where the gang was restarted, from its last save or before it."""
     cluster.job_on_a_node("1", 0, 200, 2)
-    for start, first in ((0, 1), (100, 5)):
-        begun = {"event": "job.start", "t": start + 5}
-        for rank, reported in ((0, [begun] if start else []), (1, [])):
+    for life, (start, first) in enumerate(((0, 1), (100, again))):
+        begun = [{"event": "job.start", "t": start + 5}] if life >= from_life else []
+        for rank, reported in enumerate((begun, [])):
             rows = [*reported, *steps(first, first + 7, start + 10)]
             cluster.events("1", rows, attempt=None, rank=rank)
     yield

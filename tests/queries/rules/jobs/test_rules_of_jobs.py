@@ -84,6 +84,11 @@ ONE_JOB_RUN = {
         steps(1, 10, 0, data_s=0.010),
         {"data_stall": 0.1, "step_unsplit": 99.9},
     ),
+    # no other rank can have been late
+    "comm_s of a job on one GPU is communication": (
+        (0, 100, "COMPLETED"), steps(1, 10, 0, comm_s=2.0),
+        {"step_unsplit": 80, "exposed_comm": 20},
+    ),
     "waits for data are measured by the median step and not by their own": (
         (0, 2.05, "COMPLETED"),
         [*steps(1, 9, 0, 0.1), *steps(10, 10, 0.9, 0.15, data_s=0.006),
@@ -162,12 +167,3 @@ def test_unnumbered_attempts_of_a_requeued_job_belong_to_their_own_job_runs(clus
     cluster.events("7", [event("job.start", 201), *steps(9, 16, 210)], attempt=None, host="b")
     yield
     assert cluster.gpu_s()["step_unsplit"] == 160
-
-
-@built_together
-def test_comm_s_of_a_job_on_one_gpu(cluster):
-    """No other rank can have been late: all of it is communication."""
-    cluster.job_on_a_node("1", 0, 100, 1)
-    cluster.events("1", steps(1, 10, 0, comm_s=2.0))
-    yield
-    assert cluster.gpu_s() == {"step_unsplit": 80, "exposed_comm": 20}

@@ -154,20 +154,17 @@ def test_a_job_that_runs_two_trainings_has_two_attempts(cluster):
     assert [row[2:] for row in expected] == [(0, 150, "failed"), (150, 300, "ok")]
 
 
+@pytest.mark.parametrize(
+    "log",
+    [
+        [{"event": "job.start", "t": 2}, *printed(steps(1, 8, 10))],
+        [*printed(steps(1, 8, 10)), durable(8, 155)],
+    ],
+    ids=["with its start", "with a save that finishes after the next start"],
+)
 @built_together
-def test_a_training_that_only_the_log_reports_is_an_attempt(cluster):
+def test_a_training_that_only_the_log_reports_is_an_attempt(cluster, log):
     one_job(cluster)
-    log = [{"event": "job.start", "t": 2}, *printed(steps(1, 8, 10))]
-    cluster.log(JOB, log)
-    cluster.events(RUN, [{"event": "job.start", "t": 150}, *steps(1, 10, 160)])
-    yield
-    assert [row[2:] for row in attempts(cluster)] == [(0, 150, "failed"), (150, 300, "ok")]
-
-
-@built_together
-def test_a_save_that_finishes_after_the_next_start_joins_nothing(cluster):
-    one_job(cluster)
-    log = [*printed(steps(1, 8, 10)), durable(8, 155)]
     cluster.log(JOB, log)
     cluster.events(RUN, [{"event": "job.start", "t": 150}, *steps(1, 10, 160)])
     yield
@@ -216,25 +213,19 @@ def test_events_that_report_no_steps_begin_no_attempt_beside_a_log_that_does(clu
     assert attempts(cluster) == [(RUN, 0, 0, 300, "ok")]
 
 
+@pytest.mark.parametrize(
+    ("run", "events_off_s", "log_off_s"),
+    [(RUN, 0, 7200), ("train.sh", 400, 0)],
+    ids=["a log hours later", "events after the job"],
+)
 @built_together
-def test_a_log_with_a_clock_that_is_hours_off_begins_no_attempt(cluster):
+def test_a_clock_that_is_off_begins_no_attempt(cluster, run, events_off_s, log_off_s):
     one_job(cluster)
     ran = steps(1, 27, 10)
-    cluster.events(RUN, ran)
-    cluster.log(JOB, [{**row, "t": row["t"] + 7200} for row in printed(ran)])
+    cluster.events(run, [{**row, "t": row["t"] + events_off_s} for row in ran])
+    cluster.log(JOB, [{**row, "t": row["t"] + log_off_s} for row in printed(ran)])
     yield
-    assert attempts(cluster) == [(RUN, 0, 0, 300, "ok")]
-    assert all(name not in cluster.gpu_s() for name in LOST)
-
-
-@built_together
-def test_events_whose_clock_puts_them_after_the_job_begin_no_attempt_beside_its_log(cluster):
-    one_job(cluster)
-    ran = steps(1, 27, 10)
-    cluster.log(JOB, printed(ran))
-    cluster.events("train.sh", [{**row, "t": row["t"] + 400} for row in ran])
-    yield
-    assert attempts(cluster) == [("train.sh", 0, 0, 300, "ok")]
+    assert attempts(cluster) == [(run, 0, 0, 300, "ok")]
     assert all(name not in cluster.gpu_s() for name in LOST)
 
 
