@@ -69,41 +69,37 @@ def test_a_meter_that_comes_later_than_the_build_is_seen_by_the_next(cluster):
     assert energies(cluster)["usage"] == [0.2, 0.8, 0.8 * 0.1 * 1.5]
 
 
-@built_together
-def test_a_meter_alone_is_shared_by_time(cluster):
-    cluster.node("a", 3)
-    cluster.watched(2 * HOUR_S)
-    cluster.job("1", 0, HOUR_S, ["a"], 2, account="A")
-    meter(cluster, "a", 0, 2 * HOUR_S, 700)
-    yield
-    found = cluster.read(
-        "select line, sum(energy_mj), sum(wall_mj) from marts.statement_lines group by all"
-    )
-
-    whole = 2 * HOUR_S * 700_000
-    assert sorted(found.rows()) == [("idle", None, whole * 2 // 3), ("usage", None, whole // 3)]
-
-
-@built_together
-def test_a_meter_that_covers_a_job_has_its_energy_though_it_covers_no_whole_hour(cluster):
-    cluster.watched(2 * HOUR_S)
-    cluster.job_on_a_node("1", 3_000, 4_200, 2, account="A")
-    meter(cluster, "a", 2_940, 4_260, 700)
-    yield
-    found = cluster.read(
-        "select line, sum(wall_mj) from marts.statement_lines group by all having sum(wall_mj) > 0"
-    )
-
+# what it shows: GPUs of the node; start, end and GPUs of its job; when the meter of 700 W is read;
+# seconds of the meter by line
+ALONE = {
+    "it is shared by time": (
+        3, (0, HOUR_S, 2), [(0, 2 * HOUR_S)], {"idle": HOUR_S * 4 // 3, "usage": HOUR_S * 2 // 3},
+    ),
     # a minute before the job and one after it nobody held them
-    assert sorted(found.rows()) == [("idle", 120 * 700_000), ("usage", 1_200 * 700_000)]
+    "a job has its energy though it covers no whole hour": (
+        2, (3_000, 4_200, 2), [(2_940, 4_260)], {"idle": 120, "usage": 1_200},
+    ),
+    "it counts the part of a job that it covers": (
+        1, (0, 2 * HOUR_S, 1), [(0, 600), (5_400, 2 * HOUR_S)], {"usage": 600 + 1_800},
+    ),
+}  # fmt: skip
 
 
+@pytest.mark.parametrize(("gpus", "job", "read", "expected"), ALONE.values(), ids=ALONE)
 @built_together
-def test_a_meter_that_covers_a_part_of_a_job_counts_that_part_alone(cluster):
-    cluster.job_on_a_node("1", 0, 2 * HOUR_S, 1, account="A")
-    meter(cluster, "a", 0, 600, 700)
-    meter(cluster, "a", 5_400, 2 * HOUR_S, 700)
+def test_a_meter_alone(cluster, gpus, job, read, expected):
+    start, end, held = job
+    cluster.node("a", gpus)
+    cluster.watched(2 * HOUR_S)
+    cluster.job("1", start, end, ["a"], held, account="A")
+    for first, last in read:
+        meter(cluster, "a", first, last, 700)
     yield
-    found = cluster.read("select sum(wall_mj) from marts.statement_lines").item()
-
-    assert found == (600 + 1_800) * 700_000
+    found = cluster.read(
+        "select line, sum(energy_mj), sum(wall_mj) from marts.statement_lines group by all "
+        "having sum(wall_mj) > 0"
+    )
+    assert {line: wall for line, _, wall in found.rows()} == {
+        line: 700_000 * seconds for line, seconds in expected.items()
+    }
+    assert set(found["sum(energy_mj)"]) == {None}

@@ -32,34 +32,24 @@ def moments(gpu):
     ]
 
 
-def in_order():
-    return [[(gpu, moments(gpu)) for gpu in GPUS]]
+def loads(*parts):
+    """Return loads of the readings of all GPUs, each of a part of their moments."""
+    return [[(gpu, part(moments(gpu))) for gpu in GPUS] for part in parts]
 
 
-def backwards():
-    return [[(gpu, moments(gpu)[::-1]) for gpu in GPUS]]
-
-
-def in_no_order():
-    return [[(gpu, sorted(moments(gpu), key=lambda s: s * 7919 % 10007)) for gpu in GPUS]]
-
-
-def scrape_by_scrape():
-    return [
-        [(gpu, [s for s in moments(gpu) if first <= s < first + 1500]) for gpu in GPUS]
+ORDERS = {
+    "in_order": loads(list),
+    "backwards": loads(lambda seconds: seconds[::-1]),
+    "in_no_order": loads(lambda seconds: sorted(seconds, key=lambda s: s * 7919 % 10007)),
+    "scrape_by_scrape": loads(*(
+        lambda seconds, first=first: [s for s in seconds if first <= s < first + 1500]
         for first in range(0, UNTIL_S, 1500)
-    ]
-
-
-def every_other_later():
-    return [[(gpu, moments(gpu)[part::2]) for gpu in GPUS] for part in range(2)]
-
-
-def the_last_hour_first():
-    return [
-        [(gpu, [s for s in moments(gpu) if s // 3600 == hour]) for gpu in GPUS]
-        for hour in (2, 0, 1)
-    ]
+    )),
+    "every_other_later": loads(lambda seconds: seconds[::2], lambda seconds: seconds[1::2]),
+    "the_last_hour_first": loads(*(
+        lambda seconds, hour=hour: [s for s in seconds if s // 3600 == hour] for hour in (2, 0, 1)
+    )),
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -92,14 +82,6 @@ def rows_of(store, stage, cluster):
     """Return the rows of the GPUs of a cluster, without its name."""
     rows = store.read(f"{STAGES[stage]} where starts_with(gpu_uuid, $1)", [f"{cluster}/"])
     return sorted((row[0].removeprefix(f"{cluster}/"), *row[1:]) for row in rows.rows())
-
-
-ORDERS = {
-    order.__name__: order()
-    for order in (
-        in_order, backwards, in_no_order, scrape_by_scrape, every_other_later, the_last_hour_first,
-    )
-}  # fmt: skip
 
 
 def the_same(found):
@@ -148,7 +130,7 @@ def test_reading_oftener_later_changes_nothing_of_the_hour_before(what_is_made_o
 def test_a_reading_covers_back_to_the_one_before_it_and_at_most_two_and_a_half_intervals(
     what_is_made_of,
 ):
-    found = what_is_made_of({"c": in_order()}, builds=False)
+    found = what_is_made_of({"c": ORDERS["in_order"]}, builds=False)
     covered = dict.fromkeys(GPUS, 0)
     for gpu, *row in found["c"]["int_gpu_activity"]:
         covered[gpu] += row[4] - row[3]

@@ -9,23 +9,13 @@ PLACES = """select engine, endpoint, gpu_uuid, method, is_in_order,
 UNSETTLED = "busy_unclassified"
 
 
-def gpus(cluster, node, count):
-    """Load GPUs of a node as telemetry knows them; return their names."""
-    names = [f"GPU-{cluster.name}-{node}-{index}" for index in range(count)]
-    cluster.add(
-        "gpus", *({"gpu_uuid": name, "gpu_index": index} for index, name in enumerate(names)),
-        node=node, gpu_model="h100", valid_from_at=0,
-    )  # fmt: skip
-    return names
-
-
-def active(cluster, names):
-    """Load readings of an hour in which the GPUs are active."""
-    cluster.add(
-        "gpu_samples",
-        *({"gpu_uuid": name, "ts": second} for name in names for second in range(0, 3601, 30)),
-        gpu_instance="", engine_active_ratio=0.9, is_flagged=False,
-    )  # fmt: skip
+def active(cluster, node, count):
+    """Load GPUs of a node that are active for an hour; return their UUIDs."""
+    cluster.telemetry(node, count, "test")
+    names = [f"{node}-{index}" for index in range(count)]
+    for name in names:
+        cluster.samples(name, range(0, 3601, 30), lambda _: 1, "test")
+    return [cluster.gpu(name) for name in names]
 
 
 def places(cluster):
@@ -47,8 +37,7 @@ def time_of(cluster):
 def test_processes_on_the_gpus_own_them(cluster):
     """Without a scheduler the process that listens has the GPU on whose list its pid is."""
     pid = cluster.first_pid
-    first, second = gpus(cluster, "n", 2)
-    active(cluster, [first, second])
+    first, second = active(cluster, "n", 2)
     cluster.add(
         "gpu_processes", *(
             {"gpu_uuid": gpu, "ts": s, "processes": len(pids), "pids": pids}
@@ -69,7 +58,7 @@ def test_processes_on_the_gpus_own_them(cluster):
 @built_together
 def test_a_node_that_only_serves(cluster):
     """No scheduler, no label, no list: the series names the node; nobody is known to own it."""
-    active(cluster, gpus(cluster, "n", 2))
+    active(cluster, "n", 2)
     busy(cluster, engine(cluster, "n", model="other"), 600, 3600, since=1800)
     yield
     assert [place[3] for place in places(cluster)] == ["node", "node"]
@@ -84,8 +73,7 @@ def test_a_node_that_only_serves(cluster):
 
 @built_together
 def test_a_gpu_that_was_moved_is_of_the_engine_once_on_its_node(cluster):
-    (moved,) = gpus(cluster, "n", 1)
-    active(cluster, [moved])
+    (moved,) = active(cluster, "n", 1)
     cluster.add("gpus", {"gpu_uuid": moved, "gpu_index": 0}, node="a", valid_from_at=1800)
     busy(cluster, engine(cluster, "n", model="other"), 0, 3600, since=1800)
     yield
@@ -95,8 +83,7 @@ def test_a_gpu_that_was_moved_is_of_the_engine_once_on_its_node(cluster):
 
 @built_together
 def test_labels_of_the_series_name_the_gpus_of_each_engine(cluster):
-    names = gpus(cluster, "n", 4)
-    active(cluster, names)
+    names = active(cluster, "n", 4)
     for index, labels in (("0", [names[3]]), ("1", ["0", "1"])):
         of = engine(cluster, "n", model="other", gpu_labels=labels) | {"engine": index}
         busy(cluster, of, 0, 3600, since=1800)
@@ -109,20 +96,10 @@ def test_labels_of_the_series_name_the_gpus_of_each_engine(cluster):
 @built_together
 def test_engines_of_one_pod_have_a_part_of_its_gpus_each(cluster):
     """Both engines of the pod have two of its four GPUs; the pod that came before had them all."""
-    names = gpus(cluster, "n", 4)
-    active(cluster, names)
-    cluster.load(
-        "gpu_owners",
-        [
-            {
-                "cluster": cluster.name, "gpu_uuid": name, "gpu_instance": "", "kind": "pod",
-                "owner": owner, "container": "",
-                "first_seen_at": cluster.at(first), "last_seen_at": cluster.at(last),
-            }
-            for owner, first, last in (("llm/before", 0, 900), ("llm/chat-0", 1000, 3600))
-            for name in names
-        ],
-    )  # fmt: skip
+    names = active(cluster, "n", 4)
+    for owner, first, last in (("llm/before", 0, 900), ("llm/chat-0", 1000, 3600)):
+        for name in names:
+            cluster.label(name, owner, first, last, source="test")
     for index in ("0", "1"):
         of = engine(cluster, "n", model="other", pod="chat-0", namespace="llm")
         of |= {"engine": index, "endpoint": "llm/chat-0:8000"}

@@ -94,13 +94,21 @@ def power(store, level, scope=HALF_HOURS):
         "gpus, read_gpus from marts.power_over_time where level = $1 order by all",
         [level, START_MS],
         scope=scope,
+        is_kept=True,
     )
     return rows.to_dicts()
 
 
-def accounts(store, scope=HALF_HOURS):
-    rows = store.read("select * from marts.energy_by_account", scope=scope)
-    return {(row["availability"], row["team"]): row for row in rows.to_dicts()}
+def table(store, mart):
+    return store.read(f"select * from marts.{mart}", scope=HALF_HOURS, is_kept=True).to_dicts()
+
+
+def by(store, mart, column):
+    return {row[column]: row for row in table(store, mart)}
+
+
+def accounts(store):
+    return {(row["availability"], row["team"]): row for row in table(store, "energy_by_account")}
 
 
 # what it shows: level, its name and availability, watts by minute
@@ -152,8 +160,7 @@ def test_a_team_in_scope_has_its_power_alone(world):
 
 
 def test_idle_power_is_that_of_whole_ten_minutes_in_the_category(world):
-    rows = world.read("select * from marts.idle_power", scope=HALF_HOURS).to_dicts()
-    found = {row["category"]: row for row in rows}
+    found = by(world, "idle_power", "category")
 
     assert round(found["idle_held"]["power_w"]) == IDLE_W
     assert found["idle_no_demand"]["power_w"] == pytest.approx(IDLE_W)
@@ -162,9 +169,7 @@ def test_idle_power_is_that_of_whole_ten_minutes_in_the_category(world):
 
 
 def test_idle_time_of_hours_without_a_tariff_has_no_cost(world):
-    row = world.read(
-        "select * from marts.idle_power where category = 'idle_no_demand'", scope=HALF_HOURS
-    ).row(0, named=True)
+    row = by(world, "idle_power", "category")["idle_no_demand"]
 
     priced_h = (row["gpu_ms"] - row["untariffed_gpu_ms"]) / HOUR_MS
     assert 0 < priced_h < row["gpu_ms"] / HOUR_MS
@@ -260,7 +265,7 @@ def test_what_no_source_measured_is_empty_and_not_zero(cluster):
     cluster.watched(3600)
     cluster.job_on_a_node("1", 0, 3600, 1, account="A")
     yield
-    row = accounts(cluster, Scope())["held", "A"]
+    (row,) = cluster.read("from marts.energy_by_account where team = 'A'").to_dicts()
 
     assert row["gpu_ms"] == HOUR_MS
     assert (row["energy_kwh"], row["carbon_kg"], row["electricity_cost"]) == (None, None, None)
@@ -305,8 +310,7 @@ def test_lines_of_a_statement_have_energy_and_carbon_and_their_coverage(world):
 
 
 def test_a_step_has_the_energy_of_all_allocated_time(world):
-    rows = world.read("select * from marts.run_energy", scope=HALF_HOURS).to_dicts()
-    found = {row["team"]: row for row in rows}
+    found = by(world, "run_energy", "team")
 
     assert found["D"]["steps"] == 659
     assert found["D"]["step_energy_wh"] == pytest.approx((BUSY_W + CAPPED_W) / 659, rel=0.02)
@@ -314,8 +318,7 @@ def test_a_step_has_the_energy_of_all_allocated_time(world):
 
 
 def test_a_loaded_program_that_does_nothing_is_executing_but_idle(world):
-    rows = world.read("select * from marts.executing_idle", scope=HALF_HOURS).to_dicts()
-    found = {row["team"]: row for row in rows}
+    found = by(world, "executing_idle", "team")
     row = found["B"]
 
     assert set(found) == {"A", "B"}  # the memory of `d` is not read, `b` is free
@@ -341,9 +344,7 @@ def test_a_statement_has_the_executing_idle_of_each_account(world):
 
 
 def test_work_per_joule_is_compared_by_the_power_cap_in_force(world):
-    rows = world.read(
-        "select * from marts.work_by_power_cap order by power_cap_w", scope=HALF_HOURS
-    ).to_dicts()
+    rows = sorted(table(world, "work_by_power_cap"), key=lambda row: row["power_cap_w"])
     low, high = rows
 
     assert [(r["job_name"], r["work_unit"], r["power_cap_w"], r["hours"]) for r in rows] == [
@@ -373,8 +374,7 @@ def test_a_cap_that_was_tried_gives_its_own_slowdown(world):
 
 
 def test_the_heat_margin_of_a_rack_is_that_of_its_hottest_gpu(world):
-    rows = world.read("select * from marts.heat_margin", scope=HALF_HOURS).to_dicts()
-    found = {row["rack"]: row for row in rows}
+    found = by(world, "heat_margin", "rack")
 
     assert (found["r1"]["slowdown_margin_c"], found["r1"]["hottest_node"]) == (10, "a")
     assert (found["r1"]["nodes"], found["r1"]["known_nodes"]) == (2, 1)
@@ -382,8 +382,7 @@ def test_the_heat_margin_of_a_rack_is_that_of_its_hottest_gpu(world):
 
 
 def test_a_feed_carries_the_load_of_a_failed_one(world):
-    rows = world.read("select * from marts.feed_check", scope=HALF_HOURS).to_dicts()
-    found = {row["feed"]: row for row in rows}
+    found = by(world, "feed_check", "feed")
     a, b, c = (found[name] for name in "ABC")
 
     assert a["peak_w"] == pytest.approx((BUSY_W + IDLE_W) / 2, rel=0.01)
@@ -409,8 +408,7 @@ def test_headroom_sees_peaks_that_a_mean_of_ten_minutes_hides(cluster):
 
 
 def test_headroom_is_against_the_limit_of_the_gpu(world):
-    rows = world.read("select * from marts.power_headroom", scope=HALF_HOURS).to_dicts()
-    found = {row["node"]: row for row in rows}
+    found = by(world, "power_headroom", "node")
 
     a = found["a"]
     assert a["p99_limit_ratio"] == pytest.approx(BUSY_W / 700, rel=0.01)

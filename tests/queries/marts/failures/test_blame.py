@@ -57,29 +57,28 @@ def test_the_cause_of_an_ending_decides_whose_waste_it_is(cluster, state, said, 
     assert lines(cluster) == {"team": expected}
 
 
-def hung(evidence):
-    """Load a job that steps for 100 s, hangs for 1,900 s and is ended by NCCL's watchdog."""
-    evidence.job_on_a_node("1", 0, 2000, 1, "FAILED")
-    evidence.events("1", [*steps(1, 10, 0), durable(10, 100), failure("nccl_timeout", 1990)])
+# what happened on the node meanwhile, cause of the loss
+HANGS = {
+    "a hardware Xid when it began": (
+        lambda c: c.xid("a", 79, 110, gpu_uuid=c.gpu("a#0")), "Xid 79",
+    ),
+    "the node went down": (
+        lambda c: c.state("a", "down", 200, None), "nccl_timeout on a node that went down",
+    ),
+}  # fmt: skip
 
 
+@pytest.mark.parametrize(("happens", "cause"), HANGS.values(), ids=HANGS)
 @built_together
-def test_a_hardware_xid_when_the_hang_began_is_the_cause_of_a_nccl_timeout(cluster):
-    hung(cluster)
-    cluster.xid("a", 79, 110, gpu_uuid=cluster.gpu("a#0"))
+def test_a_hardware_xid_when_the_hang_began_is_the_cause_of_a_nccl_timeout(cluster, happens, cause):
+    """A job steps for 100 s, hangs for 1,900 s and is ended by NCCL's watchdog."""
+    cluster.job_on_a_node("1", 0, 2000, 1, "FAILED")
+    cluster.events("1", [*steps(1, 10, 0), durable(10, 100), failure("nccl_timeout", 1990)])
+    happens(cluster)
     yield
     assert lines(cluster) == {"team": (0, 1900, 1900)}
-
-
-@built_together
-def test_a_node_that_went_down_in_a_hang_is_the_cause_of_a_nccl_timeout(cluster):
-    hung(cluster)
-    cluster.state("a", "down", 200, None)
-    yield
-    assert lines(cluster) == {"team": (0, 1900, 1900)}
-    assert cluster.read("select cause from marts.losses where category = 'fault_stall'")[
-        "cause"
-    ].to_list() == ["nccl_timeout on a node that went down"]
+    causes = cluster.read("select cause from marts.losses where category = 'fault_stall'")
+    assert causes["cause"].to_list() == [cause]
 
 
 @built_together

@@ -26,8 +26,7 @@ def counts(evidence, metric, values, step=10):
 
 
 def episodes(evidence):
-    """Build and return reason, length, whether it counts as loss, and evidence of each episode."""
-    evidence.build()
+    """Return reason, length, whether it counts as loss, and evidence of each episode."""
     return evidence.read(
         "select reason, duration_s, counts_as_loss, evidence from marts.throttle_episodes "
         "order by start_at, reason"
@@ -136,7 +135,6 @@ def slowed(evidence, hours, of_hours, limit=90.0):
 def test_throttling_is_chronic_by_its_share_of_the_hours_read(cluster, hours, of_hours, recurrence):
     slowed(cluster, hours, of_hours)
     yield
-    cluster.build()
     found = cluster.read(
         "select reason, throttled_hours, read_hours, recurrence, slowdown_margin_c "
         "from marts.throttled_gpus"
@@ -154,7 +152,6 @@ def test_the_margin_is_to_the_limit_reported_last_or_unknown(cluster, limit, rep
     slowed(cluster, 3, 12, limit)
     counts(cluster, "slowdown_temperature_c", reported, 600)
     yield
-    cluster.build()
     found = cluster.read("select slowdown_margin_c from marts.throttled_gpus")
     assert found.rows() == [(margin,)]
 
@@ -164,7 +161,6 @@ def test_counters_of_throttled_time_count_where_there_are_no_reasons(cluster):
     read(cluster)
     counts(cluster, "throttle_thermal_s", [5, 5, 9, 14, 14])
     yield
-    cluster.build()
     found = cluster.read(
         "select reason, throttled_hours, read_hours, recurrence, slowdown_margin_c "
         "from marts.throttled_gpus"

@@ -16,23 +16,23 @@ def unplaced(cluster, scope=EVERYTHING):
     ).rows()
 
 
+# what it shows: nodes of a job of two GPUs and what else is known of it, why it is unplaced
+OUTSIDE = {
+    "without a node list": ([], {}, "no_node_list"),
+    # its start or end is in the hour that clocks repeat, and nothing settles which
+    "its time came twice": (["a"], {"is_time_ambiguous": True}, "ambiguous_time"),
+}
+
+
+@pytest.mark.parametrize(("nodes", "more", "reason"), OUTSIDE.values(), ids=OUTSIDE)
 @built_together
-def test_a_job_without_a_node_list_is_outside_the_ledger(cluster):
+def test_a_job_outside_the_ledger(cluster, nodes, more, reason):
     cluster.node("a", 2)
-    cluster.job("1", 0, 5000, [], 2)
+    cluster.job("1", 0, 5000, nodes, 2, **more)
     cluster.job("2", 0, 1000, ["a"], 1)
     yield
-    assert unplaced(cluster) == [("1", "no_node_list", 10_000)]
+    assert unplaced(cluster) == [("1", reason, 10_000)]
     assert cluster.gpu_s() == {"unknown": 1000, "free_unknown": 9000}
-
-
-@built_together
-def test_a_job_whose_time_came_twice_is_outside_the_ledger(cluster):
-    """Its start or end is in the hour that clocks repeat, and nothing settles which."""
-    cluster.job_on_a_node("1", 0, 5000, 2, is_time_ambiguous=True)
-    yield
-    assert unplaced(cluster) == [("1", "ambiguous_time", 10_000)]
-    assert cluster.gpu_s() == {"free_unknown": 10_000}
 
 
 @built_together

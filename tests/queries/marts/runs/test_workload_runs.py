@@ -23,7 +23,6 @@ def trained(evidence, name, *, gpus=2, length=2.0, count=60, start=0, **more):
 
 def attributes(evidence, run, scope=None):
     """Return the value of each attribute of a run."""
-    evidence.build()
     rows = evidence.read(
         f"select attribute, value from marts.run_attributes where run_key like '%{run}%'",
         scope or Scope(),

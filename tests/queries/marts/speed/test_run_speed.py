@@ -33,7 +33,6 @@ def trained(
 
 
 def speed(evidence, mart="run_speed"):
-    evidence.build()
     return evidence.read(f"select * from marts.{mart} order by run_key").row(0, named=True)
 
 

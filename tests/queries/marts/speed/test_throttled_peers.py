@@ -35,8 +35,7 @@ def slow_gang(evidence, gpus=2, ranks=None, fast=10, **of_rank):
 
 
 def parts(evidence):
-    """Build and return GPU-seconds by category, phase and blame of losses inside steps."""
-    evidence.build()
+    """Return GPU-seconds by category, phase and blame of losses inside steps."""
     scope = Scope(cluster=evidence.name)
     frame = ledger(evidence.store, by=["category", "phase", "blame"], scope=scope)
     return {

@@ -25,13 +25,11 @@ def gang(evidence, gaps, *, gpus=GPUS, idle_gpus=None, end=LENGTH_S):
 
 
 def gang_gaps(evidence, columns="*", **scope):
-    evidence.build()
     sql = f"select {columns} from marts.gang_gaps order by job_run_key, start_at"
     return evidence.read(sql, scope=Scope(**scope))
 
 
 def periodic(evidence, columns="*"):
-    evidence.build()
     return evidence.read(f"select {columns} from marts.periodic_gaps order by job_run_key")
 
 

@@ -55,7 +55,6 @@ def units(cluster, columns):
 
 def by_instance(cluster):
     """Return GPU-seconds by instance and category."""
-    cluster.build()
     assert cluster.violations() == 0
     rows = cluster.read(
         "select gpu_instance, category, sum(gpu_ms) / 1000 from marts.ledger_scoped group by all"

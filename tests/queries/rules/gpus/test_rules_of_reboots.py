@@ -1,5 +1,6 @@
 """What a reboot changes: numbers of GPUs, and GPUs themselves; UUIDs say which is which."""
 
+import pytest
 from tests.queries.conftest import built_together
 
 
@@ -34,26 +35,28 @@ def test_gpus_that_change_numbers_at_a_reboot_stay_two(cluster):
     assert cluster.read(sql)["gpu_uuid"].to_list() == [cluster.gpu("a")]
 
 
-@built_together
-def test_a_gpu_that_another_one_was_put_in_place_of_has_left(cluster):
-    inventory(cluster, 0, a=0, b=1)
-    read(cluster, "a", 0, 490)
-    read(cluster, "b", 0, 1000)
-    inventory(cluster, 600, c=0)
-    read(cluster, "c", 600, 1000)
-    yield
-    assert gpu_s(cluster) == {"a": 600, "b": 1000, "c": 400}
+# what it shows: numbers of GPUs by second, (GPU, first, last second) of readings, GPU-seconds
+NUMBERED = {
+    "a GPU that another one was put in place of has left": (
+        {0: {"a": 0, "b": 1}, 600: {"c": 0}}, [("a", 0, 490), ("b", 0, 1000), ("c", 600, 1000)],
+        {"a": 600, "b": 1000, "c": 400},
+    ),
+    # each of two exporters sees one GPU of the node, and calls it the first
+    "GPUs of one number that are read side by side are all there": (
+        {0: {"a": 0}, 300: {"b": 0}}, [("a", 0, 1000), ("b", 300, 1000)], {"a": 1000, "b": 700},
+    ),
+}  # fmt: skip
 
 
+@pytest.mark.parametrize(("numbers", "readings", "expected"), NUMBERED.values(), ids=NUMBERED)
 @built_together
-def test_gpus_of_one_number_that_are_read_side_by_side_are_all_there(cluster):
-    """Each of two exporters sees one GPU of the node, and calls it the first."""
-    inventory(cluster, 0, a=0)
-    inventory(cluster, 300, b=0)
-    read(cluster, "a", 0, 1000)
-    read(cluster, "b", 300, 1000)
+def test_gpus_that_are_numbered_again(cluster, numbers, readings, expected):
+    for second, gpus in numbers.items():
+        inventory(cluster, second, **gpus)
+    for gpu, first, last in readings:
+        read(cluster, gpu, first, last)
     yield
-    assert gpu_s(cluster) == {"a": 1000, "b": 700}
+    assert gpu_s(cluster) == expected
 
 
 @built_together(builds=2)

@@ -36,8 +36,7 @@ def pod(evidence, name, start, end, gpu=None):
 
 
 def held_gpu_s(evidence):
-    """Build; return GPU-seconds by job, None for what nobody held."""
-    evidence.build()
+    """Return GPU-seconds by job, None for what nobody held."""
     assert evidence.violations() == 0
     assert evidence.store.read(
         "from intermediate.int_hold_conflicts where cluster = $1", [evidence.name]

@@ -11,7 +11,6 @@ def event(name, second, **more):
 
 
 def gpu_s_of(evidence, run):
-    evidence.build()
     rows = evidence.read(
         "select category, sum(gpu_ms) / 1000 from marts.ledger_scoped group by category",
         scope=Scope(run=f"{evidence.name}/{run}"),

@@ -29,7 +29,6 @@ def job(evidence, state="COMPLETED", until=100, **more):
 
 
 def steps(evidence):
-    evidence.build()
     return evidence.read(
         f"""select step, (end_ms - start_ms) / 1000, fate from intermediate.int_train_steps
         where starts_with(attempt_key, '{evidence.name}/') order by 1"""

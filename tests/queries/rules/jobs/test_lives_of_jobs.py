@@ -5,7 +5,6 @@ from tests.queries.conftest import built_together, durable, steps
 
 
 def lives(evidence):
-    evidence.build()
     return evidence.store.read(
         """select job_id, attempt, (start_ms - $1) // 1000, (end_ms - $1) // 1000, outcome
         from intermediate.int_attempts where cluster = $2 order by attempt""",

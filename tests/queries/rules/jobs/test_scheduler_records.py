@@ -7,7 +7,6 @@ INDEX = 2798573628995141632  # of a record in the accounting's database
 
 
 def held(evidence):
-    evidence.build()
     return evidence.read(
         f"""select job_run_key, (sum(gpu_ms) / 1000)::integer as gpu_s from marts.ledger_hourly
         where job_run_key is not null and cluster = '{evidence.name}' group by all order by all"""
@@ -53,7 +52,6 @@ def tell_of_a_running_job(evidence):
 
 
 def runs(evidence):
-    evidence.build()
     return evidence.read(
         f"""select job_id, end_ms - start_ms as held_ms, outcome
         from intermediate.int_job_runs where cluster = '{evidence.name}' order by all"""

@@ -14,7 +14,6 @@ def one_job(evidence):
 
 
 def attempts(evidence):
-    evidence.build()
     return evidence.store.read(
         """select run_id, attempt, (start_ms - $1) // 1000, (end_ms - $1) // 1000, outcome
         from intermediate.int_attempts where cluster = $2 order by all""",
