@@ -38,8 +38,7 @@ def open_fleet(new_store):
     evidence.node("a", 4)
     evidence.watched(72 * HOUR_S)
     evidence.job("1", 0, 5 * HOUR_S, ["a"], 2, account="A", user_name="ann")
-    evidence.job("2", 10 * HOUR_S, 20 * HOUR_S, ["a"], 1, account="B", user_name="bob",
-                 submit=10 * HOUR_S)  # fmt: skip
+    evidence.job("2", 10 * HOUR_S, 20 * HOUR_S, ["a"], 1, account="B", user_name="bob")
     evidence.add("rates", gpu_model="H100", price_per_gpu_h=Decimal(2), cluster=None)
     return evidence.built()
 
@@ -114,7 +113,7 @@ def test_the_day_that_books_a_credit_still_balances_and_is_corrected_without_it(
     credited(store)
     statement(store, NEXT, SETTINGS)
 
-    fleet.job("9", 24 * HOUR_S, 25 * HOUR_S, ["a"], 4, account="C", submit=24 * HOUR_S)
+    fleet.job("9", 24 * HOUR_S, 25 * HOUR_S, ["a"], 4, account="C")
     store.build()
     made = statement(store, NEXT, SETTINGS)
 

@@ -39,9 +39,8 @@ def built_fleet(new_store):
     evidence.node("b", 1, model="b200")
     evidence.watched(46 * HOUR_S)
     evidence.job("1", 0, 5 * HOUR_S, ["a"], 2, account="A", user_name="ann")
-    evidence.job("2", 10 * HOUR_S, 20 * HOUR_S, ["a"], 1, account="B", user_name="bob",
-                 submit=10 * HOUR_S)  # fmt: skip
-    evidence.job("3", HOUR_S, 2 * HOUR_S, ["b"], 1, account="B", submit=HOUR_S)
+    evidence.job("2", 10 * HOUR_S, 20 * HOUR_S, ["a"], 1, account="B", user_name="bob")
+    evidence.job("3", HOUR_S, 2 * HOUR_S, ["b"], 1, account="B")
     evidence.add("rates", gpu_model="H100", price_per_gpu_h=Decimal(2), cluster=None)
     evidence.add("budgets", account="A", cost_per_month=Decimal(900))
     evidence.add("budgets", account="B", cost_per_month=Decimal(20), cluster=None)
@@ -74,7 +73,7 @@ def first(first_closed):
 def load_late_job(fleet, job_id, start_h, end_h, gpus, account):
     """Load a job of the closed day whose record came late."""
     start, end = start_h * HOUR_S, end_h * HOUR_S
-    fleet.job(job_id, start, end, ["a"], gpus, account=account, user_name="eve", submit=start)
+    fleet.job(job_id, start, end, ["a"], gpus, account=account, user_name="eve")
     fleet.store.build()
 
 

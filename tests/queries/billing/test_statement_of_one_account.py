@@ -181,7 +181,7 @@ def test_its_rows_are_those_of_the_whole_statement_and_all_accounts_make_it_up(s
 
 def test_its_corrections_are_its_own(fleet, tmp_path):
     statement(fleet.store, WHEN, change(CLOSED, idle_policy="none"))
-    fleet.job("7701", 10 * HOUR_S, 12 * HOUR_S, ["a"], 1, account="rivals", submit=10 * HOUR_S)
+    fleet.job("7701", 10 * HOUR_S, 12 * HOUR_S, ["a"], 1, account="rivals")
     fleet.store.build()
     whole = statement(fleet.store, WHEN, CLOSED)
     assert [b.number for b in whole.bookings] == [0, 1]

@@ -21,14 +21,14 @@ def held_s(cluster):
 def test_a_job_run_that_lost_all_its_time_gets_back_what_the_other_gives_up(cluster):
     cluster.job_on_a_node("1", 0, 100, 1)
     name_gpu(cluster, "1", 0)
-    cluster.job("2", 0, 100, ["a"], 1, submit=0)
+    cluster.job("2", 0, 100, ["a"], 1)
     name_gpu(cluster, "2", 0)
     yield
     before = held_s(cluster)
     assert sum(before.values()) == 100
     winner = max(before, key=before.get)
     loser = "1" if winner == "2" else "2"
-    cluster.job(winner, 0, 40, ["a"], 1, submit=0, observed_at=cluster.at(200))
+    cluster.job(winner, 0, 40, ["a"], 1, observed_at=cluster.at(200))
     yield
     assert held_s(cluster) == {winner: 40, loser: 60}
 
@@ -43,7 +43,7 @@ def test_a_job_run_that_lost_the_end_of_its_time(cluster, record, held, conflict
     """It gets back what the other gives up; else its loss stays a conflict."""
     cluster.job_on_a_node("1", 0, 100, 1)
     name_gpu(cluster, "1", 0)
-    cluster.job("2", 50, 100, ["a"], 1, submit=50)
+    cluster.job("2", 50, 100, ["a"], 1)
     name_gpu(cluster, "2", 50)
     yield
     assert held_s(cluster) == {"1": 50, "2": 50}

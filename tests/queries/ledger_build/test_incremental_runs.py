@@ -115,7 +115,7 @@ def test_any_evidence_in_any_order(new_evidence, reported):
                 job, start, length, node, name = what
                 end = None if length is None else start + length
                 state = "RUNNING" if end is None else "COMPLETED"
-                evidence.job(job, start, end, [node], 1, state, job_name=name, submit=start)
+                evidence.job(job, start, end, [node], 1, state, job_name=name)
             else:
                 run, attempt, start, host = what
                 evidence.events(run, steps(1, 8, start), attempt=attempt, host=host)

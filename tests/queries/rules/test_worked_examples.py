@@ -62,7 +62,7 @@ def failure_hang_restart(cluster):
     """Load 16 GPUs, 10 s a step, a save every 100 steps, a hang, a restart (example 2)."""
     cluster.node("a", 8)
     cluster.node("b", 8)
-    cluster.job("11", 0, 5530, ["a", "b"], 16, "FAILED", job_name="run7", submit=0, eligible=0)
+    cluster.job("11", 0, 5530, ["a", "b"], 16, "FAILED", job_name="run7", eligible=0)
     cluster.job("12", 5830, 8180, ["a", "b"], 16, job_name="run7", submit=5530, eligible=5530)
     first = [{"event": "job.start", "t": 60}]
     for save in range(4):

@@ -55,10 +55,12 @@ def test_a_filter_leaves_what_does_not_depend_on_it(fleet):
     assert 0 < made < before
 
 
-def test_a_read_that_does_not_ask_for_it_keeps_nothing(fleet):
+@pytest.mark.parametrize("is_committing", [False, True])
+def test_nothing_is_kept_unasked_or_of_a_state_that_is_being_committed(fleet, *, is_committing):
+    fleet.store.commits += is_committing
     before = kept(fleet.store)
-
-    fleet.store.read(RUNS, scope=Scope(team="nobody"))
+    fleet.store.read(RUNS, scope=Scope(team="nobody"), is_kept=is_committing)
+    fleet.store.commits += is_committing
 
     assert kept(fleet.store) == before
 
@@ -84,17 +86,6 @@ def test_what_a_commit_made_stale_is_dropped(fleet):
     fleet.store.read(RUNS, is_kept=True)
 
     assert kept(fleet.store) < before
-
-
-def test_nothing_is_kept_of_a_state_that_is_being_committed(fleet):
-    fleet.store.commits += 1
-    before = kept(fleet.store)
-    try:
-        fleet.store.read(RUNS, scope=Scope(team="z"), is_kept=True)
-    finally:
-        fleet.store.commits += 1
-
-    assert kept(fleet.store) == before
 
 
 def test_more_rows_than_memory_is_meant_for_are_dropped(fleet, monkeypatch):

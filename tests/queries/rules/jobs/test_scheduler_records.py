@@ -36,7 +36,7 @@ def test_a_record_with_and_without_the_index_of_the_database_is_one_job_run(
 @built_together
 def test_records_of_a_job_that_was_resubmitted_stay_apart(cluster):
     """A requeue and a resize give a new moment of submission."""
-    cluster.job_on_a_node("1", 0, 40, 4, "RESIZING", submit=0, db_index=73)
+    cluster.job_on_a_node("1", 0, 40, 4, "RESIZING", db_index=73)
     cluster.job("1", 0, 100, ["a"], 2, submit=40, db_index=76)
     yield
     assert held(cluster) == [
