@@ -94,32 +94,24 @@ def test_hours_whose_readings_were_dropped_stay_but_in_roll_ups_of_a_full_build(
 
 
 START = 10 * HOUR_MS
+# what it shows: hours, first and last ms of events from the tenth hour on, which are in the hours
+EVENTS = {
+    "within an hour, and around it": ({10}, [(5, 10), (-HOUR_MS, 2 * HOUR_MS)], [0, 1]),
+    "in one of two hours": ({10, 13}, [(3 * HOUR_MS + 5, 3 * HOUR_MS + 6)], [0]),
+    "an hour begins with its first millisecond": ({10}, [(-5, -1), (-5, 0)], [1]),
+    "an hour ends before the next one": (
+        {10}, [(HOUR_MS - 1, HOUR_MS), (HOUR_MS, HOUR_MS)], [0],
+    ),
+    "between two hours": ({10, 13}, [(HOUR_MS, 2 * HOUR_MS)], []),
+    "without hours": (set(), [(0, HOUR_MS)], []),
+}  # fmt: skip
 
 
-def _found(hours, *spans):
-    """Return which of the spans, given in ms from the tenth hour on, are in the hours."""
+@pytest.mark.parametrize(("hours", "events", "expected"), EVENTS.values(), ids=EVENTS)
+def test_which_events_are_in_hours(hours, events, expected):
     relation = " union all ".join(
         f"select {n} as n, {START + first} as first_ms, {START + last} as last_ms"
-        for n, (first, last) in enumerate(spans)
+        for n, (first, last) in enumerate(events)
     )
     rows = duckdb.execute(f"select n from ({relation}) where {in_hours(hours)} order by n")
-    return [n for (n,) in rows.fetchall()]
-
-
-def test_events_in_one_of_the_hours_are_in_them():
-    within, around = (5, 10), (-HOUR_MS, 2 * HOUR_MS)
-
-    assert _found({10}, within, around) == [0, 1]
-    assert _found({10, 13}, (3 * HOUR_MS + 5, 3 * HOUR_MS + 6)) == [0]
-
-
-def test_an_hour_begins_with_its_first_millisecond_and_ends_before_the_next_hour():
-    assert _found({10}, (-5, -1), (-5, 0), (HOUR_MS - 1, HOUR_MS), (HOUR_MS, HOUR_MS)) == [1, 2]
-
-
-def test_events_between_the_hours_are_not_in_them():
-    assert _found({10, 13}, (HOUR_MS, 2 * HOUR_MS)) == []
-
-
-def test_no_hours_hold_no_events():
-    assert _found(set(), (0, HOUR_MS)) == []
+    assert [n for (n,) in rows.fetchall()] == expected
