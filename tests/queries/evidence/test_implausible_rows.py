@@ -13,14 +13,8 @@ START = datetime(2026, 11, 16, 8)  # noqa: DTZ001 -- naive UTC
 AT_1970, AT_2036 = datetime(1970, 2, 7), datetime(2036, 2, 7)  # noqa: DTZ001
 READING = {"source": "nvml", "gpu_uuid": "GPU-0", "gpu_instance": "", "gpu_busy_ratio": 1.0}
 JOB = {"source": "slurm", "cluster": "c", "job_id": "7", "job_id_raw": "7", "state": "COMPLETED"}
-EVENT = {
-    "source": "job-events",
-    "cluster": "c",
-    "run_id": "7",
-    "host": "n",
-    "event": "step",
-    "reports_durability": False,
-}
+EVENT = {"source": "job-events", "cluster": "c", "run_id": "7", "host": "n", "event": "step"}
+EVENT |= {"reports_durability": False}
 STATE = {"source": "slurm", "cluster": "c", "node": "n", "state": "down"}
 STRAYS = [
     ("gpu_samples", {**READING, "ts": AT_1970}),

@@ -127,15 +127,8 @@ def test_a_price_that_was_put_back_holds_again(store):
 def gpu(minute, **facts):
     """Return a row of raw.gpus that is valid from a minute on."""
     begin = {"valid_from_at": START + timedelta(minutes=minute)}
-    return {
-        "source": "s",
-        "gpu_uuid": "GPU-0",
-        "node": "a",
-        "gpu_index": 0,
-        "power_limit_w": 700.0,
-        **begin,
-        **facts,
-    }
+    named = {"source": "s", "gpu_uuid": "GPU-0", "node": "a", "gpu_index": 0}
+    return {**named, "power_limit_w": 700.0, **begin, **facts}
 
 
 def part(minute, instance, **facts):
