@@ -76,6 +76,18 @@ def test_a_job_could_use_the_nodes_it_asks_for(cluster, nodes, request_, expecte
     assert "".join(found["node"]) == expected
 
 
+@built_together
+def test_a_listing_without_a_reason_ends_nothing(cluster):
+    """It is from after the start of the job, which ended its wait."""
+    cluster.node("a", 1, partitions=("p",))
+    cluster.watched(100)
+    waiting_job(cluster, 80)
+    for second, reason in ((40, "Priority"), (95, None)):
+        listing(cluster, second, reason=reason)
+    yield
+    assert cluster.gpu_s()["idle_with_demand"] == 80
+
+
 @built_together(builds=2)
 def test_a_listing_that_comes_later_reopens_its_hours(cluster):
     cluster.node("a", 1, partitions=("p",))
