@@ -98,6 +98,14 @@ def test_all_nodes_of_a_spread_job_run_become_dirty_from_its_start():
     assert since.by_node == {NODE: DIRTY_FROM, OTHER: 150}
 
 
+def test_a_node_whose_slots_are_made_up_is_dirty_from_the_first_job_run_on():
+    since = dirty()
+
+    add_made_up(since, [], {NODE})
+
+    assert since.by_node == {NODE: 0}
+
+
 def test_all_nodes_of_a_job_run_on_made_up_slots_become_dirty_from_its_start():
     since = dirty()
 
