@@ -157,7 +157,7 @@ class Model:
     @property
     def reads(self) -> set[str]:
         """Return the tables it reads: those its SQL names and, of what code writes, its header."""
-        return tables_read(self.sql) | set(self.header.names("materialised", "reads"))
+        return _read_by_model(self.sql) | set(self.header.names("materialised", "reads"))
 
     def select(self, parts: int = 1) -> str:
         """Return its SQL, for so many parts of its input where it has some."""
@@ -275,6 +275,11 @@ def tables_read(sql: str) -> set[str]:
     """
     text = with_macros(_COMMENT.sub("", sql))
     return {f"{layer}.{name}" for layer, name in REFERENCE.findall(text)}
+
+
+@cache  # each is asked for by all that read the model
+def _read_by_model(sql: str) -> set[str]:
+    return tables_read(sql)
 
 
 @cache

@@ -3,8 +3,8 @@
 import streamlit as st
 
 from goodput_app.dashboard import flags, theme
-from goodput_app.dashboard.components import scope_bar
-from goodput_app.dashboard.components.fleet import fleet_now, fleet_parts
+from goodput_app.dashboard.components import scope_bar, wall
+from goodput_app.dashboard.components.fleet import fleet_now, fleet_parts, fleet_wall
 from goodput_app.dashboard.components.states import panel, require_all_teams
 from goodput_app.dashboard.data import findings, fleet, marts
 from goodput_app.text import headline
@@ -12,6 +12,11 @@ from goodput_app.text import headline
 view = scope_bar.required_view()
 st.title("Fleet", anchor=False)
 require_all_teams(view.scope)
+if wall.is_on():
+    with panel("", "marts.gpu_states"):
+        fleet_wall.draw(view)
+    wall.leave(scope_bar.go)
+    st.stop()
 found = findings.latest_known(flags.scope_of(view.scope))
 of_place = fleet.of_place(view.scope, view.scope.bucket_ms)
 ledger = marts.ledger_by_category(of_place)
@@ -24,7 +29,7 @@ with panel("", "marts.gpu_states"):
     summary = marts.goodput_summary(of_place).row(0, named=True)
     ladder = marts.evidence_ladder(of_place).row(0, named=True)
     first = headline.headline(summary, ladder, of_place)
-    fleet_now.numbers(summary, first, findings.losing_now(of_place), states)
+    fleet_now.numbers(fleet_now.three(summary, first, findings.losing_now(of_place), states))
     show, sort, shown = fleet_parts.choose(states)
     if shown.is_empty():
         st.info("No GPU of this rack in this time range.", icon=":material/hourglass_empty:")

@@ -2,9 +2,11 @@
 
 import streamlit as st
 
+from goodput_app.access import rows
 from goodput_app.dashboard import like_for_like, theme
-from goodput_app.dashboard.components import charts, details, redraw, scope_bar, states, tiles
+from goodput_app.dashboard.components import charts, details, redraw, scope_bar, states, tiles, wall
 from goodput_app.dashboard.components.findings import finding_parts
+from goodput_app.dashboard.components.fleet import fleet_wall
 from goodput_app.dashboard.components.overview import actions, ledger, moved, status, teams
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import findings, health, ledger_groups, marts
@@ -19,6 +21,11 @@ NOTHING_BEFORE = "There is no data from before this range to compare with."
 
 view = scope_bar.required_view()
 scope = view.scope
+if wall.is_on() and rows.sees_all(scope):
+    with panel("", "marts.gpu_states"):
+        fleet_wall.draw(view)
+    wall.leave(scope_bar.go)
+    st.stop()
 
 st.html("".join(part.LOOK for part in (bars, status, ledger, actions)))
 st.title("Overview", anchor=False)

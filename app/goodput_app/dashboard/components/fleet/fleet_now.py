@@ -57,27 +57,33 @@ def sentence(states: pl.DataFrame, queue: pl.DataFrame) -> str:
     return ", ".join(said)
 
 
-def numbers(
+def three(
     summary: Mapping[str, Any], first: headline.Headline, losing: pl.DataFrame, states: pl.DataFrame
-) -> None:
-    """Draw goodput, what is lost in an hour, and how many GPUs are not available.
+) -> list[tuple[str, str, str]]:
+    """Return goodput, what an hour loses and GPUs that are not available: value, name, of what.
 
     summary: a row of marts.goodput_summary; losing: marts.losing_now; states: marts.gpu_states
     """
+    of = f"of {units.gpu_time(summary['capacity_ms'])} capacity"
+    per_h = float(losing["cost_per_h"].sum()) if losing["cost_per_h"].count() else None
+    gpus = f"{losing['gpus'].sum():,.0f} of {units.count(states.height, 'GPU')}"
+    counts = dict(states.group_by("category").len().iter_rows())
+    parts = [f"{counts[one]:,} {one.replace('_', ' ')}" for one in AWAY if one in counts]
+    away = sum(counts.get(one, 0) for one in AWAY)
+    return [
+        (first.text, first.label, "; ".join(filter(None, (of, first.bound)))),
+        (units.cost(per_h), "Lost per hour", f"{gpus} do nothing useful"),
+        (units.count(away, "GPU"), "Not available", ", ".join(parts) or "none is out"),
+    ]
+
+
+def numbers(found: list[tuple[str, str, str]]) -> None:
+    """Draw `three` as tiles."""
     with st.container(key="fleet-tiles"):
-        columns = st.columns(3)
-    with columns[0]:
-        of = f"of {units.gpu_time(summary['capacity_ms'])} capacity"
-        tiles.tile(first.label, first.text, "; ".join(filter(None, (of, first.bound))))
-    with columns[1]:
-        per_h = float(losing["cost_per_h"].sum()) if losing["cost_per_h"].count() else None
-        gpus = f"{losing['gpus'].sum():,.0f} of {units.count(states.height, 'GPU')}"
-        tiles.tile("Lost per hour", units.cost(per_h), f"{gpus} do nothing useful")
-    with columns[2]:
-        counts = dict(states.group_by("category").len().iter_rows())
-        parts = [f"{counts[one]:,} {one.replace('_', ' ')}" for one in AWAY if one in counts]
-        away = sum(counts.get(one, 0) for one in AWAY)
-        tiles.tile("Not available", units.count(away, "GPU"), ", ".join(parts) or "none is out")
+        columns = st.columns(len(found))
+    for column, (value, name, of) in zip(columns, found, strict=True):
+        with column:
+            tiles.tile(name, value, of)
 
 
 def wrong(findings: pl.DataFrame | None) -> None:
