@@ -30,6 +30,8 @@ SECTION = "notify"
 SENT = SEVERITIES[:2]  # of a note nobody is notified
 GROUPS = ("rule", "severity", "cluster", "team", "node", "run")
 NAME_MAX_CHARS = 80
+CLOCK = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
+DAY_MS, HOUR_MS, MINUTE_MS = 86_400_000, 3_600_000, 60_000
 PLAIN_USER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")  # others could be an address of theirs
 
 
@@ -41,7 +43,8 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     that have these in common are one message. wait_s: how long a first finding of a group waits
     for others; a page does not. repeat_h, page_repeat_h: after how many hours an open ticket, an
     open page is sent again; 0: never.
-    send_resolved: whether a finding that has closed by itself is sent.
+    send_resolved: whether a finding that has closed by itself is sent. digest_at: when each day, as
+    HH:MM in UTC, all open tickets are sent as one message, and at no other time; pages do not wait.
     """
 
     kind: ClassVar[str] = ""
@@ -56,6 +59,7 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     repeat_h: float = 24.0
     page_repeat_h: float = 0.5
     send_resolved: bool = True
+    digest_at: str | None = None
     timeout_s: int = 15
     ca_file: str | None = None
 
@@ -76,6 +80,11 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         ):
             if number < 0:
                 raise GoodputError(f"'{SECTION}.{key}' is {number:g}, expected {unit} from 0 on.")
+        if self.digest_at is not None and not CLOCK.fullmatch(self.digest_at):
+            raise GoodputError(
+                f"'{SECTION}.digest_at' is {self.digest_at!r}, expected a time in UTC such as "
+                "'07:30'."
+            )
         if len(self.name) > NAME_MAX_CHARS or not self.name.isprintable():
             raise GoodputError(
                 f"'{SECTION}.name' is too long or not printable, expected up to "
@@ -91,6 +100,12 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     def severities(self) -> tuple[str, ...]:
         """Return the severities that are sent."""
         return SEVERITIES[: SEVERITIES.index(self.min_severity) + 1]
+
+    def has_digest_since(self, begin_ms: int, now_ms: int) -> bool:
+        """Say whether the time of the digest came after one moment, up to another; epoch ms."""
+        hour, minute = map(int, (self.digest_at or "00:00").split(":"))
+        time_ms = hour * HOUR_MS + minute * MINUTE_MS
+        return (now_ms - time_ms) // DAY_MS * DAY_MS + time_ms > begin_ms
 
 
 class HttpTarget(Target, frozen=True, kw_only=True):
@@ -135,6 +150,10 @@ class Alertmanager(HttpTarget, frozen=True, kw_only=True, tag="alertmanager"):
     def __post_init__(self) -> None:
         super().__post_init__()
         refuse_unless_positive(f"{SECTION}.expires_s", self.expires_s)
+        if self.digest_at is not None:
+            raise GoodputError(
+                f"'{SECTION}.digest_at' is not for an Alertmanager, which sends by its own routes."
+            )
 
 
 class Webhook(HttpTarget, frozen=True, kw_only=True, tag="webhook"):

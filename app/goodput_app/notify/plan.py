@@ -3,6 +3,7 @@
 An occurrence of a finding begins when it is first seen open and ends when it has closed. It waits
 for others of its group, is sent, is sent again while it is open, and is sent once as resolved. A
 page waits for nobody, is sent again each half hour, and is resolved when it is a page no more.
+Where a target has a digest, all open tickets are one message a day, and their end is none.
 What people acknowledged is not repeated; what they dismissed is not mentioned again.
 """
 
@@ -104,7 +105,8 @@ def _close(
         return
     ended = replace(before, ended_ms=seen.now_ms)
     changes.occurrences.append(ended)
-    if target.send_resolved and before.silenced != DISMISSED:
+    is_sent = target.send_resolved and not _is_of_digest(target, before.notice)
+    if is_sent and before.silenced != DISMISSED:
         by_event["resolved"].append(ended)
 
 
@@ -140,6 +142,10 @@ def _go_on(
         before = replace(before, silenced=silenced)
         changes.occurrences.append(before)
     if silenced is None and notice.finding_key not in seen.unsent and _wants(target, notice):
+        if _is_of_digest(target, notice):
+            if target.has_digest_since(before.notified_ms or 0, seen.now_ms):
+                by_event["open"].append(replace(before, notice=notice))
+            return
         is_worse = _rank(notice) < _rank(before.notice)
         past_ms = seen.now_ms - (before.notified_ms or 0)
         repeat_h = target.page_repeat_h if notice.severity == PAGE else target.repeat_h
@@ -214,18 +220,24 @@ def _groups(
     found: dict[tuple[object, ...], list[Occurrence]] = defaultdict(list)
     for one in occurrences:
         recipient = (one.notice.user or "") if isinstance(target, Owner) else ""
-        common = tuple(getattr(one.notice, name) for name in target.group_by)
-        found[recipient, *common].append(one)
+        is_of_digest = _is_of_digest(target, one.notice)
+        names = () if is_of_digest else target.group_by
+        common = tuple(getattr(one.notice, name) for name in names)
+        found[recipient, is_of_digest, *common].append(one)
     return [(str(key[0]), members) for key, members in found.items()]
 
 
 def _has_waited(target: Target, members: list[Occurrence], seen: Seen) -> bool:
-    is_page = any(one.notice.severity == PAGE for one in members)
-    return (
-        is_page
-        or not seen.waits
-        or seen.now_ms - min(one.seen_ms for one in members) >= target.wait_s * 1000
-    )
+    first_ms = min(one.seen_ms for one in members)
+    if any(one.notice.severity == PAGE for one in members) or not seen.waits:
+        return True
+    if target.digest_at is not None:
+        return target.has_digest_since(first_ms, seen.now_ms)
+    return seen.now_ms - first_ms >= target.wait_s * 1000
+
+
+def _is_of_digest(target: Target, notice: Notice) -> bool:
+    return target.digest_at is not None and notice.severity != PAGE
 
 
 def _ordered(members: list[Occurrence]) -> list[Occurrence]:

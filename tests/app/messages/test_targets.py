@@ -11,7 +11,7 @@ SLACK = 'to = "slack"\nurl = "https://hooks.example/T0/secret"\n'
 KINDS = "alertmanager, webhook, slack, teams, mail, owner"
 COMMON = (
     "name, rules, min_severity, teams, clusters, group_by, wait_s, repeat_h, "
-    "page_repeat_h, send_resolved, timeout_s, ca_file"
+    "page_repeat_h, send_resolved, digest_at, timeout_s, ca_file"
 )
 
 
@@ -31,6 +31,14 @@ COMMON = (
         (f"{SLACK}rules = [1]", "'notify.rules' is [1], expected a list of texts in quotes."),
         (f"{SLACK}wait_s = 'a'", "'notify.wait_s' is 'a', expected a number."),
         (f"{SLACK}wait_s = -1", "'notify.wait_s' is -1, expected seconds from 0 on."),
+        (
+            f"{SLACK}digest_at = '24:00'",
+            "'notify.digest_at' is '24:00', expected a time in UTC such as '07:30'.",
+        ),
+        (
+            'to = "alertmanager"\nurl = "http://a.example:9093"\ndigest_at = "07:30"',
+            "'notify.digest_at' is not for an Alertmanager, which sends by its own routes.",
+        ),
         (f"{SLACK}repeat_h = -1", "'notify.repeat_h' is -1, expected hours from 0 on."),
         (
             f"{SLACK}min_severity = 'bad'",

@@ -4,6 +4,7 @@
 """
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 import pytest
 from tests.app.messages.notices import AT_MS, DOWN, HANG, HOUR_MS, IDLE, MINUTE_MS, changed
@@ -56,6 +57,7 @@ OPEN, AGAIN, CLOSED = (
     [(event, ["hang00000001"])] for event in ("open", "repeat", "resolved")
 )  # fmt: skip
 OLD = {"frozen": ("lab",)}  # of a server whose sources stopped: it knows nothing of now
+DIGEST_AT = f"{datetime.fromtimestamp(AT_MS / 1000 + 5_400, UTC):%H:%M}"  # in one and a half hours
 WAITS, REPEATS = {"wait_s": 60.0}, {"page_repeat_h": 4.0}
 # what the target is like; then for each look: what is open, after how long, what is due
 ROUNDS = {
@@ -107,6 +109,16 @@ ROUNDS = {
     ),
     "what is reopened is sent again": (
         REPEATS, [((HANG,), 0, OPEN), ((SILENCED,), HOUR_MS, []), ((HANG,), 3 * HOUR_MS, AGAIN)],
+    ),
+    "a digest has all open tickets once a day, and no end of one": (
+        {"digest_at": DIGEST_AT, "wait_s": 0.0},
+        [((IDLE,), 0, []), ((IDLE, DOWN), HOUR_MS, []),
+         ((IDLE, DOWN), HOUR_MS, [("open", ["down00000001", "idle00000001"])]),
+         ((IDLE, DOWN), HOUR_MS, []), ((DOWN,), HOUR_MS, []),
+         ((DOWN, SECOND), 22 * HOUR_MS, [("open", ["down00000001", "idle00000002"])])],
+    ),
+    "a page does not wait for the digest": (
+        {"digest_at": DIGEST_AT}, [((HANG, IDLE), 0, OPEN), ((IDLE,), 1, CLOSED)],
     ),
     "resolved messages can be off": (
         {"send_resolved": False}, [((HANG,), 0, OPEN), ((), 0, []), ((HANG,), 1, OPEN)],
