@@ -140,7 +140,7 @@ def fixes(frame: pl.DataFrame, findings: pl.DataFrame) -> None:
             & pl.col("target").eq_missing(picked["target"])
             & pl.col("cluster").eq_missing(picked["cluster"])
             & (pl.col("state") != "dismissed")
-        )
+        ).sort(~pl.col("is_open"), maintain_order=True)  # no closed ones above what is open
         tables.show(
             severities.marked(of_it), FINDINGS, "of_fix",
             rows=6, widths=FINDING_WIDTHS_PX, hidden=(*FINDINGS_HIDDEN, "what_to_do"),
