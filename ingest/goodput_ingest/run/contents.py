@@ -9,7 +9,7 @@ from goodput_ingest.source import Reject, Source
 from goodput_queries.evidence.batch import Batch
 
 READINGS: Final = "gpu_samples"
-OF_READINGS: Final = ("dcgm", "nvml", "telemetry-parquet")
+OF_READINGS: Final = ("dcgm", "gpu-table", "nvml", "telemetry-parquet")
 RARE: Final = {  # sources whose files are often without any row
     "kernel-log": "no line of it is an error of a GPU or a process killed for memory",
     "slurm": "it lists nothing",

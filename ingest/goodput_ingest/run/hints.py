@@ -11,9 +11,9 @@ KNOWN: Final = tuple(
     (re.compile(pattern), sentence)
     for pattern, sentence in (
         (
-            rb"\butilization\.gpu \[%\]|\bpower\.draw(?:\.\w+)? \[W\]|\A# gpu +(?:sm|pwr|pid)\b",
-            "a table of nvidia-smi is not read: it names neither time zone nor node. Readings of "
-            '`[[collect]] source = "nvml"`, of dcgm-exporter or of nvidia_gpu_exporter are',
+            rb"\| NVIDIA-SMI \d|=NVSMI LOG=|\A# gpu +pid\b",
+            "this output of nvidia-smi is not read. `nvidia-smi --query-gpu=timestamp,uuid,"
+            "utilization.gpu,power.draw,memory.used --format=csv -l 10` is",
         ),
         (
             rb'"current_steps": ?\d+, "total_steps": ?\d+',

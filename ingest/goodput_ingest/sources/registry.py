@@ -6,6 +6,7 @@ from goodput_ingest.formats import files
 from goodput_ingest.source import Source
 from goodput_ingest.sources.bundle import Bundle
 from goodput_ingest.sources.dcgm.scrapes import Dcgm
+from goodput_ingest.sources.gpu_table.source import GpuTable
 from goodput_ingest.sources.job_events.google import GoodputEvents
 from goodput_ingest.sources.job_events.job_events import JobEvents
 from goodput_ingest.sources.job_events.otel_spans import OtelSpans
@@ -52,6 +53,7 @@ SOURCES: dict[str, type[Source]] = {
     KubernetesRecording.name: KubernetesRecording,
     NvmlRecording.name: NvmlRecording,
     Dcgm.name: Dcgm,
+    GpuTable.name: GpuTable,
     NodeExporter.name: NodeExporter,
     ServingMetrics.name: ServingMetrics,
     ServingRequests.name: ServingRequests,

@@ -59,6 +59,7 @@ TELLING = {
     **dict.fromkeys(("node-states", "node-tests", "serving-requests", "nvml", "job-events"), ANY),
     **dict.fromkeys(("dcgm", "serving-metrics"), METRIC),
     "node-exporter": METRIC.replace(r"\{.*", r'\{(?:.*?device="([^"]*)")?.*'),
+    "gpu-table": r"^(?:\d{4}/\d\d/|\s*\d{8}[ ,]|\S*(?<=\+0100) GPU \d)",
     "slurm": r"^(?:JobId|NodeName|ReservationName)=|^(?!\s|\{)[^=]*\|.*$",
     "goodput-events": r'"job_name": .*_time":',
     "otel-spans": r'^(?:(?=.*"resourceSpans".*"scopeSpans".*"spans")|(?!.*Spans))'

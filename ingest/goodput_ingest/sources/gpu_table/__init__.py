@@ -1,0 +1,1 @@
+"""Tables of GPU readings that nvidia-smi and dcgmi print."""
