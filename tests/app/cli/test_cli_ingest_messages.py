@@ -102,9 +102,9 @@ def test_a_recognised_file_says_what_it_did_not_give(folder, name, given):
 
 
 UNKNOWN = {
-    "smi.csv": (
-        "timestamp, name, utilization.gpu [%]\n2026/11/20 14:00:00.000, H100, 5 %\n",
-        "a table of nvidia-smi is not read",
+    "pmon.txt": (
+        "# gpu         pid   type     sm    mem\n# Idx           #    C/G      %      %\n",
+        "this output of nvidia-smi is not read. `nvidia-smi --query-gpu=timestamp,uuid,",
     ),
     "trainer_log.jsonl": (
         '{"current_steps": 5, "total_steps": 100, "loss": 2.3, "epoch": 0.1}\n',

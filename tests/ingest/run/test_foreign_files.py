@@ -9,6 +9,7 @@ from goodput_ingest.sources.registry import SOURCES, recognise
 from goodput_queries.errors import IngestError
 
 REFUSALS = {
+    "gpu-table": "line 1 comes before any header",
     "slurm": "slurm: this is not a text of Slurm that can be read. Expected the output of sacct",
     **{
         name: f"{name}: column 'call Bob about node003' is not known; the columns are cluster, "

@@ -1,4 +1,4 @@
-"""Tables of GPU readings: `nvidia-smi --query-gpu=... --format=csv`, `nvidia-smi dmon`, `dcgmi dmon`.
+"""Tables of GPU readings: CSV of `nvidia-smi --query-gpu`, `nvidia-smi dmon`, `dcgmi dmon`.
 
     timestamp, index, uuid, utilization.gpu [%], power.draw [W]
     2026/11/27 18:37:24.961, 0, GPU-e186d961-..., 97 %, 642.11 W
@@ -13,7 +13,7 @@ the line counts then. Without a UUID a GPU is called by its node and its index t
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import ClassVar, Final
@@ -32,16 +32,31 @@ from goodput_queries.errors import IngestError
 
 TIMES: Final = ("timestamp", "date", "time")
 LABELS: Final = {  # column in lower case -> label, as labels.normalise knows it
-    **{"uuid": "uuid", "gpu_uuid": "uuid", "index": "index", "gpu": "index", "entity": "index"},
-    **{"pci.bus_id": "pci_bus_id", "gpu_bus_id": "pci_bus_id", "name": "name", "gpu_name": "name"},
-    **{"driver_version": "driver_version", "vbios_version": "vbios_version"},
+    "uuid": "uuid",
+    "gpu_uuid": "uuid",
+    "index": "index",
+    "gpu": "index",
+    "entity": "index",
+    "pci.bus_id": "pci_bus_id",
+    "gpu_bus_id": "pci_bus_id",
+    "name": "name",
+    "gpu_name": "name",
+    "driver_version": "driver_version",
+    "vbios_version": "vbios_version",
 }
-DMON: Final = re.compile(r"#\s*(?:date[\s,]+)?(?:time[\s,]+)?(?:gpu|entity)(?=[\s,])", re.IGNORECASE)
+DMON: Final = re.compile(
+    r"#\s*(?:date[\s,]+)?(?:time[\s,]+)?(?:gpu|entity)(?=[\s,])", re.IGNORECASE
+)
 PROCESSES: Final = re.compile(r"#\s*gpu[\s,]+pid", re.IGNORECASE)  # nvidia-smi pmon
 CELLS: Final = re.compile(  # a row of --query-gpu, to recognise a file without a header
     r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}, .*|(?:.*, )?[\d.]+ (?:%|MiB|W|MHz)(?:, .*)?"
 )
 NO_TIME: Final = "it has no time"
+ADD_TIMESTAMP: Final = "Add timestamp to --query-gpu"
+ADD_DATE: Final = "Run nvidia-smi dmon with -o DT, or pipe it through ts '%Y-%m-%dT%H:%M:%S%z'"
+NO_NODE: Final = (
+    "gpu-table: GPUs whose node no file names are in no inventory: name it with --node."
+)
 STOPPED: Final = "dmon was stopped"
 CONTENT_MAX_CHARS: Final = 500
 
@@ -119,10 +134,9 @@ class GpuTable(RecordedFile):
             if part.damage:
                 self._rejects.append(Reject(part.first_line + len(part.lines), part.damage))
             for number, parsed in enumerate(found):
-                batch = parsed.batch(
+                yield replace(parsed, note="" if self.options.node else NO_NODE).batch(
                     source=self.name, origin=str(self.path), digest=f"{digest}-{number}"
                 )
-                yield batch
             if self._rejects:
                 rows = pl.DataFrame(schema={"gpu_uuid": pl.String, "source": pl.String})
                 yield Batch("gpu_samples", rows, self.name, str(self.path), digest, self._rejects)
@@ -191,7 +205,11 @@ class GpuTable(RecordedFile):
             value = self._numbers(name, table, is_known=is_known(column))
             points.append(
                 pl.DataFrame(
-                    {"series": of_row + len(series), "ts": table["#ts"], "value": value * column.factor}
+                    {
+                        "series": of_row + len(series),
+                        "ts": table["#ts"],
+                        "value": value * column.factor,
+                    }
                 ).drop_nulls()
             )
             series += [{"metric": column.metric, "labels": row} for row in range(sets.height)]
@@ -228,9 +246,7 @@ class GpuTable(RecordedFile):
         stamps = pl.Series("#ts", rows.stamps, INSTANT)
         if not is_dated or (self.options.zone is None and not stamps.null_count()):
             if stamps.null_count() == len(stamps):
-                how = "Add timestamp to --query-gpu" if header.is_query else (
-                    "Run nvidia-smi dmon with -o DT, or pipe it through ts '%Y-%m-%dT%H:%M:%S%z'"
-                )
+                how = ADD_TIMESTAMP if header.is_query else ADD_DATE
                 raise IngestError(f"{self.path}: nothing says when a row was read. {how}.")
             problems = pl.Series([NO_TIME if at is None else None for at in stamps])
         else:
@@ -253,7 +269,9 @@ class GpuTable(RecordedFile):
 
     def _reject(self, line: int, why: str, text: str) -> None:
         content = printable(text, CONTENT_MAX_CHARS)
-        self._rejects.append(Reject(line, f"{self.name}: line {line}: {printable(why, 200)}.", content))
+        self._rejects.append(
+            Reject(line, f"{self.name}: line {line}: {printable(why, 200)}.", content)
+        )
 
     def _reject_column(self, name: str, why: str, table: pl.DataFrame) -> None:
         if name not in self._reported:
@@ -280,7 +298,7 @@ def _header(text: str) -> _Header | None:
 
 def _says_nothing(text: str) -> bool:
     """Say whether a line is blank, one of units, or the end of the program."""
-    return not text or text.startswith(("#", STOPPED)) or text.split()[0].lower() == "id"
+    return not text or text.startswith(("#", STOPPED)) or text.split(maxsplit=1)[0].lower() == "id"
 
 
 def _iso(text: str) -> str:
