@@ -10,8 +10,11 @@ from goodput_ingest.sources.gpu_table.source import GpuTable
 from goodput_ingest.sources.job_events.google import GoodputEvents
 from goodput_ingest.sources.job_events.job_events import JobEvents
 from goodput_ingest.sources.job_events.otel_spans import OtelSpans
+from goodput_ingest.sources.job_logs.mlflow_metrics import MlflowMetrics
 from goodput_ingest.sources.job_logs.source import JobLog
+from goodput_ingest.sources.job_logs.tensorboard import TensorBoard
 from goodput_ingest.sources.job_logs.torchtitan_structured import TorchtitanStructured
+from goodput_ingest.sources.job_logs.wandb_history import WandbHistory
 from goodput_ingest.sources.kernel_log.kernel_log import KernelLog
 from goodput_ingest.sources.kubernetes import KubernetesRecording
 from goodput_ingest.sources.mlperf.node_power import NodePower
@@ -72,6 +75,9 @@ SOURCES: dict[str, type[Source]] = {
     GoodputEvents.name: GoodputEvents,
     OtelSpans.name: OtelSpans,
     TorchtitanStructured.name: TorchtitanStructured,
+    WandbHistory.name: WandbHistory,
+    MlflowMetrics.name: MlflowMetrics,
+    TensorBoard.name: TensorBoard,
     JobLog.name: JobLog,
     KernelLog.name: KernelLog,  # last: a time and a text are lines of many formats
 }

@@ -20,7 +20,7 @@ from goodput_queries.errors import IngestError
 # one document, of which a cut leaves nothing or says so; or bytes that are no text
 DOCUMENTS = {
     *("bundle", "telemetry-parquet", "operation-trace", "flight-recorder", "kineto"),
-    *("prometheus", "kubernetes"),
+    *("prometheus", "kubernetes", "tensorboard"),
 }
 ANY = r"."  # tables: each line is a row
 OF_FORMATS = {  # the same by format of a job's log
@@ -60,6 +60,8 @@ TELLING = {
     **dict.fromkeys(("dcgm", "serving-metrics"), METRIC),
     "node-exporter": METRIC.replace(r"\{.*", r'\{(?:.*?device="([^"]*)")?.*'),
     "gpu-table": r"^(?:\d{4}/\d\d/|\s*\d{8}[ ,]|\S*(?<=\+0100) GPU \d)",
+    "wandb-history": r'^\d|"_step"',
+    "mlflow": r"^\d{12,14} |^(?:start_time|end_time|status|run_id): ",
     "slurm": r"^(?:JobId|NodeName|ReservationName)=|^(?!\s|\{)[^=]*\|.*$",
     "goodput-events": r'"job_name": .*_time":',
     "otel-spans": r'^(?:(?=.*"resourceSpans".*"scopeSpans".*"spans")|(?!.*Spans))'

@@ -9,6 +9,9 @@ from goodput_ingest.sources.registry import SOURCES, recognise
 from goodput_queries.errors import IngestError
 
 REFUSALS = {
+    "wandb-history": "no line has a _step and a _timestamp, as of W&B.",
+    "mlflow": "this is neither a metric of MLflow nor the meta.yaml of a run.",
+    "tensorboard": "this is not an event file of TensorBoard.",
     "gpu-table": "line 1 comes before any header",
     "slurm": "slurm: this is not a text of Slurm that can be read. Expected the output of sacct",
     **{

@@ -46,12 +46,15 @@ KINDS = {  # of evidence: which sources give it, and the lines of goodput.toml t
         "# of files: goodput ingest slurm FILE",
     ),
     "what GPUs did": (
-        {"prometheus", "dcgm", "nvml", "telemetry-parquet"},
+        {"prometheus", "dcgm", "nvml", "telemetry-parquet", "gpu-table"},
         '[[collect]]\nsource = "prometheus"\nurl = "http://PROMETHEUS:9090"\n'
         '# or "dcgm" with urls = ["http://NODE:9400"], or "nvml" on each node',
     ),
     "what jobs did": (
-        {"job-events", "job-log", "torchtitan-structured", "goodput-events", "otel-spans"},
+        {
+            *("job-events", "job-log", "torchtitan-structured", "goodput-events", "otel-spans"),
+            *("wandb-history", "mlflow", "tensorboard"),
+        },
         '[[collect]]\nsource = "job-events"\nfolder = "FOLDER"\n'
         '# five lines of Python write them: docs/job-events.md; or "job-log" with a folder of logs',
     ),

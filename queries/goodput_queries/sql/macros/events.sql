@@ -1,6 +1,6 @@
 -- How directly a source reports steps and phases; the lowest rank present is used
 -- (docs/accounting-rules.md: Attempts, steps and phases):
--- the job's own events, spans and events of libraries, structured logs, lines of text.
+-- the job's own events, spans and events of libraries, structured logs, lines of text, exports of metrics.
 create or replace macro event_source_place(source) as (
     case source
         when 'goodput-events' then 2
@@ -8,13 +8,16 @@ create or replace macro event_source_place(source) as (
         when 'torchtitan-structured' then 3
         when 'mlperf' then 3
         when 'job-log' then 4
+        when 'wandb-history' then 5
+        when 'mlflow' then 5
+        when 'tensorboard' then 5
         else 1
     end
 );
 
 -- What a source of this place is called.
 create or replace macro event_source_kind(place) as (
-    case place when 1 then 'job events' when 2 then 'events of a library' when 3 then 'structured log' else 'text log' end
+    case place when 1 then 'job events' when 2 then 'events of a library' when 3 then 'structured log' when 4 then 'text log' else 'export of metrics' end
 );
 
 -- Order of a job's events of one moment: what ends comes before what begins.

@@ -1,0 +1,134 @@
+"""MLflow's file store: `mlruns/<experiment>/<run>/metrics/<name>` and the run's `meta.yaml`.
+
+    1795805150561 3.0 1          milliseconds, value, step
+
+One metric of a run gives its steps, the training loss if there is one; of each other one an event
+says that it is there. `meta.yaml` has the run's start, end and status.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import ClassVar, Final
+
+from goodput_ingest.formats import files
+from goodput_ingest.formats.json_text import json_lines
+from goodput_ingest.formats.json_text.json_lines import FieldError
+from goodput_ingest.source import Batch, RecordedFile, Reject
+from goodput_ingest.sources.job_logs.events import Event
+from goodput_ingest.sources.job_logs.run_history import (
+    STEP_MAX,
+    History,
+    Point,
+    is_loss,
+    of_steps,
+    summary,
+)
+from goodput_queries.errors import IngestError
+
+ENTRY: Final = re.compile(r"(\d{12,14}) (\S{1,40}) (-?\d{1,16})(?: .*)?")  # then a data set
+FIELD: Final = re.compile(r"^(\w+): *(.*?) *$", re.MULTILINE)
+METRICS: Final = "metrics"
+META_MAX_CHARS: Final = 100_000
+FINISHED, FAILED, KILLED = "3", "4", "5"  # of RunStatus; while it runs 1
+ENDS: Final = {
+    FINISHED: ("job.end", None, None),
+    FAILED: ("failure", "other", "MLflow: the run failed"),
+    KILLED: ("failure", "other", "MLflow: the run was killed"),
+}
+
+
+class MlflowMetrics(RecordedFile):
+    """A metric of a run, or the run's own description."""
+
+    name: ClassVar[str] = "mlflow"
+
+    @staticmethod
+    def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- judged by content alone
+        """Say whether the lines are entries, or the fields are those of a run."""
+        text = head.decode("utf-8", "replace")
+        lines = [line for line in text.splitlines()[: json_lines.HEAD_LINES] if line.strip()]
+        is_metric = 2 * sum(ENTRY.fullmatch(line) is not None for line in lines) > len(lines)
+        return (
+            is_metric or {"run_id", "status", "start_time", "artifact_uri"} <= _fields(text).keys()
+        )
+
+    def extract(self) -> Iterator[Batch]:
+        """Yield `raw.job_events`; raises IngestError for another file."""
+        head = files.head(self.path)
+        if not self.recognises(self.path, head):
+            raise IngestError(
+                f"{self.path}: this is neither a metric of MLflow nor the meta.yaml of a run."
+            )
+        parts = list(files.parts(self.path))
+        digests = [files.digest(part) for part in parts]
+        rejects = [Reject(p.first_line + len(p.lines), p.damage) for p in parts if p.damage]
+        if not ENTRY.match(head.decode("utf-8", "replace").lstrip()):
+            text = "\n".join(line for part in parts for line in part.lines)[:META_MAX_CHARS]
+            yield from self._of_run(text, rejects, digests)
+            return
+        name, names, run_id = self._place()
+        points: list[Point] = []
+        for part in parts:
+            for number, line in enumerate(part.lines, part.first_line):
+                try:
+                    points += [_point(line, is_loss=is_loss(name))] if line.strip() else []
+                except FieldError as error:
+                    rejects.append(Reject(number, str(error), json_lines.printable(line, 500)))
+        is_of_steps = of_steps(names) == name
+        yield from History(self.name, self.path, self.options, run_id).batches(
+            points if is_of_steps else (),
+            () if is_of_steps else summary(name, points),
+            rejects,
+            [*digests, str(is_of_steps)],
+        )
+
+    def _place(self) -> tuple[str, list[str], str]:
+        """Return the metric's name, those of all metrics of the run, and the run.
+
+        Outside of a folder `metrics` the file is the only one, and the run is what is given.
+        """
+        path = self.path.absolute()
+        folder = next((one for one in path.parents if one.name == METRICS), None)
+        if folder is None:
+            return path.stem, [path.stem], self.options.run_id or ""
+        names = [f.relative_to(folder).as_posix() for f in folder.rglob("*") if f.is_file()]
+        return path.relative_to(folder).as_posix(), names, self.options.run_id or folder.parent.name
+
+    def _of_run(self, text: str, rejects: list[Reject], digests: list[str]) -> Iterator[Batch]:
+        found = _fields(text)
+        events: list[Event] = []
+        try:
+            start = _moment(found["start_time"])
+            if (end := ENDS.get(found["status"])) is not None:
+                event, kind, msg = end
+                events = [Event(event, _moment(found.get("end_time", "")), kind=kind, msg=msg)]
+        except FieldError as error:
+            rejects.append(Reject(None, f"{self.name}: {error}.", text[:500]))
+            start = None
+        run_id = self.options.run_id or json_lines.printable(found["run_id"], 200)
+        history = History(self.name, self.path, self.options, run_id)
+        yield from history.batches((), events, rejects, digests, start)
+
+
+def _fields(text: str) -> dict[str, str]:
+    """Return the fields of a flat YAML as texts."""
+    return {name: value.strip("'\"") for name, value in FIELD.findall(text[:META_MAX_CHARS])}
+
+
+def _moment(milliseconds: str) -> datetime:
+    if not re.fullmatch(r"\d{1,14}", milliseconds):
+        raise FieldError(f"{milliseconds[:40]!r} is not a time in milliseconds")
+    return json_lines.moment({"time": int(milliseconds) / 1000}, "time")
+
+
+def _point(line: str, *, is_loss: bool) -> Point:
+    if (found := ENTRY.fullmatch(line.strip())) is None:
+        raise FieldError("the line is no entry of milliseconds, value and step")
+    try:
+        value = float(found[2])
+    except ValueError:
+        raise FieldError(f"the value {found[2]!r} is no number") from None
+    step = json_lines.whole({"step": int(found[3])}, "step", 0, STEP_MAX)
+    return Point(step or 0, _moment(found[1]), value if is_loss else None)

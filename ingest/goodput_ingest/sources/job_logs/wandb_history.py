@@ -1,0 +1,110 @@
+"""The history of a W&B run: JSON lines (`wandb-history.jsonl`, `scan_history`) or its CSV.
+
+{"_step": 10, "_timestamp": 1795805154.03, "_runtime": 0.73, "train/loss": 3, "train/global_step": 10}
+
+`_step` counts calls of `log`; a trainer's own number of the step goes before it.
+"""  # noqa: E501 -- the line as it is written
+
+import csv
+import re
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from goodput_ingest.formats import csv_table, files
+from goodput_ingest.formats.json_text import json_lines
+from goodput_ingest.formats.json_text.json_lines import FieldError
+from goodput_ingest.source import Batch, RecordedFile, Reject
+from goodput_ingest.sources.job_logs.run_history import STEP_MAX, History, Point, is_loss
+from goodput_ingest.sources.job_logs.run_name import ENDINGS
+from goodput_queries.errors import IngestError
+
+STEPS: Final = ("train/global_step", "trainer/global_step", "global_step", "_step")
+RUN_FOLDER: Final = re.compile(r"(?:offline-)?run-\d{8}_\d{6}-(\w+)")
+RUNTIME_MAX_S: Final = 10 * 366 * 86_400
+
+
+class WandbHistory(RecordedFile):
+    """A file with the entries of one run."""
+
+    name: ClassVar[str] = "wandb-history"
+
+    @staticmethod
+    def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- judged by content alone
+        """Say whether entries have a step and a time as W&B names them."""
+        if {"_step", "_timestamp"} <= set(csv_table.header_names(head)):
+            return True
+        lines = json_lines.objects(head)
+        has_entry = any(b'"_step"' in line and b'"_timestamp"' in line for line in lines)
+        return json_lines.are_most(head) and has_entry
+
+    def extract(self) -> Iterator[Batch]:
+        """Yield `raw.job_events`; raises IngestError where no line is an entry."""
+        if not self.recognises(self.path, files.head(self.path)):
+            raise IngestError(f"{self.path}: no line has a _step and a _timestamp, as of W&B.")
+        points: list[Point] = []
+        without_loss: list[Point] = []
+        rejects: list[Reject] = []
+        digests: list[str] = []
+        start: datetime | None = None
+        header: list[str] | None = None
+        is_csv = "_step" in csv_table.header_names(files.head(self.path))
+        for part in files.parts(self.path):
+            digests.append(files.digest(part))
+            for number, line in enumerate(part.lines, part.first_line):
+                if json_lines.is_blank(line):
+                    continue
+                try:
+                    if is_csv and header is None:
+                        header = next(csv.reader([line]))
+                        continue
+                    entry = json_lines.record(line) if header is None else _entry(header, line)
+                    point, began = _point(entry)
+                except FieldError as error:
+                    rejects.append(Reject(number, str(error), json_lines.printable(line, 500)))
+                    continue
+                start = min(filter(None, (start, began)), default=None)
+                (without_loss if point.loss is None else points).append(point)
+            if part.damage:
+                rejects.append(Reject(part.first_line + len(part.lines), part.damage))
+        history = History(self.name, self.path, self.options, self._run())
+        yield from history.batches(points or without_loss, (), rejects, digests, start)
+
+    def _run(self) -> str:
+        """Return the run: as it was given, the folder's as W&B names it, else the file's name."""
+        folders = (RUN_FOLDER.fullmatch(folder.name) for folder in self.path.absolute().parents)
+        named = next((found[1] for found in folders if found), None)
+        return self.options.run_id or named or ENDINGS.sub("", self.path.name).removesuffix(".csv")
+
+
+def _entry(header: list[str], line: str) -> dict[str, Any]:
+    """Return the cells of a CSV line by name, numbers as such; empty ones are left out."""
+    try:
+        cells = next(csv.reader([line], strict=True))
+    except csv.Error as error:
+        raise FieldError(f"the line is not CSV: {error}") from None
+    if len(cells) != len(header):
+        raise FieldError(f"the line has {len(cells)} cells, the header {len(header)}")
+    return {name: _value(cell) for name, cell in zip(header, cells, strict=True) if cell}
+
+
+def _value(cell: str) -> float | str:
+    try:
+        return float(cell)
+    except ValueError:
+        return cell
+
+
+def _point(entry: dict[str, Any]) -> tuple[Point, datetime | None]:
+    """Return an entry, and when the run began by it."""
+    at = json_lines.moment(entry, "_timestamp")
+    runtime_s = json_lines.number(entry, "_runtime", 0, RUNTIME_MAX_S)
+    began = None if runtime_s is None else at - timedelta(seconds=runtime_s)
+    name = next((name for name in STEPS if entry.get(name) is not None), "_step")
+    step = json_lines.whole(entry, name, 0, STEP_MAX)
+    if step is None:
+        raise FieldError("_step is missing")
+    losses = (_value(str(value)) for name, value in entry.items() if is_loss(name))
+    loss = next((value for value in losses if isinstance(value, float)), None)
+    return Point(step, at, loss), began
