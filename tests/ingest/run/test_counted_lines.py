@@ -103,6 +103,7 @@ SILENT = {
     "mlperf": r'"init_st(?:art|op)"',  # another rank had it before
     "node-power": r"power_measurement_stop",
     "node-states": r"^#",
+    "wandb-history": r",,110,2\.75",  # an evaluation
     "nvml": r'"kind": ?"clock"',  # the next reading has its time
     "otel-spans": r'"megatron\.other"',
     "torchtitan-structured": r'"fwd_bwd_end"',

@@ -21,6 +21,7 @@ UNITS: Final = {  # as nvidia-smi prints it: the end of the exporter's name, its
     "MHz": ("_clock_hz", 1e6),
     "us": ("_seconds", 1e-6),
 }
+ALIASES: Final = {"clocks.sm": "clocks.current.sm", "clocks.mem": "clocks.current.memory"}
 WORDS: Final = {"Enabled": 1, "Yes": 1, "Active": 1, "Disabled": 0, "No": 0, "Not Active": 0}
 WITH_UNIT: Final = re.compile(r"([a-z][\w.]*?)(?: \[([^\]]+)\])?")
 IS_HEX: Final = r"^0x[0-9a-fA-F]{1,16}$"
@@ -46,7 +47,7 @@ def of_query(header: str) -> Column | None:
     """
     if (found := WITH_UNIT.fullmatch(header)) is None:
         return None
-    name = f"nvidia_smi_{found[1].replace('.', '_')}"
+    name = f"nvidia_smi_{ALIASES.get(found[1], found[1]).replace('.', '_')}"
     if found[2] is not None:
         if found[2] not in UNITS:
             return None

@@ -119,8 +119,7 @@ class GpuTable(RecordedFile):
         """
         memory = Memory()
         for part in files.parts(self.path):
-            meaning = (self._header, self.options)
-            digest = files.digest(part, *meaning)
+            digest = files.digest(part, self._header, self.options)
             found = [
                 parsed
                 for header, rows in self._tables(part).items()
@@ -148,12 +147,13 @@ class GpuTable(RecordedFile):
         for number, line in enumerate(part.lines, part.first_line):
             stamp, text = json_lines.split_stamp(line)
             text = text.strip()
-            if (header := _header(text)) is not None:
+            may_be = text[:1] == "#" or text[:1].isalpha()
+            if may_be and (header := _header(text)) is not None:
                 self._header = self._checked(header)
             elif self._header is None and text:
                 raise IngestError(
                     f"{self.path}: line {number} comes before any header. Leave out noheader, or "
-                    "write the names of --query-gpu, divided by commas, before the first line."
+                    "write the names of --query-gpu, each once, with commas before the first line."
                 )
             elif self._header is not None and not _says_nothing(text):
                 try:
@@ -293,7 +293,8 @@ def _header(text: str) -> _Header | None:
         is_csv = is_query = True
         if not any("." in name and is_known(of_query(name)) for name in names):
             return None
-    return _Header(tuple(names), is_csv, is_query) if len(set(names)) == len(names) else None
+    once = {LABELS.get(name.lower(), name) for name in names if name[:1] != "#"}
+    return _Header(tuple(names), is_csv, is_query) if len(once) == len(names) else None
 
 
 def _says_nothing(text: str) -> bool:

@@ -105,12 +105,12 @@ def steps(points: Sequence[Point], start: datetime | None) -> Iterator[Event]:
     for number, point in enumerate(ordered):
         after = ordered[number + 1] if number == 0 and len(ordered) > 1 else None
         if after is not None and after.step > point.step > 0 and after.at > point.at:
-            progress.log_interval = after.step - point.step
-            length = (after.at - point.at) / progress.log_interval
-            if start is not None:  # nothing of the run was before it
-                count = min(progress.log_interval, point.step)
-                length = min(length, max(point.at - start, timedelta(0)) / count)
-            found = progress.mean(point.step, length.total_seconds(), point.at)
+            interval = after.step - point.step
+            length = (after.at - point.at) / interval
+            room = timedelta.max if start is None else max(point.at - start, timedelta(0))
+            # a run that went on did not do so many steps before: one is sure
+            progress.log_interval = interval if length * min(interval, point.step) <= room else 1
+            found = progress.mean(point.step, min(length, room).total_seconds(), point.at)
         else:
             found = progress.point(point.step, point.at)
         yield from found[:-1]

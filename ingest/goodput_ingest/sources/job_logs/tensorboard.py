@@ -13,6 +13,7 @@ from typing import ClassVar, Final
 
 from goodput_ingest.formats import files
 from goodput_ingest.formats.json_text import json_lines
+from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.source import Batch, RecordedFile, Reject
 from goodput_ingest.sources.job_logs import run_history
 from goodput_ingest.sources.job_logs.run_history import History, Point
@@ -51,9 +52,12 @@ class TensorBoard(RecordedFile):
         try:
             for event in _events(self.path):
                 records += 1
-                for tag, point in _scalars(event):
-                    if tag in points or len(points) < TAGS_MAX:
-                        points.setdefault(tag, []).append(point)
+                try:
+                    for tag, point in _scalars(event):
+                        if tag in points or len(points) < TAGS_MAX:
+                            points.setdefault(tag, []).append(point)
+                except FieldError as error:
+                    rejects.append(Reject(None, f"{self.name}: record {records}: {error}."))
         except (*files.BROKEN_OFF, struct.error, IndexError, ValueError) as error:
             why = f"{self.name}: the file is cut or damaged after record {records}: {error}."
             rejects.append(Reject(None, why))

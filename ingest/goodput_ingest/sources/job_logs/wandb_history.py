@@ -57,7 +57,7 @@ class WandbHistory(RecordedFile):
                     continue
                 try:
                     if is_csv and header is None:
-                        header = next(csv.reader([line]))
+                        header = csv_table.header_names(line.encode())
                         continue
                     entry = json_lines.record(line) if header is None else _entry(header, line)
                     point, began = _point(entry)
