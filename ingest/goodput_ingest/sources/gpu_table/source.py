@@ -214,7 +214,7 @@ class GpuTable(RecordedFile):
             )
             series += [{"metric": column.metric, "labels": row} for row in range(sets.height)]
         sets = sets.rename({name: LABELS[name.lower()] for name in named})
-        schema = {"series": pl.Int64, "ts": INSTANT, "value": pl.Float64}
+        schema = {"series": pl.Int64(), "ts": INSTANT, "value": pl.Float64()}
         return (
             pl.concat([pl.DataFrame(schema=schema), *points]),
             pl.DataFrame(series, schema={"metric": pl.String, "labels": pl.Int64}),
@@ -277,7 +277,7 @@ class GpuTable(RecordedFile):
         if name not in self._reported:
             self._reported.add(name)
             shown = printable(f"column {name[:40]}: {why}", CONTENT_MAX_CHARS)
-            cell = printable(table[name].first() or "", CONTENT_MAX_CHARS)
+            cell = printable(str(table[name].first()), CONTENT_MAX_CHARS)
             self._rejects.append(Reject(None, f"{self.name}: {shown}; it was left out.", cell))
 
 

@@ -29,6 +29,7 @@ VALUE, TAG, SIMPLE_VALUE, TENSOR = 1, 1, 2, 8  # of Summary, then of its Value
 CONTENT, FLOATS = 4, 5  # of TensorProto
 TAGS_MAX: Final = 10_000
 OF_TRAINING: Final = ("train", "training")  # folders below that of the run
+OF_EVALUATION: Final = ("eval", "evaluation", "val", "validation", "test")
 Fields = dict[int, list[bytes]]  # contents of a message's fields by number
 
 
@@ -62,9 +63,9 @@ class TensorBoard(RecordedFile):
             why = f"{self.name}: the file is cut or damaged after record {records}: {error}."
             rejects.append(Reject(None, why))
         folder = self.path.absolute().parent
-        named = folder.parent if folder.name.lower() in OF_TRAINING else folder
-        is_training = not run_history.NOT_TRAINING.search(folder.name)
-        chosen = run_history.of_steps(points) if is_training else None
+        part = folder.name.lower()
+        named = folder.parent if part in (*OF_TRAINING, *OF_EVALUATION) else folder
+        chosen = None if part in OF_EVALUATION else run_history.of_steps(points)
         others = [
             event
             for tag, of_tag in points.items()

@@ -67,7 +67,7 @@ def test_a_tensorboard_run_is_its_folder_and_what_is_below_for_validation_has_no
 
     assert {run for run, *_ in plain} == {run for run, *_ in of_training} == {"llm"}
     assert {event for _, event, *_ in plain} == {"step", "metric"}
-    assert {event for _, event, *_ in of_validation} == {"metric"}
+    assert {(run, event) for run, event, *_ in of_validation} == {("llm", "metric")}
 
 
 def test_a_scalar_whose_step_is_none_is_rejected_and_those_after_it_are_read(tmp_path):
