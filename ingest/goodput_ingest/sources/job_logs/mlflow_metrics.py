@@ -29,6 +29,7 @@ from goodput_queries.errors import IngestError
 
 ENTRY: Final = re.compile(r"(\d{12,14}) (\S{1,40}) (-?\d{1,16})(?: .*)?")  # then a data set
 FIELD: Final = re.compile(r"^(\w+): *(.*?) *$", re.MULTILINE)
+OF_RUN: Final = {"run_id", "status", "start_time", "artifact_uri"}
 METRICS: Final = "metrics"
 META_MAX_CHARS: Final = 100_000
 FINISHED, FAILED, KILLED = "3", "4", "5"  # of RunStatus; while it runs 1
@@ -48,11 +49,7 @@ class MlflowMetrics(RecordedFile):
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- judged by content alone
         """Say whether the lines are entries, or the fields are those of a run."""
         text = head.decode("utf-8", "replace")
-        lines = [line for line in text.splitlines()[: json_lines.HEAD_LINES] if line.strip()]
-        is_metric = 2 * sum(ENTRY.fullmatch(line) is not None for line in lines) > len(lines)
-        return (
-            is_metric or {"run_id", "status", "start_time", "artifact_uri"} <= _fields(text).keys()
-        )
+        return _is_metric(text) or OF_RUN <= _fields(text).keys()
 
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.job_events`; raises IngestError for another file."""
@@ -64,7 +61,7 @@ class MlflowMetrics(RecordedFile):
         parts = list(files.parts(self.path))
         digests = [files.digest(part) for part in parts]
         rejects = [Reject(p.first_line + len(p.lines), p.damage) for p in parts if p.damage]
-        if not ENTRY.match(head.decode("utf-8", "replace").lstrip()):
+        if not _is_metric(head.decode("utf-8", "replace")):
             text = "\n".join(line for part in parts for line in part.lines)[:META_MAX_CHARS]
             yield from self._of_run(text, rejects, digests)
             return
@@ -110,6 +107,12 @@ class MlflowMetrics(RecordedFile):
         run_id = self.options.run_id or json_lines.printable(found["run_id"], 200)
         history = History(self.name, self.path, self.options, run_id)
         yield from history.batches((), events, rejects, digests, start)
+
+
+def _is_metric(text: str) -> bool:
+    """Say whether most of the first lines are entries."""
+    lines = [line for line in text.splitlines()[: json_lines.HEAD_LINES] if line.strip()]
+    return 2 * sum(ENTRY.fullmatch(line) is not None for line in lines) > len(lines)
 
 
 def _fields(text: str) -> dict[str, str]:
