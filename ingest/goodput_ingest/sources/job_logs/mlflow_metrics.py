@@ -49,7 +49,7 @@ class MlflowMetrics(RecordedFile):
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- judged by content alone
         """Say whether the lines are entries, or the fields are those of a run."""
         text = head.decode("utf-8", "replace")
-        return _is_metric(text) or OF_RUN <= _fields(text).keys()
+        return _is_metric(text) or _fields(text).keys() >= OF_RUN
 
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.job_events`; raises IngestError for another file."""

@@ -17,7 +17,13 @@ create or replace macro event_source_place(source) as (
 
 -- What a source of this place is called.
 create or replace macro event_source_kind(place) as (
-    case place when 1 then 'job events' when 2 then 'events of a library' when 3 then 'structured log' when 4 then 'text log' else 'export of metrics' end
+    case place
+        when 1 then 'job events'
+        when 2 then 'events of a library'
+        when 3 then 'structured log'
+        when 4 then 'text log'
+        else 'export of metrics'
+    end
 );
 
 -- Order of a job's events of one moment: what ends comes before what begins.
