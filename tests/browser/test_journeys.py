@@ -81,8 +81,7 @@ def test_a_time_range_is_kept_in_links_from_page_to_page(page, base_url):
     settled(page, "Nodes")
     pick_first_row(page, "of_node", "node")
     expect(page.get_by_role("heading", name="vm", exact=True)).to_be_visible()
-    pick_first_row(page, "held", "held")
-    page.get_by_role("link", name="Open run").click()
+    page.get_by_role("link", name=re.compile("main began on 4 of its GPUs")).click()
 
     expect(page).to_have_url(re.compile(r"/run\?.*run=lab%2Fmain.*from=2026-11-20T12%3A31"))
     settled(page, "main")
