@@ -1,0 +1,206 @@
+"""The weekly report in words: sentences, tables and lines as Markdown, for page and terminal.
+
+One sentence a question: how good, what was wasted, what moved most, the worst incident, what was
+done. Rows are those of marts; text from the data passes through `literal`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import polars as pl
+
+from goodput_app.text import units
+from goodput_app.text.headline import Headline
+from goodput_app.text.sentences import sentence
+from goodput_app.weekly.ledger_groups import by_team
+from goodput_app.weekly.like_for_like import Compared, changes
+
+FAULTS = ("health", "failures", "hangs", "network", "numerics", "hosts", "throttling")  # kinds
+LOSSES_SHOWN = 5
+TEAMS_SHOWN = 10
+NO_TEAM = "(no team)"
+NOT_COMPARED = pl.DataFrame(schema={"team": pl.String, "label": pl.String, "change": pl.Float64})
+NO_IDLE = pl.DataFrame(schema={"team": pl.String, "idle_ms": pl.Int64})
+
+
+@dataclass(frozen=True)
+class Writer:
+    """What writes Markdown. literal: text of the data, as it is shown; moment: a time (UTC)."""
+
+    literal: Callable[[object], str]
+    moment: Callable[[datetime], str]
+
+    def goodput(
+        self, summary: Mapping[str, Any], first: Headline, compared: Compared | None
+    ) -> Iterator[str]:
+        """Yield sentences of the headline and of what was wasted, with their changes.
+
+        summary: a row of marts.goodput_summary
+        """
+        said = f"**{first.label}: {first.text}**" + (f" ({first.bound})" if first.bound else "")
+        if compared is None:
+            said += "; there is no earlier week to compare with"
+        elif first.rung == "goodput" and compared.change is not None:
+            moved = units.points(compared.change.ratio)
+            direction = "certain" if compared.change.is_certain else "not certain"
+            said += f": {moved} points against {self.literal(compared.windows.name)}, like for like"
+            said += f" (direction {direction})"
+        yield f"{said}."
+        amounts = (summary["wasted_cost"], summary["capacity_cost"])
+        wasted, of = (self.literal(units.cost(amount, beside=amounts)) for amount in amounts)
+        share = summary["wasted_ms"] / summary["capacity_ms"] if summary["capacity_ms"] else None
+        time = f"{units.gpu_time(summary['wasted_ms'])}, {units.percent(share)} of the capacity"
+        said = f"**{wasted} of {of}** was wasted ({time})"
+        if text := wasted_change(compared):
+            said += f": {self.literal(text)}, like for like"
+        yield f"{said}."
+
+    def moved(self, compared: Compared | None, by_teams: pl.DataFrame) -> Iterator[str]:
+        """Yield which group moved most, and the team that moved it. by_teams: `moved_by_team`."""
+        if compared is None:
+            return
+        rows = changes(compared.now, compared.then, compared.wasted)
+        if not rows:
+            yield "Nothing moved."
+            return
+        is_priced = compared.wasted == "wasted_cost"
+        label, amount, _ = max(rows, key=lambda row: (row[0] != "others", abs(row[1])))
+        said = f"What moved most is **{label}**: {self._signed(amount, is_priced=is_priced)}"
+        of_it = by_teams.filter(label=label, is_more=amount > 0)
+        if of_it.height:
+            team, _, moved, _ = of_it.row(0)
+            amount_of = self._signed(moved, is_priced=is_priced)
+            said += f", of which {amount_of} by {self._team(team)}"
+        yield f"{said}."
+
+    def happened(self, findings: pl.DataFrame, repairs: pl.DataFrame) -> Iterator[str]:
+        """Yield the worst incident, and what people and health checks acted on.
+
+        findings: marts.findings; repairs: marts.repairs
+        """
+        worst = findings.filter(pl.col("kind").is_in(FAULTS), pl.col("state") != "dismissed").sort(
+            pl.col("open_severity") != "page", -pl.col("cost").fill_null(0), maintain_order=True
+        )
+        if worst.is_empty():
+            yield "No incident is on record."
+        else:
+            row = worst.row(0, named=True)
+            said = self.literal(sentence(row["title"], row["subject"] or ""))
+            until = self.moment(row["until_at"]) if row["until_at"] else "the end of the data"
+            yield (
+                f"The worst incident: **{said}**, {self.moment(row['since_at'])} to {until}, "
+                f"{units.gpu_time(row['gpu_ms'])}, {self.literal(units.cost(row['cost']))}."
+            )
+        acted = repairs.drop_nulls("acted_at")
+        counts = dict(findings.group_by("state").len().rows())
+        done = []
+        if acted.height:
+            back = acted["end_at"].count()
+            done.append(f"{units.count(acted.height, 'repair')} of nodes, {back:,} of them back")
+        done += [
+            f"{units.count(counts[state], 'finding')} {state}"
+            for state in ("acknowledged", "dismissed")
+            if state in counts
+        ]
+        yield f"Acted on: {'; '.join(done) or 'no repair and no finding on record'}."
+
+    def teams(self, waste: pl.DataFrame, by_teams: pl.DataFrame, *, is_priced: bool) -> str:
+        """Return what each team lost, and by how much that moved. waste: marts.waste_by_team."""
+        rows = []
+        for row in by_team(waste, NO_IDLE).head(TEAMS_SHOWN).iter_rows(named=True):
+            of_it = by_teams.filter(pl.col("team").eq_missing(row["team"]))
+            moved = most = "not known"
+            if by_teams.height:
+                moved = self._signed(float(of_it["change"].sum()), is_priced=is_priced)
+                most = "none" if of_it.is_empty() else of_it["label"][0]
+            amount = units.amount(row[f"wasted_{_unit(is_priced)}"], is_priced=is_priced)
+            rows.append((self._team(row["team"]), self.literal(amount), moved, most))
+        return _table(("Team", "Wasted", "Change", "What moved most"), rows)
+
+    def losses(self, losses: pl.DataFrame) -> str:
+        """Return the largest losses with what to do. losses: `ranked.LOSSES`."""
+        rows = [
+            (
+                row["label"],
+                self.literal(row.get("run_name") or row["run_id"] or row["node"] or row["cluster"]),
+                self._team(row["team"]),
+                self.literal(units.cost(row["cost"])),
+                units.gpu_time(row["gpu_ms"]),
+                self.literal(row["fix"] or "No action is known."),
+            )
+            for row in losses.head(LOSSES_SHOWN).iter_rows(named=True)
+        ]
+        return _table(("Loss", "Where", "Team", "Cost", "GPU time", "What to do"), rows)
+
+    def objectives(self, objectives: pl.DataFrame) -> Iterator[str]:
+        """Yield a line of each objective. objectives: marts.goodput_objectives."""
+        for row in objectives.iter_rows(named=True):
+            burns = ", burning now" if row["is_burning"] else ""
+            yield (
+                f"- Objective {self.literal(row['name'])}: {units.percent(row['attained_ratio'])} "
+                f"of a target of {units.percent(row['target_ratio'])}, error budget "
+                f"{units.percent(row['budget_spent_ratio'])} spent{burns}"
+            )
+
+    def budgets(self, budgets: pl.DataFrame) -> Iterator[str]:
+        """Yield a line of each account with a budget. budgets: `statement.budgets.SCHEMA`."""
+        have = budgets.drop_nulls("budget_cost").with_columns(pl.selectors.decimal().cast(float))
+        for row in have.sort("spent_ratio", descending=True, nulls_last=True).iter_rows(named=True):
+            spent, budget = (
+                self.literal(units.cost(row[name])) for name in ("month_cost", "budget_cost")
+            )
+            line = f"- Budget of {self.literal(row['account'])}: {spent} of {budget}"
+            line += f" spent this month ({units.percent(row['spent_ratio'])})"
+            if (forecast := row["forecast_cost"]) is not None:
+                over = ", over the budget" if forecast > row["budget_cost"] else ""
+                line += f", forecast {self.literal(units.cost(forecast))}{over}"
+            yield line
+
+    def _team(self, team: str | None) -> str:
+        return self.literal(team or NO_TEAM)
+
+    def _signed(self, amount: float, *, is_priced: bool) -> str:
+        return self.literal(units.signed(amount, is_priced=is_priced))
+
+
+def wasted_change(compared: Compared | None) -> str:
+    """Return how much more or less was wasted, in money and percent; empty where not known."""
+    if compared is None or compared.wasted != "wasted_cost":
+        return ""
+    before, after = compared.totals
+    if not before:
+        return ""
+    share = units.percent(abs(after - before) / before)
+    return f"{units.signed(after - before, is_priced=True)}, {units.sign_of(after - before)}{share}"
+
+
+def moved_by_team(now: pl.DataFrame, then: pl.DataFrame, *, is_priced: bool) -> pl.DataFrame:
+    """Return team, label of a group, change of its waste and is_more, the largest change first.
+
+    now, then: marts.waste_by_team of both windows, to whose difference the changes add up
+    """
+    column = pl.col("cost" if is_priced else "gpu_ms").fill_null(0)
+    sides = [side.select("team", "label", change=column * sign) for side, sign in (
+        (now, 1), (then, -1),
+    )]  # fmt: skip
+    return (
+        pl.concat(sides, how="vertical_relaxed")
+        .group_by("team", "label")
+        .agg(pl.col("change").sum())
+        .filter(pl.col("change") != 0)
+        .with_columns(is_more=pl.col("change") > 0)
+        .sort(-pl.col("change").abs(), "team", "label", nulls_last=True)
+    )
+
+
+def _unit(is_priced: bool) -> str:
+    return "cost" if is_priced else "ms"
+
+
+def _table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    if not rows:
+        return "Nothing was lost."
+    lines = [headers, ["---"] * len(headers), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
