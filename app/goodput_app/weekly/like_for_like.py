@@ -61,7 +61,11 @@ class Compared:
     @property
     def wasted(self) -> str:
         """Return the column of what was wasted: time where not both windows have a price."""
-        is_priced = all(side["wasted_cost"].count() for side in (self.now, self.then))
+        sides = [side.filter(pl.col("wasted_ms") > 0) for side in (self.now, self.then)]
+        priced = [bool(side["wasted_cost"].count()) for side in sides]
+        is_priced = any(priced) and all(
+            one or side.is_empty() for one, side in zip(priced, sides, strict=True)
+        )
         return "wasted_cost" if is_priced else "wasted_ms"
 
     @property

@@ -4,24 +4,22 @@ One sentence a question: how good, what was wasted, what moved most, the worst i
 done. Rows are those of marts; text from the data passes through `literal`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import polars as pl
 
 from goodput_app.text import units
-from goodput_app.text.headline import Headline
 from goodput_app.text.sentences import sentence
 from goodput_app.weekly.ledger_groups import by_team
-from goodput_app.weekly.like_for_like import Compared, changes
+from goodput_app.weekly.like_for_like import Compared, changes, said_of
+from goodput_app.weekly.week import Week
 
 FAULTS = ("health", "failures", "hangs", "network", "numerics", "hosts", "throttling")  # kinds
 LOSSES_SHOWN = 5
 TEAMS_SHOWN = 10
 NO_TEAM = "(no team)"
-NOT_COMPARED = pl.DataFrame(schema={"team": pl.String, "label": pl.String, "change": pl.Float64})
 NO_IDLE = pl.DataFrame(schema={"team": pl.String, "idle_ms": pl.Int64})
 
 
@@ -32,13 +30,9 @@ class Writer:
     literal: Callable[[object], str]
     moment: Callable[[datetime], str]
 
-    def goodput(
-        self, summary: Mapping[str, Any], first: Headline, compared: Compared | None
-    ) -> Iterator[str]:
-        """Yield sentences of the headline and of what was wasted, with their changes.
-
-        summary: a row of marts.goodput_summary
-        """
+    def goodput(self, week: Week) -> Iterator[str]:
+        """Yield sentences of the headline and of what was wasted, with their changes."""
+        summary, first, compared = week.summary, week.first, week.compared
         said = f"**{first.label}: {first.text}**" + (f" ({first.bound})" if first.bound else "")
         if compared is None:
             said += "; there is no earlier week to compare with"
@@ -57,21 +51,20 @@ class Writer:
             said += f": {self.literal(text)}, like for like"
         yield f"{said}."
 
-    def moved(self, compared: Compared | None, by_teams: pl.DataFrame) -> Iterator[str]:
-        """Yield which group moved most, and the team that moved it. by_teams: `moved_by_team`."""
-        if compared is None:
+    def moved(self, week: Week) -> Iterator[str]:
+        """Yield which group moved most, and the team that moved it."""
+        if (compared := week.compared) is None:
             return
         rows = changes(compared.now, compared.then, compared.wasted)
         if not rows:
             yield "Nothing moved."
             return
-        is_priced = compared.wasted == "wasted_cost"
         label, amount, _ = max(rows, key=lambda row: (row[0] != "others", abs(row[1])))
-        said = f"What moved most is **{label}**: {self._signed(amount, is_priced=is_priced)}"
-        of_it = by_teams.filter(label=label, is_more=amount > 0)
+        said = f"What moved most is **{label}**: {self._signed(amount, week)}"
+        of_it = week.by_teams.filter(label=label, is_more=amount > 0)
         if of_it.height:
             team, _, moved, _ = of_it.row(0)
-            amount_of = self._signed(moved, is_priced=is_priced)
+            amount_of = self._signed(moved, week)
             said += f", of which {amount_of} by {self._team(team)}"
         yield f"{said}."
 
@@ -98,7 +91,7 @@ class Writer:
         done = []
         if acted.height:
             back = acted["end_at"].count()
-            done.append(f"{units.count(acted.height, 'repair')} of nodes, {back:,} of them back")
+            done.append(f"{units.count(acted.height, 'node repair')}, {back:,} back in service")
         done += [
             f"{units.count(counts[state], 'finding')} {state}"
             for state in ("acknowledged", "dismissed")
@@ -106,16 +99,34 @@ class Writer:
         ]
         yield f"Acted on: {'; '.join(done) or 'no repair and no finding on record'}."
 
-    def teams(self, waste: pl.DataFrame, by_teams: pl.DataFrame, *, is_priced: bool) -> str:
-        """Return what each team lost, and by how much that moved. waste: marts.waste_by_team."""
+    def waterfall(self, compared: Compared) -> str:
+        """Return what each group added to what was wasted in the earlier window, as a table."""
+        is_priced = compared.wasted == "wasted_cost"
+        before, after = (
+            self.literal(units.amount(total, is_priced=is_priced)) for total in compared.totals
+        )
+        moved = [
+            (label, self.literal(units.signed(amount, is_priced=is_priced)))
+            for label, amount, _ in changes(compared.now, compared.then, compared.wasted)
+        ]
+        rows = [
+            (f"Wasted in {compared.windows.name}", before),
+            *moved,
+            ("Wasted in this week", after),
+        ]
+        return f"{_table(('Group', 'Amount'), rows)}\n\n{self.literal(said_of(compared.windows))}"
+
+    def teams(self, week: Week) -> str:
+        """Return what each team lost, and by how much that moved."""
         rows = []
-        for row in by_team(waste, NO_IDLE).head(TEAMS_SHOWN).iter_rows(named=True):
-            of_it = by_teams.filter(pl.col("team").eq_missing(row["team"]))
+        for row in by_team(week.waste, NO_IDLE).head(TEAMS_SHOWN).iter_rows(named=True):
+            of_it = week.by_teams.filter(pl.col("team").eq_missing(row["team"]))
             moved = most = "not known"
-            if by_teams.height:
-                moved = self._signed(float(of_it["change"].sum()), is_priced=is_priced)
+            if week.compared is not None:
+                moved = self._signed(float(of_it["change"].sum()), week)
                 most = "none" if of_it.is_empty() else of_it["label"][0]
-            amount = units.amount(row[f"wasted_{_unit(is_priced)}"], is_priced=is_priced)
+            column = "wasted_cost" if week.is_priced else "wasted_ms"
+            amount = units.amount(row[column], is_priced=week.is_priced)
             rows.append((self._team(row["team"]), self.literal(amount), moved, most))
         return _table(("Team", "Wasted", "Change", "What moved most"), rows)
 
@@ -161,8 +172,8 @@ class Writer:
     def _team(self, team: str | None) -> str:
         return self.literal(team or NO_TEAM)
 
-    def _signed(self, amount: float, *, is_priced: bool) -> str:
-        return self.literal(units.signed(amount, is_priced=is_priced))
+    def _signed(self, amount: float, week: Week) -> str:
+        return self.literal(units.signed(amount, is_priced=week.is_priced))
 
 
 def wasted_change(compared: Compared | None) -> str:
@@ -174,29 +185,6 @@ def wasted_change(compared: Compared | None) -> str:
         return ""
     share = units.percent(abs(after - before) / before)
     return f"{units.signed(after - before, is_priced=True)}, {units.sign_of(after - before)}{share}"
-
-
-def moved_by_team(now: pl.DataFrame, then: pl.DataFrame, *, is_priced: bool) -> pl.DataFrame:
-    """Return team, label of a group, change of its waste and is_more, the largest change first.
-
-    now, then: marts.waste_by_team of both windows, to whose difference the changes add up
-    """
-    column = pl.col("cost" if is_priced else "gpu_ms").fill_null(0)
-    sides = [side.select("team", "label", change=column * sign) for side, sign in (
-        (now, 1), (then, -1),
-    )]  # fmt: skip
-    return (
-        pl.concat(sides, how="vertical_relaxed")
-        .group_by("team", "label")
-        .agg(pl.col("change").sum())
-        .filter(pl.col("change") != 0)
-        .with_columns(is_more=pl.col("change") > 0)
-        .sort(-pl.col("change").abs(), "team", "label", nulls_last=True)
-    )
-
-
-def _unit(is_priced: bool) -> str:
-    return "cost" if is_priced else "ms"
 
 
 def _table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

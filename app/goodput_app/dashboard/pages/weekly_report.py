@@ -1,10 +1,8 @@
 """Report: what a week came to, what moved it, and what to do."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
@@ -14,9 +12,8 @@ from goodput_app.dashboard.components.overview import moved
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import findings, health, ledger_groups, marts, statements
 from goodput_app.dashboard.figures import bars
-from goodput_app.text import headline
-from goodput_app.weekly.words import NOT_COMPARED, Writer, moved_by_team
-from goodput_queries.scope import Scope
+from goodput_app.weekly import week
+from goodput_app.weekly.words import Writer
 
 WEEK = timedelta(days=7)
 NONE_SET = "No objective and no budget is set: [[objectives]] in goodput.toml, budgets on Cost."
@@ -35,10 +32,6 @@ def _go(start: datetime) -> None:
     scope_bar.go(dict(zip(("from", "to"), map(time_zone.iso, times), strict=True)))
 
 
-def _waste(scopes: Sequence[Scope]) -> pl.DataFrame:
-    return pl.concat([ledger_groups.waste(one) for one in scopes])
-
-
 is_whole = monday + WEEK <= time_zone.local(view.as_of)
 title, *buttons = st.columns([6, 1, 1], vertical_alignment="bottom")
 name_of = f"Week {'' if is_whole else 'so far, '}{monday:%d %B} to {sunday:%d %B %Y}"
@@ -53,28 +46,21 @@ for column, name, shift, is_off in (
 st.html(bars.LOOK)
 filters = "".join(f", {name} {value}" for name, value in view.filters.items())
 st.caption(theme.markdown_text(f"{time_zone.window(view.start, view.end)}{filters}"))
-compared, by_teams, is_priced = None, NOT_COMPARED, True
+of_week = None
 with panel("", "marts.goodput_summary"):
-    summary = marts.goodput_summary(scope).row(0, named=True)
-    first = headline.headline(summary, marts.evidence_ladder(scope).row(0, named=True), scope)
-    compared = ledger_groups.compared(scope)
-    is_priced = summary["wasted_cost"] is not None
-    if compared is not None:
-        is_priced = compared.wasted == "wasted_cost"
-        sides = (_waste([pair[side] for pair in compared.windows.pairs]) for side in (0, 1))
-        by_teams = moved_by_team(*sides, is_priced=is_priced)
-    said = [*words.goodput(summary, first, compared), *words.moved(compared, by_teams)]
+    of_week = week.week(scope, marts.clusters(), marts.read, ledger_groups.grouped)
+    said = [*words.goodput(of_week), *words.moved(of_week)]
     found = findings.known(scope)
     if found is not None:
         said += words.happened(found.findings, health.repairs(scope))
     st.markdown(" ".join(said))
     finding_parts.follow(scope, found)
-if compared is not None:
-    with panel("What moved", "marts.ledger_by_category"):
-        moved.draw(compared, "this week")
-with panel("Teams by waste", "marts.waste_by_team"):
-    waste = ledger_groups.waste(scope)
-    st.markdown(words.teams(waste, by_teams, is_priced=is_priced))
+if of_week is not None:
+    if of_week.compared is not None:
+        with panel("What moved", "marts.ledger_by_category"):
+            moved.draw(of_week.compared, "this week")
+    with panel("Teams by waste", "marts.waste_by_team"):
+        st.markdown(words.teams(of_week))
 with panel("Largest losses", "marts.loss_causes"):
     st.markdown(words.losses(marts.losses(scope)))
 with panel("Objectives and budgets", "marts.goodput_objectives"):
