@@ -19,8 +19,10 @@ from streamlit.util import calc_hash
 from tests.app.cost_page import PRICED, cost_store
 from tests.app.opened_page import assert_sound
 from tests.app.receivers import post_office, web
+from tests.app.two_weeks import load as load_weeks
 from tests.hostile_names import load_hostile
 from tests.made_once import made_once
+from tests.queries.conftest import Evidence
 from tests.two_teams import COBALTS, load
 
 import goodput_app
@@ -159,6 +161,20 @@ def two_teams(empty_database, tmp_path_factory):
             load(store, COBALTS)
 
     return made_once(tmp_path_factory, "two_teams", make)
+
+
+@pytest.fixture(scope="module")
+def two_weeks(empty_database, tmp_path_factory, new_store):
+    """Give two weeks of two teams, of which the second is worse."""
+
+    def make(path):
+        shutil.copyfile(empty_database, path)
+        with contextlib.closing(LocalStore(path, threads=1)) as store:
+            load_weeks(Evidence(store))
+
+    made = made_once(tmp_path_factory, "two_weeks", make)
+    with contextlib.closing(new_store(copy_of=made)) as store:
+        yield store
 
 
 @pytest.fixture

@@ -6,6 +6,8 @@ Times are seconds from the start of the evidence, a Friday; all costs 2 dollars 
 from tests.queries.conftest import START
 from tests.queries.findings import given
 
+from goodput_queries.scope import Scope
+
 HOUR, WEEK = 3_600, 604_800
 MONDAY = 64 * HOUR  # 2027-01-18 00:00 UTC
 SECOND, END = MONDAY + WEEK, MONDAY + 2 * WEEK + 6 * HOUR
@@ -35,6 +37,7 @@ def load(made):
     made.store.build()
 
 
-def url(second):
-    """Return a time as a link has it."""
-    return str((START + second) * 1000)
+def week_of(number):
+    """Return the scope of one of the weeks, from 0."""
+    start_ms = round(START.timestamp() * 1000) + 1000 * (MONDAY + number * WEEK)
+    return Scope(from_ms=start_ms, to_ms=start_ms + 1000 * WEEK)

@@ -61,11 +61,6 @@ class Day(click.ParamType[date]):
 
 def _is_given(option: str) -> bool:
     source = click.get_current_context().get_parameter_source(option)
-    return source is not click.core.ParameterSource.DEFAULT
-
-
-def _is_named(option: str) -> bool:
-    source = click.get_current_context().get_parameter_source(option)
     return source is click.core.ParameterSource.COMMANDLINE
 
 
@@ -140,7 +135,7 @@ def report(
     """Write the chargeback statement of a day; `weekly`: print the report of a week."""
     context = click.get_current_context()
     if context.invoked_subcommand is not None:
-        if any(map(_is_named, context.params)):
+        if any(map(_is_given, context.params)):
             raise click.UsageError("options of `weekly` stand behind it.")
         return
     if account is not None and by_account:

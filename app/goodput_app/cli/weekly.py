@@ -45,10 +45,11 @@ def weekly(*, when: datetime | None, cluster: str | None, team: str | None, db: 
         if clusters.is_empty():
             raise GoodputError("The database has no data of any cluster.")
         start, end = _week(clusters, when.date() if when else None)
-        times = (round(at.timestamp() * 1000) for at in (start, end))
+        first, last = _evidence(clusters)
+        times = (round(at.timestamp() * 1000) for at in (max(start, first), min(end, last)))
         scope = resolved(store, Scope(*times, cluster=cluster, team=team))
         moment = timedelta(milliseconds=1)
-        last = min(end, _evidence(clusters)[1]) - moment
+        last = min(end, last) - moment
         parts = list(_parts(store, scope, clusters, last.date()))
     title = f"# Week of {start:%Y-%m-%d} to {end - moment:%Y-%m-%d}"
     if last < end - moment:

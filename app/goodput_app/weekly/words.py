@@ -39,7 +39,7 @@ class Writer:
         elif first.rung == "goodput" and compared.change is not None:
             moved = units.points(compared.change.ratio)
             direction = "certain" if compared.change.is_certain else "not certain"
-            said += f": {moved} points against {self.literal(compared.windows.name)}, like for like"
+            said += f", {moved} points against {self.literal(compared.windows.name)}, like for like"
             said += f" (direction {direction})"
         yield f"{said}."
         amounts = (summary["wasted_cost"], summary["capacity_cost"])
@@ -48,7 +48,7 @@ class Writer:
         time = f"{units.gpu_time(summary['wasted_ms'])}, {units.percent(share)} of the capacity"
         said = f"**{wasted} of {of}** was wasted ({time})"
         if text := wasted_change(compared):
-            said += f": {self.literal(text)}, like for like"
+            said += f", {self.literal(text)} like for like"
         yield f"{said}."
 
     def moved(self, week: Week) -> Iterator[str]:
@@ -62,10 +62,9 @@ class Writer:
         label, amount, _ = max(rows, key=lambda row: (row[0] != "others", abs(row[1])))
         said = f"What moved most is **{label}**: {self._signed(amount, week)}"
         of_it = week.by_teams.filter(label=label, is_more=amount > 0)
-        if of_it.height:
-            team, _, moved, _ = of_it.row(0)
-            amount_of = self._signed(moved, week)
-            said += f", of which {amount_of} by {self._team(team)}"
+        team, moved = of_it.row(0)[::2] if of_it.height else (None, None)
+        if team is not None:
+            said += f", of which {self._signed(moved, week)} by {self.literal(team)}"
         yield f"{said}."
 
     def happened(self, findings: pl.DataFrame, repairs: pl.DataFrame) -> Iterator[str]:
@@ -114,36 +113,40 @@ class Writer:
             *moved,
             ("Wasted in this week", after),
         ]
-        return f"{_table(('Group', 'Amount'), rows)}\n\n{self.literal(said_of(compared.windows))}"
+        return f"{_table(('Group', 'Amount:'), rows)}\n\n{self.literal(said_of(compared.windows))}"
 
     def teams(self, week: Week) -> str:
         """Return what each team lost, and by how much that moved."""
+        column = "wasted_cost" if week.is_priced else "wasted_ms"
+        teams = by_team(week.waste, NO_IDLE).head(TEAMS_SHOWN).select("team", column)
         rows = []
-        for row in by_team(week.waste, NO_IDLE).head(TEAMS_SHOWN).iter_rows(named=True):
-            of_it = week.by_teams.filter(pl.col("team").eq_missing(row["team"]))
-            moved = most = "not known"
+        for team, amount in teams.iter_rows():
+            row = [self._team(team), self._amount(amount, week, teams[column])]
             if week.compared is not None:
-                moved = self._signed(float(of_it["change"].sum()), week)
-                most = "none" if of_it.is_empty() else of_it["label"][0]
-            column = "wasted_cost" if week.is_priced else "wasted_ms"
-            amount = units.amount(row[column], is_priced=week.is_priced)
-            rows.append((self._team(row["team"]), self.literal(amount), moved, most))
-        return _table(("Team", "Wasted", "Change", "What moved most"), rows)
+                of_it = week.by_teams.filter(pl.col("team").eq_missing(team))
+                row += (
+                    self._signed(float(of_it["change"].sum()), week),
+                    ", ".join(of_it["label"][:1]),
+                )
+            rows.append(row)
+        headers = ("Team", "Wasted:", "Change:", "What moved most")
+        return _table(headers if week.compared is not None else headers[:2], rows)
 
     def losses(self, losses: pl.DataFrame) -> str:
         """Return the largest losses with what to do. losses: `ranked.LOSSES`."""
+        losses = losses.head(LOSSES_SHOWN)
         rows = [
             (
                 row["label"],
                 self.literal(row.get("run_name") or row["run_id"] or row["node"] or row["cluster"]),
                 self._team(row["team"]),
-                self.literal(units.cost(row["cost"])),
+                self.literal(units.cost(row["cost"], beside=losses["cost"])),
                 units.gpu_time(row["gpu_ms"]),
                 self.literal(row["fix"] or "No action is known."),
             )
-            for row in losses.head(LOSSES_SHOWN).iter_rows(named=True)
+            for row in losses.iter_rows(named=True)
         ]
-        return _table(("Loss", "Where", "Team", "Cost", "GPU time", "What to do"), rows)
+        return _table(("Loss", "Where", "Team", "Cost:", "GPU time:", "What to do"), rows)
 
     def objectives(self, objectives: pl.DataFrame) -> Iterator[str]:
         """Yield a line of each objective. objectives: marts.goodput_objectives."""
@@ -169,6 +172,11 @@ class Writer:
                 line += f", forecast {self.literal(units.cost(forecast))}{over}"
             yield line
 
+    def _amount(self, amount: float | None, week: Week, beside: pl.Series) -> str:
+        if not week.is_priced:
+            return units.gpu_time(amount)
+        return self.literal(units.cost(amount, beside=beside))
+
     def _team(self, team: str | None) -> str:
         return self.literal(team or NO_TEAM)
 
@@ -188,7 +196,9 @@ def wasted_change(compared: Compared | None) -> str:
 
 
 def _table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table; columns whose header ends with a colon have numbers."""
     if not rows:
         return "Nothing was lost."
-    lines = [headers, ["---"] * len(headers), *rows]
+    names = [name.rstrip(":") for name in headers]
+    lines = [names, ["---:" if name.endswith(":") else "---" for name in headers], *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -72,7 +72,7 @@ def view(default_range: str | None = None) -> View | None:
     if clusters.is_empty():
         return None
     wanted: dict[str, Any] = {name: st.query_params.get(name) or None for name in FILTERS}
-    first, as_of = _extent_of(wanted["cluster"])
+    first, as_of = extent_of(wanted["cluster"])
     wall = datetime.now(UTC).replace(tzinfo=None)
     mode = _mode(as_of, wall)
     now = wall if mode == "LIVE" else _extent(clusters)[1]
@@ -95,20 +95,20 @@ def latest(shown: View) -> Scope:
     """Return the scope of a view over the latest range, as pages begin with, whatever is shown."""
     is_moving = shown.mode in MOVING
     start, end, _ = _window(settings().ui.range, "now", shown.now, is_moving=is_moving)
-    start, end = _of_data(start, end, *_extent_of(shown.scope.cluster))
+    start, end = _of_data(start, end, *extent_of(shown.scope.cluster))
     return replace(shown.scope, from_ms=epoch_ms(start), to_ms=epoch_ms(end), bucket_ms=None)
 
 
 def week_of(shown: View) -> View:
     """Return a view of the last week, Monday to Sunday on the page's clock, by the end of one."""
-    first, as_of = _extent_of(shown.scope.cluster)
+    first, as_of = extent_of(shown.scope.cluster)
     week = last_week(time_zone.local(shown.end), time_zone.local(first))
     start, end = _of_data(*(at.astimezone(UTC).replace(tzinfo=None) for at in week), first, as_of)
     scope = replace(shown.scope, from_ms=epoch_ms(start), to_ms=epoch_ms(end))
     return replace(shown, scope=scope, start=start, end=end)
 
 
-def _extent_of(cluster: str | None) -> tuple[datetime, datetime]:
+def extent_of(cluster: str | None) -> tuple[datetime, datetime]:
     """Return the first and the last moment of the evidence for a cluster; of all where none is."""
     clusters = marts.clusters()
     of_it = clusters.filter(cluster=cluster or "")

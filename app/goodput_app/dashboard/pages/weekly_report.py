@@ -1,4 +1,4 @@
-"""Report: what a week came to, what moved it, and what to do."""
+"""Report: what a week came to, what moved it, and what to do; two pages in print."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -22,8 +22,9 @@ view = scope_bar.week_of(scope_bar.required_view())
 scope = replace(view.scope, bucket_ms=None)
 words = Writer(theme.markdown_text, time_zone.moment)
 starts = time_zone.local(view.start)
-monday = (starts - timedelta(days=starts.weekday())).replace(hour=0, minute=0, second=0)
-
+monday = (starts - timedelta(days=starts.weekday())).replace(
+    hour=0, minute=0, second=0, microsecond=0
+)
 sunday = monday + timedelta(days=6)
 
 
@@ -34,13 +35,14 @@ def _go(start: datetime) -> None:
 
 is_whole = monday + WEEK <= time_zone.local(view.as_of)
 title, *buttons = st.columns([6, 1, 1], vertical_alignment="bottom")
-name_of = f"Week {'' if is_whole else 'so far, '}{monday:%d %B} to {sunday:%d %B %Y}"
+name_of = f"Week {'of' if is_whole else 'so far,'} {monday:%d %B} to {sunday:%d %B %Y}"
 title.title(name_of, anchor=False)
-is_first = monday <= time_zone.local(marts.clusters()["first_at"].min() or view.start)
-has_next = monday + 2 * WEEK <= time_zone.local(view.as_of)
+first_at, _ = scope_bar.extent_of(scope.cluster)
+has_earlier = time_zone.local(first_at) < monday
+has_later = monday + 2 * WEEK <= time_zone.local(view.as_of)
 for column, name, shift, is_off in (
-    (buttons[0], "Previous week", -WEEK, is_first),
-    (buttons[1], "Next week", WEEK, not has_next),
+    (buttons[0], "Previous week", -WEEK, not has_earlier),
+    (buttons[1], "Next week", WEEK, not has_later),
 ):
     column.button(name, on_click=_go, args=(monday + shift,), disabled=is_off, width="stretch")
 st.html(bars.LOOK)
