@@ -163,17 +163,22 @@ def two_teams(empty_database, tmp_path_factory):
     return made_once(tmp_path_factory, "two_teams", make)
 
 
-@pytest.fixture(scope="module")
-def two_weeks(empty_database, tmp_path_factory, new_store):
-    """Give two weeks of two teams, of which the second is worse."""
+@pytest.fixture(scope="session")
+def two_weeks_file(empty_database, tmp_path_factory):
+    """Give a database of two weeks of two teams, of which the second is worse; to be copied."""
 
     def make(path):
         shutil.copyfile(empty_database, path)
         with contextlib.closing(LocalStore(path, threads=1)) as store:
             load_weeks(Evidence(store))
 
-    made = made_once(tmp_path_factory, "two_weeks", make)
-    with contextlib.closing(new_store(copy_of=made)) as store:
+    return made_once(tmp_path_factory, "two_weeks", make)
+
+
+@pytest.fixture(scope="module")
+def two_weeks(two_weeks_file, new_store):
+    """Give the same, opened."""
+    with contextlib.closing(new_store(copy_of=two_weeks_file)) as store:
         yield store
 
 

@@ -43,10 +43,10 @@ def test_the_week_in_a_paragraph(page):
     (said,) = (text for text in plain(page).splitlines() if text.startswith("**Goodput"))
 
     assert said == (
-        "**Goodput (% of capacity): 25.0 %**, \N{MINUS SIGN}75.0 points against the same hours of the week "
-        "before, like for like (direction certain). **$960.00 of $1,344.00** was wasted (480.0 "
-        "GPU-h, 71.4 % of the capacity). What moved most is **Unallocated**: +$624.00. The worst "
-        "incident: **3: attempts of the job failed**, 2027-01-25 00:00:00 UTC to 2027-01-28 "
+        "**Goodput (% of capacity): 25.0 %**, \N{MINUS SIGN}75.0 points against the same hours of "
+        "the week before, like for like (direction certain). **$960.00 of $1,344.00** was wasted "
+        "(480.0 GPU-h, 71.4 % of the capacity). What moved most is **Unallocated**: +$624.00. The "
+        "worst incident: **3: attempts of the job failed**, 2027-01-25 00:00:00 UTC to 2027-01-28 "
         "12:00:00 UTC, 168.0 GPU-h, $336.00. Acted on: 1 node repair, 1 back in service."
     )
 
@@ -70,7 +70,7 @@ def test_weeks_follow_each_other(two_weeks, visit):
 
     assert earlier.title[0].value == "Week of 18 January to 24 January 2027"
     assert "there is no earlier week to compare with" in plain(earlier)
-    assert earlier.query_params["from"] == ["2027-01-18T00:00:00.000Z"]
+    assert earlier.query_params["from"] == "2027-01-18T00:00:00.000Z"
 
 
 def test_a_week_begins_on_monday_in_the_zone_of_the_page(two_weeks, visit):
