@@ -46,8 +46,10 @@ def weekly(*, when: datetime | None, cluster: str | None, team: str | None, db: 
             raise GoodputError("The database has no data of any cluster.")
         start, end = _week(clusters, when.date() if when else None)
         first, last = _evidence(clusters)
-        times = (round(at.timestamp() * 1000) for at in (max(start, first), min(end, last)))
-        scope = resolved(store, Scope(*times, cluster=cluster, team=team))
+        from_ms, to_ms = (
+            round(at.timestamp() * 1000) for at in (max(start, first), min(end, last))
+        )
+        scope = resolved(store, Scope(from_ms, to_ms, cluster=cluster, team=team))
         moment = timedelta(milliseconds=1)
         last = min(end, last) - moment
         parts = list(_parts(store, scope, clusters, last.date()))
@@ -90,7 +92,8 @@ def _parts(store: Store, scope: Scope, clusters: pl.DataFrame, last: date) -> It
     yield f"## Teams by waste\n\n{WORDS.teams(of_week)}"
     yield f"## Largest losses\n\n{WORDS.losses(read(ranked.LOSSES))}"
     objectives = read(f"select * from marts.goodput_objectives order by {ranked.OBJECTIVES}")
-    budgets = statement(ReadOnly(store), last, settings().statement).budgets
+    of_day = statement(ReadOnly(store), last, settings().statement)  # type: ignore[arg-type] # it reads
+    budgets = of_day.budgets
     lines = [*WORDS.objectives(objectives), *WORDS.budgets(budgets)]
     if lines:
         yield "## Objectives and budgets\n\n" + "\n".join(lines)

@@ -103,7 +103,8 @@ def week_of(shown: View) -> View:
     """Return a view of the last week, Monday to Sunday on the page's clock, by the end of one."""
     first, as_of = extent_of(shown.scope.cluster)
     week = last_week(time_zone.local(shown.end), time_zone.local(first))
-    start, end = _of_data(*(at.astimezone(UTC).replace(tzinfo=None) for at in week), first, as_of)
+    begin, until = (at.astimezone(UTC).replace(tzinfo=None) for at in week)
+    start, end = _of_data(begin, until, first, as_of)
     scope = replace(shown.scope, from_ms=epoch_ms(start), to_ms=epoch_ms(end))
     return replace(shown, scope=scope, start=start, end=end)
 
