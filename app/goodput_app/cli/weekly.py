@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 
 import click
 import polars as pl
@@ -22,6 +22,7 @@ from goodput_queries.names import resolved
 from goodput_queries.scope import Scope
 
 MARKS = re.compile(r"([\\`*_\[\]<>#|$~])")
+MOMENT = timedelta(milliseconds=1)
 WORDS = Writer(
     literal=lambda text: MARKS.sub(r"\\\1", printable(str(text))),
     moment=lambda at: f"{at:%Y-%m-%d %H:%M} {at.tzname() or 'UTC'}",
@@ -44,17 +45,20 @@ def weekly(*, when: datetime | None, cluster: str | None, team: str | None, db: 
         clusters = store.read("select * from marts.clusters order by as_of_at desc, cluster")
         if clusters.is_empty():
             raise GoodputError("The database has no data of any cluster.")
-        start, end = _week(clusters, when.date() if when else None)
         first, last = _evidence(clusters)
-        from_ms, to_ms = (
-            round(at.timestamp() * 1000) for at in (max(start, first), min(end, last))
-        )
+        start, end = last_week(last, first) if when is None else _week_of(when, last.tzinfo)
+        if last <= start or end <= first:
+            raise GoodputError(
+                f"There are no data in the week of {start:%Y-%m-%d}: they go from "
+                f"{WORDS.moment(first)} to {WORDS.moment(last)}."
+            )
+        known = max(start, first), min(end, last)
+        from_ms, to_ms = (round(at.timestamp() * 1000) for at in known)
         scope = resolved(store, Scope(from_ms, to_ms, cluster=cluster, team=team))
-        moment = timedelta(milliseconds=1)
-        last = min(end, last) - moment
-        parts = list(_parts(store, scope, clusters, last.date()))
-    title = f"# Week of {start:%Y-%m-%d} to {end - moment:%Y-%m-%d}"
-    if last < end - moment:
+        day = (known[1] - MOMENT).date()
+        parts = list(_parts(store, scope, clusters, day))
+    title = f"# Week of {start:%Y-%m-%d} to {end - MOMENT:%Y-%m-%d}"
+    if last < end:
         title += f", data to {WORDS.moment(last)}"
     click.echo("\n\n".join([title, *parts]))
 
@@ -67,12 +71,8 @@ def _evidence(clusters: pl.DataFrame) -> tuple[datetime, datetime]:
     return first_at, last_at
 
 
-def _week(clusters: pl.DataFrame, day: date | None) -> tuple[datetime, datetime]:
-    """Return the week of a day, or the last whole one. clusters: marts.clusters."""
-    first, last = _evidence(clusters)
-    if day is None:
-        return last_week(last, first)
-    monday = datetime.combine(day - timedelta(days=day.weekday()), time(), last.tzinfo)
+def _week_of(day: datetime, zone: tzinfo | None) -> tuple[datetime, datetime]:
+    monday = (day - timedelta(days=day.weekday())).replace(tzinfo=zone)
     return monday, monday + timedelta(weeks=1)
 
 
@@ -93,7 +93,6 @@ def _parts(store: Store, scope: Scope, clusters: pl.DataFrame, last: date) -> It
     yield f"## Largest losses\n\n{WORDS.losses(read(ranked.LOSSES))}"
     objectives = read(f"select * from marts.goodput_objectives order by {ranked.OBJECTIVES}")
     of_day = statement(ReadOnly(store), last, settings().statement)  # type: ignore[arg-type] # it reads
-    budgets = of_day.budgets
-    lines = [*WORDS.objectives(objectives), *WORDS.budgets(budgets)]
+    lines = [*WORDS.objectives(objectives), *WORDS.budgets(of_day.budgets, scope.team)]
     if lines:
         yield "## Objectives and budgets\n\n" + "\n".join(lines)

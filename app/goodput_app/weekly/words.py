@@ -158,15 +158,18 @@ class Writer:
                 f"{units.percent(row['budget_spent_ratio'])} spent{burns}"
             )
 
-    def budgets(self, budgets: pl.DataFrame) -> Iterator[str]:
-        """Yield a line of each account with a budget. budgets: `statement.budgets.SCHEMA`."""
+    def budgets(self, budgets: pl.DataFrame, team: str | None) -> Iterator[str]:
+        """Yield a line of each account with a budget, or of one. budgets: `budgets.SCHEMA`."""
+        if team is not None:
+            budgets = budgets.filter(account=team)
         have = budgets.drop_nulls("budget_cost").with_columns(pl.selectors.decimal().cast(float))
         for row in have.sort("spent_ratio", descending=True, nulls_last=True).iter_rows(named=True):
             spent, budget = (
                 self.literal(units.cost(row[name])) for name in ("month_cost", "budget_cost")
             )
-            line = f"- Budget of {self.literal(row['account'])}: {spent} of {budget}"
-            line += f" spent this month ({units.percent(row['spent_ratio'])})"
+            cluster = f" ({self.literal(row['cluster'])})" if row["cluster"] else ""
+            line = f"- Budget of {self.literal(row['account'])}{cluster}: {spent} of {budget}"
+            line += f" spent, month to date ({units.percent(row['spent_ratio'])})"
             if (forecast := row["forecast_cost"]) is not None:
                 over = ", over the budget" if forecast > row["budget_cost"] else ""
                 line += f", forecast {self.literal(units.cost(forecast))}{over}"

@@ -29,7 +29,14 @@ def test_it_prints_the_last_whole_week_with_its_change(weekly):
 def test_a_week_that_goes_on_says_how_far_its_data_reach(weekly):
     said = weekly("--date", "2027-02-03", "--team", "nlp")
 
-    assert said.output.startswith("# Week of 2027-02-01 to 2027-02-07, data to 2027-02-01 05:59")
+    assert said.output.startswith("# Week of 2027-02-01 to 2027-02-07, data to 2027-02-01 06:00")
+
+
+def test_a_week_without_data_is_refused_with_what_there_is(weekly):
+    result = weekly("--date", "2026-06-01")
+
+    assert result.exit_code == 1
+    assert "no data in the week of 2026-06-01: they go from 2027-01-15 08:00 UTC" in result.output
 
 
 def test_options_of_a_statement_are_refused_before_weekly():

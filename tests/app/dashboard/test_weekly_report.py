@@ -57,7 +57,7 @@ def test_tables_have_teams_with_their_change_and_losses_with_what_to_do(page):
     assert "| (no team) | $624.00 | +$624.00 | Unallocated |" in shown
     assert "| nlp | $336.00 | +$336.00 | Failures |" in shown
     assert "| Failed without progress | 3 | nlp | $336.00 | 168.0 GPU-h | Save a check" in shown
-    assert "Budget of nlp: $1,344.00 of $900.00 spent this month (149.3 %)" in shown
+    assert "Budget of nlp: $1,344.00 of $900.00 spent, month to date (149.3 %)" in shown
     assert "gp-steps" in sent(page), "the waterfall"
 
 
@@ -119,16 +119,21 @@ def test_changes_of_teams_add_up_to_that_of_the_waste():
 def test_an_objective_and_a_budget_are_a_line_each():
     objective = {"name": "fleet", "attained_ratio": 0.5, "target_ratio": 0.6,
                  "budget_spent_ratio": 1.25, "is_burning": True}  # fmt: skip
-    budget = {"account": "nlp", "month_cost": 10.0, "budget_cost": 40.0, "spent_ratio": 0.25,
-              "forecast_cost": None}  # fmt: skip
-    others = {**budget, "account": "cv", "budget_cost": None, "spent_ratio": None}
+    budget = {"account": "nlp", "cluster": None, "month_cost": 10.0, "budget_cost": 40.0,
+              "spent_ratio": 0.25, "forecast_cost": None}  # fmt: skip
+    none = {**budget, "account": "cv", "budget_cost": None, "spent_ratio": None}
+    of_cluster = {**budget, "account": "cv", "cluster": "c", "forecast_cost": 50.0}
+    budgets = pl.DataFrame([budget, none, of_cluster], infer_schema_length=None)
 
     assert list(WORDS.objectives(pl.DataFrame([objective]))) == [
         "- Objective fleet: 50.0 % of a target of 60.0 %, error budget 125.0 % spent, burning now"
     ]
-    assert list(WORDS.budgets(pl.DataFrame([budget, others]))) == [
-        "- Budget of nlp: $10.00 of $40.00 spent this month (25.0 %)"
+    assert list(WORDS.budgets(budgets, None)) == [
+        "- Budget of nlp: $10.00 of $40.00 spent, month to date (25.0 %)",
+        "- Budget of cv (c): $10.00 of $40.00 spent, month to date (25.0 %), forecast $50.00, "
+        "over the budget",
     ]
+    assert len(list(WORDS.budgets(budgets, "cv"))) == 1
 
 
 def _disabled(page):

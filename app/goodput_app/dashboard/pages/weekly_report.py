@@ -68,5 +68,6 @@ with panel("Largest losses", "marts.loss_causes"):
 with panel("Objectives and budgets", "marts.goodput_objectives"):
     lines = [*words.objectives(findings.objectives(scope))]
     how = statements.chosen(None)
-    lines += words.budgets(statements.month(statements.days(scope, how)[-1], how))
+    month = statements.month(statements.days(scope, how)[-1], how)
+    lines += words.budgets(month, scope.team)
     st.markdown("\n".join(lines) or NONE_SET)
