@@ -4,8 +4,7 @@ import polars as pl
 import pytest
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.data.ledger_groups import grouped, over_time
-from goodput_app.weekly.ledger_groups import of_categories
+from goodput_app.dashboard.data.ledger_groups import grouped, of_categories, over_time
 from goodput_queries.catalog import models
 
 KNOWN = pl.read_csv(models.reference_files()["ledger_groups"])

@@ -7,6 +7,8 @@ from goodput_app.dashboard.data.marts import clusters, in_order, ledger_by_categ
 from goodput_app.weekly import ledger_groups, like_for_like
 from goodput_queries.scope import Scope
 
+of_categories = ledger_groups.of_categories
+
 
 def groups() -> pl.DataFrame:
     """Return the group of each category: category, ledger_group, label, colour."""

@@ -13,7 +13,6 @@ from goodput_app.dashboard.data import findings, health, ledger_groups, marts
 from goodput_app.dashboard.figures import bars
 from goodput_app.dashboard.figures import ledger as figures
 from goodput_app.text import headline
-from goodput_app.weekly import ledger_groups as weekly_groups
 from goodput_queries.catalog.rules import rules
 
 CHART_PX = 300
@@ -69,7 +68,7 @@ with panel(
 ):
     of_categories = marts.ledger_by_category(scope)  # also where the panel above has failed
     groups = ledger_groups.grouped(of_categories, known)
-    parts = weekly_groups.of_categories(of_categories, known)
+    parts = ledger_groups.of_categories(of_categories, known)
     over_time = ledger_groups.over_time(marts.ledger_over_time(scope), parts)
     figure = figures.categories_over_time(
         over_time, groups, scope.bucket_ms or 1, view.window, CHART_PX + figures.LEGEND_PX
