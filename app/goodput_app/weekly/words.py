@@ -47,6 +47,8 @@ class Writer:
         share = summary["wasted_ms"] / summary["capacity_ms"] if summary["capacity_ms"] else None
         time = f"{units.gpu_time(summary['wasted_ms'])}, {units.percent(share)} of the capacity"
         said = f"**{wasted} of {of}** was wasted ({time})"
+        if summary["capacity_cost"] is None:
+            said = f"**{time}**, was wasted; there is no price"
         if text := wasted_change(compared):
             said += f", {self.literal(text)} like for like"
         yield f"{said}."
@@ -108,11 +110,8 @@ class Writer:
             (label, self.literal(units.signed(amount, is_priced=is_priced)))
             for label, amount, _ in changes(compared.now, compared.then, compared.wasted)
         ]
-        rows = [
-            (f"Wasted in {compared.windows.name}", before),
-            *moved,
-            ("Wasted in this week", after),
-        ]
+        first = (f"Wasted in {compared.windows.name}", before)
+        rows = [first, *moved, ("Wasted in this week", after)]
         return f"{_table(('Group', 'Amount:'), rows)}\n\n{self.literal(said_of(compared.windows))}"
 
     def teams(self, week: Week) -> str:
@@ -124,10 +123,8 @@ class Writer:
             row = [self._team(team), self._amount(amount, week, teams[column])]
             if week.compared is not None:
                 of_it = week.by_teams.filter(pl.col("team").eq_missing(team))
-                row += (
-                    self._signed(float(of_it["change"].sum()), week),
-                    ", ".join(of_it["label"][:1]),
-                )
+                moved = self._signed(float(of_it["change"].sum()), week)
+                row += moved, ", ".join(of_it["label"][:1])
             rows.append(row)
         headers = ("Team", "Wasted:", "Change:", "What moved most")
         return _table(headers if week.compared is not None else headers[:2], rows)

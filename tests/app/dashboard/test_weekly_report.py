@@ -87,6 +87,7 @@ def test_without_a_whole_week_it_is_the_one_that_goes_on(capture, visit):
     page = visit(capture, "weekly_report")
 
     assert page.title[0].value == "Week so far, 16 November to 22 November 2026"
+    assert "of the capacity**, was wasted; there is no price" in plain(page)
 
 
 @pytest.mark.parametrize(
