@@ -21,6 +21,11 @@ FIXES: Final = (
     "back_cost desc nulls last, back_ms desc, back_high_ms desc, gpu_ms desc nulls last, fix, "
     "target"
 )
+OBJECTIVES: Final = "is_burning desc, budget_spent_ratio desc nulls last, name"
+LOSSES: Final = """select losses.* from marts.loss_causes as losses
+    inner join reference.gpu_second_categories as categories using (category)
+    where categories.kind in ('badput', 'unavailable')
+    order by cost desc nulls last, gpu_ms desc, cluster, run_key, category, losses.blame"""
 RUNS: Final = "wasted_cost desc nulls last, wasted_ms desc, run_key"
 
 

@@ -25,6 +25,16 @@ def moment_ms(text: str, now: datetime, *, is_end: bool = False, zone: tzinfo = 
     return round(_moment(text.strip(), now.astimezone(zone), is_end=is_end).timestamp() * 1000)
 
 
+def last_week(until: datetime, first: datetime) -> tuple[datetime, datetime]:
+    """Return the last week, Monday to Monday, that ends by a moment, on the clock of its zone.
+
+    Where the data begin after that week, it is the one that goes on. first: when they begin
+    """
+    monday = _cut(until, "w", is_end=False)
+    start = monday if first >= monday else _shift(monday, -1, "w")
+    return start, _shift(start, 1, "w")
+
+
 def _moment(text: str, now: datetime, *, is_end: bool) -> datetime:
     try:
         if match := _RELATIVE.fullmatch(text):

@@ -19,8 +19,10 @@ from streamlit.util import calc_hash
 from tests.app.cost_page import PRICED, cost_store
 from tests.app.opened_page import assert_sound
 from tests.app.receivers import post_office, web
+from tests.app.two_weeks import load as load_weeks
 from tests.hostile_names import load_hostile
 from tests.made_once import made_once
+from tests.queries.conftest import Evidence
 from tests.two_teams import COBALTS, load
 
 import goodput_app
@@ -159,6 +161,25 @@ def two_teams(empty_database, tmp_path_factory):
             load(store, COBALTS)
 
     return made_once(tmp_path_factory, "two_teams", make)
+
+
+@pytest.fixture(scope="session")
+def two_weeks_file(empty_database, tmp_path_factory):
+    """Give a database of two weeks of two teams, of which the second is worse; to be copied."""
+
+    def make(path):
+        shutil.copyfile(empty_database, path)
+        with contextlib.closing(LocalStore(path, threads=1)) as store:
+            load_weeks(Evidence(store))
+
+    return made_once(tmp_path_factory, "two_weeks", make)
+
+
+@pytest.fixture(scope="module")
+def two_weeks(two_weeks_file, new_store):
+    """Give the same, opened."""
+    with contextlib.closing(new_store(copy_of=two_weeks_file)) as store:
+        yield store
 
 
 @pytest.fixture

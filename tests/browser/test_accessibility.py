@@ -11,6 +11,7 @@ PAGES = {
     "findings": "/findings", "waste": "/waste", "network": "/network", "energy": "/energy",
     "cost": "/cost", "prices": "/cost?part=prices", "what-if": "/cost?part=what-if",
     "data": "/data", "explorer": "/explorer", "query": "/query", "wall": "/?view=wall",
+    "report": "/report",
     "gpu": "/gpu?gpu=GPU-3f6b2d6a-2b08-5e42-952d-08e72183e84e",
 }  # fmt: skip
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}

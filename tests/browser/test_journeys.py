@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import pypdfium2
 import pytest
 from playwright.sync_api import expect
 from tests.browser.steps import charts_drawn, click_mark, pick_first_row, settled, shoot
@@ -58,6 +59,20 @@ def test_from_a_loss_to_its_run_and_a_shared_link(page, browser, base_url):
 
     page.go_back()
     settled(page, "Overview")
+
+
+def test_the_week_is_a_click_from_the_overview_and_prints_on_two_sheets(page, base_url):
+    page.goto(base_url)
+    settled(page, "Overview")
+    page.get_by_role("link", name="Weekly report").click()
+    settled(page, "Week so far, 16 November to 22 November 2026")
+    expect(page.get_by_text("The worst incident")).to_be_visible()
+
+    with pypdfium2.PdfDocument(page.pdf(prefer_css_page_size=True)) as sheets:
+        printed = "".join(sheet.get_textpage().get_text_range() for sheet in sheets)
+        assert len(sheets) <= 2
+    assert "Objectives and budgets" in printed
+    assert "Previous week" not in printed
 
 
 def test_from_the_fleet_to_a_gpu_and_to_a_run_by_marks_of_charts(page, base_url):

@@ -85,8 +85,7 @@ def objectives(*, db: str, scope: Scope) -> pl.DataFrame:
     """List goodput objectives with error budget and burn rates."""
     with built(db) as store:
         rows = store.read(
-            "select * from marts.goodput_objectives "
-            "order by is_burning desc, budget_spent_ratio desc nulls last, name",
+            f"select * from marts.goodput_objectives order by {ranked.OBJECTIVES}",
             scope=resolved(store, scope),
         )
         if rows.is_empty():

@@ -8,6 +8,7 @@ import click
 from goodput_app.cli.database import built
 from goodput_app.cli.deliver import deliver
 from goodput_app.cli.options import database_option, say
+from goodput_app.cli.weekly import weekly
 from goodput_app.settings import settings
 from goodput_billing.render import files
 from goodput_billing.render.presentation import status_of
@@ -60,10 +61,10 @@ class Day(click.ParamType[date]):
 
 def _is_given(option: str) -> bool:
     source = click.get_current_context().get_parameter_source(option)
-    return source is not click.core.ParameterSource.DEFAULT
+    return source is click.core.ParameterSource.COMMANDLINE
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @click.option(
     "--date",
     "when",
@@ -131,7 +132,12 @@ def report(
     by_account: bool,
     delivers: bool,
 ) -> None:
-    """Write the chargeback statement of a day."""
+    """Write the chargeback statement of a day; `weekly`: print the report of a week."""
+    context = click.get_current_context()
+    if context.invoked_subcommand is not None:
+        if any(map(_is_given, context.params)):
+            raise click.UsageError("options of `weekly` stand behind it.")
+        return
     if account is not None and by_account:
         raise click.UsageError("--account makes one account's files, --by-account those of all.")
     if delivers:
@@ -159,6 +165,9 @@ def report(
             f"{unpriced / 3_600_000:,.1f} GPU-hours have no price and are not included: "
             "add their rates to a rate card and ingest it (goodput ingest rates FILE)."
         )
+
+
+report.add_command(weekly)
 
 
 def why_open(made: Statement) -> str:

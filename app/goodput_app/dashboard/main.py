@@ -66,6 +66,7 @@ NETWORK = _page("links_and_bandwidth.py", "Network", "lan")
 SERVING = _page("model_serving.py", "Serving", "smart_toy")
 COMPARE = _page("before_and_after.py", "Compare", "compare_arrows")
 COST = _page("cost_statement.py", "Cost", "payments")
+REPORT = _page("weekly_report.py", "Report", "summarize")
 ENERGY = _page("power_and_carbon.py", "Energy", "bolt")
 DATA = _page("data_health.py", "Data", "fact_check")
 EXPLORER = _page("metric_explorer.py", "Explorer", "query_stats")
@@ -74,12 +75,13 @@ HELP = _page("documentation.py", "Help", "help")
 GROUPS = {
     "Monitor": [OVERVIEW, FLEET, RUNS, NODES, HEALTH],
     "Optimize": [FINDINGS, WASTE, NETWORK, SERVING, COMPARE],
-    "Cost": [COST, ENERGY],
+    "Cost": [COST, REPORT, ENERGY],
     "Data": [DATA, EXPLORER, QUERY],
 }
 OF_NO_GROUP = (RUN, GPU, HELP)  # opened from other pages, or from below the menu
 FLAGGED = (FLEET, RUNS, RUN, NODES, HEALTH, GPU, WASTE, NETWORK, SERVING)
-OF_ONE = {RUN: "run", NODES: "node"}  # pages of one thing, and the filter that names it
+# pages of one thing, and what a link of the menu leaves out: the filter that names it, the range
+OF_ONE = {RUN: ("run",), NODES: ("node",), REPORT: ("from", "to")}
 
 pages = [*chain(*GROUPS.values()), *OF_NO_GROUP]
 path = unquote(urlsplit(st.context.url or "").path).strip("/")
@@ -98,7 +100,7 @@ else:
         for group, members in GROUPS.items():
             st.caption(group)
             for member in members:
-                params = scope_bar.carried(**{OF_ONE[page]: None} if page in OF_ONE else {})
+                params = scope_bar.carried(**dict.fromkeys(OF_ONE.get(page, ())))
                 st.page_link(member, query_params=params, width="stretch")
         st.divider()
         wall.enter(scope_bar.go)
@@ -112,7 +114,7 @@ replay_bar.show()
 states.refused_build()
 view = None
 with states.panel("", "marts.clusters"):
-    view = scope_bar.show(scope_bar.COST_RANGE if page == COST else None)
+    view = scope_bar.show(scope_bar.COST_RANGE if page == COST else None, is_week=page == REPORT)
     if view is None and not (page == DATA and marts.has_rows()):
         states.first_run()
 if page in FLAGGED and view is not None:

@@ -9,6 +9,7 @@ from goodput_billing.statement.amounts import currency as currencies
 
 MS_PER_GPU_H = 3_600_000
 MS_PER_GPU_MIN = 60_000
+POINT = 0.0005  # of a change of a ratio: less reads as none
 WHOLE_FROM = 10_000  # of an amount of money
 NOT_KNOWN = "not known"
 NOT_MEASURED = "not measured"
@@ -76,6 +77,21 @@ def cost(amount: float | None, *, beside: Iterable[float | None] = ()) -> str:
 def sign_of(change: float) -> str:
     """Return the sign that stands before the size of a change."""
     return "+" if change > 0 else "\N{MINUS SIGN}" if change < 0 else ""
+
+
+def amount(size: float, *, is_priced: bool) -> str:
+    """Return an amount of money or, where nothing has a price, of GPU time in milliseconds."""
+    return cost(size) if is_priced else gpu_time(size)
+
+
+def signed(change: float, *, is_priced: bool) -> str:
+    """Return a change of such an amount with its sign."""
+    return f"{sign_of(change)}{amount(abs(change), is_priced=is_priced)}"
+
+
+def points(change: float) -> str:
+    """Return the change of a ratio in percentage points, with its sign: `+2.1`."""
+    return "0.0" if abs(change) < POINT else f"{sign_of(change)}{abs(100 * change):.1f}"
 
 
 def percent(ratio: float | None) -> str:

@@ -75,6 +75,15 @@ class Statement:
         return sum(self.rows["total_cost"].drop_nulls(), Decimal("0.00"))
 
 
+class ReadOnly:
+    """A store of which a statement can be made without closing or correcting its day."""
+
+    is_read_only = True
+
+    def __init__(self, store: Store) -> None:
+        self.read = store.read
+
+
 def statement(
     store: Store,
     when: date,

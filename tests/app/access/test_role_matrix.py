@@ -49,6 +49,7 @@ PAGES = {
     "cost": ({Action.DOWNLOAD_STATEMENT, Action.WRITE_NOTE, Action.GIVE_CREDIT}, True),
     "cost?part=prices": ({Action.EDIT_PRICES}, True),
     "cost?part=what-if": (set(), True),
+    "report": (set(), False),
     "energy": (set(), True),
     "data": ({Action.READ_AUDIT_LOG, Action.REPLAY_RECORDING, Action.TEST_NOTIFICATION}, True),
     "explorer": (set(), True),

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import polars as pl
 import pytest
 
-from goodput_app.dashboard import like_for_like
+from goodput_app.weekly import like_for_like
 from goodput_queries.scope import Scope
 
 HOUR_MS = 3_600_000

@@ -23,7 +23,7 @@ from goodput_app.process.replay import current_replay
 from goodput_app.process.store import current_store
 from goodput_app.settings import settings
 from goodput_app.text import units
-from goodput_app.time_expressions import moment_ms
+from goodput_app.time_expressions import last_week, moment_ms
 from goodput_queries.errors import QueryError
 from goodput_queries.scope import Scope
 
@@ -72,8 +72,7 @@ def view(default_range: str | None = None) -> View | None:
     if clusters.is_empty():
         return None
     wanted: dict[str, Any] = {name: st.query_params.get(name) or None for name in FILTERS}
-    of_it = clusters.filter(cluster=wanted["cluster"] or "")
-    first, as_of = _extent(clusters if of_it.is_empty() else of_it)
+    first, as_of = extent_of(wanted["cluster"])
     wall = datetime.now(UTC).replace(tzinfo=None)
     mode = _mode(as_of, wall)
     now = wall if mode == "LIVE" else _extent(clusters)[1]
@@ -94,13 +93,27 @@ def view(default_range: str | None = None) -> View | None:
 
 def latest(shown: View) -> Scope:
     """Return the scope of a view over the latest range, as pages begin with, whatever is shown."""
-    clusters = marts.clusters()
-    of_it = clusters.filter(cluster=shown.scope.cluster or "")
-    first, as_of = _extent(clusters if of_it.is_empty() else of_it)
     is_moving = shown.mode in MOVING
     start, end, _ = _window(settings().ui.range, "now", shown.now, is_moving=is_moving)
-    start, end = _of_data(start, end, first, as_of)
+    start, end = _of_data(start, end, *extent_of(shown.scope.cluster))
     return replace(shown.scope, from_ms=epoch_ms(start), to_ms=epoch_ms(end), bucket_ms=None)
+
+
+def week_of(shown: View) -> View:
+    """Return a view of the last week, Monday to Sunday on the page's clock, by the end of one."""
+    first, as_of = extent_of(shown.scope.cluster)
+    week = last_week(time_zone.local(shown.end), time_zone.local(first))
+    begin, until = (at.astimezone(UTC).replace(tzinfo=None) for at in week)
+    start, end = _of_data(begin, until, first, as_of)
+    scope = replace(shown.scope, from_ms=epoch_ms(start), to_ms=epoch_ms(end))
+    return replace(shown, scope=scope, start=start, end=end)
+
+
+def extent_of(cluster: str | None) -> tuple[datetime, datetime]:
+    """Return the first and the last moment of the evidence for a cluster; of all where none is."""
+    clusters = marts.clusters()
+    of_it = clusters.filter(cluster=cluster or "")
+    return _extent(clusters if of_it.is_empty() else of_it)
 
 
 def _of_data(
@@ -127,11 +140,12 @@ def required_view(default_range: str | None = None) -> View:
     return shown
 
 
-def show(default_range: str | None = None) -> View | None:
-    """Draw the bar and return the view; None where the database holds nothing yet."""
+def show(default_range: str | None = None, *, is_week: bool = False) -> View | None:
+    """Draw the bar and return the view, or its week; None where the database holds nothing yet."""
     shown = view(default_range)
     if shown is None:
         return None
+    shown = week_of(shown) if is_week else shown
     _watch(time_picker.refresh(), marts.state())
     if not wall.is_on():
         with st.container(key="scope"):

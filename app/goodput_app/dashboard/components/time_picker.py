@@ -23,8 +23,11 @@ PRESETS = {
     "30 d": ("now-30d", "now"),
     "Today": ("now/d", "now"),
     "Yesterday": ("now-1d/d", "now-1d/d"),
+    "Last week": ("now-1w/w", "now-1w/w"),
     "This month": ("now/M", "now"),
+    "Last month": ("now-1M/M", "now-1M/M"),
 }
+MONTHS = ("This month", "Last month")
 REFRESH_S = {"off": None, "5s": 5, "30s": 30, "1m": 60, "2m": 120, "5m": 300}
 REFRESH_DEFAULT, REFRESH_OF_REPLAY = "30s", "5s"
 
@@ -87,11 +90,7 @@ def refresh() -> str:
 
 
 def _range(default_range: str, go: Go) -> None:
-    asked = st.query_params.get("from"), st.query_params.get("to")
-    st.session_state["scope_preset"] = next(
-        (name for name, preset in PRESETS.items() if preset == asked), None
-    )
-    st.pills("Window", list(PRESETS), key="scope_preset", on_change=_preset_chosen, args=(go,))
+    asked = presets("Window", tuple(PRESETS), "scope_preset", go)
     st.session_state["scope_from"] = asked[0] or default_range
     st.session_state["scope_to"] = asked[1] or "now"
     with st.form("scope_times", border=False):
@@ -99,6 +98,14 @@ def _range(default_range: str, go: Go) -> None:
         left.text_input("From", key="scope_from", help="`now-6h`, `now/d`, `2026-11-20T12:30Z`")
         right.text_input("To", key="scope_to", help="Exclusive. `now` is the end of the data.")
         st.form_submit_button("Apply", on_click=_times_given, args=(go,), width="stretch")
+
+
+def presets(label: str, names: tuple[str, ...], key: str, go: Go) -> tuple[str | None, str | None]:
+    """Draw ranges to choose from, of PRESETS; return from and to of the link."""
+    asked = st.query_params.get("from"), st.query_params.get("to")
+    st.session_state[key] = next((name for name in names if PRESETS[name] == asked), None)
+    st.pills(label, names, key=key, on_change=_preset_chosen, args=(key, go))
+    return asked
 
 
 def _zone(go: Go) -> None:
@@ -115,8 +122,8 @@ def _zone(go: Go) -> None:
     )
 
 
-def _preset_chosen(go: Go) -> None:
-    chosen = PRESETS.get(st.session_state["scope_preset"] or "", (None, None))
+def _preset_chosen(key: str, go: Go) -> None:
+    chosen = PRESETS.get(st.session_state[key] or "", (None, None))
     go({"from": chosen[0], "to": chosen[1]})
 
 

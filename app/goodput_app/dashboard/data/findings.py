@@ -185,8 +185,7 @@ def run_verdicts(scope: Scope) -> pl.DataFrame:
 def objectives(scope: Scope) -> pl.DataFrame:
     """Return the goodput objectives, those whose budget burns or is spent most first."""
     return read(
-        "select * from marts.goodput_objectives "
-        "order by is_burning desc, budget_spent_ratio desc nulls last, name",
+        f"select * from marts.goodput_objectives order by {ranked.OBJECTIVES}",
         scope,
     )
 

@@ -173,11 +173,7 @@ def ledger_over_time(scope: Scope) -> pl.DataFrame:
 def losses(scope: Scope) -> pl.DataFrame:
     """Return losses, highest cost first; time that nothing classifies is no loss."""
     found = read(
-        f"""select losses.* from marts.loss_causes as losses
-        inner join reference.gpu_second_categories as categories using (category)
-        where categories.kind in ('badput', 'unavailable')
-        order by cost desc nulls last, gpu_ms desc, cluster, run_key, category, losses.blame
-        limit {LOSSES_SHOWN}""",
+        f"{ranked.LOSSES} limit {LOSSES_SHOWN}",
         scope,
     )
     return with_run_names(found, scope)

@@ -32,8 +32,7 @@ from goodput_billing.statement.amounts.rows import in_cents
 from goodput_billing.statement.amounts.summary import NOBODYS, SCHEMA, Days, account_of, accounts
 from goodput_billing.statement.days import Day
 from goodput_billing.statement.settings import StatementSettings
-from goodput_billing.statement.statement import policy_of, statement
-from goodput_queries.database import Store
+from goodput_billing.statement.statement import ReadOnly, policy_of, statement
 from goodput_queries.errors import NotPermittedError, StoreError
 from goodput_queries.scope import Scope
 from goodput_scenarios import measured
@@ -63,15 +62,6 @@ class DayCost:
     day: Day
     closed: window.Closed | None
     accounts: pl.DataFrame
-
-
-class ReadOnly:
-    """A store of which a statement can be made without closing or correcting its day."""
-
-    is_read_only = True
-
-    def __init__(self, store: Store) -> None:
-        self.read = store.read
 
 
 def chosen(idle: str | None) -> Chosen:

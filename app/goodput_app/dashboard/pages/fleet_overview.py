@@ -3,7 +3,7 @@
 import streamlit as st
 
 from goodput_app.access import rows
-from goodput_app.dashboard import like_for_like, theme
+from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, details, redraw, scope_bar, states, tiles, wall
 from goodput_app.dashboard.components.findings import finding_parts
 from goodput_app.dashboard.components.fleet import fleet_wall
@@ -16,6 +16,7 @@ from goodput_app.text import headline
 from goodput_queries.catalog.rules import rules
 
 CHART_PX = 300
+COST_PAGE, REPORT_PAGE = "pages/cost_statement.py", "pages/weekly_report.py"
 HEADING = '<div class="gp-heading" role="heading" aria-level="2">{}<small>{}</small></div>'
 NOTHING_BEFORE = "There is no data from before this range to compare with."
 
@@ -36,15 +37,7 @@ compared = None
 with panel("", "marts.goodput_summary"):
     summary = marts.goodput_summary(scope).row(0, named=True)
     ladder = marts.evidence_ladder(scope).row(0, named=True)
-    for windows in like_for_like.windows(scope, marts.clusters()):
-        sides = [
-            like_for_like.summed([marts.ledger_by_category(pair[side]) for pair in windows.pairs])
-            for side in (0, 1)
-        ]
-        if sides[1]["gpu_ms"].sum():
-            here, then = (ledger_groups.grouped(side, known) for side in sides)
-            compared = like_for_like.Compared(windows, here, then, like_for_like.change(*sides))
-            break
+    compared = ledger_groups.compared(scope)
     of_categories = marts.ledger_by_category(scope)
     groups = ledger_groups.grouped(of_categories, known)
     ledger.draw(summary, headline.headline(summary, ladder, scope), groups, compared)
@@ -61,6 +54,13 @@ with (
         st.caption(NOTHING_BEFORE)
     else:
         moved.draw(compared)
+    with st.container(horizontal=True, gap="small"):
+        carried = scope_bar.carried()
+        icon = ":material/payments:"
+        st.page_link(COST_PAGE, label="Cost of this range", icon=icon, query_params=carried)
+        week = {name: value for name, value in carried.items() if name not in ("from", "to")}
+        icon = ":material/summarize:"
+        st.page_link(REPORT_PAGE, label="Weekly report", icon=icon, query_params=week)
 with panel(
     "GPUs by group over time",
     "marts.ledger_over_time",

@@ -26,6 +26,8 @@ def test_a_dispute_is_written_shown_beside_its_line_and_resolved_with_a_credit(
     as_person(Role.FINANCE)
     app = cost(closed, day=str(DAY), line="c|nlp")
     assert "There are no notes, disputes or credits" in texts(app)
+    assert _form(app).expanded, "of the picked row"
+    assert not _form(cost(closed, day=str(DAY))).expanded
 
     app.selectbox(key="adjust_kind").set_value("dispute")
     app.text_input(key="adjust_reason_0").set_value(HOSTILE)
@@ -55,3 +57,7 @@ def test_a_dispute_is_written_shown_beside_its_line_and_resolved_with_a_credit(
     )  # fmt: skip
     assert resolved[1] == "give a credit or resolve a dispute"
     assert resolved[2].endswith(f"{row['adjustment_id']} accepted, credit of 5")
+
+
+def _form(app):
+    return next(one.proto for one in app.expander if one.label.startswith("Write a note"))

@@ -73,3 +73,13 @@ def test_a_closed_day_is_shown_as_it_was_billed(editable, cost, tmp_path):
     assert (billed["nlp"], billed[HOSTILE]) == (48, 2)
     assert rows.filter(label="nlp")["idle_share_cost"].item() > 0
     assert "1 of 1 day closed" in texts(app)
+
+
+def test_a_month_is_one_click_and_its_file_the_next(priced, cost):
+    app = cost(priced)
+    app.button_group(key="cost_month").set_value("This month").run()
+
+    assert (app.query_params["from"], app.query_params["to"]) == ("now/M", "now")
+    assert "2026-11-19 to 2026-11-20" in plain(app)
+    names = [button.proto.label for button in app.get("download_button")]
+    assert {"CSV", "Parquet"} <= set(names)

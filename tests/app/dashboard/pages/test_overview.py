@@ -8,12 +8,13 @@ import pytest
 from tests.app.opened_page import links, plain, texts
 from tests.recorded_session import extent_ms
 
-from goodput_app.dashboard.components.overview import actions, ledger, moved, status
+from goodput_app.dashboard.components.overview import actions, ledger, status
 from goodput_app.dashboard.data import health
 from goodput_app.dashboard.data.findings import Found
-from goodput_app.dashboard.data.ledger_groups import by_team
 from goodput_app.dashboard.scope import View
 from goodput_app.text import units
+from goodput_app.weekly import like_for_like
+from goodput_app.weekly.ledger_groups import by_team
 from goodput_queries.scope import Scope
 
 from tests.app.page_elements import sent  # isort: skip
@@ -154,10 +155,10 @@ def test_the_parts_of_a_waterfall_add_up_to_both_totals():
         for costs in ([1.0, 2, 3, 4, 5, 6, 7, None], [0.0, 5, 3, 3, 1, 9, 2, 4])
     )
 
-    rows = moved.changes(now, then, "wasted_cost")
+    rows = like_for_like.changes(now, then, "wasted_cost")
 
     assert sum(amount for _, amount, _ in rows) == pytest.approx(28 - 27)
-    assert len(rows) == moved.SHOWN + 1
+    assert len(rows) == like_for_like.SHOWN + 1
     assert rows[-1][0] == "others"
     assert "g2" not in {label for label, *_ in rows}, "it did not move"
 

@@ -92,7 +92,7 @@ def _of_days(found: pl.DataFrame, shown: Shown, *, is_booked_there: bool = True)
 def _write(shown: Shown, target: Target | None, *, may_credit: bool) -> None:
     kinds = ["note", "dispute", *(["credit"] if may_credit else [])]
     title = "Write a note, dispute or credit" if may_credit else "Write a note or dispute"
-    with st.expander(title, icon=":material/edit_note:"):
+    with st.expander(title, expanded=target is not None, icon=":material/edit_note:"):
         days = {day.day.date: day for day in reversed(shown.days) if day.accounts.height}
         if not days:
             st.caption("No day with evidence.")

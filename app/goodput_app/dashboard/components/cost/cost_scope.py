@@ -9,7 +9,7 @@ import streamlit as st
 
 from goodput_app.access import rows
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import scope_bar, tables
+from goodput_app.dashboard.components import scope_bar, tables, time_picker
 from goodput_app.dashboard.data import marts, statements
 from goodput_app.dashboard.data.statements import Chosen, DayCost
 from goodput_app.dashboard.scope import View
@@ -51,7 +51,9 @@ def section() -> str:
 def chosen(view: View) -> Shown:
     """Draw the filters of statements and return what they leave."""
     own = IDLE_LABELS[statements.chosen(None).settings.idle_policy]
-    idle, billing_day, note = st.columns([1.4, 1.1, 2.5], vertical_alignment="bottom")
+    month, idle, billing_day, note = st.columns([1.3, 1.4, 1.1, 2.2], vertical_alignment="bottom")
+    with month:
+        time_picker.presets("Month", time_picker.MONTHS, "cost_month", scope_bar.go)
     if rows.sees_all(view.scope):
         with idle:
             scope_bar.choice("idle", "Idle cost allocation", IDLE_LABELS, none=f"As billed: {own}")

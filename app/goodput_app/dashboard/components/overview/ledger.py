@@ -10,8 +10,9 @@ import streamlit as st
 from goodput_app.dashboard.components import scope_bar, tables
 from goodput_app.dashboard.figures import bars
 from goodput_app.dashboard.figures.bars import text_of
-from goodput_app.dashboard.like_for_like import Compared
 from goodput_app.text import glossary, headline, units
+from goodput_app.weekly.like_for_like import Compared
+from goodput_app.weekly.words import wasted_change
 
 HEALTH_PAGE, RUNS_PAGE = "pages/node_health.py", "pages/all_runs.py"
 WASTE_PAGE = "pages/idle_gaps.py"
@@ -24,7 +25,6 @@ CATEGORIES = {
     "cost": "Cost",
     "definition": "Definition",
 }
-POINT = 0.0005  # of a change: less reads as none
 LOOK = """<style>
 .gp-head { display: flex; flex-wrap: wrap; gap: 4px 18px; align-items: center; }
 .gp-big { font-size: 2.3rem; font-weight: 700; line-height: 1.1; }
@@ -108,20 +108,17 @@ def _changes(compared: Compared | None, *, is_goodput: bool) -> tuple[str, str]:
     if compared is None:
         return "<small>No earlier window to compare with</small>", ""
     windows, change = compared.windows, compared.change
-    grown, pair = "", (compared.now["wasted_cost"], compared.then["wasted_cost"])
-    if all(column.count() for column in pair) and (before := float(pair[1].sum())):
-        difference = float(pair[0].sum()) - before
-        sign, size = units.sign_of(difference), abs(difference)
-        text = f"{sign}{units.cost(size)}, {sign}{units.percent(size / before)}"
+    grown = ""
+    if text := wasted_change(compared):
         grown = f'<span class="gp-pill">{text_of(text)}</span>'
     if change is None or not is_goodput:
         return f"<small>Compared with {text_of(windows.name)}</small>", grown
-    text = f"{_arrow(change.ratio)}{_shown(change.ratio).lstrip('+')} points"
+    text = f"{_arrow(change.ratio)}{units.points(change.ratio).lstrip('+')} points"
     if not change.is_certain:
         text += ", direction not certain"
     said = ""
     if change.classified is not None:
-        said = f"{_shown(change.classified)} points within the time that evidence classifies"
+        said = f"{units.points(change.classified)} points within the time that evidence classifies"
     second = f"against {windows.name}, like for like"
     return (
         f'<span class="gp-pill" title="{said}">{text_of(text)}</span>'
@@ -148,7 +145,7 @@ def _group(row: Mapping[str, Any], capacity_ms: int, moved: float | None) -> Non
         params |= {"category": row["largest"]}
     st.page_link(page, label=row["label"], query_params=params, help=_hover(row))
     share = row["gpu_ms"] / capacity_ms if capacity_ms else None
-    change = "" if moved is None else f" <small>{_shown(moved)}</small>"
+    change = "" if moved is None else f" <small>{units.points(moved)}</small>"
     st.html(
         f'<div class="gp-group">{bars.key(row["colour"])} <b>{units.percent(share)}</b>{change}<br>'
         f"{units.gpu_time(row['gpu_ms'])}<br>{text_of(units.cost(row['cost']))}</div>"
@@ -185,9 +182,5 @@ def _hover(row: Mapping[str, Any]) -> str:
     return f"{row['label']}: {amount}" + (f" ({row['definition']})" if row["definition"] else "")
 
 
-def _shown(change: float) -> str:
-    return "0.0" if abs(change) < POINT else f"{units.sign_of(change)}{abs(100 * change):.1f}"
-
-
 def _arrow(change: float) -> str:
-    return "" if abs(change) < POINT else "▲ " if change > 0 else "▼ "
+    return "" if abs(change) < units.POINT else "▲ " if change > 0 else "▼ "

@@ -23,9 +23,9 @@ from goodput_app.dashboard.scope import View
 from goodput_app.dashboard.severities import LOOKS, badge_html
 from goodput_app.text import units
 from goodput_app.text.sentences import sentence
+from goodput_app.weekly.words import FAULTS
 
 WANTED = ("page", "ticket")
-FAULTS = ("health", "failures", "hangs", "network", "numerics", "hosts", "throttling")
 OTHERS_SHOWN = 4
 UNCHECKED_AFTER = timedelta(minutes=15)
 AROUND = timedelta(minutes=30)  # of an event, on the page that it opens

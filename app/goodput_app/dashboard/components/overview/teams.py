@@ -5,9 +5,9 @@ import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import places, scope_bar, tables
-from goodput_app.dashboard.data import ledger_groups
+from goodput_app.weekly import ledger_groups
+from goodput_app.weekly.words import NO_TEAM
 
-NO_TEAM = "(no team)"
 TEAMS = {
     "team": "Team",
     "wasted_cost": "Wasted cost",

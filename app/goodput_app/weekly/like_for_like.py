@@ -4,13 +4,12 @@ The earlier window is the same hours of the week before; where nothing is known 
 before, as long as this one. What one of the two windows lacks is left out of both, and named.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import polars as pl
 
-from goodput_app.dashboard import theme
 from goodput_app.text import units
 from goodput_queries.scope import Scope
 
@@ -20,6 +19,8 @@ ALIKE = 0.02  # of the window: clusters end seconds apart
 LEAST_COMMON = 0.5  # of the window that a cluster has in both: less says little of it
 EVIDENCE_TOLERANCE = 0.05  # of the capacity that evidence classifies
 UNSETTLED = "unsettled"
+SHOWN = 5  # groups, the largest change first; the rest is one row
+NAME_CHARS = 48
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,75 @@ class Compared:
     now: pl.DataFrame
     then: pl.DataFrame
     change: Change | None
+
+    @property
+    def wasted(self) -> str:
+        """Return the column of what was wasted: time where not both windows have a price."""
+        sides = [side.filter(pl.col("wasted_ms") > 0) for side in (self.now, self.then)]
+        priced = [bool(side["wasted_cost"].count()) for side in sides]
+        is_priced = any(priced) and all(
+            one or side.is_empty() for one, side in zip(priced, sides, strict=True)
+        )
+        return "wasted_cost" if is_priced else "wasted_ms"
+
+    @property
+    def totals(self) -> tuple[float, float]:
+        """Return what was wasted in the earlier window and in this one."""
+        before, after = (float(side[self.wasted].sum()) for side in (self.then, self.now))
+        return before, after
+
+
+def compared(
+    scope: Scope,
+    clusters: pl.DataFrame,
+    ledger_of: Callable[[Scope], pl.DataFrame],
+    grouped: Callable[[pl.DataFrame], pl.DataFrame],
+) -> Compared | None:
+    """Return a window beside the best earlier one that has capacity; None where none has.
+
+    clusters: marts.clusters; ledger_of: marts.ledger_by_category of a scope; grouped: what sums a
+    ledger up to groups
+    """
+    for found in windows(scope, clusters):
+        now, then = (summed([ledger_of(pair[side]) for pair in found.pairs]) for side in (0, 1))
+        if then["gpu_ms"].sum():
+            return Compared(found, grouped(now), grouped(then), change(now, then))
+    return None
+
+
+def changes(
+    now: pl.DataFrame, then: pl.DataFrame, column: str
+) -> list[tuple[str, float, str | None]]:
+    """Return label, change and colour of each group whose waste moved, in the order of `now`.
+
+    They add up to the difference of the totals: what follows the SHOWN largest is one row.
+    """
+    sides = now.select(
+        "category", "label", "colour", pl.col(column).fill_null(0).alias("now")
+    ).join(
+        then.select("category", pl.col(column).fill_null(0).alias("then")),
+        on="category",
+        how="left",
+        maintain_order="left",
+    )
+    rows = [
+        (row["label"], float(row["now"] - (row["then"] or 0)), row["colour"])
+        for row in sides.iter_rows(named=True)
+    ]
+    rows = [row for row in rows if row[1]]
+    largest = sorted(rows, key=lambda row: -abs(row[1]))[:SHOWN]
+    kept = [row for row in rows if row in largest]
+    if rest := [row for row in rows if row not in largest]:
+        kept.append(("others", sum(amount for _, amount, _ in rest), None))
+    return kept
+
+
+def said_of(windows: Windows) -> str:
+    """Return what is compared, and what is left out and why."""
+    said = f"Like for like over {units.duration(windows.common_ms / 1000)} of both windows."
+    if windows.left_out:
+        said += f" Left out: {', '.join(windows.left_out)}."
+    return said
 
 
 def windows(scope: Scope, clusters: pl.DataFrame) -> Iterator[Windows]:
@@ -96,7 +166,7 @@ def _compared(
         if stop - begin >= LEAST_COMMON * length:
             common[cluster] = begin, stop
         elif why := _reason(first, last, (start, end), shift, name):
-            left_out.append(f"{theme.printable(cluster)} ({why})")
+            left_out.append(f"{cluster[:NAME_CHARS]} ({why})")
     if not common:
         return None
     begin, stop = max(b for b, _ in common.values()), min(s for _, s in common.values())

@@ -1,0 +1,73 @@
+"""Report: what a week came to, what moved it, and what to do; two pages in print."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import streamlit as st
+
+from goodput_app.dashboard import theme, time_zone
+from goodput_app.dashboard.components import scope_bar
+from goodput_app.dashboard.components.findings import finding_parts
+from goodput_app.dashboard.components.overview import moved
+from goodput_app.dashboard.components.states import panel
+from goodput_app.dashboard.data import findings, health, ledger_groups, marts, statements
+from goodput_app.dashboard.figures import bars
+from goodput_app.weekly import week
+from goodput_app.weekly.words import Writer
+
+WEEK = timedelta(days=7)
+NONE_SET = "No objective and no budget is set: [[objectives]] in goodput.toml, budgets on Cost."
+
+view = scope_bar.week_of(scope_bar.required_view())
+scope = replace(view.scope, bucket_ms=None)
+words = Writer(theme.markdown_text, time_zone.moment)
+starts = time_zone.local(view.start)
+monday = (starts - timedelta(days=starts.weekday())).replace(
+    hour=0, minute=0, second=0, microsecond=0
+)
+sunday = monday + timedelta(days=6)
+
+
+def _go(start: datetime) -> None:
+    times = (at.astimezone(UTC).replace(tzinfo=None) for at in (start, start + WEEK))
+    scope_bar.go(dict(zip(("from", "to"), map(time_zone.iso, times), strict=True)))
+
+
+is_whole = monday + WEEK <= time_zone.local(view.as_of)
+title, *buttons = st.columns([6, 1, 1], vertical_alignment="bottom")
+name_of = f"Week {'of' if is_whole else 'so far,'} {monday:%d %B} to {sunday:%d %B %Y}"
+title.title(name_of, anchor=False)
+first_at, _ = scope_bar.extent_of(scope.cluster)
+has_earlier = time_zone.local(first_at) < monday
+has_later = monday + 2 * WEEK <= time_zone.local(view.as_of)
+for column, name, shift, is_off in (
+    (buttons[0], "Previous week", -WEEK, not has_earlier),
+    (buttons[1], "Next week", WEEK, not has_later),
+):
+    column.button(name, on_click=_go, args=(monday + shift,), disabled=is_off, width="stretch")
+st.html(bars.LOOK)
+filters = "".join(f", {name} {value}" for name, value in view.filters.items())
+st.caption(theme.markdown_text(f"{time_zone.window(view.start, view.end)}{filters}"))
+of_week = None
+with panel("", "marts.goodput_summary"):
+    of_week = week.week(scope, marts.clusters(), marts.read, ledger_groups.grouped)
+    said = [*words.goodput(of_week), *words.moved(of_week)]
+    found = findings.known(scope)
+    if found is not None:
+        said += words.happened(found.findings, health.repairs(scope))
+    st.markdown(" ".join(said))
+    finding_parts.follow(scope, found)
+if of_week is not None:
+    if of_week.compared is not None:
+        with panel("What moved", "marts.ledger_by_category"):
+            moved.draw(of_week.compared, "this week")
+    with panel("Teams by waste", "marts.waste_by_team"):
+        st.markdown(words.teams(of_week))
+with panel("Largest losses", "marts.loss_causes"):
+    st.markdown(words.losses(marts.losses(scope)))
+with panel("Objectives and budgets", "marts.goodput_objectives"):
+    lines = [*words.objectives(findings.objectives(scope))]
+    how = statements.chosen(None)
+    month = statements.month(statements.days(scope, how)[-1], how)
+    lines += words.budgets(month, scope.team)
+    st.markdown("\n".join(lines) or NONE_SET)

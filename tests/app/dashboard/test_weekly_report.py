@@ -1,0 +1,141 @@
+"""The weekly report: figures of a week as the Overview has them, in words, on page and terminal."""
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import polars as pl
+import pytest
+from tests.app import two_weeks as world
+from tests.app.opened_page import links, plain, press
+from tests.app.page_elements import sent
+
+from goodput_app.text import units
+from goodput_app.time_expressions import last_week
+from goodput_app.weekly.week import moved_by_team
+from goodput_app.weekly.words import Writer
+
+SECOND = {"from": "2027-01-25T00:00:00.000Z", "to": "2027-02-01T00:00:00.000Z"}
+WORDS = Writer(literal=str, moment="{:%H:%M}".format)
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+@pytest.fixture(scope="module")
+def page(two_weeks, visit):
+    """Give the page as the menu opens it."""
+    return visit(two_weeks, "weekly_report")
+
+
+def test_the_figures_are_those_of_the_overview_of_the_same_range(two_weeks, visit, page):
+    overview, report = sent(visit(two_weeks, **SECOND)), plain(page)
+    row = two_weeks.read("select * from marts.goodput_summary", scope=world.week_of(1)).row(
+        0, named=True
+    )
+
+    for figure in (
+        units.percent(row["goodput_ratio"]), "75.0 points", units.cost(row["wasted_cost"]),
+        units.cost(row["capacity_cost"]), units.gpu_time(row["wasted_ms"]),
+    ):  # fmt: skip
+        assert figure in overview
+        assert figure in report
+
+
+def test_the_week_in_a_paragraph(page):
+    (said,) = (text for text in plain(page).splitlines() if text.startswith("**Goodput"))
+
+    assert said == (
+        "**Goodput (% of capacity): 25.0 %**, \N{MINUS SIGN}75.0 points against the same hours of "
+        "the week before, like for like (direction certain). **$960.00 of $1,344.00** was wasted "
+        "(480.0 GPU-h, 71.4 % of the capacity). What moved most is **Unallocated**: +$624.00. The "
+        "worst incident: **3: attempts of the job failed**, 2027-01-25 00:00:00 UTC to 2027-01-28 "
+        "12:00:00 UTC, 168.0 GPU-h, $336.00. Acted on: 1 node repair, 1 back in service."
+    )
+
+
+def test_tables_have_teams_with_their_change_and_losses_with_what_to_do(page):
+    shown = plain(page)
+
+    assert "| (no team) | $624.00 | +$624.00 | Unallocated |" in shown
+    assert "| nlp | $336.00 | +$336.00 | Failures |" in shown
+    assert "| Failed without progress | 3 | nlp | $336.00 | 168.0 GPU-h | Save a check" in shown
+    assert "Budget of nlp: $1,344.00 of $900.00 spent, month to date (149.3 %)" in shown
+    assert "gp-steps" in sent(page), "the waterfall"
+
+
+def test_weeks_follow_each_other(two_weeks, visit):
+    page = visit(two_weeks, "weekly_report")
+    assert page.title[0].value == "Week of 25 January to 31 January 2027"
+    assert _disabled(page) == ["Next week"], "the one that goes on is not whole"
+
+    earlier = press(page, "Previous week")
+
+    assert earlier.title[0].value == "Week of 18 January to 24 January 2027"
+    assert "there is no earlier week to compare with" in plain(earlier)
+    assert earlier.query_params["from"] == "2027-01-18T00:00:00.000Z"
+
+
+def test_a_week_begins_on_monday_in_the_zone_of_the_page(two_weeks, visit):
+    page = visit(two_weeks, "weekly_report", tz="Europe/Berlin")
+
+    assert "2027-01-25 00:00 - 2027-02-01 00:00 UTC+01:00" in plain(page)
+
+
+def test_the_overview_opens_the_last_week_whatever_its_range(two_weeks, visit):
+    assert "from" not in links(visit(two_weeks, **SECOND))["Weekly report"]
+
+
+def test_without_a_whole_week_it_is_the_one_that_goes_on(capture, visit):
+    page = visit(capture, "weekly_report")
+
+    assert page.title[0].value == "Week so far, 16 November to 22 November 2026"
+    assert "of the capacity**, was wasted; there is no price" in plain(page)
+
+
+@pytest.mark.parametrize(
+    ("until", "start", "hours"),
+    [
+        (datetime(2026, 4, 1, tzinfo=BERLIN), datetime(2026, 3, 23, tzinfo=BERLIN), 167),
+        (datetime(2026, 3, 30, tzinfo=UTC), datetime(2026, 3, 23, tzinfo=UTC), 168),
+        (datetime(2026, 3, 29, 23, tzinfo=UTC), datetime(2026, 3, 16, tzinfo=UTC), 168),
+    ],
+    ids=["summer time begins", "ends now", "an hour is missing"],
+)  # fmt: skip
+def test_the_last_week_ends_on_a_monday_by_a_moment(until, start, hours):
+    begin, end = last_week(until, datetime(2020, 1, 1, tzinfo=UTC))
+
+    assert begin == start
+    assert (end.timestamp() - begin.timestamp()) / 3600 == hours
+
+
+def test_changes_of_teams_add_up_to_that_of_the_waste():
+    now, then = (
+        pl.DataFrame({"team": ["a", "a", None], "label": ["x", "y", "x"], "cost": costs})
+        for costs in ([1.0, 2.0, 3.0], [5.0, 2.0, None])
+    )
+
+    found = moved_by_team(now, then, is_priced=True)
+
+    assert found.rows() == [("a", "x", -4.0, False), (None, "x", 3.0, True)]
+
+
+def test_an_objective_and_a_budget_are_a_line_each():
+    objective = {"name": "fleet", "attained_ratio": 0.5, "target_ratio": 0.6,
+                 "budget_spent_ratio": 1.25, "is_burning": True}  # fmt: skip
+    budget = {"account": "nlp", "cluster": None, "month_cost": 10.0, "budget_cost": 40.0,
+              "spent_ratio": 0.25, "forecast_cost": None}  # fmt: skip
+    none = {**budget, "account": "cv", "budget_cost": None, "spent_ratio": None}
+    of_cluster = {**budget, "account": "cv", "cluster": "c", "forecast_cost": 50.0}
+    budgets = pl.DataFrame([budget, none, of_cluster], infer_schema_length=None)
+
+    assert list(WORDS.objectives(pl.DataFrame([objective]))) == [
+        "- Objective fleet: 50.0 % of a target of 60.0 %, error budget 125.0 % spent, burning now"
+    ]
+    assert list(WORDS.budgets(budgets, None)) == [
+        "- Budget of nlp: $10.00 of $40.00 spent, month to date (25.0 %)",
+        "- Budget of cv (c): $10.00 of $40.00 spent, month to date (25.0 %), forecast $50.00, "
+        "over the budget",
+    ]
+    assert len(list(WORDS.budgets(budgets, "cv"))) == 1
+
+
+def _disabled(page):
+    return [button.label for button in page.button if button.disabled]
