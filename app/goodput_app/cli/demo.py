@@ -6,7 +6,7 @@ import click
 
 from goodput_app.cli import serve
 from goodput_app.cli.database import progress
-from goodput_app.demo import demo_database, live_demo
+from goodput_app.demo import FLEET_GPUS, demo_database, live_demo
 from goodput_app.settings import settings
 from goodput_ingest.live.config import Collector
 from goodput_queries.remote import find_server
@@ -31,7 +31,7 @@ from goodput_queries.remote import find_server
 @click.option(
     "--gpus",
     type=click.IntRange(min=0),
-    default=512,
+    default=FLEET_GPUS,
     show_default=True,
     help="GPUs of the synthetic fleet; 0: only the recorded session.",
 )
