@@ -181,6 +181,11 @@ def _sample_data() -> Path:
     return _PACKAGED if _PACKAGED.is_dir() else _CHECKOUT
 
 
+def sample_settings() -> Path:
+    """Return the file of the demo's own settings."""
+    return _sample_data() / "goodput.toml"
+
+
 def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -28,12 +28,10 @@ KEPT: Final = (
     *("inventory.csv", "sacct.txt", "scontrol_reservation.txt", "sacctmgr_event.psv"),
     "carbon.csv",
 )
-# the attempts of jobs are not kept: job events take more space than all the rest
 ARCHIVED: Final = {
-    "ledger": """select * exclude (gpu_ms) replace (null::varchar as attempt_key),
-            sum(gpu_ms)::bigint as gpu_ms
-        from marts.ledger_hourly where hour_ms < $1 group by all
-        order by node, hour_ms, job_run_key, category, phase, gpu_uuid, gpu_instance""",
+    "ledger": """from marts.ledger_hourly where hour_ms < $1
+        order by node, hour_ms, job_run_key, attempt_key, category, phase, gpu_uuid,
+            gpu_instance""",
     "energy": """from marts.statement_energy_hourly where hour_ms < $1
         order by job_run_key, availability, hour_ms, gpu_model, mig_profile""",
 }

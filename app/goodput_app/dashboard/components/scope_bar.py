@@ -42,7 +42,7 @@ BUCKETS_MS = tuple(
     )
 )
 COST_RANGE = "now-30d"  # money is looked at by the month, whatever other pages begin with
-LIVE_WITHIN = timedelta(minutes=2)
+LIVE_WITHIN, HOUR = timedelta(minutes=2), timedelta(hours=1)
 MODES: dict[str, theme.Badge] = {
     "LIVE": "green",
     "RECORDED": "blue",
@@ -87,6 +87,7 @@ def view(default_range: str | None = None) -> View | None:
         now = as_of
         start, end, problem = _window(begin, until, now, is_moving=False)
     start, end = _of_data(start, end, first, as_of)
+    start, end = _in_whole_hours(start, end, clusters["whole_hours_until_at"].max())
     from_ms, to_ms = epoch_ms(start), epoch_ms(end)
     scope = Scope(from_ms=from_ms, to_ms=to_ms, bucket_ms=bucket_ms(to_ms - from_ms), **wanted)
     return View(rows.limited(scope), start, end, now, as_of, mode, problem)
@@ -109,6 +110,16 @@ def _of_data(
     """Return the part of a window that has data; the window where it has none."""
     if start < as_of and end > first:
         return max(start, first), min(end, as_of)
+    return start, end
+
+
+def _in_whole_hours(start: datetime, end: datetime, until: Any) -> tuple[datetime, datetime]:
+    """Return the window that answers are of: before `until` only whole hours are known."""
+    if until is not None and start < until:
+        start = start.replace(minute=0, second=0, microsecond=0)
+    if until is not None and end < until:
+        hour = end.replace(minute=0, second=0, microsecond=0)
+        end = hour + HOUR if hour < end else end
     return start, end
 
 
