@@ -25,15 +25,15 @@ def small(number):
 
 
 @pytest.fixture(scope="module")
-def small_week(tmp_path_factory):
+def small_week(tmp_path_factory, empty_database):
     """Return the folder of the last week, of 64 GPUs and two hours."""
     folder = tmp_path_factory.mktemp("weeks") / "week-5"
-    weeks.write(folder, small(4))
+    weeks.write(folder, small(4), empty_database)
     return folder
 
 
-def test_the_same_week_gives_the_same_bytes(small_week, tmp_path):
-    weeks.write(tmp_path, small(4))
+def test_the_same_week_gives_the_same_bytes(small_week, empty_database, tmp_path):
+    weeks.write(tmp_path, small(4), empty_database)
 
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == {
         p.name: p.read_bytes() for p in small_week.iterdir()
@@ -92,6 +92,16 @@ def test_archived_hours_have_the_teams_of_their_jobs(small_demo):
     teams = small_demo.read("select distinct team from marts.ledger_scoped_by_node", scope=before)
 
     assert {"nlp", "vision"} <= set(teams["team"])
+
+
+def test_archived_hours_count_steps_whose_events_are_not_kept(small_demo, small_week):
+    before = Scope(from_ms=END_MS - HOURS * HOUR_MS, to_ms=END_MS)
+    steps = pl.col("category").is_in(["productive", "step_unsplit", "exposed_comm", "data_stall"])
+    with_steps = pl.read_parquet(small_week / "ledger.parquet").filter(steps)
+
+    reported = small_demo.read("select reported_ms from marts.evidence_ladder", scope=before).item()
+
+    assert reported >= with_steps["gpu_ms"].sum() > 0
 
 
 def test_the_demo_balances_with_archived_hours(small_demo):

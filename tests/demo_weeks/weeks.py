@@ -6,6 +6,7 @@ dropped by age: records of the scheduler, and the archived hours of the ledger a
 
 import contextlib
 import gzip
+import shutil
 import tempfile
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -61,13 +62,19 @@ def week(number: int, *, gpus: int, hours: int, end: datetime) -> World:
     return world
 
 
-def write(folder: Path, world: World) -> None:
-    """Write what is left of a week into a folder; the same week gives the same bytes."""
+def write(folder: Path, world: World, empty: Path | None = None) -> None:
+    """Write what is left of a week into a folder; the same week gives the same bytes.
+
+    empty: a database file without rows to begin with, which saves making one.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
         files = Path(scratch) / "files"
         synthetic.write_known(files, world, world.total_s)
-        with contextlib.closing(LocalStore(Path(scratch) / "week.duckdb")) as store:
+        database = Path(scratch) / "week.duckdb"
+        if empty is not None:
+            shutil.copyfile(empty, database)
+        with contextlib.closing(LocalStore(database)) as store:
             for step in demo.recipe(files):
                 ingest(store, step.source, [step.path], step.options)
             store.build()
