@@ -86,6 +86,16 @@ def test_the_demo_has_the_archived_hours_as_they_were_written(small_demo, small_
     )
 
 
+def test_the_demo_has_the_archived_energy_as_it_was_written(small_demo, small_week):
+    sql = f"select * from marts.statement_energy_hourly where hour_ms < {END_MS}"
+
+    found = small_demo.read(sql)
+
+    assert sorted(found.rows(), key=str) == sorted(
+        pl.read_parquet(small_week / "energy.parquet").rows(), key=str
+    )
+
+
 def test_archived_hours_have_the_teams_of_their_jobs(small_demo):
     before = Scope(from_ms=END_MS - HOURS * HOUR_MS, to_ms=END_MS)
 

@@ -73,6 +73,8 @@ def windows(scope: Scope, clusters: pl.DataFrame) -> Iterator[Windows]:
     spans = list(_spans(clusters))
     whole_ms = clusters["whole_hours_until_at"].dt.epoch("ms").max()
     length = scope.to_ms - scope.from_ms
+    if whole_ms is not None and scope.from_ms - length < cast("int", whole_ms):
+        length = -(-length // HOUR_MS) * HOUR_MS
     week = [(WEEK_MS, "the same hours of the week before")] if length <= WEEK_MS else []
     for shift, name in (
         *week,

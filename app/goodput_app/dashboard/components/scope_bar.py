@@ -114,13 +114,14 @@ def _of_data(
 
 
 def _in_whole_hours(start: datetime, end: datetime, until: Any) -> tuple[datetime, datetime]:
-    """Return the window that answers are of: before `until` only whole hours are known."""
-    if until is not None and start < until:
-        start = start.replace(minute=0, second=0, microsecond=0)
-    if until is not None and end < until:
-        hour = end.replace(minute=0, second=0, microsecond=0)
-        end = hour + HOUR if hour < end else end
-    return start, end
+    """Return the window in whole hours before `until`, as no more is known of them; never empty."""
+    first, last = (_next_hour(t) if until is not None and t < until else t for t in (start, end))
+    return (first if first < last else first - HOUR), last
+
+
+def _next_hour(at: datetime) -> datetime:
+    hour = at.replace(minute=0, second=0, microsecond=0)
+    return hour + HOUR if hour < at else hour
 
 
 def _extent(clusters: pl.DataFrame) -> tuple[datetime, datetime]:

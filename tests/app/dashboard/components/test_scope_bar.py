@@ -117,7 +117,7 @@ def test_a_range_ends_with_the_whole_database_whichever_cluster_is_chosen(
 
 @pytest.mark.parametrize(
     ("until_min", "window_min"),
-    [(-60, (-45, -30)), (-40, (-60, -30)), (0, (-60, 0))],
+    [(-120, (-105, -30)), (-90, (-60, -30)), (60, (-60, 0))],
     ids=["before the range", "in the range", "after the range"],
 )
 def test_a_range_has_whole_hours_where_no_more_is_known(monkeypatch, until_min, window_min):
@@ -127,7 +127,7 @@ def test_a_range_has_whole_hours_where_no_more_is_known(monkeypatch, until_min, 
     monkeypatch.setattr(marts, "clusters", lambda: known)
     monkeypatch.setattr(scope_bar, "_mode", lambda *_: "RECORDED")
     monkeypatch.setattr(scope_bar, "current_replay", lambda: None)
-    asked = {"from": "2026-11-20T11:15:00Z", "to": "2026-11-20T11:30:00Z"}
+    asked = {"from": "2026-11-20T10:15:00Z", "to": "2026-11-20T11:30:00Z"}
     monkeypatch.setattr(st, "query_params", asked)
 
     assert scope_bar.view().window == tuple(NOON + timedelta(minutes=m) for m in window_min)
