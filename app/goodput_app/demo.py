@@ -4,7 +4,7 @@ import hashlib
 import os
 import tempfile
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,15 +20,17 @@ from goodput_ingest.synthetic.world import World
 from goodput_ingest.synthetic_serving import site
 from goodput_queries.database import LocalStore
 from goodput_queries.errors import GoodputError, StoreError
+from goodput_queries.evidence import retention
 from goodput_queries.remote import find_server
 from goodput_queries.storage.schema import catalog_digest
 from goodput_queries.storage.template import cache_folder
 
 RECIPE = "demo.toml"
-FLEET_SEED = 7
+FLEET_GPUS, FLEET_SEED = 512, 7
 FLEET_HOURS = 72
 SERVING_HOURS = 24  # the last of them: what the serving engines beside the fleet are made for
 INTERVAL_S = 30  # between readings of a GPU
+WEEKS = "atlas"  # in the sample data: what is left of the weeks before, of a fleet of FLEET_GPUS
 FLEET_START = datetime(
     2026, 11, 17, 12, tzinfo=UTC
 )  # three days that end with the recorded session
@@ -57,8 +59,9 @@ def demo_database(
     """Return the demo database, built first where data or SQL changed since it was.
 
     Beside the sample data it holds a made-up fleet of that many GPUs over three days, and a node
-    that serves a model (0: neither). It appears under its name only when it is whole. Raises
-    GoodputError without sample data.
+    that serves a model (0: neither); of a fleet of FLEET_GPUS also the archived hours of the five
+    weeks before. It appears under its name only when it is whole. Raises GoodputError without
+    sample data.
     """
     source = sample_data or _sample_data()
     steps = recipe(source)
@@ -70,7 +73,9 @@ def demo_database(
         with tempfile.TemporaryDirectory(dir=folder, prefix="fleet-") as fleet:
             # the sample's rate card comes last: of two prices for one model the later holds
             made_up = _made_up(Path(fleet), gpus) if gpus else []
-            _fill(draft, [*made_up, *steps], on_progress)
+            weeks = sorted((source / WEEKS).glob("week-*")) if gpus == FLEET_GPUS else []
+            of_weeks = [step for week in weeks for step in recipe(week)]
+            _fill(draft, [*of_weeks, *made_up, *steps], on_progress, weeks)
 
     if not target.exists():
         _whole(target, fill)
@@ -176,6 +181,11 @@ def _sample_data() -> Path:
     return _PACKAGED if _PACKAGED.is_dir() else _CHECKOUT
 
 
+def sample_settings() -> Path:
+    """Return the file of the demo's own settings."""
+    return _sample_data() / "goodput.toml"
+
+
 def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -196,9 +206,16 @@ def _whole(target: Path, fill: Callable[[Path], None]) -> None:
         _discard(draft)
 
 
-def _fill(path: Path, steps: list[Step], on_progress: Callable[[Path, int], None]) -> None:
+def _fill(
+    path: Path,
+    steps: list[Step],
+    on_progress: Callable[[Path, int], None],
+    archives: Sequence[Path] = (),
+) -> None:
     store = LocalStore(path)
     try:
+        for folder in archives:
+            retention.load_archive(store, folder / "ledger.parquet", folder / "energy.parquet")
         for step in steps:
             ingest.ingest(store, step.source, [step.path], step.options, on_progress=on_progress)
         store.build()

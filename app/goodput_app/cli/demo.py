@@ -1,13 +1,14 @@
 """`goodput demo`: the dashboard on recorded sample data."""
 
+import os
 from pathlib import Path
 
 import click
 
 from goodput_app.cli import serve
 from goodput_app.cli.database import progress
-from goodput_app.demo import demo_database, live_demo
-from goodput_app.settings import settings
+from goodput_app.demo import FLEET_GPUS, demo_database, live_demo, sample_settings
+from goodput_app.settings import FILE_VARIABLE, settings, settings_file
 from goodput_ingest.live.config import Collector
 from goodput_queries.remote import find_server
 
@@ -31,7 +32,7 @@ from goodput_queries.remote import find_server
 @click.option(
     "--gpus",
     type=click.IntRange(min=0),
-    default=512,
+    default=FLEET_GPUS,
     show_default=True,
     help="GPUs of the synthetic fleet; 0: only the recorded session.",
 )
@@ -47,6 +48,9 @@ def demo(
 ) -> None:  # fmt: skip
     """Serve the dashboard on recorded sample data."""
     serve.refuse_strangers(address, is_insecure=is_insecure)
+    if not os.environ.get(FILE_VARIABLE) and not settings_file().exists():
+        os.environ[FILE_VARIABLE] = str(sample_settings())
+        settings.cache_clear()
     sources: list[Collector] = []
     with progress() as on_progress:
         if is_live:

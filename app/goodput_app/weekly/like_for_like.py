@@ -1,19 +1,22 @@
 """Change against an earlier window, over the clusters and hours that both windows cover.
 
 The earlier window is the same hours of the week before; where nothing is known of them, the window
-before, as long as this one. What one of the two windows lacks is left out of both, and named.
+before, as long as this one. What one of the two windows lacks is left out of both, and named. Where
+of the earlier one only whole hours are known, both have whole hours.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import cast
 
 import polars as pl
 
 from goodput_app.text import units
 from goodput_queries.scope import Scope
 
-WEEK_MS = timedelta(days=7) // timedelta(milliseconds=1)
+HOUR_MS = timedelta(hours=1) // timedelta(milliseconds=1)
+WEEK_MS = 7 * 24 * HOUR_MS
 NAMES = {WEEK_MS // 7: "the day before", WEEK_MS: "the week before"}
 ALIKE = 0.02  # of the window: clusters end seconds apart
 LEAST_COMMON = 0.5  # of the window that a cluster has in both: less says little of it
@@ -138,13 +141,16 @@ def windows(scope: Scope, clusters: pl.DataFrame) -> Iterator[Windows]:
     if scope.cluster is not None:
         clusters = clusters.filter(pl.col("cluster") == scope.cluster)
     spans = list(_spans(clusters))
+    whole_ms = clusters["whole_hours_until_at"].dt.epoch("ms").max()
     length = scope.to_ms - scope.from_ms
+    if whole_ms is not None and scope.from_ms - length < cast("int", whole_ms):
+        length = -(-length // HOUR_MS) * HOUR_MS
     week = [(WEEK_MS, "the same hours of the week before")] if length <= WEEK_MS else []
     for shift, name in (
         *week,
         (length, NAMES.get(length, f"the {units.duration(length / 1000)} before")),
     ):
-        if (found := _compared(scope, spans, shift, name)) is not None:
+        if (found := _compared(scope, spans, shift, name, cast("int", whole_ms or 0))) is not None:
             yield found
 
 
@@ -155,7 +161,7 @@ def _spans(clusters: pl.DataFrame) -> Iterator[tuple[str, int, int]]:
 
 
 def _compared(
-    scope: Scope, spans: list[tuple[str, int, int]], shift: int, name: str
+    scope: Scope, spans: list[tuple[str, int, int]], shift: int, name: str, whole_ms: int
 ) -> Windows | None:
     start, end = scope.from_ms or 0, scope.to_ms or 0
     length = end - start
@@ -163,6 +169,8 @@ def _compared(
     left_out = []
     for cluster, first, last in spans:
         begin, stop = max(start, first + shift), min(end, last)
+        if begin - shift < whole_ms:
+            begin, stop = -(-begin // HOUR_MS) * HOUR_MS, stop // HOUR_MS * HOUR_MS
         if stop - begin >= LEAST_COMMON * length:
             common[cluster] = begin, stop
         elif why := _reason(first, last, (start, end), shift, name):

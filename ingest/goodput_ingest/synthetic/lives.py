@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from goodput_ingest.synthetic.demand import Request
-from goodput_ingest.synthetic.fleet import GPUS_PER_NODE, Ints
+from goodput_ingest.synthetic.fleet import GPUS_PER_NODE, NODES_PER_RACK, Ints
 from goodput_ingest.synthetic.habits import SECOND, Habits, habits_of
 from goodput_ingest.synthetic.schedule import JobRun
 from goodput_ingest.synthetic.training import Attempt, Ending, train
@@ -133,12 +133,23 @@ def _live_one(life: Life, resumes: dict[int, tuple[int, int]]) -> None:
         last = life.attempts[-1]
         kept = max([resume - 1, *(a.durable_step for a in life.attempts)])
         resumes[request.job_id] = (kept + 1, last.number + 1)
-        if request.kind == "throttled":
+        if "hot_rack" in request.options:
+            life.special = _places_in(life.run, request.options["hot_rack"])
+        elif request.kind == "throttled":
             life.special = tuple(range(GPUS_PER_NODE, 2 * GPUS_PER_NODE))
         elif request.kind == "straggler":
             life.special = (STRAGGLER,)
         elif request.kind == "spare":
             life.special = (request.gpus - 1,)
+
+
+def _places_in(run: JobRun, rack: float) -> tuple[int, ...]:
+    """Return the places in the gang of the GPUs that stand in a rack."""
+    return tuple(
+        place
+        for place in range(len(run.units))
+        if run.nodes[place // GPUS_PER_NODE] // NODES_PER_RACK == rack
+    )
 
 
 def _train(life: Life, resume: int, number: int, rng: np.random.Generator) -> None:

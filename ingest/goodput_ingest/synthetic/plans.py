@@ -1,14 +1,15 @@
-"""What is to happen in a fleet: jobs, outages, silences and faults; four kinds of days.
+"""What is to happen in a fleet: jobs, outages, silences and faults; six kinds of days.
 
 `eventful`: what every page can show. `with_steps`: the same with an event for each step, all of one
 length. `with_cases`: the same with jobs for labelled anomalies, and enough reserved and stranded
-GPUs to be findings. `quiet`: jobs that train and end well, and nothing else happens.
+GPUs to be findings. `quiet`: jobs that train and end well, and nothing else happens. `better` and
+`worse`: eventful, with fewer failures; with the failure of one rack and the throttling of another.
 """
 
 from dataclasses import dataclass, field, replace
 
 from goodput_ingest.synthetic.demand import Request, crowd
-from goodput_ingest.synthetic.fleet import CPUS_PER_NODE, GPUS_PER_NODE, Fleet
+from goodput_ingest.synthetic.fleet import CPUS_PER_NODE, GPUS_PER_NODE, NODES_PER_RACK, Fleet
 from goodput_ingest.synthetic.outages import Outage, Silence, period_s, planned, silences
 from goodput_ingest.synthetic.stories import PRIORITY, booked_gpu_s, scripted
 
@@ -28,16 +29,24 @@ CASES: tuple[tuple[str, int, float, str, dict[str, float]], ...] = (
 )
 STRANDING_JOBS, STRANDED_SHARE = 4, 0.22
 CASES_AT, RESERVED_FROM, RESERVED_TO = 0.25, 0.50, 0.85
+BETTER_LEFT_OUT, WORSE_STARVED = 4, 3  # each so many-th job of the crowd
+LOST_RACK, LOST_FROM, LOST_TO = 2, 0.55, 0.75
+HOT_RACK, HOT_FROM = 5, 0.30
 
 
 @dataclass
 class Plan:
-    """What is to happen; `has_faults`: also Xids that mean nothing, and a link that is lost."""
+    """What is to happen; `has_faults`: also Xids that mean nothing, and a link that is lost.
+
+    hot_rack: its GPUs throttle in jobs that start after hot_from_s.
+    """
 
     requests: list[Request]
     outages: list[Outage]
     silences: list[Silence] = field(default_factory=list)
     has_faults: bool = True
+    hot_rack: int | None = None
+    hot_from_s: int = 0
 
 
 def eventful(fleet: Fleet, hours: int, seed: int) -> Plan:
@@ -87,6 +96,31 @@ def quiet(fleet: Fleet, hours: int, seed: int) -> Plan:
         request.options["save_ms"] = QUIET_SAVE_MS
         requests.append(request)
     return Plan(requests, [], [], has_faults=False)
+
+
+def better(fleet: Fleet, hours: int, seed: int) -> Plan:
+    """Return an eventful time in which most jobs of the crowd train, report it and end well."""
+    plan = eventful(fleet, hours, seed)
+    for number, request in enumerate(plan.requests):
+        if request.story or request.pool == "mig" or number % BETTER_LEFT_OUT == 0:
+            continue
+        if request.gpus >= GPUS_PER_NODE:
+            request.kind, request.reports = "plain", "first"
+        request.ending, request.fails_after_s, request.requeues = "COMPLETED", None, 0
+        request.limit_s = 2 * request.need_s
+    return plan
+
+
+def worse(fleet: Fleet, hours: int, seed: int) -> Plan:
+    """Return an eventful time in which a rack fails, another throttles and many jobs starve."""
+    plan, total = eventful(fleet, hours, seed), hours * 3_600
+    crowd_of_trainers = [r for r in plan.requests if not r.story and r.reports]
+    for request in crowd_of_trainers[::WORSE_STARVED]:
+        request.kind, request.options["stalls"] = "starved", 0.5
+    start, end = int(LOST_FROM * total), int(LOST_TO * total)
+    first, last = LOST_RACK * NODES_PER_RACK, (LOST_RACK + 1) * NODES_PER_RACK
+    plan.outages += [Outage(n, "down", start, end, "rack power") for n in range(first, last)]
+    return replace(plan, hot_rack=HOT_RACK, hot_from_s=int(HOT_FROM * total))
 
 
 def _case_jobs(hours: int, seed: int) -> list[Request]:

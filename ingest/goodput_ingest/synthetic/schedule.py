@@ -127,6 +127,9 @@ class Scheduler:
             self.blocked[what.node] += 1 if kind == "block" else -1
             if kind == "block":
                 self._begin_if_empty(what.node, now)
+            if kind == "block" and what.state == "down":
+                for run in [r for r in self.runs if r.state == "RUNNING" and what.node in r.nodes]:
+                    self._end(run, now, "NODE_FAIL", what.node)
             return {self.fleet.nodes[what.node].pool} if kind == "unblock" else set()
         assert isinstance(what, JobRun)  # noqa: S101 -- for the type checker
         pool = what.request.pool
@@ -151,7 +154,8 @@ class Scheduler:
             if is_due and is_now and self.free_count[node] == self.size[node]:
                 outage.start_s, outage.has_begun = now, True
 
-    def _end(self, run: JobRun, now: int, state: str) -> None:
+    def _end(self, run: JobRun, now: int, state: str, lost: int | None = None) -> None:
+        """End a run; lost: the node that failed under it, if its outage is known already."""
         run.end_s, run.state = now, state
         for unit in run.units:
             node = self.node_of[unit]
@@ -162,10 +166,11 @@ class Scheduler:
             if self.blocked[node]:
                 self._begin_if_empty(node, now)
         if state == "NODE_FAIL":
-            run.failed_node = run.nodes[len(run.nodes) // 2]
+            run.failed_node = run.nodes[len(run.nodes) // 2] if lost is None else lost
             run.died_s = now - int(self.rng.integers(*DETECTION_S))
-            down = Outage(run.failed_node, "down", now, now + self.repair_s, "Not responding")
-            self._plan(down)
+            if lost is None:
+                end_s = now + self.repair_s
+                self._plan(Outage(run.failed_node, "down", now, end_s, "Not responding"))
         if state in COMES_BACK and run.number < run.request.requeues:
             self._queue(run.request, run.number + 1, now, now + REQUEUE_S)
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from goodput_ingest.synthetic.fleet import Fleet, build
-from goodput_ingest.synthetic.habits import SECOND
+from goodput_ingest.synthetic.fleet import NODES_PER_RACK, Fleet, build
+from goodput_ingest.synthetic.habits import MEASURED_KINDS, SECOND
 from goodput_ingest.synthetic.lives import Life, live
 from goodput_ingest.synthetic.outages import Outage, Silence, period_s
 from goodput_ingest.synthetic.plans import Plan, eventful
@@ -78,6 +78,7 @@ def imagine(
         day.outages += kept_for_drills(fleet, day.outages, live_from_s)
     repair_s = int(REPAIR_SHARE * period_s(hours))
     schedule = play(fleet, day.requests, day.outages, total_s, repair_s, seed)
+    _throttle(schedule, day)
     lives = live(schedule.runs, total_s)
     read = scrapes(fleet, schedule, day.silences, total_s, interval_s, seed)
     noise = max(1, len(fleet.nodes) // 16) if day.has_faults else 0
@@ -85,6 +86,15 @@ def imagine(
     return World(
         fleet, schedule, lives, day.silences, read, kernels, seed, start, total_s, day.has_faults
     )
+
+
+def _throttle(schedule: Schedule, plan: Plan) -> None:
+    """Let training jobs that start on the hot rack while it is hot throttle there."""
+    for run in schedule.runs:
+        request, is_hot = run.request, [n // NODES_PER_RACK == plan.hot_rack for n in run.nodes]
+        if any(is_hot) and (run.start_s or 0) >= plan.hot_from_s and request.kind in MEASURED_KINDS:
+            request.kind = "throttled"
+            request.options |= {"slow_from": 0.1, "slow_to": 0.9, "hot_rack": plan.hot_rack or 0}
 
 
 def _known_run(run: JobRun, now_s: int) -> JobRun | None:

@@ -7,6 +7,7 @@ are ingested again: then the build recomputes them (`reopen_hours`).
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 import duckdb
 import polars as pl
@@ -95,6 +96,19 @@ def drop_old(
             dropped += _DROPS[table](cursor, cut)
             _note(cursor, table, cut)
     return pl.DataFrame(dropped, schema=SCHEMA, orient="row")
+
+
+def load_archive(store: DatabaseFile, ledger: Path, energy: Path) -> None:
+    """Load archived hours from Parquet files with the columns of ARCHIVES, before the first build.
+
+    Builds then compute later hours alone, as if readings up to the end of these had been dropped.
+    """
+    with store.writing() as cursor:
+        for archive, path in zip(ARCHIVES, (ledger, energy), strict=True):
+            cursor.execute(f"insert into {archive} by name from read_parquet($1)", [str(path)])
+        end_ms = _scalar(cursor, f"select max(hour_ms) + {HOUR_MS} from state.ledger_archive")
+        for table in ("gpu_samples", "ledger_segments"):
+            _note(cursor, table, end_ms or 0)
 
 
 def confirmed_end_ms(cursor: duckdb.DuckDBPyConnection) -> int | None:

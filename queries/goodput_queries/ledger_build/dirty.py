@@ -28,7 +28,10 @@ SERVING_MARGINS_MS = (2_700_000, 5_400_000)
 # what is written to them is written by loads alone
 LOADED = {f"raw.{name}" for name in ("gpu_instances", "gpus", "nodes")}
 # made of the archive too, where readings were dropped
-ROLL_UPS = {f"marts.{name}" for name in ("ledger_hourly_by_node", "statement_hourly")}
+ROLL_UPS = {
+    f"marts.{name}"
+    for name in ("ledger_hourly_by_node", "statement_hourly", "statement_energy_hourly")
+}
 # nodes in telemetry and events, and until when their ownership is inferred
 NODES = {"staging.stg_node_clusters", "staging.stg_unscheduled"}
 # its hours are those of serving telemetry, which reach farther than those of readings

@@ -21,7 +21,7 @@ def clusters(**spans):
             {"cluster": name, "first_at": at(first), "as_of_at": at(last)}
             for name, (first, last) in spans.items()
         ]
-    )
+    ).with_columns(whole_hours_until_at=pl.lit(None, pl.Datetime("ms")))
 
 
 def at(hours):
@@ -59,6 +59,15 @@ def test_both_windows_are_cut_to_what_both_cover(spans, pairs, left_out):
 
     assert [hours(pair) for pair in found.pairs] == pairs
     assert found.left_out == left_out
+
+
+def test_both_windows_have_whole_hours_where_no_more_is_known_of_the_earlier():
+    known = clusters(a=(-200.2, 23.5)).with_columns(whole_hours_until_at=pl.lit(at(-2)))
+    range_ = Scope(from_ms=START + HOUR_MS // 2, to_ms=START + DAY_MS)
+
+    found = next(like_for_like.windows(range_, known))
+
+    assert [hours(pair) for pair in found.pairs] == [[("a", 1, 23), ("a", -167, -145)]]
 
 
 @pytest.mark.parametrize("spans", [{"a": (0, 24)}, {"a": (-200, -30)}])

@@ -142,6 +142,12 @@ def test_windows_without_segments_are_answered_in_whole_hours_and_others_exactly
     assert capacity_ms(two_days.store, kept) == 3_599_999
 
 
+def test_the_check_of_holds_leaves_out_job_runs_of_dropped_segments(two_days):
+    drop_old(two_days.store, Retention(samples_days=1, segments_days=1))
+
+    assert two_days.violations() == 0
+
+
 def test_what_no_build_has_seen_is_not_dropped(two_days):
     two_days.job("late", 40_000, 47_000, ["a"], 1)
 

@@ -42,7 +42,7 @@ BUCKETS_MS = tuple(
     )
 )
 COST_RANGE = "now-30d"  # money is looked at by the month, whatever other pages begin with
-LIVE_WITHIN = timedelta(minutes=2)
+LIVE_WITHIN, HOUR = timedelta(minutes=2), timedelta(hours=1)
 MODES: dict[str, theme.Badge] = {
     "LIVE": "green",
     "RECORDED": "blue",
@@ -86,6 +86,7 @@ def view(default_range: str | None = None) -> View | None:
         now = as_of
         start, end, problem = _window(begin, until, now, is_moving=False)
     start, end = _of_data(start, end, first, as_of)
+    start, end = _in_whole_hours(start, end, clusters["whole_hours_until_at"].max())
     from_ms, to_ms = epoch_ms(start), epoch_ms(end)
     scope = Scope(from_ms=from_ms, to_ms=to_ms, bucket_ms=bucket_ms(to_ms - from_ms), **wanted)
     return View(rows.limited(scope), start, end, now, as_of, mode, problem)
@@ -123,6 +124,17 @@ def _of_data(
     if start < as_of and end > first:
         return max(start, first), min(end, as_of)
     return start, end
+
+
+def _in_whole_hours(start: datetime, end: datetime, until: Any) -> tuple[datetime, datetime]:
+    """Return the window in whole hours before `until`, as no more is known of them; never empty."""
+    first, last = (_next_hour(t) if until is not None and t < until else t for t in (start, end))
+    return (first if first < last else first - HOUR), last
+
+
+def _next_hour(at: datetime) -> datetime:
+    hour = at.replace(minute=0, second=0, microsecond=0)
+    return hour + HOUR if hour < at else hour
 
 
 def _extent(clusters: pl.DataFrame) -> tuple[datetime, datetime]:

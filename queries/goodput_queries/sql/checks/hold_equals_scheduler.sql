@@ -1,5 +1,6 @@
 -- Job runs whose allocated time, in the ledger and in marts.unplaced together, differs from the scheduler's, in its units
--- (each allocated GPU or instance counts 1), but for time that a later job run took over or that the node was down.
+-- (each allocated GPU or instance counts 1), but for time that a later job run took over or that the node was down. Job runs that
+-- began in hours whose segments were dropped by age are left out.
 -- grain: job_run_key
 with runs as (
     select runs.job_run_key, runs.gpus * (least(coalesce(runs.end_ms, clusters.as_of_ms), clusters.as_of_ms) - runs.start_ms) as scheduler_ms
@@ -7,6 +8,9 @@ with runs as (
     inner join intermediate.int_clusters as clusters using (cluster)
     where not runs.is_inferred and runs.gpus > 0 and runs.start_ms is not null
         and (runs.end_ms is null or runs.end_ms > runs.start_ms)
+        and runs.start_ms >= (
+            select coalesce(max(kept_from_ms), 0) from state.kept_from where table_name = 'ledger_segments'
+        )
 ),
 
 ledger as (

@@ -25,7 +25,7 @@ def clusters(**ends_min):
         {"cluster": name, "as_of_at": NOON - timedelta(minutes=ago)}
         for name, ago in ends_min.items()
     ]
-    return pl.DataFrame(rows)
+    return pl.DataFrame(rows).with_columns(whole_hours_until_at=pl.lit(None, pl.Datetime))
 
 
 ENDED = ("ended: no data in this time range, data ends 2026-11-20 11:00:00 UTC", "orange")
@@ -113,6 +113,24 @@ def test_a_range_ends_with_the_whole_database_whichever_cluster_is_chosen(
 
     minutes = [timedelta(minutes=start_min), timedelta(minutes=end_min)]
     assert found.window == (NOON + minutes[0], NOON + minutes[1])
+
+
+@pytest.mark.parametrize(
+    ("until_min", "window_min"),
+    [(-120, (-105, -30)), (-90, (-60, -30)), (60, (-60, 0))],
+    ids=["before the range", "in the range", "after the range"],
+)
+def test_a_range_has_whole_hours_where_no_more_is_known(monkeypatch, until_min, window_min):
+    known = clusters(all=0).with_columns(
+        first_at=NOON - timedelta(days=1), whole_hours_until_at=NOON + timedelta(minutes=until_min)
+    )
+    monkeypatch.setattr(marts, "clusters", lambda: known)
+    monkeypatch.setattr(scope_bar, "_mode", lambda *_: "RECORDED")
+    monkeypatch.setattr(scope_bar, "current_replay", lambda: None)
+    asked = {"from": "2026-11-20T10:15:00Z", "to": "2026-11-20T11:30:00Z"}
+    monkeypatch.setattr(st, "query_params", asked)
+
+    assert scope_bar.view().window == tuple(NOON + timedelta(minutes=m) for m in window_min)
 
 
 def test_runs_that_are_called_alike_are_offered_with_their_cluster():

@@ -54,6 +54,9 @@ with_steps as (
     select distinct attempt_key
     from intermediate.int_train_steps
     semi join ledger using (attempt_key)
+    union
+    -- archived hours tell it where the events are not kept
+    select attempt_key from state.ledger_archive where is_kept_step(category) and attempt_key is not null
 ),
 
 -- serving telemetry counts as steps do, for all that its job run held
