@@ -52,7 +52,7 @@ CELLS: Final = re.compile(  # a row of --query-gpu, to recognise a file without 
     r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}, .*|(?:.*, )?[\d.]+ (?:%|MiB|W|MHz)(?:, .*)?"
 )
 NO_TIME: Final = "it has no time"
-ADD_TIMESTAMP: Final = "Add timestamp to --query-gpu"
+ADD_TIMESTAMP: Final = "Add timestamp to `nvidia-smi --query-gpu`"
 ADD_DATE: Final = "Run nvidia-smi dmon with -o DT, or pipe it through ts '%Y-%m-%dT%H:%M:%S%z'"
 NO_NODE: Final = (
     "gpu-table: GPUs whose node no file names are in no inventory: name it with --node."
@@ -153,7 +153,8 @@ class GpuTable(RecordedFile):
             elif self._header is None and text:
                 raise IngestError(
                     f"{self.path}: line {number} comes before any header. Leave out noheader, or "
-                    "write the names of --query-gpu, each once, with commas before the first line."
+                    "write the names of `nvidia-smi --query-gpu`, each once, with commas before the "
+                    "first line."
                 )
             elif self._header is not None and not _says_nothing(text):
                 try:
@@ -172,12 +173,13 @@ class GpuTable(RecordedFile):
         named = {LABELS[name.lower()] for name in header.names if name.lower() in LABELS}
         if not named & {"uuid", "index", "pci_bus_id"}:
             raise IngestError(
-                f"{self.path}: nothing says of which GPU a row is. Add uuid to --query-gpu."
+                f"{self.path}: nothing says of which GPU a row is. "
+                "Add uuid to `nvidia-smi --query-gpu`."
             )
         if "uuid" not in named and self.options.node is None:
             raise IngestError(
                 f"{self.path}: its GPUs have a number and no UUID. Name their node with --node"
-                f"{', or add uuid to --query-gpu' if header.is_query else ''}."
+                f"{', or add uuid to `nvidia-smi --query-gpu`' if header.is_query else ''}."
             )
         return header
 

@@ -17,11 +17,12 @@ REFUSED = {
     "no zone": (QUERY, ReadOptions(), "carry no offset from UTC. Name their time zone"),
     "noheader": (QUERY.split("\n", 1)[1], PLACED, "line 1 comes before any header"),
     "no time": (QUERY.replace("timestamp, ", "").replace("2026/11/27 18:37:24.961, ", ""),
-                PLACED, "nothing says when a row was read. Add timestamp to --query-gpu"),
+                PLACED,
+                "nothing says when a row was read. Add timestamp to `nvidia-smi --query-gpu`"),
     "dmon without -o DT": (DMON, PLACED, "Run nvidia-smi dmon with -o DT, or pipe it through ts"),
     "dmon with -o T": (OF_TIME, PLACED, "-o DT"),
     "no node": (DMON, ReadOptions(), "a number and no UUID. Name their node with --node"),
-    "no GPU": (QUERY.replace("uuid", "name"), PLACED, "Add uuid to --query-gpu"),
+    "no GPU": (QUERY.replace("uuid", "name"), PLACED, "Add uuid to `nvidia-smi --query-gpu`"),
 }  # fmt: skip
 
 
