@@ -153,8 +153,8 @@ class GpuTable(RecordedFile):
             elif self._header is None and text:
                 raise IngestError(
                     f"{self.path}: line {number} comes before any header. Leave out noheader, or "
-                    "write the names of `nvidia-smi --query-gpu`, each once, with commas before the "
-                    "first line."
+                    "write the names of `nvidia-smi --query-gpu`, each once, with commas before "
+                    "the first line."
                 )
             elif self._header is not None and not _says_nothing(text):
                 try:
