@@ -9,7 +9,7 @@ import pytest
 from tests.demo_weeks import weeks
 
 from goodput_app import demo
-from goodput_app.dashboard import like_for_like
+from goodput_app.weekly import like_for_like
 from goodput_queries.check import check
 from goodput_queries.database import LocalStore
 from goodput_queries.ledger import capacity_ms, ledger

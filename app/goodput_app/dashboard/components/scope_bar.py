@@ -17,7 +17,7 @@ from goodput_app.access import rows
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import time_picker, wall
 from goodput_app.dashboard.data import freshness, marts
-from goodput_app.dashboard.scope import View
+from goodput_app.dashboard.scope import View, in_whole_hours, of_data
 from goodput_app.page_links import FILTERS
 from goodput_app.process.replay import current_replay
 from goodput_app.process.store import current_store
@@ -42,7 +42,7 @@ BUCKETS_MS = tuple(
     )
 )
 COST_RANGE = "now-30d"  # money is looked at by the month, whatever other pages begin with
-LIVE_WITHIN, HOUR = timedelta(minutes=2), timedelta(hours=1)
+LIVE_WITHIN = timedelta(minutes=2)
 MODES: dict[str, theme.Badge] = {
     "LIVE": "green",
     "RECORDED": "blue",
@@ -85,8 +85,8 @@ def view(default_range: str | None = None) -> View | None:
         # the cluster has nothing in the range that ends with the whole database
         now = as_of
         start, end, problem = _window(begin, until, now, is_moving=False)
-    start, end = _of_data(start, end, first, as_of)
-    start, end = _in_whole_hours(start, end, clusters["whole_hours_until_at"].max())
+    start, end = of_data(start, end, first, as_of)
+    start, end = in_whole_hours(start, end, clusters["whole_hours_until_at"].max())
     from_ms, to_ms = epoch_ms(start), epoch_ms(end)
     scope = Scope(from_ms=from_ms, to_ms=to_ms, bucket_ms=bucket_ms(to_ms - from_ms), **wanted)
     return View(rows.limited(scope), start, end, now, as_of, mode, problem)
@@ -96,7 +96,7 @@ def latest(shown: View) -> Scope:
     """Return the scope of a view over the latest range, as pages begin with, whatever is shown."""
     is_moving = shown.mode in MOVING
     start, end, _ = _window(settings().ui.range, "now", shown.now, is_moving=is_moving)
-    start, end = _of_data(start, end, *extent_of(shown.scope.cluster))
+    start, end = of_data(start, end, *extent_of(shown.scope.cluster))
     return replace(shown.scope, from_ms=epoch_ms(start), to_ms=epoch_ms(end), bucket_ms=None)
 
 
@@ -105,7 +105,7 @@ def week_of(shown: View) -> View:
     first, as_of = extent_of(shown.scope.cluster)
     week = last_week(time_zone.local(shown.end), time_zone.local(first))
     begin, until = (at.astimezone(UTC).replace(tzinfo=None) for at in week)
-    start, end = _of_data(begin, until, first, as_of)
+    start, end = of_data(begin, until, first, as_of)
     scope = replace(shown.scope, from_ms=epoch_ms(start), to_ms=epoch_ms(end))
     return replace(shown, scope=scope, start=start, end=end)
 
@@ -115,26 +115,6 @@ def extent_of(cluster: str | None) -> tuple[datetime, datetime]:
     clusters = marts.clusters()
     of_it = clusters.filter(cluster=cluster or "")
     return _extent(clusters if of_it.is_empty() else of_it)
-
-
-def _of_data(
-    start: datetime, end: datetime, first: datetime, as_of: datetime
-) -> tuple[datetime, datetime]:
-    """Return the part of a window that has data; the window where it has none."""
-    if start < as_of and end > first:
-        return max(start, first), min(end, as_of)
-    return start, end
-
-
-def _in_whole_hours(start: datetime, end: datetime, until: Any) -> tuple[datetime, datetime]:
-    """Return the window in whole hours before `until`, as no more is known of them; never empty."""
-    first, last = (_next_hour(t) if until is not None and t < until else t for t in (start, end))
-    return (first if first < last else first - HOUR), last
-
-
-def _next_hour(at: datetime) -> datetime:
-    hour = at.replace(minute=0, second=0, microsecond=0)
-    return hour + HOUR if hour < at else hour
 
 
 def _extent(clusters: pl.DataFrame) -> tuple[datetime, datetime]:
