@@ -18,7 +18,8 @@ from goodput_app.text import units
 MAX_POINTS = 1_500
 ROW_PX = 27
 MARK_ROWS, MARK_ROW_PX = 3, 17  # names of marks that are close together stand in rows
-MARKS_MAX = 24
+MARKS_MAX = 48
+MARK_CHAR_PX = 6.2
 LEDGER_BAR_PX = 70
 HALF_PAGE_PX, PAGE_PX = 560, 726  # of a chart on a page 1440 px and one 1000 px wide
 LEGEND_FONT_PX = 12
@@ -94,19 +95,30 @@ def categories_over_time(
     return finished(figure, height=height, has_legend=True)
 
 
-def marked(figure: go.Figure, marks: Sequence[tuple[datetime, str, str]]) -> go.Figure:
+def marked(
+    figure: go.Figure,
+    marks: Sequence[tuple[datetime, str, str]],
+    window: tuple[datetime, datetime],
+) -> go.Figure:
     """Add lines with names above a chart over time, the latest of them.
 
-    marks: when, what happened, and a colour; names of neighbours stand in rows
+    marks: when, what happened (its first character is a mark), and a colour. A name stands in the
+    lowest row that has room for it; without any the mark stands alone above all.
     """
-    for number, (at, text, colour) in enumerate(sorted(marks)[-MARKS_MAX:]):
+    pixel = (window[1] - window[0]) / PAGE_PX
+    free = [window[0]] * MARK_ROWS  # from when on each row is
+    for at, text, colour in sorted(marks)[-MARKS_MAX:]:
+        row = next((n for n, end in enumerate(free) if end <= at), MARK_ROWS)
+        has_room = row < MARK_ROWS
+        if has_room:
+            free[row] = at + pixel * MARK_CHAR_PX * (len(text) + 2)
         figure.add_vline(x=at, line={"color": colour, "width": 1, "dash": "dot"})
         figure.add_annotation(
             x=at, y=1, yref="paper", xanchor="left", yanchor="bottom", showarrow=False,
-            yshift=MARK_ROW_PX * (number % MARK_ROWS), text=theme.plotly_text(text),
-            font={"size": LEGEND_FONT_PX},
+            yshift=MARK_ROW_PX * row, text=theme.plotly_text(text if has_room else text[:1]),
+            hovertext=theme.plotly_text(text), font={"size": LEGEND_FONT_PX},
         )  # fmt: skip
-    rows = min(len(marks), MARK_ROWS)
+    rows = min(len(marks), MARK_ROWS + 1)
     figure.update_layout(margin_t=16 + MARK_ROW_PX * rows)
     return figure
 

@@ -73,7 +73,7 @@ with panel(
     figure = figures.categories_over_time(
         over_time, groups, scope.bucket_ms or 1, view.window, CHART_PX + figures.LEGEND_PX
     )
-    figures.marked(figure, status.marks(health.outages_seen(scope), view))
+    figures.marked(figure, status.marks(health.outages_seen(scope), view), view.window)
     charts.over_time(figure, over_time, "over-time", "GPUs in each group over time, stacked")
 
 found = None

@@ -14,8 +14,8 @@ from goodput_app.text import units
 SHOWN = 3
 CENT = 0.005
 LOOK = """<style>
-.gp-action, .gp-heads { display: grid; grid-template-columns: 20px minmax(0, 3.4fr) minmax(0, 1fr)
-  minmax(0, 1.15fr) minmax(0, 1fr); column-gap: 12px; align-items: start; font-size: 0.92rem; }
+.gp-action, .gp-heads { display: grid; grid-template-columns: 20px minmax(0, 3.1fr) minmax(0, 1fr)
+  minmax(0, 1.2fr) minmax(0, 1.3fr); column-gap: 12px; align-items: start; font-size: 0.92rem; }
 .gp-action small { font-size: 0.87rem; opacity: 0.85; display: block; overflow-wrap: anywhere; }
 .gp-action > :nth-child(1) { font-weight: 700; }
 :is(.gp-action, .gp-heads) > :nth-child(n+4) { text-align: right; }
@@ -29,7 +29,7 @@ LOOK = """<style>
   [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] .st-key-actions) >
     [data-testid="stColumn"] { flex: 1 1 100%; min-width: 100%; }
 }
-.gp-action > :nth-child(3) { white-space: nowrap; }
+.gp-action > :is(:nth-child(3), :nth-child(5)) { white-space: nowrap; }
 @media (max-width: 640px) {
   .gp-action, .gp-heads { grid-template-columns: 20px minmax(0, 2fr) minmax(0, 1fr); }
   :is(.gp-action, .gp-heads) > :is(:nth-child(3), :nth-child(5)) { display: none; }
