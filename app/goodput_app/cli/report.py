@@ -132,7 +132,7 @@ def report(
     by_account: bool,
     delivers: bool,
 ) -> None:
-    """Write the chargeback statement of a day; `weekly`: print the report of a week."""
+    """Write the statement of a day; `weekly`: a report of the week."""
     context = click.get_current_context()
     if context.invoked_subcommand is not None:
         if any(map(_is_given, context.params)):
