@@ -6,11 +6,12 @@ from goodput_app.dashboard import flags, theme
 from goodput_app.dashboard.components import scope_bar, wall
 from goodput_app.dashboard.components.fleet import fleet_now, fleet_parts, fleet_wall
 from goodput_app.dashboard.components.states import panel, require_all_teams
-from goodput_app.dashboard.data import findings, fleet, marts
+from goodput_app.dashboard.data import findings, fleet, health, marts
 from goodput_app.text import headline
 
 view = scope_bar.required_view()
-st.title("Fleet", anchor=False)
+if not wall.is_on():
+    st.title("Fleet", anchor=False)
 require_all_teams(view.scope)
 if wall.is_on():
     with panel("", "marts.gpu_states"):
@@ -39,7 +40,8 @@ with panel("GPUs by rack", "marts.gpu_states", help="At the end of the time rang
     coloured = fleet_parts.grouped(shown, ledger) if show is None else shown
     fleet_parts.grid(coloured, show, fleet_now.marks(found))
 with panel("What is wrong", "marts.findings", help="Open now, the worst first."):
-    fleet_now.wrong(found)
+    ends = dict(marts.clusters().select("cluster", "as_of_at").iter_rows())
+    fleet_now.wrong(found, health.outages_seen(of_place), ends)
 with panel(
     "Over time",
     "marts.node_category_bins",

@@ -1,6 +1,7 @@
 """The fleet in a sentence, three numbers and what is wrong with it, at the end of the range."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import polars as pl
@@ -86,10 +87,12 @@ def numbers(found: list[tuple[str, str, str]]) -> None:
             tiles.tile(name, value, of)
 
 
-def wrong(findings: pl.DataFrame | None) -> None:
+def wrong(
+    findings: pl.DataFrame | None, outages: pl.DataFrame, ends: Mapping[str, datetime]
+) -> None:
     """Draw the open pages and tickets, the worst first, each with the way to it.
 
-    findings: marts.findings, None while they are evaluated
+    findings: marts.findings, None while they are evaluated; outages, ends: `status.lasting`
     """
     if findings is None:
         st.caption("Findings are being evaluated.")
@@ -109,7 +112,7 @@ def wrong(findings: pl.DataFrame | None) -> None:
             )
             facts = [
                 row["evidence"],
-                f"since {time_zone.moment(row['since_at'])}",
+                f"since {time_zone.moment(status.lasting(row, outages, ends)[0])}",
                 units.cost(row["cost"]) if row["cost"] else None,
                 row["owner"],
             ]

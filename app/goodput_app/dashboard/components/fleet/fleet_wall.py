@@ -9,7 +9,7 @@ from goodput_app.dashboard import flags, time_zone
 from goodput_app.dashboard.components import redraw
 from goodput_app.dashboard.components.fleet import fleet_now, fleet_parts
 from goodput_app.dashboard.components.overview import status
-from goodput_app.dashboard.data import findings, fleet, marts
+from goodput_app.dashboard.data import findings, fleet, health, marts
 from goodput_app.dashboard.figures.fleet import wall
 from goodput_app.dashboard.scope import View
 from goodput_app.text import headline, units
@@ -46,9 +46,7 @@ def draw(view: View) -> None:
             numbers,
             cells,
             fleet_now.marks(of_findings),
-            []
-            if now is None
-            else [_wrong(row, view.now) for row in now.head(WRONG_SHOWN).to_dicts()],
+            [] if now is None else _listed(now.head(WRONG_SHOWN), view),
             _rest(now),
         )
     )
@@ -77,13 +75,17 @@ def band(now: pl.DataFrame | None, mode: str, at: datetime) -> wall.Wrong:
     return wall.Wrong("well", "No page and no ticket is open", "", when)
 
 
-def _wrong(row: dict[str, object], at: datetime) -> wall.Wrong:
-    since = row["since_at"]
-    length_s = (at - since).total_seconds() if isinstance(since, datetime) else None
-    said = sentence(str(row["title"]), str(row["subject"] or ""))
-    return wall.Wrong(
-        str(row["severity"]), said, str(row["evidence"] or ""), units.duration(length_s)
-    )
+def _listed(now: pl.DataFrame, view: View) -> list[wall.Wrong]:
+    """Return rows of `status.open_now`, each with how long it lasts."""
+    outages = health.outages_seen(view.scope)
+    ends = dict(marts.clusters().select("cluster", "as_of_at").iter_rows())
+    found = []
+    for row in now.iter_rows(named=True):
+        began, end = status.lasting(row, outages, ends)
+        said = sentence(row["title"], row["subject"] or "")
+        length = units.duration(max(0.0, (end - began).total_seconds()))
+        found.append(wall.Wrong(row["severity"], said, row["evidence"] or "", length))
+    return found
 
 
 def _rest(now: pl.DataFrame | None) -> str:

@@ -142,20 +142,28 @@ def status(
     return Status("partial" if unchecked else "ok", said, evaluated)
 
 
-def _detail(row: Mapping[str, Any], outages: pl.DataFrame, ends: Mapping[str, datetime]) -> str:
-    """Return since when, what is known, what it costs, and who has it, as HTML.
+def lasting(
+    row: Mapping[str, Any], outages: pl.DataFrame, ends: Mapping[str, datetime]
+) -> tuple[datetime, datetime]:
+    """Return when what a finding is about began, and to when it is known: one start everywhere.
 
     A node that is being drained runs its jobs to their end: the outage begins before its loss.
+    row: of marts.findings; outages: marts.node_outages; ends: of the data of each cluster
     """
-    end = ends.get(row["cluster"], max(ends.values()))  # what it lasts and costs is known to there
-    length_s = (end - row["since_at"]).total_seconds()
+    end = ends.get(row["cluster"], max(ends.values()))
     of_it = outages.filter(
         pl.col("end_at").is_null()
         & (pl.col("cluster") == row["cluster"])
         & (pl.col("node") == (row["node"] or ""))
         & (pl.col("out_at") == row["since_at"])
     )
-    began = row["since_at"] if of_it.is_empty() else of_it["start_at"].item(0)
+    return (row["since_at"] if of_it.is_empty() else of_it["start_at"].item(0)), end
+
+
+def _detail(row: Mapping[str, Any], outages: pl.DataFrame, ends: Mapping[str, datetime]) -> str:
+    """Return since when, what is known, what it costs, and who has it, as HTML."""
+    began, end = lasting(row, outages, ends)
+    length_s = (end - row["since_at"]).total_seconds()
     lasts_s = (end - began).total_seconds()
     since = f"Since {time_zone.moment(began)} ({units.duration(max(0.0, lasts_s))})"
     if began < row["since_at"]:

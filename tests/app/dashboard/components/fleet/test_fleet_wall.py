@@ -8,6 +8,7 @@ from tests.app.opened_page import HOSTILE
 from tests.queries.conftest import Evidence
 
 from goodput_app.dashboard.components.fleet import fleet_now, fleet_wall
+from goodput_app.dashboard.components.overview import status
 from goodput_app.dashboard.figures.fleet import wall
 
 AT = datetime(2026, 11, 20, 5, 30)  # noqa: DTZ001 -- UTC, as the database has it
@@ -83,3 +84,16 @@ def test_overview_and_fleet_are_the_wall_for_who_sees_all(store, visit):
         assert "No page and no ticket is open" in drawn
         assert "2 GPUs" in drawn
         assert app.button(key="wall").label == "Leave wall view"
+
+
+def test_a_drained_node_lasts_as_long_on_the_wall_as_on_overview():
+    """From the state that drained it, not from when its last job ended, to the end of its data."""
+    place = {"cluster": "c", "node": "n1"}
+    outage = place | {"start_at": AT - timedelta(hours=3), "out_at": AT - timedelta(hours=1),
+                      "end_at": None}  # fmt: skip
+    outages = pl.DataFrame([outage], schema_overrides={"end_at": pl.Datetime})
+    finding = place | {"since_at": AT - timedelta(hours=1)}
+
+    began, end = status.lasting(finding, outages, {"c": AT, "later": AT + timedelta(hours=9)})
+
+    assert (began, end) == (AT - timedelta(hours=3), AT)
