@@ -5,6 +5,7 @@ content and browsers keep them for a year (`Cache-Control: immutable`), so each 
 once for the life of a server.
 """
 
+import asyncio
 import gzip
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -45,7 +46,7 @@ class CompressedAssets:
         key = scope["path"], coding
         if key not in self._compressed:
             answer = _Answer()
-            await self._app(scope, receive, answer.take)
+            await self._app(scope, _stays_connected, answer.take)
             if answer.start["status"] != 200:  # a path that is none is not kept
                 await send(answer.start)
                 await send({"type": "http.response.body", "body": bytes(answer.body)})
@@ -66,6 +67,12 @@ class CompressedAssets:
             return None
         accepted = headers.get("accept-encoding", "")
         return next((coding for coding in CODINGS if coding in accepted), None)
+
+
+async def _stays_connected() -> Message:
+    """Wait, as a client that reads on: a file whose client leaves is cut, and would be kept so."""
+    await asyncio.Event().wait()
+    raise AssertionError("nobody sets the event")
 
 
 @dataclass

@@ -1,5 +1,7 @@
 """Static files of the dashboard over the wire: compressed once, as the browser takes it."""
 
+import asyncio
+
 import pyarrow as pa
 import pytest
 from starlette.applications import Starlette
@@ -11,6 +13,7 @@ from tests.app.asgi import ask
 
 from goodput_app.server.compressed_assets import CompressedAssets
 
+UVICORN = {"version": "3.0", "spec_version": "2.3"}  # an answer ends where its client leaves
 SCRIPT = "export const answer = 42; // " + "a" * 10_000
 
 
@@ -61,6 +64,22 @@ def test_a_file_is_compressed_once(app, tmp_path):
     (tmp_path / "js" / "index.abc.js").unlink()
 
     assert get(app, path, **{"Accept-Encoding": "gzip"}).text == first.text
+
+
+def test_a_file_whose_first_client_left_is_whole_for_the_next(app):
+    path = "/goodput/static/js/index.abc.js"
+    headers = [(b"accept-encoding", b"gzip")]
+    scope = {"type": "http", "method": "GET", "path": path, "headers": headers, "asgi": UVICORN}
+
+    async def gone():
+        return {"type": "http.disconnect"}
+
+    async def drop(_message):
+        pass
+
+    asyncio.run(app(scope, gone, drop))
+
+    assert get(app, path, **{"Accept-Encoding": "gzip"}).text == SCRIPT
 
 
 @pytest.mark.parametrize(
