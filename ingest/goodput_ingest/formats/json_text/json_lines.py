@@ -16,7 +16,7 @@ HEAD_LINES = 50
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 # what a collector writes before each line: `kubectl logs --timestamps`, container runtimes (CRI)
 STAMP = (
-    r"(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:[Zz]|[+-]\d\d:?\d\d))"
+    r"\[?(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:[Zz]|[+-]\d\d:?\d\d))\]?"
     r"(?: (?:stdout|stderr) [FP])?[ \t]"
 )
 STAMPED = re.compile(STAMP)

@@ -3,9 +3,10 @@
 {'loss': '1.932', 'grad_norm': '0.8812', 'learning_rate': '4.5e-05', 'epoch': '0.12'}
 
 A Python dictionary printed by rank 0: floats in v4, texts in v5, and neither moment nor step in it.
-The moment comes from a collector's label or not at all. The step is the epoch's share of the total
-that the trainer prints at its start. A save is logged at its start and file by file, never when it
-is complete.
+The moment comes from a collector's label, or from the progress bar that it is printed over, which
+counts the seconds since the start of training; without both there is none. The step is the epoch's
+share of the total that the trainer prints at its start. A save is logged at its start and file by
+file, never when it is complete.
 """
 
 import ast
@@ -13,7 +14,7 @@ import math
 import re
 import warnings
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 from goodput_ingest.formats.json_text.event_lines import DURATION_MAX_S
@@ -29,6 +30,7 @@ STAMP = re.compile(r"\[[A-Z]+\|\S+?:\d+\] (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[,.]\d{
 RESUMED = re.compile(r"Continuing training from global step (\d{1,12})\s*$")
 NUMBER = re.compile(r"\b(Num Epochs|Total optimization steps) = ([\d,]{1,15})(?:\s|$)")
 SAVING = re.compile(r"Saving model checkpoint to \S*checkpoint-(\d{1,12})\s*$")
+BAR = re.compile(r"\|\s*(?P<step>\d{1,12})/(?P<steps>\d{1,12}) \[(?P<clock>\d{1,6}(?::\d\d){1,2})<")
 PART = re.compile(r"\b(?:saved|Saved) in \S*checkpoint-(\d{1,12})/")
 
 
@@ -49,6 +51,8 @@ class HfTrainer:
         "Total optimization steps =",
         "Continuing training from global step ",
         "checkpoint-",
+        "it/s",
+        "s/it",
     )
     reports_durability: ClassVar[bool] = False
 
@@ -57,16 +61,23 @@ class HfTrainer:
         self.progress = Progress()
         self.totals: dict[str, int] = {}
         self.save_from: tuple[int, datetime] | None = None
+        self.started: datetime | None = None
 
     def take(self, line: Line, moments: Moments) -> Iterable[Event] | None:
         """Return the events of a line."""
         if found := LOGGED.search(line.text):
             # a loss that is NaN is no number, but its step was completed
-            return self._logged(_numbers(found[0]), line.at, is_step="'loss'" in found[0])
+            said, bar = _numbers(found[0]), self._bar(line.bar)
+            if "train_runtime" in said:
+                return self._ended(said["train_runtime"], line.at, bar)
+            at = line.at or (bar and bar[1])
+            return self._logged(said, at, is_step="'loss'" in found[0])
+        if line.at is None and (bar := self._bar(line.text)):
+            return self._point(*bar)
         stamp = STAMP.search(line.text)
         at = line.at if stamp is None else moments.of(line, stamp[1])
         if "Running training *****" in line.text:
-            self.progress, self.totals = Progress(0, at), {}
+            self.progress, self.totals, self.started = Progress(0, at), {}, at
             return (Event("job.start", at),)
         if resumed := RESUMED.search(line.text):
             self.progress.begin(int(resumed[1]), at or self.progress.at)
@@ -82,11 +93,30 @@ class HfTrainer:
             return None
         return ()
 
+    def _bar(self, text: str) -> tuple[int, datetime] | None:
+        """Return the step and the moment of the bar of training: others have other totals."""
+        found = BAR.search(text)
+        if found is None or self.started is None:
+            return None
+        if int(found["steps"]) != self.totals.get("Total optimization steps"):
+            return None
+        seconds = 0
+        for part in found["clock"].split(":"):
+            seconds = seconds * 60 + int(part)
+        return int(found["step"]), self.started + timedelta(seconds=seconds)
+
+    def _ended(
+        self, length_s: float, at: datetime | None, bar: tuple[int, datetime] | None
+    ) -> Iterable[Event]:
+        """Return the last steps and the end, where no label dates it by its seconds of training."""
+        steps = self._point(*bar) if bar is not None and at is None else ()
+        if at is None and self.started is not None and 0 <= length_s <= DURATION_MAX_S:
+            at = self.started + timedelta(seconds=length_s)
+        return (*steps, Event("job.end", at))
+
     def _logged(
         self, said: dict[str, float], at: datetime | None, *, is_step: bool
     ) -> Iterable[Event]:
-        if "train_runtime" in said:
-            return (Event("job.end", at),)
         if "eval_runtime" in said:
             length_s = said["eval_runtime"]
             if not 0 <= length_s <= DURATION_MAX_S:

@@ -1,7 +1,9 @@
 """A line of a job's log, freed of what others put around it: colours, progress bars, prefixes.
 
 Collectors and launchers label lines: a moment (`kubectl logs --timestamps`, container runtimes), a
-task (`srun --label`), a rank (`[rank3]:` of PyTorch, `[default3]:` of torchrun), a pod, an actor.
+task (`srun --label`, `mpirun --tag-output`), a rank (`[rank3]:` of PyTorch, `[default3]:` of
+torchrun), a role (`torchx`), a pod, an actor; where a time or a rank follows, also a host (`pdsh`),
+a service (`docker compose`) and syslog's header.
 The label `[rank3]:` is the rank in the job; the others number tasks of a node or of a launcher and
 say nothing of ranks.
 """
@@ -14,11 +16,18 @@ from datetime import datetime
 from goodput_ingest.formats.json_text import json_lines
 
 TEXT_MAX_CHARS = 20_000  # a log line that says something is shorter; beyond, it is data
+BAR = re.compile(r"\d/\d+ \[[\d:]+<")  # of tqdm
 LABELS_MAX = 8  # labels around labels
 COLOUR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+DATED = r"\[?20\d\d-\d\d-\d\d[ T]\d\d:\d\d.{12}|\[(?:rank|default)\d"
 LABEL = re.compile(
-    r"\s*(?:\[rank(?P<rank>\d{1,7})\]:(?=[ \[])|\[default\d{1,5}\]:|\[pod/[^\]\s]{1,300}\]"
-    r"|\(\w{1,60} pid=\d{1,10}(?:, ip=[^)\s]{1,60})?\)|\d{1,7}: )\s?"
+    r"\s*(?:\[rank(?P<rank>\d{1,7})\]:(?=[ \[]|\d{4}-)|\[default\d{1,5}\]:|\d{1,7}: "
+    r"|\[\d{1,7},\d{1,7}\]<std(?:out|err)>:|\[pod/[^\]\s]{1,300}\]"
+    r"|\(\w{1,60} pid=\d{1,10}(?:, ip=[^)\s]{1,60})?\)|[A-Za-z][\w-]{0,60}/\d{1,5} (?=[\[A-Z]|20)"
+    rf"|[\w.-]{{1,100}}(?::|\s{{1,20}}\|) (?={DATED})"
+    r"|[A-Z][a-z]{2} [ \d]\d [\d:]{8} [\w.-]{1,64} [\w./-]{1,60}(?:\[\d{1,8}\])?: "
+    rf"(?={DATED})"
+    r")\s?"
 )
 
 
@@ -27,12 +36,14 @@ class Line:
     """A line of a process: its number in the file, its text, and the labels of its collector.
 
     at: the moment of a collector's label, naive UTC. rank: of a label `[rank3]:`.
+    bar: the progress bar that stood there when the text was printed over it.
     """
 
     number: int
     text: str
     at: datetime | None = None
     rank: int | None = None
+    bar: str = ""
 
 
 def cleaned(number: int, raw: str) -> Iterator[Line]:
@@ -41,8 +52,9 @@ def cleaned(number: int, raw: str) -> Iterator[Line]:
     if "\x1b" in raw:
         raw = COLOUR.sub("", raw)
     at, raw = json_lines.split_stamp(raw)
-    shown = [text for text in raw.split("\r") if text.strip()][-1:] if "\r" in raw else [raw]
-    for text in shown:
+    states = [text for text in raw.split("\r") if text.strip()] if "\r" in raw else [raw]
+    bar = next(filter(BAR.search, reversed(states[:-1])), "")[:TEXT_MAX_CHARS]
+    for text in states[-1:]:
         rank, rest = None, text[:TEXT_MAX_CHARS]
         for _ in range(LABELS_MAX):
             label = LABEL.match(rest)
@@ -53,4 +65,4 @@ def cleaned(number: int, raw: str) -> Iterator[Line]:
             if at is None:
                 at, rest = json_lines.split_stamp(rest)
         if rest.strip():
-            yield Line(number, rest, at, rank)
+            yield Line(number, rest, at, rank, bar)

@@ -3,8 +3,8 @@
  [2026-08-20 14:03:11.482913] iteration      120/   50000 | ... | elapsed time per iteration (ms): 4021.7 | ...
 
 The last rank prints iterations, rank 0 the rest. Releases before 2023 print no moment with an
-iteration: they follow each other from the printed start of training. "successfully saved" comes
-when a save is final, which for an asynchronous one is long after training went on: it blocked until
+iteration: they follow each other from the printed start of training, or from the last line with a
+moment, which they cannot be before. "successfully saved" comes when a save is final, which for an asynchronous one is long after training went on: it blocked until
 "scheduled an async checkpoint save", without that line for no known time.
 Some forks print the mean of all iterations behind the time of this one, `15995.5/16030.1`.
 """  # noqa: E501 -- the line as it is printed
@@ -85,6 +85,8 @@ class Megatron:
             if mean_s > DURATION_MAX_S:
                 raise FieldError("an iteration of more than 31 days")
             step, rest = int(found["step"]), found["rest"]
+            if at is None and moments.last is not None:
+                self.progress.not_before(step, mean_s, moments.last)
             # a save now continues in the background: its end blocks nothing
             self.has_trained_since_save = self.save_step is not None and step > self.save_step
             rate = RATE.search(rest)

@@ -44,6 +44,17 @@ class Progress:
         if end > start and len(self.blocks) < BLOCKS_MAX:
             self.blocks.append((start, end))
 
+    def not_before(self, step: int, mean_s: float, moment: datetime) -> None:
+        """Begin so late that steps up to `step` are not done before `moment`, printed before them.
+
+        Where no step is known yet, they begin at that moment.
+        """
+        if self.at is None:
+            self.at = moment
+        elif self.step is None or step > self.step:
+            length = timedelta(seconds=self._count(step) * mean_s)
+            self.at = max(self.at, moment - length)
+
     def point(self, step: int, at: datetime) -> list[Event]:
         """Return the steps up to `step`, which was finished at `at`.
 

@@ -201,6 +201,12 @@ LABELS = (
     "[default7]:",
     "63: ",
     "[rank63]: ",
+    "[1,0]<stdout>:",
+    "n-01.cluster.local: ",
+    "trainer-1  | ",
+    "trainer/0 ",
+    "[2026-08-20T14:03:09Z] trainer/0 ",
+    "Aug 20 14:03:09 n1 python3[123]: ",
     "[pod/train-0/main] ",
     "(Worker pid=71, ip=10.0.0.1) ",
 )
@@ -208,6 +214,10 @@ STEPS = {
     # Megatron with DeepSpeed prints each step twice
     "steps of one format alone": (TEN + DEEPSPEED, list(range(1, 11))),
     **{f"behind the label {label}": (f"{label} {TITAN}", [7]) for label in LABELS},
+    "of a rank behind the label of its host": (
+        TITAN.replace("[titan] ", "n1: [rank0]:"),
+        [7],
+    ),
     "behind another rank on its line": (
         "[Rank 55] (after 20 iterations) memory (MB) | reserved: 26588.0"
         + ITERATION.format(second=11, step=1, ms=1000.0),
