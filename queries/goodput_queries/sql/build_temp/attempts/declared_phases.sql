@@ -59,12 +59,20 @@ unended as (
     select * from marks where event = 'phase.start' and coalesce(next_mark <> 'phase.end', true)
 ),
 
--- a gang that begins a step has left the phase, also where a rank reports nothing more; without a length it may have begun before
+-- a gang that begins a step has left the phase, also where a rank reports nothing more; without a length a step began when the
+-- one before it was done, or later
 stepping as (
     select attempt_key, start_ms
     from temp.attempt_events
     semi join unended using (attempt_key)
     where event = 'step.start' or event = 'step' and start_ms < end_ms
+    union all
+    select attempt_key, lag(min(end_ms)) over (partition by attempt_key order by step) as start_ms
+    from temp.attempt_events
+    semi join unended using (attempt_key)
+    where event = 'step'
+    group by attempt_key, step
+    having not bool_or(start_ms < end_ms)
 ),
 
 -- only ranks with such a phase are looked through for the event that followed
