@@ -86,7 +86,8 @@ events as (
         max(bursts.last_ms) over job_run as until_ms,
         max(bursts.started_ms) over job_run as started_ms_of_run,
         max(bursts.ended_ms) over job_run as ended_ms_of_run,
-        max(bursts.failed_ms) over job_run as failed_ms_of_run
+        max(bursts.failed_ms) over job_run as failed_ms_of_run,
+        arg_max(bursts.failed_kind, bursts.failed_ms) over job_run as failed_kind_of_run
     from bursts
     inner join counted using (cluster, run_id, burst)
     window job_run as (partition by bursts.cluster, bursts.run_id, counted.job_run)
@@ -99,6 +100,10 @@ job_runs as (
         submit_ms,
         max(until_ms) as until_ms,
         case
+            -- the scheduler's word for the end of the job, which is an end, too
+            when max(failed_ms_of_run) >= coalesce(greatest(max(started_ms_of_run), max(ended_ms_of_run)), 0)
+                and any_value(failed_kind_of_run) in ('preempted', 'cancelled')
+                then upper(any_value(failed_kind_of_run))
             when max(ended_ms_of_run) >= coalesce(greatest(max(started_ms_of_run), max(failed_ms_of_run)), 0)
                 then 'COMPLETED'
             when max(failed_ms_of_run) >= coalesce(max(started_ms_of_run), 0) then 'FAILED'

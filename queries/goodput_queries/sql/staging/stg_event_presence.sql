@@ -4,6 +4,7 @@
 -- block: ten minutes since the epoch
 -- first_ms, last_ms: the first and the last moment of its events
 -- started_ms, ended_ms, failed_ms: the last job.start, job.end, failure; null: none
+-- failed_kind: of that failure
 -- materialised: merged, since each build reads the events of new loads alone
 -- skip_if_empty: staging.stg_unscheduled
 select
@@ -20,7 +21,8 @@ select
     max(events.end_ms) as last_ms,
     max(events.end_ms) filter (where events.event = 'job.start') as started_ms,
     max(events.end_ms) filter (where events.event = 'job.end') as ended_ms,
-    max(events.end_ms) filter (where events.event = 'failure') as failed_ms
+    max(events.end_ms) filter (where events.event = 'failure') as failed_ms,
+    arg_max(events.kind, events.end_ms) filter (where events.event = 'failure') as failed_kind
 from staging.stg_job_events as events
 inner join staging.stg_unscheduled as hosts on events.cluster = hosts.cluster and events.host = hosts.host
 where

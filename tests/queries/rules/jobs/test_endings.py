@@ -31,6 +31,35 @@ def test_an_attempt_that_was_requeued(cluster, exit_code, said, expected):
         assert cluster.gpu_s()["fault_stall"] == 90
 
 
+# what its log says at the end of 10 saved and 10 further steps; state, outcome, steps that are kept
+WITHOUT_A_SCHEDULER = {
+    "ends well": ([("job.end", None, 210)], ("COMPLETED", "ok", 20)),
+    "ends well after an error that it handled": (
+        [("failure", "exception", 210), ("job.end", None, 210)], ("COMPLETED", "ok", 20),
+    ),
+    "fails": ([("failure", "exception", 210)], ("FAILED", "failed", 10)),
+    "is cancelled by Slurm": (
+        [("failure", "cancelled", 210), ("job.end", None, 210)], ("CANCELLED", "limit", 10),
+    ),
+    "is preempted": (
+        [("failure", "preempted", 210), ("job.end", None, 210)], ("PREEMPTED", "limit", 10),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("ending", "expected"), WITHOUT_A_SCHEDULER.values(), ids=WITHOUT_A_SCHEDULER
+)
+@built_together
+def test_a_run_whose_log_alone_says_how_it_ended(cluster, ending, expected):
+    said = [{"event": event, "kind": kind, "t": t} for event, kind, t in ending]
+    work = [{"t": 0, "event": "job.start"}, *steps(1, 20, 0), durable(10, 105)]
+    cluster.events("train", [*work, *said], attempt=None, host="a", local_rank=0)
+    yield
+    (attempt,) = cluster.read("select state, outcome, kept_steps from marts.attempts").rows()
+    assert attempt == expected
+
+
 @built_together
 def test_steps_of_a_run_that_just_stops_stay_at_risk(cluster):
     """Its log has a last line and no ending: whether it saved nobody says."""

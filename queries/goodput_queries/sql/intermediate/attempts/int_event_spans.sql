@@ -4,7 +4,7 @@
 -- has_start: it reports a job.start
 -- first_step, last_step: null: it has no step
 -- begun_until_ms: its last moment but for what only follows work: saves that became durable, failures, the end of the job
--- failed_ms: the last failure that is no preemption
+-- failed_ms: the last failure that is no preemption and no end by the scheduler
 -- materialised: run_ids, since only runs with new events change
 -- skip_if_empty: temp.dirty_run_ids
 select
@@ -22,6 +22,6 @@ select
     max(step) filter (where event = 'step') as last_step,
     max(case when event = 'step' then end_ms else start_ms end)
         filter (where begins_attempt(event)) as begun_until_ms,
-    max(end_ms) filter (where event = 'failure' and kind is distinct from 'preempted') as failed_ms
+    max(end_ms) filter (where event = 'failure' and coalesce(kind not in ('preempted', 'cancelled'), true)) as failed_ms
 from temp.job_events
 group by cluster, run_id, attempt

@@ -73,7 +73,7 @@ attempts as (
         ) as is_own_requeue,
         -- SIGTERM at a time limit or a cancellation looks like preemption to the job
         coalesce(
-            said.kind = 'preempted' and attempts.is_last_of_job_run
+            said.kind in ('preempted', 'cancelled') and attempts.is_last_of_job_run
             and attempts.state in ('TIMEOUT', 'CANCELLED', 'DEADLINE', 'REQUEUED'), false
         ) as is_ended_by_scheduler,
         -- what the state or a restart says where nothing else is known
