@@ -17,7 +17,7 @@ from goodput_app.access.settings import AccessSettings
 from goodput_app.settings_errors import explained
 from goodput_billing.delivery.settings import ReportSettings
 from goodput_billing.statement.settings import StatementSettings
-from goodput_messages.checks import check_url
+from goodput_messages.checks import check_url, optional_secret
 from goodput_messages.targets import AnyTarget, refuse_equal_targets
 from goodput_queries.errors import GoodputError
 from goodput_queries.evidence.plausible import EARLIEST
@@ -83,6 +83,33 @@ class ServeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Refuse a public_url that is none."""
         if self.public_url is not None:
             check_url("serve.public_url", self.public_url)
+
+
+class ReceiveSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What `goodput serve` receives: OTLP metrics and Prometheus remote-write.
+
+    token_env, token_file: the bearer token of senders; without it nothing is received. body_mib:
+    of a request, unpacked. waiting_mib: of requests that wait to be loaded; more is refused.
+    """
+
+    token_env: str | None = None
+    token_file: str | None = None
+    body_mib: int = 16
+    waiting_mib: int = 256
+
+    def __post_init__(self) -> None:
+        """Refuse two tokens, and limits that no request fits or no machine has."""
+        if self.token_env is not None and self.token_file is not None:
+            raise GoodputError("'receive' has token_env and token_file, expected one of them.")
+        for key, most in (("body_mib", 256), ("waiting_mib", 65_536)):
+            if not 1 <= getattr(self, key) <= most:
+                raise GoodputError(
+                    f"'receive.{key}' is {getattr(self, key)!r}, expected 1 to {most}."
+                )
+
+    def token(self) -> str | None:
+        """Return the token of senders; raises GoodputError where what is named has none."""
+        return optional_secret(self.token_env, self.token_file)
 
 
 class DatabaseSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -231,6 +258,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     db: str = "goodput.duckdb"
     ingest: IngestSettings = IngestSettings()
     serve: ServeSettings = ServeSettings()
+    receive: ReceiveSettings = ReceiveSettings()
     ui: UiSettings = UiSettings()
     retention: RetentionSettings = RetentionSettings()
     lake: LakeSettings = LakeSettings()

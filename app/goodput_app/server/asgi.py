@@ -51,6 +51,7 @@ from goodput_app.server.listen import (
 )  # fmt: skip
 from goodput_app.server.local_request import may_be_local
 from goodput_app.server.metrics.exposition import Metrics
+from goodput_app.server.receive import receive_routes
 from goodput_app.server.sign_in import SignIn
 from goodput_app.server.viewers import CountViewers, Viewers
 from goodput_app.settings import settings
@@ -179,7 +180,7 @@ def create_app(
     return DashboardApp(
         MAIN_SCRIPT,
         lifespan=_lifespan(store, upkeep, note, sources, statements, notifications),
-        routes=routes(store, note, upkeep),
+        routes=[*routes(store, note, upkeep), *receive_routes(sources)],
         middleware=[
             Middleware(BasePath, settings().base_path, of_streamlit=bool(access.base_path)),
             Middleware(AllowedHosts, names),

@@ -1,0 +1,176 @@
+"""Loads requests that senders posted, as the collector loads what it polls.
+
+A sender splits a scrape over requests, while a row has all that was read of a GPU at a time and the
+first row of a time stays. So samples wait until the first request of their scrape is ten seconds
+old, and are loaded with those of all requests since.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+from typing import ClassVar, Final
+
+from goodput_ingest.gpu_metrics import Memory
+from goodput_ingest.prometheus_api.answer import Series
+from goodput_ingest.prometheus_api.batches import batches
+from goodput_ingest.prometheus_api.bulk import epoch_ms
+from goodput_ingest.prometheus_api.recorded import parsed_rows
+from goodput_ingest.prometheus_api.replicas import without_doubles
+from goodput_ingest.received.arrived import Arrived, Counts, Sent
+from goodput_ingest.received.reply import Reply
+from goodput_ingest.received.spool import Spool
+from goodput_ingest.source import Batch, Reject
+from goodput_queries.errors import IngestError
+
+SETTLE_MS: Final = 10_000
+SAMPLES_MAX: Final = 200_000  # of requests that are loaded at once
+TAKEN_MAX: Final = 200_000  # scrapes that are remembered
+SILENCE_MS: Final = 600_000
+LATE: Final = "samples came twice, or over 10 s after others of their scrape, which had been loaded"
+
+Scrape = tuple[str, int]  # target and time
+
+
+class Received:
+    """Requests of one protocol; a subclass reads them."""
+
+    name: ClassVar[str]
+    path: ClassVar[str]
+
+    interval_s = 15.0
+
+    def __init__(
+        self, spool: Spool, *, cluster: str | None = None, body_max_bytes: int = 16 << 20
+    ) -> None:
+        """Take where requests wait.
+
+        cluster: whose GPUs and hosts the series are of; None: found through their nodes.
+        body_max_bytes: of a request, unpacked.
+        """
+        self.spool = spool
+        self.cluster = cluster
+        self.body_max_bytes = body_max_bytes
+        self._memory = Memory()
+        self._counts = Counts()
+        self._read: dict[Path, Arrived] = {}
+        self._taken: dict[Scrape, None] = {}  # scrapes that were loaded, the latest last
+        self._latest_ms: int | None = None
+
+    @property
+    def origin(self) -> str:
+        """Return the path that senders post to."""
+        return self.path
+
+    @property
+    def skipped(self) -> str | None:
+        """Return what was not read since the process began."""
+        return self._counts.sentence()
+
+    def receive(self, headers: Mapping[str, str], body: bytes) -> Reply:
+        """Keep a request until it is loaded; raises RefusedError, or FullError: send it again.
+
+        headers: names in lower case
+        """
+        raise NotImplementedError
+
+    def refusal(self, headers: Mapping[str, str], status: int, sentence: str) -> Reply:
+        """Return the answer to a request that is not taken."""
+        raise NotImplementedError
+
+    def probe(self) -> list[str]:
+        """Return nothing: what arrives is seen by the server alone."""
+        return []
+
+    def poll(self, reached: Mapping[str, datetime], now: datetime) -> Iterator[Batch]:  # noqa: ARG002 -- requests that wait are what is new
+        """Yield what requests have whose scrapes are whole; raises IngestError in a long silence.
+
+        A request is removed once its batches were loaded.
+        """
+        waiting = self.spool.waiting()
+        now_ms = epoch_ms(now)
+        ripe = [path for path, at_ms in waiting if at_ms <= now_ms - SETTLE_MS]
+        arrived_ms = dict(waiting)
+        while ripe:
+            part = self._part(ripe)
+            until_ms = arrived_ms[part[-1]] + SETTLE_MS
+            near = [path for path, at_ms in waiting if at_ms <= until_ms]
+            yield from self._batches(part, [path for path in near if path not in part])
+            ripe = ripe[len(part) :]
+            waiting = waiting[len(part) :]
+        if arrived_ms:
+            self._latest_ms = max(arrived_ms.values())
+        elif self._latest_ms is not None and now_ms - self._latest_ms > SILENCE_MS:
+            minutes = (now_ms - self._latest_ms) // 60_000
+            raise IngestError(f"{self.path}: nothing has arrived for {minutes} min.")
+
+    def _part(self, ripe: Sequence[Path]) -> list[Path]:
+        """Return the first requests with some hundred thousand samples, and at least one."""
+        part: list[Path] = []
+        samples = 0
+        for path in ripe:
+            part.append(path)
+            samples += sum(len(one.times_ms) for one in self._arrived(path).series)
+            if samples >= SAMPLES_MAX:
+                break
+        return part
+
+    def _arrived(self, path: Path) -> Arrived:
+        if path not in self._read:
+            self._read[path] = self.spool.read(path)
+        return self._read[path]
+
+    def _batches(self, part: Sequence[Path], later: Sequence[Path]) -> Iterator[Batch]:
+        """Yield the samples of requests with those of their scrapes in later ones, then go on."""
+        whole = [self._arrived(path) for path in part]
+        scrapes = {
+            (one.target, at) for found in whole for one in found.series for at in one.times_ms
+        }
+        late = sum(scrape in self._taken for scrape in scrapes)
+        scrapes -= self._taken.keys()
+        taken, left = _split([one for found in whole for one in found.series], scrapes)
+        rests: dict[Path, list[Sent]] = {}
+        for path in later:
+            more, rests[path] = _split(self._arrived(path).series, scrapes)
+            taken += more
+        rejects = [Reject(None, *reject) for found in whole for reject in found.rejects]
+        if late:
+            samples = sum(len(one.times_ms) for one in left)
+            rejects.append(Reject(None, LATE, f"{samples} samples of {late} scrapes"))
+        series = without_doubles(one.series() for one in taken)
+        parsed = parsed_rows(series, source=self.name, cluster=self.cluster, memory=self._memory)
+        digest = _digest(series, [path.name for path in part], self.cluster)
+        yield from batches(parsed, rejects, self.name, self.path, digest)
+        for path, rest in rests.items():
+            self._read[path].series = rest
+        for path in part:
+            self._counts.add(self._read.pop(path))
+        self._taken.update(dict.fromkeys(scrapes))
+        for scrape in list(islice(self._taken, max(0, len(self._taken) - TAKEN_MAX))):
+            del self._taken[scrape]
+        self.spool.remove(part)
+
+
+def _split(series: Sequence[Sent], scrapes: set[Scrape]) -> tuple[list[Sent], list[Sent]]:
+    """Return the samples of these scrapes, and all others."""
+    taken: list[Sent] = []
+    left: list[Sent] = []
+    for one in series:
+        for found, is_wanted in ((taken, True), (left, False)):
+            points = [
+                point
+                for point in zip(one.times_ms, one.values, strict=True)
+                if ((one.target, point[0]) in scrapes) is is_wanted
+            ]
+            if points:
+                found.append(Sent(one.target, one.labels, *map(list, zip(*points, strict=True))))
+    return taken, left
+
+
+def _digest(series: Sequence[Series], *meaning: object) -> str:
+    found = hashlib.blake2b(repr(meaning).encode(), digest_size=16)
+    for one in series:
+        found.update(repr(sorted(one.labels.items())).encode("utf-8", "replace"))
+        found.update(one.times_ms.tobytes() + one.values.tobytes())
+    return found.hexdigest()
