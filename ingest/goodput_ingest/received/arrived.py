@@ -115,6 +115,6 @@ class Counts:
         unread = f" ({', '.join(names[:shown])}{more})" if names else ""
         return (
             f"of {self.seen:,} series in requests {self.read:,} were read, {self.rejected:,} "
-            f"rejected, {self.silent:,} say nothing of use, {self.others.total():,} are of metrics "
-            f"of no exporter that is read{unread}"
+            f"rejected, {self.silent:,} are known to say nothing, {self.others.total():,} are of "
+            f"no exporter that is read{unread}"
         )

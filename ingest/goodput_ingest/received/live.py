@@ -1,8 +1,9 @@
 """Loads requests that senders posted, as the collector loads what it polls.
 
 A sender splits a scrape over requests, while a row has all that was read of a GPU at a time and the
-first row of a time stays. So samples wait until the first request of their scrape is ten seconds
-old, and are loaded with those of all requests since.
+first row of a time stays. So samples wait until the first request of their scrape is 20 s old, and
+are loaded with those of all requests since. Prometheus sends what is left of a scrape after 5 s,
+and tries again after 5 more.
 """
 
 import hashlib
@@ -24,11 +25,11 @@ from goodput_ingest.received.spool import Spool
 from goodput_ingest.source import Batch, Reject
 from goodput_queries.errors import IngestError
 
-SETTLE_MS: Final = 10_000
+SETTLE_MS: Final = 20_000
 SAMPLES_MAX: Final = 200_000  # of requests that are loaded at once
 TAKEN_MAX: Final = 200_000  # scrapes that are remembered
 SILENCE_MS: Final = 600_000
-LATE: Final = "samples came twice, or over 10 s after others of their scrape, which had been loaded"
+LATE: Final = "samples came twice, or over 20 s after others of their scrape, which had been loaded"
 
 Scrape = tuple[str, int]  # target and time
 
@@ -66,7 +67,8 @@ class Received:
     @property
     def skipped(self) -> str | None:
         """Return what was not read since the process began."""
-        return self._counts.sentence()
+        sentence = self._counts.sentence()
+        return sentence and f"{self.path}: {sentence}"
 
     def receive(self, headers: Mapping[str, str], body: bytes) -> Reply:
         """Keep a request until it is loaded; raises RefusedError, or FullError: send it again.
@@ -90,7 +92,9 @@ class Received:
         """
         waiting = self.spool.waiting()
         now_ms = epoch_ms(now)
-        ripe = [path for path, at_ms in waiting if at_ms <= now_ms - SETTLE_MS]
+        # what an earlier process left waits again for what its senders could not send meanwhile
+        ripe_ms = now_ms - SETTLE_MS if now_ms - SETTLE_MS >= self.spool.since_ms else 0
+        ripe = [path for path, at_ms in waiting if at_ms <= ripe_ms]
         arrived_ms = dict(waiting)
         while ripe:
             part = self._part(ripe)

@@ -5,17 +5,18 @@ of its resource are labels (`host.name` is `host_name`), `service.name` is `job`
 `service.instance.id` is `instance` where it has a port; a histogram is its buckets, sum and count.
 """
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
 from typing import Any, ClassVar, Final
 
-from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
+from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 
 from goodput_ingest.prometheus_api.answer import NAME
 from goodput_ingest.received.arrived import Arrived
 from goodput_ingest.received.live import Received
+from goodput_ingest.received.messages import message_class
 from goodput_ingest.received.reply import RefusedError, Reply, gunzipped
 from goodput_queries.errors import MissingExtraError
 
@@ -68,7 +69,9 @@ class OtlpMetrics(Received):
 
     def refusal(self, headers: Mapping[str, str], status: int, sentence: str) -> Reply:
         """Return the answer to a request that is not taken: a google.rpc.Status."""
-        return _reply(status, _status()(code=CODES.get(status, 2), message=sentence), headers)
+        return _reply(
+            status, message_class("Status")(code=CODES.get(status, 2), message=sentence), headers
+        )
 
 
 def arrived(request: Any) -> Arrived:
@@ -85,23 +88,32 @@ def arrived(request: Any) -> Arrived:
 
 def _add(found: Arrived, target: str, of: Mapping[str, str], metric: Any) -> None:
     kind = metric.WhichOneof("data")
-    data = getattr(metric, kind) if kind else None
-    for point in () if data is None else data.data_points:
+    if kind is None:
+        return
+    data = getattr(metric, kind)
+    reason = None
+    if kind not in ("gauge", "sum", "histogram"):
+        reason = UNREAD.format(kind.replace("_", " "))
+    elif kind != "gauge" and data.aggregation_temporality == DELTA:
+        reason = DIFFERENCES
+    for point in data.data_points:
         labels = {**of, **_labels(point.attributes), NAME: metric.name}
         at = point.time_unix_nano // 1_000_000
-        if kind == "histogram":
-            series: Iterable[tuple[dict[str, str], float]] = _of_histogram(labels, point)
-        else:
-            series = ((labels, _value(point) if kind in ("gauge", "sum") else 0.0),)
-        for one, value in series:
-            if kind not in ("gauge", "sum", "histogram"):
-                if not found.has_no_reader(one):
-                    found.reject(UNREAD.format(str(kind).replace("_", " ")), one)
-            elif kind != "gauge" and data.aggregation_temporality == DELTA:
-                if not found.has_no_reader(one):
-                    found.reject(DIFFERENCES, one)
-            else:
-                found.add(target, one, ((at, float("nan") if point.flags & ENDED else value),))
+        for one, value in _series(labels, point, kind):
+            if reason is None:
+                found.add(target, one, ((at, math.nan if point.flags & ENDED else value),))
+            elif not found.has_no_reader(one):
+                found.reject(reason, one)
+
+
+def _series(
+    labels: dict[str, str], point: Any, kind: str
+) -> Iterable[tuple[dict[str, str], float]]:
+    """Return the series of a point with their values; of what is not read one without."""
+    if kind == "histogram":
+        return _of_histogram(labels, point)
+    value = point.WhichOneof("value") if kind in ("gauge", "sum") else None
+    return ((labels, float(getattr(point, value)) if value else math.nan),)
 
 
 def _of_histogram(labels: dict[str, str], point: Any) -> Iterator[tuple[dict[str, str], float]]:
@@ -113,11 +125,6 @@ def _of_histogram(labels: dict[str, str], point: Any) -> Iterator[tuple[dict[str
         yield {**labels, NAME: f"{name}_bucket", "le": bound}, float(below)
     yield {**labels, NAME: f"{name}_sum"}, point.sum
     yield {**labels, NAME: f"{name}_count"}, float(point.count)
-
-
-def _value(point: Any) -> float:
-    kind = point.WhichOneof("value")
-    return float(getattr(point, kind)) if kind else float("nan")
 
 
 def _labels(attributes: Iterable[Any]) -> dict[str, str]:
@@ -155,16 +162,3 @@ def _messages() -> Any:
     except ImportError as error:
         raise MissingExtraError("OTLP", "receive") from error
     return metrics_service_pb2
-
-
-@cache
-def _status() -> type[Any]:
-    """Return the class of google.rpc.Status, of which code and message are written."""
-    file = descriptor_pb2.FileDescriptorProto(name="status.proto", syntax="proto3")
-    message = file.message_type.add(name="Status")
-    optional = descriptor_pb2.FieldDescriptorProto.LABEL_OPTIONAL
-    for name, number, kind in (("code", 1, 5), ("message", 2, 9)):  # int32, string
-        message.field.add(name=name, number=number, type=kind, label=optional)
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("Status"))

@@ -5,15 +5,14 @@ falls back to 1.0 or its operator sets it.
 """
 
 from collections.abc import Mapping
-from functools import cache
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import pyarrow as pa
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
 from goodput_ingest.received.arrived import Arrived
 from goodput_ingest.received.live import Received
+from goodput_ingest.received.messages import message_class
 from goodput_ingest.received.reply import RefusedError, Reply, too_long
 
 NOTHING_WRITTEN: Final = {
@@ -22,19 +21,6 @@ NOTHING_WRITTEN: Final = {
 }
 VERSION_2: Final = "io.prometheus.write.v2.request"
 HISTOGRAMS: Final = "native histograms are not read"
-_FIELD: Final = descriptor_pb2.FieldDescriptorProto
-# the part of the messages of 1.0 that is read: field, number, type; a name is a repeated message
-MESSAGES: Final[dict[str, list[tuple[str, int, int | str]]]] = {
-    "Label": [("name", 1, _FIELD.TYPE_STRING), ("value", 2, _FIELD.TYPE_STRING)],
-    "Sample": [("value", 1, _FIELD.TYPE_DOUBLE), ("timestamp", 2, _FIELD.TYPE_INT64)],
-    "Histogram": [],
-    "TimeSeries": [
-        ("labels", 1, "Label"),
-        ("samples", 2, "Sample"),
-        ("histograms", 4, "Histogram"),
-    ],
-    "WriteRequest": [("timeseries", 1, "TimeSeries")],
-}
 
 
 class RemoteWrite(Received):
@@ -82,7 +68,7 @@ def unpacked(body: bytes, max_bytes: int) -> bytes:
 
 def arrived(data: bytes) -> Arrived:
     """Return what a WriteRequest has; raises RefusedError where the bytes are none."""
-    request = _write_request()()
+    request = message_class("WriteRequest")()
     try:
         request.ParseFromString(data)
     except DecodeError as error:
@@ -97,23 +83,3 @@ def arrived(data: bytes) -> Arrived:
         target = f"{labels.get('job', '')}\n{labels.get('instance', '')}"
         found.add(target, labels, ((one.timestamp, one.value) for one in series.samples))
     return found
-
-
-@cache
-def _write_request() -> type[Any]:
-    """Return the class of the message, made here: no package on PyPI brings it alone."""
-    file = descriptor_pb2.FileDescriptorProto(
-        name="remote_write.proto", package="prometheus", syntax="proto3"
-    )
-    for name, fields in MESSAGES.items():
-        message = file.message_type.add(name=name)
-        for field, number, kind in fields:
-            one = message.field.add(name=field, number=number, label=_FIELD.LABEL_OPTIONAL)
-            if isinstance(kind, str):
-                one.type, one.type_name = _FIELD.TYPE_MESSAGE, f".prometheus.{kind}"
-                one.label = _FIELD.LABEL_REPEATED
-            else:
-                one.type = kind
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("prometheus.WriteRequest"))

@@ -29,13 +29,17 @@ class FullError(IngestError):
 
 
 class Spool:
-    """A folder of requests; max_bytes: what waits at most."""
+    """A folder of requests.
+
+    max_bytes: what waits at most. since_ms: since when this process can take requests.
+    """
 
     def __init__(
         self, folder: Path, max_bytes: int, clock_s: Callable[[], float] = time.time
     ) -> None:
         self.folder = folder
         self.max_bytes = max_bytes
+        self.since_ms = int(clock_s() * 1000)
         self._clock_s = clock_s
         self._lock = threading.Lock()
         self._bytes: int | None = None

@@ -3,23 +3,20 @@
 import contextlib
 import gzip
 import sys
-import threading
 from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
-import uvicorn
 from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2
 from opentelemetry.sdk.metrics import Counter, Histogram, MeterProvider
 from opentelemetry.sdk.metrics.export import AggregationTemporality, PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
-from starlette.applications import Starlette
+from tests.app.receiving import receiving
 from tests.ingest.received.writers import POWER, UTIL, WRITE, gpu, packed, written
 
 from goodput_app.cli import serve
-from goodput_app.server import receive
 from goodput_app.settings import settings
 from goodput_ingest.received.otlp import OtlpMetrics
 from goodput_queries.errors import GoodputError
@@ -51,15 +48,8 @@ def sources(site):
 @pytest.fixture
 def url(sources):
     """Give the address of a server with the routes of senders alone."""
-    app = Starlette(routes=receive.receive_routes(list(sources.values())))
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
-    sockets = [uvicorn.Config(app, port=0).bind_socket()]
-    thread = threading.Thread(target=server.run, kwargs={"sockets": sockets})
-    thread.start()
-    host, port = sockets[0].getsockname()[:2]
-    yield f"http://{host}:{port}"
-    server.should_exit = True
-    thread.join()
+    with receiving(sources.values()) as found:
+        yield found
 
 
 @contextlib.contextmanager
@@ -200,7 +190,8 @@ def test_nothing_is_received_without_a_token(site, monkeypatch):
         serve.received(str(site / "goodput.duckdb"))
 
 
-def test_requests_need_a_place_to_wait(site):
+@pytest.mark.usefixtures("site")
+def test_requests_need_a_place_to_wait():
     with pytest.raises(GoodputError, match="needs a database in a file"):
         serve.received(":memory:")
 

@@ -3,6 +3,7 @@
 import pytest
 from tests.ingest.received.writers import (
     NOON,
+    NOON_MS,
     POWER,
     UNKNOWN,
     UTIL,
@@ -37,7 +38,7 @@ def receiver(spool_of):
 
 def test_samples_are_loaded_as_those_of_a_scrape_are(store, receiver):
     receiver.write((gpu(UTIL), [(0, 50.0)]), (gpu(POWER), [(0, 400.5)]))
-    receiver.poll(store, 10)
+    receiver.poll(store, 20)
 
     assert store.read(SAMPLES).rows() == [(0, 0.5, 400.5)]
     assert store.read("select cluster, node, gpu_index from raw.gpus").rows() == [
@@ -48,26 +49,26 @@ def test_samples_are_loaded_as_those_of_a_scrape_are(store, receiver):
 
 def test_a_scrape_in_two_requests_is_one_reading(store, receiver):
     receiver.write((gpu(UTIL), [(0, 50.0), (15, 60.0)]), at=15)
-    receiver.write((gpu(POWER), [(0, 400.0), (15, 410.0), (30, 420.0)]), at=24)
-    receiver.poll(store, 24)
+    receiver.write((gpu(POWER), [(0, 400.0), (15, 410.0), (30, 420.0)]), at=34)
+    receiver.poll(store, 34)
     assert store.read(SAMPLES).is_empty()
 
-    receiver.poll(store, 25)
+    receiver.poll(store, 35)
     assert store.read(SAMPLES).rows() == [(0, 0.5, 400.0), (15, 0.6, 410.0)]
 
-    receiver.write((gpu(UTIL), [(30, 70.0)]), at=30)
-    receiver.poll(store, 34)
+    receiver.write((gpu(UTIL), [(30, 70.0)]), at=40)
+    receiver.poll(store, 54)
     assert store.read(SAMPLES).rows()[2] == (30, 0.7, 420.0)
     assert receiver.source.spool.waiting()
-    receiver.poll(store, 40)
+    receiver.poll(store, 60)
     assert not receiver.source.spool.waiting()
 
 
 def test_samples_that_come_too_late_for_their_scrape_are_rejected(store, receiver):
     receiver.write((gpu(UTIL), [(0, 50.0)]))
-    receiver.poll(store, 10)
-    receiver.write((gpu(POWER), [(0, 400.0), (15, 410.0)]), at=15)
-    receiver.poll(store, 25)
+    receiver.poll(store, 20)
+    receiver.write((gpu(POWER), [(0, 400.0), (15, 410.0)]), at=25)
+    receiver.poll(store, 45)
 
     assert store.read(SAMPLES).rows() == [(0, 0.5, None), (15, None, 410.0)]
     rejects = "select source, origin, reason, content from raw.rejects"
@@ -76,7 +77,7 @@ def test_samples_that_come_too_late_for_their_scrape_are_rejected(store, receive
 
 def test_what_waits_outlives_the_process_and_is_loaded_once(store, receiver, spool_of):
     receiver.write((gpu(UTIL), [(0, 50.0)]))
-    polled = receiver.source.poll({}, NOON.replace(second=10))
+    polled = receiver.source.poll({}, NOON.replace(second=20))
     store.load(next(polled))  # then the process is killed: its request was not removed
     polled.close()
 
@@ -87,15 +88,27 @@ def test_what_waits_outlives_the_process_and_is_loaded_once(store, receiver, spo
     assert not again.source.spool.waiting()
 
 
+def test_after_a_restart_the_rest_of_a_scrape_is_awaited(store, receiver, spool_of):
+    receiver.write((gpu(UTIL), [(0, 50.0)]))
+    spool = spool_of(lambda: NOON_MS / 1000 + 300)  # nobody served for five minutes
+    again = Receiver(lambda _: spool, cluster="lab")
+    again.poll(store, 319)
+    assert store.read(SAMPLES).is_empty()
+
+    again.write((gpu(POWER), [(0, 400.0)]))
+    again.poll(store, 320)
+    assert store.read(SAMPLES).rows() == [(0, 0.5, 400.0)]
+
+
 def test_a_request_that_could_not_be_loaded_is_loaded_by_the_next_poll(store, receiver):
     receiver.write((gpu(UTIL), [(0, 50.0)]))
-    receiver.write((gpu(POWER), [(0, 400.0), (15, 410.0)]), at=9)
-    polled = receiver.source.poll({}, NOON.replace(second=10))
+    receiver.write((gpu(POWER), [(0, 400.0), (15, 410.0)]), at=19)
+    polled = receiver.source.poll({}, NOON.replace(second=20))
     next(polled)
     polled.close()  # the database failed
 
-    receiver.poll(store, 10)
-    receiver.poll(store, 19)
+    receiver.poll(store, 20)
+    receiver.poll(store, 39)
     assert store.read(SAMPLES).rows() == [(0, 0.5, 400.0), (15, None, 410.0)]
 
 
@@ -115,10 +128,10 @@ def test_each_series_is_read_rejected_or_says_nothing(store, receiver):
     assert parts == (2, 2, 2, 1)
     assert found.seen == sum(parts)
 
-    receiver.poll(store, 10)
+    receiver.poll(store, 20)
     assert receiver.source.skipped == (
-        "of 7 series in requests 2 were read, 2 rejected, 2 say nothing of use, 1 are of metrics "
-        "of no exporter that is read (apiserver_\ufffd[31m)"
+        "/api/v1/write: of 7 series in requests 2 were read, 2 rejected, 2 are known to say "
+        "nothing, 1 are of no exporter that is read (apiserver_\ufffd[31m)"
     )
     reasons = store.read("select reason from raw.rejects order by 1")["reason"].to_list()
     assert reasons == ["a sample has no valid time", "it has more than 100 labels"]
@@ -133,15 +146,15 @@ def test_more_than_may_wait_is_to_be_sent_again(store, spool_of):
     with pytest.raises(FullError, match="send it again"):
         receiver.write((gpu(UTIL), [(2, 50.0)]), at=2)
 
-    receiver.poll(store, 11)
-    receiver.write((gpu(UTIL), [(2, 50.0)]), at=12)
-    assert len(receiver.source.spool.waiting()) == 1
+    receiver.poll(store, 20)
+    receiver.write((gpu(UTIL), [(2, 50.0)]), at=21)
+    assert len(receiver.source.spool.waiting()) == 2
 
 
 def test_a_long_silence_is_a_failure_once_something_had_arrived(store, receiver):
     receiver.poll(store, 3_600)
     receiver.write((gpu(UTIL), [(0, 50.0)]))
-    receiver.poll(store, 10)
+    receiver.poll(store, 20)
     receiver.poll(store, 600)
     with pytest.raises(IngestError, match="nothing has arrived for 10 min"):
         receiver.poll(store, 601)
@@ -151,7 +164,7 @@ def test_a_damaged_file_is_a_reject(store, receiver):
     receiver.write((gpu(UTIL), [(0, 50.0)]))
     (path, _), *_ = receiver.source.spool.waiting()
     path.write_bytes(path.read_bytes()[:20])
-    receiver.poll(store, 10)
+    receiver.poll(store, 20)
 
     reasons = store.read("select reason from raw.rejects")["reason"].to_list()
     assert reasons == ["the file of a request is damaged"]

@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 
 from goodput_ingest.prometheus_api.answer import NAME
-from goodput_ingest.received.remote_write import RemoteWrite, _write_request
+from goodput_ingest.received.messages import message_class
+from goodput_ingest.received.remote_write import RemoteWrite
 
 NOON = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- naive UTC
 NOON_MS = round(NOON.replace(tzinfo=UTC).timestamp() * 1000)
@@ -28,7 +29,7 @@ def gpu(name, number=0, **more):
 
 def written(*series):
     """Return a WriteRequest of (labels, [(second after noon, value)])."""
-    request = _write_request()()
+    request = message_class("WriteRequest")()
     for labels, points in series:
         one = request.timeseries.add()
         for name, value in labels.items():
