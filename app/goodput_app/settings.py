@@ -88,24 +88,16 @@ class ServeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ReceiveSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What `goodput serve` receives: OTLP metrics and Prometheus remote-write.
 
-    token_env, token_file: the bearer token of senders; without it nothing is received. body_mib:
-    of a request, unpacked. waiting_mib: of requests that wait to be loaded; more is refused.
+    token_env, token_file: the bearer token of senders; without it nothing is received.
     """
 
     token_env: str | None = None
     token_file: str | None = None
-    body_mib: int = 16
-    waiting_mib: int = 256
 
     def __post_init__(self) -> None:
-        """Refuse two tokens, and limits that no request fits or no machine has."""
+        """Refuse two tokens."""
         if self.token_env is not None and self.token_file is not None:
             raise GoodputError("'receive' has token_env and token_file, expected one of them.")
-        for key, most in (("body_mib", 256), ("waiting_mib", 65_536)):
-            if not 1 <= getattr(self, key) <= most:
-                raise GoodputError(
-                    f"'receive.{key}' is {getattr(self, key)!r}, expected 1 to {most}."
-                )
 
     def token(self) -> str | None:
         """Return the token of senders; raises GoodputError where what is named has none."""
@@ -258,7 +250,6 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     db: str = "goodput.duckdb"
     ingest: IngestSettings = IngestSettings()
     serve: ServeSettings = ServeSettings()
-    receive: ReceiveSettings = ReceiveSettings()
     ui: UiSettings = UiSettings()
     retention: RetentionSettings = RetentionSettings()
     lake: LakeSettings = LakeSettings()
@@ -275,6 +266,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     notify: tuple[AnyTarget, ...] = ()
     access: AccessSettings = AccessSettings()
     plugins: PluginSettings = PluginSettings()
+    receive: ReceiveSettings = ReceiveSettings()
 
     def __post_init__(self) -> None:
         """Refuse objectives, and targets of notifications, of the same name."""

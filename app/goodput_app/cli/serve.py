@@ -161,20 +161,13 @@ def received(db: str) -> list[Collector]:
 
     Raises GoodputError where the token is not there, or requests have no place to wait.
     """
-    given = settings().receive
-    if given.token() is None:
+    if settings().receive.token() is None:
         return []
     if db == IN_MEMORY:
         raise GoodputError("[receive] needs a database in a file: requests wait beside it.")
+    folder, cluster = Path(f"{db}.received"), settings().ingest.cluster
     return [
-        Collector(
-            kind(
-                Spool(Path(f"{db}.received") / kind.name, given.waiting_mib << 20),
-                cluster=settings().ingest.cluster,
-                body_max_bytes=given.body_mib << 20,
-            ),
-            kind.name,
-        )
+        Collector(kind(Spool(folder / kind.name), cluster=cluster), kind.name)
         for kind in (RemoteWrite, OtlpMetrics)
     ]
 

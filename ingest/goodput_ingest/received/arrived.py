@@ -4,7 +4,8 @@ Each series is counted once: seen = read + rejected + known to say nothing + of 
 """
 
 import json
-from collections import Counter
+import math
+import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -18,8 +19,8 @@ from goodput_ingest.gpu_metrics.plan import RUNTIME
 from goodput_ingest.prometheus_api.answer import LABELS_MAX, NAME, Series
 from goodput_ingest.prometheus_api.recorded import READ
 
-SILENT: Final = (*RUNTIME, "node_", "scrape_")  # what targets and Prometheus say of scraping
-UP: Final = "up"
+# what targets say of themselves, and Prometheus of scraping
+SILENT: Final = re.compile("|".join((*RUNTIME, "node_", "scrape_", "up$")))
 NAMES_MAX: Final = 1_000  # a hostile sender may make up names; more are counted without theirs
 NAME_MAX_CHARS: Final = 200
 TOO_MANY_LABELS: Final = f"it has more than {LABELS_MAX} labels"
@@ -27,17 +28,16 @@ NO_TIME: Final = "a sample has no valid time"
 
 
 class Sent(msgspec.Struct, array_like=True):
-    """Samples of one series in a request. target: whose samples of one time belong together."""
+    """Points (epoch ms, value) of one series. target: whose points of one time are one scrape."""
 
     target: str
     labels: dict[str, str]
-    times_ms: list[int]
-    values: list[float]
+    points: list[tuple[int, float]]
 
     def series(self) -> Series:
         """Return it as the answer to a query has it: times growing, no time twice."""
-        times_ms, first = np.unique(np.array(self.times_ms, np.int64), return_index=True)
-        return Series(self.labels, times_ms, np.array(self.values, np.float64)[first])
+        times_ms, values = zip(*sorted(dict(self.points).items()), strict=True)
+        return Series(self.labels, np.array(times_ms, np.int64), np.array(values, np.float64))
 
 
 class Arrived(msgspec.Struct, array_like=True):
@@ -53,19 +53,16 @@ class Arrived(msgspec.Struct, array_like=True):
         """Add a series with its points (epoch ms, value); NaN says that the series has ended."""
         if self.has_no_reader(labels):
             return
-        good = [(at, value) for at, value in points if value == value]  # noqa: PLR0124 -- NaN
-        known = [(at, value) for at, value in good if 0 <= at < EPOCH_S_MAX * 1000]
+        known = [(at, value) for at, value in points if not math.isnan(value)]
         if len(labels) > LABELS_MAX:
             self.reject(TOO_MANY_LABELS, labels)
-        elif len(known) < len(good):  # all of it: one series is not both read and rejected
-            self.reject(NO_TIME, labels)
-        elif not known:
-            self.seen += 1
-            self.silent += 1
+        elif not all(0 <= at < EPOCH_S_MAX * 1000 for at, _ in known):
+            self.reject(NO_TIME, labels)  # all of it: one series is not both read and rejected
         else:
             self.seen += 1
+            self.silent += not known
             cut = {name: text[:TEXT_MAX_CHARS] for name, text in labels.items()}
-            self.series.append(Sent(target, cut, *map(list, zip(*known, strict=True))))
+            self.series += [Sent(target, cut, known)] if known else []
 
     def has_no_reader(self, labels: Mapping[str, str]) -> bool:
         """Count a series whose metric is of no exporter that is read; False for others."""
@@ -73,13 +70,10 @@ class Arrived(msgspec.Struct, array_like=True):
         if any(is_read(name) for is_read in READ):
             return False
         self.seen += 1
-        if name == UP or name.startswith(SILENT):
+        if SILENT.match(name):
             self.silent += 1
-            return True
-        known = name[:NAME_MAX_CHARS]
-        if known not in self.others and len(self.others) >= NAMES_MAX:
-            known = ""
-        self.others[known] = self.others.get(known, 0) + 1
+        else:
+            count(self.others, name[:NAME_MAX_CHARS], 1)
         return True
 
     def reject(self, reason: str, labels: Mapping[str, str]) -> None:
@@ -93,18 +87,16 @@ class Counts:
     """What all requests of a process had together."""
 
     def __init__(self) -> None:
-        self.others: Counter[str] = Counter()
-        self.seen = self.read = self.rejected = self.silent = 0
+        self.others: dict[str, int] = {}
+        self.seen = self.rejected = self.silent = 0
 
     def add(self, arrived: Arrived) -> None:
         """Count a request that was loaded."""
         self.seen += arrived.seen
-        self.read += len(arrived.series)
         self.rejected += len(arrived.rejects)
         self.silent += arrived.silent
         for name, series in arrived.others.items():
-            known = name if name in self.others or len(self.others) < NAMES_MAX else ""
-            self.others[known] += series
+            count(self.others, name, series)
 
     def sentence(self, shown: int = 3) -> str | None:
         """Return what is not read, by name; None where everything is or says nothing."""
@@ -112,9 +104,17 @@ class Counts:
             return None
         names = [json_lines.printable(name, NAME_MAX_CHARS) for name in sorted(self.others) if name]
         more = f" and {len(self.others) - shown} more" if len(self.others) > shown else ""
-        unread = f" ({', '.join(names[:shown])}{more})" if names else ""
+        of = f" ({', '.join(names[:shown])}{more})" if names else ""
+        unread = sum(self.others.values())
+        read = self.seen - self.rejected - self.silent - unread
         return (
-            f"of {self.seen:,} series in requests {self.read:,} were read, {self.rejected:,} "
-            f"rejected, {self.silent:,} are known to say nothing, {self.others.total():,} are of "
-            f"no exporter that is read{unread}"
+            f"of {self.seen:,} series in requests {read:,} were read, {self.rejected:,} rejected, "
+            f"{self.silent:,} are known to say nothing, {unread:,} are of no exporter that is read"
+            f"{of}"
         )
+
+
+def count(others: dict[str, int], name: str, series: int) -> None:
+    """Count series of a metric, without its name where there are many already."""
+    known = name if name in others or len(others) < NAMES_MAX else ""
+    others[known] = others.get(known, 0) + series

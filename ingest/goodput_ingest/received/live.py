@@ -41,18 +41,12 @@ class Received:
     path: ClassVar[str]
 
     interval_s = 15.0
+    body_max_bytes = 16 << 20  # of a request, unpacked
 
-    def __init__(
-        self, spool: Spool, *, cluster: str | None = None, body_max_bytes: int = 16 << 20
-    ) -> None:
-        """Take where requests wait.
-
-        cluster: whose GPUs and hosts the series are of; None: found through their nodes.
-        body_max_bytes: of a request, unpacked.
-        """
+    def __init__(self, spool: Spool, *, cluster: str | None = None) -> None:
+        """Take where requests wait, and whose GPUs and hosts they are of; None: their nodes say."""
         self.spool = spool
         self.cluster = cluster
-        self.body_max_bytes = body_max_bytes
         self._memory = Memory()
         self._counts = Counts()
         self._read: dict[Path, Arrived] = {}
@@ -98,11 +92,10 @@ class Received:
         arrived_ms = dict(waiting)
         while ripe:
             part = self._part(ripe)
-            until_ms = arrived_ms[part[-1]] + SETTLE_MS
-            near = [path for path, at_ms in waiting if at_ms <= until_ms]
-            yield from self._batches(part, [path for path in near if path not in part])
-            ripe = ripe[len(part) :]
             waiting = waiting[len(part) :]
+            until_ms = arrived_ms[part[-1]] + SETTLE_MS
+            yield from self._batches(part, [p for p, at_ms in waiting if at_ms <= until_ms])
+            ripe = ripe[len(part) :]
         if arrived_ms:
             self._latest_ms = max(arrived_ms.values())
         elif self._latest_ms is not None and now_ms - self._latest_ms > SILENCE_MS:
@@ -115,7 +108,7 @@ class Received:
         samples = 0
         for path in ripe:
             part.append(path)
-            samples += sum(len(one.times_ms) for one in self._arrived(path).series)
+            samples += sum(len(one.points) for one in self._arrived(path).series)
             if samples >= SAMPLES_MAX:
                 break
         return part
@@ -129,7 +122,7 @@ class Received:
         """Yield the samples of requests with those of their scrapes in later ones, then go on."""
         whole = [self._arrived(path) for path in part]
         scrapes = {
-            (one.target, at) for found in whole for one in found.series for at in one.times_ms
+            (one.target, at) for found in whole for one in found.series for at, _ in one.points
         }
         late = sum(scrape in self._taken for scrape in scrapes)
         scrapes -= self._taken.keys()
@@ -140,7 +133,7 @@ class Received:
             taken += more
         rejects = [Reject(None, *reject) for found in whole for reject in found.rejects]
         if late:
-            samples = sum(len(one.times_ms) for one in left)
+            samples = sum(len(one.points) for one in left)
             rejects.append(Reject(None, LATE, f"{samples} samples of {late} scrapes"))
         series = without_doubles(one.series() for one in taken)
         parsed = parsed_rows(series, source=self.name, cluster=self.cluster, memory=self._memory)
@@ -157,19 +150,14 @@ class Received:
 
 
 def _split(series: Sequence[Sent], scrapes: set[Scrape]) -> tuple[list[Sent], list[Sent]]:
-    """Return the samples of these scrapes, and all others."""
-    taken: list[Sent] = []
-    left: list[Sent] = []
+    """Return the points of these scrapes, and all others."""
+    found: tuple[list[Sent], list[Sent]] = ([], [])
     for one in series:
-        for found, is_wanted in ((taken, True), (left, False)):
-            points = [
-                point
-                for point in zip(one.times_ms, one.values, strict=True)
-                if ((one.target, point[0]) in scrapes) is is_wanted
-            ]
+        for some, is_wanted in zip(found, (True, False), strict=True):
+            points = [p for p in one.points if ((one.target, p[0]) in scrapes) is is_wanted]
             if points:
-                found.append(Sent(one.target, one.labels, *map(list, zip(*points, strict=True))))
-    return taken, left
+                some.append(Sent(one.target, one.labels, points))
+    return found
 
 
 def _digest(series: Sequence[Series], *meaning: object) -> str:

@@ -5,13 +5,12 @@ database and nothing is lost when the process ends in between.
 """
 
 import contextlib
-import os
-import secrets
 import threading
 import time
 import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Final
 
 import msgspec
@@ -20,6 +19,7 @@ from goodput_ingest.received.arrived import Arrived
 from goodput_queries.errors import IngestError
 
 SUFFIX: Final = ".request"
+PART: Final = ".part"
 BLOCK_BYTES: Final = 4_096  # what the smallest file takes
 _DECODER: Final = msgspec.msgpack.Decoder(Arrived)
 
@@ -29,16 +29,12 @@ class FullError(IngestError):
 
 
 class Spool:
-    """A folder of requests.
+    """A folder of requests. since_ms: since when this process can take some."""
 
-    max_bytes: what waits at most. since_ms: since when this process can take requests.
-    """
+    max_bytes = 256 << 20  # what waits at most
 
-    def __init__(
-        self, folder: Path, max_bytes: int, clock_s: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, folder: Path, clock_s: Callable[[], float] = time.time) -> None:
         self.folder = folder
-        self.max_bytes = max_bytes
         self.since_ms = int(clock_s() * 1000)
         self._clock_s = clock_s
         self._lock = threading.Lock()
@@ -48,18 +44,18 @@ class Spool:
         """Write a request; raises FullError where too much waits, IngestError where it fails."""
         data = zlib.compress(msgspec.msgpack.encode(arrived), level=1)
         self._reserve(_room(len(data)))
-        name = f"{int(self._clock_s() * 1000):013d}-{secrets.token_hex(6)}"
-        part = self.folder / f"{name}.part"
         try:
-            with os.fdopen(
-                os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
-            ) as file:
+            # readable by its user alone, and gone at the end of the block unless it is whole
+            with NamedTemporaryFile(dir=self.folder, suffix=PART) as file:
                 file.write(data)
-            part.rename(part.with_suffix(SUFFIX))
+                file.flush()
+                name = f"{int(self._clock_s() * 1000):013d}-{Path(file.name).stem}{SUFFIX}"
+                (self.folder / name).hardlink_to(file.name)
         except OSError as error:
-            part.unlink(missing_ok=True)
             self._reserve(-_room(len(data)))
-            raise IngestError(f"{part}: it cannot be written ({error.strerror}).") from error
+            raise IngestError(
+                f"{self.folder}: no request can be kept ({error.strerror})."
+            ) from error
 
     def waiting(self) -> list[tuple[Path, int]]:
         """Return the requests with the time of their arrival, epoch ms, oldest first."""
@@ -92,7 +88,7 @@ class Spool:
         with self._lock:
             if self._bytes is None:
                 self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-                for part in self.folder.glob("*.part"):  # of a process that was killed
+                for part in self.folder.glob(f"*{PART}"):  # of a process that was killed
                     part.unlink()
                 found = self.folder.glob(f"*{SUFFIX}")
                 self._bytes = sum(_room(path.stat().st_size) for path in found)

@@ -30,7 +30,7 @@ GPU = {"hw.id": "GPU-6f0c1c2e-3b7a-4d51-9a0e-0d1c2b3a4f50", "hw.type": "gpu", "h
 def site(tmp_path, monkeypatch):
     """Give a folder with settings that receive."""
     (tmp_path / "goodput.toml").write_text(
-        '[receive]\ntoken_env = "SENDERS"\nbody_mib = 1\n[ingest]\ncluster = "lab"\n'
+        '[receive]\ntoken_env = "SENDERS"\n[ingest]\ncluster = "lab"\n'
     )
     monkeypatch.setenv("SENDERS", TOKEN)
     monkeypatch.setenv("GOODPUT_CONFIG", str(tmp_path / "goodput.toml"))
@@ -135,7 +135,7 @@ def test_json_is_answered_in_json(sources, url):
     [
         ({}, b"", 401),
         ({"authorization": "Bearer wrong"}, b"", 401),
-        (AUTHORIZED | WRITE, bytes((1 << 20) + 1), 413),
+        (AUTHORIZED | WRITE, bytes((16 << 20) + 1), 413),
         (AUTHORIZED, b"", 415),
         (AUTHORIZED | {"content-type": "application/x-protobuf"}, b"\xff", 400),
     ],
@@ -159,8 +159,8 @@ def test_a_refusal_of_otlp_is_a_status_of_grpc(url):
 def test_gzip_that_unpacks_to_too_much_is_refused(sources):
     source = sources["/v1/metrics"].source
     headers = {"content-type": "application/x-protobuf", "content-encoding": "gzip"}
-    with pytest.raises(GoodputError, match="at most 1048576 bytes"):
-        source.receive(headers, gzip.compress(bytes(1 << 22)))
+    with pytest.raises(GoodputError, match="at most 16777216 bytes"):
+        source.receive(headers, gzip.compress(bytes(1 << 25)))
     with pytest.raises(GoodputError, match="its gzip has no end"):
         source.receive(headers, gzip.compress(b"abc" * 99)[:-9])
 

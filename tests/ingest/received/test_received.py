@@ -25,9 +25,7 @@ SOURCE = ("remote-write", "/api/v1/write")
 @pytest.fixture
 def spool_of(tmp_path):
     """Give what makes a spool with a clock."""
-    return lambda clock_s=lambda: 0.0, max_bytes=1 << 20: Spool(
-        tmp_path / "received", max_bytes, clock_s
-    )
+    return lambda clock_s=lambda: 0.0: Spool(tmp_path / "received", clock_s)
 
 
 @pytest.fixture
@@ -140,7 +138,8 @@ def test_each_series_is_read_rejected_or_says_nothing(store, receiver):
 
 
 def test_more_than_may_wait_is_to_be_sent_again(store, spool_of):
-    receiver = Receiver(lambda clock_s: spool_of(clock_s, 2 * 4_096))
+    receiver = Receiver(spool_of)
+    receiver.source.spool.max_bytes = 2 * 4_096
     for at in (0, 1):
         receiver.write((gpu(UTIL), [(at, 50.0)]), at=at)
     with pytest.raises(FullError, match="send it again"):
@@ -203,7 +202,8 @@ def test_many_requests_are_loaded_in_parts(store, receiver, monkeypatch):
     ],
 )
 def test_what_is_no_request_is_refused(spool_of, headers, body, status):
-    source = Receiver(spool_of, body_max_bytes=1 << 20).source
+    source = Receiver(spool_of).source
+    source.body_max_bytes = 1 << 20
     with pytest.raises(IngestError) as refused:
         source.receive(headers, body)
     assert refused.value.status == status

@@ -29,7 +29,7 @@ def source(tmp_path, monkeypatch):
     monkeypatch.setenv("SENDERS", "s3cret")
     monkeypatch.setenv("GOODPUT_CONFIG", str(tmp_path / "goodput.toml"))
     settings.cache_clear()
-    yield RemoteWrite(Spool(tmp_path / "received", 1 << 26), cluster="lab")
+    yield RemoteWrite(Spool(tmp_path / "received"), cluster="lab")
     settings.cache_clear()
 
 
@@ -40,7 +40,7 @@ def arrived(source):
         (one.labels[NAME], at / 1000, value)
         for request in found
         for one in request.series
-        for at, value in zip(one.times_ms, one.values, strict=True)
+        for at, value in one.points
     )
 
 
