@@ -60,6 +60,7 @@ from goodput_billing.delivery.schedule import delivering
 from goodput_ingest.live import status as live_status
 from goodput_ingest.live.scheduler import Collection
 from goodput_ingest.live.store_lease import Held, collector_lock
+from goodput_ingest.received.live import Received
 from goodput_queries import audit as audit_log
 from goodput_queries import remote, saved_queries
 from goodput_queries.database import LocalStore, open_store
@@ -346,7 +347,7 @@ def _collecting(store: LocalStore, sources: Sequence[Collector]) -> Iterator[Col
                 stack.enter_context(collector_lock(store.path))
         except StoreError as error:
             log.warning("%s This server asks no live source.", error)
-            sources = ()
+            sources = [one for one in sources if isinstance(one.source, Received)]
         collection = Collection(sources, Held(store), earliest=settings().ingest.earliest_at)
         collection.start()
         try:

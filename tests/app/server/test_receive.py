@@ -17,8 +17,12 @@ from tests.app.receiving import receiving
 from tests.ingest.received.writers import POWER, UTIL, WRITE, gpu, packed, written
 
 from goodput_app.cli import serve
+from goodput_app.server import asgi
 from goodput_app.settings import settings
+from goodput_ingest.live.config import Collector
+from goodput_ingest.live.store_lease import collector_lock
 from goodput_ingest.received.otlp import OtlpMetrics
+from goodput_ingest.sources.dcgm.live import DcgmLive
 from goodput_queries.errors import GoodputError
 
 TOKEN = "s3cret-of-senders"  # noqa: S105 -- made up
@@ -204,3 +208,16 @@ def test_without_its_packages_otlp_says_what_to_install(sources, monkeypatch):
         sources["/v1/metrics"].source.receive({"content-type": "application/json"}, b"{}")
     assert refused.value.status == 501
     assert isinstance(sources["/v1/metrics"].source, OtlpMetrics)
+
+
+def test_what_is_received_is_loaded_though_another_process_collects(new_store, sources, caplog):
+    asked = Collector(DcgmLive(urls=["http://127.0.0.1:9"]), "dcgm")
+    with (
+        contextlib.closing(new_store()) as store,
+        collector_lock(store.path),
+        asgi._collecting(store, [asked, *sources.values()]) as collection,
+    ):
+        names = [thread.name for thread in collection._threads]
+
+    assert names == ["collect remote-write (/api/v1/write)", "collect otlp (/v1/metrics)"]
+    assert "asks no live source" in caplog.text
