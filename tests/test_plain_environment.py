@@ -78,7 +78,7 @@ def test_everything_else_is_imported_without_the_extras():
     ]
     program = f"import importlib\nfor name in {names}: importlib.import_module(name)"
 
-    extras = packages_of("ray") | packages_of("mcp")
+    extras = packages_of("ray") | packages_of("mcp") | packages_of("receive")
     done = python(program, *modules_of(extras - packages_of(None)))
 
     assert len(names) > 500

@@ -17,7 +17,7 @@ from goodput_app.access.settings import AccessSettings
 from goodput_app.settings_errors import explained
 from goodput_billing.delivery.settings import ReportSettings
 from goodput_billing.statement.settings import StatementSettings
-from goodput_messages.checks import check_url
+from goodput_messages.checks import check_url, optional_secret
 from goodput_messages.targets import AnyTarget, refuse_equal_targets
 from goodput_queries.errors import GoodputError
 from goodput_queries.evidence.plausible import EARLIEST
@@ -83,6 +83,25 @@ class ServeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Refuse a public_url that is none."""
         if self.public_url is not None:
             check_url("serve.public_url", self.public_url)
+
+
+class ReceiveSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What `goodput serve` receives: OTLP metrics and Prometheus remote-write.
+
+    token_env, token_file: the bearer token of senders; without it nothing is received.
+    """
+
+    token_env: str | None = None
+    token_file: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse two tokens."""
+        if self.token_env is not None and self.token_file is not None:
+            raise GoodputError("'receive' has token_env and token_file, expected one of them.")
+
+    def token(self) -> str | None:
+        """Return the token of senders; raises GoodputError where what is named has none."""
+        return optional_secret(self.token_env, self.token_file)
 
 
 class DatabaseSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -247,6 +266,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     notify: tuple[AnyTarget, ...] = ()
     access: AccessSettings = AccessSettings()
     plugins: PluginSettings = PluginSettings()
+    receive: ReceiveSettings = ReceiveSettings()
 
     def __post_init__(self) -> None:
         """Refuse objectives, and targets of notifications, of the same name."""

@@ -27,8 +27,12 @@ from goodput_billing.delivery.deliver import Plan
 from goodput_ingest.live.config import Collector, collectors
 from goodput_ingest.live.scheduler import Collection, Outcome
 from goodput_ingest.live.store_lease import Held, Shared, Stores, collector_lock
+from goodput_ingest.received.otlp import OtlpMetrics
+from goodput_ingest.received.remote_write import RemoteWrite
+from goodput_ingest.received.spool import Spool
 from goodput_ingest.run.plugins import use_plugins
 from goodput_queries.errors import GoodputError, IngestError
+from goodput_queries.storage.opening import IN_MEMORY
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 GRACE_S = 10.0  # for batches that are under way
@@ -92,7 +96,7 @@ def serve(
         db,
         port,
         address,
-        configured() if is_collecting else [],
+        [*configured(), *received(db)] if is_collecting else [],
         plan,
         notification_plan(settings()),
     )
@@ -150,6 +154,22 @@ def configured() -> list[Collector]:
         return collectors(settings().collect, cluster=ingest.cluster, timezone=ingest.timezone)
     except IngestError as error:
         raise IngestError(f"{settings_file()}: {error}") from error
+
+
+def received(db: str) -> list[Collector]:
+    """Return what this server's senders post, where the settings have a token for them.
+
+    Raises GoodputError where the token is not there, or requests have no place to wait.
+    """
+    if settings().receive.token() is None:
+        return []
+    if db == IN_MEMORY:
+        raise GoodputError("[receive] needs a database in a file: requests wait beside it.")
+    folder, cluster = Path(f"{db}.received"), settings().ingest.cluster
+    return [
+        Collector(kind(Spool(folder / kind.name), cluster=cluster), kind.name)
+        for kind in (RemoteWrite, OtlpMetrics)
+    ]
 
 
 def serve_at(

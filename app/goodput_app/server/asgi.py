@@ -51,6 +51,7 @@ from goodput_app.server.listen import (
 )  # fmt: skip
 from goodput_app.server.local_request import may_be_local
 from goodput_app.server.metrics.exposition import Metrics
+from goodput_app.server.receive import receive_routes
 from goodput_app.server.sign_in import SignIn
 from goodput_app.server.viewers import CountViewers, Viewers
 from goodput_app.settings import settings
@@ -59,6 +60,7 @@ from goodput_billing.delivery.schedule import delivering
 from goodput_ingest.live import status as live_status
 from goodput_ingest.live.scheduler import Collection
 from goodput_ingest.live.store_lease import Held, collector_lock
+from goodput_ingest.received.live import Received
 from goodput_queries import audit as audit_log
 from goodput_queries import remote, saved_queries
 from goodput_queries.database import LocalStore, open_store
@@ -179,7 +181,7 @@ def create_app(
     return DashboardApp(
         MAIN_SCRIPT,
         lifespan=_lifespan(store, upkeep, note, sources, statements, notifications),
-        routes=routes(store, note, upkeep),
+        routes=[*routes(store, note, upkeep), *receive_routes(sources)],
         middleware=[
             Middleware(BasePath, settings().base_path, of_streamlit=bool(access.base_path)),
             Middleware(AllowedHosts, names),
@@ -345,7 +347,7 @@ def _collecting(store: LocalStore, sources: Sequence[Collector]) -> Iterator[Col
                 stack.enter_context(collector_lock(store.path))
         except StoreError as error:
             log.warning("%s This server asks no live source.", error)
-            sources = ()
+            sources = [one for one in sources if isinstance(one.source, Received)]
         collection = Collection(sources, Held(store), earliest=settings().ingest.earliest_at)
         collection.start()
         try:

@@ -1,9 +1,9 @@
 """Who may come in: the check of every request, before any page, file or call.
 
-What is open without it: `/healthz`; `/metrics` and `/api/v1/store/`, which have tokens of their
-own; the description of the API; and the three paths with which Streamlit signs people in and out.
-The rest of `/api/v1`, `/mcp` and reports of jobs are for who is signed in, and for programs with a
-token of the settings.
+What is open without it: `/healthz`; `/metrics`, `/api/v1/store/` and the routes of senders, which
+have tokens of their own; the description of the API; and the three paths with which Streamlit signs
+people in and out. The rest of `/api/v1`, `/mcp` and reports of jobs are for who is signed in, and
+for programs with a token of the settings.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from goodput_app.server.refusal import POLICY_VIOLATION, refuse
 Audit = Callable[[str, str, str | None, str], Awaitable[None]]
 
 OPEN = frozenset({"/healthz", "/metrics", "/api/v1/openapi.json"})
-OPEN_BELOW = "/api/v1/store/"
+OPEN_BELOW = ("/api/v1/store/", "/api/v1/write", "/v1/metrics")  # for POST
 API = "/api/v1/"
 MCP = "/mcp"
 JOB_REPORTS = "/run/"

@@ -8,14 +8,15 @@ up to five minutes; its answers are read as well, with a warning.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
 
 from goodput_ingest.formats import files
+from goodput_ingest.formats.parsed import Parsed
 from goodput_ingest.gpu_metrics import Memory
 from goodput_ingest.host_metrics import is_host_metric
-from goodput_ingest.prometheus_api.answer import Answer, AnswerError, is_on_a_grid, parse
+from goodput_ingest.prometheus_api.answer import Answer, AnswerError, Series, is_on_a_grid, parse
 from goodput_ingest.prometheus_api.batches import batches, digest_of
 from goodput_ingest.prometheus_api.gpu_series import is_gpu_metric, parsed_gpu_rows
 from goodput_ingest.prometheus_api.host_series import parsed_host_rows
@@ -82,14 +83,21 @@ class PrometheusRecording(RecordedFile):
         for answer in answers(self.path):
             series = without_doubles(answer.series)
             cluster = self.options.cluster
-            parsed = [
-                *parsed_gpu_rows(series, source=self.name, cluster=cluster, memory=memory),
-                *parsed_host_rows(series, cluster=cluster),
-                *parsed_serving_rows(series, cluster=cluster),
-            ]
+            parsed = parsed_rows(series, source=self.name, cluster=cluster, memory=memory)
             rejects = [*answer.notes(), *_skipped(answer)]
             digest = digest_of([answer], self.options.cluster)
             yield from batches(parsed, rejects, self.name, str(self.path), digest)
+
+
+def parsed_rows(
+    series: Sequence[Series], *, source: str, cluster: str | None, memory: Memory
+) -> list[Parsed]:
+    """Return the rows of GPUs, hosts and engines by raw table; skips other series."""
+    return [
+        *parsed_gpu_rows(series, source=source, cluster=cluster, memory=memory),
+        *parsed_host_rows(series, cluster=cluster),
+        *parsed_serving_rows(series, cluster=cluster),
+    ]
 
 
 def _skipped(answer: Answer) -> list[Reject]:

@@ -12,6 +12,7 @@ from streamlit.runtime.media_file_storage import MediaFileKind, MediaFileStorage
 
 from goodput_app.access import current
 from goodput_app.access.identity import Identity, Role
+from goodput_app.cli.serve import received
 from goodput_app.server.asgi import configure, create_app
 from goodput_app.server.media import OwnedMedia
 from goodput_app.settings import settings
@@ -33,6 +34,8 @@ person = "vi"
 [[access.members]]
 person = "red"
 teams = ["redteam"]
+[receive]
+token_env = "SENDERS"
 """
 PATIENCE_S = 20
 MEMBERS = ("ada", "vi", "red")
@@ -54,6 +57,8 @@ ROUTES = {
     "DELETE /mcp": (403, {405}),
     "POST /mcp": (403, {400}),  # without a call; whose rows answers have: agents/test_agents.py
     "POST /api/v1/store/*": (403, {403}),  # for this machine, and with the token of the file
+    "POST /api/v1/write": (401, {401}),  # with the token of senders: test_receive.py
+    "POST /v1/metrics": (401, {401}),
     "GET /_stcore/health": (403, {503}),  # nothing has started here
     "GET /_stcore/metrics": (403, {200}),  # memory of this process; it names nobody
     "GET /_stcore/host-config": (403, {200}),
@@ -82,13 +87,15 @@ def config(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def app(config, new_store):
+def app(config, new_store, tmp_path_factory):
     """Give the application of an empty database."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GOODPUT_CONFIG", str(config))
+        patch.setenv("SENDERS", "s3cret")
         settings.cache_clear()
         configure("127.0.0.1", 8501)
-        made = create_app(new_store(), NOTE, names=(HOST,))
+        senders = received(str(tmp_path_factory.mktemp("senders") / "goodput.duckdb"))
+        made = create_app(new_store(), NOTE, senders, names=(HOST,))
         yield made._build_starlette_app()
     Runtime._instance = None
     current.require_sign_in(is_required=False)
@@ -99,6 +106,7 @@ def app(config, new_store):
 def _config(config, monkeypatch):
     """Let routes read the settings while they answer."""
     monkeypatch.setenv("GOODPUT_CONFIG", str(config))
+    monkeypatch.setenv("SENDERS", "s3cret")
     settings.cache_clear()
 
 

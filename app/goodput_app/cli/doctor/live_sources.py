@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import goodput_app
-from goodput_app.cli.serve import configured
+from goodput_app.cli.serve import configured, received
 from goodput_app.notify.plan import OWN_SOURCE
 from goodput_app.server.background import RETENTION_STATUS
 from goodput_app.settings import RetentionSettings, settings, settings_file
@@ -46,7 +46,7 @@ KINDS = {  # of evidence: which sources give it, and the lines of goodput.toml t
         "# of files: goodput ingest slurm FILE",
     ),
     "what GPUs did": (
-        {"prometheus", "dcgm", "nvml", "telemetry-parquet", "gpu-table"},
+        {"prometheus", "remote-write", "otlp", "dcgm", "nvml", "telemetry-parquet", "gpu-table"},
         '[[collect]]\nsource = "prometheus"\nurl = "http://PROMETHEUS:9090"\n'
         '# or "dcgm" with urls = ["http://NODE:9400"], or "nvml" on each node',
     ),
@@ -59,7 +59,7 @@ KINDS = {  # of evidence: which sources give it, and the lines of goodput.toml t
         '# five lines of Python write them: docs/job-events.md; or "job-log" with a folder of logs',
     ),
     "GPU errors": (
-        {"kernel-log", "nvml", "dcgm", "prometheus"},
+        {"kernel-log", "nvml", "dcgm", "prometheus", "remote-write", "otlp"},
         '[[collect]]\nsource = "kernel-log"\n'
         "# on each node; of files: goodput ingest kernel-log FILE",
     ),
@@ -79,7 +79,7 @@ def live_findings(
     store: where statuses and known sources are read, None where there is no database.
     """
     try:
-        sources = configured()
+        sources = [*configured(), *received(db)]
     except GoodputError as error:
         yield "live sources", "problem", str(error), f"fix {settings_file()}"
         return

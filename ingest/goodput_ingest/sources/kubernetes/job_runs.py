@@ -48,19 +48,21 @@ JOB_RUNS: dict[str, Any] = {
     "comment": pl.String, "alloc_tres": pl.String, "req_tres": pl.String, "observed_at": INSTANT,
 }  # fmt: skip
 HOLDS = raw_tables.columns("holds", "source")
+PARTS = raw_tables.columns("gpu_parts", "source")
 
 
 def parsed_job_runs(seen: Observation, cluster: str, memory: PodMemory) -> list[Parsed]:
     """Return the job runs and holds of all pods that requested GPUs and have changed.
 
     memory: the pods of before; it is brought up to date. A share of a GPU (time-slicing) counts as
-    one, as a MIG instance does.
+    one, as a MIG instance does; a percentage of its cores is a part.
     """
     names = GpuNames(seen.gpu_series)
     jobs = _ends_of_jobs(seen)
     observed = _at(int(seen.moments_ms[-1])) if len(seen.moments_ms) else None
     runs: list[dict[str, Any]] = []
     holds: list[dict[str, Any]] = []
+    parts: list[dict[str, Any]] = []
     known, news = memory.with_earlier(seen, pods(seen))
     for gang in gangs(seen, known):
         if news.isdisjoint(pod.uid for pod in gang.pods):
@@ -68,11 +70,16 @@ def parsed_job_runs(seen: Observation, cluster: str, memory: PodMemory) -> list[
                 memory.forget(gang.pods)
             continue
         run = _job_run(gang, cluster, jobs) | {"observed_at": observed}
-        holds += _holds(gang.pods, run, names)
         runs.append(run)
+        if found := _parts(gang.pods, run):
+            run["gpus"] = 0
+            parts += found
+        else:
+            holds += _holds(gang.pods, run, names)
     return [
         Parsed("job_runs", frame(runs, JOB_RUNS)),
         Parsed("holds", frame(holds, HOLDS)),
+        Parsed("gpu_parts", frame(parts, PARTS)),
     ]
 
 
@@ -158,6 +165,18 @@ def _ends_of_jobs(seen: Observation) -> dict[tuple[str, str], tuple[str, str]]:
                 job = namespace, one.labels.get("job_name", "")
                 found[job] = state, one.labels.get("reason", "")
     return found
+
+
+def _parts(members: Iterable[Pod], run: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return percentages of a GPU by node, where all pods that have started have one."""
+    held = [pod for pod in members if pod.start_ms is not None and pod.node]
+    if not all(pod.has_part for pod in held):
+        return []
+    amounts: Counter[str] = Counter()
+    for pod in held:
+        amounts[pod.node] += pod.gpu_cores
+    of = {key: run[key] for key in ("cluster", "job_id_raw", "submit_at")}
+    return [of | {"node": node, "kind": "mps", "amount": n} for node, n in amounts.items()]
 
 
 def _holds(members: Iterable[Pod], run: Mapping[str, Any], names: GpuNames) -> list[dict[str, Any]]:

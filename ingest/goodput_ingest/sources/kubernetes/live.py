@@ -23,6 +23,8 @@ from goodput_queries.evidence.plausible import EARLIEST
 
 POD_OF_GPU = "DCGM_FI_DEV_GPU_UTIL"  # its labels say which pod has which GPU
 WINDOW_MAX_MS = 6 * PIECE_MS
+CLAIMS = "kube_pod_resourceclaim_info"
+CLAIMED = "GPUs that pods have by ResourceClaims (DRA) are in no job run: their number is not said."
 NEEDED = {
     "kube_pod_container_resource_requests": "without it there are no holds",
     "kube_pod_status_scheduled_time": "holds then begin when the kubelet saw the pod, later",
@@ -81,7 +83,8 @@ class Kubernetes(Endpoint):
         missing = [
             f"{name} is missing; {why}." for name, why in NEEDED.items() if name not in names
         ]
-        return [f"{self.origin}: {finding}" for finding in (*mixed, *missing)]
+        claimed = [CLAIMED] if CLAIMS in names else []
+        return [f"{self.origin}: {finding}" for finding in (*mixed, *missing, *claimed)]
 
     def _window(
         self, client: Client, start_ms: int, end_ms: int, *, is_continued: bool

@@ -17,7 +17,7 @@ from goodput_ingest.formats.parsed import INSTANT, Parsed, frame
 from goodput_ingest.prometheus_api.answer import Series
 from goodput_ingest.prometheus_api.gpu_series import normalised
 from goodput_ingest.sources.kubernetes.observation import Observation, label
-from goodput_ingest.sources.kubernetes.pods import GPUS_MAX, TEXT_MAX_CHARS, gpu_resource
+from goodput_ingest.sources.kubernetes.pods import GPU_CORES, GPUS_MAX, TEXT_MAX_CHARS, gpu_resource
 
 PIECE_MS = 600_000  # states are cut here, so that each poll yields the same rows for the same time
 EVERY_NODE = "*"
@@ -66,6 +66,11 @@ def parsed_nodes(seen: Observation, cluster: str) -> list[Parsed]:
     capacity = _resources(seen, "kube_node_status_capacity")
     nodes = {node for node, have in capacity.items() if _gpu_resources(have)}
     labels = _labels(seen)
+    split = {  # where HAMi offers each GPU many times, and does not say how often
+        label(one, "node")
+        for one in seen.named("kube_pod_container_resource_requests")
+        if GPU_CORES.fullmatch(one.labels.get("resource", ""))
+    }
     named = {of["gpu_uuid"]: of for of in normalised(seen.gpu_series) if of["gpu_uuid"]}
     named_nodes = {of["node"] for of in named.values()}
     observed = _at(int(seen.moments_ms[-1])) if len(seen.moments_ms) else None
@@ -78,14 +83,16 @@ def parsed_nodes(seen: Observation, cluster: str) -> list[Parsed]:
     ]
     for node in sorted(nodes):
         have, said = capacity[node], labels[node][-1].labels if node in labels else {}
-        gpus = _physical(have, said)
+        gpus = None if node in split and COUNT not in said else _physical(have, said)
         rows.append(
             {
                 "cluster": cluster,
                 "node": node,
                 "cpus": _bounded(have.get("cpu"), 2**20),
                 "memory_bytes": _bounded(have.get("memory"), 2**50),
-                "gpus": sum(_gpu_resources(have).values()) // max(_replicas(said), 1),
+                "gpus": gpus
+                if node in split
+                else sum(_gpu_resources(have).values()) // max(_replicas(said), 1),
                 "gres": ",".join(f"{r}={n}" for r, n in sorted(_gpu_resources(have).items())),
                 "observed_at": observed,
             }

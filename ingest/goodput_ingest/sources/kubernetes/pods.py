@@ -16,6 +16,7 @@ GPU_RESOURCE = re.compile(
     r"(?:nvidia|amd)_com_gpu(?P<shared>_shared)?|volcano_sh_(?P<virtual>vgpu)_number"
 )
 MIG_RESOURCE = re.compile(r"nvidia_com_mig_(?P<slices>\d)g_(?P<memory>\d+gb)(?:_(?P<more>\w+))?")
+GPU_CORES = re.compile(r"nvidia_com_gpucores|volcano_sh_vgpu_cores")  # of each GPU, percent
 ENDED = ("Succeeded", "Failed")
 
 
@@ -26,6 +27,7 @@ class Pod:
     start_ms: bound to its node, from which on it has the GPUs; null: pending.
     end_ms: null: still there.
     gpus: number by resource, as `nvidia_com_gpu`; a MIG instance or a share counts as one.
+    gpu_cores: percent of a GPU's cores that HAMi or Volcano let it have; 0: no limit.
     cpus: null: it asked for none.
     """
 
@@ -40,6 +42,7 @@ class Pod:
     end_ms: int | None = None
     phase: str = ""
     gpus: dict[str, int] = field(default_factory=dict)
+    gpu_cores: int = 0
     cpus: float | None = None
     owner_kind: str = ""
     owner_name: str = ""
@@ -59,6 +62,11 @@ class Pod:
     def gpu_count(self) -> int:
         """Return the number of requested GPUs, instances or shares."""
         return sum(self.gpus.values())
+
+    @property
+    def has_part(self) -> bool:
+        """Say whether it has a part of one GPU that is known in percent."""
+        return self.gpu_count == 1 and 0 < self.gpu_cores < 100
 
     def labelled(self, *names: str) -> str:
         """Return the first of these Kubernetes labels that it carries, else ''."""
@@ -98,6 +106,8 @@ def _asked(seen: Observation) -> dict[str, Pod]:
         resource = one.labels.get("resource", "")
         if resource == "cpu":
             pod.cpus = (pod.cpus or 0) + max(float(one.values[-1]), 0)
+        elif GPU_CORES.fullmatch(resource):
+            pod.gpu_cores += _whole(one)
         elif gpu_resource(resource) is not None:
             pod.gpus[resource] = pod.gpus.get(resource, 0) + _whole(one)
     for pod, one in initial:

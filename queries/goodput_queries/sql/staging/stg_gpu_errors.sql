@@ -15,4 +15,4 @@ select
 from raw.gpu_events as events
 left join staging.stg_node_clusters as node_clusters on events.node = node_clusters.node
 -- a latch first seen at start-up may have been set months ago
-where events.ts_precision <> 'at_or_before' or events.source not in ('dcgm', 'prometheus')
+where events.ts_precision <> 'at_or_before' or events.source = 'nvml'

@@ -280,13 +280,13 @@ def prometheus_of(tmp_path):
         pytest.skip("the program prometheus is not installed (apt-get install prometheus)")
     server = RealPrometheus(tmp_path, free_port())
 
-    def started(job, target, interval="200ms"):
+    def started(job, target, interval="200ms", more=""):
         (tmp_path / "prometheus.yml").write_text(
             f"""global: {{scrape_interval: {interval}, scrape_timeout: {interval}}}
 scrape_configs:
   - job_name: {job}
     static_configs: [{{targets: ["{target}"]}}]
-"""
+{more}"""
         )
         server.start()
         return server

@@ -114,6 +114,20 @@ def mps(cluster, *, by_labels, by_accounting):
         cluster.job("b", 0, 1800, [f"{cluster.name}-a"], 0, alloc_tres="gres/mps=25")
 
 
+def hami(cluster, *, by_labels, by_accounting):
+    """Load a GPU of which HAMi lets pods have half and a quarter of the cores."""
+    pods = [label("a", 0, HOUR), label("b", 0, 1800)]
+    loaded(cluster, pods if by_labels else [])
+    if by_accounting:
+        node = f"{cluster.name}-a"
+        for job, end, percent in (("a", HOUR, 50), ("b", 1800, 25)):
+            cluster.job(job, 0, end, [node], 0)
+            cluster.add(
+                "gpu_parts", source="kubernetes", job_id_raw=job, submit_at=0, node=node,
+                kind="mps", amount=percent,
+            )  # fmt: skip
+
+
 # a way to share one GPU; GPU-seconds of a and b by labels alone, by accounting, by both
 SEVENTHS = ({"a": 3600 * 3 / 7, "b": 1800 * 3 / 7},) * 3
 WAYS = {
@@ -122,6 +136,7 @@ WAYS = {
     virtual: ({"a": 2700, "b": 900}, {"a": 1800, "b": 360}, {"a": 1800, "b": 360}),
     containers: ({"a": 3600},) * 3,
     shards: ({"a": 1800, "b": 1800},) * 3,
+    hami: ({"a": 2700, "b": 900}, {"a": 1800, "b": 450}, {"a": 1800, "b": 450}),
     mps: ({"a": 2700, "b": 900}, {"a": 1800, "b": 450}, {"a": 1800, "b": 450}),
 }
 BY = {"labels": (True, False), "accounting": (False, True), "both": (True, True)}

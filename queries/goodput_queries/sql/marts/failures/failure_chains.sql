@@ -44,7 +44,7 @@ gpu_events as (
                 and events.pci_bus_id = gpus.pci_bus_id
             ))
         and events.at_ms between gpus.from_ms and gpus.until_ms
-    where events.ts_precision <> 'at_or_before' or events.source not in ('dcgm', 'prometheus')
+    where events.ts_precision <> 'at_or_before' or events.source = 'nvml'
 ),
 
 steps as (

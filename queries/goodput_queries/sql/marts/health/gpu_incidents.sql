@@ -25,7 +25,7 @@ with events as (
         end as badness
     from marts.gpu_events
     -- a latch first seen at start-up may have been set months ago
-    where ts_precision <> 'at_or_before' or source not in ('dcgm', 'prometheus')
+    where ts_precision <> 'at_or_before' or source = 'nvml'
 ),
 
 marked as (

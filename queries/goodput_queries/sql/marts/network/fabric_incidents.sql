@@ -27,7 +27,7 @@ with signs as (
     where
         -- errors of the switches themselves, and of links at GPUs
         (events.kind = 'sxid' or codes.class = 'nvlink' and events.severity <> 'info')
-        and (events.ts_precision <> 'at_or_before' or events.source not in ('dcgm', 'prometheus'))
+        and (events.ts_precision <> 'at_or_before' or events.source = 'nvml')
     union all
     select
         cluster, kind, node, device || coalesce('/' || port, ''), '', epoch_ms(after_at), epoch_ms(start_at), epoch_ms(end_at),

@@ -305,6 +305,60 @@ def test_holds_name_the_gpus_where_telemetry_carries_the_pod_with_as_many(cluste
     assert nodes == [(1, "nvidia_com_gpu=4")]
 
 
+def cores(cluster, pod, percent, node="gpu-h01", resource="nvidia_com_gpucores", **more):
+    """Add a pod of one GPU of which it has so many percent of the cores."""
+    cluster.pod(pod, node, gpus=1, owner=("", ""), **more)
+    cluster.add(
+        "kube_pod_container_resource_requests", percent, node=node, resource=resource,
+        namespace="nlp", pod=pod, uid=f"uid-nlp-{pod}", container="main",
+    )  # fmt: skip
+
+
+def test_percentages_of_a_gpu_are_parts_and_other_pods_hold_as_before(new_cluster, store, load):
+    cluster = new_cluster().node("gpu-h01", 10).node("gpu-h02", 10, label_nvidia_com_gpu_count="2")
+    cores(cluster, "half", 50)
+    cores(cluster, "volcano", 25, "gpu-h02", "volcano_sh_vgpu_cores")
+    cores(cluster, "whole", 100)
+    cores(cluster, "no-limit", 0, bound_s=20)
+    cores(cluster, "waits", 25, bound_s=None)
+    load(cluster)
+
+    parts = store.read("select job_id_raw, node, kind, amount from raw.gpu_parts order by all")
+    assert parts.rows() == [
+        ("nlp/half", "gpu-h01", "mps", 50), ("nlp/volcano", "gpu-h02", "mps", 25),
+    ]  # fmt: skip
+    held = store.read("select job_id_raw, gpus from raw.holds order by all").rows()
+    assert held == [("nlp/no-limit", 1), ("nlp/whole", 1)]
+    runs = store.read("select job_name, gpus from raw.job_runs order by all").rows()
+    assert runs == [("half", 0), ("no-limit", 1), ("volcano", 0), ("waits", 0), ("whole", 1)]
+    # HAMi offers each GPU many times: their number is that of the label, or of telemetry
+    assert store.read("select node, gpus from raw.nodes order by 1").rows() == [
+        ("gpu-h01", None), ("gpu-h02", 2),
+    ]  # fmt: skip
+    assert store.read("select gpu_uuid from raw.gpus order by 1").rows() == [
+        ("gpu-h02#0",), ("gpu-h02#1",),
+    ]  # fmt: skip
+
+
+def test_four_pods_of_a_quarter_make_one_gpu(new_cluster, whole_store, tmp_path):
+    cluster = new_cluster().node("gpu-h01", 10)
+    for number in range(4):
+        cores(cluster, f"quarter-{number}", 25, bound_s=0)
+    util(cluster, "GPU-1", "quarter-0", "gpu-h01")
+    for source in ("kubernetes", "prometheus"):
+        ingest(whole_store, source, [cluster.save(tmp_path)], ReadOptions(cluster="k8s"))
+    whole_store.build()
+
+    rows = whole_store.read(
+        """select split_part(job_run_key, '@', 1), sum(gpu_ms) / 3600000 from marts.ledger_pieces
+        where job_run_key is not null group by 1 order by 1"""
+    ).rows()
+    assert [share for _, share in rows] == pytest.approx([0.25] * 4, abs=0.01)
+    assert whole_store.read("select sum(gpu_ms) from marts.ledger_pieces").item() == pytest.approx(
+        3_600_000, rel=0.01
+    )
+
+
 def test_a_longer_recording_completes_the_same_job_run(new_cluster, store, load):
     load(new_cluster(until_s=600).node("gpu-a01").pod("train-0"))
     load(new_cluster().node("gpu-a01").pod("train-0", ended_s=1_200, phase="Succeeded"))

@@ -8,6 +8,7 @@ import pytest
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.kubernetes import Kubernetes
+from goodput_ingest.sources.kubernetes.live import NEEDED
 from goodput_queries.errors import IngestError
 
 START = datetime(2026, 8, 20, 13)  # noqa: DTZ001 -- naive UTC
@@ -129,6 +130,14 @@ def test_doctor_says_which_series_are_missing(fake, monkeypatch):
         " ".join(findings)
     )
     assert not any("kube_pod_owner" in finding for finding in findings)
+
+
+def test_doctor_says_that_claims_of_gpus_are_not_read(fake, monkeypatch):
+    monkeypatch.setitem(fake.names, "data", [*NEEDED, "kube_pod_resourceclaim_info"])
+
+    (finding,) = Kubernetes(url=fake.url).probe()
+
+    assert "by ResourceClaims (DRA) are in no job run" in finding
 
 
 def test_doctor_says_that_no_source_reports_kubernetes(fake):

@@ -1,0 +1,1 @@
+"""Metrics that senders post to `goodput serve`: Prometheus remote-write, OTLP over HTTP."""
