@@ -66,7 +66,7 @@ def test_an_open_phase_of_a_scheduled_job(cluster, state, events, read, active, 
     assert cluster.gpu_s() == expected
 
 
-# length of the steps of the gang, GPU-seconds; of the first without one it is not known when it began
+# length of the steps, GPU-seconds; of a first one without a length it is not known when it began
 SILENT_IN_A_PHASE = {
     "given": ({}, {"startup": 100, "step_unsplit": 1200, "teardown": 100}),
     "not given": ({"dur_s": None}, {"startup": 120, "step_unsplit": 1180, "teardown": 100}),
