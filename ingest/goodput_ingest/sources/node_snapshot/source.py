@@ -67,6 +67,8 @@ class NodeSnapshot(RecordedFile):
         }
         seen_from = "host" if fields.get("is_container") is False else "process"
         settings, unknown = _texts(fields, "settings"), _texts(fields, "unknown")
+        if not settings and not unknown:
+            raise FieldError("it has no settings")
         return [
             {
                 **common,

@@ -1,5 +1,5 @@
 -- Settings of nodes and of processes on them, as snapshots have them.
--- grain: source, node, ts, run_id, setting
+-- grain: source, cluster, node, ts, run_id, setting
 -- keep: replace
 -- times: by ts
 create table raw.node_settings (

@@ -50,6 +50,7 @@ left join staging.stg_node_clusters as node_clusters on settings.node = node_clu
 left join reference.known_settings as known on settings.setting = known.setting
 left join raw.node_settings as needed
     on settings.source = needed.source
+    and settings.cluster is not distinct from needed.cluster
     and settings.node = needed.node
     and settings.ts = needed.ts
     and settings.run_id = needed.run_id

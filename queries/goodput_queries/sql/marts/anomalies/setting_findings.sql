@@ -14,36 +14,24 @@ with settings as materialized (
 -- a node that differs from its model is one finding, not one of each of its runs
 found as (
     select
-        case when run_key is null then 'node_settings_differ' else 'job_settings_differ' end as rule,
-        case when run_key is null or usual_value is not null then node end as on_node,
-        setting || ' is ' || coalesce(
-            value || ', elsewhere ' || usual_value, string_agg(value, ' or ') over (partition by run_key, setting)
-        ) as what,
-        *
-    from settings
-    where
-        is_different
-        and (
-            run_key is null
-            or (cluster, node, setting) not in (
-                select (cluster, node, setting) from settings where run_key is null and is_different
-            )
-        )
-    union all by name
-    select
         case
+            when problem is null then if(run_key is null, 'node_settings_differ', 'job_settings_differ')
             when run_key is not null then 'job_misconfigured'
             when setting = 'fabric.manager' then 'fabric_manager_down'
             else 'node_misconfigured'
         end as rule,
-        case when run_key is null then node end as on_node,
-        setting || ' is ' || value || ': ' || problem as what,
+        case when run_key is null or problem is null and usual_value is not null then node end as on_node,
         *
     from settings
-    where problem is not null and (run_key is null or belongs_to = 'process')
+    where
+        run_key is null
+        or problem is not null and belongs_to = 'process'
+        or problem is null and (cluster, node, setting) not in (
+            select (cluster, node, setting) from settings where run_key is null
+        )
 ),
 
-listed as (
+of_values as (
     select
         rule,
         cluster,
@@ -51,10 +39,24 @@ listed as (
         run_key,
         min(taken_at) as start_at,
         max(until_at) as end_at,
-        count(distinct node) as nodes,
-        list_sort(list(distinct replace(what, 'env:', ''))) as texts
+        setting || ' is ' || value
+        || case
+            when on_node is not null then ''
+            when count(*) = 1 then ' on ' || any_value(node)
+            else ' on ' || counted(count(*), 'node')
+        end
+        || case when bool_or(is_different) then coalesce(', elsewhere ' || any_value(usual_value), '') else '' end
+        || coalesce(': ' || any_value(problem), '') as text
     from found
-    group by rule, cluster, on_node, run_key
+    group by rule, cluster, on_node, run_key, setting, value
+),
+
+listed as (
+    select
+        rule, cluster, node, run_key, min(start_at) as start_at, max(end_at) as end_at,
+        list_sort(list(replace(text, 'env:', ''))) as texts
+    from of_values
+    group by rule, cluster, node, run_key
 )
 
 select
@@ -69,7 +71,6 @@ select
     null::double as cost,
     case when rule in ('node_misconfigured', 'job_misconfigured') then 'Likely' else 'Confirmed' end as confidence,
     array_to_string(texts[:4], '; ')
-    || case when len(texts) > 4 then '; and ' || len(texts) - 4 || ' more' else '' end
-    || case when node is null then ' (on ' || counted(nodes, 'node') || ')' else '' end as evidence
+    || case when len(texts) > 4 then '; and ' || len(texts) - 4 || ' more' else '' end as evidence
 from listed
 where run_key is not null or of_owner(null, null, null, null)

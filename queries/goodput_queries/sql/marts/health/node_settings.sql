@@ -5,6 +5,7 @@
 -- skip_if_empty: raw.node_settings
 -- run_key: null: beside nodes of its GPU model
 -- setting: `env:NAME` is a variable of the job, `mount:PLACE` a file system
+-- belongs_to: node; host: of the node, seen from outside of containers; process: of a process or its container
 -- value: `not set` where others have one; null: unknown
 -- unknown_because: why it could not be read
 -- usual_value: of more than half of the nodes that are compared; null: there is none
