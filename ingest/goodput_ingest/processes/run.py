@@ -31,13 +31,12 @@ DRAIN_S = 0.5  # after the command's end, for output of processes that it left b
 SIGNALLED = 128  # a shell's exit code of a signal
 
 
-def run(
-    command: list[str], record: Record, meanwhile: Callable[[], None] = lambda: None
-) -> int:
+def run(command: list[str], record: Record, meanwhile: Callable[[], None] = lambda: None) -> int:
     """Run a command to its end and return its exit code, as a shell gives it.
 
-    meanwhile: called once it has started; may take long, even for ever. It has our stdin, process group and environment, with what `goodput_emitter` needs to write
+    It has our stdin, process group and environment, with what `goodput_emitter` needs to write
     into the same record. Raises OSError where it cannot be started.
+    meanwhile: called in a thread once it has started, waited for a moment at most.
     """
     record.write(EVENTS, b"")  # the folder is there when the command writes into it
     opened, ends = channels()

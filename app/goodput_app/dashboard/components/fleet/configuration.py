@@ -28,7 +28,9 @@ def draw(settings: pl.DataFrame) -> None:
                 f"{settings['nodes'].max()} compared."
             )
         else:
-            found = shown.group_by("setting", "value", "usual_value", "problem", maintain_order=True)
+            found = shown.group_by(
+                "setting", "value", "usual_value", "problem", maintain_order=True
+            )
             of_nodes = found.agg(
                 pl.col("node").head(NODES_NAMED).str.join(", ")
                 + pl.when(pl.len() > NODES_NAMED).then(pl.lit(", ...")).otherwise(pl.lit("")),
