@@ -14,8 +14,12 @@
 -- problem: what is known against the value; null: nothing
 -- taken_at: when the snapshot was taken
 -- until_at: end of the run on its nodes; null: it goes on, or no run
-with known as materialized (
+with read as materialized (
     select * from staging.stg_node_settings where at_ms < scope_to_ms()
+),
+
+snapshots as materialized (
+    select cluster, node, belongs_to, at_ms, run_id from read group by all
 ),
 
 -- what a run calls itself in its snapshots
@@ -41,7 +45,7 @@ members as (
     where
         in_window(holds.start_ms, holds.end_ms)
         and of_owner(owners.team, owners.user_name, owners.run_key, owners.partition)
-        and holds.node in (select node from known)
+        and holds.node in (select node from snapshots)
     group by owners.run_key, holds.cluster, holds.node
     union all
     select
@@ -55,34 +59,47 @@ members as (
         cluster,
         node,
         forever_ms() as until_ms
-    from known
+    from read
     where sees_all_teams()
     group by cluster, node
 ),
 
+-- the latest snapshot before the run's end, of its processes only one of the run
 latest as (
-    select members.*, known.* exclude (cluster, node)
+    select members.*, snapshots.* exclude (cluster, node)
+    from (select members.*, unnest(['node', 'host']) as part from members) as members
+    asof join snapshots
+        on members.cluster = snapshots.cluster
+        and members.node = snapshots.node
+        and members.part = snapshots.belongs_to
+        and members.until_ms > snapshots.at_ms
+    union all by name
+    select
+        members.*, snapshots.belongs_to, max(snapshots.at_ms) as at_ms,
+        arg_max(snapshots.run_id, snapshots.at_ms) as run_id
     from members
-    inner join known using (cluster, node)
-    left join names on members.run_key = names.run_key and known.run_id = names.name
-    where
-        known.at_ms < members.until_ms
-        and (known.belongs_to <> 'process' or names.name is not null)
-    qualify known.at_ms = max(known.at_ms) over (partition by members.run_key, cluster, node, known.belongs_to)
+    inner join names using (run_key)
+    inner join snapshots
+        on members.cluster = snapshots.cluster
+        and members.node = snapshots.node
+        and names.name = snapshots.run_id
+        and members.until_ms > snapshots.at_ms
+    where snapshots.belongs_to = 'process'
+    group by all
 ),
 
 -- what a process sees is nearer to its run than what the host has
-taken as (
-    select * from latest
+taken as materialized (
+    select latest.* exclude (run_id), read.setting, read.value, read.unknown_because
+    from latest
+    inner join read using (cluster, node, belongs_to, at_ms, run_id)
     qualify row_number() over (
-        partition by run_key, cluster, node, setting order by belongs_to = 'process' desc, problem
+        partition by peers, cluster, node, setting order by latest.belongs_to = 'process' desc
     ) = 1
 ),
 
 every_setting as (
-    select peers, setting, max(belongs_to) as belongs_to, bool_and(is_compared) as is_compared
-    from taken
-    group by peers, setting
+    select peers, setting, max(belongs_to) as belongs_to from taken group by peers, setting
 ),
 
 seen as (
@@ -97,10 +114,8 @@ filled as (
         seen.* exclude (at_ms),
         coalesce(taken.at_ms, seen.at_ms) as at_ms,
         every_setting.setting,
-        every_setting.is_compared,
         case when taken.setting is null then 'not set' else taken.value end as value,
-        taken.unknown_because,
-        taken.problem
+        taken.unknown_because
     from every_setting
     inner join seen using (peers, belongs_to)
     left join taken using (peers, cluster, node, setting)
@@ -122,20 +137,43 @@ compared as (
 )
 
 select
-    run_key,
-    cluster,
-    node,
-    setting,
-    belongs_to,
-    value,
-    unknown_because,
-    usual_value,
-    nodes,
-    is_compared
-    and coalesce(value <> usual_value, value is not null and run_key is not null)
-    and nodes >= case when run_key is null then threshold('settings_min_nodes') else 2 end as is_different,
-    problem,
-    from_ms(at_ms) as taken_at,
-    from_ms(nullif(until_ms, forever_ms())) as until_at
+    compared.run_key,
+    compared.cluster,
+    compared.node,
+    compared.setting,
+    compared.belongs_to,
+    compared.value,
+    compared.unknown_because,
+    compared.usual_value,
+    compared.nodes,
+    coalesce(known.is_compared, 1) = 1
+    and coalesce(compared.value <> compared.usual_value, compared.value is not null and compared.run_key is not null)
+    and compared.nodes >= if(compared.run_key is null, threshold('settings_min_nodes'), 2) as is_different,
+    case
+        when compared.value = 'not set' then null
+        when
+            regexp_full_match(compared.value, known.harmful)
+            and (known.needs is null or needed.value not in ('none', '0'))
+            then known.problem
+        when not regexp_full_match(compared.value, known.accepted) then 'the variable does not accept this value'
+        when
+            compared.setting in ('env:NCCL_SOCKET_IFNAME', 'env:NCCL_IB_HCA')
+            and not names_a_device(compared.value, needed.value)
+            then 'the node has none that is called so; it has ' || needed.value
+        when known.setting is null and starts_with(compared.setting, 'env:NCCL_') then (
+            select 'NCCL has no such variable; it has ' || min(near.setting[5:])
+            from reference.known_settings as near
+            where damerau_levenshtein(near.setting, compared.setting) <= 2
+            having count(*) > 0
+        )
+    end as problem,
+    from_ms(compared.at_ms) as taken_at,
+    from_ms(nullif(compared.until_ms, forever_ms())) as until_at
 from compared
-where in_place(cluster, node, null, null)
+left join reference.known_settings as known using (setting)
+left join taken as needed
+    on compared.peers = needed.peers
+    and compared.cluster = needed.cluster
+    and compared.node = needed.node
+    and known.needs = needed.setting
+where in_place(compared.cluster, compared.node, null, null)
