@@ -1,7 +1,7 @@
 """`goodput snapshot`: the configuration of this node, and of a process on it."""
 
 import platform
-from pathlib import Path
+from typing import IO
 
 import click
 
@@ -13,7 +13,8 @@ from goodput_queries.errors import GoodputError
 @click.command()
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=click.File("ab"),
+    default="-",
     metavar="FILE",
     help="File that the snapshot is appended to; default: standard output.",
 )
@@ -24,19 +25,11 @@ from goodput_queries.errors import GoodputError
     help="Run that the process is of; default: its $RUN_ID or $SLURM_JOB_ID.",
 )
 @click.option("--pid", type=click.IntRange(1), help="Process to describe; default: this one.")
-def snapshot(*, out: Path | None, node: str, name: str | None, pid: int | None) -> None:
+def snapshot(*, out: IO[bytes], node: str, name: str | None, pid: int | None) -> None:
     """Write the configuration of this node, to compare it with others.
 
     Needs no database. `goodput ingest node-snapshot FILE` reads it on the machine that has one.
     """
     if pid is not None and proc.start_ticks(pid) is None:
         raise GoodputError(f"there is no process {pid} on this machine.")
-    line = take(node, name, pid)
-    if out is None:
-        click.echo(line, nl=False)
-        return
-    try:
-        with out.open("ab") as file:
-            file.write(line)
-    except OSError as error:
-        raise GoodputError(f"{out} cannot be written ({error.strerror}).") from error
+    out.write(take(node, name, pid))

@@ -39,5 +39,5 @@ def test_a_process_that_is_not_there_is_a_sentence():
 def test_a_file_that_cannot_be_written_is_a_sentence(tmp_path):
     result = run("snapshot", "--out", str(tmp_path / "no folder" / "nodes.json"))
 
-    assert result.exit_code == 1
-    assert result.stderr.endswith("nodes.json cannot be written (No such file or directory).\n")
+    assert result.exit_code == 2
+    assert "nodes.json': No such file or directory" in result.stderr

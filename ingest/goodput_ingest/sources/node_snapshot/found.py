@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby
 from pathlib import Path
 
 READ_MAX_BYTES = 65_536
@@ -99,18 +98,13 @@ def by_number(name: str) -> list[int | str]:
 
 
 def _ranges(keys: Iterable[str]) -> str:
-    found: list[str] = []
-    # numbers that follow each other have the same distance to their place
-    numbered = enumerate(keys)
-    for is_number, run in groupby(
-        numbered, lambda pair: int(pair[1]) - pair[0] if pair[1].isdecimal() else None
-    ):
-        several = [key for _, key in run]
-        if is_number is None or len(several) == 1:
-            found += several
+    runs: list[list[str]] = []
+    for key in keys:
+        if runs and key.isdecimal() and runs[-1][-1] == str(int(key) - 1):
+            runs[-1].append(key)
         else:
-            found.append(f"{several[0]}-{several[-1]}")
-    return ",".join(found)
+            runs.append([key])
+    return ",".join(run[0] if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
 def _taken(path: Path, take: Callable[[str], str]) -> str:

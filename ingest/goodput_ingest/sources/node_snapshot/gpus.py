@@ -1,6 +1,6 @@
 """Settings of the GPUs and of NVIDIA's driver, by NVML; where they are in the machine, by /sys."""
 
-from ctypes import byref
+from functools import partial
 from typing import Any
 
 from goodput_ingest.formats.pci import pci_bus_id
@@ -16,8 +16,6 @@ CLOCK_GRAPHICS, CLOCK_MEMORY = 0, 2
 NO_ANSWER = "NVML gave no answer"
 MODES = {0: "off", 1: "on"}
 COMPUTE_MODES = {0: "default", 1: "exclusive thread", 2: "prohibited", 3: "exclusive process"}
-# nvmlGpuFabricState_t
-FABRIC_STATES = {0: "not supported", 1: "not started", 2: "in progress", 3: "completed"}
 
 
 def _reading(name: str, function: str, *arguments: Any, names: Any = None) -> Reading:
@@ -48,24 +46,20 @@ READINGS = (
 
 
 def note(found: Found, module: Any = None) -> None:
-    """Note driver and GPUs; without NVML `gpu.count` is unknown. module: a `pynvml`, for tests."""
+    """Note driver and GPUs; without NVML `gpu` is unknown. module: a `pynvml`, for tests."""
     try:
         nvml = Nvml(module)
         nvml.open()
-    except NvmlError as error:
-        found.unknown["gpu.count"] = error.reason
-        return
-    try:
         _note(found, nvml)
-    except NvmlError as error:
-        found.unknown["gpu.count"] = error.reason
-    finally:
         nvml.close()
+    except NvmlError as error:
+        found.unknown["gpu"] = error.reason
 
 
 def _note(found: Found, nvml: Nvml) -> None:
-    _one(found, "gpu.driver", lambda: library.text(nvml.ask("nvmlSystemGetDriverVersion")))
-    _one(found, "gpu.cuda", lambda: _cuda(nvml.ask("nvmlSystemGetCudaDriverVersion_v2")))
+    found.note("gpu.driver", partial(_ask, nvml, "nvmlSystemGetDriverVersion"))
+    cuda = partial(_ask, nvml, "nvmlSystemGetCudaDriverVersion_v2")  # 12080 is 12.8
+    found.note("gpu.cuda", lambda: "{}.{}".format(*divmod(int(cuda()) // 10, 100)))
     values: dict[str, dict[str, str]] = {}
     count = int(nvml.ask("nvmlDeviceGetCount"))
     for index in range(count):
@@ -74,6 +68,14 @@ def _note(found: Found, nvml: Nvml) -> None:
     found.settings["gpu.count"] = str(count)
     for name, by_gpu in values.items():
         found.of_each(name, by_gpu)
+
+
+def _ask(nvml: Nvml, function: str) -> str:
+    """Return what NVML says of the system; ValueError says why it does not."""
+    try:
+        return library.text(nvml.ask(function))
+    except NvmlError as error:
+        raise ValueError(error.reason) from error
 
 
 def _of_gpu(found: Found, nvml: Nvml, index: int) -> dict[str, str]:
@@ -91,32 +93,6 @@ def _of_gpu(found: Found, nvml: Nvml, index: int) -> dict[str, str]:
     device = found.root / "sys/bus/pci/devices" / (pci_bus_id(bus) or "")[4:]
     return of_gpu | {
         "gpu.nvlinks": str(links),
-        "gpu.fabric": _fabric(nvml, handle),
         "gpu.numa": known(lambda: text(device / "numa_node").strip()),
         "gpu.pci_root": known(lambda: root_complex(device)),
     }
-
-
-def _fabric(nvml: Nvml, handle: Any) -> str:
-    """Return how far the GPU is in joining the fabric of its NVSwitches."""
-    structure = getattr(nvml.module, "c_nvmlGpuFabricInfo_t", None)
-    if structure is None:
-        return unread("not in this nvidia-ml-py")
-    info = structure()
-    try:
-        nvml.ask("nvmlDeviceGetGpuFabricInfo", handle, byref(info))
-    except NvmlError as error:
-        return unread(error.reason)
-    state = FABRIC_STATES.get(info.state, f"state {info.state}")
-    return f"{state}, NVML status {info.status}" if info.status else state
-
-
-def _one(found: Found, name: str, read: Any) -> None:
-    try:
-        found.settings[name] = read()
-    except NvmlError as error:
-        found.unknown[name] = error.reason
-
-
-def _cuda(version: int) -> str:
-    return f"{version // 1000}.{version % 1000 // 10}"

@@ -42,8 +42,12 @@ OPTIONS = re.compile(
 def note(found: Found) -> None:
     """Note what the kernel, processors, memory, network and file systems are set to."""
     found.file("kernel.release", "proc/sys/kernel/osrelease")
-    found.file("os.release", "etc/os-release", _os_release)
-    found.file("kernel.boot_parameters", "proc/cmdline", _boot_parameters)
+    found.file("os.release", "etc/os-release", lambda read: field(read, "PRETTY_NAME=").strip('"'))
+    found.file(
+        "kernel.boot_parameters",
+        "proc/cmdline",
+        lambda read: " ".join(filter(BOOT_PARAMETERS.fullmatch, read.split())) or "none",
+    )
     for name in SYSCTLS:
         found.file(name, f"proc/sys/{name.replace('.', '/')}", lambda read: " ".join(read.split()))
     _processors(found)
@@ -70,8 +74,8 @@ def _processors(found: Found) -> None:
     cpus = {path.name.removeprefix("cpu"): path for path in found.paths(f"{CPUS}cpu[0-9]*")}
     governors = {number: path / "cpufreq/scaling_governor" for number, path in cpus.items()}
     found.files("cpu.governor", governors)
-    states = found.paths(f"{CPUS}cpu0/cpuidle/state*")
-    found.note("cpu.idle_states", lambda: _idle_states(states))
+    states = {path.name: path / "disable" for path in found.paths(f"{CPUS}cpu0/cpuidle/state*")}
+    found.files("cpu.idle_states_disabled", states)
     nodes = found.paths("sys/devices/system/node/node[0-9]*")
     lists = {path.name.removeprefix("node"): path / "cpulist" for path in nodes}
     found.files("numa.cpus", lists)
@@ -84,8 +88,11 @@ def _memory(found: Found) -> None:
     pages = {path.name.removeprefix("hugepages-"): path / "nr_hugepages" for path in sizes}
     found.files("memory.huge_pages", pages)
     for name in ("enabled", "defrag"):
-        path = f"sys/kernel/mm/transparent_hugepage/{name}"
-        found.file(f"memory.transparent_huge_pages.{name}", path, _chosen)
+        found.file(
+            f"memory.transparent_huge_pages.{name}",
+            f"sys/kernel/mm/transparent_hugepage/{name}",
+            lambda read: read.partition("[")[2].partition("]")[0],
+        )
 
 
 def _network(found: Found) -> None:
@@ -100,7 +107,8 @@ def _network(found: Found) -> None:
     if not devices:
         return
     for name in ("state", "rate", "link_layer"):
-        found.files(f"infiniband.{name}", {key: p / name for key, p in ports.items()}, _after_colon)
+        states = {key: path / name for key, path in ports.items()}
+        found.files(f"infiniband.{name}", states, lambda read: read.rpartition(": ")[2].strip())
     for name, file in (("firmware", "fw_ver"), ("board", "board_id"), ("numa", "device/numa_node")):
         found.files(f"infiniband.{name}", {key: path / file for key, path in devices.items()})
     roots = {key: known(partial(root_complex, path / "device")) for key, path in devices.items()}
@@ -109,9 +117,8 @@ def _network(found: Found) -> None:
 
 def _daemons(found: Found) -> None:
     """Note whether NVIDIA's services run, which needs sight of all processes of the machine."""
-    switches = found.paths(SWITCHES)
-    found.settings["fabric.switches"] = str(len(switches))
-    names = {_text_or_empty(path).strip() for path in found.root.glob("proc/[0-9]*/comm")}
+    found.settings["fabric.switches"] = str(len(found.paths(SWITCHES)))
+    names = {known(partial(text, path)).strip() for path in found.root.glob("proc/[0-9]*/comm")}
     is_whole = sees_all_processes(found.root / "proc")
     for setting, program in DAEMONS.items():
         if program[:COMMAND_MAX_CHARS] in names:
@@ -134,22 +141,6 @@ def _mounts(found: Found) -> dict[str, str]:
     return settings
 
 
-def _idle_states(states: list[Path]) -> str:
-    if not states:
-        raise ValueError("the kernel has no states of idle processors")
-    enabled = [state for state in states if text(state / "disable").strip() == "0"]
-    return ",".join(text(state / "name").strip() for state in enabled) or "none"
-
-
-def _os_release(read: str) -> str:
-    match = re.search(r'^PRETTY_NAME="?([^"\n]*)', read, re.MULTILINE)
-    return match[1] if match else "unknown"
-
-
-def _boot_parameters(read: str) -> str:
-    return " ".join(filter(BOOT_PARAMETERS.fullmatch, read.split())) or "none"
-
-
 def field(read: str, name: str) -> str:
     """Return what a line of a file in `/proc` or `/sys` says behind a name; raises ValueError."""
     match = re.search(rf"^{name}\s*:?\s*(.+)$", read, re.MULTILINE)
@@ -161,19 +152,3 @@ def field(read: str, name: str) -> str:
 def _gib(read: str, name: str) -> str:
     kibibytes = field(read, name).removesuffix("kB")
     return str(round(int(kibibytes) / 2**20))
-
-
-def _chosen(read: str) -> str:
-    match = re.search(r"\[(\w+)\]", read)
-    return match[1] if match else read.strip()
-
-
-def _after_colon(read: str) -> str:
-    return read.rpartition(": ")[2].strip()  # `4: ACTIVE`
-
-
-def _text_or_empty(path: Path) -> str:
-    try:
-        return text(path)
-    except OSError:  # a process that has ended
-        return ""

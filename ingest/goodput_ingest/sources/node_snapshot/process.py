@@ -1,5 +1,6 @@
 """Settings of one process: its environment, limits, cgroup, and the processors it may use."""
 
+import os
 import re
 from collections.abc import Mapping
 from functools import partial
@@ -26,24 +27,25 @@ NCCL_FILE = "etc/nccl.conf"
 VALUE_MAX_CHARS = 300
 
 
-def variables(found: Found, pid: int) -> Mapping[str, str]:
-    """Return the environment that a process began with; raises OSError where it may not be read."""
-    text(found.root / f"proc/{pid}/environ")
-    return environment(pid, found.root / "proc")
-
-
-def note(found: Found, pid: str, given: Mapping[str, str]) -> None:
-    """Note the settings of a process. pid: `self` or its number; given: its environment."""
+def note(found: Found, pid: int | None) -> Mapping[str, str]:
+    """Note the settings of a process, None: of this one; return its environment."""
+    given = os.environ if pid is None else environment(pid, found.root / "proc")
+    if not any(given):
+        found.unknown["env"] = "it may not be read"
     for name, value in {**_of_nccl_file(found.root), **given}.items():
         if VARIABLES.fullmatch(name):
             is_secret = SECRET_NAME.search(name) is not None
             shown = HIDDEN if is_secret else without_secrets([value])[:VALUE_MAX_CHARS]
             found.settings[f"env:{name}"] = shown
-    found.note_each("limit", lambda: _limits(text(found.root / "proc" / pid / "limits")))
-    status = f"proc/{pid}/status"
-    found.file("process.cpus", status, lambda read: field(read, "Cpus_allowed_list"))
-    found.file("process.numa", status, lambda read: field(read, "Mems_allowed_list"))
-    _cgroup(found, pid)
+    own = f"proc/{pid or 'self'}"
+    found.note_each("limit", lambda: _limits(text(found.root / own / "limits")))
+    for name, line in (
+        ("process.cpus", "Cpus_allowed_list"),
+        ("process.numa", "Mems_allowed_list"),
+    ):
+        found.file(name, f"{own}/status", partial(field, name=line))
+    _cgroup(found, found.root / own / "cgroup")
+    return given
 
 
 def _of_nccl_file(root: Path) -> dict[str, str]:
@@ -62,18 +64,15 @@ def _limits(read: str) -> dict[str, str]:
     return {LIMITS[name]: soft for name, soft, *_ in lines if name in LIMITS}
 
 
-def _cgroup(found: Found, pid: str) -> None:
+def _cgroup(found: Found, membership: Path) -> None:
     def read(name: str) -> str:
-        lines = text(found.root / "proc" / pid / "cgroup").splitlines()
-        own = next((line[3:] for line in lines if line.startswith("0::/")), None)
-        if own is None:
+        own = [line[3:] for line in text(membership).splitlines() if line.startswith("0::/")]
+        if not own:
             raise ValueError("cgroups of version 1 are not read")
-        return text(found.root / f"sys/fs/cgroup{own}" / name).strip()
+        return text(found.root / f"sys/fs/cgroup{own[0]}" / name).strip()
 
     for name in CGROUP_FILES:
         found.note(f"cgroup.{name}", partial(read, name))
-    found.note("cgroup.is_throttled", lambda: _throttled(read("cpu.stat")))
-
-
-def _throttled(read: str) -> str:
-    return "no" if field(read, "nr_throttled") == "0" else "yes"
+    # how often it was is another number with each look
+    throttled = "cgroup.is_throttled"
+    found.note(throttled, lambda: str(field(read("cpu.stat"), "nr_throttled") != "0").lower())

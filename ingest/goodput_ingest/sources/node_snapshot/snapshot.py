@@ -2,14 +2,13 @@
 
     {"goodput_snapshot": 1, "node": "n1", "ts": 1795177770, "run_id": "train",
      "is_container": false, "settings": {"vm.swappiness": "10"},
-     "unknown": {"gpu.count": "Driver Not Loaded"}}
+     "unknown": {"gpu": "Driver Not Loaded"}}
 
 Names are sorted. A setting is a text, as the system has it; one that could not be read is in
-`unknown`, with the reason.
+`unknown`, with the reason: `gpu`, `env`, `limit` and `mount` where none of theirs could.
 """
 
 import json
-import os
 import time
 from pathlib import Path
 from typing import Any
@@ -36,13 +35,7 @@ def take(
     found = Found(root)
     host.note(found)
     gpus.note(found, module)
-    given = dict(os.environ) if pid is None else {}
-    if pid is not None:
-        try:
-            given = dict(process.variables(found, pid))
-        except OSError as error:
-            found.unknown["env"] = error.strerror or str(error)
-    process.note(found, "self" if pid is None else str(pid), given)
+    given = process.note(found, pid)
     row = {
         "goodput_snapshot": VERSION,
         "node": node,

@@ -77,7 +77,7 @@ def taken(machine, module=None, pid=7):
         ("limit.memlock", "65536"),
         ("process.cpus", "0-3"),
         ("cgroup.cpu.max", "400000 100000"),
-        ("cgroup.is_throttled", "yes"),
+        ("cgroup.is_throttled", "true"),
     ],
 )
 def test_a_setting_is_as_the_system_has_it(machine, setting, value):
@@ -90,7 +90,7 @@ def test_a_setting_is_as_the_system_has_it(machine, setting, value):
         ("kernel.numa_balancing", "No such file or directory"),
         ("cgroup.memory.max", "No such file or directory"),
         ("gpu.persistence_daemon", "not in the machine's own PID namespace"),
-        ("cpu.idle_states", "the kernel has no states of idle processors"),
+        ("cpu.idle_states_disabled", "there is none"),
     ],
 )
 def test_what_cannot_be_read_is_unknown_with_the_reason(machine, setting, reason):
@@ -107,7 +107,7 @@ def test_it_names_the_run_of_the_process(machine):
 def test_an_environment_that_may_not_be_read_is_unknown(machine):
     (machine / "proc/7/environ").unlink()
 
-    assert taken(machine)["unknown"]["env"] == "No such file or directory"
+    assert taken(machine)["unknown"]["env"] == "it may not be read"
 
 
 def test_gpus_are_one_value_or_a_value_for_each(machine):
@@ -132,7 +132,7 @@ def test_what_no_gpu_answers_is_unknown(machine):
 def test_without_a_driver_the_rest_is_read(machine):
     found = taken(machine, FakeNvml(init_error=DRIVER_NOT_LOADED))
 
-    assert found["unknown"]["gpu.count"] == "NVML Error with code 9"
+    assert found["unknown"]["gpu"] == "NVML Error with code 9"
     assert found["settings"]["vm.swappiness"] == "10"
 
 

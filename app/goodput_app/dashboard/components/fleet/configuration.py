@@ -20,12 +20,12 @@ def draw(settings: pl.DataFrame) -> None:
     if settings.is_empty():
         return
     with panel("Configuration", "marts.node_settings", help=HELP):
-        nodes = settings["node"].n_unique()
+        nodes, compared = settings["node"].n_unique(), settings.get_column("nodes").max()
         shown = settings.filter(pl.col("is_different") | pl.col("problem").is_not_null())
         if shown.is_empty():
             st.caption(
                 f"No setting differs or is known to cost time; {count(nodes, 'node')} of "
-                f"{settings['nodes'].max()} compared."
+                f"{compared!s} compared."
             )
         else:
             found = shown.group_by(

@@ -99,26 +99,30 @@ taken as materialized (
 ),
 
 every_setting as (
-    select peers, setting, max(belongs_to) as belongs_to from taken group by peers, setting
+    select peers, setting, max(belongs_to) as belongs_to, count(value) > 0 as is_known from taken group by all
 ),
 
 seen as (
-    select peers, run_key, cluster, node, until_ms, belongs_to, max(at_ms) as at_ms
-    from taken
-    group by peers, run_key, cluster, node, until_ms, belongs_to
+    select peers, run_key, cluster, node, until_ms, belongs_to, max(at_ms) as at_ms from taken group by all
 ),
 
--- a setting that a snapshot does not have is not set there
+-- what a snapshot does not have is not set there, or unknown where all of its kind is
 filled as (
     select
         seen.* exclude (at_ms),
         coalesce(taken.at_ms, seen.at_ms) as at_ms,
         every_setting.setting,
-        case when taken.setting is null then 'not set' else taken.value end as value,
-        taken.unknown_because
+        case when taken.setting is null and kinds.setting is null then 'not set' else taken.value end as value,
+        coalesce(taken.unknown_because, kinds.unknown_because) as unknown_because
     from every_setting
     inner join seen using (peers, belongs_to)
     left join taken using (peers, cluster, node, setting)
+    left join taken as kinds
+        on seen.peers = kinds.peers
+        and seen.cluster = kinds.cluster
+        and seen.node = kinds.node
+        and regexp_extract(every_setting.setting, '^[a-z]+') = kinds.setting
+    where every_setting.is_known or taken.setting is not null
 ),
 
 counted as (
@@ -137,15 +141,7 @@ compared as (
 )
 
 select
-    compared.run_key,
-    compared.cluster,
-    compared.node,
-    compared.setting,
-    compared.belongs_to,
-    compared.value,
-    compared.unknown_because,
-    compared.usual_value,
-    compared.nodes,
+    compared.* exclude (peers, at_ms, until_ms, nodes_alike),
     coalesce(known.is_compared, 1) = 1
     and coalesce(compared.value <> compared.usual_value, compared.value is not null and compared.run_key is not null)
     and compared.nodes >= if(compared.run_key is null, threshold('settings_min_nodes'), 2) as is_different,
