@@ -21,8 +21,7 @@ BOOT_PARAMETERS = re.compile(
 MODULES = ("nvidia_peermem", "gdrdrv", "nvidia_fs")
 CPUS = "sys/devices/system/cpu/"
 ROOT_COMPLEX = re.compile(r"pci[0-9a-f]{4}:[0-9a-f]{2}")
-DAEMONS = {"fabric.manager": "nv-fabricmanager", "gpu.persistence_daemon": "nvidia-persistenced"}
-COMMAND_MAX_CHARS = 15  # of a name in /proc/PID/comm
+FABRIC_MANAGER = "nv-fabricmanager"[:15]  # as /proc/PID/comm has it
 SWITCHES = "proc/driver/nvidia-nvswitch/devices/*"
 # a file system that holds data; others are the kernel's own, or of one container
 DATA = re.compile(
@@ -56,7 +55,7 @@ def note(found: Found) -> None:
     for module in MODULES:
         has_it = (found.root / "sys/module" / module).exists()
         found.settings[f"module.{module}"] = "loaded" if has_it else "not loaded"
-    _daemons(found)
+    _fabric(found)
     found.note_each("mount", lambda: _mounts(found))
 
 
@@ -115,18 +114,16 @@ def _network(found: Found) -> None:
     found.of_each("infiniband.pci_root", roots)
 
 
-def _daemons(found: Found) -> None:
-    """Note whether NVIDIA's services run, which needs sight of all processes of the machine."""
+def _fabric(found: Found) -> None:
+    """Note NVSwitches, and whether their manager runs, which takes sight of all processes."""
     found.settings["fabric.switches"] = str(len(found.paths(SWITCHES)))
-    names = {known(partial(text, path)).strip() for path in found.root.glob("proc/[0-9]*/comm")}
-    is_whole = sees_all_processes(found.root / "proc")
-    for setting, program in DAEMONS.items():
-        if program[:COMMAND_MAX_CHARS] in names:
-            found.settings[setting] = "running"
-        elif is_whole:
-            found.settings[setting] = "not running"
-        else:
-            found.unknown[setting] = "not in the machine's own PID namespace"
+    commands = found.root.glob("proc/[0-9]*/comm")
+    if any(known(partial(text, path)).strip() == FABRIC_MANAGER for path in commands):
+        found.settings["fabric.manager"] = "running"
+    elif sees_all_processes(found.root / "proc"):
+        found.settings["fabric.manager"] = "not running"
+    else:
+        found.unknown["fabric.manager"] = "not in the machine's own PID namespace"
 
 
 def _mounts(found: Found) -> dict[str, str]:

@@ -18,11 +18,8 @@ LIMITS = {
     "Max locked memory": "limit.memlock",
     "Max open files": "limit.nofile",
     "Max stack size": "limit.stack",
-    "Max processes": "limit.nproc",
-    "Max core file size": "limit.core",
 }
 CGROUP_FILES = ("cpu.max", "memory.max", "memory.high", "cpuset.cpus.effective", "pids.max")
-COLUMNS = re.compile(r"\s{2,}")
 NCCL_FILE = "etc/nccl.conf"
 VALUE_MAX_CHARS = 300
 
@@ -60,8 +57,7 @@ def _of_nccl_file(root: Path) -> dict[str, str]:
 
 def _limits(read: str) -> dict[str, str]:
     """Return the soft limits of a process by setting."""
-    lines = (COLUMNS.split(line) for line in read.splitlines())
-    return {LIMITS[name]: soft for name, soft, *_ in lines if name in LIMITS}
+    return {name: re.split(r"\s{2,}", field(read, line))[0] for line, name in LIMITS.items()}
 
 
 def _cgroup(found: Found, membership: Path) -> None:
@@ -73,6 +69,4 @@ def _cgroup(found: Found, membership: Path) -> None:
 
     for name in CGROUP_FILES:
         found.note(f"cgroup.{name}", partial(read, name))
-    # how often it was is another number with each look
-    throttled = "cgroup.is_throttled"
-    found.note(throttled, lambda: str(field(read("cpu.stat"), "nr_throttled") != "0").lower())
+    found.note("cgroup.times_throttled", lambda: field(read("cpu.stat"), "nr_throttled"))

@@ -18,7 +18,7 @@ SETTINGS_MAX = 2_000  # of one snapshot
 NAME_MAX_CHARS, VALUE_MAX_CHARS = 200, 500
 # what every process or container may have another value of; the rest is the node's
 OF_A_PROCESS = ("env", "limit", "process.", "cgroup.")
-OF_A_CONTAINER = ("mount", "net.", "os.", "fabric.manager", "gpu.persistence_daemon")
+OF_A_CONTAINER = ("mount", "net.", "os.", "fabric.manager")
 
 
 class NodeSnapshot(RecordedFile):

@@ -16,12 +16,11 @@ FILES = {
     "proc/cpuinfo": "processor\t: 0\nmodel name\t: AMD EPYC 9654\n",
     "proc/meminfo": "MemTotal:       2113412345 kB\nSwapTotal:             0 kB\n",
     "proc/self/mounts": f"proc /proc proc rw 0 0\n{NFS}{NVME}x /etc/hosts ext4 rw 0 0\n",
-    "proc/7/limits": "Limit       Soft Limit  Hard Limit  Units\nMax locked memory   65536   "
-    "unlimited   bytes\n",
+    "proc/7/limits": "Limit  Soft Limit  Hard Limit  Units\nMax stack size  8388608  x  bytes\n"
+    "Max locked memory  65536  unlimited  bytes\nMax open files  1024  4096  files\n",
     "proc/7/status": "Name:\tpython\nCpus_allowed_list:\t0-3\nMems_allowed_list:\t0\n",
     "proc/7/cgroup": "0::/job_1\n",
     "proc/7/environ": "NCCL_IB_HCA=mlx5\0UCX_TOKEN=abc\0HOME=/root\0RUN_ID=llm\0",
-    "proc/7/comm": "nv-fabricmanage\n",
     "proc/sys/vm/swappiness": "10\n",
     "proc/sys/net/ipv4/tcp_rmem": "4096\t131072\t6291456\n",
     "etc/nccl.conf": "# site\nNCCL_DEBUG=WARN\nNCCL_IB_HCA=ib\n",
@@ -68,7 +67,6 @@ def taken(machine, module=None, pid=7):
         ("mount:/data", "nfs4 rw,hard,vers=4.2"),
         ("mount:/scratch", "xfs rw,noatime,inode64"),
         ("fabric.switches", "1"),
-        ("fabric.manager", "running"),
         ("env:NCCL_IB_HCA", "mlx5"),
         ("env:NCCL_DEBUG", "WARN"),
         ("env:UCX_TOKEN", HIDDEN),
@@ -77,7 +75,7 @@ def taken(machine, module=None, pid=7):
         ("limit.memlock", "65536"),
         ("process.cpus", "0-3"),
         ("cgroup.cpu.max", "400000 100000"),
-        ("cgroup.is_throttled", "true"),
+        ("cgroup.times_throttled", "3"),
     ],
 )
 def test_a_setting_is_as_the_system_has_it(machine, setting, value):
@@ -89,7 +87,7 @@ def test_a_setting_is_as_the_system_has_it(machine, setting, value):
     [
         ("kernel.numa_balancing", "No such file or directory"),
         ("cgroup.memory.max", "No such file or directory"),
-        ("gpu.persistence_daemon", "not in the machine's own PID namespace"),
+        ("fabric.manager", "not in the machine's own PID namespace"),
         ("cpu.idle_states_disabled", "there is none"),
     ],
 )
@@ -98,6 +96,12 @@ def test_what_cannot_be_read_is_unknown_with_the_reason(machine, setting, reason
 
     assert found["unknown"][setting] == reason
     assert setting not in found["settings"]
+
+
+def test_the_fabric_manager_is_found_by_its_process(machine):
+    (machine / "proc/7/comm").write_text("nv-fabricmanage\n")
+
+    assert taken(machine)["settings"]["fabric.manager"] == "running"
 
 
 def test_it_names_the_run_of_the_process(machine):

@@ -35,10 +35,7 @@ names as (
 
 members as (
     select
-        'run ' || owners.run_key as peers,
-        owners.run_key,
-        holds.cluster,
-        holds.node,
+        'run ' || owners.run_key as peers, owners.run_key, holds.cluster, holds.node,
         max(coalesce(holds.end_ms, forever_ms())) as until_ms
     from intermediate.int_holds as holds
     inner join intermediate.int_job_run_owners as owners using (job_run_key)
@@ -50,15 +47,10 @@ members as (
     union all
     select
         concat_ws(
-            ' ',
-            cluster,
-            arg_max(value, at_ms) filter (where setting = 'gpu.count'),
+            ' ', cluster, arg_max(value, at_ms) filter (where setting = 'gpu.count'),
             arg_max(value, at_ms) filter (where setting = 'gpu.model')
         ) as peers,
-        null as run_key,
-        cluster,
-        node,
-        forever_ms() as until_ms
+        null as run_key, cluster, node, forever_ms() as until_ms
     from read
     where sees_all_teams()
     group by cluster, node
