@@ -157,6 +157,11 @@ def _faults(made, team):
          "transport": "NET/Socket", "nodes": 2}
         for n in range(2)
     ])  # fmt: skip
+    made.load("node_settings", [
+        {"cluster": "c", "node": team.node, "ts": START, "run_id": f"{team.word}run",
+         "setting": setting, "value": team.word, "belongs_to": belongs_to}
+        for setting, belongs_to in (("env:NCCL_IB_DISABLE", "process"), ("vm.swappiness", "node"))
+    ])  # fmt: skip
     trace = {"cluster": "c", "run_id": f"{team.word}run", "trace_id": team.word}
     made.load("step_replays", [
         {**trace, "data_ranks": 2, "stages": 2, "steps": 10, "slowest_stage": 1,

@@ -85,6 +85,7 @@ FOLLOWED_LOGS = {
     "nccl-debug": golden("nccl_debug/a_communicator_and_one_split_off", "nccl.log"),
     "mlperf": golden("mlperf/two_ranks_of_one_node", "result_0.txt"),
     "serving-requests": golden("serving_requests/json_lines", "requests.jsonl"),
+    "node-snapshot": golden("node_snapshot/two_nodes_of_a_run", "snapshots.jsonl"),
     "kernel-notice": FollowedLog("kernel-log", "kern.log", KERNEL_NOTICE),
     "kernel-journal": golden("kernel_log/journal_of_two_nodes", "kern.log"),
     "kernel-continued": golden("kernel_log/xid_over_lines_in_a_journal", "kern.log"),

@@ -25,6 +25,7 @@ COMMANDS = {  # in the order in which a newcomer needs them -> module, first lin
     "profile": ("profile", "See what is read of a job's log; draft a new log format."),
     "run": ("run", "Run a command and record it as a job, with no line changed."),
     "watch": ("run", "Record a process that runs already, until it ends."),
+    "snapshot": ("snapshot", "Write the configuration of this node, to compare it with others."),
     "build": ("build", "Update the ledger with newly ingested data."),
     "check": ("query", "Test the invariants; exit code 1 if one fails."),
     "ledger": ("query", "Show where the GPU time went; the rows add up to the capacity."),
@@ -79,6 +80,11 @@ class Commands(click.Group):
         module = importlib.import_module(f"goodput_app.cli.{COMMANDS[name][0]}")
         command: click.Command = getattr(module, name.replace("-", "_"))
         return command
+
+    def format_help_text(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what it is right below the usage, so that the list fits a screen."""
+        with formatter.indentation():
+            formatter.write_text(self.help or "")
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands alone: the usage has the options, so that the list fits a screen."""

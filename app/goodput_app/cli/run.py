@@ -1,8 +1,10 @@
 """Commands that record a job without a change to it: `goodput run` and `goodput watch`."""
 
 import os
+import platform
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,7 +14,8 @@ from goodput_ingest.processes import proc
 from goodput_ingest.processes import run as runs
 from goodput_ingest.processes import watch as watches
 from goodput_ingest.processes.command_line import short_name
-from goodput_ingest.processes.record import new_record
+from goodput_ingest.processes.record import SNAPSHOT, Record, new_record
+from goodput_ingest.sources.node_snapshot.snapshot import take
 from goodput_messages.printable import printable
 from goodput_queries.errors import GoodputError
 
@@ -73,12 +76,18 @@ def run(
     chosen = run_id(name, dict(os.environ))
     record = new_record(folder, short_name(list(command)), chosen, visible)
     try:
-        code = runs.run(list(command), record)
+        code = runs.run(list(command), record, partial(_take_snapshot, record))
     except OSError as error:
         click.echo(f"goodput: {printable(command[0])}: {error.strerror}", err=True)
         context.exit(NOT_STARTED)
     runs.say(record, "recorded")
     context.exit(code)
+
+
+def _take_snapshot(record: Record) -> None:
+    """Add the node's configuration to a record; of several ranks on a node one does."""
+    if os.environ.get("SLURM_LOCALID", "0") == "0":
+        record.write(SNAPSHOT, take(platform.node(), record.run_id))
 
 
 @click.command()

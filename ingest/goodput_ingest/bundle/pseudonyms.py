@@ -27,7 +27,7 @@ GPUS = frozenset({"gpu_uuid", "gpu_label", "gpu_labels"})
 TEXTS = frozenset(
     {
         *("comment", "msg", "message", "note", "reason", "extra", "process_name", "thread_name"),
-        *("command", "test"),
+        *("command", "test", "setting", "value", "unknown_because"),
         *("called_from", "state_raw", "pid", "error", "features", "feature_sets"),
     }
 )
@@ -41,6 +41,7 @@ AS_THEY_ARE = frozenset(
         *("input_dtype", "kernel", "reduction", "nccl_version", "plugin_version", "currency"),
         *("timing_source", "transport", "ts_precision", "flagged_metrics"),
         *("engine", "role", "product", "status", "result", "gpu_indices"),
+        "belongs_to",
     }
 )
 JOB_NUMBER = re.compile(r"\d+([_+.\[]\S*)?|\*?")

@@ -39,6 +39,7 @@ LIVE: dict[str, type[LiveSource]] = {
 FOLLOWED = (  # formats whose files grow by lines: `folder` says where
     *("job-events", "job-log", "torchtitan-structured", "goodput-events", "otel-spans"),
     *("nccl-inspector", "nccl-debug", "kernel-log", "mlperf", "serving-requests"),
+    "node-snapshot",
 )
 NAMES = tuple(dict.fromkeys([*LIVE, *FOLLOWED]))
 SECRETS = frozenset({"password", "token", "secret", "api_key", "bearer_token"})

@@ -3,6 +3,7 @@
     goodput-runs/train-20261127T150000/
         train-20261127T150000.jsonl      job events
         train-20261127T150000.out.log    its output, each line with its time
+        train-20261127T150000.snapshot.json    how the node is configured
 
 What cannot be written is dropped and reported once: a record never stops a job.
 """
@@ -23,6 +24,7 @@ from goodput_ingest.processes.proc import PROC
 VERSION = 1  # of job events
 NUMBERED_FROM_S = 1_577_836_800  # 2020, as goodput_emitter numbers attempts
 ALIVE_S = 60.0  # between two events of a job that goes on
+SNAPSHOT = ".snapshot.json"  # not `.jsonl`: what follows job events does not read it
 EVENTS, OUTPUT = ".jsonl", ".out.log"  # `.out`: digits before `.log` alone are a job id of Slurm
 ID_MAX_CHARS = 100
 UUIDS = ("GPU-", "MIG-")

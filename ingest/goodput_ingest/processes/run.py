@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from goodput_ingest.processes.command_line import without_secrets
 from goodput_ingest.processes.output import Channel, channels, copy_size
@@ -31,11 +31,12 @@ DRAIN_S = 0.5  # after the command's end, for output of processes that it left b
 SIGNALLED = 128  # a shell's exit code of a signal
 
 
-def run(command: list[str], record: Record) -> int:
+def run(command: list[str], record: Record, meanwhile: Callable[[], None] = lambda: None) -> int:
     """Run a command to its end and return its exit code, as a shell gives it.
 
     It has our stdin, process group and environment, with what `goodput_emitter` needs to write
     into the same record. Raises OSError where it cannot be started.
+    meanwhile: called in a thread once it has started, waited for a moment at most.
     """
     record.write(EVENTS, b"")  # the folder is there when the command writes into it
     opened, ends = channels()
@@ -54,7 +55,10 @@ def run(command: list[str], record: Record) -> int:
     record.start(started_s, without_secrets(command), _user())
     ending, wakes = os.pipe()
     threading.Thread(target=_forward, args=(record.pid, opened, wakes), daemon=True).start()
+    beside = threading.Thread(target=meanwhile, daemon=True)
+    beside.start()
     status = _pass_output(record, opened, ending)
+    beside.join(DRAIN_S)
     code = os.waitstatus_to_exitcode(status)
     _end(record, code)
     return code if code >= 0 else SIGNALLED - code

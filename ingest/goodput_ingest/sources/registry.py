@@ -24,6 +24,7 @@ from goodput_ingest.sources.nccl.inspector import NcclInspector
 from goodput_ingest.sources.nccl.nccl_tests import NcclTests
 from goodput_ingest.sources.nccl.ras import NcclRas
 from goodput_ingest.sources.node_exporter.scrapes import NodeExporter
+from goodput_ingest.sources.node_snapshot.source import NodeSnapshot
 from goodput_ingest.sources.nvml.recording import NvmlRecording
 from goodput_ingest.sources.operation_trace.source import OperationTrace
 from goodput_ingest.sources.prometheus import PrometheusRecording
@@ -55,6 +56,7 @@ SOURCES: dict[str, type[Source]] = {
     PrometheusRecording.name: PrometheusRecording,
     KubernetesRecording.name: KubernetesRecording,
     NvmlRecording.name: NvmlRecording,
+    NodeSnapshot.name: NodeSnapshot,
     Dcgm.name: Dcgm,
     GpuTable.name: GpuTable,
     NodeExporter.name: NodeExporter,

@@ -12,6 +12,8 @@ import time
 
 import pytest
 
+from goodput_ingest.processes.command_line import HIDDEN
+
 PYTHON = [sys.executable, "-c"]
 GOODPUT = [sys.executable, "-m", "goodput_app"]
 PATIENCE_S = 30
@@ -85,6 +87,22 @@ def test_a_command_that_ends_well_ends_the_job(start, record):
     assert [event["event"] for event in events] == ["job.start", "job.end"]
     assert events[0]["run_id"] == "a_b.1"
     assert "abc" not in str(events)
+
+
+def test_one_rank_of_a_node_leaves_how_the_node_is_configured(start, tmp_path):
+    until_it_is_there = (
+        "import glob, os, time\n"
+        "while not glob.glob(os.environ['JOB_EVENTS'] + '/*.snapshot.json'):\n    time.sleep(0.02)"
+    )
+    for rank, code in (("0", until_it_is_there), ("1", "pass")):
+        variables = {"SLURM_LOCALID": rank, "NCCL_IB_HCA": "mlx5", "NCCL_TOKEN": "abc"}
+        process = start("run", "--name", f"r{rank}", "--", *PYTHON, code, environment=variables)
+        process.communicate(timeout=PATIENCE_S)
+
+    (line,) = [json.loads(path.read_text()) for path in tmp_path.glob("*/*.snapshot.json")]
+    assert line["run_id"] == "r0"
+    assert line["settings"]["env:NCCL_IB_HCA"] == "mlx5"
+    assert line["settings"]["env:NCCL_TOKEN"] == HIDDEN
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP])

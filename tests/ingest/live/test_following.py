@@ -19,7 +19,7 @@ NOW = datetime(2026, 11, 20, 13)
 ZONE = "Europe/Berlin"
 TABLES = (
     *("job_events", "job_runs", "gpus", "collectives", "rank_map", "gpu_events"),
-    "serving_requests",
+    *("serving_requests", "node_settings"),
 )
 
 

@@ -57,6 +57,7 @@ METRIC = r"^([^\s{#]+)(?:\{.*\})? (?=\S+$)"
 TELLING = {
     **dict.fromkeys(("inventory", "rates", "tariffs", "budgets", "power-feeds", "carbon"), ANY),
     **dict.fromkeys(("node-states", "node-tests", "serving-requests", "nvml", "job-events"), ANY),
+    "node-snapshot": ANY,
     **dict.fromkeys(("dcgm", "serving-metrics"), METRIC),
     "node-exporter": METRIC.replace(r"\{.*", r'\{(?:.*?device="([^"]*)")?.*'),
     "gpu-table": r"^(?:\d{4}/\d\d/|\s*\d{8}[ ,]|\S*(?<=\+0100) GPU \d)",

@@ -23,6 +23,7 @@ REFUSALS = {
     },
     "prometheus": "this is not JSON",
     "kubernetes": "this is not JSON",
+    "node-snapshot": "this is no snapshot of `goodput snapshot`.",
     "nvml": "this is not an NVML recording; expected JSON lines with a kind (meta, fast, slow, ",
     "dcgm": "these are not metrics of a GPU exporter; expected lines as DCGM_FI_DEV_GPU_UTIL{",
     "node-exporter": "these are not metrics of node_exporter; expected lines as node_cpu_seconds_",

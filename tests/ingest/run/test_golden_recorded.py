@@ -28,6 +28,7 @@ from goodput_ingest.sources.registry import SOURCES, recognise
 LOGS = {  # line by line, of programs whose output a collector may take in
     *("goodput-events", "job-events", "job-log", "kernel-log", "mlperf", "nccl-debug"),
     *("nccl-inspector", "nccl-ras", "nccl-tests", "node-power", "nvml", "otel-spans"),
+    "node-snapshot",
     *("serving-requests", "torchtitan-structured"),
 }
 TAKEN_IN = datetime(2026, 8, 20, 14)  # noqa: DTZ001 -- moments are stored naive, in UTC

@@ -137,6 +137,18 @@ def node_tests(scope: Scope) -> pl.DataFrame:
     )
 
 
+def settings(scope: Scope) -> pl.DataFrame:
+    """Return settings of the scope's run on its nodes, else of its node; those that differ first.
+
+    To who sees some teams alone, those of a run of theirs.
+    """
+    return read(
+        "select * from marts.node_settings where (run_key is null) = (chosen_run() is null) "
+        "order by problem is null, not is_different, setting, node",
+        scope,
+    )
+
+
 def drivers(scope: Scope) -> pl.DataFrame:
     """Return GPU time and errors by GPU model and driver, the known versions first."""
     return read(

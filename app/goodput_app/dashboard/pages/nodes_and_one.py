@@ -8,6 +8,7 @@ import streamlit as st
 from goodput_app.dashboard import flags, theme
 from goodput_app.dashboard.components import charts, flag_parts, scope_bar
 from goodput_app.dashboard.components.fleet import (
+    configuration,
     host_parts,
     node_axis,
     node_parts,
@@ -95,6 +96,7 @@ with panel("GPUs", "marts.gpus", help="Each at the end of the time range, the fl
 if happened.height:
     with panel("What happened", "marts.findings", help="All rows, with reason, source and cost."):
         what_happened.draw(happened)
+configuration.draw(health.settings(scope))
 details = st.expander(
     "All metrics of its GPUs and its host", key="node_details", on_change="rerun",
     icon=":material/monitoring:",

@@ -4,6 +4,7 @@ import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import charts, flag_parts, scope_bar, states, tiles
+from goodput_app.dashboard.components.fleet import configuration
 from goodput_app.dashboard.components.runs import (
     failure_parts,
     pipeline_parts,
@@ -13,7 +14,7 @@ from goodput_app.dashboard.components.runs import (
     speed_parts,
 )
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.data import energy, failures, findings, marts, speed
+from goodput_app.dashboard.data import energy, failures, findings, health, marts, speed
 from goodput_app.dashboard.figures import ledger as figures
 from goodput_app.dashboard.figures import runs as figures_runs
 
@@ -133,6 +134,7 @@ with panel(
 with panel("GPUs", "marts.run_gpus"):
     speed_parts.memory(speed.memory_growth(scope))
     run_parts.gpus(marts.run_gpus(scope))
+configuration.draw(health.settings(scope))
 with panel("Attempts and restarts", "marts.attempts"):
     attempt = run_parts.lineage(attempts)
 if last_attempt is None or attempt not in (None, last_attempt):

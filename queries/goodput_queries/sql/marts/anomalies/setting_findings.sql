@@ -1,0 +1,76 @@
+-- What snapshots of nodes show: settings that differ, and settings that are known to do harm.
+-- grain: rule, cluster, node, run_key
+-- access: team
+-- evaluated: first
+-- skip_if_empty: raw.node_settings
+-- rule: node_settings_differ, node_misconfigured, fabric_manager_down (a node), job_settings_differ, job_misconfigured (a run)
+-- node: null: several of the run
+-- confidence: Confirmed for what snapshots say; Likely where it is the harm that counts
+-- evidence: the settings, at most four
+with settings as materialized (
+    select * from marts.node_settings where is_different or problem is not null
+),
+
+-- a node that differs from its model is one finding, not one of each of its runs
+found as (
+    select
+        case
+            when problem is null then if(run_key is null, 'node_settings_differ', 'job_settings_differ')
+            when run_key is not null then 'job_misconfigured'
+            when setting = 'fabric.manager' then 'fabric_manager_down'
+            else 'node_misconfigured'
+        end as rule,
+        case when run_key is null or problem is null and usual_value is not null then node end as on_node,
+        *
+    from settings
+    where
+        run_key is null
+        or problem is not null and belongs_to = 'process'
+        or problem is null and (cluster, node, setting) not in (
+            select (cluster, node, setting) from settings where run_key is null
+        )
+),
+
+of_values as (
+    select
+        rule,
+        cluster,
+        on_node as node,
+        run_key,
+        min(taken_at) as start_at,
+        max(until_at) as end_at,
+        setting || ' is ' || value
+        || case
+            when on_node is not null then ''
+            when count(*) = 1 then ' on ' || any_value(node)
+            else ' on ' || counted(count(*), 'node')
+        end
+        || case when bool_or(is_different) then coalesce(', elsewhere ' || any_value(usual_value), '') else '' end
+        || coalesce(': ' || any_value(problem), '') as text
+    from found
+    group by rule, cluster, on_node, run_key, setting, value
+),
+
+listed as (
+    select
+        rule, cluster, node, run_key, min(start_at) as start_at, max(end_at) as end_at,
+        list_sort(list(replace(text, 'env:', ''))) as texts
+    from of_values
+    group by rule, cluster, node, run_key
+)
+
+select
+    rule,
+    cluster,
+    node,
+    null::varchar as gpu_uuid,
+    run_key,
+    start_at,
+    end_at,
+    null::bigint as gpu_ms,
+    null::double as cost,
+    case when rule in ('node_misconfigured', 'job_misconfigured') then 'Likely' else 'Confirmed' end as confidence,
+    array_to_string(texts[:4], '; ')
+    || case when len(texts) > 4 then '; and ' || len(texts) - 4 || ' more' else '' end as evidence
+from listed
+where run_key is not null or of_owner(null, null, null, null)
