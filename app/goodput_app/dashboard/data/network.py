@@ -1,6 +1,7 @@
 """Hosts and their network: series of one node, and what the fleet's links and bandwidth did."""
 
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
 
@@ -13,6 +14,7 @@ HOST = (
 )
 KINDS = ("ethernet", "infiniband")
 LINKS_SHOWN = 500
+NODES_DRAWN = 200
 EVENTS_SHOWN = 200
 
 
@@ -115,6 +117,85 @@ def bandwidth(scope: Scope) -> pl.DataFrame:
         order by shape, operation, size_from_bytes""",
         replace(scope, bucket_ms=None),
     )
+
+
+def algorithms(scope: Scope) -> pl.DataFrame:
+    """Return the bus bandwidth by algorithm and protocol, by operation and size."""
+    order_by = "cluster, operation, ranks, nodes, size_from_bytes, measured_by, samples desc"
+    return marts.in_order("marts.algorithm_bandwidth", scope, order_by)
+
+
+def fits(scope: Scope) -> pl.DataFrame:
+    """Return latency and bandwidth by operation and number of ranks, those over most nodes first.
+
+    `fit` numbers them, from 1.
+    """
+    return marts.read(
+        """select *, row_number() over (order by
+            nodes desc, ranks desc, cluster, operation, gpu_model, measured_by) as fit
+        from marts.collective_fits where latency_s is not null order by fit""",
+        replace(scope, bucket_ms=None),
+    )
+
+
+def collective_times(scope: Scope, fit: dict[str, Any]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the measured times of a fit by size, and those of the fit and of more ranks.
+
+    fit: a row of `fits`
+    """
+    key = ("cluster", "operation", "ranks", "nodes", "gpu_model", "measured_by")
+    where = " and ".join(f"{name} is not distinct from ${n}" for n, name in enumerate(key, 1))
+    values = [fit[name] for name in key]
+    points, forecasts = (
+        marts.read(
+            f"from {mart} where {where} order by {order}", replace(scope, bucket_ms=None), *values
+        )
+        for mart, order in (
+            ("marts.collective_times", "size_bytes"),
+            ("marts.collective_forecasts", "forecast_ranks, size_bytes"),
+        )
+    )
+    return points, forecasts
+
+
+def line_rates(scope: Scope) -> pl.DataFrame:
+    """Return `hour_at`, `kind`, `ports`, median and highest share of line rate by hour."""
+    return marts.read(
+        """select hour_at, kind, count(*) as ports, median(line_rate_ratio) as p50_ratio,
+            max(line_rate_ratio) as max_ratio
+        from marts.line_rates where line_rate_ratio is not null
+        group by all order by kind, hour_at""",
+        _of_places(scope),
+    )
+
+
+def port_map(scope: Scope) -> pl.DataFrame:
+    """Return the busiest hour of each port of the busiest nodes: `line_rate_ratio`, `hour_at`.
+
+    total: number of nodes, of which NODES_DRAWN are returned
+    """
+    return marts.read(
+        f"""with ports as (
+            select cluster, node, any_value(rack) as rack, kind, device, port,
+                max(line_rate_ratio) as line_rate_ratio,
+                arg_max(hour_at, line_rate_ratio) as hour_at
+            from marts.line_rates group by cluster, node, kind, device, port
+        ),
+        nodes as (
+            select cluster, node, count(*) over () as total
+            from ports group by cluster, node
+            order by max(line_rate_ratio) desc nulls last, cluster, node limit {NODES_DRAWN}
+        )
+        from ports inner join nodes using (cluster, node)
+        order by cluster, rack, node, kind, device, port""",
+        _of_places(scope),
+    )
+
+
+def racks(scope: Scope) -> pl.DataFrame:
+    """Return the bandwidth of racks to the outside, the busiest first."""
+    order_by = "busiest_ratio desc nulls last, cluster, rack, kind"
+    return marts.in_order("marts.rack_line_rates", _of_places(scope), order_by)
 
 
 def communicators(scope: Scope) -> pl.DataFrame:

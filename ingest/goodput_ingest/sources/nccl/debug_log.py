@@ -9,8 +9,8 @@ The lines carry no time, so neither do the rows. A communicator that was split o
 log its hash; where a profiler plugin is loaded, its line between start and end of the same thread's
 initialisation does, in decimal, and the communicator's name as well. Connections may be made after
 the initialisation, and their lines do not name the communicator: it is known where the process has
-one. `Using network Socket` alone says nothing inside one node. With the subsystem TUNING rank 0 logs
-what it chose for each operation:
+one. `Using network Socket` alone says nothing inside one node. With the subsystem TUNING rank 0
+logs what it chose for each operation:
 
     vm:1182:1182 [0] NCCL INFO AllReduce: 65536 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..3}
 """
@@ -58,7 +58,8 @@ CHANNEL = re.compile(
 )
 CHOICE = re.compile(
     r"(?P<operation>[A-Z]\w{1,39}): (?P<bytes>\d{1,18}) Bytes -> Algo (?P<algorithm>[A-Z]\w{1,39})"
-    r" proto (?P<protocol>[A-Z]\w{1,39})(?: channel\{Lo\.\.Hi\}=\{(?P<low>\d{1,4})\.\.(?P<high>\d{1,4})\})?"
+    r" proto (?P<protocol>[A-Z]\w{1,39})"
+    r"(?: channel\{Lo\.\.Hi\}=\{(?P<low>\d{1,4})\.\.(?P<high>\d{1,4})\})?"
 )
 LOOKS_LIKE_INIT = re.compile(r"- Init (?:START|COMPLETE)\b")
 NO_INIT = (

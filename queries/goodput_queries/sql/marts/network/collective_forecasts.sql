@@ -4,7 +4,7 @@
 --  since a link between nodes is in no time inside one
 -- forecast_s; forecast_bytes_per_s: as bus bandwidth
 -- error_ratio: of the fit; of more ranks what the forecast from the next smaller number of ranks missed (scaling_error_ratio);
---  null: not tested
+--  null: not tested, or not over so large a step
 -- skip_if_empty: raw.collectives, raw.nccl_benchmarks
 with lines as (
     select *, unnest(case when nodes > 1 then [1, 2, 4] else [1] end) * ranks as forecast_ranks
@@ -26,7 +26,8 @@ select
     ) as forecast_s,
     points.size_bytes / forecast_s * bus_factor(lines.operation, lines.forecast_ranks) as forecast_bytes_per_s,
     case
-        when lines.forecast_ranks = lines.ranks then lines.fit_error_ratio else lines.scaling_error_ratio
+        when lines.forecast_ranks = lines.ranks then lines.fit_error_ratio
+        when lines.forecast_ranks * lines.tested_from_ranks <= lines.ranks ** 2 then lines.scaling_error_ratio
     end as error_ratio
 from lines
 inner join marts.collective_times as points
