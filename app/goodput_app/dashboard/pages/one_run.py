@@ -126,6 +126,7 @@ if not replay.is_empty():
             replay.row(0, named=True),
             speed.pipeline_workers(scope),
             speed.pipeline_timeline(scope),
+            speed.pipeline_bubbles(scope),
         )
 with panel(
     "Throttled and faulty GPUs",

@@ -3,11 +3,11 @@
 create or replace macro bus_factor(operation, ranks) as (
     case
         when operation = 'AllReduce' then 2 * (ranks - 1) / ranks
-        when operation in ('AllGather', 'ReduceScatter') then (ranks - 1) / ranks
+        when operation in ('AllGather', 'ReduceScatter', 'AlltoAll') then (ranks - 1) / ranks
     end
 );
 
--- Transfers one after the other in a ring of ranks.
+-- Transfers one after the other in a ring of ranks; null: not done in a ring.
 create or replace macro ring_steps(operation, ranks) as (
     case when operation = 'AllReduce' then 2 * (ranks - 1) when operation in ('AllGather', 'ReduceScatter') then ranks - 1 end
 );

@@ -7,7 +7,7 @@
 --  null: not tested, or not over so large a step
 -- skip_if_empty: raw.collectives, raw.nccl_benchmarks
 with lines as (
-    select *, unnest(case when nodes > 1 then [1, 2, 4] else [1] end) * ranks as forecast_ranks
+    select *, unnest(case when nodes > 1 and ring_steps(operation, ranks) > 0 then [1, 2, 4] else [1] end) * ranks as forecast_ranks
     from marts.collective_fits
     where latency_s is not null
 )
@@ -21,9 +21,12 @@ select
     lines.measured_by,
     lines.forecast_ranks,
     points.size_bytes,
-    ring_time_s(
-        lines.operation, points.size_bytes, lines.forecast_ranks, lines.ranks, lines.latency_s, lines.byte_s
-    ) as forecast_s,
+    case
+        when lines.forecast_ranks = lines.ranks then lines.latency_s + lines.byte_s * points.size_bytes
+        else ring_time_s(
+            lines.operation, points.size_bytes, lines.forecast_ranks, lines.ranks, lines.latency_s, lines.byte_s
+        )
+    end as forecast_s,
     points.size_bytes / forecast_s * bus_factor(lines.operation, lines.forecast_ranks) as forecast_bytes_per_s,
     case
         when lines.forecast_ranks = lines.ranks then lines.fit_error_ratio

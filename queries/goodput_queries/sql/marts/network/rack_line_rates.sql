@@ -32,7 +32,9 @@ gpus as (
         racks.cluster,
         racks.rack,
         case when count(peaks.gpu_link_bytes_per_s) = count(*) then sum(peaks.gpu_link_bytes_per_s) end as gpu_link_bytes_per_s
-    from (select distinct cluster, node, gpu_uuid, gpu_model from intermediate.int_gpu_inventory) as inventory
+    from (
+        select distinct cluster, node, gpu_uuid, gpu_model from intermediate.int_gpu_inventory where in_window(coalesce(start_ms, 0), end_ms)
+    ) as inventory
     inner join staging.stg_node_racks as racks using (cluster, node)
     left join marts.gpu_model_peaks as peaks using (gpu_model)
     group by racks.cluster, racks.rack

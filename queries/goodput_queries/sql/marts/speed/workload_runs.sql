@@ -8,6 +8,7 @@
 -- step_variation_ratio: standard deviation / mean of step times
 -- speed_unit: tokens, else samples, else steps: what its speed is in; speed: per second of step time
 -- batch: mean tokens or samples of a step; null: not reported
+-- comm_ratio: exposed communication of retained step time; null: not measured, or not in all of it
 -- disturbed_ratio: share of allocated time of steps slowed by throttling, waits for stragglers or stalls after faults
 -- not_comparable: why its speed is not compared: what disturbed it, or too few steps; null: nothing is known against it
 with steps as (
@@ -56,7 +57,13 @@ slowed as (
         categories.run_key,
         sum(categories.gpu_ms) as gpu_ms,
         coalesce(sum(categories.gpu_ms) filter (where reasons.category is not null), 0) as slowed_ms,
-        arg_max(reasons.label, categories.gpu_ms) filter (where reasons.category is not null) as label
+        arg_max(reasons.label, categories.gpu_ms) filter (where reasons.category is not null) as label,
+        case
+            when count_if(categories.category = 'step_unsplit' and categories.gpu_ms > 0) = 0
+                then sum(categories.gpu_ms) filter (where categories.category = 'exposed_comm') / sum(categories.gpu_ms) filter (
+                    where categories.category in ('exposed_comm', 'productive', 'straggler_wait', 'throttled', 'data_stall')
+                )
+        end as comm_ratio
     from marts.run_categories as categories
     left join (
         values
@@ -83,6 +90,7 @@ select
     steps.speed_unit,
     steps.work / steps.all_s as speed,
     case when steps.speed_unit <> 'steps' then steps.work / steps.steps end as batch,
+    slowed.comm_ratio,
     slowed.slowed_ms / slowed.gpu_ms as disturbed_ratio,
     case
         when steps.steps < threshold('compare_min_steps')
