@@ -1,7 +1,6 @@
 """Hosts and their network: series of one node, and what the fleet's links and bandwidth did."""
 
 from dataclasses import replace
-from typing import Any
 
 import polars as pl
 
@@ -14,7 +13,7 @@ HOST = (
 )
 KINDS = ("ethernet", "infiniband")
 LINKS_SHOWN = 500
-NODES_DRAWN = 200
+PORTS_DRAWN = 20_000
 EVENTS_SHOWN = 200
 
 
@@ -126,33 +125,27 @@ def algorithms(scope: Scope) -> pl.DataFrame:
 
 
 def fits(scope: Scope) -> pl.DataFrame:
-    """Return latency and bandwidth by operation and number of ranks, those over most nodes first.
+    """Return latency and bandwidth by operation and ranks, those over most nodes first."""
+    return marts.in_order("marts.collective_fits", scope, "nodes desc, ranks desc, shape")
 
-    `fit` numbers them, from 1.
-    """
+
+def tiers(scope: Scope) -> pl.DataFrame:
+    """Return the share of collectives' bytes that stay inside of nodes, by cluster."""
     return marts.read(
-        """select *, row_number() over (order by
-            nodes desc, ranks desc, cluster, operation, gpu_model, measured_by) as fit
-        from marts.collective_fits where latency_s is not null order by fit""",
+        """select cluster, sum(case when is_inside_node then moved_ratio else 0 end) as inside_ratio
+        from marts.collective_tiers group by cluster order by cluster""",
         replace(scope, bucket_ms=None),
     )
 
 
-def collective_times(scope: Scope, fit: dict[str, Any]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the measured times of a fit by size, and those of the fit and of more ranks.
-
-    fit: a row of `fits`
-    """
-    key = ("cluster", "operation", "ranks", "nodes", "gpu_model", "measured_by")
-    where = " and ".join(f"{name} is not distinct from ${n}" for n, name in enumerate(key, 1))
-    values = [fit[name] for name in key]
+def collective_times(scope: Scope, shape: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the measured times of a shape by size, and those of its fit and of more ranks."""
+    of_all = replace(scope, bucket_ms=None)
     points, forecasts = (
-        marts.read(
-            f"from {mart} where {where} order by {order}", replace(scope, bucket_ms=None), *values
-        )
+        marts.read(f"from marts.{mart} where shape = $1 order by {order}", of_all, shape)
         for mart, order in (
-            ("marts.collective_times", "size_bytes"),
-            ("marts.collective_forecasts", "forecast_ranks, size_bytes"),
+            ("collective_times", "size_bytes"),
+            ("collective_forecasts", "forecast_ranks, size_bytes"),
         )
     )
     return points, forecasts
@@ -161,8 +154,8 @@ def collective_times(scope: Scope, fit: dict[str, Any]) -> tuple[pl.DataFrame, p
 def line_rates(scope: Scope) -> pl.DataFrame:
     """Return `hour_at`, `kind`, `ports`, median and highest share of line rate by hour."""
     return marts.read(
-        """select hour_at, kind, count(*) as ports, median(line_rate_ratio) as p50_ratio,
-            max(line_rate_ratio) as max_ratio
+        """select hour_at, kind, count(*) as ports, median(line_rate_ratio) as median_ratio,
+            max(line_rate_ratio) as busiest_ratio
         from marts.line_rates where line_rate_ratio is not null
         group by all order by kind, hour_at""",
         _of_places(scope),
@@ -170,31 +163,20 @@ def line_rates(scope: Scope) -> pl.DataFrame:
 
 
 def port_map(scope: Scope) -> pl.DataFrame:
-    """Return the busiest hour of each port of the busiest nodes: `line_rate_ratio`, `hour_at`.
-
-    total: number of nodes, of which NODES_DRAWN are returned
-    """
+    """Return the busiest hour of each port: `line_rate_ratio` and `hour_at`, by rack and node."""
     return marts.read(
-        f"""with ports as (
-            select cluster, node, any_value(rack) as rack, kind, device, port,
-                max(line_rate_ratio) as line_rate_ratio,
-                arg_max(hour_at, line_rate_ratio) as hour_at
-            from marts.line_rates group by cluster, node, kind, device, port
-        ),
-        nodes as (
-            select cluster, node, count(*) over () as total
-            from ports group by cluster, node
-            order by max(line_rate_ratio) desc nulls last, cluster, node limit {NODES_DRAWN}
-        )
-        from ports inner join nodes using (cluster, node)
-        order by cluster, rack, node, kind, device, port""",
+        f"""select cluster, any_value(rack) as rack, node, kind, device, port,
+            max(line_rate_ratio) as line_rate_ratio, arg_max(hour_at, line_rate_ratio) as hour_at
+        from marts.line_rates
+        group by cluster, node, kind, device, port
+        order by cluster, rack, node, kind, device, port limit {PORTS_DRAWN}""",
         _of_places(scope),
     )
 
 
 def racks(scope: Scope) -> pl.DataFrame:
     """Return the bandwidth of racks to the outside, the busiest first."""
-    order_by = "busiest_ratio desc nulls last, cluster, rack, kind"
+    order_by = "line_rate_ratio desc, cluster, rack, kind"
     return marts.in_order("marts.rack_line_rates", _of_places(scope), order_by)
 
 

@@ -132,11 +132,9 @@ def collectives(scope: Scope) -> tuple[pl.DataFrame, int]:
             select *, row_number() over (order by start_at, rank) as place,
                 count(*) over () as total
             from marts.collective_timeline where run_key = $1
-        ),
-        longest as (select arg_max(place, coalesce(waited_s, 0)) as place from numbered)
-        select numbered.* exclude (place)
-        from numbered, longest
-        where abs(numbered.place - longest.place) <= {COLLECTIVES_DRAWN // 2}
+        )
+        select * exclude (place) from numbered
+        qualify abs(place - arg_max(place, coalesce(waited_s, 0)) over ()) <= {COLLECTIVES_DRAWN // 2}
         order by rank, start_at""",
         _of_the_run(scope),
         scope.run,

@@ -84,14 +84,13 @@ def _ticks(sizes: Sequence[int]) -> list[int]:
     return list(sizes)[::-1][::every][::-1]
 
 
-def times(points: pl.DataFrame, forecasts: pl.DataFrame, ranks: int) -> go.Figure:
+def times(points: pl.DataFrame, forecasts: pl.DataFrame) -> go.Figure:
     """Return the time of a collective by size: measured points, the fit and forecasts.
 
-    points: rows of marts.collective_times of one fit; forecasts: of marts.collective_forecasts;
-    ranks: of the fit
+    points: rows of marts.collective_times of one shape; forecasts: of marts.collective_forecasts
     """
     figure = go.Figure()
-    colours = theme.SERIES_COLOURS
+    colours, ranks = theme.SERIES_COLOURS, points["ranks"][0]
     sizes = [units.size(size) for size in points["size_bytes"]]
     figure.add_scatter(
         x=points["size_bytes"].to_list(),
@@ -135,14 +134,11 @@ def line_rates(frame: pl.DataFrame) -> go.Figure:
     figure = go.Figure()
     for number, kind in enumerate(frame["kind"].unique().sort().to_list()):
         rows = frame.filter(pl.col("kind") == kind)
-        for column, dash, called in (
-            ("max_ratio", "solid", "busiest"),
-            ("p50_ratio", "dot", "median"),
-        ):
+        for called, dash in (("busiest", "solid"), ("median", "dot")):
             name = f"{theme.plotly_text(kind)}, {called}"
             figure.add_scatter(
                 x=rows["hour_at"].to_list(),
-                y=(100 * rows[column]).to_list(),
+                y=(100 * rows[f"{called}_ratio"]).to_list(),
                 mode="lines",
                 line={"color": theme.SERIES_COLOURS[number], "dash": dash},
                 name=name,
@@ -162,21 +158,13 @@ def port_map(frame: pl.DataFrame) -> go.Figure:
     named = frame.with_columns(
         place=pl.col("node") if has_one else pl.format("{}: {}", "cluster", "node")
     )
-    nodes = named["place"].unique(maintain_order=True).to_list()
-    links = named["link"].unique().sort().to_list()
-    cells = np.full((len(links), len(nodes)), np.nan)
-    said = np.full((len(links), len(nodes)), "", dtype=object)
-    for row in named.iter_rows(named=True):
-        at = (links.index(row["link"]), nodes.index(row["place"]))
-        if row["line_rate_ratio"] is not None:
-            cells[at] = 100 * row["line_rate_ratio"]
-            said[at] = f"{row['hour_at']:%Y-%m-%d %H:%M} UTC"
+    cells = named.pivot("place", index="link", values="line_rate_ratio").sort("link")
+    nodes, links = cells.columns[1:], cells["link"].to_list()
     figure = go.Figure(
         go.Heatmap(
             x=[theme.plotly_text(node) for node in nodes],
             y=[theme.plotly_text(link) for link in links],
-            z=cells.astype(np.float32),
-            customdata=said,
+            z=100 * cells.drop("link").to_numpy().astype(np.float32),
             colorscale=theme.HEATMAP_SCALE,
             zmin=0,
             zmax=100,
@@ -184,7 +172,7 @@ def port_map(frame: pl.DataFrame) -> go.Figure:
             xgap=1,
             ygap=1,
             colorbar={"title": {"text": "of line rate (%)", "side": "right"}, "thickness": 12},
-            hovertemplate="%{x}, %{y}: %{z:.1f} % of its line rate<br>%{customdata}<extra></extra>",
+            hovertemplate="%{x}, %{y}: %{z:.1f} % of its line rate<extra></extra>",
         )
     )
     figure.update_xaxes(type="category", automargin=True, dtick=-(-len(nodes) // NODE_TICKS_MAX))

@@ -179,17 +179,13 @@ def collectives(frame: pl.DataFrame) -> go.Figure:
             "<br>of them waiting: %{customdata[2]}<extra></extra>",
             name=name,
         )
-    ranks = frame["rank"].unique().sort().to_list()
+    ranks = frame["rank"].unique().sort()
+    lanes = [f"rank {rank}" for rank in ranks.to_list()]
     figure.update_layout(barmode="overlay", bargap=0.25)
     figure.update_xaxes(title_text="UTC", type="date")
+    every = -(-len(lanes) // RANK_TICKS_MAX)
     figure.update_yaxes(
-        automargin=True,
-        type="category",
-        categoryorder="array",
-        categoryarray=[f"rank {rank}" for rank in ranks],
-        dtick=-(-len(ranks) // RANK_TICKS_MAX),
-        autorange="reversed",
+        automargin=True, type="category", categoryarray=lanes, dtick=every, autorange="reversed"
     )
-    return finished(
-        figure, height=130 + min(RANKS_PX_MAX, 22 * max(4, len(ranks))), has_legend=True
-    )
+    height = 130 + min(RANKS_PX_MAX, 22 * max(4, len(lanes)))
+    return finished(figure, height=height, has_legend=True)

@@ -35,6 +35,7 @@ with panel(
 ):
     parts.bandwidth(network.bandwidth(scope))
     parts.communicators(scope)
+    collective_parts.tiers(scope)
     collective_parts.algorithms(scope)
 with panel(
     "Latency and bandwidth of collectives",

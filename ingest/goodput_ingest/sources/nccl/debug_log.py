@@ -180,7 +180,16 @@ class NcclDebug(RecordedFile):
                 key = (comm_id, thread[0], int(thread[1]), name)
                 transports[key] = (of.nodes if of else None) or transports.get(key)
             if (match := CHOICE.match(text)) and len(chosen) < ALGORITHMS_MAX:
-                _remember_choice(chosen, thread, match)
+                low, high = match["low"], match["high"]
+                made = (
+                    match["operation"],
+                    int(match["bytes"]),
+                    match["algorithm"],
+                    match["protocol"],
+                )
+                chosen[thread[0], int(thread[1]), *made] = (
+                    int(high) - int(low) + 1 if high else None
+                )
         if part.damage:
             rejects.append(Reject(part.first_line + len(part.lines), part.damage))
         rows = [
@@ -275,17 +284,6 @@ def _thread(line: str) -> tuple[str, str, str] | None:
     before = line[:LINE_MAX_CHARS].partition(MARK)[0]
     match = THREAD.search(before[-400:]) if len(before) < len(line[:LINE_MAX_CHARS]) else None
     return (match["host"], match["pid"], match["tid"]) if match else None
-
-
-def _remember_choice(
-    chosen: dict[tuple[str, int, str, int, str, str], int | None],
-    thread: tuple[str, str, str],
-    match: re.Match[str],
-) -> None:
-    """Add what a line of the tuning says: algorithm and protocol of a size, and its channels."""
-    algorithm, protocol = match["algorithm"].upper(), match["protocol"].upper()
-    key = (thread[0], int(thread[1]), match["operation"], int(match["bytes"]), algorithm, protocol)
-    chosen[key] = int(match["high"]) - int(match["low"]) + 1 if match["high"] else chosen.get(key)
 
 
 def _member(thread: tuple[str, str, str], match: re.Match[str]) -> Membership:

@@ -4,6 +4,7 @@ create or replace macro bus_factor(operation, ranks) as (
     case
         when operation = 'AllReduce' then 2 * (ranks - 1) / ranks
         when operation in ('AllGather', 'ReduceScatter', 'AlltoAll') then (ranks - 1) / ranks
+        when operation in ('Broadcast', 'Reduce') then 1
     end
 );
 

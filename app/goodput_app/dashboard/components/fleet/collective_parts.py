@@ -1,5 +1,6 @@
 """Collectives on the Network page: by algorithm and protocol, and their latency and bandwidth."""
 
+import math
 from typing import Any
 
 import polars as pl
@@ -16,7 +17,6 @@ from goodput_queries.scope import Scope
 ALGORITHMS = headers("network.algorithms")
 ALGORITHMS_HIDDEN = ("cluster", "nodes", "offload_gain_ratio")
 FITS = headers("network.fits")
-FORECASTS = headers("network.forecasts")
 NO_ALGORITHMS = (
     "Algorithm and protocol are not known. Set `NCCL_DEBUG=INFO` and "
     "`NCCL_DEBUG_SUBSYS=INIT,NET,TUNING` beside NCCL Inspector, or use its Prometheus mode "
@@ -47,57 +47,51 @@ def algorithms(scope: Scope) -> None:
     )
 
 
+def tiers(scope: Scope) -> None:
+    """Say how much of the collectives' traffic stays inside of nodes."""
+    found = network.tiers(scope).rows()
+    inside = [f"{theme.markdown_text(name)} {units.percent(ratio)}" for name, ratio in found]
+    if inside:
+        st.caption(f"Bytes of collectives that stay inside a node: {', '.join(inside)}.")
+
+
 def times(scope: Scope) -> None:
     """Draw latency and bandwidth by operation, and one of them with its points and forecasts."""
     found = network.fits(scope)
     if found.is_empty():
         st.caption(NO_FITS)
         return
-    halves = [_about(size) for size in found["half_bytes"]]
+    halves = [units.size(2 ** round(math.log2(max(size, 1)))) for size in found["half_bytes"]]
     shown = found.with_columns(
         pl.Series("half_size", halves, dtype=pl.String), latency_us=_microseconds("latency_s")
     )
     tables.show(shown, FITS, "collective_fits", rows=6, hidden=("cluster",))
-    rows = {row["fit"]: row for row in found.iter_rows(named=True)}
-    fit = rows[
-        st.selectbox(
-            "Operation", list(rows), format_func=lambda n: _name(rows[n]), key="network_fit"
-        )
-    ]
-    points, forecasts = network.collective_times(scope, fit)
-    charts.draw(
-        figures.times(points, forecasts, fit["ranks"]), points, "collective-times",
-        "Time of a collective by message size, measured and fitted",
-    )  # fmt: skip
-    _forecasts(fit, forecasts.filter(pl.col("forecast_ranks") > fit["ranks"]))
-
-
-def _forecasts(fit: dict[str, Any], found: pl.DataFrame) -> None:
-    """Draw the forecasts of the largest size, and what they rest on."""
-    if found.is_empty():
-        st.caption(
-            "No forecast for more GPUs: it was measured inside one node, whose links are not those "
-            "between nodes."
-        )
-        return
-    largest = found.filter(pl.col("size_bytes") == found["size_bytes"].max())
-    shown = largest.with_columns(
-        size=pl.lit(units.size(int(largest["size_bytes"][0]))),
-        forecast_us=_microseconds("forecast_s"),
-        error=pl.Series(
-            ["not tested" if e is None else units.percent(e) for e in largest["error_ratio"]]
-        ),
+    rows = {row["shape"]: row for row in found.iter_rows(named=True)}
+    shape = st.selectbox(
+        "Operation", list(rows), format_func=lambda key: _name(rows[key]), key="network_fit"
     )
-    tables.show(shown, FORECASTS, "collective_forecasts")
-    st.caption(
-        "As a ring over the same links with as many GPUs a node; NCCL may choose a tree, whose "
-        "latency grows less. "
-        + (
-            "No second number of ranks was measured: how the times scale is not tested."
-            if fit["scaling_error_ratio"] is None
-            else f"Error: what a forecast from {fit['tested_from_ranks']:,} ranks missed at "
-            f"{fit['ranks']:,}."
+    points, forecasts = network.collective_times(scope, shape)
+    charts.draw(
+        figures.times(points, forecasts), forecasts.drop("shape"), "collective-times",
+        "Time of a collective by message size, measured, fitted and for more ranks",
+    )  # fmt: skip
+    st.caption(_basis(rows[shape], forecasts.filter(pl.col("forecast_ranks") > pl.col("ranks"))))
+
+
+def _basis(fit: dict[str, Any], forecasts: pl.DataFrame) -> str:
+    """Return what the forecasts for more ranks rest on, and how far they were wrong."""
+    if forecasts.is_empty():
+        return (
+            "No forecast for more GPUs: links inside a node are not those between nodes."
+            if fit["nodes"] == 1
+            else "No forecast for more GPUs: this operation does not run in a ring."
         )
+    before, error = fit["tested_from_ranks"], fit["scaling_error_ratio"]
+    return "Forecasts are of a ring, with as many GPUs a node; trees have less latency. " + (
+        "No second number of ranks was measured: how the times scale is not tested."
+        if before is None
+        else f"One from {before:,} ranks missed the times of {fit['ranks']:,} by "
+        f"{units.percent(error)}; larger steps are not tested."
     )
 
 
@@ -109,10 +103,3 @@ def _name(fit: dict[str, Any]) -> str:
 
 def _microseconds(column: str) -> pl.Expr:
     return (pl.col(column) * 1e6).round(1)
-
-
-def _about(size_bytes: int) -> str:
-    """Return a size with two digits: a fit has no more."""
-    digits = len(str(size_bytes)) - 2
-    unit = 1 << max(0, size_bytes.bit_length() - 1) // 10 * 10
-    return units.size(float(f"{round(size_bytes, -digits) / unit:.2g}") * unit)

@@ -156,17 +156,12 @@ def line_rates(scope: Scope) -> None:
     charts.draw(
         figures.port_map(ports), ports, "port-map", "Busiest hour of each port, node by node"
     )
-    drawn, total = ports.select("cluster", "node").n_unique(), ports["total"][0]
-    st.caption(
-        "The busiest hour of each port, received or sent, whichever is more."
-        + (f" The {drawn:,} busiest of {total:,} nodes." if drawn < total else "")
-    )
     racks = network.racks(scope)
     if racks.is_empty():
         st.caption("Racks: the inventory does not have the racks of these nodes.")
         return
     tables.show(racks, RACKS, "rack_line_rates", rows=6)
-    st.caption("Traffic between nodes of one rack included: ports do not tell whom they talk to.")
+    st.caption("Busiest hours; traffic between nodes of one rack included.")
 
 
 def lost_links(found: pl.DataFrame) -> None:

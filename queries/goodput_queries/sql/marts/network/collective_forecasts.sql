@@ -1,24 +1,23 @@
 -- Time of collectives by their fit at the measured sizes, and among two and four times as many ranks.
--- grain: cluster, operation, ranks, nodes, gpu_model, measured_by, forecast_ranks, size_bytes
+-- grain: shape, forecast_ranks, size_bytes
+-- skip_if_empty: raw.collectives, raw.nccl_benchmarks
+-- shape: see collective_times; ranks: that were measured
 -- forecast_ranks: ranks: the fit itself. More: over as many GPUs a node, in a ring; only where the fit is of several nodes,
 --  since a link between nodes is in no time inside one
 -- forecast_s; forecast_bytes_per_s: as bus bandwidth
 -- error_ratio: of the fit; of more ranks what the forecast from the next smaller number of ranks missed (scaling_error_ratio);
 --  null: not tested, or not over so large a step
--- skip_if_empty: raw.collectives, raw.nccl_benchmarks
 with lines as (
-    select *, unnest(case when nodes > 1 and ring_steps(operation, ranks) > 0 then [1, 2, 4] else [1] end) * ranks as forecast_ranks
+    select
+        *,
+        unnest(case when nodes > 1 and ring_steps(operation, ranks) > 0 then [1, 2, 4] else [1] end) * ranks as forecast_ranks
     from marts.collective_fits
-    where latency_s is not null
 )
 
 select
-    lines.cluster,
+    lines.shape,
     lines.operation,
     lines.ranks,
-    lines.nodes,
-    lines.gpu_model,
-    lines.measured_by,
     lines.forecast_ranks,
     points.size_bytes,
     case
@@ -33,10 +32,4 @@ select
         when lines.forecast_ranks * lines.tested_from_ranks <= lines.ranks ** 2 then lines.scaling_error_ratio
     end as error_ratio
 from lines
-inner join marts.collective_times as points
-    on lines.cluster = points.cluster
-    and lines.operation = points.operation
-    and lines.ranks = points.ranks
-    and lines.nodes = points.nodes
-    and lines.gpu_model is not distinct from points.gpu_model
-    and lines.measured_by = points.measured_by
+inner join marts.collective_times as points using (shape)

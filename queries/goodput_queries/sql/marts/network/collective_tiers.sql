@@ -12,5 +12,5 @@ select
     moved_bytes / sum(moved_bytes) over (partition by cluster) as moved_ratio,
     sum(exec_time_s) as exec_s
 from marts.operation_bandwidth
-where nodes is not null
+where nodes is not null and bus_factor(operation, ranks) > 0
 group by cluster, operation, nodes = 1

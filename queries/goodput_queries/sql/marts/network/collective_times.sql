@@ -1,10 +1,11 @@
 -- Time of collectives by their exact size: the points that collective_fits goes through.
--- grain: cluster, operation, ranks, nodes, gpu_model, measured_by, size_bytes
+-- grain: shape, size_bytes
+-- shape: cluster, operation, ranks, nodes, GPU model and measured_by in one text: what one fit is of
 -- measured_by: NCCL Inspector (of the window; the rank that waited least, without slow communicators), nccl-tests (all runs
 --  without wrong values)
 -- size_bytes: as nccl-tests counts it; samples: number of operations, or of results
 -- p50_s: median time; busbw_bytes_per_s: size over it, times the bus factor of the operation
-with shapes as materialized (
+with communicators as materialized (
     select cluster, comm_id, operation, size_from_bytes, ranks, nodes, gpu_model
     from marts.comm_bandwidth
     qualify not coalesce(bool_or(is_slow) over (partition by cluster, comm_id), false)
@@ -12,16 +13,10 @@ with shapes as materialized (
 
 measured as (
     select
-        shapes.cluster,
-        shapes.operation,
-        shapes.ranks,
-        shapes.nodes,
-        shapes.gpu_model,
-        'NCCL Inspector' as measured_by,
-        operations.size_bytes,
-        operations.exec_time_s as time_s
+        cluster, operation, communicators.ranks, communicators.nodes, gpu_model, 'NCCL Inspector' as measured_by, size_bytes,
+        exec_time_s as time_s
     from marts.operation_bandwidth as operations
-    inner join shapes using (cluster, comm_id, operation, size_from_bytes)
+    inner join communicators using (cluster, comm_id, operation, size_from_bytes)
     union all
     select cluster, operation, ranks, len(nodes), gpu_model, 'nccl-tests', size_bytes, time_s
     from staging.stg_nccl_benchmarks
@@ -33,6 +28,7 @@ measured as (
 )
 
 select
+    concat_ws('/', cluster, operation, ranks, nodes, measured_by, gpu_model) as shape,
     cluster,
     operation,
     ranks,

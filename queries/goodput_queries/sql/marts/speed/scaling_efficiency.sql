@@ -6,7 +6,6 @@
 -- efficiency_ratio: of that at the smallest size; 1 there
 -- idle_gpus: GPUs that add nothing at this efficiency
 -- usual_comm_ratio: exposed communication of retained step time; null: not measured
--- next_comm_ratio: of the largest size, at twice the GPUs: if it grows with each doubling as from the size before; not tested
 -- advice: what to do with it
 with baselines as (
     select * from marts.baselines where speed_unit <> 'steps'
@@ -18,10 +17,7 @@ sized as (
         usual_speed / gpus as gpu_speed,
         first_value(gpus) over by_size as smallest_gpus,
         usual_speed / gpus / first_value(usual_speed / gpus) over by_size as efficiency_ratio,
-        count(*) over (partition by cluster, workload, params, gpu_models, speed_unit) as sizes,
-        usual_comm_ratio - lag(usual_comm_ratio) over by_size as added_comm_ratio,
-        log2(gpus / lag(gpus) over by_size) as doublings,
-        lead(gpus) over by_size is null as is_largest
+        count(*) over (partition by cluster, workload, params, gpu_models, speed_unit) as sizes
     from baselines
     window by_size as (partition by cluster, workload, params, gpu_models, speed_unit order by gpus)
 )
@@ -40,9 +36,6 @@ select
     efficiency_ratio,
     gpus * greatest(1 - efficiency_ratio, 0) as idle_gpus,
     usual_comm_ratio,
-    case
-        when is_largest then greatest(least(usual_comm_ratio + added_comm_ratio / doublings, 1), 0)
-    end as next_comm_ratio,
     case
         when gpus = smallest_gpus then 'the smallest size'
         when efficiency_ratio < threshold('scaling_efficiency_min')
