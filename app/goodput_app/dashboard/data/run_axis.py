@@ -134,7 +134,8 @@ def collectives(scope: Scope) -> tuple[pl.DataFrame, int]:
             from marts.collective_timeline where run_key = $1
         )
         select * exclude (place) from numbered
-        qualify abs(place - arg_max(place, coalesce(waited_s, 0)) over ()) <= {COLLECTIVES_DRAWN // 2}
+        qualify abs(place - arg_max(place, coalesce(waited_s, 0)) over ())
+            <= {COLLECTIVES_DRAWN // 2}
         order by rank, start_at""",
         _of_the_run(scope),
         scope.run,

@@ -1,5 +1,6 @@
 -- Bus bandwidth of collectives by the algorithm and protocol that NCCL chose, where a source has them.
 -- grain: cluster, operation, size_from_bytes, ranks, nodes, algorithm, protocol, measured_by
+-- algorithm, protocol: as NCCL names them: RING, TREE, NVLS ...; LL, LL128, SIMPLE
 -- measured_by: operations (records of the NCCL Inspector, the algorithm from NCCL's log), means (of a GPU over a window, from
 --  the Inspector's Prometheus mode: the time that ranks wait for late ones is in them)
 -- samples: number of operations, or of means

@@ -1,7 +1,7 @@
 -- Where collectives go: inside nodes, or between them, by the communicator of each that was read.
 -- grain: cluster, operation, is_inside_node
 -- skip_if_empty: raw.collectives
--- operations: number of them; moved_bytes: size times the bus factor: what each rank sends
+-- is_inside_node: the communicator has one node; operations: number of them; moved_bytes: size times the bus factor: what each rank sends
 -- moved_ratio: of the cluster's; exec_s: time of the ranks that waited least, summed
 select
     cluster,
