@@ -4,7 +4,7 @@
 -- shape: see collective_times; ranks: that were measured
 -- forecast_ranks: ranks: the fit itself. More: over as many GPUs a node, in a ring; only where the fit is of several nodes,
 --  since a link between nodes is in no time inside one
--- forecast_s; forecast_bytes_per_s: as bus bandwidth
+-- size_bytes: a size that was measured; forecast_s: time at it; forecast_bytes_per_s: as bus bandwidth, bytes/s
 -- error_ratio: of the fit; of more ranks what the forecast from the next smaller number of ranks missed (scaling_error_ratio);
 --  null: not tested, or not over so large a step
 with lines as (

@@ -2,7 +2,7 @@
 -- talk to.
 -- grain: cluster, rack, kind
 -- skip_if_empty: intermediate.int_link_hours
--- busiest_at: hour with most traffic; nodes, ports: number of them with a known share in it
+-- rack: as the inventory names it; busiest_at: hour with most traffic; nodes, ports: number of them with a known share in it
 -- line_bytes_per_s: sum of the line rates of these ports: what the rack can send and receive outside
 -- bytes_per_s: of all these ports; line_rate_ratio: of their line rates
 -- gpu_link_bytes_per_s: sum of the published NVLink rates of the rack's GPUs, both directions; null: not known of all

@@ -2,7 +2,7 @@
 -- the step in marts.pipeline_timeline. Collectives and the optimizer come after that phase.
 -- grain: run_key, stage
 -- access: team
--- micro_batches: forward operations of the stage; compute_s: time of its forward and backward operations
+-- stage: pipeline stage; micro_batches: forward operations of the stage; compute_s: time of its forward and backward operations
 -- pipeline_s: from the first forward to the end of the last backward of all stages
 -- bubble_ratio: 1 - compute_s / pipeline_s; ideal_bubble_ratio: the same in the ideal step
 -- schedule_bubble_ratio: what even stages leave at least: (stages - 1) / (micro_batches + stages - 1)

@@ -5,7 +5,7 @@
 -- access: team
 -- runs: comparable ones; left_out_runs: others; steps: of the comparable ones
 -- best_speed, best_run_key: of the fastest run; usual_speed: median of runs
--- usual_comm_ratio: exposed communication of retained step time, median of the runs that measure it; null: none does
+-- usual_comm_ratio: exposed communication of the retained steps that measure it, median of the runs that measure it; null: none does
 -- run_variation_ratio: standard deviation / mean of the runs' speeds; null: fewer than two
 -- step_variation_ratio: the same of the step times of a run, median of runs
 -- last_run_key, last_run_id, last_at: the run that ended last; last_change_ratio: its speed over the median of the others,

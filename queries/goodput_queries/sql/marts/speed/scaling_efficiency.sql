@@ -5,7 +5,7 @@
 -- gpu_speed: usual speed / GPUs
 -- efficiency_ratio: of that at the smallest size; 1 there
 -- idle_gpus: GPUs that add nothing at this efficiency
--- usual_comm_ratio: exposed communication of retained step time; null: not measured
+-- usual_comm_ratio: exposed communication of the retained steps that measure it; null: not measured
 -- advice: what to do with it
 with baselines as (
     select * from marts.baselines where speed_unit <> 'steps'
