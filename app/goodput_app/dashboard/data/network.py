@@ -130,10 +130,14 @@ def fits(scope: Scope) -> pl.DataFrame:
 
 
 def tiers(scope: Scope) -> pl.DataFrame:
-    """Return the share of collectives' bytes that stay inside of nodes, by cluster."""
+    """Return the share of the bytes that ranks send in collectives inside of nodes, by cluster."""
     return marts.read(
-        """select cluster, sum(case when is_inside_node then moved_ratio else 0 end) as inside_ratio
-        from marts.collective_tiers group by cluster order by cluster""",
+        """with sent as (
+            select cluster, nodes, size_bytes * bus_factor(operation, ranks) as bytes
+            from marts.operation_bandwidth where nodes is not null
+        )
+        select cluster, sum(if(nodes = 1, bytes, 0)) / sum(bytes) as inside_ratio
+        from sent where bytes > 0 group by cluster order by cluster""",
         replace(scope, bucket_ms=None),
     )
 

@@ -1,4 +1,4 @@
-"""Collectives: by algorithm, latency and bandwidth, forecasts, where they go, when they ran."""
+"""Collectives: by algorithm, latency and bandwidth, forecasts, when they ran."""
 
 import pytest
 from tests.queries.conftest import built_together, steps
@@ -8,7 +8,7 @@ KIB, MIB = 2**10, 2**20
 SIZES = tuple(KIB << 4 * power for power in range(5))
 
 
-def inspected(cluster, *busbw, size=MIB, operation="AllReduce", comm="1", first=0, nodes=1):
+def inspected(cluster, *busbw, size=MIB, first=0):
     """Load operations of two ranks of a node; the record of a rank that waited has half."""
     cluster.add(
         "collectives", *(
@@ -16,8 +16,8 @@ def inspected(cluster, *busbw, size=MIB, operation="AllReduce", comm="1", first=
              "busbw_bytes_per_s": gb * 1e9 / (2 - rank), "dumped_at": 10.0 + number}
             for number, gb in enumerate(busbw) for rank in range(2)
         ),
-        node="a", comm_id=f"{cluster.name}-{comm}", ranks=2, nodes=nodes, operation=operation,
-        is_p2p=False, message_bytes=size, exec_time_s=0.001,
+        node="a", comm_id=cluster.name, ranks=2, nodes=1, operation="AllReduce", is_p2p=False,
+        message_bytes=size, exec_time_s=0.001,
     )  # fmt: skip
 
 
@@ -154,18 +154,6 @@ def test_more_ranks_are_forecast_only_where_the_model_holds(cluster, nodes, oper
     yield
     found = cluster.read("select distinct ranks, forecast_ranks from marts.collective_forecasts")
     assert found.rows() == [(8 * nodes, 8 * nodes)]
-
-
-@built_together
-def test_traffic_is_inside_a_node_or_between_nodes_by_its_communicator(cluster):
-    cluster.node("a", 2)
-    inspected(cluster, 100.0, 100.0, 100.0)
-    inspected(cluster, 100.0, comm="2", nodes=2)
-    yield
-    rows = cluster.read(
-        "select is_inside_node, operations, moved_ratio from marts.collective_tiers order by 1"
-    ).rows()
-    assert rows == [(False, 1, 0.25), (True, 3, 0.75)]
 
 
 @built_together

@@ -19,7 +19,7 @@ ALGORITHMS_HIDDEN = ("cluster", "nodes", "offload_gain_ratio")
 FITS = headers("network.fits")
 NO_ALGORITHMS = (
     "Algorithm and protocol are not known. Set `NCCL_DEBUG=INFO` and "
-    "`NCCL_DEBUG_SUBSYS=INIT,NET,TUNING` beside NCCL Inspector, or use its Prometheus mode "
+    "`NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH,TUNING` beside NCCL Inspector, or use its Prometheus mode "
     "(NCCL 2.30)."
 )
 NO_FITS = (
