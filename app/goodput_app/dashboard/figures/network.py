@@ -104,7 +104,7 @@ def times(points: pl.DataFrame, forecasts: pl.DataFrame) -> go.Figure:
     for place, (of_ranks, rows) in enumerate(
         forecasts.group_by("forecast_ranks", maintain_order=True)
     ):
-        number = int(of_ranks[0])  # type: ignore[call-overload]
+        number = int(of_ranks[0])
         name = "fit" if number == ranks else f"forecast for {number:,} ranks"
         figure.add_scatter(
             x=rows["size_bytes"].to_list(),

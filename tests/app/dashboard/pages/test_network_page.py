@@ -63,6 +63,14 @@ def test_runs_of_nccl_tests_are_compared_whatever_the_window(page):
     assert drawn == ["bandwidth", "collective-times", "line-rates", "port-map", "benchmarks"]
 
 
+def test_collectives_have_their_algorithm_and_protocol(page):
+    shown = table(page, "algorithm", "protocol")
+    assert shown.select("algorithm", "protocol").unique().sort("protocol").rows() == [
+        ("RING", "LL"), ("RING", "SIMPLE"),
+    ]  # fmt: skip
+    assert set(shown["measured_by"]) == {"means"}
+
+
 def test_times_of_collectives_are_fitted_and_not_forecast_from_one_node(page):
     fitted = table(page, "latency_us")
     assert fitted["operation"].sort().to_list()[:2] == ["AllGather", "AllReduce"]
