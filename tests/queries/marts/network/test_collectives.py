@@ -37,9 +37,9 @@ def summary(cluster, algorithm, busbw, second):
     )  # fmt: skip
 
 
-def benchmarked(cluster, nodes, time_s, *, operation="AllReduce", sizes=SIZES):
-    """Load a run of nccl-tests of eight ranks a node; time_s: of a size."""
-    ranks = 8 * nodes
+def benchmarked(cluster, nodes, time_s, *, operation="AllReduce", sizes=SIZES, ranks=None):
+    """Load a run of nccl-tests, of eight ranks a node unless said; time_s: of a size and ranks."""
+    ranks = ranks or 8 * nodes
     cluster.add(
         "nccl_benchmarks",
         *({"size_bytes": size, "time_s": time_s(size, ranks)} for size in sizes),
@@ -139,6 +139,26 @@ def test_a_forecast_is_tested_on_the_next_number_of_ranks(cluster):
     assert rows[1][1] == pytest.approx(1.1 * ring(MIB // 4, 64))
     assert rows[1][2] == pytest.approx(0.1 / 1.1)
     assert rows[2][2] is None
+
+
+@built_together
+def test_published_times_of_144_gpus_are_forecast_from_those_of_72(cluster):
+    """AllReduce on GB200 of one rack and of two: reference.bus_bandwidth."""
+    published = cluster.read(
+        "select ranks, size_bytes, 1 / busbw_bytes_per_s as s from reference.bus_bandwidth"
+        " where gpu_kind = 'gb200' and size_bytes >= 512 * 1024 * 1024"
+    )
+    took = {
+        (ranks, size): 2 * (ranks - 1) / ranks * size * s for ranks, size, s in published.rows()
+    }
+    sizes = tuple(size for ranks, size in took if ranks == 72)
+    benchmarked(cluster, 18, lambda size, _: took[72, size], sizes=sizes, ranks=72)
+    yield
+    rows = cluster.read(
+        "select size_bytes, forecast_s from marts.collective_forecasts where forecast_ranks = 144"
+    ).rows()
+    both = {size: s / took[144, size] for size, s in rows if (144, size) in took}
+    assert both == {size: pytest.approx(1, abs=0.05) for size in (2**30, 2**33)}
 
 
 @pytest.mark.parametrize(
